@@ -1,0 +1,118 @@
+/*
+ * codec.h - the table of forms a matrix can travel in, by media type. One file a form
+ * (codec_json.c, codec_npy.c, codec_raw.c), one row each in codec.c.
+ *
+ * A form is read in one of two ways. Text forms are read whole (`decode`). Binary forms
+ * stream (`open`, `push`..., `finish`, `close`): bytes go from the socket's buffer to their
+ * final place and are never collected.
+ *
+ * Nothing here allocates operand storage: it asks the sink, which belongs to the caller.
+ * A decoder is used by one thread at a time; different decoders are independent.
+ */
+#ifndef GM_PROTO_CODEC_H
+#define GM_PROTO_CODEC_H
+
+#include "matrix.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GM_OPERANDS_MAX 3 /* a, b, c */
+#define GM_SIZE_UNKNOWN UINT64_MAX
+
+/* Bytes past the end of a text that `decode` may read (their content does not matter). */
+#define GM_TEXT_PADDING 64
+
+/* The longest head that `head` writes: an NPY header of a 3-D array fits in 192. */
+#define GM_HEAD_MAX 256
+
+/* Where a decoder puts what it finds. Each function may refuse: its status ends the decoding. */
+struct gm_sink {
+    /*
+     * An operand begins: index 0, 1, 2 for a, b, c, at most once each, index below
+     * operands_max. Sets *ret_data to gm_matrix_bytes(matrix) writable bytes, 64-byte aligned
+     * (not NULL even when that is 0). The sink keeps them; they are filled when decode or
+     * finish returns GM_OK.
+     */
+    enum gm_status (*operand)(void *cls, unsigned index, const struct gm_matrix *matrix,
+                              void **ret_data, struct gm_error *err);
+    /*
+     * A parameter found in the body (a JSON member that is neither an operand nor part of
+     * one): its name and its value as text (a string's content, a number or true/false as
+     * written). All parameters come before the first operand.
+     */
+    enum gm_status (*parameter)(void *cls, const char *name, size_t name_len, const char *value,
+                                size_t value_len, struct gm_error *err);
+    void *cls;
+};
+
+/* What the reader of a body knows before it. */
+struct gm_decode_plan {
+    enum gm_dtype
+        dtype; /* as asked for, or GM_DTYPE_NONE; may change in `parameter` (text forms) */
+    unsigned operands_max; /* 1 to 3: how many operands the operation can take */
+    bool has_shape[GM_OPERANDS_MAX];
+    struct gm_shape shape[GM_OPERANDS_MAX]; /* of raw operands */
+    uint64_t body_bytes;                    /* Content-Length, or GM_SIZE_UNKNOWN */
+    struct gm_sink sink;
+};
+
+struct gm_encode_options {
+    bool nonfinite_null; /* text: write NaN and infinity as null instead of failing */
+};
+
+struct gm_decoder; /* each streaming codec's own */
+
+struct gm_codec {
+    const char *name;       /* "json" */
+    const char *media_type; /* "application/json" */
+
+    /* Text forms, else NULL. text[len .. len+GM_TEXT_PADDING) is readable. */
+    enum gm_status (*decode)(const char *text, size_t len, const struct gm_decode_plan *plan,
+                             struct gm_error *err);
+
+    /*
+     * Binary forms, else NULL. The plan must outlive the decoder. `open` already refuses what
+     * the plan shows to be impossible (a Content-Length that the shapes contradict). `push`
+     * takes any split of the bytes and fails as early as the bytes allow; after a failure only
+     * `close` may be called. `close(NULL)` is fine.
+     */
+    enum gm_status (*open)(const struct gm_decode_plan *plan, struct gm_decoder **ret,
+                           struct gm_error *err);
+    enum gm_status (*push)(struct gm_decoder *decoder, const void *bytes, size_t len,
+                           struct gm_error *err);
+    enum gm_status (*finish)(struct gm_decoder *decoder, struct gm_error *err);
+    void (*close)(struct gm_decoder *decoder);
+
+    /*
+     * Writing. Binary forms: `head` writes what stands before the elements, which then go out
+     * as they lie in memory. Text forms: `encode` writes the whole into out; `encode_bound` is
+     * an upper bound of its bytes (GM_TOO_LARGE on overflow). A text form with carries_stats
+     * leaves its outer object open, so that the caller can append `,"stats":{...}}`.
+     */
+    bool carries_stats;
+    enum gm_status (*head)(const struct gm_matrix *matrix, char out[GM_HEAD_MAX], size_t *ret_len,
+                           struct gm_error *err);
+    enum gm_status (*encode_bound)(const struct gm_matrix *matrix, uint64_t *ret_bytes,
+                                   struct gm_error *err);
+    enum gm_status (*encode)(const struct gm_matrix *matrix,
+                             const struct gm_encode_options *options, char *out, uint64_t capacity,
+                             uint64_t *ret_len, struct gm_error *err);
+};
+
+/* The rows, in the order in which messages list them; NULL past the end. */
+const struct gm_codec *gm_codec_at(size_t index);
+
+/* By media type, compared without case, parameters already cut off. NULL if there is none. */
+const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len);
+
+/* By how a body begins (NPY's magic, or '[' or '{' after white space). NULL if it does not say. */
+const struct gm_codec *gm_codec_by_first_bytes(const void *bytes, size_t len);
+
+extern const struct gm_codec gm_codec_json, gm_codec_npy, gm_codec_raw;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,110 @@
+/*
+ * matrix.h - element types, shapes and the matrix that every other module passes around.
+ *
+ * A matrix here is a stack of `batch` matrices of rows x cols elements, dense. Sizes are
+ * 64-bit, and every product of sizes is checked for overflow before it is used.
+ */
+#ifndef GM_PROTO_MATRIX_H
+#define GM_PROTO_MATRIX_H
+
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * X(NAME, name on the wire, bytes, NPY kind letter). The first six take part in
+ * arithmetic; the others are moved by transpose and flip, never computed with. v1 to v16
+ * are opaque elements (NPY's void types).
+ */
+#define GM_DTYPE_LIST(X)                                                                           \
+    X(F16, "f16", 2, 'f')                                                                          \
+    X(BF16, "bf16", 2, 'V')                                                                        \
+    X(F32, "f32", 4, 'f')                                                                          \
+    X(F64, "f64", 8, 'f')                                                                          \
+    X(I32, "i32", 4, 'i')                                                                          \
+    X(I64, "i64", 8, 'i')                                                                          \
+    X(BOOL, "bool", 1, 'b')                                                                        \
+    X(I8, "i8", 1, 'i')                                                                            \
+    X(U8, "u8", 1, 'u')                                                                            \
+    X(I16, "i16", 2, 'i')                                                                          \
+    X(U16, "u16", 2, 'u')                                                                          \
+    X(U32, "u32", 4, 'u')                                                                          \
+    X(U64, "u64", 8, 'u')                                                                          \
+    X(C64, "c64", 8, 'c')                                                                          \
+    X(C128, "c128", 16, 'c')                                                                       \
+    X(V1, "v1", 1, 'V')                                                                            \
+    X(V2, "v2", 2, 'V')                                                                            \
+    X(V4, "v4", 4, 'V')                                                                            \
+    X(V8, "v8", 8, 'V')                                                                            \
+    X(V16, "v16", 16, 'V')
+
+enum gm_dtype {
+    GM_DTYPE_NONE, /* not stated */
+#define X(name, text, bytes, kind) GM_##name,
+    GM_DTYPE_LIST(X)
+#undef X
+        GM_DTYPE_COUNT
+};
+
+enum gm_layout {
+    GM_ROW_MAJOR,
+    GM_COL_MAJOR /* the whole array in Fortran order: first index fastest, a stack's too */
+};
+
+#define GM_DIMS_MAX 3
+
+/* A shape as written: 0 to 3 dimensions. */
+struct gm_shape {
+    unsigned ndim;
+    uint64_t dim[GM_DIMS_MAX];
+};
+
+struct gm_matrix {
+    enum gm_dtype dtype;
+    enum gm_layout layout;
+    bool stacked; /* came, or is to be written, with three dimensions; else batch is 1 */
+    uint64_t batch, rows, cols;
+    void *data; /* batch*rows*cols elements, native byte order, 64-byte aligned; not owned */
+};
+
+bool gm_dtype_arithmetic(enum gm_dtype dtype);
+size_t gm_dtype_size(enum gm_dtype dtype);
+const char *gm_dtype_name(enum gm_dtype dtype);
+/* GM_DTYPE_NONE where there is no such name. */
+enum gm_dtype gm_dtype_from_name(const char *name, size_t len);
+/* "f16, bf16, ...": for messages. */
+const char *gm_dtype_names(void);
+
+/* false, with *ret untouched, on overflow. */
+bool gm_size_mul(uint64_t a, uint64_t b, uint64_t *ret);
+bool gm_size_add(uint64_t a, uint64_t b, uint64_t *ret);
+
+/* Reads "RxC", "BxRxC", "N" (1xN); digits only, no sign, no spaces. false if it is not that. */
+bool gm_shape_parse(const char *text, size_t len, struct gm_shape *ret);
+
+/*
+ * Sets dtype, layout and sizes from a shape (0-D is 1x1, 1-D is 1xN, 3-D is a stack), data
+ * to NULL. GM_BAD_SHAPE where there are more dimensions or the bytes overflow 63 bits, also if
+ * they only would without the dimensions that are 0.
+ */
+enum gm_status gm_matrix_init(struct gm_matrix *ret, enum gm_dtype dtype, enum gm_layout layout,
+                              const struct gm_shape *shape, struct gm_error *err);
+
+/* Cannot overflow on a matrix that gm_matrix_init made. */
+uint64_t gm_matrix_elements(const struct gm_matrix *matrix);
+uint64_t gm_matrix_bytes(const struct gm_matrix *matrix);
+
+/* "3x4" or "2x3x4". */
+#define GM_SHAPE_TEXT_MAX 64
+const char *gm_matrix_shape_text(const struct gm_matrix *matrix, char buf[GM_SHAPE_TEXT_MAX]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,84 @@
+/*
+ * status.h - every way a request can end: one list, from which the enum, the stable
+ * code of a problem document, its HTTP status and its title are made. A new error is
+ * one row here.
+ */
+#ifndef GM_PROTO_STATUS_H
+#define GM_PROTO_STATUS_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, HTTP status, stable code, title). The code is part of the wire contract. */
+#define GM_STATUS_LIST(X)                                                                          \
+    X(OK, 200, "ok", "OK")                                                                         \
+    X(BAD_REQUEST, 400, "bad_request", "The request is malformed")                                 \
+    X(BAD_LENGTH, 400, "bad_length", "The body's length is stated twice or wrongly")               \
+    X(BAD_PARAMETER, 400, "bad_parameter", "A parameter's value is not one it can have")           \
+    X(UNKNOWN_PARAMETER, 400, "unknown_parameter", "There is no such parameter")                   \
+    X(BAD_JSON, 400, "bad_json", "The body is not the JSON this takes")                            \
+    X(BAD_NPY, 400, "bad_npy", "The body is not a well-formed NPY file")                           \
+    X(BODY_TRUNCATED, 400, "body_truncated", "The body ends before its matrix does")               \
+    X(BODY_TRAILING, 400, "body_trailing", "The body goes on after its last matrix")               \
+    X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The body came too slowly")                           \
+    X(NOT_FOUND, 404, "not_found", "There is nothing at this path")                                \
+    X(METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This path does not take this method")        \
+    X(NOT_ACCEPTABLE, 406, "not_acceptable", "No form named by Accept can be written")             \
+    X(LENGTH_REQUIRED, 411, "length_required", "A body is needed")                                 \
+    X(BODY_TOO_LARGE, 413, "body_too_large", "The body is larger than the limit")                  \
+    X(TOO_LARGE, 413, "too_large", "The request can never fit in the memory limit")                \
+    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "The body's form is not known")       \
+    X(BAD_SHAPE, 422, "bad_shape", "The shapes do not fit together")                               \
+    X(BAD_DTYPE, 422, "bad_dtype", "The element type does not fit")                                \
+    X(OUT_OF_RANGE, 422, "out_of_range", "A number does not fit the element type")                 \
+    X(MISSING_OPERAND, 422, "missing_operand", "An operand is missing")                            \
+    X(EXTRA_OPERAND, 422, "extra_operand", "There is an operand too many")                         \
+    X(KERNEL_UNAVAILABLE, 422, "kernel_unavailable", "That kernel cannot run this")                \
+    X(DEVICE_UNAVAILABLE, 422, "device_unavailable", "There is no such device here")               \
+    X(NONFINITE_IN_JSON, 422, "nonfinite_in_json", "JSON cannot carry NaN or infinity")            \
+    X(CANNOT_ENCODE, 422, "cannot_encode", "The result has no such form")                          \
+    X(COST_LIMIT, 422, "cost_limit", "The request costs more than one request may")                \
+    X(INTERNAL, 500, "internal", "gemmd made a mistake")                                           \
+    X(QUEUE_FULL, 503, "queue_full", "The queue is full")                                          \
+    X(MEMORY_FULL, 503, "memory_full", "The memory for requests is in use")                        \
+    X(DRAINING, 503, "draining", "gemmd is shutting down")                                         \
+    X(DEADLINE, 503, "deadline_passed", "The request's time ran out")                              \
+    X(DEVICE_MEMORY, 503, "device_memory", "The device ran out of memory")                         \
+    X(DEVICE_LOST, 503, "device_lost", "The device has failed")                                    \
+    X(CANCELLED, 503, "cancelled", "The client went away")
+
+enum gm_status {
+#define X(name, http, code, title) GM_##name,
+    GM_STATUS_LIST(X)
+#undef X
+        GM_STATUS_COUNT
+};
+
+/* Long enough for a sentence that says what was wrong and what is allowed. */
+#define GM_ERROR_DETAIL_MAX 512
+
+/* What went wrong, for a person. Filled only on failure; a success leaves it alone. */
+struct gm_error {
+    enum gm_status status;
+    char detail[GM_ERROR_DETAIL_MAX];
+};
+
+int gm_status_http(enum gm_status status);
+const char *gm_status_code(enum gm_status status);
+const char *gm_status_title(enum gm_status status);
+
+/*
+ * Fills *err (which may be NULL) and returns status, so that a failing function can end
+ * with `return gm_fail(err, GM_BAD_SHAPE, "a is %s, ...", ...)`. Text that a client sent
+ * is cut to fit and stays valid UTF-8: control characters and broken sequences become '?'.
+ */
+enum gm_status gm_fail(struct gm_error *err, enum gm_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#ifdef __cplusplus
+}
+#endif
+#endif
