@@ -1,0 +1,13 @@
+/*
+ * backend.c - the backends of this build.
+ */
+#include "backend.h"
+
+static const struct gm_backend *const backends[] = {
+    &gm_backend_cpu,
+};
+
+const struct gm_backend *gm_backend_at(size_t index)
+{
+    return index < sizeof(backends) / sizeof(backends[0]) ? backends[index] : NULL;
+}

@@ -1,0 +1,110 @@
+/*
+ * backend.h - the one header of kernels/ that a server needs: devices, the memory that
+ * requests live in, and the running of tasks. The same table of functions for cpu, cuda and
+ * sim, on an opaque context.
+ *
+ * Threads: every function but open and close may be called from any thread at any time, with
+ * one rule: a lane is used by one thread at a time. Nothing here logs, exits or keeps globals.
+ */
+#ifndef GM_KERNELS_BACKEND_H
+#define GM_KERNELS_BACKEND_H
+
+#include "variant.h"
+
+#include <stdatomic.h>
+
+/* Facts of one device. A rate that was not measured or is not known is 0. */
+struct gm_device_facts {
+    enum gm_device_kind kind;
+    unsigned index;     /* among the backend's devices */
+    char name[96];      /* "NVIDIA H200", "Intel(R) Xeon(R) ..." */
+    char detail[96];    /* driver, instruction set, BLAS */
+    unsigned units;     /* SMs, or cores */
+    unsigned lanes;     /* tasks (or batches) that may be in flight at once */
+    unsigned batch_max; /* tasks that one run() may be given */
+    uint64_t memory_bytes;
+    uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
+    double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */
+    double peak_gflops[GM_DTYPE_COUNT];    /* arithmetic ceiling by element type */
+    const char *peak_name[GM_DTYPE_COUNT]; /* what unit that is: "fp32", "int32", "tensor bf16" */
+    bool tuned_blas;    /* the BLAS library uses this processor's instructions: auto relies on it */
+    bool times_kernels; /* false: kernel times of this device would mean nothing (sim) */
+};
+
+/* Memory a request's matrices live in: pinned host memory on cuda, plain on cpu. 64-byte
+ * aligned, and GM_TEXT_PADDING readable bytes beyond `bytes`. */
+struct gm_slab {
+    void *data;
+    uint64_t bytes;    /* as asked for */
+    uint64_t capacity; /* as taken */
+};
+
+/* In microseconds; negative means not measured (and is then left out of the account), as the
+ * kernel of an empty result, for which none runs. */
+struct gm_times {
+    double h2d, prepare, kernel, d2h;
+    double kernel_min; /* with repeat: kernel is the median, this the minimum */
+};
+
+/* One operation to run. The caller owns it, its slabs and its op's data throughout. */
+struct gm_task {
+    struct gm_op op;
+    const struct gm_variant *variant;
+    unsigned repeat;  /* run the kernel so many times (>= 1) and time each */
+    atomic_bool stop; /* set by anybody: give up soon, if the device can; status GM_CANCELLED */
+
+    enum gm_status status; /* set by run() */
+    struct gm_error error; /* where status is not GM_OK */
+    struct gm_times times;
+};
+
+struct gm_backend_options {
+    unsigned threads;      /* compute threads, 0: one a core */
+    unsigned lanes;        /* 0: the backend's own choice */
+    uint64_t memory_limit; /* of slabs, in use and kept for reuse; 0: the memory there is */
+};
+
+struct gm_backend {
+    const char *name; /* "cpu" */
+
+    /* Opens all devices of this kind and measures their ceilings. GM_DEVICE_UNAVAILABLE, with
+     * the reason, where there is none. */
+    enum gm_status (*open)(const struct gm_backend_options *options, void **ret_context,
+                           struct gm_error *err);
+    /* All tasks done, all slabs put back. close(NULL) is fine. */
+    void (*close)(void *context);
+
+    /* Facts of device `index`, valid until close; NULL past the last. */
+    const struct gm_device_facts *(*describe)(void *context, unsigned index);
+
+    /* What slab_get(bytes) will take: count this against a limit. UINT64_MAX on overflow. */
+    uint64_t (*slab_cost)(void *context, uint64_t bytes);
+    enum gm_status (*slab_get)(void *context, uint64_t bytes, struct gm_slab *ret,
+                               struct gm_error *err);
+    /* Takes back a slab and zeroes *slab; an empty one is fine. */
+    void (*slab_put)(void *context, struct gm_slab *slab);
+
+    /* Memory beyond operands and result that the task needs while it runs (rearranged operands);
+     * it is taken from the same slabs. */
+    uint64_t (*scratch_bytes)(void *context, const struct gm_op *op,
+                              const struct gm_variant *variant);
+
+    /*
+     * Runs n tasks (1 to batch_max, all alike in variant and shapes) on a lane of a device and
+     * returns when they are done, each with its status, error and times set. Different lanes
+     * overlap: while one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the
+     * device is beyond use; every task then has that status.
+     *
+     * It blocks on purpose: a thread a lane is all the asynchrony a caller needs, and no callback
+     * from a driver's thread has to be reasoned about.
+     */
+    enum gm_status (*run)(void *context, unsigned device, unsigned lane, struct gm_task *task[],
+                          unsigned n);
+};
+
+extern const struct gm_backend gm_backend_cpu;
+
+/* The backends of this build, the preferred first; NULL past the end. */
+const struct gm_backend *gm_backend_at(size_t index);
+
+#endif

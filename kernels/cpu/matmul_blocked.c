@@ -1,0 +1,194 @@
+/*
+ * matmul_blocked.c - matmul for all arithmetic types. The differences to naive:
+ *
+ *   - the result is cut into tiles, which the threads share: a tile's operands fit in a core's own
+ *     cache and are used a hundred times over while they are there;
+ *   - both are packed first (pack.c), so that the inner loop reads memory strictly forward,
+ *     whatever the layout was, and f16 and bf16 have become f32;
+ *   - the inner loop keeps a block of sums in vector registers (micro.c): dozens of independent
+ *     multiply-adds in flight instead of one.
+ *
+ * A tile's sums stay in their own type over the whole of k and are rounded to the element
+ * type once, at the end, together with alpha and beta. Each sum adds its terms in the order of k
+ * and never depends on the tile it is in.
+ */
+#include "exec.h"
+#include "finish.h"
+#include "grid.h"
+#include "kernels/rows.h"
+#include "micro.h"
+#include "pack.h"
+#include "product.h"
+
+#include <string.h>
+
+/* The largest tile for sums of 4 bytes; half of it each way for 8. A quarter of a MiB each for a's
+ * block, b's block and the sums: what a core's own cache of 1 MiB holds. */
+#define TILE_ROWS 240u
+#define TILE_COLS 256u
+#define TILE_K 256u
+
+_Static_assert(TILE_ROWS <= GM_PACK_MAX && TILE_COLS <= GM_PACK_MAX && TILE_K <= GM_PACK_MAX,
+               "pack.c takes blocks no larger than that");
+_Static_assert(TILE_ROWS / 2 % GM_MICRO_ROWS_MAX == 0 && TILE_ROWS % 8 == 0,
+               "whole micro-blocks, of 12 or 4 rows");
+_Static_assert((TILE_ROWS * TILE_K + TILE_COLS * TILE_K + TILE_ROWS * TILE_COLS) * 4 <=
+                   GM_CPU_SCRATCH,
+               "both packed blocks and the sums lie in a thread's scratch");
+
+/* Tiles are halved until there are this many for the threads to share, or their work is less. */
+#define TILES_WANTED 16u
+#define TILE_FLOPS_MIN 0x1p23
+/* Small tiles are dealt out in chunks of about this much work. */
+#define CHUNK_FLOPS 0x1p21
+/* What a tile costs beside its arithmetic, in the same unit. */
+#define TILE_FLOPS_EXTRA 4096.0
+
+struct job {
+    struct gm_product x;
+    struct gm_exec *exec;
+    enum gm_sum sum;
+    const struct gm_micro *micro;
+    gm_finish_fn *finish;
+    struct gm_grid grid;
+};
+
+/* Sizes near each other, none above `most`, all but the last whole steps. */
+static uint64_t even_tile(uint64_t size, uint64_t most, uint64_t step)
+{
+    uint64_t count = size / most + (size % most != 0);
+    uint64_t even = size / count + (size % count != 0);
+
+    return (even + step - 1) / step * step;
+}
+
+static void plan_tiles(struct job *job)
+{
+    const struct gm_product *x = &job->x;
+    uint64_t mr = job->micro->rows, nr = job->micro->cols;
+    uint64_t half = gm_sum_size(job->sum) / 4;
+    uint64_t most_rows = TILE_ROWS / half / mr * mr, most_cols = TILE_COLS / half / nr * nr;
+    double depth = 2.0 * (double)(x->k > 0 ? x->k : 1);
+
+    for (;;) {
+        uint64_t rows = even_tile(x->m, most_rows, mr);
+        uint64_t cols = even_tile(x->n, most_cols, nr);
+        double flops = depth * (double)rows * (double)cols;
+        job->grid =
+            gm_grid_make(x->batch, x->m, x->n, rows, cols, flops + TILE_FLOPS_EXTRA, CHUNK_FLOPS);
+        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN)
+            return;
+        if (rows >= cols && rows > mr)
+            most_rows = rows / 2 / mr * mr;
+        else if (cols > nr)
+            most_cols = cols / 2 / nr * nr;
+        else
+            return;
+        most_rows = most_rows < mr ? mr : most_rows;
+        most_cols = most_cols < nr ? nr : most_cols;
+    }
+}
+
+/* The sums of a tile become elements of the result. They lie block by block, the blocks of a
+ * column of blocks one after the other. */
+static void finish(const struct job *job, const struct gm_tile *tile, const char *sums)
+{
+    const struct gm_product *x = &job->x;
+    uint64_t mr = job->micro->rows, nr = job->micro->cols, down = (tile->h + mr - 1) / mr;
+    size_t element = gm_dtype_size(x->op.result.dtype), size = gm_sum_size(job->sum);
+
+    for (uint64_t i = 0; i < tile->h; i++) {
+        uint64_t at = (tile->matrix * x->m + tile->i + i) * x->n + tile->j;
+        char *to = (char *)x->op.result.data + at * element;
+        const char *c =
+            x->adds ? gm_product_at(&x->c, element, tile->matrix, tile->i + i, tile->j) : NULL;
+        for (uint64_t j = 0; j < tile->w; j += nr) {
+            const char *from = sums + ((j / nr * down + i / mr) * mr + i % mr) * nr * size;
+            job->finish(&x->op, to + j * element, from, c ? c + j * element : NULL,
+                        tile->w - j < nr ? tile->w - j : nr);
+        }
+    }
+}
+
+/* One step in k: both blocks are packed, and each pair of their groups makes a block of sums. */
+static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_t p, uint64_t k,
+                      char *scratch)
+{
+    const struct gm_product *x = &job->x;
+    const struct gm_micro *micro = job->micro;
+    enum gm_dtype dtype = x->op.result.dtype;
+    size_t element = gm_dtype_size(dtype), size = gm_sum_size(job->sum);
+    uint64_t half = size / 4;
+    char *packed_a = scratch;
+    char *packed_b = packed_a + TILE_ROWS / half * TILE_K * size;
+    char *sums = packed_b + TILE_COLS / half * TILE_K * size;
+
+    const struct gm_block a = {
+        .dtype = dtype,
+        .data = gm_product_at(&x->a, element, tile->matrix, tile->i, p),
+        .lane_stride = x->a.row,
+        .k_stride = x->a.col,
+        .lanes = tile->h,
+        .k = k,
+    };
+    const struct gm_block b = {
+        .dtype = dtype,
+        .data = gm_product_at(&x->b, element, tile->matrix, p, tile->j),
+        .lane_stride = x->b.col,
+        .k_stride = x->b.row,
+        .lanes = tile->w,
+        .k = k,
+    };
+    gm_pack(packed_a, micro->rows, &a, job->exec->isa);
+    gm_pack(packed_b, micro->cols, &b, job->exec->isa);
+
+    for (uint64_t j = 0; j < tile->w; j += micro->cols) {
+        for (uint64_t i = 0; i < tile->h; i += micro->rows) {
+            micro->run(k, packed_a + i * k * size, packed_b + j * k * size, sums, p == 0);
+            sums += micro->rows * micro->cols * size;
+        }
+    }
+}
+
+static void multiply_tile(const struct job *job, const struct gm_tile *tile, char *scratch)
+{
+    size_t size = gm_sum_size(job->sum);
+    uint64_t half = size / 4;
+    char *sums = scratch + (TILE_ROWS + TILE_COLS) / half * TILE_K * size;
+
+    if (job->x.k == 0)
+        memset(sums, 0, TILE_ROWS / half * (TILE_COLS / half) * size);
+    for (uint64_t p = 0; p < job->x.k; p += TILE_K) {
+        if (gm_exec_stopped(job->exec))
+            return;
+        add_panel(job, tile, p, job->x.k - p < TILE_K ? job->x.k - p : TILE_K, scratch);
+    }
+    finish(job, tile, sums);
+}
+
+static void multiply_chunk(void *cls, uint64_t chunk, unsigned thread)
+{
+    const struct job *job = cls;
+    uint64_t end = gm_grid_chunk_end(&job->grid, chunk);
+
+    for (uint64_t index = chunk * job->grid.per_chunk; index < end; index++) {
+        struct gm_tile tile = gm_grid_tile(&job->grid, index);
+        multiply_tile(job, &tile, gm_pool_scratch(job->exec->pool, thread));
+    }
+}
+
+enum gm_status gm_cpu_matmul_blocked(const struct gm_op *op, struct gm_exec *exec)
+{
+    struct job job = {
+        .x = gm_product_make(op, true),
+        .exec = exec,
+        .sum = gm_sum_of(op->result.dtype),
+        .finish = gm_finish_get(op->result.dtype),
+    };
+
+    job.micro = gm_micro_get(job.sum, exec->isa);
+    plan_tiles(&job);
+    return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, multiply_chunk, &job)
+               ? GM_OK
+               : GM_CANCELLED;
+}

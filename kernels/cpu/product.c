@@ -1,0 +1,35 @@
+/*
+ * product.c - what the matmul kernels begin with.
+ */
+#include "product.h"
+
+static bool is_one_tall_matrix(const struct gm_product *product)
+{
+    return product->batch > 1 && product->b.batch == 0 &&
+           product->a.batch == product->m * product->a.row &&
+           (!product->adds || product->c.batch == product->m * product->c.row);
+}
+
+struct gm_product gm_product_make(const struct gm_op *op, bool join)
+{
+    struct gm_product product = {
+        .op = *op,
+        .batch = op->result.batch,
+        .m = gm_op_m(op),
+        .n = gm_op_n(op),
+        .k = gm_op_reads(op, 0) ? gm_op_k(op) : 0,
+        .adds = gm_op_reads(op, 2),
+        .a = gm_op_view(op, 0),
+        .b = gm_op_view(op, 1),
+    };
+
+    if (product.adds)
+        product.c = gm_op_view(op, 2);
+    if (product.k == 0) /* even if alpha is infinite: an empty sum is 0 */
+        product.op.alpha = (struct gm_scalar){.is_integer = op->alpha.is_integer};
+    if (join && is_one_tall_matrix(&product)) {
+        product.m *= product.batch;
+        product.batch = 1;
+    }
+    return product;
+}

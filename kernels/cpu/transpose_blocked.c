@@ -1,0 +1,66 @@
+/*
+ * transpose_blocked.c - transpose by rectangles that the threads share. The difference to naive:
+ * every line of source and result is touched once, while it is in the cache (rect.c).
+ */
+#include "exec.h"
+#include "grid.h"
+#include "kernels/rows.h"
+#include "rect.h"
+#include "stream.h"
+
+/* A rectangle: wide enough for whole lines of the source, not so wide that its columns, each in
+ * a page of the result, are more than the processor keeps translations of. */
+#define RECT_BYTES ((uint64_t)1 << 20)
+#define RECT_COLS ((uint64_t)256)
+
+struct job {
+    const struct gm_op *op;
+    struct gm_grid grid;
+    size_t element_bytes;
+    bool stream;
+};
+
+static void transpose_chunk(void *cls, uint64_t chunk, unsigned thread)
+{
+    const struct job *job = cls;
+    const struct gm_matrix *a = &job->op->operand[0];
+    uint64_t end = gm_grid_chunk_end(&job->grid, chunk);
+
+    (void)thread;
+    for (uint64_t index = chunk * job->grid.per_chunk; index < end; index++) {
+        struct gm_tile tile = gm_grid_tile(&job->grid, index);
+        uint64_t first = tile.matrix * a->rows * a->cols;
+        const char *src = a->data;
+        char *dst = job->op->result.data;
+        gm_rect_transpose(job->element_bytes,
+                          src + (first + tile.i * a->cols + tile.j) * job->element_bytes, a->cols,
+                          dst + (first + tile.j * a->rows + tile.i) * job->element_bytes, a->rows,
+                          tile.h, tile.w, job->stream);
+    }
+    if (job->stream)
+        gm_stream_end();
+}
+
+enum gm_status gm_cpu_transpose_blocked(const struct gm_op *op, struct gm_exec *exec)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    size_t size = gm_dtype_size(a->dtype);
+    uint64_t area = RECT_BYTES / size;
+    uint64_t tile_cols = a->cols < RECT_COLS ? a->cols : RECT_COLS;
+    uint64_t tile_rows = area / tile_cols;
+
+    if (tile_rows > a->rows) {
+        tile_rows = a->rows;
+        tile_cols = a->cols < area / tile_rows ? a->cols : area / tile_rows;
+    }
+    struct job job = {
+        .op = op,
+        .grid = gm_grid_make(a->batch, a->rows, a->cols, tile_rows, tile_cols,
+                             (double)(tile_rows * tile_cols * size), (double)RECT_BYTES / 2),
+        .element_bytes = size,
+        .stream = gm_matrix_bytes(&op->result) >= GM_STREAM_MIN,
+    };
+    return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, transpose_chunk, &job)
+               ? GM_OK
+               : GM_CANCELLED;
+}

@@ -1,0 +1,40 @@
+/*
+ * layout.h - how the elements of operands lie in memory, and which operands a variant needs
+ * rearranged before it can run.
+ */
+#ifndef GM_KERNELS_LAYOUT_H
+#define GM_KERNELS_LAYOUT_H
+
+#include "variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element (i, j) of matrix t is data[t * batch + i * row + j * col]. */
+struct gm_view {
+    const void *data;
+    uint64_t batch, row, col; /* strides, in elements; batch is 0 for an operand that broadcasts */
+};
+
+/*
+ * op(x) of operand `index`: its transposition and a single matrix's column-major layout are in
+ * the strides, of which one is 1 then. A column-major stack, which no such strides describe, is
+ * taken for row-major: that is what it is when it has been rearranged for a kernel.
+ */
+struct gm_view gm_op_view(const struct gm_op *op, unsigned index);
+
+/* Whether the elements lie as row-major ones would: so do those of a column-major vector. */
+bool gm_lies_row_major(const struct gm_matrix *matrix);
+
+/* Whether the result is the bytes of operand a: a copy, or a transpose that moves nothing (of a
+ * vector, of one column-major matrix). */
+bool gm_op_is_copy(const struct gm_op *op);
+
+/* Whether operand `index` must be made row-major before `variant` can run op. */
+bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, unsigned index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,341 @@
+/*
+ * op.c - operations: their names, the one validation of a request's operands, and the sizes
+ * that follow from them.
+ *
+ * Every check is here and none in a kernel: what gm_op_init lets pass is right for each of
+ * them, but for the limits that a variant states itself.
+ */
+#include "op.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const op_names[GM_OP_COUNT] = {
+#define X(name, text) [GM_OP_##name] = text,
+    GM_OP_LIST(X)
+#undef X
+};
+
+static const char *const precision_names[GM_PRECISION_COUNT] = {
+#define X(name, text) [GM_PRECISION_##name] = text,
+    GM_PRECISION_LIST(X)
+#undef X
+};
+
+static const char *const operand_names[GM_OPERANDS_MAX] = {"a", "b", "c"};
+
+const char *gm_op_name(enum gm_op_kind kind)
+{
+    return op_names[kind];
+}
+
+bool gm_op_from_name(const char *name, enum gm_op_kind *ret)
+{
+    for (int kind = 0; kind < GM_OP_COUNT; kind++) {
+        if (strcmp(name, op_names[kind]) == 0) {
+            *ret = (enum gm_op_kind)kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *gm_precision_name(enum gm_precision precision)
+{
+    return precision_names[precision];
+}
+
+bool gm_precision_from_name(const char *name, size_t len, enum gm_precision *ret)
+{
+    for (int i = 0; i < GM_PRECISION_COUNT; i++) {
+        if (strlen(precision_names[i]) == len && memcmp(name, precision_names[i], len) == 0) {
+            *ret = (enum gm_precision)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+unsigned gm_op_operands_min(enum gm_op_kind kind)
+{
+    return kind == GM_OP_MATMUL ? 2 : 1;
+}
+
+unsigned gm_op_operands_max(enum gm_op_kind kind)
+{
+    return kind == GM_OP_MATMUL ? 3 : 1;
+}
+
+bool gm_op_computes(enum gm_op_kind kind)
+{
+    return kind == GM_OP_MATMUL;
+}
+
+static enum gm_status check_operands(enum gm_op_kind kind, const bool present[GM_OPERANDS_MAX],
+                                     struct gm_error *err)
+{
+    unsigned min = gm_op_operands_min(kind), max = gm_op_operands_max(kind);
+
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
+        if (i < min && !present[i])
+            return gm_fail(err, GM_MISSING_OPERAND, "%s needs %s, and %s is missing",
+                           op_names[kind], min == 1 ? "one operand, a" : "two operands, a and b",
+                           operand_names[i]);
+        if (i >= max && present[i])
+            return gm_fail(err, GM_EXTRA_OPERAND, "%s takes one operand, a, and %s was given too",
+                           op_names[kind], operand_names[i]);
+    }
+    return GM_OK;
+}
+
+static enum gm_status check_options(enum gm_op_kind kind, const struct gm_op_options *options,
+                                    bool has_c, struct gm_error *err)
+{
+    if (!gm_op_computes(kind)) {
+        const char *name = options->transa      ? "transa"
+                           : options->transb    ? "transb"
+                           : options->has_alpha ? "alpha"
+                           : options->has_beta  ? "beta"
+                                                : NULL;
+        if (name)
+            return gm_fail(err, GM_BAD_PARAMETER, "%s has no %s: it is a parameter of matmul",
+                           op_names[kind], name);
+    }
+    if (options->has_beta && !has_c)
+        return gm_fail(err, GM_MISSING_OPERAND,
+                       "beta is the factor of a third operand, c, and c is missing");
+    return GM_OK;
+}
+
+static enum gm_status check_types(enum gm_op_kind kind,
+                                  const struct gm_matrix operand[GM_OPERANDS_MAX],
+                                  const bool present[GM_OPERANDS_MAX], struct gm_error *err)
+{
+    enum gm_dtype dtype = operand[0].dtype;
+
+    if (dtype <= GM_DTYPE_NONE || dtype >= GM_DTYPE_COUNT)
+        return gm_fail(err, GM_BAD_DTYPE, "the element type of a is not stated");
+    for (unsigned i = 1; i < GM_OPERANDS_MAX; i++) {
+        if (present[i] && operand[i].dtype != dtype)
+            return gm_fail(err, GM_BAD_DTYPE,
+                           "a is %s and %s is %s: the operands must have one element type",
+                           gm_dtype_name(dtype), operand_names[i], gm_dtype_name(operand[i].dtype));
+    }
+    if (gm_op_computes(kind) && !gm_dtype_arithmetic(dtype))
+        return gm_fail(err, GM_BAD_DTYPE,
+                       "%s computes in f16, bf16, f32, f64, i32 and i64, and the operands are %s",
+                       op_names[kind], gm_dtype_name(dtype));
+    return GM_OK;
+}
+
+/* A factor for an integer type: exact, or refused. */
+static enum gm_status integer_factor(const char *name, enum gm_dtype dtype,
+                                     const struct gm_scalar *given, struct gm_scalar *ret,
+                                     struct gm_error *err)
+{
+    int64_t integer = given->integer;
+
+    if (!given->is_integer) {
+        /* Integers as other programs write them: 2.0, 1e3. NaN fails these comparisons. */
+        if (!(given->real >= -0x1p63 && given->real < 0x1p63) || trunc(given->real) != given->real)
+            return gm_fail(err, GM_OUT_OF_RANGE, "%s is %g: %s matrices take integer factors", name,
+                           given->real, gm_dtype_name(dtype));
+        integer = (int64_t)given->real;
+    }
+    if (dtype == GM_I32 && (integer < INT32_MIN || integer > INT32_MAX))
+        return gm_fail(err, GM_OUT_OF_RANGE, "%s is %lld: i32 holds %d to %d", name,
+                       (long long)integer, INT32_MIN, INT32_MAX);
+    *ret = (struct gm_scalar){.real = (double)integer, .integer = integer, .is_integer = true};
+    return GM_OK;
+}
+
+/* A factor as the arithmetic will use it: what becomes 0 in the type is 0 for everybody. */
+static enum gm_status factor(const char *name, enum gm_dtype dtype, const struct gm_scalar *given,
+                             struct gm_scalar *ret, struct gm_error *err)
+{
+    if (dtype == GM_I32 || dtype == GM_I64)
+        return integer_factor(name, dtype, given, ret, err);
+
+    *ret = (struct gm_scalar){.real = given->real};
+    if (dtype == GM_F64)
+        return GM_OK;
+    if (isfinite(given->real) && fabs(given->real) > (double)FLT_MAX)
+        return gm_fail(err, GM_OUT_OF_RANGE, "%s is %g: %s computes in f32, which ends at %g", name,
+                       given->real, gm_dtype_name(dtype), (double)FLT_MAX);
+    ret->real = (float)given->real;
+    return GM_OK;
+}
+
+/* alpha and beta, said or unsaid. */
+static enum gm_status set_factors(struct gm_op *op, const struct gm_op_options *options, bool has_c,
+                                  struct gm_error *err)
+{
+    const struct gm_scalar zero = {.is_integer = true};
+    const struct gm_scalar one = {.real = 1, .integer = 1, .is_integer = true};
+    enum gm_dtype dtype = op->operand[0].dtype;
+    struct gm_scalar alpha, beta;
+
+    enum gm_status status =
+        factor("alpha", dtype, options->has_alpha ? &options->alpha : &one, &alpha, err);
+    if (status != GM_OK)
+        return status;
+    status = factor("beta", dtype,
+                    options->has_beta ? &options->beta
+                    : has_c           ? &one
+                                      : &zero,
+                    &beta, err);
+    if (status != GM_OK)
+        return status;
+    op->alpha = alpha;
+    op->beta = beta;
+    return GM_OK;
+}
+
+/* The stack that the operands make together: equal sizes, or 1, which broadcasts. */
+static enum gm_status join_stacks(const struct gm_op *op, struct gm_shape *shape,
+                                  struct gm_error *err)
+{
+    unsigned largest = 0;
+    bool stacked = false;
+
+    for (unsigned i = 0; i < op->operands; i++) {
+        uint64_t batch = op->operand[i].batch, joined = op->operand[largest].batch;
+        stacked |= op->operand[i].stacked;
+        if (batch == joined || batch == 1)
+            continue;
+        if (joined != 1)
+            return gm_fail(err, GM_BAD_SHAPE,
+                           "%s is a stack of %llu matrices and %s one of %llu: stacks must be of "
+                           "one size, or of one matrix, which goes with each of the other's",
+                           operand_names[largest], (unsigned long long)joined, operand_names[i],
+                           (unsigned long long)batch);
+        largest = i;
+    }
+    shape->ndim = stacked ? 3 : 2;
+    shape->dim[0] = op->operand[largest].batch;
+    return GM_OK;
+}
+
+static enum gm_status matmul_shape(const struct gm_op *op, struct gm_shape *shape,
+                                   struct gm_error *err)
+{
+    const struct gm_matrix *a = &op->operand[0], *b = &op->operand[1], *c = &op->operand[2];
+    uint64_t m = op->transa ? a->cols : a->rows, k = op->transa ? a->rows : a->cols;
+    uint64_t n = op->transb ? b->rows : b->cols, k_of_b = op->transb ? b->cols : b->rows;
+    char text[3][GM_SHAPE_TEXT_MAX];
+
+    if (k != k_of_b)
+        return gm_fail(
+            err, GM_BAD_SHAPE, "a is %s and b is %s: %s of a (%llu) must equal %s of b (%llu)",
+            gm_matrix_shape_text(a, text[0]), gm_matrix_shape_text(b, text[1]),
+            op->transa ? "with transa, the rows" : "the columns", (unsigned long long)k,
+            op->transb ? "with transb, the columns" : "the rows", (unsigned long long)k_of_b);
+    if (op->operands == 3 && (c->rows != m || c->cols != n))
+        return gm_fail(
+            err, GM_BAD_SHAPE, "c is %s, and the product of a (%s) and b (%s) is %llux%llu",
+            gm_matrix_shape_text(c, text[2]), gm_matrix_shape_text(a, text[0]),
+            gm_matrix_shape_text(b, text[1]), (unsigned long long)m, (unsigned long long)n);
+
+    enum gm_status status = join_stacks(op, shape, err);
+    if (status != GM_OK)
+        return status;
+    shape->dim[shape->ndim - 2] = m;
+    shape->dim[shape->ndim - 1] = n;
+    return GM_OK;
+}
+
+static void moved_shape(const struct gm_op *op, struct gm_shape *shape)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    bool swap = op->kind == GM_OP_TRANSPOSE;
+
+    shape->ndim = a->stacked ? 3 : 2;
+    shape->dim[0] = a->batch;
+    shape->dim[shape->ndim - 2] = swap ? a->cols : a->rows;
+    shape->dim[shape->ndim - 1] = swap ? a->rows : a->cols;
+}
+
+enum gm_status gm_op_init(struct gm_op *ret, enum gm_op_kind kind,
+                          const struct gm_op_options *options,
+                          const struct gm_matrix operand[GM_OPERANDS_MAX],
+                          const bool present[GM_OPERANDS_MAX], struct gm_error *err)
+{
+    struct gm_op op = {.kind = kind,
+                       .precision = options->precision,
+                       .transa = options->transa,
+                       .transb = options->transb};
+    bool has_c = present[2];
+    struct gm_shape shape;
+    enum gm_status status;
+
+    if ((status = check_operands(kind, present, err)) != GM_OK ||
+        (status = check_options(kind, options, has_c, err)) != GM_OK ||
+        (status = check_types(kind, operand, present, err)) != GM_OK)
+        return status;
+
+    op.operands = has_c ? 3 : gm_op_operands_min(kind);
+    for (unsigned i = 0; i < op.operands; i++)
+        op.operand[i] = operand[i];
+
+    if (gm_op_computes(kind)) {
+        if ((status = set_factors(&op, options, has_c, err)) != GM_OK ||
+            (status = matmul_shape(&op, &shape, err)) != GM_OK)
+            return status;
+    } else {
+        moved_shape(&op, &shape);
+    }
+    status = gm_matrix_init(&op.result, operand[0].dtype, GM_ROW_MAJOR, &shape, err);
+    if (status != GM_OK)
+        return status;
+    *ret = op;
+    return GM_OK;
+}
+
+uint64_t gm_op_m(const struct gm_op *op)
+{
+    return op->result.rows;
+}
+
+uint64_t gm_op_n(const struct gm_op *op)
+{
+    return op->result.cols;
+}
+
+uint64_t gm_op_k(const struct gm_op *op)
+{
+    return op->transa ? op->operand[0].rows : op->operand[0].cols;
+}
+
+/* Factors of integer types are integers, and real is then only near them. */
+static bool is_zero(const struct gm_scalar *factor)
+{
+    return factor->is_integer ? factor->integer == 0 : factor->real == 0;
+}
+
+bool gm_op_reads(const struct gm_op *op, unsigned index)
+{
+    if (index >= op->operands)
+        return false;
+    return !gm_op_computes(op->kind) || !is_zero(index < 2 ? &op->alpha : &op->beta);
+}
+
+double gm_op_flops(const struct gm_op *op)
+{
+    if (op->kind != GM_OP_MATMUL || !gm_op_reads(op, 0))
+        return 0;
+    return 2.0 * (double)op->result.batch * (double)gm_op_m(op) * (double)gm_op_n(op) *
+           (double)gm_op_k(op);
+}
+
+uint64_t gm_op_bytes_min(const struct gm_op *op)
+{
+    uint64_t bytes = gm_matrix_bytes(&op->result);
+
+    for (unsigned i = 0; i < op->operands; i++) {
+        /* Each is below 2^63, but four of them together need not be. */
+        if (gm_op_reads(op, i) && !gm_size_add(bytes, gm_matrix_bytes(&op->operand[i]), &bytes))
+            return UINT64_MAX;
+    }
+    return bytes;
+}

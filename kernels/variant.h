@@ -1,0 +1,72 @@
+/*
+ * variant.h - the one list of kernel variants. A variant is one file and one row in
+ * variants.def; dispatch, tests, benchmarks, GET /v1/kernels and the documentation iterate
+ * the list made from it.
+ */
+#ifndef GM_KERNELS_VARIANT_H
+#define GM_KERNELS_VARIANT_H
+
+#include "op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum gm_device_kind { GM_DEVICE_CPU, GM_DEVICE_SIM, GM_DEVICE_CUDA, GM_DEVICE_KINDS };
+
+/* "cpu", "sim", "cuda" */
+const char *gm_device_kind_name(enum gm_device_kind kind);
+
+#define GM_ON_CPU (1u << GM_DEVICE_CPU)
+#define GM_ON_SIM (1u << GM_DEVICE_SIM)
+#define GM_ON_CUDA (1u << GM_DEVICE_CUDA)
+
+/* Sets of element types, as masks of 1 << enum gm_dtype. */
+#define GM_DTYPE_BIT(dtype) (1u << (dtype))
+#define GM_TYPES_ARITHMETIC                                                                        \
+    (GM_DTYPE_BIT(GM_F16) | GM_DTYPE_BIT(GM_BF16) | GM_DTYPE_BIT(GM_F32) | GM_DTYPE_BIT(GM_F64) |  \
+     GM_DTYPE_BIT(GM_I32) | GM_DTYPE_BIT(GM_I64))
+#define GM_TYPES_ALL (((1u << GM_DTYPE_COUNT) - 1u) & ~1u)
+
+/* What a variant can take as it lies, without a pass that rearranges the operand first. */
+#define GM_FOLDS_NOTHING 0u
+#define GM_FOLDS_TRANS (1u << 0) /* transa, transb, and so column-major single matrices */
+
+struct gm_device_facts; /* backend.h */
+struct gm_exec;         /* each backend's own: what a kernel runs with (threads, a stream, ...) */
+
+/* Computes op into op->result.data. Operands are in the layout the variant folds; anything else
+ * was rearranged before. Returns GM_OK, GM_CANCELLED (exec said stop), or a device's failure. */
+typedef enum gm_status gm_kernel_fn(const struct gm_op *op, struct gm_exec *exec);
+
+/* What else must hold of shape and device: GM_OK, or GM_KERNEL_UNAVAILABLE and why in *err. */
+typedef enum gm_status gm_accepts_fn(const struct gm_op *op, const struct gm_device_facts *facts,
+                                     struct gm_error *err);
+
+struct gm_variant {
+    enum gm_op_kind op;
+    const char *name;
+    unsigned devices;       /* GM_ON_... */
+    uint32_t dtypes;        /* GM_DTYPE_BIT(...) */
+    unsigned folds;         /* GM_FOLDS_... */
+    gm_accepts_fn *accepts; /* gm_accepts_any where nothing else must hold */
+    gm_kernel_fn *run;
+    const char *needs; /* for people: "OpenBLAS", "compute capability 9.0"; "" for nothing */
+    const char *note;  /* one sentence: the idea */
+};
+
+/* The rows of this build; NULL past the end. */
+const struct gm_variant *gm_variant_at(size_t index);
+
+/* The `accepts` of rows that take every shape. */
+gm_accepts_fn gm_accepts_any;
+
+/* Whether the variant can run op on that device: GM_OK, or GM_KERNEL_UNAVAILABLE with the reason.
+ * A copy can also run the transposes that leave the bytes as they are (gm_op_is_copy). */
+enum gm_status gm_variant_check(const struct gm_variant *variant, const struct gm_op *op,
+                                const struct gm_device_facts *facts, struct gm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
