@@ -1,0 +1,119 @@
+#include "server/accept.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* One element of the header: a media range and its weight. */
+struct range {
+    const char *type;
+    size_t len;
+    double q;
+};
+
+static const char *skip_space(const char *p)
+{
+    while (*p == ' ' || *p == '\t')
+        p++;
+    return p;
+}
+
+/* The weight among an element's parameters; 1 if there is none, 0 if it is malformed. */
+static double read_weight(const char *p, const char *end)
+{
+    while (p < end && (p = memchr(p, ';', (size_t)(end - p))) != NULL) {
+        p = skip_space(p + 1);
+        if (p + 1 < end && (*p == 'q' || *p == 'Q') && p[1] == '=') {
+            char *stop;
+            double q = isdigit((unsigned char)p[2]) ? strtod(p + 2, &stop) : 0;
+            return q >= 0 && q <= 1 ? q : 0;
+        }
+    }
+    return 1;
+}
+
+/* Reads the element at p; answers where the next one starts, NULL past the last. */
+static const char *next_range(const char *p, struct range *ret)
+{
+    p = skip_space(p);
+    const char *end = p + strcspn(p, ",");
+    ret->type = p;
+    ret->len = strcspn(p, ";, \t");
+    ret->q = read_weight(p, end);
+    return *end ? end + 1 : NULL;
+}
+
+/* How closely a range names a media type: 3 exactly, 2 by its main type, 1 by anything, 0 not. */
+static int specificity(const struct range *range, const char *media_type)
+{
+    size_t main_len = strcspn(media_type, "/") + 1;
+
+    if (range->len == 3 && memcmp(range->type, "*/*", 3) == 0)
+        return 1;
+    if (range->len == main_len + 1 && range->type[main_len] == '*' &&
+        strncasecmp(range->type, media_type, main_len) == 0)
+        return 2;
+    return range->len == strlen(media_type) && strncasecmp(range->type, media_type, range->len) == 0
+               ? 3
+               : 0;
+}
+
+/* The weight that the closest matching range gives a media type; 0 if none matches. */
+static double weight_of(const char *const accept[GM_ACCEPT_LINES_MAX], const char *media_type)
+{
+    int closest = 0;
+    double q = 0;
+
+    for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && accept[i]; i++) {
+        for (const char *p = accept[i]; p;) {
+            struct range range;
+            p = next_range(p, &range);
+            int match = specificity(&range, media_type);
+            if (match > closest) {
+                closest = match;
+                q = range.q;
+            }
+        }
+    }
+    return q;
+}
+
+static bool says_nothing(const char *const accept[GM_ACCEPT_LINES_MAX])
+{
+    for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && accept[i]; i++)
+        if (*skip_space(accept[i]))
+            return false;
+    return true;
+}
+
+enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
+                                const struct gm_codec *preferred, const struct gm_codec **ret,
+                                struct gm_error *err)
+{
+    const struct gm_codec *best = preferred;
+
+    if (!says_nothing(accept)) {
+        double best_q = weight_of(accept, preferred->media_type);
+        for (size_t i = 0; gm_codec_at(i); i++) {
+            double q = weight_of(accept, gm_codec_at(i)->media_type);
+            if (q > best_q) {
+                best_q = q;
+                best = gm_codec_at(i);
+            }
+        }
+        if (best_q <= 0) {
+            char types[256];
+            size_t at = 0;
+            for (size_t i = 0; gm_codec_at(i) && at < sizeof types; i++)
+                at += (size_t)snprintf(types + at, sizeof types - at, "%s%s", i ? ", " : "",
+                                       gm_codec_at(i)->media_type);
+            return gm_fail(err, GM_NOT_ACCEPTABLE,
+                           "Accept is '%.100s', and a result can be written as %s", accept[0],
+                           types);
+        }
+    }
+    *ret = best;
+    return GM_OK;
+}

@@ -1,0 +1,287 @@
+#include "server/body.h"
+
+#include "kernels/select.h"
+#include "server/accept.h"
+#include "server/limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* What curl sends when it is told nothing: as good as no type. */
+#define CURL_DEFAULT_TYPE "application/x-www-form-urlencoded"
+
+/* Enough of a body to see how it begins, behind any white space. */
+#define SNIFF_BYTES 16
+
+static enum gm_status reserve(struct gm_request *r, uint64_t bytes, struct gm_error *err)
+{
+    uint64_t need;
+
+    if (!gm_size_add(r->need, bytes, &need))
+        return gm_fail(err, GM_TOO_LARGE, "the request needs more memory than can be counted");
+    enum gm_status status = gm_share_grow(&r->share, need, err);
+    if (status == GM_OK)
+        r->need = need;
+    return status;
+}
+
+/* Once all operands that must come are known: does the operation exist for them, and can its
+ * result fit? Better said now than after the rest of the body. */
+static enum gm_status check_early(struct gm_request *r, struct gm_error *err)
+{
+    struct gm_op op;
+    struct gm_op_options options = r->params.op;
+    const struct gm_variant *variant;
+    uint64_t bytes;
+
+    for (unsigned i = 0; i < gm_op_operands_min(r->route->op); i++)
+        if (!r->present[i])
+            return GM_OK;
+    options.has_beta = r->present[2] && options.has_beta; /* c may still come */
+    enum gm_status status = gm_op_init(&op, r->route->op, &options, r->operand, r->present, err);
+    if (status == GM_OK)
+        status = gm_select(&op, r->device->facts, r->params.kernel, &variant, err);
+    if (status != GM_OK)
+        return status;
+    const struct gm_backend *backend = r->device->backend;
+    if (!gm_size_add(r->need, backend->slab_cost(r->device->context, gm_matrix_bytes(&op.result)),
+                     &bytes))
+        bytes = UINT64_MAX;
+    return gm_share_grow(&r->share, bytes, err);
+}
+
+/* The decoder's sink. */
+static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
+                                   void **ret_data, struct gm_error *err)
+{
+    struct gm_request *r = cls;
+    enum gm_status status = GM_OK;
+
+    if (!r->device)
+        status = gm_devices_pick(&r->server->devices, r->params.device, &r->device, err);
+    if (status != GM_OK)
+        return status;
+    const struct gm_backend *backend = r->device->backend;
+    uint64_t bytes = gm_matrix_bytes(matrix);
+    status = reserve(r, backend->slab_cost(r->device->context, bytes), err);
+    if (status == GM_OK)
+        status = backend->slab_get(r->device->context, bytes, &r->operand_slab[index], err);
+    if (status != GM_OK)
+        return status;
+    r->operand[index] = *matrix;
+    r->operand[index].data = r->operand_slab[index].data;
+    r->present[index] = true;
+    *ret_data = r->operand_slab[index].data;
+    return r->in->open ? check_early(r, err) : GM_OK;
+}
+
+static enum gm_status sink_parameter(void *cls, const char *name, size_t name_len,
+                                     const char *value, size_t value_len, struct gm_error *err)
+{
+    struct gm_request *r = cls;
+    enum gm_status status =
+        gm_params_set(&r->params, r->route->op, name, name_len, value, value_len, err);
+
+    if (status == GM_OK)
+        r->plan.dtype = r->params.dtype;
+    return status;
+}
+
+/* The form is known: checks what goes with it, and opens its decoder. */
+static enum gm_status set_form(struct gm_request *r, const struct gm_codec *codec,
+                               struct gm_error *err)
+{
+    r->in = codec;
+    enum gm_status status = gm_accept_choose(r->head.accept, codec, &r->out, err);
+    if (status != GM_OK)
+        return status;
+    if (codec != &gm_codec_raw &&
+        (r->params.has_shape[0] || r->params.has_shape[1] || r->params.has_shape[2]))
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "shape is for application/octet-stream; %s states its own shapes",
+                       codec->media_type);
+    r->plan = (struct gm_decode_plan){
+        .dtype = r->params.dtype,
+        .operands_max = gm_op_operands_max(r->route->op),
+        .body_bytes = r->head.content_length,
+        .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = r},
+    };
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
+        r->plan.has_shape[i] = r->params.has_shape[i];
+        r->plan.shape[i] = r->params.shape[i];
+    }
+    return codec->open ? codec->open(&r->plan, &r->decoder, err) : GM_OK;
+}
+
+/* The length of the media type alone, without its parameters; 0 if the body's form is not said. */
+static size_t stated_type_len(const struct gm_request_head *head)
+{
+    size_t len = head->content_type ? strcspn(head->content_type, "; \t") : 0;
+    bool curl = len == strlen(CURL_DEFAULT_TYPE) &&
+                strncasecmp(head->content_type, CURL_DEFAULT_TYPE, len) == 0;
+
+    return curl ? 0 : len;
+}
+
+static enum gm_status fail_unsupported(const struct gm_request *r, struct gm_error *err)
+{
+    if (stated_type_len(&r->head) > 0)
+        return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
+                       "Content-Type '%.80s' is not known; this takes application/json, "
+                       "application/x-npy and application/octet-stream (with ?shape=RxC&dtype=f32)",
+                       r->head.content_type);
+    return gm_fail(
+        err, GM_UNSUPPORTED_MEDIA_TYPE,
+        "the body begins neither like NPY nor like JSON, and no Content-Type says what it "
+        "is: for bare elements add -H 'Content-Type: application/octet-stream' and "
+        "?shape=RxC&dtype=f32");
+}
+
+enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_request_head *h = &r->head;
+    uint64_t limit = r->server->config.body_limit;
+
+    if (h->content_encoding && strcasecmp(h->content_encoding, "identity") != 0)
+        return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
+                       "Content-Encoding '%.40s' is not known; send the body as it is",
+                       h->content_encoding);
+    if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
+        return gm_fail(err, GM_LENGTH_REQUIRED,
+                       "%s takes its matrices in the body, and there is none", r->route->path);
+    if (h->content_length != GM_SIZE_UNKNOWN && h->content_length > limit)
+        return gm_fail(err, GM_BODY_TOO_LARGE,
+                       "the body has %llu bytes; the limit is %llu (--body-limit)",
+                       (unsigned long long)h->content_length, (unsigned long long)limit);
+
+    const struct gm_codec *codec = NULL;
+    size_t type_len = stated_type_len(h);
+    if (type_len > 0) {
+        codec = gm_codec_by_media_type(h->content_type, type_len);
+        if (!codec)
+            return fail_unsupported(r, err);
+    }
+    /* Whatever the form: the body itself, or what is made of it, will take this much. */
+    enum gm_status status = GM_OK;
+    if (h->content_length != GM_SIZE_UNKNOWN)
+        status = gm_share_grow(&r->share, h->content_length, err);
+    if (status != GM_OK)
+        return status;
+    /* Not knowing the form yet, Accept can still be known to be impossible. */
+    return codec ? set_form(r, codec, err)
+                 : gm_accept_choose(h->accept, &gm_codec_json, &r->out, err);
+}
+
+/* Makes room for `more` bytes of text, all of a stated length at once. */
+static enum gm_status grow_text(struct gm_request *r, uint64_t more, struct gm_error *err)
+{
+    uint64_t least = r->text_len + more + GM_TEXT_PADDING;
+
+    if (least <= r->text_capacity)
+        return GM_OK;
+    uint64_t capacity = r->text_capacity * 2 > least ? r->text_capacity * 2 : least;
+    if (r->in && r->head.content_length != GM_SIZE_UNKNOWN &&
+        capacity < r->head.content_length + GM_TEXT_PADDING)
+        capacity = r->head.content_length + GM_TEXT_PADDING;
+    enum gm_status status = reserve(r, capacity - r->text_capacity, err);
+    if (status != GM_OK)
+        return status;
+    char *text = realloc(r->text, capacity);
+    if (!text)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for a text of %llu bytes",
+                       (unsigned long long)capacity);
+    r->text = text;
+    r->text_capacity = capacity;
+    return GM_OK;
+}
+
+static enum gm_status add_text(struct gm_request *r, const void *bytes, size_t len,
+                               struct gm_error *err)
+{
+    enum gm_status status = grow_text(r, len, err);
+
+    if (status == GM_OK && len > 0) {
+        memcpy(r->text + r->text_len, bytes, len);
+        r->text_len += len;
+    }
+    return status;
+}
+
+/* The first bytes are in the text buffer: a form may follow from them. `all`: no more will come. */
+static enum gm_status sniff(struct gm_request *r, bool all, struct gm_error *err)
+{
+    const struct gm_codec *codec = gm_codec_by_first_bytes(r->text, r->text_len);
+    uint64_t space = 0;
+
+    while (!codec && space < r->text_len && strchr(" \t\r\n", r->text[space]) && r->text[space])
+        space++;
+    if (!codec && !all && r->text_len - space < SNIFF_BYTES)
+        return GM_OK;
+    if (!codec)
+        return fail_unsupported(r, err);
+    enum gm_status status = set_form(r, codec, err);
+    if (status == GM_OK && codec->push) {
+        status = codec->push(r->decoder, r->text, r->text_len, err);
+        gm_body_drop_text(r);
+    }
+    return status;
+}
+
+enum gm_status gm_body_push(struct gm_request *r, const void *bytes, size_t len,
+                            struct gm_error *err)
+{
+    if (r->received > r->server->config.body_limit)
+        return gm_fail(err, GM_BODY_TOO_LARGE,
+                       "the body has more than %llu bytes, which is the limit (--body-limit)",
+                       (unsigned long long)r->server->config.body_limit);
+    if (r->in && r->in->push)
+        return r->in->push(r->decoder, bytes, len, err);
+    enum gm_status status = add_text(r, bytes, len, err);
+    return status == GM_OK && !r->in ? sniff(r, false, err) : status;
+}
+
+enum gm_status gm_body_end(struct gm_request *r, struct gm_error *err)
+{
+    if (r->in)
+        return GM_OK;
+    if (r->text_len == 0)
+        return gm_fail(err, GM_MISSING_OPERAND, "the body is empty: %s takes its matrices there",
+                       r->route->path);
+    return sniff(r, true, err);
+}
+
+enum gm_status gm_body_decode(struct gm_request *r, struct gm_error *err)
+{
+    if (r->in->finish)
+        return r->in->finish(r->decoder, err);
+    enum gm_status status = grow_text(r, 0, err); /* for the padding, should there be no text */
+    if (status == GM_OK)
+        status = r->in->decode(r->text, r->text_len, &r->plan, err);
+    gm_body_drop_text(r);
+    return status;
+}
+
+void gm_body_drop_text(struct gm_request *r)
+{
+    free(r->text);
+    r->text = NULL;
+    gm_share_release(&r->share, r->text_capacity);
+    r->need -= r->text_capacity;
+    r->text_len = r->text_capacity = 0;
+}
+
+void gm_body_drop_operands(struct gm_request *r)
+{
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
+        uint64_t bytes = r->operand_slab[i].capacity;
+        if (!r->operand_slab[i].data)
+            continue;
+        r->device->backend->slab_put(r->device->context, &r->operand_slab[i]);
+        gm_share_release(&r->share, bytes);
+        r->need -= bytes;
+    }
+    if (r->decoder)
+        r->in->close(r->decoder);
+    r->decoder = NULL;
+}

@@ -1,0 +1,24 @@
+/*
+ * body.h - a request's body on its way to its operands: finds out its form, and either streams
+ * it into slabs or collects its text. Memory is reserved before it is taken.
+ */
+#ifndef GM_SERVER_BODY_H
+#define GM_SERVER_BODY_H
+
+#include "server/request.h"
+
+/* On the headers: media types, length, limits. */
+enum gm_status gm_body_begin(struct gm_request *request, struct gm_error *err);
+/* More bytes. */
+enum gm_status gm_body_push(struct gm_request *request, const void *bytes, size_t len,
+                            struct gm_error *err);
+/* All bytes are there: settles the form if that is still open. */
+enum gm_status gm_body_end(struct gm_request *request, struct gm_error *err);
+/* Afterwards, on any thread: checks what was streamed, or decodes the text. */
+enum gm_status gm_body_decode(struct gm_request *request, struct gm_error *err);
+
+/* Gives back what the operands hold, or the text and the decoder. Fine when there is nothing. */
+void gm_body_drop_operands(struct gm_request *request);
+void gm_body_drop_text(struct gm_request *request);
+
+#endif

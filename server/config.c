@@ -1,0 +1,314 @@
+#include "server/config.h"
+
+#include "kernels/backend.h"
+#include "server/limits.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct option_row;
+typedef bool parse_fn(const struct option_row *row, const char *text, void *field);
+
+/* One option. `min` and `max` bound numbers, in the field's unit. */
+struct option_row {
+    const char *flag, *argument, *fallback;
+    parse_fn *parse;
+    size_t offset;
+    uint64_t min, max;
+    const char *takes; /* what a value may be, for messages and --help */
+    const char *help;
+};
+
+static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
+
+#define FIELD(name) offsetof(struct gm_config, name)
+#define GIB (UINT64_C(1) << 30)
+
+static const struct option_row options[] = {
+    {"--listen", "ADDR:PORT", "127.0.0.1:8080", parse_listen, FIELD(host), 0, 0,
+     "an address and a port, as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free one",
+     "where to listen; when ready, 'listening on http://ADDR:PORT' goes to standard output"},
+    {"--backend", "NAME", "auto", parse_backend, FIELD(backend), 0, 0,
+     "auto, or one that this build has", "the devices that serve requests naming none"},
+    {"--memory-limit", "SIZE", NULL, parse_size, FIELD(memory_limit), 1 << 20, UINT64_MAX / 4,
+     "a size of 1M or more, as 512M or 4G",
+     "host memory for all requests together (default: half of what the machine or its cgroup has)"},
+    {"--body-limit", "SIZE", "4G", parse_size, FIELD(body_limit), 1024, UINT64_MAX / 4,
+     "a size of 1K or more, as 512M or 4G", "the largest body of a request"},
+    {"--queue-limit", "N", "256", parse_count, FIELD(queue_limit), 1, GM_QUEUE_LIMIT_MAX,
+     "a number", "jobs that may wait for a device; one more is answered 503 at once"},
+    {"--threads", "N", "0", parse_count, FIELD(threads), 0, 1024, "a number",
+     "compute threads of the cpu device; 0: one a core"},
+    {"--lanes", "N", "0", parse_count, FIELD(lanes), 0, 64, "a number",
+     "jobs in flight on a device at once; 0: the backend's own choice"},
+    {"--timeout", "TIME", "60s", parse_duration, FIELD(timeout_ms), 1, GM_TIMEOUT_MS_MAX,
+     "a time from 1ms to 1h, as 1500ms or 60s (a bare number is seconds)",
+     "a request whose body has come is answered within this; timeout_ms can only shorten it"},
+    {"--drain-delay", "TIME", "0s", parse_duration, FIELD(drain_delay_ms), 0, GM_TIMEOUT_MS_MAX,
+     "a time, as 5s", "after SIGTERM: answer /readyz with 503 and go on serving for this long"},
+    {"--drain-timeout", "TIME", "8s", parse_duration, FIELD(drain_timeout_ms), 0, GM_TIMEOUT_MS_MAX,
+     "a time, as 8s", "then: finish what was accepted within this; the rest is answered 503"},
+    {"--log-level", "LEVEL", "info", parse_level, FIELD(log_level), 0, 0,
+     "error, warn, info or debug", "what to log to standard error"},
+};
+#define OPTION_COUNT (sizeof options / sizeof *options)
+
+static bool parse_listen(const struct option_row *row, const char *text, void *field)
+{
+    struct gm_config *config = (struct gm_config *)((char *)field - row->offset);
+    const char *colon = strrchr(text, ':');
+    const char *host = text;
+    size_t host_len, port_len;
+
+    if (!colon)
+        return false;
+    host_len = (size_t)(colon - text);
+    port_len = strlen(colon + 1);
+    if (host_len >= 2 && host[0] == '[' && host[host_len - 1] == ']') {
+        host++;
+        host_len -= 2;
+    } else if (memchr(text, ':', host_len)) {
+        return false; /* IPv6 without brackets: which colon is the port's? */
+    }
+    if (host_len == 0 || host_len >= sizeof config->host)
+        return false;
+    if (port_len == 0 || port_len >= sizeof config->port ||
+        strspn(colon + 1, "0123456789") != port_len || atoi(colon + 1) > 65535)
+        return false;
+    memcpy(config->host, host, host_len);
+    config->host[host_len] = '\0';
+    memcpy(config->port, colon + 1, port_len + 1);
+    return true;
+}
+
+static bool parse_backend(const struct option_row *row, const char *text, void *field)
+{
+    bool known = strcmp(text, "auto") == 0;
+
+    (void)row;
+    for (size_t i = 0; gm_backend_at(i); i++)
+        known = known || strcmp(text, gm_backend_at(i)->name) == 0;
+    if (known)
+        snprintf(field, GM_BACKEND_NAME_MAX, "%s", text);
+    return known;
+}
+
+/* Digits, no sign; *ret_rest is what follows them. */
+static bool parse_digits(const char *text, uint64_t *ret, const char **ret_rest)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    *ret_rest = end;
+    return errno == 0;
+}
+
+static bool parse_size(const struct option_row *row, const char *text, void *field)
+{
+    static const char suffixes[] = "KMGT";
+    uint64_t n, factor = 1;
+    const char *rest;
+
+    if (!parse_digits(text, &n, &rest))
+        return false;
+    const char *suffix = *rest ? strchr(suffixes, toupper((unsigned char)*rest)) : NULL;
+    if (suffix) {
+        factor = UINT64_C(1) << (10 * (suffix - suffixes + 1));
+        rest++;
+        if (rest[0] == 'i' && rest[1] == 'B')
+            rest += 2;
+    }
+    if (*rest || !gm_size_mul(n, factor, &n) || n < row->min || n > row->max)
+        return false;
+    memcpy(field, &n, sizeof n);
+    return true;
+}
+
+static bool parse_count(const struct option_row *row, const char *text, void *field)
+{
+    uint64_t n;
+    const char *rest;
+
+    if (!parse_digits(text, &n, &rest) || *rest || n < row->min || n > row->max)
+        return false;
+    memcpy(field, &n, sizeof n);
+    return true;
+}
+
+static bool parse_duration(const struct option_row *row, const char *text, void *field)
+{
+    static const struct {
+        const char *unit;
+        double ms;
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    double n = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].unit) != 0)
+            continue;
+        double ms = ceil(n * units[i].ms);
+        if (!(ms >= (double)row->min && ms <= (double)row->max))
+            return false;
+        uint64_t whole = (uint64_t)ms;
+        memcpy(field, &whole, sizeof whole);
+        return true;
+    }
+    return false;
+}
+
+static bool parse_level(const struct option_row *row, const char *text, void *field)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        GM_LOG_LEVEL_LIST(X)
+#undef X
+    };
+
+    (void)row;
+    for (size_t i = 0; i < GM_LOG_LEVEL_COUNT; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            enum gm_log_level level = (enum gm_log_level)i;
+            memcpy(field, &level, sizeof level);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* GEMMD_MEMORY_LIMIT for --memory-limit. */
+static void environment_name(const struct option_row *row, char out[64])
+{
+    size_t at = (size_t)snprintf(out, 64, "GEMMD_");
+
+    for (const char *p = row->flag + 2; *p && at < 63; p++)
+        out[at++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+    out[at] = '\0';
+}
+
+static bool set_option(struct gm_config *config, const struct option_row *row, const char *source,
+                       const char *text)
+{
+    if (row->parse(row, text, (char *)config + row->offset))
+        return true;
+    char quoted[256];
+    fprintf(stderr, "gemmd: %s: %s is not %s\n", source, gm_log_quote(quoted, sizeof quoted, text),
+            row->takes);
+    if (row->parse == parse_backend) {
+        fprintf(stderr, "gemmd: this build has:");
+        for (size_t i = 0; gm_backend_at(i); i++)
+            fprintf(stderr, " %s", gm_backend_at(i)->name);
+        fprintf(stderr, "\n");
+    }
+    return false;
+}
+
+static void print_help(void)
+{
+    printf(
+        "gemmd - matrix operations over HTTP, each answered with an account of its time and bytes\n"
+        "\nUsage: gemmd [OPTION...]\n\nOptions, each also as an environment variable "
+        "(GEMMD_LISTEN for --listen):\n");
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char left[48];
+        snprintf(left, sizeof left, "%s %s", options[i].flag, options[i].argument);
+        printf("  %-24s %s\n", left, options[i].help);
+        if (options[i].fallback)
+            printf("  %-24s   takes %s; default %s\n", "", options[i].takes, options[i].fallback);
+        else
+            printf("  %-24s   takes %s\n", "", options[i].takes);
+    }
+    printf("  %-24s print the version and exit\n  %-24s print this and exit\n", "--version",
+           "--help");
+    printf("\nFixed limits:\n");
+#define X(name, value, unit, reason)                                                               \
+    printf("  %-24s %ld %s: %s\n", #name, (long)(value), unit, reason);
+    GM_LIMIT_LIST(X)
+#undef X
+}
+
+/* Half of the machine's memory, or of the cgroup's if that is less. */
+static uint64_t default_memory_limit(void)
+{
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+
+    if (file) {
+        unsigned long long limit;
+        if (fscanf(file, "%llu", &limit) == 1 && limit < bytes)
+            bytes = limit;
+        fclose(file);
+    }
+    return bytes / 2;
+}
+
+static bool apply_environment(struct gm_config *config)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char name[64];
+        environment_name(&options[i], name);
+        const char *text = getenv(name);
+        if (text && !set_option(config, &options[i], name, text))
+            return false;
+    }
+    return true;
+}
+
+/* One argument: --flag VALUE or --flag=VALUE. Moves *at past what it used. */
+static bool apply_argument(struct gm_config *config, int argc, char **argv, int *at)
+{
+    const char *arg = argv[*at];
+
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        size_t len = strlen(options[i].flag);
+        if (strncmp(arg, options[i].flag, len) != 0 || (arg[len] && arg[len] != '='))
+            continue;
+        const char *text = arg[len] ? arg + len + 1 : argv[*at + 1];
+        if (!text || (!arg[len] && *at + 1 >= argc)) {
+            fprintf(stderr, "gemmd: %s needs a value: %s\n", options[i].flag, options[i].takes);
+            return false;
+        }
+        *at += arg[len] ? 1 : 2;
+        return set_option(config, &options[i], options[i].flag, text);
+    }
+    char quoted[256];
+    fprintf(stderr, "gemmd: there is no option %s; see gemmd --help\n",
+            gm_log_quote(quoted, sizeof quoted, arg));
+    return false;
+}
+
+enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help();
+            return GM_CONFIG_EXIT_OK;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            printf("gemmd " GM_VERSION "\n");
+            return GM_CONFIG_EXIT_OK;
+        }
+    }
+    config->memory_limit = default_memory_limit();
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (options[i].fallback &&
+            !set_option(config, &options[i], options[i].flag, options[i].fallback))
+            return GM_CONFIG_EXIT_USAGE;
+    if (!apply_environment(config))
+        return GM_CONFIG_EXIT_USAGE;
+    for (int i = 1; i < argc;)
+        if (!apply_argument(config, argc, argv, &i))
+            return GM_CONFIG_EXIT_USAGE;
+    return GM_CONFIG_RUN;
+}

@@ -1,0 +1,36 @@
+/*
+ * config.h - the daemon's options: one table in config.c makes the parser, the environment
+ * variables and --help. A value that cannot be used is fatal and named, never replaced.
+ */
+#ifndef GM_SERVER_CONFIG_H
+#define GM_SERVER_CONFIG_H
+
+#include "server/log.h"
+
+#include <stdint.h>
+
+#define GM_BACKEND_NAME_MAX 8
+
+struct gm_config {
+    char host[256]; /* no brackets around IPv6 */
+    char port[6];
+    char backend[GM_BACKEND_NAME_MAX]; /* "auto" or a backend's name */
+    uint64_t memory_limit;             /* bytes; 0 until gm_config_parse has set it */
+    uint64_t body_limit;
+    uint64_t queue_limit;
+    uint64_t threads; /* 0: one a core */
+    uint64_t lanes;   /* 0: the backend's own choice */
+    uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
+    enum gm_log_level log_level;
+};
+
+enum gm_config_outcome { GM_CONFIG_RUN, GM_CONFIG_EXIT_OK, GM_CONFIG_EXIT_USAGE };
+
+/*
+ * Defaults, then the environment, then the command line. --help and --version print to standard
+ * output and answer GM_CONFIG_EXIT_OK; a fault is named on standard error and answers
+ * GM_CONFIG_EXIT_USAGE.
+ */
+enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *config);
+
+#endif

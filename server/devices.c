@@ -1,0 +1,131 @@
+#include "server/devices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend *backend,
+                                   const struct gm_devices_options *options, struct gm_error *err)
+{
+    void *context;
+    enum gm_status status = backend->open(&options->backend_options, &context, err);
+
+    if (status != GM_OK)
+        return status;
+    d->opened[d->backends].backend = backend;
+    d->opened[d->backends++].context = context;
+    for (unsigned i = 0; d->count < GM_DEVICES_MAX; i++) {
+        struct gm_device *device = &d->device[d->count];
+        const struct gm_device_facts *facts = backend->describe(context, i);
+        if (!facts)
+            break;
+        struct gm_sched_options sched = {.backend = backend,
+                                         .context = context,
+                                         .device = i,
+                                         .queue_limit = options->queue_limit,
+                                         .lost = options->lost,
+                                         .lost_cls = options->lost_cls};
+        status = gm_sched_open(&sched, &device->sched, err);
+        if (status != GM_OK)
+            return status;
+        snprintf(device->name, sizeof device->name, "%s:%u", backend->name, i);
+        device->backend = backend;
+        device->context = context;
+        device->facts = facts;
+        d->count++;
+    }
+    return GM_OK;
+}
+
+enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_options *options,
+                               struct gm_error *err)
+{
+    struct gm_devices d = {0};
+    bool automatic = strcmp(options->backend, "auto") == 0;
+    enum gm_status status = GM_OK;
+
+    for (size_t i = 0; gm_backend_at(i) && d.backends < GM_DEVICES_MAX; i++) {
+        const struct gm_backend *backend = gm_backend_at(i);
+        bool wanted = strcmp(options->backend, backend->name) == 0;
+        status = open_backend(&d, backend, options, err);
+        /* A backend nobody asked for by name may be without a device; anything else is fatal. */
+        if (status != GM_OK && (wanted || status != GM_DEVICE_UNAVAILABLE))
+            goto fail;
+        if (status == GM_OK && (wanted || (automatic && !d.preferred)))
+            d.preferred = backend->name;
+    }
+    bool lanes_fit = options->backend_options.lanes == 0;
+    for (unsigned i = 0; i < d.count; i++)
+        lanes_fit = lanes_fit || d.device[i].facts->lanes == options->backend_options.lanes;
+    if (d.preferred && lanes_fit) {
+        *ret = d;
+        return GM_OK;
+    }
+    if (d.preferred)
+        status = gm_fail(err, GM_BAD_PARAMETER, "--lanes: no device here can have %u lanes",
+                         options->backend_options.lanes);
+    else if (status == GM_OK)
+        status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no device of backend %s",
+                         options->backend);
+fail:
+    gm_devices_close(&d);
+    return status;
+}
+
+void gm_devices_close(struct gm_devices *d)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        gm_sched_close(d->device[i].sched);
+    for (unsigned i = 0; i < d->backends; i++)
+        d->opened[i].backend->close(d->opened[i].context);
+    memset(d, 0, sizeof *d);
+}
+
+static bool matches(const struct gm_devices *d, const struct gm_device *device, const char *name)
+{
+    if (*name == '\0')
+        name = d->preferred;
+    return strcmp(name, device->backend->name) == 0 || strcmp(name, device->name) == 0;
+}
+
+enum gm_status gm_devices_pick(struct gm_devices *d, const char *name, struct gm_device **ret,
+                               struct gm_error *err)
+{
+    struct gm_device *best = NULL;
+    uint64_t best_load = UINT64_MAX;
+    bool lost = false;
+
+    for (unsigned i = 0; i < d->count; i++) {
+        if (!matches(d, &d->device[i], name))
+            continue;
+        struct gm_sched_load load = gm_sched_load(d->device[i].sched);
+        if (load.lost) {
+            lost = true;
+        } else if (load.queued + load.running < best_load) {
+            best_load = load.queued + load.running;
+            best = &d->device[i];
+        }
+    }
+    if (best) {
+        *ret = best;
+        return GM_OK;
+    }
+    if (lost)
+        return gm_fail(err, GM_DEVICE_LOST, "the device has failed and gemmd is about to restart");
+
+    char names[GM_ERROR_DETAIL_MAX / 2];
+    size_t at = 0;
+    names[0] = '\0';
+    for (unsigned i = 0; i < d->count && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                               d->device[i].name);
+    return gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no device '%.32s' here; there is: %s",
+                   name, names);
+}
+
+bool gm_devices_alive(const struct gm_devices *d)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        if (gm_sched_load(d->device[i].sched).lost)
+            return false;
+    return d->count > 0;
+}

@@ -1,0 +1,264 @@
+/*
+ * handle_op.c - POST /v1/{op}: operands in, a job on a device, the result and its account out.
+ */
+#include "kernels/select.h"
+#include "server/body.h"
+#include "server/clock.h"
+#include "server/handlers.h"
+#include "server/limits.h"
+#include "server/request.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for the account at the end of a text: its longest form is about 1.2 KB. */
+#define STATS_TEXT_MAX 4096
+
+static struct gm_request *request_of(const struct gm_job *job)
+{
+    return (struct gm_request *)((char *)(uintptr_t)job - offsetof(struct gm_request, job));
+}
+
+static bool job_abandoned(const struct gm_job *job, bool running)
+{
+    const struct gm_request *r = request_of(job);
+
+    /* A client may close its sending half and still read; while the job only waits that is taken
+     * for having gone, since the two cannot be told apart and the queue is precious. */
+    return r->carrier->gone(r->socket, running);
+}
+
+static void encode_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
+
+    gm_handle_op_ran(r);
+    gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+static void job_done(struct gm_job *job)
+{
+    struct gm_request *r = request_of(job);
+
+    if (job->task.status != GM_OK) {
+        /* Here and not in the event thread: that is not called again for a client that has gone. */
+        gm_request_fail(r, &job->task.error);
+        gm_request_resume(r, GM_REQUEST_REPLY);
+    } else if (r->encode_bound > GM_TEXT_INLINE_BYTES_MAX) {
+        gm_request_to_worker(r, encode_on_worker);
+    } else {
+        gm_request_resume(r, GM_REQUEST_RAN);
+    }
+}
+
+/* All memory that the job and the reply will take, reserved and, for the result, taken. */
+static enum gm_status take_result(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_backend *backend = r->device->backend;
+    void *context = r->device->context;
+    struct gm_op *op = &r->job.task.op;
+    uint64_t bytes = gm_matrix_bytes(&op->result), need;
+    enum gm_status status = GM_OK;
+
+    if (r->out->encode_bound)
+        status = r->out->encode_bound(&op->result, &r->encode_bound, err);
+    if (status != GM_OK)
+        return status;
+    if (r->out->encode_bound)
+        r->encode_bound += STATS_TEXT_MAX;
+    if (!gm_size_add(r->need, backend->slab_cost(context, bytes), &need) ||
+        !gm_size_add(need, backend->scratch_bytes(context, op, r->variant), &need) ||
+        !gm_size_add(need, r->encode_bound, &need))
+        need = UINT64_MAX;
+    status = gm_share_grow(&r->share, need, err);
+    if (status == GM_OK)
+        status = backend->slab_get(context, bytes, &r->result_slab, err);
+    if (status != GM_OK)
+        return status;
+    r->need = need;
+    op->result.data = r->result_slab.data;
+    return GM_OK;
+}
+
+static void set_job(struct gm_request *r)
+{
+    struct gm_job *job = &r->job;
+
+    job->task.variant = r->variant;
+    job->task.repeat = r->params.repeat > 0 ? (unsigned)r->params.repeat : 1;
+    job->exclusive = job->task.repeat > 1;
+    job->batch_key = 0;
+    job->deadline_ns = r->deadline_ns;
+    job->abandoned = job_abandoned;
+    job->done = job_done;
+}
+
+/* Whether the job takes less time than handing it to another thread would. */
+static bool tiny(const struct gm_request *r)
+{
+    return !r->suspended && r->device->facts->kind == GM_DEVICE_CPU && !r->job.exclusive &&
+           gm_op_flops(&r->job.task.op) <= GM_INLINE_FLOPS_MAX &&
+           gm_op_bytes_min(&r->job.task.op) <= GM_INLINE_BYTES_MAX && !*r->params.kernel;
+}
+
+/* Repeated runs hold the device alone: what they cost at the least is bounded beforehand. */
+static enum gm_status check_cost(const struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_device_facts *facts = r->device->facts;
+    const struct gm_op *op = &r->job.task.op;
+    double peak = facts->peak_gflops[op->result.dtype], seconds = 0;
+
+    if (facts->copy_gbs > 0)
+        seconds = (double)gm_op_bytes_min(op) / facts->copy_gbs * 1e-9;
+    if (peak > 0 && gm_op_flops(op) / peak * 1e-9 > seconds)
+        seconds = gm_op_flops(op) / peak * 1e-9;
+    if (r->params.repeat <= 1 || seconds * (double)r->params.repeat <= GM_REPEAT_COST_S)
+        return GM_OK;
+    return gm_fail(err, GM_COST_LIMIT,
+                   "%llu runs would take at least %.0f seconds; at most %d may be taken, which is "
+                   "repeat=%.0f",
+                   (unsigned long long)r->params.repeat, seconds * (double)r->params.repeat,
+                   GM_REPEAT_COST_S,
+                   GM_REPEAT_COST_S / seconds < 1 ? 1 : floor(GM_REPEAT_COST_S / seconds));
+}
+
+/* Everything that can be refused, in the order in which a client can mend it. */
+static enum gm_status admit(struct gm_request *r, struct gm_error *err)
+{
+    struct gm_op *op = &r->job.task.op;
+    enum gm_status status =
+        gm_op_init(op, r->route->op, &r->params.op, r->operand, r->present, err);
+
+    if (status == GM_OK)
+        status = gm_select(op, r->device->facts, r->params.kernel, &r->variant, err);
+    if (status == GM_OK)
+        status = check_cost(r, err);
+    if (status == GM_OK)
+        status = take_result(r, err);
+    if (status == GM_OK && gm_now_ns() >= r->deadline_ns)
+        status = gm_fail(err, GM_DEADLINE, "the time for this request passed while it was decoded");
+    return status == GM_OK ? gm_sched_reserve(r->device->sched, err) : status;
+}
+
+enum gm_progress gm_handle_op(struct gm_request *r)
+{
+    struct gm_error error;
+
+    if (admit(r, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    set_job(r);
+    if (tiny(r) && gm_sched_run_here(r->device->sched, &r->job)) {
+        gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
+        gm_handle_op_ran(r);
+        return GM_READY;
+    }
+    gm_request_suspend(r);
+    r->state = GM_REQUEST_QUEUED;
+    gm_sched_commit(r->device->sched, &r->job);
+    return GM_PENDING;
+}
+
+/* The text with the account at its end, which only now can be written: it holds the time that
+ * the text took. */
+static enum gm_status encode_text(struct gm_request *r, const struct gm_account_job *job,
+                                  char **ret_stats, struct gm_error *err)
+{
+    const struct gm_encode_options options = {.nonfinite_null = r->params.nonfinite_null};
+    uint64_t len;
+    char *text = malloc(r->encode_bound);
+
+    if (!text)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the reply's text");
+    enum gm_status status = r->out->encode(&r->job.task.op.result, &options, text,
+                                           r->encode_bound - STATS_TEXT_MAX, &len, err);
+    if (status != GM_OK) {
+        free(text);
+        return status;
+    }
+    int64_t now = gm_now_ns();
+    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
+    char *stats = gm_account_json(&r->account, job, now);
+    size_t stats_len = stats ? strlen(stats) : 0;
+    if (!stats || stats_len + 16 > STATS_TEXT_MAX) {
+        free(text);
+        free(stats);
+        return gm_fail(err, GM_INTERNAL, "the account could not be written");
+    }
+    if (r->out->carries_stats) {
+        memcpy(text + len, ",\"stats\":", 9);
+        memcpy(text + len + 9, stats, stats_len);
+        memcpy(text + len + 9 + stats_len, "}\n", 2);
+        len += 9 + stats_len + 2;
+    }
+    r->reply.text = text;
+    r->reply.body = text;
+    r->reply.body_len = len;
+    *ret_stats = stats;
+    return GM_OK;
+}
+
+static enum gm_status encode_binary(struct gm_request *r, const struct gm_account_job *job,
+                                    char **ret_stats, struct gm_error *err)
+{
+    const struct gm_matrix *result = &r->job.task.op.result;
+    char shape[GM_SHAPE_TEXT_MAX];
+    enum gm_status status = r->out->head(result, r->reply.head, &r->reply.head_len, err);
+
+    if (status != GM_OK)
+        return status;
+    r->reply.body = result->data;
+    r->reply.body_len = gm_matrix_bytes(result);
+    gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(result, shape));
+    gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(result->dtype));
+    int64_t now = gm_now_ns();
+    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
+    *ret_stats = gm_account_json(&r->account, job, now);
+    return *ret_stats ? GM_OK : gm_fail(err, GM_INTERNAL, "the account could not be written");
+}
+
+static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_account_job job = {.id = r->id,
+                                       .device = r->device->name,
+                                       .op = &r->job.task.op,
+                                       .task = &r->job.task,
+                                       .facts = r->device->facts,
+                                       .batch = r->job.batch,
+                                       .concurrent = r->job.concurrent};
+    char *stats = NULL, timing[GM_SERVER_TIMING_MAX];
+    enum gm_status status =
+        r->out->encode ? encode_text(r, &job, &stats, err) : encode_binary(r, &job, &stats, err);
+
+    if (status != GM_OK)
+        return status;
+    gm_account_server_timing(&r->account, r->variant->name, timing);
+    gm_reply_header(&r->reply, "Server-Timing", timing);
+    gm_reply_header(&r->reply, "Gemmd-Stats", stats);
+    free(stats);
+    r->reply.http = 200;
+    r->reply.media_type = r->out->media_type;
+    gm_stats_account(&r->server->stats, r->route->op, &r->account);
+    gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_BYTES, gm_op_bytes_min(&r->job.task.op));
+    gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_FLOPS, (uint64_t)gm_op_flops(&r->job.task.op));
+    return GM_OK;
+}
+
+void gm_handle_op_ran(struct gm_request *r)
+{
+    struct gm_task *task = &r->job.task;
+    struct gm_error error;
+    enum gm_status status = task->status;
+
+    if (status != GM_OK) {
+        gm_request_fail(r, &task->error);
+        return;
+    }
+    gm_account_ran(&r->account, &task->times, r->job.started_ns, r->job.finished_ns);
+    gm_body_drop_operands(r);
+    gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
+    status = make_reply(r, &error);
+    if (status != GM_OK)
+        gm_request_fail(r, &error);
+    r->state = GM_REQUEST_REPLY;
+}

@@ -1,0 +1,48 @@
+/*
+ * limits.h - every bound of the daemon that is not an option, each with its reason, in one
+ * list: the constants, the lines of --help and the "limits" of GET /v1/stats are made from it.
+ */
+#ifndef GM_SERVER_LIMITS_H
+#define GM_SERVER_LIMITS_H
+
+/* X(NAME, value, unit, reason) */
+#define GM_LIMIT_LIST(X)                                                                           \
+    X(DISCARD_BYTES_MAX, 1048576, "bytes",                                                         \
+      "body still to come after an error that is read and dropped to keep the connection; more "   \
+      "than this costs the client longer than connecting again")                                   \
+    X(TEXT_INLINE_BYTES_MAX, 1048576, "bytes",                                                     \
+      "text decoded or encoded on an event thread: about a millisecond; more goes to a worker, "   \
+      "so that neighbours on the same thread do not wait")                                         \
+    X(INLINE_FLOPS_MAX, 1048576, "operations",                                                     \
+      "a CPU job run on the event thread when nothing is queued: about 20 microseconds, less "     \
+      "than handing it over costs")                                                                \
+    X(INLINE_BYTES_MAX, 131072, "bytes", "the same, for the memory such a job moves")              \
+    X(CONNECTIONS_MAX, 4096, "connections",                                                        \
+      "each costs a descriptor and its pool; suspended requests count, so it is far above the "    \
+      "queue")                                                                                     \
+    X(CONNECTION_POOL_BYTES, 131072, "bytes",                                                      \
+      "request line, headers and read buffer of one connection; large reads mean few calls")       \
+    X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
+      "a connection on which nothing moves is closed after this long")                             \
+    X(UPLOAD_GRACE_S, 30, "seconds", "a body may be as slow as it likes for this long")            \
+    X(UPLOAD_RATE_MIN, 16384, "bytes/s",                                                           \
+      "and must then have come at this rate on average: slower holds memory that others need")     \
+    X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice what any operation knows")                    \
+    X(REPEAT_MAX, 1000, "runs", "enough for a steady median; repeated jobs hold the device alone") \
+    X(REPEAT_COST_S, 30, "seconds",                                                                \
+      "what repeated runs may take together at the device's measured ceilings; real kernels take " \
+      "longer")                                                                                    \
+    X(TIMEOUT_MS_MAX, 3600000, "ms", "an hour: longer work does not belong into one HTTP request") \
+    X(QUEUE_LIMIT_MAX, 3072, "jobs", "leaves connections for those who ask how it goes")           \
+    X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
+    X(WATCH_MS, 50, "ms", "how often queued jobs are checked for clients that have gone")          \
+    X(EVENT_THREADS_MAX, 8, "threads", "event threads only move bytes; eight fill any network")    \
+    X(CODEC_THREADS_MAX, 4, "threads", "workers for large texts, beside the compute threads")
+
+enum gm_limit {
+#define X(name, value, unit, reason) GM_##name = value,
+    GM_LIMIT_LIST(X)
+#undef X
+};
+
+#endif

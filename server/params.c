@@ -1,0 +1,259 @@
+#include "server/params.h"
+
+#include "server/limits.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The longest value of any parameter: a shape of three 20-digit dimensions. */
+#define VALUE_MAX 72
+
+/* value is terminated. false: not one of what the row takes. */
+typedef bool read_fn(struct gm_params *params, const char *value, size_t len);
+
+#define OP(kind) (1u << GM_OP_##kind)
+#define OP_ALL (~0u)
+
+static read_fn read_kernel, read_device, read_dtype, read_shape_a, read_shape_b, read_shape_c;
+static read_fn read_transa, read_transb, read_alpha, read_beta, read_precision, read_repeat;
+static read_fn read_timeout, read_nonfinite;
+
+static const struct row {
+    const char *name;
+    unsigned ops;
+    read_fn *read;
+    const char *takes;
+} rows[] = {
+    {"kernel", OP_ALL, read_kernel, "auto or the name of a kernel, see /v1/kernels"},
+    {"device", OP_ALL, read_device, "the name of a device, see /v1/devices"},
+    {"dtype", OP_ALL, read_dtype, "an element type"},
+    {"shape", OP_ALL, read_shape_a, "a shape: RxC, or BxRxC for a stack"},
+    {"shape_a", OP_ALL, read_shape_a, "a shape: RxC, or BxRxC for a stack"},
+    {"shape_b", OP(MATMUL), read_shape_b, "a shape: RxC, or BxRxC for a stack"},
+    {"shape_c", OP(MATMUL), read_shape_c, "a shape: RxC, or BxRxC for a stack"},
+    {"transa", OP(MATMUL), read_transa, "true or false (or 1 or 0)"},
+    {"transb", OP(MATMUL), read_transb, "true or false (or 1 or 0)"},
+    {"alpha", OP(MATMUL), read_alpha, "a finite number"},
+    {"beta", OP(MATMUL), read_beta, "a finite number"},
+    {"precision", OP_ALL, read_precision, "fp32, ieee, tf32 or bf16"},
+    {"repeat", OP_ALL, read_repeat, "a whole number from 1 to 1000"},
+    {"timeout_ms", OP_ALL, read_timeout, "a whole number of milliseconds from 1 to 3600000"},
+    {"nonfinite", OP_ALL, read_nonfinite, "error or null"},
+};
+#define ROW_COUNT (sizeof rows / sizeof *rows)
+_Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
+_Static_assert(ROW_COUNT <= 32, "gm_params.seen has a bit a row");
+
+static bool read_name(char *field, size_t size, const char *value, size_t len)
+{
+    if (len == 0 || len >= size)
+        return false;
+    memset(field, 0, size);
+    memcpy(field, value, len);
+    return true;
+}
+
+static bool read_kernel(struct gm_params *p, const char *value, size_t len)
+{
+    return read_name(p->kernel, sizeof p->kernel, value, len);
+}
+
+static bool read_device(struct gm_params *p, const char *value, size_t len)
+{
+    return read_name(p->device, sizeof p->device, value, len);
+}
+
+static bool read_dtype(struct gm_params *p, const char *value, size_t len)
+{
+    p->dtype = gm_dtype_from_name(value, len);
+    return p->dtype != GM_DTYPE_NONE;
+}
+
+static bool read_shape(struct gm_params *p, unsigned index, const char *value, size_t len)
+{
+    p->has_shape[index] = true;
+    memset(&p->shape[index], 0, sizeof p->shape[index]);
+    return gm_shape_parse(value, len, &p->shape[index]);
+}
+
+static bool read_shape_a(struct gm_params *p, const char *value, size_t len)
+{
+    return read_shape(p, 0, value, len);
+}
+
+static bool read_shape_b(struct gm_params *p, const char *value, size_t len)
+{
+    return read_shape(p, 1, value, len);
+}
+
+static bool read_shape_c(struct gm_params *p, const char *value, size_t len)
+{
+    return read_shape(p, 2, value, len);
+}
+
+static bool read_bool(bool *field, const char *value)
+{
+    *field = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
+    return *field || strcmp(value, "false") == 0 || strcmp(value, "0") == 0;
+}
+
+static bool read_transa(struct gm_params *p, const char *value, size_t len)
+{
+    (void)len;
+    return read_bool(&p->op.transa, value);
+}
+
+static bool read_transb(struct gm_params *p, const char *value, size_t len)
+{
+    (void)len;
+    return read_bool(&p->op.transb, value);
+}
+
+/* A decimal number; hexadecimal, "inf" and "nan", which strtod also takes, are none. */
+static bool read_scalar(struct gm_scalar *field, const char *value, size_t len)
+{
+    char *end;
+
+    if (len == 0 || strspn(value, "0123456789+-.eE") != len)
+        return false;
+    double real = strtod(value, &end);
+    if (*end || !isfinite(real))
+        return false;
+    errno = 0;
+    long long integer = strtoll(value, &end, 10);
+    bool exact = !*end && errno == 0;
+    if (!exact && real == trunc(real) && fabs(real) < 0x1p63) {
+        integer = (long long)real;
+        exact = strpbrk(value, ".eE") != NULL; /* plain digits too long for 64 bits are not exact */
+    }
+    field->real = real;
+    field->integer = exact ? integer : 0;
+    field->is_integer = exact;
+    return true;
+}
+
+static bool read_alpha(struct gm_params *p, const char *value, size_t len)
+{
+    p->op.has_alpha = true;
+    return read_scalar(&p->op.alpha, value, len);
+}
+
+static bool read_beta(struct gm_params *p, const char *value, size_t len)
+{
+    p->op.has_beta = true;
+    return read_scalar(&p->op.beta, value, len);
+}
+
+static bool read_precision(struct gm_params *p, const char *value, size_t len)
+{
+    return gm_precision_from_name(value, len, &p->op.precision);
+}
+
+static bool read_count(uint64_t *field, const char *value, size_t len, uint64_t max)
+{
+    if (len == 0 || len > 9 || strspn(value, "0123456789") != len)
+        return false;
+    *field = strtoull(value, NULL, 10);
+    return *field >= 1 && *field <= max;
+}
+
+static bool read_repeat(struct gm_params *p, const char *value, size_t len)
+{
+    return read_count(&p->repeat, value, len, GM_REPEAT_MAX);
+}
+
+static bool read_timeout(struct gm_params *p, const char *value, size_t len)
+{
+    return read_count(&p->timeout_ms, value, len, GM_TIMEOUT_MS_MAX);
+}
+
+static bool read_nonfinite(struct gm_params *p, const char *value, size_t len)
+{
+    (void)len;
+    p->nonfinite_null = strcmp(value, "null") == 0;
+    return p->nonfinite_null || strcmp(value, "error") == 0;
+}
+
+static unsigned min3(unsigned a, unsigned b, unsigned c)
+{
+    unsigned least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Levenshtein's distance: single-character edits from one word to the other. */
+static unsigned edit_distance(const char *a, size_t a_len, const char *b)
+{
+    unsigned line[VALUE_MAX + 1];
+    size_t b_len = strlen(b);
+
+    for (unsigned j = 0; j <= b_len; j++)
+        line[j] = j;
+    for (unsigned i = 1; i <= a_len; i++) {
+        unsigned diagonal = line[0];
+        line[0] = i;
+        for (unsigned j = 1; j <= b_len; j++) {
+            unsigned above = line[j];
+            line[j] = min3(above + 1, line[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return line[b_len];
+}
+
+static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t len,
+                                   struct gm_error *err)
+{
+    unsigned least = ~0u;
+    const char *nearest = rows[0].name;
+
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        unsigned distance = edit_distance(name, len < 64 ? len : 64, rows[i].name);
+        if (distance < least && (rows[i].ops & (1u << op))) {
+            least = distance;
+            nearest = rows[i].name;
+        }
+    }
+    return gm_fail(err, GM_UNKNOWN_PARAMETER, "there is no parameter '%.*s'; the nearest is '%s'",
+                   (int)(len < 64 ? len : 64), name, nearest);
+}
+
+enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const char *name,
+                             size_t name_len, const char *value, size_t value_len,
+                             struct gm_error *err)
+{
+    const struct row *row = NULL;
+    char text[VALUE_MAX + 1];
+
+    for (size_t i = 0; i < ROW_COUNT && !row; i++)
+        if (strlen(rows[i].name) == name_len && memcmp(rows[i].name, name, name_len) == 0)
+            row = &rows[i];
+    if (!row)
+        return fail_unknown(op, name, name_len, err);
+    if (!(row->ops & (1u << op)))
+        return gm_fail(err, GM_BAD_PARAMETER, "%s does not take '%s'", gm_op_name(op), row->name);
+
+    struct gm_params next;
+    memcpy(&next, params, sizeof next);
+    bool ok = value_len <= VALUE_MAX && !memchr(value, '\0', value_len);
+    if (ok) {
+        memcpy(text, value, value_len);
+        text[value_len] = '\0';
+        ok = row->read(&next, text, value_len);
+    }
+    if (!ok && row->read == read_dtype)
+        return gm_fail(err, GM_BAD_PARAMETER, "dtype is '%.*s'; it must be one of %s",
+                       (int)(value_len < 64 ? value_len : 64), value, gm_dtype_names());
+    if (!ok)
+        return gm_fail(err, GM_BAD_PARAMETER, "%s is '%.*s'; it must be %s", row->name,
+                       (int)(value_len < 64 ? value_len : 64), value, row->takes);
+    uint32_t bit = UINT32_C(1) << (row - rows);
+    /* Copied whole and set field by field, the two differ in bytes only where they differ. */
+    if ((params->seen & bit) && memcmp(&next, params, sizeof next) != 0)
+        return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, and not with the same value",
+                       row->name);
+    next.seen |= bit;
+    memcpy(params, &next, sizeof next);
+    return GM_OK;
+}

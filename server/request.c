@@ -1,0 +1,322 @@
+#include "server/request.h"
+
+#include "server/body.h"
+#include "server/clock.h"
+#include "server/handlers.h"
+#include "server/limits.h"
+#include "server/log.h"
+#include "server/problem.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The trace id of a W3C traceparent: version "-" 32 hex digits "-" 16 "-" 2, lower case, neither
+ * id all zero, version not ff; later versions may go on after a dash. */
+static bool trace_id(const char *text, char out[GM_REQUEST_ID_MAX])
+{
+    static const char hex[] = "0123456789abcdef";
+
+    if (!text || strspn(text, hex) != 2 || memcmp(text, "ff", 2) == 0 || text[2] != '-' ||
+        strspn(text + 3, hex) != 32 || text[35] != '-' || strspn(text + 36, hex) != 16 ||
+        text[52] != '-' || strspn(text + 53, hex) != 2)
+        return false;
+    if (text[55] != '\0' && (memcmp(text, "00", 2) == 0 || text[55] != '-'))
+        return false;
+    if (strspn(text + 3, "0") >= 32 || strspn(text + 36, "0") >= 16)
+        return false;
+    memcpy(out, text + 3, 32);
+    out[32] = '\0';
+    return true;
+}
+
+static bool plain_id(const char *text, char out[GM_REQUEST_ID_MAX])
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len == 0 || len >= GM_REQUEST_ID_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_.", text[i]))
+            return false;
+    memcpy(out, text, len + 1);
+    return true;
+}
+
+static void set_id(struct gm_request *r)
+{
+    unsigned char bytes[16] = {0};
+
+    if (trace_id(r->head.traceparent, r->id) || plain_id(r->head.request_id, r->id))
+        return;
+    ssize_t got = getrandom(bytes, sizeof bytes, 0);
+    (void)got; /* of 16 bytes it cannot fail once the pool is up, and an id need not be secret */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(r->id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
+                                  const struct gm_carrier *carrier, void *connection, int socket)
+{
+    struct gm_request *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return NULL;
+    r->server = server;
+    r->carrier = carrier;
+    r->connection = connection;
+    r->socket = socket;
+    r->head = *head;
+    r->share.budget = &server->budget;
+    atomic_init(&r->references, 1);
+    gm_account_start(&r->account, gm_now_ns());
+    set_id(r);
+
+    pthread_mutex_lock(&server->mutex);
+    r->next = server->requests;
+    if (r->next)
+        r->next->prev = r;
+    server->requests = r;
+    server->request_count++;
+    pthread_mutex_unlock(&server->mutex);
+    return r;
+}
+
+/* Everything but the reply. */
+static void drop_all(struct gm_request *r)
+{
+    gm_body_drop_text(r);
+    gm_body_drop_operands(r);
+    if (r->result_slab.data)
+        r->device->backend->slab_put(r->device->context, &r->result_slab);
+    gm_share_release(&r->share, r->share.bytes);
+    r->need = 0;
+}
+
+void gm_request_unref(struct gm_request *r)
+{
+    struct gm_server *server = r->server;
+
+    if (atomic_fetch_sub(&r->references, 1) > 1)
+        return;
+    drop_all(r);
+    gm_reply_clear(&r->reply);
+
+    pthread_mutex_lock(&server->mutex);
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        server->requests = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    server->request_count--;
+    pthread_mutex_unlock(&server->mutex);
+    free(r);
+}
+
+/* 503 says when to come back: when the queue will have drained at its present rate. */
+static unsigned retry_after(const struct gm_request *r, enum gm_status status)
+{
+    const struct gm_devices *devices = &r->server->devices;
+    const struct gm_device *device = r->device ? r->device : &devices->device[0];
+
+    return gm_status_http(status) == 503 ? gm_sched_retry_after(device->sched) : 0;
+}
+
+enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *error)
+{
+    r->error = *error;
+    atomic_fetch_add_explicit(&r->server->stats.failed[error->status], 1, memory_order_relaxed);
+    unsigned seconds = retry_after(r, error->status);
+    drop_all(r);
+    gm_problem(&r->reply, &r->error, r->id, seconds);
+    if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
+        gm_reply_header(&r->reply, "Accept",
+                        "application/json, application/x-npy, application/octet-stream");
+    if (error->status == GM_METHOD_NOT_ALLOWED)
+        gm_reply_header(&r->reply, "Allow", r->allow);
+    /* Where a body ends cannot be told, and what follows it on this connection cannot either. */
+    r->reply.close = error->status == GM_BAD_LENGTH;
+    r->state = GM_REQUEST_REPLY;
+    return GM_READY;
+}
+
+static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
+{
+    if (r->head.queries > GM_QUERY_PARAMETERS_MAX)
+        return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d parameters",
+                       GM_QUERY_PARAMETERS_MAX);
+    for (unsigned i = 0; i < r->head.queries; i++) {
+        enum gm_status status = gm_params_set(&r->params, r->route->op, r->head.query[i].name,
+                                              r->head.query[i].name_len, r->head.query[i].value,
+                                              r->head.query[i].value_len, err);
+        if (status != GM_OK)
+            return status;
+    }
+    return GM_OK;
+}
+
+static enum gm_status begin(struct gm_request *r, struct gm_error *err)
+{
+    if (r->head.content_lengths > 1 || r->head.content_length_bad ||
+        r->head.content_lengths + r->head.chunked > 1)
+        return gm_fail(err, GM_BAD_LENGTH,
+                       "Content-Length must be stated once, as a number, and not beside chunked");
+    enum gm_status status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
+    if (status != GM_OK)
+        return status;
+    if (r->route->body == GM_BODY_NONE) {
+        bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
+        return large ? gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path) : GM_OK;
+    }
+    if (atomic_load(&r->server->phase) >= GM_PHASE_DRAINING)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    status = read_query(r, err);
+    if (status == GM_OK && *r->params.device)
+        status = gm_devices_pick(&r->server->devices, r->params.device, &r->device, err);
+    return status == GM_OK ? gm_body_begin(r, err) : status;
+}
+
+/* A failure while the body is coming: the reply waits until what remains has been dropped. */
+static void discard(struct gm_request *r, const struct gm_error *error)
+{
+    gm_request_fail(r, error);
+    r->state = GM_REQUEST_DISCARD;
+}
+
+void gm_request_begin(struct gm_request *r)
+{
+    struct gm_error error;
+
+    r->state = GM_REQUEST_BODY;
+    if (begin(r, &error) != GM_OK)
+        discard(r, &error);
+}
+
+uint64_t gm_request_remaining(const struct gm_request *r)
+{
+    if (r->head.chunked)
+        return GM_SIZE_UNKNOWN;
+    return r->head.content_length == GM_SIZE_UNKNOWN ? 0 : r->head.content_length - r->received;
+}
+
+bool gm_request_too_slow(const struct gm_request *r)
+{
+    double late_s = (double)(gm_now_ns() - r->account.started_ns) * 1e-9 - GM_UPLOAD_GRACE_S;
+
+    return late_s > 0 && (double)r->received < late_s * GM_UPLOAD_RATE_MIN;
+}
+
+/* A piece of a body that is still wanted. */
+static enum gm_status take_piece(struct gm_request *r, const void *bytes, size_t len,
+                                 struct gm_error *err)
+{
+    if (atomic_load_explicit(&r->server->phase, memory_order_relaxed) == GM_PHASE_ENDING)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    if (gm_request_too_slow(r))
+        return gm_fail(
+            err, GM_UPLOAD_TIMEOUT,
+            "%llu bytes have come; after %d seconds the average must be %d bytes a second",
+            (unsigned long long)r->received, GM_UPLOAD_GRACE_S, GM_UPLOAD_RATE_MIN);
+    if (r->route->body == GM_BODY_OPERANDS)
+        return gm_body_push(r, bytes, len, err);
+    return r->received <= GM_DISCARD_BYTES_MAX
+               ? GM_OK
+               : gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path);
+}
+
+void gm_request_push(struct gm_request *r, const void *bytes, size_t len)
+{
+    struct gm_error error;
+
+    r->received += len;
+    gm_stats_add(&r->server->stats, GM_COUNT_REQUEST_BODY_BYTES, len);
+    if (r->state == GM_REQUEST_DISCARD)
+        r->discarded += len;
+    else if (take_piece(r, bytes, len, &error) != GM_OK)
+        discard(r, &error);
+}
+
+/* The operands are complete, if all went well: on with the operation. */
+static enum gm_progress decode_and_handle(struct gm_request *r)
+{
+    struct gm_error error;
+    enum gm_status status = gm_body_decode(r, &error);
+
+    gm_account_lap(&r->account, GM_STAGE_DECODE, gm_now_ns());
+    return status == GM_OK ? r->route->handle(r) : gm_request_fail(r, &error);
+}
+
+static void decode_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
+
+    gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
+    if (decode_and_handle(r) == GM_READY)
+        gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+static enum gm_progress complete_body(struct gm_request *r)
+{
+    struct gm_error error;
+    uint64_t timeout_ms = r->server->config.timeout_ms;
+    int64_t now = gm_now_ns();
+
+    gm_account_lap(&r->account, GM_STAGE_RECEIVE, now);
+    if (r->route->body == GM_BODY_NONE)
+        return r->route->handle(r);
+    if (r->params.timeout_ms > 0 && r->params.timeout_ms < timeout_ms)
+        timeout_ms = r->params.timeout_ms;
+    r->deadline_ns = now + (int64_t)timeout_ms * 1000000;
+    if (gm_body_end(r, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    if (r->text_len > GM_TEXT_INLINE_BYTES_MAX)
+        return gm_request_to_worker(r, decode_on_worker);
+    return decode_and_handle(r);
+}
+
+enum gm_progress gm_request_advance(struct gm_request *r)
+{
+    switch (r->state) {
+    case GM_REQUEST_BODY:
+        return complete_body(r);
+    case GM_REQUEST_RAN:
+        gm_handle_op_ran(r);
+        break;
+    case GM_REQUEST_DISCARD:
+        r->state = GM_REQUEST_REPLY;
+        break;
+    case GM_REQUEST_REPLY:
+        break;
+    case GM_REQUEST_WORK: /* a suspended connection's handler is not called */
+    case GM_REQUEST_QUEUED:
+        return GM_PENDING;
+    }
+    return GM_READY;
+}
+
+void gm_request_suspend(struct gm_request *r)
+{
+    if (r->suspended)
+        return;
+    r->suspended = true;
+    r->carrier->suspend(r->connection);
+}
+
+enum gm_progress gm_request_to_worker(struct gm_request *r, void (*run)(struct gm_work *work))
+{
+    gm_request_suspend(r);
+    r->state = GM_REQUEST_WORK;
+    r->work.run = run;
+    gm_workers_add(r->server->workers, &r->work);
+    return GM_PENDING;
+}
+
+void gm_request_resume(struct gm_request *r, enum gm_request_state state)
+{
+    r->state = state;
+    r->suspended = false;
+    r->carrier->resume(r->connection);
+}

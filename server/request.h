@@ -1,0 +1,120 @@
+/*
+ * request.h - one request, from its headers to the last byte of its reply. Knows no HTTP
+ * library: http.c feeds it events and carries out what it decides.
+ *
+ * State      who runs it        who owns its buffers
+ * BODY       an event thread    the decoder fills the operands' slabs; the text is collected
+ * DISCARD    an event thread    the reply is set; the rest of the body is dropped
+ * WORK       a codec worker     the worker: it decodes text into operands, or the result to text
+ * QUEUED     the scheduler      the scheduler and its device: operands, result, op
+ * RAN        an event thread    the request: operands are given back, the result is encoded
+ * REPLY      an event thread    the reply: the library reads result or text until it is sent
+ *
+ * In WORK and QUEUED the connection is suspended: the library neither calls the handler nor
+ * frees anything, so whoever owns the request then needs no lock. The hand-over back is resume(),
+ * the owner's last act. A request is freed when both the library is done with it and its
+ * reply's last byte is sent (references).
+ */
+#ifndef GM_SERVER_REQUEST_H
+#define GM_SERVER_REQUEST_H
+
+#include "server/account.h"
+#include "server/head.h"
+#include "server/params.h"
+#include "server/reply.h"
+#include "server/routes.h"
+#include "server/sched.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+#define GM_REQUEST_ID_MAX 65
+
+enum gm_request_state {
+    GM_REQUEST_BODY,
+    GM_REQUEST_DISCARD,
+    GM_REQUEST_WORK,
+    GM_REQUEST_QUEUED,
+    GM_REQUEST_RAN,
+    GM_REQUEST_REPLY
+};
+
+/* What the request asks of the connection it came by. */
+struct gm_carrier {
+    void (*suspend)(void *connection);
+    void (*resume)(void *connection);
+    /* Whether the peer has closed; `sending_too`: only count a close of both directions. */
+    bool (*gone)(int socket, bool sending_too);
+};
+
+struct gm_request {
+    struct gm_server *server;
+    const struct gm_carrier *carrier;
+    void *connection;
+    int socket;
+    _Atomic int references;
+    _Atomic int wire_taken;         /* whoever sets it first may answer */
+    struct gm_request *prev, *next; /* in server->requests */
+
+    enum gm_request_state state;
+    bool suspended; /* so the caller is not the connection's event thread */
+    struct gm_request_head head;
+    char id[GM_REQUEST_ID_MAX];
+    const struct gm_route *route; /* NULL: there is none */
+    char allow[GM_ALLOW_MAX];     /* for 405 */
+    struct gm_account account;
+    struct gm_error error; /* error.status is GM_OK until something fails */
+    struct gm_reply reply;
+
+    /* The body. */
+    uint64_t received, discarded;
+    const struct gm_codec *in, *out; /* in: NULL until it is known */
+    struct gm_decode_plan plan;
+    struct gm_decoder *decoder;
+    char *text; /* a text form, or the first bytes of a form not known yet */
+    uint64_t text_len, text_capacity;
+
+    /* The operation. */
+    struct gm_params params;
+    struct gm_share share; /* of the memory limit */
+    uint64_t need;         /* what the request needs of it, so far */
+    bool present[GM_OPERANDS_MAX];
+    struct gm_matrix operand[GM_OPERANDS_MAX];
+    struct gm_slab operand_slab[GM_OPERANDS_MAX], result_slab;
+    struct gm_device *device; /* NULL until it is known */
+    const struct gm_variant *variant;
+    int64_t deadline_ns;
+    uint64_t encode_bound;
+    struct gm_job job;
+    struct gm_work work;
+};
+
+/* A request whose headers are known; NULL without memory. The head is copied, its strings not. */
+struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
+                                  const struct gm_carrier *carrier, void *connection, int socket);
+/* Drops a reference; the last frees. */
+void gm_request_unref(struct gm_request *request);
+
+/* Decides what can be decided on the headers; state BODY or DISCARD afterwards. */
+void gm_request_begin(struct gm_request *request);
+/* More of the body. */
+void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
+/* The body is complete, or the connection was resumed: goes as far as it can. */
+enum gm_progress gm_request_advance(struct gm_request *request);
+
+/* What of the body is still to come: GM_SIZE_UNKNOWN if it is chunked. */
+uint64_t gm_request_remaining(const struct gm_request *request);
+
+/* A body may be slow, but not for ever: it holds memory that others wait for. */
+bool gm_request_too_slow(const struct gm_request *request);
+
+/* Gives everything back but the reply, and makes that a problem document of *error: GM_READY. */
+enum gm_progress gm_request_fail(struct gm_request *request, const struct gm_error *error);
+/* Suspends the connection, if it is not, and hands the request to run() on a worker: GM_PENDING. */
+enum gm_progress gm_request_to_worker(struct gm_request *request,
+                                      void (*run)(struct gm_work *work));
+/* Suspends the connection, if it is not. */
+void gm_request_suspend(struct gm_request *request);
+/* Hands a suspended request back to its event thread, in `state`: the caller's last act. */
+void gm_request_resume(struct gm_request *request, enum gm_request_state state);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * sched.h - the bounded queue in front of one device, and the threads that feed its lanes.
+ * It knows neither HTTP nor CUDA: jobs come with callbacks, devices behind backend.h.
+ *
+ * A job's life, and who may touch it:
+ *   reserve    a slot is counted; nothing is queued yet. May be refused, never waits.
+ *   commit     QUEUED: the scheduler's, until done() is called. Cannot fail.
+ *   (start)    RUNNING on a lane, alone or in a batch of jobs with the same batch_key
+ *   done()     the job is its owner's again; the scheduler never touches it after the call.
+ * Every committed job gets exactly one done(), whatever happens: finished, failed, out of time,
+ * abandoned by its client, drained, device lost.
+ *
+ * Lock rules. 1. One mutex guards all of the scheduler. 2. backend->run and done() are called
+ * without it. 3. abandoned() is called with it: it must not block or call back. 4. Jobs leave
+ * the queue or the running list under the mutex, before their done(), so a job that is in
+ * either is valid.
+ */
+#ifndef GM_SERVER_SCHED_H
+#define GM_SERVER_SCHED_H
+
+#include "kernels/backend.h"
+
+#include <stdint.h>
+
+struct gm_job {
+    struct gm_task task;
+    bool exclusive;      /* wants the device for itself */
+    uint64_t batch_key;  /* jobs with the same key may share a launch; 0: with none */
+    int64_t deadline_ns; /* gm_now_ns() time, or GM_NEVER */
+    /* Whether the client has gone. NULL: never. */
+    bool (*abandoned)(const struct gm_job *job, bool running);
+    /* task.status and what follows are set. */
+    void (*done)(struct gm_job *job);
+
+    int64_t queued_ns, started_ns, finished_ns; /* started_ns is 0 if it never ran */
+    unsigned batch;                             /* jobs in its launch */
+    bool concurrent;                            /* other lanes were busy meanwhile */
+
+    struct gm_job *prev, *next; /* the scheduler's: in the queue or the running list */
+    enum gm_status stop_status; /* the scheduler's: why it was told to stop */
+};
+
+struct gm_sched;
+
+struct gm_sched_options {
+    const struct gm_backend *backend;
+    void *context;
+    unsigned device;
+    uint64_t queue_limit;
+    /* Called once, from any thread and without locks, when the device is lost. */
+    void (*lost)(void *cls);
+    void *lost_cls;
+};
+
+struct gm_sched_load {
+    uint64_t queued, running, capacity; /* capacity: of the queue */
+    bool lost;
+};
+
+/* GM_INTERNAL if threads cannot be had. */
+enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_sched **ret,
+                             struct gm_error *err);
+/* Waits for what runs and fails what is queued with GM_DRAINING. NULL is fine. */
+void gm_sched_close(struct gm_sched *sched);
+
+/* A slot in the queue, or GM_QUEUE_FULL, GM_DRAINING, GM_DEVICE_LOST. */
+enum gm_status gm_sched_reserve(struct gm_sched *sched, struct gm_error *err);
+void gm_sched_unreserve(struct gm_sched *sched);
+/* Uses up a slot. */
+void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
+
+/*
+ * For jobs smaller than a handover: runs the job on the calling thread if a lane is free and
+ * nothing is queued, using up the slot, without calling done(). false: not now, slot kept.
+ */
+bool gm_sched_run_here(struct gm_sched *sched, struct gm_job *job);
+
+/* Fails all that is queued with `status`, and tells what runs to stop with it. */
+void gm_sched_fail_all(struct gm_sched *sched, enum gm_status status);
+
+/* Seconds after which a refused client may try again: the time the queue takes to drain at
+ * the rate of late; 1 to RETRY_AFTER_S_MAX. */
+unsigned gm_sched_retry_after(struct gm_sched *sched);
+struct gm_sched_load gm_sched_load(struct gm_sched *sched);
+
+#endif

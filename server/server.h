@@ -1,0 +1,38 @@
+/*
+ * server.h - what all requests share. Made by main before the first, ended after the last.
+ */
+#ifndef GM_SERVER_SERVER_H
+#define GM_SERVER_SERVER_H
+
+#include "server/budget.h"
+#include "server/config.h"
+#include "server/devices.h"
+#include "server/stats.h"
+#include "server/worker.h"
+
+#include <pthread.h>
+
+struct gm_request;
+
+enum gm_phase {
+    GM_PHASE_SERVING,
+    GM_PHASE_DELAY,    /* SIGTERM seen: not ready, but still serving */
+    GM_PHASE_DRAINING, /* new requests are refused */
+    GM_PHASE_ENDING    /* so are those still uploading */
+};
+
+struct gm_server {
+    struct gm_config config;
+    struct gm_devices devices;
+    struct gm_workers *workers;
+    struct gm_budget budget;
+    struct gm_stats stats;
+    int64_t started_ns, started_unix;
+    _Atomic int phase; /* enum gm_phase; only rises */
+
+    pthread_mutex_t mutex; /* guards the list of requests being served, and their count */
+    struct gm_request *requests;
+    uint64_t request_count;
+};
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * worker.h - a few threads for work that is too long for an event thread and not for a device:
+ * decoding and encoding large texts. Requests wait here only while suspended and already
+ * admitted, so the queue is bounded by the connections and never refuses.
+ */
+#ifndef GM_SERVER_WORKER_H
+#define GM_SERVER_WORKER_H
+
+#include "proto/status.h"
+
+/* Embedded in what is to be worked on; valid until run() is called. */
+struct gm_work {
+    void (*run)(struct gm_work *work);
+    struct gm_work *next;
+};
+
+struct gm_workers;
+
+enum gm_status gm_workers_open(unsigned threads, struct gm_workers **ret, struct gm_error *err);
+/* Runs what is still queued, then ends the threads. NULL is fine. */
+void gm_workers_close(struct gm_workers *workers);
+/* In order of arrival, each on one of the threads. */
+void gm_workers_add(struct gm_workers *workers, struct gm_work *work);
+
+#endif
