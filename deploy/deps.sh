@@ -1,0 +1,224 @@
+# deps.sh - sourced by deploy/quickstart.sh and tests/run.sh: sees to it that all that gemmd is
+# built from is there, and says what is not.
+#
+# One table lists what is needed, how to see that it is there, and the Debian and Ubuntu packages
+# that bring it. What is there is never installed again: a machine that has everything needs no
+# network, no root and no apt-get, and is done in a second.
+#
+# libmicrohttpd is the exception. Releases before 1.0.1 have faults that a server cannot work
+# around, and Debian 12 and Ubuntu 24.04 have such a release. There it is built as a static
+# library, into build/deps, from the source package of a later release of the same system, which
+# apt-get fetches from the machine's own mirror and checks with the system's own keys.
+#
+# Expects progress.sh, and $root: the checkout.
+
+microhttpd_needed=1.0.1
+deps=$root/build/deps
+logs=$root/build/log
+export PKG_CONFIG_PATH=$deps/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+
+# requirements build|tests: what it is | how to see that it is there | packages
+requirements() {
+    cat <<'END'
+C and C++ compilers|has_compilers|gcc g++ libc6-dev
+CMake 3.22 or later|has_cmake|cmake
+ninja or make|has_generator|ninja-build
+pkg-config|has pkg-config|pkg-config
+jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson|libjansson-dev
+OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
+curl|has curl|curl ca-certificates
+END
+    if [ "$1" = tests ]; then
+        cat <<'END'
+Python 3 with numpy and pytest|has_pytest|python3 python3-numpy python3-pytest
+END
+    fi
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+has_compilers() {
+    compiles gcc c stdio.h && compiles g++ c++ charconv
+}
+
+# compiles COMPILER LANGUAGE HEADER
+compiles() {
+    printf '#include <%s>\n' "$3" | "$1" -x "$2" -fsyntax-only - 2>/dev/null
+}
+
+has_cmake() {
+    has cmake && at_least "$(cmake --version | awk 'NR == 1 { print $3 }')" 3.22
+}
+
+has_generator() {
+    has ninja || has make
+}
+
+has_openblas() {
+    pkg-config --exists openblas || compiles gcc c cblas.h
+}
+
+has_pytest() {
+    [ -x /usr/bin/python3 ] && /usr/bin/python3 - <<'END' 2>/dev/null
+from importlib.util import find_spec
+assert find_spec("numpy") and find_spec("pytest")
+END
+}
+
+has_microhttpd() {
+    pkg-config --atleast-version=$microhttpd_needed libmicrohttpd
+}
+
+# at_least A B: version A is B or later.
+at_least() {
+    [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
+}
+
+# ensure_dependencies build|tests: all is there when it returns, else it stops the script.
+ensure_dependencies() {
+    read_system
+    find_missing "$1"
+    if [ -n "$missing_packages" ]; then
+        can_install || stop_and_list
+        install_packages $missing_packages
+        find_missing "$1"
+        [ -z "$missing_packages" ] || stop_and_list
+    fi
+    has_microhttpd || ensure_microhttpd
+    note "all there: $(gcc --version | head -n 1), libmicrohttpd $(pkg-config --modversion libmicrohttpd)"
+}
+
+# From /etc/os-release, in which ID is "debian" or "ubuntu" on the systems known here.
+read_system() {
+    system_id='' system_codename='' system_name='this system'
+    [ ! -r /etc/os-release ] || {
+        system_id=$(. /etc/os-release && echo "${ID:-}")
+        system_codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+        system_name=$(. /etc/os-release && echo "${PRETTY_NAME:-this system}")
+    }
+}
+
+# Sets $missing_packages, and $missing_list for people.
+find_missing() {
+    local what check packages
+    missing_packages='' missing_list=''
+    while IFS='|' read -r what check packages; do
+        $check </dev/null >/dev/null 2>&1 && continue
+        missing_packages="$missing_packages $packages"
+        missing_list="$missing_list$(printf '        %-40s %s' "$what" "$packages")"$'\n'
+    done < <(requirements "$1")
+}
+
+can_install() {
+    has apt-get && [[ $system_id == debian || $system_id == ubuntu ]]
+}
+
+stop_and_list() {
+    {
+        echo "On $system_name these have to be there first (the names are those of Debian's packages):"
+        printf %s "$missing_list"
+        has_microhttpd 2>/dev/null || printf '        %-40s %s\n' \
+            "libmicrohttpd $microhttpd_needed or later (HTTP)" libmicrohttpd-dev
+        echo "Install them and run this again. Nothing was changed."
+    } >&2
+    exit 1
+}
+
+# as_root LOG COMMAND...: sudo stays in the foreground, since it may ask for a password.
+as_root() {
+    local log=$1 status=0
+    if [ "$EUID" = 0 ]; then
+        logged "$@"
+        return
+    fi
+    shift
+    mkdir -p "${log%/*}"
+    sudo "$@" >"$log" 2>&1 </dev/null || status=$?
+    [ "$status" = 0 ] || show_failure "$status" "$log" "$@"
+    return "$status"
+}
+
+apt_get() {
+    as_root "$logs/apt-$1.log" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --no-install-recommends "$@"
+}
+
+install_packages() {
+    if [ "$EUID" != 0 ] && ! { has sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }; then
+        die "installing packages needs root: run this as root or where sudo may be used, or run
+    apt-get update && apt-get install --no-install-recommends $*
+as root, then this again"
+    fi
+    note "installing: $*"
+    if [ -z "${lists_fetched:-}" ]; then
+        apt_get update || note "going on with the lists of packages that are there"
+        lists_fetched=yes
+    fi
+    apt_get install "$@" || die "the packages could not be installed"
+}
+
+# From the system's packages where they are new enough, else from the source.
+ensure_microhttpd() {
+    local candidate
+    can_install || stop_and_list
+    candidate=$(apt-cache policy libmicrohttpd-dev | awk '$1 == "Candidate:" { print $2 }') || :
+    if dpkg --compare-versions "${candidate:-0}" ge $microhttpd_needed 2>/dev/null; then
+        install_packages libmicrohttpd-dev
+    else
+        has make || install_packages make
+        note "building libmicrohttpd from source: $system_name has ${candidate:-none}," \
+            "$microhttpd_needed is needed"
+        build_microhttpd
+    fi
+    has_microhttpd || die "libmicrohttpd $microhttpd_needed or later is still not found"
+}
+
+build_microhttpd() {
+    local suite component work=$root/build/microhttpd
+    case $system_id in
+    debian) suite=trixie component=main ;;
+    ubuntu) suite=resolute component=universe ;;
+    esac
+    rm -rf "$work"
+    mkdir -p "$work"
+    fetch_source libmicrohttpd $suite $component /usr/share/keyrings/$system_id-archive-keyring.gpg
+    tar -xf "$work"/libmicrohttpd_*.orig.tar.?z -C "$work" --one-top-level=source \
+        --strip-components=1 || die "the source of libmicrohttpd could not be unpacked"
+    {
+        logged "$logs/microhttpd-configure.log" env -C "$work/source" ./configure \
+            --prefix="$deps" --with-pic --disable-shared --disable-doc --disable-examples \
+            --disable-curl --disable-https --disable-postprocessor --disable-bauth --disable-dauth &&
+            logged "$logs/microhttpd-make.log" make -C "$work/source" -j "$(nproc)" &&
+            logged "$logs/microhttpd-install.log" make -C "$work/source" install DESTDIR="$work/stage"
+    } || die "libmicrohttpd could not be built"
+    # The installed files may be moved together with the checkout.
+    sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$work/stage$deps"/lib/pkgconfig/*.pc
+    rm -rf "$deps"
+    mv "$work/stage$deps" "$deps"
+    rm -rf "$work"
+}
+
+# fetch_source PACKAGE SUITE COMPONENT KEYRING: into $work, from the mirrors this system uses.
+fetch_source() {
+    local mirror apt
+    apt=(apt-get -q -o Acquire::Retries=3 -o Dir::Etc::SourceList="$work/sources.list"
+        -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$work/lists"
+        -o Dir::Cache="$work/cache")
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+    while read -r mirror; do
+        echo "deb-src [signed-by=$4] $mirror $2 $3" >"$work/sources.list"
+        logged "$logs/source-update.log" "${apt[@]}" update &&
+            logged "$logs/source-download.log" env -C "$work" "${apt[@]}" source --download-only "$1" &&
+            (cd "$work" && source_checksums | sha256sum --check --quiet) && return
+    done < <(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CODENAME)' |
+        awk -v suite="$system_codename" '($2 == suite || $3 == suite) && !seen[$1]++ { print $1 }')
+    die "the source of $1 could not be fetched from the mirrors of $system_name"
+}
+
+# What the signed description (.dsc) says of the upstream archive, as sha256sum reads it.
+source_checksums() {
+    awk '/^[^ ]/ { in_list = $1 == "Checksums-Sha256:" }
+         in_list && $3 ~ /\.orig\.tar\.[a-z0-9]+$/ { print $1 "  " $3 }' ./*.dsc
+}

@@ -1,0 +1,345 @@
+/*
+ * bench_kernels.c - times every kernel variant of the cpu backend over a list of shapes.
+ *
+ *   bench_kernels [--shapes FILE] [--only VARIANT] [--threads N] [--seconds S] [--json FILE]
+ *
+ * Proves, then times: each variant's result is compared with the oracle before it is timed, and
+ * the first that is wrong ends the program with 1. Operands are random; several sets of them take
+ * turns, so that no run finds in a core's own cache what the one before it left there.
+ */
+#include "kernels/backend.h"
+#include "kernels/select.h"
+#include "proof.h"
+#include "tests/unit/operands.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <time.h>
+
+#define SETS_MAX 64
+#define SET_BYTES_WANTED ((uint64_t)64 << 20) /* all sets together: beyond what a core caches */
+#define RUNS_MIN 5
+#define RUNS_MAX 2000
+#define RUN_SECONDS_MAX 1.0 /* a variant slower than this is not run again */
+
+static struct {
+    const char *shapes, *json, *only;
+    unsigned threads;
+    double seconds;
+} config = {.shapes = GM_SHAPES_FILE, .seconds = 0.3};
+
+struct set {
+    struct gm_op op;
+    struct gm_slab slab[GM_OPERANDS_MAX + 1]; /* operands, result */
+};
+
+struct bench {
+    void *context;
+    const struct gm_device_facts *facts;
+    json_t *results;
+    uint64_t random;
+};
+
+struct timing {
+    unsigned runs;
+    double median, least, spread, prepare; /* microseconds; spread: the middle half / the median */
+};
+
+static void die(const char *what, const char *detail)
+{
+    fprintf(stderr, "bench_kernels: %s: %s\n", what, detail);
+    exit(1);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* One line of the list, as an operation without data. */
+static struct gm_op parse_line(char *line)
+{
+    const bool present[GM_OPERANDS_MAX][GM_OPERANDS_MAX] = {{false}, {true}, {true, true}};
+    struct gm_matrix operand[GM_OPERANDS_MAX];
+    struct gm_op_options options = {0};
+    struct gm_shape shape[2];
+    enum gm_layout layout = GM_ROW_MAJOR;
+    enum gm_op_kind kind;
+    struct gm_error err;
+    struct gm_op op;
+    unsigned shapes = 0;
+    char *save, *word = strtok_r(line, " ", &save), *type = strtok_r(NULL, " ", &save);
+    enum gm_dtype dtype = type ? gm_dtype_from_name(type, strlen(type)) : GM_DTYPE_NONE;
+
+    if (!gm_op_from_name(word, &kind) || dtype == GM_DTYPE_NONE)
+        die("no operation and type", word);
+    while ((word = strtok_r(NULL, " ", &save))) {
+        if (strcmp(word, "transa") == 0)
+            options.transa = true;
+        else if (strcmp(word, "transb") == 0)
+            options.transb = true;
+        else if (strcmp(word, "col") == 0)
+            layout = GM_COL_MAJOR;
+        else if (shapes < 2 && gm_shape_parse(word, strlen(word), &shape[shapes]))
+            shapes++;
+        else
+            die("neither a shape nor an option", word);
+    }
+    for (unsigned i = 0; i < shapes; i++) {
+        if (gm_matrix_init(&operand[i], dtype, i == 0 ? layout : GM_ROW_MAJOR, &shape[i], &err))
+            die("shape", err.detail);
+    }
+    if (gm_op_init(&op, kind, &options, operand, present[shapes], &err) != GM_OK)
+        die("operation", err.detail);
+    return op;
+}
+
+static void *new_slab(struct bench *bench, const struct gm_matrix *matrix, struct gm_slab *slab)
+{
+    struct gm_error err;
+
+    if (gm_backend_cpu.slab_get(bench->context, gm_matrix_bytes(matrix), slab, &err) != GM_OK)
+        die("memory", err.detail);
+    return slab->data;
+}
+
+static void fill_set(struct bench *bench, struct set *set, const struct gm_op *op)
+{
+    set->op = *op;
+    for (unsigned i = 0; i < op->operands; i++) {
+        struct gm_matrix *x = &set->op.operand[i];
+        x->data = new_slab(bench, x, &set->slab[i]);
+        random_fill(&bench->random, x->dtype, x->data, gm_matrix_elements(x));
+    }
+    set->op.result.data = new_slab(bench, &op->result, &set->slab[GM_OPERANDS_MAX]);
+}
+
+static struct gm_times run(struct bench *bench, const struct gm_op *op,
+                           const struct gm_variant *variant)
+{
+    struct gm_task task = {.op = *op, .variant = variant, .repeat = 1};
+
+    gm_backend_cpu.run(bench->context, 0, 0, (struct gm_task *[]){&task}, 1);
+    if (task.status != GM_OK)
+        die(variant->name, task.error.detail);
+    return task.times;
+}
+
+/* Returns the times of the run that was proved. */
+static struct gm_times prove(struct bench *bench, const struct gm_op *op,
+                             const struct gm_variant *variant, const struct proof *proof)
+{
+    memset(op->result.data, 0xFF, gm_matrix_bytes(&op->result)); /* NaN, in floats */
+    struct gm_times times = run(bench, op, variant);
+    if (!proof_holds(proof, op))
+        die(variant->name, "the result is wrong");
+    return times;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+/* `proved` are the times of the first run: all there is of a variant that takes very long. */
+static struct timing measure(struct bench *bench, const struct set *set, unsigned sets,
+                             const struct gm_variant *variant, struct gm_times proved)
+{
+    double kernel[RUNS_MAX] = {proved.kernel}, prepare[RUNS_MAX] = {proved.prepare};
+    double begin = seconds_now();
+    struct timing timing = {.runs = proved.kernel > 1e6 * RUN_SECONDS_MAX ? 1 : 0};
+
+    while (timing.runs == 0 ||
+           (timing.runs < RUNS_MAX && kernel[0] < 1e6 * RUN_SECONDS_MAX &&
+            (timing.runs < RUNS_MIN || seconds_now() - begin < config.seconds))) {
+        struct gm_times times = run(bench, &set[timing.runs % sets].op, variant);
+        kernel[timing.runs] = times.kernel;
+        prepare[timing.runs++] = times.prepare;
+    }
+    qsort(kernel, timing.runs, sizeof(*kernel), by_size);
+    qsort(prepare, timing.runs, sizeof(*prepare), by_size);
+    timing.median = kernel[timing.runs / 2];
+    timing.least = kernel[0];
+    timing.prepare = prepare[timing.runs / 2];
+    timing.spread = (kernel[timing.runs * 3 / 4] - kernel[timing.runs / 4]) / timing.median;
+    return timing;
+}
+
+static void put_number(json_t *object, const char *name, double value)
+{
+    if (isfinite(value) && value > 0)
+        json_object_set_new(object, name, json_real(value));
+}
+
+static void report(struct bench *bench, const struct gm_op *op, const struct gm_variant *variant,
+                   bool is_auto, const struct timing *timing)
+{
+    double gbs = 1e-3 * (double)gm_op_bytes_min(op) / timing->median;
+    double gflops = 1e-3 * gm_op_flops(op) / timing->median;
+    double of_copy = 100 * gbs / bench->facts->copy_gbs;
+    double of_peak = 100 * gflops / bench->facts->peak_gflops[op->result.dtype];
+    char text[2][GM_SHAPE_TEXT_MAX], shape[2 * GM_SHAPE_TEXT_MAX + 32], rates[64] = "";
+
+    snprintf(shape, sizeof(shape), "%s%s%s%s%s%s", gm_matrix_shape_text(&op->operand[0], text[0]),
+             op->operand[0].layout == GM_COL_MAJOR ? " col" : "", op->transa ? "^T" : "",
+             op->operands > 1 ? " " : "",
+             op->operands > 1 ? gm_matrix_shape_text(&op->operand[1], text[1]) : "",
+             op->transb ? "^T" : "");
+    if (gflops > 0)
+        snprintf(rates, sizeof(rates), "%9.1f GFLOP/s %5.1f%%", gflops, of_peak);
+    printf("%-9s %-5s %-28s %c%-9s %12.2f us +-%3.0f%%, least %10.2f %8.2f GB/s %5.1f%% %s",
+           gm_op_name(op->kind), gm_dtype_name(op->result.dtype), shape, is_auto ? '*' : ' ',
+           variant->name, timing->median, 100 * timing->spread, timing->least, gbs, of_copy, rates);
+    if (timing->prepare >= 0)
+        printf("  prepare %.2f us", timing->prepare);
+    printf("\n");
+    fflush(stdout);
+
+    json_t *row = json_object();
+    json_object_set_new(row, "op", json_string(gm_op_name(op->kind)));
+    json_object_set_new(row, "dtype", json_string(gm_dtype_name(op->result.dtype)));
+    json_object_set_new(row, "shape", json_string(shape));
+    json_object_set_new(row, "variant", json_string(variant->name));
+    json_object_set_new(row, "auto", json_boolean(is_auto));
+    json_object_set_new(row, "runs", json_integer(timing->runs));
+    put_number(row, "median_us", timing->median);
+    put_number(row, "least_us", timing->least);
+    put_number(row, "spread", timing->spread);
+    put_number(row, "prepare_us", timing->prepare);
+    put_number(row, "gbs", gbs);
+    put_number(row, "percent_of_copy", of_copy);
+    put_number(row, "gflops", gflops);
+    put_number(row, "percent_of_peak", gflops > 0 ? of_peak : 0);
+    json_array_append_new(bench->results, row);
+}
+
+static void bench_op(struct bench *bench, const struct gm_op *op)
+{
+    const struct gm_variant *variant, *best;
+    struct gm_error err;
+    struct proof proof;
+    struct set set[SETS_MAX] = {0};
+    uint64_t sets = SET_BYTES_WANTED / (gm_op_bytes_min(op) + 1) + 1;
+
+    if (gm_select(op, bench->facts, NULL, &best, &err) != GM_OK)
+        die("select", err.detail);
+    sets = sets > SETS_MAX ? SETS_MAX : sets;
+    for (unsigned i = 0; i < sets; i++)
+        fill_set(bench, &set[i], op);
+    if (!proof_make(&proof, &set[0].op, &bench->random))
+        die("memory", "no room for a proof");
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        if (gm_variant_check(variant, op, bench->facts, NULL) != GM_OK ||
+            (config.only && strcmp(variant->name, config.only) != 0))
+            continue;
+        struct gm_times times = prove(bench, &set[0].op, variant, &proof);
+        struct timing timing = measure(bench, set, (unsigned)sets, variant, times);
+        report(bench, op, variant, variant == best, &timing);
+    }
+    proof_free(&proof);
+    for (unsigned i = 0; i < sets; i++) {
+        for (unsigned j = 0; j <= GM_OPERANDS_MAX; j++)
+            gm_backend_cpu.slab_put(bench->context, &set[i].slab[j]);
+    }
+}
+
+static void bench_list(struct bench *bench)
+{
+    FILE *file = fopen(config.shapes, "re");
+    char line[256];
+
+    if (!file)
+        die(config.shapes, strerror(errno));
+    while (fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "#\n")] = '\0';
+        if (line[strspn(line, " ")] == '\0')
+            continue;
+        struct gm_op op = parse_line(line);
+        bench_op(bench, &op);
+    }
+    fclose(file);
+}
+
+static void write_json(const struct bench *bench)
+{
+    char commit[64] = "unknown", date[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    FILE *git = popen("git -C " GM_SOURCE_DIR " describe --always --dirty 2>/dev/null", "r");
+
+    if (git && fgets(commit, sizeof(commit), git))
+        commit[strcspn(commit, "\n")] = '\0';
+    if (git)
+        pclose(git);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+
+    json_t *document = json_object();
+    json_object_set_new(document, "device", json_string(bench->facts->name));
+    json_object_set_new(document, "detail", json_string(bench->facts->detail));
+    json_object_set_new(document, "cores", json_integer(bench->facts->units));
+    json_object_set_new(document, "copy_gbs", json_real(bench->facts->copy_gbs));
+    json_object_set_new(document, "peak_gflops_f32", json_real(bench->facts->peak_gflops[GM_F32]));
+    json_object_set_new(document, "peak_gflops_f64", json_real(bench->facts->peak_gflops[GM_F64]));
+    json_object_set_new(document, "date", json_string(date));
+    json_object_set_new(document, "commit", json_string(commit));
+    json_object_set(document, "results", bench->results);
+    if (json_dump_file(document, config.json, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0)
+        die(config.json, "cannot be written");
+    json_decref(document);
+}
+
+static void parse_arguments(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!value)
+            die(argv[i], "usage: bench_kernels [--shapes FILE] [--only VARIANT] [--threads N] "
+                         "[--seconds S] [--json FILE]");
+        if (strcmp(argv[i], "--shapes") == 0)
+            config.shapes = value;
+        else if (strcmp(argv[i], "--only") == 0)
+            config.only = value;
+        else if (strcmp(argv[i], "--json") == 0)
+            config.json = value;
+        else if (strcmp(argv[i], "--threads") == 0)
+            config.threads = (unsigned)strtoul(value, NULL, 10);
+        else if (strcmp(argv[i], "--seconds") == 0)
+            config.seconds = strtod(value, NULL);
+        else
+            die(argv[i], "there is no such option");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.results = json_array(), .random = check_seed()};
+    struct gm_backend_options options = {0};
+    struct gm_error err;
+
+    parse_arguments(argc, argv);
+    options.threads = config.threads;
+    double begin = seconds_now();
+    if (gm_backend_cpu.open(&options, &bench.context, &err) != GM_OK)
+        die("cpu", err.detail);
+    double opened = seconds_now() - begin;
+    bench.facts = gm_backend_cpu.describe(bench.context, 0);
+    printf("%s, %s, %u cores, opened in %.0f ms\n"
+           "copy %.1f GB/s; GFLOP/s: f32 %.1f, f64 %.1f, i32 %.1f, i64 %.1f\n"
+           "(*: what auto takes; %% of copy, %% of peak)\n",
+           bench.facts->name, bench.facts->detail, bench.facts->units, 1e3 * opened,
+           bench.facts->copy_gbs, bench.facts->peak_gflops[GM_F32],
+           bench.facts->peak_gflops[GM_F64], bench.facts->peak_gflops[GM_I32],
+           bench.facts->peak_gflops[GM_I64]);
+    bench_list(&bench);
+    if (config.json)
+        write_json(&bench);
+    json_decref(bench.results);
+    gm_backend_cpu.close(bench.context);
+    return 0;
+}

@@ -1,0 +1,317 @@
+"""Matrices in every form, there and back: transposes of every element type and shape, against
+NumPy; how a reply's form is chosen, and every way in which a body may arrive."""
+
+import time
+
+import numpy as np
+import pytest
+
+import forms
+import wire
+from forms import post
+from wire import target
+
+TILE_EDGES = [(31, 33), (32, 32), (33, 31), (63, 65), (64, 64), (65, 63)]
+MATRICES = [(0, 0), (0, 5), (5, 0), (1, 1), (1, 17), (17, 1), (2, 3), (97, 101), (3, 500), (500, 3)]
+STACKS = [(3, 4, 5), (1, 3, 4), (0, 3, 4), (3, 0, 4), (3, 4, 0), (4, 1, 1), (2, 33, 31)]
+FEW_DIMENSIONS = [(), (0,), (1,), (7,)]
+SHAPES = [*MATRICES, *TILE_EDGES, *STACKS, *FEW_DIMENSIONS]
+
+
+# Transpose.
+
+
+@pytest.mark.parametrize("form", [f for f in forms.FORMS if "json" not in f])
+@pytest.mark.parametrize("dtype", forms.NUMPY)
+def test_transpose_moves_any_bits(daemon, rng, dtype, form):
+    if not forms.form_can(form, dtype):
+        pytest.skip("there are no such files")
+    with daemon.client() as client:
+        for shape in SHAPES:
+            array = forms.random_bits(rng, dtype, shape)
+            got = forms.decode(post(client, "transpose", forms.encode(form, dtype, array)), dtype)
+            assert forms.same_bits(got, forms.transposed(array)), shape
+
+
+@pytest.mark.parametrize("form", forms.JSON_FORMS)
+@pytest.mark.parametrize("dtype", forms.IN_JSON)
+def test_transpose_json(daemon, rng, dtype, form):
+    with daemon.client() as client:
+        for shape in SHAPES:
+            array = forms.random_numbers(rng, dtype, shape)
+            if form == "json-bare" and (array.size == 0 or array.ndim == 0):
+                continue  # brackets alone do not say how many columns no rows have
+            got = forms.decode(post(client, "transpose", forms.encode(form, dtype, array)), dtype)
+            assert forms.same_bits(got, forms.transposed(array)), shape
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_files_that_numpy_wrote(daemon, tmp_path, version):
+    array = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    for name, layout in (("c", array), ("fortran", np.asfortranarray(array))):
+        path = tmp_path / f"{name}.npy"
+        with open(path, "wb") as file:
+            np.lib.format.write_array(file, layout, version)
+        reply = daemon.post("/v1/transpose", path.read_bytes())
+        assert forms.same_bits(forms.read_npy(reply, "f32"), forms.transposed(array))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'shape': (2, 3), 'fortran_order': False, 'descr': '<f4'}",  # any order, no last comma
+        '{"descr": "<f4", "fortran_order": False, "shape": (2, 3), }',
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,)}",
+        "{ 'descr' : '<f4' ,  'fortran_order' : False , 'shape' : ( 2 , 3 ) , }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }",  # Python 2 wrote these
+        "{'descr': '=f4', 'fortran_order': False, 'shape': (2, 3), }",
+    ],
+)
+def test_npy_headers_as_others_write_them(daemon, header):
+    array = np.arange(6, dtype="<f4").reshape(2, 3)
+    reply = daemon.post("/v1/transpose", forms.npy_with_header(header) + array.tobytes())
+    assert forms.same_bits(forms.read_npy(reply, "f32"), forms.transposed(array))
+
+
+def test_npy_header_of_any_length(daemon):
+    """Writers align the data to 64; readers must not ask for it."""
+    array = np.arange(6, dtype="<f4").reshape(2, 3)
+    text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+    for padding in (0, 1, 5, 16, 3000):
+        header = text + b" " * padding + b"\n"
+        file = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + array.tobytes()
+        reply = daemon.post("/v1/transpose", file)
+        assert forms.same_bits(forms.read_npy(reply, "f32"), forms.transposed(array)), padding
+
+
+@pytest.mark.parametrize("descr", ["<V2", "|V2"])
+@pytest.mark.parametrize("asked, dtype", [(None, "v2"), ("bf16", "bf16"), ("v2", "v2")])
+def test_two_byte_void_is_bf16_if_named_so(daemon, descr, asked, dtype):
+    bits = np.arange(6, dtype="<u2").reshape(2, 3)
+    reply = daemon.post(target("/v1/transpose", dtype=asked), forms.npy(bits, descr=descr))
+    assert reply.ok().stats["dtype"] == dtype
+    assert np.frombuffer(reply.body[-12:], "<u2").tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_one_dimension_is_a_row(daemon):
+    reply = daemon.post("/v1/transpose", b"[1, 2, 3]").ok().json()
+    assert reply["shape"] == [3, 1] and reply["data"] == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64", "c128"])
+def test_transpose_of_a_larger_matrix(daemon, rng, dtype):
+    """Large enough to be done in tiles by several threads, and sent and received in pieces."""
+    for shape in ((1301, 1103), (3, 577, 801), (2, 700001), (700001, 2)):
+        array = forms.random_bits(rng, dtype, shape)
+        for form in ("npy", "npy-fortran", "raw"):
+            body = forms.encode(form, dtype, array)
+            with daemon.client() as client:
+                got = forms.decode(post(client, "transpose", body), dtype)
+            assert forms.same_bits(got, forms.transposed(array)), (form, shape)
+
+
+# The form of a reply.
+
+ACCEPTS = [
+    (None, None),
+    ("*/*", None),
+    ("application/*", None),
+    ("application/json", wire.JSON),
+    ("application/x-npy", wire.NPY),
+    ("application/octet-stream", wire.RAW),
+    ("APPLICATION/JSON", wire.JSON),
+    ("application/json; charset=utf-8", wire.JSON),
+    ("application/json;q=0.5, application/x-npy;q=0.9", wire.NPY),
+    ("application/x-npy ; q=0.9 ,application/json;q=0.95", wire.JSON),
+    ("application/json;q=0.001,application/octet-stream;q=0.002", wire.RAW),
+    ("text/html, application/json;q=0.1", wire.JSON),
+    ("text/html, */*;q=0.1", None),
+    ("application/json;q=0, application/x-npy", wire.NPY),
+]
+
+
+@pytest.mark.parametrize("accept, expected", ACCEPTS)
+@pytest.mark.parametrize("form", ["npy", "raw", "json-nested"])
+def test_accept(daemon, form, accept, expected):
+    array = np.arange(6, dtype="<f4").reshape(2, 3)
+    body = forms.encode(form, "f32", array)
+    with daemon.client() as client:
+        reply = post(client, "transpose", body, accept=accept)
+    assert reply.ok().media_type == (expected or body.media_type)
+    assert forms.same_bits(forms.decode(reply, "f32"), forms.transposed(array))
+
+
+def test_an_accept_header_in_two_lines_is_one_list(daemon):
+    with daemon.raw() as raw:
+        lines = ("Accept: text/html", "Accept: application/octet-stream", "Content-Length: 5")
+        raw.send(wire.head("POST", "/v1/transpose", *lines), b"[[1]]")
+        assert raw.reply().ok().media_type == wire.RAW
+
+
+def test_the_absolute_form_of_a_target(daemon):
+    """As a client sends it that takes gemmd for a proxy; RFC 9112 3.2.2 wants it understood."""
+    with daemon.raw() as raw:
+        raw.send(wire.head("POST", "http://test/v1/transpose", "Content-Length: 5"), b"[[1]]")
+        assert raw.reply().ok().json()["data"] == [[1]]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/png, text/csv", "application/json;q=0"])
+def test_nothing_acceptable(daemon, accept):
+    reply = daemon.post("/v1/transpose", b"[[1]]", {"Accept": accept})
+    assert (reply.status, reply.code) == (406, "not_acceptable")
+    for form in (wire.JSON, wire.NPY, wire.RAW):
+        assert form in reply.json()["detail"]
+
+
+def test_every_form_to_every_form(daemon, rng):
+    with daemon.client() as client:
+        for dtype in forms.IN_JSON:
+            array = forms.random_numbers(rng, dtype, (5, 3))
+            for form in ("npy", "raw", "json-flat"):
+                for accept in (wire.NPY, wire.RAW, wire.JSON):
+                    body = forms.encode(form, dtype, array)
+                    reply = post(client, "transpose", body, accept=accept)
+                    assert reply.media_type == accept
+                    got = forms.decode(reply, dtype)
+                    assert forms.same_bits(got, forms.transposed(array)), (dtype, form, accept)
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128", "v1", "v2", "v4", "v8", "v16"])
+def test_elements_that_have_no_json_form(daemon, rng, dtype):
+    array = forms.random_bits(rng, dtype, (2, 3))
+    with daemon.client() as client:
+        reply = post(client, "transpose", forms.encode("npy", dtype, array), accept=wire.JSON)
+    assert (reply.status, reply.code) == (422, "cannot_encode")
+
+
+# How a body arrives.
+
+
+def shares(data, size):
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+@pytest.mark.parametrize("form", ["npy", "npy-big-fortran", "raw", "json-nested"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 13, 1000, 65537])
+def test_chunked(daemon, rng, form, size):
+    a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((9, 11), (11, 10)))
+    if size > 100:
+        a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((99, 211), (211, 110)))
+    body = forms.encode(form, "f32", a, b)
+    path = target("/v1/matmul", **body.parameters)
+    with daemon.client() as client:
+        for _ in range(2):  # and the connection is in step afterwards
+            reply = client.post(path, shares(body.data, size), body.headers)
+            forms.Product("f32", a, b).check(forms.decode(reply, "f32"))
+
+
+@pytest.mark.parametrize("form", ["npy", "raw", "json-nested"])
+def test_a_byte_at_a_time(daemon, form):
+    array = np.arange(6, dtype="<f4").reshape(2, 3)
+    body = forms.encode(form, "f32", array)
+    with daemon.raw() as raw:
+        path = target("/v1/transpose", **body.parameters)
+        length = f"Content-Length: {len(body.data)}"
+        message = wire.head("POST", path, f"Content-Type: {body.media_type}", length) + body.data
+        raw.send(*shares(message, 1))
+        assert forms.same_bits(forms.decode(raw.reply(), "f32"), forms.transposed(array))
+
+
+def test_pipelined_requests_are_answered_in_order(daemon):
+    bodies = [b"[[%d, 2]]" % number for number in range(20)]
+    with daemon.raw() as raw:
+        raw.send(
+            b"".join(
+                wire.head("POST", "/v1/transpose", f"Content-Length: {len(body)}") + body
+                for body in bodies
+            )
+        )
+        for number in range(len(bodies)):
+            assert raw.reply().ok().json()["data"] == [[number], [2]]
+
+
+def test_http_1_0(daemon):
+    """As ab speaks it: the connection closes after each reply unless it asks for more."""
+    body = b"[[1, 2]]"
+    plain = b"POST /v1/transpose HTTP/1.0\r\nContent-Length: 8\r\n\r\n" + body
+    with daemon.raw() as raw:
+        assert raw.send(plain).reply().ok().json()["data"] == [[1], [2]]
+        assert raw.closed()
+    kept = plain.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n")
+    with daemon.raw() as raw:
+        for _ in range(3):
+            assert raw.send(kept).reply().ok().json()["data"] == [[1], [2]]
+
+
+def test_expect_continue(daemon):
+    body = b"[[1, 2]]"
+    with daemon.raw() as raw:
+        length = f"Content-Length: {len(body)}"
+        raw.send(wire.head("POST", "/v1/transpose", length, "Expect: 100-continue"))
+        assert raw.reply().status == 100
+        raw.send(body)
+        assert raw.reply().ok().json()["data"] == [[1], [2]]
+
+
+def test_an_empty_raw_matrix_needs_no_bytes(daemon):
+    reply = daemon.post("/v1/transpose?shape=0x5", b"", {"Content-Type": wire.RAW})
+    assert forms.decode(reply, "f32").shape == (5, 0)
+
+
+@pytest.mark.parametrize("names", [("shape", "shape_b"), ("shape_a", "shape_b")])
+def test_shape_is_another_name_for_shape_a(daemon, names):
+    a, b = np.ones((2, 3), "<f4"), np.ones((3, 4), "<f4")
+    parameters = dict(zip(names, ("2x3", "3x4")))
+    headers = {"Content-Type": wire.RAW}
+    reply = daemon.post(target("/v1/matmul", **parameters), a.tobytes() + b.tobytes(), headers)
+    assert np.array_equal(forms.decode(reply, "f32"), a @ b)
+
+
+def test_a_file_states_its_type_and_dtype_may_agree(daemon):
+    array = np.arange(6, dtype=">f8").reshape(2, 3)
+    reply = daemon.post("/v1/transpose?dtype=f64", forms.npy(array))
+    assert np.array_equal(forms.read_npy(reply, "f64"), array.T)
+
+
+@pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize("space", [b"", b" \t\r\n", b"\n" * 5000])
+def test_first_bytes_decide(daemon, content_type, space):
+    headers = {"Content-Type": content_type} if content_type else {}
+    for text in (b"[[1, 2]]", b'{"shape": [1, 2], "data": [1, 2]}'):
+        reply = daemon.post("/v1/transpose", space + text, headers)
+        assert reply.ok().media_type == wire.JSON and reply.json()["data"] == [[1], [2]]
+    reply = daemon.post("/v1/transpose", forms.npy(np.ones((1, 2), "<f4")), headers)
+    assert forms.read_npy(reply, "f32").shape == (2, 1)
+
+
+@pytest.mark.parametrize("split", [1, 3, 64, 100, 4000])
+def test_first_bytes_decide_however_they_come(daemon, split):
+    for body in (b" " * 4000 + b"[[1, 2]]", forms.npy(np.array([[1, 2]], "<f4"))):
+        with daemon.raw() as raw:
+            raw.send(wire.head("POST", "/v1/transpose", f"Content-Length: {len(body)}"))
+            for part in (body[:split], body[split:]):
+                raw.send(part)
+                time.sleep(0.02)  # so that they come in pieces
+            assert forms.decode(raw.reply(), "f32").tolist() == [[1], [2]]
+
+
+def test_content_type_is_compared_without_case_and_parameters(daemon):
+    for content_type in ("Application/JSON", "application/json; charset=utf-8"):
+        reply = daemon.post("/v1/transpose", b"[[1]]", {"Content-Type": content_type})
+        assert reply.ok().json()["data"] == [[1]]
+
+
+def test_json_layout_is_free(daemon):
+    text = b' {\r\n\t"data" : [ 1 ,2,\n3 ,4 ] , "dtype":"f64","shape":[ 2,2 ]\n} \n'
+    reply = daemon.post("/v1/transpose", text, {"Content-Type": wire.JSON})
+    assert np.array_equal(forms.decode(reply, "f64"), [[1, 3], [2, 4]])
+
+
+def test_a_large_text(daemon, rng):
+    """Text of several MiB is decoded and encoded by other threads than short text."""
+    array = forms.random_numbers(rng, "f64", (500, 700))
+    with daemon.client() as client:
+        reply = post(client, "transpose", forms.encode("json-nested", "f64", array))
+    assert len(reply.body) > 1 << 22
+    assert forms.same_bits(forms.decode(reply, "f64"), forms.transposed(array))

@@ -1,0 +1,112 @@
+"""64 connections at once, each with a mix of operations, forms and sizes of its own; every
+single result is checked."""
+
+import threading
+
+import numpy as np
+
+import forms
+import prometheus
+import wire
+from conftest import SEED
+from jobs import Threads
+from wire import target
+
+CONNECTIONS = 64
+ROUNDS = 24
+
+
+class Mix:
+    """One connection's requests, made and checked by its own random numbers."""
+
+    def __init__(self, daemon, number):
+        self.client = daemon.client(timeout=120)
+        self.rng = np.random.default_rng([SEED, number])
+        self.number = number
+
+    def pick(self, choices):
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def size(self):
+        return int(self.pick([0, 1, 2, 3, 17, 31, 32, 33, 64, 65, 101, 150]))
+
+    def transpose(self):
+        dtype, form = self.pick([*forms.NUMPY]), self.pick([*forms.NPY_FORMS, "raw"])
+        if not forms.form_can(form, dtype):
+            form = "npy"
+        shape = (self.size(), self.size()) if self.rng.integers(2) else (3, self.size(), 5)
+        array = forms.random_bits(self.rng, dtype, shape)
+        body = forms.encode(form, dtype, array)
+        reply = self.send("/v1/transpose", body)
+        case = (self.number, dtype, form, shape)
+        assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(array)), case
+
+    def matmul(self):
+        dtype, form = self.pick(forms.ARITHMETIC), self.pick(forms.FORMS)
+        if not forms.form_can(form, dtype) or form == "json-bare":
+            form = "json-flat"
+        m, k, n = (min(self.size(), 70) for _ in range(3))
+        a = forms.random_numbers(self.rng, dtype, (m, k))
+        b = forms.random_numbers(self.rng, dtype, (k, n))
+        reply = self.send("/v1/matmul", forms.encode(form, dtype, a, b))
+        forms.Product(dtype, a, b).check(forms.decode(reply, dtype), (self.number, dtype, form))
+
+    def large(self):
+        array = forms.random_bits(self.rng, "f64", (400, 700))
+        reply = self.send("/v1/transpose", forms.encode("npy", "f64", array))
+        assert forms.same_bits(forms.decode(reply, "f64"), forms.transposed(array))
+
+    def wrong(self):
+        request_id = f"mix-{self.number}"
+        reply = self.client.post("/v1/matmul", b"[[1, 2]]", {"X-Request-Id": request_id})
+        assert (reply.status, reply.code) == (422, "missing_operand")
+        assert reply.json()["request_id"] == request_id
+
+    def look(self):
+        assert self.client.get(self.pick(["/healthz", "/v1/stats", "/v1/kernels"])).status == 200
+
+    def send(self, path, body):
+        reply = self.client.post(target(path, **body.parameters), body.data, body.headers)
+        stats = reply.ok().stats
+        assert stats["id"] == reply.header("X-Request-Id") and path.endswith(stats["op"])
+        return reply
+
+    def run(self, barrier):
+        barrier.wait(60)
+        kinds = [self.transpose, self.transpose, self.matmul, self.matmul, self.large, self.wrong,
+                 self.look]
+        with self.client:
+            for _ in range(ROUNDS):
+                self.pick(kinds)()
+        return ROUNDS
+
+
+def test_many_connections_with_everything_at_once(start):
+    daemon = start()
+    barrier = threading.Barrier(CONNECTIONS)
+    threads = Threads()
+    for number in range(CONNECTIONS):
+        threads.go(Mix(daemon, number).run, barrier)
+    assert sum(threads.join(120)) == CONNECTIONS * ROUNDS
+    metrics = prometheus.read(daemon)
+    assert prometheus.total(metrics, "gemmd_memory_used_bytes") == 0
+    assert prometheus.total(metrics, "gemmd_queue_depth") == 0
+
+
+def test_results_do_not_mix(start):
+    """Each connection sends a matrix that no other sends, over and over, as fast as it can."""
+    daemon = start()
+
+    def work(number):
+        array = np.full((37, 41), number, "<i4") + np.arange(37 * 41, dtype="<i4").reshape(37, 41)
+        body = forms.npy(array)
+        with daemon.client(timeout=120) as client:
+            for _ in range(60):
+                reply = client.post("/v1/transpose", body, {"Content-Type": wire.NPY})
+                assert np.array_equal(forms.read_npy(reply, "i32"), array.T), number
+        return 60
+
+    threads = Threads()
+    for number in range(CONNECTIONS):
+        threads.go(work, 100000 * number)
+    assert sum(threads.join(120)) == 60 * CONNECTIONS

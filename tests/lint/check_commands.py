@@ -1,0 +1,122 @@
+"""What README.md tells its reader to type is typed here: every ```sh block that talks to a
+daemon at localhost:8080 is run against one, in the order of the page and in one scratch folder.
+
+A command that fails fails the check, and so does an HTTP error. A block that is not meant to be
+run stands below a comment  <!-- not run: why -->.
+"""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+
+import lint
+
+PAGE = "README.md"
+ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):8080\b")
+SECONDS = 120
+# The reader sees the body of an error reply; here it also ends the block.
+PRELUDE = """set -eu -o pipefail
+curl() { command curl --silent --show-error --fail-with-body "$@"; }
+python3() { /usr/bin/python3 "$@"; }
+"""
+
+
+def blocks(tree):
+    """(line number, text) of the blocks to run."""
+    start, text, excused, before = None, [], False, ""
+    for number, line in tree.lines(PAGE):
+        if start is None and line.strip() == "```sh":
+            start, text, excused = number, [], "<!-- not run:" in before
+        elif start is not None and line.strip() == "```":
+            if ADDRESS.search("\n".join(text)) and not excused:
+                yield start, "\n".join(text)
+            start = None
+        elif start is not None:
+            text.append(re.sub(r"^\$ ", "", line))
+        if line.strip():
+            before = line
+
+
+def start_daemon():
+    """(process, address) of a fresh gemmd on a free port. Its options come from here alone."""
+    process = subprocess.Popen([lint.daemon(), "--listen", "127.0.0.1:0"],
+                               env=lint.daemon_environment(), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, text=True)
+    ready = re.match(r"listening on http://(\S+)$", process.stdout.readline())
+    if not ready:
+        process.kill()
+        process.wait()
+        raise RuntimeError("gemmd did not say where it listens")
+    return process, ready.group(1)
+
+
+def run_block(script, folder):
+    """(exit status, output) of a block; what it leaves behind is ended with it."""
+    with subprocess.Popen(["bash", "-c", script], cwd=folder, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return "none: it took too long", process.communicate()[0]
+
+
+def check(tree):
+    todo = list(blocks(tree))
+    if not todo:
+        yield f"{PAGE} has no block of commands for a daemon at localhost:8080"
+        return
+    process, address = start_daemon()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for number, text in todo:
+                status, output = run_block(PRELUDE + ADDRESS.sub(address, text), folder)
+                if status != 0:
+                    yield f"{PAGE}:{number}: exit status {status} of\n{text}\nwhich says\n{output[-2000:]}"
+    finally:
+        process.terminate()
+        code = process.wait(60)
+    if code != 0:
+        yield f"gemmd ended with status {code} after the commands of {PAGE}"
+
+
+# A daemon that serves `/ok` and answers 400 to all else.
+SERVER = """#!/usr/bin/python3
+import http.server, signal, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/ok" else 400)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"yes")
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(STATUS))
+print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+server.serve_forever()
+"""
+
+
+def planted(text, status="0"):
+    return {"gemmd": SERVER.replace("STATUS", status), PAGE: text}
+
+
+PLANTED = [
+    (planted("```sh\ncurl localhost:8080/bad\n```\n"), "README.md:1: exit status"),
+    (planted("```sh\ncurl localhost:8080/bad | cat\n```\n"), "README.md:1: exit status"),
+    (planted("```sh\nfalse; curl localhost:8080/ok\n```\n"), "README.md:1: exit status 1"),
+    (planted("```sh\ncurl localhost:8080/ok\n```\n```sh\ncurl http://localhost:8080/ok --data-binary @none\n```\n"),
+     "README.md:4: exit status"),
+    (planted("```sh\ncurl localhost:8080/ok\n```\n", "9"), "ended with status 9"),
+    (planted("no commands\n"), "has no block"),
+]
+CLEAN = [
+    planted("```sh\n$ curl localhost:8080/ok > file\n```\n```sh\ngrep yes file; curl 127.0.0.1:8080/ok\n```\n"
+            "<!-- not run: it would fail -->\n```sh\ncurl localhost:8080/bad\n```\n"
+            "```sh\n./deploy/nothing.sh\n```\n"),
+]
+lint.main(globals())

@@ -1,0 +1,75 @@
+"""Every header of ours can be included alone, twice, as C17; and as C++17 where C++ may see it.
+
+Alone: so that the order of includes never matters. C++ sees the headers that say extern "C";
+whatever a .cc or .cu file includes has to say so, with all that it includes in turn.
+"""
+import subprocess
+
+import check_arrows
+import lint
+
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-fsyntax-only", "-D_GNU_SOURCE",
+            '-DGM_VERSION="0"']
+C = ["gcc", "-std=c17", "-x", "c", "-Wstrict-prototypes"]
+CPP = ["g++", "-std=c++17", "-x", "c++"]
+
+
+def compile_alone(tree, compiler, header):
+    """The compiler's complaint about a file that includes nothing else; "" if there is none."""
+    source = f'#include "{header}"\n' * 2 + "int main(void);\n"
+    command = compiler + WARNINGS + ["-I", str(tree.root), "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+def included(tree, path):
+    for _, line in tree.lines(path):
+        found = check_arrows.INCLUDE.match(line)
+        if found and found.group(1) == '"':
+            yield check_arrows.resolve(tree, path, found.group(2))
+
+
+def seen_by_cpp(tree):
+    """Header -> the C++ or CUDA file that includes it, directly or not."""
+    seen = {}
+    todo = [(path, path) for path in tree.matching("*.cc", "*.cu", "*.cuh")]
+    while todo:
+        path, source = todo.pop()
+        for header in included(tree, path):
+            if header.endswith(".h") and header not in seen and tree.read(header) is not None:
+                seen[header] = source
+                todo.append((header, source))
+    return seen
+
+
+def check(tree):
+    headers = [h for h in tree.matching("proto/*.h", "kernels/*.h", "server/*.h", "tests/*.h")
+               if not h.startswith(("kernels/cuda/", "kernels/sim/"))]
+    seen = seen_by_cpp(tree)
+    for header in headers:
+        complaint = compile_alone(tree, C, header)
+        if complaint:
+            yield f"{header} does not compile alone as C17:\n{complaint}"
+        says_so = 'extern "C"' in tree.read(header)
+        if header in seen and not says_so:
+            yield f'{header} is included by {seen[header]} but does not say extern "C"'
+        complaint = compile_alone(tree, CPP, header) if says_so else ""
+        if complaint:
+            yield f"{header} does not compile alone as C++17:\n{complaint}"
+
+
+GUARDED = "#ifndef A\n#define A\n%s\n#endif\n"
+EXTERN = '#ifdef __cplusplus\nextern "C" {\n#endif\n%s\n#ifdef __cplusplus\n}\n#endif\n'
+PLANTED = [
+    ({"proto/a.h": GUARDED % "size_t f(void);"}, "alone as C17"),
+    ({"proto/a.h": "struct a {\n    int x;\n};\n"}, "alone as C17"),
+    ({"kernels/a.h": GUARDED % EXTERN % "int f(int class);"}, "alone as C++17"),
+    ({"proto/a.h": GUARDED % "int f(void);", "proto/a.cc": '#include "a.h"\n'}, "by proto/a.cc"),
+    ({"proto/a.h": GUARDED % "int f(void);", "proto/b.h": '#include "a.h"\nextern "C" int x;\n',
+      "kernels/cuda/k.cu": '#include "proto/b.h"\n'}, "proto/a.h is included by kernels/cuda/k.cu"),
+]
+CLEAN = [
+    {"proto/a.h": GUARDED % EXTERN % "int f(void);", "proto/a.cc": '#include "a.h"\n'},
+    {"server/a.h": GUARDED % "int f(int class);"},
+]
+lint.main(globals())

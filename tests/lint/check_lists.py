@@ -1,0 +1,88 @@
+"""What the program has a list of, the documents list too: options, errors, kernel variants."""
+import re
+import subprocess
+
+import lint
+
+PROTOCOL, README, KERNELS = "proto/PROTOCOL.md", "README.md", "kernels/README.md"
+
+
+def options(tree):
+    done = subprocess.run([lint.daemon(), "--help"], env=lint.daemon_environment(),
+                          capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        yield f"gemmd --help ends with status {done.returncode}: {done.stderr}"
+    said = sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", done.stdout)))
+    if not said:
+        yield "gemmd --help lists no options"
+    documents = (tree.read(README) or "") + (tree.read(PROTOCOL) or "")
+    for option in said:
+        if not re.search(re.escape(option) + r"(?![\w-])", documents):
+            yield f"{option} of gemmd --help is neither in {README} nor in {PROTOCOL}"
+
+
+def errors(tree):
+    """Both ways: rows of status.h, and the table in which each HTTP status lists its codes."""
+    rows = re.findall(r'X\(\w+, (\d{3}), "(\w+)"', tree.read("proto/status.h") or "")
+    ours = {(http, code) for http, code in rows if http != "200"}
+    if not ours:
+        yield "no errors were found in proto/status.h"
+    described = set()
+    for _, line in tree.lines(PROTOCOL):
+        row = re.match(r"\| *(\d{3}) *\|(.*)", line)
+        if row:
+            described |= {(row.group(1), c) for c in re.findall(r"`([a-z][a-z0-9_]*)`", row.group(2))}
+    for http, code in sorted(ours - described):
+        yield f"{PROTOCOL} does not list {code} in its row of {http}"
+    for http, code in sorted(described - ours):
+        yield f"{PROTOCOL} lists {code} in its row of {http}; proto/status.h does not"
+
+
+def sections(tree, path):
+    """Heading -> text up to the next heading."""
+    title, text = "", {}
+    for _, line in tree.lines(path):
+        if line.startswith("#"):
+            title = line.lower()
+        text[title] = text.get(title, "") + line + "\n"
+    return text
+
+
+def variants(tree):
+    rows = re.findall(r'^GM_VARIANT\(\s*GM_OP_(\w+),\s*"(\w+)"', tree.read("kernels/variants.def") or "",
+                      re.MULTILINE)
+    if not rows:
+        yield "no variants were found in kernels/variants.def"
+    text = sections(tree, KERNELS)
+    for op, name in rows:
+        about = "".join(t for title, t in text.items() if re.search(rf"\b{op.lower()}\b", title))
+        if f"`{name}`" not in about:
+            yield f"{KERNELS} has no `{name}` under a heading that names {op.lower()}"
+
+
+def check(tree):
+    yield from options(tree)
+    yield from errors(tree)
+    yield from variants(tree)
+
+
+GOOD = {
+    "gemmd": "#!/bin/sh\necho '  --listen ADDR  where (needs --threads)'\n",
+    README: "`--listen`, `--threads`\n",
+    "proto/status.h": 'X(OK, 200, "ok", "OK") \\\nX(BAD_JSON, 400, "bad_json", "...") \\\n',
+    PROTOCOL: "| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
+    "kernels/variants.def": 'GM_VARIANT(GM_OP_COPY, "naive", 1)\nGM_VARIANT(GM_OP_MATMUL,\n "tiled", 1)\n',
+    KERNELS: "## Copy\n`naive`: one loop\n## matmul\n`tiled`: tiles\n",
+}
+PLANTED = [
+    ({**GOOD, README: "`--listen`\n"}, "--threads of gemmd --help is neither"),
+    ({**GOOD, README: "`--listen-on`, `--threads`\n"}, "--listen of gemmd --help is neither"),
+    ({**GOOD, "gemmd": "#!/bin/sh\nexit 3\n"}, "ends with status 3"),
+    ({**GOOD, PROTOCOL: "| 422 | `bad_json` |\n"}, "does not list bad_json in its row of 400"),
+    ({**GOOD, PROTOCOL: "| 400 | `bad_json`, `bad_luck` |\n"}, "lists bad_luck in its row of 400"),
+    ({**GOOD, "proto/status.h": ""}, "no errors were found"),
+    ({**GOOD, KERNELS: "## copy\n`naive` `tiled`\n## matmul\n"}, "no `tiled` under a heading"),
+    ({**GOOD, "kernels/variants.def": ""}, "no variants were found"),
+]
+CLEAN = [GOOD]
+lint.main(globals())

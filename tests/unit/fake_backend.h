@@ -1,0 +1,45 @@
+/*
+ * fake_backend.h - a device that does what a test tells it: waits, fails, batches, is lost. It
+ * computes nothing; its results are its bookkeeping. All of it is guarded by one mutex.
+ */
+#ifndef GM_TESTS_UNIT_FAKE_BACKEND_H
+#define GM_TESTS_UNIT_FAKE_BACKEND_H
+
+#include "kernels/backend.h"
+
+#include <pthread.h>
+
+#define FAKE_RUNS_MAX 4096
+
+struct fake {
+    struct gm_device_facts facts;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+
+    /* What it is told. */
+    bool hold;           /* runs wait until it is false, or their task is told to stop */
+    bool deaf;           /* ... or not even then */
+    enum gm_status next; /* how tasks end */
+    unsigned busy_us;    /* how long a run takes */
+
+    /* What it saw. */
+    unsigned running, running_most; /* runs at once */
+    unsigned runs;
+    bool lane_taken[64], lane_clash; /* a lane was used by two threads at a time */
+    struct {
+        unsigned n;
+        struct gm_task *first;
+    } run[FAKE_RUNS_MAX];
+};
+
+extern const struct gm_backend fake_backend;
+
+void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max);
+void fake_destroy(struct fake *fake);
+void fake_hold(struct fake *fake, bool hold);
+void fake_next(struct fake *fake, enum gm_status status);
+/* Waits until n runs are in progress at once; false after some seconds. */
+bool fake_wait_running(struct fake *fake, unsigned n);
+unsigned fake_runs(struct fake *fake);
+
+#endif

@@ -1,0 +1,54 @@
+/* Content negotiation. */
+#include "server/accept.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+int main(void)
+{
+    static const struct {
+        const char *accept;
+        const struct gm_codec *preferred, *chosen; /* chosen NULL: 406 */
+    } cases[] = {
+        {NULL, &gm_codec_npy, &gm_codec_npy},
+        {"", &gm_codec_npy, &gm_codec_npy},
+        {"*/*", &gm_codec_raw, &gm_codec_raw},
+        {"application/json", &gm_codec_npy, &gm_codec_json},
+        {"APPLICATION/JSON", &gm_codec_npy, &gm_codec_json},
+        {"application/x-npy", &gm_codec_json, &gm_codec_npy},
+        {"application/octet-stream", &gm_codec_json, &gm_codec_raw},
+        {"application/*", &gm_codec_raw, &gm_codec_raw},
+        {"text/html,application/xhtml+xml,*/*;q=0.8", &gm_codec_npy, &gm_codec_npy},
+        {"application/json;q=0.5, application/x-npy;q=0.9", &gm_codec_json, &gm_codec_npy},
+        {"application/json;q=0.9,application/x-npy;q=0.5", &gm_codec_npy, &gm_codec_json},
+        {"application/json, application/x-npy", &gm_codec_npy, &gm_codec_npy},
+        {"application/json;q=0, */*", &gm_codec_json, &gm_codec_npy},
+        {"application/json;q=0.2, */*;q=0.1", &gm_codec_npy, &gm_codec_json},
+        {"*/*;q=0.1, application/json;charset=utf-8;q=0.7", &gm_codec_npy, &gm_codec_json},
+        {"text/html", &gm_codec_json, NULL},
+        {"application/json;q=0", &gm_codec_json, NULL},
+        {"*/*;q=0", &gm_codec_json, NULL},
+        {"application/json;q=x", &gm_codec_json, NULL},
+        {",,;;", &gm_codec_json, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct gm_codec *chosen = NULL;
+        struct gm_error error = {0};
+        enum gm_status status =
+            gm_accept_choose((const char *const[GM_ACCEPT_LINES_MAX]){cases[i].accept},
+                             cases[i].preferred, &chosen, &error);
+        CHECK(chosen == cases[i].chosen);
+        CHECK(status == (cases[i].chosen ? GM_OK : GM_NOT_ACCEPTABLE));
+        if (status != GM_OK)
+            CHECK(strstr(error.detail, "application/x-npy") != NULL);
+    }
+    /* Several lines are one list. */
+    const char *const lines[GM_ACCEPT_LINES_MAX] = {"text/html", "application/json;q=0.1",
+                                                    "application/octet-stream;q=0.2"};
+    const struct gm_codec *chosen = NULL;
+    struct gm_error error;
+    CHECK(gm_accept_choose(lines, &gm_codec_npy, &chosen, &error) == GM_OK);
+    CHECK(chosen == &gm_codec_raw);
+    return check_report();
+}

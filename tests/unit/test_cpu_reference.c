@@ -1,0 +1,216 @@
+/*
+ * test_cpu_reference.c - who watches the oracle: answers worked out by hand, and results that it
+ * must find wrong.
+ */
+#include "kernels/cpu/reference.h"
+#include "operands.h"
+
+#include <float.h>
+#include <math.h>
+
+static struct gm_op make(enum gm_op_kind kind, const struct gm_matrix *a, const struct gm_matrix *b,
+                         const struct gm_op_options *options)
+{
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {*a};
+    const bool present[GM_OPERANDS_MAX] = {true, b != NULL};
+    struct gm_error err = {.detail = ""};
+    struct gm_op op = {0};
+
+    if (b)
+        operand[1] = *b;
+    CHECK_STATUS(gm_op_init(&op, kind, options, operand, present, &err), GM_OK, &err);
+    return op;
+}
+
+static const struct gm_op_options none;
+
+/* A column-major stack, against the definition: index (t, i, j) at t + batch * (i + rows * j). */
+static void test_stack_by_hand(void)
+{
+    uint8_t elements[2 * 3 * 4], expected[2 * 4 * 3];
+    struct gm_matrix a = {GM_U8, GM_COL_MAJOR, true, 2, 3, 4, elements};
+    struct gm_op op = make(GM_OP_TRANSPOSE, &a, NULL, &none);
+    struct gm_reference reference = {0};
+    struct gm_error err;
+
+    for (int t = 0; t < 2; t++) {
+        for (int i = 0; i < 3; i++) {
+            for (int j = 0; j < 4; j++) {
+                elements[t + 2 * (i + 3 * j)] = (uint8_t)(100 * t + 10 * i + j);
+                expected[(t * 4 + j) * 3 + i] = (uint8_t)(100 * t + 10 * i + j);
+            }
+        }
+    }
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK(reference.exact && memcmp(reference.exact, expected, sizeof(expected)) == 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, expected).wrong, 0);
+    expected[7] ^= 1;
+    struct gm_deviation deviation = gm_reference_compare(&reference, &op, expected);
+    CHECK_EQ(deviation.wrong, 1);
+    CHECK_EQ(deviation.first, 7);
+    gm_reference_free(&reference);
+    gm_reference_free(&reference); /* an empty one is fine */
+}
+
+static void test_product_by_hand(void)
+{
+    float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12};
+    struct gm_matrix ma = {GM_F32, GM_ROW_MAJOR, false, 1, 2, 3, a};
+    struct gm_matrix mb = {GM_F32, GM_ROW_MAJOR, false, 1, 3, 2, b};
+    struct gm_op_options options = {.has_alpha = true, .alpha = {.real = 2}};
+    struct gm_op op = make(GM_OP_MATMUL, &ma, &mb, &options);
+    struct gm_reference reference = {0};
+    const float right[] = {116, 128, 278, 308};
+    struct gm_error err;
+
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    for (int i = 0; i < 4; i++)
+        CHECK(reference.value[i] == (double)right[i] && reference.bound[i] < 1e-3);
+    CHECK_EQ(gm_reference_compare(&reference, &op, right).wrong, 0);
+    gm_reference_free(&reference);
+
+    /* Transposed operands: a^T is 3x2 written as 2x3. */
+    options = (struct gm_op_options){.transa = true, .transb = true};
+    op = make(GM_OP_MATMUL, &ma, &mb, &options);
+    const double transposed[] = {1 * 7 + 4 * 8, 1 * 9 + 4 * 10, 1 * 11 + 4 * 12,
+                                 2 * 7 + 5 * 8, 2 * 9 + 5 * 10, 2 * 11 + 5 * 12,
+                                 3 * 7 + 6 * 8, 3 * 9 + 6 * 10, 3 * 11 + 6 * 12};
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    for (int i = 0; i < 9; i++)
+        CHECK(reference.value[i] == transposed[i]);
+    gm_reference_free(&reference);
+}
+
+static void test_integers_wrap(void)
+{
+    int32_t a[] = {INT32_MAX, 2}, b[] = {2, INT32_MAX};
+    struct gm_matrix ma = {GM_I32, GM_ROW_MAJOR, false, 1, 1, 2, a};
+    struct gm_matrix mb = {GM_I32, GM_ROW_MAJOR, false, 1, 2, 1, b};
+    struct gm_op op = make(GM_OP_MATMUL, &ma, &mb, &none);
+    struct gm_reference reference = {0};
+    const int32_t right = -4, wrong = INT32_MAX;
+    struct gm_error err;
+
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &right).wrong, 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &wrong).wrong, 1);
+    gm_reference_free(&reference);
+}
+
+/* A result rounded as it should be passes; one that is off by more than its bound does not. */
+static void test_bounds(enum gm_dtype dtype, uint64_t k)
+{
+    uint64_t random = check_seed() + k;
+    void *a = malloc(k * 8), *b = malloc(k * 8);
+    struct gm_matrix ma = {dtype, GM_ROW_MAJOR, false, 1, 1, k, a};
+    struct gm_matrix mb = {dtype, GM_ROW_MAJOR, false, 1, k, 1, b};
+    struct gm_op op = make(GM_OP_MATMUL, &ma, &mb, &none);
+    struct gm_reference reference = {0};
+    struct gm_error err;
+    uint64_t got = 0;
+
+    random_fill(&random, dtype, a, k);
+    random_fill(&random, dtype, b, k);
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    double value = reference.value[0], bound = reference.bound[0];
+    CHECK(isfinite(bound) && bound > 0);
+    CHECK(bound < 0.05 * sqrt((double)k)); /* it means something: a lost term would show */
+
+    put_float(dtype, &got, 0, value);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &got).wrong, 0);
+    const double wrong[] = {value + 2.1 * bound + fabs(value) / 50,
+                            value - 2.1 * bound - fabs(value) / 50, NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 5; i++) {
+        put_float(dtype, &got, 0, wrong[i]);
+        struct gm_deviation deviation = gm_reference_compare(&reference, &op, &got);
+        CHECK_EQ(deviation.wrong, 1);
+        CHECK(!isfinite(wrong[i]) || deviation.worst > 1);
+    }
+    gm_reference_free(&reference);
+    free(a);
+    free(b);
+}
+
+static void test_specials(void)
+{
+    float a[] = {1, 1}, b[] = {NAN, 1};
+    struct gm_matrix ma = {GM_F32, GM_ROW_MAJOR, false, 1, 1, 2, a};
+    struct gm_matrix mb = {GM_F32, GM_ROW_MAJOR, false, 1, 2, 1, b};
+    struct gm_op op = make(GM_OP_MATMUL, &ma, &mb, &none);
+    struct gm_reference reference = {0};
+    const float one = 1, nan = NAN, infinite = INFINITY, negative = -INFINITY;
+    struct gm_error err;
+
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &nan).wrong, 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &one).wrong, 1);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &infinite).wrong, 1);
+    gm_reference_free(&reference);
+
+    b[0] = INFINITY; /* inf + 1 */
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &infinite).wrong, 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &negative).wrong, 1);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &nan).wrong, 1);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &one).wrong, 1);
+    gm_reference_free(&reference);
+
+    a[0] = 0; /* 0 * inf is NaN: nobody may skip zeros */
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &nan).wrong, 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &one).wrong, 1);
+    gm_reference_free(&reference);
+
+    a[0] = b[0] = FLT_MAX; /* overflow on the way: anything goes */
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK(isinf(reference.bound[0]));
+    CHECK_EQ(gm_reference_compare(&reference, &op, &infinite).wrong, 0);
+    gm_reference_free(&reference);
+}
+
+/* f16 ends at 65504: from 65520 on it is infinity, and below it is not. */
+static void test_half_range(void)
+{
+    uint16_t a, b, got;
+    struct gm_matrix ma = {GM_F16, GM_ROW_MAJOR, false, 1, 1, 1, &a};
+    struct gm_matrix mb = {GM_F16, GM_ROW_MAJOR, false, 1, 1, 1, &b};
+    struct gm_op op = make(GM_OP_MATMUL, &ma, &mb, &none);
+    struct gm_reference reference = {0};
+    struct gm_error err;
+
+    a = gm_f16_of_f32(1000);
+    b = gm_f16_of_f32(1000);
+    got = 0x7C00;
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &got).wrong, 0);
+    got = 0xFC00;
+    CHECK_EQ(gm_reference_compare(&reference, &op, &got).wrong, 1);
+    got = gm_f16_of_f32(65504);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &got).wrong, 1);
+    gm_reference_free(&reference);
+
+    b = gm_f16_of_f32(60);
+    got = 0x7C00;
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &got).wrong, 1);
+    got = gm_f16_of_f32(60000);
+    CHECK_EQ(gm_reference_compare(&reference, &op, &got).wrong, 0);
+    gm_reference_free(&reference);
+}
+
+int main(void)
+{
+    const enum gm_dtype floats[] = {GM_F16, GM_BF16, GM_F32, GM_F64};
+
+    test_stack_by_hand();
+    test_product_by_hand();
+    test_integers_wrap();
+    for (int i = 0; i < 4; i++) {
+        test_bounds(floats[i], 1);
+        test_bounds(floats[i], 17);
+        test_bounds(floats[i], 1000);
+    }
+    test_specials();
+    test_half_range();
+    return check_report();
+}

@@ -1,0 +1,127 @@
+/* Parameters: every row of the table, and every way to get one wrong. */
+#include "server/params.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+static enum gm_status set(struct gm_params *p, enum gm_op_kind op, const char *name,
+                          const char *value, struct gm_error *err)
+{
+    return gm_params_set(p, op, name, strlen(name), value, strlen(value), err);
+}
+
+static void test_values(void)
+{
+    struct gm_params p = {0};
+    struct gm_error e;
+    const enum gm_op_kind op = GM_OP_MATMUL;
+
+    CHECK(set(&p, op, "kernel", "blocked", &e) == GM_OK && strcmp(p.kernel, "blocked") == 0);
+    CHECK(set(&p, op, "device", "cpu:0", &e) == GM_OK && strcmp(p.device, "cpu:0") == 0);
+    CHECK(set(&p, op, "dtype", "bf16", &e) == GM_OK && p.dtype == GM_BF16);
+    CHECK(set(&p, op, "shape", "3x4", &e) == GM_OK && p.has_shape[0]);
+    CHECK(p.shape[0].ndim == 2 && p.shape[0].dim[0] == 3 && p.shape[0].dim[1] == 4);
+    CHECK(set(&p, op, "shape_b", "2x4x5", &e) == GM_OK && p.shape[1].ndim == 3);
+    CHECK(set(&p, op, "shape_c", "7", &e) == GM_OK && p.shape[2].ndim == 1);
+    CHECK(set(&p, op, "transa", "true", &e) == GM_OK && p.op.transa);
+    CHECK(set(&p, op, "transb", "0", &e) == GM_OK && !p.op.transb);
+    CHECK(set(&p, op, "alpha", "-2.5e-1", &e) == GM_OK && p.op.has_alpha);
+    CHECK(p.op.alpha.real == -0.25 && !p.op.alpha.is_integer);
+    CHECK(set(&p, op, "beta", "9007199254740993", &e) == GM_OK && p.op.beta.is_integer);
+    CHECK(p.op.beta.integer == INT64_C(9007199254740993)); /* beyond what a double holds */
+    CHECK(set(&p, op, "precision", "tf32", &e) == GM_OK && p.op.precision == GM_PRECISION_TF32);
+    CHECK(set(&p, op, "repeat", "1000", &e) == GM_OK && p.repeat == 1000);
+    CHECK(set(&p, op, "timeout_ms", "1", &e) == GM_OK && p.timeout_ms == 1);
+    CHECK(set(&p, op, "nonfinite", "null", &e) == GM_OK && p.nonfinite_null);
+}
+
+static void test_scalars(void)
+{
+    static const struct {
+        const char *text;
+        bool ok, is_integer;
+        double real;
+    } cases[] = {
+        {"1", true, true, 1},          {"-3", true, true, -3},
+        {"2.0", true, true, 2},        {"1e3", true, true, 1000},
+        {"0.1", true, false, 0.1},     {"", false, false, 0},
+        {"nan", false, false, 0},      {"inf", false, false, 0},
+        {"0x10", false, false, 0},     {"1e999", false, false, 0},
+        {"1 ", false, false, 0},       {"one", false, false, 0},
+        {"1e", false, false, 0},       {"--1", false, false, 0},
+        {"1e300", true, false, 1e300}, {"99999999999999999999", true, false, 1e20},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gm_params p = {0};
+        struct gm_error e;
+        enum gm_status want = cases[i].ok ? GM_OK : GM_BAD_PARAMETER;
+        CHECK(set(&p, GM_OP_MATMUL, "alpha", cases[i].text, &e) == want);
+        if (cases[i].ok) {
+            CHECK(p.op.alpha.real == cases[i].real);
+            CHECK(p.op.alpha.is_integer == cases[i].is_integer);
+        }
+    }
+}
+
+static void test_errors(void)
+{
+    static const struct {
+        enum gm_op_kind op;
+        const char *name, *value;
+        enum gm_status status;
+        const char *says;
+    } cases[] = {
+        {GM_OP_TRANSPOSE, "kernal", "naive", GM_UNKNOWN_PARAMETER, "nearest is 'kernel'"},
+        {GM_OP_TRANSPOSE, "timeout", "5", GM_UNKNOWN_PARAMETER, "nearest is 'timeout_ms'"},
+        {GM_OP_TRANSPOSE, "", "5", GM_UNKNOWN_PARAMETER, "nearest"},
+        {GM_OP_TRANSPOSE, "transa", "1", GM_BAD_PARAMETER, "transpose does not take 'transa'"},
+        {GM_OP_TRANSPOSE, "dtype", "f33", GM_BAD_PARAMETER, "f16, bf16, f32"},
+        {GM_OP_TRANSPOSE, "shape", "3*4", GM_BAD_PARAMETER, "RxC"},
+        {GM_OP_TRANSPOSE, "repeat", "0", GM_BAD_PARAMETER, "1 to 1000"},
+        {GM_OP_TRANSPOSE, "repeat", "1001", GM_BAD_PARAMETER, "1 to 1000"},
+        {GM_OP_TRANSPOSE, "repeat", "-1", GM_BAD_PARAMETER, "1 to 1000"},
+        {GM_OP_TRANSPOSE, "timeout_ms", "99999999999999999999", GM_BAD_PARAMETER, "3600000"},
+        {GM_OP_TRANSPOSE, "nonfinite", "zero", GM_BAD_PARAMETER, "error or null"},
+        {GM_OP_TRANSPOSE, "precision", "half", GM_BAD_PARAMETER, "fp32, ieee"},
+        {GM_OP_MATMUL, "transa", "yes", GM_BAD_PARAMETER, "true or false"},
+        {GM_OP_MATMUL, "kernel", "", GM_BAD_PARAMETER, "/v1/kernels"},
+        {GM_OP_MATMUL, "kernel", "a-name-that-is-longer-than-any-kernel-could-have",
+         GM_BAD_PARAMETER, "/v1/kernels"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gm_params p = {0}, before = {0};
+        struct gm_error e = {0};
+        CHECK(set(&p, cases[i].op, cases[i].name, cases[i].value, &e) == cases[i].status);
+        CHECK(e.status == cases[i].status);
+        CHECK(strstr(e.detail, cases[i].says) != NULL);
+        CHECK(memcmp(&p, &before, sizeof p) == 0);
+    }
+}
+
+static void test_twice(void)
+{
+    struct gm_params p = {0};
+    struct gm_error e;
+
+    CHECK(set(&p, GM_OP_MATMUL, "alpha", "2", &e) == GM_OK);
+    CHECK(set(&p, GM_OP_MATMUL, "alpha", "2.0", &e) == GM_OK);
+    CHECK(set(&p, GM_OP_MATMUL, "alpha", "3", &e) == GM_BAD_PARAMETER);
+    CHECK(strstr(e.detail, "twice"));
+    CHECK(p.op.alpha.real == 2);
+    CHECK(set(&p, GM_OP_MATMUL, "transa", "false", &e) == GM_OK);
+    CHECK(set(&p, GM_OP_MATMUL, "transa", "0", &e) == GM_OK);
+    CHECK(set(&p, GM_OP_MATMUL, "transa", "1", &e) == GM_BAD_PARAMETER);
+    /* A NUL inside a value is not the end of it. */
+    CHECK(gm_params_set(&p, GM_OP_MATMUL, "kernel", 6, "au\0to", 5, &e) == GM_BAD_PARAMETER);
+}
+
+int main(void)
+{
+    test_values();
+    test_scalars();
+    test_errors();
+    test_twice();
+    return check_report();
+}

@@ -1,0 +1,33 @@
+/* The route table: what it finds, and what it says when it does not. */
+#include "server/routes.h"
+#include "server/stats.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+int main(void)
+{
+    const struct gm_route *route = NULL;
+    char allow[GM_ALLOW_MAX] = "";
+    struct gm_error error;
+
+    CHECK(gm_route_count() < GM_ROUTES_MAX); /* counters have room for all and one more */
+    for (size_t i = 0; gm_route_at(i); i++) {
+        const struct gm_route *row = gm_route_at(i);
+        CHECK(gm_route_find(row->method, row->path, &route, allow, &error) == GM_OK);
+        CHECK(route == row);
+        CHECK(gm_route_index(row) == i);
+        CHECK(row->handle != NULL);
+        bool get = strcmp(row->method, "GET") == 0;
+        CHECK(gm_route_find("HEAD", row->path, &route, allow, &error) ==
+              (get ? GM_OK : GM_METHOD_NOT_ALLOWED));
+        CHECK(gm_route_find("PATCH", row->path, &route, allow, &error) == GM_METHOD_NOT_ALLOWED);
+        CHECK(strcmp(allow, get ? "GET, HEAD" : row->method) == 0);
+    }
+    CHECK(gm_route_index(NULL) == gm_route_count());
+    CHECK(gm_route_find("GET", "/v1", &route, allow, &error) == GM_NOT_FOUND);
+    CHECK(gm_route_find("GET", "", &route, allow, &error) == GM_NOT_FOUND);
+    CHECK(gm_route_find("POST", "/v1/transpose/", &route, allow, &error) == GM_NOT_FOUND);
+    CHECK(strstr(error.detail, "/v1/transpose") != NULL);
+    return check_report();
+}
