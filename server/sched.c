@@ -10,10 +10,6 @@
 /* How much of the last measured service time enters the running mean. */
 #define SERVICE_WEIGHT 0.1
 
-struct job_list {
-    struct gm_job *head, *tail;
-};
-
 struct gm_sched {
     struct gm_sched_options options;
     unsigned lanes, batch_max;
@@ -21,7 +17,7 @@ struct gm_sched {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t work;   /* a job may be startable, or closing */
     pthread_cond_t timer;  /* there is something to watch, or closing */
-    struct job_list queue, running;
+    struct gm_job_list queue, running;
     uint64_t reserved, queued; /* slots: reserved + queued <= queue_limit */
     uint64_t running_count;
     uint64_t starts; /* launches so far: tells whether another began during one */
@@ -37,67 +33,21 @@ struct gm_sched {
     pthread_t *lane_thread;
 };
 
-static void list_append(struct job_list *list, struct gm_job *job)
-{
-    job->next = NULL;
-    job->prev = list->tail;
-    if (list->tail)
-        list->tail->next = job;
-    else
-        list->head = job;
-    list->tail = job;
-}
-
-static void list_remove(struct job_list *list, struct gm_job *job)
-{
-    if (job->prev)
-        job->prev->next = job->next;
-    else
-        list->head = job->next;
-    if (job->next)
-        job->next->prev = job->prev;
-    else
-        list->tail = job->prev;
-    job->prev = job->next = NULL;
-}
-
-static const char *stop_reason(enum gm_status status)
-{
-    switch (status) {
-    case GM_DEADLINE:
-        return "the time for this request (--timeout, timeout_ms) passed before it was done";
-    case GM_CANCELLED:
-        return "the client went away";
-    case GM_DRAINING:
-        return "gemmd is shutting down and could not finish this in time";
-    case GM_DEVICE_LOST:
-        return "the device failed and gemmd is about to restart";
-    default:
-        return "stopped";
-    }
-}
-
-static void fail_job(struct gm_job *job, enum gm_status status)
-{
-    job->task.status = gm_fail(&job->task.error, status, "%s", stop_reason(status));
-    job->finished_ns = gm_now_ns();
-}
-
 /* Takes every queued job into *out. The mutex is held. */
-static void take_queue(struct gm_sched *s, struct job_list *out)
+static void take_queue(struct gm_sched *s, struct gm_job_list *out)
 {
     for (struct gm_job *job; (job = s->queue.head) != NULL;) {
-        list_remove(&s->queue, job);
+        gm_job_list_remove(&s->queue, job);
         s->queued--;
-        list_append(out, job);
+        gm_job_list_append(out, job);
     }
 }
 
-static void finish_list(struct job_list *list, enum gm_status status)
+static void finish_list(struct gm_job_list *list, enum gm_status status)
 {
     for (struct gm_job *job; (job = list->head) != NULL;) {
-        list_remove(list, job);
-        fail_job(job, status);
+        gm_job_list_remove(list, job);
+        gm_job_fail(job, status);
         job->done(job);
     }
 }
@@ -133,9 +83,9 @@ static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
         next = job->next;
         if (n > 0 && (alone || job->batch_key != key || job->exclusive))
             continue;
-        list_remove(&s->queue, job);
+        gm_job_list_remove(&s->queue, job);
         s->queued--;
-        list_append(&s->running, job);
+        gm_job_list_append(&s->running, job);
         batch[n++] = job;
     }
     s->exclusive_running = batch[0]->exclusive;
@@ -169,11 +119,11 @@ static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, 
     s->lost = s->lost || status == GM_DEVICE_LOST;
     for (unsigned i = 0; i < n; i++) {
         struct gm_job *job = batch[i];
-        list_remove(&s->running, job);
+        gm_job_list_remove(&s->running, job);
         job->finished_ns = ended;
         job->concurrent = others || s->starts != start;
         if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
-            fail_job(job, job->stop_status);
+            gm_job_fail(job, job->stop_status);
     }
     s->running_count -= n;
     s->exclusive_running = false;
@@ -185,7 +135,7 @@ static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, 
         pthread_cond_broadcast(&s->work);
 
     if (newly_lost) {
-        struct job_list orphans = {0};
+        struct gm_job_list orphans = {0};
         take_queue(s, &orphans);
         pthread_mutex_unlock(&s->mutex);
         finish_list(&orphans, GM_DEVICE_LOST);
@@ -228,17 +178,10 @@ static void *lane_main(void *cls)
     return NULL;
 }
 
-static void stop_running(struct gm_job *job, enum gm_status status)
-{
-    if (job->stop_status == GM_OK)
-        job->stop_status = status;
-    atomic_store(&job->task.stop, true);
-}
-
 /* Sorts out jobs that are out of time or whose client has gone. The mutex is held. Returns when
  * to look again. */
-static int64_t watch(struct gm_sched *s, int64_t now, struct job_list *late,
-                     struct job_list *abandoned)
+static int64_t watch(struct gm_sched *s, int64_t now, struct gm_job_list *late,
+                     struct gm_job_list *abandoned)
 {
     int64_t wake = now + (int64_t)GM_WATCH_MS * 1000000;
 
@@ -246,18 +189,18 @@ static int64_t watch(struct gm_sched *s, int64_t now, struct job_list *late,
         next = job->next;
         bool expired = job->deadline_ns <= now;
         if (expired || (job->abandoned && job->abandoned(job, false))) {
-            list_remove(&s->queue, job);
+            gm_job_list_remove(&s->queue, job);
             s->queued--;
-            list_append(expired ? late : abandoned, job);
+            gm_job_list_append(expired ? late : abandoned, job);
         } else if (job->deadline_ns < wake) {
             wake = job->deadline_ns;
         }
     }
     for (struct gm_job *job = s->running.head; job; job = job->next) {
         if (job->deadline_ns <= now)
-            stop_running(job, GM_DEADLINE);
+            gm_job_stop(job, GM_DEADLINE);
         else if (job->abandoned && job->abandoned(job, true))
-            stop_running(job, GM_CANCELLED);
+            gm_job_stop(job, GM_CANCELLED);
         else if (job->deadline_ns < wake)
             wake = job->deadline_ns;
     }
@@ -270,7 +213,7 @@ static void *timer_main(void *cls)
 
     pthread_mutex_lock(&s->mutex);
     while (!s->closing) {
-        struct job_list late = {0}, abandoned = {0};
+        struct gm_job_list late = {0}, abandoned = {0};
         if (!s->queue.head && !s->running.head) {
             s->timer_asleep = true;
             pthread_cond_wait(&s->timer, &s->mutex);
@@ -300,7 +243,8 @@ enum gm_status gm_sched_reserve(struct gm_sched *s, struct gm_error *err)
 
     pthread_mutex_lock(&s->mutex);
     if (s->lost)
-        status = gm_fail(err, GM_DEVICE_LOST, "%s", stop_reason(GM_DEVICE_LOST));
+        status =
+            gm_fail(err, GM_DEVICE_LOST, "the device has failed and gemmd is about to restart");
     else if (s->closing)
         status = gm_fail(err, GM_DRAINING, "gemmd is shutting down");
     else if (s->reserved + s->queued >= s->options.queue_limit)
@@ -320,22 +264,11 @@ void gm_sched_unreserve(struct gm_sched *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
-static void prepare_job(struct gm_job *job)
-{
-    job->queued_ns = gm_now_ns();
-    job->started_ns = job->finished_ns = 0;
-    job->stop_status = GM_OK;
-    job->batch = 0;
-    job->concurrent = false;
-    job->task.status = GM_OK;
-    atomic_store(&job->task.stop, false);
-}
-
 void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
 {
     enum gm_status refused = GM_OK;
 
-    prepare_job(job);
+    gm_job_reset(job);
     pthread_mutex_lock(&s->mutex);
     s->reserved--;
     if (s->lost) {
@@ -343,7 +276,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
     } else if (s->closing) {
         refused = GM_DRAINING;
     } else {
-        list_append(&s->queue, job);
+        gm_job_list_append(&s->queue, job);
         s->queued++;
         pthread_cond_signal(&s->work);
         /* The timer sleeps up to WATCH_MS between looks, and for ever when there is nothing. */
@@ -354,7 +287,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
     }
     pthread_mutex_unlock(&s->mutex);
     if (refused != GM_OK) {
-        fail_job(job, refused);
+        gm_job_fail(job, refused);
         job->done(job);
     }
 }
@@ -370,9 +303,9 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
         return false;
     }
     s->reserved--;
-    prepare_job(job);
+    gm_job_reset(job);
     unsigned lane = take_lane(s);
-    list_append(&s->running, job);
+    gm_job_list_append(&s->running, job);
     s->running_count++;
     s->exclusive_running = job->exclusive;
     run_batch(s, lane, &job, 1, &task);
@@ -382,12 +315,12 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
 
 void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
 {
-    struct job_list orphans = {0};
+    struct gm_job_list orphans = {0};
 
     pthread_mutex_lock(&s->mutex);
     take_queue(s, &orphans);
     for (struct gm_job *job = s->running.head; job; job = job->next)
-        stop_running(job, status);
+        gm_job_stop(job, status);
     pthread_mutex_unlock(&s->mutex);
     finish_list(&orphans, status);
 }

@@ -18,27 +18,7 @@
 #ifndef GM_SERVER_SCHED_H
 #define GM_SERVER_SCHED_H
 
-#include "kernels/backend.h"
-
-#include <stdint.h>
-
-struct gm_job {
-    struct gm_task task;
-    bool exclusive;      /* wants the device for itself */
-    uint64_t batch_key;  /* jobs with the same key may share a launch; 0: with none */
-    int64_t deadline_ns; /* gm_now_ns() time, or GM_NEVER */
-    /* Whether the client has gone. NULL: never. */
-    bool (*abandoned)(const struct gm_job *job, bool running);
-    /* task.status and what follows are set. */
-    void (*done)(struct gm_job *job);
-
-    int64_t queued_ns, started_ns, finished_ns; /* started_ns is 0 if it never ran */
-    unsigned batch;                             /* jobs in its launch */
-    bool concurrent;                            /* other lanes were busy meanwhile */
-
-    struct gm_job *prev, *next; /* the scheduler's: in the queue or the running list */
-    enum gm_status stop_status; /* the scheduler's: why it was told to stop */
-};
+#include "server/job.h"
 
 struct gm_sched;
 

@@ -1,0 +1,44 @@
+/*
+ * job.h - a task with what a scheduler needs to know of it, and lists of such. Embedded in
+ * whatever it is done for.
+ */
+#ifndef GM_SERVER_JOB_H
+#define GM_SERVER_JOB_H
+
+#include "kernels/backend.h"
+
+#include <stdint.h>
+
+struct gm_job {
+    struct gm_task task;
+    bool exclusive;      /* wants the device for itself */
+    uint64_t batch_key;  /* jobs with the same key may share a launch; 0: with none */
+    int64_t deadline_ns; /* gm_now_ns() time, or GM_NEVER */
+    /* Whether the client has gone. NULL: never. */
+    bool (*abandoned)(const struct gm_job *job, bool running);
+    /* task.status and what follows are set. */
+    void (*done)(struct gm_job *job);
+
+    int64_t queued_ns, started_ns, finished_ns; /* started_ns is 0 if it never ran */
+    unsigned batch;                             /* jobs in its launch */
+    bool concurrent;                            /* other lanes were busy meanwhile */
+
+    struct gm_job *prev, *next; /* the scheduler's: in the queue or the running list */
+    enum gm_status stop_status; /* the scheduler's: why it was told to stop */
+};
+
+struct gm_job_list {
+    struct gm_job *head, *tail;
+};
+
+void gm_job_list_append(struct gm_job_list *list, struct gm_job *job);
+void gm_job_list_remove(struct gm_job_list *list, struct gm_job *job);
+
+/* As it is when it is handed over: nothing has happened to it yet. */
+void gm_job_reset(struct gm_job *job);
+/* Tells a running job to stop, if nobody has: it will end with this status. */
+void gm_job_stop(struct gm_job *job, enum gm_status status);
+/* The job ends with `status` and a sentence that says why. */
+void gm_job_fail(struct gm_job *job, enum gm_status status);
+
+#endif

@@ -1,0 +1,234 @@
+/* The scheduler: every way in which a job ends before its time, and all of them at once. */
+#include "tests/unit/sched_bench.h"
+
+#include <stdlib.h>
+
+/* A lost device ends everything that was accepted, once, and refuses the rest. */
+static void test_lost(void)
+{
+    struct bench b;
+    struct probe p[QUEUE + 2];
+    struct gm_error error;
+
+    open_bench(&b, 2, 1, QUEUE);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < QUEUE + 2; i++) {
+        init_probe(&p[i]);
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i < 2)
+            CHECK(fake_wait_running(&b.fake, (unsigned)i + 1));
+    }
+    fake_next(&b.fake, GM_DEVICE_LOST);
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < QUEUE + 2; i++) {
+        CHECK(wait_done(&p[i]));
+        CHECK(p[i].job.task.status == GM_DEVICE_LOST);
+        CHECK(p[i].job.task.error.detail[0] != '\0');
+    }
+    CHECK(gm_sched_load(b.sched).lost);
+    CHECK(gm_sched_reserve(b.sched, &error) == GM_DEVICE_LOST);
+    for (int i = 0; i < 1000 && atomic_load(&b.lost_calls) == 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    close_bench(&b);
+    CHECK(atomic_load(&b.lost_calls) == 1);
+    CHECK(b.fake.runs <= 4);
+}
+
+/* A slot that was reserved before the loss still ends in one done(). */
+static void test_commit_after_loss(void)
+{
+    struct bench b;
+    struct probe losing, late;
+    struct gm_error error;
+
+    open_bench(&b, 1, 1, QUEUE);
+    init_probe(&losing);
+    init_probe(&late);
+    CHECK(gm_sched_reserve(b.sched, &error) == GM_OK);
+    fake_next(&b.fake, GM_DEVICE_LOST);
+    CHECK(submit(&b, &losing) == GM_OK);
+    CHECK(wait_done(&losing));
+    gm_sched_commit(b.sched, &late.job);
+    CHECK(wait_done(&late));
+    CHECK(late.job.task.status == GM_DEVICE_LOST);
+    close_bench(&b);
+}
+
+static void test_deadline(void)
+{
+    struct bench b;
+    struct probe running, queued, lasting;
+
+    open_bench(&b, 1, 1, QUEUE);
+    fake_hold(&b.fake, true);
+    init_probe(&running);
+    init_probe(&queued);
+    init_probe(&lasting);
+    int64_t begun = gm_now_ns();
+    running.job.deadline_ns = begun + 150 * 1000000;
+    queued.job.deadline_ns = begun + 60 * 1000000;
+    CHECK(submit(&b, &running) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &queued) == GM_OK);
+    CHECK(submit(&b, &lasting) == GM_OK);
+    CHECK(wait_done(&queued));
+    CHECK(queued.job.task.status == GM_DEADLINE);
+    CHECK(queued.job.started_ns == 0);
+    CHECK(queued.job.finished_ns >= queued.job.deadline_ns);
+    CHECK(wait_done(&running));
+    CHECK(running.job.task.status == GM_DEADLINE);
+    CHECK(running.job.finished_ns >= running.job.deadline_ns);
+    CHECK(atomic_load(&lasting.done) == 0);
+    fake_hold(&b.fake, false);
+    CHECK(wait_done(&lasting));
+    CHECK(lasting.job.task.status == GM_OK);
+    close_bench(&b);
+}
+
+static void test_abandoned(void)
+{
+    struct bench b;
+    struct probe running, queued, other;
+
+    open_bench(&b, 1, 1, QUEUE);
+    fake_hold(&b.fake, true);
+    init_probe(&running);
+    init_probe(&queued);
+    init_probe(&other);
+    CHECK(submit(&b, &running) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &queued) == GM_OK);
+    CHECK(submit(&b, &other) == GM_OK);
+    /* Half-closed: only what still waits is taken for abandoned. */
+    atomic_store(&running.client_gone, true);
+    atomic_store(&queued.client_gone, true);
+    CHECK(wait_done(&queued));
+    CHECK(queued.job.task.status == GM_CANCELLED);
+    CHECK(atomic_load(&running.done) == 0);
+    atomic_store(&running.gone_while_running, true);
+    CHECK(wait_done(&running));
+    CHECK(running.job.task.status == GM_CANCELLED);
+    CHECK(strstr(running.job.task.error.detail, "went away"));
+    fake_hold(&b.fake, false);
+    CHECK(wait_done(&other));
+    CHECK(other.job.task.status == GM_OK);
+    close_bench(&b);
+}
+
+static void test_fail_all(void)
+{
+    struct bench b;
+    struct probe running, queued, next;
+
+    open_bench(&b, 1, 1, QUEUE);
+    fake_hold(&b.fake, true);
+    init_probe(&running);
+    init_probe(&queued);
+    init_probe(&next);
+    CHECK(submit(&b, &running) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &queued) == GM_OK);
+    gm_sched_fail_all(b.sched, GM_DRAINING);
+    CHECK(wait_done(&queued) && wait_done(&running));
+    CHECK(queued.job.task.status == GM_DRAINING);
+    CHECK(running.job.task.status == GM_DRAINING);
+    fake_hold(&b.fake, false);
+    CHECK(submit(&b, &next) == GM_OK); /* it only ends what was there */
+    CHECK(wait_done(&next));
+    CHECK(next.job.task.status == GM_OK);
+    close_bench(&b);
+}
+
+/* Closing waits for what runs and fails the rest. */
+static void test_close(void)
+{
+    struct bench b;
+    struct probe running, queued;
+
+    open_bench(&b, 1, 1, QUEUE);
+    b.fake.busy_us = 30000;
+    init_probe(&running);
+    init_probe(&queued);
+    CHECK(submit(&b, &running) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &queued) == GM_OK);
+    close_bench(&b);
+    CHECK(atomic_load(&running.done) == 1 && running.job.task.status == GM_OK);
+    CHECK(atomic_load(&queued.done) == 1 && queued.job.task.status == GM_DRAINING);
+}
+
+#define STORM_THREADS 4
+#define STORM_JOBS 400
+
+struct storm {
+    struct bench *bench;
+    unsigned seed;
+    unsigned refused;
+    struct probe probe[STORM_JOBS];
+};
+
+static void *storm_main(void *cls)
+{
+    struct storm *s = cls;
+
+    for (int i = 0; i < STORM_JOBS; i++) {
+        struct probe *p = &s->probe[i];
+        unsigned dice = (unsigned)rand_r(&s->seed) % 16;
+        init_probe(p);
+        p->job.batch_key = dice % 3;
+        p->job.exclusive = dice == 3;
+        if (dice == 4)
+            p->job.deadline_ns = gm_now_ns() + 100000;
+        if (dice == 5)
+            atomic_store(&p->client_gone, true);
+        struct gm_error error;
+        if (gm_sched_reserve(s->bench->sched, &error) != GM_OK) {
+            s->refused++;
+            p->job.done = NULL; /* never committed */
+            continue;
+        }
+        if (dice == 6)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        if (dice < 8 || !gm_sched_run_here(s->bench->sched, &p->job))
+            gm_sched_commit(s->bench->sched, &p->job);
+        else
+            atomic_store(&p->done, 1);
+    }
+    return NULL;
+}
+
+/* Many threads, all kinds of jobs: each accepted one is done exactly once. */
+static void test_storm(void)
+{
+    static struct storm storm[STORM_THREADS];
+    struct bench b;
+    pthread_t thread[STORM_THREADS];
+
+    open_bench(&b, 3, 4, 64);
+    b.fake.busy_us = 20;
+    for (unsigned i = 0; i < STORM_THREADS; i++) {
+        storm[i].bench = &b;
+        storm[i].seed = check_seed() + i;
+        CHECK(pthread_create(&thread[i], NULL, storm_main, &storm[i]) == 0);
+    }
+    for (unsigned i = 0; i < STORM_THREADS; i++)
+        pthread_join(thread[i], NULL);
+    for (unsigned i = 0; i < STORM_THREADS; i++)
+        for (unsigned j = 0; j < STORM_JOBS; j++)
+            if (storm[i].probe[j].job.done)
+                CHECK(wait_done(&storm[i].probe[j]));
+    CHECK(gm_sched_load(b.sched).queued == 0 && gm_sched_load(b.sched).running == 0);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    test_lost();
+    test_commit_after_loss();
+    test_deadline();
+    test_abandoned();
+    test_fail_all();
+    test_close();
+    test_storm();
+    return check_report();
+}
