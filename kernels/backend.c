@@ -3,6 +3,8 @@
  */
 #include "backend.h"
 
+#include "cpu/facts.h"
+
 static const struct gm_backend *const backends[] = {
     &gm_backend_cpu,
 };
@@ -10,4 +12,9 @@ static const struct gm_backend *const backends[] = {
 const struct gm_backend *gm_backend_at(size_t index)
 {
     return index < sizeof(backends) / sizeof(backends[0]) ? backends[index] : NULL;
+}
+
+uint64_t gm_host_memory(void)
+{
+    return gm_cpu_memory();
 }

@@ -104,6 +104,9 @@ struct gm_backend {
 
 extern const struct gm_backend gm_backend_cpu;
 
+/* Memory that this process may use, in bytes: the machine's, or its cgroup's. */
+uint64_t gm_host_memory(void);
+
 /* The backends of this build, the preferred first; NULL past the end. */
 const struct gm_backend *gm_backend_at(size_t index);
 

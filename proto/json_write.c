@@ -44,6 +44,26 @@ static enum gm_status check_dtype(const struct gm_matrix *matrix, struct gm_erro
                    gm_dtype_name(matrix->dtype));
 }
 
+/* A result without elements but with more rows than this is written as []: the shape says it all,
+ * and a few bytes that ask for the transpose of 0 x 10^9 are not answered with a gigabyte. */
+#define EMPTY_ROWS_MAX 65536
+
+/* How many matrices and rows are written. */
+struct extent {
+    uint64_t batch, rows;
+};
+
+static struct extent extent_of(const struct gm_matrix *matrix)
+{
+    uint64_t rows;
+
+    if (gm_matrix_elements(matrix) > 0 ||
+        (gm_size_mul(matrix->batch, matrix->rows > 0 ? matrix->rows : 1, &rows) &&
+         rows <= EMPTY_ROWS_MAX))
+        return (struct extent){matrix->batch, matrix->rows};
+    return (struct extent){matrix->stacked ? 0 : 1, 0};
+}
+
 enum gm_status gm_json_encode_bound(const struct gm_matrix *matrix, uint64_t *ret_bytes,
                                     struct gm_error *err)
 {
@@ -51,11 +71,13 @@ enum gm_status gm_json_encode_bound(const struct gm_matrix *matrix, uint64_t *re
     if (status != GM_OK)
         return status;
 
+    struct extent extent = extent_of(matrix);
+    uint64_t cols = gm_matrix_elements(matrix) > 0 ? matrix->cols : 0;
     /* An element and its comma; a row's brackets and its comma; a matrix's in a stack too. */
     uint64_t bytes;
-    if (!gm_size_mul(matrix->cols, width_max(matrix->dtype) + 1, &bytes) ||
-        !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, matrix->rows, &bytes) ||
-        !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, matrix->batch, &bytes) ||
+    if (!gm_size_mul(cols, width_max(matrix->dtype) + 1, &bytes) ||
+        !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, extent.rows, &bytes) ||
+        !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, extent.batch, &bytes) ||
         !gm_size_add(bytes, HEAD_MAX, &bytes) || bytes > INT64_MAX) {
         char shape[GM_SHAPE_TEXT_MAX];
         return gm_fail(err, GM_TOO_LARGE, "a matrix of %s is too large to be written as JSON",
@@ -130,6 +152,7 @@ enum gm_status gm_json_encode(const struct gm_matrix *matrix,
 
     gm_number_writer *write = gm_number_writer_of(matrix->dtype);
     struct steps steps = steps_of(matrix);
+    struct extent extent = extent_of(matrix);
     char stack[24] = "";
     if (matrix->stacked)
         snprintf(stack, sizeof(stack), "%" PRIu64 ",", matrix->batch);
@@ -140,11 +163,11 @@ enum gm_status gm_json_encode(const struct gm_matrix *matrix,
 
     if (matrix->stacked)
         *p++ = '[';
-    for (uint64_t b = 0; b < matrix->batch; b++) {
+    for (uint64_t b = 0; b < extent.batch; b++) {
         if (b > 0)
             *p++ = ',';
         *p++ = '[';
-        for (uint64_t r = 0; r < matrix->rows; r++) {
+        for (uint64_t r = 0; r < extent.rows; r++) {
             uint64_t col;
             const char *row = (const char *)matrix->data + b * steps.batch + r * steps.row;
             if (r > 0)

@@ -12,6 +12,11 @@ static const char *const stage_names[GM_STAGE_COUNT] = {
 #undef X
 };
 
+const char *gm_stage_name(enum gm_stage stage)
+{
+    return stage_names[stage];
+}
+
 void gm_account_start(struct gm_account *account, int64_t now_ns)
 {
     account->started_ns = account->mark_ns = now_ns;
@@ -171,7 +176,7 @@ char *gm_account_json(struct gm_account *account, const struct gm_account_job *j
     json_object_set_new(stats, "batch", json_integer(job->batch));
     if (job->concurrent)
         json_object_set_new(stats, "concurrent", json_true());
-    if (task->repeat > 1) {
+    if (task->repeat > 1 && task->times.kernel >= 0) {
         json_object_set_new(stats, "repeat", json_integer(task->repeat));
         set_time(stats, "kernel_us_min", task->times.kernel_min);
         set_time(stats, "kernel_us_median", task->times.kernel);

@@ -28,6 +28,8 @@ enum gm_stage {
         GM_STAGE_COUNT
 };
 
+const char *gm_stage_name(enum gm_stage stage);
+
 struct gm_account {
     int64_t started_ns, mark_ns;
     double us[GM_STAGE_COUNT]; /* negative: not measured */

@@ -1,10 +1,9 @@
 #include "server/body.h"
 
-#include "kernels/select.h"
 #include "server/accept.h"
+#include "server/handlers.h"
 #include "server/limits.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,43 +12,6 @@
 
 /* Enough of a body to see how it begins, behind any white space. */
 #define SNIFF_BYTES 16
-
-static enum gm_status reserve(struct gm_request *r, uint64_t bytes, struct gm_error *err)
-{
-    uint64_t need;
-
-    if (!gm_size_add(r->need, bytes, &need))
-        return gm_fail(err, GM_TOO_LARGE, "the request needs more memory than can be counted");
-    enum gm_status status = gm_share_grow(&r->share, need, err);
-    if (status == GM_OK)
-        r->need = need;
-    return status;
-}
-
-/* Once all operands that must come are known: does the operation exist for them, and can its
- * result fit? Better said now than after the rest of the body. */
-static enum gm_status check_early(struct gm_request *r, struct gm_error *err)
-{
-    struct gm_op op;
-    struct gm_op_options options = r->params.op;
-    const struct gm_variant *variant;
-    uint64_t bytes;
-
-    for (unsigned i = 0; i < gm_op_operands_min(r->route->op); i++)
-        if (!r->present[i])
-            return GM_OK;
-    options.has_beta = r->present[2] && options.has_beta; /* c may still come */
-    enum gm_status status = gm_op_init(&op, r->route->op, &options, r->operand, r->present, err);
-    if (status == GM_OK)
-        status = gm_select(&op, r->device->facts, r->params.kernel, &variant, err);
-    if (status != GM_OK)
-        return status;
-    const struct gm_backend *backend = r->device->backend;
-    if (!gm_size_add(r->need, backend->slab_cost(r->device->context, gm_matrix_bytes(&op.result)),
-                     &bytes))
-        bytes = UINT64_MAX;
-    return gm_share_grow(&r->share, bytes, err);
-}
 
 /* The decoder's sink. */
 static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
@@ -62,18 +24,32 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
         status = gm_devices_pick(&r->server->devices, r->params.device, &r->device, err);
     if (status != GM_OK)
         return status;
-    const struct gm_backend *backend = r->device->backend;
-    uint64_t bytes = gm_matrix_bytes(matrix);
-    status = reserve(r, backend->slab_cost(r->device->context, bytes), err);
-    if (status == GM_OK)
-        status = backend->slab_get(r->device->context, bytes, &r->operand_slab[index], err);
+    const struct gm_source source = {r->device->backend, r->device->context};
+    status =
+        gm_block_get(&r->operand_block[index], &r->share, source, gm_matrix_bytes(matrix), err);
     if (status != GM_OK)
         return status;
     r->operand[index] = *matrix;
-    r->operand[index].data = r->operand_slab[index].data;
+    r->operand[index].data = r->operand_block[index].slab.data;
     r->present[index] = true;
-    *ret_data = r->operand_slab[index].data;
-    return r->in->open ? check_early(r, err) : GM_OK;
+    *ret_data = r->operand[index].data;
+    /* Better said now than after the rest of the body. */
+    for (unsigned i = 0; i < gm_op_operands_min(r->route->op); i++)
+        if (!r->present[i])
+            return GM_OK;
+    return gm_handle_op_plan(r, false, err);
+}
+
+/* Shapes as parameters are for bare elements: every other form has its own. */
+static enum gm_status check_shapes(const struct gm_request *r, struct gm_error *err)
+{
+    bool any = r->params.has_shape[0] || r->params.has_shape[1] || r->params.has_shape[2];
+
+    return r->in == &gm_codec_raw || !any
+               ? GM_OK
+               : gm_fail(err, GM_BAD_PARAMETER,
+                         "shape is for application/octet-stream; %s states its own shapes",
+                         r->in->media_type);
 }
 
 static enum gm_status sink_parameter(void *cls, const char *name, size_t name_len,
@@ -83,9 +59,10 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
     enum gm_status status =
         gm_params_set(&r->params, r->route->op, name, name_len, value, value_len, err);
 
-    if (status == GM_OK)
-        r->plan.dtype = r->params.dtype;
-    return status;
+    if (status != GM_OK)
+        return status;
+    r->plan.dtype = r->params.dtype;
+    return check_shapes(r, err);
 }
 
 /* The form is known: checks what goes with it, and opens its decoder. */
@@ -96,11 +73,9 @@ static enum gm_status set_form(struct gm_request *r, const struct gm_codec *code
     enum gm_status status = gm_accept_choose(r->head.accept, codec, &r->out, err);
     if (status != GM_OK)
         return status;
-    if (codec != &gm_codec_raw &&
-        (r->params.has_shape[0] || r->params.has_shape[1] || r->params.has_shape[2]))
-        return gm_fail(err, GM_BAD_PARAMETER,
-                       "shape is for application/octet-stream; %s states its own shapes",
-                       codec->media_type);
+    status = check_shapes(r, err);
+    if (status != GM_OK)
+        return status;
     r->plan = (struct gm_decode_plan){
         .dtype = r->params.dtype,
         .operands_max = gm_op_operands_max(r->route->op),
@@ -165,7 +140,7 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
     /* Whatever the form: the body itself, or what is made of it, will take this much. */
     enum gm_status status = GM_OK;
     if (h->content_length != GM_SIZE_UNKNOWN)
-        status = gm_share_grow(&r->share, h->content_length, err);
+        status = gm_share_reserve(&r->share, h->content_length, err);
     if (status != GM_OK)
         return status;
     /* Not knowing the form yet, Accept can still be known to be impossible. */
@@ -173,26 +148,25 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
                  : gm_accept_choose(h->accept, &gm_codec_json, &r->out, err);
 }
 
-/* Makes room for `more` bytes of text, all of a stated length at once. */
+/* Makes room for `more` bytes of text: for all of a stated length at once, else by doubling. */
 static enum gm_status grow_text(struct gm_request *r, uint64_t more, struct gm_error *err)
 {
-    uint64_t least = r->text_len + more + GM_TEXT_PADDING;
+    struct gm_block larger = {0};
+    uint64_t bytes = r->text_len + more;
 
-    if (least <= r->text_capacity)
+    if (r->text.backend && bytes <= r->text.slab.bytes)
         return GM_OK;
-    uint64_t capacity = r->text_capacity * 2 > least ? r->text_capacity * 2 : least;
-    if (r->in && r->head.content_length != GM_SIZE_UNKNOWN &&
-        capacity < r->head.content_length + GM_TEXT_PADDING)
-        capacity = r->head.content_length + GM_TEXT_PADDING;
-    enum gm_status status = reserve(r, capacity - r->text_capacity, err);
+    if (bytes < 2 * r->text.slab.bytes)
+        bytes = 2 * r->text.slab.bytes;
+    if (r->in && r->head.content_length != GM_SIZE_UNKNOWN && bytes < r->head.content_length)
+        bytes = r->head.content_length;
+    enum gm_status status = gm_block_get(&larger, &r->share, r->server->devices.host, bytes, err);
     if (status != GM_OK)
         return status;
-    char *text = realloc(r->text, capacity);
-    if (!text)
-        return gm_fail(err, GM_MEMORY_FULL, "no memory for a text of %llu bytes",
-                       (unsigned long long)capacity);
-    r->text = text;
-    r->text_capacity = capacity;
+    if (r->text_len > 0)
+        memcpy(larger.slab.data, r->text.slab.data, r->text_len);
+    gm_block_put(&r->text, &r->share);
+    r->text = larger;
     return GM_OK;
 }
 
@@ -202,27 +176,31 @@ static enum gm_status add_text(struct gm_request *r, const void *bytes, size_t l
     enum gm_status status = grow_text(r, len, err);
 
     if (status == GM_OK && len > 0) {
-        memcpy(r->text + r->text_len, bytes, len);
+        memcpy((char *)r->text.slab.data + r->text_len, bytes, len);
         r->text_len += len;
     }
     return status;
 }
 
-/* The first bytes are in the text buffer: a form may follow from them. `all`: no more will come. */
+/*
+ * The first bytes are in the text buffer: a form may follow from them. `all`: no more will come.
+ * White space is passed over once: a body may consist of little else and come in small pieces.
+ */
 static enum gm_status sniff(struct gm_request *r, bool all, struct gm_error *err)
 {
-    const struct gm_codec *codec = gm_codec_by_first_bytes(r->text, r->text_len);
-    uint64_t space = 0;
+    const char *text = r->text.slab.data;
 
-    while (!codec && space < r->text_len && strchr(" \t\r\n", r->text[space]) && r->text[space])
-        space++;
-    if (!codec && !all && r->text_len - space < SNIFF_BYTES)
+    while (r->space_len < r->text_len && memchr(" \t\r\n", text[r->space_len], 4))
+        r->space_len++;
+    uint64_t len = r->text_len - r->space_len;
+    const struct gm_codec *codec = gm_codec_by_first_bytes(text + r->space_len, len);
+    if (!codec && !all && len < SNIFF_BYTES)
         return GM_OK;
     if (!codec)
         return fail_unsupported(r, err);
     enum gm_status status = set_form(r, codec, err);
     if (status == GM_OK && codec->push) {
-        status = codec->push(r->decoder, r->text, r->text_len, err);
+        status = codec->push(r->decoder, text, r->text_len, err);
         gm_body_drop_text(r);
     }
     return status;
@@ -255,32 +233,23 @@ enum gm_status gm_body_decode(struct gm_request *r, struct gm_error *err)
 {
     if (r->in->finish)
         return r->in->finish(r->decoder, err);
-    enum gm_status status = grow_text(r, 0, err); /* for the padding, should there be no text */
+    enum gm_status status = grow_text(r, 0, err); /* there may be no text at all */
     if (status == GM_OK)
-        status = r->in->decode(r->text, r->text_len, &r->plan, err);
+        status = r->in->decode(r->text.slab.data, r->text_len, &r->plan, err);
     gm_body_drop_text(r);
     return status;
 }
 
 void gm_body_drop_text(struct gm_request *r)
 {
-    free(r->text);
-    r->text = NULL;
-    gm_share_release(&r->share, r->text_capacity);
-    r->need -= r->text_capacity;
-    r->text_len = r->text_capacity = 0;
+    gm_block_put(&r->text, &r->share);
+    r->text_len = 0;
 }
 
 void gm_body_drop_operands(struct gm_request *r)
 {
-    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
-        uint64_t bytes = r->operand_slab[i].capacity;
-        if (!r->operand_slab[i].data)
-            continue;
-        r->device->backend->slab_put(r->device->context, &r->operand_slab[i]);
-        gm_share_release(&r->share, bytes);
-        r->need -= bytes;
-    }
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        gm_block_put(&r->operand_block[i], &r->share);
     if (r->decoder)
         r->in->close(r->decoder);
     r->decoder = NULL;

@@ -1,33 +1,55 @@
 /*
  * budget.h - admission by memory: what the requests now being served have taken of
- * --memory-limit. A reservation is made before the memory is, so that the limit holds.
+ * --memory-limit. Memory is reserved before it is taken, so that the limit holds, and all of
+ * it is slabs, so that what backends keep for reuse counts too.
  */
 #ifndef GM_SERVER_BUDGET_H
 #define GM_SERVER_BUDGET_H
 
-#include "proto/status.h"
+#include "kernels/backend.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 struct gm_budget {
     uint64_t limit; /* bytes; set once, before use */
-    _Atomic uint64_t used;
+    _Atomic uint64_t reserved;
+};
+
+/* One request's share. used <= reserved, and reserved is counted in the budget. Used by one
+ * thread at a time. */
+struct gm_share {
+    struct gm_budget *budget;
+    uint64_t reserved, used;
+};
+
+/* A slab of a share, and where it came from. All zero: none. */
+struct gm_block {
+    struct gm_slab slab;
+    const struct gm_backend *backend;
+    void *context;
+};
+
+/* Where blocks come from. */
+struct gm_source {
+    const struct gm_backend *backend;
+    void *context;
 };
 
 /*
- * One holder's share. It only grows while the holder lives: `grow` raises it to `bytes`, which
- * is the holder's whole need so far. GM_TOO_LARGE if that alone exceeds the limit,
- * GM_MEMORY_FULL if it does not fit now; the share is then as before.
+ * Raises the reservation to what is used plus `more`, if it is not that high. GM_TOO_LARGE if
+ * that alone exceeds the limit, GM_MEMORY_FULL if it does not fit now; nothing has changed then.
  */
-struct gm_share {
-    struct gm_budget *budget;
-    uint64_t bytes;
-};
+enum gm_status gm_share_reserve(struct gm_share *share, uint64_t more, struct gm_error *err);
+/* Lowers the reservation to what is used plus `more`, if it is higher. */
+void gm_share_trim(struct gm_share *share, uint64_t more);
 
-enum gm_status gm_share_grow(struct gm_share *share, uint64_t bytes, struct gm_error *err);
-
-/* Gives back `bytes` of the share, or all that is left of it if that is less. */
-void gm_share_release(struct gm_share *share, uint64_t bytes);
+/* What a block of so many bytes takes of a share. */
+uint64_t gm_block_cost(struct gm_source source, uint64_t bytes);
+/* Reserves what is not yet reserved, and takes the block, which must be empty. */
+enum gm_status gm_block_get(struct gm_block *block, struct gm_share *share, struct gm_source source,
+                            uint64_t bytes, struct gm_error *err);
+/* Puts it back, and its part of the reservation too. An empty one is fine. */
+void gm_block_put(struct gm_block *block, struct gm_share *share);
 
 #endif

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct option_row;
 typedef bool parse_fn(const struct option_row *row, const char *text, void *field);
@@ -151,9 +150,13 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
     } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
     char *end;
 
+    /* Digits and a point: what else strtod takes ("0x10", "1e3") is no time to write. */
+    size_t digits = strspn(text, "0123456789.");
     if (!isdigit((unsigned char)*text))
         return false;
     double n = strtod(text, &end);
+    if (end != text + digits)
+        return false;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(end, units[i].unit) != 0)
             continue;
@@ -237,21 +240,6 @@ static void print_help(void)
 #undef X
 }
 
-/* Half of the machine's memory, or of the cgroup's if that is less. */
-static uint64_t default_memory_limit(void)
-{
-    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
-
-    if (file) {
-        unsigned long long limit;
-        if (fscanf(file, "%llu", &limit) == 1 && limit < bytes)
-            bytes = limit;
-        fclose(file);
-    }
-    return bytes / 2;
-}
-
 static bool apply_environment(struct gm_config *config)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++) {
@@ -300,7 +288,7 @@ enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *
             return GM_CONFIG_EXIT_OK;
         }
     }
-    config->memory_limit = default_memory_limit();
+    config->memory_limit = gm_host_memory() / 2;
     for (size_t i = 0; i < OPTION_COUNT; i++)
         if (options[i].fallback &&
             !set_option(config, &options[i], options[i].flag, options[i].fallback))

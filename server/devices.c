@@ -32,6 +32,8 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
         device->context = context;
         device->facts = facts;
         d->count++;
+        if (!d->host.backend || facts->kind == GM_DEVICE_CPU)
+            d->host = (struct gm_source){backend, context};
     }
     return GM_OK;
 }

@@ -6,6 +6,7 @@
 #define GM_SERVER_DEVICES_H
 
 #include "kernels/backend.h"
+#include "server/budget.h"
 #include "server/sched.h"
 
 #define GM_DEVICES_MAX 16
@@ -21,6 +22,7 @@ struct gm_device {
 struct gm_devices {
     unsigned count;
     struct gm_device device[GM_DEVICES_MAX];
+    struct gm_source host; /* plain memory, for texts */
     const char *preferred; /* name of the backend that serves requests naming no device */
     unsigned backends;
     struct {

@@ -214,7 +214,7 @@ enum gm_progress gm_handle_stats(struct gm_request *r)
     json_object_set_new(o, "requests_in_flight", count(in_flight));
     json_object_set_new(o, "memory",
                         json_pack("{s:o, s:o}", "used_bytes",
-                                  count(atomic_load(&server->budget.used)), "limit_bytes",
+                                  count(atomic_load(&server->budget.reserved)), "limit_bytes",
                                   count(server->budget.limit)));
     json_object_set_new(o, "queues", queues);
     json_object_set_new(o, "answered", answered_json(&server->stats));

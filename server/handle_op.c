@@ -33,7 +33,11 @@ static void encode_on_worker(struct gm_work *work)
 {
     struct gm_request *r = (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
 
-    gm_handle_op_ran(r);
+    struct gm_error error;
+    if (gm_request_still_wanted(r, &error) != GM_OK)
+        gm_request_fail(r, &error);
+    else
+        gm_handle_op_ran(r);
     gm_request_resume(r, GM_REQUEST_REPLY);
 }
 
@@ -50,35 +54,6 @@ static void job_done(struct gm_job *job)
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);
     }
-}
-
-/* All memory that the job and the reply will take, reserved and, for the result, taken. */
-static enum gm_status take_result(struct gm_request *r, struct gm_error *err)
-{
-    const struct gm_backend *backend = r->device->backend;
-    void *context = r->device->context;
-    struct gm_op *op = &r->job.task.op;
-    uint64_t bytes = gm_matrix_bytes(&op->result), need;
-    enum gm_status status = GM_OK;
-
-    if (r->out->encode_bound)
-        status = r->out->encode_bound(&op->result, &r->encode_bound, err);
-    if (status != GM_OK)
-        return status;
-    if (r->out->encode_bound)
-        r->encode_bound += STATS_TEXT_MAX;
-    if (!gm_size_add(r->need, backend->slab_cost(context, bytes), &need) ||
-        !gm_size_add(need, backend->scratch_bytes(context, op, r->variant), &need) ||
-        !gm_size_add(need, r->encode_bound, &need))
-        need = UINT64_MAX;
-    status = gm_share_grow(&r->share, need, err);
-    if (status == GM_OK)
-        status = backend->slab_get(context, bytes, &r->result_slab, err);
-    if (status != GM_OK)
-        return status;
-    r->need = need;
-    op->result.data = r->result_slab.data;
-    return GM_OK;
 }
 
 static void set_job(struct gm_request *r)
@@ -99,7 +74,9 @@ static bool tiny(const struct gm_request *r)
 {
     return !r->suspended && r->device->facts->kind == GM_DEVICE_CPU && !r->job.exclusive &&
            gm_op_flops(&r->job.task.op) <= GM_INLINE_FLOPS_MAX &&
-           gm_op_bytes_min(&r->job.task.op) <= GM_INLINE_BYTES_MAX && !*r->params.kernel;
+           gm_op_bytes_min(&r->job.task.op) <= GM_INLINE_BYTES_MAX &&
+           r->encode_bound <= GM_TEXT_INLINE_BYTES_MAX &&
+           (!*r->params.kernel || strcmp(r->params.kernel, "auto") == 0);
 }
 
 /* Repeated runs hold the device alone: what they cost at the least is bounded beforehand. */
@@ -115,29 +92,63 @@ static enum gm_status check_cost(const struct gm_request *r, struct gm_error *er
         seconds = gm_op_flops(op) / peak * 1e-9;
     if (r->params.repeat <= 1 || seconds * (double)r->params.repeat <= GM_REPEAT_COST_S)
         return GM_OK;
+    double runs = floor(GM_REPEAT_COST_S / seconds);
     return gm_fail(err, GM_COST_LIMIT,
                    "%llu runs would take at least %.0f seconds; at most %d may be taken, which is "
                    "repeat=%.0f",
                    (unsigned long long)r->params.repeat, seconds * (double)r->params.repeat,
-                   GM_REPEAT_COST_S,
-                   GM_REPEAT_COST_S / seconds < 1 ? 1 : floor(GM_REPEAT_COST_S / seconds));
+                   GM_REPEAT_COST_S, runs < 1 ? 1 : runs);
 }
 
-/* Everything that can be refused, in the order in which a client can mend it. */
-static enum gm_status admit(struct gm_request *r, struct gm_error *err)
+/* What the job and its reply will take beside the operands, which are there. */
+static enum gm_status reserve_rest(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_source source = {r->device->backend, r->device->context};
+    const struct gm_op *op = &r->job.task.op;
+    uint64_t more = gm_block_cost(source, gm_matrix_bytes(&op->result));
+    uint64_t scratch = source.backend->scratch_bytes(source.context, op, r->variant), text = 0;
+
+    r->encode_bound = 0;
+    if (r->out->encode_bound) {
+        enum gm_status status = r->out->encode_bound(&op->result, &r->encode_bound, err);
+        if (status != GM_OK)
+            return status;
+        r->encode_bound += STATS_TEXT_MAX;
+        text = gm_block_cost(r->server->devices.host, r->encode_bound);
+    }
+    if (!gm_size_add(more, scratch, &more) || !gm_size_add(more, text, &more))
+        more = UINT64_MAX;
+    return gm_share_reserve(&r->share, more, err);
+}
+
+enum gm_status gm_handle_op_plan(struct gm_request *r, bool complete, struct gm_error *err)
 {
     struct gm_op *op = &r->job.task.op;
-    enum gm_status status =
-        gm_op_init(op, r->route->op, &r->params.op, r->operand, r->present, err);
+    struct gm_op_options options = r->params.op;
 
+    if (!complete)
+        options.has_beta = r->present[2] && options.has_beta; /* c may still come */
+    enum gm_status status = gm_op_init(op, r->route->op, &options, r->operand, r->present, err);
     if (status == GM_OK)
         status = gm_select(op, r->device->facts, r->params.kernel, &r->variant, err);
     if (status == GM_OK)
         status = check_cost(r, err);
+    return status == GM_OK ? reserve_rest(r, err) : status;
+}
+
+static enum gm_status admit(struct gm_request *r, struct gm_error *err)
+{
+    struct gm_op *op = &r->job.task.op;
+    enum gm_status status = gm_handle_op_plan(r, true, err);
+
     if (status == GM_OK)
-        status = take_result(r, err);
-    if (status == GM_OK && gm_now_ns() >= r->deadline_ns)
-        status = gm_fail(err, GM_DEADLINE, "the time for this request passed while it was decoded");
+        status = gm_block_get(&r->result, &r->share,
+                              (struct gm_source){r->device->backend, r->device->context},
+                              gm_matrix_bytes(&op->result), err);
+    if (status != GM_OK)
+        return status;
+    op->result.data = r->result.slab.data;
+    status = gm_request_still_wanted(r, err);
     return status == GM_OK ? gm_sched_reserve(r->device->sched, err) : status;
 }
 
@@ -159,6 +170,17 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     return GM_PENDING;
 }
 
+/* Writes `,"stats":{...}}` behind a text that was left open for it. */
+static uint64_t append_stats(char *text, uint64_t len, const char *stats)
+{
+    size_t stats_len = strlen(stats);
+
+    memcpy(text + len, ",\"stats\":", 9);
+    memcpy(text + len + 9, stats, stats_len);
+    memcpy(text + len + 9 + stats_len, "}\n", 2);
+    return len + 9 + stats_len + 2;
+}
+
 /* The text with the account at its end, which only now can be written: it holds the time that
  * the text took. */
 static enum gm_status encode_text(struct gm_request *r, const struct gm_account_job *job,
@@ -166,33 +188,25 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
 {
     const struct gm_encode_options options = {.nonfinite_null = r->params.nonfinite_null};
     uint64_t len;
-    char *text = malloc(r->encode_bound);
+    enum gm_status status =
+        gm_block_get(&r->text, &r->share, r->server->devices.host, r->encode_bound, err);
 
-    if (!text)
-        return gm_fail(err, GM_MEMORY_FULL, "no memory for the reply's text");
-    enum gm_status status = r->out->encode(&r->job.task.op.result, &options, text,
-                                           r->encode_bound - STATS_TEXT_MAX, &len, err);
-    if (status != GM_OK) {
-        free(text);
+    if (status == GM_OK)
+        status = r->out->encode(&r->job.task.op.result, &options, r->text.slab.data,
+                                r->encode_bound - STATS_TEXT_MAX, &len, err);
+    if (status != GM_OK)
         return status;
-    }
+    gm_block_put(&r->result, &r->share);
     int64_t now = gm_now_ns();
     gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
     char *stats = gm_account_json(&r->account, job, now);
-    size_t stats_len = stats ? strlen(stats) : 0;
-    if (!stats || stats_len + 16 > STATS_TEXT_MAX) {
-        free(text);
+    if (!stats || strlen(stats) + 16 > STATS_TEXT_MAX) {
         free(stats);
-        return gm_fail(err, GM_INTERNAL, "the account could not be written");
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
     }
-    if (r->out->carries_stats) {
-        memcpy(text + len, ",\"stats\":", 9);
-        memcpy(text + len + 9, stats, stats_len);
-        memcpy(text + len + 9 + stats_len, "}\n", 2);
-        len += 9 + stats_len + 2;
-    }
-    r->reply.text = text;
-    r->reply.body = text;
+    if (r->out->carries_stats)
+        len = append_stats(r->text.slab.data, len, stats);
+    r->reply.body = r->text.slab.data;
     r->reply.body_len = len;
     *ret_stats = stats;
     return GM_OK;
@@ -214,7 +228,7 @@ static enum gm_status encode_binary(struct gm_request *r, const struct gm_accoun
     int64_t now = gm_now_ns();
     gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
     *ret_stats = gm_account_json(&r->account, job, now);
-    return *ret_stats ? GM_OK : gm_fail(err, GM_INTERNAL, "the account could not be written");
+    return *ret_stats ? GM_OK : gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
 }
 
 static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
@@ -256,6 +270,7 @@ void gm_handle_op_ran(struct gm_request *r)
     }
     gm_account_ran(&r->account, &task->times, r->job.started_ns, r->job.finished_ns);
     gm_body_drop_operands(r);
+    gm_share_trim(&r->share, gm_block_cost(r->server->devices.host, r->encode_bound));
     gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
     status = make_reply(r, &error);
     if (status != GM_OK)

@@ -5,6 +5,12 @@
 #include "server/routes.h"
 
 enum gm_progress gm_handle_op(struct gm_request *request); /* handle_op.c */
+/*
+ * Once an operation's operands are known, before their elements are: whether it exists for them,
+ * whether a variant runs it, and whether all that it needs can be had; which is then reserved.
+ * `complete`: no operand can follow.
+ */
+enum gm_status gm_handle_op_plan(struct gm_request *request, bool complete, struct gm_error *err);
 /* The rest of gm_handle_op, once the job has run: encodes the result, sets the reply. */
 void gm_handle_op_ran(struct gm_request *request);
 

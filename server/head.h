@@ -17,6 +17,7 @@ struct gm_request_head {
     const char *content_type, *content_encoding, *expect;
     const char *accept[GM_ACCEPT_LINES_MAX];
     const char *traceparent, *request_id;
+    const char *repeated;     /* the name of a header that came twice and may not */
     uint64_t content_length;  /* GM_SIZE_UNKNOWN: none was stated */
     unsigned content_lengths; /* headers of that name */
     bool content_length_bad;  /* one of them is no number */

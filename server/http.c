@@ -13,8 +13,8 @@
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
-#include "server/problem.h"
 #include "server/request.h"
+#include "server/wire.h"
 
 #include <microhttpd.h>
 #include <poll.h>
@@ -88,9 +88,13 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
     (void)name_len;
     if (!value)
         value = "";
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (strcasecmp(name, wanted[i].name) == 0 && !*wanted[i].field)
-            *wanted[i].field = value;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (strcasecmp(name, wanted[i].name) != 0)
+            continue;
+        if (*wanted[i].field)
+            head->repeated = wanted[i].name;
+        *wanted[i].field = value;
+    }
     if (strcasecmp(name, "Content-Length") == 0) {
         head->content_lengths++;
         head->content_length_bad |= !parse_length(value, value_len, &head->content_length);
@@ -143,40 +147,15 @@ static struct gm_request *new_request(struct gm_http *http, struct MHD_Connectio
     return gm_request_new(http->server, &head, &carrier, connection, info ? info->connect_fd : -1);
 }
 
-/*
- * Sends the reply past the library, which would take none now. Then reads what has already
- * come, a bounded amount: closing a socket with unread data resets the connection, and a reset
- * can overtake the answer.
- */
-static void answer_past_library(struct gm_request *r)
-{
-    char scratch[16384];
-    size_t len;
-
-    if (atomic_exchange(&r->wire_taken, 1))
-        return;
-    char *wire = gm_reply_wire(&r->reply, r->id, &len);
-    /* A fresh reply of a kilobyte or two always fits an idle socket's buffer. */
-    if (wire && send(r->socket, wire, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
-        shutdown(r->socket, SHUT_WR);
-    free(wire);
-    for (size_t read = 0; read < GM_DISCARD_BYTES_MAX;) {
-        ssize_t n = recv(r->socket, scratch, sizeof scratch, MSG_DONTWAIT);
-        if (n <= 0)
-            break;
-        read += (size_t)n;
-    }
-}
-
 static void count_reply(struct gm_request *r)
 {
     struct gm_stats *stats = &r->server->stats;
-    size_t route = gm_route_index(r->route);
+    bool head = strcmp(r->head.method, "HEAD") == 0;
 
-    _Static_assert(GM_ROUTES_MAX >= 16, "more counters than routes");
-    if (route < GM_ROUTES_MAX && r->reply.http > 0 && r->reply.http < GM_HTTP_STATUS_MAX)
-        atomic_fetch_add_explicit(&stats->answered[route][r->reply.http], 1, memory_order_relaxed);
-    gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.head_len + r->reply.body_len);
+    atomic_fetch_add_explicit(&stats->answered[gm_route_index(r->route)][r->reply.http], 1,
+                              memory_order_relaxed);
+    if (!head)
+        gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.head_len + r->reply.body_len);
 }
 
 /* Tells the registry whether more of a request is expected on this connection. */
@@ -192,8 +171,10 @@ static void touch(struct MHD_Connection *connection, bool reading)
 static enum MHD_Result send_reply(struct gm_request *r)
 {
     touch(r->connection, false);
+    if (!gm_reply_send(r, r->connection))
+        return MHD_NO;
     count_reply(r);
-    return gm_reply_send(r, r->connection) ? MHD_YES : MHD_NO;
+    return MHD_YES;
 }
 
 /* The first call: the headers are there. */
@@ -227,8 +208,8 @@ static enum MHD_Result on_piece(struct gm_request *r, const char *bytes, size_t 
     bool patient = !gm_request_too_slow(r) && r->error.status != GM_DRAINING;
     if (patient && remaining != GM_SIZE_UNKNOWN && remaining + r->discarded <= GM_DISCARD_BYTES_MAX)
         return MHD_YES;
-    count_reply(r);
-    answer_past_library(r);
+    if (gm_wire_answer(r))
+        count_reply(r);
     return MHD_NO;
 }
 
@@ -255,16 +236,16 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
 {
     struct gm_request *r = *req_cls;
     char path[160], kernel[96] = "";
-    bool whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
 
     (void)cls;
     touch(connection, true);
     if (!r)
         return;
     *req_cls = NULL;
+    bool whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK || r->sent_past_library;
     if (!whole)
         gm_stats_add(&r->server->stats, GM_COUNT_ABORTED, 1);
-    if (r->reply.http == 200 && r->variant)
+    if (r->reply.http == 200 && r->variant && r->account.us[GM_STAGE_KERNEL] >= 0)
         snprintf(kernel, sizeof kernel, " kernel=%s device=%s kernel_us=%.1f", r->variant->name,
                  r->device->name, r->account.us[GM_STAGE_KERNEL]);
     gm_log(r->reply.http == 500 ? GM_LOG_ERROR : GM_LOG_INFO, "request",
@@ -323,6 +304,14 @@ static void sweep(void *cls)
     gm_connections_sweep(&((struct gm_http *)cls)->connections);
 }
 
+/* "%00" stays as it is: decoded, it would end the text before the eyes of whoever reads it. */
+static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+    (void)cls;
+    (void)connection;
+    return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 static unsigned event_threads(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -342,8 +331,8 @@ static struct MHD_Daemon *start_library(struct gm_http *http)
         MHD_OPTION_CONNECTION_LIMIT, 2u * GM_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)GM_CONNECTION_POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)GM_CONNECTION_IDLE_S, MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, http, MHD_OPTION_END);
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
 }
 
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)
@@ -401,28 +390,9 @@ bool gm_http_idle(struct gm_http *http)
     return idle && !unread;
 }
 
-void gm_http_refuse_uploads(struct gm_http *http)
+bool gm_http_loopback(const struct gm_http *http)
 {
-    struct gm_server *server = http->server;
-    struct gm_error error;
-    char *wire;
-    size_t len;
-
-    gm_fail(&error, GM_DRAINING, "gemmd is shutting down");
-    pthread_mutex_lock(&server->mutex);
-    /* On the list, and not yet answered by its event thread: the socket is open and silent. */
-    for (struct gm_request *r = server->requests; r; r = r->next) {
-        struct gm_reply reply = {0};
-        if (atomic_exchange(&r->wire_taken, 1))
-            continue;
-        gm_problem(&reply, &error, r->id, 1);
-        wire = gm_reply_wire(&reply, r->id, &len);
-        if (wire && send(r->socket, wire, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
-            shutdown(r->socket, SHUT_WR);
-        free(wire);
-        gm_reply_clear(&reply);
-    }
-    pthread_mutex_unlock(&server->mutex);
+    return gm_listener_loopback(http->listener);
 }
 
 void gm_http_close(struct gm_http *http)

@@ -20,8 +20,8 @@ void gm_http_stop_accepting(struct gm_http *http);
 void gm_http_refuse_connections(struct gm_http *http);
 /* After that: whether no request is being served, and none has come that has yet to be read. */
 bool gm_http_idle(struct gm_http *http);
-/* Answers requests that are still uploading with 503, over the library's head. */
-void gm_http_refuse_uploads(struct gm_http *http);
+/* Whether only this machine can reach it. */
+bool gm_http_loopback(const struct gm_http *http);
 /* Ends all connections and threads. No request may be with a device or a worker any more. */
 void gm_http_close(struct gm_http *http);
 

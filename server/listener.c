@@ -19,6 +19,7 @@ struct gm_listener {
     bool started;
     pthread_t thread;
     char address[128];
+    bool loopback;
 };
 
 /* Takes all connections that the kernel has completed. false if the callee wants none now. */
@@ -70,10 +71,14 @@ static int listen_on(const char *host, const char *port, struct gm_error *err)
         gm_fail(err, GM_INTERNAL, "cannot listen on %s: %s", host, gai_strerror(fault));
         return -1;
     }
-    int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
+    int fd = -1;
+    /* A name may have addresses of which this machine has but some. */
+    for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0)
+            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        if (fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+            break;
         gm_fail(err, GM_INTERNAL, "cannot listen on %s port %s: %s", host, port, strerror(errno));
         if (fd >= 0)
             close(fd);
@@ -93,9 +98,10 @@ static void set_address(struct gm_listener *l)
         getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return;
-    snprintf(l->address, sizeof l->address,
-             address.ss_family == AF_INET6 ? "http://[%.90s]:%.8s" : "http://%.90s:%.8s", host,
+    bool six = address.ss_family == AF_INET6;
+    snprintf(l->address, sizeof l->address, six ? "http://[%.90s]:%.8s" : "http://%.90s:%.8s", host,
              port);
+    l->loopback = strcmp(host, "::1") == 0 || (!six && strncmp(host, "127.", 4) == 0);
 }
 
 enum gm_status gm_listener_open(const struct gm_listener_options *options, struct gm_listener **ret,
@@ -122,6 +128,11 @@ enum gm_status gm_listener_open(const struct gm_listener_options *options, struc
 const char *gm_listener_address(const struct gm_listener *l)
 {
     return l->address;
+}
+
+bool gm_listener_loopback(const struct gm_listener *l)
+{
+    return l->loopback;
 }
 
 enum gm_status gm_listener_start(struct gm_listener *l, struct gm_error *err)

@@ -28,6 +28,8 @@ enum gm_status gm_listener_open(const struct gm_listener_options *options, struc
                                 struct gm_error *err);
 /* "http://127.0.0.1:8080": where it really listens. */
 const char *gm_listener_address(const struct gm_listener *listener);
+/* Whether that is an address of this machine alone. */
+bool gm_listener_loopback(const struct gm_listener *listener);
 enum gm_status gm_listener_start(struct gm_listener *listener, struct gm_error *err);
 /* Takes what is in the backlog, and ends the thread. */
 void gm_listener_stop(struct gm_listener *listener);

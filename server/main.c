@@ -4,6 +4,7 @@
 #include "server/clock.h"
 #include "server/http.h"
 #include "server/limits.h"
+#include "server/wire.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,8 +22,8 @@ enum exit_code { EXIT_DRAINED = 0, EXIT_DEVICE_LOST = 1, EXIT_USAGE = 2, EXIT_ST
 
 /* What main waits for: eventfds, written when it happens. */
 struct events {
-    int signals; /* SIGTERM and SIGINT, one count each */
-    int lost;    /* a device */
+    int signal; /* SIGTERM or SIGINT */
+    int lost;   /* a device */
 };
 
 /* For the signal handler, which has no other way to know it. */
@@ -39,9 +40,13 @@ static void raise_event(int fd)
 /* On any thread: libraries start theirs before main could block signals for them. */
 static void on_signal(int number)
 {
+    static volatile sig_atomic_t seen;
     int saved = errno;
 
     (void)number;
+    if (seen)
+        _exit(EXIT_FAILURE); /* the second: at once, wherever the first has got to */
+    seen = 1;
     raise_event(signal_event);
     errno = saved;
 }
@@ -55,61 +60,42 @@ static bool open_events(struct events *events)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-    events->signals = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+    events->signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     events->lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (events->signals < 0 || events->lost < 0)
+    if (events->signal < 0 || events->lost < 0)
         return false;
-    signal_event = events->signals;
+    signal_event = events->signal;
     signal(SIGPIPE, SIG_IGN);
     return sigaction(SIGTERM, &action, NULL) == 0 && sigaction(SIGINT, &action, NULL) == 0;
 }
 
-static bool take_event(int fd)
+/* Waits until a device is lost (true) or until_ns (false). */
+static bool wait_lost(const struct events *events, int64_t until_ns)
 {
-    uint64_t count;
-
-    return read(fd, &count, sizeof count) == sizeof count;
-}
-
-/* Waits until a signal (true) or until_ns (false). */
-static bool wait_signal(const struct events *events, int64_t until_ns)
-{
-    struct pollfd p = {.fd = events->signals, .events = POLLIN};
+    struct pollfd p = {.fd = events->lost, .events = POLLIN};
 
     for (;;) {
         int64_t left = until_ns - gm_now_ns();
         int ms = left <= 0 ? 0 : left / 1000000 >= 1000000 ? 1000000 : (int)(left / 1000000) + 1;
-        if (poll(&p, 1, ms) > 0 && take_event(events->signals))
+        if (poll(&p, 1, ms) > 0)
             return true;
         if (gm_now_ns() >= until_ns)
             return false;
     }
 }
 
-/* Waits for a signal or the loss of a device; true if it was a device. */
+/* Waits for a signal (false) or the loss of a device (true). */
 static bool wait_end(const struct events *events)
 {
-    struct pollfd p[2] = {{.fd = events->signals, .events = POLLIN},
+    struct pollfd p[2] = {{.fd = events->signal, .events = POLLIN},
                           {.fd = events->lost, .events = POLLIN}};
 
-    for (;;) {
-        if (poll(p, 2, -1) <= 0)
-            continue;
-        if (p[1].revents)
-            return true;
-        if (take_event(events->signals))
-            return false;
-    }
+    while (poll(p, 2, -1) <= 0)
+        ;
+    return p[1].revents != 0;
 }
 
-/* A second signal ends the process at once. */
-static _Noreturn void end_now(void)
-{
-    gm_log(GM_LOG_WARN, "stop", "detail=\"second signal\"");
-    _exit(EXIT_FAILURE);
-}
-
-/* Whether all requests are done before until_ns. */
+/* Whether all requests are done before until_ns, and before a device is lost. */
 static bool wait_idle(struct gm_http *http, const struct events *events, int64_t until_ns)
 {
     const int64_t step = 10 * 1000000;
@@ -121,9 +107,16 @@ static bool wait_idle(struct gm_http *http, const struct events *events, int64_t
         int64_t now = gm_now_ns();
         if (idle >= 2 || now >= until_ns)
             return idle >= 2;
-        if (wait_signal(events, now + step < until_ns ? now + step : until_ns))
-            end_now();
+        if (wait_lost(events, now + step < until_ns ? now + step : until_ns))
+            return false;
     }
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec ts = gm_timespec(ns);
+
+    nanosleep(&ts, NULL);
 }
 
 static void fail_jobs(struct gm_server *server, enum gm_status status)
@@ -132,54 +125,41 @@ static void fail_jobs(struct gm_server *server, enum gm_status status)
         gm_sched_fail_all(server->devices.device[i].sched, status);
 }
 
-/* From SIGTERM, or the loss of a device, to the moment when nothing is in flight. */
-static void drain(struct gm_server *server, struct gm_http *http, const struct events *events,
+/* What is still in flight is answered 503: queued, computed or uploading. A job that does not
+ * stop, because its device hangs, is answered too, over its head. */
+static void end_requests(struct gm_server *server, struct gm_http *http, enum gm_status status)
+{
+    int64_t until = gm_now_ns() + FLUSH_NS;
+
+    atomic_store(&server->phase, GM_PHASE_ENDING);
+    fail_jobs(server, status);
+    while (atomic_load(&server->suspended) > 0 && gm_now_ns() < until)
+        sleep_ns(10 * 1000000);
+    gm_wire_refuse_all(server, status);
+    while (!gm_http_idle(http) && gm_now_ns() < until)
+        sleep_ns(10 * 1000000);
+}
+
+/* From SIGTERM, or the loss of a device, to the moment when nothing is in flight. Answers whether
+ * a device was lost meanwhile. */
+static bool drain(struct gm_server *server, struct gm_http *http, const struct events *events,
                   bool lost)
 {
     const struct gm_config *config = &server->config;
 
     atomic_store(&server->phase, GM_PHASE_DELAY);
-    if (!lost && config->drain_delay_ms > 0 &&
-        wait_signal(events, gm_now_ns() + (int64_t)config->drain_delay_ms * 1000000))
-        end_now();
+    lost = lost || wait_lost(events, gm_now_ns() + (int64_t)config->drain_delay_ms * 1000000);
     /* Whoever was in the backlog is still served; later requests are refused. */
     gm_http_stop_accepting(http);
     atomic_store(&server->phase, GM_PHASE_DRAINING);
     gm_http_refuse_connections(http);
     int64_t until = gm_now_ns() + (int64_t)config->drain_timeout_ms * 1000000;
-    if (lost)
-        fail_jobs(server, GM_DEVICE_LOST);
-    if (!wait_idle(http, events, until)) {
-        gm_log(GM_LOG_WARN, "drain", "detail=\"time is up: what is left is answered 503\"");
-        atomic_store(&server->phase, GM_PHASE_ENDING);
-        fail_jobs(server, GM_DRAINING);
-        gm_http_refuse_uploads(http);
-        wait_idle(http, events, gm_now_ns() + FLUSH_NS);
-    }
-}
-
-/* A connection must not be suspended when the library stops: jobs that were told to stop do so
- * soon, and are waited for; a device that never answers must not keep the process. */
-static void wait_jobs(struct gm_server *server, const struct events *events)
-{
-    for (unsigned i = 0; i < server->devices.count; i++) {
-        int64_t until = gm_now_ns() + FLUSH_NS;
-        while (gm_sched_load(server->devices.device[i].sched).running > 0) {
-            if (gm_now_ns() >= until) {
-                gm_log(GM_LOG_WARN, "stop", "detail=\"a device does not stop\" device=%s",
-                       server->devices.device[i].name);
-                _exit(EXIT_DRAINED);
-            }
-            if (wait_signal(events, gm_now_ns() + 10 * 1000000))
-                end_now();
-        }
-    }
-}
-
-static bool loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
+    if (!lost && wait_idle(http, events, until))
+        return false;
+    lost = lost || wait_lost(events, 0);
+    gm_log(GM_LOG_WARN, "drain", "detail=\"what is left is answered 503\"");
+    end_requests(server, http, lost ? GM_DEVICE_LOST : GM_DRAINING);
+    return lost;
 }
 
 static enum gm_status open_server(struct gm_server *server, struct events *events,
@@ -224,7 +204,7 @@ static int serve(struct gm_server *server, struct events *events)
         fprintf(stderr, "gemmd: %s\n", error.detail);
         return EXIT_START;
     }
-    if (!loopback(server->config.host))
+    if (!gm_http_loopback(http))
         gm_log(GM_LOG_WARN, "listen", "detail=\"anybody who can reach %s can use this daemon\"",
                server->config.host);
     for (unsigned i = 0; i < server->devices.count; i++)
@@ -239,11 +219,16 @@ static int serve(struct gm_server *server, struct events *events)
            "detail=\"draining\" drain_delay_ms=%llu drain_timeout_ms=%llu",
            (unsigned long long)server->config.drain_delay_ms,
            (unsigned long long)server->config.drain_timeout_ms);
-    drain(server, http, events, lost);
-    wait_jobs(server, events);
+    lost = drain(server, http, events, lost);
+    int code = lost ? EXIT_DEVICE_LOST : EXIT_DRAINED;
+    if (atomic_load(&server->suspended) > 0) {
+        /* The library aborts if it is stopped now, and a device that hangs would keep us here. */
+        gm_log(GM_LOG_WARN, "exit", "status=%d detail=\"a job did not stop\"", code);
+        _exit(code);
+    }
     gm_http_close(http);
-    gm_log(GM_LOG_INFO, "exit", "drained=true");
-    return lost ? EXIT_DEVICE_LOST : EXIT_DRAINED;
+    gm_log(GM_LOG_INFO, "exit", "status=%d", code);
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -266,10 +251,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "gemmd: cannot watch for signals: %s\n", strerror(errno));
         return EXIT_START;
     }
-    if (open_server(&server, &events, &error) == GM_OK)
+    enum gm_status status = open_server(&server, &events, &error);
+    if (status == GM_OK)
         code = serve(&server, &events);
     else
         fprintf(stderr, "gemmd: %s\n", error.detail);
+    if (status == GM_BAD_PARAMETER)
+        code = EXIT_USAGE; /* an option that no device here can follow */
     close_server(&server);
     return code;
 }

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,11 +84,6 @@ static bool is_endpoint(enum gm_op_kind op)
 
 static void write_histograms(FILE *out, const struct gm_stats *stats)
 {
-    static const char *const stages[GM_STAGE_COUNT] = {
-#define X(name, text) text,
-        GM_STAGE_LIST(X)
-#undef X
-    };
     char labels[64];
 
     family(out, "gemmd_request_duration_seconds", "histogram",
@@ -102,7 +98,7 @@ static void write_histograms(FILE *out, const struct gm_stats *stats)
     for (unsigned op = 0; op < GM_OP_COUNT; op++) {
         for (unsigned stage = 0; is_endpoint(op) && stage < GM_STAGE_COUNT; stage++) {
             snprintf(labels, sizeof labels, "op=\"%s\",stage=\"%s\"", gm_op_name(op),
-                     stages[stage]);
+                     gm_stage_name(stage));
             write_histogram(out, "gemmd_stage_duration_seconds", labels, &stats->stage[op][stage]);
         }
     }
@@ -153,7 +149,7 @@ static void write_gauges(FILE *out, struct gm_server *server)
 
     gauge(out, "gemmd_requests_in_flight", "Requests being served.", (double)in_flight);
     gauge(out, "gemmd_memory_used_bytes", "Memory reserved by the requests being served.",
-          (double)atomic_load(&server->budget.used));
+          (double)atomic_load(&server->budget.reserved));
     gauge(out, "gemmd_memory_limit_bytes", "What they may reserve together.",
           (double)server->budget.limit);
     gauge(out, "process_resident_memory_bytes", "Resident memory.", resident_bytes());
@@ -175,7 +171,10 @@ enum gm_progress gm_handle_metrics(struct gm_request *r)
         write_counters(out, &r->server->stats);
         write_histograms(out, &r->server->stats);
         write_gauges(out, r->server);
-        fclose(out);
+        if (fclose(out) != 0) {
+            free(text);
+            text = NULL;
+        }
     }
     gm_reply_text(&r->reply, 200, "text/plain; version=0.0.4; charset=utf-8", text);
     r->state = GM_REQUEST_REPLY;

@@ -248,7 +248,11 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
     if (!ok)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is '%.*s'; it must be %s", row->name,
                        (int)(value_len < 64 ? value_len : 64), value, row->takes);
-    uint32_t bit = UINT32_C(1) << (row - rows);
+    /* Two names of one thing, shape and shape_a, have one bit: that of the first. */
+    size_t first = 0;
+    while (rows[first].read != row->read)
+        first++;
+    uint32_t bit = UINT32_C(1) << first;
     /* Copied whole and set field by field, the two differ in bytes only where they differ. */
     if ((params->seen & bit) && memcmp(&next, params, sizeof next) != 0)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, and not with the same value",

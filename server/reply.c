@@ -9,18 +9,20 @@
 
 void gm_reply_header(struct gm_reply *reply, const char *name, const char *value)
 {
-    if (reply->headers == GM_REPLY_HEADERS_MAX)
+    char *copy = reply->headers < GM_REPLY_HEADERS_MAX ? strdup(value) : NULL;
+
+    if (!copy) {
+        reply->failed = true;
         return;
-    char *copy = strdup(value);
-    if (!copy)
-        return;
+    }
     reply->header[reply->headers].name = name;
     reply->header[reply->headers++].value = copy;
 }
 
 void gm_reply_text(struct gm_reply *reply, int http, const char *media_type, char *text)
 {
-    reply->http = text ? http : 500;
+    reply->http = http;
+    reply->failed = reply->failed || !text;
     reply->media_type = media_type;
     reply->text = text;
     reply->body = text;
@@ -39,7 +41,7 @@ char *gm_reply_wire(const struct gm_reply *reply, const char *request_id, size_t
 {
     char *wire = NULL;
     size_t len = 0;
-    FILE *out = open_memstream(&wire, &len);
+    FILE *out = reply->failed ? NULL : open_memstream(&wire, &len);
 
     if (!out)
         return NULL;
@@ -90,7 +92,7 @@ bool gm_reply_send(struct gm_request *r, void *connection)
 {
     struct gm_reply *reply = &r->reply;
 
-    if (atomic_exchange(&r->wire_taken, 1))
+    if (reply->failed || atomic_exchange(&r->wire_taken, 1))
         return false; /* answered over the library's head, when the daemon had to end */
     struct MHD_Response *response = make_response(r);
     if (!response)

@@ -14,7 +14,8 @@ struct gm_request;
 struct gm_reply {
     int http; /* status; 0 while there is no reply */
     const char *media_type;
-    bool close; /* the connection ends after it */
+    bool close;  /* the connection ends after it */
+    bool failed; /* something of it is missing, for want of memory: it is not sent */
 
     /* The body is head[0..head_len) and then body[0..body_len). Both belong to the request, as
      * does `text`, which is freed with it: body usually points into it, or into a slab. */
@@ -31,10 +32,10 @@ struct gm_reply {
     } header[GM_REPLY_HEADERS_MAX];
 };
 
-/* Copies the value. Headers beyond the maximum and without memory are left out. */
+/* Copies the value. Without memory, or beyond the maximum, the reply has failed. */
 void gm_reply_header(struct gm_reply *reply, const char *name, const char *value);
 
-/* A whole text as the body; takes over `text`. NULL (no memory) becomes an empty 500. */
+/* A whole text as the body; takes over `text`. NULL (no memory): the reply has failed. */
 void gm_reply_text(struct gm_reply *reply, int http, const char *media_type, char *text);
 
 /* Frees what the reply owns. */

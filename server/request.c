@@ -89,10 +89,8 @@ static void drop_all(struct gm_request *r)
 {
     gm_body_drop_text(r);
     gm_body_drop_operands(r);
-    if (r->result_slab.data)
-        r->device->backend->slab_put(r->device->context, &r->result_slab);
-    gm_share_release(&r->share, r->share.bytes);
-    r->need = 0;
+    gm_block_put(&r->result, &r->share);
+    gm_share_trim(&r->share, 0);
 }
 
 void gm_request_unref(struct gm_request *r)
@@ -160,10 +158,11 @@ static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
 
 static enum gm_status begin(struct gm_request *r, struct gm_error *err)
 {
-    if (r->head.content_lengths > 1 || r->head.content_length_bad ||
-        r->head.content_lengths + r->head.chunked > 1)
+    if (r->head.content_length_bad || r->head.content_lengths + r->head.chunked > 1)
         return gm_fail(err, GM_BAD_LENGTH,
                        "Content-Length must be stated once, as a number, and not beside chunked");
+    if (r->head.repeated)
+        return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
     enum gm_status status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
     if (status != GM_OK)
         return status;
@@ -197,9 +196,26 @@ void gm_request_begin(struct gm_request *r)
 
 uint64_t gm_request_remaining(const struct gm_request *r)
 {
-    if (r->head.chunked)
+    const struct gm_request_head *h = &r->head;
+
+    if (h->chunked > 0 || h->content_lengths > 1 || h->content_length_bad)
         return GM_SIZE_UNKNOWN;
-    return r->head.content_length == GM_SIZE_UNKNOWN ? 0 : r->head.content_length - r->received;
+    if (h->content_lengths == 0 || h->content_length <= r->received)
+        return 0;
+    return h->content_length - r->received;
+}
+
+enum gm_status gm_request_still_wanted(const struct gm_request *r, struct gm_error *err)
+{
+    if (atomic_load(&r->server->phase) == GM_PHASE_ENDING)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    if (gm_now_ns() >= r->deadline_ns)
+        return gm_fail(
+            err, GM_DEADLINE,
+            "the time for this request (--timeout, timeout_ms) passed before it was done");
+    if (r->suspended && r->carrier->gone(r->socket, false))
+        return gm_fail(err, GM_CANCELLED, "the client went away");
+    return GM_OK;
 }
 
 bool gm_request_too_slow(const struct gm_request *r)
@@ -239,13 +255,26 @@ void gm_request_push(struct gm_request *r, const void *bytes, size_t len)
         discard(r, &error);
 }
 
+/* The time for an answer runs from the end of the body. */
+static void set_deadline(struct gm_request *r)
+{
+    uint64_t timeout_ms = r->server->config.timeout_ms;
+
+    if (r->params.timeout_ms > 0 && r->params.timeout_ms < timeout_ms)
+        timeout_ms = r->params.timeout_ms;
+    r->deadline_ns = r->body_end_ns + (int64_t)timeout_ms * 1000000;
+}
+
 /* The operands are complete, if all went well: on with the operation. */
 static enum gm_progress decode_and_handle(struct gm_request *r)
 {
     struct gm_error error;
-    enum gm_status status = gm_body_decode(r, &error);
+    enum gm_status status = gm_request_still_wanted(r, &error);
 
+    if (status == GM_OK)
+        status = gm_body_decode(r, &error);
     gm_account_lap(&r->account, GM_STAGE_DECODE, gm_now_ns());
+    set_deadline(r); /* the body may have said more of it */
     return status == GM_OK ? r->route->handle(r) : gm_request_fail(r, &error);
 }
 
@@ -261,15 +290,12 @@ static void decode_on_worker(struct gm_work *work)
 static enum gm_progress complete_body(struct gm_request *r)
 {
     struct gm_error error;
-    uint64_t timeout_ms = r->server->config.timeout_ms;
-    int64_t now = gm_now_ns();
 
-    gm_account_lap(&r->account, GM_STAGE_RECEIVE, now);
+    r->body_end_ns = gm_now_ns();
+    gm_account_lap(&r->account, GM_STAGE_RECEIVE, r->body_end_ns);
     if (r->route->body == GM_BODY_NONE)
         return r->route->handle(r);
-    if (r->params.timeout_ms > 0 && r->params.timeout_ms < timeout_ms)
-        timeout_ms = r->params.timeout_ms;
-    r->deadline_ns = now + (int64_t)timeout_ms * 1000000;
+    set_deadline(r);
     if (gm_body_end(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
     if (r->text_len > GM_TEXT_INLINE_BYTES_MAX)
@@ -302,6 +328,7 @@ void gm_request_suspend(struct gm_request *r)
     if (r->suspended)
         return;
     r->suspended = true;
+    atomic_fetch_add(&r->server->suspended, 1);
     r->carrier->suspend(r->connection);
 }
 
@@ -316,7 +343,10 @@ enum gm_progress gm_request_to_worker(struct gm_request *r, void (*run)(struct g
 
 void gm_request_resume(struct gm_request *r, enum gm_request_state state)
 {
+    struct gm_server *server = r->server;
+
     r->state = state;
     r->suspended = false;
-    r->carrier->resume(r->connection);
+    r->carrier->resume(r->connection); /* from here on the request may be gone */
+    atomic_fetch_sub(&server->suspended, 1);
 }

@@ -19,6 +19,7 @@
 #define GM_SERVER_REQUEST_H
 
 #include "server/account.h"
+#include "server/carrier.h"
 #include "server/head.h"
 #include "server/params.h"
 #include "server/reply.h"
@@ -38,14 +39,6 @@ enum gm_request_state {
     GM_REQUEST_REPLY
 };
 
-/* What the request asks of the connection it came by. */
-struct gm_carrier {
-    void (*suspend)(void *connection);
-    void (*resume)(void *connection);
-    /* Whether the peer has closed; `sending_too`: only count a close of both directions. */
-    bool (*gone)(int socket, bool sending_too);
-};
-
 struct gm_request {
     struct gm_server *server;
     const struct gm_carrier *carrier;
@@ -53,6 +46,7 @@ struct gm_request {
     int socket;
     _Atomic int references;
     _Atomic int wire_taken;         /* whoever sets it first may answer */
+    bool sent_past_library;         /* the reply went out without the HTTP library knowing */
     struct gm_request *prev, *next; /* in server->requests */
 
     enum gm_request_state state;
@@ -70,19 +64,20 @@ struct gm_request {
     const struct gm_codec *in, *out; /* in: NULL until it is known */
     struct gm_decode_plan plan;
     struct gm_decoder *decoder;
-    char *text; /* a text form, or the first bytes of a form not known yet */
-    uint64_t text_len, text_capacity;
+    struct gm_block text; /* a text form, or the first bytes of a form not known yet; then, the
+                           * reply's text */
+    uint64_t text_len;
+    uint64_t space_len; /* white space at its beginning, as far as that has been looked for */
 
     /* The operation. */
     struct gm_params params;
-    struct gm_share share; /* of the memory limit */
-    uint64_t need;         /* what the request needs of it, so far */
+    struct gm_share share; /* of the memory limit: all blocks here are counted in it */
     bool present[GM_OPERANDS_MAX];
     struct gm_matrix operand[GM_OPERANDS_MAX];
-    struct gm_slab operand_slab[GM_OPERANDS_MAX], result_slab;
+    struct gm_block operand_block[GM_OPERANDS_MAX], result;
     struct gm_device *device; /* NULL until it is known */
     const struct gm_variant *variant;
-    int64_t deadline_ns;
+    int64_t body_end_ns, deadline_ns; /* when the body was there; when the answer must be */
     uint64_t encode_bound;
     struct gm_job job;
     struct gm_work work;
@@ -101,7 +96,11 @@ void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
 /* The body is complete, or the connection was resumed: goes as far as it can. */
 enum gm_progress gm_request_advance(struct gm_request *request);
 
-/* What of the body is still to come: GM_SIZE_UNKNOWN if it is chunked. */
+/* Whether the answer still matters: GM_DEADLINE, GM_CANCELLED or GM_DRAINING if not. For those
+ * who work on a suspended request, which nobody else watches. */
+enum gm_status gm_request_still_wanted(const struct gm_request *request, struct gm_error *err);
+
+/* What of the body is still to come: GM_SIZE_UNKNOWN if that cannot be told. */
 uint64_t gm_request_remaining(const struct gm_request *request);
 
 /* A body may be slow, but not for ever: it holds memory that others wait for. */

@@ -1,6 +1,7 @@
 #include "server/routes.h"
 
 #include "server/handlers.h"
+#include "server/stats.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static const struct gm_route routes[] = {
     {"GET", "/readyz", GM_BODY_NONE, 0, gm_handle_readyz},
 };
 #define ROUTE_COUNT (sizeof routes / sizeof *routes)
+_Static_assert(ROUTE_COUNT < GM_ROUTES_MAX, "counters for each route, and for what has none");
 
 const struct gm_route *gm_route_at(size_t index)
 {

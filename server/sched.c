@@ -27,7 +27,8 @@ struct gm_sched {
     bool timer_asleep; /* there was nothing to watch: wake it */
     double service_s;  /* mean time a job holds a lane */
 
-    unsigned threads_started;
+    unsigned lanes_ready;   /* threads that run, by their own count */
+    unsigned lanes_created; /* threads to join; the opener's alone */
     pthread_t timer_thread;
     bool timer_started;
     pthread_t *lane_thread;
@@ -153,7 +154,7 @@ static void *lane_main(void *cls)
     pthread_mutex_lock(&s->mutex);
     /* gm_sched_open waits for this, so that a scheduler that opened has its lanes. */
     if (batch && tasks)
-        s->threads_started++;
+        s->lanes_ready++;
     else
         s->closing = true;
     pthread_cond_broadcast(&s->timer);
@@ -363,19 +364,17 @@ static bool init_locks(struct gm_sched *s)
 /* Starts the threads and waits until each runs. */
 static bool start_threads(struct gm_sched *s)
 {
-    unsigned started = 0;
-
-    while (started < s->lanes && pthread_create(&s->lane_thread[started], NULL, lane_main, s) == 0)
-        started++;
+    while (s->lanes_created < s->lanes &&
+           pthread_create(&s->lane_thread[s->lanes_created], NULL, lane_main, s) == 0)
+        s->lanes_created++;
     pthread_mutex_lock(&s->mutex);
-    if (started < s->lanes)
+    if (s->lanes_created < s->lanes)
         s->closing = true;
-    while (!s->closing && s->threads_started < s->lanes)
+    while (!s->closing && s->lanes_ready < s->lanes)
         pthread_cond_wait(&s->timer, &s->mutex);
     bool ok = !s->closing;
     pthread_cond_broadcast(&s->work);
     pthread_mutex_unlock(&s->mutex);
-    s->threads_started = started; /* from here on: how many to join */
     if (ok)
         s->timer_started = pthread_create(&s->timer_thread, NULL, timer_main, s) == 0;
     return ok && s->timer_started;
@@ -403,7 +402,7 @@ enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_s
     }
     if (!start_threads(s)) {
         gm_sched_close(s);
-        return gm_fail(err, GM_INTERNAL, "cannot start a scheduler's %u threads", s->lanes + 1);
+        return gm_fail(err, GM_INTERNAL, "cannot start a scheduler's %u threads", facts->lanes + 1);
     }
     *ret = s;
     return GM_OK;
@@ -418,7 +417,7 @@ void gm_sched_close(struct gm_sched *s)
     pthread_cond_broadcast(&s->work);
     pthread_cond_broadcast(&s->timer);
     pthread_mutex_unlock(&s->mutex);
-    for (unsigned i = 0; i < s->threads_started; i++)
+    for (unsigned i = 0; i < s->lanes_created; i++)
         pthread_join(s->lane_thread[i], NULL);
     if (s->timer_started)
         pthread_join(s->timer_thread, NULL);

@@ -29,6 +29,8 @@ struct gm_server {
     struct gm_stats stats;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */
+    /* Requests that a worker or a device has: the HTTP library must not be stopped before. */
+    _Atomic unsigned suspended;
 
     pthread_mutex_t mutex; /* guards the list of requests being served, and their count */
     struct gm_request *requests;

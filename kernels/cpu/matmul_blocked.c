@@ -36,9 +36,11 @@ _Static_assert((TILE_ROWS * TILE_K + TILE_COLS * TILE_K + TILE_ROWS * TILE_COLS)
                    GM_CPU_SCRATCH,
                "both packed blocks and the sums lie in a thread's scratch");
 
-/* Tiles are halved until there are this many for the threads to share, or their work is less. */
+/* Tiles are halved until there are this many for the threads to share, their work is less, or they
+ * are so many micro-blocks: each tile packs for itself, and the smaller, the more of its time. */
 #define TILES_WANTED 16u
 #define TILE_FLOPS_MIN 0x1p23
+#define TILE_BLOCKS_MIN 4u
 /* Small tiles are dealt out in chunks of about this much work. */
 #define CHUNK_FLOPS 0x1p21
 /* What a tile costs beside its arithmetic, in the same unit. */
@@ -76,16 +78,13 @@ static void plan_tiles(struct job *job)
         double flops = depth * (double)rows * (double)cols;
         job->grid =
             gm_grid_make(x->batch, x->m, x->n, rows, cols, flops + TILE_FLOPS_EXTRA, CHUNK_FLOPS);
-        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN)
+        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN ||
+            rows * cols <= TILE_BLOCKS_MIN * mr * nr)
             return;
-        if (rows >= cols && rows > mr)
-            most_rows = rows / 2 / mr * mr;
-        else if (cols > nr)
-            most_cols = cols / 2 / nr * nr;
+        if (cols == nr || (rows >= cols && rows > mr))
+            most_rows = rows > 2 * mr ? rows / 2 / mr * mr : mr;
         else
-            return;
-        most_rows = most_rows < mr ? mr : most_rows;
-        most_cols = most_cols < nr ? nr : most_cols;
+            most_cols = cols > 2 * nr ? cols / 2 / nr * nr : nr;
     }
 }
 

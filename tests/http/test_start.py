@@ -83,6 +83,12 @@ def test_impossible_values_are_fatal_and_named(option, value):
     assert variable in done.stderr and value in done.stderr
 
 
+def test_more_lanes_than_a_cpu_has_are_fatal_too():
+    done = run("--listen", "127.0.0.1:0", "--backend", "cpu", "--lanes", "2")
+    assert done.returncode == 2, done
+    assert "--lanes" in done.stderr and "2" in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("--colour", "red"), ("-x",), ("extra",), ("--listen",), ("--listenx", "127.0.0.1:0"), ("",)],

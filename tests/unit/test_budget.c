@@ -1,35 +1,98 @@
-/* Admission by memory. */
+/* Admission by memory: shares, and the blocks that are counted in them. */
 #include "server/budget.h"
 #include "tests/unit/check.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct gm_budget budget;
 
-static void test_limits(void)
+/* A source that rounds up to hundreds and can be told to have nothing. */
+static bool source_empty;
+
+static uint64_t cost(void *context, uint64_t bytes)
+{
+    (void)context;
+    return (bytes + 99) / 100 * 100;
+}
+
+static enum gm_status get(void *context, uint64_t bytes, struct gm_slab *ret, struct gm_error *err)
+{
+    if (source_empty)
+        return gm_fail(err, GM_DEVICE_MEMORY, "the source is empty");
+    *ret = (struct gm_slab){malloc(bytes + 1), bytes, cost(context, bytes)};
+    return GM_OK;
+}
+
+static void put(void *context, struct gm_slab *slab)
+{
+    (void)context;
+    free(slab->data);
+    *slab = (struct gm_slab){0};
+}
+
+static const struct gm_backend backend = {.slab_cost = cost, .slab_get = get, .slab_put = put};
+static const struct gm_source source = {.backend = &backend};
+
+static void test_reserve(void)
 {
     struct gm_share a = {.budget = &budget}, b = {.budget = &budget};
     struct gm_error error;
 
     budget.limit = 1000;
-    CHECK(gm_share_grow(&a, 600, &error) == GM_OK);
-    CHECK(gm_share_grow(&a, 500, &error) == GM_OK); /* it only grows */
-    CHECK(a.bytes == 600);
-    CHECK(gm_share_grow(&b, 1001, &error) == GM_TOO_LARGE);
+    CHECK_STATUS(gm_share_reserve(&a, 600, &error), GM_OK, &error);
+    CHECK_STATUS(gm_share_reserve(&a, 500, &error), GM_OK, &error); /* it only rises */
+    CHECK_EQ(a.reserved, 600);
+    CHECK_STATUS(gm_share_reserve(&b, 1001, &error), GM_TOO_LARGE, NULL);
     CHECK(strstr(error.detail, "1001") && strstr(error.detail, "1000"));
-    CHECK(gm_share_grow(&b, UINT64_MAX, &error) == GM_TOO_LARGE);
-    CHECK(gm_share_grow(&b, 401, &error) == GM_MEMORY_FULL);
-    CHECK(b.bytes == 0);
-    CHECK(gm_share_grow(&b, 400, &error) == GM_OK);
-    CHECK(budget.used == 1000);
-    CHECK(gm_share_grow(&a, 601, &error) == GM_MEMORY_FULL);
-    gm_share_release(&b, 100);
-    CHECK(budget.used == 900 && b.bytes == 300);
-    CHECK(gm_share_grow(&a, 700, &error) == GM_OK);
-    gm_share_release(&a, UINT64_MAX); /* all of it */
-    gm_share_release(&b, UINT64_MAX);
-    CHECK(budget.used == 0 && a.bytes == 0 && b.bytes == 0);
+    CHECK_STATUS(gm_share_reserve(&b, UINT64_MAX, &error), GM_TOO_LARGE, NULL);
+    CHECK_STATUS(gm_share_reserve(&b, 401, &error), GM_MEMORY_FULL, NULL);
+    CHECK_EQ(b.reserved, 0);
+    CHECK_STATUS(gm_share_reserve(&b, 400, &error), GM_OK, &error);
+    CHECK_EQ(budget.reserved, 1000);
+    gm_share_trim(&a, 700); /* not lower than it is */
+    CHECK_EQ(a.reserved, 600);
+    gm_share_trim(&a, 50);
+    CHECK_EQ(a.reserved, 50);
+    CHECK_EQ(budget.reserved, 450);
+    gm_share_trim(&a, 0);
+    gm_share_trim(&b, 0);
+    CHECK_EQ(budget.reserved, 0);
+}
+
+static void test_blocks(void)
+{
+    struct gm_share share = {.budget = &budget};
+    struct gm_block x = {0}, y = {0}, z = {0};
+    struct gm_error error;
+
+    budget.limit = 1000;
+    CHECK_EQ(gm_block_cost(source, 101), 200);
+    CHECK_STATUS(gm_share_reserve(&share, 300, &error), GM_OK, &error);
+    CHECK_STATUS(gm_block_get(&x, &share, source, 250, &error), GM_OK, &error);
+    CHECK_EQ(share.used, 300);
+    CHECK_EQ(share.reserved, 300); /* out of what was reserved */
+    CHECK_STATUS(gm_block_get(&y, &share, source, 1, &error), GM_OK, &error);
+    CHECK_EQ(budget.reserved, 400);
+    CHECK_STATUS(gm_block_get(&z, &share, source, 601, &error), GM_TOO_LARGE, NULL);
+    CHECK(z.backend == NULL);
+    CHECK_STATUS(gm_share_reserve(&share, 250, &error), GM_OK, &error);
+    CHECK_EQ(share.reserved, 650);
+    /* A source that fails leaves the reservation to be trimmed, and no block. */
+    source_empty = true;
+    CHECK_STATUS(gm_block_get(&z, &share, source, 10, &error), GM_DEVICE_MEMORY, NULL);
+    source_empty = false;
+    CHECK_EQ(share.used, 400);
+    gm_block_put(&x, &share);
+    CHECK(x.backend == NULL && x.slab.data == NULL);
+    CHECK_EQ(share.used, 100);
+    CHECK_EQ(share.reserved, 350);
+    gm_block_put(&x, &share); /* an empty one */
+    gm_block_put(&y, &share);
+    gm_share_trim(&share, 0);
+    CHECK_EQ(share.used, 0);
+    CHECK_EQ(budget.reserved, 0);
 }
 
 static void *grab(void *cls)
@@ -39,12 +102,12 @@ static void *grab(void *cls)
     for (int i = 0; i < 20000; i++) {
         struct gm_share share = {.budget = &budget};
         struct gm_error error;
-        if (gm_share_grow(&share, 300, &error) == GM_OK) {
-            uint64_t used = budget.used;
-            if (used > *most)
-                *most = used;
+        if (gm_share_reserve(&share, 300, &error) == GM_OK) {
+            uint64_t reserved = budget.reserved;
+            if (reserved > *most)
+                *most = reserved;
         }
-        gm_share_release(&share, UINT64_MAX);
+        gm_share_trim(&share, 0);
     }
     return NULL;
 }
@@ -61,12 +124,13 @@ static void test_threads(void)
         pthread_join(thread[i], NULL);
         CHECK(most[i] > 0 && most[i] <= 1000);
     }
-    CHECK(budget.used == 0);
+    CHECK_EQ(budget.reserved, 0);
 }
 
 int main(void)
 {
-    test_limits();
+    test_reserve();
+    test_blocks();
     test_threads();
     return check_report();
 }

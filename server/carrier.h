@@ -1,0 +1,17 @@
+/*
+ * carrier.h - what a request asks of the connection it came by, so that request.c can be driven
+ * without an HTTP library.
+ */
+#ifndef GM_SERVER_CARRIER_H
+#define GM_SERVER_CARRIER_H
+
+#include <stdbool.h>
+
+struct gm_carrier {
+    void (*suspend)(void *connection);
+    void (*resume)(void *connection);
+    /* Whether the peer has closed; `sending_too`: only count a close of both directions. */
+    bool (*gone)(int socket, bool sending_too);
+};
+
+#endif

@@ -1,0 +1,60 @@
+#include "server/wire.h"
+
+#include "server/problem.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* A fresh reply of a kilobyte or two always fits an idle socket's buffer. */
+static bool send_reply(int socket, const struct gm_reply *reply, const char *id)
+{
+    size_t len;
+    char *wire = gm_reply_wire(reply, id, &len);
+    bool sent = wire && send(socket, wire, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+
+    if (sent)
+        shutdown(socket, SHUT_WR);
+    free(wire);
+    return sent;
+}
+
+/* Reads what has already come, a bounded amount: closing a socket with unread data resets the
+ * connection, and a reset can overtake the answer. */
+static void drop_unread(int socket)
+{
+    char scratch[16384];
+    size_t dropped = 0;
+    ssize_t n;
+
+    while (dropped < GM_DISCARD_BYTES_MAX &&
+           (n = recv(socket, scratch, sizeof scratch, MSG_DONTWAIT)) > 0)
+        dropped += (size_t)n;
+}
+
+bool gm_wire_answer(struct gm_request *r)
+{
+    if (atomic_exchange(&r->wire_taken, 1))
+        return false;
+    r->sent_past_library = send_reply(r->socket, &r->reply, r->id);
+    drop_unread(r->socket);
+    return r->sent_past_library;
+}
+
+void gm_wire_refuse_all(struct gm_server *server, enum gm_status status)
+{
+    struct gm_error error;
+
+    gm_fail(&error, status, "gemmd is ending and could not finish this");
+    pthread_mutex_lock(&server->mutex);
+    /* On the list, and not yet answered by its event thread: the socket is open and silent. */
+    for (struct gm_request *r = server->requests; r; r = r->next) {
+        struct gm_reply reply = {0};
+        if (atomic_exchange(&r->wire_taken, 1))
+            continue;
+        gm_problem(&reply, &error, r->id, 1);
+        send_reply(r->socket, &reply, r->id);
+        atomic_fetch_add(&server->stats.failed[status], 1);
+        gm_reply_clear(&reply);
+    }
+    pthread_mutex_unlock(&server->mutex);
+}
