@@ -8,6 +8,7 @@
 #include "select.h"
 
 #include "layout.h"
+#include "proto/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,28 +146,6 @@ static unsigned list_able(const struct gm_op *op, const struct gm_device_facts *
     return total;
 }
 
-/* The number of characters to change, add or remove; names are short. */
-static size_t edit_distance(const char *from, const char *to)
-{
-    size_t row[33], columns = strlen(to);
-
-    if (columns > 32 || strlen(from) > 32)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= columns; j++)
-        row[j] = j;
-    for (size_t i = 1; from[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= columns; j++) {
-            size_t change = diagonal + (from[i - 1] != to[j - 1]);
-            size_t other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < other ? change : other;
-        }
-    }
-    return row[columns];
-}
-
 /* The name nearest to what was asked for, among those that can run op; NULL if none is near. */
 static const char *nearest(const struct gm_op *op, const struct gm_device_facts *facts,
                            const char *name)
@@ -176,7 +155,7 @@ static const char *nearest(const struct gm_op *op, const struct gm_device_facts 
     size_t least = 3; /* further away it is another word */
 
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        size_t distance = edit_distance(name, variant->name);
+        size_t distance = gm_edit_distance(name, strlen(name), variant->name);
         if (distance < least && distance < strlen(variant->name) &&
             gm_variant_check(variant, op, facts, NULL) == GM_OK) {
             least = distance;

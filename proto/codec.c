@@ -3,6 +3,7 @@
  */
 #include "proto/codec.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -14,6 +15,17 @@ static const struct gm_codec *const codecs[] = {&gm_codec_json, &gm_codec_npy, &
 const struct gm_codec *gm_codec_at(size_t index)
 {
     return index < sizeof(codecs) / sizeof(codecs[0]) ? codecs[index] : NULL;
+}
+
+const char *gm_codec_media_types(char buf[GM_MEDIA_TYPES_MAX])
+{
+    size_t at = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; gm_codec_at(i) && at < GM_MEDIA_TYPES_MAX; i++)
+        at += (size_t)snprintf(buf + at, GM_MEDIA_TYPES_MAX - at, "%s%s", i ? ", " : "",
+                               codecs[i]->media_type);
+    return buf;
 }
 
 const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len)

@@ -104,6 +104,10 @@ struct gm_codec {
 /* The rows, in the order in which messages list them; NULL past the end. */
 const struct gm_codec *gm_codec_at(size_t index);
 
+/* "application/json, ...": all of them, for messages and headers. */
+#define GM_MEDIA_TYPES_MAX 256
+const char *gm_codec_media_types(char buf[GM_MEDIA_TYPES_MAX]);
+
 /* By media type, compared without case, parameters already cut off. NULL if there is none. */
 const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len);
 

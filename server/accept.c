@@ -1,7 +1,6 @@
 #include "server/accept.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -104,14 +103,10 @@ enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
             }
         }
         if (best_q <= 0) {
-            char types[256];
-            size_t at = 0;
-            for (size_t i = 0; gm_codec_at(i) && at < sizeof types; i++)
-                at += (size_t)snprintf(types + at, sizeof types - at, "%s%s", i ? ", " : "",
-                                       gm_codec_at(i)->media_type);
+            char types[GM_MEDIA_TYPES_MAX];
             return gm_fail(err, GM_NOT_ACCEPTABLE,
                            "Accept is '%.100s', and a result can be written as %s", accept[0],
-                           types);
+                           gm_codec_media_types(types));
         }
     }
     *ret = best;

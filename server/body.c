@@ -101,11 +101,13 @@ static size_t stated_type_len(const struct gm_request_head *head)
 
 static enum gm_status fail_unsupported(const struct gm_request *r, struct gm_error *err)
 {
+    char types[GM_MEDIA_TYPES_MAX];
+
     if (stated_type_len(&r->head) > 0)
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
-                       "Content-Type '%.80s' is not known; this takes application/json, "
-                       "application/x-npy and application/octet-stream (with ?shape=RxC&dtype=f32)",
-                       r->head.content_type);
+                       "Content-Type '%.80s' is not known; this takes %s (bare elements, with "
+                       "?shape=RxC&dtype=f32)",
+                       r->head.content_type, gm_codec_media_types(types));
     return gm_fail(
         err, GM_UNSUPPORTED_MEDIA_TYPE,
         "the body begins neither like NPY nor like JSON, and no Content-Type says what it "

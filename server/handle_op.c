@@ -31,7 +31,7 @@ static bool job_abandoned(const struct gm_job *job, bool running)
 
 static void encode_on_worker(struct gm_work *work)
 {
-    struct gm_request *r = (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
+    struct gm_request *r = gm_request_of_work(work);
 
     struct gm_error error;
     if (gm_request_still_wanted(r, &error) != GM_OK)

@@ -1,5 +1,6 @@
 #include "server/params.h"
 
+#include "proto/nearest.h"
 #include "server/limits.h"
 
 #include <errno.h>
@@ -176,40 +177,14 @@ static bool read_nonfinite(struct gm_params *p, const char *value, size_t len)
     return p->nonfinite_null || strcmp(value, "error") == 0;
 }
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-    unsigned least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Levenshtein's distance: single-character edits from one word to the other. */
-static unsigned edit_distance(const char *a, size_t a_len, const char *b)
-{
-    unsigned line[VALUE_MAX + 1];
-    size_t b_len = strlen(b);
-
-    for (unsigned j = 0; j <= b_len; j++)
-        line[j] = j;
-    for (unsigned i = 1; i <= a_len; i++) {
-        unsigned diagonal = line[0];
-        line[0] = i;
-        for (unsigned j = 1; j <= b_len; j++) {
-            unsigned above = line[j];
-            line[j] = min3(above + 1, line[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return line[b_len];
-}
-
 static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t len,
                                    struct gm_error *err)
 {
-    unsigned least = ~0u;
+    size_t least = SIZE_MAX;
     const char *nearest = rows[0].name;
 
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        unsigned distance = edit_distance(name, len < 64 ? len : 64, rows[i].name);
+        size_t distance = gm_edit_distance(name, len, rows[i].name);
         if (distance < least && (rows[i].ops & (1u << op))) {
             least = distance;
             nearest = rows[i].name;

@@ -125,14 +125,15 @@ static unsigned retry_after(const struct gm_request *r, enum gm_status status)
 
 enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *error)
 {
+    char types[GM_MEDIA_TYPES_MAX];
+
     r->error = *error;
     atomic_fetch_add_explicit(&r->server->stats.failed[error->status], 1, memory_order_relaxed);
     unsigned seconds = retry_after(r, error->status);
     drop_all(r);
     gm_problem(&r->reply, &r->error, r->id, seconds);
     if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
-        gm_reply_header(&r->reply, "Accept",
-                        "application/json, application/x-npy, application/octet-stream");
+        gm_reply_header(&r->reply, "Accept", gm_codec_media_types(types));
     if (error->status == GM_METHOD_NOT_ALLOWED)
         gm_reply_header(&r->reply, "Allow", r->allow);
     /* Where a body ends cannot be told, and what follows it on this connection cannot either. */
@@ -280,7 +281,7 @@ static enum gm_progress decode_and_handle(struct gm_request *r)
 
 static void decode_on_worker(struct gm_work *work)
 {
-    struct gm_request *r = (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
+    struct gm_request *r = gm_request_of_work(work);
 
     gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
     if (decode_and_handle(r) == GM_READY)

@@ -83,6 +83,11 @@ struct gm_request {
     struct gm_work work;
 };
 
+static inline struct gm_request *gm_request_of_work(struct gm_work *work)
+{
+    return (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
+}
+
 /* A request whose headers are known; NULL without memory. The head is copied, its strings not. */
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
                                   const struct gm_carrier *carrier, void *connection, int socket);
