@@ -3,6 +3,7 @@
 #include "server/accept.h"
 #include "server/handlers.h"
 #include "server/limits.h"
+#include "server/request.h"
 
 #include <string.h>
 #include <strings.h>
@@ -45,11 +46,11 @@ static enum gm_status check_shapes(const struct gm_request *r, struct gm_error *
 {
     bool any = r->params.has_shape[0] || r->params.has_shape[1] || r->params.has_shape[2];
 
-    return r->in == &gm_codec_raw || !any
+    return r->body.in == &gm_codec_raw || !any
                ? GM_OK
                : gm_fail(err, GM_BAD_PARAMETER,
                          "shape is for application/octet-stream; %s states its own shapes",
-                         r->in->media_type);
+                         r->body.in->media_type);
 }
 
 static enum gm_status sink_parameter(void *cls, const char *name, size_t name_len,
@@ -61,7 +62,7 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
 
     if (status != GM_OK)
         return status;
-    r->plan.dtype = r->params.dtype;
+    r->body.plan.dtype = r->params.dtype;
     return check_shapes(r, err);
 }
 
@@ -69,24 +70,24 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
 static enum gm_status set_form(struct gm_request *r, const struct gm_codec *codec,
                                struct gm_error *err)
 {
-    r->in = codec;
+    r->body.in = codec;
     enum gm_status status = gm_accept_choose(r->head.accept, codec, &r->out, err);
     if (status != GM_OK)
         return status;
     status = check_shapes(r, err);
     if (status != GM_OK)
         return status;
-    r->plan = (struct gm_decode_plan){
+    r->body.plan = (struct gm_decode_plan){
         .dtype = r->params.dtype,
         .operands_max = gm_op_operands_max(r->route->op),
         .body_bytes = r->head.content_length,
         .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = r},
     };
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
-        r->plan.has_shape[i] = r->params.has_shape[i];
-        r->plan.shape[i] = r->params.shape[i];
+        r->body.plan.has_shape[i] = r->params.has_shape[i];
+        r->body.plan.shape[i] = r->params.shape[i];
     }
-    return codec->open ? codec->open(&r->plan, &r->decoder, err) : GM_OK;
+    return codec->open ? codec->open(&r->body.plan, &r->body.decoder, err) : GM_OK;
 }
 
 /* The length of the media type alone, without its parameters; 0 if the body's form is not said. */
@@ -154,21 +155,21 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
 static enum gm_status grow_text(struct gm_request *r, uint64_t more, struct gm_error *err)
 {
     struct gm_block larger = {0};
-    uint64_t bytes = r->text_len + more;
+    uint64_t bytes = r->body.text_len + more;
 
-    if (r->text.backend && bytes <= r->text.slab.bytes)
+    if (r->body.text.backend && bytes <= r->body.text.slab.bytes)
         return GM_OK;
-    if (bytes < 2 * r->text.slab.bytes)
-        bytes = 2 * r->text.slab.bytes;
-    if (r->in && r->head.content_length != GM_SIZE_UNKNOWN && bytes < r->head.content_length)
+    if (bytes < 2 * r->body.text.slab.bytes)
+        bytes = 2 * r->body.text.slab.bytes;
+    if (r->body.in && r->head.content_length != GM_SIZE_UNKNOWN && bytes < r->head.content_length)
         bytes = r->head.content_length;
     enum gm_status status = gm_block_get(&larger, &r->share, r->server->devices.host, bytes, err);
     if (status != GM_OK)
         return status;
-    if (r->text_len > 0)
-        memcpy(larger.slab.data, r->text.slab.data, r->text_len);
-    gm_block_put(&r->text, &r->share);
-    r->text = larger;
+    if (r->body.text_len > 0)
+        memcpy(larger.slab.data, r->body.text.slab.data, r->body.text_len);
+    gm_block_put(&r->body.text, &r->share);
+    r->body.text = larger;
     return GM_OK;
 }
 
@@ -178,8 +179,8 @@ static enum gm_status add_text(struct gm_request *r, const void *bytes, size_t l
     enum gm_status status = grow_text(r, len, err);
 
     if (status == GM_OK && len > 0) {
-        memcpy((char *)r->text.slab.data + r->text_len, bytes, len);
-        r->text_len += len;
+        memcpy((char *)r->body.text.slab.data + r->body.text_len, bytes, len);
+        r->body.text_len += len;
     }
     return status;
 }
@@ -190,19 +191,19 @@ static enum gm_status add_text(struct gm_request *r, const void *bytes, size_t l
  */
 static enum gm_status sniff(struct gm_request *r, bool all, struct gm_error *err)
 {
-    const char *text = r->text.slab.data;
+    const char *text = r->body.text.slab.data;
 
-    while (r->space_len < r->text_len && memchr(" \t\r\n", text[r->space_len], 4))
-        r->space_len++;
-    uint64_t len = r->text_len - r->space_len;
-    const struct gm_codec *codec = gm_codec_by_first_bytes(text + r->space_len, len);
+    while (r->body.space_len < r->body.text_len && memchr(" \t\r\n", text[r->body.space_len], 4))
+        r->body.space_len++;
+    uint64_t len = r->body.text_len - r->body.space_len;
+    const struct gm_codec *codec = gm_codec_by_first_bytes(text + r->body.space_len, len);
     if (!codec && !all && len < SNIFF_BYTES)
         return GM_OK;
     if (!codec)
         return fail_unsupported(r, err);
     enum gm_status status = set_form(r, codec, err);
     if (status == GM_OK && codec->push) {
-        status = codec->push(r->decoder, text, r->text_len, err);
+        status = codec->push(r->body.decoder, text, r->body.text_len, err);
         gm_body_drop_text(r);
     }
     return status;
@@ -215,17 +216,17 @@ enum gm_status gm_body_push(struct gm_request *r, const void *bytes, size_t len,
         return gm_fail(err, GM_BODY_TOO_LARGE,
                        "the body has more than %llu bytes, which is the limit (--body-limit)",
                        (unsigned long long)r->server->config.body_limit);
-    if (r->in && r->in->push)
-        return r->in->push(r->decoder, bytes, len, err);
+    if (r->body.in && r->body.in->push)
+        return r->body.in->push(r->body.decoder, bytes, len, err);
     enum gm_status status = add_text(r, bytes, len, err);
-    return status == GM_OK && !r->in ? sniff(r, false, err) : status;
+    return status == GM_OK && !r->body.in ? sniff(r, false, err) : status;
 }
 
 enum gm_status gm_body_end(struct gm_request *r, struct gm_error *err)
 {
-    if (r->in)
+    if (r->body.in)
         return GM_OK;
-    if (r->text_len == 0)
+    if (r->body.text_len == 0)
         return gm_fail(err, GM_MISSING_OPERAND, "the body is empty: %s takes its matrices there",
                        r->route->path);
     return sniff(r, true, err);
@@ -233,26 +234,26 @@ enum gm_status gm_body_end(struct gm_request *r, struct gm_error *err)
 
 enum gm_status gm_body_decode(struct gm_request *r, struct gm_error *err)
 {
-    if (r->in->finish)
-        return r->in->finish(r->decoder, err);
+    if (r->body.in->finish)
+        return r->body.in->finish(r->body.decoder, err);
     enum gm_status status = grow_text(r, 0, err); /* there may be no text at all */
     if (status == GM_OK)
-        status = r->in->decode(r->text.slab.data, r->text_len, &r->plan, err);
+        status = r->body.in->decode(r->body.text.slab.data, r->body.text_len, &r->body.plan, err);
     gm_body_drop_text(r);
     return status;
 }
 
 void gm_body_drop_text(struct gm_request *r)
 {
-    gm_block_put(&r->text, &r->share);
-    r->text_len = 0;
+    gm_block_put(&r->body.text, &r->share);
+    r->body.text_len = 0;
 }
 
 void gm_body_drop_operands(struct gm_request *r)
 {
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         gm_block_put(&r->operand_block[i], &r->share);
-    if (r->decoder)
-        r->in->close(r->decoder);
-    r->decoder = NULL;
+    if (r->body.decoder)
+        r->body.in->close(r->body.decoder);
+    r->body.decoder = NULL;
 }

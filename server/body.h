@@ -5,7 +5,20 @@
 #ifndef GM_SERVER_BODY_H
 #define GM_SERVER_BODY_H
 
-#include "server/request.h"
+#include "proto/codec.h"
+#include "server/budget.h"
+
+struct gm_request;
+
+/* What has come of a body. */
+struct gm_body {
+    const struct gm_codec *in; /* its form; NULL until that is known */
+    struct gm_decode_plan plan;
+    struct gm_decoder *decoder; /* of a form that streams */
+    struct gm_block text;       /* a text form, or the first bytes of a form not known yet */
+    uint64_t text_len;
+    uint64_t space_len; /* white space at its beginning, as far as that has been looked for */
+};
 
 /* On the headers: media types, length, limits. */
 enum gm_status gm_body_begin(struct gm_request *request, struct gm_error *err);

@@ -189,10 +189,10 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
     const struct gm_encode_options options = {.nonfinite_null = r->params.nonfinite_null};
     uint64_t len;
     enum gm_status status =
-        gm_block_get(&r->text, &r->share, r->server->devices.host, r->encode_bound, err);
+        gm_block_get(&r->reply_text, &r->share, r->server->devices.host, r->encode_bound, err);
 
     if (status == GM_OK)
-        status = r->out->encode(&r->job.task.op.result, &options, r->text.slab.data,
+        status = r->out->encode(&r->job.task.op.result, &options, r->reply_text.slab.data,
                                 r->encode_bound - STATS_TEXT_MAX, &len, err);
     if (status != GM_OK)
         return status;
@@ -205,8 +205,8 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
     }
     if (r->out->carries_stats)
-        len = append_stats(r->text.slab.data, len, stats);
-    r->reply.body = r->text.slab.data;
+        len = append_stats(r->reply_text.slab.data, len, stats);
+    r->reply.body = r->reply_text.slab.data;
     r->reply.body_len = len;
     *ret_stats = stats;
     return GM_OK;

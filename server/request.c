@@ -57,6 +57,11 @@ static void set_id(struct gm_request *r)
         snprintf(r->id + 2 * i, 3, "%02x", bytes[i]);
 }
 
+struct gm_request *gm_request_of_work(struct gm_work *work)
+{
+    return (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
+}
+
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
                                   const struct gm_carrier *carrier, void *connection, int socket)
 {
@@ -90,6 +95,7 @@ static void drop_all(struct gm_request *r)
     gm_body_drop_text(r);
     gm_body_drop_operands(r);
     gm_block_put(&r->result, &r->share);
+    gm_block_put(&r->reply_text, &r->share);
     gm_share_trim(&r->share, 0);
 }
 
@@ -299,7 +305,7 @@ static enum gm_progress complete_body(struct gm_request *r)
     set_deadline(r);
     if (gm_body_end(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
-    if (r->text_len > GM_TEXT_INLINE_BYTES_MAX)
+    if (r->body.text_len > GM_TEXT_INLINE_BYTES_MAX)
         return gm_request_to_worker(r, decode_on_worker);
     return decode_and_handle(r);
 }

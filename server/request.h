@@ -19,6 +19,7 @@
 #define GM_SERVER_REQUEST_H
 
 #include "server/account.h"
+#include "server/body.h"
 #include "server/carrier.h"
 #include "server/head.h"
 #include "server/params.h"
@@ -61,13 +62,8 @@ struct gm_request {
 
     /* The body. */
     uint64_t received, discarded;
-    const struct gm_codec *in, *out; /* in: NULL until it is known */
-    struct gm_decode_plan plan;
-    struct gm_decoder *decoder;
-    struct gm_block text; /* a text form, or the first bytes of a form not known yet; then, the
-                           * reply's text */
-    uint64_t text_len;
-    uint64_t space_len; /* white space at its beginning, as far as that has been looked for */
+    struct gm_body body;
+    const struct gm_codec *out; /* the form of the reply */
 
     /* The operation. */
     struct gm_params params;
@@ -79,14 +75,12 @@ struct gm_request {
     const struct gm_variant *variant;
     int64_t body_end_ns, deadline_ns; /* when the body was there; when the answer must be */
     uint64_t encode_bound;
+    struct gm_block reply_text;
     struct gm_job job;
     struct gm_work work;
 };
 
-static inline struct gm_request *gm_request_of_work(struct gm_work *work)
-{
-    return (struct gm_request *)((char *)work - offsetof(struct gm_request, work));
-}
+struct gm_request *gm_request_of_work(struct gm_work *work);
 
 /* A request whose headers are known; NULL without memory. The head is copied, its strings not. */
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
