@@ -12,51 +12,17 @@
 #ifndef GM_PROTO_CODEC_H
 #define GM_PROTO_CODEC_H
 
-#include "matrix.h"
+#include "sink.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define GM_OPERANDS_MAX 3 /* a, b, c */
-#define GM_SIZE_UNKNOWN UINT64_MAX
 
 /* Bytes past the end of a text that `decode` may read (their content does not matter). */
 #define GM_TEXT_PADDING 64
 
 /* The longest head that `head` writes: an NPY header of a 3-D array fits in 192. */
 #define GM_HEAD_MAX 256
-
-/* Where a decoder puts what it finds. Each function may refuse: its status ends the decoding. */
-struct gm_sink {
-    /*
-     * An operand begins: index 0, 1, 2 for a, b, c, at most once each, index below
-     * operands_max. Sets *ret_data to gm_matrix_bytes(matrix) writable bytes, 64-byte aligned
-     * (not NULL even when that is 0). The sink keeps them; they are filled when decode or
-     * finish returns GM_OK.
-     */
-    enum gm_status (*operand)(void *cls, unsigned index, const struct gm_matrix *matrix,
-                              void **ret_data, struct gm_error *err);
-    /*
-     * A parameter found in the body (a JSON member that is neither an operand nor part of
-     * one): its name and its value as text (a string's content, a number or true/false as
-     * written). All parameters come before the first operand.
-     */
-    enum gm_status (*parameter)(void *cls, const char *name, size_t name_len, const char *value,
-                                size_t value_len, struct gm_error *err);
-    void *cls;
-};
-
-/* What the reader of a body knows before it. */
-struct gm_decode_plan {
-    enum gm_dtype
-        dtype; /* as asked for, or GM_DTYPE_NONE; may change in `parameter` (text forms) */
-    unsigned operands_max; /* 1 to 3: how many operands the operation can take */
-    bool has_shape[GM_OPERANDS_MAX];
-    struct gm_shape shape[GM_OPERANDS_MAX]; /* of raw operands */
-    uint64_t body_bytes;                    /* Content-Length, or GM_SIZE_UNKNOWN */
-    struct gm_sink sink;
-};
 
 struct gm_encode_options {
     bool nonfinite_null; /* text: write NaN and infinity as null instead of failing */
