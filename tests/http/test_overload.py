@@ -83,7 +83,7 @@ def test_a_full_queue_is_refused_on_the_headers(start):
 
 def test_jobs_of_one_queue_are_served_in_order(start):
     daemon = start("--queue-limit", "8", *ONE_AT_A_TIME)
-    job = SlowJob(daemon, 0.25)
+    job = SlowJob(daemon, 0.5 * min(SLOW, 3))  # long enough for all four to be sent meanwhile
     with occupied(daemon, job, 4) as connections:
         stats = [raw.reply().ok().stats for raw in connections]
     queues = [each["us"]["queue"] for each in stats]
