@@ -1,5 +1,7 @@
 #include "server/listener.h"
 
+#include "server/clock.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -45,6 +47,7 @@ static void *accept_main(void *cls)
 {
     struct gm_listener *l = cls;
     struct pollfd p[2] = {{.fd = l->stop, .events = POLLIN}, {.fd = l->socket, .events = POLLIN}};
+    int64_t next_tick = 0;
     bool ready = true;
 
     for (;;) {
@@ -53,7 +56,10 @@ static void *accept_main(void *cls)
         if (p[0].revents)
             break;
         ready = accept_all(l);
-        l->options.tick(l->options.cls);
+        if (gm_now_ns() >= next_tick) {
+            l->options.tick(l->options.cls);
+            next_tick = gm_now_ns() + (int64_t)TICK_MS * 1000000;
+        }
     }
     accept_all(l);
     return NULL;
