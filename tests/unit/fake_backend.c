@@ -6,6 +6,7 @@
 void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max)
 {
     memset(fake, 0, sizeof *fake);
+    fake->devices = 1;
     fake->facts.kind = GM_DEVICE_CPU;
     fake->facts.lanes = lanes;
     fake->facts.batch_max = batch_max;
@@ -80,15 +81,14 @@ static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
 {
     struct fake *fake = context;
 
-    (void)device;
     pthread_mutex_lock(&fake->mutex);
     if (fake->runs < FAKE_RUNS_MAX) {
         fake->run[fake->runs].n = n;
         fake->run[fake->runs].first = task[0];
     }
     fake->runs++;
-    fake->lane_clash = fake->lane_clash || fake->lane_taken[lane];
-    fake->lane_taken[lane] = true;
+    fake->lane_clash = fake->lane_clash || fake->lane_taken[device][lane];
+    fake->lane_taken[device][lane] = true;
     if (++fake->running > fake->running_most)
         fake->running_most = fake->running;
     pthread_cond_broadcast(&fake->changed);
@@ -111,7 +111,7 @@ static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
     }
     pthread_mutex_lock(&fake->mutex);
     fake->running--;
-    fake->lane_taken[lane] = false;
+    fake->lane_taken[device][lane] = false;
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
     return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
@@ -121,7 +121,16 @@ static const struct gm_device_facts *fake_describe(void *context, unsigned index
 {
     struct fake *fake = context;
 
-    return index == 0 ? &fake->facts : NULL;
+    return index < fake->devices ? &fake->facts : NULL;
 }
 
-const struct gm_backend fake_backend = {.name = "fake", .describe = fake_describe, .run = fake_run};
+static void fake_close(void *context)
+{
+    struct fake *fake = context;
+
+    if (fake)
+        fake->closed++;
+}
+
+const struct gm_backend fake_backend = {
+    .name = "fake", .close = fake_close, .describe = fake_describe, .run = fake_run};

@@ -10,9 +10,11 @@
 #include <pthread.h>
 
 #define FAKE_RUNS_MAX 4096
+#define FAKE_DEVICES_MAX 20
 
 struct fake {
-    struct gm_device_facts facts;
+    struct gm_device_facts facts; /* of each device */
+    unsigned devices;             /* 1, or what a test makes of it before anybody asks */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
 
@@ -25,13 +27,16 @@ struct fake {
     /* What it saw. */
     unsigned running, running_most; /* runs at once */
     unsigned runs;
-    bool lane_taken[64], lane_clash; /* a lane was used by two threads at a time */
+    bool lane_taken[FAKE_DEVICES_MAX][64];
+    bool lane_clash; /* a lane was used by two threads at a time */
+    unsigned closed; /* how often */
     struct {
         unsigned n;
         struct gm_task *first;
     } run[FAKE_RUNS_MAX];
 };
 
+/* Without open: the context is a struct fake. */
 extern const struct gm_backend fake_backend;
 
 void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max);

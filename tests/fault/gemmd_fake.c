@@ -1,0 +1,35 @@
+/*
+ * gemmd_fake.c - the daemon with one device that fails as its environment says, for black-box
+ * tests of what no healthy machine shows. All but the list of backends is gemmd's own.
+ */
+#include "tests/unit/faulty_backend.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+const struct gm_backend *gm_backend_at(size_t index)
+{
+    return index == 0 ? &faulty_backend : NULL;
+}
+
+uint64_t gm_host_memory(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static unsigned number(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+/* Before main, which reads the options and opens the devices. */
+static __attribute__((constructor)) void read_plan(void)
+{
+    faulty_plan.lanes = number("FAKE_LANES");
+    faulty_plan.hold_ms = number("FAKE_HOLD_MS");
+    faulty_plan.memory_at = number("FAKE_MEMORY_AT");
+    faulty_plan.lose_at = number("FAKE_LOSE_AT");
+    faulty_plan.hang_at = number("FAKE_HANG_AT");
+}

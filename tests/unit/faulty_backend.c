@@ -1,0 +1,155 @@
+#include "tests/unit/faulty_backend.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+struct faulty_plan faulty_plan;
+
+struct faulty {
+    void *cpu;
+    struct gm_device_facts facts;
+    pthread_mutex_t mutex; /* the cpu backend runs one task at a time */
+    atomic_uint runs;
+    atomic_bool lost;
+};
+
+static void faulty_close(void *context)
+{
+    struct faulty *f = context;
+
+    if (!f)
+        return;
+    gm_backend_cpu.close(f->cpu);
+    pthread_mutex_destroy(&f->mutex);
+    free(f);
+}
+
+static enum gm_status faulty_open(const struct gm_backend_options *options, void **ret_context,
+                                  struct gm_error *err)
+{
+    struct faulty *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the faulty backend");
+    pthread_mutex_init(&f->mutex, NULL);
+    enum gm_status status = gm_backend_cpu.open(options, &f->cpu, err);
+    if (status != GM_OK) {
+        faulty_close(f);
+        return status;
+    }
+    f->facts = *gm_backend_cpu.describe(f->cpu, 0);
+    snprintf(f->facts.name, sizeof f->facts.name, "faulty");
+    f->facts.lanes = faulty_plan.lanes > 0 ? faulty_plan.lanes : 1;
+    *ret_context = f;
+    return GM_OK;
+}
+
+static const struct gm_device_facts *faulty_describe(void *context, unsigned index)
+{
+    const struct faulty *f = context;
+
+    return index == 0 ? &f->facts : NULL;
+}
+
+static uint64_t faulty_slab_cost(void *context, uint64_t bytes)
+{
+    const struct faulty *f = context;
+
+    return gm_backend_cpu.slab_cost(f->cpu, bytes);
+}
+
+static enum gm_status faulty_slab_get(void *context, uint64_t bytes, struct gm_slab *ret,
+                                      struct gm_error *err)
+{
+    const struct faulty *f = context;
+
+    if (atomic_fetch_add(&faulty_plan.slabs, 1) + 1 == atomic_load(&faulty_plan.slab_at))
+        return gm_fail(err, GM_MEMORY_FULL, "no slab, as the test wants it");
+    return gm_backend_cpu.slab_get(f->cpu, bytes, ret, err);
+}
+
+static void faulty_slab_put(void *context, struct gm_slab *slab)
+{
+    const struct faulty *f = context;
+
+    gm_backend_cpu.slab_put(f->cpu, slab);
+}
+
+static uint64_t faulty_scratch_bytes(void *context, const struct gm_op *op,
+                                     const struct gm_variant *variant)
+{
+    const struct faulty *f = context;
+
+    return gm_backend_cpu.scratch_bytes(f->cpu, op, variant);
+}
+
+/* Sleeps as long as it is held, or until the device is lost; false if the task is told to stop
+ * meanwhile. Who loses the device does so half-way: the others on it are then still there. */
+static bool hold(const struct faulty *f, const struct gm_task *task, bool loses)
+{
+    unsigned hold_ms = loses ? faulty_plan.hold_ms / 2 : faulty_plan.hold_ms;
+
+    for (unsigned ms = 0; atomic_load(&faulty_plan.hold) || ms < hold_ms; ms++) {
+        if (atomic_load(&task->stop))
+            return false;
+        if (atomic_load(&f->lost))
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return true;
+}
+
+static enum gm_status fail_task(struct gm_task *task, enum gm_status status)
+{
+    task->times = (struct gm_times){-1, -1, -1, -1, -1};
+    task->status = gm_fail(&task->error, status, "the device was told to fail");
+    return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
+}
+
+/* batch_max is the cpu backend's: one task. */
+static enum gm_status run_one(struct faulty *f, struct gm_task *task)
+{
+    unsigned number = atomic_fetch_add(&f->runs, 1) + 1;
+
+    while (number == faulty_plan.hang_at)
+        pause();
+    if (!hold(f, task, number == faulty_plan.lose_at))
+        return fail_task(task, GM_CANCELLED);
+    if (number == faulty_plan.lose_at)
+        atomic_store(&f->lost, true);
+    if (atomic_load(&f->lost))
+        return fail_task(task, GM_DEVICE_LOST);
+    if (number == faulty_plan.memory_at)
+        return fail_task(task, GM_DEVICE_MEMORY);
+    pthread_mutex_lock(&f->mutex);
+    enum gm_status status = gm_backend_cpu.run(f->cpu, 0, 0, &task, 1);
+    pthread_mutex_unlock(&f->mutex);
+    return status;
+}
+
+static enum gm_status faulty_run(void *context, unsigned device, unsigned lane,
+                                 struct gm_task *task[], unsigned n)
+{
+    (void)device;
+    (void)lane;
+    (void)n;
+    atomic_fetch_add(&faulty_plan.running, 1);
+    enum gm_status status = run_one(context, task[0]);
+    atomic_fetch_sub(&faulty_plan.running, 1);
+    return status;
+}
+
+const struct gm_backend faulty_backend = {
+    .name = "fake",
+    .open = faulty_open,
+    .close = faulty_close,
+    .describe = faulty_describe,
+    .slab_cost = faulty_slab_cost,
+    .slab_get = faulty_slab_get,
+    .slab_put = faulty_slab_put,
+    .scratch_bytes = faulty_scratch_bytes,
+    .run = faulty_run,
+};

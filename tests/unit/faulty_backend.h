@@ -1,0 +1,27 @@
+/*
+ * faulty_backend.h - the cpu backend with the faults that a test asks for: its results are right,
+ * but it may be slow, short of memory, deaf, or lost. There is one in a process.
+ */
+#ifndef GM_TESTS_UNIT_FAULTY_BACKEND_H
+#define GM_TESTS_UNIT_FAULTY_BACKEND_H
+
+#include "kernels/backend.h"
+
+/* Runs and slabs are counted from 1, since it was opened; 0: never. */
+struct faulty_plan {
+    unsigned lanes;      /* 0: one */
+    unsigned hold_ms;    /* a run takes so long, unless it is told to stop */
+    atomic_bool hold;    /* ... or until this is false */
+    unsigned memory_at;  /* the run that finds no memory on the device */
+    unsigned lose_at;    /* the run that loses the device, as all do after it */
+    unsigned hang_at;    /* the run that never ends, whatever it is told */
+    atomic_uint slab_at; /* the slab that cannot be had; and */
+    atomic_uint slabs;   /* how many were asked for */
+    atomic_uint running; /* runs that are in progress now */
+};
+
+/* Set it before the backend is opened; what is atomic, at any time. */
+extern struct faulty_plan faulty_plan;
+extern const struct gm_backend faulty_backend;
+
+#endif

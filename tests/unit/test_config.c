@@ -1,0 +1,350 @@
+/* The options: defaults, environment, command line, every kind of value, good and bad. */
+#include "kernels/backend.h"
+#include "server/config.h"
+#include "server/limits.h"
+#include "tests/unit/check.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARGUMENTS_MAX 16
+
+/* What a parse answered, set and said. */
+static struct {
+    enum gm_config_outcome outcome;
+    struct gm_config config;
+    char out[32768], err[4096];
+} seen;
+
+static int divert(int fd, int *ret_saved)
+{
+    int file = memfd_create("output", MFD_CLOEXEC);
+
+    *ret_saved = dup(fd);
+    CHECK(file >= 0 && *ret_saved >= 0 && dup2(file, fd) == fd);
+    return file;
+}
+
+static void restore(int fd, int saved, int file, char *text, size_t size)
+{
+    ssize_t len = pread(file, text, size - 1, 0);
+
+    CHECK(len >= 0 && (size_t)len < size - 1 && dup2(saved, fd) == fd);
+    text[len > 0 ? len : 0] = '\0';
+    close(saved);
+    close(file);
+}
+
+/* Parses a command line without the program's name; NULL ends it. */
+static enum gm_config_outcome parse(const char *const *arguments)
+{
+    char copy[ARGUMENTS_MAX][600], *argv[ARGUMENTS_MAX + 1] = {copy[0]};
+    int argc = 1, saved_out, saved_err;
+
+    strcpy(copy[0], "gemmd");
+    for (; arguments[argc - 1]; argc++) {
+        snprintf(copy[argc], sizeof copy[argc], "%s", arguments[argc - 1]);
+        argv[argc] = copy[argc];
+    }
+    memset(&seen, 0xA5, sizeof seen);
+    fflush(stdout);
+    int out = divert(STDOUT_FILENO, &saved_out), err = divert(STDERR_FILENO, &saved_err);
+    seen.outcome = gm_config_parse(argc, argv, &seen.config);
+    fflush(stdout);
+    restore(STDOUT_FILENO, saved_out, out, seen.out, sizeof seen.out);
+    restore(STDERR_FILENO, saved_err, err, seen.err, sizeof seen.err);
+    return seen.outcome;
+}
+
+#define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_defaults(void)
+{
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
+    const struct gm_config *c = &seen.config;
+    CHECK_STR(c->host, "127.0.0.1");
+    CHECK_STR(c->port, "8080");
+    CHECK_STR(c->backend, "auto");
+    CHECK_EQ(c->body_limit, INT64_C(4) << 30);
+    CHECK_EQ(c->queue_limit, 256);
+    CHECK_EQ(c->threads, 0);
+    CHECK_EQ(c->lanes, 0);
+    CHECK_EQ(c->timeout_ms, 60000);
+    CHECK_EQ(c->drain_delay_ms, 0);
+    CHECK_EQ(c->drain_timeout_ms, 8000);
+    CHECK_EQ(c->log_level, GM_LOG_INFO);
+    uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    CHECK(c->memory_limit > 0 && c->memory_limit <= half);
+    CHECK_STR(seen.out, "");
+    CHECK_STR(seen.err, "");
+}
+
+/* The command line beats the environment, which beats the default; the last of two wins. */
+static void test_precedence(void)
+{
+    setenv("GEMMD_QUEUE_LIMIT", "7", 1);
+    setenv("GEMMD_MEMORY_LIMIT", "3M", 1);
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.queue_limit, 7);
+    CHECK_EQ(seen.config.memory_limit, 3 << 20);
+    CHECK_EQ(PARSE("--queue-limit", "9"), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.queue_limit, 9);
+    CHECK_EQ(seen.config.memory_limit, 3 << 20);
+    CHECK_EQ(PARSE("--queue-limit=11", "--queue-limit", "12"), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.queue_limit, 12);
+    /* A bad value in the environment is fatal even where the command line has another. */
+    setenv("GEMMD_QUEUE_LIMIT", "many", 1);
+    CHECK_EQ(PARSE("--queue-limit", "9"), GM_CONFIG_EXIT_USAGE);
+    CHECK(strstr(seen.err, "GEMMD_QUEUE_LIMIT") && strstr(seen.err, "\"many\""));
+    setenv("GEMMD_QUEUE_LIMIT", "", 1);
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
+    unsetenv("GEMMD_QUEUE_LIMIT");
+    unsetenv("GEMMD_MEMORY_LIMIT");
+}
+
+/* Every option that holds a number, in all ways of writing it. */
+struct number_case {
+    const char *option, *text;
+    size_t offset;
+    uint64_t value;
+};
+
+#define N(option, field, text, value)                                                              \
+    {                                                                                              \
+        option, text, offsetof(struct gm_config, field), value                                     \
+    }
+#define MEMORY(text, value) N("--memory-limit", memory_limit, text, value)
+#define TIMEOUT(text, value) N("--timeout", timeout_ms, text, value)
+
+static const struct number_case numbers[] = {
+    MEMORY("1048576", 1 << 20),
+    MEMORY("1024K", 1 << 20),
+    MEMORY("1024k", 1 << 20),
+    MEMORY("1M", 1 << 20),
+    MEMORY("1MiB", 1 << 20),
+    MEMORY("3g", UINT64_C(3) << 30),
+    MEMORY("2T", UINT64_C(2) << 40),
+    MEMORY("2TiB", UINT64_C(2) << 40),
+    MEMORY("0001M", 1 << 20),
+    MEMORY("4611686018427387903", UINT64_MAX / 4),
+    N("--body-limit", body_limit, "1K", 1024),
+    N("--body-limit", body_limit, "1024", 1024),
+    N("--queue-limit", queue_limit, "1", 1),
+    N("--queue-limit", queue_limit, "3072", GM_QUEUE_LIMIT_MAX),
+    N("--threads", threads, "0", 0),
+    N("--threads", threads, "1024", 1024),
+    N("--lanes", lanes, "64", 64),
+    TIMEOUT("60", 60000),
+    TIMEOUT("1ms", 1),
+    TIMEOUT("1500ms", 1500),
+    TIMEOUT("1.5s", 1500),
+    TIMEOUT("1.5", 1500),
+    TIMEOUT("2m", 120000),
+    TIMEOUT("1h", GM_TIMEOUT_MS_MAX),
+    TIMEOUT("3600", GM_TIMEOUT_MS_MAX),
+    TIMEOUT("0.0001", 1), /* never rounded down to nothing */
+    TIMEOUT("1.2ms", 2),
+    N("--drain-delay", drain_delay_ms, "0", 0),
+    N("--drain-delay", drain_delay_ms, "0s", 0),
+    N("--drain-timeout", drain_timeout_ms, "0ms", 0),
+    N("--drain-timeout", drain_timeout_ms, "250ms", 250),
+};
+
+static uint64_t field_of(const struct number_case *n)
+{
+    uint64_t value;
+
+    memcpy(&value, (const char *)&seen.config + n->offset, sizeof value);
+    return value;
+}
+
+static void environment_name(const char *option, char *out)
+{
+    static const char lower[] = "-abcdefghijklmnopqrstuvwxyz";
+    static const char upper[] = "_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+    strcpy(out, "GEMMD_");
+    out += 6;
+    for (option += 2; *option; option++)
+        *out++ = upper[strchr(lower, *option) - lower];
+    *out = '\0';
+}
+
+static void test_good_numbers(void)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const struct number_case *n = &numbers[i];
+        char joined[128], name[64];
+        snprintf(joined, sizeof joined, "%s=%s", n->option, n->text);
+        environment_name(n->option, name);
+        bool ok = PARSE(n->option, n->text) == GM_CONFIG_RUN && field_of(n) == n->value;
+        ok = ok && PARSE(joined) == GM_CONFIG_RUN && field_of(n) == n->value;
+        setenv(name, n->text, 1);
+        ok = ok && parse((const char *const[]){NULL}) == GM_CONFIG_RUN && field_of(n) == n->value;
+        unsetenv(name);
+        check_that(ok, __FILE__, __LINE__, "%s %s: %llu, not %llu: %s", n->option, n->text,
+                   (unsigned long long)field_of(n), (unsigned long long)n->value, seen.err);
+    }
+}
+
+static const struct {
+    const char *option, *values[24];
+} bad[] = {
+    {"--listen",
+     {"", "127.0.0.1", ":8080", "[]:8080", "::1:8080", "::1", "[::1]", "[::1:80",
+      "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:99999", "127.0.0.1:100000", "127.0.0.1:-1",
+      "127.0.0.1:+80", "127.0.0.1: 80", "127.0.0.1:80 ", "127.0.0.1:http", "127.0.0.1:0x50"}},
+    {"--backend", {"", "gpu", "CPU", "cpu:0", "cuda3", "automatic"}},
+    {"--memory-limit",
+     {"",
+      "0",
+      "-1",
+      "+1M",
+      " 1M",
+      "1M ",
+      "1048575",
+      "1023K",
+      "1X",
+      "M",
+      "1MB",
+      "1Mi",
+      "1MiBs",
+      "1.5G",
+      "0x100000",
+      "1e9",
+      "all",
+      "inf",
+      "4611686018427387904",
+      "18446744073709551616",
+      "99999999999999999999G",
+      "16777217T",
+      "17179869185G"}},
+    {"--body-limit", {"", "0", "1023", "-4G", "1KB", "99999999999999999999"}},
+    {"--queue-limit", {"", "0", "3073", "-1", "1K", "2.0", "ten", "18446744073709551617"}},
+    {"--threads", {"", "-2", "1025", "4k", "0x4", "two", "18446744073709551616"}},
+    {"--lanes", {"", "-1", "65", "x", "1.0"}},
+    {"--timeout", {"",     "0",        "0s",  "-1",   "+1",     " 1",    "1 s",   "1 ",
+                   "soon", "2h",       "61m", "3601", "0x10",   "0X1p3", "0x10s", "inf",
+                   "nan",  "infinity", "1us", "1S",   "1.5.5s", "1,5s",  ".5s"}},
+    {"--drain-delay", {"", "-1", "2h", "0x1", "inf", "nan", "5sec"}},
+    {"--drain-timeout", {"", "-1", "2h", "0x1", "inf", "nan", "8 s"}},
+    {"--log-level", {"", "INFO", "loud", "2", "warning", "info "}},
+};
+
+/* Refused on the command line and in the environment, with the option, the value and what it
+ * takes. */
+static void test_bad_values(void)
+{
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        for (size_t j = 0; j < 24 && bad[i].values[j]; j++) {
+            const char *option = bad[i].option, *value = bad[i].values[j];
+            char joined[128], name[64], quoted[128];
+            snprintf(joined, sizeof joined, "%s=%s", option, value);
+            snprintf(quoted, sizeof quoted, "%s: \"%s\" is not ", option, value);
+            environment_name(option, name);
+            bool refused = PARSE(option, value) == GM_CONFIG_EXIT_USAGE;
+            check_that(refused && strstr(seen.err, quoted) && !*seen.out, __FILE__, __LINE__,
+                       "%s '%s' is to be refused and named: %s", option, value, seen.err);
+            CHECK_EQ(PARSE(joined), GM_CONFIG_EXIT_USAGE);
+            setenv(name, value, 1);
+            CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
+            CHECK(strstr(seen.err, name) != NULL);
+            unsetenv(name);
+        }
+    }
+    CHECK_EQ(PARSE("--backend", "quantum"), GM_CONFIG_EXIT_USAGE);
+    for (size_t i = 0; gm_backend_at(i); i++)
+        CHECK(strstr(seen.err, gm_backend_at(i)->name) != NULL);
+}
+
+static void test_texts(void)
+{
+    static const struct {
+        const char *text, *host, *port;
+    } listens[] = {{"127.0.0.1:0", "127.0.0.1", "0"},
+                   {"[::1]:8080", "::1", "8080"},
+                   {"[::]:65535", "::", "65535"},
+                   {"example.org:80", "example.org", "80"},
+                   {"0.0.0.0:1", "0.0.0.0", "1"}};
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+
+    for (size_t i = 0; i < sizeof listens / sizeof *listens; i++) {
+        CHECK_EQ(PARSE("--listen", listens[i].text), GM_CONFIG_RUN);
+        CHECK_STR(seen.config.host, listens[i].host);
+        CHECK_STR(seen.config.port, listens[i].port);
+    }
+    for (unsigned i = 0; i < GM_LOG_LEVEL_COUNT; i++) {
+        CHECK_EQ(PARSE("--log-level", levels[i]), GM_CONFIG_RUN);
+        CHECK_EQ(seen.config.log_level, i);
+    }
+    for (size_t i = 0; gm_backend_at(i); i++) {
+        CHECK_EQ(PARSE("--backend", gm_backend_at(i)->name), GM_CONFIG_RUN);
+        CHECK_STR(seen.config.backend, gm_backend_at(i)->name);
+    }
+    /* A host as long as the field, and one byte longer. */
+    char text[300];
+    memset(text, 'h', sizeof text);
+    strcpy(text + sizeof seen.config.host - 1, ":80");
+    CHECK_EQ(PARSE("--listen", text), GM_CONFIG_RUN);
+    CHECK_EQ(strlen(seen.config.host), sizeof seen.config.host - 1);
+    memset(text, 'h', sizeof text);
+    strcpy(text + sizeof seen.config.host, ":80");
+    CHECK_EQ(PARSE("--listen", text), GM_CONFIG_EXIT_USAGE);
+}
+
+static void test_unknown(void)
+{
+    static const char *const unknown[] = {
+        "--colour", "--time", "--timeouts", "--listen2=1:1", "-l",         "listen",      "--",
+        "-",        "",       "cpu:0",      "--Timeout",     "--help=yes", "--timeout_ms"};
+
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        CHECK_EQ(PARSE(unknown[i]), GM_CONFIG_EXIT_USAGE);
+        CHECK_EQ(PARSE(unknown[i], "1"), GM_CONFIG_EXIT_USAGE);
+        CHECK_EQ(PARSE("--threads", "1", unknown[i]), GM_CONFIG_EXIT_USAGE);
+        CHECK(strstr(seen.err, "there is no option") && strstr(seen.err, unknown[i]));
+        CHECK(strstr(seen.err, "--help") != NULL);
+    }
+    CHECK_EQ(PARSE("--timeout"), GM_CONFIG_EXIT_USAGE);
+    CHECK(strstr(seen.err, "--timeout needs a value") != NULL);
+    /* What comes from outside cannot write to the terminal. */
+    CHECK_EQ(PARSE("--\033[2Jx\n"), GM_CONFIG_EXIT_USAGE);
+    CHECK(!strchr(seen.err, '\033') && strstr(seen.err, "\\x1b") && strstr(seen.err, "\\x0a"));
+}
+
+/* --help names every option with its variable's rule, its default and every fixed limit. */
+static void test_help(void)
+{
+    static const char *const lines[] = {"--version", "--help", "127.0.0.1:8080", "GEMMD_LISTEN",
+#define X(name, value, unit, reason) #name,
+                                        GM_LIMIT_LIST(X)
+#undef X
+    };
+
+    CHECK_EQ(PARSE("--timeout", "nonsense", "--help"), GM_CONFIG_EXIT_OK);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        CHECK(strstr(seen.out, lines[i]) != NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(strstr(seen.out, bad[i].option) != NULL);
+    CHECK_STR(seen.err, "");
+    CHECK_EQ(PARSE("-h"), GM_CONFIG_EXIT_OK);
+    CHECK_EQ(PARSE("--version"), GM_CONFIG_EXIT_OK);
+    CHECK_STR(seen.out, "gemmd " GM_VERSION "\n");
+}
+
+int main(void)
+{
+    clearenv();
+    test_defaults();
+    test_precedence();
+    test_good_numbers();
+    test_bad_values();
+    test_texts();
+    test_unknown();
+    test_help();
+    return check_report();
+}
