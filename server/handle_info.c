@@ -173,12 +173,12 @@ static json_t *answered_json(const struct gm_stats *stats)
 {
     json_t *o = json_object();
 
-    for (size_t i = 0; gm_route_at(i); i++) {
-        const struct gm_route *route = gm_route_at(i);
+    for (size_t i = 0; i <= gm_route_count(); i++) {
+        const struct gm_route *route = gm_route_at(i); /* NULL: requests for no route */
         uint64_t n = 0;
         for (unsigned status = 0; status < GM_HTTP_STATUS_MAX; status++)
             n += atomic_load(&stats->answered[i][status]);
-        json_object_set_new(o, route->path, count(n));
+        json_object_set_new(o, route ? route->path : "other", count(n));
     }
     return o;
 }
