@@ -58,11 +58,11 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
     bool lanes_fit = options->backend_options.lanes == 0;
     for (unsigned i = 0; i < d.count; i++)
         lanes_fit = lanes_fit || d.device[i].facts->lanes == options->backend_options.lanes;
-    if (d.preferred && lanes_fit) {
+    if (d.preferred && d.count > 0 && lanes_fit) {
         *ret = d;
         return GM_OK;
     }
-    if (d.preferred)
+    if (d.count > 0 && !lanes_fit)
         status = gm_fail(err, GM_BAD_PARAMETER, "--lanes: no device here can have %u lanes",
                          options->backend_options.lanes);
     else if (status == GM_OK)

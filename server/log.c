@@ -21,6 +21,21 @@ void gm_log_set_level(enum gm_log_level level)
     log_level = level;
 }
 
+/* "2026-01-31T12:00:00.123Z level=info event=request ": its length. Names are literals and short.
+ */
+static size_t begin_line(char *line, size_t size, enum gm_log_level level, const char *event)
+{
+    struct timespec now;
+    struct tm tm;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    size_t at = strftime(line, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    int n = snprintf(line + at, size - at, ".%03ldZ level=%s event=%s ", now.tv_nsec / 1000000,
+                     level_names[level], event);
+    return at + (size_t)n;
+}
+
 /*
  * Nobody may be reading: a full pipe must not stop the threads that serve. A pipe that can be
  * written at all takes a line whole, one writer at a time; other lines are dropped and counted.
@@ -30,7 +45,7 @@ static void write_line(const char *line, size_t len)
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static unsigned long dropped;
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    char note[64];
+    char note[160];
 
     pthread_mutex_lock(&mutex);
     if (poll(&p, 1, 0) <= 0 || !(p.revents & POLLOUT)) {
@@ -38,8 +53,9 @@ static void write_line(const char *line, size_t len)
     } else {
         ssize_t written = write(STDERR_FILENO, line, len);
         if (dropped > 0 && poll(&p, 1, 0) > 0 && (p.revents & POLLOUT)) {
-            int n = snprintf(note, sizeof note, "level=warn event=log dropped=%lu\n", dropped);
-            written = write(STDERR_FILENO, note, (size_t)n);
+            size_t at = begin_line(note, sizeof note, GM_LOG_WARN, "log");
+            at += (size_t)snprintf(note + at, sizeof note - at, "dropped=%lu\n", dropped);
+            written = write(STDERR_FILENO, note, at);
             dropped = 0;
         }
         (void)written; /* nothing can be done about a log that cannot be written */
@@ -50,21 +66,14 @@ static void write_line(const char *line, size_t len)
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
 {
     char line[2048];
-    struct timespec now;
-    struct tm tm;
 
     if (level > log_level)
         return;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    size_t at = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &tm);
-    int n = snprintf(line + at, sizeof line - at, ".%03ldZ level=%s event=%s ",
-                     now.tv_nsec / 1000000, level_names[level], event);
-    at += (size_t)n;
+    size_t at = begin_line(line, sizeof line, level, event);
 
     va_list args;
     va_start(args, format);
-    n = vsnprintf(line + at, sizeof line - at, format, args);
+    int n = vsnprintf(line + at, sizeof line - at, format, args);
     va_end(args);
     if (n < 0)
         return;

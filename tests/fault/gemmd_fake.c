@@ -4,6 +4,7 @@
  */
 #include "tests/unit/faulty_backend.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,12 +25,22 @@ static unsigned number(const char *name)
     return text ? (unsigned)strtoul(text, NULL, 10) : 0;
 }
 
+/* SIGUSR1: what was held goes on. */
+static void release(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&faulty_plan.hold, false);
+}
+
 /* Before main, which reads the options and opens the devices. */
 static __attribute__((constructor)) void read_plan(void)
 {
+    const struct sigaction action = {.sa_handler = release, .sa_flags = SA_RESTART};
+
     faulty_plan.lanes = number("FAKE_LANES");
-    faulty_plan.hold_ms = number("FAKE_HOLD_MS");
     faulty_plan.memory_at = number("FAKE_MEMORY_AT");
     faulty_plan.lose_at = number("FAKE_LOSE_AT");
     faulty_plan.hang_at = number("FAKE_HANG_AT");
+    atomic_store(&faulty_plan.hold, number("FAKE_HOLD") != 0);
+    sigaction(SIGUSR1, &action, NULL);
 }

@@ -1,5 +1,5 @@
 """Devices that fail: a daemon whose only device is slow, out of memory, lost or hung, as its
-environment tells it. Whoever waits is answered, and the process ends to be restarted."""
+environment tells it; jobs that are held go on with SIGUSR1. Whoever waits is answered, and the process ends to be restarted."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ DRAIN_S = 1.0
 
 @pytest.fixture
 def start_fake(start, monkeypatch):
-    """start_fake(lose_at=2, hold_ms=100) gives a daemon whose device does that."""
+    """start_fake(lose_at=2, lanes=3) gives a daemon whose device does that."""
     assert os.access(FAKE, os.X_OK), f"set GEMMD_FAKE_BIN to gemmd_fake; {FAKE!r} is none"
     monkeypatch.setattr(daemon_module, "BINARY", FAKE)
 
@@ -58,6 +58,10 @@ def ends(daemon, code, seconds):
     assert time.monotonic() - began < seconds * SLOW, daemon.last_words()
 
 
+def release(daemon):
+    daemon.signal(signal.SIGUSR1)
+
+
 def close(connections):
     for raw in connections:
         raw.socket.close()
@@ -85,8 +89,9 @@ def test_out_of_memory_fails_one_request(start_fake):
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_everybody_is_told_that_the_device_is_lost(start_fake, lanes):
     """Those on a lane, and those who wait; then it exits, soon and with 1."""
-    daemon = start_fake(lanes=lanes, lose_at=1, hold_ms=int(500 * SLOW))
+    daemon = start_fake(lanes=lanes, lose_at=1, hold=1)
     connections = send(daemon, 6, lanes)
+    release(daemon)
     for raw in connections:
         check_lost(raw.reply())
     ends(daemon, 1, 3)
@@ -104,13 +109,14 @@ def test_the_event_thread_may_find_out(start_fake):
 
 def test_uploads_are_told_too(start_fake):
     """Half a body and the headers of one: there is no point in waiting for the rest."""
-    daemon = start_fake(lose_at=1, hold_ms=int(300 * SLOW))
+    daemon = start_fake(lose_at=1, hold=1)
     halves = [
         daemon.raw().send(wire.head("POST", T, "Content-Length: 1000") + b"[[1,"),
         daemon.raw().send(wire.head("POST", T, "Transfer-Encoding: chunked") + b"5\r\n[[1, \r\n"),
     ]
     wait_until(lambda: gauge(daemon, "gemmd_requests_in_flight") == 3, "two uploads")
     connections = send(daemon, 1)
+    release(daemon)
     check_lost(connections[0].reply())
     for raw in halves:
         reply = raw.reply()
@@ -122,24 +128,26 @@ def test_uploads_are_told_too(start_fake):
 
 def test_a_second_lane_that_hangs_does_not_keep_it(start_fake):
     """The device is lost while a job on another lane never returns: answered over its head."""
-    daemon = start_fake(lanes=2, hang_at=1, lose_at=2, hold_ms=int(300 * SLOW))
-    began = time.monotonic()
+    daemon = start_fake(lanes=2, hang_at=1, lose_at=2, hold=1)
     connections = send(daemon, 5, 2)
+    began = time.monotonic()
+    release(daemon)
     for raw in connections:
         check_lost(raw.reply())
     ends(daemon, 1, DRAIN_S + 3)
-    assert time.monotonic() - began < (DRAIN_S + 4) * SLOW
+    assert time.monotonic() - began < (DRAIN_S + 3) * SLOW
     close(connections)
 
 
 def test_probes_while_it_ends(start_fake):
     """Whoever holds a connection sees /healthz fail for as long as there are answers."""
-    daemon = start_fake(lanes=2, hang_at=1, lose_at=2, hold_ms=int(300 * SLOW))
+    daemon = start_fake(lanes=2, hang_at=1, lose_at=2, hold=1)
     kept = [daemon.raw() for _ in range(40)]
     for raw in kept:
         raw.send(wire.head("GET", "/healthz"))
         raw.reply().ok()
     connections = send(daemon, 2, 2)
+    release(daemon)
     check_lost(connections[1].reply())
     seen = set()
     for raw in kept:
@@ -200,7 +208,7 @@ def test_a_job_that_hangs_and_sigterm(start_fake):
 
 def test_a_job_that_can_be_stopped_is_stopped(start_fake):
     """Slow, but not deaf: after the drain timeout nobody is left, and nothing is cut off."""
-    daemon = start_fake(hold_ms=int(60000 * SLOW))
+    daemon = start_fake(hold=1)
     connections = send(daemon, 3)
     daemon.signal(signal.SIGTERM)
     for raw in connections:
@@ -212,9 +220,11 @@ def test_a_job_that_can_be_stopped_is_stopped(start_fake):
 
 def test_lost_while_it_drains(start_fake):
     """The exit code tells it, although a signal was first."""
-    daemon = start_fake("--drain-timeout", "30s", lose_at=1, hold_ms=int(600 * SLOW))
+    daemon = start_fake("--drain-timeout", "30s", lose_at=1, hold=1)
     connections = send(daemon, 3)
     daemon.signal(signal.SIGTERM)
+    wait_until(lambda: "event=signal" in daemon.log(), "a daemon that drains")
+    release(daemon)
     for raw in connections:
         check_lost(raw.reply())
     ends(daemon, 1, 4)
@@ -222,9 +232,11 @@ def test_lost_while_it_drains(start_fake):
 
 
 def test_a_slow_job_is_served_before_it_ends(start_fake):
-    daemon = start_fake("--drain-timeout", "30s", hold_ms=int(300 * SLOW))
+    daemon = start_fake("--drain-timeout", "30s", hold=1)
     connections = send(daemon, 2)
     daemon.signal(signal.SIGTERM)
+    wait_until(lambda: "event=signal" in daemon.log(), "a daemon that drains")
+    release(daemon)
     for raw in connections:
         assert raw.reply().ok().json()["data"] == [[1, 3], [2, 4]]
     ends(daemon, 0, 4)

@@ -326,5 +326,6 @@ def test_cost_limit(daemon):
                   timeout_ms=3000)
     size = 4 * 2000 * 2000
     with daemon.raw() as raw:
-        raw.send(wire.head("POST", path, f"Content-Type: {wire.RAW}", f"Content-Length: {2 * size}"))
+        length = f"Content-Length: {2 * size}"
+        raw.send(wire.head("POST", path, f"Content-Type: {wire.RAW}", length))
         check(raw.reply(), 422, "cost_limit", "repeat|cost")

@@ -29,14 +29,14 @@ def test_no_body(daemon):
         assert raw.reply().status == 200
 
 
-EMPTY = "411 length_required or 422 missing_operand or 400 bad_json or 400 body_truncated"
-
-
-@pytest.mark.parametrize("headers", [{}, JSON, NPY])
-def test_an_empty_body(daemon, headers):
-    """Said to be empty, or with no byte in its only chunk: no matrix either."""
+@pytest.mark.parametrize(
+    "headers, answer",
+    [({}, "422 missing_operand"), (JSON, "400 bad_json"), (NPY, "400 body_truncated")],
+)
+def test_an_empty_body(daemon, headers, answer):
+    """Said to be empty, or with no byte in its only chunk: no matrix, whatever its form."""
     for body in (b"", iter([])):
-        check_one_of(daemon.post(T, body, headers), EMPTY)
+        check_one_of(daemon.post(T, body, headers), answer)
 
 
 def test_two_lengths(daemon):
@@ -166,7 +166,8 @@ def test_an_error_within_the_body_follows_the_same_rule(daemon):
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 def test_a_client_that_stops_within_the_body(daemon, content_type, framing):
     """It closes its half within the body: no answer is owed, but the connection must end."""
-    body = {wire.JSON: b"[[1, ", wire.NPY: forms.npy(np.ones((9, 9)))[:200], wire.RAW: bytes(100)}[content_type]
+    file = forms.npy(np.ones((9, 9)))
+    body = {wire.JSON: b"[[1, ", wire.NPY: file[:200], wire.RAW: bytes(100)}[content_type]
     path = T + ("?shape=10x10" if content_type == wire.RAW else "")
     framed = wire.chunk(body) if framing == "chunks" else body
     header = "Transfer-Encoding: chunked" if framing == "chunks" else "Content-Length: 400"

@@ -86,17 +86,15 @@ static uint64_t faulty_scratch_bytes(void *context, const struct gm_op *op,
     return gm_backend_cpu.scratch_bytes(f->cpu, op, variant);
 }
 
-/* Sleeps as long as it is held, or until the device is lost; false if the task is told to stop
- * meanwhile. Who loses the device does so half-way: the others on it are then still there. */
-static bool hold(const struct faulty *f, const struct gm_task *task, bool loses)
+/* Sleeps while it is held; a run after the one that loses the device, until that is so. false if
+ * the task is told to stop meanwhile. */
+static bool hold(const struct faulty *f, const struct gm_task *task, unsigned number)
 {
-    unsigned hold_ms = loses ? faulty_plan.hold_ms / 2 : faulty_plan.hold_ms;
+    bool after = faulty_plan.lose_at > 0 && number > faulty_plan.lose_at;
 
-    for (unsigned ms = 0; atomic_load(&faulty_plan.hold) || ms < hold_ms; ms++) {
+    while (after ? !atomic_load(&f->lost) : atomic_load(&faulty_plan.hold)) {
         if (atomic_load(&task->stop))
             return false;
-        if (atomic_load(&f->lost))
-            return true;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     return true;
@@ -116,7 +114,7 @@ static enum gm_status run_one(struct faulty *f, struct gm_task *task)
 
     while (number == faulty_plan.hang_at)
         pause();
-    if (!hold(f, task, number == faulty_plan.lose_at))
+    if (!hold(f, task, number))
         return fail_task(task, GM_CANCELLED);
     if (number == faulty_plan.lose_at)
         atomic_store(&f->lost, true);

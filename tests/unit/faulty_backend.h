@@ -10,10 +10,9 @@
 /* Runs and slabs are counted from 1, since it was opened; 0: never. */
 struct faulty_plan {
     unsigned lanes;      /* 0: one */
-    unsigned hold_ms;    /* a run takes so long, unless it is told to stop */
-    atomic_bool hold;    /* ... or until this is false */
+    atomic_bool hold;    /* runs wait until it is false, or they are told to stop */
     unsigned memory_at;  /* the run that finds no memory on the device */
-    unsigned lose_at;    /* the run that loses the device, as all do after it */
+    unsigned lose_at;    /* the run that loses the device; later ones wait for that */
     unsigned hang_at;    /* the run that never ends, whatever it is told */
     atomic_uint slab_at; /* the slab that cannot be had; and */
     atomic_uint slabs;   /* how many were asked for */
