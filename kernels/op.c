@@ -41,11 +41,6 @@ bool gm_op_from_name(const char *name, enum gm_op_kind *ret)
     return false;
 }
 
-const char *gm_precision_name(enum gm_precision precision)
-{
-    return precision_names[precision];
-}
-
 bool gm_precision_from_name(const char *name, size_t len, enum gm_precision *ret)
 {
     for (int i = 0; i < GM_PRECISION_COUNT; i++) {

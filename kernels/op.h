@@ -75,7 +75,6 @@ struct gm_op_options {
 
 const char *gm_op_name(enum gm_op_kind kind);
 bool gm_op_from_name(const char *name, enum gm_op_kind *ret);
-const char *gm_precision_name(enum gm_precision precision);
 bool gm_precision_from_name(const char *name, size_t len, enum gm_precision *ret);
 
 /* The number of operands an operation must have, and may have. */

@@ -2,13 +2,13 @@
 
 import json
 import signal
-import threading
 import time
 
 import pytest
 
 import wire
 from daemon import SLOW, sanitizer_of
+from jobs import Threads
 from problems import check
 from wire import target
 
@@ -80,17 +80,15 @@ def test_an_empty_result_of_many_rows_is_short(daemon):
 
 def test_others_are_served_while_large_texts_are_written(daemon):
     body = json.dumps({"shape": [700, 700], "data": [0.123] * 490_000}).encode()
-    threads = [
-        threading.Thread(target=lambda: daemon.post(T, body, JSON, timeout=120 * SLOW).ok())
-        for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
+    writers = Threads()
+    for _ in range(6):
+        writers.go(lambda: daemon.post(T, body, JSON, timeout=120 * SLOW).ok())
     worst = 0
-    while any(thread.is_alive() for thread in threads):
+    while any(thread.is_alive() for thread in writers.threads):
         began = time.monotonic()
         assert daemon.get("/healthz").status == 200
         worst = max(worst, time.monotonic() - began)
+    assert len(writers.join()) == 6
     assert worst < 2 * SLOW
 
 

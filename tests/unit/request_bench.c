@@ -63,6 +63,12 @@ static void on_lost(void *cls)
     (void)cls;
 }
 
+void bench_check_all_returned(void)
+{
+    CHECK_EQ(atomic_load(&bench_server.budget.reserved), 0);
+    CHECK_EQ(bench_server.request_count, 0);
+}
+
 void bench_open(uint64_t memory_limit, unsigned lanes)
 {
     struct gm_server *s = &bench_server;

@@ -10,6 +10,12 @@
 
 #include <pthread.h>
 
+#define JSON "application/json"
+#define NPY "application/x-npy"
+#define RAW "application/octet-stream"
+#define TRANSPOSE .path = "/v1/transpose"
+#define MATMUL .path = "/v1/matmul"
+
 /* What a client sends before the body. */
 struct ask {
     const char *method; /* NULL: POST */
@@ -30,6 +36,9 @@ struct exchange {
 };
 
 extern struct gm_server bench_server;
+
+/* Checks that no request holds anything, or is there. */
+void bench_check_all_returned(void);
 
 /* A server with nothing to do. bench_close also checks that nothing of any request is left. */
 void bench_open(uint64_t memory_limit, unsigned lanes);

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON "application/json"
-#define NPY "application/x-npy"
-#define RAW "application/octet-stream"
 #define CURL "application/x-www-form-urlencoded"
 
 #define ROWS 3

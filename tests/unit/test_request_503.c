@@ -6,22 +6,11 @@
 
 #include <string.h>
 
-#define JSON "application/json"
-#define NPY "application/x-npy"
-#define RAW "application/octet-stream"
-#define TRANSPOSE .path = "/v1/transpose"
-#define MATMUL .path = "/v1/matmul"
 #define LIMIT (64 << 20)
 
 /* A request that waits for its device, whatever its size. */
 static const struct ask queued = {TRANSPOSE, .type = JSON, .query = "kernel=naive"};
 static const char body_2x2[] = "[[1,2],[3,4]]";
-
-static void check_all_returned(void)
-{
-    CHECK_EQ(atomic_load(&bench_server.budget.reserved), 0);
-    CHECK_EQ(bench_server.request_count, 0);
-}
 
 /* The library drops a connection in the middle of a body: its request just ends. */
 static void test_dropped_upload(void)
@@ -44,7 +33,7 @@ static void test_dropped_upload(void)
         CHECK_EQ(x.request->state, GM_REQUEST_BODY);
         CHECK(atomic_load(&bench_server.budget.reserved) >= cases[i].stated);
         bench_end(&x);
-        check_all_returned();
+        bench_check_all_returned();
     }
 }
 
@@ -68,7 +57,7 @@ static void test_memory(void)
     bench_begin(&second, &large, 4 * 2500 * 2500); /* it was the first that was in the way */
     CHECK_EQ(second.request->state, GM_REQUEST_BODY);
     bench_end(&second);
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* Every slab of a request in turn cannot be had. */
@@ -89,7 +78,7 @@ static void test_each_slab_fails(void)
             if (!served)
                 bench_expect(&x, 503, "memory_full");
             bench_end(&x);
-            check_all_returned();
+            bench_check_all_returned();
         }
         CHECK(n >= 6); /* the text, three operands, the result and its text had their turn */
     }
@@ -134,7 +123,7 @@ static void test_refused(void)
     bench_end(&late);
     bench_end(&x[0]);
     bench_end(&x[1]);
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* Out of memory fails one request; a lost device fails all, and is dead to the probes. */
@@ -174,7 +163,7 @@ static void test_device(void)
     bench_serve(&x[0], &healthz, "", 0, 1);
     bench_expect(&x[0], 503, "device_lost");
     bench_end(&x[0]);
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 int main(void)

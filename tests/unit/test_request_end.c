@@ -6,22 +6,11 @@
 
 #include <string.h>
 
-#define JSON "application/json"
-#define NPY "application/x-npy"
-#define RAW "application/octet-stream"
-#define TRANSPOSE .path = "/v1/transpose"
-#define MATMUL .path = "/v1/matmul"
 #define LIMIT (64 << 20)
 
 /* A request that waits for its device, whatever its size. */
 static const struct ask queued = {TRANSPOSE, .type = JSON, .query = "kernel=naive"};
 static const char body_2x2[] = "[[1,2],[3,4]]";
-
-static void check_all_returned(void)
-{
-    CHECK_EQ(atomic_load(&bench_server.budget.reserved), 0);
-    CHECK_EQ(bench_server.request_count, 0);
-}
 
 /* Decided on the headers: state DISCARD, and the reply is there. */
 static void test_before_the_body(void)
@@ -66,7 +55,7 @@ static void test_before_the_body(void)
         CHECK(bench_advance(&x));
         bench_end(&x);
     }
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* Two lengths, or none that is a number: what follows on the connection cannot be told. */
@@ -86,7 +75,7 @@ static void test_lengths(void)
         CHECK(gm_request_remaining(r) == GM_SIZE_UNKNOWN);
         gm_request_unref(r);
     }
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* Told by the body, at the latest by its end: stated or chunked, in small pieces or whole. */
@@ -159,7 +148,7 @@ static void test_within_the_body(void)
             bench_end(&x);
         }
     }
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* A chunked body is told when it has grown beyond the limit. */
@@ -180,7 +169,7 @@ static void test_growing_body(void)
     bench_expect(&x, 413, "body_too_large");
     bench_end(&x);
     bench_server.config.body_limit = 64 << 20;
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* The deadline passes while the job waits, and while it runs. */
@@ -210,7 +199,7 @@ static void test_deadline(void)
     atomic_store(&faulty_plan.hold, false);
     bench_end(&running);
     bench_end(&waiting);
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 /* Who waits is dropped when the client has gone, or may have; who runs, only when it has. */
@@ -240,7 +229,7 @@ static void test_cancelled(void)
     atomic_store(&faulty_plan.hold, false);
     for (unsigned i = 0; i < 3; i++)
         bench_end(&x[i]);
-    check_all_returned();
+    bench_check_all_returned();
 }
 
 int main(void)
