@@ -1,38 +1,62 @@
-# build.sh - sourced by deploy/quickstart.sh and tests/run.sh: finds out about CUDA and a GPU, and
-# builds one of the presets of CMakePresets.json in build/PRESET.
+# build.sh - sourced by deploy/quickstart.sh, deploy/image.sh and tests/run.sh: finds out about
+# CUDA and a GPU, and builds one of the presets of CMakePresets.json in build/PRESET.
+#
+# nvcc takes a minute for each kind of GPU, so whoever only wants to use gemmd here gets the code
+# for the GPU that is here, or none; tests and images get it for all kinds.
 #
 # Expects progress.sh, deps.sh, and $root, which is the working directory.
 
-cuda_arguments=()
+cuda_arguments=() # of CMake, for the release build
 has_gpu=no
 
-# Says in a line each what is not there, and what that means.
+# The compute capabilities of the GPUs that are here, as 86, one a line; nothing without a GPU.
+gpus_here() {
+    nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . |
+        grep -x '[0-9][0-9]*' | sort -nu
+}
+
+# Those of them that this nvcc can compile for, as GEMMD_CUDA_ARCHITECTURES wants them.
+architectures_of() {
+    local known
+    has nvcc && known=$(nvcc --list-gpu-arch 2>/dev/null) || return 0
+    # 9.0 has instructions that only code for 90a may use.
+    printf '%s\n' "$@" | grep -xF "$(sed 's/^compute_//' <<<"$known")" | sed 's/^90$/90a/' |
+        paste -sd ';'
+}
+
+# find_gpu here|all WITHOUT: whether there is a GPU, and for which kinds to build. Says in a line
+# each what is not there, and with WITHOUT what that means.
 find_gpu() {
-    local capabilities
+    local gpus architectures=''
     has nvcc || PATH=$PATH:/usr/local/cuda/bin
     has nvcc || note "no nvcc: gemmd is built without CUDA"
-    capabilities=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null) ||
-        capabilities=''
-    if [ -z "$capabilities" ]; then
-        note "no NVIDIA GPU: ${1}"
-        return
+    gpus=$(gpus_here) || gpus=''
+    if [ -n "$gpus" ]; then
+        has_gpu=yes
+        note "GPU: $(nvidia-smi --query-gpu=name --format=csv,noheader | sort -u | paste -sd ',')"
+        architectures=$(architectures_of $gpus) || architectures=''
+    else
+        note "no NVIDIA GPU: $2"
     fi
-    has_gpu=yes
-    # 9.0 has instructions that only code for 90a may use.
-    cuda_arguments=("-DCMAKE_CUDA_ARCHITECTURES=$(sort -u <<<"$capabilities" | tr -d . |
-        sed 's/^90$/90a/' | paste -sd ';')")
-    note "GPU: $(nvidia-smi --query-gpu=name --format=csv,noheader | sort -u | paste -sd ',')"
+    if [ "$1" = here ] && [ -z "$gpus" ]; then
+        cuda_arguments=(-DGEMMD_CUDA=OFF)
+    elif [ "$1" = here ] && [ -n "$architectures" ]; then
+        cuda_arguments=(-DGEMMD_CUDA=AUTO "-DGEMMD_CUDA_ARCHITECTURES=$architectures")
+    else # all that nvcc knows, or a GPU that it does not: PTX may do for that
+        cuda_arguments=(-DGEMMD_CUDA=AUTO -UGEMMD_CUDA_ARCHITECTURES)
+    fi
 }
 
 # build PRESET [TARGET]: all that the preset builds, or the target alone.
 build() {
-    local preset=$1 target=${2:-all} start=$SECONDS cache=$root/build/$1/CMakeCache.txt
+    local preset=$1 target=${2:-all} start=$SECONDS cache=$root/build/$1/CMakeCache.txt arguments=()
     # A cache from before the checkout was moved names folders that are no more.
     if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$cache"; then
         rm -rf "$root/build/$preset"
     fi
     ! has ninja || export CMAKE_GENERATOR=Ninja
-    logged "$logs/$preset-configure.log" cmake --preset "$preset" "${cuda_arguments[@]}" &&
+    [ "$preset" != release ] || arguments=("${cuda_arguments[@]}")
+    logged "$logs/$preset-configure.log" cmake --preset "$preset" "${arguments[@]}" &&
         logged "$logs/$preset-build.log" cmake --build "build/$preset" --target "$target" \
             --parallel "$(nproc)" || return 1
     note "built in $((SECONDS - start)) s, in build/$preset"

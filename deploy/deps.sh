@@ -1,5 +1,5 @@
-# deps.sh - sourced by deploy/quickstart.sh and tests/run.sh: sees to it that all that gemmd is
-# built from is there, and says what is not.
+# deps.sh - sourced by deploy/quickstart.sh, deploy/image.sh and tests/run.sh: sees to it that all
+# that gemmd is built from is there, and says what is not.
 #
 # One table lists what is needed, how to see that it is there, and the Debian and Ubuntu packages
 # that bring it. What is there is never installed again: a machine that has everything needs no
@@ -25,6 +25,7 @@ CMake 3.22 or later|has_cmake|cmake
 ninja or make|has_generator|ninja-build
 pkg-config|has pkg-config|pkg-config
 jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson|libjansson-dev
+elfutils (source lines of simulated kernels)|pkg-config --exists libdw|libdw-dev
 OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
 curl|has curl|curl ca-certificates
 END
@@ -193,6 +194,7 @@ build_microhttpd() {
             logged "$logs/microhttpd-make.log" make -C "$work/source" -j "$(nproc)" &&
             logged "$logs/microhttpd-install.log" make -C "$work/source" install DESTDIR="$work/stage"
     } || die "libmicrohttpd could not be built"
+    install -D --mode=644 "$work/source/COPYING" "$work/stage$deps/share/doc/libmicrohttpd/copyright"
     # The installed files may be moved together with the checkout.
     sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$work/stage$deps"/lib/pkgconfig/*.pc
     rm -rf "$deps"

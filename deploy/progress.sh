@@ -1,5 +1,5 @@
-# progress.sh - sourced by deploy/quickstart.sh and tests/run.sh: numbered steps on the screen,
-# details in log files, and no process left behind.
+# progress.sh - sourced by deploy/quickstart.sh, deploy/image.sh and tests/run.sh: numbered steps on
+# the screen, details in log files, and no process left behind.
 #
 # Every long command runs in a session of its own (setsid), so that one signal to its group ends
 # it together with all that it started, and so that nothing can ask a question on the terminal.

@@ -174,7 +174,7 @@ stop_daemon() {
 steps_total=4
 step "What gemmd is built from"
 ensure_dependencies build
-find_gpu "gemmd computes on the CPU"
+find_gpu here "gemmd computes on the CPU"
 
 step "Building gemmd"
 build release gemmd || die "gemmd could not be built"

@@ -6,7 +6,11 @@
 #include "cpu/facts.h"
 
 static const struct gm_backend *const backends[] = {
+#if GM_HAVE_CUDA
+    &gm_backend_cuda,
+#endif
     &gm_backend_cpu,
+    &gm_backend_sim,
 };
 
 const struct gm_backend *gm_backend_at(size_t index)

@@ -9,27 +9,8 @@
 #ifndef GM_KERNELS_BACKEND_H
 #define GM_KERNELS_BACKEND_H
 
-#include "variant.h"
-
-#include <stdatomic.h>
-
-/* Facts of one device. A rate that was not measured or is not known is 0. */
-struct gm_device_facts {
-    enum gm_device_kind kind;
-    unsigned index;     /* among the backend's devices */
-    char name[96];      /* "NVIDIA H200", "Intel(R) Xeon(R) ..." */
-    char detail[96];    /* driver, instruction set, BLAS */
-    unsigned units;     /* SMs, or cores */
-    unsigned lanes;     /* tasks (or batches) that may be in flight at once */
-    unsigned batch_max; /* tasks that one run() may be given */
-    uint64_t memory_bytes;
-    uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
-    double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */
-    double peak_gflops[GM_DTYPE_COUNT];    /* arithmetic ceiling by element type */
-    const char *peak_name[GM_DTYPE_COUNT]; /* what unit that is: "fp32", "int32", "tensor bf16" */
-    bool tuned_blas;    /* the BLAS library uses this processor's instructions: auto relies on it */
-    bool times_kernels; /* false: kernel times of this device would mean nothing (sim) */
-};
+#include "device_facts.h"
+#include "task.h"
 
 /* Memory a request's matrices live in: pinned host memory on cuda, plain on cpu. 64-byte
  * aligned, and GM_TEXT_PADDING readable bytes beyond `bytes`. */
@@ -39,29 +20,14 @@ struct gm_slab {
     uint64_t capacity; /* as taken */
 };
 
-/* In microseconds; negative means not measured (and is then left out of the account), as the
- * kernel of an empty result, for which none runs. */
-struct gm_times {
-    double h2d, prepare, kernel, d2h;
-    double kernel_min; /* with repeat: kernel is the median, this the minimum */
-};
-
-/* One operation to run. The caller owns it, its slabs and its op's data throughout. */
-struct gm_task {
-    struct gm_op op;
-    const struct gm_variant *variant;
-    unsigned repeat;  /* run the kernel so many times (>= 1) and time each */
-    atomic_bool stop; /* set by anybody: give up soon, if the device can; status GM_CANCELLED */
-
-    enum gm_status status; /* set by run() */
-    struct gm_error error; /* where status is not GM_OK */
-    struct gm_times times;
-};
+struct gm_slab_limit; /* slab.h */
 
 struct gm_backend_options {
     unsigned threads;      /* compute threads, 0: one a core */
     unsigned lanes;        /* 0: the backend's own choice */
     uint64_t memory_limit; /* of slabs, in use and kept for reuse; 0: the memory there is */
+    /* Instead: a limit that several backends share, to be closed after them. May be NULL. */
+    struct gm_slab_limit *shared_limit;
 };
 
 struct gm_backend {
@@ -102,7 +68,7 @@ struct gm_backend {
                           unsigned n);
 };
 
-extern const struct gm_backend gm_backend_cpu;
+extern const struct gm_backend gm_backend_cpu, gm_backend_sim, gm_backend_cuda;
 
 /* Memory that this process may use, in bytes: the machine's, or its cgroup's. */
 uint64_t gm_host_memory(void);

@@ -28,6 +28,10 @@ struct gm_view gm_op_view(const struct gm_op *op, unsigned index)
         view.row = view.col;
         view.col = row;
     }
+    if (op->kind == GM_OP_ADD) {
+        view.row = x->rows == 1 && op->result.rows != 1 ? 0 : view.row;
+        view.col = x->cols == 1 && op->result.cols != 1 ? 0 : view.col;
+    }
     return view;
 }
 
@@ -37,6 +41,8 @@ bool gm_op_is_copy(const struct gm_op *op)
 
     if (op->kind == GM_OP_COPY)
         return gm_lies_row_major(a);
+    if (op->kind == GM_OP_FLIP)
+        return gm_lies_row_major(a) && (a->cols <= 1 || gm_matrix_elements(a) == 0);
     if (op->kind != GM_OP_TRANSPOSE)
         return false;
     if (a->layout == GM_COL_MAJOR && a->batch == 1)

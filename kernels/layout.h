@@ -20,15 +20,17 @@ struct gm_view {
 /*
  * op(x) of operand `index`: its transposition and a single matrix's column-major layout are in
  * the strides, of which one is 1 then. A column-major stack, which no such strides describe, is
- * taken for row-major: that is what it is when it has been rearranged for a kernel.
+ * taken for row-major: that is what it is when it has been rearranged for a kernel. In add a
+ * stride is 0 where the operand's dimension is 1 and the result's is not: its one row or column
+ * stands for each of the result's.
  */
 struct gm_view gm_op_view(const struct gm_op *op, unsigned index);
 
 /* Whether the elements lie as row-major ones would: so do those of a column-major vector. */
 bool gm_lies_row_major(const struct gm_matrix *matrix);
 
-/* Whether the result is the bytes of operand a: a copy, or a transpose that moves nothing (of a
- * vector, of one column-major matrix). */
+/* Whether the result is the bytes of operand a: a copy, a transpose that moves nothing (of a
+ * vector, of one column-major matrix), or a flip of rows of one element. */
 bool gm_op_is_copy(const struct gm_op *op);
 
 /* Whether operand `index` must be made row-major before `variant` can run op. */

@@ -1,11 +1,13 @@
 /*
  * op.c - operations: their names, the one validation of a request's operands, and the sizes
- * that follow from them.
+ * that follow from them. Whose shapes fit whose is in op_shape.c.
  *
  * Every check is here and none in a kernel: what gm_op_init lets pass is right for each of
  * them, but for the limits that a variant states itself.
  */
 #include "op.h"
+
+#include "op_shape.h"
 
 #include <float.h>
 #include <math.h>
@@ -54,32 +56,32 @@ bool gm_precision_from_name(const char *name, size_t len, enum gm_precision *ret
 
 unsigned gm_op_operands_min(enum gm_op_kind kind)
 {
-    return kind == GM_OP_MATMUL ? 2 : 1;
+    return gm_op_computes(kind) ? 2 : 1;
 }
 
 unsigned gm_op_operands_max(enum gm_op_kind kind)
 {
-    return kind == GM_OP_MATMUL ? 3 : 1;
+    return kind == GM_OP_MATMUL ? 3 : gm_op_operands_min(kind);
 }
 
 bool gm_op_computes(enum gm_op_kind kind)
 {
-    return kind == GM_OP_MATMUL;
+    return kind == GM_OP_MATMUL || kind == GM_OP_ADD;
 }
 
 static enum gm_status check_operands(enum gm_op_kind kind, const bool present[GM_OPERANDS_MAX],
                                      struct gm_error *err)
 {
     unsigned min = gm_op_operands_min(kind), max = gm_op_operands_max(kind);
+    const char *needed = min == 1 ? "one operand, a" : "two operands, a and b";
 
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
         if (i < min && !present[i])
             return gm_fail(err, GM_MISSING_OPERAND, "%s needs %s, and %s is missing",
-                           op_names[kind], min == 1 ? "one operand, a" : "two operands, a and b",
-                           operand_names[i]);
+                           op_names[kind], needed, operand_names[i]);
         if (i >= max && present[i])
-            return gm_fail(err, GM_EXTRA_OPERAND, "%s takes one operand, a, and %s was given too",
-                           op_names[kind], operand_names[i]);
+            return gm_fail(err, GM_EXTRA_OPERAND, "%s takes %s, and %s was given too",
+                           op_names[kind], needed, operand_names[i]);
     }
     return GM_OK;
 }
@@ -87,7 +89,7 @@ static enum gm_status check_operands(enum gm_op_kind kind, const bool present[GM
 static enum gm_status check_options(enum gm_op_kind kind, const struct gm_op_options *options,
                                     bool has_c, struct gm_error *err)
 {
-    if (!gm_op_computes(kind)) {
+    if (kind != GM_OP_MATMUL) {
         const char *name = options->transa      ? "transa"
                            : options->transb    ? "transb"
                            : options->has_alpha ? "alpha"
@@ -187,70 +189,6 @@ static enum gm_status set_factors(struct gm_op *op, const struct gm_op_options *
     return GM_OK;
 }
 
-/* The stack that the operands make together: equal sizes, or 1, which broadcasts. */
-static enum gm_status join_stacks(const struct gm_op *op, struct gm_shape *shape,
-                                  struct gm_error *err)
-{
-    unsigned largest = 0;
-    bool stacked = false;
-
-    for (unsigned i = 0; i < op->operands; i++) {
-        uint64_t batch = op->operand[i].batch, joined = op->operand[largest].batch;
-        stacked |= op->operand[i].stacked;
-        if (batch == joined || batch == 1)
-            continue;
-        if (joined != 1)
-            return gm_fail(err, GM_BAD_SHAPE,
-                           "%s is a stack of %llu matrices and %s one of %llu: stacks must be of "
-                           "one size, or of one matrix, which goes with each of the other's",
-                           operand_names[largest], (unsigned long long)joined, operand_names[i],
-                           (unsigned long long)batch);
-        largest = i;
-    }
-    shape->ndim = stacked ? 3 : 2;
-    shape->dim[0] = op->operand[largest].batch;
-    return GM_OK;
-}
-
-static enum gm_status matmul_shape(const struct gm_op *op, struct gm_shape *shape,
-                                   struct gm_error *err)
-{
-    const struct gm_matrix *a = &op->operand[0], *b = &op->operand[1], *c = &op->operand[2];
-    uint64_t m = op->transa ? a->cols : a->rows, k = op->transa ? a->rows : a->cols;
-    uint64_t n = op->transb ? b->rows : b->cols, k_of_b = op->transb ? b->cols : b->rows;
-    char text[3][GM_SHAPE_TEXT_MAX];
-
-    if (k != k_of_b)
-        return gm_fail(
-            err, GM_BAD_SHAPE, "a is %s and b is %s: %s of a (%llu) must equal %s of b (%llu)",
-            gm_matrix_shape_text(a, text[0]), gm_matrix_shape_text(b, text[1]),
-            op->transa ? "with transa, the rows" : "the columns", (unsigned long long)k,
-            op->transb ? "with transb, the columns" : "the rows", (unsigned long long)k_of_b);
-    if (op->operands == 3 && (c->rows != m || c->cols != n))
-        return gm_fail(
-            err, GM_BAD_SHAPE, "c is %s, and the product of a (%s) and b (%s) is %llux%llu",
-            gm_matrix_shape_text(c, text[2]), gm_matrix_shape_text(a, text[0]),
-            gm_matrix_shape_text(b, text[1]), (unsigned long long)m, (unsigned long long)n);
-
-    enum gm_status status = join_stacks(op, shape, err);
-    if (status != GM_OK)
-        return status;
-    shape->dim[shape->ndim - 2] = m;
-    shape->dim[shape->ndim - 1] = n;
-    return GM_OK;
-}
-
-static void moved_shape(const struct gm_op *op, struct gm_shape *shape)
-{
-    const struct gm_matrix *a = &op->operand[0];
-    bool swap = op->kind == GM_OP_TRANSPOSE;
-
-    shape->ndim = a->stacked ? 3 : 2;
-    shape->dim[0] = a->batch;
-    shape->dim[shape->ndim - 2] = swap ? a->cols : a->rows;
-    shape->dim[shape->ndim - 1] = swap ? a->rows : a->cols;
-}
-
 enum gm_status gm_op_init(struct gm_op *ret, enum gm_op_kind kind,
                           const struct gm_op_options *options,
                           const struct gm_matrix operand[GM_OPERANDS_MAX],
@@ -273,15 +211,10 @@ enum gm_status gm_op_init(struct gm_op *ret, enum gm_op_kind kind,
     for (unsigned i = 0; i < op.operands; i++)
         op.operand[i] = operand[i];
 
-    if (gm_op_computes(kind)) {
-        if ((status = set_factors(&op, options, has_c, err)) != GM_OK ||
-            (status = matmul_shape(&op, &shape, err)) != GM_OK)
-            return status;
-    } else {
-        moved_shape(&op, &shape);
-    }
-    status = gm_matrix_init(&op.result, operand[0].dtype, GM_ROW_MAJOR, &shape, err);
-    if (status != GM_OK)
+    if (kind == GM_OP_MATMUL && (status = set_factors(&op, options, has_c, err)) != GM_OK)
+        return status;
+    if ((status = gm_op_shape(&op, &shape, err)) != GM_OK ||
+        (status = gm_matrix_init(&op.result, operand[0].dtype, GM_ROW_MAJOR, &shape, err)) != GM_OK)
         return status;
     *ret = op;
     return GM_OK;
@@ -312,15 +245,18 @@ bool gm_op_reads(const struct gm_op *op, unsigned index)
 {
     if (index >= op->operands)
         return false;
-    return !gm_op_computes(op->kind) || !is_zero(index < 2 ? &op->alpha : &op->beta);
+    return op->kind != GM_OP_MATMUL || !is_zero(index < 2 ? &op->alpha : &op->beta);
 }
 
 double gm_op_flops(const struct gm_op *op)
 {
+    double elements = (double)gm_matrix_elements(&op->result);
+
+    if (op->kind == GM_OP_ADD)
+        return elements;
     if (op->kind != GM_OP_MATMUL || !gm_op_reads(op, 0))
         return 0;
-    return 2.0 * (double)op->result.batch * (double)gm_op_m(op) * (double)gm_op_n(op) *
-           (double)gm_op_k(op);
+    return 2.0 * elements * (double)gm_op_k(op);
 }
 
 uint64_t gm_op_bytes_min(const struct gm_op *op)

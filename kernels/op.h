@@ -1,15 +1,16 @@
 /*
- * op.h - what is to be computed: the operation, its operands and its result. Validated
- * once, here; every kernel may then rely on it.
+ * op.h - what is to be computed: validated once, here; every kernel may then rely on it.
  *
  *   copy       result = a                              (the yardstick; not an endpoint)
  *   transpose  result[i,j] = a[j,i]
  *   matmul     result = alpha * op(a) op(b) + beta * c, op(x) = x or its transpose
+ *   add        result[i,j] = a[i,j] + b[i,j]
+ *   flip       result[i,j] = a[i,cols-1-j]
  *
- * A stack is done matrix by matrix; a single operand (batch 1) broadcasts over the other's
- * stack. Results are row-major. Arithmetic is in the operands' type; f16 and bf16 accumulate
- * in f32 and round once; integers wrap. As in BLAS, alpha = 0 does not read a and b, and
- * beta = 0 does not read c.
+ * A stack is done matrix by matrix; a single matrix broadcasts over the other's stack, and in add
+ * so do a single row and a single column, as NumPy's. Results are row-major. Arithmetic is in the
+ * operands' type; f16 and bf16 are computed in f32 and round once; integers wrap. As in BLAS,
+ * alpha = 0 does not read a and b, and beta = 0 does not read c.
  */
 #ifndef GM_KERNELS_OP_H
 #define GM_KERNELS_OP_H
@@ -24,7 +25,9 @@ extern "C" {
 #define GM_OP_LIST(X)                                                                              \
     X(COPY, "copy")                                                                                \
     X(TRANSPOSE, "transpose")                                                                      \
-    X(MATMUL, "matmul")
+    X(MATMUL, "matmul")                                                                            \
+    X(ADD, "add")                                                                                  \
+    X(FLIP, "flip")
 
 enum gm_op_kind {
 #define X(name, text) GM_OP_##name,
@@ -84,12 +87,11 @@ unsigned gm_op_operands_max(enum gm_op_kind kind);
 bool gm_op_computes(enum gm_op_kind kind);
 
 /*
- * Checks operands against the operation and derives the result's type and shape. Operands
- * are copied by value: present[i] false means that one was not given. Errors: missing or
- * extra operands, types that differ or do not fit, shapes that do not, factors that an integer
- * type cannot hold (a whole number may be written 2.0) or that are beyond f32 where that is
- * what computes, beta without c, transa where there is no such thing. A c without beta
- * means beta = 1. *ret is untouched on failure.
+ * Checks operands against the operation and derives the result's type and shape. Operands are
+ * copied by value: present[i] false means that one was not given. Errors: missing or extra
+ * operands, types or shapes that do not fit, factors that an integer type cannot hold (a whole
+ * number may be written 2.0) or that are beyond f32 where that is what computes, beta without c,
+ * transa where none is. A c without beta means beta = 1. *ret is untouched on failure.
  */
 enum gm_status gm_op_init(struct gm_op *ret, enum gm_op_kind kind,
                           const struct gm_op_options *options,
@@ -104,8 +106,8 @@ uint64_t gm_op_k(const struct gm_op *op);
 /* Whether operand `index` is there and its elements count: a factor of 0 leaves them unread. */
 bool gm_op_reads(const struct gm_op *op, unsigned index);
 
-/* Arithmetic operations the definition asks for: 2mnk for a matmul that reads a and b, else 0.
- * As a double: it may pass 2^64. */
+/* Arithmetic operations the definition asks for: 2mnk of a matmul that reads a and b, an addition
+ * for each element of a sum, else 0. As a double: it may pass 2^64. */
 double gm_op_flops(const struct gm_op *op);
 
 /* Compulsory traffic: each element that is read, once; each of the result, once. UINT64_MAX on

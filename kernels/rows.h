@@ -11,11 +11,21 @@
 extern "C" {
 #endif
 
-#define GM_VARIANT(op, name, devices, dtypes, folds, accepts, run, needs, note)                    \
+#define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)                             \
     gm_accepts_fn accepts;                                                                         \
     gm_kernel_fn run;
+#define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch, needs, note)                     \
+    gm_accepts_fn accepts;                                                                         \
+    gm_scratch_fn scratch;                                                                         \
+    gm_kernel_fn gm_sim_##entry, gm_cuda_##entry;
+#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, needs, note)               \
+    gm_accepts_fn accepts;                                                                         \
+    gm_scratch_fn scratch;                                                                         \
+    gm_kernel_fn gm_cuda_##entry;
 #include "variants.def"
 #undef GM_VARIANT
+#undef GM_SIMT
+#undef GM_CUDA
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,13 @@ static bool cpu_is_tiny(const struct gm_op *op, const struct gm_device_facts *fa
     return each * (double)op->result.batch <= 64 || (op->kind == GM_OP_MATMUL && each <= 8);
 }
 
+/* The same for add, whose better kernel joins dimensions and looks how operands lie. */
+static bool cpu_adds_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_matrix_elements(&op->result) <= 16;
+}
+
 static bool cpu_has_blas(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     return facts->tuned_blas && (op->result.dtype == GM_F32 || op->result.dtype == GM_F64);
@@ -89,6 +96,34 @@ static const struct preference {
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", cpu_is_skinny},
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "openblas", cpu_has_blas},
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "blocked", always},
+
+    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "direct", cpu_adds_few},
+    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "vector", always},
+
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "stream", cpu_streams},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "memcpy", is_copy},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "naive", cpu_is_tiny},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", always},
+
+    /* Not measured yet: the textbook's best, and cuBLAS where it is there for products. */
+    {GM_DEVICE_CUDA, GM_OP_COPY, GM_OP_COPY, "vector", always},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", is_copy},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", always},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "cublas", always},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", always},
+    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "direct", always},
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_COPY, "vector", is_copy},
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "shared", always},
+
+    /* No times to go by: the textbook's best, by what they do to memory. */
+    {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", always},
+    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", is_copy},
+    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", always},
+    {GM_DEVICE_SIM, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", always},
+    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "float3_staged", always},
+    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "direct", always},
+    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_COPY, "vector", is_copy},
+    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_FLIP, "shared", always},
 };
 
 /* Several variants may have one name: on different devices, or a copy beside the operation's. */
@@ -165,21 +200,23 @@ static const char *nearest(const struct gm_op *op, const struct gm_device_facts 
     return found;
 }
 
-/* Why no variant of that name runs: what the last that bears it says, or that none does. */
+/* Why no variant of that name runs: what the nearest that bears it says, or that none does. */
 static enum gm_status refuse(const struct gm_op *op, const struct gm_device_facts *facts,
                              const char *name, struct gm_error *err)
 {
     const struct gm_variant *variant;
     struct gm_error reason = {.detail = ""};
     char able[NAMES_MAX];
-    unsigned count = list_able(op, facts, able);
+    unsigned count = list_able(op, facts, able), best_fit = 0;
     const char *near = nearest(op, facts, name);
 
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        /* Of a name's rows, that for this device and operation knows best. */
-        bool ours = variant->op == op->kind && variant->devices & (1u << facts->kind);
-        if (strcmp(variant->name, name) == 0 && (ours || reason.detail[0] == '\0'))
+        /* Of a name's rows, that for this operation and device knows best. */
+        unsigned fits = 1 + 2 * (variant->op == op->kind) + (variant->run[facts->kind] != NULL);
+        if (strcmp(variant->name, name) == 0 && fits > best_fit) {
+            best_fit = fits;
             gm_variant_check(variant, op, facts, &reason);
+        }
     }
     if (reason.detail[0] == '\0')
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,

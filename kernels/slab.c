@@ -1,5 +1,6 @@
 /*
- * slab.c - size classes, the lists of idle slabs, and the one limit above both.
+ * slab.c - size classes, the lists of idle slabs, and the one limit above them, also of several
+ * pools.
  *
  * Sizes are rounded up to one of 16 steps an octave, so a slab wastes 1/16 at most and one
  * that is put back fits the next request of about its size. The padding comes on top: matrices
@@ -47,13 +48,21 @@ struct idle_slab {
 
 _Static_assert(sizeof(struct idle_slab) <= CLASS_MIN, "the links lie in the idle slab");
 
-struct gm_slabs {
-    struct gm_slab_source source;
-    uint64_t limit;
+struct gm_slab_limit {
+    uint64_t bytes;
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* of all below, and of the pools' lists */
     pthread_cond_t left;  /* `leaving` has shrunk */
     uint64_t in_use, idle, leaving;
+    struct gm_slabs *pools;
+};
+
+struct gm_slabs {
+    struct gm_slab_source source;
+    struct gm_slab_limit *limit;
+    bool owns_limit;
+    struct gm_slabs *next; /* below the same limit */
+    uint64_t in_use, idle; /* its part */
     struct idle_slab *class[CLASSES];
     struct idle_slab *oldest, *newest;
 };
@@ -140,6 +149,7 @@ static void link_idle(struct gm_slabs *slabs, struct idle_slab *slab)
         slabs->oldest = slab;
     slabs->newest = slab;
     slabs->idle += slab->capacity;
+    slabs->limit->idle += slab->capacity;
 }
 
 static void unlink_idle(struct gm_slabs *slabs, struct idle_slab *slab)
@@ -160,26 +170,60 @@ static void unlink_idle(struct gm_slabs *slabs, struct idle_slab *slab)
     else
         slabs->newest = slab->older;
     slabs->idle -= slab->capacity;
+    slabs->limit->idle -= slab->capacity;
 }
 
-/* Gives up the oldest idle slab. Called with the lock held, which is free meanwhile. */
+/* Gives up the pool's oldest idle slab. Called with the lock held, which is free meanwhile. */
 static void give_up_oldest(struct gm_slabs *slabs)
 {
+    struct gm_slab_limit *limit = slabs->limit;
     struct idle_slab *slab = slabs->oldest;
     uint64_t capacity = slab->capacity;
 
     unlink_idle(slabs, slab);
-    slabs->leaving += capacity;
-    pthread_mutex_unlock(&slabs->lock);
+    limit->leaving += capacity;
+    pthread_mutex_unlock(&limit->lock);
     SHOW(slab, capacity);
     slabs->source.give(slabs->source.cls, slab, capacity);
-    pthread_mutex_lock(&slabs->lock);
-    slabs->leaving -= capacity;
-    pthread_cond_broadcast(&slabs->left);
+    pthread_mutex_lock(&limit->lock);
+    limit->leaving -= capacity;
+    pthread_cond_broadcast(&limit->left);
 }
 
-enum gm_status gm_slabs_open(const struct gm_slab_source *source, uint64_t limit,
-                             struct gm_slabs **ret, struct gm_error *err)
+/* A pool below the limit that has idle slabs; NULL if none has. */
+static struct gm_slabs *idle_pool(const struct gm_slab_limit *limit)
+{
+    struct gm_slabs *slabs = limit->pools;
+
+    while (slabs && !slabs->oldest)
+        slabs = slabs->next;
+    return slabs;
+}
+
+enum gm_status gm_slab_limit_open(uint64_t bytes, struct gm_slab_limit **ret, struct gm_error *err)
+{
+    struct gm_slab_limit *limit = calloc(1, sizeof(*limit));
+
+    if (!limit)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the limit of slabs");
+    limit->bytes = bytes;
+    pthread_mutex_init(&limit->lock, NULL);
+    pthread_cond_init(&limit->left, NULL);
+    *ret = limit;
+    return GM_OK;
+}
+
+void gm_slab_limit_close(struct gm_slab_limit *limit)
+{
+    if (!limit)
+        return;
+    pthread_cond_destroy(&limit->left);
+    pthread_mutex_destroy(&limit->lock);
+    free(limit);
+}
+
+enum gm_status gm_slabs_open_below(const struct gm_slab_source *source, struct gm_slab_limit *limit,
+                                   struct gm_slabs **ret, struct gm_error *err)
 {
     struct gm_slabs *slabs = calloc(1, sizeof(*slabs));
 
@@ -187,22 +231,53 @@ enum gm_status gm_slabs_open(const struct gm_slab_source *source, uint64_t limit
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the pool of slabs");
     slabs->source = *source;
     slabs->limit = limit;
-    pthread_mutex_init(&slabs->lock, NULL);
-    pthread_cond_init(&slabs->left, NULL);
+    pthread_mutex_lock(&limit->lock);
+    slabs->next = limit->pools;
+    limit->pools = slabs;
+    pthread_mutex_unlock(&limit->lock);
     *ret = slabs;
     return GM_OK;
 }
 
+enum gm_status gm_slabs_open(const struct gm_slab_source *source, uint64_t limit,
+                             struct gm_slabs **ret, struct gm_error *err)
+{
+    struct gm_slab_limit *own = NULL;
+    enum gm_status status = gm_slab_limit_open(limit, &own, err);
+
+    if (status != GM_OK)
+        return status;
+    status = gm_slabs_open_below(source, own, ret, err);
+    if (status == GM_OK)
+        (*ret)->owns_limit = true;
+    else
+        gm_slab_limit_close(own);
+    return status;
+}
+
+enum gm_status gm_slabs_open_for(const struct gm_backend_options *options,
+                                 const struct gm_slab_source *source, uint64_t limit,
+                                 struct gm_slabs **ret, struct gm_error *err)
+{
+    return options->shared_limit ? gm_slabs_open_below(source, options->shared_limit, ret, err)
+                                 : gm_slabs_open(source, limit, ret, err);
+}
+
 void gm_slabs_close(struct gm_slabs *slabs)
 {
+    struct gm_slabs **link;
+
     if (!slabs)
         return;
-    pthread_mutex_lock(&slabs->lock);
+    pthread_mutex_lock(&slabs->limit->lock);
     while (slabs->oldest)
         give_up_oldest(slabs);
-    pthread_mutex_unlock(&slabs->lock);
-    pthread_cond_destroy(&slabs->left);
-    pthread_mutex_destroy(&slabs->lock);
+    for (link = &slabs->limit->pools; *link != slabs; link = &(*link)->next)
+        ;
+    *link = slabs->next;
+    pthread_mutex_unlock(&slabs->limit->lock);
+    if (slabs->owns_limit)
+        gm_slab_limit_close(slabs->limit);
     free(slabs);
 }
 
@@ -210,27 +285,31 @@ void gm_slabs_close(struct gm_slabs *slabs)
  * Making room leaves the lock free for moments, so each round looks at everything anew. */
 static enum gm_status reserve(struct gm_slabs *slabs, uint64_t capacity, void **ret)
 {
+    struct gm_slab_limit *limit = slabs->limit;
     enum gm_status status = GM_OK;
     struct idle_slab *slab;
 
-    pthread_mutex_lock(&slabs->lock);
+    pthread_mutex_lock(&limit->lock);
     for (;;) {
-        uint64_t room = slabs->limit - slabs->in_use;
+        uint64_t room = limit->bytes - limit->in_use;
+        struct gm_slabs *pool = slabs->oldest ? slabs : idle_pool(limit);
         slab = slabs->class[class_of(capacity)];
-        if (slab || capacity > room || slabs->idle + slabs->leaving <= room - capacity)
+        if (slab || capacity > room || limit->idle + limit->leaving <= room - capacity)
             break;
-        if (slabs->oldest)
-            give_up_oldest(slabs);
+        if (pool)
+            give_up_oldest(pool);
         else
-            pthread_cond_wait(&slabs->left, &slabs->lock);
+            pthread_cond_wait(&limit->left, &limit->lock);
     }
     if (slab)
         unlink_idle(slabs, slab);
-    else if (capacity > slabs->limit - slabs->in_use)
+    else if (capacity > limit->bytes - limit->in_use)
         status = GM_MEMORY_FULL;
-    if (status == GM_OK)
+    if (status == GM_OK) {
+        limit->in_use += capacity;
         slabs->in_use += capacity;
-    pthread_mutex_unlock(&slabs->lock);
+    }
+    pthread_mutex_unlock(&limit->lock);
     *ret = slab;
     return status;
 }
@@ -238,17 +317,20 @@ static enum gm_status reserve(struct gm_slabs *slabs, uint64_t capacity, void **
 /* The system refused: all that is idle goes back to it, and it is asked once more. */
 static void *take_after_trim(struct gm_slabs *slabs, uint64_t capacity)
 {
+    struct gm_slab_limit *limit = slabs->limit;
+    struct gm_slabs *pool;
     void *data;
 
-    pthread_mutex_lock(&slabs->lock);
-    while (slabs->oldest)
-        give_up_oldest(slabs);
-    pthread_mutex_unlock(&slabs->lock);
+    pthread_mutex_lock(&limit->lock);
+    while ((pool = idle_pool(limit)))
+        give_up_oldest(pool);
+    pthread_mutex_unlock(&limit->lock);
     data = slabs->source.take(slabs->source.cls, capacity);
     if (!data) {
-        pthread_mutex_lock(&slabs->lock);
+        pthread_mutex_lock(&limit->lock);
+        limit->in_use -= capacity;
         slabs->in_use -= capacity;
-        pthread_mutex_unlock(&slabs->lock);
+        pthread_mutex_unlock(&limit->lock);
     }
     return data;
 }
@@ -259,14 +341,14 @@ enum gm_status gm_slabs_get(struct gm_slabs *slabs, uint64_t bytes, struct gm_sl
     uint64_t capacity = gm_slabs_cost(bytes);
     void *data;
 
-    if (capacity > slabs->limit)
+    if (capacity > slabs->limit->bytes)
         return gm_fail(err, GM_TOO_LARGE,
                        "%llu bytes are needed, and the limit of memory for requests is %llu",
-                       (unsigned long long)bytes, (unsigned long long)slabs->limit);
+                       (unsigned long long)bytes, (unsigned long long)slabs->limit->bytes);
     enum gm_status status = reserve(slabs, capacity, &data);
     if (status != GM_OK)
         return gm_fail(err, status, "%llu bytes are needed, and too much of the %llu is in use",
-                       (unsigned long long)bytes, (unsigned long long)slabs->limit);
+                       (unsigned long long)bytes, (unsigned long long)slabs->limit->bytes);
     if (!data)
         data = slabs->source.take(slabs->source.cls, capacity);
     if (!data)
@@ -290,10 +372,11 @@ void gm_slabs_put(struct gm_slabs *slabs, struct gm_slab *slab)
         SHOW(idle, capacity);
         HIDE(idle + 1, capacity - sizeof(*idle)); /* use after put shows in the sanitizer */
         idle->capacity = capacity;
-        pthread_mutex_lock(&slabs->lock);
+        pthread_mutex_lock(&slabs->limit->lock);
+        slabs->limit->in_use -= capacity;
         slabs->in_use -= capacity;
         link_idle(slabs, idle);
-        pthread_mutex_unlock(&slabs->lock);
+        pthread_mutex_unlock(&slabs->limit->lock);
     }
     *slab = (struct gm_slab){0};
 }
@@ -302,8 +385,8 @@ struct gm_slab_usage gm_slabs_usage(struct gm_slabs *slabs)
 {
     struct gm_slab_usage usage;
 
-    pthread_mutex_lock(&slabs->lock);
-    usage = (struct gm_slab_usage){slabs->limit, slabs->in_use, slabs->idle + slabs->leaving};
-    pthread_mutex_unlock(&slabs->lock);
+    pthread_mutex_lock(&slabs->limit->lock);
+    usage = (struct gm_slab_usage){slabs->limit->bytes, slabs->in_use, slabs->idle};
+    pthread_mutex_unlock(&slabs->limit->lock);
     return usage;
 }

@@ -24,9 +24,21 @@ extern const struct gm_slab_source gm_slab_plain;
 
 struct gm_slabs;
 
-/* limit: of bytes in use and bytes kept, together. */
+/* One limit for several pools, of bytes in use and bytes kept, in all of them together: a pool that
+ * needs room gives up what another one keeps. To be closed after them. */
+struct gm_slab_limit;
+enum gm_status gm_slab_limit_open(uint64_t bytes, struct gm_slab_limit **ret, struct gm_error *err);
+void gm_slab_limit_close(struct gm_slab_limit *limit);
+enum gm_status gm_slabs_open_below(const struct gm_slab_source *source, struct gm_slab_limit *limit,
+                                   struct gm_slabs **ret, struct gm_error *err);
+
+/* A pool with a limit of its own: of bytes in use and bytes kept, together. */
 enum gm_status gm_slabs_open(const struct gm_slab_source *source, uint64_t limit,
                              struct gm_slabs **ret, struct gm_error *err);
+/* A backend's pool: below the limit that its options share, else with this one. */
+enum gm_status gm_slabs_open_for(const struct gm_backend_options *options,
+                                 const struct gm_slab_source *source, uint64_t limit,
+                                 struct gm_slabs **ret, struct gm_error *err);
 /* All slabs have been put back. close(NULL) is fine. */
 void gm_slabs_close(struct gm_slabs *slabs);
 
@@ -44,6 +56,7 @@ enum gm_status gm_slabs_get(struct gm_slabs *slabs, uint64_t bytes, struct gm_sl
 /* Takes back a slab and zeroes *slab; an empty one is fine. */
 void gm_slabs_put(struct gm_slabs *slabs, struct gm_slab *slab);
 
+/* `limit` is shared where it is; the others are this pool's. */
 struct gm_slab_usage {
     uint64_t limit, in_use, idle;
 };

@@ -11,10 +11,32 @@
 #include <stdio.h>
 
 static const struct gm_variant rows[] = {
-#define GM_VARIANT(op, name, devices, dtypes, folds, accepts, run, needs, note)                    \
-    {op, name, devices, dtypes, folds, accepts, run, needs, note},
+#define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)                             \
+    {op,    name,  dtypes, folds, accepts, gm_scratch_none, {[GM_DEVICE_CPU] = run},               \
+     false, needs, note},
+#if GM_HAVE_CUDA
+#define GM_ON_GPU(entry) gm_cuda_##entry
+#else
+#define GM_ON_GPU(entry) NULL
+#endif
+#define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch, needs, note)                     \
+    {op,                                                                                           \
+     name,                                                                                         \
+     dtypes,                                                                                       \
+     folds,                                                                                        \
+     accepts,                                                                                      \
+     scratch,                                                                                      \
+     {[GM_DEVICE_SIM] = gm_sim_##entry, [GM_DEVICE_CUDA] = GM_ON_GPU(entry)},                      \
+     false,                                                                                        \
+     needs,                                                                                        \
+     note},
+#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, needs, note)               \
+    {op,   name,  dtypes, folds, accepts, scratch, {[GM_DEVICE_CUDA] = gm_cuda_##entry},           \
+     blas, needs, note},
 #include "variants.def"
 #undef GM_VARIANT
+#undef GM_SIMT
+#undef GM_CUDA
 };
 
 static const char *const device_names[GM_DEVICE_KINDS] = {"cpu", "sim", "cuda"};
@@ -29,6 +51,20 @@ const struct gm_variant *gm_variant_at(size_t index)
     return index < sizeof(rows) / sizeof(rows[0]) ? &rows[index] : NULL;
 }
 
+unsigned gm_variant_devices(const struct gm_variant *variant)
+{
+    unsigned devices = 0;
+
+    for (unsigned kind = 0; kind < GM_DEVICE_KINDS; kind++)
+        devices |= variant->run[kind] ? 1u << kind : 0;
+    return devices;
+}
+
+bool gm_variant_is_there(const struct gm_variant *variant, const struct gm_device_facts *facts)
+{
+    return variant->run[facts->kind] && (facts->tuned_blas || !variant->wants_blas);
+}
+
 enum gm_status gm_accepts_any(const struct gm_op *op, const struct gm_device_facts *facts,
                               struct gm_error *err)
 {
@@ -36,6 +72,12 @@ enum gm_status gm_accepts_any(const struct gm_op *op, const struct gm_device_fac
     (void)facts;
     (void)err;
     return GM_OK;
+}
+
+uint64_t gm_scratch_none(const struct gm_op *op)
+{
+    (void)op;
+    return 0;
 }
 
 static const char *dtype_list(uint32_t dtypes, char *buf, size_t size)
@@ -56,9 +98,13 @@ enum gm_status gm_variant_check(const struct gm_variant *variant, const struct g
 {
     char types[160];
 
-    if (!(variant->devices & (1u << facts->kind)))
+    if (!variant->run[facts->kind])
         return gm_fail(err, GM_KERNEL_UNAVAILABLE, "kernel \"%s\" is not one of device %s",
                        variant->name, device_names[facts->kind]);
+    if (!gm_variant_is_there(variant, facts))
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "kernel \"%s\" needs %s, which this machine does not have", variant->name,
+                       variant->needs);
     if (variant->op != op->kind && !(variant->op == GM_OP_COPY && gm_op_is_copy(op)))
         return gm_fail(err, GM_KERNEL_UNAVAILABLE, "kernel \"%s\" is a %s%s", variant->name,
                        gm_op_name(variant->op),

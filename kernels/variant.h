@@ -32,6 +32,10 @@ const char *gm_device_kind_name(enum gm_device_kind kind);
 #define GM_FOLDS_NOTHING 0u
 #define GM_FOLDS_TRANS (1u << 0) /* transa, transb, and so column-major single matrices */
 
+/* A variant's passes over the data: those that only rearrange it, and the kernel itself. The
+ * account keeps their times apart. */
+enum gm_pass { GM_PASS_COMPUTES, GM_PASS_PREPARES };
+
 struct gm_device_facts; /* backend.h */
 struct gm_exec;         /* each backend's own: what a kernel runs with (threads, a stream, ...) */
 
@@ -43,23 +47,35 @@ typedef enum gm_status gm_kernel_fn(const struct gm_op *op, struct gm_exec *exec
 typedef enum gm_status gm_accepts_fn(const struct gm_op *op, const struct gm_device_facts *facts,
                                      struct gm_error *err);
 
+/* Bytes of device memory that run() wants beside operands and result (gm_scratch in
+ * kernels/cuda/kernel.h); UINT64_MAX on overflow. */
+typedef uint64_t gm_scratch_fn(const struct gm_op *op);
+
 struct gm_variant {
     enum gm_op_kind op;
     const char *name;
-    unsigned devices;       /* GM_ON_... */
     uint32_t dtypes;        /* GM_DTYPE_BIT(...) */
     unsigned folds;         /* GM_FOLDS_... */
     gm_accepts_fn *accepts; /* gm_accepts_any where nothing else must hold */
-    gm_kernel_fn *run;
+    gm_scratch_fn *scratch;
+    gm_kernel_fn *run[GM_DEVICE_KINDS]; /* NULL where it does not run */
+    bool wants_blas;   /* there only where the device has its BLAS library: facts.tuned_blas */
     const char *needs; /* for people: "OpenBLAS", "compute capability 9.0"; "" for nothing */
     const char *note;  /* one sentence: the idea */
 };
 
+/* The kinds of devices it runs on: GM_ON_... */
+unsigned gm_variant_devices(const struct gm_variant *variant);
+
+/* Whether it runs on that device at all: a library that it wants may not be there. */
+bool gm_variant_is_there(const struct gm_variant *variant, const struct gm_device_facts *facts);
+
 /* The rows of this build; NULL past the end. */
 const struct gm_variant *gm_variant_at(size_t index);
 
-/* The `accepts` of rows that take every shape. */
+/* The `accepts` of rows that take every shape, and the `scratch` of those that need none. */
 gm_accepts_fn gm_accepts_any;
+gm_scratch_fn gm_scratch_none;
 
 /* Whether the variant can run op on that device: GM_OK, or GM_KERNEL_UNAVAILABLE with the reason.
  * A copy can also run the transposes that leave the bytes as they are (gm_op_is_copy). */

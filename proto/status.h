@@ -42,6 +42,7 @@ extern "C" {
     X(CANNOT_ENCODE, 422, "cannot_encode", "The result has no such form")                          \
     X(COST_LIMIT, 422, "cost_limit", "The request costs more than one request may")                \
     X(INTERNAL, 500, "internal", "gemmd made a mistake")                                           \
+    X(KERNEL_FAULT, 500, "kernel_fault", "The kernel did what no kernel may do")                   \
     X(QUEUE_FULL, 503, "queue_full", "The queue is full")                                          \
     X(MEMORY_FULL, 503, "memory_full", "The memory for requests is in use")                        \
     X(DRAINING, 503, "draining", "gemmd is shutting down")                                         \

@@ -87,6 +87,11 @@ static bool says_nothing(const char *const accept[GM_ACCEPT_LINES_MAX])
     return true;
 }
 
+double gm_accept_weight(const char *const accept[GM_ACCEPT_LINES_MAX], const char *media_type)
+{
+    return says_nothing(accept) ? 1 : weight_of(accept, media_type);
+}
+
 enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
                                 const struct gm_codec *preferred, const struct gm_codec **ret,
                                 struct gm_error *err)

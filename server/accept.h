@@ -18,4 +18,7 @@ enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
                                 const struct gm_codec *preferred, const struct gm_codec **ret,
                                 struct gm_error *err);
 
+/* The weight that Accept gives a media type: 0 where it is not wanted, 1 where nothing is said. */
+double gm_accept_weight(const char *const accept[GM_ACCEPT_LINES_MAX], const char *media_type);
+
 #endif

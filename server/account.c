@@ -36,6 +36,12 @@ void gm_account_lap(struct gm_account *account, enum gm_stage stage, int64_t now
     account->mark_ns = now_ns;
 }
 
+void gm_account_end(struct gm_account *account, enum gm_stage stage, int64_t now_ns)
+{
+    gm_account_lap(account, stage, now_ns);
+    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
+}
+
 void gm_account_ran(struct gm_account *account, const struct gm_times *times, int64_t started_ns,
                     int64_t finished_ns)
 {
@@ -160,6 +166,28 @@ static void set_rates(json_t *stats, const struct gm_account_job *job)
     set_roofline(stats, op, job->facts, gflops);
 }
 
+static void set_accesses(json_t *stats, const struct gm_op *op,
+                         const struct gm_access_totals *totals)
+{
+    json_t *accesses = json_object();
+    double units[2] = {0}, ideal[2] = {0}; /* of global memory, of shared */
+
+    for (unsigned kind = 0; kind < GM_ACCESS_KINDS; kind++) {
+        bool shared = gm_access_is_shared((enum gm_access_kind)kind);
+        units[shared] += totals->kind[kind].units;
+        ideal[shared] += totals->kind[kind].units_ideal;
+    }
+    set_count(accesses, "global_sectors", units[0]);
+    set_count(accesses, "global_sectors_ideal", ideal[0]);
+    set_count(accesses, "global_sectors_min", gm_access_sectors_min(op));
+    set_count(accesses, "shared_wavefronts", units[1]);
+    set_count(accesses, "shared_wavefronts_ideal", ideal[1]);
+    set_count(accesses, "barriers", totals->barriers);
+    set_count(accesses, "blocks", totals->blocks);
+    set_count(accesses, "warps", totals->warps);
+    json_object_set_new(stats, "accesses", accesses);
+}
+
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns)
 {
     json_t *stats = json_object();
@@ -182,6 +210,8 @@ char *gm_account_json(struct gm_account *account, const struct gm_account_job *j
         set_time(stats, "kernel_us_median", task->times.kernel);
     }
     set_rates(stats, job);
+    if (task->has_accesses)
+        set_accesses(stats, job->op, &task->accesses);
     char *text = json_dumps(stats, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(stats);
     return text;

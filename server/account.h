@@ -49,6 +49,8 @@ struct gm_account_job {
 void gm_account_start(struct gm_account *account, int64_t now_ns);
 /* The time since the last lap, or the start, was spent on `stage`. */
 void gm_account_lap(struct gm_account *account, enum gm_stage stage, int64_t now_ns);
+/* The last lap: ends `total`. */
+void gm_account_end(struct gm_account *account, enum gm_stage stage, int64_t now_ns);
 /* The job ran from started_ns to finished_ns; before that it waited. */
 void gm_account_ran(struct gm_account *account, const struct gm_times *times, int64_t started_ns,
                     int64_t finished_ns);

@@ -3,7 +3,7 @@
 #include "server/accept.h"
 #include "server/handlers.h"
 #include "server/limits.h"
-#include "server/request.h"
+#include "server/request_job.h"
 
 #include <string.h>
 #include <strings.h>
@@ -22,7 +22,7 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
     enum gm_status status = GM_OK;
 
     if (!r->device)
-        status = gm_devices_pick(&r->server->devices, r->params.device, &r->device, err);
+        status = gm_request_pick_device(r, err);
     if (status != GM_OK)
         return status;
     const struct gm_source source = {r->device->backend, r->device->context};
@@ -38,7 +38,7 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
     for (unsigned i = 0; i < gm_op_operands_min(r->route->op); i++)
         if (!r->present[i])
             return GM_OK;
-    return gm_handle_op_plan(r, false, err);
+    return r->route->plan(r, false, err);
 }
 
 /* Shapes as parameters are for bare elements: every other form has its own. */
@@ -53,6 +53,26 @@ static enum gm_status check_shapes(const struct gm_request *r, struct gm_error *
                          r->body.in->media_type);
 }
 
+/* The reply's form: that of the request unless the client wants another, or one of a report's. */
+static enum gm_status choose_form(struct gm_request *r, const struct gm_codec *codec,
+                                  struct gm_error *err)
+{
+    if (r->params.gpu && !r->route->traces)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%s does not take 'gpu', which is a parameter of /v1/explain",
+                       r->route->path);
+    if (r->route->reports > 0)
+        return gm_report_choose(r->head.accept, r->params.format, r->route->reports, &r->report,
+                                err);
+    if (*r->params.format)
+        return gm_fail(
+            err, GM_BAD_PARAMETER,
+            "%s does not take 'format', which is for reports: Accept chooses the form of a "
+            "result",
+            r->route->path);
+    return gm_accept_choose(r->head.accept, codec, &r->out, err);
+}
+
 static enum gm_status sink_parameter(void *cls, const char *name, size_t name_len,
                                      const char *value, size_t value_len, struct gm_error *err)
 {
@@ -60,6 +80,8 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
     enum gm_status status =
         gm_params_set(&r->params, r->route->op, name, name_len, value, value_len, err);
 
+    if (status == GM_OK)
+        status = choose_form(r, r->body.in, err); /* that may have been about the format */
     if (status != GM_OK)
         return status;
     r->body.plan.dtype = r->params.dtype;
@@ -71,10 +93,9 @@ static enum gm_status set_form(struct gm_request *r, const struct gm_codec *code
                                struct gm_error *err)
 {
     r->body.in = codec;
-    enum gm_status status = gm_accept_choose(r->head.accept, codec, &r->out, err);
-    if (status != GM_OK)
-        return status;
-    status = check_shapes(r, err);
+    enum gm_status status = choose_form(r, codec, err);
+    if (status == GM_OK)
+        status = check_shapes(r, err);
     if (status != GM_OK)
         return status;
     r->body.plan = (struct gm_decode_plan){
@@ -125,6 +146,10 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
                        "Content-Encoding '%.40s' is not known; send the body as it is",
                        h->content_encoding);
+    if (r->route->body == GM_BODY_NONE ||
+        (r->route->body == GM_BODY_OPTIONAL && !h->chunked &&
+         (h->content_length == GM_SIZE_UNKNOWN || h->content_length == 0)))
+        return choose_form(r, &gm_codec_json, err);
     if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
         return gm_fail(err, GM_LENGTH_REQUIRED,
                        "%s takes its matrices in the body, and there is none", r->route->path);
@@ -147,8 +172,7 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
     if (status != GM_OK)
         return status;
     /* Not knowing the form yet, Accept can still be known to be impossible. */
-    return codec ? set_form(r, codec, err)
-                 : gm_accept_choose(h->accept, &gm_codec_json, &r->out, err);
+    return codec ? set_form(r, codec, err) : choose_form(r, &gm_codec_json, err);
 }
 
 /* Makes room for `more` bytes of text: for all of a stated length at once, else by doubling. */

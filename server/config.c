@@ -231,6 +231,9 @@ static void print_help(void)
         else
             printf("  %-24s   takes %s\n", "", options[i].takes);
     }
+    printf("  %-24s ask the gemmd that listens at --listen for its /healthz, and exit: 0 if it is\n"
+           "  %-24s   alive, else 1\n",
+           "--probe", "");
     printf("  %-24s print the version and exit\n  %-24s print this and exit\n", "--version",
            "--help");
     printf("\nFixed limits:\n");
@@ -277,6 +280,8 @@ static bool apply_argument(struct gm_config *config, int argc, char **argv, int 
 
 enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *config)
 {
+    enum gm_config_outcome outcome = GM_CONFIG_RUN;
+
     memset(config, 0, sizeof *config);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -295,8 +300,13 @@ enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *
             return GM_CONFIG_EXIT_USAGE;
     if (!apply_environment(config))
         return GM_CONFIG_EXIT_USAGE;
-    for (int i = 1; i < argc;)
-        if (!apply_argument(config, argc, argv, &i))
+    for (int i = 1; i < argc;) {
+        if (strcmp(argv[i], "--probe") == 0) {
+            outcome = GM_CONFIG_PROBE;
+            i++;
+        } else if (!apply_argument(config, argc, argv, &i)) {
             return GM_CONFIG_EXIT_USAGE;
-    return GM_CONFIG_RUN;
+        }
+    }
+    return outcome;
 }

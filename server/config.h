@@ -24,7 +24,12 @@ struct gm_config {
     enum gm_log_level log_level;
 };
 
-enum gm_config_outcome { GM_CONFIG_RUN, GM_CONFIG_EXIT_OK, GM_CONFIG_EXIT_USAGE };
+enum gm_config_outcome {
+    GM_CONFIG_RUN,
+    GM_CONFIG_PROBE, /* not to run, but to ask the gemmd that runs with these options */
+    GM_CONFIG_EXIT_OK,
+    GM_CONFIG_EXIT_USAGE
+};
 
 /*
  * Defaults, then the environment, then the command line. --help and --version print to standard

@@ -1,14 +1,18 @@
 #include "server/devices.h"
 
+#include "kernels/slab.h"
+
 #include <stdio.h>
 #include <string.h>
 
 static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend *backend,
                                    const struct gm_devices_options *options, struct gm_error *err)
 {
+    struct gm_backend_options backend_options = options->backend_options;
     void *context;
-    enum gm_status status = backend->open(&options->backend_options, &context, err);
 
+    backend_options.shared_limit = d->memory;
+    enum gm_status status = backend->open(&backend_options, &context, err);
     if (status != GM_OK)
         return status;
     d->opened[d->backends].backend = backend;
@@ -38,21 +42,33 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
     return GM_OK;
 }
 
+/* Whether the backend that was opened last, whose devices begin at `first`, only plays one: it is
+ * for those who ask for it. */
+static bool simulates(const struct gm_devices *d, unsigned first)
+{
+    return first < d->count && d->device[first].facts->kind == GM_DEVICE_SIM;
+}
+
 enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_options *options,
                                struct gm_error *err)
 {
     struct gm_devices d = {0};
     bool automatic = strcmp(options->backend, "auto") == 0;
-    enum gm_status status = GM_OK;
+    uint64_t limit = options->backend_options.memory_limit;
+    enum gm_status status =
+        gm_slab_limit_open(limit > 0 ? limit : gm_host_memory(), &d.memory, err);
 
+    if (status != GM_OK)
+        return status;
     for (size_t i = 0; gm_backend_at(i) && d.backends < GM_DEVICES_MAX; i++) {
         const struct gm_backend *backend = gm_backend_at(i);
         bool wanted = strcmp(options->backend, backend->name) == 0;
+        unsigned first = d.count;
         status = open_backend(&d, backend, options, err);
         /* A backend nobody asked for by name may be without a device; anything else is fatal. */
         if (status != GM_OK && (wanted || status != GM_DEVICE_UNAVAILABLE))
             goto fail;
-        if (status == GM_OK && (wanted || (automatic && !d.preferred)))
+        if (status == GM_OK && (wanted || (automatic && !d.preferred && !simulates(&d, first))))
             d.preferred = backend->name;
     }
     bool lanes_fit = options->backend_options.lanes == 0;
@@ -79,6 +95,7 @@ void gm_devices_close(struct gm_devices *d)
         gm_sched_close(d->device[i].sched);
     for (unsigned i = 0; i < d->backends; i++)
         d->opened[i].backend->close(d->opened[i].context);
+    gm_slab_limit_close(d->memory);
     memset(d, 0, sizeof *d);
 }
 

@@ -22,8 +22,9 @@ struct gm_device {
 struct gm_devices {
     unsigned count;
     struct gm_device device[GM_DEVICES_MAX];
-    struct gm_source host; /* plain memory, for texts */
-    const char *preferred; /* name of the backend that serves requests naming no device */
+    struct gm_source host;        /* plain memory, for texts */
+    struct gm_slab_limit *memory; /* of the slabs of all backends together */
+    const char *preferred;        /* name of the backend that serves requests naming no device */
     unsigned backends;
     struct {
         const struct gm_backend *backend;
@@ -32,7 +33,9 @@ struct gm_devices {
 };
 
 struct gm_devices_options {
-    const char *backend; /* "auto", or the one to prefer, which must then be there */
+    /* "auto", which is the first that has a device and does not simulate it; or the one to prefer,
+     * which must then be there. */
+    const char *backend;
     struct gm_backend_options backend_options;
     uint64_t queue_limit;
     void (*lost)(void *cls);

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static json_t *devices_of(const struct gm_devices *devices, const struct gm_vari
     json_t *list = json_array();
 
     for (unsigned i = 0; i < devices->count; i++)
-        if (variant->devices & (1u << devices->device[i].facts->kind))
+        if (gm_variant_is_there(variant, devices->device[i].facts))
             json_array_append_new(list, json_string(devices->device[i].name));
     return list;
 }
@@ -78,15 +79,36 @@ static json_t *peaks_json(const struct gm_device_facts *facts)
     return peaks;
 }
 
+/* What bounds a kernel on a GPU. */
+static json_t *gpu_json(const struct gm_gpu *gpu)
+{
+    json_t *o = json_object();
+    char capability[16];
+
+    snprintf(capability, sizeof capability, "%u.%u", gpu->capability / 10, gpu->capability % 10);
+    json_object_set_new(o, "name", json_string(gpu->name));
+    json_object_set_new(o, "compute_capability", json_string(capability));
+    json_object_set_new(o, "multiprocessors", count(gpu->sms));
+    json_object_set_new(o, "threads_per_multiprocessor", count(gpu->threads_per_sm));
+    json_object_set_new(o, "blocks_per_multiprocessor", count(gpu->blocks_per_sm));
+    json_object_set_new(o, "registers_per_multiprocessor", count(gpu->registers_per_sm));
+    json_object_set_new(o, "shared_bytes_per_multiprocessor", count(gpu->shared_per_sm));
+    json_object_set_new(o, "shared_bytes_per_block", count(gpu->shared_per_block));
+    json_object_set_new(o, "dram_gbs", json_real(gpu->dram_gbs));
+    json_object_set_new(o, "fp32_gflops", json_real(round(gpu->fp32_gflops)));
+    json_object_set_new(o, "fp64_gflops", json_real(round(gpu->fp64_gflops)));
+    json_object_set_new(o, "int32_gops", json_real(round(gpu->int32_gflops)));
+    return o;
+}
+
 static json_t *device_json(const struct gm_device *device, const char *preferred)
 {
-    static const char *const kinds[] = {"cpu", "sim", "cuda"};
     const struct gm_device_facts *f = device->facts;
     struct gm_sched_load load = gm_sched_load(device->sched);
     json_t *o = json_object();
 
     json_object_set_new(o, "name", json_string(device->name));
-    json_object_set_new(o, "kind", json_string(kinds[f->kind]));
+    json_object_set_new(o, "kind", json_string(gm_device_kind_name(f->kind)));
     json_object_set_new(o, "default", json_boolean(strcmp(device->backend->name, preferred) == 0));
     json_object_set_new(o, "model", json_string(f->name));
     json_object_set_new(o, "detail", json_string(f->detail));
@@ -100,6 +122,9 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
     if (f->copy_gbs > 0)
         json_object_set_new(o, "copy_gbs", json_real(f->copy_gbs));
     json_object_set_new(o, "peaks", peaks_json(f));
+    if (f->gpu)
+        json_object_set_new(o, "gpu", gpu_json(f->gpu));
+    json_object_set_new(o, "times_kernels", json_boolean(f->times_kernels));
     json_object_set_new(o, "queue",
                         json_pack("{s:o, s:o, s:o}", "queued", count(load.queued), "running",
                                   count(load.running), "capacity", count(load.capacity)));
@@ -110,11 +135,13 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
 enum gm_progress gm_handle_devices(struct gm_request *r)
 {
     const struct gm_devices *devices = &r->server->devices;
-    json_t *list = json_array();
+    json_t *list = json_array(), *gpus = json_array();
 
     for (unsigned i = 0; i < devices->count; i++)
         json_array_append_new(list, device_json(&devices->device[i], devices->preferred));
-    return reply_json(r, json_pack("{s:o}", "devices", list));
+    for (size_t i = 0; gm_gpu_at(i); i++)
+        json_array_append_new(gpus, gpu_json(gm_gpu_at(i)));
+    return reply_json(r, json_pack("{s:o, s:o}", "devices", list, "gpus", gpus));
 }
 
 static json_t *limits_json(void)
@@ -178,7 +205,8 @@ static json_t *answered_json(const struct gm_stats *stats)
         uint64_t n = 0;
         for (unsigned status = 0; status < GM_HTTP_STATUS_MAX; status++)
             n += atomic_load(&stats->answered[i][status]);
-        json_object_set_new(o, route ? route->path : "other", count(n));
+        if (gm_route_index(route) == i) /* all methods of a path count together */
+            json_object_set_new(o, route ? route->path : "other", count(n));
     }
     return o;
 }

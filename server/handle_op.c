@@ -4,9 +4,10 @@
 #include "kernels/select.h"
 #include "server/body.h"
 #include "server/clock.h"
+#include "server/cost.h"
 #include "server/handlers.h"
 #include "server/limits.h"
-#include "server/request.h"
+#include "server/request_job.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,20 +15,6 @@
 
 /* Room for the account at the end of a text: its longest form is about 1.2 KB. */
 #define STATS_TEXT_MAX 4096
-
-static struct gm_request *request_of(const struct gm_job *job)
-{
-    return (struct gm_request *)((char *)(uintptr_t)job - offsetof(struct gm_request, job));
-}
-
-static bool job_abandoned(const struct gm_job *job, bool running)
-{
-    const struct gm_request *r = request_of(job);
-
-    /* A client may close its sending half and still read; while the job only waits that is taken
-     * for having gone, since the two cannot be told apart and the queue is precious. */
-    return r->carrier->gone(r->socket, running);
-}
 
 static void encode_on_worker(struct gm_work *work)
 {
@@ -43,7 +30,7 @@ static void encode_on_worker(struct gm_work *work)
 
 static void job_done(struct gm_job *job)
 {
-    struct gm_request *r = request_of(job);
+    struct gm_request *r = gm_request_of_job(job);
 
     if (job->task.status != GM_OK) {
         /* Here and not in the event thread: that is not called again for a client that has gone. */
@@ -65,7 +52,7 @@ static void set_job(struct gm_request *r)
     job->exclusive = job->task.repeat > 1;
     job->batch_key = 0;
     job->deadline_ns = r->deadline_ns;
-    job->abandoned = job_abandoned;
+    job->abandoned = gm_request_job_abandoned;
     job->done = job_done;
 }
 
@@ -84,12 +71,10 @@ static enum gm_status check_cost(const struct gm_request *r, struct gm_error *er
 {
     const struct gm_device_facts *facts = r->device->facts;
     const struct gm_op *op = &r->job.task.op;
-    double peak = facts->peak_gflops[op->result.dtype], seconds = 0;
 
-    if (facts->copy_gbs > 0)
-        seconds = (double)gm_op_bytes_min(op) / facts->copy_gbs * 1e-9;
-    if (peak > 0 && gm_op_flops(op) / peak * 1e-9 > seconds)
-        seconds = gm_op_flops(op) / peak * 1e-9;
+    if (facts->kind == GM_DEVICE_SIM)
+        return gm_cost_simulated(op, r->params.repeat > 1 ? r->params.repeat : 1, err);
+    double seconds = gm_cost_seconds(op, facts);
     if (r->params.repeat <= 1 || seconds * (double)r->params.repeat <= GM_REPEAT_COST_S)
         return GM_OK;
     double runs = floor(GM_REPEAT_COST_S / seconds);

@@ -5,14 +5,20 @@
 #include "server/routes.h"
 
 enum gm_progress gm_handle_op(struct gm_request *request); /* handle_op.c */
-/*
- * Once an operation's operands are known, before their elements are: whether it exists for them,
- * whether a variant runs it, and whether all that it needs can be had; which is then reserved.
- * `complete`: no operand can follow.
- */
 enum gm_status gm_handle_op_plan(struct gm_request *request, bool complete, struct gm_error *err);
-/* The rest of gm_handle_op, once the job has run: encodes the result, sets the reply. */
 void gm_handle_op_ran(struct gm_request *request);
+
+#define GM_COMPARE_REPORTS (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON))
+enum gm_progress gm_handle_compare(struct gm_request *request); /* handle_compare.c */
+enum gm_status gm_handle_compare_plan(struct gm_request *request, bool complete,
+                                      struct gm_error *err);
+
+#define GM_EXPLAIN_REPORTS                                                                         \
+    (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON) | GM_REPORT_BIT(GM_REPORT_SVG))
+enum gm_progress gm_handle_explain(struct gm_request *request); /* handle_explain.c */
+enum gm_status gm_handle_explain_plan(struct gm_request *request, bool complete,
+                                      struct gm_error *err);
+void gm_handle_explain_ran(struct gm_request *request);
 
 enum gm_progress gm_handle_kernels(struct gm_request *request); /* handle_info.c */
 enum gm_progress gm_handle_devices(struct gm_request *request);

@@ -395,6 +395,11 @@ bool gm_http_loopback(const struct gm_http *http)
     return gm_listener_loopback(http->listener);
 }
 
+bool gm_http_full(struct gm_http *http)
+{
+    return !has_room(http);
+}
+
 void gm_http_close(struct gm_http *http)
 {
     if (!http)

@@ -22,6 +22,8 @@ void gm_http_refuse_connections(struct gm_http *http);
 bool gm_http_idle(struct gm_http *http);
 /* Whether only this machine can reach it. */
 bool gm_http_loopback(const struct gm_http *http);
+/* Whether it has as many connections as it takes. */
+bool gm_http_full(struct gm_http *http);
 /* Ends all connections and threads. No request may be with a device or a worker any more. */
 void gm_http_close(struct gm_http *http);
 

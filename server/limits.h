@@ -32,10 +32,32 @@
     X(REPEAT_COST_S, 30, "seconds",                                                                \
       "what repeated runs may take together at the device's measured ceilings; real kernels take " \
       "longer")                                                                                    \
+    X(SIM_FLOPS_MAX, 1073741824, "operations",                                                     \
+      "arithmetic of a run on a simulated device, where each memory access is a function call: "   \
+      "seconds to minutes of all cores; /v1/explain traces a sample of any size")                  \
+    X(SIM_BYTES_MAX, 134217728, "bytes", "the same, for the memory that such a run must move")     \
+    X(EXPLAIN_GIB_MAX, 1024, "GiB",                                                                \
+      "operands and result of what /v1/explain traces: addresses, of which only those that the "   \
+      "sample touches become memory")                                                              \
+    X(EXPLAIN_MEMORY_BYTES, 67108864, "bytes",                                                     \
+      "what one trace may take for the sample that it touches")                                    \
+    X(EXPLAIN_DRAWN_MAX, 16, "drawings",                                                           \
+      "sites drawn in one SVG: more than a page or two is not looked at")                          \
+    X(COMPARE_REPEAT, 5, "runs", "how often a comparison times each kernel if nothing is said")    \
+    X(COMPARE_TIMING_MS, 1000, "ms",                                                               \
+      "what those runs of a kernel may take together; a slower one is timed less often")           \
+    X(COMPARE_RUN_S, 10, "seconds",                                                                \
+      "what one kernel of a comparison may hold the device for: a slower one is stopped")          \
+    X(REFERENCE_FLOPS_MAX, 268435456, "operations",                                                \
+      "a product that is compared with plain loops: less than a second on a worker, which cannot " \
+      "be interrupted; a larger one is compared with another kernel's")                            \
+    X(REFERENCE_ELEMENTS_MAX, 16777216, "elements", "the same, for an operand and for the result") \
     X(TIMEOUT_MS_MAX, 3600000, "ms", "an hour: longer work does not belong into one HTTP request") \
     X(QUEUE_LIMIT_MAX, 3072, "jobs", "leaves connections for those who ask how it goes")           \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
     X(WATCH_MS, 50, "ms", "how often queued jobs are checked for clients that have gone")          \
+    X(PROBE_MS, 2000, "ms",                                                                        \
+      "what gemmd --probe waits for an answer: a healthy daemon takes a millisecond")              \
     X(EVENT_THREADS_MAX, 8, "threads", "event threads only move bytes; eight fill any network")    \
     X(CODEC_THREADS_MAX, 4, "threads", "workers for large texts, beside the compute threads")
 

@@ -4,6 +4,8 @@
 #include "server/clock.h"
 #include "server/http.h"
 #include "server/limits.h"
+#include "server/notify.h"
+#include "server/probe.h"
 #include "server/wire.h"
 
 #include <errno.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* How long replies that are already made may take to reach their clients at the very end. */
@@ -84,14 +87,16 @@ static bool wait_lost(const struct events *events, int64_t until_ns)
     }
 }
 
-/* Waits for a signal (false) or the loss of a device (true). */
-static bool wait_end(const struct events *events)
+/* Waits for a signal (false) or the loss of a device (true), with signs of life meanwhile. */
+static bool wait_end(const struct events *events, struct gm_notify *notify)
 {
     struct pollfd p[2] = {{.fd = events->signal, .events = POLLIN},
                           {.fd = events->lost, .events = POLLIN}};
+    struct gm_error error;
 
-    while (poll(p, 2, -1) <= 0)
-        ;
+    while (poll(p, 2, gm_notify_wait_ms(notify)) <= 0)
+        if (gm_notify_watch(notify, &error) != GM_OK)
+            gm_log(GM_LOG_WARN, "watchdog", "detail=\"%s\"", error.detail);
     return p[1].revents != 0;
 }
 
@@ -195,7 +200,51 @@ static void close_server(struct gm_server *server)
     pthread_mutex_destroy(&server->mutex);
 }
 
-static int serve(struct gm_server *server, struct events *events)
+static void log_device(const struct gm_device *device)
+{
+    if (device->facts->copy_gbs > 0)
+        gm_log(GM_LOG_INFO, "device", "name=%s model=\"%s\" copy_gbs=%.1f", device->name,
+               device->facts->name, device->facts->copy_gbs);
+    else
+        gm_log(GM_LOG_INFO, "device", "name=%s model=\"%s\"", device->name, device->facts->name);
+}
+
+/* What the watchdog of the service manager wants to know. */
+struct life {
+    struct gm_server *server;
+    struct gm_http *http;
+};
+
+/* Alive is what /healthz says, and that it says it: the listener, an event thread and a handler
+ * have to run for that. Where all connections are taken nobody new is answered, and it is not a
+ * restart that helps. */
+static enum gm_status alive(void *cls, int64_t until_ns, struct gm_error *err)
+{
+    const struct life *life = cls;
+    const char *port = strrchr(gm_http_address(life->http), ':') + 1;
+
+    if (gm_http_full(life->http) && gm_devices_alive(&life->server->devices))
+        return GM_OK;
+    return gm_probe(life->server->config.host, port, until_ns, err);
+}
+
+static void tell(const struct gm_notify *notify, const char *lines)
+{
+    struct gm_error error;
+
+    if (gm_notify_send(notify, lines, &error) != GM_OK)
+        gm_log(GM_LOG_WARN, "notify", "detail=\"%s\"", error.detail);
+}
+
+static void tell_ready(const struct gm_notify *notify, const struct gm_http *http)
+{
+    char lines[192];
+
+    snprintf(lines, sizeof lines, "READY=1\nSTATUS=listening on %s", gm_http_address(http));
+    tell(notify, lines);
+}
+
+static int serve(struct gm_server *server, struct events *events, struct gm_notify *notify)
 {
     struct gm_http *http;
     struct gm_error error;
@@ -208,13 +257,16 @@ static int serve(struct gm_server *server, struct events *events)
         gm_log(GM_LOG_WARN, "listen", "detail=\"anybody who can reach %s can use this daemon\"",
                server->config.host);
     for (unsigned i = 0; i < server->devices.count; i++)
-        gm_log(GM_LOG_INFO, "device", "name=%s model=\"%s\" copy_gbs=%.1f",
-               server->devices.device[i].name, server->devices.device[i].facts->name,
-               server->devices.device[i].facts->copy_gbs);
+        log_device(&server->devices.device[i]);
     printf("listening on %s\n", gm_http_address(http));
     fflush(stdout);
+    struct life life = {server, http};
+    notify->alive = alive;
+    notify->cls = &life;
+    tell_ready(notify, http);
 
-    bool lost = wait_end(events);
+    bool lost = wait_end(events, notify);
+    tell(notify, "STOPPING=1\nSTATUS=draining");
     gm_log(lost ? GM_LOG_ERROR : GM_LOG_INFO, lost ? "device_lost" : "signal",
            "detail=\"draining\" drain_delay_ms=%llu drain_timeout_ms=%llu",
            (unsigned long long)server->config.drain_delay_ms,
@@ -231,10 +283,35 @@ static int serve(struct gm_server *server, struct events *events)
     return code;
 }
 
+/* --probe. */
+static int probe(const struct gm_config *config)
+{
+    struct gm_error error;
+    int64_t until = gm_now_ns() + (int64_t)GM_PROBE_MS * 1000000;
+
+    if (gm_probe(config->host, config->port, until, &error) == GM_OK)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "gemmd: %s\n", error.detail);
+    return EXIT_FAILURE;
+}
+
+/* Each connection is a descriptor. What a process gets unasked is a number for programs that
+ * cannot handle more; CONNECTIONS_MAX is ours, so we take what we may have. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct gm_server server;
     struct events events;
+    struct gm_notify notify;
     struct gm_error error;
     int code = EXIT_START;
 
@@ -243,21 +320,29 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     case GM_CONFIG_EXIT_USAGE:
         return EXIT_USAGE;
+    case GM_CONFIG_PROBE:
+        return probe(&server.config);
     case GM_CONFIG_RUN:
         break;
     }
     gm_log_set_level(server.config.log_level);
+    raise_descriptor_limit();
     if (!open_events(&events)) {
         fprintf(stderr, "gemmd: cannot watch for signals: %s\n", strerror(errno));
         return EXIT_START;
     }
+    if (gm_notify_open(&notify, &error) != GM_OK) {
+        fprintf(stderr, "gemmd: %s\n", error.detail);
+        return EXIT_START;
+    }
     enum gm_status status = open_server(&server, &events, &error);
     if (status == GM_OK)
-        code = serve(&server, &events);
+        code = serve(&server, &events, &notify);
     else
         fprintf(stderr, "gemmd: %s\n", error.detail);
     if (status == GM_BAD_PARAMETER)
         code = EXIT_USAGE; /* an option that no device here can follow */
     close_server(&server);
+    gm_notify_close(&notify);
     return code;
 }

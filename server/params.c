@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,10 @@ typedef bool read_fn(struct gm_params *params, const char *value, size_t len);
 
 static read_fn read_kernel, read_device, read_dtype, read_shape_a, read_shape_b, read_shape_c;
 static read_fn read_transa, read_transb, read_alpha, read_beta, read_precision, read_repeat;
-static read_fn read_timeout, read_nonfinite;
+static read_fn read_timeout, read_nonfinite, read_format, read_gpu;
+
+/* As kernels/gpu.h has them; the test compares. */
+#define GPU_NAMES "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
 
 static const struct row {
     const char *name;
@@ -32,7 +36,7 @@ static const struct row {
     {"dtype", OP_ALL, read_dtype, "an element type"},
     {"shape", OP_ALL, read_shape_a, "a shape: RxC, or BxRxC for a stack"},
     {"shape_a", OP_ALL, read_shape_a, "a shape: RxC, or BxRxC for a stack"},
-    {"shape_b", OP(MATMUL), read_shape_b, "a shape: RxC, or BxRxC for a stack"},
+    {"shape_b", OP(MATMUL) | OP(ADD), read_shape_b, "a shape: RxC, or BxRxC for a stack"},
     {"shape_c", OP(MATMUL), read_shape_c, "a shape: RxC, or BxRxC for a stack"},
     {"transa", OP(MATMUL), read_transa, "true or false (or 1 or 0)"},
     {"transb", OP(MATMUL), read_transb, "true or false (or 1 or 0)"},
@@ -42,6 +46,8 @@ static const struct row {
     {"repeat", OP_ALL, read_repeat, "a whole number from 1 to 1000"},
     {"timeout_ms", OP_ALL, read_timeout, "a whole number of milliseconds from 1 to 3600000"},
     {"nonfinite", OP_ALL, read_nonfinite, "error or null"},
+    {"format", OP_ALL, read_format, "text, json or svg, of those that a report has"},
+    {"gpu", OP_ALL, read_gpu, GPU_NAMES},
 };
 #define ROW_COUNT (sizeof rows / sizeof *rows)
 _Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
@@ -177,6 +183,19 @@ static bool read_nonfinite(struct gm_params *p, const char *value, size_t len)
     return p->nonfinite_null || strcmp(value, "error") == 0;
 }
 
+/* Which of them there are depends on the report: see gm_report_choose. */
+static bool read_format(struct gm_params *p, const char *value, size_t len)
+{
+    return read_name(p->format, sizeof p->format, value, len);
+}
+
+static bool read_gpu(struct gm_params *p, const char *value, size_t len)
+{
+    (void)len;
+    p->gpu = gm_gpu_find(value);
+    return p->gpu != NULL;
+}
+
 static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t len,
                                    struct gm_error *err)
 {
@@ -194,6 +213,20 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
                    (int)(len < 64 ? len : 64), name, nearest);
 }
 
+static enum gm_status fail_not_taken(enum gm_op_kind op, const struct row *row,
+                                     struct gm_error *err)
+{
+    char takers[64] = "";
+    size_t at = 0;
+
+    for (int kind = 0; kind < GM_OP_COUNT && at < sizeof takers; kind++)
+        if (row->ops & (1u << kind))
+            at += (size_t)snprintf(takers + at, sizeof takers - at, "%s%s", at ? " and " : "",
+                                   gm_op_name((enum gm_op_kind)kind));
+    return gm_fail(err, GM_BAD_PARAMETER, "%s does not take '%s': it is a parameter of %s",
+                   gm_op_name(op), row->name, takers);
+}
+
 enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const char *name,
                              size_t name_len, const char *value, size_t value_len,
                              struct gm_error *err)
@@ -207,7 +240,7 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
     if (!row)
         return fail_unknown(op, name, name_len, err);
     if (!(row->ops & (1u << op)))
-        return gm_fail(err, GM_BAD_PARAMETER, "%s does not take '%s'", gm_op_name(op), row->name);
+        return fail_not_taken(op, row, err);
 
     struct gm_params next;
     memcpy(&next, params, sizeof next);

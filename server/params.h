@@ -5,10 +5,11 @@
 #ifndef GM_SERVER_PARAMS_H
 #define GM_SERVER_PARAMS_H
 
-#include "kernels/op.h"
+#include "kernels/gpu.h"
 
 #define GM_KERNEL_NAME_MAX 40
 #define GM_DEVICE_NAME_MAX 24
+#define GM_FORMAT_NAME_MAX 8
 
 struct gm_params {
     uint32_t seen; /* rows of the table that were given */
@@ -21,6 +22,8 @@ struct gm_params {
     uint64_t repeat;     /* 0: not stated */
     uint64_t timeout_ms; /* 0: not stated */
     bool nonfinite_null;
+    char format[GM_FORMAT_NAME_MAX]; /* of a report */
+    const struct gm_gpu *gpu;        /* NULL: not stated */
 };
 
 /*

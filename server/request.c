@@ -2,10 +2,12 @@
 
 #include "server/body.h"
 #include "server/clock.h"
+#include "server/compare.h"
 #include "server/handlers.h"
 #include "server/limits.h"
 #include "server/log.h"
 #include "server/problem.h"
+#include "server/request_job.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -94,8 +96,10 @@ static void drop_all(struct gm_request *r)
 {
     gm_body_drop_text(r);
     gm_body_drop_operands(r);
+    gm_compare_drop(r);
     gm_block_put(&r->result, &r->share);
     gm_block_put(&r->reply_text, &r->share);
+    gm_access_report_clear(&r->accesses);
     gm_share_trim(&r->share, 0);
 }
 
@@ -173,15 +177,16 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     enum gm_status status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
     if (status != GM_OK)
         return status;
-    if (r->route->body == GM_BODY_NONE) {
-        bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
-        return large ? gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path) : GM_OK;
-    }
+    bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
+    if (r->route->body == GM_BODY_NONE && large)
+        return gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path);
+    if (!r->route->plan)
+        return GM_OK;
     if (atomic_load(&r->server->phase) >= GM_PHASE_DRAINING)
         return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
     status = read_query(r, err);
     if (status == GM_OK && *r->params.device)
-        status = gm_devices_pick(&r->server->devices, r->params.device, &r->device, err);
+        status = gm_request_pick_device(r, err);
     return status == GM_OK ? gm_body_begin(r, err) : status;
 }
 
@@ -243,7 +248,7 @@ static enum gm_status take_piece(struct gm_request *r, const void *bytes, size_t
             err, GM_UPLOAD_TIMEOUT,
             "%llu bytes have come; after %d seconds the average must be %d bytes a second",
             (unsigned long long)r->received, GM_UPLOAD_GRACE_S, GM_UPLOAD_RATE_MIN);
-    if (r->route->body == GM_BODY_OPERANDS)
+    if (r->route->body != GM_BODY_NONE)
         return gm_body_push(r, bytes, len, err);
     return r->received <= GM_DISCARD_BYTES_MAX
                ? GM_OK
@@ -300,9 +305,9 @@ static enum gm_progress complete_body(struct gm_request *r)
 
     r->body_end_ns = gm_now_ns();
     gm_account_lap(&r->account, GM_STAGE_RECEIVE, r->body_end_ns);
-    if (r->route->body == GM_BODY_NONE)
-        return r->route->handle(r);
     set_deadline(r);
+    if (r->route->body == GM_BODY_NONE || (r->route->body == GM_BODY_OPTIONAL && r->received == 0))
+        return r->route->handle(r);
     if (gm_body_end(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
     if (r->body.text_len > GM_TEXT_INLINE_BYTES_MAX)
@@ -316,7 +321,7 @@ enum gm_progress gm_request_advance(struct gm_request *r)
     case GM_REQUEST_BODY:
         return complete_body(r);
     case GM_REQUEST_RAN:
-        gm_handle_op_ran(r);
+        r->route->ran(r);
         break;
     case GM_REQUEST_DISCARD:
         r->state = GM_REQUEST_REPLY;

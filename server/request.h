@@ -64,6 +64,7 @@ struct gm_request {
     uint64_t received, discarded;
     struct gm_body body;
     const struct gm_codec *out; /* the form of the reply */
+    enum gm_report_form report; /* instead, where the route reports */
 
     /* The operation. */
     struct gm_params params;
@@ -77,6 +78,8 @@ struct gm_request {
     uint64_t encode_bound;
     struct gm_block reply_text;
     struct gm_job job;
+    struct gm_access_report accesses; /* of a kernel that was traced */
+    struct gm_compare *compare;       /* compare.h; NULL where nothing is compared */
     struct gm_work work;
 };
 
@@ -101,7 +104,6 @@ enum gm_status gm_request_still_wanted(const struct gm_request *request, struct 
 
 /* What of the body is still to come: GM_SIZE_UNKNOWN if that cannot be told. */
 uint64_t gm_request_remaining(const struct gm_request *request);
-
 /* A body may be slow, but not for ever: it holds memory that others wait for. */
 bool gm_request_too_slow(const struct gm_request *request);
 

@@ -6,15 +6,51 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RUN(kind, path)                                                                            \
+    {                                                                                              \
+        "POST", path, GM_BODY_OPERANDS, GM_OP_##kind, false, 0, gm_handle_op_plan, gm_handle_op,   \
+            gm_handle_op_ran                                                                       \
+    }
+#define COMPARE(kind, path)                                                                        \
+    {                                                                                              \
+        "POST", path, GM_BODY_OPERANDS, GM_OP_##kind, false, GM_COMPARE_REPORTS,                   \
+            gm_handle_compare_plan, gm_handle_compare, NULL                                        \
+    }
+#define EXPLAIN(method, body, kind, path)                                                          \
+    {                                                                                              \
+        method, path, body, GM_OP_##kind, true, GM_EXPLAIN_REPORTS, gm_handle_explain_plan,        \
+            gm_handle_explain, gm_handle_explain_ran                                               \
+    }
+#define PAGE(path, handle)                                                                         \
+    {                                                                                              \
+        "GET", path, GM_BODY_NONE, 0, false, 0, NULL, handle, NULL                                 \
+    }
+
 static const struct gm_route routes[] = {
-    {"POST", "/v1/transpose", GM_BODY_OPERANDS, GM_OP_TRANSPOSE, gm_handle_op},
-    {"POST", "/v1/matmul", GM_BODY_OPERANDS, GM_OP_MATMUL, gm_handle_op},
-    {"GET", "/v1/kernels", GM_BODY_NONE, 0, gm_handle_kernels},
-    {"GET", "/v1/devices", GM_BODY_NONE, 0, gm_handle_devices},
-    {"GET", "/v1/stats", GM_BODY_NONE, 0, gm_handle_stats},
-    {"GET", "/metrics", GM_BODY_NONE, 0, gm_handle_metrics},
-    {"GET", "/healthz", GM_BODY_NONE, 0, gm_handle_healthz},
-    {"GET", "/readyz", GM_BODY_NONE, 0, gm_handle_readyz},
+    RUN(TRANSPOSE, "/v1/transpose"),
+    RUN(MATMUL, "/v1/matmul"),
+    RUN(ADD, "/v1/add"),
+    RUN(FLIP, "/v1/flip"),
+    COMPARE(TRANSPOSE, "/v1/compare/transpose"),
+    COMPARE(MATMUL, "/v1/compare/matmul"),
+    COMPARE(ADD, "/v1/compare/add"),
+    COMPARE(FLIP, "/v1/compare/flip"),
+    EXPLAIN("GET", GM_BODY_NONE, TRANSPOSE, "/v1/explain/transpose"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, TRANSPOSE, "/v1/explain/transpose"),
+    EXPLAIN("GET", GM_BODY_NONE, MATMUL, "/v1/explain/matmul"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, MATMUL, "/v1/explain/matmul"),
+    EXPLAIN("GET", GM_BODY_NONE, ADD, "/v1/explain/add"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, ADD, "/v1/explain/add"),
+    EXPLAIN("GET", GM_BODY_NONE, FLIP, "/v1/explain/flip"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, FLIP, "/v1/explain/flip"),
+    EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
+    PAGE("/v1/kernels", gm_handle_kernels),
+    PAGE("/v1/devices", gm_handle_devices),
+    PAGE("/v1/stats", gm_handle_stats),
+    PAGE("/metrics", gm_handle_metrics),
+    PAGE("/healthz", gm_handle_healthz),
+    PAGE("/readyz", gm_handle_readyz),
 };
 #define ROUTE_COUNT (sizeof routes / sizeof *routes)
 _Static_assert(ROUTE_COUNT < GM_ROUTES_MAX, "counters for each route, and for what has none");
@@ -31,7 +67,11 @@ size_t gm_route_count(void)
 
 size_t gm_route_index(const struct gm_route *route)
 {
-    return route ? (size_t)(route - routes) : ROUTE_COUNT;
+    size_t index = route ? 0 : ROUTE_COUNT;
+
+    while (route && strcmp(routes[index].path, route->path) != 0)
+        index++;
+    return index;
 }
 
 static bool method_matches(const char *method, const struct gm_route *route)
@@ -59,10 +99,11 @@ enum gm_status gm_route_find(const char *method, const char *path, const struct 
     if (at > 0)
         return gm_fail(err, GM_METHOD_NOT_ALLOWED, "%.100s takes %s, not %.20s", path, allow,
                        method);
-    char paths[256] = "";
+    char paths[GM_ERROR_DETAIL_MAX - 128] = "";
     at = 0;
     for (size_t i = 0; i < ROUTE_COUNT && at < sizeof paths; i++)
-        at +=
-            (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", i ? ", " : "", routes[i].path);
+        if (gm_route_index(&routes[i]) == i)
+            at += (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", i ? ", " : "",
+                                   routes[i].path);
     return gm_fail(err, GM_NOT_FOUND, "there is nothing at %.100s; there is: %s", path, paths);
 }

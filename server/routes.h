@@ -7,6 +7,7 @@
 
 #include "kernels/op.h"
 #include "proto/status.h"
+#include "server/report.h"
 
 struct gm_request;
 
@@ -17,23 +18,35 @@ enum gm_progress {
 };
 
 enum gm_body_kind {
-    GM_BODY_NONE,    /* whatever comes is dropped */
-    GM_BODY_OPERANDS /* matrices for `op`, in any form that proto/codec.h knows */
+    GM_BODY_NONE,     /* whatever comes is dropped */
+    GM_BODY_OPERANDS, /* matrices for `op`, in any form that proto/codec.h knows */
+    GM_BODY_OPTIONAL  /* the same, or nothing at all */
 };
 
 struct gm_route {
     const char *method; /* GET answers HEAD too */
     const char *path;
     enum gm_body_kind body;
-    enum gm_op_kind op; /* with GM_BODY_OPERANDS */
+    enum gm_op_kind op; /* where there is a plan */
+    bool traces;        /* on a simulated device alone, a sample of the work: shapes will do */
+    unsigned reports;   /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
+    /*
+     * Of what is done with an operation, else NULL: once operands are known, before their elements
+     * are, whether what is asked for exists for them, and whether all that it needs can be had;
+     * which is then reserved. `complete`: no operand can follow.
+     */
+    enum gm_status (*plan)(struct gm_request *request, bool complete, struct gm_error *err);
     /* Called when the body is complete, on the request's event thread or, for a large text, on a
      * worker. */
     enum gm_progress (*handle)(struct gm_request *request);
+    /* The rest of handle, on the event thread, once a job has run: sets the reply. */
+    void (*ran)(struct gm_request *request);
 };
 
 /* NULL past the end. */
 const struct gm_route *gm_route_at(size_t index);
-/* For counters: a small number, gm_route_count() for requests without a route. */
+/* For counters: a small number, one for all methods of a path (the index of its first row);
+ * gm_route_count() for requests without a route. */
 size_t gm_route_index(const struct gm_route *route);
 size_t gm_route_count(void);
 

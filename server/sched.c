@@ -2,6 +2,7 @@
 
 #include "server/clock.h"
 #include "server/limits.h"
+#include "server/log.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -137,8 +138,11 @@ static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, 
 
     if (newly_lost) {
         struct gm_job_list orphans = {0};
+        char why[GM_ERROR_DETAIL_MAX];
         take_queue(s, &orphans);
         pthread_mutex_unlock(&s->mutex);
+        gm_log(GM_LOG_ERROR, "device_failed", "detail=%s",
+               gm_log_quote(why, sizeof why, batch[0]->task.error.detail));
         finish_list(&orphans, GM_DEVICE_LOST);
         s->options.lost(s->options.lost_cls);
         pthread_mutex_lock(&s->mutex);
@@ -256,6 +260,13 @@ enum gm_status gm_sched_reserve(struct gm_sched *s, struct gm_error *err)
         s->reserved++;
     pthread_mutex_unlock(&s->mutex);
     return status;
+}
+
+void gm_sched_reserve_more(struct gm_sched *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->reserved++;
+    pthread_mutex_unlock(&s->mutex);
 }
 
 void gm_sched_unreserve(struct gm_sched *s)

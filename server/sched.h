@@ -46,6 +46,9 @@ void gm_sched_close(struct gm_sched *sched);
 /* A slot in the queue, or GM_QUEUE_FULL, GM_DRAINING, GM_DEVICE_LOST. */
 enum gm_status gm_sched_reserve(struct gm_sched *sched, struct gm_error *err);
 void gm_sched_unreserve(struct gm_sched *sched);
+/* A slot for the next job of a request that has had one: what is half done is not refused, though
+ * the queue then be longer than its limit by a job for each such request. */
+void gm_sched_reserve_more(struct gm_sched *sched);
 /* Uses up a slot. */
 void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
 

@@ -90,7 +90,7 @@ fingerprint() {
         gcc --version
         g++ --version
         cmake --version
-        pkg-config --modversion libmicrohttpd jansson
+        pkg-config --modversion libmicrohttpd jansson libdw
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :
@@ -187,7 +187,7 @@ steps_total=$((1 + $(wc -w <<<"$wanted")))
 step "What gemmd and its tests are built from"
 ensure_dependencies tests
 has_gpu=no
-find_gpu "the tests labelled gpu are skipped"
+find_gpu all "the tests labelled gpu are skipped"
 has clang-format || note "no clang-format: the check of the formatting is skipped"
 
 for preset in $wanted; do

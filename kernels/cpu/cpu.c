@@ -93,7 +93,7 @@ static enum gm_status cpu_open(const struct gm_backend_options *options, void **
     uint64_t limit = options->memory_limit > 0 ? options->memory_limit : cpu->facts.memory_bytes;
     status = gm_pool_open(threads, GM_CPU_SCRATCH, &cpu->pool, err);
     if (status == GM_OK)
-        status = gm_slabs_open(&gm_slab_plain, limit, &cpu->slabs, err);
+        status = gm_slabs_open_for(options, &gm_slab_plain, limit, &cpu->slabs, err);
     if (status != GM_OK)
         goto out;
     measure(cpu);
@@ -197,7 +197,7 @@ static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, con
                        repeat);
     for (unsigned i = 0; i < repeat && status == GM_OK; i++) {
         double begin = microseconds();
-        status = task->variant->run(op, exec);
+        status = task->variant->run[GM_DEVICE_CPU](op, exec);
         times[i] = microseconds() - begin;
     }
     if (status == GM_OK) {

@@ -12,6 +12,7 @@
 #include "prepare.h"
 
 #include "kernels/rows.h"
+#include "rearrange.h"
 #include "rect.h"
 #include "stream.h"
 
@@ -97,4 +98,17 @@ enum gm_status gm_prepare(struct gm_matrix *x, void *data, struct gm_exec *exec)
         x->data = data;
     }
     return status;
+}
+
+size_t gm_rearrange_scratch(void)
+{
+    return GM_CPU_SCRATCH;
+}
+
+enum gm_status gm_rearrange(struct gm_matrix *x, void *data, struct gm_pool *pool,
+                            const atomic_bool *stop)
+{
+    struct gm_exec exec = {.pool = pool, .stop = stop, .isa = gm_isa_best()};
+
+    return gm_prepare(x, data, &exec);
 }

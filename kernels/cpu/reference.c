@@ -12,6 +12,10 @@
  * the smallest subnormal for each operation, the rounding to the element type one unit
  * roundoff of the result and half its smallest subnormal. The oracle's own error is the first
  * term with double's roundoff.
+ *
+ * A sum of two has no such freedom: it is the exact sum, rounded once, and the bound is 0. Rounding
+ * it to double (or f32) on the way changes nothing, since that has more than twice the digits and
+ * two (Figueroa, When is double rounding innocuous?, 1995).
  */
 #include "reference.h"
 
@@ -76,7 +80,9 @@ static void move_elements(const struct gm_op *op, char *exact)
     for (uint64_t t = 0; t < result->batch; t++) {
         for (uint64_t i = 0; i < result->rows; i++) {
             for (uint64_t j = 0; j < result->cols; j++) {
-                uint64_t from = op->kind == GM_OP_TRANSPOSE ? place(a, t, j, i) : place(a, t, i, j);
+                uint64_t from = op->kind == GM_OP_TRANSPOSE ? place(a, t, j, i)
+                                : op->kind == GM_OP_FLIP    ? place(a, t, i, a->cols - 1 - j)
+                                                            : place(a, t, i, j);
                 memcpy(exact + place(result, t, i, j) * size, (const char *)a->data + from * size,
                        size);
             }
@@ -227,6 +233,48 @@ out:
     return status;
 }
 
+/* Element (t, i, j) of an operand of add: what there is one of is repeated. */
+static union number read_repeated(const struct gm_matrix *x, uint64_t t, uint64_t i, uint64_t j)
+{
+    return read_number(x, t, x->rows == 1 ? 0 : i, x->cols == 1 ? 0 : j);
+}
+
+/* The element nearest to a sum. */
+static double rounded(enum gm_dtype dtype, double sum)
+{
+    switch (dtype) {
+    case GM_F16:
+        return (double)gm_f32_of_f16(gm_f16_of_f64(sum));
+    case GM_BF16:
+        return (double)gm_f32_of_bf16(gm_bf16_of_f64(sum));
+    case GM_F32:
+        return (double)(float)sum;
+    default:
+        return sum;
+    }
+}
+
+static void add_elements(const struct gm_op *op, const struct gm_reference *reference)
+{
+    const struct gm_matrix *result = &op->result;
+
+    for (uint64_t t = 0; t < result->batch; t++) {
+        for (uint64_t i = 0; i < result->rows; i++) {
+            for (uint64_t j = 0; j < result->cols; j++) {
+                union number a = read_repeated(&op->operand[0], t, i, j);
+                union number b = read_repeated(&op->operand[1], t, i, j);
+                uint64_t at = place(result, t, i, j);
+                if (!reference->exact)
+                    reference->value[at] = rounded(result->dtype, a.real + b.real);
+                else if (result->dtype == GM_I32)
+                    ((uint32_t *)reference->exact)[at] = (uint32_t)(a.integer + b.integer);
+                else
+                    ((uint64_t *)reference->exact)[at] = a.integer + b.integer;
+            }
+        }
+    }
+}
+
 enum gm_status gm_reference_make(const struct gm_op *op, struct gm_reference *ret,
                                  struct gm_error *err)
 {
@@ -244,8 +292,10 @@ enum gm_status gm_reference_make(const struct gm_op *op, struct gm_reference *re
     }
     if (floats ? !reference.value || !reference.bound : !reference.exact)
         status = gm_fail(err, GM_MEMORY_FULL, "no memory for the reference's result");
-    else if (elements > 0 && gm_op_computes(op->kind))
+    else if (elements > 0 && op->kind == GM_OP_MATMUL)
         status = multiply(op, &reference, err);
+    else if (elements > 0 && op->kind == GM_OP_ADD)
+        add_elements(op, &reference);
     else if (elements > 0)
         move_elements(op, reference.exact);
 

@@ -11,7 +11,8 @@
 
 /*
  * Of each element of the result, row-major. Where elements are moved, and for integers, `exact`
- * holds their bytes. For products of floats it is NULL: `value` is the sum in double, and
+ * holds their bytes. For floats that are computed it is NULL. In add `value` is the sum, rounded to
+ * the element type as every right kernel must, and `bound` is 0. In matmul it is in double, and
  * `bound` what any order of the sum, any use of fused multiply-add and the rounding to the element
  * type may change, reckoned from k, the unit roundoffs, and the sum of the terms' magnitudes.
  * The bound is infinite where finite operands may take intermediate results beyond the range

@@ -41,7 +41,8 @@ static bool take_sample(struct proof *proof, const struct gm_op *op, uint64_t *r
 
 bool proof_make(struct proof *proof, const struct gm_op *op, uint64_t *random)
 {
-    *proof = (struct proof){.sample = *op, .whole = gm_op_flops(op) <= PROOF_FLOPS};
+    *proof = (struct proof){.sample = *op,
+                            .whole = op->kind != GM_OP_MATMUL || gm_op_flops(op) <= PROOF_FLOPS};
     if ((proof->whole || take_sample(proof, op, random)) &&
         gm_reference_make(&proof->sample, &proof->reference, NULL) == GM_OK)
         return true;

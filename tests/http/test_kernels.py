@@ -9,7 +9,8 @@ KERNEL_SIZES = [(33, 65, 31), (1, 65, 31), (33, 65, 1), (3, 300, 2), (65, 1, 64)
 def kernels_of(daemon, op):
     kernels = [k for k in daemon.get("/v1/kernels").json()["kernels"] if k["op"] == op]
     assert len(kernels) >= 2
-    return [(kernel["name"], dtype) for kernel in kernels for dtype in kernel["dtypes"]]
+    return [(kernel["name"], dtype, device) for kernel in kernels for dtype in kernel["dtypes"]
+            for device in kernel["devices"]]
 
 
 def check_kernel(reply, case):
@@ -25,26 +26,28 @@ def test_every_transpose_kernel_gives_the_right_answer(daemon, rng):
     """Every variant that the daemon lists, on every type it says that it takes."""
     ran = set()
     with daemon.client() as client:
-        for name, dtype in kernels_of(daemon, "transpose"):
+        for name, dtype, device in kernels_of(daemon, "transpose"):
             for shape in ((33, 65), (3, 129), (129, 3), (2, 31, 33), (0, 3)):
                 a = forms.random_bits(rng, dtype, shape)
-                reply = post(client, "transpose", forms.encode("npy", dtype, a), kernel=name)
-                if check_kernel(reply, (name, dtype, shape)):
+                body = forms.encode("npy", dtype, a)
+                reply = post(client, "transpose", body, kernel=name, device=device)
+                if check_kernel(reply, (name, dtype, device, shape)):
                     assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(a))
-                    ran.add((name, dtype))
+                    ran.add((name, dtype, device))
     assert ran == set(kernels_of(daemon, "transpose"))
 
 
 def test_every_matmul_kernel_gives_the_right_answer(daemon, rng):
     ran = set()
     with daemon.client() as client:
-        for name, dtype in kernels_of(daemon, "matmul"):
+        for name, dtype, device in kernels_of(daemon, "matmul"):
             for m, k, n in KERNEL_SIZES:
                 a, b = (forms.random_numbers(rng, dtype, shape) for shape in ((m, k), (k, n)))
                 for form in ("raw", "npy-fortran"):
-                    case = (name, dtype, form, m, k, n)
-                    reply = post(client, "matmul", forms.encode(form, dtype, a, b), kernel=name)
+                    case = (name, dtype, device, form, m, k, n)
+                    body = forms.encode(form, dtype, a, b)
+                    reply = post(client, "matmul", body, kernel=name, device=device)
                     if check_kernel(reply, case):
                         forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
-                        ran.add((name, dtype))
+                        ran.add((name, dtype, device))
     assert ran == set(kernels_of(daemon, "matmul"))

@@ -1,8 +1,11 @@
 """Every header of ours can be included alone, twice, as C17; and as C++17 where C++ may see it.
 
 Alone: so that the order of includes never matters. C++ sees the headers that say extern "C";
-whatever a .cc or .cu file includes has to say so, with all that it includes in turn.
+whatever a .cc or .cu file includes has to say so, with all that it includes in turn. Headers in
+the language of kernels are compiled as the simulator compiles them; those that need CUDA's own are
+left out where there is none.
 """
+import os
 import subprocess
 
 import check_arrows
@@ -13,12 +16,17 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-fsyntax-only", "-D_GNU_
 C = ["gcc", "-std=c17", "-x", "c", "-Wstrict-prototypes"]
 CPP = ["g++", "-std=c++17", "-x", "c++"]
 
+SIMT = "kernels/sim/include"
+# What g++ takes from the simulator's build of kernels (kernels/sim/simt.cmake).
+KERNEL = CPP + ["-I", SIMT, "-Wno-unknown-pragmas", "-Wno-attributes"]
+CUDA = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"
+
 
 def compile_alone(tree, compiler, header):
     """The compiler's complaint about a file that includes nothing else; "" if there is none."""
     source = f'#include "{header}"\n' * 2 + "int main(void);\n"
     command = compiler + WARNINGS + ["-I", str(tree.root), "-"]
-    done = subprocess.run(command, input=source, capture_output=True, text=True)
+    done = subprocess.run(command, input=source, capture_output=True, text=True, cwd=tree.root)
     return done.stderr if done.returncode else ""
 
 
@@ -42,11 +50,35 @@ def seen_by_cpp(tree):
     return seen
 
 
+def reaches(tree, path, name, known):
+    """Whether a header includes <name>, directly or not."""
+    if path not in known:
+        known[path] = False # until it is known: headers may include each other
+        lines = (tree.read(path) or "").splitlines()
+        found = [check_arrows.INCLUDE.match(line) for line in lines]
+        known[path] = (any(one and one.groups() == ("<", name) for one in found) or
+                       any(reaches(tree, other, name, known) for other in included(tree, path)))
+    return known[path]
+
+
 def check(tree):
-    headers = [h for h in tree.matching("proto/*.h", "kernels/*.h", "server/*.h", "tests/*.h")
-               if not h.startswith(("kernels/cuda/", "kernels/sim/"))]
+    headers = tree.matching("proto/*.h", "kernels/*.h", "server/*.h", "tests/*.h")
     seen = seen_by_cpp(tree)
+    simt, cuda = {}, {}
     for header in headers:
+        if header.startswith("kernels/cuda/include/"):
+            continue # nvcc's
+        if header.startswith(SIMT) or reaches(tree, header, "simt.h", simt):
+            complaint = compile_alone(tree, KERNEL, header)
+            if complaint:
+                yield f"{header} does not compile alone as a kernel's:\n{complaint}"
+            continue
+        if reaches(tree, header, "cuda_runtime.h", cuda):
+            if os.path.exists(CUDA):
+                complaint = compile_alone(tree, C + ["-I", CUDA], header)
+                if complaint:
+                    yield f"{header} does not compile alone as C17:\n{complaint}"
+            continue
         complaint = compile_alone(tree, C, header)
         if complaint:
             yield f"{header} does not compile alone as C17:\n{complaint}"

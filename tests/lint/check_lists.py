@@ -49,8 +49,9 @@ def sections(tree, path):
 
 
 def variants(tree):
-    rows = re.findall(r'^GM_VARIANT\(\s*GM_OP_(\w+),\s*"(\w+)"', tree.read("kernels/variants.def") or "",
-                      re.MULTILINE)
+    # Rows of kernels that are compiled for two devices name their function before their name.
+    rows = re.findall(r'^GM_[A-Z]+\(\s*GM_OP_(\w+),\s*(?:\w+,\s*)?"(\w+)"',
+                      tree.read("kernels/variants.def") or "", re.MULTILINE)
     if not rows:
         yield "no variants were found in kernels/variants.def"
     text = sections(tree, KERNELS)
@@ -71,7 +72,7 @@ GOOD = {
     README: "`--listen`, `--threads`\n",
     "proto/status.h": 'X(OK, 200, "ok", "OK") \\\nX(BAD_JSON, 400, "bad_json", "...") \\\n',
     PROTOCOL: "| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
-    "kernels/variants.def": 'GM_VARIANT(GM_OP_COPY, "naive", 1)\nGM_VARIANT(GM_OP_MATMUL,\n "tiled", 1)\n',
+    "kernels/variants.def": 'GM_VARIANT(GM_OP_COPY, "naive", 1)\nGM_SIMT(GM_OP_MATMUL, f,\n "tiled", 1)\n',
     KERNELS: "## Copy\n`naive`: one loop\n## matmul\n`tiled`: tiles\n",
 }
 PLANTED = [

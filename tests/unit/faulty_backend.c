@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,7 +13,6 @@ struct faulty {
     void *cpu;
     struct gm_device_facts facts;
     pthread_mutex_t mutex; /* the cpu backend runs one task at a time */
-    atomic_uint runs;
     atomic_bool lost;
 };
 
@@ -43,6 +43,7 @@ static enum gm_status faulty_open(const struct gm_backend_options *options, void
     f->facts = *gm_backend_cpu.describe(f->cpu, 0);
     snprintf(f->facts.name, sizeof f->facts.name, "faulty");
     f->facts.lanes = faulty_plan.lanes > 0 ? faulty_plan.lanes : 1;
+    f->facts.times_kernels = !faulty_plan.counts;
     *ret_context = f;
     return GM_OK;
 }
@@ -107,13 +108,32 @@ static enum gm_status fail_task(struct gm_task *task, enum gm_status status)
     return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
 }
 
+/* Later runs need more sectors. */
+static void count_accesses(struct gm_task *task, unsigned number)
+{
+    task->times = (struct gm_times){-1, -1, -1, -1, -1};
+    memset(&task->accesses, 0, sizeof task->accesses);
+    task->accesses.kind[GM_GLOBAL_LOAD].units = 100 * number;
+    task->accesses.kind[GM_GLOBAL_STORE].units = 10;
+    task->accesses.kind[GM_SHARED_LOAD].units = 4;
+    task->accesses.kind[GM_SHARED_LOAD].units_ideal = 2;
+    task->accesses.barriers = 7;
+    task->has_accesses = true;
+}
+
 /* batch_max is the cpu backend's: one task. */
 static enum gm_status run_one(struct faulty *f, struct gm_task *task)
 {
-    unsigned number = atomic_fetch_add(&f->runs, 1) + 1;
+    unsigned number = atomic_fetch_add(&faulty_plan.runs, 1) + 1;
 
+    if (number <= FAULTY_RUNS_MAX) {
+        faulty_plan.run[number - 1].variant = task->variant;
+        faulty_plan.run[number - 1].repeat = task->repeat;
+    }
     while (number == faulty_plan.hang_at)
         pause();
+    while (number == faulty_plan.stall_at && !atomic_load(&task->stop))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (!hold(f, task, number))
         return fail_task(task, GM_CANCELLED);
     if (number == faulty_plan.lose_at)
@@ -125,6 +145,10 @@ static enum gm_status run_one(struct faulty *f, struct gm_task *task)
     pthread_mutex_lock(&f->mutex);
     enum gm_status status = gm_backend_cpu.run(f->cpu, 0, 0, &task, 1);
     pthread_mutex_unlock(&f->mutex);
+    if (number == faulty_plan.wrong_at && task->status == GM_OK)
+        *(unsigned char *)task->op.result.data ^= 0x40;
+    if (faulty_plan.counts && task->status == GM_OK)
+        count_accesses(task, number);
     return status;
 }
 

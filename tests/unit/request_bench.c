@@ -16,9 +16,11 @@ struct gm_server bench_server;
 /* So that gone(), which is only given a socket, finds its connection: socket 100 + i is [i]. */
 static struct exchange *_Atomic exchange_at[EXCHANGES_MAX];
 
+const struct gm_backend *bench_second;
+
 const struct gm_backend *gm_backend_at(size_t index)
 {
-    return index == 0 ? &faulty_backend : NULL;
+    return index == 0 ? &faulty_backend : index == 1 ? bench_second : NULL;
 }
 
 uint64_t gm_host_memory(void)
@@ -69,14 +71,12 @@ void bench_check_all_returned(void)
     CHECK_EQ(bench_server.request_count, 0);
 }
 
-void bench_open(uint64_t memory_limit, unsigned lanes)
+static void open_server(uint64_t memory_limit)
 {
     struct gm_server *s = &bench_server;
     struct gm_error error;
 
     memset(s, 0, sizeof *s);
-    memset(&faulty_plan, 0, sizeof faulty_plan);
-    faulty_plan.lanes = lanes;
     s->config.memory_limit = memory_limit;
     s->config.body_limit = 64 << 20;
     s->config.timeout_ms = PATIENCE_S * 1000;
@@ -90,6 +90,20 @@ void bench_open(uint64_t memory_limit, unsigned lanes)
         .queue_limit = 8,
         .lost = on_lost};
     CHECK_STATUS(gm_devices_open(&s->devices, &options, &error), GM_OK, &error);
+}
+
+void bench_open(uint64_t memory_limit, unsigned lanes)
+{
+    memset(&faulty_plan, 0, sizeof faulty_plan);
+    faulty_plan.lanes = lanes;
+    open_server(memory_limit);
+}
+
+void bench_open_counting(uint64_t memory_limit)
+{
+    memset(&faulty_plan, 0, sizeof faulty_plan);
+    faulty_plan.counts = true;
+    open_server(memory_limit);
 }
 
 void bench_close(void)

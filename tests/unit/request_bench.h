@@ -36,12 +36,16 @@ struct exchange {
 };
 
 extern struct gm_server bench_server;
+/* A backend beside the faulty one; NULL, as it is at first: none. Set before bench_open. */
+extern const struct gm_backend *bench_second;
 
 /* Checks that no request holds anything, or is there. */
 void bench_check_all_returned(void);
 
 /* A server with nothing to do. bench_close also checks that nothing of any request is left. */
 void bench_open(uint64_t memory_limit, unsigned lanes);
+/* The same, with a device that counts accesses and times nothing. */
+void bench_open_counting(uint64_t memory_limit);
 void bench_close(void);
 
 /* The headers have come; an error that they tell is in the reply. */

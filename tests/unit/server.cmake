@@ -1,5 +1,6 @@
 # Unit tests of server/: one program a module.
-foreach(name accept account budget config connections listener log params problem routes worker)
+foreach(name accept account budget config connections listener log notify params probe problem routes
+    worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()
 foreach(name account problem)
@@ -8,7 +9,14 @@ endforeach()
 foreach(name devices sched sched_stop)
   gm_test(test_${name} unit unit/test_${name}.c unit/fake_backend.c LIBRARIES gemmd_server)
 endforeach()
-foreach(name request request_end request_503 stats)
+foreach(name compare compare_end request request_end request_503 stats)
   gm_test(test_${name} unit unit/test_${name}.c unit/request_bench.c unit/faulty_backend.c
     LIBRARIES gemmd_server PkgConfig::JANSSON m)
 endforeach()
+foreach(name explain explain_forms)
+  gm_test(test_${name} unit unit/test_${name}.c unit/explain_case.c
+    LIBRARIES gemmd_server PkgConfig::JANSSON m)
+endforeach()
+gm_test(test_request_explain unit unit/test_request_explain.c unit/request_bench.c
+  unit/faulty_backend.c unit/tracing_backend.c
+  LIBRARIES gemmd_server PkgConfig::JANSSON m)

@@ -124,6 +124,40 @@ static void test_rates(void)
     json_decref(stats);
 }
 
+/* What a simulator counted, and no kernel time. */
+static void test_accesses(void)
+{
+    struct gm_task task;
+    struct gm_device_facts facts;
+    struct gm_account_job job = make_job(&task, &facts);
+
+    json_t *stats = account_json(&job);
+    CHECK(!json_object_get(stats, "accesses"));
+    json_decref(stats);
+    task.has_accesses = true;
+    task.times.kernel = -1;
+    task.accesses.kind[GM_GLOBAL_LOAD].units = 100;
+    task.accesses.kind[GM_GLOBAL_LOAD].units_ideal = 90;
+    task.accesses.kind[GM_GLOBAL_STORE].units = 7;
+    task.accesses.kind[GM_GLOBAL_STORE].units_ideal = 6;
+    task.accesses.kind[GM_SHARED_LOAD].units = 32;
+    task.accesses.kind[GM_SHARED_LOAD].units_ideal = 1;
+    task.accesses.barriers = 5;
+    task.accesses.blocks = 4;
+    task.accesses.warps = 32;
+    stats = account_json(&job);
+    const json_t *accesses = json_object_get(stats, "accesses");
+    CHECK(number(accesses, "global_sectors") == 107);
+    CHECK(number(accesses, "global_sectors_ideal") == 96);
+    CHECK(number(accesses, "global_sectors_min") == 4.0 * (5000 + 10000 + 20000) / 32);
+    CHECK(number(accesses, "shared_wavefronts") == 32);
+    CHECK(number(accesses, "shared_wavefronts_ideal") == 1);
+    CHECK(number(accesses, "barriers") == 5 && number(accesses, "blocks") == 4);
+    CHECK(number(accesses, "warps") == 32);
+    CHECK(!json_object_get(json_object_get(stats, "us"), "kernel"));
+    json_decref(stats);
+}
+
 static void test_marks(void)
 {
     struct gm_task task;
@@ -157,6 +191,7 @@ int main(void)
 {
     test_times();
     test_rates();
+    test_accesses();
     test_marks();
     return check_report();
 }

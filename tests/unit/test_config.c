@@ -316,10 +316,31 @@ static void test_unknown(void)
     CHECK(!strchr(seen.err, '\033') && strstr(seen.err, "\\x1b") && strstr(seen.err, "\\x0a"));
 }
 
+/* --probe runs with the options of what it asks, in any order, and takes no value. */
+static void test_probe(void)
+{
+    setenv("GEMMD_LISTEN", "0.0.0.0:81", 1);
+    CHECK_EQ(PARSE("--probe"), GM_CONFIG_PROBE);
+    CHECK_STR(seen.config.host, "0.0.0.0");
+    CHECK_STR(seen.config.port, "81");
+    CHECK_EQ(PARSE("--listen", "[::1]:82", "--probe", "--threads", "3"), GM_CONFIG_PROBE);
+    CHECK_STR(seen.config.host, "::1");
+    CHECK_STR(seen.config.port, "82");
+    CHECK_EQ(PARSE("--probe", "--threads", "some"), GM_CONFIG_EXIT_USAGE);
+    CHECK_EQ(PARSE("--listen", "--probe"), GM_CONFIG_EXIT_USAGE);
+    CHECK_EQ(PARSE("--probe=yes"), GM_CONFIG_EXIT_USAGE);
+    CHECK_EQ(PARSE("--probe", "yes"), GM_CONFIG_EXIT_USAGE);
+    unsetenv("GEMMD_LISTEN");
+    setenv("GEMMD_PROBE", "1", 1); /* no variable of ours */
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
+    unsetenv("GEMMD_PROBE");
+}
+
 /* --help names every option with its variable's rule, its default and every fixed limit. */
 static void test_help(void)
 {
-    static const char *const lines[] = {"--version", "--help", "127.0.0.1:8080", "GEMMD_LISTEN",
+    static const char *const lines[] = {"--version",      "--help",       "--probe",
+                                        "127.0.0.1:8080", "GEMMD_LISTEN",
 #define X(name, value, unit, reason) #name,
                                         GM_LIMIT_LIST(X)
 #undef X
@@ -345,6 +366,7 @@ int main(void)
     test_bad_values();
     test_texts();
     test_unknown();
+    test_probe();
     test_help();
     return check_report();
 }

@@ -40,7 +40,10 @@ static void test_facts(void *cpu)
     const struct gm_device_facts *facts = gm_backend_cpu.describe(cpu, 0);
 
     CHECK_STR(gm_backend_cpu.name, "cpu");
-    CHECK(gm_backend_at(0) == &gm_backend_cpu && gm_backend_at(1000) == NULL);
+    size_t listed = 0;
+    while (gm_backend_at(listed) && gm_backend_at(listed) != &gm_backend_cpu)
+        listed++;
+    CHECK(gm_backend_at(listed) == &gm_backend_cpu && gm_backend_at(1000) == NULL);
     CHECK(gm_backend_cpu.describe(cpu, 1) == NULL);
     CHECK(facts->kind == GM_DEVICE_CPU && facts->index == 0);
     CHECK(facts->name[0] && facts->detail[0]);
@@ -197,6 +200,20 @@ static void test_stop(void *cpu, const struct gm_op *op, const char *name)
     case_free(&made);
 }
 
+/* A column and a row: both repeated. */
+static struct gm_op outer_sum(enum gm_dtype dtype, uint64_t rows, uint64_t cols)
+{
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {{dtype, GM_ROW_MAJOR, false, 1, rows, 1, NULL},
+                                                 {dtype, GM_ROW_MAJOR, false, 1, 1, cols, NULL}};
+    const bool present[GM_OPERANDS_MAX] = {true, true};
+    struct gm_op_options options = {0};
+    struct gm_error err = {.detail = ""};
+    struct gm_op op = {0};
+
+    CHECK_STATUS(gm_op_init(&op, GM_OP_ADD, &options, operand, present, &err), GM_OK, &err);
+    return op;
+}
+
 static void test_stops(void *cpu)
 {
     struct gm_op square = product(GM_F32, GM_ROW_MAJOR, 1200, 1200, 1200, 1);
@@ -223,6 +240,12 @@ static void test_stops(void *cpu)
     CHECK_EQ(gm_op_init(&transpose, GM_OP_COPY, &options, operand, present, &err), GM_OK);
     test_stop(cpu, &transpose, "memcpy");
     test_stop(cpu, &transpose, "stream");
+    CHECK_EQ(gm_op_init(&transpose, GM_OP_FLIP, &options, operand, present, &err), GM_OK);
+    test_stop(cpu, &transpose, "naive");
+    test_stop(cpu, &transpose, "vector");
+    struct gm_op sum = outer_sum(GM_F16, 2048, 2048);
+    test_stop(cpu, &sum, "direct");
+    test_stop(cpu, &sum, "vector");
 }
 
 /* The other half of the load: runs of another context, until told to end. */
@@ -301,5 +324,7 @@ int main(void)
     test_same_bits(&square);
     test_same_bits(&tall);
     test_same_bits(&half);
+    struct gm_op sum = outer_sum(GM_BF16, 900, 700);
+    test_same_bits(&sum);
     return check_report();
 }

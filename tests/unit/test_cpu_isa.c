@@ -22,9 +22,38 @@ static struct gm_op product(enum gm_dtype dtype, bool transa, bool transb, uint6
     return op;
 }
 
+/* A sum of a stack and what is repeated for it, or a flip. */
+static struct gm_op plain(enum gm_op_kind kind, enum gm_dtype dtype, const uint64_t shape[3],
+                          unsigned ones)
+{
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {
+        {dtype, GM_ROW_MAJOR, true, shape[0], shape[1], shape[2], NULL},
+        {dtype, GM_ROW_MAJOR, true, ones & 1 ? 1 : shape[0], ones & 2 ? 1 : shape[1],
+         ones & 4 ? 1 : shape[2], NULL},
+    };
+    const bool present[GM_OPERANDS_MAX] = {true, kind == GM_OP_ADD};
+    struct gm_op_options options = {0};
+    struct gm_error err = {.detail = ""};
+    struct gm_op op = {0};
+
+    CHECK_STATUS(gm_op_init(&op, kind, &options, operand, present, &err), GM_OK, &err);
+    return op;
+}
+
+static const struct {
+    enum gm_op_kind op;
+    gm_kernel_fn *run;
+    gm_accepts_fn *accepts;
+} kernels[] = {
+    {GM_OP_MATMUL, gm_cpu_matmul_blocked, gm_accepts_any},
+    {GM_OP_MATMUL, gm_cpu_matmul_skinny, gm_cpu_skinny_accepts},
+    {GM_OP_ADD, gm_cpu_add_vector, gm_accepts_any},
+    {GM_OP_FLIP, gm_cpu_flip_vector, gm_accepts_any},
+};
+#define KERNELS (sizeof(kernels) / sizeof(kernels[0]))
+
 static void try_all(struct gm_pool *pool, const struct gm_op *op, uint64_t *random)
 {
-    gm_kernel_fn *const kernels[] = {gm_cpu_matmul_blocked, gm_cpu_matmul_skinny};
     struct kernel_case made = case_make(op, random);
     struct gm_device_facts facts = {.kind = GM_DEVICE_CPU};
     struct gm_reference reference;
@@ -34,17 +63,17 @@ static void try_all(struct gm_pool *pool, const struct gm_op *op, uint64_t *rand
 
     case_seal(&made);
     CHECK_STATUS(gm_reference_make(&made.op, &reference, &err), GM_OK, &err);
-    for (int kernel = 0; kernel < 2; kernel++) {
-        if (kernel == 1 && gm_cpu_skinny_accepts(op, &facts, NULL) != GM_OK)
+    for (size_t kernel = 0; kernel < KERNELS; kernel++) {
+        if (kernels[kernel].op != op->kind || kernels[kernel].accepts(op, &facts, NULL) != GM_OK)
             continue;
         for (int isa = 0; isa <= (int)gm_isa_best(); isa++) {
             struct gm_exec exec = {pool, &never, (enum gm_isa)isa};
             case_poison(&made);
-            CHECK_EQ(kernels[kernel](&made.op, &exec), GM_OK);
+            CHECK_EQ(kernels[kernel].run(&made.op, &exec), GM_OK);
             struct gm_deviation deviation =
                 gm_reference_compare(&reference, &made.op, made.op.result.data);
             if (!CHECK_EQ(deviation.wrong, 0) || !CHECK(case_intact(&made)))
-                fprintf(stderr, "  %s by kernel %d with %s: first wrong at %llu\n",
+                fprintf(stderr, "  %s by kernel %zu with %s: first wrong at %llu\n",
                         case_text(op, text), kernel, gm_isa_name((enum gm_isa)isa),
                         (unsigned long long)deviation.first);
         }
@@ -54,10 +83,9 @@ static void try_all(struct gm_pool *pool, const struct gm_op *op, uint64_t *rand
 }
 
 /* A kernel that is told to stop before it begins says so. */
-static void test_stopped(struct gm_pool *pool)
+static void test_stopped(struct gm_pool *pool, struct gm_op op)
 {
     const struct gm_variant *variant;
-    struct gm_op op = product(GM_F32, false, false, 8, 5, 6);
     uint64_t random = check_seed();
     struct kernel_case made = case_make(&op, &random);
     atomic_bool stop = true;
@@ -65,11 +93,33 @@ static void test_stopped(struct gm_pool *pool)
 
     case_seal(&made);
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        if (variant->op == GM_OP_MATMUL && (variant->devices & GM_ON_CPU))
-            CHECK_EQ(variant->run(&made.op, &exec), GM_CANCELLED);
+        if (variant->op == op.kind && variant->run[GM_DEVICE_CPU])
+            CHECK_EQ(variant->run[GM_DEVICE_CPU](&made.op, &exec), GM_CANCELLED);
     }
     CHECK(case_intact(&made));
     case_free(&made);
+}
+
+/* Runs that end within a vector, and beyond one; rows of each number of elements that has a loop
+ * of its own. */
+static void test_plain(struct gm_pool *pool, uint64_t *random)
+{
+    static const uint64_t shapes[][3] = {
+        {1, 1, 1},   {1, 1, 7},   {1, 1, 8},   {1, 1, 15},  {1, 1, 16},   {1, 1, 17},
+        {1, 3, 31},  {1, 3, 32},  {1, 3, 33},  {1, 2, 63},  {1, 2, 64},   {1, 2, 65},
+        {2, 50, 1},  {2, 50, 2},  {2, 50, 3},  {2, 50, 4},  {2, 50, 5},   {3, 9, 127},
+        {2, 3, 129}, {1, 1, 255}, {1, 1, 257}, {1, 2, 700}, {1, 1, 9001}, {1, 300, 900},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++) {
+            struct gm_op op = plain(GM_OP_FLIP, (enum gm_dtype)dtype, shapes[i], 0);
+            try_all(pool, &op, random);
+            for (unsigned ones = 0; ones < 8 && gm_dtype_arithmetic(op.result.dtype); ones++) {
+                op = plain(GM_OP_ADD, (enum gm_dtype)dtype, shapes[i], ones);
+                try_all(pool, &op, random);
+            }
+        }
+    }
 }
 
 int main(void)
@@ -95,7 +145,11 @@ int main(void)
             }
         }
     }
-    test_stopped(pool);
+    test_plain(pool, &random);
+    const uint64_t shape[3] = {2, 3, 4};
+    test_stopped(pool, product(GM_F32, false, false, 8, 5, 6));
+    test_stopped(pool, plain(GM_OP_ADD, GM_F32, shape, 0));
+    test_stopped(pool, plain(GM_OP_FLIP, GM_U8, shape, 0));
     gm_pool_close(pool);
     return check_report();
 }

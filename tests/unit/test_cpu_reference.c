@@ -52,6 +52,77 @@ static void test_stack_by_hand(void)
     gm_reference_free(&reference); /* an empty one is fine */
 }
 
+static void test_flip_by_hand(void)
+{
+    uint16_t elements[] = {1, 2, 3, 4, 5, 6}, expected[] = {3, 2, 1, 6, 5, 4};
+    struct gm_matrix a = {GM_V2, GM_ROW_MAJOR, false, 1, 2, 3, elements};
+    struct gm_op op = make(GM_OP_FLIP, &a, NULL, &none);
+    struct gm_reference reference = {0};
+    struct gm_error err;
+
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, expected).wrong, 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, elements).wrong, 4); /* middles stay */
+    gm_reference_free(&reference);
+}
+
+/* A row repeated for the matrices of a stack, by hand. */
+static void test_sum_by_hand(void)
+{
+    int32_t a[] = {1, 2, 3, 4, 5, INT32_MAX}, b[] = {10, 20, 1};
+    int32_t right[] = {11, 22, 4, 14, 25, INT32_MIN}, wrong[] = {11, 22, 4, 14, 25, INT32_MAX};
+    struct gm_matrix ma = {GM_I32, GM_ROW_MAJOR, true, 2, 1, 3, a};
+    struct gm_matrix mb = {GM_I32, GM_ROW_MAJOR, false, 1, 1, 3, b};
+    struct gm_op op = make(GM_OP_ADD, &ma, &mb, &none);
+    struct gm_reference reference = {0};
+    struct gm_error err;
+
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, right).wrong, 0);
+    CHECK_EQ(gm_reference_compare(&reference, &op, wrong).wrong, 1);
+    gm_reference_free(&reference);
+
+    /* A column and a row. */
+    float column[] = {1, 2}, row[] = {10, 20, 30}, sums[] = {11, 21, 31, 12, 22, 32};
+    ma = (struct gm_matrix){GM_F32, GM_ROW_MAJOR, false, 1, 2, 1, column};
+    mb = (struct gm_matrix){GM_F32, GM_ROW_MAJOR, false, 1, 1, 3, row};
+    op = make(GM_OP_ADD, &ma, &mb, &none);
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    CHECK_EQ(gm_reference_compare(&reference, &op, sums).wrong, 0);
+    sums[4] = nextafterf(sums[4], 0); /* one digit off is wrong */
+    struct gm_deviation deviation = gm_reference_compare(&reference, &op, sums);
+    CHECK(deviation.wrong == 1 && deviation.first == 4 && deviation.worst > 1);
+    gm_reference_free(&reference);
+}
+
+/* A sum is rounded once: where f16 ends, at a tie, and where nothing is left but a NaN. */
+static void test_sums_are_rounded_once(void)
+{
+    static const struct {
+        double a, b;
+        uint16_t right, wrong;
+    } cases[] = {
+        {65504, 15.99, 0x7BFF, 0x7C00},       {65504, 16, 0x7C00, 0x7BFF},
+        {1, 0x1p-11, 0x3C00, 0x3C01},         {1 + 0x1p-10, 0x1p-11, 0x3C02, 0x3C01},
+        {0x1p-24, 0x1p-24, 0x0002, 0x0000},   {INFINITY, -INFINITY, 0x7E00, 0x0000},
+        {INFINITY, INFINITY, 0x7C00, 0x7BFF}, {NAN, 1, 0xFE01, 0x3C00},
+        {-65504, 65504, 0x8000, 0x0001},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint16_t a = gm_f16_of_f64(cases[i].a), b = gm_f16_of_f64(cases[i].b);
+        struct gm_matrix ma = {GM_F16, GM_ROW_MAJOR, false, 1, 1, 1, &a};
+        struct gm_matrix mb = {GM_F16, GM_ROW_MAJOR, false, 1, 1, 1, &b};
+        struct gm_op op = make(GM_OP_ADD, &ma, &mb, &none);
+        struct gm_reference reference = {0};
+        struct gm_error err;
+        CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+        if (!CHECK_EQ(gm_reference_compare(&reference, &op, &cases[i].right).wrong, 0) ||
+            !CHECK_EQ(gm_reference_compare(&reference, &op, &cases[i].wrong).wrong, 1))
+            fprintf(stderr, "  in case %zu\n", i);
+        gm_reference_free(&reference);
+    }
+}
+
 static void test_product_by_hand(void)
 {
     float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12};
@@ -203,6 +274,9 @@ int main(void)
     const enum gm_dtype floats[] = {GM_F16, GM_BF16, GM_F32, GM_F64};
 
     test_stack_by_hand();
+    test_flip_by_hand();
+    test_sum_by_hand();
+    test_sums_are_rounded_once();
     test_product_by_hand();
     test_integers_wrap();
     for (int i = 0; i < 4; i++) {

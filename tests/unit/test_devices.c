@@ -155,6 +155,30 @@ static void test_preferred(void)
     tear_down();
 }
 
+/* A device that is only played serves those who ask for it, and is no answer to "auto". */
+static void test_simulated(void)
+{
+    struct gm_devices d;
+    struct gm_error error;
+
+    set_up();
+    fake[0].facts.kind = GM_DEVICE_SIM;
+    CHECK_STATUS(open_devices(&d, "auto", &error), GM_OK, &error);
+    check_pick(&d, "", "beta:0");
+    check_pick(&d, "alpha", "alpha:0");
+    gm_devices_close(&d);
+    CHECK_STATUS(open_devices(&d, "alpha", &error), GM_OK, &error);
+    check_pick(&d, "", "alpha:0");
+    gm_devices_close(&d);
+    tear_down();
+
+    set_up();
+    fake[0].facts.kind = GM_DEVICE_SIM;
+    open_status[1] = open_status[2] = GM_DEVICE_UNAVAILABLE;
+    CHECK_EQ(open_devices(&d, "auto", &error), GM_DEVICE_UNAVAILABLE);
+    tear_down();
+}
+
 static bool on_abandoned(const struct gm_job *job, bool running)
 {
     (void)job;
@@ -329,6 +353,7 @@ int main(void)
 {
     test_names();
     test_preferred();
+    test_simulated();
     test_least_loaded();
     test_lost();
     test_open_failures();

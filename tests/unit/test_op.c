@@ -53,12 +53,21 @@ static const struct {
     {GM_OP_TRANSPOSE, {0}, {"f32 2x2", "f32 2x2"}, GM_EXTRA_OPERAND, "b was given", {0}},
     {GM_OP_TRANSPOSE, {0}, {"f32 2x2", NULL, "f32 2x2"}, GM_EXTRA_OPERAND, "c was given", {0}},
     {GM_OP_COPY, {0}, {"f32 2x2", "f32 2x2"}, GM_EXTRA_OPERAND, "copy takes one operand", {0}},
+    {GM_OP_FLIP, {0}, {NULL}, GM_MISSING_OPERAND, "flip needs one operand, a", {0}},
+    {GM_OP_FLIP, {0}, {"f32 2x2", "f32 2x2"}, GM_EXTRA_OPERAND, "flip takes one operand", {0}},
+    {GM_OP_ADD, {0}, {"f32 2x2"}, GM_MISSING_OPERAND, "two operands, a and b", {"b is missing"}},
+    {GM_OP_ADD, {0}, {NULL, "f32 2x2"}, GM_MISSING_OPERAND, "a is missing", {0}},
+    {GM_OP_ADD, {0}, {"f32 2", "f32 2", "f32 2"}, GM_EXTRA_OPERAND, "two operands, a and b", {0}},
 
     /* parameters where there is no such thing */
     {GM_OP_TRANSPOSE, {.transa = true}, {"f32 2x2"}, GM_BAD_PARAMETER, "no transa", {"matmul"}},
     {GM_OP_TRANSPOSE, {.transb = true}, {"f32 2x2"}, GM_BAD_PARAMETER, "no transb", {0}},
     {GM_OP_COPY, {.has_alpha = true}, {"f32 2x2"}, GM_BAD_PARAMETER, "no alpha", {0}},
     {GM_OP_TRANSPOSE, {.has_beta = true}, {"f32 2x2"}, GM_BAD_PARAMETER, "no beta", {0}},
+    {GM_OP_FLIP, {.transa = true}, {"f32 2x2"}, GM_BAD_PARAMETER, "flip has no transa", {0}},
+    {GM_OP_ADD, {.transb = true}, {"f32 2", "f32 2"}, GM_BAD_PARAMETER, "add has no transb", {0}},
+    {GM_OP_ADD, {.has_alpha = true}, {"f32 2", "f32 2"}, GM_BAD_PARAMETER, "add has no alpha", {0}},
+    {GM_OP_ADD, {.has_beta = true}, {"f32 2", "f32 2"}, GM_BAD_PARAMETER, "add has no beta", {0}},
     {GM_OP_MATMUL,
      {.has_beta = true},
      {"f32 2x2", "f32 2x2"},
@@ -78,6 +87,11 @@ static const struct {
     {GM_OP_MATMUL, {0}, {"bool 2x2", "bool 2x2"}, GM_BAD_DTYPE, "bool", {0}},
     {GM_OP_TRANSPOSE, {0}, {"c128 2x3"}, GM_OK, "3x2", {0}},
     {GM_OP_TRANSPOSE, {0}, {"v1 5x3"}, GM_OK, "3x5", {0}},
+    {GM_OP_FLIP, {0}, {"c128 2x3"}, GM_OK, "2x3", {0}},
+    {GM_OP_FLIP, {0}, {"v2 5x3 F"}, GM_OK, "5x3", {0}},
+    {GM_OP_ADD, {0}, {"i32 2x2", "i64 2x2"}, GM_BAD_DTYPE, "a is i32 and b is i64", {0}},
+    {GM_OP_ADD, {0}, {"u8 2", "u8 2"}, GM_BAD_DTYPE, "add computes in f16", {"are u8"}},
+    {GM_OP_ADD, {0}, {"bf16 2x2", "bf16 2x2"}, GM_OK, "2x2", {0}},
 
     /* shapes */
     {GM_OP_MATMUL, {0}, {"f32 3x4", "f32 5x2"}, GM_BAD_SHAPE, "3x4", {"(4)", "(5)"}},
@@ -101,9 +115,33 @@ static const struct {
     {GM_OP_MATMUL, {0}, {"f32 3x4 F", "f32 4x2 F", "f32 3x2 F"}, GM_OK, "3x2", {0}},
     {GM_OP_MATMUL, {0}, {"f32 5", "f32 5x2"}, GM_OK, "1x2", {0}},
 
+    /* what add repeats */
+    {GM_OP_ADD, {0}, {"f32 3x4", "f32 3x4"}, GM_OK, "3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 3x4", "f32 1x1"}, GM_OK, "3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 4", "f32 3x4"}, GM_OK, "3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 3x4 F", "f32 3x1"}, GM_OK, "3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 3x1", "f32 1x4"}, GM_OK, "3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 1x4", "f32 3x1"}, GM_OK, "3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 7x3x4", "f32 3x4"}, GM_OK, "7x3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 3x4", "f32 7x3x4"}, GM_OK, "7x3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 7x1x1", "f32 1x3x4"}, GM_OK, "7x3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 7x3x1", "f32 1x4"}, GM_OK, "7x3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 1x3x4", "f32 3x4"}, GM_OK, "1x3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 3x4", "f32 2x4"}, GM_BAD_SHAPE, "a is 3x4 and b is 2x4", {"rows"}},
+    {GM_OP_ADD, {0}, {"f32 3x4", "f32 4x3"}, GM_BAD_SHAPE, "rows in a (3) as in b (4)", {0}},
+    {GM_OP_ADD, {0}, {"f32 3x4", "f32 1x3"}, GM_BAD_SHAPE, "columns in a (4) as in b (3)", {0}},
+    {GM_OP_ADD, {0}, {"f32 7x3x4", "f32 6x3x4"}, GM_BAD_SHAPE, "matrices in a (7) as in b", {0}},
+    {GM_OP_ADD, {0}, {"f32 0x4", "f32 1x4"}, GM_OK, "0x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 1x1", "f32 5x0"}, GM_OK, "5x0", {0}},
+    {GM_OP_ADD, {0}, {"f32 0x3x4", "f32 3x4"}, GM_OK, "0x3x4", {0}},
+    {GM_OP_ADD, {0}, {"f32 0x4", "f32 2x4"}, GM_BAD_SHAPE, "rows in a (0) as in b (2)", {0}},
+    {GM_OP_ADD, {0}, {"f64 3000000000x1", "f64 1x3000000000"}, GM_BAD_SHAPE, "bytes", {0}},
+
     /* stacks */
     {GM_OP_TRANSPOSE, {0}, {"f32 7x2x3"}, GM_OK, "7x3x2", {0}},
     {GM_OP_COPY, {0}, {"f32 7x2x3"}, GM_OK, "7x2x3", {0}},
+    {GM_OP_FLIP, {0}, {"f32 7x2x3"}, GM_OK, "7x2x3", {0}},
+    {GM_OP_FLIP, {0}, {"f32 1x2x3"}, GM_OK, "1x2x3", {0}},
     {GM_OP_MATMUL, {0}, {"f32 7x2x3", "f32 7x3x4"}, GM_OK, "7x2x4", {0}},
     {GM_OP_MATMUL, {0}, {"f32 2x3", "f32 7x3x4"}, GM_OK, "7x2x4", {0}},
     {GM_OP_MATMUL, {0}, {"f32 7x2x3", "f32 1x3x4"}, GM_OK, "7x2x4", {0}},
@@ -128,6 +166,7 @@ static const struct {
 
     /* empty ones are valid, and overflow is not */
     {GM_OP_TRANSPOSE, {0}, {"f64 0x5"}, GM_OK, "5x0", {0}},
+    {GM_OP_FLIP, {0}, {"f64 0x5"}, GM_OK, "0x5", {0}},
     {GM_OP_MATMUL, {0}, {"f64 0x5", "f64 5x3"}, GM_OK, "0x3", {0}},
     {GM_OP_MATMUL, {0}, {"f64 4x0", "f64 0x3"}, GM_OK, "4x3", {0}},
     {GM_OP_MATMUL, {0}, {"f64 9000000000x0", "f64 0x9000000000"}, GM_BAD_SHAPE, "bytes", {0}},
@@ -296,6 +335,18 @@ static void test_sizes(void)
     op = must(GM_OP_TRANSPOSE, &options, "c128 3x5", NULL, NULL);
     CHECK_EQ(gm_op_bytes_min(&op), 2 * 15 * 16);
     CHECK(gm_op_flops(&op) == 0);
+    op = must(GM_OP_FLIP, &options, "c128 3x5", NULL, NULL);
+    CHECK_EQ(gm_op_bytes_min(&op), 2 * 15 * 16);
+    CHECK(gm_op_flops(&op) == 0);
+
+    /* What add repeats it reads once; each element of the result is one addition. */
+    op = must(GM_OP_ADD, &options, "f64 7x3x5", "f64 1x5", NULL);
+    CHECK(gm_op_reads(&op, 0) && gm_op_reads(&op, 1) && !gm_op_reads(&op, 2));
+    CHECK_EQ(gm_op_bytes_min(&op), 8 * (105 + 5 + 105));
+    CHECK(gm_op_flops(&op) == 105);
+    op = must(GM_OP_ADD, &options, "f16 300x1", "f16 1x200", NULL);
+    CHECK_EQ(gm_op_bytes_min(&op), 2 * (300 + 200 + 60000));
+    CHECK(gm_op_flops(&op) == 60000);
 
     /* Each below 2^63 bytes, together beyond 2^64. */
     op = must(GM_OP_MATMUL, &options, "f64 1000000000x1000000000", "f64 1000000000x1000000000",
@@ -321,6 +372,10 @@ static void test_names(void)
         CHECK(!gm_precision_from_name(name, strlen(name) - 1, &precision));
     }
     CHECK(gm_op_computes(GM_OP_MATMUL) && !gm_op_computes(GM_OP_TRANSPOSE));
+    CHECK(gm_op_computes(GM_OP_ADD) && !gm_op_computes(GM_OP_FLIP));
+    CHECK_EQ(gm_op_operands_max(GM_OP_MATMUL), 3);
+    CHECK_EQ(gm_op_operands_max(GM_OP_ADD), 2);
+    CHECK_EQ(gm_op_operands_max(GM_OP_FLIP), 1);
 }
 
 int main(void)

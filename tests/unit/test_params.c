@@ -33,6 +33,7 @@ static void test_values(void)
     CHECK(set(&p, op, "repeat", "1000", &e) == GM_OK && p.repeat == 1000);
     CHECK(set(&p, op, "timeout_ms", "1", &e) == GM_OK && p.timeout_ms == 1);
     CHECK(set(&p, op, "nonfinite", "null", &e) == GM_OK && p.nonfinite_null);
+    CHECK(set(&p, op, "gpu", "rtx-4090", &e) == GM_OK && p.gpu == gm_gpu_find("RTX 4090"));
 }
 
 static void test_scalars(void)
@@ -100,6 +101,20 @@ static void test_errors(void)
     }
 }
 
+/* The sentence lists what kernels/gpu.h has. */
+static void test_gpus(void)
+{
+    struct gm_params p = {0};
+    struct gm_error e = {0};
+
+    CHECK(set(&p, GM_OP_COPY, "gpu", "Voodoo2", &e) == GM_BAD_PARAMETER && !p.gpu);
+    for (size_t i = 0; gm_gpu_at(i); i++)
+        CHECK(strstr(e.detail, gm_gpu_at(i)->name) != NULL);
+    CHECK(set(&p, GM_OP_COPY, "gpu", "T4", &e) == GM_OK);
+    CHECK(set(&p, GM_OP_COPY, "gpu", "t4", &e) == GM_OK);
+    CHECK(set(&p, GM_OP_COPY, "gpu", "L4", &e) == GM_BAD_PARAMETER && strstr(e.detail, "twice"));
+}
+
 static void test_twice(void)
 {
     struct gm_params p = {0};
@@ -122,6 +137,7 @@ int main(void)
     test_values();
     test_scalars();
     test_errors();
+    test_gpus();
     test_twice();
     return check_report();
 }

@@ -63,6 +63,21 @@ static void test_auto(void)
         /* one row each, but together a tall matrix */
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1000x1x64", "64x64", GM_OP_MATMUL, "blocked"},
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "4x0", "0x4", GM_OP_MATMUL, "naive"},
+
+        {GM_OP_ADD, GM_F32, GM_ROW_MAJOR, "1x1", "1x1", GM_OP_ADD, "direct"},
+        {GM_OP_ADD, GM_F16, GM_ROW_MAJOR, "4x1", "1x4", GM_OP_ADD, "direct"},
+        {GM_OP_ADD, GM_I64, GM_ROW_MAJOR, "4x1", "1x5", GM_OP_ADD, "vector"},
+        {GM_OP_ADD, GM_F32, GM_ROW_MAJOR, "1000x2x2", "2x2", GM_OP_ADD, "vector"},
+        {GM_OP_ADD, GM_BF16, GM_COL_MAJOR, "1000x1000", "1000x1000", GM_OP_ADD, "vector"},
+        {GM_OP_ADD, GM_F64, GM_ROW_MAJOR, "1x0", "1x1", GM_OP_ADD, "direct"},
+
+        {GM_OP_FLIP, GM_U8, GM_ROW_MAJOR, "8x8", NULL, GM_OP_FLIP, "naive"},
+        {GM_OP_FLIP, GM_C128, GM_ROW_MAJOR, "8x9", NULL, GM_OP_FLIP, "vector"},
+        {GM_OP_FLIP, GM_F32, GM_COL_MAJOR, "1000x1000", NULL, GM_OP_FLIP, "vector"},
+        /* rows of one element */
+        {GM_OP_FLIP, GM_F32, GM_ROW_MAJOR, "1000x1", NULL, GM_OP_COPY, "memcpy"},
+        {GM_OP_FLIP, GM_F32, GM_ROW_MAJOR, "7x1000000x1", NULL, GM_OP_COPY, "stream"},
+        {GM_OP_FLIP, GM_F32, GM_COL_MAJOR, "7x100x1", NULL, GM_OP_FLIP, "vector"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -144,8 +159,14 @@ static void test_refused(void)
         {GM_OP_TRANSPOSE,
          "3x4",
          NULL,
-         "tiled",
-         {"no kernel \"tiled\"", "transpose on cpu", "naive and blocked"}},
+         "wmma",
+         {"no kernel \"wmma\"", "transpose on cpu", "naive and blocked"}},
+        /* of the right operation, on another device */
+        {GM_OP_TRANSPOSE,
+         "3x4",
+         NULL,
+         "padded",
+         {"not one of device cpu", "naive and blocked", NULL}},
         {GM_OP_TRANSPOSE, "3x4", NULL, "Naive", {"did you mean \"naive\"", NULL, NULL}},
         {GM_OP_TRANSPOSE,
          "3x4",
@@ -159,6 +180,11 @@ static void test_refused(void)
          {"\"skinny\" is a matmul", "naive and blocked", NULL}},
         {GM_OP_MATMUL, "30x40", "40x50", "skinny", {"30x50", "blocked", NULL}},
         {GM_OP_MATMUL, "30x40", "40x50", "x", {"no kernel \"x\"", "matmul on cpu", NULL}},
+        {GM_OP_ADD, "30x40", "30x40", "Vector", {"did you mean \"vector\"", NULL, NULL}},
+        {GM_OP_ADD, "3x4", "3x4", "blocked", {"\"blocked\" is a", "direct and vector", NULL}},
+        {GM_OP_ADD, "3x4", "3x4", "memcpy", {"\"memcpy\" is a copy", "direct and vector", NULL}},
+        {GM_OP_FLIP, "3x4", NULL, "direct", {"\"direct\" is a", "naive and vector", NULL}},
+        {GM_OP_FLIP, "3x4", NULL, "stream", {"\"stream\" is a copy", "naive and vector", NULL}},
         {GM_OP_MATMUL,
          "30x40",
          "40x50",
@@ -196,7 +222,7 @@ static void test_other_device(void)
     struct gm_error err = {.detail = ""};
 
     for (size_t i = 0; (row = gm_variant_at(i)); i++) {
-        if (row->devices & GM_ON_CUDA)
+        if (row->run[GM_DEVICE_CUDA])
             return; /* this build has some: nothing to see here */
     }
     CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
@@ -206,6 +232,35 @@ static void test_other_device(void)
     CHECK(variant == NULL);
 }
 
+/* Rows for GPUs, where this build has them: cuBLAS's are there only with the library. */
+static void test_cuda(void)
+{
+    struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
+    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "3x4", "4x5");
+    struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "3x0", "0x5");
+    struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "3x4", "4x5");
+    struct gm_op stack = make(GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "2x3x4", NULL);
+    const struct gm_variant *variant = NULL;
+    struct gm_error err = {.detail = ""};
+
+    if (gm_select(&op, &cuda, NULL, &variant, &err) != GM_OK)
+        return; /* it has none */
+    CHECK_STR(variant->name, "tiled");
+    CHECK_STATUS(gm_select(&op, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
+    CHECK(strstr(err.detail, "needs cuBLAS, which this machine does not have"));
+    cuda.tuned_blas = true;
+    CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "cublas");
+    CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "tiled");
+    CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "tiled");
+    CHECK_STATUS(gm_select(&stack, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "padded");
+    CHECK_STATUS(gm_select(&stack, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
+    CHECK(strstr(err.detail, "single matrices"));
+}
+
 int main(void)
 {
     test_auto();
@@ -213,5 +268,6 @@ int main(void)
     test_named();
     test_refused();
     test_other_device();
+    test_cuda();
     return check_report();
 }

@@ -266,8 +266,58 @@ static void test_threads(void)
     CHECK_EQ(counter.taken, counter.given);
 }
 
+/* Two pools below one limit: what one keeps makes room for the other, from several threads too. */
+static void test_shared_limit(void)
+{
+    enum { THREADS = 4 };
+    const uint64_t limit = MIB;
+    struct counter counter = {.limit = UINT64_MAX};
+    struct gm_slab_source source = {counted_take, counted_give, &counter};
+    struct gm_error err = {.detail = ""};
+    struct gm_slab_limit *shared = NULL;
+    struct gm_slabs *slabs[2] = {NULL, NULL};
+    struct churn work[THREADS];
+    pthread_t thread[THREADS];
+    unsigned got = 0, refused = 0;
+
+    pthread_mutex_init(&counter.lock, NULL);
+    CHECK_STATUS(gm_slab_limit_open(limit, &shared, &err), GM_OK, &err);
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(gm_slabs_open_below(&source, shared, &slabs[i], &err), GM_OK, &err);
+
+    /* One keeps more than half; the other needs more than the rest. */
+    struct gm_slab a = get(slabs[0], MIB * 5 / 8), slab = {0};
+    CHECK_STATUS(gm_slabs_get(slabs[1], MIB / 2, &slab, &err), GM_MEMORY_FULL, &err);
+    gm_slabs_put(slabs[0], &a);
+    CHECK(gm_slabs_usage(slabs[0]).idle > 0);
+    CHECK_EQ(gm_slabs_usage(slabs[1]).idle, 0);
+    slab = get(slabs[1], MIB / 2);
+    CHECK_EQ(gm_slabs_usage(slabs[0]).idle, 0);
+    CHECK(counter.peak <= limit);
+    gm_slabs_put(slabs[1], &slab);
+
+    for (int i = 0; i < THREADS; i++) {
+        work[i] = (struct churn){slabs[i % 2], limit, check_seed() + (uint64_t)i + 1, 0, 0};
+        CHECK_EQ(pthread_create(&thread[i], NULL, churn, &work[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        got += work[i].got;
+        refused += work[i].refused;
+    }
+    CHECK(got > 0 && refused > 0);
+    CHECK(counter.peak <= limit);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(gm_slabs_usage(slabs[i]).in_use, 0);
+        gm_slabs_close(slabs[i]);
+    }
+    gm_slab_limit_close(shared);
+    CHECK_EQ(counter.live, 0);
+}
+
 int main(void)
 {
+    test_shared_limit();
     test_cost();
     test_plain_memory();
     test_reuse();

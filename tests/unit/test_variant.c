@@ -28,7 +28,7 @@ static const struct gm_variant *find(enum gm_op_kind op, const char *name)
     const struct gm_variant *row;
 
     for (size_t i = 0; (row = gm_variant_at(i)); i++) {
-        if (row->op == op && (row->devices & GM_ON_CPU) && strcmp(row->name, name) == 0)
+        if (row->op == op && row->run[GM_DEVICE_CPU] && strcmp(row->name, name) == 0)
             return row;
     }
     return NULL;
@@ -52,13 +52,13 @@ static void test_list(void)
         CHECK(row->op < GM_OP_COUNT && row->name[0] && row->note[0] && row->needs);
         CHECK(row->run && row->accepts);
         CHECK(strcmp(row->name, "auto") != 0); /* means another thing */
-        CHECK(row->devices != 0 && row->devices < 1u << GM_DEVICE_KINDS);
+        CHECK(gm_variant_devices(row) != 0);
         CHECK(row->dtypes != 0 && (row->dtypes & ~GM_TYPES_ALL) == 0);
         if (gm_op_computes(row->op))
             CHECK((row->dtypes & ~GM_TYPES_ARITHMETIC) == 0);
         for (size_t i = 0; i < count; i++) {
             other = gm_variant_at(i);
-            CHECK(other->op != row->op || !(other->devices & row->devices) ||
+            CHECK(other->op != row->op || !(gm_variant_devices(other) & gm_variant_devices(row)) ||
                   strcmp(other->name, row->name) != 0);
         }
     }
@@ -69,7 +69,7 @@ static void test_list(void)
     for (int kind = 0; kind < GM_OP_COUNT; kind++) {
         uint32_t all = 0;
         for (size_t i = 0; (row = gm_variant_at(i)); i++) {
-            if (row->op == (enum gm_op_kind)kind && (row->devices & GM_ON_CPU))
+            if (row->op == (enum gm_op_kind)kind && row->run[GM_DEVICE_CPU])
                 all |= row->dtypes;
         }
         CHECK_EQ(all, gm_op_computes((enum gm_op_kind)kind) ? GM_TYPES_ARITHMETIC : GM_TYPES_ALL);

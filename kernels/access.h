@@ -1,0 +1,114 @@
+/*
+ * access.h - how a kernel touched memory, as the simulator saw it: the totals of a run, and the
+ * report of each access in its source, request by request.
+ *
+ * A request is one instruction of one warp: the addresses of its up to 32 active lanes. What it
+ * costs in global memory is sectors, the distinct 32-byte segments it touches; in shared memory
+ * wavefronts, the passes that 32 banks of 4 bytes need, one word a bank each.
+ */
+#ifndef GM_KERNELS_ACCESS_H
+#define GM_KERNELS_ACCESS_H
+
+#include "gpu.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GM_SECTOR 32u
+#define GM_BANKS 32u
+
+#define GM_ACCESS_LIST(X)                                                                          \
+    X(GLOBAL_LOAD, "global_load")                                                                  \
+    X(GLOBAL_STORE, "global_store")                                                                \
+    X(GLOBAL_ATOMIC, "global_atomic")                                                              \
+    X(SHARED_LOAD, "shared_load")                                                                  \
+    X(SHARED_STORE, "shared_store")                                                                \
+    X(SHARED_ATOMIC, "shared_atomic")
+
+enum gm_access_kind {
+#define X(name, text) GM_##name,
+    GM_ACCESS_LIST(X)
+#undef X
+        GM_ACCESS_KINDS
+};
+
+const char *gm_access_name(enum gm_access_kind kind);
+static inline bool gm_access_is_shared(enum gm_access_kind kind)
+{
+    return kind >= GM_SHARED_LOAD;
+}
+
+/* What requests of one kind, or of one place in the source, come to. Where a report was made of
+ * a sample these are estimates for the whole. */
+struct gm_access_sums {
+    double requests;
+    double lanes;        /* active ones, over all requests */
+    double bytes_useful; /* distinct bytes that the lanes of a request asked for */
+    double bytes_moved;  /* global: sectors of 32 bytes; shared: wavefronts of 128 */
+    double units;        /* global: sectors; shared: wavefronts */
+    double units_ideal;  /* as many as the useful bytes would fill */
+};
+
+/* Adds `from` to `into`. */
+void gm_access_add(struct gm_access_sums *into, const struct gm_access_sums *from);
+
+/* Of a run, by kind of access, in the passes that are the kernel and those that prepare. */
+struct gm_access_totals {
+    struct gm_access_sums kind[GM_ACCESS_KINDS];
+    double barriers;     /* each a whole block's */
+    double steps, lanes; /* runs of code without a branch, a warp's each; active lanes in them */
+    double blocks, warps;
+};
+
+/* The addresses of one warp's request: an example to look at. */
+struct gm_access_example {
+    uint32_t block[3];
+    unsigned warp;           /* of the block */
+    unsigned bytes;          /* each lane's */
+    uint32_t active;         /* bit i: lane i takes part */
+    int64_t offset[GM_WARP]; /* from the beginning of `memory`, in bytes; of active lanes */
+};
+
+struct gm_access_site {
+    enum gm_access_kind kind;
+    char kernel[64]; /* "transpose_tiled" */
+    char file[96];   /* "kernels/cuda/transpose_tiled.cu" */
+    unsigned line;
+    char source[160]; /* that line, without the white space around it; "" if not known */
+    char memory[32];  /* what it touches: "a", "b", "c", "result", "scratch", or a shared array's
+                         name */
+    struct gm_access_sums sums;
+    struct gm_access_example example;
+};
+
+/* One kernel launch, or several alike. */
+struct gm_launch_report {
+    char kernel[64];
+    bool prepares; /* a pass that rearranges data, not the kernel itself */
+    uint32_t grid[3], block[3];
+    uint64_t shared;    /* bytes a block, static and dynamic */
+    double blocks;      /* of the grid */
+    double traced;      /* of them, how many were run and traced */
+    bool steps_sampled; /* long loops were traced in part */
+};
+
+/* All numbers are of the whole operation. */
+struct gm_access_report {
+    struct gm_access_totals totals; /* of the kernel, without what prepares */
+    size_t launches, sites;
+    struct gm_launch_report *launch; /* in the order in which they ran */
+    struct gm_access_site *site;     /* of the kernel's launches, in the order of their lines */
+    bool sampled;                    /* not every block or step was traced */
+};
+
+/* Frees what it holds and zeroes it; an empty one is fine. */
+void gm_access_report_clear(struct gm_access_report *report);
+
+/* Sectors that global memory must deliver or take at the least: each byte of bytes_min once. */
+double gm_access_sectors_min(const struct gm_op *op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

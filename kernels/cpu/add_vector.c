@@ -1,0 +1,212 @@
+/*
+ * add_vector.c - add by runs of vector code that the threads share. The difference to direct:
+ * the inner loop (plus.h) knows nothing but three rows of elements that lie side by side.
+ *
+ * Dimensions through which both operands go on as they did are joined first: most sums become
+ * one long row, and a stack plus one matrix becomes a few. What is left is cut into tiles. An
+ * operand that does not lie like the tile (a repeated row or column, a column-major matrix) is
+ * written out into a small buffer in the tile's order; what the next tile repeats is still there.
+ * Sums beyond the cache are made in such a buffer too, and leave it past the cache (stream.h).
+ */
+#include "exec.h"
+#include "grid.h"
+#include "kernels/layout.h"
+#include "kernels/rows.h"
+#include "plus.h"
+#include "rect.h"
+#include "stream.h"
+
+#include <string.h>
+
+#define TILE_BYTES 8192u                /* three buffers of that stay in the first cache */
+#define TURNED_TILE_BYTES 131072u       /* where an operand is column-major: in the second */
+#define TURNED_ROW_BYTES 1024u          /* and then a few lines of each of many columns */
+#define CHUNK_BYTES ((uint64_t)1 << 18) /* of the result */
+
+/* How the result's elements go on in one dimension, and where the operands' lie then. */
+struct dimension {
+    uint64_t size, stride[2];
+};
+
+struct job {
+    char *result;
+    const char *operand[2];
+    struct dimension batch, rows, cols;
+    struct gm_exec *exec;
+    gm_plus_fn *plus;
+    size_t element;
+    struct gm_grid grid;
+    bool stream;
+};
+
+/* An operand of a tile: as it lies, or written out. */
+struct source {
+    const char *at;
+    uint64_t row; /* bytes from one row of the tile to the next */
+};
+
+/* What a buffer holds: h rows of w elements, the first of them that at `place`. */
+struct buffer {
+    char *data;
+    uint64_t place, h, w;
+};
+
+/* A thread's scratch. */
+struct scratch {
+    char operand[2][TURNED_TILE_BYTES];
+    char result[TILE_BYTES];
+};
+
+_Static_assert(sizeof(struct scratch) <= GM_CPU_SCRATCH, "it is what a thread has");
+
+/* w copies of each of h elements, which are `next` elements apart. */
+#define REPEAT(name, type)                                                                         \
+    static void name(char *buffer, const char *from, uint64_t next, uint64_t h, uint64_t w)        \
+    {                                                                                              \
+        const type *source = (const type *)(const void *)from;                                     \
+        type *to = (type *)(void *)buffer;                                                         \
+                                                                                                   \
+        for (uint64_t i = 0; i < h; i++, to += w) {                                                \
+            type element = source[i * next];                                                       \
+            for (uint64_t j = 0; j < w; j++)                                                       \
+                to[j] = element;                                                                   \
+        }                                                                                          \
+    }
+
+REPEAT(repeat2, uint16_t)
+REPEAT(repeat4, uint32_t)
+REPEAT(repeat8, uint64_t)
+
+/* Writes a tile of an operand out, row by row. */
+static void gather(const struct job *job, unsigned index, const char *from, uint64_t h, uint64_t w,
+                   char *buffer)
+{
+    uint64_t row = job->rows.stride[index], col = job->cols.stride[index];
+    size_t size = job->element;
+
+    if (col > 1) /* column-major */
+        gm_rect_transpose(size, from, col, buffer, w, w, h, false);
+    else if (col == 1)
+        for (uint64_t i = 0; i < h; i++)
+            memcpy(buffer + i * w * size, from + i * row * size, w * size);
+    else if (size == 2)
+        repeat2(buffer, from, row, h, w);
+    else if (size == 4)
+        repeat4(buffer, from, row, h, w);
+    else
+        repeat8(buffer, from, row, h, w);
+}
+
+/* Where the tile's elements of an operand are found, row by row; `whole` rows follow each other. */
+static struct source take(const struct job *job, unsigned index, const struct gm_tile *tile,
+                          bool whole, struct buffer *buffer)
+{
+    uint64_t row = job->rows.stride[index], col = job->cols.stride[index];
+    uint64_t place = tile->matrix * job->batch.stride[index] + tile->i * row + tile->j * col;
+    const char *from = job->operand[index] + place * job->element;
+
+    if (col == 1 && (!whole || tile->h == 1 || row == tile->w))
+        return (struct source){from, row * job->element};
+    bool there = buffer->place == place && buffer->w == tile->w && tile->h <= buffer->h;
+    if (!there) {
+        gather(job, index, from, tile->h, tile->w, buffer->data);
+        *buffer = (struct buffer){buffer->data, place, tile->h, tile->w};
+    }
+    return (struct source){buffer->data, tile->w * job->element};
+}
+
+/* One run of elements that lie side by side in all three. */
+static void add_run(const struct job *job, char *to, const char *a, const char *b, uint64_t count,
+                    char *buffer)
+{
+    const uint64_t piece = TILE_BYTES / job->element;
+
+    if (!job->stream) {
+        job->plus(to, a, b, count);
+        return;
+    }
+    for (uint64_t done = 0; done < count; done += piece) {
+        uint64_t some = count - done < piece ? count - done : piece, at = done * job->element;
+        job->plus(buffer, a + at, b + at, some);
+        gm_stream(to + at, buffer, some * job->element);
+    }
+}
+
+static void add_chunk(void *cls, uint64_t chunk, unsigned thread)
+{
+    const struct job *job = cls;
+    struct scratch *scratch = gm_pool_scratch(job->exec->pool, thread);
+    struct buffer left = {.data = scratch->operand[0]}, right = {.data = scratch->operand[1]};
+    uint64_t end = gm_grid_chunk_end(&job->grid, chunk);
+
+    for (uint64_t index = chunk * job->grid.per_chunk; index < end; index++) {
+        struct gm_tile tile = gm_grid_tile(&job->grid, index);
+        bool whole = tile.w == job->cols.size;
+        struct source a = take(job, 0, &tile, whole, &left);
+        struct source b = take(job, 1, &tile, whole, &right);
+        uint64_t runs = whole ? 1 : tile.h, count = whole ? tile.h * tile.w : tile.w;
+        uint64_t first = (tile.matrix * job->rows.size + tile.i) * job->cols.size + tile.j;
+        for (uint64_t i = 0; i < runs; i++)
+            add_run(job, job->result + (first + i * job->cols.size) * job->element,
+                    a.at + i * a.row, b.at + i * b.row, count, scratch->result);
+    }
+    if (job->stream)
+        gm_stream_end();
+}
+
+/* Whether both operands go on through `outer` as `inner` goes on at its end. */
+static bool continues(const struct dimension *outer, const struct dimension *inner)
+{
+    return outer->stride[0] == inner->size * inner->stride[0] &&
+           outer->stride[1] == inner->size * inner->stride[1];
+}
+
+/* The dimensions of the result, as few as describe it, from the outermost to the innermost. */
+static void join_dimensions(struct job *job, const struct gm_op *op)
+{
+    const struct gm_view a = gm_op_view(op, 0), b = gm_op_view(op, 1);
+    const struct dimension all[3] = {{op->result.cols, {a.col, b.col}},
+                                     {op->result.rows, {a.row, b.row}},
+                                     {op->result.batch, {a.batch, b.batch}}};
+    struct dimension joined[3] = {{1, {1, 1}}, {1, {0, 0}}, {1, {0, 0}}};
+    int last = 0;
+
+    for (int i = 0; i < 3; i++) {
+        if (all[i].size == 1)
+            continue;
+        if (joined[last].size == 1)
+            joined[last] = all[i];
+        else if (continues(&all[i], &joined[last]))
+            joined[last].size *= all[i].size;
+        else
+            joined[++last] = all[i];
+    }
+    job->operand[0] = a.data;
+    job->operand[1] = b.data;
+    job->cols = joined[0];
+    job->rows = joined[1];
+    job->batch = joined[2];
+}
+
+enum gm_status gm_cpu_add_vector(const struct gm_op *op, struct gm_exec *exec)
+{
+    struct job job = {
+        .result = op->result.data,
+        .exec = exec,
+        .plus = gm_plus_get(op->result.dtype, exec->isa),
+        .element = gm_dtype_size(op->result.dtype),
+        .stream = gm_matrix_bytes(&op->result) >= GM_STREAM_MIN,
+    };
+
+    join_dimensions(&job, op);
+    bool turned = job.cols.stride[0] > 1 || job.cols.stride[1] > 1;
+    uint64_t area = (turned ? TURNED_TILE_BYTES : TILE_BYTES) / job.element;
+    uint64_t width = turned ? TURNED_ROW_BYTES / job.element : area;
+    uint64_t cols = job.cols.size < width ? job.cols.size : width;
+    uint64_t rows = job.rows.size < area / cols ? job.rows.size : area / cols;
+    double cost = (double)(rows * cols * job.element);
+    job.grid = gm_grid_make(job.batch.size, job.rows.size, job.cols.size, rows, cols, cost,
+                            (double)CHUNK_BYTES);
+    return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, add_chunk, &job) ? GM_OK
+                                                                                 : GM_CANCELLED;
+}

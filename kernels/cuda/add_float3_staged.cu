@@ -1,0 +1,58 @@
+/*
+ * add_float3_staged.cu - the points brought in and taken out through shared memory.
+ *
+ * The difference to add_float3: a block's points are one run of 3 x 256 floats in memory. Its
+ * threads load that run without regard to points, neighbours by neighbours, into shared memory;
+ * then each takes its own point from there, adds, and puts the sum back; then the run is stored
+ * as it was loaded. Only shared memory sees strides of three.
+ *
+ * Cost: global loads and stores of 4 sectors a request, all useful. Shared memory: 1 wavefront a
+ * request, also where lanes are three words apart, since 3 has no factor in common with the 32
+ * banks. Three barriers' worth of waiting, and each element crosses shared memory four times.
+ *
+ * When it wins: where a thread needs its whole point at once (a length, a rotation), and the data
+ * must stay as it is. For a sum alone the points do not matter, and add_direct does the same
+ * accesses with none of this.
+ *
+ * Source: P. Micikevicius and others, "Optimizing CUDA", on float3 data; NVIDIA.
+ */
+#include "kernels/cuda/float3.h"
+
+#define THREADS GM_FLOAT3_THREADS
+#define RUN (3 * THREADS) /* floats */
+
+static __global__ void __launch_bounds__(THREADS)
+    add_float3_staged(const float *a, const float *b, float *result, uint64_t points)
+{
+    __shared__ float left[RUN];
+    __shared__ float right[RUN];
+    uint64_t first = 3 * (uint64_t)blockIdx.x * THREADS;
+    uint64_t rest = 3 * points - first;
+    unsigned run = rest < RUN ? (unsigned)rest : RUN;
+    unsigned t = threadIdx.x, point = 3 * t;
+
+    for (unsigned i = t; i < run; i += THREADS) {
+        left[i] = a[first + i];
+        right[i] = b[first + i];
+    }
+    __syncthreads();
+    if (point < run) {
+        left[point] += right[point];
+        left[point + 1] += right[point + 1];
+        left[point + 2] += right[point + 2];
+    }
+    __syncthreads();
+    for (unsigned i = t; i < run; i += THREADS)
+        result[first + i] = left[i];
+}
+
+extern "C" enum gm_status GM_ENTRY(add_float3_staged)(const struct gm_op *op, struct gm_exec *exec)
+{
+    uint64_t points = gm_points(op);
+
+    return gm_float3_launches(points, [&](dim3 grid, uint64_t first) {
+        return gm_launch(exec, add_float3_staged, grid, dim3(THREADS), 0,
+                         gm_in<float>(op, 0) + 3 * first, gm_in<float>(op, 1) + 3 * first,
+                         gm_out<float>(op) + 3 * first, points - first);
+    });
+}

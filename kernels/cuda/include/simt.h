@@ -1,0 +1,71 @@
+/*
+ * simt.h for nvcc - the device language is CUDA's; here is what kernels/cuda/kernel.h promises
+ * beside it. The simulator's counterpart is kernels/sim/include/simt.h.
+ */
+#ifndef GM_KERNELS_CUDA_SIMT_H
+#define GM_KERNELS_CUDA_SIMT_H
+
+#include "kernels/cuda/exec.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline_primitives.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#define GM_ENTRY(name) gm_cuda_##name
+
+struct gm_f16 {
+    uint16_t bits;
+};
+struct gm_bf16 {
+    uint16_t bits;
+};
+
+__device__ __forceinline__ float gm_widen(gm_f16 x)
+{
+    return __half2float(__ushort_as_half(x.bits));
+}
+__device__ __forceinline__ float gm_widen(gm_bf16 x)
+{
+    return __uint_as_float((uint32_t)x.bits << 16);
+}
+template <typename T> __device__ T gm_narrow(float x);
+template <> __device__ __forceinline__ gm_f16 gm_narrow<gm_f16>(float x)
+{
+    return {__half_as_ushort(__float2half_rn(x))};
+}
+template <> __device__ __forceinline__ gm_bf16 gm_narrow<gm_bf16>(float x)
+{
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+}
+
+template <typename T> __device__ __forceinline__ T *gm_dynamic_shared()
+{
+    extern __shared__ __align__(128) unsigned char gm_dynamic_shared_bytes[];
+    return (T *)gm_dynamic_shared_bytes;
+}
+
+/* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. */
+#define GM_SHARED_UNASKED 49152u
+
+template <typename... P, typename... A>
+static inline enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid,
+                                       dim3 block, size_t dynamic_shared, A... args)
+{
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return GM_OK;
+    enum gm_status status = gm_cuda_launching(exec, (const void *)kernel);
+    if (status != GM_OK)
+        return status;
+    if (dynamic_shared > GM_SHARED_UNASKED) {
+        cudaError_t error = cudaFuncSetAttribute(
+            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)dynamic_shared);
+        if (error != cudaSuccess)
+            return gm_cuda_launched(exec, error, (const void *)kernel);
+    }
+    kernel<<<grid, block, dynamic_shared, gm_cuda_stream(exec)>>>(static_cast<P>(args)...);
+    return gm_cuda_launched(exec, cudaGetLastError(), (const void *)kernel);
+}
+
+#endif

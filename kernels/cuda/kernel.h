@@ -1,0 +1,81 @@
+/*
+ * kernel.h - what every kernel file includes: the device language, element types, and the way
+ * from an operation to a launch. The same file is compiled by nvcc for GPUs and by g++ for the
+ * simulator; which of the two <simt.h> is found on the include path is all the difference.
+ *
+ *     template <typename T>
+ *     static __global__ void flip_mine(const T *in, T *out, uint64_t rows, uint64_t cols) {...}
+ *
+ *     extern "C" enum gm_status GM_ENTRY(flip_mine)(const struct gm_op *op, struct gm_exec *exec)
+ *     {
+ *         return gm_by_size(op->result.dtype, [&](auto tag) {
+ *             using T = typename decltype(tag)::type;
+ *             return gm_launch(exec, flip_mine<T>, grid, block, 0, gm_in<T>(op, 0), ...);
+ *         });
+ *     }
+ */
+#ifndef GM_KERNELS_CUDA_KERNEL_H
+#define GM_KERNELS_CUDA_KERNEL_H
+
+#include "kernels/layout.h"
+#include "kernels/op.h"
+#include "kernels/rows.h"
+
+#include <simt.h>
+
+#include "kernels/cuda/element.h"
+
+/*
+ * <simt.h> provides, beside CUDA's own language:
+ *
+ *   GM_ENTRY(name)         the name of a variant's host function in this build
+ *   gm_launch(exec, kernel, grid, block, dynamic_shared, arguments...) -> enum gm_status
+ *                          launches a kernel, or simulates it; an empty grid is GM_OK
+ *   gm_dynamic_shared<T>() in a kernel: the dynamic shared memory, 128-byte aligned
+ *   gm_scratch(exec)       device memory of as many bytes as the variant's `scratch` said,
+ *                          256-byte aligned
+ *   gm_begin_pass(exec, pass)  what is launched from now on counts as GM_PASS_PREPARES (rearranging
+ *                          operands or result) or GM_PASS_COMPUTES, which is how it begins
+ *   gm_gpu_of(exec)        const struct gm_gpu *: the limits of the device
+ *   gm_widen(x), gm_narrow<T>(x)  between gm_f16 or gm_bf16 and float, to nearest even
+ *   __pipeline_memcpy_async(to, from, bytes), __pipeline_commit(), __pipeline_wait_prior(n)
+ */
+
+/* The `accepts` or `scratch` of a row, where it has one of its own: host code, the same in both
+ * builds of the file, of which the linker keeps one. */
+#define GM_ROW_FUNCTION extern "C" __attribute__((weak))
+
+/* Operand `index`, and the result, of an operation whose data lies on the device. */
+template <typename T> static inline const T *gm_in(const struct gm_op *op, unsigned index)
+{
+    return (const T *)op->operand[index].data;
+}
+template <typename T> static inline T *gm_out(const struct gm_op *op)
+{
+    return (T *)op->result.data;
+}
+
+/* How many pieces of `piece` make `total`. */
+__host__ __device__ static inline uint64_t gm_pieces(uint64_t total, uint64_t piece)
+{
+    return total / piece + (total % piece != 0);
+}
+
+/* What a grid may hold along x, and along y and z. Larger problems are launched in slices. */
+#define GM_GRID_X_MAX 2147483647u
+#define GM_GRID_YZ_MAX 65535u
+
+/*
+ * Calls fn(first, count) for slices of [0, total) of at most `max`, until one fails: for the
+ * dimensions of a grid that a shape may exceed.
+ */
+template <typename F> static inline enum gm_status gm_slices(uint64_t total, uint64_t max, F fn)
+{
+    enum gm_status status = GM_OK;
+
+    for (uint64_t first = 0; first < total && status == GM_OK; first += max)
+        status = fn(first, total - first < max ? total - first : max);
+    return status;
+}
+
+#endif

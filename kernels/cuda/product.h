@@ -1,0 +1,58 @@
+/*
+ * product.h - a matrix product as its kernels see it: strides instead of flags.
+ */
+#ifndef GM_KERNELS_CUDA_PRODUCT_H
+#define GM_KERNELS_CUDA_PRODUCT_H
+
+#include "kernels/cuda/kernel.h"
+
+/*
+ * result = alpha * a b + beta * c, with a of m x k and b of k x n as their strides say: transposed
+ * and column-major operands have row and col exchanged, and one of a stack's that goes with all
+ * has batch 0. k is 0 where alpha is, so that a and b are not read; c.data is NULL where beta is 0.
+ */
+template <typename T> struct gm_product {
+    struct gm_view a, b, c;
+    T *result;
+    uint64_t batch, m, n, k;
+    gm_sum<T> alpha, beta;
+};
+
+template <typename T> static inline gm_product<T> gm_product_of(const struct gm_op *op)
+{
+    gm_product<T> product = {};
+
+    product.a = gm_op_view(op, 0);
+    product.b = gm_op_view(op, 1);
+    if (gm_op_reads(op, 2))
+        product.c = gm_op_view(op, 2);
+    product.result = gm_out<T>(op);
+    product.batch = op->result.batch;
+    product.m = gm_op_m(op);
+    product.n = gm_op_n(op);
+    product.k = gm_op_reads(op, 0) ? gm_op_k(op) : 0;
+    product.alpha = gm_factor<gm_sum<T>>(&op->alpha);
+    product.beta = gm_factor<gm_sum<T>>(&op->beta);
+    return product;
+}
+
+/* One of a stack. */
+template <typename T>
+__device__ __forceinline__ const T *gm_matrix_of(const struct gm_view &view, uint64_t matrix)
+{
+    return (const T *)view.data + matrix * view.batch;
+}
+
+/* What the result has at (row, col), when the sum there is known. */
+template <typename T>
+__device__ __forceinline__ T gm_finished(const gm_product<T> &p, uint64_t matrix, uint64_t row,
+                                         uint64_t col, gm_sum<T> sum)
+{
+    gm_sum<T> value = p.alpha * sum;
+
+    if (p.c.data)
+        value += p.beta * gm_load(gm_matrix_of<T>(p.c, matrix)[row * p.c.row + col * p.c.col]);
+    return gm_store<T>(value);
+}
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * gpu.c - facts of known GPUs, and what follows from them.
+ *
+ * Limits of a multiprocessor are those of its compute capability: the table of technical
+ * specifications in the CUDA C++ Programming Guide. Counts, clocks and bandwidths are of the
+ * models' data sheets; arithmetic is units x boost clock x 2, as those sheets reckon, without
+ * tensor cores. Of 32-bit integers a multiprocessor multiplies and adds 64 a cycle: so the guide's
+ * table of throughputs up to 9.0, and it is taken to hold for those that came after.
+ *
+ * How blocks share a multiprocessor is what NVIDIA's occupancy calculator documents: registers
+ * are dealt out a warp at a time in units of 256, from four equal parts of the file; shared
+ * memory is rounded up after the system's own part is added.
+ */
+#include "gpu.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define REGISTER_UNIT 256u
+#define PARTITIONS 4u
+#define REGISTERS_PER_THREAD_MAX 255u
+#define THREADS_PER_BLOCK_MAX 1024u
+
+#define KIB 1024u
+
+/* What a compute capability decides. */
+#define CAPABILITY_75                                                                              \
+    .capability = 75, .threads_per_sm = 1024, .blocks_per_sm = 16, .registers_per_sm = 65536,      \
+    .shared_per_sm = 64 * KIB, .shared_per_block = 64 * KIB, .shared_reserved = 0
+#define CAPABILITY_80                                                                              \
+    .capability = 80, .threads_per_sm = 2048, .blocks_per_sm = 32, .registers_per_sm = 65536,      \
+    .shared_per_sm = 164 * KIB, .shared_per_block = 163 * KIB, .shared_reserved = KIB
+#define CAPABILITY_86                                                                              \
+    .capability = 86, .threads_per_sm = 1536, .blocks_per_sm = 16, .registers_per_sm = 65536,      \
+    .shared_per_sm = 100 * KIB, .shared_per_block = 99 * KIB, .shared_reserved = KIB
+#define CAPABILITY_89                                                                              \
+    .capability = 89, .threads_per_sm = 1536, .blocks_per_sm = 24, .registers_per_sm = 65536,      \
+    .shared_per_sm = 100 * KIB, .shared_per_block = 99 * KIB, .shared_reserved = KIB
+#define CAPABILITY_90                                                                              \
+    .capability = 90, .threads_per_sm = 2048, .blocks_per_sm = 32, .registers_per_sm = 65536,      \
+    .shared_per_sm = 228 * KIB, .shared_per_block = 227 * KIB, .shared_reserved = KIB
+#define CAPABILITY_100                                                                             \
+    .capability = 100, .threads_per_sm = 2048, .blocks_per_sm = 32, .registers_per_sm = 65536,     \
+    .shared_per_sm = 228 * KIB, .shared_per_block = 227 * KIB, .shared_reserved = KIB
+#define CAPABILITY_120                                                                             \
+    .capability = 120, .threads_per_sm = 1536, .blocks_per_sm = 24, .registers_per_sm = 65536,     \
+    .shared_per_sm = 100 * KIB, .shared_per_block = 99 * KIB, .shared_reserved = KIB
+
+/* Lanes of a multiprocessor that multiply-add in a cycle, times 2 operations, times GHz. */
+#define RATES(multiprocessors, ghz, fp32_lanes, fp64_lanes)                                        \
+    .sms = multiprocessors, .fp32_gflops = multiprocessors * 2.0 * (fp32_lanes) * (ghz),           \
+    .fp64_gflops = multiprocessors * 2.0 * (fp64_lanes) * (ghz),                                   \
+    .int32_gflops = multiprocessors * 2.0 * 64 * (ghz)
+
+static const struct gm_gpu models[] = {
+    {.name = "H200", CAPABILITY_90, RATES(132, 1.980, 128, 64), .dram_gbs = 4800},  /* SXM */
+    {.name = "H100", CAPABILITY_90, RATES(132, 1.980, 128, 64), .dram_gbs = 3350},  /* SXM5 */
+    {.name = "A100", CAPABILITY_80, RATES(108, 1.410, 64, 32), .dram_gbs = 2039},   /* SXM 80 GB */
+    {.name = "B200", CAPABILITY_100, RATES(148, 1.965, 128, 64), .dram_gbs = 7700}, /* HGX */
+    {.name = "RTX 5090", CAPABILITY_120, RATES(170, 2.407, 128, 2), .dram_gbs = 1792},
+    {.name = "RTX 4090", CAPABILITY_89, RATES(128, 2.520, 128, 2), .dram_gbs = 1008},
+    {.name = "RTX 3090", CAPABILITY_86, RATES(82, 1.695, 128, 2), .dram_gbs = 936},
+    {.name = "L4", CAPABILITY_89, RATES(58, 2.040, 128, 2), .dram_gbs = 300},
+    {.name = "T4", CAPABILITY_75, RATES(40, 1.590, 64, 2), .dram_gbs = 320},
+};
+#define MODELS (sizeof(models) / sizeof(models[0]))
+
+const struct gm_gpu *gm_gpu_at(size_t index)
+{
+    return index < MODELS ? &models[index] : NULL;
+}
+
+/* The next character that counts, in lower case: names are one with "rtx4090" and "RTX-4090". */
+static int next_letter(const char **at)
+{
+    while (**at == ' ' || **at == '-' || **at == '_')
+        (*at)++;
+    int letter = tolower((unsigned char)**at);
+    *at += letter != '\0';
+    return letter;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    int letter;
+
+    while ((letter = next_letter(&a)) == next_letter(&b))
+        if (letter == '\0')
+            return true;
+    return false;
+}
+
+const struct gm_gpu *gm_gpu_find(const char *name)
+{
+    for (size_t i = 0; i < MODELS; i++)
+        if (same_name(name, models[i].name))
+            return &models[i];
+    return NULL;
+}
+
+double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype)
+{
+    switch (dtype) {
+    case GM_F16:
+    case GM_BF16:
+    case GM_F32:
+        return gpu->fp32_gflops;
+    case GM_F64:
+        return gpu->fp64_gflops;
+    case GM_I32:
+        return gpu->int32_gflops;
+    default:
+        return 0; /* i64 is several instructions, of which no data sheet speaks */
+    }
+}
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+/* Blocks of so many warps that the register file holds; UINT64_MAX where that is no limit. */
+static uint64_t by_registers(const struct gm_gpu *gpu, unsigned warps, unsigned registers)
+{
+    if (registers == 0)
+        return UINT64_MAX;
+    uint64_t warp = round_up((uint64_t)registers * GM_WARP, REGISTER_UNIT);
+    if (registers > REGISTERS_PER_THREAD_MAX ||
+        warp * round_up(warps, PARTITIONS) > gpu->registers_per_sm)
+        return 0;
+    return gpu->registers_per_sm / PARTITIONS / warp * PARTITIONS / warps;
+}
+
+static uint64_t by_shared(const struct gm_gpu *gpu, uint64_t shared)
+{
+    uint64_t unit = gpu->capability < 80 ? 256 : 128;
+
+    if (shared > gpu->shared_per_block)
+        return 0;
+    uint64_t block = round_up(shared + gpu->shared_reserved, unit);
+    return block == 0 ? UINT64_MAX : gpu->shared_per_sm / block;
+}
+
+struct gm_occupancy gm_gpu_occupancy(const struct gm_gpu *gpu, unsigned threads, uint64_t shared,
+                                     unsigned registers)
+{
+    struct gm_occupancy o = {.limited_by = "threads"};
+
+    if (threads == 0 || threads > THREADS_PER_BLOCK_MAX)
+        return o;
+    unsigned warps = (threads + GM_WARP - 1) / GM_WARP;
+    unsigned warps_per_sm = gpu->threads_per_sm / GM_WARP;
+    /* Of equal limits the first is named. */
+    const struct {
+        const char *name;
+        uint64_t blocks;
+    } limits[] = {{"threads", warps_per_sm / warps},
+                  {"blocks", gpu->blocks_per_sm},
+                  {"shared memory", by_shared(gpu, shared)},
+                  {"registers", by_registers(gpu, warps, registers)}};
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        if (limits[i].blocks < least) {
+            least = limits[i].blocks;
+            o.limited_by = limits[i].name;
+        }
+    }
+    o.blocks = (unsigned)least;
+    o.warps = o.blocks * warps;
+    o.percent = 100.0 * o.warps / warps_per_sm;
+    return o;
+}

@@ -1,0 +1,58 @@
+/*
+ * gpu.h - what bounds a kernel on a GPU: limits of one multiprocessor (SM), memory and
+ * arithmetic ceilings. The facts of known models are a table, so that a kernel's occupancy and
+ * place on the roofline can be reckoned where there is no GPU.
+ *
+ * Sources: the tables of technical specifications by compute capability in NVIDIA's CUDA C++
+ * Programming Guide; the models' data sheets (boost clocks, no tensor cores, no sparsity).
+ */
+#ifndef GM_KERNELS_GPU_H
+#define GM_KERNELS_GPU_H
+
+#include "op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GM_WARP 32u
+
+struct gm_gpu {
+    char name[32];                   /* "H200" */
+    unsigned capability;             /* 90 is compute capability 9.0 */
+    unsigned sms;                    /* multiprocessors */
+    unsigned threads_per_sm;         /* resident at once; 1024 a block on every one */
+    unsigned blocks_per_sm;          /* resident at once */
+    unsigned registers_per_sm;       /* of 32 bits */
+    uint32_t shared_per_sm;          /* bytes */
+    uint32_t shared_per_block;       /* bytes, at most, static and dynamic together */
+    uint32_t shared_reserved;        /* bytes that the system takes of each block's */
+    double dram_gbs;                 /* 10^9 bytes a second */
+    double fp32_gflops, fp64_gflops; /* multiply-adds outside the tensor cores */
+    double int32_gflops;             /* multiply-adds of integers */
+};
+
+/* NULL past the end. The first is the one meant where none is named. */
+const struct gm_gpu *gm_gpu_at(size_t index);
+/* Case does not matter; NULL where there is no such model. */
+const struct gm_gpu *gm_gpu_find(const char *name);
+
+/* The arithmetic ceiling of a type without tensor cores: f16 and bf16 accumulate in f32. */
+double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype);
+
+/* How many blocks of a launch fit on a multiprocessor, and what stops there being more. */
+struct gm_occupancy {
+    unsigned blocks, warps; /* resident on one multiprocessor */
+    double percent;         /* of the warps that it can hold */
+    const char *limited_by; /* "threads", "blocks", "shared memory" or "registers" */
+};
+
+/* registers: of one thread; 0 if not known, and then no limit. A block that does not fit has 0
+ * blocks. */
+struct gm_occupancy gm_gpu_occupancy(const struct gm_gpu *gpu, unsigned threads, uint64_t shared,
+                                     unsigned registers);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/*
+ * exec.h - what a kernel's host function runs with in the simulator, and what its launches come
+ * to.
+ */
+#ifndef GM_KERNELS_SIM_EXEC_H
+#define GM_KERNELS_SIM_EXEC_H
+
+#include "kernels/cpu/pool.h"
+#include "worker.h"
+
+/* The simulated device: host threads, each with its worker. */
+struct gm_sim_machine {
+    struct gm_pool *pool;
+    struct gm_sim_worker **worker; /* of each thread of the pool */
+    struct gm_symbols *symbols;
+    const struct gm_gpu *gpu;
+};
+
+enum gm_status gm_sim_machine_open(unsigned threads, const struct gm_gpu *gpu,
+                                   struct gm_sim_machine *ret, struct gm_error *err);
+void gm_sim_machine_close(struct gm_sim_machine *machine);
+
+/* One launch that was run. */
+struct gm_sim_ran {
+    const void *kernel;
+    struct gm_launch_report report;
+    struct gm_tally tally;
+};
+
+struct gm_exec {
+    struct gm_sim_machine *machine;
+    const atomic_bool *stop;
+    struct gm_sim_memory memory;
+    void *scratch;
+    enum gm_pass pass;
+    bool sampling;          /* run no more blocks than a report needs */
+    struct gm_error *error; /* what a check found */
+    size_t ran_count, ran_room;
+    struct gm_sim_ran *ran;
+};
+
+void gm_sim_exec_clear(struct gm_exec *exec);
+
+/* report.c: the report of what ran; *ret is empty before. */
+enum gm_status gm_sim_report(const struct gm_exec *exec, struct gm_access_report *ret,
+                             struct gm_error *err);
+/* Of the launches of one pass. */
+struct gm_access_totals gm_sim_totals(const struct gm_exec *exec, enum gm_pass pass);
+
+#endif

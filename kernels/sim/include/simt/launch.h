@@ -1,0 +1,47 @@
+/*
+ * launch.h - from a launch in host code to calls of the kernel by simulated threads. A part of
+ * <simt.h>, which alone includes it.
+ */
+#ifndef GM_KERNELS_SIM_SIMT_LAUNCH_H
+#define GM_KERNELS_SIM_SIMT_LAUNCH_H
+
+#include "kernels/sim/include/simt/compile.h"
+#include "kernels/sim/include/simt/types.h"
+
+#include <tuple>
+
+template <typename T> GM_SIM_INLINE T *gm_dynamic_shared()
+{
+    return (T *)gm_sim_dynamic_shared();
+}
+
+template <typename... P> struct gm_sim_call {
+    void (*kernel)(P...);
+    std::tuple<P...> arguments;
+
+    /* Runs in every simulated thread. */
+    static void run(const void *call)
+    {
+        const gm_sim_call *self = (const gm_sim_call *)call;
+        std::apply(self->kernel, self->arguments);
+    }
+};
+
+template <typename... P, typename... A>
+enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, dim3 block,
+                         size_t dynamic_shared, A... args)
+{
+    gm_sim_call<P...> call = {kernel, std::tuple<P...>(static_cast<P>(args)...)};
+    struct gm_sim_launch launch = {};
+
+    launch.kernel = (const void *)kernel;
+    launch.run = gm_sim_call<P...>::run;
+    launch.call = &call;
+    launch.call_bytes = sizeof call;
+    launch.grid = {grid.x, grid.y, grid.z};
+    launch.block = {block.x, block.y, block.z};
+    launch.dynamic_shared = dynamic_shared;
+    return gm_sim_run(exec, &launch);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * job.h - what the workers of one launch have in common, and what stops it.
+ */
+#ifndef GM_KERNELS_SIM_JOB_H
+#define GM_KERNELS_SIM_JOB_H
+
+#include "device.h"
+#include "memory.h"
+#include "symbols.h"
+
+#include <stdatomic.h>
+
+/* Shared variables of one kernel that are found at once; more take longer. */
+#define GM_SIM_VARIABLES_MAX 16u
+
+/* One launch, the same for all workers. */
+struct gm_sim_job {
+    const struct gm_sim_launch *launch;
+    const struct gm_sim_memory *memory;
+    struct gm_symbols *symbols;
+    const struct gm_symbol_kernel *kernel;
+    /* The kernel's own shared variables: where they begin and end, and their numbers. */
+    unsigned variables;
+    struct gm_sim_variable {
+        size_t begin, end;
+        unsigned index;
+    } variable[GM_SIM_VARIABLES_MAX];
+    uint64_t shared_static; /* bytes */
+    const atomic_bool *stop;
+    uint32_t repeats_max; /* of one place, by one thread of one block, that are traced; 0: all */
+    uint64_t events_max;  /* a block that goes beyond this is given up; 0: none is */
+};
+
+/* What a check found. */
+struct gm_sim_fault {
+    bool found;
+    struct gm_sim_dim block, thread;
+    uintptr_t pc;
+    char text[256];
+};
+
+#endif

@@ -1,0 +1,32 @@
+#include "server/request_job.h"
+
+enum gm_status gm_request_pick_device(struct gm_request *r, struct gm_error *err)
+{
+    const char *name = *r->params.device || !r->route->traces ? r->params.device : "sim";
+    struct gm_device *device;
+    enum gm_status status = gm_devices_pick(&r->server->devices, name, &device, err);
+
+    if (status != GM_OK)
+        return status;
+    if (r->route->traces && device->facts->kind != GM_DEVICE_SIM)
+        return gm_fail(err, GM_DEVICE_UNAVAILABLE,
+                       "%s traces a kernel's accesses, which a simulated device does (sim) and %s "
+                       "cannot",
+                       r->route->path, device->name);
+    r->device = device;
+    return GM_OK;
+}
+
+struct gm_request *gm_request_of_job(const struct gm_job *job)
+{
+    return (struct gm_request *)((char *)(uintptr_t)job - offsetof(struct gm_request, job));
+}
+
+bool gm_request_job_abandoned(const struct gm_job *job, bool running)
+{
+    const struct gm_request *r = gm_request_of_job(job);
+
+    /* A client may close its sending half and still read; while the job only waits that is taken
+     * for having gone, since the two cannot be told apart and the queue is precious. */
+    return r->carrier->gone(r->socket, running);
+}

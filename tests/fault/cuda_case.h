@@ -1,0 +1,42 @@
+/*
+ * cuda_case.h - tasks for the cuda backend on the fake runtime: random operands in its slabs, host
+ * functions that stand for kernels, and the oracle.
+ */
+#ifndef GM_TESTS_FAULT_CUDA_CASE_H
+#define GM_TESTS_FAULT_CUDA_CASE_H
+
+#include "fake_cuda.h"
+#include "inject.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/reference.h"
+#include "tests/unit/operands.h"
+
+struct cuda_case {
+    struct gm_task task;
+    struct gm_slab slab[GM_OPERANDS_MAX + 1];
+};
+
+/* Of two dimensions or three; batch 0 is a single matrix. */
+struct cuda_request {
+    enum gm_op_kind kind;
+    enum gm_dtype dtype;
+    unsigned operands;
+    uint64_t shape[GM_OPERANDS_MAX][3];
+    enum gm_layout layout[GM_OPERANDS_MAX];
+    struct gm_op_options options;
+};
+
+extern const struct gm_variant fake_transpose; /* row-major operands only */
+extern const struct gm_variant fake_sum;       /* an add in three passes, with scratch */
+extern const struct gm_variant cublas_matmul, cublas_transpose; /* the real ones */
+
+/* With its slabs; nothing to put back where it fails. The operands are the same for one seed. */
+enum gm_status cuda_case_make(void *context, const struct cuda_request *request,
+                              const struct gm_variant *variant, uint64_t seed,
+                              struct cuda_case *ret, struct gm_error *err);
+void cuda_case_put(void *context, struct cuda_case *made);
+/* Fills the result with what no kernel may leave there. */
+void cuda_case_poison(struct cuda_case *made);
+bool cuda_case_is_right(const struct cuda_case *made);
+
+#endif

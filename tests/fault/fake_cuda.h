@@ -1,0 +1,52 @@
+/*
+ * fake_cuda.h - a runtime of CUDA on the host, for tests of the backend where there is no GPU.
+ * Memory is the host's, streams run at once, and time is what the fake says: a copy takes
+ * FAKE_US_PER_BYTE, a launch FAKE_KERNEL_US.
+ */
+#ifndef GM_TESTS_FAULT_FAKE_CUDA_H
+#define GM_TESTS_FAULT_FAKE_CUDA_H
+
+#include "kernels/cuda/exec.h"
+
+#include <stdint.h>
+
+#define FAKE_US_PER_BYTE 0.001
+#define FAKE_KERNEL_US 7.0
+#define FAKE_DEVICES_MAX 4
+
+/* What a test sets, between runs. */
+struct fake_cuda {
+    int devices;           /* how many there are, each alike */
+    uint64_t memory_bytes; /* of each device */
+    bool fragmented;       /* freed memory serves no new allocation until the pool is trimmed */
+    bool no_blas;          /* cuBLAS is not here */
+    int blas_answer;       /* what its products answer; 0, and they are made */
+    bool no_names;         /* kernels have none */
+    uint64_t pretend; /* copies on the device of more bytes take their time, and copy nothing */
+};
+
+extern struct fake_cuda fake_cuda;
+
+/* Everything back to one device of 1 GiB; what is live stays so. */
+void fake_cuda_reset(void);
+/* From now on every call answers this, as after a kernel's fault. */
+void fake_cuda_break(cudaError_t error);
+
+/* What the next cudaGetLastError answers, as after a call that failed. */
+void fake_cuda_remember(cudaError_t error);
+
+/* What has not been given back. */
+struct fake_live {
+    long streams, events, pinned, device_memory, handles;
+};
+struct fake_live fake_cuda_live(void);
+unsigned long fake_cuda_launches(void);
+/* Bytes that the pool keeps though nobody uses them. */
+uint64_t fake_cuda_pooled(void);
+
+/* A launch that has done its work: it takes its time. Its outcome is the last error, as CUDA's. */
+cudaError_t fake_cuda_launch(void);
+/* Handles of the fake cuBLAS: so many more, or fewer. */
+cudaError_t fake_cuda_handles(long change);
+
+#endif

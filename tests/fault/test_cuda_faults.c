@@ -1,0 +1,175 @@
+/*
+ * test_cuda_faults.c - every call of the CUDA runtime that the backend makes, failing: from open to
+ * close, each function at its n-th call for every n, with an error of each sort. What must hold
+ * then: the right results or a failure in words, nothing left behind, other tasks unharmed, and
+ * a device that is lost only where it is.
+ */
+#include "cuda_case.h"
+
+#define CASES 5
+
+struct outcome {
+    enum gm_status open;
+    enum gm_status got[CASES]; /* slabs */
+    enum gm_status task[CASES];
+    enum gm_status run[CASES];
+    enum gm_status after; /* a task once the call has failed */
+    bool was_after;       /* whether it was still to fail when that task began */
+    char detail[GM_ERROR_DETAIL_MAX];
+};
+
+static const struct {
+    const struct gm_variant *variant;
+    struct cuda_request request;
+    unsigned repeat;
+} cases[CASES] = {
+    {&fake_transpose, {GM_OP_TRANSPOSE, GM_F32, 1, {{0, 33, 17}}, {GM_ROW_MAJOR}, {0}}, 1},
+    {&fake_transpose, {GM_OP_TRANSPOSE, GM_U8, 1, {{4, 5, 6}}, {GM_COL_MAJOR}, {0}}, 1},
+    {&fake_sum, {GM_OP_ADD, GM_F32, 2, {{0, 9, 8}, {0, 9, 8}}, {0}, {0}}, 3},
+    {&cublas_matmul,
+     {GM_OP_MATMUL,
+      GM_F32,
+      3,
+      {{3, 4, 5}, {0, 5, 6}, {0, 4, 6}},
+      {0},
+      {.has_beta = true, .beta = {.real = 1}}},
+     1},
+    {&cublas_transpose, {GM_OP_TRANSPOSE, GM_F64, 1, {{0, 8, 9}}, {0}, {0}}, 1},
+};
+
+static bool in_words(const struct gm_error *err)
+{
+    return CHECK(err->detail[0] != '\0');
+}
+
+static void run_case(void *context, unsigned i, struct outcome *outcome)
+{
+    struct gm_error err = {.detail = ""};
+    struct cuda_case made;
+
+    outcome->got[i] = cuda_case_make(context, &cases[i].request, cases[i].variant, 1, &made, &err);
+    if (outcome->got[i] != GM_OK) {
+        in_words(&err);
+        return;
+    }
+    made.task.repeat = cases[i].repeat;
+    made.task.error.detail[0] = '\0';
+    cuda_case_poison(&made);
+    outcome->run[i] = gm_backend_cuda.run(context, 0, i % 2, (struct gm_task *[]){&made.task}, 1);
+    outcome->task[i] = made.task.status;
+    if (made.task.status == GM_OK) {
+        CHECK(cuda_case_is_right(&made));
+        CHECK(made.task.times.kernel > 0 && made.task.times.h2d > 0 && made.task.times.d2h > 0);
+    } else if (in_words(&made.task.error)) {
+        memcpy(outcome->detail, made.task.error.detail, sizeof(outcome->detail));
+        CHECK(made.task.times.kernel < 0);
+    }
+    CHECK_EQ(made.task.status == GM_DEVICE_LOST, outcome->run[i] == GM_DEVICE_LOST);
+    cuda_case_put(context, &made);
+}
+
+/* The whole life of a backend. */
+static struct outcome live_once(void)
+{
+    struct gm_backend_options options = {.lanes = 2, .memory_limit = (uint64_t)1 << 24};
+    struct gm_error err = {.detail = ""};
+    struct outcome outcome = {.after = GM_OK};
+    struct outcome last = {.after = GM_OK};
+    void *context = NULL;
+
+    outcome.open = gm_backend_cuda.open(&options, &context, &err);
+    if (outcome.open != GM_OK) {
+        CHECK(context == NULL);
+        in_words(&err);
+    } else {
+        bool blas = gm_backend_cuda.describe(context, 0)->tuned_blas;
+        for (unsigned i = 0; i < (blas ? CASES : 3); i++)
+            run_case(context, i, &outcome);
+        outcome.was_after = inject_has_fired();
+        run_case(context, 0, &last);
+        outcome.after = last.got[0] == GM_OK ? last.task[0] : last.got[0];
+        gm_backend_cuda.close(context);
+    }
+    struct fake_live live = fake_cuda_live();
+    CHECK(live.streams == 0 && live.events == 0 && live.pinned == 0 && live.device_memory == 0 &&
+          live.handles == 0);
+    return outcome;
+}
+
+static unsigned count_status(const struct outcome *outcome, enum gm_status status)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < CASES; i++)
+        count += outcome->got[i] == GM_OK && outcome->task[i] == status;
+    return count;
+}
+
+/* One failing call of one life. */
+static void judge(const char *function, unsigned long n, cudaError_t error)
+{
+    bool sticky = error == cudaErrorIllegalAddress;
+    unsigned long failed = atomic_load(&check_failed);
+
+    fake_cuda_reset();
+    inject_at(function, n, error, sticky ? fake_cuda_break : fake_cuda_remember);
+    struct outcome outcome = live_once();
+    CHECK(inject_has_fired());
+    if (outcome.open != GM_OK) {
+        CHECK_EQ(outcome.open, GM_DEVICE_UNAVAILABLE);
+    } else if (!sticky) {
+        /* One task at the most is harmed, or none where the call could be done without or again. */
+        unsigned bad = 0;
+        for (unsigned i = 0; i < CASES; i++)
+            bad += outcome.got[i] != GM_OK || outcome.task[i] != GM_OK;
+        CHECK(bad <= 1);
+        CHECK_EQ(count_status(&outcome, GM_DEVICE_LOST), 0);
+        if (error == cudaErrorMemoryAllocation &&
+            (strcmp(function, "cudaMallocAsync") == 0 ||
+             strcmp(function, "cudaLaunchKernel") == 0 || strcmp(function, "cudaHostAlloc") == 0))
+            CHECK_EQ(bad, 0);
+        if (outcome.was_after)
+            CHECK_EQ(outcome.after, GM_OK);
+    } else if (outcome.was_after && outcome.after != GM_MEMORY_FULL) {
+        CHECK_EQ(outcome.after, GM_DEVICE_LOST);
+    }
+    if (atomic_load(&check_failed) > failed)
+        fprintf(stderr, "  when call %lu of %s answers %d: open %s, detail %s\n", n, function,
+                (int)error, gm_status_code(outcome.open), outcome.detail);
+    inject_reset();
+}
+
+static bool is_called(const struct inject_count *counts, unsigned functions, const char *function)
+{
+    for (unsigned i = 0; i < functions; i++)
+        if (strcmp(counts[i].function, function) == 0)
+            return true;
+    return false;
+}
+
+int main(void)
+{
+    static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorInvalidValue,
+                                         cudaErrorIllegalAddress};
+    struct inject_count counts[INJECT_FUNCTIONS_MAX];
+
+    fake_cuda_reset();
+    inject_reset();
+    struct outcome well = live_once();
+    CHECK_EQ(well.open, GM_OK);
+    CHECK_EQ(count_status(&well, GM_OK), CASES);
+    CHECK_EQ(well.after, GM_OK);
+    unsigned functions = inject_counts(counts);
+    CHECK(functions > 20);
+    CHECK(is_called(counts, functions, "cudaLaunchKernel"));
+    CHECK(is_called(counts, functions, "cudaMallocAsync"));
+    CHECK(is_called(counts, functions, "cudaEventSynchronize"));
+    for (unsigned i = 0; i < functions; i++) {
+        printf("%-28s %5lu calls\n", counts[i].function, counts[i].calls);
+        for (unsigned long n = 1; n <= counts[i].calls; n++)
+            for (unsigned e = 0; e < sizeof(errors) / sizeof(errors[0]); e++)
+                judge(counts[i].function, n, errors[e]);
+    }
+    fake_cuda_reset();
+    return check_report();
+}

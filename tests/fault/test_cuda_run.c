@@ -1,0 +1,448 @@
+/*
+ * test_cuda_run.c - the cuda backend on the fake runtime: what it finds, what tasks come to, and
+ * what times it tells of them.
+ */
+#include "cuda_case.h"
+#include "kernels/cuda/cublas.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static void *open_backend(unsigned lanes)
+{
+    struct gm_backend_options options = {.lanes = lanes, .memory_limit = (uint64_t)1 << 26};
+    struct gm_error err = {.detail = ""};
+    void *context = NULL;
+
+    CHECK_STATUS(gm_backend_cuda.open(&options, &context, &err), GM_OK, &err);
+    return context;
+}
+
+static void close_backend(void *context)
+{
+    gm_backend_cuda.close(context);
+    struct fake_live live = fake_cuda_live();
+    CHECK_EQ(live.streams, 0);
+    CHECK_EQ(live.events, 0);
+    CHECK_EQ(live.pinned, 0);
+    CHECK_EQ(live.device_memory, 0);
+    CHECK_EQ(live.handles, 0);
+}
+
+static bool near(double actual, double expected)
+{
+    return CHECK(fabs(actual - expected) <= 0.01 + 1e-3 * expected) ||
+           (fprintf(stderr, "  %g, not %g\n", actual, expected), false);
+}
+
+static void test_facts(void)
+{
+    fake_cuda_reset();
+    void *context = open_backend(0);
+    const struct gm_device_facts *facts = gm_backend_cuda.describe(context, 0);
+
+    CHECK_STR(facts->name, "Fake GPU 0");
+    CHECK_EQ(facts->kind, GM_DEVICE_CUDA);
+    CHECK_EQ(facts->units, 132);
+    CHECK_EQ(facts->lanes, 3);
+    CHECK(facts->batch_max > 1);
+    CHECK(facts->tuned_blas && facts->times_kernels);
+    CHECK(strstr(facts->detail, "compute capability 9.0"));
+    CHECK(strstr(facts->detail, "CUDA 13.1"));
+    CHECK(strstr(facts->detail, "cuBLAS 13.0.2"));
+    /* By hand: 132 x 128 x 2 x 1.98 GHz, and 132 x 64 x 2 x 1.98 GHz. */
+    near(facts->peak_gflops[GM_F32], 66908.16);
+    near(facts->peak_gflops[GM_F64], 33454.08);
+    near(facts->peak_gflops[GM_I32], 33454.08);
+    CHECK(facts->peak_gflops[GM_I64] == 0 && facts->peak_gflops[GM_C64] == 0);
+    CHECK_STR(facts->peak_name[GM_BF16], "fp32");
+    near(facts->gpu->dram_gbs, 3.201 * 2 * 6016 / 8);
+    /* A copy of the fake takes its bytes' time, a kernel 7 us: the kernel is the better. */
+    near(facts->copy_gbs, 2e-3 * 256 * 1024 * 1024 / FAKE_KERNEL_US);
+    CHECK(gm_backend_cuda.describe(context, 1) == NULL);
+    close_backend(context);
+}
+
+static void test_no_device(void)
+{
+    struct gm_backend_options options = {0};
+    struct gm_error err = {.detail = ""};
+    void *context = &options;
+
+    fake_cuda_reset();
+    fake_cuda.devices = 0;
+    CHECK_STATUS(gm_backend_cuda.open(&options, &context, &err), GM_DEVICE_UNAVAILABLE, &err);
+    CHECK(context == &options);
+    CHECK(strstr(err.detail, "no NVIDIA GPU"));
+    gm_backend_cuda.close(NULL);
+}
+
+static void test_without_blas(void)
+{
+    fake_cuda_reset();
+    fake_cuda.no_blas = true;
+    void *context = open_backend(2);
+    const struct gm_device_facts *facts = gm_backend_cuda.describe(context, 0);
+    CHECK(!facts->tuned_blas);
+    CHECK_EQ(facts->lanes, 2);
+    CHECK(strstr(facts->detail, "no cuBLAS"));
+    close_backend(context);
+}
+
+static const struct cuda_request transpose = {
+    .kind = GM_OP_TRANSPOSE, .dtype = GM_F32, .operands = 1, .shape = {{0, 33, 65}}};
+static const struct cuda_request stack = {.kind = GM_OP_TRANSPOSE,
+                                          .dtype = GM_F64,
+                                          .operands = 1,
+                                          .shape = {{5, 7, 9}},
+                                          .layout = {GM_COL_MAJOR}};
+static const struct cuda_request sum = {
+    .kind = GM_OP_ADD, .dtype = GM_F32, .operands = 2, .shape = {{0, 40, 50}, {0, 40, 50}}};
+
+static bool make(void *context, const struct cuda_request *request,
+                 const struct gm_variant *variant, struct cuda_case *ret)
+{
+    struct gm_error err = {.detail = ""};
+    bool made = CHECK_STATUS(cuda_case_make(context, request, variant, check_seed(), ret, &err),
+                             GM_OK, &err);
+
+    if (made)
+        cuda_case_poison(ret);
+    return made;
+}
+
+static void run_one(void *context, unsigned lane, struct cuda_case *made)
+{
+    CHECK_EQ(gm_backend_cuda.run(context, 0, lane, (struct gm_task *[]){&made->task}, 1), GM_OK);
+    CHECK_STATUS(made->task.status, GM_OK, &made->task.error);
+    CHECK(cuda_case_is_right(made));
+}
+
+/* The fake's clock makes times exact: bytes at a nanosecond each, launches of 7 us. */
+static void test_times(void)
+{
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    if (make(context, &transpose, &fake_transpose, &made)) {
+        run_one(context, 0, &made);
+        near(made.task.times.h2d, 33 * 65 * 4 * FAKE_US_PER_BYTE);
+        near(made.task.times.d2h, 33 * 65 * 4 * FAKE_US_PER_BYTE);
+        near(made.task.times.kernel, FAKE_KERNEL_US);
+        near(made.task.times.kernel_min, FAKE_KERNEL_US);
+        CHECK(made.task.times.prepare < 0);
+        cuda_case_put(context, &made);
+    }
+    if (make(context, &stack, &fake_transpose, &made)) {
+        run_one(context, 0, &made);
+        near(made.task.times.prepare, FAKE_KERNEL_US);
+        near(made.task.times.kernel, FAKE_KERNEL_US);
+        cuda_case_put(context, &made);
+    }
+    if (make(context, &sum, &fake_sum, &made)) {
+        made.task.repeat = 100;
+        run_one(context, 0, &made);
+        near(made.task.times.h2d, 2 * 40 * 50 * 4 * FAKE_US_PER_BYTE);
+        near(made.task.times.prepare, 2 * FAKE_KERNEL_US);
+        near(made.task.times.kernel, FAKE_KERNEL_US);
+        near(made.task.times.kernel_min, FAKE_KERNEL_US);
+        cuda_case_put(context, &made);
+    }
+    struct cuda_request columns = sum;
+    columns.layout[0] = columns.layout[1] = GM_COL_MAJOR;
+    if (make(context, &columns, &fake_sum, &made)) {
+        run_one(context, 0, &made);
+        near(made.task.times.prepare, 4 * FAKE_KERNEL_US);
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
+/* Each of a batch is told the times of all. */
+static void test_batch(void)
+{
+    struct cuda_case made[5];
+    struct gm_task *task[5];
+    unsigned n = 0;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    while (n < 5 && make(context, &stack, &fake_transpose, &made[n])) {
+        task[n] = &made[n].task;
+        n++;
+    }
+    atomic_store(&task[2]->stop, true);
+    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, n), GM_OK);
+    for (unsigned i = 0; i < n; i++) {
+        CHECK_EQ(task[i]->status, i == 2 ? GM_CANCELLED : GM_OK);
+        if (i != 2) {
+            CHECK(cuda_case_is_right(&made[i]));
+            near(task[i]->times.h2d, 4 * 5 * 7 * 9 * 8 * FAKE_US_PER_BYTE);
+            near(task[i]->times.prepare, 4 * FAKE_KERNEL_US);
+            near(task[i]->times.kernel, 4 * FAKE_KERNEL_US);
+        }
+        cuda_case_put(context, &made[i]);
+    }
+    close_backend(context);
+}
+
+static void test_empty(void)
+{
+    struct cuda_request request = transpose;
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    unsigned long launches = fake_cuda_launches();
+    request.shape[0][1] = 0;
+    if (make(context, &request, &fake_transpose, &made)) {
+        CHECK_EQ(gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1), GM_OK);
+        CHECK_EQ(made.task.status, GM_OK);
+        CHECK(made.task.times.kernel < 0 && made.task.times.h2d < 0 && made.task.times.d2h < 0);
+        CHECK_EQ(fake_cuda_launches(), launches);
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
+/* Rows and columns, which cuBLAS sees the other way round: every way of lying there is. */
+static void test_cublas(void)
+{
+    static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32, GM_F64};
+    static const uint64_t batches[][3] = {{0, 0, 0}, {3, 0, 0}, {0, 3, 3}, {3, 3, 0}, {4, 1, 4}};
+    static const uint64_t shapes[][3] = {{3, 4, 5}, {1, 7, 6}, {6, 7, 1}, {5, 1, 4}, {1, 1, 1}};
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    for (unsigned i = 0; i < 4 * 5 * 5 * 32; i++) {
+        const uint64_t *batch = batches[i / 32 % 5], *mkn = shapes[i / 160 % 5];
+        struct cuda_request r = {.kind = GM_OP_MATMUL, .dtype = types[i / 800], .operands = 2};
+        r.options.transa = i & 1;
+        r.options.transb = i & 2;
+        r.layout[0] = i & 4 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+        r.layout[1] = i & 8 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+        r.layout[2] = i & 4 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+        memcpy(r.shape[0], (uint64_t[]){batch[0], mkn[i & 1], mkn[!(i & 1)]}, sizeof(r.shape[0]));
+        memcpy(r.shape[1], (uint64_t[]){batch[1], mkn[i & 2 ? 2 : 1], mkn[i & 2 ? 1 : 2]},
+               sizeof(r.shape[1]));
+        memcpy(r.shape[2], (uint64_t[]){batch[2], mkn[0], mkn[2]}, sizeof(r.shape[2]));
+        if (i & 16) {
+            r.operands = 3;
+            r.options.has_alpha = r.options.has_beta = true;
+            r.options.alpha = (struct gm_scalar){.real = -1.5};
+            r.options.beta = (struct gm_scalar){.real = i & 1 ? 0.5 : 0};
+        }
+        if (!make(context, &r, &cublas_matmul, &made))
+            continue;
+        /* c is not added to what it has rounded to 16 bits. */
+        bool takes = !gm_op_reads(&made.task.op, 2) || gm_dtype_size(r.dtype) > 2;
+        CHECK_EQ(cublas_matmul.accepts(&made.task.op, NULL, NULL),
+                 takes ? GM_OK : GM_KERNEL_UNAVAILABLE);
+        if (takes)
+            run_one(context, 0, &made);
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
+/* A product that cuBLAS refuses is that task's affair; one that fails in its middle is the
+ * device's, since nobody knows what it has done. */
+static void test_cublas_fails(void)
+{
+    static const struct {
+        int answer;
+        enum gm_status status;
+    } cases[] = {{GM_CUBLAS_ALLOC_FAILED, GM_DEVICE_MEMORY},
+                 {GM_CUBLAS_NOT_SUPPORTED, GM_INTERNAL},
+                 {13, GM_DEVICE_LOST}};
+    struct cuda_request r = {
+        .kind = GM_OP_MATMUL, .dtype = GM_F32, .operands = 2, .shape = {{0, 3, 4}, {0, 4, 5}}};
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    for (unsigned i = 0; i < 3 && make(context, &r, &cublas_matmul, &made); i++) {
+        fake_cuda.blas_answer = cases[i].answer;
+        gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1);
+        CHECK_EQ(made.task.status, cases[i].status);
+        CHECK(strstr(made.task.error.detail, "\"cublas\" of matmul"));
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
+static void test_geam(void)
+{
+    static const enum gm_dtype types[] = {GM_F32, GM_F64};
+    struct gm_error err = {.detail = ""};
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    for (unsigned i = 0; i < 4; i++) {
+        struct cuda_request r = transpose;
+        r.dtype = types[i / 2];
+        r.layout[0] = i % 2 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+        if (!make(context, &r, &cublas_transpose, &made))
+            continue;
+        CHECK_EQ(cublas_transpose.accepts(&made.task.op, NULL, NULL), GM_OK);
+        run_one(context, 0, &made);
+        cuda_case_put(context, &made);
+    }
+    if (make(context, &stack, &cublas_transpose, &made)) {
+        CHECK_STATUS(cublas_transpose.accepts(&made.task.op, NULL, &err), GM_KERNEL_UNAVAILABLE,
+                     &err);
+        CHECK(strstr(err.detail, "single matrices"));
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
+/* What the pool keeps in pieces of the wrong size is given back, and the allocation tried again;
+ * what is too large for the device is so at once, and nothing else is harmed. */
+static void test_memory(void)
+{
+    struct cuda_request large = transpose;
+    struct cuda_case made, small;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    large.dtype = GM_U8;
+    large.shape[0][1] = 2000;
+    large.shape[0][2] = 6000;
+    bool both = make(context, &large, &fake_transpose, &made) &&
+                make(context, &transpose, &fake_transpose, &small);
+    if (!CHECK(both))
+        return;
+    run_one(context, 0, &made);
+    CHECK(fake_cuda_pooled() >= 24000000);
+    fake_cuda.fragmented = true;
+    fake_cuda.memory_bytes = 30000000; /* as if others had taken the rest */
+    run_one(context, 0, &made);
+    CHECK(fake_cuda_pooled() <= 25000000);
+
+    fake_cuda.memory_bytes = 20000000;
+    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1), GM_OK);
+    CHECK_EQ(made.task.status, GM_DEVICE_MEMORY);
+    CHECK(strstr(made.task.error.detail, "out of memory"));
+    run_one(context, 0, &small);
+    cuda_case_put(context, &made);
+    cuda_case_put(context, &small);
+    close_backend(context);
+
+    fake_cuda_reset();
+    fake_cuda.memory_bytes = 20000000; /* nor is there room to measure a copy in */
+    context = open_backend(1);
+    CHECK(gm_backend_cuda.describe(context, 0)->copy_gbs == 0);
+    if (make(context, &large, &fake_transpose, &made)) {
+        CHECK_EQ(gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1), GM_OK);
+        CHECK_EQ(made.task.status, GM_TOO_LARGE);
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
+/* After a fault of a kernel: the sentence names it, and every later task is told. */
+static void test_lost(void)
+{
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(2);
+    if (make(context, &transpose, &fake_transpose, &made)) {
+        inject_at("cudaEventSynchronize", 1, cudaErrorIllegalAddress, fake_cuda_break);
+        CHECK_EQ(gm_backend_cuda.run(context, 0, 1, (struct gm_task *[]){&made.task}, 1),
+                 GM_DEVICE_LOST);
+        CHECK_EQ(made.task.status, GM_DEVICE_LOST);
+        CHECK(strstr(made.task.error.detail, "kernel \"fake\" of transpose (fake_kernel)"));
+        CHECK(strstr(made.task.error.detail, "an illegal memory access was encountered"));
+        CHECK(strstr(made.task.error.detail, "cudaErrorIllegalAddress"));
+        CHECK_EQ(gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1),
+                 GM_DEVICE_LOST);
+        CHECK(strstr(made.task.error.detail, "has failed before"));
+        inject_reset();
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+    fake_cuda_reset();
+}
+
+static void test_devices(void)
+{
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    fake_cuda.devices = 3;
+    inject_at("cudaGetDeviceProperties", 2, cudaErrorInvalidDevice, NULL);
+    void *context = open_backend(1); /* the second cannot be used */
+    CHECK_STR(gm_backend_cuda.describe(context, 0)->name, "Fake GPU 0");
+    CHECK_STR(gm_backend_cuda.describe(context, 1)->name, "Fake GPU 2");
+    CHECK_EQ(gm_backend_cuda.describe(context, 1)->index, 1);
+    CHECK(gm_backend_cuda.describe(context, 2) == NULL);
+    if (make(context, &transpose, &fake_transpose, &made)) {
+        CHECK_EQ(gm_backend_cuda.run(context, 1, 0, (struct gm_task *[]){&made.task}, 1), GM_OK);
+        CHECK(cuda_case_is_right(&made));
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+    inject_reset();
+}
+
+struct worker {
+    void *context;
+    unsigned lane;
+};
+
+static void *work(void *cls)
+{
+    const struct worker *worker = cls;
+    struct cuda_case made;
+
+    for (unsigned i = 0; i < 50; i++) {
+        const struct cuda_request *request = i % 2 ? &stack : &transpose;
+        if (!make(worker->context, request, &fake_transpose, &made))
+            break;
+        CHECK_EQ(gm_backend_cuda.run(worker->context, 0, worker->lane,
+                                     (struct gm_task *[]){&made.task}, 1),
+                 GM_OK);
+        CHECK(cuda_case_is_right(&made));
+        cuda_case_put(worker->context, &made);
+    }
+    return NULL;
+}
+
+static void test_lanes(void)
+{
+    pthread_t thread[3];
+    struct worker worker[3];
+
+    fake_cuda_reset();
+    void *context = open_backend(3);
+    for (unsigned i = 0; i < 3; i++) {
+        worker[i] = (struct worker){context, i};
+        CHECK_EQ(pthread_create(&thread[i], NULL, work, &worker[i]), 0);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    close_backend(context);
+}
+
+int main(void)
+{
+    test_facts();
+    test_no_device();
+    test_without_blas();
+    test_times();
+    test_batch();
+    test_empty();
+    test_cublas();
+    test_cublas_fails();
+    test_geam();
+    test_memory();
+    test_lost();
+    test_devices();
+    test_lanes();
+    return check_report();
+}

@@ -1,0 +1,16 @@
+/*
+ * no_simulator.c - in place of the simulator, for programs that run kernels on a GPU alone and are
+ * built where the libraries that it needs are not: each of its entries says that it is not there.
+ */
+#include "kernels/rows.h"
+
+#define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)
+#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, needs, note)
+#define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch, needs, note)                     \
+    enum gm_status gm_sim_##entry(const struct gm_op *unused_op, struct gm_exec *unused_exec)      \
+    {                                                                                              \
+        (void)unused_op;                                                                           \
+        (void)unused_exec;                                                                         \
+        return GM_KERNEL_UNAVAILABLE;                                                              \
+    }
+#include "kernels/variants.def"

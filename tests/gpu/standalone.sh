@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# standalone.sh - builds the tests and the benchmark of the kernels for GPUs, and nothing else:
+# for machines with a GPU, nvcc and gcc, and none of the libraries that the daemon needs.
+#
+#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, bench_gpu, profile_gpu; in FOLDER (build/gpu)
+#
+# Built for the GPU that is there, or for the compute capability that GM_ARCH names (90a, ...).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+out=$(realpath -m "${1:-$root/build/gpu}")
+cd "$root"
+mkdir -p "$out"
+
+nvcc=$(command -v nvcc || true)
+nvcc=${NVCC:-${nvcc:-/usr/local/cuda/bin/nvcc}}
+cuda=$(cd "$(dirname "$(readlink -f "$nvcc")")/.." && pwd -P)
+include=$cuda/include
+[ -e "$include/cuda_runtime.h" ] || include=$(echo "$cuda"/targets/*/include)
+
+arch=${GM_ARCH:-}
+if [ -z "$arch" ]; then
+    arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d '. ')
+    [ "$arch" != 90 ] || arch=90a
+fi
+echo "nvcc is $nvcc, compute capability $arch"
+
+c="gcc -std=c17 -O2 -ftree-vectorize -g -DNDEBUG -Wall -Wextra -Werror -pthread"
+c+=" -D_GNU_SOURCE -DGM_HAVE_CUDA=1 -DGM_HAVE_OPENBLAS=0 -I. -I$include"
+cu="$nvcc -std=c++17 -O3 -lineinfo -Xcompiler -Wall,-Wextra -D_GNU_SOURCE"
+cu+=" -gencode arch=compute_$arch,code=sm_$arch -I. -Ikernels/cuda/include"
+
+library="proto/matrix.c proto/status.c $(ls kernels/*.c kernels/cpu/*.c kernels/cuda/*.c | grep -v openblas)"
+kernels=$(ls kernels/cuda/*.cu)
+programs="$(ls tests/gpu/*.c tests/bench/bench_gpu*.c) tests/unit/test_cpu_case.c tests/bench/proof.c"
+
+object() {
+    echo "$out/${1//\//_}.o"
+}
+
+# A line for each object, with the command that makes it; as many at once as there are processors.
+{
+    for file in $kernels; do
+        echo "$cu -c $file -o $(object "$file")"
+    done
+    for file in $library $programs; do
+        echo "$c -c $file -o $(object "$file")"
+    done
+} | xargs -P "$(nproc)" -d '\n' -I '{}' sh -c '{} || { echo "failed: {}" >&2; exit 255; }'
+
+# objects FILES: their objects, on one line.
+objects() {
+    for file in "$@"; do
+        object "$file"
+    done | tr '\n' ' '
+}
+
+# link NAME FILES: the library is searched for what the files need, and for no more.
+link() {
+    local name=$1
+    shift
+    # shellcheck disable=SC2046
+    "$nvcc" -o "$out/$name" $(objects "$@") "$out/libkernels.a" -lpthread -ldl -lm
+}
+rm -f "$out/libkernels.a"
+# shellcheck disable=SC2046,SC2086
+ar rcs "$out/libkernels.a" $(objects $library $kernels tests/gpu/no_simulator.c)
+link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/test_cpu_case.c
+link bench_gpu tests/bench/bench_gpu{,_result,_yardstick}.c tests/bench/proof.c tests/gpu/device.c
+link profile_gpu tests/gpu/{profile_gpu,profiled,device}.c
+echo "built test_gpu_kernels, bench_gpu and profile_gpu in $out"

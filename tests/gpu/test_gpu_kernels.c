@@ -1,0 +1,354 @@
+/*
+ * test_gpu_kernels.c - every variant for GPUs, on every element type, over shapes that break
+ * things: each is proved against the oracle. 77 where there is no GPU.
+ *
+ *   test_gpu_kernels [--only VARIANT] [--large]
+ *
+ * --large adds matrices of more than 2^32 elements, for which the host needs 40 GB of memory.
+ */
+#include "prove.h"
+
+#include <math.h>
+
+#define SKIPPED 77
+
+static struct device device;
+static const char *only;
+static uint64_t random_state;
+
+struct request {
+    enum gm_op_kind kind;
+    enum gm_dtype dtype;
+    uint64_t shape[GM_OPERANDS_MAX][3]; /* batch, rows, cols; as written: with trans, turned */
+    enum gm_layout layout[GM_OPERANDS_MAX];
+    unsigned operands;
+    struct gm_op_options options;
+};
+
+static bool make(const struct request *request, struct kernel_case *ret)
+{
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
+    bool present[GM_OPERANDS_MAX] = {false};
+    struct gm_error err = {.detail = ""};
+    struct gm_op op;
+
+    for (unsigned i = 0; i < request->operands; i++) {
+        const uint64_t *dim = request->shape[i];
+        struct gm_shape shape = {3, {dim[0], dim[1], dim[2]}};
+        present[i] = true;
+        if (dim[0] == 1)
+            shape = (struct gm_shape){2, {dim[1], dim[2]}};
+        if (!CHECK_STATUS(
+                gm_matrix_init(&operand[i], request->dtype, request->layout[i], &shape, &err),
+                GM_OK, &err))
+            return false;
+    }
+    if (!CHECK_STATUS(gm_op_init(&op, request->kind, &request->options, operand, present, &err),
+                      GM_OK, &err))
+        return false;
+    *ret = case_make(&op, &random_state);
+    return true;
+}
+
+static void try_request(const struct request *request)
+{
+    struct kernel_case made;
+
+    if (make(request, &made)) {
+        case_seal(&made);
+        prove_all(&device, &made, only);
+        case_free(&made);
+    }
+}
+
+/* ---- Copies, transposes, flips ------------------------------------------------------------- */
+
+static void try_moves(enum gm_dtype dtype, uint64_t batch, uint64_t rows, uint64_t cols)
+{
+    static const enum gm_op_kind kinds[] = {GM_OP_COPY, GM_OP_TRANSPOSE, GM_OP_FLIP};
+
+    for (int i = 0; i < 6; i++) {
+        struct request request = {.kind = kinds[i / 2],
+                                  .dtype = dtype,
+                                  .shape = {{batch, rows, cols}},
+                                  .layout = {i % 2 == 0 ? GM_ROW_MAJOR : GM_COL_MAJOR},
+                                  .operands = 1};
+        try_request(&request);
+    }
+}
+
+static void test_moves(void)
+{
+    static const uint64_t shapes[][3] = {
+        {1, 1, 1},    {1, 1, 7},    {1, 7, 1},    {1, 2, 3},      {1, 8, 8},     {1, 15, 16},
+        {1, 31, 33},  {1, 32, 32},  {1, 33, 31},  {1, 63, 64},    {1, 64, 65},   {1, 65, 127},
+        {1, 97, 101}, {1, 255, 3},  {1, 3, 257},  {1, 256, 256},  {1, 5, 511},   {1, 1, 4099},
+        {1, 4099, 1}, {1, 2, 5003}, {1, 5003, 2}, {1, 1031, 517}, {1, 257, 513}, {2, 3, 5},
+        {3, 5, 7},    {7, 1, 9},    {7, 9, 1},    {5, 1, 1},      {2, 33, 65},   {40, 3, 3},
+        {67, 16, 16}, {300, 2, 70}, {2, 2, 3001}, {129, 20, 5},   {4, 97, 255},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
+            try_moves((enum gm_dtype)dtype, shapes[i][0], shapes[i][1], shapes[i][2]);
+    }
+}
+
+/* More blocks than a grid holds along y, of each tile's height, and along z. */
+static void test_long_moves(void)
+{
+    try_moves(GM_U8, 1, 65535 * 32 + 33, 2);
+    try_moves(GM_U16, 1, 65535 * 8 + 9, 3);
+    try_moves(GM_U8, 1, 65535 * 64 + 65, 3);
+    try_moves(GM_C128, 1, 65535 * 32 + 1, 1);
+    try_moves(GM_F32, 1, 65537, 300);
+    try_moves(GM_U8, 65536 + 2, 3, 5);
+    try_moves(GM_F64, 1, 3, 1000003);
+    try_moves(GM_F32, 1, 4099, 4001);
+}
+
+/* ---- Products ---------------------------------------------------------------------------- */
+
+static const struct gm_scalar factors[] = {
+    {.real = 1, .integer = 1, .is_integer = true},
+    {.real = 0, .integer = 0, .is_integer = true},
+    {.real = -3, .integer = -3, .is_integer = true},
+    {.real = 0.7},
+};
+
+static void set_shape(uint64_t ret[3], uint64_t batch, uint64_t rows, uint64_t cols)
+{
+    ret[0] = batch;
+    ret[1] = rows;
+    ret[2] = cols;
+}
+
+/* op(a) of m x k, op(b) of k x n, with everything else as it is drawn. */
+static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m, uint64_t k,
+                        uint64_t n, unsigned trans)
+{
+    struct request request = {.kind = GM_OP_MATMUL, .dtype = dtype, .operands = 2};
+    unsigned factor_count = is_float(dtype) ? 4 : 3;
+    bool transa = trans & 1, transb = trans & 2;
+
+    request.options.transa = transa;
+    request.options.transb = transb;
+    set_shape(request.shape[0], batch[0], transa ? k : m, transa ? m : k);
+    set_shape(request.shape[1], batch[1], transb ? n : k, transb ? k : n);
+    set_shape(request.shape[2], batch[2], m, n);
+    for (int i = 0; i < 2; i++)
+        request.layout[i] =
+            random_below(&random_state, 3) == 0 && batch[i] == 1 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+    if (random_below(&random_state, 2) == 0) {
+        request.options.has_alpha = true;
+        request.options.alpha = factors[random_below(&random_state, factor_count)];
+    }
+    if (random_below(&random_state, 2) == 0) {
+        request.operands = 3;
+        request.options.has_beta = true;
+        request.options.beta = factors[random_below(&random_state, factor_count)];
+    }
+    try_request(&request);
+}
+
+static const enum gm_dtype arithmetic[] = {GM_F16, GM_BF16, GM_F32, GM_F64, GM_I32, GM_I64};
+#define ARITHMETIC (sizeof(arithmetic) / sizeof(arithmetic[0]))
+
+static void test_products(void)
+{
+    static const uint64_t shapes[][3] = {
+        {5, 0, 3},     {1, 1, 1},     {1, 7, 1},     {2, 2, 2},     {1, 13, 17},   {17, 13, 1},
+        {3, 1, 5},     {8, 8, 8},     {7, 9, 8},     {8, 40, 9},    {16, 16, 16},  {15, 17, 16},
+        {31, 32, 33},  {32, 32, 32},  {33, 31, 32},  {32, 33, 31},  {64, 63, 65},  {97, 101, 89},
+        {128, 128, 1}, {1, 300, 70},  {300, 70, 1},  {2, 300, 300}, {300, 300, 2}, {1, 2049, 3},
+        {257, 33, 95}, {95, 64, 257}, {200, 3, 128},
+    };
+    static const uint64_t single[3] = {1, 1, 1};
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            for (unsigned trans = 0; trans < 4; trans++)
+                try_product(arithmetic[type], single, shapes[i][0], shapes[i][1], shapes[i][2],
+                            trans);
+        }
+    }
+}
+
+/* Large enough for each tile's width to be the best, on any device; and stacks. */
+static void test_large_products(void)
+{
+    static const uint64_t cases[][6] = {
+        /* batches of a, b, c; m, k, n */
+        {1, 1, 1, 513, 65, 515}, {1, 1, 1, 1025, 33, 700},   {1, 1, 1, 130, 3000, 129},
+        {1, 1, 1, 3, 20001, 5},  {1, 1, 1, 2097153, 2, 1},   {1, 1, 1, 1, 2, 100003},
+        {3, 3, 3, 4, 5, 6},      {3, 1, 1, 4, 5, 6},         {1, 3, 1, 4, 5, 6},
+        {1, 1, 3, 4, 5, 6},      {1, 5, 5, 2, 3, 2},         {7, 7, 7, 1, 9, 1},
+        {9, 9, 9, 33, 34, 35},   {300, 300, 300, 3, 3, 3},   {2, 2, 2, 130, 260, 140},
+        {65537, 1, 1, 2, 3, 2},  {1, 65537, 65537, 1, 2, 3},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            unsigned trans = (unsigned)random_below(&random_state, 4);
+            try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5], trans);
+            try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5],
+                        trans ^ 3);
+        }
+    }
+}
+
+/* NaN and infinity reach every element they belong to, and no other; c is not read where beta is
+ * 0, a and b are not where alpha is. */
+static void test_specials(void)
+{
+    static const uint64_t shapes[][3] = {{1, 5, 1}, {7, 9, 11}, {33, 70, 40}, {100, 20, 5}};
+    static const double values[] = {NAN, INFINITY, -INFINITY, 0, -0.0};
+
+    for (size_t i = 0; i < 16 * sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const uint64_t *shape = shapes[i / 16];
+        unsigned variety = i / 4 % 4;
+        struct request request = {.kind = GM_OP_MATMUL,
+                                  .dtype = arithmetic[i % 4],
+                                  .operands = 3,
+                                  .options = {.has_alpha = true, .has_beta = true}};
+        struct kernel_case made;
+
+        request.options.alpha.real = variety == 2 ? 0 : 1;
+        request.options.beta.real = variety == 1 ? 0 : 1;
+        set_shape(request.shape[0], 1, shape[0], shape[1]);
+        set_shape(request.shape[1], 1, shape[1], shape[2]);
+        set_shape(request.shape[2], 1, shape[0], shape[2]);
+        if (!make(&request, &made))
+            continue;
+        for (int j = 0; j < 9; j++) {
+            struct gm_matrix *x = &made.op.operand[j % 3];
+            put_float(x->dtype, x->data, random_below(&random_state, gm_matrix_elements(x)),
+                      values[random_below(&random_state, 5)]);
+        }
+        case_seal(&made);
+        prove_all(&device, &made, only);
+        case_free(&made);
+    }
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------- */
+
+/* All ways in which one operand, or both, may be a scalar, a row, a column or a single matrix. */
+static void try_sums(enum gm_dtype dtype, uint64_t batch, uint64_t rows, uint64_t cols)
+{
+    for (unsigned shrunk = 0; shrunk < 64; shrunk++) {
+        struct request request = {.kind = GM_OP_ADD, .dtype = dtype, .operands = 2};
+        for (int i = 0; i < 2; i++) {
+            unsigned which = shrunk >> 3 * i;
+            set_shape(request.shape[i], which & 4 ? 1 : batch, which & 1 ? 1 : rows,
+                      which & 2 ? 1 : cols);
+            request.layout[i] = request.shape[i][0] == 1 && random_below(&random_state, 3) == 0
+                                    ? GM_COL_MAJOR
+                                    : GM_ROW_MAJOR;
+        }
+        if (shrunk & shrunk >> 3)
+            continue; /* a dimension that neither has is another shape's case */
+        try_request(&request);
+    }
+}
+
+static void test_sums(void)
+{
+    static const uint64_t shapes[][3] = {
+        {1, 1, 1},   {1, 1, 300}, {1, 300, 1}, {1, 3, 5},    {1, 16, 16},   {1, 33, 31},
+        {1, 257, 3}, {1, 3, 257}, {1, 5, 513}, {1, 1000, 3}, {2, 3, 5},     {3, 33, 3},
+        {7, 1, 9},   {5, 255, 3}, {300, 2, 2}, {2, 20, 70},  {9, 100, 101}, {1, 61, 1031},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++)
+            try_sums(arithmetic[type], shapes[i][0], shapes[i][1], shapes[i][2]);
+    }
+    try_sums(GM_F32, 1, 300007, 3);
+    try_sums(GM_F32, 65537, 2, 3);
+    try_sums(GM_I32, 1, 65535 * 64 + 65, 3);
+}
+
+/* N x 3 matrices as points: whole blocks of them, one more, one less. */
+static void test_points(void)
+{
+    static const uint64_t shapes[][2] = {{1, 1},   {1, 2},    {1, 85},     {1, 86},  {1, 255},
+                                         {1, 256}, {1, 257},  {1, 511},    {1, 513}, {1, 1000},
+                                         {2, 128}, {3, 1001}, {1, 100003}, {70, 11}};
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct request request = {.kind = GM_OP_ADD, .dtype = GM_F32, .operands = 2};
+        set_shape(request.shape[0], shapes[i][0], shapes[i][1], 3);
+        set_shape(request.shape[1], shapes[i][0], shapes[i][1], 3);
+        try_request(&request);
+    }
+}
+
+/* Sums beyond what the type holds, of NaN, of infinities of either sign. */
+static void test_special_sums(void)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 60000, 3e38, -3e38};
+
+    for (size_t type = 0; type < 4; type++) {
+        struct request request = {.kind = GM_OP_ADD,
+                                  .dtype = arithmetic[type],
+                                  .shape = {{1, 100, 3}, {1, 100, 3}},
+                                  .operands = 2};
+        struct kernel_case made;
+        if (!make(&request, &made))
+            continue;
+        for (uint64_t i = 0; i < 2 * 300; i++)
+            put_float(arithmetic[type], made.op.operand[i % 2].data, i / 2,
+                      values[random_below(&random_state, 8)]);
+        case_seal(&made);
+        prove_all(&device, &made, only);
+        case_free(&made);
+    }
+}
+
+/* ---- Beyond 2^32 elements -------------------------------------------------------------------- */
+
+static void test_huge(void)
+{
+    static const uint64_t single[3] = {1, 1, 1};
+    struct request sum = {
+        .kind = GM_OP_ADD, .dtype = GM_I32, .shape = {{1, 65537, 1}, {1, 1, 65539}}, .operands = 2};
+
+    try_moves(GM_U8, 1, 65537, 65539);
+    try_moves(GM_U8, 1, 3, 1500000007);
+    try_request(&sum);
+    try_product(GM_I32, single, 65537, 1, 65539, 0);
+}
+
+int main(int argc, char **argv)
+{
+    bool large = false;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--large") == 0) {
+            large = true;
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            only = argv[++i];
+        } else {
+            fprintf(stderr, "usage: test_gpu_kernels [--only VARIANT] [--large]\n");
+            return 2;
+        }
+    }
+    if (!device_open(&device)) {
+        printf("%s: the kernels for GPUs are not tested\n", device.error);
+        return SKIPPED;
+    }
+    printf("%s, compute capability %u, driver %s\n", device.facts.name, device.gpu.capability,
+           device.driver);
+    random_state = check_seed();
+    test_moves();
+    test_long_moves();
+    test_products();
+    test_large_products();
+    test_specials();
+    test_sums();
+    test_points();
+    test_special_sums();
+    if (large)
+        test_huge();
+    prove_ran(&device, only);
+    device_close(&device);
+    return check_report();
+}

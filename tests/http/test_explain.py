@@ -1,0 +1,466 @@
+"""GET and POST /v1/explain/{op}: what a student, and a program, read of a kernel's accesses."""
+
+import math
+import re
+import time
+import xml.etree.ElementTree as xml
+
+import pytest
+
+import forms
+from daemon import SLOW
+from wire import JSON, PROBLEM, RAW, head, target
+
+OPS = ("transpose", "matmul", "add", "flip", "copy")
+SVG = "image/svg+xml"
+TEXT = "text/plain"
+
+
+def explain(daemon, op, method="GET", body=None, headers=None, **parameters):
+    return daemon.request(method, target(f"/v1/explain/{op}", **parameters), body, headers)
+
+
+def report(daemon, op, **parameters):
+    reply = explain(daemon, op, format="json", **parameters).ok()
+    assert reply.media_type == JSON
+    return reply.json()
+
+
+def text(daemon, op, **parameters):
+    reply = explain(daemon, op, **parameters).ok()
+    assert reply.header("Content-Type") == "text/plain; charset=utf-8"
+    return reply.body.decode("utf-8")
+
+
+def sites(document, kind, memory=None):
+    found = [s for s in document["sites"] if s["kind"] == kind and memory in (None, s["memory"])]
+    assert found, (kind, memory, [(s["kind"], s["memory"]) for s in document["sites"]])
+    return found
+
+
+def simulated_kernels(daemon, op):
+    kernels = daemon.get("/v1/kernels").json()["kernels"]
+    return [k["name"] for k in kernels if k["op"] == op and "sim:0" in k["devices"]]
+
+
+# Figures of the textbook, derived by hand for 4-byte elements and warps of 32.
+
+
+def test_naive_transpose_stores_with_a_stride(daemon):
+    document = report(daemon, "transpose", kernel="naive")
+    (load,) = sites(document, "global_load", "a")
+    (store,) = sites(document, "global_store", "result")
+    assert (load["sectors_per_request"], load["ideal_sectors_per_request"]) == (4, 4)
+    assert (store["sectors_per_request"], store["ideal_sectors_per_request"]) == (32, 4)
+    assert load["requests"] == store["requests"] == 1024 * 1024 / 32
+    assert store["bytes_useful"] == 4 * 1024 * 1024
+    assert store["bytes_moved"] == 8 * store["bytes_useful"]
+    totals = document["totals"]
+    assert totals["global_sectors_min"] == 2 * 4 * 1024 * 1024 / 32
+    assert totals["global_sectors"] == 36 * 32768
+    assert totals["global_sectors_ratio"] == 4.5
+    assert totals["shared_wavefronts"] == 0 and totals["barriers"] == 0
+
+
+def test_unpadded_tile_has_bank_conflicts(daemon):
+    document = report(daemon, "transpose", kernel="tiled")
+    for site in sites(document, "global_load") + sites(document, "global_store"):
+        assert site["sectors_per_request"] == 4
+    for site in sites(document, "shared_store"):
+        assert site["wavefronts_per_request"] == 1
+    for site in sites(document, "shared_load"):
+        assert (site["wavefronts_per_request"], site["ideal_wavefronts_per_request"]) == (32, 1)
+    assert document["totals"]["global_sectors_ratio"] == 1
+    assert document["totals"]["barriers_per_block"] == 1
+
+
+def test_padding_cures_it(daemon):
+    document = report(daemon, "transpose", kernel="padded")
+    for site in sites(document, "shared_load") + sites(document, "shared_store"):
+        assert site["wavefronts_per_request"] == 1
+    assert document["totals"]["shared_wavefronts"] == document["totals"]["shared_wavefronts_ideal"]
+
+
+def test_array_of_structures(daemon):
+    document = report(daemon, "add", kernel="float3", shape="100000x3", shape_b="100000x3")
+    for site in sites(document, "global_load"):
+        assert site["sectors_per_request"] == pytest.approx(12, rel=0.001)
+        assert site["ideal_sectors_per_request"] == pytest.approx(4, rel=0.001)
+    assert document["totals"]["global_sectors_ratio"] == pytest.approx(3, rel=0.001)
+
+
+def test_tiling_divides_the_loads_of_a_product_by_the_tile(daemon):
+    """Each element of a and b is loaded n times by the naive kernel, n / 32 times by tiles. The
+    naive kernel's warp needs 1 sector of a and 4 of b for each k; the tiled one's 4 and 4 for
+    each 32."""
+    naive = report(daemon, "matmul", kernel="naive", shape="256x256", shape_b="256x256")
+    tiled = report(daemon, "matmul", kernel="tiled", shape="256x256", shape_b="256x256")
+
+    def loads(document):
+        found = sites(document, "global_load")
+        return sum(site["sectors_per_request"] * site["requests"] for site in found)
+
+    assert loads(naive) == 256 * 256 / 32 * 256 * 5
+    assert loads(tiled) == 256 * 256 / 32 * (256 / 32) * 8
+    assert tiled["totals"]["executed_intensity"] > 10 * naive["totals"]["executed_intensity"]
+
+
+# A student's test: the plain text alone.
+
+
+def test_a_student_sees_what_is_slow_and_why(daemon):
+    names = ("naive", "tiled", "padded")
+    naive, tiled, padded = (text(daemon, "transpose", kernel=name) for name in names)
+    assert re.search(r"store to `result` touches 32\s+segments of 32 bytes", naive)
+    assert re.search(r"4096\s+bytes apart", naive)
+    assert re.search(r"kernel=padded", naive)
+    assert re.search(r"load from `tile` takes 32\s+passes", tiled)
+    assert "32-way bank conflict  <--" in tiled
+    assert "kernel=padded" in tiled
+    assert "Nothing is wasted" in padded and "conflict  <--" not in padded
+    for page in (naive, tiled, padded):
+        assert "kernels/cuda/transpose_" in page and "out[" in page
+
+
+def test_text_names_every_line_it_tells_of(daemon):
+    for op in OPS:
+        for kernel in simulated_kernels(daemon, op):
+            shape = "96x3" if kernel.startswith("float3") else "96x96"
+            both = {"shape_b": shape} if op in ("add", "matmul") else {}
+            document = report(daemon, op, kernel=kernel, shape=shape, **both)
+            page = text(daemon, op, kernel=kernel, shape=shape, **both)
+            for site in document["sites"]:
+                assert site["source"] and site["source"] in page, (op, kernel, site)
+                assert re.search(rf"^ *{site['line']}  {site['kind']} ", page, re.M), (op, kernel)
+            assert document["problem"].split()[0] in page
+
+
+# The document.
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_members(daemon, op):
+    document = report(daemon, op)
+    assert document["op"] == op and document["dtype"] == "f32" and document["device"] == "sim:0"
+    assert document["shape"]["result"] == [1024, 1024]
+    assert set(document) == {
+        "id", "op", "kernel", "device", "shape", "dtype", "problem", "cure", "totals", "sites",
+        "launches", "sampled", "blocks_traced", "blocks"}
+    assert document["sites"] and document["launches"]
+    for site in document["sites"]:
+        check_site(site)
+    totals = document["totals"]
+    has_arithmetic = op in ("matmul", "add")
+    assert ("flops" in totals) == ("intensity" in totals) == has_arithmetic
+    assert ("attainable_gflops" in totals["roofline"]) == has_arithmetic
+    assert totals["roofline"]["gpu"] == totals["occupancy"]["gpu"] == "H200"
+    assert 0 < totals["occupancy"]["percent"] <= 100 and totals["occupancy"]["limited_by"]
+    assert "registers" in totals["occupancy"]["note"]
+    assert 0 < document["blocks_traced"] <= document["blocks"]
+    assert document["sampled"] == (document["blocks_traced"] < document["blocks"]) or any(
+        launch["steps_sampled"] for launch in document["launches"])
+
+
+def check_site(site):
+    shared = site["kind"].startswith("shared")
+    unit, size = ("wavefronts", 128) if shared else ("sectors", 32)
+    other = "sectors" if shared else "wavefronts"
+    assert f"{other}_per_request" not in site
+    units, ideal = site[f"{unit}_per_request"], site[f"ideal_{unit}_per_request"]
+    assert 0 < ideal <= units, site
+    assert site["requests"] > 0 and 0 < site["lanes_per_request"] <= 32
+    assert site["bytes_moved"] == pytest.approx(units * size * site["requests"], rel=1e-4)
+    assert 0 < site["bytes_useful"] <= site["bytes_moved"]
+    assert site["file"].endswith(".cu") and site["line"] > 0 and site["memory"]
+    addresses = site["example"]["addresses"]
+    assert len(addresses) == 32 and any(a is not None for a in addresses)
+    assert all(a is None or a >= 0 for a in addresses)
+    assert site["example"]["bytes_per_lane"] in (1, 2, 4, 8, 16)
+
+
+def test_the_examples_are_of_such_requests(daemon):
+    """Sectors counted from the addresses of an interior warp are those of the report."""
+    document = report(daemon, "transpose", kernel="naive", shape="2048x2048")
+    for site in document["sites"]:
+        size = site["example"]["bytes_per_lane"]
+        sectors = {(a + byte) // 32 for a in site["example"]["addresses"] if a is not None
+                   for byte in range(size)}
+        assert len(sectors) == site["sectors_per_request"], site
+
+
+def test_types_and_shapes(daemon):
+    document = report(daemon, "transpose", kernel="naive", dtype="f64", shape="3x64x32")
+    assert document["shape"] == {"a": [3, 64, 32], "result": [3, 32, 64]}
+    assert sites(document, "global_load")[0]["sectors_per_request"] == 8
+    document = report(daemon, "copy", dtype="u8", shape="1000x1000")
+    assert document["totals"]["bytes_min"] == 2000000
+    shapes = {"shape_a": "64x128", "shape_b": "96x128"}
+    document = report(daemon, "matmul", **shapes, transb="true", alpha="2")
+    assert document["shape"]["result"] == [64, 96]
+    assert document["totals"]["flops"] == 2 * 64 * 96 * 128
+    document = report(daemon, "matmul", shape="64x64", shape_b="64x64", shape_c="64x64", beta="1")
+    assert sites(document, "global_load", "c")
+    # An alpha of 0 leaves a and b unread.
+    document = report(daemon, "matmul", shape="64x64", shape_b="64x64", alpha="0")
+    assert not [s for s in document["sites"] if s["memory"] in ("a", "b")]
+
+
+def test_nothing_to_do(daemon):
+    document = report(daemon, "transpose", shape="0x5")
+    assert document["sites"] == [] and document["launches"] == []
+    assert "Nothing is to be done" in text(daemon, "transpose", shape="0x5")
+    xml.fromstring(explain(daemon, "transpose", shape="0x5", format="svg").ok().body)
+
+
+def test_large_shapes_take_a_second_or_so(daemon):
+    for op, kernel in (("transpose", "naive"), ("transpose", "padded"), ("matmul", "tiled")):
+        both = {"shape_b": "8192x8192"} if op == "matmul" else {}
+        began = time.monotonic()
+        document = report(daemon, op, kernel=kernel, shape="8192x8192", **both)
+        took = time.monotonic() - began
+        assert took < 20 * SLOW, (op, kernel, took)  # a second, where nothing else runs
+        assert document["sampled"] and document["blocks_traced"] < document["blocks"]
+    full = 8192 * 8192 / 32
+    document = report(daemon, "transpose", kernel="naive", shape="8192x8192")
+    assert document["totals"]["global_sectors"] == 36 * full  # exact, though from a sample
+
+
+def test_other_gpus(daemon):
+    for name in [gpu["name"] for gpu in daemon.get("/v1/devices").json()["gpus"]]:
+        totals = report(daemon, "matmul", shape="256x256", shape_b="256x256", gpu=name)["totals"]
+        assert totals["roofline"]["gpu"] == totals["occupancy"]["gpu"] == name
+        roof = totals["roofline"]
+        assert roof["ridge"] == pytest.approx(roof["peak_gflops"] / roof["dram_gbs"], rel=1e-4)
+        expected = min(roof["peak_gflops"], totals["executed_intensity"] * roof["dram_gbs"])
+        assert roof["attainable_gflops"] == pytest.approx(expected, rel=1e-4)
+        beyond = totals["executed_intensity"] >= roof["ridge"]
+        assert roof["bound"] == ("compute" if beyond else "memory")
+    reply = explain(daemon, "copy", gpu="Voodoo2")
+    assert reply.status == 400 and "H200" in reply.json()["detail"]
+
+
+# Forms.
+
+
+def test_drawing(daemon):
+    reply = explain(daemon, "transpose", kernel="tiled", format="svg").ok()
+    assert reply.media_type == SVG
+    root = xml.fromstring(reply.body)
+    assert root.tag.endswith("}svg") and root.get("viewBox")
+    names = {element.tag.split("}")[1] for element in root.iter()}
+    assert {"title", "desc", "rect", "text"} <= names
+    assert not names & {"script", "image", "a", "use"}
+    width, height = (float(root.get(name)) for name in ("width", "height"))
+    assert width < 1200 and height < 20000
+    for element in root.iter():
+        for name in ("x", "y"):
+            if element.get(name):
+                assert 0 <= float(element.get(name)) <= max(width, height), element.attrib
+    words = " ".join(root.itertext())
+    assert "32-way bank conflict" in words and "lane" in words and "bank" in words
+
+
+@pytest.mark.parametrize("accept,form", [
+    (None, TEXT), ("*/*", TEXT), ("text/*", TEXT), (JSON, JSON), (SVG, SVG),
+    ("text/plain;q=0.1, application/json", JSON), ("text/html, image/*;q=0.5, */*;q=0.1", SVG),
+])
+def test_accept(daemon, accept, form):
+    headers = {"Accept": accept} if accept else {}
+    for method in ("GET", "POST"):
+        assert explain(daemon, "flip", method, None, headers).ok().media_type == form
+
+
+def test_format_is_stronger_than_accept(daemon):
+    reply = explain(daemon, "flip", headers={"Accept": "text/html"}, format="json").ok()
+    assert reply.media_type == JSON
+
+
+def test_head(daemon):
+    reply = daemon.request("HEAD", "/v1/explain/copy").ok()
+    assert reply.body == b"" and int(reply.header("Content-Length")) > 100
+
+
+def test_timing(daemon):
+    timing = explain(daemon, "copy").ok().header("Server-Timing")
+    assert "queue;dur=" in timing and "encode;dur=" in timing and "total;dur=" in timing
+    assert "kernel;dur" not in timing
+
+
+# POST: operands as the operation takes them.
+
+
+@pytest.mark.parametrize("form", ("npy", "raw", "json-nested"))
+def test_operands_in_a_body(daemon, rng, form):
+    a, b = (forms.random_numbers(rng, "f64", shape) for shape in ((40, 50), (50, 30)))
+    body = forms.encode(form, "f64", a, b)
+    path = target("/v1/explain/matmul", **{**body.parameters, "kernel": "naive", "format": "json"})
+    document = daemon.post(path, body.data, body.headers).ok().json()
+    assert document["shape"] == {"a": [40, 50], "b": [50, 30], "result": [40, 30]}
+    assert document["dtype"] == "f64" and document["kernel"] == "naive"
+
+
+def test_a_body_says_the_same_as_its_shapes(daemon, rng):
+    a = forms.random_numbers(rng, "f32", (100, 70))
+    body = forms.encode("npy", "f32", a)
+    path = target("/v1/explain/transpose", kernel="naive", format="json")
+    posted = daemon.post(path, body.data, body.headers).ok().json()
+    got = report(daemon, "transpose", kernel="naive", shape="100x70")
+    for document in (posted, got):
+        del document["id"]
+        for site in document["sites"]:
+            del site["example"]  # of whichever block was there first
+    assert posted == got
+
+
+def test_parameters_in_a_json_body(daemon):
+    body = b'{"a": [[1, 2], [3, 4]], "kernel": "naive", "format": "json", "gpu": "T4"}'
+    document = daemon.post("/v1/explain/transpose", body).ok().json()
+    assert document["kernel"] == "naive" and document["totals"]["occupancy"]["gpu"] == "T4"
+
+
+def test_an_empty_body_is_none(daemon):
+    for headers in ({}, {"Content-Type": JSON}, {"Content-Type": "application/x-npy"}):
+        reply = daemon.post("/v1/explain/copy?format=json", b"", headers).ok()
+        assert reply.json()["shape"]["a"] == [1024, 1024]
+    with daemon.raw() as raw:
+        raw.send(head("POST", "/v1/explain/copy", "Transfer-Encoding: chunked"), b"0\r\n\r\n")
+        assert raw.reply().status == 200
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("op,parameters,status,code,says", [
+    ("transpose", {"kernel": "nave"}, 422, "kernel_unavailable", "naive"),
+    ("transpose", {"kernel": "blocked"}, 422, "kernel_unavailable", "naive"),
+    ("transpose", {"device": "cpu"}, 422, "device_unavailable", "sim"),
+    ("transpose", {"device": "sim:7"}, 422, "device_unavailable", "sim:0"),
+    ("transpose", {"format": "pdf"}, 400, "bad_parameter", "svg"),
+    ("transpose", {"shape": "3*4"}, 400, "bad_parameter", "RxC"),
+    ("transpose", {"shap": "3x4"}, 400, "unknown_parameter", "shape"),
+    ("transpose", {"shape_b": "3x4"}, 400, "bad_parameter", "matmul"),
+    ("transpose", {"transa": "1"}, 400, "bad_parameter", "matmul"),
+    ("matmul", {"shape": "3x4", "shape_b": "5x6"}, 422, "bad_shape", "4"),
+    ("matmul", {"dtype": "u8"}, 422, "bad_dtype", "f32"),
+    ("add", {"shape": "3x4", "shape_b": "5x4"}, 422, "bad_shape", "3x4"),
+    ("copy", {"shape": "1048576x1048576"}, 422, "cost_limit", "1024 GiB"),
+    ("copy", {"shape": "99999999999x99999999999"}, 422, "bad_shape", None),
+    ("copy", {"shape": "300000x300000"}, 200, None, None),
+])
+def test_errors(daemon, op, parameters, status, code, says):
+    for method in ("GET", "POST"):
+        reply = explain(daemon, op, method, **parameters)
+        assert reply.status == status, reply
+        assert reply.code == code
+        assert says is None or says in reply.json()["detail"], reply
+
+
+def test_no_form_is_acceptable(daemon):
+    for method in ("GET", "POST"):
+        reply = explain(daemon, "copy", method, headers={"Accept": "text/html"})
+        assert reply.status == 406 and SVG in reply.json()["detail"]
+
+
+def test_methods_and_paths(daemon):
+    reply = daemon.request("PUT", "/v1/explain/transpose")
+    assert reply.status == 405 and reply.header("Allow") == "GET, HEAD, POST"
+    assert daemon.get("/v1/explain").status == 404
+    assert daemon.get("/v1/explain/inverse").status == 404
+
+
+def test_gpu_and_format_are_for_reports(daemon):
+    for parameter in ("gpu=T4", "format=json"):
+        reply = daemon.post("/v1/transpose?" + parameter, b"[[1]]")
+        assert reply.status == 400 and parameter.split("=")[0] in reply.json()["detail"]
+
+
+# Operations on the device itself.
+
+
+def test_the_device_computes(daemon, rng):
+    a = forms.random_bits(rng, "f32", (33, 65))
+    for kernel in simulated_kernels(daemon, "transpose"):
+        body = forms.encode("npy", "f32", a)
+        with daemon.client() as client:
+            reply = forms.post(client, "transpose", body, device="sim", kernel=kernel).ok()
+        assert forms.same_bits(forms.decode(reply, "f32"), forms.transposed(a))
+        stats = reply.stats
+        assert stats["device"] == "sim:0" and stats["kernel"] == kernel
+        assert "kernel" not in stats["us"] and "effective_gbs" not in stats
+        accesses = stats["accesses"]
+        assert accesses["global_sectors"] >= accesses["global_sectors_min"] > 0
+        assert accesses["blocks"] > 0 and accesses["warps"] >= accesses["blocks"]
+
+
+def test_runs_are_bounded_and_reports_are_not(daemon):
+    """The headers and a byte tell what the rest would cost."""
+    path = target("/v1/flip", shape=f"1x{1 << 27}", dtype="u8", device="sim")
+    with daemon.raw() as raw:
+        raw.send(head("POST", path, f"Content-Type: {RAW}", f"Content-Length: {1 << 27}"), b"x")
+        reply = raw.reply()
+    assert reply.status == 422 and reply.code == "cost_limit"
+    assert "/v1/explain/flip" in reply.json()["detail"]
+    report(daemon, "flip", shape=f"1x{1 << 27}", dtype="u8")
+
+
+def test_the_default_device_is_not_simulated(daemon):
+    assert daemon.post("/v1/transpose", b"[[1, 2]]").ok().stats["device"] != "sim:0"
+    default = {d["name"]: d["default"] for d in daemon.get("/v1/devices").json()["devices"]}
+    assert default["sim:0"] is False
+
+
+def test_backend_sim(start):
+    daemon = start("--backend", "sim")
+    stats = daemon.post("/v1/transpose", b"[[1, 2]]").ok().stats
+    assert stats["device"] == "sim:0" and stats["accesses"]["global_sectors"] > 0
+    assert explain(daemon, "transpose").status == 200
+    reply = daemon.post("/v1/transpose?device=cpu", b"[[1, 2]]").ok()
+    assert reply.stats["device"] == "cpu:0"
+
+
+def test_devices_show_what_is_played(daemon):
+    document = daemon.get("/v1/devices").json()
+    sim = next(d for d in document["devices"] if d["kind"] == "sim")
+    assert sim["times_kernels"] is False and sim["gpu"]["name"] == "H200"
+    assert sim["gpu"]["shared_bytes_per_multiprocessor"] == 228 * 1024
+    for gpu in document["gpus"]:
+        assert math.isfinite(gpu["dram_gbs"]) and gpu["fp32_gflops"] > 1000, gpu
+
+
+# In the queue like any other work.
+
+
+def test_a_deadline(daemon):
+    reply = explain(daemon, "matmul", kernel="naive", shape="8192x8192", shape_b="8192x8192",
+                    timeout_ms=1)
+    assert reply.status in (200, 503)
+    if reply.status == 503:
+        assert reply.code == "deadline_passed" and reply.media_type == PROBLEM
+
+
+def test_a_full_queue(start):
+    """More explains at once than may wait: some are refused in so many words, none is lost."""
+    daemon = start("--queue-limit", "1")
+    path = target("/v1/explain/matmul", kernel="tiled", shape="2048x2048", shape_b="2048x2048")
+    raws = [daemon.raw(60) for _ in range(8)]
+    for raw in raws:
+        raw.send(head("GET", path))
+    replies = [raw.reply() for raw in raws]
+    for raw in raws:
+        raw.socket.close()
+    assert {reply.status for reply in replies} <= {200, 503}
+    assert any(reply.status == 200 for reply in replies)
+    for reply in replies:
+        if reply.status == 503:
+            assert reply.code == "queue_full" and int(reply.header("Retry-After")) >= 1
+
+
+def test_counted_by_path(start):
+    daemon = start()
+    explain(daemon, "copy").ok()
+    explain(daemon, "copy", "POST").ok()
+    answered = daemon.get("/v1/stats").json()["answered"]
+    assert answered["/v1/explain/copy"] == 2
+    metrics = daemon.get("/metrics").body.decode()
+    lines = [line for line in metrics.splitlines() if 'route="/v1/explain/copy"' in line]
+    assert len(lines) == 1 and lines[0].endswith(" 2")

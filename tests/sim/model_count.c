@@ -1,0 +1,59 @@
+/* model_count.c - sectors and wavefronts, by their definition. */
+#include "model.h"
+
+unsigned model_distinct(const struct model_request *request, unsigned from, unsigned to,
+                        unsigned unit, int bank)
+{
+    uint64_t seen[GM_WARP * 16];
+    unsigned count = 0;
+
+    for (unsigned lane = from; lane < to; lane++) {
+        for (unsigned byte = 0; byte < request->bytes && request->active[lane]; byte++) {
+            uint64_t at = (request->address[lane] + byte) / unit;
+            unsigned i = 0;
+            while (i < count && seen[i] != at)
+                i++;
+            if (i == count && (bank < 0 || at % GM_BANKS == (uint64_t)bank))
+                seen[count++] = at;
+        }
+    }
+    return count;
+}
+
+/* 32 lanes go together, or as many as 128 bytes can hold of wider elements; a bank gives one word
+ * at a time. */
+unsigned model_wavefronts(const struct model_request *request)
+{
+    unsigned together = request->bytes <= 4 ? 32 : 128 / request->bytes, total = 0;
+
+    for (unsigned first = 0; first < GM_WARP; first += together) {
+        unsigned most = 0;
+        for (int bank = 0; bank < (int)GM_BANKS; bank++) {
+            unsigned words = model_distinct(request, first, first + together, 4, bank);
+            most = words > most ? words : most;
+        }
+        total += most;
+    }
+    return total;
+}
+
+void model_add(struct gm_access_totals *totals, const struct model_request *request)
+{
+    struct gm_access_sums *sums = &totals->kind[request->kind];
+    bool shared = gm_access_is_shared(request->kind);
+    unsigned unit = shared ? 128 : GM_SECTOR, lanes = 0;
+
+    for (unsigned lane = 0; lane < GM_WARP; lane++)
+        lanes += request->active[lane];
+    if (lanes == 0)
+        return;
+    unsigned useful = model_distinct(request, 0, GM_WARP, 1, -1);
+    unsigned units =
+        shared ? model_wavefronts(request) : model_distinct(request, 0, GM_WARP, GM_SECTOR, -1);
+    sums->requests += 1;
+    sums->lanes += lanes;
+    sums->bytes_useful += useful;
+    sums->units += units;
+    sums->bytes_moved += (double)units * unit;
+    sums->units_ideal += (useful + unit - 1) / unit;
+}

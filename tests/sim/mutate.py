@@ -1,0 +1,299 @@
+#!/usr/bin/python3
+"""Breaks the kernels on purpose, one small fault at a time, and looks whether a test notices.
+
+    mutate.py --build DIR            three faults a kernel: a guard, a barrier, an index
+    mutate.py --build DIR --all      every fault it can think of; the score per kernel and in total
+    mutate.py --build DIR --kernel matmul_tiled ...
+
+A fault is a change of a few characters in kernels/cuda/NAME.cu: a comparison off by one, a guard
+dropped, a barrier removed, indices exchanged, a sign or a stride changed. The changed file is
+compiled as the simulator's build does it and linked into test_sim_variants, which runs that one
+kernel against the oracle and ends at the first failure. A fault that no test notices has survived:
+the test lacks a shape, or the fault changes nothing that can be seen. EQUIVALENT names those, each
+with the reason. DIR is a build without sanitizers, where test_sim_variants is built.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What a faulty kernel may take, where a right one's time is not known: a sound one takes half a
+# minute at most, and most faults end a test at once.
+SECONDS = 200
+
+# (pattern, replacement, kind): each match of each pattern is a fault. Binary operators have spaces
+# around them, brackets of templates have none.
+FAULTS = [
+    (r" < ", " <= ", "comparison"),
+    (r" <= ", " < ", "comparison"),
+    (r" >= ", " > ", "comparison"),
+    (r" > ", " >= ", "comparison"),
+    (r" == ", " != ", "comparison"),
+    (r" != ", " == ", "comparison"),
+    (r"(?<= < )([\w.]+)(?=[;) ])", r"\1 - 1", "bound"),
+    (r"(?<= >= )([\w.]+)(?=[;) ])", r"\1 + 1", "bound"),
+    (r"\bif \((?=[^\n]*\)\n)", "if (true || ", "guard"),
+    (r"(?<=[(= ])([^()&|=?]+) && ([^()&|;?]+)", r"\1", "guard"),
+    (r"(?<=[(= ])([^()&|=?]+) && ([^()&|;?]+)", r"\2", "guard"),
+    (r"(?<=[(= ])([^()&|=?]+) \|\| ([^()&|;?]+)", r"\1", "guard"),
+    (r"(?<=[(= ])([^()&|=?]+) \|\| ([^()&|;?]+)", r"\2", "guard"),
+    (r"__syncthreads\(\);", ";", "barrier"),
+    (r"\[([^\[\]]+)\]\[([^\[\]]+)\]", r"[\2][\1]", "index"),
+    (r"\b(row|col) \* (\w*\.?)(rows|cols|m|n) \+ (row|col)\b", r"\4 * \2\3 + \1", "index"),
+    (r"\* (\w*\.?)rows\b", r"* \1cols", "index"),
+    (r"\* (\w*\.?)cols\b", r"* \1rows", "index"),
+    (r"Idx\.x\b", "Idx.y", "index"),
+    (r"Idx\.y\b", "Idx.x", "index"),
+    (r"Dim\.x\b", "Dim.y", "stride"),
+    (r"Dim\.y\b", "Dim.x", "stride"),
+    (r" \+ ", " - ", "sign"),
+    (r" - ", " + ", "sign"),
+    (r" \+= ", " -= ", "sign"),
+    (r" \* (?=\w)", " + ", "stride"),
+    (r"(?<=\b)([234]) \* ", r"(\1 + 1) * ", "stride"),
+    (r" \+ ([123])\b", r" + \1 - 1", "stride"),
+    (r"\+= (\w+)(?=[;)])", r"+= \1 + 1", "stride"),
+    (r"\+= (\w+)(?=[;)])", r"+= 2 * \1", "stride"),
+    (r" \? ([^:;?]+) : ([^:;?)]+)", r" ? \2 : \1", "guard"),
+]
+
+# Faults that change nothing a test of results could see: (kernels; how Fault.about begins, or what
+# the changed line has; why).
+EQUIVALENT = [
+    (".*", r"host sign: +[-+] (3 \* )?first\b|host stride: 3 \* first",
+     "`first` is where a second launch begins, for 2^39 elements"),
+    (".*", r"host guard: (if \(status| 0; i < 2 && status)",
+     "what is done after a launch that failed does not matter"),
+    (".*", r"host comparison: +== GM_OK\)\s+status = gm_begin_pass",
+     "which pass a launch counts as is the figures', not the results'"),
+    (".*", r"host stride: .* in dim3 grid = gm_resident_grid",
+     "how many blocks go round does not change what they do"),
+    ("add_.*", r"i != 0 \? (a|scratch_a) :|i == 0 \? (b|scratch_b) :", "a + b is b + a"),
+    ("add_float3_.*", r"\((2|6) \+ 1\) \* sizeof", "more scratch than is used"),
+    ("add_float3_(soa|aligned)", r"device comparison: +< points\) \{\s+(float4 point|run\[3)",
+     "a point beyond the last is read from the padding, or of the other operand, and not stored"),
+    ("add_float3_staged|flip_shared", r" <= (RUN|blockDim\.x) \? ",
+     "both ways the same where they are equal"),
+    ("add_float3_staged", r"rest < RUN - 1 \?|point < run - 1", "both are multiples of 3"),
+    (".*_grid_stride", r"next_col = gridDim\.(y \* |x \+ )blockDim\.x",
+     "a shorter stride does elements more than once"),
+    ("copy_vector", r"stride = \(uint64_t\)gridDim\.x \+ THREADS",
+     "a shorter stride moves bytes more than once"),
+    ("copy_vector", r"(i - 3|\(3 \+ 1\)) \* stride < pieces", "the loop after moves what is left"),
+    ("matmul_tiled|matmul_dynamic", r"first <= p\.k;", "one round more, of zeros"),
+    ("matmul_dynamic", r"host .*(busy|mark_of|NARROWEST|gm_gpu_occupancy)",
+     "another width does as well"),
+]
+
+
+def rows():
+    """entry -> operation/name, of the list of variants."""
+    text = (ROOT / "kernels/variants.def").read_text()
+    found = re.findall(r'^GM_SIMT\(GM_OP_(\w+),\s*(\w+),\s*"(\w+)"', text, re.M)
+    return {entry: f"{op.lower()}/{name}" for op, entry, name in found}
+
+
+class Fault:
+    """A change of the text from `begin` to `end`, for `piece`."""
+
+    def __init__(self, kernel, kind, text, begin, end, piece):
+        self.kernel, self.kind = kernel, kind
+        self.text = text[:begin] + piece + text[end:]
+        self.line = text.count("\n", 0, begin) + 1
+        line_begin = text.rfind("\n", 0, begin) + 1
+        self.before = text[line_begin:text.find("\n", end)].strip()
+        self.after = self.text[line_begin:self.text.find("\n", begin + len(piece))].strip()
+        # What it is about: the side it is on, the changed words and the next.
+        side = "host" if text.find("GM_ENTRY") < begin or is_host(text, begin) else "device"
+        self.about = f"{side} {kind}: {text[begin:end]}{text[end:end + 50]} in {self.before}"
+
+    def __str__(self):
+        return f"{self.kernel}:{self.line} {self.kind}: {self.before}  ->  {self.after}"
+
+    def equivalent(self):
+        for kernel, part, why in EQUIVALENT:
+            if re.fullmatch(kernel, self.kernel) and (re.search(part, self.after) or
+                                                      re.match(part, self.about, re.S)):
+                return why
+        return None
+
+
+def code_begin(text):
+    """Where the code begins: after the head comment, #include and #define."""
+    return max(m.end() for m in re.finditer(r"^#(include|define)[^\n]*\n|\*/\n", text, re.M)
+               if m.start() < text.index("__global__"))
+
+
+def faults_of(kernel):
+    text = (ROOT / f"kernels/cuda/{kernel}.cu").read_text()
+    begin, seen = code_begin(text), {text}
+    for pattern, replacement, kind in FAULTS:
+        for match in re.finditer(pattern, text):
+            line = text[text.rfind("\n", 0, match.start()) + 1:text.find("\n", match.end())]
+            if match.start() < begin or in_comment(text, match.start()) or is_declaration(line):
+                continue
+            fault = Fault(kernel, kind, text, match.start(), match.end(), match.expand(replacement))
+            if fault.text not in seen:
+                seen.add(fault.text)
+                yield fault
+
+
+def is_host(text, at):
+    """In a function before the entry that is neither __global__ nor __device__."""
+    head = text[:at].rfind("\n{")
+    before = text[max(text[:head].rfind("\n}"), text[:head].rfind(";"), 0):head]
+    return "__global__" not in before and "__device__" not in before
+
+
+def in_comment(text, at):
+    return text.rfind("/*", 0, at) > text.rfind("*/", 0, at)
+
+
+def is_declaration(line):
+    """What says what is there, not what is done: arrays, parameters, types, numbers of bytes."""
+    return re.match(r"\s*(__shared__|#|template|extern|static|struct\b.*\{|using)", line) is not None
+
+
+class Builder:
+    """Compiles and links as the build in `build` does."""
+
+    def __init__(self, build):
+        self.build = pathlib.Path(build).resolve()
+        self.commands = {}
+        for row in json.loads((self.build / "compile_commands.json").read_text()):
+            path = pathlib.Path(row["file"])
+            if path.suffix == ".cu" and path.parent == ROOT / "kernels/cuda" and \
+                    "simt_kernels_code" in row["command"]:
+                self.commands[path.stem] = row
+        link = self.build / "tests/CMakeFiles/test_sim_variants.dir/link.txt"
+        self.link = shlex.split(link.read_text())
+        self.tools = self.cache("CMAKE_LINKER"), self.cache("CMAKE_OBJCOPY")
+
+    def cache(self, name):
+        text = (self.build / "CMakeCache.txt").read_text()
+        return re.search(rf"^{name}:\w+=(.*)$", text, re.M).group(1)
+
+    def object_of(self, kernel):
+        row = self.commands[kernel]
+        words = shlex.split(row["command"])
+        return pathlib.Path(row["directory"]) / words[words.index("-o") + 1]
+
+    def make(self, fault, folder):
+        """The test program with the fault in it, or None if that does not compile."""
+        source = folder / f"{fault.kernel}.cu"
+        source.write_text(fault.text)
+        words = [w for w in shlex.split(self.commands[fault.kernel]["command"]) if w != "-Werror"]
+        words[words.index("-o") + 1] = str(folder / "mutant.o")
+        words[words.index("-c") + 1] = str(source)
+        if subprocess.run(words, capture_output=True, cwd=self.build).returncode != 0:
+            return None
+        objects = [folder / "mutant.o"] + [self.object_of(k) for k in self.commands
+                                           if k != fault.kernel]
+        linker, objcopy = self.tools
+        run([linker, "-r", "-o", folder / "raw.o", *objects])
+        run([objcopy, f"--redefine-syms={ROOT}/kernels/sim/hooks.syms", folder / "raw.o",
+             folder / "kernels.o"])
+        words = list(self.link)
+        words[words.index("-o") + 1] = str(folder / "test")
+        # Before the archive, whose own kernels are then not wanted.
+        archive = next(i for i, w in enumerate(words) if w.endswith("libgemmd_kernels.a"))
+        words.insert(archive, str(folder / "kernels.o"))
+        run(words, cwd=self.build / "tests")
+        return folder / "test"
+
+
+def run(words, **options):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{words[0]} failed:\n{done.stderr}")
+
+
+def judge(builder, fault, variant, seconds):
+    """'killed', 'survived' or 'not compiled', and how it was noticed."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = builder.make(fault, pathlib.Path(folder))
+        if program is None:
+            return "not compiled", ""
+        try:
+            done = subprocess.run([program, "--only", variant], capture_output=True, text=True,
+                                  timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return "killed", "it went on for ever"
+        if done.returncode == 0:
+            return "survived", ""
+        if done.returncode < 0:
+            return "killed", f"THE SIMULATOR ENDED by signal {-done.returncode}"
+        text = done.stderr
+        report = re.search(r"kernel_fault, not ok: [^\n]*?: ([^\n]*)", text)
+        return "killed", report.group(1) if report else "wrong results"
+
+
+def sample(faults):
+    """Of a kernel: a guard, a barrier, an index, as far as it has them."""
+    chosen = []
+    for kinds in (("comparison", "bound"), ("barrier",), ("index",)):
+        chosen += [f for f in faults if f.kind in kinds and not f.equivalent()][:1]
+    return chosen
+
+
+def kernel_seconds(builder, kernel, variant):
+    begin = time.monotonic()
+    run([builder.build / "tests/test_sim_variants", "--only", variant])
+    return time.monotonic() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--kernel", nargs="*", default=[])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--verbose", action="store_true", help="how each was noticed")
+    options = parser.parse_args()
+    builder, variants = Builder(options.build), rows()
+    kernels = options.kernel or sorted(k for k in builder.commands if k in variants)
+    if not kernels:
+        sys.exit("no kernels: is test_sim_variants built there?")
+    score, survivors = {}, []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = []
+        for kernel in kernels:
+            faults = list(faults_of(kernel))
+            chosen = faults if options.all else sample(faults)
+            equivalent = [f for f in chosen if f.equivalent()]
+            limit = SECONDS
+            if options.all:
+                limit = 30 + 3 * kernel_seconds(builder, kernel, variants[kernel])
+            score[kernel] = {"killed": 0, "survived": 0, "not compiled": 0,
+                             "equivalent": len(equivalent)}
+            jobs += [(f, pool.submit(judge, builder, f, variants[kernel], limit))
+                     for f in chosen if f not in equivalent]
+        for fault, job in jobs:
+            outcome, how = job.result()
+            score[fault.kernel][outcome] += 1
+            if outcome == "survived":
+                survivors.append(fault)
+            if options.verbose or "SIMULATOR" in how or outcome == "survived":
+                print(f"{outcome:9} {fault}" + (f"\n          {how}" if how else ""), flush=True)
+    total = {key: sum(row[key] for row in score.values()) for key in next(iter(score.values()))}
+    for kernel, row in [*score.items(), ("total", total)]:
+        tried = row["killed"] + row["survived"]
+        print(f"{kernel:20} {row['killed']:4} of {tried:4} faults noticed"
+              f" ({100 * row['killed'] / max(tried, 1):5.1f} %),"
+              f" {row['equivalent']} change nothing, {row['not compiled']} do not compile")
+    if total["killed"] == 0:
+        sys.exit("nothing was tried")
+    sys.exit(1 if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()

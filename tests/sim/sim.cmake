@@ -1,0 +1,51 @@
+# Tests of the simulator, and of the kernels as it runs them.
+include(${PROJECT_SOURCE_DIR}/kernels/sim/simt.cmake)
+
+# Kernels that are wrong, each in one way: what finds them must also work in programs that are
+# built with sanitizers, so these are unit tests, which run under all of them.
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/broken/*.cu)
+gm_simt_object(simt_broken "${kernels}")
+foreach(name broken sound)
+  gm_test(test_sim_${name} unit sim/test_sim_${name}.c sim/run_kernel.c ${simt_broken}
+    LIBRARIES gemmd_kernels Threads::Threads)
+  add_dependencies(test_sim_${name} simt_broken)
+endforeach()
+target_compile_definitions(test_sim_broken PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
+
+# Every variant, against the oracle.
+gm_test(test_sim_variants sim sim/test_sim_variants.c unit/test_cpu_case.c unit/test_cpu_try.c
+  LIBRARIES gemmd_kernels Threads::Threads m)
+if(NOT GEMMD_SANITIZE)
+  add_test(NAME sim.test_sim_variants_large COMMAND test_sim_variants --large)
+  set_tests_properties(sim.test_sim_variants_large PROPERTIES LABELS sim TIMEOUT 900)
+endif()
+set_tests_properties(sim.test_sim_variants PROPERTIES TIMEOUT 900)
+
+# Its parts.
+foreach(name tally shadow trace)
+  gm_test(test_sim_${name} unit sim/test_sim_${name}.c sim/model_count.c
+    LIBRARIES gemmd_kernels Threads::Threads m)
+endforeach()
+
+# The language that kernels are written in.
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/language/*.cu)
+gm_simt_object(simt_language "${kernels}")
+foreach(name language arithmetic divergence)
+  gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/run_kernel.c ${simt_language}
+    LIBRARIES gemmd_kernels Threads::Threads m)
+  add_dependencies(test_sim_${name} simt_language)
+endforeach()
+target_compile_definitions(test_sim_divergence PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
+
+# The textbook's figures.
+foreach(name figures samples)
+  gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/explain_variant.c sim/model.c
+    sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
+endforeach()
+
+# The kernels with faults in them: a test must notice. It compiles as this build's makefiles do.
+if(NOT GEMMD_SANITIZE AND CMAKE_GENERATOR MATCHES "Makefiles")
+  add_test(NAME sim.mutate COMMAND ${GEMMD_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/mutate.py
+    --build ${PROJECT_BINARY_DIR})
+  set_tests_properties(sim.mutate PROPERTIES LABELS sim PROCESSORS 2 TIMEOUT 900)
+endif()

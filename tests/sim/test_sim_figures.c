@@ -1,0 +1,275 @@
+/*
+ * test_sim_figures.c - the textbook's figures, for every variant of the list: by hand where whole
+ * warps do the same, and by the model (model.h) at the edges of matrices.
+ */
+#include "explain_variant.h"
+#include "model.h"
+
+static void *sim;
+
+/* ---- By hand ----------------------------------------------------------------------------------
+ * 64 x 96 elements are 192 warps' worth of them, and no warp is cut by an edge. A warp's 32
+ * neighbours of s bytes are 32 s bytes: s sectors. Down a column of the result, which is 64 s bytes
+ * or more from one element to the next, each of 32 lanes touches a sector of its own. */
+
+/* Of each request, on the average. */
+struct figures {
+    double global_load, global_store, shared_load, shared_store;
+};
+
+static void check_figures(const struct gm_op *op, const char *name, double requests,
+                          struct figures expected)
+{
+    static const enum gm_access_kind kinds[] = {GM_GLOBAL_LOAD, GM_GLOBAL_STORE, GM_SHARED_LOAD,
+                                                GM_SHARED_STORE};
+    const double units[] = {expected.global_load, expected.global_store, expected.shared_load,
+                            expected.shared_store};
+    struct gm_access_report report = {0};
+    bool right = explain(sim, op, variant_of(op->kind, name), &report);
+
+    for (int i = 0; i < 4 && right; i++) {
+        const struct gm_access_sums *sums = &report.totals.kind[kinds[i]];
+        bool some = units[i] > 0;
+        right &= CHECK(sums->requests == (some ? requests : 0));
+        right &= CHECK(sums->units == units[i] * sums->requests);
+        right &= CHECK(sums->lanes == 32 * sums->requests);
+        if (!right)
+            fprintf(stderr, "  %s %s of %s: %g requests, %g units each, not %g, %g\n",
+                    gm_op_name(op->kind), name, gm_access_name(kinds[i]), sums->requests,
+                    sums->units / sums->requests, requests, units[i]);
+    }
+    CHECK(!report.sampled);
+    gm_access_report_clear(&report);
+}
+
+static void test_moves(void)
+{
+    static const struct {
+        enum gm_dtype dtype;
+        double row;            /* sectors of 32 neighbours */
+        double column, padded; /* wavefronts of a column of a tile whose rows are 32, or 33 */
+        double shared_row;     /* of 32 neighbours */
+    } sizes[] = {
+        /* A column of a 32-wide tile: elements of 4 bytes lie in one bank, 32 deep. Of 2 bytes they
+         * are 16 words apart: two banks, 16 deep; of 1 byte 8 words: four banks, 8 deep. Of 8 bytes
+         * 16 lanes go together, whose words are in two banks, 16 deep: 2 x 16; of 16 bytes 8 lanes,
+         * 8 deep: 4 x 8. With the 33rd element each row begins an element on, which of 4, 8 and 16
+         * bytes spreads a column over all banks. Of 2 bytes a column that begins in the middle of a
+         * word comes round: its last word is in the bank of its first, so every other column takes
+         * 2; of 1 byte so do three columns of four. */
+        {GM_U8, 1, 8, 1.75, 1}, {GM_F16, 2, 16, 1.5, 1}, {GM_F32, 4, 32, 1, 1},
+        {GM_F64, 8, 32, 2, 2},  {GM_C128, 16, 32, 4, 4},
+    };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        enum gm_dtype dtype = sizes[i].dtype;
+        double s = sizes[i].row, shared = sizes[i].shared_row;
+        struct gm_op copy = move_of(GM_OP_COPY, dtype, 64, 96);
+        struct gm_op transpose = move_of(GM_OP_TRANSPOSE, dtype, 64, 96);
+        struct gm_op flip = move_of(GM_OP_FLIP, dtype, 64, 256);
+        check_figures(&copy, "direct", 192, (struct figures){s, s, 0, 0});
+        /* 16 bytes a lane: s / 16 as many requests, of 16 sectors each */
+        check_figures(&copy, "vector", 192 * s / 16, (struct figures){16, 16, 0, 0});
+        check_figures(&transpose, "naive", 192, (struct figures){s, 32, 0, 0});
+        check_figures(&transpose, "tiled", 192, (struct figures){s, s, sizes[i].column, shared});
+        check_figures(&transpose, "padded", 192, (struct figures){s, s, sizes[i].padded, shared});
+        /* backwards the banks are the same */
+        check_figures(&flip, "shared", 64 * 256 / 32, (struct figures){s, s, shared, shared});
+    }
+}
+
+/* N x 3 f32, 1024 points: 32 warps. */
+static void test_float3(void)
+{
+    struct gm_op sum = sum_of(GM_F32, 1024, 3, 1024, 3);
+    struct gm_access_report report = {0};
+
+    /* 3072 floats in a row: 96 warps' worth, of a and of b */
+    static const char *const plain[] = {"direct", "grid_stride"};
+    for (int i = 0; i < 2; i++) {
+        if (explain(sim, &sum, variant_of(GM_OP_ADD, plain[i]), &report)) {
+            CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 192);
+            CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == 192 * 4);
+            CHECK(report.totals.kind[GM_GLOBAL_STORE].units == 96 * 4);
+            gm_access_report_clear(&report);
+        }
+    }
+    /* x, y and z one by one, 12 bytes apart: 384 bytes, 12 sectors; of a, of b, of the result */
+    if (explain(sim, &sum, variant_of(GM_OP_ADD, "float3"), &report)) {
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 32 * 3 * 2);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == 32 * 3 * 2 * 12);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units_ideal == 32 * 3 * 2 * 4);
+        CHECK(report.totals.kind[GM_GLOBAL_STORE].units == 32 * 3 * 12);
+        CHECK_EQ(report.launches, 1);
+        gm_access_report_clear(&report);
+    }
+    /* the cures: through shared memory, where 3 words apart is 32 banks; */
+    if (explain(sim, &sum, variant_of(GM_OP_ADD, "float3_staged"), &report)) {
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 32 * 3 * 2);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == 32 * 3 * 2 * 4);
+        CHECK(report.totals.kind[GM_GLOBAL_STORE].units == 32 * 3 * 4);
+        const struct gm_access_sums *load = &report.totals.kind[GM_SHARED_LOAD];
+        CHECK(load->units == load->requests && load->requests == 32 * (6 + 3));
+        gm_access_report_clear(&report);
+    }
+    /* three arrays; and in both the passes that rearrange are not the kernel's; */
+    if (explain(sim, &sum, variant_of(GM_OP_ADD, "float3_soa"), &report)) {
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 32 * 3 * 2);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == 32 * 3 * 2 * 4);
+        CHECK(report.totals.kind[GM_SHARED_LOAD].requests == 0);
+        CHECK(report.launches >= 3 && report.launch[0].prepares);
+        gm_access_report_clear(&report);
+    }
+    /* 16 bytes a point: one request for three, of 16 sectors, all of them asked for */
+    if (explain(sim, &sum, variant_of(GM_OP_ADD, "float3_aligned"), &report)) {
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 32 * 2);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == 32 * 2 * 16);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units_ideal == 32 * 2 * 16);
+        CHECK(report.totals.kind[GM_GLOBAL_STORE].requests == 32);
+        gm_access_report_clear(&report);
+    }
+}
+
+/* 64 x 64 x 64: 128 warps of the result, each with 64 steps of two loads. */
+static void test_products(void)
+{
+    struct gm_op plain = product_of(GM_F32, 64, 64, 64, false, false);
+    struct gm_op turned = product_of(GM_F32, 64, 64, 64, true, false);
+    struct gm_access_report naive = {0}, report = {0};
+    static const struct {
+        const char *name;
+        double width;
+    } tiles[] = {{"tiled", 32}, {"dynamic", 8}};
+
+    if (!explain(sim, &plain, variant_of(GM_OP_MATMUL, "naive"), &naive))
+        return;
+    /* an element of a for all lanes: 1 sector; 32 of b: 4 */
+    CHECK(naive.totals.kind[GM_GLOBAL_LOAD].requests == 128 * 64 * 2);
+    CHECK(naive.totals.kind[GM_GLOBAL_LOAD].units == 128 * 64 * (1 + 4));
+    CHECK(naive.totals.kind[GM_GLOBAL_STORE].units == 128 * 4);
+    if (explain(sim, &plain, variant_of(GM_OP_MATMUL, "grid_stride"), &report)) {
+        CHECK(totals_equal(&report.totals, &naive.totals, 0));
+        gm_access_report_clear(&report);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!explain(sim, &plain, variant_of(GM_OP_MATMUL, tiles[i].name), &report))
+            continue;
+        /* loads fall by the tile's width; each of 4 sectors: 32 neighbours, or 4 rows of 8 */
+        const struct gm_access_sums *load = &report.totals.kind[GM_GLOBAL_LOAD];
+        CHECK(load->requests == naive.totals.kind[GM_GLOBAL_LOAD].requests / tiles[i].width);
+        CHECK(load->units == 4 * load->requests);
+        /* two reads a step: the same word for a row of lanes, and neighbours; 1 wavefront each */
+        CHECK(report.totals.kind[GM_SHARED_LOAD].requests == 128 * 64 * 2);
+        CHECK(report.totals.kind[GM_SHARED_LOAD].units == 128 * 64 * 2);
+        CHECK(report.totals.kind[GM_SHARED_STORE].units == load->requests);
+        gm_access_report_clear(&report);
+    }
+    /* With transa the rows of tile_a are columns of a: 32 sectors; naive reads one element for all
+     * lanes still. */
+    if (explain(sim, &turned, variant_of(GM_OP_MATMUL, "tiled"), &report)) {
+        double requests = 128 * 2;
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 2 * requests);
+        CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == requests * 32 + requests * 4);
+        gm_access_report_clear(&report);
+    }
+    if (explain(sim, &turned, variant_of(GM_OP_MATMUL, "naive"), &report)) {
+        CHECK(totals_equal(&report.totals, &naive.totals, 0));
+        gm_access_report_clear(&report);
+    }
+    gm_access_report_clear(&naive);
+}
+
+/* ---- By the model: edges ------------------------------------------------------------------ */
+
+static bool ran[256];
+
+/* All variants that take it: the report, and the account of a whole run. */
+static void try_model(const struct gm_op *op)
+{
+    const struct gm_variant *variant;
+    struct gm_device_facts facts = *gm_backend_sim.describe(sim, 0);
+    struct gm_error err;
+    char name[96];
+
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        struct gm_access_totals expected, whole;
+        struct gm_access_report report = {0};
+        if (variant->op != op->kind || gm_variant_check(variant, op, &facts, &err) != GM_OK)
+            continue;
+        snprintf(name, sizeof(name), "%s_%s", gm_op_name(variant->op), variant->name);
+        if (!explain(sim, op, variant, &report) || !run_whole(sim, op, variant, &whole) ||
+            !CHECK(model_variant(name, op, report.launch[0].block[0], &expected)))
+            continue;
+        bool right = CHECK(totals_equal(&report.totals, &expected, 0));
+        right &= CHECK(totals_equal(&whole, &expected, 0));
+        right &= CHECK(!report.sampled);
+        if (!right)
+            fprintf(stderr, "  %s of %s, %" PRIu64 " x %" PRIu64 " x %" PRIu64 "\n", name,
+                    gm_dtype_name(op->result.dtype), op->operand[0].rows, op->operand[0].cols,
+                    op->result.cols);
+        gm_access_report_clear(&report);
+        ran[i] = true;
+    }
+}
+
+static void test_edges(void)
+{
+    static const enum gm_dtype sizes[] = {GM_U8, GM_F16, GM_F32, GM_F64, GM_C128};
+    static const uint64_t shapes[][2] = {{1, 1},   {33, 31}, {50, 37}, {31, 65}, {97, 3},
+                                         {5, 300}, {1, 700}, {700, 1}, {40, 40}, {13, 257}};
+    static const uint64_t products[][3] = {{1, 1, 1},    {33, 5, 31}, {20, 40, 50},
+                                           {65, 33, 10}, {7, 64, 9},  {32, 31, 33}};
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        uint64_t rows = shapes[i][0], cols = shapes[i][1];
+        for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
+            struct gm_op copy = move_of(GM_OP_COPY, sizes[j], rows, cols);
+            struct gm_op transpose = move_of(GM_OP_TRANSPOSE, sizes[j], rows, cols);
+            struct gm_op flip = move_of(GM_OP_FLIP, sizes[j], rows, cols);
+            try_model(&copy);
+            try_model(&transpose);
+            try_model(&flip);
+            if (!(GM_TYPES_ARITHMETIC & GM_DTYPE_BIT(sizes[j])))
+                continue;
+            struct gm_op sum = sum_of(sizes[j], rows, cols, rows, cols);
+            struct gm_op with_row = sum_of(sizes[j], rows, cols, 1, cols);
+            struct gm_op with_column = sum_of(sizes[j], rows, cols, rows, 1);
+            struct gm_op with_scalar = sum_of(sizes[j], rows, cols, 1, 1);
+            try_model(&sum);
+            try_model(&with_row);
+            try_model(&with_column);
+            try_model(&with_scalar);
+        }
+    }
+    for (uint64_t points = 1; points < 2000; points += 333) {
+        struct gm_op sum = sum_of(GM_F32, points, 3, points, 3);
+        try_model(&sum);
+    }
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
+        for (size_t j = 1; j < 4; j++) {
+            for (int trans = 0; trans < 4; trans++) {
+                struct gm_op product = product_of(sizes[j], products[i][0], products[i][1],
+                                                  products[i][2], trans & 1, trans & 2);
+                try_model(&product);
+            }
+        }
+    }
+    const struct gm_variant *variant;
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++)
+        if (variant->run[GM_DEVICE_SIM] && !CHECK(ran[i]))
+            fprintf(stderr, "  no model of %s %s\n", gm_op_name(variant->op), variant->name);
+}
+
+int main(void)
+{
+    struct gm_backend_options options = {.threads = 2};
+    struct gm_error err = {.detail = ""};
+
+    if (!CHECK_STATUS(gm_backend_sim.open(&options, &sim, &err), GM_OK, &err))
+        return check_report();
+    test_moves();
+    test_float3();
+    test_products();
+    test_edges();
+    gm_backend_sim.close(sim);
+    return check_report();
+}

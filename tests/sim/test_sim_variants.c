@@ -1,0 +1,340 @@
+/*
+ * test_sim_variants.c - every variant that the simulator runs, on every element type, over shapes
+ * that break things, against the oracle; on one host thread and on several, which must give the
+ * same bits.
+ *
+ *   test_sim_variants [--large | --only OPERATION/VARIANT]
+ *
+ * --large tries shapes of more tiles than a grid can hold, and nothing else. With --only it ends at
+ * the first failure: what breaks kernels on purpose (mutate.py) need know no more. Sizes are near
+ * the kernels' own: tiles of 8 to 32, blocks of 256, grids of as many blocks as the device holds
+ * (1056 of 256 threads, 264 of 1024) or can be given at once (65535 tiles).
+ */
+#include "tests/unit/test_cpu_try.h"
+
+#include <math.h>
+
+static bool ends_early;
+
+static void try_one(const struct request *request)
+{
+    try_request(request);
+    if (ends_early && atomic_load(&check_failed))
+        exit(1);
+}
+
+/* ---- Copies, transposes, flips ------------------------------------------------------------- */
+
+static void try_moves(enum gm_dtype dtype, uint64_t batch, uint64_t rows, uint64_t cols)
+{
+    static const enum gm_op_kind kinds[] = {GM_OP_COPY, GM_OP_TRANSPOSE, GM_OP_FLIP};
+
+    for (int i = 0; i < 6; i++) {
+        struct request request = {.kind = kinds[i / 2], .dtype = dtype, .operands = 1};
+        request.layout[0] = i % 2 == 0 ? GM_ROW_MAJOR : GM_COL_MAJOR;
+        request.shape[0] = shape_of(batch, rows, cols);
+        try_one(&request);
+    }
+}
+
+static void test_moves(void)
+{
+    static const uint64_t shapes[][3] = {
+        {SINGLE, 0, 5},   {SINGLE, 5, 0},   {SINGLE, 1, 1},   {SINGLE, 1, 7},    {SINGLE, 7, 1},
+        {SINGLE, 2, 3},   {SINGLE, 8, 8},   {SINGLE, 7, 31},  {SINGLE, 31, 33},  {SINGLE, 32, 32},
+        {SINGLE, 33, 31}, {SINGLE, 64, 65}, {SINGLE, 97, 41}, {SINGLE, 255, 3},  {SINGLE, 3, 257},
+        {SINGLE, 2, 256}, {SINGLE, 5, 511}, {SINGLE, 1, 999}, {SINGLE, 1023, 1}, {0, 3, 4},
+        {3, 0, 4},        {1, 3, 5},        {3, 5, 7},        {7, 1, 9},         {7, 9, 1},
+        {5, 1, 1},        {2, 33, 65},      {40, 3, 3},       {3, 67, 16},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
+            try_moves((enum gm_dtype)dtype, shapes[i][0], shapes[i][1], shapes[i][2]);
+    }
+}
+
+static void try_move(enum gm_op_kind kind, enum gm_dtype dtype, uint64_t batch, uint64_t rows,
+                     uint64_t cols)
+{
+    struct request request = {.kind = kind, .dtype = dtype, .operands = 1};
+
+    request.shape[0] = shape_of(batch, rows, cols);
+    try_one(&request);
+}
+
+/* Grids that go round more than once. */
+static void test_round_moves(void)
+{
+    const uint64_t resident = 1056 * 256; /* threads that the device holds */
+
+    try_move(GM_OP_COPY, GM_U8, SINGLE, 1, 16 * (4 * resident + 1000) + 7);
+    try_move(GM_OP_COPY, GM_U8, SINGLE, 1, 16 * (3 * resident + 1000));
+    try_move(GM_OP_COPY, GM_F32, SINGLE, 3, 4 * resident / 3 + 1);
+    try_move(GM_OP_FLIP, GM_F64, 300, 7, 300);
+    try_move(GM_OP_TRANSPOSE, GM_F32, SINGLE, 517, 343);
+}
+
+/* More tiles than a grid can hold along y, and matrices along z. */
+static void test_large_moves(void)
+{
+    try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 65535 * 8 + 9, 2);
+    try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 65535 * 32 + 33, 1);
+    try_move(GM_OP_TRANSPOSE, GM_F32, 65535 + 2, 2, 3);
+    try_move(GM_OP_FLIP, GM_U8, SINGLE, 65535 * 64 + 70, 3);
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+/* The operand of a result: its dimensions, of which `ones` (1: batch, 2: rows, 4: cols) are 1. */
+static struct gm_shape repeated(const uint64_t shape[3], unsigned ones)
+{
+    uint64_t batch = ones & 1 && shape[0] != SINGLE ? 1 : shape[0];
+
+    return shape_of(batch, ones & 2 ? 1 : shape[1], ones & 4 ? 1 : shape[2]);
+}
+
+static void try_sum(enum gm_dtype dtype, const uint64_t shape[3], unsigned ones_a, unsigned ones_b,
+                    unsigned layouts)
+{
+    struct request request = {.kind = GM_OP_ADD, .dtype = dtype, .operands = 2};
+
+    request.shape[0] = repeated(shape, ones_a);
+    request.shape[1] = repeated(shape, ones_b);
+    request.layout[0] = layouts & 1 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+    request.layout[1] = layouts & 2 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+    try_one(&request);
+}
+
+static void test_sums(void)
+{
+    static const uint64_t shapes[][3] = {
+        {SINGLE, 0, 5},    {SINGLE, 1, 1},    {SINGLE, 3, 5},  {SINGLE, 1, 257},
+        {SINGLE, 33, 70},  {2, 3, 5},         {3, 17, 33},     {5, 2, 3},
+        {1, 4, 4},         {SINGLE, 5, 3},    {SINGLE, 96, 3}, {SINGLE, 86, 3},
+        {SINGLE, 1000, 3}, {SINGLE, 2, 1025}, {4, 171, 3},     {0, 3, 4},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            for (unsigned ones = 0; ones < 64; ones++) {
+                /* Both repeated along one dimension: it is a smaller result's own shape. */
+                if ((ones % 8 & ones / 8) == 0)
+                    try_sum(arithmetic[type], shapes[i], ones % 8, ones / 8,
+                            (unsigned)random_below(&try_random, 4));
+            }
+        }
+        try_sum(GM_F32, shapes[i], 0, 0, 0);
+    }
+}
+
+struct large_sum {
+    uint64_t shape[3];
+    unsigned ones; /* of b */
+    enum gm_dtype dtype;
+};
+
+static void try_sums(const struct large_sum *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        try_sum(cases[i].dtype, cases[i].shape, 0, cases[i].ones, 0);
+}
+
+/* Grids that go round along a row, down the columns, and over the stack. */
+static void test_round_sums(void)
+{
+    static const struct large_sum cases[] = {
+        {{SINGLE, 1, 1056 * 256 + 300}, 0, GM_F32},
+        {{SINGLE, 3, 1056 * 256 + 64}, 2, GM_F32},
+        {{SINGLE, 40, 64 * 256}, 2, GM_I32},
+        {{SINGLE, 1056 * 64 + 100, 3}, 2, GM_F16},
+        {{32 * 132 + 70, 2, 3}, 6, GM_I32}, /* blocks of 8 threads */
+        {{SINGLE, 300, 700}, 4, GM_F64},
+        {{SINGLE, 50003, 3}, 0, GM_F32},
+    };
+    try_sums(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void test_large_sums(void)
+{
+    static const struct large_sum cases[] = {
+        {{SINGLE, 65535 * 64 + 70, 3}, 2, GM_BF16},
+        {{65535 + 3, 2, 2}, 2, GM_F32},
+    };
+    try_sums(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* ---- Products -------------------------------------------------------------------------------- */
+
+static const struct gm_scalar factors[] = {
+    {.real = 1, .integer = 1, .is_integer = true},
+    {.real = 0, .integer = 0, .is_integer = true},
+    {.real = -3, .integer = -3, .is_integer = true},
+    {.real = 0.7},
+};
+
+/* op(a) of m x k, op(b) of k x n, with everything else as it is drawn. */
+static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m, uint64_t k,
+                        uint64_t n, unsigned trans)
+{
+    struct request request = {.kind = GM_OP_MATMUL, .dtype = dtype, .operands = 2};
+    unsigned factor_count = is_float(dtype) ? 4 : 3;
+
+    request.options.transa = trans & 1;
+    request.options.transb = trans & 2;
+    request.shape[0] = trans & 1 ? shape_of(batch[0], k, m) : shape_of(batch[0], m, k);
+    request.shape[1] = trans & 2 ? shape_of(batch[1], n, k) : shape_of(batch[1], k, n);
+    request.shape[2] = shape_of(batch[2], m, n);
+    for (int i = 0; i < 3; i++)
+        request.layout[i] = random_below(&try_random, 3) == 0 ? GM_COL_MAJOR : GM_ROW_MAJOR;
+    if (random_below(&try_random, 2) == 0) {
+        request.options.has_alpha = true;
+        request.options.alpha = factors[random_below(&try_random, factor_count)];
+    }
+    if (random_below(&try_random, 2) == 0) {
+        request.operands = 3;
+        request.options.has_beta = true;
+        request.options.beta = factors[random_below(&try_random, factor_count)];
+    }
+    try_one(&request);
+}
+
+static void test_products(void)
+{
+    static const uint64_t shapes[][3] = {
+        {0, 5, 3},    {5, 0, 3},    {1, 1, 1},    {1, 7, 1},   {2, 2, 2},
+        {1, 13, 17},  {17, 13, 1},  {3, 1, 5},    {8, 8, 8},   {7, 9, 8},
+        {8, 40, 9},   {15, 17, 16}, {31, 32, 33}, {32, 32, 1}, {33, 31, 32},
+        {32, 33, 31}, {40, 65, 35}, {1, 200, 33}, {65, 3, 1},  {2, 70, 64},
+    };
+    const uint64_t single[3] = {SINGLE, SINGLE, SINGLE};
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            for (unsigned trans = 0; trans < 4; trans++)
+                try_product(arithmetic[type], single, shapes[i][0], shapes[i][1], shapes[i][2],
+                            trans);
+        }
+    }
+}
+
+static void test_stacks(void)
+{
+    static const uint64_t cases[][6] = {
+        /* batches of a, b, c; m, k, n */
+        {3, 3, 3, 4, 5, 6}, {3, SINGLE, SINGLE, 4, 5, 6}, {SINGLE, 3, SINGLE, 4, 5, 6},
+        {1, 5, 5, 2, 3, 2}, {SINGLE, SINGLE, 3, 4, 5, 6}, {0, 0, 0, 4, 5, 6},
+        {3, 3, 3, 4, 0, 6}, {2, 2, 2, 33, 34, 35},        {40, SINGLE, 40, 1, 9, 3},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            for (unsigned trans = 0; trans < 4; trans++)
+                try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5],
+                            trans);
+        }
+    }
+}
+
+/* Each tile width of `dynamic`, whose choice depends on how many tiles there are; and grids that go
+ * round. */
+static void test_round_products(void)
+{
+    static const uint64_t cases[][6] = {
+        {SINGLE, SINGLE, SINGLE, 1, 2, 264 * 32 + 40},
+        {SINGLE, SINGLE, SINGLE, 264 * 32 + 40, 2, 1},
+        {270, SINGLE, SINGLE, 2, 3, 2},
+        {SINGLE, SINGLE, SINGLE, 200, 9, 190},
+        {SINGLE, SINGLE, SINGLE, 400, 5, 390},
+        {SINGLE, SINGLE, SINGLE, 100, 17, 90},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        enum gm_dtype dtype = arithmetic[i % ARITHMETIC];
+        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], 0);
+        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], 3);
+    }
+}
+
+/* NaN and infinity reach every element they belong to, and no other: c is not read where beta is
+ * 0, a and b are not where alpha is. */
+static void test_specials(void)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY, 0, -0.0};
+    static const uint64_t shapes[][3] = {{1, 5, 1}, {7, 9, 11}, {33, 40, 35}};
+
+    for (size_t i = 0; i < 3 * 4 * 3; i++) {
+        const uint64_t *shape = shapes[i / 12];
+        enum gm_dtype dtype = arithmetic[i / 3 % 4];
+        struct request request = {.kind = GM_OP_MATMUL, .dtype = dtype, .operands = 3};
+        struct kernel_case made;
+        request.options.has_alpha = request.options.has_beta = true;
+        request.options.alpha.real = i % 3 == 1 ? 0 : 1;
+        request.options.beta.real = i % 3 == 2 ? 0 : 1;
+        request.shape[0] = shape_of(SINGLE, shape[0], shape[1]);
+        request.shape[1] = shape_of(SINGLE, shape[1], shape[2]);
+        request.shape[2] = shape_of(SINGLE, shape[0], shape[2]);
+        if (!try_make(&request, &made))
+            continue;
+        for (int j = 0; j < 9; j++) {
+            struct gm_matrix *x = &made.op.operand[j % 3];
+            put_float(dtype, x->data, random_below(&try_random, gm_matrix_elements(x)),
+                      values[random_below(&try_random, 5)]);
+        }
+        try_case(&made);
+        if (ends_early && atomic_load(&check_failed))
+            exit(1);
+    }
+}
+
+static bool large;
+
+/* --large, or --only OPERATION/VARIANT */
+static bool read_arguments(int argc, char **argv)
+{
+    static char name[64];
+    enum gm_op_kind op;
+
+    large = argc == 2 && strcmp(argv[1], "--large") == 0;
+    if (argc == 1 || large)
+        return true;
+    if (argc != 3 || strcmp(argv[1], "--only") != 0 || strlen(argv[2]) >= sizeof(name))
+        return false;
+    strcpy(name, argv[2]);
+    char *variant = strchr(name, '/');
+    if (!variant)
+        return false;
+    *variant++ = '\0';
+    if (!gm_op_from_name(name, &op))
+        return false;
+    try_only(op, variant);
+    ends_early = true;
+    return true;
+}
+
+static void test_all(void)
+{
+    test_moves();
+    test_sums();
+    test_products();
+    test_stacks();
+    test_specials();
+    test_round_moves();
+    test_round_sums();
+    test_round_products();
+}
+
+int main(int argc, char **argv)
+{
+    static const unsigned threads[] = {2, 1, 3, 0};
+
+    if (!read_arguments(argc, argv)) {
+        fprintf(stderr, "usage: test_sim_variants [--large | --only OPERATION/VARIANT]\n");
+        return 2;
+    }
+    if (!try_begin(&gm_backend_sim, threads))
+        return try_end(0);
+    if (!large) {
+        test_all();
+        return try_end((1u << GM_OP_COUNT) - 1);
+    }
+    test_large_moves();
+    test_large_sums();
+    return try_end(1u << GM_OP_TRANSPOSE | 1u << GM_OP_FLIP);
+}
