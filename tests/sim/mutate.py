@@ -14,6 +14,7 @@ with the reason. DIR is a build without sanitizers, where test_sim_variants is b
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import pathlib
@@ -22,13 +23,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What a faulty kernel may take, where a right one's time is not known: a sound one takes half a
-# minute at most, and most faults end a test at once.
-SECONDS = 200
+# What a kernel may take before it is taken to go on for ever: a sound one takes some ten seconds,
+# and most faults end a test at once.
+SECONDS = 120
 
 # (pattern, replacement, kind): each match of each pattern is a fault. Binary operators have spaces
 # around them, brackets of templates have none.
@@ -217,7 +217,7 @@ def run(words, **options):
         sys.exit(f"{words[0]} failed:\n{done.stderr}")
 
 
-def judge(builder, fault, variant, seconds):
+def judge(builder, fault, variant):
     """'killed', 'survived' or 'not compiled', and how it was noticed."""
     with tempfile.TemporaryDirectory() as folder:
         program = builder.make(fault, pathlib.Path(folder))
@@ -225,7 +225,7 @@ def judge(builder, fault, variant, seconds):
             return "not compiled", ""
         try:
             done = subprocess.run([program, "--only", variant], capture_output=True, text=True,
-                                  timeout=seconds)
+                                  timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return "killed", "it went on for ever"
         if done.returncode == 0:
@@ -245,10 +245,28 @@ def sample(faults):
     return chosen
 
 
-def kernel_seconds(builder, kernel, variant):
-    begin = time.monotonic()
-    run([builder.build / "tests/test_sim_variants", "--only", variant])
-    return time.monotonic() - begin
+def start(pool, builder, kernel, variant, everything):
+    """(fault, job that judges it, or None where it changes nothing) of one kernel."""
+    faults = list(faults_of(kernel))
+    return [(f, None if f.equivalent() else pool.submit(judge, builder, f, variant))
+            for f in (faults if everything else sample(faults))]
+
+
+def finish(started, verbose):
+    score = collections.Counter()
+    for fault, job in started:
+        outcome, how = job.result() if job else ("equivalent", "")
+        score[outcome] += 1
+        if verbose or outcome == "survived" or "SIMULATOR" in how:
+            print(f"{outcome:9} {fault}" + (f"\n          {how}" if how else ""), flush=True)
+    return score
+
+
+def row(name, score):
+    tried = score["killed"] + score["survived"]
+    return (f"{name:20} {score['killed']:4} of {tried:4} faults noticed"
+            f" ({100 * score['killed'] / max(tried, 1):5.1f} %), {score['equivalent']} change"
+            f" nothing, {score['not compiled']} do not compile")
 
 
 def main():
@@ -263,36 +281,18 @@ def main():
     kernels = options.kernel or sorted(k for k in builder.commands if k in variants)
     if not kernels:
         sys.exit("no kernels: is test_sim_variants built there?")
-    score, survivors = {}, []
+    total = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = []
-        for kernel in kernels:
-            faults = list(faults_of(kernel))
-            chosen = faults if options.all else sample(faults)
-            equivalent = [f for f in chosen if f.equivalent()]
-            limit = SECONDS
-            if options.all:
-                limit = 30 + 3 * kernel_seconds(builder, kernel, variants[kernel])
-            score[kernel] = {"killed": 0, "survived": 0, "not compiled": 0,
-                             "equivalent": len(equivalent)}
-            jobs += [(f, pool.submit(judge, builder, f, variants[kernel], limit))
-                     for f in chosen if f not in equivalent]
-        for fault, job in jobs:
-            outcome, how = job.result()
-            score[fault.kernel][outcome] += 1
-            if outcome == "survived":
-                survivors.append(fault)
-            if options.verbose or "SIMULATOR" in how or outcome == "survived":
-                print(f"{outcome:9} {fault}" + (f"\n          {how}" if how else ""), flush=True)
-    total = {key: sum(row[key] for row in score.values()) for key in next(iter(score.values()))}
-    for kernel, row in [*score.items(), ("total", total)]:
-        tried = row["killed"] + row["survived"]
-        print(f"{kernel:20} {row['killed']:4} of {tried:4} faults noticed"
-              f" ({100 * row['killed'] / max(tried, 1):5.1f} %),"
-              f" {row['equivalent']} change nothing, {row['not compiled']} do not compile")
+        jobs = {kernel: start(pool, builder, kernel, variants[kernel], options.all)
+                for kernel in kernels}
+        for kernel, started in jobs.items():
+            score = finish(started, options.verbose)
+            print(row(kernel, score), flush=True)
+            total += score
+    print(row("total", total))
     if total["killed"] == 0:
         sys.exit("nothing was tried")
-    sys.exit(1 if survivors else 0)
+    sys.exit(1 if total["survived"] else 0)
 
 
 if __name__ == "__main__":

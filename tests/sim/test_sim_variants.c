@@ -247,8 +247,7 @@ static void test_round_products(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum gm_dtype dtype = arithmetic[i % ARITHMETIC];
-        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], 0);
-        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], 3);
+        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], i % 4);
     }
 }
 
