@@ -31,7 +31,7 @@ curl|has curl|curl ca-certificates
 END
     if [ "$1" = tests ]; then
         cat <<'END'
-Python 3 with numpy and pytest|has_pytest|python3 python3-numpy python3-pytest
+Python 3 with numpy, pytest and PyYAML|has_python|python3 python3-numpy python3-pytest python3-yaml
 END
     fi
 }
@@ -61,10 +61,10 @@ has_openblas() {
     pkg-config --exists openblas || compiles gcc c cblas.h
 }
 
-has_pytest() {
+has_python() {
     [ -x /usr/bin/python3 ] && /usr/bin/python3 - <<'END' 2>/dev/null
 from importlib.util import find_spec
-assert find_spec("numpy") and find_spec("pytest")
+assert find_spec("numpy") and find_spec("pytest") and find_spec("yaml")
 END
 }
 

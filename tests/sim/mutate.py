@@ -86,7 +86,7 @@ EQUIVALENT = [
     ("add_float3_staged", r"rest < RUN - 1 \?|point < run - 1", "both are multiples of 3"),
     (".*_grid_stride", r"next_col = gridDim\.(y \* |x \+ )blockDim\.x",
      "a shorter stride does elements more than once"),
-    ("copy_vector", r"stride = \(uint64_t\)gridDim\.x \+ THREADS",
+    ("copy_vector", r"stride = \(uint64_t\)gridDim\.(x \+|y \*) THREADS",
      "a shorter stride moves bytes more than once"),
     ("copy_vector", r"(i - 3|\(3 \+ 1\)) \* stride < pieces", "the loop after moves what is left"),
     ("matmul_tiled|matmul_dynamic", r"first <= p\.k;", "one round more, of zeros"),
