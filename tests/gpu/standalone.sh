@@ -68,4 +68,6 @@ ar rcs "$out/libkernels.a" $(objects $library $kernels tests/gpu/no_simulator.c)
 link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/test_cpu_case.c
 link bench_gpu tests/bench/bench_gpu{,_result,_yardstick}.c tests/bench/proof.c tests/gpu/device.c
 link profile_gpu tests/gpu/{profile_gpu,profiled,device}.c
-echo "built test_gpu_kernels, bench_gpu and profile_gpu in $out"
+# shellcheck disable=SC2086
+$cu -cudart static -o "$out/broken_gpu" tests/gpu/broken_gpu.cu
+echo "built test_gpu_kernels, bench_gpu, profile_gpu and broken_gpu in $out"
