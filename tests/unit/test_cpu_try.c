@@ -174,6 +174,8 @@ void try_case(struct kernel_case *made)
     case_seal(made);
     try_all(made);
     case_free(made);
+    if (only && atomic_load(&check_failed))
+        exit(1);
 }
 
 void try_request(const struct request *request)
