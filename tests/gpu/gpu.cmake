@@ -4,6 +4,18 @@ if(TARGET gemmd_cuda)
   gm_test(test_gpu_kernels gpu gpu/test_gpu_kernels.c gpu/prove.c gpu/device.c
     unit/test_cpu_case.c LIBRARIES gemmd_kernels gemmd_cuda Threads::Threads m ${CMAKE_DL_LIBS})
 
+  # The language is known where it was enabled, and below.
+  set(CMAKE_CUDA_COMPILER ${GEMMD_NVCC})
+  set(CMAKE_CUDA_ARCHITECTURES OFF)
+  enable_language(CUDA)
+  add_library(gpu_huge STATIC gpu/huge.cu)
+  set_target_properties(gpu_huge PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+    CUDA_RUNTIME_LIBRARY Static)
+  target_include_directories(gpu_huge PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(gpu_huge PRIVATE $<BUILD_INTERFACE:gemmd_nvcc_flags>)
+  gm_test(test_gpu_huge gpu gpu/test_gpu_huge.c gpu/device.c
+    LIBRARIES gpu_huge gemmd_kernels gemmd_cuda Threads::Threads m ${CMAKE_DL_LIBS})
+
   add_executable(profile_gpu gpu/profile_gpu.c gpu/profiled.c gpu/device.c)
   target_link_libraries(profile_gpu PRIVATE gemmd_kernels gemmd_cuda gemmd_flags m)
 

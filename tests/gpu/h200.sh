@@ -5,10 +5,10 @@
 #   where the libraries are (tests/run.sh installs them):
 #     cmake --preset gpu && cmake --build --preset gpu
 #   bring the checkout with build/gpu/server/gemmd and build/gpu/tests/{gemmd_inject,test_gpu_backend,
-#   test_gpu_kernels,bench/bench_gpu}, and there:
+#   test_gpu_kernels,test_gpu_huge,bench/bench_gpu}, and there:
 #     OUT=results tests/gpu/h200.sh [--quick]
 #
-# Writes eight files into $OUT (build/h200 where it is not set) and prints a summary last. --quick
+# Writes nine files into $OUT (build/h200 where it is not set) and prints a summary last. --quick
 # leaves out the kernels' own tests and the benchmark. Exits 0 if all that ran was right.
 set -uo pipefail
 
@@ -83,6 +83,7 @@ trap '[ -z "$daemon" ] || kill -9 "$daemon" 2>/dev/null' EXIT
 step test_gpu_backend 200 "$bin/tests/test_gpu_backend"
 if [ $quick = no ]; then
     step test_gpu_kernels 150 "$bin/tests/test_gpu_kernels"
+    step test_gpu_huge 200 "$bin/tests/test_gpu_huge"
     step bench_gpu 120 "$bin/tests/bench/bench_gpu" --json "$out/bench_gpu.json"
 fi
 

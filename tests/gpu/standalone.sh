@@ -2,7 +2,8 @@
 # standalone.sh - builds the tests and the benchmark of the kernels for GPUs, and nothing else:
 # for machines with a GPU, nvcc and gcc, and none of the libraries that the daemon needs.
 #
-#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, bench_gpu, profile_gpu; in FOLDER (build/gpu)
+#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, test_gpu_huge, bench_gpu, profile_gpu and
+#                                      broken_gpu; in FOLDER (build/gpu)
 #
 # Built for the GPU that is there, or for the compute capability that GM_ARCH names (90a, ...).
 set -euo pipefail
@@ -40,7 +41,7 @@ object() {
 
 # A line for each object, with the command that makes it; as many at once as there are processors.
 {
-    for file in $kernels; do
+    for file in $kernels tests/gpu/huge.cu; do
         echo "$cu -c $file -o $(object "$file")"
     done
     for file in $library $programs; do
@@ -66,8 +67,9 @@ rm -f "$out/libkernels.a"
 # shellcheck disable=SC2046,SC2086
 ar rcs "$out/libkernels.a" $(objects $library $kernels tests/gpu/no_simulator.c)
 link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/test_cpu_case.c
+link test_gpu_huge tests/gpu/{test_gpu_huge,device}.c tests/gpu/huge.cu
 link bench_gpu tests/bench/bench_gpu{,_result,_yardstick}.c tests/bench/proof.c tests/gpu/device.c
 link profile_gpu tests/gpu/{profile_gpu,profiled,device}.c
 # shellcheck disable=SC2086
 $cu -cudart static -o "$out/broken_gpu" tests/gpu/broken_gpu.cu
-echo "built test_gpu_kernels, bench_gpu, profile_gpu and broken_gpu in $out"
+echo "built test_gpu_kernels, test_gpu_huge, bench_gpu, profile_gpu and broken_gpu in $out"

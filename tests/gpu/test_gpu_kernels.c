@@ -2,9 +2,7 @@
  * test_gpu_kernels.c - every variant for GPUs, on every element type, over shapes that break
  * things: each is proved against the oracle. 77 where there is no GPU.
  *
- *   test_gpu_kernels [--only VARIANT] [--large]
- *
- * --large adds matrices of more than 2^32 elements, for which the host needs 40 GB of memory.
+ *   test_gpu_kernels [--only VARIANT]
  */
 #include "prove.h"
 
@@ -303,33 +301,13 @@ static void test_special_sums(void)
     }
 }
 
-/* ---- Beyond 2^32 elements -------------------------------------------------------------------- */
-
-static void test_huge(void)
-{
-    static const uint64_t single[3] = {1, 1, 1};
-    struct request sum = {
-        .kind = GM_OP_ADD, .dtype = GM_I32, .shape = {{1, 65537, 1}, {1, 1, 65539}}, .operands = 2};
-
-    try_moves(GM_U8, 1, 65537, 65539);
-    try_moves(GM_U8, 1, 3, 1500000007);
-    try_request(&sum);
-    try_product(GM_I32, single, 65537, 1, 65539, 0);
-}
-
 int main(int argc, char **argv)
 {
-    bool large = false;
-
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--large") == 0) {
-            large = true;
-        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
-            only = argv[++i];
-        } else {
-            fprintf(stderr, "usage: test_gpu_kernels [--only VARIANT] [--large]\n");
-            return 2;
-        }
+    if (argc == 3 && strcmp(argv[1], "--only") == 0) {
+        only = argv[2];
+    } else if (argc > 1) {
+        fprintf(stderr, "usage: test_gpu_kernels [--only VARIANT]\n");
+        return 2;
     }
     if (!device_open(&device)) {
         printf("%s: the kernels for GPUs are not tested\n", device.error);
@@ -346,8 +324,6 @@ int main(int argc, char **argv)
     test_sums();
     test_points();
     test_special_sums();
-    if (large)
-        test_huge();
     prove_ran(&device, only);
     device_close(&device);
     return check_report();
