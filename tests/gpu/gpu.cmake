@@ -24,6 +24,11 @@ if(TARGET gemmd_cuda)
   set_target_properties(bench_gpu PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
   target_link_libraries(bench_gpu PRIVATE gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
+  add_executable(bench_lanes bench/bench_lanes.c)
+  set_target_properties(bench_lanes PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
+  target_link_libraries(bench_lanes PRIVATE gemmd_kernels gemmd_cuda gemmd_flags Threads::Threads m
+    ${CMAKE_DL_LIBS})
 
   # The backend whose calls fail as they are told: its test, and a daemon to try it on.
   file(GLOB backend CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.c)

@@ -2,6 +2,7 @@
  * no_simulator.c - in place of the simulator, for programs that run kernels on a GPU alone and are
  * built where the libraries that it needs are not: each of its entries says that it is not there.
  */
+#include "kernels/backend.h"
 #include "kernels/rows.h"
 
 #define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)
@@ -14,3 +15,13 @@
         return GM_KERNEL_UNAVAILABLE;                                                              \
     }
 #include "kernels/variants.def"
+
+static enum gm_status open_none(const struct gm_backend_options *options, void **ret_context,
+                                struct gm_error *err)
+{
+    (void)options;
+    (void)ret_context;
+    return gm_fail(err, GM_DEVICE_UNAVAILABLE, "this program has no simulator");
+}
+
+const struct gm_backend gm_backend_sim = {.name = "sim", .open = open_none};
