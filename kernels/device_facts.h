@@ -8,6 +8,10 @@
 #include "gpu.h"
 #include "variant.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Facts of one device. A rate that was not measured or is not known is 0. */
 struct gm_device_facts {
     enum gm_device_kind kind;
@@ -27,4 +31,7 @@ struct gm_device_facts {
     bool times_kernels; /* false: kernel times of this device would mean nothing (sim) */
 };
 
+#ifdef __cplusplus
+}
+#endif
 #endif

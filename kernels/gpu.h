@@ -30,6 +30,8 @@ struct gm_gpu {
     double dram_gbs;                 /* 10^9 bytes a second */
     double fp32_gflops, fp64_gflops; /* multiply-adds outside the tensor cores */
     double int32_gflops;             /* multiply-adds of integers */
+    /* Of the tensor cores, dense, summed in f32 (or f64); f16 is bf16 too. 0 if not known. */
+    double tensor_f16_gflops, tensor_tf32_gflops, tensor_fp64_gflops;
 };
 
 /* NULL past the end. The first is the one meant where none is named. */

@@ -1,13 +1,14 @@
 /*
  * select.c - which variant runs an operation.
  *
- * `auto` is a table of preferences by device and operation: the first row whose condition holds
- * and whose variant is in this build and accepts the operation. The conditions are thresholds that
- * tests/bench/bench_kernels measured; kernels/README.md says where each comes from.
+ * `auto` is a table of preferences by device and operation (preference.h), a GPU's in
+ * select_cuda.c. The conditions here are thresholds that tests/bench/bench_kernels measured;
+ * kernels/README.md says where each comes from.
  */
 #include "select.h"
 
 #include "layout.h"
+#include "preference.h"
 #include "proto/nearest.h"
 
 #include <stdio.h>
@@ -15,16 +16,14 @@
 
 #define NAMES_MAX 200
 
-typedef bool holds_fn(const struct gm_op *op, const struct gm_device_facts *facts);
-
-static bool always(const struct gm_op *op, const struct gm_device_facts *facts)
+bool gm_always(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)op;
     (void)facts;
     return true;
 }
 
-static bool is_copy(const struct gm_op *op, const struct gm_device_facts *facts)
+bool gm_is_copy(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return gm_op_is_copy(op);
@@ -78,52 +77,38 @@ static bool cpu_is_skinny(const struct gm_op *op, const struct gm_device_facts *
     return vectors <= 8 && (!along_k || k >= 32 * vectors);
 }
 
-static const struct preference {
-    enum gm_device_kind device;
-    enum gm_op_kind op, variant_op;
-    const char *name;
-    holds_fn *holds;
-} preferences[] = {
+static const struct gm_preference preferences[] = {
     {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "memcpy", always},
+    {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "memcpy", gm_always},
 
     {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "memcpy", is_copy},
+    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "memcpy", gm_is_copy},
     {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "blocked", always},
+    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "blocked", gm_always},
 
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "naive", cpu_is_tiny},
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", cpu_is_skinny},
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "openblas", cpu_has_blas},
-    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "blocked", always},
+    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "blocked", gm_always},
 
     {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "direct", cpu_adds_few},
-    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "vector", always},
+    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "vector", gm_always},
 
     {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "memcpy", is_copy},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "memcpy", gm_is_copy},
     {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", always},
-
-    /* Not measured yet: the textbook's best, and cuBLAS where it is there for products. */
-    {GM_DEVICE_CUDA, GM_OP_COPY, GM_OP_COPY, "vector", always},
-    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", is_copy},
-    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", always},
-    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "cublas", always},
-    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", always},
-    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "direct", always},
-    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_COPY, "vector", is_copy},
-    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "shared", always},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", gm_always},
 
     /* No times to go by: the textbook's best, by what they do to memory. */
-    {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", always},
-    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", is_copy},
-    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", always},
-    {GM_DEVICE_SIM, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", always},
-    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "float3_staged", always},
-    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "direct", always},
-    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_COPY, "vector", is_copy},
-    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_FLIP, "shared", always},
+    {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", gm_always},
+    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
+    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
+    {GM_DEVICE_SIM, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", gm_always},
+    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "float3_staged", gm_always},
+    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "direct", gm_always},
+    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_COPY, "vector", gm_is_copy},
+    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_FLIP, "shared", gm_always},
+    {.name = NULL},
 };
 
 /* Several variants may have one name: on different devices, or a copy beside the operation's. */
@@ -141,16 +126,27 @@ static const struct gm_variant *find(const struct gm_op *op, enum gm_op_kind var
     return NULL;
 }
 
-static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
+static const struct gm_variant *preferred(const struct gm_preference *row, const struct gm_op *op,
+                                          const struct gm_device_facts *facts)
 {
     const struct gm_variant *variant;
 
-    for (size_t i = 0; i < sizeof(preferences) / sizeof(preferences[0]); i++) {
-        const struct preference *row = &preferences[i];
+    for (; row->name; row++) {
         if (row->device == facts->kind && row->op == op->kind && row->holds(op, facts) &&
             (variant = find(op, row->variant_op, facts, row->name, NULL)))
             return variant;
     }
+    return NULL;
+}
+
+static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    bool is_cuda = facts->kind == GM_DEVICE_CUDA;
+    const struct gm_variant *variant =
+        preferred(is_cuda ? gm_preferences_cuda : preferences, op, facts);
+
+    if (variant)
+        return variant;
     /* No preference fits: the last of the list that can, since later ones improve on earlier. */
     const struct gm_variant *last = NULL;
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {

@@ -2,10 +2,12 @@
  * facts.c - what CUDA says of a GPU, and what follows from it: how much arithmetic it could do
  * at best.
  *
- * Rates are multiprocessors x units x 2 operations x the highest clock, without tensor cores. How
+ * Rates are multiprocessors x units x 2 operations x the highest clock. How
  * many units a multiprocessor has depends on the compute capability and nothing else; CUDA does not
  * say, its Programming Guide does (the table of throughputs of native arithmetic instructions). A
- * capability that is not in the table has no rates: what is not known is not said.
+ * capability that is not in the table has no rates: what is not known is not said. Rates of tensor
+ * cores, summing in f32, are those of the data sheets of A100, H100 and B200; other
+ * capabilities have models of full and of half rate, and CUDA does not say which.
  */
 #include "call.h"
 #include "device.h"
@@ -16,9 +18,13 @@
 static const struct {
     unsigned capability;
     unsigned fp32, fp64, int32; /* multiply-adds a cycle and multiprocessor */
+    unsigned tensor_f16, tensor_tf32, tensor_fp64;
 } units[] = {
-    {70, 64, 32, 64}, {75, 64, 2, 64},   {80, 64, 32, 64},   {86, 128, 2, 64},  {87, 128, 2, 64},
-    {89, 128, 2, 64}, {90, 128, 64, 64}, {100, 128, 64, 64}, {120, 128, 2, 64},
+    {70, 64, 32, 64, 0, 0, 0},          {75, 64, 2, 64, 0, 0, 0},
+    {80, 64, 32, 64, 1024, 512, 64},    {86, 128, 2, 64, 0, 0, 0},
+    {87, 128, 2, 64, 0, 0, 0},          {89, 128, 2, 64, 0, 0, 0},
+    {90, 128, 64, 64, 2048, 1024, 128}, {100, 128, 64, 64, 4096, 2048, 64},
+    {120, 128, 2, 64, 0, 0, 0},
 };
 
 static cudaError_t attribute(const struct gm_cuda_device *device, enum cudaDeviceAttr which,
@@ -53,6 +59,9 @@ static void set_rates(struct gm_gpu *gpu, double clock_khz)
             gpu->fp32_gflops = gigacycles * units[i].fp32;
             gpu->fp64_gflops = gigacycles * units[i].fp64;
             gpu->int32_gflops = gigacycles * units[i].int32;
+            gpu->tensor_f16_gflops = gigacycles * units[i].tensor_f16;
+            gpu->tensor_tf32_gflops = gigacycles * units[i].tensor_tf32;
+            gpu->tensor_fp64_gflops = gigacycles * units[i].tensor_fp64;
         }
     }
 }

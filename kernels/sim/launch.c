@@ -237,6 +237,8 @@ static enum gm_status add_ran(struct gm_exec *exec, const struct gm_sim_job *job
         .traced = traced,
         .steps_sampled = gm_tally_scale(&ran->tally),
     };
+    if (ran->tally.lacking)
+        return gm_fail(exec->error, GM_MEMORY_FULL, "no memory for the account of a launch");
     if (ran->tally.overflow)
         return gm_fail(exec->error, GM_INTERNAL, "a kernel has more places than can be counted");
     return GM_OK;

@@ -24,7 +24,8 @@ _Thread_local char gm_sim_anchor[128] __attribute__((aligned(128)));
 
 struct gm_symbols {
     struct gm_lines *lines;
-    size_t anchor, first; /* offsets in the program's thread-local memory */
+    bool has_lines, relative; /* debugging information; addresses from the begin of the program */
+    size_t anchor, first;     /* offsets in the program's thread-local memory */
     size_t shared_count, shared_room, kernel_count, kernel_room;
     struct gm_symbol_shared *shared;
     struct gm_symbol_kernel *kernel; /* all functions, in the order of their addresses */
@@ -94,10 +95,15 @@ static bool add_shared(struct gm_symbols *s, const char *name, const GElf_Sym *s
     return true;
 }
 
-static bool add_kernel(struct gm_symbols *s, const char *name, const GElf_Sym *sym, bool relative)
+/* Where the program's own addresses are counted from. */
+static uintptr_t base_of(const struct gm_symbols *s)
 {
-    struct gm_symbol_kernel kernel = {.address =
-                                          sym->st_value + (relative ? gm_symbols_base() : 0)};
+    return s->relative ? gm_symbols_base() : 0;
+}
+
+static bool add_kernel(struct gm_symbols *s, const char *name, const GElf_Sym *sym)
+{
+    struct gm_symbol_kernel kernel = {.address = sym->st_value + base_of(s)};
 
     kernel.mangled = strdup(strncmp(name, "_Z", 2) == 0 ? name + 2 : name);
     if (!kernel.mangled ||
@@ -109,7 +115,7 @@ static bool add_kernel(struct gm_symbols *s, const char *name, const GElf_Sym *s
     return true;
 }
 
-static bool read_symbol(struct gm_symbols *s, const char *name, const GElf_Sym *sym, bool relative)
+static bool read_symbol(struct gm_symbols *s, const char *name, const GElf_Sym *sym)
 {
     if (GELF_ST_TYPE(sym->st_info) == STT_TLS && strcmp(name, "gm_sim_anchor") == 0)
         s->anchor = sym->st_value + 1; /* 0 is for not found */
@@ -118,16 +124,15 @@ static bool read_symbol(struct gm_symbols *s, const char *name, const GElf_Sym *
     if (GELF_ST_TYPE(sym->st_info) == STT_TLS && strncmp(name, "_ZZ", 3) == 0)
         return add_shared(s, name, sym);
     if (GELF_ST_TYPE(sym->st_info) == STT_FUNC && strncmp(name, "_Z", 2) == 0)
-        return add_kernel(s, name, sym, relative);
+        return add_kernel(s, name, sym);
     return true;
 }
 
 static bool read_table(struct gm_symbols *s, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
-    GElf_Ehdr ehdr;
     Elf_Data *data = elf_getdata(section, NULL);
 
-    if (!data || header->sh_entsize == 0 || !gelf_getehdr(elf, &ehdr))
+    if (!data || header->sh_entsize == 0)
         return false;
     for (size_t i = 0; i < header->sh_size / header->sh_entsize; i++) {
         GElf_Sym sym;
@@ -135,7 +140,7 @@ static bool read_table(struct gm_symbols *s, Elf *elf, Elf_Scn *section, const G
         if (!gelf_getsym(data, (int)i, &sym) ||
             !(name = elf_strptr(elf, header->sh_link, sym.st_name)))
             return false;
-        if (!read_symbol(s, name, &sym, ehdr.e_type == ET_DYN))
+        if (!read_symbol(s, name, &sym))
             return false;
     }
     return true;
@@ -145,16 +150,27 @@ static bool read_program(struct gm_symbols *s)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     Elf *elf = NULL;
+    GElf_Ehdr ehdr;
+    size_t names;
     bool ok = false;
 
     elf_version(EV_CURRENT);
     if (fd >= 0)
         elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    for (Elf_Scn *section = NULL; elf && (section = elf_nextscn(elf, section));) {
+    if (!elf || !gelf_getehdr(elf, &ehdr) || elf_getshdrstrndx(elf, &names) != 0)
+        goto out;
+    s->relative = ehdr.e_type == ET_DYN;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
         GElf_Shdr header;
-        if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
+        const char *name = NULL;
+        if (gelf_getshdr(section, &header))
+            name = elf_strptr(elf, names, header.sh_name);
+        if (name && header.sh_type == SHT_SYMTAB)
             ok = read_table(s, elf, section, &header);
+        if (name && strcmp(name, ".debug_line") == 0)
+            s->has_lines = true;
     }
+out:
     if (elf)
         elf_end(elf);
     if (fd >= 0)
@@ -213,10 +229,16 @@ enum gm_status gm_symbols_open(struct gm_symbols **ret, struct gm_error *err)
 {
     struct gm_symbols *s = calloc(1, sizeof(*s));
 
-    if (!s || !(s->lines = gm_lines_open()) || !read_program(s)) {
+    if (!s || !read_program(s)) {
         gm_symbols_close(s);
         return gm_fail(err, GM_DEVICE_UNAVAILABLE,
                        "the simulator needs this program's symbol table, and cannot read one");
+    }
+    s->lines = gm_lines_open(s->has_lines, base_of(s));
+    if (!s->lines) {
+        gm_symbols_close(s);
+        return gm_fail(err, GM_MEMORY_FULL,
+                       "no memory for the source lines of the simulator's kernels");
     }
     s->anchor--;
     dl_iterate_phdr(read_segments, s);
@@ -307,7 +329,7 @@ uintptr_t gm_symbols_shared_here(const struct gm_symbols *s)
     return (uintptr_t)gm_sim_anchor - s->anchor + s->first;
 }
 
-void gm_symbols_line(struct gm_symbols *s, uintptr_t pc, struct gm_symbol_line *ret)
+void gm_symbols_line(const struct gm_symbols *s, uintptr_t pc, struct gm_symbol_line *ret)
 {
     gm_lines_find(s->lines, pc, ret);
 }

@@ -71,7 +71,7 @@ struct gm_symbol_line {
 
 /* The line of a kernel's file from which the code at pc was made: where the compiler put a
  * function of the simulator's headers there, the line that calls it. Any thread. */
-void gm_symbols_line(struct gm_symbols *symbols, uintptr_t pc, struct gm_symbol_line *ret);
+void gm_symbols_line(const struct gm_symbols *symbols, uintptr_t pc, struct gm_symbol_line *ret);
 
 /* The text of a line of a kernel's file, without the white space around it; "" if not known. */
 void gm_symbols_source(const char *file, unsigned line, char *buf, size_t size);

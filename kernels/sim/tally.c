@@ -135,7 +135,7 @@ static struct gm_tally_site *find(struct gm_tally *tally, uint32_t key, unsigned
         size_t room = tally->room > 0 ? 2 * tally->room : 32;
         struct gm_tally_site *larger = realloc(tally->site, room * sizeof(*larger));
         if (!larger) {
-            tally->overflow = true;
+            tally->lacking = true;
             return NULL;
         }
         tally->site = larger;
@@ -214,6 +214,7 @@ void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from)
     into->blocks += from->blocks;
     into->warps += from->warps;
     into->overflow |= from->overflow;
+    into->lacking |= from->lacking;
 }
 
 /* Steps that were not traced: what was left out at places where no memory is touched. They are

@@ -33,6 +33,7 @@ struct gm_tally {
     unsigned last; /* the site found last */
     double barriers, steps, step_lanes, blocks, warps;
     bool overflow; /* something did not fit: the sums are too small */
+    bool lacking;  /* something found no memory: they are too small as well */
 };
 
 struct gm_tally_request {

@@ -1,114 +1,38 @@
 /*
- * bench_gpu.c - times every kernel variant for GPUs, beside cudaMemcpy and cuBLAS.
+ * bench_gpu.c - times every kernel variant for GPUs over a list of shapes, beside a copy of the
+ * same bytes and cuBLAS in the same run, and says what `auto` would have taken.
  *
- *   bench_gpu [--op OP] [--only VARIANT] [--seconds S] [--json FILE]
+ *   bench_gpu [--shapes FILE] [--op OP] [--only VARIANT] [--seconds S] [--json FILE]
  *
- * Proves, then times: each variant's result is compared with the oracle before it is timed, and the
- * first that is wrong ends the program with 1. Runs are enqueued many at a time behind something
- * long, so that no launch is waited for, each between two events; sets of operands take turns, so
- * that none is found in the L2 cache. 77 where there is no GPU.
+ * 77 where there is no GPU.
  */
 #include "bench_gpu_result.h"
-#include "kernels/layout.h"
-#include "proof.h"
-#include "tests/unit/operands.h"
+#include "kernels/select.h"
+#include "shapes.h"
+#include "tests/unit/check.h"
 
 #include <errno.h>
-#include <time.h>
 
-#define SETS_MAX 64
-#define BATCH 32u    /* runs under way at once; each leaves at most five marks */
-#define RUNS_MAX 640 /* of one variant on one shape */
-#define RUNS_MIN 10  /* but 3 where a run takes long */
-#define LONG_US 50e3 /* a run that nobody waits for ten times */
 #define SKIPPED 77
-#define HEAD_START_BYTES ((uint64_t)1 << 30) /* to be set while runs are enqueued */
-#define SPIN_UP_SECONDS 1.0                  /* until the clocks have risen */
+#define COPY_OF_CACHES 4u /* times the L2: a copy that is one of memory's */
 
 static struct {
-    const char *json, *only, *op;
-    double seconds;
-} config = {.seconds = 0.2};
+    const char *shapes, *json, *only, *op;
+    double seconds; /* for each contender */
+} config = {.shapes = "tests/bench/gpu.shapes", .seconds = 0.15};
 
-struct work {
-    enum gm_op_kind kind;
-    enum gm_dtype dtype;
-    uint64_t a[3], b[3]; /* batch, rows, cols */
-    bool transa, transb;
-};
-
-/* The copies come first: they say what 100 % is. */
-static const struct work works[] = {
-    {GM_OP_COPY, GM_F32, .a = {1, 8192, 8192}},
-    {GM_OP_COPY, GM_U8, .a = {1, 16384, 16384}},
-    {GM_OP_COPY, GM_C128, .a = {1, 4096, 4096}},
-    {GM_OP_COPY, GM_F32, .a = {1, 1024, 1024}},
-
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 8192, 8192}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 8191, 8193}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 4096, 4096}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 1024, 1024}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 32768, 2048}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 16777216, 3}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {1, 3, 16777216}},
-    {GM_OP_TRANSPOSE, GM_F32, .a = {16384, 64, 64}},
-    {GM_OP_TRANSPOSE, GM_U8, .a = {1, 16384, 16384}},
-    {GM_OP_TRANSPOSE, GM_F16, .a = {1, 8192, 8192}},
-    {GM_OP_TRANSPOSE, GM_F64, .a = {1, 8192, 4096}},
-    {GM_OP_TRANSPOSE, GM_C128, .a = {1, 4096, 4096}},
-
-    {GM_OP_MATMUL, GM_F32, .a = {1, 128, 128}, .b = {1, 128, 128}},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 256, 256}, .b = {1, 256, 256}},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 1024, 1024}, .b = {1, 1024, 1024}},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 8192, 8192}, .b = {1, 8192, 8192}},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 4099, 4097}, .b = {1, 4097, 4093}},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}, .transa = true},
-    {GM_OP_MATMUL, GM_F32, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}, .transb = true},
-    {GM_OP_MATMUL, GM_F32, .a = {4096, 32, 32}, .b = {4096, 32, 32}},
-    {GM_OP_MATMUL, GM_F16, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}},
-    {GM_OP_MATMUL, GM_BF16, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}},
-    {GM_OP_MATMUL, GM_F64, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}},
-    {GM_OP_MATMUL, GM_I32, .a = {1, 4096, 4096}, .b = {1, 4096, 4096}},
-    {GM_OP_MATMUL, GM_I64, .a = {1, 2048, 2048}, .b = {1, 2048, 2048}},
-
-    {GM_OP_ADD, GM_F32, .a = {1, 8192, 8192}, .b = {1, 8192, 8192}},
-    {GM_OP_ADD, GM_F32, .a = {1, 8192, 8192}, .b = {1, 1, 8192}},
-    {GM_OP_ADD, GM_F32, .a = {1, 8192, 8192}, .b = {1, 8192, 1}},
-    {GM_OP_ADD, GM_F32, .a = {1, 16777216, 3}, .b = {1, 16777216, 3}},
-    {GM_OP_ADD, GM_F32, .a = {1, 16777216, 3}, .b = {1, 1, 3}},
-    {GM_OP_ADD, GM_F32, .a = {65536, 16, 16}, .b = {65536, 16, 1}},
-    {GM_OP_ADD, GM_F16, .a = {1, 8192, 8192}, .b = {1, 8192, 8192}},
-    {GM_OP_ADD, GM_F64, .a = {1, 8192, 4096}, .b = {1, 8192, 4096}},
-    {GM_OP_ADD, GM_I64, .a = {1, 8192, 4096}, .b = {1, 8192, 4096}},
-
-    {GM_OP_FLIP, GM_F32, .a = {1, 8192, 8192}},
-    {GM_OP_FLIP, GM_F32, .a = {1, 8192, 8191}},
-    {GM_OP_FLIP, GM_F32, .a = {1, 16777216, 3}},
-    {GM_OP_FLIP, GM_U8, .a = {1, 16384, 16384}},
-    {GM_OP_FLIP, GM_F16, .a = {1, 8192, 8192}},
-    {GM_OP_FLIP, GM_C128, .a = {1, 4096, 4096}},
-};
+/* How far `auto` was from the best. */
+static struct {
+    unsigned shapes, within_3, beyond_10;
+    double worst;
+    char worst_of[SHAPES_TEXT_MAX + 32];
+} choices;
 
 struct bench {
     struct device device;
     uint64_t random;
     FILE *json;
-    double copy_gbs, cublas_gflops; /* the best copy so far; cuBLAS on the shape at hand */
-    void *head_start;
-};
-
-/* An operation's operands in host memory and, `sets` times, on the device. */
-struct operands {
-    struct gm_op host, set[SETS_MAX];
-    unsigned sets;
-};
-
-/* One of those that run an operation: a variant, or a yardstick. */
-struct contender {
-    const char *name;
-    const struct gm_variant *variant;
-    yardstick_fn *yardstick;
+    double copy_gbs; /* the best copy of memory so far */
 };
 
 static void die(const char *what, const char *detail)
@@ -117,235 +41,142 @@ static void die(const char *what, const char *detail)
     exit(1);
 }
 
-static void must(cudaError_t error, const char *what)
+static unsigned list_variants(const struct bench *bench, const struct gm_op *op,
+                              struct contender ret[CONTENDERS_MAX], unsigned count)
 {
-    if (error != cudaSuccess)
-        die(what, cudaGetErrorString(error));
+    const struct gm_variant *variant;
+
+    for (size_t i = 0; (variant = gm_variant_at(i)) && count < CONTENDERS_MAX; i++) {
+        if (variant->op == op->kind &&
+            (!config.only || strcmp(config.only, variant->name) == 0 ||
+             strcmp("cublas", variant->name) == 0) &&
+            gm_variant_check(variant, op, &bench->device.facts, NULL) == GM_OK)
+            ret[count++] = (struct contender){.name = variant->name, .variant = variant};
+    }
+    return count;
 }
 
-static double seconds_now(void)
+static double time_of(const struct contender *contender)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return contender->timing.median + contender->timing.prepare;
 }
 
-static struct gm_op op_of(const struct work *work)
+/* The least time of a copy that reads and writes as much as op must, by whatever copies. */
+static double copy_us_of(struct bench *bench, const struct gm_op *op)
 {
-    const uint64_t *dims[2] = {work->a, work->b};
-    struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
-    bool present[GM_OPERANDS_MAX] = {true, work->b[0] > 0};
-    struct gm_op_options options = {.transa = work->transa, .transb = work->transb};
-    struct gm_error err;
+    struct contender contenders[CONTENDERS_MAX] = {
+        {.name = "cudaMemcpy", .yardstick = yardstick_memcpy}};
+    struct gm_op copy = {.kind = GM_OP_COPY, .operands = 1};
+    double least = 0;
+
+    copy.operand[0] =
+        (struct gm_matrix){.dtype = GM_U8, .batch = 1, .rows = 1, .cols = gm_op_bytes_min(op) / 2};
+    copy.result = copy.operand[0];
+    const struct gm_variant *variant;
+    unsigned count = 1;
+    for (size_t i = 0; (variant = gm_variant_at(i)) && count < CONTENDERS_MAX; i++) {
+        if (variant->op == GM_OP_COPY &&
+            gm_variant_check(variant, &copy, &bench->device.facts, NULL) == GM_OK)
+            contenders[count++] = (struct contender){.name = variant->name, .variant = variant};
+    }
+    contest(&bench->device, &copy, contenders, count, config.seconds / 2, &bench->random);
+    for (unsigned i = 0; i < count; i++) {
+        if (least == 0 || contenders[i].timing.median < least)
+            least = contenders[i].timing.median;
+    }
+    return least;
+}
+
+/* Judges what `auto` takes against the best of all that could run. */
+static const char *judge_choice(struct bench *bench, const struct gm_op *op,
+                                const struct contender *contenders, unsigned count)
+{
+    const struct gm_variant *chosen;
+    const struct contender *mine = NULL;
+    double best = 0;
+    char shape[SHAPES_TEXT_MAX];
+
+    if (gm_select(op, &bench->device.facts, NULL, &chosen, NULL) != GM_OK)
+        return "";
+    for (unsigned i = 0; i < count; i++) {
+        if (!contenders[i].variant)
+            continue;
+        if (contenders[i].variant == chosen)
+            mine = &contenders[i];
+        if (best == 0 || time_of(&contenders[i]) < best)
+            best = time_of(&contenders[i]);
+    }
+    if (!mine || config.only)
+        return chosen->name;
+    double loss = time_of(mine) / best - 1;
+    choices.shapes++;
+    choices.within_3 += loss <= 0.03;
+    choices.beyond_10 += loss > 0.10;
+    shapes_text(op, shape);
+    if (loss > 0.03)
+        printf("          auto takes %s, %.1f%% longer than the best\n", chosen->name, 100 * loss);
+    if (loss > choices.worst) {
+        choices.worst = loss;
+        snprintf(choices.worst_of, sizeof(choices.worst_of), "%s of %s %s", gm_op_name(op->kind),
+                 gm_dtype_name(op->result.dtype), shape);
+    }
+    return chosen->name;
+}
+
+static void bench_op(struct bench *bench, const struct gm_op *op)
+{
+    struct contender contenders[CONTENDERS_MAX];
+    bool copies = op->kind == GM_OP_COPY, moves = op->kind != GM_OP_MATMUL;
+    unsigned count = 0;
+    double copy_us = 0, cublas_us = 0;
+
+    if (copies)
+        contenders[count++] =
+            (struct contender){.name = "cudaMemcpy", .yardstick = yardstick_memcpy};
+    contenders[count++] = (struct contender){.name = "nothing", .yardstick = yardstick_nothing};
+    count = list_variants(bench, op, contenders, count);
+    if (moves && !copies)
+        copy_us = copy_us_of(bench, op);
+    contest(&bench->device, op, contenders, count, config.seconds, &bench->random);
+    for (unsigned i = 0; i < count; i++) {
+        if (copies && contenders[i].yardstick != yardstick_nothing &&
+            (copy_us == 0 || contenders[i].timing.median < copy_us))
+            copy_us = contenders[i].timing.median;
+        if (op->kind == GM_OP_MATMUL && strcmp(contenders[i].name, "cublas") == 0)
+            cublas_us = contenders[i].timing.median;
+    }
+    double gbs = copy_us > 0 ? 1e-3 * (double)gm_op_bytes_min(op) / copy_us : 0;
+    if (copies && gbs > bench->copy_gbs &&
+        gm_op_bytes_min(op) > COPY_OF_CACHES * bench->device.l2_bytes)
+        bench->copy_gbs = gbs;
+    const char *chosen = judge_choice(bench, op, contenders, count);
+    for (unsigned i = 0; i < count; i++) {
+        struct result result = {.op = op,
+                                .contender = &contenders[i],
+                                .is_auto = contenders[i].variant != NULL &&
+                                           strcmp(chosen, contenders[i].name) == 0,
+                                .copy_us = copy_us,
+                                .copy_gbs = bench->copy_gbs,
+                                .cublas_us = cublas_us};
+        result_print(&result);
+        if (bench->json)
+            result_file_add(bench->json, &result);
+    }
+}
+
+static void bench_list(struct bench *bench)
+{
+    FILE *file = fopen(config.shapes, "re");
     struct gm_op op;
 
-    for (int i = 0; i < 2 && present[i]; i++) {
-        struct gm_shape shape = {3, {dims[i][0], dims[i][1], dims[i][2]}};
-        if (dims[i][0] == 1)
-            shape = (struct gm_shape){2, {dims[i][1], dims[i][2]}};
-        if (gm_matrix_init(&operand[i], work->dtype, GM_ROW_MAJOR, &shape, &err) != GM_OK)
-            die("shape", err.detail);
+    if (!file)
+        die(config.shapes, strerror(errno));
+    while (shapes_next(file, &op)) {
+        /* Copies come first and say what 100 % is. */
+        if (!config.op || op.kind == GM_OP_COPY || strcmp(config.op, gm_op_name(op.kind)) == 0)
+            bench_op(bench, &op);
     }
-    if (gm_op_init(&op, work->kind, &options, operand, present, &err) != GM_OK)
-        die("operation", err.detail);
-    return op;
-}
-
-static void *host_memory(uint64_t bytes)
-{
-    void *data = aligned_alloc(64, (bytes + 63) / 64 * 64);
-
-    if (!data)
-        die("memory", "the host has no more");
-    return data;
-}
-
-/* The same random operands in every set: what differs is where they lie. */
-static void make_operands(struct bench *bench, const struct gm_op *op, struct operands *ret)
-{
-    uint64_t wanted = 2 * bench->device.l2_bytes / (gm_op_bytes_min(op) + 1) + 1;
-
-    ret->host = *op;
-    ret->sets = wanted < SETS_MAX ? (unsigned)wanted : SETS_MAX;
-    ret->host.result.data = host_memory(gm_matrix_bytes(&op->result));
-    for (unsigned i = 0; i < op->operands; i++) {
-        struct gm_matrix *x = &ret->host.operand[i];
-        x->data = host_memory(gm_matrix_bytes(x));
-        random_fill(&bench->random, x->dtype, x->data, gm_matrix_elements(x));
-    }
-    for (unsigned i = 0; i < ret->sets; i++) {
-        struct gm_op *set = &ret->set[i];
-        *set = *op;
-        must(cudaMalloc(&set->result.data, gm_matrix_bytes(&op->result)), "memory");
-        for (unsigned j = 0; j < op->operands; j++) {
-            uint64_t bytes = gm_matrix_bytes(&op->operand[j]);
-            must(cudaMalloc(&set->operand[j].data, bytes), "memory");
-            must(cudaMemcpy(set->operand[j].data,
-                            i == 0 ? ret->host.operand[j].data : ret->set[0].operand[j].data, bytes,
-                            cudaMemcpyDefault),
-                 "upload");
-        }
-    }
-}
-
-static void free_operands(struct operands *operands)
-{
-    free(operands->host.result.data);
-    for (unsigned i = 0; i < operands->host.operands; i++)
-        free(operands->host.operand[i].data);
-    for (unsigned i = 0; i < operands->sets; i++) {
-        cudaFree(operands->set[i].result.data);
-        for (unsigned j = 0; j < operands->host.operands; j++)
-            cudaFree(operands->set[i].operand[j].data);
-    }
-}
-
-static bool enqueue(struct bench *bench, const struct contender *contender, const struct gm_op *op)
-{
-    if (contender->yardstick)
-        return contender->yardstick(&bench->device, op);
-    return device_run(&bench->device, op, contender->variant) == GM_OK;
-}
-
-/* Runs once, on the first set. false where it is no work of a yardstick; ends the program where the
- * result is wrong. */
-static bool prove(struct bench *bench, const struct contender *contender,
-                  const struct operands *operands, const struct proof *proof,
-                  struct device_times *ret)
-{
-    const struct gm_matrix *result = &operands->set[0].result;
-    uint64_t bytes = gm_matrix_bytes(result);
-
-    must(cudaMemset(result->data, 0xFF, bytes), "poison");
-    if (!enqueue(bench, contender, &operands->set[0])) {
-        if (contender->variant)
-            die(contender->name, bench->device.error);
-        return false;
-    }
-    if (!device_wait(&bench->device))
-        die(contender->name, bench->device.error);
-    must(cudaMemcpy(operands->host.result.data, result->data, bytes, cudaMemcpyDeviceToHost),
-         "download");
-    if (!proof_holds(proof, &operands->host))
-        die(contender->name, "the result is wrong");
-    device_read_times(&bench->device, ret, 1);
-    return true;
-}
-
-static int by_size(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-
-    return a < b ? -1 : a > b;
-}
-
-static struct timing timing_of(double *kernel, double *prepare, unsigned runs)
-{
-    struct timing timing = {.runs = runs};
-
-    qsort(kernel, runs, sizeof(*kernel), by_size);
-    qsort(prepare, runs, sizeof(*prepare), by_size);
-    timing.median = kernel[runs / 2];
-    timing.least = kernel[0];
-    timing.prepare = prepare[runs / 2];
-    timing.spread = (kernel[runs * 3 / 4] - kernel[runs / 4]) / timing.median;
-    return timing;
-}
-
-/* The first batch warms up and does not count. */
-static struct timing measure(struct bench *bench, const struct contender *contender,
-                             const struct operands *operands, const struct device_times *proved)
-{
-    double kernel[RUNS_MAX + BATCH], prepare[RUNS_MAX + BATCH];
-    bool is_long = proved->kernel + proved->prepare > LONG_US;
-    unsigned batch = is_long ? 1 : BATCH, least = is_long ? 3 : RUNS_MIN;
-    unsigned set = 0, runs = 0;
-    double end = 0;
-
-    for (bool warm = false; runs < least || (runs < RUNS_MAX && seconds_now() < end); warm = true) {
-        struct device_times times[BATCH];
-        cudaMemsetAsync(bench->head_start, 0, HEAD_START_BYTES, bench->device.exec.stream);
-        for (unsigned i = 0; i < batch; i++, set++) {
-            if (!enqueue(bench, contender, &operands->set[set % operands->sets]))
-                die(contender->name, bench->device.error);
-        }
-        if (!device_wait(&bench->device))
-            die(contender->name, bench->device.error);
-        unsigned read = device_read_times(&bench->device, times, BATCH);
-        if (read != batch)
-            die(contender->name, "a run was not timed");
-        for (unsigned i = 0; warm && i < read; i++, runs++) {
-            kernel[runs] = times[i].kernel;
-            prepare[runs] = times[i].prepare;
-        }
-        end = warm ? end : seconds_now() + config.seconds;
-    }
-    return timing_of(kernel, prepare, runs);
-}
-
-static void compete(struct bench *bench, const struct contender *contender,
-                    const struct operands *operands, const struct proof *proof)
-{
-    struct result result = {.op = &operands->host, .variant = contender->name};
-    struct device_times proved = {0};
-
-    if (!prove(bench, contender, operands, proof, &proved))
-        return;
-    result.timing = measure(bench, contender, operands, &proved);
-    double gbs = 1e-3 * (double)gm_op_bytes_min(result.op) / result.timing.median;
-    double gflops = 1e-3 * gm_op_flops(result.op) / result.timing.median;
-    /* A copy that fits the cache is none of memory's. */
-    if (result.op->kind == GM_OP_COPY && gbs > bench->copy_gbs &&
-        gm_op_bytes_min(result.op) > 4 * bench->device.l2_bytes)
-        bench->copy_gbs = gbs;
-    if (contender->yardstick == yardstick_cublas)
-        bench->cublas_gflops = gflops;
-    result.copy_gbs = bench->copy_gbs;
-    result.cublas_gflops = bench->cublas_gflops;
-    result_print(&result);
-    if (bench->json)
-        result_file_add(bench->json, &result);
-}
-
-static void bench_work(struct bench *bench, const struct work *work)
-{
-    static const struct contender yardsticks[] = {
-        {.name = "cudaMemcpy", .yardstick = yardstick_memcpy},
-        {.name = "cublas", .yardstick = yardstick_cublas},
-    };
-    static struct operands operands;
-    const struct gm_variant *variant;
-    struct gm_op op = op_of(work);
-    struct proof proof;
-
-    make_operands(bench, &op, &operands);
-    if (!proof_make(&proof, &operands.host, &bench->random))
-        die("memory", "no room for a proof");
-    bench->cublas_gflops = 0;
-    for (size_t i = 0; i < sizeof(yardsticks) / sizeof(yardsticks[0]); i++)
-        compete(bench, &yardsticks[i], &operands, &proof);
-    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        struct contender contender = {.name = variant->name, .variant = variant};
-        if (variant->op == op.kind && (!config.only || strcmp(config.only, variant->name) == 0) &&
-            gm_variant_check(variant, &op, &bench->device.facts, NULL) == GM_OK)
-            compete(bench, &contender, &operands, &proof);
-    }
-    proof_free(&proof);
-    free_operands(&operands);
-}
-
-static void spin_up(struct bench *bench)
-{
-    double end = seconds_now() + SPIN_UP_SECONDS;
-
-    while (seconds_now() < end) {
-        for (int i = 0; i < 32; i++)
-            must(cudaMemsetAsync(bench->head_start, 0, HEAD_START_BYTES, bench->device.exec.stream),
-                 "memset");
-        if (!device_wait(&bench->device))
-            die("memset", bench->device.error);
-    }
+    fclose(file);
 }
 
 static void parse_arguments(int argc, char **argv)
@@ -353,9 +184,12 @@ static void parse_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!value)
-            die(argv[i], "usage: bench_gpu [--op OP] [--only VARIANT] [--seconds S] [--json FILE]");
+            die(argv[i], "usage: bench_gpu [--shapes FILE] [--op OP] [--only VARIANT] "
+                         "[--seconds S] [--json FILE]");
         if (strcmp(argv[i], "--op") == 0)
             config.op = value;
+        else if (strcmp(argv[i], "--shapes") == 0)
+            config.shapes = value;
         else if (strcmp(argv[i], "--only") == 0)
             config.only = value;
         else if (strcmp(argv[i], "--json") == 0)
@@ -378,22 +212,19 @@ int main(int argc, char **argv)
     }
     bench.device.times = true;
     bench.random = check_seed();
-    must(cudaMalloc(&bench.head_start, HEAD_START_BYTES), "memory");
-    spin_up(&bench);
+    contest_spin_up(&bench.device);
     struct yardstick_clocks clocks = yardstick_read_clocks();
     printf("%s, driver %s, SM clock %u MHz (at most %u), memory %u (%u), %s\n",
            bench.device.facts.name, bench.device.driver, clocks.sm, clocks.sm_max, clocks.memory,
-           clocks.memory_max,
-           yardstick_open_cublas(&bench.device) ? "with cuBLAS" : "cuBLAS not found");
+           clocks.memory_max, bench.device.facts.tuned_blas ? "with cuBLAS" : "cuBLAS not found");
     if (config.json && !(bench.json = result_file_open(config.json, &bench.device, &clocks)))
         die(config.json, strerror(errno));
-    for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
-        if (!config.op || strcmp(config.op, gm_op_name(works[i].kind)) == 0)
-            bench_work(&bench, &works[i]);
-    }
+    bench_list(&bench);
+    printf("auto: within 3%% of the best on %u of %u shapes, beyond 10%% on %u; worst %.1f%%%s%s\n",
+           choices.within_3, choices.shapes, choices.beyond_10, 100 * choices.worst,
+           choices.worst > 0 ? ", " : "", choices.worst_of);
     if (bench.json && !result_file_close(bench.json))
         die(config.json, "not all of it was written");
-    cudaFree(bench.head_start);
     device_close(&bench.device);
     return 0;
 }

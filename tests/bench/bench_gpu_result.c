@@ -4,6 +4,8 @@
  */
 #include "bench_gpu_result.h"
 
+#include "shapes.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,39 +13,50 @@
 
 static double gbs_of(const struct result *result)
 {
-    return 1e-3 * (double)gm_op_bytes_min(result->op) / result->timing.median;
+    return 1e-3 * (double)gm_op_bytes_min(result->op) / result->contender->timing.median;
 }
 
 static double gflops_of(const struct result *result)
 {
-    return 1e-3 * gm_op_flops(result->op) / result->timing.median;
+    return 1e-3 * gm_op_flops(result->op) / result->contender->timing.median;
 }
 
-static void shape_text(const struct gm_op *op, char *ret, size_t size)
+static bool is_nothing(const struct result *result)
 {
-    char text[2][GM_SHAPE_TEXT_MAX];
+    return result->contender->yardstick == yardstick_nothing;
+}
 
-    snprintf(ret, size, "%s%s%s%s%s", gm_matrix_shape_text(&op->operand[0], text[0]),
-             op->transa ? "^T" : "", op->operands > 1 ? " " : "",
-             op->operands > 1 ? gm_matrix_shape_text(&op->operand[1], text[1]) : "",
-             op->transb ? "^T" : "");
+static double percent_of_copy(const struct result *result)
+{
+    if (is_nothing(result))
+        return 0;
+    if (result->copy_us > 0)
+        return 100 * result->copy_us / result->contender->timing.median;
+    return result->copy_gbs > 0 ? 100 * gbs_of(result) / result->copy_gbs : 0;
+}
+
+static double percent_of_cublas(const struct result *result)
+{
+    return is_nothing(result) ? 0 : 100 * result->cublas_us / result->contender->timing.median;
 }
 
 void result_print(const struct result *result)
 {
-    const struct timing *timing = &result->timing;
-    char shape[2 * GM_SHAPE_TEXT_MAX + 8];
+    const struct timing *timing = &result->contender->timing;
+    char shape[SHAPES_TEXT_MAX];
 
-    shape_text(result->op, shape, sizeof(shape));
-    printf("%-9s %-4s %-24s %-14s %11.2f us +-%3.0f%% %8.1f GB/s", gm_op_name(result->op->kind),
-           gm_dtype_name(result->op->result.dtype), shape, result->variant, timing->median,
-           100 * timing->spread, gbs_of(result));
-    if (result->copy_gbs > 0)
-        printf(" %5.1f%% of copy", 100 * gbs_of(result) / result->copy_gbs);
-    if (result->op->kind == GM_OP_MATMUL)
+    shapes_text(result->op, shape);
+    printf("%-9s %-4s %-24s %c%-16s %11.2f us +-%3.0f%%", gm_op_name(result->op->kind),
+           gm_dtype_name(result->op->result.dtype), shape, result->is_auto ? '*' : ' ',
+           result->contender->name, timing->median, 100 * timing->spread);
+    if (!is_nothing(result))
+        printf(" %8.1f GB/s", gbs_of(result));
+    if (percent_of_copy(result) > 0 && result->op->kind != GM_OP_MATMUL)
+        printf(" %5.1f%% of copy", percent_of_copy(result));
+    if (result->op->kind == GM_OP_MATMUL && !is_nothing(result))
         printf(" %9.1f GFLOP/s", gflops_of(result));
-    if (result->cublas_gflops > 0)
-        printf(" %5.1f%% of cublas", 100 * gflops_of(result) / result->cublas_gflops);
+    if (percent_of_cublas(result) > 0)
+        printf(" %5.1f%% of cublas", percent_of_cublas(result));
     if (timing->prepare > 0)
         printf(", prepare %.2f us", timing->prepare);
     printf("\n");
@@ -127,28 +140,33 @@ FILE *result_file_open(const char *path, const struct device *device,
 
 void result_file_add(FILE *file, const struct result *result)
 {
-    char shape[2 * GM_SHAPE_TEXT_MAX + 8];
-    double gbs = gbs_of(result), gflops = gflops_of(result);
+    const struct timing *timing = &result->contender->timing;
+    char shape[SHAPES_TEXT_MAX];
     static bool is_first = true;
 
-    shape_text(result->op, shape, sizeof(shape));
+    shapes_text(result->op, shape);
     fprintf(file, "%s\n  {\n   \"op\": \"%s\"", is_first ? "" : ",", gm_op_name(result->op->kind));
     is_first = false;
     put_string(file, "dtype", gm_dtype_name(result->op->result.dtype));
     put_string(file, "shape", shape);
-    put_string(file, "variant", result->variant);
-    put_number(file, "runs", result->timing.runs);
-    put_number(file, "median_us", result->timing.median);
-    put_number(file, "least_us", result->timing.least);
-    put_number(file, "spread", result->timing.spread);
-    put_number(file, "prepare_us", result->timing.prepare);
-    put_number(file, "bytes_min", (double)gm_op_bytes_min(result->op));
-    put_number(file, "gbs", gbs);
-    if (result->copy_gbs > 0)
-        put_number(file, "percent_of_copy", 100 * gbs / result->copy_gbs);
-    put_number(file, "gflops", gflops);
-    if (result->cublas_gflops > 0)
-        put_number(file, "percent_of_cublas", 100 * gflops / result->cublas_gflops);
+    put_string(file, "variant", result->contender->name);
+    if (result->is_auto) {
+        put_name(file, "auto");
+        fprintf(file, "true");
+    }
+    put_number(file, "runs", timing->runs);
+    put_number(file, "median_us", timing->median);
+    put_number(file, "least_us", timing->least);
+    put_number(file, "spread", timing->spread);
+    put_number(file, "prepare_us", timing->prepare);
+    if (!is_nothing(result)) {
+        put_number(file, "bytes_min", (double)gm_op_bytes_min(result->op));
+        put_number(file, "gbs", gbs_of(result));
+        put_number(file, "copy_us", result->copy_us);
+        put_number(file, "percent_of_copy", percent_of_copy(result));
+        put_number(file, "gflops", gflops_of(result));
+        put_number(file, "percent_of_cublas", percent_of_cublas(result));
+    }
     fprintf(file, "\n  }");
     fflush(file);
 }

@@ -4,23 +4,15 @@
 #ifndef GM_TESTS_BENCH_GPU_RESULT_H
 #define GM_TESTS_BENCH_GPU_RESULT_H
 
-#include "bench_gpu_yardstick.h"
-
-#include <stdio.h>
-
-/* Times in microseconds; of the kernel, and of what prepares (0 where nothing does). */
-struct timing {
-    unsigned runs;
-    double median, least, prepare;
-    double spread; /* the middle half over the median */
-};
+#include "bench_gpu_contest.h"
 
 struct result {
     const struct gm_op *op;
-    const char *variant;
-    struct timing timing;
-    double copy_gbs;      /* of the run: what 100 % of a copy is; 0 if not known */
-    double cublas_gflops; /* of the same product; 0 if not known */
+    const struct contender *contender;
+    bool is_auto;     /* what `auto` takes */
+    double copy_us;   /* of a copy of the same bytes, in the same run; 0 if there was none */
+    double copy_gbs;  /* what a copy of memory reaches; 0 if not known */
+    double cublas_us; /* of the same product; 0 if not known */
 };
 
 void result_print(const struct result *result);

@@ -10,6 +10,7 @@
 #include "kernels/backend.h"
 #include "kernels/select.h"
 #include "proof.h"
+#include "shapes.h"
 #include "tests/unit/operands.h"
 
 #include <errno.h>
@@ -58,44 +59,6 @@ static double seconds_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* One line of the list, as an operation without data. */
-static struct gm_op parse_line(char *line)
-{
-    const bool present[GM_OPERANDS_MAX][GM_OPERANDS_MAX] = {{false}, {true}, {true, true}};
-    struct gm_matrix operand[GM_OPERANDS_MAX];
-    struct gm_op_options options = {0};
-    struct gm_shape shape[2];
-    enum gm_layout layout = GM_ROW_MAJOR;
-    enum gm_op_kind kind;
-    struct gm_error err;
-    struct gm_op op;
-    unsigned shapes = 0;
-    char *save, *word = strtok_r(line, " ", &save), *type = strtok_r(NULL, " ", &save);
-    enum gm_dtype dtype = type ? gm_dtype_from_name(type, strlen(type)) : GM_DTYPE_NONE;
-
-    if (!gm_op_from_name(word, &kind) || dtype == GM_DTYPE_NONE)
-        die("no operation and type", word);
-    while ((word = strtok_r(NULL, " ", &save))) {
-        if (strcmp(word, "transa") == 0)
-            options.transa = true;
-        else if (strcmp(word, "transb") == 0)
-            options.transb = true;
-        else if (strcmp(word, "col") == 0)
-            layout = GM_COL_MAJOR;
-        else if (shapes < 2 && gm_shape_parse(word, strlen(word), &shape[shapes]))
-            shapes++;
-        else
-            die("neither a shape nor an option", word);
-    }
-    for (unsigned i = 0; i < shapes; i++) {
-        if (gm_matrix_init(&operand[i], dtype, i == 0 ? layout : GM_ROW_MAJOR, &shape[i], &err))
-            die("shape", err.detail);
-    }
-    if (gm_op_init(&op, kind, &options, operand, present[shapes], &err) != GM_OK)
-        die("operation", err.detail);
-    return op;
 }
 
 static void *new_slab(struct bench *bench, const struct gm_matrix *matrix, struct gm_slab *slab)
@@ -184,13 +147,9 @@ static void report(struct bench *bench, const struct gm_op *op, const struct gm_
     double gflops = 1e-3 * gm_op_flops(op) / timing->median;
     double of_copy = 100 * gbs / bench->facts->copy_gbs;
     double of_peak = 100 * gflops / bench->facts->peak_gflops[op->result.dtype];
-    char text[2][GM_SHAPE_TEXT_MAX], shape[2 * GM_SHAPE_TEXT_MAX + 32], rates[64] = "";
+    char shape[SHAPES_TEXT_MAX], rates[64] = "";
 
-    snprintf(shape, sizeof(shape), "%s%s%s%s%s%s", gm_matrix_shape_text(&op->operand[0], text[0]),
-             op->operand[0].layout == GM_COL_MAJOR ? " col" : "", op->transa ? "^T" : "",
-             op->operands > 1 ? " " : "",
-             op->operands > 1 ? gm_matrix_shape_text(&op->operand[1], text[1]) : "",
-             op->transb ? "^T" : "");
+    shapes_text(op, shape);
     if (gflops > 0)
         snprintf(rates, sizeof(rates), "%9.1f GFLOP/s %5.1f%%", gflops, of_peak);
     printf("%-9s %-5s %-28s %c%-9s %12.2f us +-%3.0f%%, least %10.2f %8.2f GB/s %5.1f%% %s",
@@ -252,17 +211,12 @@ static void bench_op(struct bench *bench, const struct gm_op *op)
 static void bench_list(struct bench *bench)
 {
     FILE *file = fopen(config.shapes, "re");
-    char line[256];
+    struct gm_op op;
 
     if (!file)
         die(config.shapes, strerror(errno));
-    while (fgets(line, sizeof(line), file)) {
-        line[strcspn(line, "#\n")] = '\0';
-        if (line[strspn(line, " ")] == '\0')
-            continue;
-        struct gm_op op = parse_line(line);
+    while (shapes_next(file, &op))
         bench_op(bench, &op);
-    }
     fclose(file);
 }
 

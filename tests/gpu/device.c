@@ -137,6 +137,10 @@ bool device_open(struct device *ret)
     ret->exec.gpu = &ret->gpu;
     ret->exec.pass = pass_changes;
     ret->exec.launched = was_launched;
+    if (gm_cublas_load(&ret->blas))
+        ret->exec.blas = gm_cublas_handle(&ret->blas, ret->exec.stream);
+    ret->exec.blas_api = &ret->blas;
+    ret->facts.tuned_blas = ret->exec.blas != NULL;
     return true;
 }
 
@@ -144,6 +148,8 @@ void device_close(struct device *device)
 {
     for (unsigned i = 0; i < DEVICE_MARKS_MAX; i++)
         cudaEventDestroy(device->mark[i].event);
+    if (device->exec.blas)
+        device->blas.destroy(device->exec.blas);
     cudaFree(device->exec.scratch);
     cudaStreamDestroy(device->exec.stream);
 }

@@ -6,6 +6,7 @@
 #define GM_TESTS_GPU_DEVICE_H
 
 #include "kernels/backend.h"
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/exec.h"
 
 #define DEVICE_MARKS_MAX 1024u
@@ -21,8 +22,9 @@ struct device {
     struct gm_exec exec; /* the first member: what kernels hand back is the device */
     struct gm_gpu gpu;
     struct gm_device_facts facts;
-    char driver[64]; /* "580.65.06", or CUDA's version where that is not known */
-    char error[256]; /* of the last launch that failed */
+    struct gm_cublas blas; /* where facts.tuned_blas */
+    char driver[64];       /* "580.65.06", or CUDA's version where that is not known */
+    char error[256];       /* of the last launch that failed */
     uint64_t l2_bytes, scratch_bytes;
     bool times; /* device_run leaves marks */
     bool launched;

@@ -8,22 +8,22 @@ if(TARGET gemmd_cuda)
   set(CMAKE_CUDA_COMPILER ${GEMMD_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES OFF)
   enable_language(CUDA)
-  add_library(gpu_huge STATIC gpu/huge.cu)
-  set_target_properties(gpu_huge PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+  add_library(gpu_kernels STATIC gpu/huge.cu bench/bench_gpu_data.cu bench/yardstick_nothing.cu)
+  set_target_properties(gpu_kernels PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
     CUDA_RUNTIME_LIBRARY Static)
-  target_include_directories(gpu_huge PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(gpu_huge PRIVATE $<BUILD_INTERFACE:gemmd_nvcc_flags>)
+  target_include_directories(gpu_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(gpu_kernels PRIVATE $<BUILD_INTERFACE:gemmd_nvcc_flags>)
   gm_test(test_gpu_huge gpu gpu/test_gpu_huge.c gpu/device.c
-    LIBRARIES gpu_huge gemmd_kernels gemmd_cuda Threads::Threads m ${CMAKE_DL_LIBS})
+    LIBRARIES gpu_kernels gemmd_kernels gemmd_cuda Threads::Threads m ${CMAKE_DL_LIBS})
 
   add_executable(profile_gpu gpu/profile_gpu.c gpu/profiled.c gpu/device.c)
   target_link_libraries(profile_gpu PRIVATE gemmd_kernels gemmd_cuda gemmd_flags m)
 
-  add_executable(bench_gpu bench/bench_gpu.c bench/bench_gpu_result.c bench/bench_gpu_yardstick.c
-    bench/proof.c gpu/device.c)
+  add_executable(bench_gpu bench/bench_gpu.c bench/bench_gpu_contest.c bench/bench_gpu_result.c
+    bench/bench_gpu_yardstick.c bench/shapes.c bench/proof.c gpu/device.c)
   set_target_properties(bench_gpu PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
-  target_link_libraries(bench_gpu PRIVATE gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
+  target_link_libraries(bench_gpu PRIVATE gpu_kernels gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
   add_executable(bench_lanes bench/bench_lanes.c)
   set_target_properties(bench_lanes PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)

@@ -33,7 +33,8 @@ cu+=" -gencode arch=compute_$arch,code=sm_$arch -I. -Ikernels/cuda/include"
 
 library="proto/matrix.c proto/nearest.c proto/status.c $(ls kernels/*.c kernels/cpu/*.c kernels/cuda/*.c | grep -v openblas)"
 kernels=$(ls kernels/cuda/*.cu)
-programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,lanes}*.c) tests/unit/test_cpu_case.c tests/bench/proof.c"
+helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/yardstick_nothing.cu"
+programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,lanes}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
 
 object() {
     echo "$out/${1//\//_}.o"
@@ -41,7 +42,7 @@ object() {
 
 # A line for each object, with the command that makes it; as many at once as there are processors.
 {
-    for file in $kernels tests/gpu/huge.cu; do
+    for file in $kernels $helpers; do
         echo "$cu -c $file -o $(object "$file")"
     done
     for file in $library $programs; do
@@ -68,7 +69,8 @@ rm -f "$out/libkernels.a"
 ar rcs "$out/libkernels.a" $(objects $library $kernels tests/gpu/no_simulator.c)
 link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/test_cpu_case.c
 link test_gpu_huge tests/gpu/{test_gpu_huge,device}.c tests/gpu/huge.cu
-link bench_gpu tests/bench/bench_gpu{,_result,_yardstick}.c tests/bench/proof.c tests/gpu/device.c
+link bench_gpu tests/bench/bench_gpu{,_contest,_result,_yardstick}.c tests/bench/{shapes,proof}.c \
+    tests/bench/{yardstick_nothing,bench_gpu_data}.cu tests/gpu/device.c
 link bench_lanes tests/bench/bench_lanes.c
 link profile_gpu tests/gpu/{profile_gpu,profiled,device}.c
 # shellcheck disable=SC2086

@@ -71,6 +71,7 @@ static void test_large_moves(void)
     try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 65535 * 8 + 9, 2);
     try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 65535 * 32 + 33, 1);
     try_move(GM_OP_TRANSPOSE, GM_F32, 65535 + 2, 2, 3);
+    try_move(GM_OP_TRANSPOSE, GM_C128, SINGLE, 1, 65535 * 16 + 5);
     try_move(GM_OP_FLIP, GM_U8, SINGLE, 65535 * 64 + 70, 3);
 }
 

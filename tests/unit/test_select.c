@@ -173,11 +173,7 @@ static void test_refused(void)
          NULL,
          "memcpy",
          {"\"memcpy\" is a copy", "naive and blocked", NULL}},
-        {GM_OP_TRANSPOSE,
-         "3x4",
-         NULL,
-         "skinny",
-         {"\"skinny\" is a matmul", "naive and blocked", NULL}},
+        {GM_OP_TRANSPOSE, "3x4", NULL, "openblas", {"\"openblas\"", "naive and blocked", NULL}},
         {GM_OP_MATMUL, "30x40", "40x50", "skinny", {"30x50", "blocked", NULL}},
         {GM_OP_MATMUL, "30x40", "40x50", "x", {"no kernel \"x\"", "matmul on cpu", NULL}},
         {GM_OP_ADD, "30x40", "30x40", "Vector", {"did you mean \"vector\"", NULL, NULL}},
@@ -236,27 +232,27 @@ static void test_other_device(void)
 static void test_cuda(void)
 {
     struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
-    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "3x4", "4x5");
-    struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "3x0", "0x5");
-    struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "3x4", "4x5");
+    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
+    struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x0", "0x500");
+    struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op stack = make(GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "2x3x4", NULL);
     const struct gm_variant *variant = NULL;
     struct gm_error err = {.detail = ""};
 
     if (gm_select(&op, &cuda, NULL, &variant, &err) != GM_OK)
         return; /* it has none */
-    CHECK_STR(variant->name, "tiled");
+    CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&op, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "needs cuBLAS, which this machine does not have"));
     cuda.tuned_blas = true;
     CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "cublas");
     CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "tiled");
+    CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "tiled");
+    CHECK_STR(variant->name, "pipelined");
     CHECK_STATUS(gm_select(&stack, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "padded");
+    CHECK_STR(variant->name, "naive");
     CHECK_STATUS(gm_select(&stack, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "single matrices"));
 }

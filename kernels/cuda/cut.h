@@ -1,0 +1,49 @@
+/*
+ * cut.h - how a block's work on a tile of a product is cut among its threads, and along k.
+ */
+#ifndef GM_KERNELS_CUDA_CUT_H
+#define GM_KERNELS_CUDA_CUT_H
+
+#include "kernels/cuda/product.h"
+
+/* 16 bytes of elements. */
+template <typename T> struct alignas(16) gm_vector {
+    T x[16 / sizeof(T)];
+};
+
+/* How a block's work is cut. */
+template <typename T, unsigned ROWS_, unsigned COLS_, unsigned LANES_DOWN_, unsigned WARPS_DOWN_,
+          unsigned WARPS_ACROSS_, unsigned DEPTH_, unsigned STAGES_, unsigned BLOCKS_,
+          unsigned FILL_, unsigned TURN_>
+struct gm_cut {
+    using type = T;
+    static constexpr unsigned ROWS = ROWS_, COLS = COLS_; /* of a thread's sums */
+    static constexpr unsigned LANES_DOWN = LANES_DOWN_, LANES_ACROSS = GM_WARP / LANES_DOWN;
+    static constexpr unsigned WARPS_DOWN = WARPS_DOWN_, WARPS_ACROSS = WARPS_ACROSS_;
+    static constexpr unsigned THREADS = GM_WARP * WARPS_DOWN * WARPS_ACROSS;
+    static constexpr unsigned WARP_HEIGHT = LANES_DOWN * ROWS, WARP_WIDTH = LANES_ACROSS * COLS;
+    static constexpr unsigned HEIGHT = WARPS_DOWN * WARP_HEIGHT, WIDTH = WARPS_ACROSS * WARP_WIDTH;
+    static constexpr unsigned DEPTH = DEPTH_, STAGES = STAGES_;
+    static constexpr unsigned FILL = FILL_; /* the step of k in which the next slab is asked for */
+    static constexpr unsigned TURN = TURN_; /* which rows of sums are taken from left to right */
+    static constexpr unsigned BLOCKS = BLOCKS_; /* resident on a multiprocessor, at least */
+    static constexpr unsigned VECTOR = 16 / sizeof(T);
+    static constexpr unsigned RUN_DOWN = ROWS < VECTOR ? ROWS : VECTOR; /* rows side by side */
+    static constexpr unsigned RUN_ACROSS = COLS < VECTOR ? COLS : VECTOR;
+    /* Rows of slabs: padded, so that the copies that turn an operand fill all banks. */
+    static constexpr unsigned PAD = 16 / sizeof(T);
+    static constexpr unsigned PITCH_A = HEIGHT + PAD, PITCH_B = WIDTH + PAD;
+    static constexpr unsigned SLAB_A = DEPTH * PITCH_A, SLAB_B = DEPTH * PITCH_B;
+    static constexpr unsigned STAGE = SLAB_A + SLAB_B; /* elements */
+    static constexpr size_t SHARED = sizeof(T) * STAGES * STAGE;
+
+    static_assert(sizeof(gm_sum<T>) == sizeof(T), "elements are summed as they lie in memory");
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "what an asynchronous copy can move");
+    static_assert(GM_WARP % LANES_DOWN == 0 && LANES_DOWN >= 2 && LANES_ACROSS >= 4,
+                  "each warp a rectangle");
+    static_assert(ROWS % RUN_DOWN == 0 && COLS % RUN_ACROSS == 0, "sums in whole vectors");
+    static_assert(DEPTH % 8 == 0 && STAGES >= 2, "turned in runs of 8; one used, one on its way");
+    static_assert(THREADS * BLOCKS <= 1024, "a multiprocessor holds 1024 threads or more");
+};
+
+#endif

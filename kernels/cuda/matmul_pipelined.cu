@@ -1,0 +1,37 @@
+/*
+ * matmul_pipelined.cu - the operands are on their way while others are used, and nothing else is in
+ * the way of the multiplications.
+ *
+ * The difference to matmul_registers: what a thread loads there goes through its registers, which
+ * it then lacks for sums, and it stands still at the barrier until the last element has come. Here
+ * copies go from global to shared memory by themselves (cp.async), three slabs ahead, and registers
+ * hold 8 x 16 sums: 6 reads of 16 bytes from shared memory for 128 multiplications. A block of 256
+ * threads has a multiprocessor to itself and computes 128 x 256. How is said in pipeline.h.
+ *
+ * Cost, elements of 4 bytes: of 100 instructions in the loop 89 are multiply-adds, 4 read shared
+ * memory, the rest copies and counts. Reads of shared memory, 1 or 2 wavefronts each, take a
+ * quarter of the time; 1.5 elements of a hundred multiply-adds come from global memory.
+ *
+ * When it wins: for f32, i32, i64 and f64 products whose tiles fill the multiprocessors.
+ *
+ * Source: the warp tiles of CUTLASS ("Efficient GEMM in CUDA", NVIDIA); N. Gray and S. Gray, maxas,
+ * "SGEMM", on register banks and their reuse.
+ */
+#include "kernels/cuda/pipeline.h"
+
+/* i64 has too few registers for more: each of its multiplications takes several. */
+template <typename T> struct cut_of {
+    using type = gm_cut<T, 8, 64 / sizeof(T), 8, 2, 4, 8, sizeof(T) == 4 ? 4 : 3, 1, 3, 1>;
+};
+template <> struct cut_of<int64_t> {
+    using type = gm_cut<int64_t, 4, 8, 8, 2, 4, 8, 3, 1, 3, 1>;
+};
+
+extern "C" enum gm_status GM_ENTRY(matmul_pipelined)(const struct gm_op *op, struct gm_exec *exec)
+{
+    return gm_by_wide_type(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        constexpr bool fixed = sizeof(T) == 4 && gm_is_float<T>();
+        return gm_run_pipelined<typename cut_of<T>::type, fixed>(exec, gm_product_of<T>(op), 1);
+    });
+}

@@ -1,0 +1,102 @@
+/*
+ * pipeline.h - a tile of a product, computed while its operands are still on their way.
+ *
+ * A block computes HEIGHT x WIDTH of the result. It takes slabs of DEPTH steps of k, of which
+ * STAGES lie in shared memory: one is used, the others are being filled by asynchronous copies,
+ * which pass by the registers and for which no thread waits. In shared memory both operands' slabs
+ * have k along their rows, whatever the operands' order: a[k][row], b[k][col].
+ *
+ * A warp has a part of the tile, of LANES_DOWN x LANES_ACROSS threads, and each thread ROWS x COLS
+ * sums in registers. Its rows and columns are vectors of 16 bytes, and those of neighbouring
+ * threads lie side by side, so that a warp reads one run of shared memory.
+ *
+ * Three things that are not to be seen in the arithmetic:
+ *
+ * - What an operand has beyond the tile's edge is another row of the same operand (the last,
+ * again), and what it has beyond k is zero. The first adds to sums that nobody stores, the second
+ * nothing.
+ * - Sums are multiplied before they are stored. A store of 16 bytes takes four registers in a row;
+ *   a sum that is stored itself lies in such a row all the time, so that the parity of its register
+ * is that of its column, and so is that of the column's factor. Registers lie in two banks by their
+ * parity: reads of both from one bank take two cycles. The product's register is another.
+ * - Sums are taken back and forth, one row to the right, the next to the left: each multiplication
+ *   has a factor in common with the one before, which the hardware then need not read again.
+ */
+#ifndef GM_KERNELS_CUDA_PIPELINE_H
+#define GM_KERNELS_CUDA_PIPELINE_H
+
+#include "kernels/cuda/feed.h"
+#include "kernels/cuda/pipeline.inc"
+
+/* fn(gm_tag<T>) with the element types that asynchronous copies can move. */
+template <typename F> static inline enum gm_status gm_by_wide_type(enum gm_dtype dtype, F fn)
+{
+    switch (dtype) {
+    case GM_F64:
+        return fn(gm_tag<double>());
+    case GM_I32:
+        return fn(gm_tag<int32_t>());
+    case GM_I64:
+        return fn(gm_tag<int64_t>());
+    default:
+        return fn(gm_tag<float>());
+    }
+}
+template <typename T> static constexpr bool gm_is_float()
+{
+    return (T)0.5f != (T)0;
+}
+
+/* Launches it for a stack, in as few launches as a grid allows. With slices, p is gm_slice_of. */
+template <typename C, bool FIXED>
+static inline enum gm_status
+gm_run_pipelined(struct gm_exec *exec, const gm_product<typename C::type> &p, unsigned slices)
+{
+    using T = typename C::type;
+    struct gm_pipeline how = {};
+
+    how.down = (unsigned)gm_pieces(p.m, C::HEIGHT);
+    how.across = (unsigned)gm_pieces(p.n, C::WIDTH);
+    how.slices = slices;
+    how.way_a = gm_way_of<T>(&p.a, p.a.row, p.a.col);
+    how.way_b = gm_way_of<T>(&p.b, p.b.col, p.b.row);
+    return gm_by_ways<FIXED>(how.way_a, how.way_b, [&](auto way_a, auto way_b) {
+        return gm_slices(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
+            how.matrix = matrix;
+            return gm_launch(exec, gm_pipelined<C, decltype(way_a)::way, decltype(way_b)::way>,
+                             dim3(how.down * how.across, slices, (unsigned)depth), dim3(C::THREADS),
+                             C::SHARED, p, how);
+        });
+    });
+}
+
+/*
+ * What a feed can address: places in a slab are 32 bits wide, so either the matrix has so few
+ * elements, or the distance of its rows is such that a tile's are near enough. And the tiles of a
+ * matrix must fit into a grid.
+ */
+#define GM_PIPELINE_STRIDE_MAX ((uint64_t)1 << 24)
+#define GM_PIPELINE_TILES_MAX ((uint64_t)GM_GRID_X_MAX)
+
+GM_ROW_FUNCTION enum gm_status gm_pipeline_accepts(const struct gm_op *op,
+                                                   const struct gm_device_facts *facts,
+                                                   struct gm_error *err)
+{
+    (void)facts;
+    for (unsigned i = 0; i < 2 && gm_op_reads(op, 0); i++) {
+        struct gm_view view = gm_op_view(op, i);
+        const struct gm_matrix *x = &op->operand[i];
+        uint64_t stride = view.row > view.col ? view.row : view.col;
+        if (stride > GM_PIPELINE_STRIDE_MAX && x->rows > UINT32_MAX / x->cols)
+            return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                           "this kernel takes matrices of rows (or, column-major, columns) of at "
+                           "most %llu elements, or of fewer than 2^32 elements in all",
+                           (unsigned long long)GM_PIPELINE_STRIDE_MAX);
+    }
+    if (gm_pieces(op->result.rows, 16) > GM_PIPELINE_TILES_MAX / gm_pieces(op->result.cols, 16))
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "this kernel takes results of at most 2^31 tiles of 16 x 16");
+    return GM_OK;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * slices.h - results of slices of k, added up, where blocks share k: in one order, whatever block
+ * was first, so that the same operands give the same bits.
+ */
+#ifndef GM_KERNELS_CUDA_SLICES_H
+#define GM_KERNELS_CUDA_SLICES_H
+
+#include "kernels/cuda/product.h"
+
+#define GM_SLICES_ACROSS 32u
+#define GM_SLICES_DEEP 32u /* at most */
+
+/*
+ * Element i of slice s is slices[s * elements + i]. Lanes run along the elements; the block's warps
+ * take turns with the slices, since a single thread that added all would wait for each.
+ */
+template <typename T>
+static __global__ void __launch_bounds__(GM_SLICES_ACROSS *GM_SLICES_DEEP)
+    gm_add_slices(gm_product<T> p, const gm_sum<T> *slices, unsigned count, uint64_t elements,
+                  uint64_t first)
+{
+    __shared__ gm_sum<T> part[GM_SLICES_DEEP][GM_SLICES_ACROSS];
+    unsigned x = threadIdx.x, y = threadIdx.y;
+    uint64_t i = first + (uint64_t)blockIdx.x * GM_SLICES_ACROSS + x;
+    gm_sum<T> sum = 0;
+
+    if (i < elements) {
+        for (unsigned slice = y; slice < count; slice += blockDim.y)
+            sum += slices[slice * elements + i];
+    }
+    part[y][x] = sum;
+    __syncthreads();
+    if (y == 0 && i < elements) {
+        for (unsigned deep = 1; deep < blockDim.y; deep++)
+            sum += part[deep][x];
+        uint64_t matrix = i / (p.m * p.n), in = i % (p.m * p.n);
+        p.result[i] = gm_finished(p, matrix, in / p.n, in % p.n, sum);
+    }
+}
+
+/* What a kernel that computes slices is given: its results go to `slices`, as they are. */
+template <typename T> static inline gm_product<T> gm_slice_of(const gm_product<T> &p, void *slices)
+{
+    gm_product<T> slice = p;
+
+    slice.result = (T *)slices;
+    slice.alpha = gm_sum<T>(1);
+    slice.beta = gm_sum<T>(0);
+    slice.c = {};
+    return slice;
+}
+
+template <typename T>
+static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_product<T> &p,
+                                              const void *slices, unsigned count)
+{
+    uint64_t elements = p.batch * p.m * p.n;
+    unsigned deep = 1; /* as many warps as give each four slices to add */
+
+    while (deep < GM_SLICES_DEEP && 4 * deep < count)
+        deep *= 2;
+    return gm_slices(
+        gm_pieces(elements, GM_SLICES_ACROSS), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+            return gm_launch(exec, gm_add_slices<T>, dim3((unsigned)blocks),
+                             dim3(GM_SLICES_ACROSS, deep), 0, p, (const gm_sum<T> *)slices, count,
+                             elements, first * GM_SLICES_ACROSS);
+        });
+}
+
+/* Bytes of `count` slices of op's result; UINT64_MAX on overflow. */
+static inline uint64_t gm_slices_bytes(const struct gm_op *op, uint64_t count)
+{
+    uint64_t elements = gm_matrix_elements(&op->result), width = gm_dtype_size(op->result.dtype);
+
+    width = width < 4 ? 4 : width; /* f16 and bf16 are summed in f32 */
+    return count > 0 && elements > UINT64_MAX / width / count ? UINT64_MAX
+                                                              : elements * width * count;
+}
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * transpose_skinny.cu - matrices of few columns, or of few rows: runs in, runs out.
+ *
+ * The difference to the kernels of square tiles, which would be mostly empty: a block takes so many
+ * rows of few columns as fill 16 KB, and they lie one after the other: one run, loaded without
+ * regard to rows, 16 bytes an access. Each column of it is a run of the result. In between, in
+ * shared memory, a thread picks its column's elements, a row apart each. Of few rows the same
+ * turned round: each row's piece is a run, and all of them together one run of the result.
+ *
+ * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). In shared
+ * memory a unit is left out after each 128 bytes, so that rows of 2, 4, 8, ... elements are not in
+ * one bank.
+ *
+ * Cost, elements of 4 bytes: 16 sectors a load, all useful. Of few columns a store has 4, of few
+ * rows
+ * 16. Shared memory: some conflicts, up to 4 wavefronts for a request of one, which is less than
+ * global memory takes for the same bytes.
+ *
+ * When it wins: below 32 rows or columns; and to about 64 where they are no multiple of 16 bytes.
+ *
+ * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
+ * follow the long side.
+ */
+#include "kernels/cuda/runs.h"
+#include "kernels/cuda/tiles.h"
+
+#define FEW_BYTES 256u /* of a short row, or column */
+#define SHORTEST 128u  /* elements of a run */
+#define WIDE_BYTES 8192u
+#define TALL_BYTES 16384u
+#define THREADS 256u
+#define WIDE_THREADS 128u
+
+/* Bytes a thread stores of a column of few: wide enough for small elements, and narrow for others,
+ * since lanes whose elements are farther apart meet in fewer banks. */
+template <typename T> struct stored {
+    static constexpr unsigned bytes = sizeof(T) == 1   ? 16
+                                      : sizeof(T) == 2 ? 8
+                                                       : (unsigned)sizeof(T);
+};
+
+/* How long a block's runs are: a power of two, so that `bytes` are filled. */
+template <typename T> static unsigned run_length(uint64_t few, unsigned bytes)
+{
+    unsigned length = SHORTEST;
+
+    while (2 * length * few * sizeof(T) <= bytes)
+        length *= 2;
+    return length;
+}
+
+/* Walks down a column of what lies in shared memory row after row. */
+template <typename T> struct down {
+    const T *shared;
+    gm_spread<T> spread;
+    unsigned at, cols;
+
+    __device__ __forceinline__ T operator()()
+    {
+        T element = shared[spread.element(at)];
+        at += cols;
+        return element;
+    }
+};
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    tall(const T *in, T *out, uint64_t rows, unsigned cols, unsigned length, gm_spread<T> spread,
+         uint64_t total, gm_origin origin)
+{
+    constexpr unsigned BYTES = stored<T>::bytes, N = gm_in_piece<T, BYTES>::count;
+    T *shared = gm_dynamic_shared<T>();
+    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
+    uint64_t row = origin.col + (uint64_t)blockIdx.x * length;
+    unsigned count = rows - row < length ? (unsigned)(rows - row) : length;
+    unsigned skip = gm_load_run(in, matrix + row * cols, count * cols, total, spread, shared);
+    __syncthreads();
+
+    unsigned together = min(length / N, THREADS); /* threads for a column */
+    for (unsigned col = threadIdx.x / together; col < cols; col += THREADS / together) {
+        gm_store_run<BYTES>(out + matrix + col * rows + row, count, threadIdx.x % together,
+                            together, [&](unsigned i) {
+                                return down<T>{shared, spread, skip + i * cols + col, cols};
+                            });
+    }
+}
+
+/* Walks along a column of rows that lie `pitch` elements apart, each at its place in a piece; then
+ * along the next. */
+template <typename T> struct across {
+    const T *shared;
+    unsigned rows, pitch, first, step; /* element (i, 0) is at i * pitch + (first + i * step) % N */
+    unsigned i, j;
+
+    __device__ __forceinline__ T operator()()
+    {
+        constexpr unsigned N = gm_in_piece<T, 16>::count;
+        T element = shared[i * pitch + (first + i * step) % N + j];
+        if (++i == rows) {
+            i = 0;
+            j++;
+        }
+        return element;
+    }
+};
+
+template <typename T>
+static __global__ void __launch_bounds__(WIDE_THREADS)
+    wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned pitch,
+         unsigned by_rows, unsigned by_pieces, uint64_t total, gm_origin origin)
+{
+    constexpr unsigned N = gm_in_piece<T, 16>::count;
+    T *shared = gm_dynamic_shared<T>();
+    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
+    uint64_t col = origin.col + (uint64_t)blockIdx.x * length;
+    unsigned count = cols - col < length ? (unsigned)(cols - col) : length;
+    unsigned first = (unsigned)((matrix + col) % N), step = (unsigned)(cols % N);
+    unsigned most = length / N + 1; /* pieces that a row's run can lie in */
+
+    for (unsigned base = threadIdx.x; base < rows * most; base += GM_RUN_BATCH * WIDE_THREADS) {
+        gm_piece<16> piece[GM_RUN_BATCH];
+        unsigned to[GM_RUN_BATCH], whole = 0;
+#pragma unroll
+        for (unsigned b = 0; b < GM_RUN_BATCH; b++) {
+            unsigned id = base + b * WIDE_THREADS;
+            unsigned i = __umulhi(id, by_pieces), p = id - i * most;
+            unsigned skip = (first + i * step) % N;
+            uint64_t from = matrix + i * cols + col - skip + p * N;
+            if (i >= rows || p * N >= skip + count)
+                continue;
+            to[b] = i * pitch + p * N;
+            if (from + N <= total) {
+                piece[b] = *(const gm_piece<16> *)(in + from);
+                whole |= 1u << b;
+            } else {
+                for (unsigned e = 0; from + e < total; e++)
+                    shared[to[b] + e] = in[from + e];
+            }
+        }
+#pragma unroll
+        for (unsigned b = 0; b < GM_RUN_BATCH; b++)
+            if (whole >> b & 1)
+                *(gm_piece<16> *)(shared + to[b]) = piece[b];
+    }
+    __syncthreads();
+    gm_store_run<16>(out + matrix + col * rows, count * rows, threadIdx.x, WIDE_THREADS,
+                     [&](unsigned e) {
+                         unsigned j = __umulhi(e, by_rows);
+                         return across<T>{shared, rows, pitch, first, step, e - j * rows, j};
+                     });
+}
+
+/* Elements between rows in shared memory: so many that lanes, who go down columns of few rows,
+ * find their elements in different banks. */
+template <typename T> static unsigned pitch_for(uint64_t rows, unsigned length)
+{
+    constexpr unsigned N = gm_in_piece<T, 16>::count;
+    unsigned pieces = length / N + 1, apart = rows < 8 ? 8 / (unsigned)rows : 1;
+
+    while (pieces % 8 != apart)
+        pieces++;
+    return pieces * N;
+}
+
+template <typename T>
+static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exec)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    unsigned cols = (unsigned)a->cols, length = run_length<T>(cols, TALL_BYTES);
+    gm_spread<T> spread = gm_spread_for<T>(cols);
+    uint64_t total = gm_matrix_elements(a), bytes = gm_spread_bytes(spread, length * cols);
+
+    return gm_tiles(a->batch, 1, a->rows, 1, length, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, tall<T>, grid, dim3(THREADS), bytes, gm_in<T>(op, 0), gm_out<T>(op),
+                         a->rows, cols, length, spread, total, origin);
+    });
+}
+
+template <typename T>
+static enum gm_status transpose_wide(const struct gm_op *op, struct gm_exec *exec)
+{
+    constexpr unsigned N = gm_in_piece<T, 16>::count;
+    const struct gm_matrix *a = &op->operand[0];
+    unsigned rows = (unsigned)a->rows, length = run_length<T>(rows, WIDE_BYTES);
+    unsigned pitch = pitch_for<T>(rows, length);
+
+    return gm_tiles(a->batch, 1, a->cols, 1, length, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, wide<T>, grid, dim3(WIDE_THREADS), rows * pitch * sizeof(T),
+                         gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols, length, pitch,
+                         gm_reciprocal(rows), gm_reciprocal(length / N + 1), gm_matrix_elements(a),
+                         origin);
+    });
+}
+
+GM_ROW_FUNCTION enum gm_status gm_transpose_skinny_accepts(const struct gm_op *op,
+                                                           const struct gm_device_facts *,
+                                                           struct gm_error *err)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    uint64_t few = a->rows < a->cols ? a->rows : a->cols;
+    char shape[GM_SHAPE_TEXT_MAX];
+
+    if (few > 1 && few * gm_dtype_size(a->dtype) <= FEW_BYTES)
+        return GM_OK;
+    return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                   "skinny transposes matrices of 2 to %u rows, or columns, of %s, and these are "
+                   "%s",
+                   FEW_BYTES / (unsigned)gm_dtype_size(a->dtype), gm_dtype_name(a->dtype),
+                   gm_matrix_shape_text(a, shape));
+}
+
+extern "C" enum gm_status GM_ENTRY(transpose_skinny)(const struct gm_op *op, struct gm_exec *exec)
+{
+    return gm_by_size(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+
+        return op->operand[0].cols <= op->operand[0].rows ? transpose_tall<T>(op, exec)
+                                                          : transpose_wide<T>(op, exec);
+    });
+}

@@ -1,0 +1,134 @@
+/*
+ * transpose_vectorized.cu - 16 bytes an access on both sides, turned in registers on the way.
+ *
+ * The difference to transpose_padded: a thread takes a block of N x N elements, N of which are 16
+ * bytes: it loads one piece of each of N rows, turns the block in its registers (gm_turn), puts N
+ * pieces into shared memory, and takes N others out to store. Elements of 4 bytes: a fourth of the
+ * loads and stores, 16 elements a thread under way at once; of 1 byte: a sixteenth, and 256. A tile
+ * is 16 x 16 such blocks, so that its rows, and those it writes, are 256 bytes.
+ *
+ * Padding would put pieces where 16 bytes cannot be stored at once, so the tile is swizzled: in row
+ * c of the turned tile piece y stands at y ^ (c / N) % 8. The 8 lanes that are served together
+ * write one piece each into 8 rows, N apart and all at piece y: the XOR puts them in 8 groups of
+ * four banks; and reading a row they find its pieces in another order, in as many groups.
+ *
+ * Blocks go down columns of tiles first, so that the rows of the result grow in runs, and DRAM is
+ * given them as such: what is written costs it more than what is read.
+ *
+ * Small matrices have too few tiles of this size to keep all multiprocessors busy; tiles of pieces
+ * of 8 and 4 bytes are half and a fourth as high and as wide.
+ *
+ * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
+ * which 512 bytes need.
+ *
+ * When it wins: wherever it can run, that is where rows and columns are whole pieces.
+ *
+ * Source: the swizzles of NVIDIA's CUTLASS; Harris (transpose_padded) for the rest.
+ */
+#include "kernels/cuda/pieces.h"
+#include "kernels/cuda/tiles.h"
+
+#define ACROSS 16u /* blocks of a tile, either way */
+#define THREADS (ACROSS * ACROSS)
+
+template <typename T, unsigned BYTES>
+static __global__ void __launch_bounds__(THREADS)
+    transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_origin origin)
+{
+    constexpr unsigned N = gm_in_piece<T, BYTES>::count;
+    constexpr unsigned SPREAD = 128 / BYTES < ACROSS ? 128 / BYTES : ACROSS;
+    static_assert(ACROSS % SPREAD == 0, "the swizzle stays within a row of the tile");
+    gm_piece<BYTES> *tile = gm_dynamic_shared<gm_piece<BYTES>>();
+    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
+    uint64_t tile_row = origin.col + (uint64_t)blockIdx.x * (ACROSS * N);
+    uint64_t tile_col = origin.row + (uint64_t)blockIdx.y * (ACROSS * N);
+    unsigned x = threadIdx.x % ACROSS, y = threadIdx.x / ACROSS;
+
+    if (tile_row + y * N < rows && tile_col + x * N < cols) {
+        const T *from = in + matrix + (tile_row + y * N) * cols + tile_col + x * N;
+        gm_piece<BYTES> block[N];
+#pragma unroll
+        for (unsigned i = 0; i < N; i++)
+            block[i] = *(const gm_piece<BYTES> *)(from + i * cols);
+        gm_turn<T>(block);
+#pragma unroll
+        for (unsigned i = 0; i < N; i++)
+            tile[(x * N + i) * ACROSS + (y ^ x % SPREAD)] = block[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned i = 0; i < N; i++) {
+        unsigned c = i * ACROSS + y; /* of the tile's columns */
+        uint64_t row = tile_row + x * N, col = tile_col + c;
+        if (row < rows && col < cols)
+            *(gm_piece<BYTES> *)(out + matrix + col * rows + row) =
+                tile[c * ACROSS + (x ^ c / N % SPREAD)];
+    }
+}
+
+static uint64_t tiles(const struct gm_matrix *a, uint64_t side)
+{
+    return a->batch * gm_pieces(a->rows, side) * gm_pieces(a->cols, side);
+}
+
+/* Whether tiles of such pieces fit, and are enough to keep the device busy. The larger a piece's
+ * elements, the shorter a block's work. */
+template <typename T>
+static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t bytes,
+                   uint64_t quarters)
+{
+    uint64_t side = ACROSS * bytes / sizeof(T);
+
+    return side * side * sizeof(T) <= gpu->shared_per_block &&
+           4 * tiles(&op->operand[0], side) * sizeof(T) >= quarters * gpu->sms;
+}
+
+template <typename T, unsigned BYTES>
+static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    const unsigned side = ACROSS * gm_in_piece<T, BYTES>::count;
+
+    /* rows along x: see above */
+    return gm_tiles(a->batch, a->cols, a->rows, side, side, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, transpose_vectorized<T, BYTES>, grid, dim3(THREADS),
+                         side * side * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op), a->rows, a->cols,
+                         origin);
+    });
+}
+
+GM_ROW_FUNCTION enum gm_status gm_transpose_vectorized_accepts(const struct gm_op *op,
+                                                               const struct gm_device_facts *,
+                                                               struct gm_error *err)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    uint64_t count = 16 / gm_dtype_size(a->dtype);
+    char shape[GM_SHAPE_TEXT_MAX];
+
+    if (a->rows % count == 0 && a->cols % count == 0)
+        return GM_OK;
+    return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                   "vectorized moves 16 bytes at once: rows and columns of %s must be multiples of "
+                   "%llu, and these are %s",
+                   gm_dtype_name(a->dtype), (unsigned long long)count,
+                   gm_matrix_shape_text(a, shape));
+}
+
+extern "C" enum gm_status GM_ENTRY(transpose_vectorized)(const struct gm_op *op,
+                                                         struct gm_exec *exec)
+{
+    return gm_by_size(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const struct gm_gpu *gpu = gm_gpu_of(exec);
+
+        if constexpr (sizeof(T) < 8) {
+            if (!enough<T>(op, gpu, 8, 3))
+                return transpose<T, 4>(op, exec);
+        }
+        if constexpr (sizeof(T) < 16) {
+            if (!enough<T>(op, gpu, 16, 48))
+                return transpose<T, 8>(op, exec);
+        }
+        return transpose<T, 16>(op, exec);
+    });
+}

@@ -1,0 +1,46 @@
+/*
+ * ways.h - how operands get into shared memory, as their layouts let them.
+ */
+#ifndef GM_KERNELS_CUDA_WAYS_H
+#define GM_KERNELS_CUDA_WAYS_H
+
+#include "kernels/cuda/kernel.h"
+
+/* How an operand's slab is copied: by 16 bytes or by elements where its rows lie as the slab's do;
+ * by elements, and turned on the way, where memory has k along its rows. */
+enum gm_way { GM_WAY_VECTORS, GM_WAY_ELEMENTS, GM_WAY_TURNED, GM_WAY_ANY };
+
+/* How an operand is copied whose `span` elements at stride `stride` meet k at stride `stride_k`. */
+template <typename T>
+static inline gm_way gm_way_of(const struct gm_view *view, uint64_t stride, uint64_t stride_k)
+{
+    const uint64_t vector = 16 / sizeof(T);
+
+    if (stride != 1)
+        return GM_WAY_TURNED;
+    return stride_k % vector == 0 && view->batch % vector == 0 && (uintptr_t)view->data % 16 == 0
+               ? GM_WAY_VECTORS
+               : GM_WAY_ELEMENTS;
+}
+
+/* fn(way of a, way of b) as types. FIXED makes kernels of their own of the commonest pairs, which
+ * takes time to compile and saves registers and branches. */
+template <gm_way WAY> struct gm_way_tag {
+    static constexpr gm_way way = WAY;
+};
+template <bool FIXED, typename F> static inline enum gm_status gm_by_ways(gm_way a, gm_way b, F fn)
+{
+    if constexpr (FIXED) {
+        if (a == GM_WAY_TURNED && b == GM_WAY_VECTORS)
+            return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_VECTORS>());
+        if (a == GM_WAY_TURNED && b == GM_WAY_ELEMENTS)
+            return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_ELEMENTS>());
+        if (a == GM_WAY_VECTORS && b == GM_WAY_VECTORS)
+            return fn(gm_way_tag<GM_WAY_VECTORS>(), gm_way_tag<GM_WAY_VECTORS>());
+        if (a == GM_WAY_TURNED && b == GM_WAY_TURNED)
+            return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_TURNED>());
+    }
+    return fn(gm_way_tag<GM_WAY_ANY>(), gm_way_tag<GM_WAY_ANY>());
+}
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * preference.h - what `auto` goes by: rows of which the first counts whose condition holds and
+ * whose variant is in this build and accepts the operation.
+ */
+#ifndef GM_KERNELS_PREFERENCE_H
+#define GM_KERNELS_PREFERENCE_H
+
+#include "device_facts.h"
+
+typedef bool gm_condition_fn(const struct gm_op *op, const struct gm_device_facts *facts);
+
+struct gm_preference {
+    enum gm_device_kind device;
+    enum gm_op_kind op, variant_op; /* a copy may do another operation's work */
+    const char *name;               /* NULL: no row, the end */
+    gm_condition_fn *holds;
+};
+
+/* Conditions of several devices. */
+gm_condition_fn gm_always, gm_is_copy;
+
+/* select_cuda.c */
+extern const struct gm_preference gm_preferences_cuda[];
+
+#endif

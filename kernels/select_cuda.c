@@ -1,0 +1,191 @@
+/*
+ * select_cuda.c - what `auto` takes on a GPU.
+ *
+ * The thresholds are those of an H200, from tests/bench/results/hunt_h200.json, in which each row
+ * below that is not the last of its operation wins somewhere by more than 3 %. Where cuBLAS is
+ * there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
+ * elements are of all matrices together unless they say otherwise.
+ */
+#include "preference.h"
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes along the shorter side of a matrix. */
+static uint64_t short_side(const struct gm_op *op)
+{
+    return lesser(op->result.rows, op->result.cols) * gm_dtype_size(op->result.dtype);
+}
+
+/* ---- Transposes --------------------------------------------------------------------------------
+ */
+
+/* What all fits one round of the device, in thin pieces: a tile would stay mostly empty. */
+static bool turns_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return lesser(op->result.rows, op->result.cols) <= 17 &&
+           gm_matrix_bytes(&op->result) <= 128 << 10;
+}
+
+/* Sides of a tile's width; on stacks of narrower ones whole matrices do better. */
+static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return short_side(op) >= (op->result.batch > 1 ? 192 : 128);
+}
+
+static bool is_long_and_thin(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
+}
+
+/* Enough matrices for all multiprocessors, none so large that a block has it alone for long. */
+static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return op->result.batch >= 512 && gm_matrix_bytes(&op->result) / op->result.batch <= 96 << 10;
+}
+
+/* Below that the pieces that `shifted` keeps under way do not pay. */
+static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_matrix_elements(&op->result) >= 4000000;
+}
+
+/* ---- Flips and sums ----------------------------------------------------------------------------
+ */
+
+static bool flips_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_matrix_elements(&op->result) <= 1 << 18;
+}
+
+static bool adds_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_matrix_elements(&op->result) <= 4096;
+}
+
+/* ---- Products ----------------------------------------------------------------------------------
+ */
+
+struct product {
+    uint64_t m, n, k, batch, elements; /* elements: of the result */
+    bool plain;                        /* both operands row-major, and read so */
+};
+
+static struct product product_of(const struct gm_op *op)
+{
+    return (struct product){gm_op_m(op),
+                            gm_op_n(op),
+                            gm_op_k(op),
+                            op->result.batch,
+                            gm_matrix_elements(&op->result),
+                            !op->transa && !op->transb};
+}
+
+/* One trip to memory for each matrix, and no more blocks than run at once. */
+static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+    uint64_t side = greater(greater(p.m, p.n), p.k);
+    uint64_t tiles = (p.m + 15) / 16 * ((p.n + 15) / 16);
+
+    (void)facts;
+    if (p.m <= 8 && p.n <= 8 && p.k <= 16)
+        return true;
+    return (side <= 64 && (double)tiles * (double)p.batch <= 256) || (side <= 128 && p.batch == 1);
+}
+
+/* Of one element there is nothing for many threads to share: cuBLAS adds such up in one launch.
+ * Rows that go along long columns of b are few enough for it up to four. */
+static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+
+    if (p.batch > 1 || (p.elements == 1 && facts->tuned_blas))
+        return false;
+    return p.n <= 8 || p.m <= 4 || op->transb || p.k < 1024;
+}
+
+static bool is_f32(const struct gm_op *op)
+{
+    return op->result.dtype == GM_F32 &&
+           (op->precision == GM_PRECISION_FP32 || op->precision == GM_PRECISION_IEEE);
+}
+
+static bool divides_by(const struct product *p, uint64_t by)
+{
+    return p->m % by == 0 && p->n % by == 0 && p->k % by == 0;
+}
+
+/* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device. */
+static bool fits_stack(const struct product *p)
+{
+    bool small = p->m <= 32 && p->n <= 32;
+
+    if (p->elements <= 1 << 18)
+        return true;
+    if (!divides_by(p, small ? 16 : 32))
+        return false;
+    return small || p->elements <= 1 << 20 || (p->elements >= 1 << 23 && p->elements <= 1 << 25) ||
+           p->m == 128;
+}
+
+/* f32 by our tiles, where they are as good as cuBLAS's or better. */
+static bool fits_product(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+    uint64_t least = lesser(lesser(p.m, p.n), p.k);
+
+    (void)facts;
+    if (!is_f32(op))
+        return false;
+    if (p.batch > 1)
+        return fits_stack(&p);
+    /* Few rows against much of b; little result of long sums. */
+    if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
+        return true;
+    /* Large, and about 1000, where the tiles make whole rounds. */
+    return divides_by(&p, 8) && ((p.plain && least >= 2048) ||
+                                 (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024));
+}
+
+const struct gm_preference gm_preferences_cuda[] = {
+    {GM_DEVICE_CUDA, GM_OP_COPY, GM_OP_COPY, "vector", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", turns_few},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", fills_tiles},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_long_and_thin},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "stack", is_small_stack},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "shifted", is_many},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "small", is_tiny_product},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", is_thin_product},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "fitted", fits_product},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "cublas", gm_always},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "fitted", gm_always},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "pipelined", gm_always},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "registers", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "direct", adds_few},
+    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "vectorized", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_COPY, "vector", gm_is_copy},
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "shared", flips_few},
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "vectorized", gm_always},
+    {.name = NULL},
+};

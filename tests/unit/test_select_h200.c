@@ -1,0 +1,158 @@
+/*
+ * test_select_h200.c - what `auto` takes on an H200, against the times of every variant that
+ * tests/bench/results/hunt_h200.json records: the thresholds of select.c came from there, and a
+ * change of either that parts them is found here, where there is no GPU. 77 where the kernels for
+ * GPUs are not in the build.
+ */
+#include "kernels/device_facts.h"
+#include "kernels/select.h"
+#include "tests/unit/check.h"
+
+#include <jansson.h>
+
+#define SKIPPED 77
+#define NEAR 0.03 /* as good as the best */
+#define FAR 0.10  /* never more */
+#define NEAR_SHARE 0.95
+
+/* "4096x64^T" or "4096x64 col": what is behind the shape itself is cut off and remembered. */
+static bool read_shape(char *word, struct gm_shape *ret, bool *ret_trans)
+{
+    char *mark = strchr(word, '^');
+
+    *ret_trans = mark != NULL;
+    if (mark)
+        *mark = '\0';
+    return gm_shape_parse(word, strlen(word), ret);
+}
+
+static bool read_op(json_t *row, struct gm_op *ret)
+{
+    const char *op = json_string_value(json_object_get(row, "op"));
+    const char *type = json_string_value(json_object_get(row, "dtype"));
+    char text[128], *save, *word;
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
+    bool present[GM_OPERANDS_MAX] = {false}, trans[2] = {false, false};
+    struct gm_op_options options = {0};
+    struct gm_error err = {.detail = ""};
+    enum gm_op_kind kind;
+
+    snprintf(text, sizeof(text), "%s", json_string_value(json_object_get(row, "shape")));
+    if (!CHECK(gm_op_from_name(op, &kind)))
+        return false;
+    word = strtok_r(text, " ", &save);
+    for (unsigned i = 0; word; word = strtok_r(NULL, " ", &save)) {
+        struct gm_shape shape;
+        if (i < 2 && read_shape(word, &shape, &trans[i])) {
+            present[i] = true;
+            if (!CHECK_STATUS(gm_matrix_init(&operand[i++], gm_dtype_from_name(type, strlen(type)),
+                                             GM_ROW_MAJOR, &shape, &err),
+                              GM_OK, &err))
+                return false;
+        } else if (!CHECK(gm_precision_from_name(word, strlen(word), &options.precision))) {
+            return false;
+        }
+    }
+    options.transa = trans[0];
+    options.transb = trans[1];
+    return CHECK_STATUS(gm_op_init(ret, kind, &options, operand, present, &err), GM_OK, &err);
+}
+
+static bool same_operation(json_t *left, json_t *right)
+{
+    return json_equal(json_object_get(left, "op"), json_object_get(right, "op")) &&
+           json_equal(json_object_get(left, "dtype"), json_object_get(right, "dtype")) &&
+           json_equal(json_object_get(left, "shape"), json_object_get(right, "shape"));
+}
+
+static double time_of(json_t *row)
+{
+    return json_number_value(json_object_get(row, "median_us")) +
+           json_number_value(json_object_get(row, "prepare_us"));
+}
+
+/* A row that is no variant's. */
+static bool is_yardstick(json_t *row)
+{
+    const char *name = json_string_value(json_object_get(row, "variant"));
+
+    return strcmp(name, "nothing") == 0 || strcmp(name, "cudaMemcpy") == 0;
+}
+
+/* How much longer than the best what is chosen takes; negative where it was not timed. */
+static double loss_of(json_t *results, size_t first, const char *chosen)
+{
+    json_t *row, *like = json_array_get(results, first);
+    double best = -1, mine = -1;
+
+    for (size_t i = first; (row = json_array_get(results, i)) && same_operation(row, like); i++) {
+        if (is_yardstick(row))
+            continue;
+        if (best < 0 || time_of(row) < best)
+            best = time_of(row);
+        if (strcmp(json_string_value(json_object_get(row, "variant")), chosen) == 0)
+            mine = time_of(row);
+    }
+    return mine < 0 ? -1 : mine / best - 1;
+}
+
+static void test_choices(json_t *results, const struct gm_device_facts *facts)
+{
+    unsigned shapes = 0, near = 0;
+    json_t *row, *before = NULL;
+
+    for (size_t i = 0; (row = json_array_get(results, i)); before = row, i++) {
+        const struct gm_variant *variant;
+        struct gm_error err = {.detail = ""};
+        struct gm_op op;
+        if ((before && same_operation(row, before)) || !read_op(row, &op) ||
+            !CHECK_STATUS(gm_select(&op, facts, NULL, &variant, &err), GM_OK, &err))
+            continue;
+        double loss = loss_of(results, i, variant->name);
+        if (loss < 0)
+            continue;
+        shapes++;
+        near += loss <= NEAR;
+        if (loss > NEAR)
+            printf("%s of %s %s: %s takes %.1f%% longer than the best\n", gm_op_name(op.kind),
+                   gm_dtype_name(op.result.dtype), json_string_value(json_object_get(row, "shape")),
+                   variant->name, 100 * loss);
+        CHECK(loss <= FAR);
+    }
+    printf("%u of %u within %.0f%%\n", near, shapes, 100 * NEAR);
+    CHECK(shapes > 50);
+    CHECK(near >= NEAR_SHARE * shapes);
+}
+
+static bool has_gpu_kernels(void)
+{
+    const struct gm_variant *row;
+
+    for (size_t i = 0; (row = gm_variant_at(i)); i++) {
+        if (row->run[GM_DEVICE_CUDA])
+            return true;
+    }
+    return false;
+}
+
+int main(void)
+{
+    const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA,
+                                          .gpu = gm_gpu_find("H200"),
+                                          .cache_bytes = (uint64_t)60 << 20,
+                                          .tuned_blas = true};
+    json_error_t error;
+
+    if (!has_gpu_kernels()) {
+        printf("the kernels for GPUs are not in this build\n");
+        return SKIPPED;
+    }
+    json_t *document = json_load_file(GM_RESULT_FILE, 0, &error);
+    if (!CHECK(document != NULL)) {
+        fprintf(stderr, "%s: %s\n", GM_RESULT_FILE, error.text);
+        return check_report();
+    }
+    test_choices(json_object_get(document, "results"), &facts);
+    json_decref(document);
+    return check_report();
+}
