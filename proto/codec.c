@@ -10,7 +10,8 @@
 /* Raw bodies and NPY replies go between socket and memory untouched. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "gemmd runs on little-endian machines");
 
-static const struct gm_codec *const codecs[] = {&gm_codec_json, &gm_codec_npy, &gm_codec_raw};
+static const struct gm_codec *const codecs[] = {&gm_codec_json, &gm_codec_npy, &gm_codec_csv,
+                                                &gm_codec_raw};
 
 const struct gm_codec *gm_codec_at(size_t index)
 {

@@ -1,6 +1,6 @@
 /*
  * codec.h - the table of forms a matrix can travel in, by media type. One file a form
- * (codec_json.c, codec_npy.c, codec_raw.c), one row each in codec.c.
+ * (codec_json.c, codec_csv.c, codec_npy.c, codec_raw.c), one row each in codec.c.
  *
  * A form is read in one of two ways. Text forms are read whole (`decode`). Binary forms
  * stream (`open`, `push`..., `finish`, `close`): bytes go from the socket's buffer to their
@@ -80,7 +80,7 @@ const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len);
 /* By how a body begins (NPY's magic, or '[' or '{' after white space). NULL if it does not say. */
 const struct gm_codec *gm_codec_by_first_bytes(const void *bytes, size_t len);
 
-extern const struct gm_codec gm_codec_json, gm_codec_npy, gm_codec_raw;
+extern const struct gm_codec gm_codec_json, gm_codec_csv, gm_codec_npy, gm_codec_raw;
 
 #ifdef __cplusplus
 }

@@ -223,8 +223,9 @@ static enum gm_status settle_members(struct body *body)
     if (bare->has_shape && !bare->has_data)
         return gm_json_fail(&body->json, body->json.start, "there is a shape but no \"data\"");
     if (bare->has_data) {
-        body->operand[0] = *bare;
-        memcpy(body->operand[0].name, "a", 2);
+        struct operand *own = &body->operand[body->plan->operand_first];
+        memcpy(bare->name, own->name, sizeof(bare->name));
+        *own = *bare;
     } else if (bare->has_dtype) {
         return sink->parameter(sink->cls, "dtype", strlen("dtype"), bare->dtype.text,
                                bare->dtype.len, body->json.err);
@@ -327,7 +328,8 @@ static enum gm_status decode(const char *text, size_t len, const struct gm_decod
     if (status != GM_OK)
         return status;
     if (*body.json.at == '[') {
-        status = read_data(&body.json, "a", &body.operand[0]);
+        struct operand *own = &body.operand[plan->operand_first];
+        status = read_data(&body.json, own->name, own);
         if (status == GM_OK)
             status = gm_json_end(&body.json);
     } else {

@@ -52,7 +52,7 @@ static enum gm_status npy_open(const struct gm_decode_plan *plan, struct gm_deco
     if (!decoder)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for reading an NPY file");
     decoder->plan = plan;
-    decoder->index = 0;
+    decoder->index = plan->operand_first;
     decoder->received = 0;
     expect_prefix(decoder);
     *ret = decoder;
@@ -77,7 +77,7 @@ static enum gm_status check_prefix(struct gm_decoder *decoder, struct gm_error *
     enum gm_status status;
 
     if (memcmp(prefix, GM_NPY_MAGIC, len) != 0)
-        return decoder->index == 0
+        return decoder->index == decoder->plan->operand_first
                    ? gm_fail(err, GM_BAD_NPY, "the body does not begin as an NPY file does")
                    : gm_fail(err, GM_BODY_TRAILING,
                              "after operand %c come bytes that are no NPY file",
@@ -279,7 +279,8 @@ static enum gm_status npy_push(struct gm_decoder *decoder, const void *bytes, si
 
 static enum gm_status npy_finish(struct gm_decoder *decoder, struct gm_error *err)
 {
-    if (decoder->state == PREFIX && decoder->have == 0 && decoder->index > 0)
+    if (decoder->state == PREFIX && decoder->have == 0 &&
+        decoder->index > decoder->plan->operand_first)
         return GM_OK;
     if (decoder->state == DATA)
         return gm_fail(err, GM_BODY_TRUNCATED,

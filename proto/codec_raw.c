@@ -27,17 +27,18 @@ static enum gm_status plan_operands(const struct gm_decode_plan *plan,
 {
     enum gm_dtype dtype = plan->dtype == GM_DTYPE_NONE ? GM_F32 : plan->dtype;
     uint64_t bytes = 0;
-    unsigned n = 0;
-    for (; n < plan->operands_max && plan->has_shape[n]; n++) {
+    unsigned first = plan->operand_first, next = first;
+    for (; next < plan->operands_max && plan->has_shape[next]; next++) {
+        struct gm_matrix *operand = &matrix[next - first];
         enum gm_status status =
-            gm_matrix_init(&matrix[n], dtype, GM_ROW_MAJOR, &plan->shape[n], err);
+            gm_matrix_init(operand, dtype, GM_ROW_MAJOR, &plan->shape[next], err);
         if (status != GM_OK)
             return status;
-        if (!gm_size_add(bytes, gm_matrix_bytes(&matrix[n]), &bytes))
+        if (!gm_size_add(bytes, gm_matrix_bytes(operand), &bytes))
             return gm_fail(err, GM_BAD_SHAPE, "the operands have more bytes than can be counted");
     }
-    bool missing = n == 0;
-    for (unsigned i = n; i < GM_OPERANDS_MAX; i++) {
+    bool missing = next == first;
+    for (unsigned i = next; i < GM_OPERANDS_MAX; i++) {
         if (plan->has_shape[i] && i >= plan->operands_max)
             return gm_fail(err, GM_EXTRA_OPERAND,
                            "there is a shape for operand %c; this operation takes %u", 'a' + (int)i,
@@ -49,8 +50,8 @@ static enum gm_status plan_operands(const struct gm_decode_plan *plan,
             err, GM_BAD_PARAMETER,
             "a raw body needs the shape of operand %c: add ?shape=RxC (for one operand), "
             "or ?shape_a=RxC&shape_b=RxC (for two, one after the other)",
-            'a' + (int)n);
-    *ret_n = n;
+            'a' + (int)next);
+    *ret_n = next - first;
     *ret_bytes = bytes;
     return GM_OK;
 }
@@ -87,7 +88,8 @@ static enum gm_status raw_open(const struct gm_decode_plan *plan, struct gm_deco
     decoder->need = need;
     for (unsigned i = 0; i < n && status == GM_OK; i++) {
         void *data;
-        status = plan->sink.operand(plan->sink.cls, i, &matrix[i], &data, err);
+        status =
+            plan->sink.operand(plan->sink.cls, plan->operand_first + i, &matrix[i], &data, err);
         if (status != GM_OK)
             goto out;
         decoder->operand[i].data = data;

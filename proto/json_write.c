@@ -5,6 +5,7 @@
 #include "proto/json_write.h"
 
 #include "proto/number.h"
+#include "proto/steps.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,27 +13,6 @@
 
 /* More than what stands before the rows: three sizes of 20 digits and less than 60 bytes. */
 #define HEAD_MAX 128
-
-/* The most characters of one element; null has four. */
-static uint64_t width_max(enum gm_dtype dtype)
-{
-    switch (dtype) {
-    case GM_F16:
-    case GM_BF16:
-    case GM_F32:
-        return strlen("-1.17549435e-38");
-    case GM_F64:
-        return strlen("-2.2250738585072014e-308");
-    case GM_I64:
-    case GM_U64:
-        return strlen("-9223372036854775808");
-    case GM_I32:
-    case GM_U32:
-        return strlen("-2147483648");
-    default:
-        return strlen("-32768"); /* and false */
-    }
-}
 
 static enum gm_status check_dtype(const struct gm_matrix *matrix, struct gm_error *err)
 {
@@ -73,9 +53,10 @@ enum gm_status gm_json_encode_bound(const struct gm_matrix *matrix, uint64_t *re
 
     struct extent extent = extent_of(matrix);
     uint64_t cols = gm_matrix_elements(matrix) > 0 ? matrix->cols : 0;
-    /* An element and its comma; a row's brackets and its comma; a matrix's in a stack too. */
+    /* An element (null is shorter than any bound) and its comma; a row's brackets and its comma; a
+     * matrix's in a stack too. */
     uint64_t bytes;
-    if (!gm_size_mul(cols, width_max(matrix->dtype) + 1, &bytes) ||
+    if (!gm_size_mul(cols, gm_number_width_max(matrix->dtype) + 1, &bytes) ||
         !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, extent.rows, &bytes) ||
         !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, extent.batch, &bytes) ||
         !gm_size_add(bytes, HEAD_MAX, &bytes) || bytes > INT64_MAX) {
@@ -99,19 +80,6 @@ static enum gm_status nonfinite(const struct gm_matrix *matrix, uint64_t batch, 
                    "infinite, which JSON cannot carry: ask for application/x-npy with Accept, or "
                    "add ?nonfinite=null",
                    stack, row, col);
-}
-
-/* Steps in bytes from one element to the next in each direction. */
-struct steps {
-    uint64_t batch, row, col;
-};
-
-static struct steps steps_of(const struct gm_matrix *matrix)
-{
-    uint64_t size = gm_dtype_size(matrix->dtype);
-    if (matrix->layout == GM_ROW_MAJOR)
-        return (struct steps){matrix->rows * matrix->cols * size, matrix->cols * size, size};
-    return (struct steps){size, matrix->batch * size, matrix->batch * matrix->rows * size};
 }
 
 /* One row; NULL, with *ret_col set, at an element that cannot be written. */
@@ -151,7 +119,7 @@ enum gm_status gm_json_encode(const struct gm_matrix *matrix,
                        bound);
 
     gm_number_writer *write = gm_number_writer_of(matrix->dtype);
-    struct steps steps = steps_of(matrix);
+    struct gm_steps steps = gm_steps_of(matrix);
     struct extent extent = extent_of(matrix);
     char stack[24] = "";
     if (matrix->stacked)

@@ -31,6 +31,9 @@ typedef const char *gm_number_reader(const char *text, void *ret_element);
 /* Writes the element and returns the end of its text; NULL for NaN and infinity. */
 typedef char *gm_number_writer(char *out, const void *element);
 
+/* The most characters of one element. */
+uint64_t gm_number_width_max(enum gm_dtype dtype);
+
 /* NULL for types that have no text form (complex and opaque ones). */
 gm_number_reader *gm_number_reader_of(enum gm_dtype dtype);
 gm_number_writer *gm_number_writer_of(enum gm_dtype dtype);

@@ -251,3 +251,23 @@ gm_number_writer *gm_number_writer_of(enum gm_dtype dtype)
         return nullptr;
     }
 }
+
+uint64_t gm_number_width_max(enum gm_dtype dtype)
+{
+    switch (dtype) {
+    case GM_F16:
+    case GM_BF16:
+    case GM_F32:
+        return strlen("-1.17549435e-38");
+    case GM_F64:
+        return strlen("-2.2250738585072014e-308");
+    case GM_I64:
+    case GM_U64:
+        return strlen("-9223372036854775808");
+    case GM_I32:
+    case GM_U32:
+        return strlen("-2147483648");
+    default:
+        return strlen("-32768"); /* and false */
+    }
+}

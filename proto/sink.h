@@ -38,7 +38,8 @@ struct gm_sink {
 struct gm_decode_plan {
     enum gm_dtype
         dtype; /* as asked for, or GM_DTYPE_NONE; may change in `parameter` (text forms) */
-    unsigned operands_max; /* 1 to 3: how many operands the operation can take */
+    unsigned operands_max;  /* 1 to 3: how many operands the operation can take */
+    unsigned operand_first; /* which of them the body's first is: 0, but for a part of a body */
     bool has_shape[GM_OPERANDS_MAX];
     struct gm_shape shape[GM_OPERANDS_MAX]; /* of raw operands */
     uint64_t body_bytes;                    /* Content-Length, or GM_SIZE_UNKNOWN */

@@ -20,10 +20,12 @@ extern "C" {
     X(BAD_PARAMETER, 400, "bad_parameter", "A parameter's value is not one it can have")           \
     X(UNKNOWN_PARAMETER, 400, "unknown_parameter", "There is no such parameter")                   \
     X(BAD_JSON, 400, "bad_json", "The body is not the JSON this takes")                            \
+    X(BAD_CSV, 400, "bad_csv", "The body is not the CSV this takes")                               \
     X(BAD_NPY, 400, "bad_npy", "The body is not a well-formed NPY file")                           \
+    X(BAD_MULTIPART, 400, "bad_multipart", "The body is not well-formed multipart/form-data")      \
     X(BODY_TRUNCATED, 400, "body_truncated", "The body ends before its matrix does")               \
     X(BODY_TRAILING, 400, "body_trailing", "The body goes on after its last matrix")               \
-    X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The body came too slowly")                           \
+    X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The request came too slowly")                        \
     X(NOT_FOUND, 404, "not_found", "There is nothing at this path")                                \
     X(METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This path does not take this method")        \
     X(NOT_ACCEPTABLE, 406, "not_acceptable", "No form named by Accept can be written")             \

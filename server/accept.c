@@ -79,10 +79,11 @@ static double weight_of(const char *const accept[GM_ACCEPT_LINES_MAX], const cha
     return q;
 }
 
+/* Empty elements of a list do not count (RFC 9110, section 5.6.1): "," is no element at all. */
 static bool says_nothing(const char *const accept[GM_ACCEPT_LINES_MAX])
 {
     for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && accept[i]; i++)
-        if (*skip_space(accept[i]))
+        if (accept[i][strspn(accept[i], " \t,")])
             return false;
     return true;
 }

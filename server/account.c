@@ -1,10 +1,21 @@
 #include "server/account.h"
 
-#include <jansson.h>
+#include "kernels/roof.h"
+#include "proto/number.h"
+#include "server/json_line.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The longest account has about 1.2 KB. */
+#define GM_ACCOUNT_TEXT_MAX 4096
+
+/* Of a kernel in Server-Timing. Nine figures of up to 44 bytes stand beside it. */
+#define GM_KERNEL_DESC_MAX 96
+_Static_assert((GM_STAGE_COUNT + 1) * 44 + GM_KERNEL_DESC_MAX < GM_SERVER_TIMING_MAX,
+               "all of Server-Timing fits");
 
 static const char *const stage_names[GM_STAGE_COUNT] = {
 #define X(name, text) [GM_STAGE_##name] = text,
@@ -54,61 +65,59 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
 }
 
 /* A measured figure to five digits: more would be noise to read. */
-static void set_rate(json_t *object, const char *name, double value)
+static void set_rate(struct gm_json_line *line, const char *name, double value)
 {
-    char text[32];
-
     if (!isfinite(value))
         return;
-    snprintf(text, sizeof text, "%.5g", value);
-    json_object_set_new(object, name, json_real(strtod(text, NULL)));
+    int power = value == 0 ? 0 : (int)floor(log10(fabs(value))) - 4;
+    double unit = pow(10, abs(power));
+    gm_json_line_real(line, name,
+                      power < 0 ? round(value * unit) / unit : round(value / unit) * unit);
 }
 
 /* A time in microseconds, to the clock's nanosecond. */
-static void set_time(json_t *object, const char *name, double us)
+static void set_time(struct gm_json_line *line, const char *name, double us)
 {
-    json_object_set_new(object, name, json_real(round(us * 1e3) * 1e-3));
+    gm_json_line_real(line, name, round(us * 1e3) / 1e3);
 }
 
-static void set_count(json_t *object, const char *name, double value)
+static void set_count(struct gm_json_line *line, const char *name, double value)
 {
     if (value < 0x1p63)
-        json_object_set_new(object, name, json_integer((json_int_t)value));
+        gm_json_line_integer(line, name, (int64_t)value);
     else
-        json_object_set_new(object, name, json_real(value));
+        gm_json_line_real(line, name, value);
 }
 
-static json_t *shape_json(const struct gm_matrix *m)
+static void set_shape(struct gm_json_line *line, const char *name, const struct gm_matrix *m)
 {
-    json_t *shape = json_array();
-
+    gm_json_line_open(line, name, '[');
     if (m->stacked)
-        json_array_append_new(shape, json_integer((json_int_t)m->batch));
-    json_array_append_new(shape, json_integer((json_int_t)m->rows));
-    json_array_append_new(shape, json_integer((json_int_t)m->cols));
-    return shape;
+        gm_json_line_integer(line, NULL, (int64_t)m->batch);
+    gm_json_line_integer(line, NULL, (int64_t)m->rows);
+    gm_json_line_integer(line, NULL, (int64_t)m->cols);
+    gm_json_line_close(line, '[');
 }
 
-static json_t *shapes_json(const struct gm_op *op)
+static void set_shapes(struct gm_json_line *line, const struct gm_op *op)
 {
     static const char *const names[GM_OPERANDS_MAX] = {"a", "b", "c"};
-    json_t *shapes = json_object();
 
+    gm_json_line_open(line, "shapes", '{');
     for (unsigned i = 0; i < op->operands; i++)
-        json_object_set_new(shapes, names[i], shape_json(&op->operand[i]));
-    json_object_set_new(shapes, "result", shape_json(&op->result));
-    return shapes;
+        set_shape(line, names[i], &op->operand[i]);
+    set_shape(line, "result", &op->result);
+    gm_json_line_close(line, '{');
 }
 
-static json_t *times_json(const struct gm_account *account)
+static void set_times(struct gm_json_line *line, const struct gm_account *account)
 {
-    json_t *us = json_object();
-
+    gm_json_line_open(line, "us", '{');
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
         if (account->us[i] >= 0)
-            set_time(us, stage_names[i], account->us[i]);
-    set_time(us, "total", account->total_us);
-    return us;
+            set_time(line, stage_names[i], account->us[i]);
+    set_time(line, "total", account->total_us);
+    gm_json_line_close(line, '{');
 }
 
 /*
@@ -116,32 +125,33 @@ static json_t *times_json(const struct gm_account *account)
  * can reach the lesser of the arithmetic ceiling and intensity x copy bandwidth. Work without
  * arithmetic lies under the copy ceiling alone. What was not measured is left out.
  */
-static void set_roofline(json_t *stats, const struct gm_op *op, const struct gm_device_facts *facts,
+static void set_roofline(struct gm_json_line *stats, const struct gm_account_job *job,
                          double gflops)
 {
+    const struct gm_op *op = job->op;
     double flops = gm_op_flops(op), bytes = (double)gm_op_bytes_min(op);
-    double peak = facts->peak_gflops[op->result.dtype], memory = facts->copy_gbs;
+    struct gm_roof peak = gm_roof_of(job->task->variant, op, job->facts);
+    double memory = job->facts->copy_gbs;
 
     if (flops == 0) {
-        json_object_set_new(stats, "bound", json_string("memory"));
+        gm_json_line_string(stats, "bound", "memory");
         if (memory > 0)
-            json_object_set_new(stats, "roof", json_string("dram"));
+            gm_json_line_string(stats, "roof", "dram");
         return;
     }
-    if (!(peak > 0) || !(memory > 0) || bytes == 0)
+    if (!(peak.gflops > 0) || !(memory > 0) || bytes == 0)
         return;
     double slope = flops / bytes * memory;
-    bool compute = slope >= peak;
-    double roof = compute ? peak : slope;
-    json_object_set_new(stats, "bound", json_string(compute ? "compute" : "memory"));
-    json_object_set_new(stats, "roof",
-                        json_string(compute ? facts->peak_name[op->result.dtype] : "dram"));
+    bool compute = slope >= peak.gflops;
+    double roof = compute ? peak.gflops : slope;
+    gm_json_line_string(stats, "bound", compute ? "compute" : "memory");
+    gm_json_line_string(stats, "roof", compute ? peak.unit : "dram");
     set_rate(stats, "roofline_gflops", roof);
     if (gflops > 0)
         set_rate(stats, "percent_of_roofline", 100 * gflops / roof);
 }
 
-static void set_rates(json_t *stats, const struct gm_account_job *job)
+static void set_rates(struct gm_json_line *stats, const struct gm_account_job *job)
 {
     const struct gm_op *op = job->op;
     double bytes = (double)gm_op_bytes_min(op) * job->batch;
@@ -163,13 +173,12 @@ static void set_rates(json_t *stats, const struct gm_account_job *job)
         set_rate(stats, "gflops", gflops);
     if (bytes > 0)
         set_rate(stats, "intensity", flops / bytes);
-    set_roofline(stats, op, job->facts, gflops);
+    set_roofline(stats, job, gflops);
 }
 
-static void set_accesses(json_t *stats, const struct gm_op *op,
+static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
                          const struct gm_access_totals *totals)
 {
-    json_t *accesses = json_object();
     double units[2] = {0}, ideal[2] = {0}; /* of global memory, of shared */
 
     for (unsigned kind = 0; kind < GM_ACCESS_KINDS; kind++) {
@@ -177,59 +186,84 @@ static void set_accesses(json_t *stats, const struct gm_op *op,
         units[shared] += totals->kind[kind].units;
         ideal[shared] += totals->kind[kind].units_ideal;
     }
-    set_count(accesses, "global_sectors", units[0]);
-    set_count(accesses, "global_sectors_ideal", ideal[0]);
-    set_count(accesses, "global_sectors_min", gm_access_sectors_min(op));
-    set_count(accesses, "shared_wavefronts", units[1]);
-    set_count(accesses, "shared_wavefronts_ideal", ideal[1]);
-    set_count(accesses, "barriers", totals->barriers);
-    set_count(accesses, "blocks", totals->blocks);
-    set_count(accesses, "warps", totals->warps);
-    json_object_set_new(stats, "accesses", accesses);
+    gm_json_line_open(stats, "accesses", '{');
+    set_count(stats, "global_sectors", units[0]);
+    set_count(stats, "global_sectors_ideal", ideal[0]);
+    set_count(stats, "global_sectors_min", gm_access_sectors_min(op));
+    set_count(stats, "shared_wavefronts", units[1]);
+    set_count(stats, "shared_wavefronts_ideal", ideal[1]);
+    set_count(stats, "barriers", totals->barriers);
+    set_count(stats, "blocks", totals->blocks);
+    set_count(stats, "warps", totals->warps);
+    gm_json_line_close(stats, '{');
 }
 
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns)
 {
-    json_t *stats = json_object();
+    char *text = malloc(GM_ACCOUNT_TEXT_MAX);
     const struct gm_task *task = job->task;
 
     account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
-    json_object_set_new(stats, "id", json_string(job->id));
-    json_object_set_new(stats, "op", json_string(gm_op_name(job->op->kind)));
-    json_object_set_new(stats, "kernel", json_string(task->variant->name));
-    json_object_set_new(stats, "device", json_string(job->device));
-    json_object_set_new(stats, "dtype", json_string(gm_dtype_name(job->op->result.dtype)));
-    json_object_set_new(stats, "shapes", shapes_json(job->op));
-    json_object_set_new(stats, "us", times_json(account));
-    json_object_set_new(stats, "batch", json_integer(job->batch));
+    if (!text)
+        return NULL;
+    struct gm_json_line line = gm_json_line_begin(text, GM_ACCOUNT_TEXT_MAX), *stats = &line;
+    gm_json_line_open(stats, NULL, '{');
+    gm_json_line_string(stats, "id", job->id);
+    gm_json_line_string(stats, "op", gm_op_name(job->op->kind));
+    gm_json_line_string(stats, "kernel", task->variant->name);
+    gm_json_line_string(stats, "device", job->device);
+    gm_json_line_string(stats, "dtype", gm_dtype_name(job->op->result.dtype));
+    set_shapes(stats, job->op);
+    set_times(stats, account);
+    gm_json_line_integer(stats, "batch", job->batch);
     if (job->concurrent)
-        json_object_set_new(stats, "concurrent", json_true());
+        gm_json_line_true(stats, "concurrent");
     if (task->repeat > 1 && task->times.kernel >= 0) {
-        json_object_set_new(stats, "repeat", json_integer(task->repeat));
+        gm_json_line_integer(stats, "repeat", task->repeat);
         set_time(stats, "kernel_us_min", task->times.kernel_min);
         set_time(stats, "kernel_us_median", task->times.kernel);
     }
     set_rates(stats, job);
     if (task->has_accesses)
         set_accesses(stats, job->op, &task->accesses);
-    char *text = json_dumps(stats, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    json_decref(stats);
-    return text;
+    gm_json_line_close(stats, '{');
+    if (gm_json_line_end(stats))
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* "stage;dur=1.234567": milliseconds, to the nanosecond. */
+static size_t put_dur(char *out, const char *stage, double us)
+{
+    uint64_t ns = (uint64_t)llround(us * 1e3), ms = ns / 1000000;
+    size_t len = strlen(stage);
+    char *at = out + len + 5;
+
+    memcpy(out, stage, len);
+    memcpy(out + len, ";dur=", 5);
+    at = gm_number_writer_of(GM_U64)(at, &ms);
+    *at++ = '.';
+    for (uint64_t unit = 100000; unit > 0; unit /= 10)
+        *at++ = (char)('0' + ns / unit % 10);
+    return (size_t)(at - out);
 }
 
 void gm_account_server_timing(const struct gm_account *account, const char *kernel,
                               char out[GM_SERVER_TIMING_MAX])
 {
-    size_t at = 0;
+    char *at = out;
 
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++) {
         if (account->us[i] < 0)
             continue;
-        at += (size_t)snprintf(out + at, GM_SERVER_TIMING_MAX - at, "%s;dur=%.6f", stage_names[i],
-                               account->us[i] * 1e-3);
+        at += put_dur(at, stage_names[i], account->us[i]);
         if (i == GM_STAGE_KERNEL)
-            at += (size_t)snprintf(out + at, GM_SERVER_TIMING_MAX - at, ";desc=\"%s\"", kernel);
-        at += (size_t)snprintf(out + at, GM_SERVER_TIMING_MAX - at, ", ");
+            at +=
+                snprintf(at, GM_KERNEL_DESC_MAX, ";desc=\"%.*s\"", GM_KERNEL_DESC_MAX - 10, kernel);
+        *at++ = ',';
+        *at++ = ' ';
     }
-    snprintf(out + at, GM_SERVER_TIMING_MAX - at, "total;dur=%.6f", account->total_us * 1e-3);
+    at += put_dur(at, "total", account->total_us);
+    *at = '\0';
 }

@@ -1,24 +1,20 @@
 #include "server/body.h"
 
 #include "server/accept.h"
+#include "server/body_form.h"
+#include "server/body_parts.h"
 #include "server/handlers.h"
 #include "server/limits.h"
 #include "server/request_job.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-/* What curl sends when it is told nothing: as good as no type. */
-#define CURL_DEFAULT_TYPE "application/x-www-form-urlencoded"
-
-/* Enough of a body to see how it begins, behind any white space. */
-#define SNIFF_BYTES 16
-
-/* The decoder's sink. */
-static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
-                                   void **ret_data, struct gm_error *err)
+enum gm_status gm_body_take_operand(struct gm_request *r, unsigned index,
+                                    const struct gm_matrix *matrix, void **ret_data,
+                                    struct gm_error *err)
 {
-    struct gm_request *r = cls;
     enum gm_status status = GM_OK;
 
     if (!r->device)
@@ -34,6 +30,18 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
     r->operand[index].data = r->operand_block[index].slab.data;
     r->present[index] = true;
     *ret_data = r->operand[index].data;
+    return GM_OK;
+}
+
+/* The decoder's sink. */
+static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
+                                   void **ret_data, struct gm_error *err)
+{
+    struct gm_request *r = cls;
+    enum gm_status status = gm_body_take_operand(r, index, matrix, ret_data, err);
+
+    if (status != GM_OK)
+        return status;
     /* Better said now than after the rest of the body. */
     for (unsigned i = 0; i < gm_op_operands_min(r->route->op); i++)
         if (!r->present[i])
@@ -53,9 +61,9 @@ static enum gm_status check_shapes(const struct gm_request *r, struct gm_error *
                          r->body.in->media_type);
 }
 
-/* The reply's form: that of the request unless the client wants another, or one of a report's. */
-static enum gm_status choose_form(struct gm_request *r, const struct gm_codec *codec,
-                                  struct gm_error *err)
+/* That of the request unless the client wants another, or one of a report's. */
+enum gm_status gm_body_choose_reply(struct gm_request *r, const struct gm_codec *codec,
+                                    struct gm_error *err)
 {
     if (r->params.gpu && !r->route->traces)
         return gm_fail(err, GM_BAD_PARAMETER,
@@ -81,7 +89,7 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
         gm_params_set(&r->params, r->route->op, name, name_len, value, value_len, err);
 
     if (status == GM_OK)
-        status = choose_form(r, r->body.in, err); /* that may have been about the format */
+        status = gm_body_choose_reply(r, r->body.in, err); /* that may have been about the format */
     if (status != GM_OK)
         return status;
     r->body.plan.dtype = r->params.dtype;
@@ -93,7 +101,7 @@ static enum gm_status set_form(struct gm_request *r, const struct gm_codec *code
                                struct gm_error *err)
 {
     r->body.in = codec;
-    enum gm_status status = choose_form(r, codec, err);
+    enum gm_status status = gm_body_choose_reply(r, codec, err);
     if (status == GM_OK)
         status = check_shapes(r, err);
     if (status != GM_OK)
@@ -111,30 +119,12 @@ static enum gm_status set_form(struct gm_request *r, const struct gm_codec *code
     return codec->open ? codec->open(&r->body.plan, &r->body.decoder, err) : GM_OK;
 }
 
-/* The length of the media type alone, without its parameters; 0 if the body's form is not said. */
-static size_t stated_type_len(const struct gm_request_head *head)
+const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX])
 {
-    size_t len = head->content_type ? strcspn(head->content_type, "; \t") : 0;
-    bool curl = len == strlen(CURL_DEFAULT_TYPE) &&
-                strncasecmp(head->content_type, CURL_DEFAULT_TYPE, len) == 0;
+    size_t len = strlen(gm_codec_media_types(buf));
 
-    return curl ? 0 : len;
-}
-
-static enum gm_status fail_unsupported(const struct gm_request *r, struct gm_error *err)
-{
-    char types[GM_MEDIA_TYPES_MAX];
-
-    if (stated_type_len(&r->head) > 0)
-        return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
-                       "Content-Type '%.80s' is not known; this takes %s (bare elements, with "
-                       "?shape=RxC&dtype=f32)",
-                       r->head.content_type, gm_codec_media_types(types));
-    return gm_fail(
-        err, GM_UNSUPPORTED_MEDIA_TYPE,
-        "the body begins neither like NPY nor like JSON, and no Content-Type says what it "
-        "is: for bare elements add -H 'Content-Type: application/octet-stream' and "
-        "?shape=RxC&dtype=f32");
+    snprintf(buf + len, GM_MEDIA_TYPES_MAX - len, ", %s", GM_MULTIPART_TYPE);
+    return buf;
 }
 
 enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
@@ -149,7 +139,7 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
     if (r->route->body == GM_BODY_NONE ||
         (r->route->body == GM_BODY_OPTIONAL && !h->chunked &&
          (h->content_length == GM_SIZE_UNKNOWN || h->content_length == 0)))
-        return choose_form(r, &gm_codec_json, err);
+        return gm_body_choose_reply(r, &gm_codec_json, err);
     if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
         return gm_fail(err, GM_LENGTH_REQUIRED,
                        "%s takes its matrices in the body, and there is none", r->route->path);
@@ -159,20 +149,23 @@ enum gm_status gm_body_begin(struct gm_request *r, struct gm_error *err)
                        (unsigned long long)h->content_length, (unsigned long long)limit);
 
     const struct gm_codec *codec = NULL;
-    size_t type_len = stated_type_len(h);
-    if (type_len > 0) {
-        codec = gm_codec_by_media_type(h->content_type, type_len);
-        if (!codec)
-            return fail_unsupported(r, err);
-    }
-    /* Whatever the form: the body itself, or what is made of it, will take this much. */
+    bool parts = gm_multipart_is(h->content_type);
     enum gm_status status = GM_OK;
+    if (!parts)
+        status = gm_body_form_by_type(h->content_type, &codec, err);
+    if (status == GM_OK)
+        status = gm_body_form_check_operands(codec, gm_op_operands_min(r->route->op), err);
+    if (status != GM_OK)
+        return status;
+    /* Whatever the form: the body itself, or what is made of it, will take this much. */
     if (h->content_length != GM_SIZE_UNKNOWN)
         status = gm_share_reserve(&r->share, h->content_length, err);
     if (status != GM_OK)
         return status;
+    if (parts)
+        return gm_parts_open(r, err);
     /* Not knowing the form yet, Accept can still be known to be impossible. */
-    return codec ? set_form(r, codec, err) : choose_form(r, &gm_codec_json, err);
+    return codec ? set_form(r, codec, err) : gm_body_choose_reply(r, &gm_codec_json, err);
 }
 
 /* Makes room for `more` bytes of text: for all of a stated length at once, else by doubling. */
@@ -187,6 +180,10 @@ static enum gm_status grow_text(struct gm_request *r, uint64_t more, struct gm_e
         bytes = 2 * r->body.text.slab.bytes;
     if (r->body.in && r->head.content_length != GM_SIZE_UNKNOWN && bytes < r->head.content_length)
         bytes = r->head.content_length;
+    /* Of parts that come one after the other only some may be text. */
+    uint64_t remaining = r->body.parts ? gm_request_remaining(r) : GM_SIZE_UNKNOWN;
+    if (remaining != GM_SIZE_UNKNOWN && bytes > r->body.text_len + more + remaining)
+        bytes = r->body.text_len + more + remaining;
     enum gm_status status = gm_block_get(&larger, &r->share, r->server->devices.host, bytes, err);
     if (status != GM_OK)
         return status;
@@ -197,8 +194,8 @@ static enum gm_status grow_text(struct gm_request *r, uint64_t more, struct gm_e
     return GM_OK;
 }
 
-static enum gm_status add_text(struct gm_request *r, const void *bytes, size_t len,
-                               struct gm_error *err)
+enum gm_status gm_body_add_text(struct gm_request *r, const void *bytes, uint64_t len,
+                                struct gm_error *err)
 {
     enum gm_status status = grow_text(r, len, err);
 
@@ -209,23 +206,18 @@ static enum gm_status add_text(struct gm_request *r, const void *bytes, size_t l
     return status;
 }
 
-/*
- * The first bytes are in the text buffer: a form may follow from them. `all`: no more will come.
- * White space is passed over once: a body may consist of little else and come in small pieces.
- */
+/* The first bytes are in the text buffer: a form may follow from them. `all`: no more will come. */
 static enum gm_status sniff(struct gm_request *r, bool all, struct gm_error *err)
 {
     const char *text = r->body.text.slab.data;
 
-    while (r->body.space_len < r->body.text_len && memchr(" \t\r\n", text[r->body.space_len], 4))
-        r->body.space_len++;
-    uint64_t len = r->body.text_len - r->body.space_len;
-    const struct gm_codec *codec = gm_codec_by_first_bytes(text + r->body.space_len, len);
-    if (!codec && !all && len < SNIFF_BYTES)
-        return GM_OK;
-    if (!codec)
-        return fail_unsupported(r, err);
-    enum gm_status status = set_form(r, codec, err);
+    const struct gm_codec *codec = NULL;
+    enum gm_status status =
+        gm_body_form_by_first_bytes(text, r->body.text_len, all, &r->body.space_len, &codec, err);
+
+    if (status != GM_OK || !codec)
+        return status;
+    status = set_form(r, codec, err);
     if (status == GM_OK && codec->push) {
         status = codec->push(r->body.decoder, text, r->body.text_len, err);
         gm_body_drop_text(r);
@@ -240,14 +232,18 @@ enum gm_status gm_body_push(struct gm_request *r, const void *bytes, size_t len,
         return gm_fail(err, GM_BODY_TOO_LARGE,
                        "the body has more than %llu bytes, which is the limit (--body-limit)",
                        (unsigned long long)r->server->config.body_limit);
+    if (r->body.parts)
+        return gm_parts_push(r, bytes, len, err);
     if (r->body.in && r->body.in->push)
         return r->body.in->push(r->body.decoder, bytes, len, err);
-    enum gm_status status = add_text(r, bytes, len, err);
+    enum gm_status status = gm_body_add_text(r, bytes, len, err);
     return status == GM_OK && !r->body.in ? sniff(r, false, err) : status;
 }
 
 enum gm_status gm_body_end(struct gm_request *r, struct gm_error *err)
 {
+    if (r->body.parts)
+        return gm_parts_end(r, err);
     if (r->body.in)
         return GM_OK;
     if (r->body.text_len == 0)
@@ -258,6 +254,8 @@ enum gm_status gm_body_end(struct gm_request *r, struct gm_error *err)
 
 enum gm_status gm_body_decode(struct gm_request *r, struct gm_error *err)
 {
+    if (r->body.parts)
+        return gm_parts_decode(r, err);
     if (r->body.in->finish)
         return r->body.in->finish(r->body.decoder, err);
     enum gm_status status = grow_text(r, 0, err); /* there may be no text at all */
@@ -280,4 +278,6 @@ void gm_body_drop_operands(struct gm_request *r)
     if (r->body.decoder)
         r->body.in->close(r->body.decoder);
     r->body.decoder = NULL;
+    gm_parts_close(r->body.parts);
+    r->body.parts = NULL;
 }

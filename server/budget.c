@@ -1,5 +1,13 @@
 #include "server/budget.h"
 
+/* What may be reserved in all when a request is to have `total` of it. */
+static uint64_t ceiling(uint64_t limit, uint64_t total)
+{
+    uint64_t kept = limit / GM_SMALL_MEMORY_PART;
+
+    return total <= kept / GM_SMALL_PART || total > limit - kept ? limit : limit - kept;
+}
+
 enum gm_status gm_share_reserve(struct gm_share *share, uint64_t more, struct gm_error *err)
 {
     struct gm_budget *budget = share->budget;
@@ -16,15 +24,15 @@ enum gm_status gm_share_reserve(struct gm_share *share, uint64_t more, struct gm
     if (total <= share->reserved)
         return GM_OK;
 
-    uint64_t raise = total - share->reserved;
+    uint64_t raise = total - share->reserved, most = ceiling(budget->limit, total);
     uint64_t all = atomic_load_explicit(&budget->reserved, memory_order_relaxed);
     do {
-        if (raise > budget->limit - all)
+        if (all > most || raise > most - all)
             return gm_fail(
                 err, GM_MEMORY_FULL,
-                "%llu of %llu bytes for requests are in use, and this one needs %llu more",
-                (unsigned long long)all, (unsigned long long)budget->limit,
-                (unsigned long long)raise);
+                "%llu of %llu bytes for requests%s are in use, and this one needs %llu more",
+                (unsigned long long)all, (unsigned long long)most,
+                most < budget->limit ? " that are not small" : "", (unsigned long long)raise);
     } while (!atomic_compare_exchange_weak(&budget->reserved, &all, all + raise));
     share->reserved = total;
     return GM_OK;

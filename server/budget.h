@@ -2,6 +2,10 @@
  * budget.h - admission by memory: what the requests now being served have taken of
  * --memory-limit. Memory is reserved before it is taken, so that the limit holds, and all of
  * it is slabs, so that what backends keep for reuse counts too.
+ *
+ * A part of the limit, GM_SMALL_MEMORY_PART, is for small requests: those that take no more than
+ * GM_SMALL_PART of that part each. However many large ones there are, small ones find memory. A
+ * request that could not be served without that part may have it, if nobody else does.
  */
 #ifndef GM_SERVER_BUDGET_H
 #define GM_SERVER_BUDGET_H
@@ -35,6 +39,10 @@ struct gm_source {
     const struct gm_backend *backend;
     void *context;
 };
+
+/* A sixteenth of the memory, and of that an eighth for each who uses it. */
+#define GM_SMALL_MEMORY_PART 16
+#define GM_SMALL_PART 8
 
 /*
  * Raises the reservation to what is used plus `more`, if it is not that high. GM_TOO_LARGE if

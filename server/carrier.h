@@ -12,6 +12,7 @@ struct gm_carrier {
     void (*resume)(void *connection);
     /* Whether the peer has closed; `sending_too`: only count a close of both directions. */
     bool (*gone)(int socket, bool sending_too);
+    bool pollable; /* sockets are the system's, which can be asked about many of them at once */
 };
 
 #endif

@@ -167,7 +167,7 @@ void gm_compare_drop(struct gm_request *r)
     if (!c)
         return;
     if (c->slot)
-        gm_sched_unreserve(r->device->sched);
+        gm_sched_unreserve(r->device->sched, r->head.client);
     gm_block_put(&c->expected, &r->share);
     gm_reference_free(&c->reference);
     free(c);

@@ -3,15 +3,17 @@
  */
 #include "server/compare_report.h"
 
+#include "kernels/roof.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *gm_compare_bound(const struct gm_op *op, const struct gm_device_facts *facts,
-                             double *ret_gflops)
+const char *gm_compare_bound(const struct gm_op *op, const struct gm_variant *variant,
+                             const struct gm_device_facts *facts, double *ret_gflops)
 {
     double flops = gm_op_flops(op), bytes = (double)gm_op_bytes_min(op);
-    double peak = facts->peak_gflops[op->result.dtype];
+    double peak = gm_roof_of(variant, op, facts).gflops;
 
     if (flops == 0)
         return "memory";
@@ -55,7 +57,7 @@ static void set_rates(const struct gm_compare *c, const struct gm_device_facts *
         f->percent_of_copy = 100 * f->gbs / facts->copy_gbs;
     if (f->flops > 0) {
         f->gflops = f->flops / s * 1e-9;
-        if (gm_compare_bound(&c->op, facts, &roof) && roof > 0)
+        if (gm_compare_bound(&c->op, row->variant, facts, &roof) && roof > 0)
             f->percent_of_roofline = 100 * f->gflops / roof;
     }
     if (fastest > 0)

@@ -3,6 +3,7 @@
  */
 #include "server/compare_report.h"
 
+#include "server/document.h"
 #include "server/request.h"
 
 #include <jansson.h>
@@ -142,7 +143,7 @@ char *gm_compare_json(const struct gm_request *r)
     const struct gm_compare *c = r->compare;
     const struct gm_device_facts *facts = r->device->facts;
     double roof = -1;
-    const char *bound = gm_compare_bound(&c->op, facts, &roof);
+    const char *bound = gm_compare_bound(&c->op, NULL, facts, &roof);
     json_t *o = json_object(), *rows = json_array(), *reference = json_object();
 
     json_object_set_new(o, "id", json_string(r->id));
@@ -168,7 +169,5 @@ char *gm_compare_json(const struct gm_request *r)
         json_array_append_new(rows, row_json(c, facts, &c->row[i]));
     json_object_set_new(o, "rows", rows);
     json_object_set_new(o, "us", times_json(r));
-    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    json_decref(o);
-    return text;
+    return gm_document_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 }

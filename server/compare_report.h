@@ -21,9 +21,10 @@ struct gm_compare_figures {
 void gm_compare_figures(const struct gm_compare *compare, const struct gm_device_facts *facts,
                         const struct gm_compare_row *row, struct gm_compare_figures *ret);
 
-/* The ceiling of the operation: "compute" or "memory"; NULL where it is not known. */
-const char *gm_compare_bound(const struct gm_op *op, const struct gm_device_facts *facts,
-                             double *ret_gflops);
+/* The ceiling of the operation by a variant, or (NULL) by plain arithmetic: "compute" or "memory";
+ * NULL where it is not known. */
+const char *gm_compare_bound(const struct gm_op *op, const struct gm_variant *variant,
+                             const struct gm_device_facts *facts, double *ret_gflops);
 /* What results are compared with, in words. */
 const char *gm_compare_reference_words(const struct gm_compare *compare);
 

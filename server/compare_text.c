@@ -5,6 +5,7 @@
 #include "server/compare_report.h"
 
 #include "server/request.h"
+#include "server/text_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,7 +222,7 @@ static void write_head(FILE *out, const struct gm_request *r)
     const struct gm_device_facts *facts = r->device->facts;
     char shape[GM_SHAPE_TEXT_MAX];
     double roof = -1;
-    const char *bound = gm_compare_bound(op, facts, &roof);
+    const char *bound = gm_compare_bound(op, NULL, facts, &roof);
 
     fprintf(out, "%s of", gm_op_name(op->kind));
     for (unsigned i = 0; i < op->operands; i++)
@@ -284,19 +285,12 @@ static void write_legend(FILE *out, const struct gm_request *r)
 
 char *gm_compare_text(const struct gm_request *r)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
+    struct gm_text_stream text;
 
-    if (!out)
+    if (!gm_text_stream_begin(&text))
         return NULL;
-    write_head(out, r);
-    write_table(out, r);
-    write_legend(out, r);
-    bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    write_head(text.out, r);
+    write_table(text.out, r);
+    write_legend(text.out, r);
+    return gm_text_stream_end(&text, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/backend.h"
 #include "server/budget.h"
+#include "server/cost.h"
 #include "server/sched.h"
 
 #define GM_DEVICES_MAX 16
@@ -17,6 +18,7 @@ struct gm_device {
     void *context;
     const struct gm_device_facts *facts;
     struct gm_sched *sched;
+    struct gm_cost_model cost;
 };
 
 struct gm_devices {

@@ -2,6 +2,7 @@
  * explain_json.c - an access report as JSON. A figure that makes no sense for the operation, or is
  * not known, is absent.
  */
+#include "server/document.h"
 #include "server/explain.h"
 
 #include <jansson.h>
@@ -202,7 +203,5 @@ char *gm_explain_json(const struct gm_explain *e)
     json_object_set_new(o, "sampled", json_boolean(e->report->sampled));
     set_count(o, "blocks_traced", f.traced);
     set_count(o, "blocks", f.blocks);
-    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    json_decref(o);
-    return text;
+    return gm_document_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 }

@@ -10,6 +10,7 @@
 
 #include "server/explain_map.h"
 #include "server/limits.h"
+#include "server/text_stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,24 +145,19 @@ static void draw_global(struct page *p, const struct gm_access_example *x)
 
 static void draw_shared(struct page *p, const struct gm_access_example *x)
 {
-    struct gm_banks *map = malloc(sizeof *map);
+    struct gm_banks map;
     char text[16];
 
-    if (!map) {
-        text_at(p, 8, p->y + ROW, "t", "no memory for this drawing");
-        p->y += ROW;
-        return;
-    }
-    gm_map_banks(x, map);
+    gm_map_banks(x, &map);
     column_heads(p, "bank");
-    for (unsigned row = 0; row < map->rows; row++) {
-        int64_t begin = map->row[row].index * 128;
-        if (row > 0 && map->row[row].index > map->row[row - 1].index + 1)
-            gap(p, begin - (map->row[row - 1].index + 1) * 128);
+    for (unsigned row = 0; row < map.rows; row++) {
+        int64_t begin = map.row[row].index * 128;
+        if (row > 0 && map.row[row].index > map.row[row - 1].index + 1)
+            gap(p, begin - (map.row[row - 1].index + 1) * 128);
         label(p, begin, 128);
         for (unsigned bank = 0; bank < GM_BANKS; bank++) {
-            uint32_t lanes = map->row[row].lanes[bank];
-            cell(p, bank, ROW, !lanes ? "e" : map->words[bank] > 1 ? "k" : "h");
+            uint32_t lanes = map.row[row].lanes[bank];
+            cell(p, bank, ROW, !lanes ? "e" : map.words[bank] > 1 ? "k" : "h");
             if (lanes)
                 in_cell(p, bank, "n", gm_map_lanes_text(lanes, text));
         }
@@ -169,11 +165,10 @@ static void draw_shared(struct page *p, const struct gm_access_example *x)
     }
     text_at(p, LEFT - 8, p->y + ROW - 4, "r", "words asked of the bank");
     for (unsigned bank = 0; bank < GM_BANKS; bank++) {
-        snprintf(text, sizeof text, "%u", map->words[bank]);
+        snprintf(text, sizeof text, "%u", map.words[bank]);
         in_cell(p, bank, "c", text);
     }
     p->y += ROW + 4;
-    free(map);
 }
 
 static void draw_site(struct page *p, const struct gm_explain *e, const struct gm_access_site *s)
@@ -264,22 +259,18 @@ static void write_page(FILE *out, const struct gm_explain *e, const char *body, 
 
 char *gm_explain_svg(const struct gm_explain *e)
 {
-    char *body = NULL, *text = NULL;
-    size_t body_len = 0, len = 0;
-    struct page page = {.out = open_memstream(&body, &body_len)};
+    struct gm_text_stream drawings, whole;
+    char *text = NULL;
 
-    if (!page.out)
+    if (!gm_text_stream_begin(&drawings))
         return NULL;
+    struct page page = {.out = drawings.out};
     draw_all(&page, e);
-    bool whole = fclose(page.out) == 0;
-    FILE *out = whole ? open_memstream(&text, &len) : NULL;
-    if (out) {
-        write_page(out, e, body, page.y);
-        whole = fclose(out) == 0;
+    char *body = gm_text_stream_end(&drawings, NULL);
+    if (body && gm_text_stream_begin(&whole)) {
+        write_page(whole.out, e, body, page.y);
+        text = gm_text_stream_end(&whole, NULL);
     }
     free(body);
-    if (out && whole)
-        return text;
-    free(text);
-    return NULL;
+    return text;
 }

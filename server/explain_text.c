@@ -3,6 +3,7 @@
  * table of the places in the source that access memory, their lines, and the totals.
  */
 #include "server/explain.h"
+#include "server/text_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,12 +134,11 @@ char *gm_explain_text(const struct gm_explain *e)
 {
     char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
     struct gm_explain_figures f;
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
+    struct gm_text_stream text;
 
-    if (!out)
+    if (!gm_text_stream_begin(&text))
         return NULL;
+    FILE *out = text.out;
     gm_explain_figures(e, &f);
     gm_explain_words(e, problem, cure);
     say_head(out, e, &f);
@@ -152,9 +152,5 @@ char *gm_explain_text(const struct gm_explain *e)
         say_traffic(out, e, &f);
         say_ceilings(out, e, &f);
     }
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return gm_text_stream_end(&text, NULL);
 }

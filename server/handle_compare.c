@@ -1,8 +1,8 @@
 /*
  * handle_compare.c - POST /v1/compare/{op}: the operation by every kernel that can run it.
  *
- * A chain of jobs, one at a time, each alone on the device and each at the end of the queue, so
- * that others have their turn between any two. Between jobs a worker has the request: it makes the
+ * A chain of jobs, one at a time, each alone on the device and each waiting for its turn like any
+ * other, so that others are served meanwhile. Between jobs a worker has the request: it makes the
  * reference, checks results, and decides what runs next.
  *
  *   worker: reference -> job: prove -> worker: check -> job: time -> worker -> ... -> report
@@ -24,6 +24,8 @@
  * the moment until somebody looks. */
 #define USABLE 0.9
 #define STOP_S (2e-3 * GM_WATCH_MS)
+/* A worker's step: mostly a check of a result, at most a reference of GM_REFERENCE_FLOPS_MAX. */
+#define STEP_S 0.1
 
 static void step(struct gm_work *work);
 
@@ -71,12 +73,12 @@ enum gm_status gm_handle_compare_plan(struct gm_request *r, bool complete, struc
 
 static enum gm_status admit(struct gm_request *r, struct gm_error *err)
 {
-    const struct gm_source source = {r->device->backend, r->device->context};
     struct gm_compare_plan plan;
     enum gm_status status = make_plan(r, true, &plan, err);
 
-    if (status != GM_OK)
+    if (status != GM_OK) /* perhaps since there are no operands: then there is no device either */
         return status;
+    const struct gm_source source = {r->device->backend, r->device->context};
     r->compare = gm_compare_new(r, &plan);
     if (!r->compare)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a comparison");
@@ -88,7 +90,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     if (status == GM_OK)
         status = gm_request_still_wanted(r, err);
     if (status == GM_OK)
-        status = gm_sched_reserve(r->device->sched, err);
+        status = gm_sched_reserve(r->device->sched, r->head.client, err);
     r->compare->slot = status == GM_OK;
     return status;
 }
@@ -99,7 +101,7 @@ enum gm_progress gm_handle_compare(struct gm_request *r)
 
     if (admit(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
-    return gm_request_to_worker(r, step);
+    return gm_request_to_worker(r, step, STEP_S);
 }
 
 static double elapsed_s(const struct gm_job *job, int64_t now_ns)
@@ -134,11 +136,12 @@ static void job_done(struct gm_job *job)
 {
     struct gm_request *r = gm_request_of_job(job);
 
+    gm_request_learn_cost(r);
     if (is_end(r)) {
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
     } else {
-        gm_request_to_worker(r, step);
+        gm_request_to_worker(r, step, STEP_S);
     }
 }
 
@@ -160,8 +163,9 @@ static void run(struct gm_request *r, unsigned repeat)
     job->deadline_ns = r->deadline_ns;
     job->abandoned = job_abandoned;
     job->done = job_done;
+    gm_request_set_place(r);
     if (!c->slot)
-        gm_sched_reserve_more(r->device->sched);
+        gm_sched_reserve_more(r->device->sched, r->head.client);
     c->slot = false;
     r->state = GM_REQUEST_QUEUED;
     gm_sched_commit(r->device->sched, job);

@@ -95,7 +95,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
         status = gm_handle_explain_plan(r, true, err);
     if (status == GM_OK)
         status = gm_request_still_wanted(r, err);
-    return status == GM_OK ? gm_sched_reserve(r->device->sched, err) : status;
+    return status == GM_OK ? gm_sched_reserve(r->device->sched, r->head.client, err) : status;
 }
 
 enum gm_progress gm_handle_explain(struct gm_request *r)
@@ -111,6 +111,7 @@ enum gm_progress gm_handle_explain(struct gm_request *r)
     job->deadline_ns = r->deadline_ns;
     job->abandoned = gm_request_job_abandoned;
     job->done = job_done;
+    gm_request_set_place(r);
     gm_request_suspend(r);
     r->state = GM_REQUEST_QUEUED;
     gm_sched_commit(r->device->sched, job);

@@ -10,9 +10,7 @@
 
 static enum gm_progress reply_ok(struct gm_request *r)
 {
-    gm_reply_text(&r->reply, 200, "text/plain", strdup("ok\n"));
-    r->state = GM_REQUEST_REPLY;
-    return GM_READY;
+    return gm_request_reply(r, "text/plain", strdup("ok\n"));
 }
 
 static enum gm_progress fail_lost(struct gm_request *r)

@@ -2,6 +2,7 @@
  * handle_info.c - what this daemon is, as JSON: its kernels, its devices, its counters.
  */
 #include "server/clock.h"
+#include "server/document.h"
 #include "server/handlers.h"
 #include "server/limits.h"
 #include "server/request.h"
@@ -14,12 +15,9 @@
 
 static enum gm_progress reply_json(struct gm_request *r, json_t *document)
 {
-    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    char *text = gm_document_text(document, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 
-    json_decref(document);
-    gm_reply_text(&r->reply, 200, "application/json", text);
-    r->state = GM_REQUEST_REPLY;
-    return GM_READY;
+    return gm_request_reply(r, "application/json", text);
 }
 
 static json_t *count(uint64_t n)
@@ -98,6 +96,11 @@ static json_t *gpu_json(const struct gm_gpu *gpu)
     json_object_set_new(o, "fp32_gflops", json_real(round(gpu->fp32_gflops)));
     json_object_set_new(o, "fp64_gflops", json_real(round(gpu->fp64_gflops)));
     json_object_set_new(o, "int32_gops", json_real(round(gpu->int32_gflops)));
+    if (gpu->tensor_f16_gflops > 0) {
+        json_object_set_new(o, "tensor_f16_gflops", json_real(round(gpu->tensor_f16_gflops)));
+        json_object_set_new(o, "tensor_tf32_gflops", json_real(round(gpu->tensor_tf32_gflops)));
+        json_object_set_new(o, "tensor_fp64_gflops", json_real(round(gpu->tensor_fp64_gflops)));
+    }
     return o;
 }
 
@@ -240,6 +243,7 @@ enum gm_progress gm_handle_stats(struct gm_request *r)
                         json_real((double)(gm_now_ns() - server->started_ns) * 1e-9));
     json_object_set_new(o, "draining", json_boolean(atomic_load(&server->phase) > 0));
     json_object_set_new(o, "requests_in_flight", count(in_flight));
+    json_object_set_new(o, "connections", count(gm_connections_count(&server->connections)));
     json_object_set_new(o, "memory",
                         json_pack("{s:o, s:o}", "used_bytes",
                                   count(atomic_load(&server->budget.reserved)), "limit_bytes",

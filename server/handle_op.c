@@ -32,12 +32,13 @@ static void job_done(struct gm_job *job)
 {
     struct gm_request *r = gm_request_of_job(job);
 
+    gm_request_learn_cost(r);
     if (job->task.status != GM_OK) {
         /* Here and not in the event thread: that is not called again for a client that has gone. */
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
     } else if (r->encode_bound > GM_TEXT_INLINE_BYTES_MAX) {
-        gm_request_to_worker(r, encode_on_worker);
+        gm_request_to_worker(r, encode_on_worker, gm_cost_text(r->encode_bound));
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);
     }
@@ -54,6 +55,7 @@ static void set_job(struct gm_request *r)
     job->deadline_ns = r->deadline_ns;
     job->abandoned = gm_request_job_abandoned;
     job->done = job_done;
+    gm_request_set_place(r);
 }
 
 /* Whether the job takes less time than handing it to another thread would. */
@@ -134,7 +136,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
         return status;
     op->result.data = r->result.slab.data;
     status = gm_request_still_wanted(r, err);
-    return status == GM_OK ? gm_sched_reserve(r->device->sched, err) : status;
+    return status == GM_OK ? gm_sched_reserve(r->device->sched, r->head.client, err) : status;
 }
 
 enum gm_progress gm_handle_op(struct gm_request *r)
@@ -201,15 +203,12 @@ static enum gm_status encode_binary(struct gm_request *r, const struct gm_accoun
                                     char **ret_stats, struct gm_error *err)
 {
     const struct gm_matrix *result = &r->job.task.op.result;
-    char shape[GM_SHAPE_TEXT_MAX];
     enum gm_status status = r->out->head(result, r->reply.head, &r->reply.head_len, err);
 
     if (status != GM_OK)
         return status;
     r->reply.body = result->data;
     r->reply.body_len = gm_matrix_bytes(result);
-    gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(result, shape));
-    gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(result->dtype));
     int64_t now = gm_now_ns();
     gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
     *ret_stats = gm_account_json(&r->account, job, now);
@@ -225,12 +224,16 @@ static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
                                        .facts = r->device->facts,
                                        .batch = r->job.batch,
                                        .concurrent = r->job.concurrent};
-    char *stats = NULL, timing[GM_SERVER_TIMING_MAX];
+    char *stats = NULL, timing[GM_SERVER_TIMING_MAX], shape[GM_SHAPE_TEXT_MAX];
     enum gm_status status =
         r->out->encode ? encode_text(r, &job, &stats, err) : encode_binary(r, &job, &stats, err);
 
     if (status != GM_OK)
         return status;
+    if (!r->out->carries_stats) { /* nor, perhaps, its shape and type */
+        gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(&job.op->result, shape));
+        gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(job.op->result.dtype));
+    }
     gm_account_server_timing(&r->account, r->variant->name, timing);
     gm_reply_header(&r->reply, "Server-Timing", timing);
     gm_reply_header(&r->reply, "Gemmd-Stats", stats);

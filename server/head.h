@@ -13,10 +13,13 @@
 #include <stdint.h>
 
 struct gm_request_head {
+    uint64_t client; /* whose it is: client.h */
     const char *method, *path;
     const char *content_type, *content_encoding, *expect;
     const char *accept[GM_ACCEPT_LINES_MAX];
     const char *traceparent, *request_id;
+    const char *host;
+    bool http_1_0;
     const char *repeated;     /* the name of a header that came twice and may not */
     uint64_t content_length;  /* GM_SIZE_UNKNOWN: none was stated */
     unsigned content_lengths; /* headers of that name */
@@ -28,5 +31,14 @@ struct gm_request_head {
         size_t name_len, value_len;
     } query[GM_QUERY_PARAMETERS_MAX + 1]; /* one more than may be: shows that there are too many */
 };
+
+/* Takes up a header; most are of no interest. */
+void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
+                    size_t value_len);
+/* Takes up a parameter of the query string. false: no more of them are wanted. */
+bool gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
+                   const char *value, size_t value_len);
+/* The path of a target that may be in absolute form, as clients of a proxy write it. */
+const char *gm_head_path(const char *target);
 
 #endif

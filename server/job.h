@@ -6,14 +6,20 @@
 #define GM_SERVER_JOB_H
 
 #include "kernels/backend.h"
+#include "server/fair_queue.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct gm_job {
     struct gm_task task;
-    bool exclusive;      /* wants the device for itself */
-    uint64_t batch_key;  /* jobs with the same key may share a launch; 0: with none */
+    struct gm_fair_item place; /* in the queue; its client and cost_s are the owner's to set */
+    bool exclusive;            /* wants the device for itself */
+    uint64_t batch_key;  /* jobs with the same key are alike and may share a launch; 0: none */
     int64_t deadline_ns; /* gm_now_ns() time, or GM_NEVER */
+    /* Its client's, for the kernel to say whether that has closed it while the job waits; 0: ask
+     * abandoned() instead. */
+    int socket;
     /* Whether the client has gone. NULL: never. */
     bool (*abandoned)(const struct gm_job *job, bool running);
     /* task.status and what follows are set. */
@@ -23,9 +29,15 @@ struct gm_job {
     unsigned batch;                             /* jobs in its launch */
     bool concurrent;                            /* other lanes were busy meanwhile */
 
-    struct gm_job *prev, *next; /* the scheduler's: in the queue or the running list */
+    struct gm_job *prev, *next; /* the scheduler's: in the running list, or one of ended jobs */
     enum gm_status stop_status; /* the scheduler's: why it was told to stop */
+    double expected_s;          /* the scheduler's: what it reckons with */
 };
+
+static inline struct gm_job *gm_job_of_place(const struct gm_fair_item *place)
+{
+    return (struct gm_job *)((char *)(uintptr_t)place - offsetof(struct gm_job, place));
+}
 
 struct gm_job_list {
     struct gm_job *head, *tail;

@@ -20,13 +20,22 @@
     X(CONNECTIONS_MAX, 4096, "connections",                                                        \
       "each costs a descriptor and its pool; suspended requests count, so it is far above the "    \
       "queue")                                                                                     \
-    X(CONNECTION_POOL_BYTES, 131072, "bytes",                                                      \
-      "request line, headers and read buffer of one connection; large reads mean few calls")       \
+    X(CONNECTION_POOL_BYTES, 32768, "bytes",                                                       \
+      "request line, headers and read buffer of one connection: all of it once it has had a "      \
+      "request, beside the memory limit; larger ones make uploads no faster")                      \
     X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
-      "a connection on which nothing moves is closed after this long")                             \
-    X(UPLOAD_GRACE_S, 30, "seconds", "a body may be as slow as it likes for this long")            \
-    X(UPLOAD_RATE_MIN, 16384, "bytes/s",                                                           \
-      "and must then have come at this rate on average: slower holds memory that others need")     \
+      "a connection without a whole request's head is closed after this long, whether nothing "    \
+      "comes or too little")                                                                       \
+    X(CLIENT_GRACE_S, 30, "seconds",                                                               \
+      "how far a client may fall behind in sending a body or taking a reply")                      \
+    X(CLIENT_RATE_MIN, 16384, "bytes/s",                                                           \
+      "and the rate at which it would not: slower holds memory that others need")                  \
+    X(OTHER_DESCRIPTORS, 128, "descriptors",                                                       \
+      "kept from connections where the system allows fewer descriptors than both need")            \
+    X(SPARE_PART, 16, "parts",                                                                     \
+      "one in so many connections is kept free for newcomers: beyond, each that comes ends the "   \
+      "one whose client is furthest behind")                                                       \
+    X(CROWDED_S, 1, "seconds", "and that is behind by no less than this: clients at work stay")    \
     X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice what any operation knows")                    \
     X(REPEAT_MAX, 1000, "runs", "enough for a steady median; repeated jobs hold the device alone") \
     X(REPEAT_COST_S, 30, "seconds",                                                                \

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define TICK_MS 250
+#define FULL_MS 10 /* until there may be room again: whoever is to make some is told already */
 
 struct gm_listener {
     struct gm_listener_options options;
@@ -52,7 +53,7 @@ static void *accept_main(void *cls)
 
     for (;;) {
         /* While no connection can be taken, those that wait must not keep the thread awake. */
-        poll(p, ready ? 2 : 1, TICK_MS);
+        poll(p, ready ? 2 : 1, ready ? TICK_MS : FULL_MS);
         if (p[0].revents)
             break;
         ready = accept_all(l);
@@ -94,7 +95,7 @@ static int listen_on(const char *host, const char *port, struct gm_error *err)
     return fd;
 }
 
-static void set_address(struct gm_listener *l)
+static bool set_address(struct gm_listener *l)
 {
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -103,11 +104,12 @@ static void set_address(struct gm_listener *l)
     if (getsockname(l->socket, (struct sockaddr *)&address, &length) != 0 ||
         getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return;
+        return false;
     bool six = address.ss_family == AF_INET6;
     snprintf(l->address, sizeof l->address, six ? "http://[%.90s]:%.8s" : "http://%.90s:%.8s", host,
              port);
     l->loopback = strcmp(host, "::1") == 0 || (!six && strncmp(host, "127.", 4) == 0);
+    return true;
 }
 
 enum gm_status gm_listener_open(const struct gm_listener_options *options, struct gm_listener **ret,
@@ -126,7 +128,10 @@ enum gm_status gm_listener_open(const struct gm_listener_options *options, struc
         gm_listener_close(l);
         return status;
     }
-    set_address(l);
+    if (!set_address(l)) {
+        gm_listener_close(l);
+        return gm_fail(err, GM_INTERNAL, "cannot tell on which address gemmd listens");
+    }
     *ret = l;
     return GM_OK;
 }

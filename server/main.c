@@ -2,6 +2,7 @@
  * main.c - the life of the daemon, in order: options, devices, workers, HTTP, wait, drain.
  */
 #include "server/clock.h"
+#include "server/document.h"
 #include "server/http.h"
 #include "server/limits.h"
 #include "server/notify.h"
@@ -326,6 +327,7 @@ int main(int argc, char **argv)
         break;
     }
     gm_log_set_level(server.config.log_level);
+    gm_document_init();
     raise_descriptor_limit();
     if (!open_events(&events)) {
         fprintf(stderr, "gemmd: cannot watch for signals: %s\n", strerror(errno));

@@ -5,6 +5,7 @@
  */
 #include "server/handlers.h"
 #include "server/request.h"
+#include "server/text_stream.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -148,6 +149,8 @@ static void write_gauges(FILE *out, struct gm_server *server)
     pthread_mutex_unlock(&server->mutex);
 
     gauge(out, "gemmd_requests_in_flight", "Requests being served.", (double)in_flight);
+    gauge(out, "gemmd_connections", "Connections that are open.",
+          gm_connections_count(&server->connections));
     gauge(out, "gemmd_memory_used_bytes", "Memory reserved by the requests being served.",
           (double)atomic_load(&server->budget.reserved));
     gauge(out, "gemmd_memory_limit_bytes", "What they may reserve together.",
@@ -162,21 +165,14 @@ static void write_gauges(FILE *out, struct gm_server *server)
 
 enum gm_progress gm_handle_metrics(struct gm_request *r)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
+    struct gm_text_stream text;
 
-    if (out) {
-        write_requests(out, &r->server->stats);
-        write_counters(out, &r->server->stats);
-        write_histograms(out, &r->server->stats);
-        write_gauges(out, r->server);
-        if (fclose(out) != 0) {
-            free(text);
-            text = NULL;
-        }
-    }
-    gm_reply_text(&r->reply, 200, "text/plain; version=0.0.4; charset=utf-8", text);
-    r->state = GM_REQUEST_REPLY;
-    return GM_READY;
+    if (!gm_text_stream_begin(&text))
+        return gm_request_reply(r, NULL, NULL);
+    write_requests(text.out, &r->server->stats);
+    write_counters(text.out, &r->server->stats);
+    write_histograms(text.out, &r->server->stats);
+    write_gauges(text.out, r->server);
+    return gm_request_reply(r, "text/plain; version=0.0.4; charset=utf-8",
+                            gm_text_stream_end(&text, NULL));
 }

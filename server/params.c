@@ -196,8 +196,7 @@ static bool read_gpu(struct gm_params *p, const char *value, size_t len)
     return p->gpu != NULL;
 }
 
-static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t len,
-                                   struct gm_error *err)
+const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t len)
 {
     size_t least = SIZE_MAX;
     const char *nearest = rows[0].name;
@@ -209,8 +208,7 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
             nearest = rows[i].name;
         }
     }
-    return gm_fail(err, GM_UNKNOWN_PARAMETER, "there is no parameter '%.*s'; the nearest is '%s'",
-                   (int)(len < 64 ? len : 64), name, nearest);
+    return nearest;
 }
 
 static enum gm_status fail_not_taken(enum gm_op_kind op, const struct row *row,
@@ -227,21 +225,56 @@ static enum gm_status fail_not_taken(enum gm_op_kind op, const struct row *row,
                    gm_op_name(op), row->name, takers);
 }
 
+/* The row of a name, if the operation has it. */
+static enum gm_status find_row(enum gm_op_kind op, const char *name, size_t len,
+                               const struct row **ret, struct gm_error *err)
+{
+    const struct row *row = NULL;
+
+    for (size_t i = 0; i < ROW_COUNT && !row; i++)
+        if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
+            row = &rows[i];
+    if (!row)
+        return gm_fail(err, GM_UNKNOWN_PARAMETER,
+                       "there is no parameter '%.*s'; the nearest is '%s'",
+                       (int)(len < 64 ? len : 64), name, gm_params_nearest(op, name, len));
+    if (!(row->ops & (1u << op)))
+        return fail_not_taken(op, row, err);
+    *ret = row;
+    return GM_OK;
+}
+
+/* Two names of one thing, shape and shape_a, have one bit: that of the first. */
+static uint32_t bit_of(const struct row *row)
+{
+    size_t first = 0;
+
+    while (rows[first].read != row->read)
+        first++;
+    return UINT32_C(1) << first;
+}
+
+enum gm_status gm_params_find(enum gm_op_kind op, const char *name, size_t name_len,
+                              uint32_t *ret_bit, struct gm_error *err)
+{
+    const struct row *row;
+    enum gm_status status = find_row(op, name, name_len, &row, err);
+
+    if (status == GM_OK)
+        *ret_bit = bit_of(row);
+    return status;
+}
+
 enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const char *name,
                              size_t name_len, const char *value, size_t value_len,
                              struct gm_error *err)
 {
-    const struct row *row = NULL;
+    const struct row *row;
     char text[VALUE_MAX + 1];
+    enum gm_status status = find_row(op, name, name_len, &row, err);
 
-    for (size_t i = 0; i < ROW_COUNT && !row; i++)
-        if (strlen(rows[i].name) == name_len && memcmp(rows[i].name, name, name_len) == 0)
-            row = &rows[i];
-    if (!row)
-        return fail_unknown(op, name, name_len, err);
-    if (!(row->ops & (1u << op)))
-        return fail_not_taken(op, row, err);
-
+    if (status != GM_OK)
+        return status;
     struct gm_params next;
     memcpy(&next, params, sizeof next);
     bool ok = value_len <= VALUE_MAX && !memchr(value, '\0', value_len);
@@ -256,11 +289,7 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
     if (!ok)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is '%.*s'; it must be %s", row->name,
                        (int)(value_len < 64 ? value_len : 64), value, row->takes);
-    /* Two names of one thing, shape and shape_a, have one bit: that of the first. */
-    size_t first = 0;
-    while (rows[first].read != row->read)
-        first++;
-    uint32_t bit = UINT32_C(1) << first;
+    uint32_t bit = bit_of(row);
     /* Copied whole and set field by field, the two differ in bytes only where they differ. */
     if ((params->seen & bit) && memcmp(&next, params, sizeof next) != 0)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, and not with the same value",

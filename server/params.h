@@ -27,6 +27,15 @@ struct gm_params {
 };
 
 /*
+ * Whether an operation has a parameter; *ret_bit is then its bit in `seen`. Errors:
+ * GM_UNKNOWN_PARAMETER (naming the nearest), GM_BAD_PARAMETER (naming the operations that have it).
+ */
+enum gm_status gm_params_find(enum gm_op_kind op, const char *name, size_t name_len,
+                              uint32_t *ret_bit, struct gm_error *err);
+/* The operation's parameter whose name is most like this one. */
+const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t name_len);
+
+/*
  * Reads one parameter of an operation into *params, which starts as all zero. Stated twice, it
  * must say the same. Errors: GM_UNKNOWN_PARAMETER (naming the nearest), GM_BAD_PARAMETER (naming
  * what it can be). *params is untouched on failure.

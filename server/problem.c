@@ -1,5 +1,7 @@
 #include "server/problem.h"
 
+#include "server/document.h"
+
 #include <jansson.h>
 #include <stdio.h>
 
@@ -15,9 +17,7 @@ void gm_problem(struct gm_reply *reply, const struct gm_error *error, const char
                                 gm_status_title(error->status), "status", http, "code",
                                 gm_status_code(error->status), "detail", error->detail, "error",
                                 error->detail, "request_id", request_id);
-    char *text = problem ? json_dumps(problem, JSON_COMPACT) : NULL;
-    json_decref(problem);
-    gm_reply_text(reply, http, "application/problem+json", text);
+    gm_reply_text(reply, http, "application/problem+json", gm_document_text(problem, JSON_COMPACT));
     if (retry_after_s > 0) {
         snprintf(seconds, sizeof seconds, "%u", retry_after_s);
         gm_reply_header(reply, "Retry-After", seconds);

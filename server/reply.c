@@ -1,6 +1,7 @@
 #include "server/reply.h"
 
 #include "server/request.h"
+#include "server/text_stream.h"
 
 #include <microhttpd.h>
 #include <stdio.h>
@@ -39,12 +40,11 @@ void gm_reply_clear(struct gm_reply *reply)
 
 char *gm_reply_wire(const struct gm_reply *reply, const char *request_id, size_t *ret_len)
 {
-    char *wire = NULL;
-    size_t len = 0;
-    FILE *out = reply->failed ? NULL : open_memstream(&wire, &len);
+    struct gm_text_stream wire;
 
-    if (!out)
+    if (reply->failed || !gm_text_stream_begin(&wire))
         return NULL;
+    FILE *out = wire.out;
     fprintf(out,
             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\nConnection: close\r\n"
             "X-Request-Id: %s\r\n",
@@ -55,12 +55,7 @@ char *gm_reply_wire(const struct gm_reply *reply, const char *request_id, size_t
     fputs("\r\n", out);
     fwrite(reply->head, 1, reply->head_len, out);
     fwrite(reply->body, 1, reply->body_len, out);
-    if (fclose(out) != 0) {
-        free(wire);
-        return NULL;
-    }
-    *ret_len = len;
-    return wire;
+    return gm_text_stream_end(&wire, ret_len);
 }
 
 static void sent(void *cls)

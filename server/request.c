@@ -9,55 +9,9 @@
 #include "server/problem.h"
 #include "server/request_job.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-
-/* The trace id of a W3C traceparent: version "-" 32 hex digits "-" 16 "-" 2, lower case, neither
- * id all zero, version not ff; later versions may go on after a dash. */
-static bool trace_id(const char *text, char out[GM_REQUEST_ID_MAX])
-{
-    static const char hex[] = "0123456789abcdef";
-
-    if (!text || strspn(text, hex) != 2 || memcmp(text, "ff", 2) == 0 || text[2] != '-' ||
-        strspn(text + 3, hex) != 32 || text[35] != '-' || strspn(text + 36, hex) != 16 ||
-        text[52] != '-' || strspn(text + 53, hex) != 2)
-        return false;
-    if (text[55] != '\0' && (memcmp(text, "00", 2) == 0 || text[55] != '-'))
-        return false;
-    if (strspn(text + 3, "0") >= 32 || strspn(text + 36, "0") >= 16)
-        return false;
-    memcpy(out, text + 3, 32);
-    out[32] = '\0';
-    return true;
-}
-
-static bool plain_id(const char *text, char out[GM_REQUEST_ID_MAX])
-{
-    size_t len = text ? strlen(text) : 0;
-
-    if (len == 0 || len >= GM_REQUEST_ID_MAX)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (!isalnum((unsigned char)text[i]) && !strchr("-_.", text[i]))
-            return false;
-    memcpy(out, text, len + 1);
-    return true;
-}
-
-static void set_id(struct gm_request *r)
-{
-    unsigned char bytes[16] = {0};
-
-    if (trace_id(r->head.traceparent, r->id) || plain_id(r->head.request_id, r->id))
-        return;
-    ssize_t got = getrandom(bytes, sizeof bytes, 0);
-    (void)got; /* of 16 bytes it cannot fail once the pool is up, and an id need not be secret */
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(r->id + 2 * i, 3, "%02x", bytes[i]);
-}
 
 struct gm_request *gm_request_of_work(struct gm_work *work)
 {
@@ -79,7 +33,7 @@ struct gm_request *gm_request_new(struct gm_server *server, const struct gm_requ
     r->share.budget = &server->budget;
     atomic_init(&r->references, 1);
     gm_account_start(&r->account, gm_now_ns());
-    set_id(r);
+    gm_request_id(&r->head, r->id);
 
     pthread_mutex_lock(&server->mutex);
     r->next = server->requests;
@@ -143,11 +97,24 @@ enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *er
     drop_all(r);
     gm_problem(&r->reply, &r->error, r->id, seconds);
     if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
-        gm_reply_header(&r->reply, "Accept", gm_codec_media_types(types));
+        gm_reply_header(&r->reply, "Accept", gm_body_media_types(types));
     if (error->status == GM_METHOD_NOT_ALLOWED)
         gm_reply_header(&r->reply, "Allow", r->allow);
     /* Where a body ends cannot be told, and what follows it on this connection cannot either. */
     r->reply.close = error->status == GM_BAD_LENGTH;
+    r->state = GM_REQUEST_REPLY;
+    return GM_READY;
+}
+
+enum gm_progress gm_request_reply(struct gm_request *r, const char *media_type, char *text)
+{
+    struct gm_error error;
+
+    if (!text) {
+        gm_fail(&error, GM_MEMORY_FULL, "no memory for the text of this answer");
+        return gm_request_fail(r, &error);
+    }
+    gm_reply_text(&r->reply, 200, media_type, text);
     r->state = GM_REQUEST_REPLY;
     return GM_READY;
 }
@@ -172,6 +139,9 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     if (r->head.content_length_bad || r->head.content_lengths + r->head.chunked > 1)
         return gm_fail(err, GM_BAD_LENGTH,
                        "Content-Length must be stated once, as a number, and not beside chunked");
+    if (r->head.http_1_0 && r->head.chunked > 0)
+        return gm_fail(err, GM_BAD_LENGTH,
+                       "HTTP/1.0 knows no chunked bodies: send HTTP/1.1, or a Content-Length");
     if (r->head.repeated)
         return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
     enum gm_status status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
@@ -187,7 +157,9 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     status = read_query(r, err);
     if (status == GM_OK && *r->params.device)
         status = gm_request_pick_device(r, err);
-    return status == GM_OK ? gm_body_begin(r, err) : status;
+    if (status == GM_OK)
+        status = gm_body_begin(r, err);
+    return status == GM_OK ? gm_request_check_queue(r, err) : status;
 }
 
 /* A failure while the body is coming: the reply waits until what remains has been dropped. */
@@ -204,6 +176,17 @@ void gm_request_begin(struct gm_request *r)
     r->state = GM_REQUEST_BODY;
     if (begin(r, &error) != GM_OK)
         discard(r, &error);
+}
+
+void gm_request_give_up(struct gm_request *r, const char *why)
+{
+    struct gm_error error;
+
+    if (r->state != GM_REQUEST_BODY)
+        return;
+    gm_fail(&error, GM_UPLOAD_TIMEOUT, "%llu bytes of the body have come, and %s",
+            (unsigned long long)r->received, why);
+    discard(r, &error);
 }
 
 uint64_t gm_request_remaining(const struct gm_request *r)
@@ -230,24 +213,12 @@ enum gm_status gm_request_still_wanted(const struct gm_request *r, struct gm_err
     return GM_OK;
 }
 
-bool gm_request_too_slow(const struct gm_request *r)
-{
-    double late_s = (double)(gm_now_ns() - r->account.started_ns) * 1e-9 - GM_UPLOAD_GRACE_S;
-
-    return late_s > 0 && (double)r->received < late_s * GM_UPLOAD_RATE_MIN;
-}
-
 /* A piece of a body that is still wanted. */
 static enum gm_status take_piece(struct gm_request *r, const void *bytes, size_t len,
                                  struct gm_error *err)
 {
     if (atomic_load_explicit(&r->server->phase, memory_order_relaxed) == GM_PHASE_ENDING)
         return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
-    if (gm_request_too_slow(r))
-        return gm_fail(
-            err, GM_UPLOAD_TIMEOUT,
-            "%llu bytes have come; after %d seconds the average must be %d bytes a second",
-            (unsigned long long)r->received, GM_UPLOAD_GRACE_S, GM_UPLOAD_RATE_MIN);
     if (r->route->body != GM_BODY_NONE)
         return gm_body_push(r, bytes, len, err);
     return r->received <= GM_DISCARD_BYTES_MAX
@@ -311,7 +282,7 @@ static enum gm_progress complete_body(struct gm_request *r)
     if (gm_body_end(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
     if (r->body.text_len > GM_TEXT_INLINE_BYTES_MAX)
-        return gm_request_to_worker(r, decode_on_worker);
+        return gm_request_to_worker(r, decode_on_worker, gm_cost_text(r->body.text_len));
     return decode_and_handle(r);
 }
 
@@ -344,11 +315,14 @@ void gm_request_suspend(struct gm_request *r)
     r->carrier->suspend(r->connection);
 }
 
-enum gm_progress gm_request_to_worker(struct gm_request *r, void (*run)(struct gm_work *work))
+enum gm_progress gm_request_to_worker(struct gm_request *r, void (*run)(struct gm_work *work),
+                                      double cost_s)
 {
     gm_request_suspend(r);
     r->state = GM_REQUEST_WORK;
     r->work.run = run;
+    r->work.place.client = r->head.client;
+    r->work.place.cost_s = cost_s;
     gm_workers_add(r->server->workers, &r->work);
     return GM_PENDING;
 }

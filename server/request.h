@@ -21,15 +21,12 @@
 #include "server/account.h"
 #include "server/body.h"
 #include "server/carrier.h"
-#include "server/head.h"
 #include "server/params.h"
 #include "server/reply.h"
+#include "server/request_id.h"
 #include "server/routes.h"
 #include "server/sched.h"
 #include "server/server.h"
-#include "server/worker.h"
-
-#define GM_REQUEST_ID_MAX 65
 
 enum gm_request_state {
     GM_REQUEST_BODY,
@@ -104,14 +101,17 @@ enum gm_status gm_request_still_wanted(const struct gm_request *request, struct 
 
 /* What of the body is still to come: GM_SIZE_UNKNOWN if that cannot be told. */
 uint64_t gm_request_remaining(const struct gm_request *request);
-/* A body may be slow, but not for ever: it holds memory that others wait for. */
-bool gm_request_too_slow(const struct gm_request *request);
+/* Waits for no more of the body; the reply says so, and why, if nothing was wrong before. */
+void gm_request_give_up(struct gm_request *request, const char *why);
 
 /* Gives everything back but the reply, and makes that a problem document of *error: GM_READY. */
 enum gm_progress gm_request_fail(struct gm_request *request, const struct gm_error *error);
-/* Suspends the connection, if it is not, and hands the request to run() on a worker: GM_PENDING. */
-enum gm_progress gm_request_to_worker(struct gm_request *request,
-                                      void (*run)(struct gm_work *work));
+/* Makes the reply a text, for which the request is charged nothing; takes it over: GM_READY. NULL:
+ * there was no memory for it, and that is what is replied. */
+enum gm_progress gm_request_reply(struct gm_request *request, const char *media_type, char *text);
+/* Suspends the connection, if it is not; a worker is to run() this, of such cost: GM_PENDING. */
+enum gm_progress gm_request_to_worker(struct gm_request *request, void (*run)(struct gm_work *work),
+                                      double cost_s);
 /* Suspends the connection, if it is not. */
 void gm_request_suspend(struct gm_request *request);
 /* Hands a suspended request back to its event thread, in `state`: the caller's last act. */

@@ -17,6 +17,36 @@ enum gm_status gm_request_pick_device(struct gm_request *r, struct gm_error *err
     return GM_OK;
 }
 
+enum gm_status gm_request_check_queue(struct gm_request *r, struct gm_error *err)
+{
+    /* In other forms the body may say more, and name another device. */
+    bool streams = r->body.in && r->body.in->push;
+    enum gm_status status = GM_OK;
+
+    if (streams && !r->device)
+        status = gm_request_pick_device(r, err);
+    return streams && status == GM_OK ? gm_sched_check(r->device->sched, r->head.client, err)
+                                      : status;
+}
+
+void gm_request_set_place(struct gm_request *r)
+{
+    struct gm_job *job = &r->job;
+
+    job->place.client = r->head.client;
+    job->place.cost_s = gm_cost_expected(&r->device->cost, &job->task, r->device->facts);
+    job->socket = r->carrier->pollable ? r->socket : 0;
+}
+
+void gm_request_learn_cost(struct gm_request *r)
+{
+    const struct gm_job *job = &r->job;
+
+    if (job->task.status == GM_OK)
+        gm_cost_learn(&r->device->cost, &job->task, r->device->facts,
+                      (double)(job->finished_ns - job->started_ns) * 1e-9);
+}
+
 struct gm_request *gm_request_of_job(const struct gm_job *job)
 {
     return (struct gm_request *)((char *)(uintptr_t)job - offsetof(struct gm_request, job));

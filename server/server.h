@@ -6,6 +6,7 @@
 
 #include "server/budget.h"
 #include "server/config.h"
+#include "server/connections.h"
 #include "server/devices.h"
 #include "server/stats.h"
 #include "server/worker.h"
@@ -26,6 +27,7 @@ struct gm_server {
     struct gm_devices devices;
     struct gm_workers *workers;
     struct gm_budget budget;
+    struct gm_connections connections;
     struct gm_stats stats;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */

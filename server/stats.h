@@ -19,6 +19,18 @@
     X(KERNEL_BYTES, "kernel_bytes", "Compulsory bytes of the jobs computed.")                      \
     X(KERNEL_FLOPS, "kernel_flops", "Arithmetic operations of the jobs computed.")                 \
     X(ABORTED, "aborted_requests", "Requests whose connection ended before their reply was sent.") \
+    X(CONNECTIONS, "connections", "Connections taken.")                                            \
+    X(NO_HTTP, "no_http_connections",                                                              \
+      "Connections closed without an answer because what came by them is no HTTP.")                \
+    X(IDLE_ENDED, "idle_connections_ended", "Connections closed because no request came by them.") \
+    X(SLOW_HEADS_ENDED, "slow_heads_ended",                                                        \
+      "Connections closed because the head of a request did not become whole.")                    \
+    X(SLOW_BODIES_ENDED, "slow_bodies_ended",                                                      \
+      "Connections closed because a body came too slowly.")                                        \
+    X(SLOW_READERS_ENDED, "slow_readers_ended",                                                    \
+      "Connections closed because a reply was taken too slowly.")                                  \
+    X(EVICTED, "evicted_connections",                                                              \
+      "Connections closed, the one furthest behind each time, to make room for others.")           \
     X(RAN_INLINE, "inline_jobs", "Jobs run on an event thread because nothing was queued.")
 
 enum gm_counter {

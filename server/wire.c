@@ -40,6 +40,18 @@ bool gm_wire_answer(struct gm_request *r)
     return r->sent_past_library;
 }
 
+void gm_wire_refuse_head(int socket, const struct gm_error *error)
+{
+    const struct gm_request_head head = {0};
+    struct gm_reply reply = {0};
+    char id[GM_REQUEST_ID_MAX];
+
+    gm_request_id(&head, id);
+    gm_problem(&reply, error, id, 0);
+    send_reply(socket, &reply, id);
+    gm_reply_clear(&reply);
+}
+
 void gm_wire_refuse_all(struct gm_server *server, enum gm_status status)
 {
     struct gm_error error;

@@ -11,6 +11,9 @@
  * the body. Whether it was sent; the connection must be closed either way. */
 bool gm_wire_answer(struct gm_request *request);
 
+/* Answers what has not become a request yet, since its head is not whole. */
+void gm_wire_refuse_head(int socket, const struct gm_error *error);
+
 /* Answers every request that has no reply yet with this status, whether it is uploading or with a
  * device; what is made of it later is dropped. */
 void gm_wire_refuse_all(struct gm_server *server, enum gm_status status);

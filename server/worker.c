@@ -1,17 +1,32 @@
 #include "server/worker.h"
 
+#include "server/clock.h"
+
 #include <pthread.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 struct gm_workers {
-    pthread_mutex_t mutex; /* guards head, tail, closing */
+    pthread_mutex_t mutex; /* guards queue, closing */
     pthread_cond_t wake;
-    struct gm_work *head, *tail;
+    struct gm_fair_queue queue;
     bool closing;
     unsigned threads;
     pthread_t thread[];
 };
+
+/* The mutex is held, but released meanwhile. */
+static void run_next(struct gm_workers *w, struct gm_fair_item *first)
+{
+    struct gm_work *work = (struct gm_work *)((char *)first - offsetof(struct gm_work, place));
+    const struct gm_fair_item place = *first; /* the work is its owner's again once it runs */
+    int64_t begun = gm_now_ns();
+
+    pthread_mutex_unlock(&w->mutex);
+    work->run(work);
+    pthread_mutex_lock(&w->mutex);
+    gm_fair_served(&w->queue, &place, (double)(gm_now_ns() - begun) * 1e-9);
+}
 
 static void *worker_main(void *cls)
 {
@@ -19,12 +34,10 @@ static void *worker_main(void *cls)
 
     pthread_mutex_lock(&w->mutex);
     for (;;) {
-        struct gm_work *work = w->head;
-        if (work) {
-            w->head = work->next;
-            pthread_mutex_unlock(&w->mutex);
-            work->run(work);
-            pthread_mutex_lock(&w->mutex);
+        struct gm_fair_item *first = gm_fair_first(&w->queue);
+        if (first) {
+            gm_fair_serve(&w->queue, first);
+            run_next(w, first);
         } else if (w->closing) {
             break;
         } else {
@@ -73,13 +86,8 @@ void gm_workers_close(struct gm_workers *w)
 
 void gm_workers_add(struct gm_workers *w, struct gm_work *work)
 {
-    work->next = NULL;
     pthread_mutex_lock(&w->mutex);
-    if (w->head)
-        w->tail->next = work;
-    else
-        w->head = work;
-    w->tail = work;
+    gm_fair_push(&w->queue, &work->place);
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->mutex);
 }

@@ -3,7 +3,10 @@
 
     build/release/tests/bench/bench_kernels --json tests/bench/results/kernels_cpu.json
     bench_gpu --json tests/bench/results/kernels_h200.json              (on a machine with a GPU)
+    bench_lanes --json tests/bench/results/lanes_h200.json              (there too)
     tests/gpu/counters.py ... --json tests/bench/results/counters_h200.json
+    build/release/tests/bench/bench_json --json tests/bench/results/json.json
+    tests/bench/load/run.sh --json tests/bench/results/load_cpu.json
     ./tests/bench/readme_tables.py tests/bench/results/*.json
 """
 
@@ -113,10 +116,126 @@ def counters_table(document):
         yield f"| {run['run']} | {' | '.join(cells)} |\n"
 
 
+def lanes_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit'][:12]}: {document['device']}. "
+        f"Microseconds from one job's end to the next one's, pinned memory to pinned memory; a job alone is "
+        f"its stages, as events on its stream timed them. All in [the result file]({link}).\n\n"
+    )
+    lanes = sorted({row["lanes"] for row in document["results"]})
+    yield "| job (f32) | kernel | copy in + kernel + copy out | "
+    yield " | ".join(f"{n} lane{'s' * (n > 1)}" for n in lanes) + " |\n"
+    yield "|---|---|--:|" + "--:|" * len(lanes) + "\n"
+    for first in (row for row in document["results"] if row["lanes"] == 1):
+        stages = [first["h2d_us"], first["kernel_us"], first["d2h_us"]]
+        cells = []
+        for row in document["results"]:
+            if (row["op"], row["side"]) == (first["op"], first["side"]):
+                cells.append(f"{number(row['job_us'])} ({row['job_us'] / sum(stages):.2f})")
+        yield (
+            f"| {first['op']} {first['side']}x{first['side']} | {first['variant']} | "
+            f"{' + '.join(number(us) for us in stages)} | {' | '.join(cells)} |\n"
+        )
+
+
+def load_table(document):
+    link = "tests/bench/results/" + document["file"]
+    versions = document["versions"]
+    peers = [name for name in document["results"][0]["servers"] if name.startswith("FastAPI")]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, "
+        f"{document['cores']} cores, shared with the load itself and, by {document['load_before']:g} processes at its beginning, with other work; FastAPI {versions['fastapi']}, uvicorn "
+        f"{versions['uvicorn']}, NumPy {versions['numpy']}, {versions['wrk']}. Requests a second; times are "
+        f"gemmd's latencies in milliseconds. All in [the result file]({link}).\n\n"
+    )
+    yield f"| f32 | form | connections | gemmd | p50 | p99 | library alone | {' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
+    yield "|---|---|--:|--:|--:|--:|--:|" + "--:|" * len(peers) + "--:|--:|\n"
+    for row in document["results"]:
+        seen = row["servers"]
+        ours = seen["gemmd"]
+        p99 = number(ours["p99_us"] * 1e-3) if "p99_us" in ours else ""
+        rates = " | ".join(number(seen[name]["rate"]) for name in ["bare"] + peers)
+        yield (
+            f"| {row['op']} {row['size']}x{row['size']} | {row['form']} | {row['connections']} | "
+            f"{number(ours['rate'])} | {number(ours['p50_us'] * 1e-3)} | {p99} | {rates} | "
+            f"{row['of_bare']:.2f} | {row['of_fastapi']:.1f} |\n"
+        )
+
+
+def json_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, one "
+        f"thread, {document['elements']:,} random numbers, jansson {document['jansson']}. More digits and "
+        f"exponents are in [the result file]({link}).\n\n"
+    )
+    yield "| | numbers | gemmd (ms) | MB/s | jansson (ms) | MB/s | times as fast |\n"
+    yield "|---|---|--:|--:|--:|--:|--:|\n"
+    for row in document["results"]:
+        if row["values"] == "any":
+            continue
+        yield (
+            f"| {'read' if row['direction'] == 'in' else 'write'} | {row['dtype']} | "
+            f"{number(row['median_us'] * 1e-3)} | {number(row['mbs'])} | "
+            f"{number(row['jansson_median_us'] * 1e-3)} | {number(row['jansson_mbs'])} | {row['ratio']:.1f} |\n"
+        )
+
+
+# What `auto` takes on large and on awkward shapes: the best of ours on each.
+HUNTED = [
+    ("transpose", "f32", "8192x8192"),
+    ("transpose", "f16", "8192x16384"),
+    ("transpose", "u8", "16384x16384"),
+    ("transpose", "f64", "5792x5792"),
+    ("transpose", "c128", "4096x4096"),
+    ("transpose", "f32", "8191x8209"),
+    ("transpose", "f32", "10000000x3"),
+    ("transpose", "f32", "3x10000000"),
+    ("transpose", "f32", "60000x33x31"),
+    ("transpose", "f32", "1024x1024"),
+    ("add", "f32", "8192x8192 8192x8192"),
+    ("flip", "f32", "8192x8192"),
+    ("flip", "u8", "16384x16384"),
+    ("matmul", "f32", "8192x8192 8192x8192"),
+    ("matmul", "f32", "4096x4096 4096x4096"),
+    ("matmul", "f32", "1024x1024 1024x1024"),
+    ("matmul", "f32", "4095x4093 4093x4097"),
+    ("matmul", "f32", "8192x8192 8192x1"),
+    ("matmul", "f32", "64x262144 262144x64"),
+    ("matmul", "f32", "4096x16x16 4096x16x16"),
+    ("matmul", "f32", "64x64x64 64x64x64"),
+]
+
+
+def hunt_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]}: {document['device']}, driver {document['driver']}; "
+        f"{document['method']}. All shapes and kernels are in [the result file]({link}).\n\n"
+    )
+    yield "| operation | type | shape | kernel | time (us) | % of copy | % of cuBLAS |\n"
+    yield "|---|---|---|---|--:|--:|--:|\n"
+    for op, dtype, shape in HUNTED:
+        rows = [row for row in document["results"]
+                if (row["op"], row["dtype"], row["shape"]) == (op, dtype, shape)
+                and row["variant"] != "cublas"]
+        assert rows, f"{op} {dtype} {shape} is not in the result file"
+        row = min(rows, key=lambda row: row["median_us"])
+        yield (
+            f"| {op} | {dtype} | {shape} | {row['variant']} | {number(row['median_us'])} | "
+            f"{number(row.get('percent_of_copy'))} | {number(row.get('percent_of_cublas'))} |\n"
+        )
+
+
 # Kind of result file -> the file with its markers, and what goes between them.
 TABLES = {
     "bench_kernels": ("README.md", table),
     "bench_gpu": ("README.md", gpu_table),
+    "hunt": ("README.md", hunt_table),
+    "bench_lanes": ("README.md", lanes_table),
+    "bench_json": ("README.md", json_table),
+    "load": ("README.md", load_table),
     "counters": ("kernels/README.md", counters_table),
 }
 
@@ -134,8 +253,9 @@ def rewrite(path):
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(end)
     assert rest and after, f"{target} has no markers for {kind}"
+    made = "".join(make(document))
     with open(target, "w", encoding="utf-8") as file:
-        file.write(before + begin + "".join(make(document)) + end + after)
+        file.write(before + begin + made + end + after)
 
 
 def main():

@@ -134,6 +134,17 @@ def json_operand(array, dtype, flat=False):
     return {"shape": list(array.shape), "dtype": dtype, "data": json_value(values, dtype)}
 
 
+def csv_text(array, dtype, separator=",", line_end="\n"):
+    """Matrices of a stack are separated by an empty line."""
+    values = json_value(array, dtype)
+    matrices = values if array.ndim == 3 else [values]
+    texts = []
+    for rows in matrices:
+        lines = (separator.join(str(int(x)) if dtype == "bool" else repr(x) for x in row) for row in rows)
+        texts.append("".join(line + line_end for line in lines))
+    return line_end.join(texts)
+
+
 class Body:
     """A request's body, and what must stand in its head for it to be understood."""
 
@@ -163,6 +174,9 @@ def encode(form, dtype, *arrays):
     if form == "raw":
         data = b"".join(x.tobytes() for x in arrays)
         return Body(wire.RAW, data, dtype=dtype, **raw_shapes(arrays))
+    if form == "csv":
+        assert len(arrays) == 1, "a CSV body is one matrix"
+        return Body(wire.CSV, csv_text(arrays[0], dtype).encode(), dtype=dtype)
     options = {
         "version": {"npy-2": (2, 0), "npy-3": (3, 0)}.get(form, (1, 0)),
         "swapped": form in ("npy-big", "npy-big-fortran"),
@@ -197,7 +211,9 @@ def post(client, op, body, accept=None, **parameters):
 def decode(reply, dtype):
     """The array in a reply, its form checked to the letter."""
     assert reply.status == 200, reply
-    read = {wire.JSON: read_json, wire.NPY: read_npy, wire.RAW: read_raw}[reply.media_type]
+    read = {wire.JSON: read_json, wire.CSV: read_csv, wire.NPY: read_npy, wire.RAW: read_raw}[
+        reply.media_type
+    ]
     return read(reply, dtype)
 
 
@@ -217,6 +233,25 @@ def read_raw(reply, dtype):
     assert reply.header("Gemmd-Dtype") == dtype, reply.headers
     shape = [int(size) for size in reply.header("Gemmd-Shape").split("x")]
     return np.frombuffer(reply.body, NUMPY[dtype]).reshape(shape)
+
+
+def read_csv(reply, dtype):
+    """Commas and line feeds, and nothing at all where there are no elements."""
+    assert reply.header("Gemmd-Dtype") == dtype, reply.headers
+    shape = [int(size) for size in reply.header("Gemmd-Shape").split("x")]
+    if 0 in shape:
+        assert reply.body == b""
+        return np.empty(shape, NUMPY[dtype])
+    text = reply.body.decode("ascii")
+    assert text.endswith("\n") and " " not in text and "\r" not in text
+    matrices = [[row.split(",") for row in part.splitlines()] for part in text.split("\n\n")]
+    data = matrices if len(shape) == 3 else matrices[0]
+    assert nesting(data) == shape and len(matrices) == (shape[0] if len(shape) == 3 else 1)
+    if dtype in FLOATS:
+        values = [float(x) for part in matrices for row in part for x in row]
+        return narrow(np.array(values).reshape(shape), dtype)
+    values = [int(x) for part in matrices for row in part for x in row]
+    return np.array(values, dtype=object).astype(NUMPY[dtype]).reshape(shape)
 
 
 def read_json(reply, dtype):

@@ -313,6 +313,8 @@ BAD = [
     ("transpose", b"[[1]]", "?device=abacus", 422, "device_unavailable", "cpu:0"),
     ("transpose", b"[[1, 2], [3, 4]]", "?kernel=blcoked", 422, "kernel_unavailable", "blocked"),
     ("matmul", b"[[1]]", "", 422, "missing_operand", "b"),
+    ("add", b"{}", "", 422, "missing_operand", "a"),
+    ("transpose", b'{"kernel": "naive"}', "", 422, "missing_operand", "a"),
     ("matmul", b'{"a": [[1, 2]], "b": [[1, 2]]}', "", 422, "bad_shape", "columns"),
     ("matmul", b'{"a": [[1]], "b": [[1]], "dtype": "u8"}', "", 422, "bad_dtype", ""),
     ("add", b'{"a": [[1, 2]], "b": [[1, 2, 3]]}', "", 422, "bad_shape", ""),
@@ -486,7 +488,11 @@ def test_a_simulated_device_counts_and_times_nothing(daemon, rng):
     body = forms.encode("npy", "f32", forms.random_numbers(rng, "f32", (128, 128)))
     with daemon.client(timeout=120) as client:
         report = compare(client, "transpose", body, device="sim")
-    rows = {row["kernel"]: row["accesses"] for row in report["rows"] if not row["yardstick"]}
+    kernels = [row for row in report["rows"] if not row["yardstick"]]
+    rows = {row["kernel"]: row["accesses"] for row in kernels if "accesses" in row}
+    # What has no counts has refused, and says so.
+    assert all(row["failure"]["code"] == "kernel_unavailable" for row in kernels if row["kernel"] not in rows)
+    assert "vectorized" in rows and "skinny" not in rows
     assert all("runs" not in row and "effective_gbs" not in row for row in report["rows"])
     # Loads of 4 sectors a request and stores of 32, where 4 and 4 would do.
     assert rows["naive"]["global_sectors_ratio"] == 4.5

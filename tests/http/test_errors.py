@@ -149,7 +149,7 @@ TRANSPOSES = [
     ("kernel=magic", {}, b"[[1]]", "422 kernel_unavailable", "magic.*naive"),
     ("device=gpu", {}, b"[[1]]", "422 device_unavailable", "gpu.*cpu"),
     ("device=cpu:7", {}, b"[[1]]", "422 device_unavailable", "cpu:7.*cpu"),
-    ("", {"Content-Type": "text/csv"}, b"1,2\n", "415 unsupported_media_type", "application/json"),
+    ("", {"Content-Type": "text/html"}, b"1,2\n", "415 unsupported_media_type", "application/json"),
     ("", {}, b"1 2 3 4", "415 unsupported_media_type", "Content-Type"),
     ("", {**JSON, "Content-Encoding": "gzip"}, b"[[1]]", "415 unsupported_media_type", "ncod"),
     ("", {"Accept": "text/html"}, b"[[1]]", "406 not_acceptable", "application/x-npy"),
@@ -265,9 +265,9 @@ def test_no_such_page(daemon, path):
 
 
 def test_unsupported_media_type_lists_what_is(daemon):
-    reply = daemon.post(T, b"1,2\n", {"Content-Type": "text/csv"})
+    reply = daemon.post(T, b"1,2\n", {"Content-Type": "text/html"})
     accept = {name.strip() for name in reply.header("Accept").split(",")}
-    assert accept == {wire.JSON, wire.NPY, wire.RAW}
+    assert accept == {wire.JSON, wire.CSV, wire.NPY, wire.RAW, "multipart/form-data"}
 
 
 def test_a_file_that_curl_damaged(daemon, tmp_path):

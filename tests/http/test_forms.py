@@ -155,11 +155,11 @@ def test_the_absolute_form_of_a_target(daemon):
         assert raw.reply().ok().json()["data"] == [[1]]
 
 
-@pytest.mark.parametrize("accept", ["text/html", "image/png, text/csv", "application/json;q=0"])
+@pytest.mark.parametrize("accept", ["text/html", "image/png, text/csv;q=0", "application/json;q=0"])
 def test_nothing_acceptable(daemon, accept):
     reply = daemon.post("/v1/transpose", b"[[1]]", {"Accept": accept})
     assert (reply.status, reply.code) == (406, "not_acceptable")
-    for form in (wire.JSON, wire.NPY, wire.RAW):
+    for form in (wire.JSON, wire.CSV, wire.NPY, wire.RAW):
         assert form in reply.json()["detail"]
 
 

@@ -113,7 +113,7 @@ def test_curl_is_told_before_it_sends(small, tmp_path):
 EARLY = [
     ("/nowhere", (), 404),
     ("/healthz", (), 405),
-    (T, ("Content-Type: text/csv",), 415),
+    (T, ("Content-Type: text/html",), 415),
     (T + "?kernal=x", (), 400),
     (T + "?shape=1x1", (f"Content-Type: {wire.RAW}",), 400),
     (T, ("Accept: text/html",), 406),

@@ -74,6 +74,12 @@ def test_a_full_queue_is_refused_on_the_headers(start):
         began = time.monotonic()
         small = daemon.post(M + "?kernel=naive", b'{"a": [[1]], "b": [[1]]}')
         check_refusal(small, "queue_full")
+        for form, path in ((wire.RAW, T + "?shape=1000x1000"), (wire.NPY, T)):
+            with daemon.raw() as raw:
+                raw.send(wire.head("POST", path, "Content-Type: " + form, "Expect: 100-continue",
+                                   "Content-Length: 4000000"))
+                check_refusal(raw.reply(), "queue_full")
+        assert gauge(daemon, "gemmd_queue_depth") == 1, "all that was while it was full"
         assert time.monotonic() - began < 1.0 * SLOW
         # Other questions are still answered.
         for path in ("/healthz", "/readyz", "/metrics", "/v1/stats", "/v1/kernels"):

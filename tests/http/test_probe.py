@@ -63,12 +63,26 @@ def test_where_it_listens_is_where_it_is_asked(host):
 
 
 def test_it_is_no_client_that_went_away(start):
-    """Nor a request of a kind of its own: the log has it like any other."""
-    daemon = start("--log-level", "info")
+    """Nor a request of a kind of its own: the log has it like any other, for who asks for all."""
+    daemon = start("--log-level", "debug")
     for _ in range(5):
         check_alive(probe(*at(daemon.port)))
     wait_until(lambda: daemon.log().count('path="/healthz" status=200') == 5, "five requests")
     assert "outcome=aborted" not in daemon.log()
+
+
+def test_probes_that_go_well_are_no_news(start):
+    """They come every few seconds for ever. One that fails is."""
+    daemon = start("--drain-delay", f"{int(500 * SLOW)}ms")
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert daemon.get(path).status == 200
+    assert daemon.post("/v1/transpose", b"[[1]]").status == 200
+    wait_until(lambda: 'path="/v1/transpose"' in daemon.log(), "an ordinary request")
+    assert daemon.log().count("event=request") == 1
+    daemon.signal(signal.SIGTERM)
+    wait_until(lambda: daemon.get("/readyz").status == 503, "not ready")
+    wait_until(lambda: 'path="/readyz" status=503' in daemon.log(), "its failure")
+    assert daemon.wait() == 0
 
 
 def test_busy_is_alive(start):

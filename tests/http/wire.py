@@ -9,6 +9,7 @@ import time
 from urllib.parse import urlencode
 
 JSON = "application/json"
+CSV = "text/csv"
 NPY = "application/x-npy"
 RAW = "application/octet-stream"
 PROBLEM = "application/problem+json"

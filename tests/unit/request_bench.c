@@ -58,7 +58,7 @@ static bool gone(int socket, bool sending_too)
     return atomic_load(&x->closed) || (!sending_too && atomic_load(&x->half_closed));
 }
 
-static const struct gm_carrier carrier = {suspend, resume, gone};
+static const struct gm_carrier carrier = {suspend, resume, gone, false};
 
 static void on_lost(void *cls)
 {
@@ -87,7 +87,7 @@ static void open_server(uint64_t memory_limit)
     const struct gm_devices_options options = {
         .backend = "auto",
         .backend_options = {.threads = 1, .memory_limit = memory_limit},
-        .queue_limit = 8,
+        .queue_limit = 10, /* of which one client may have eight */
         .lost = on_lost};
     CHECK_STATUS(gm_devices_open(&s->devices, &options, &error), GM_OK, &error);
 }

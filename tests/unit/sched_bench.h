@@ -75,7 +75,7 @@ static inline void init_probe(struct probe *p)
 static inline enum gm_status submit(struct bench *b, struct probe *p)
 {
     struct gm_error error;
-    enum gm_status status = gm_sched_reserve(b->sched, &error);
+    enum gm_status status = gm_sched_reserve(b->sched, p->job.place.client, &error);
 
     if (status == GM_OK)
         gm_sched_commit(b->sched, &p->job);

@@ -1,15 +1,20 @@
 # Unit tests of server/: one program a module.
-foreach(name accept account budget config connections listener log notify params probe problem routes
-    worker)
+foreach(name accept account body_form budget config connections cost fair_queue json_line listener log notify
+    params probe problem routes worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()
-foreach(name account problem)
+# What these build is whole or not there, whichever allocation fails.
+gm_test(test_document unit unit/test_document.c LIBRARIES gemmd_server PkgConfig::JANSSON)
+target_link_options(test_document PRIVATE -Wl,--wrap=malloc)
+gm_test(test_text_stream unit unit/test_text_stream.c LIBRARIES gemmd_server)
+target_link_options(test_text_stream PRIVATE -Wl,--wrap=realloc)
+foreach(name account json_line problem)
   target_link_libraries(test_${name} PRIVATE PkgConfig::JANSSON m)
 endforeach()
 foreach(name devices sched sched_stop)
   gm_test(test_${name} unit unit/test_${name}.c unit/fake_backend.c LIBRARIES gemmd_server)
 endforeach()
-foreach(name compare compare_end request request_end request_503 stats)
+foreach(name body_parts body_parts_forms compare compare_end request request_end request_503 stats)
   gm_test(test_${name} unit unit/test_${name}.c unit/request_bench.c unit/faulty_backend.c
     LIBRARIES gemmd_server PkgConfig::JANSSON m)
 endforeach()

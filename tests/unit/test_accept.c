@@ -30,6 +30,9 @@ int main(void)
         {"*/*;q=0", &gm_codec_json, NULL},
         {"application/json;q=x", &gm_codec_json, NULL},
         {",,;;", &gm_codec_json, NULL},
+        {",", &gm_codec_npy, &gm_codec_npy}, /* empty elements do not count */
+        {" ,\t, ", &gm_codec_raw, &gm_codec_raw},
+        {",,application/json,", &gm_codec_npy, &gm_codec_json},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

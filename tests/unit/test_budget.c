@@ -40,24 +40,54 @@ static void test_reserve(void)
     struct gm_share a = {.budget = &budget}, b = {.budget = &budget};
     struct gm_error error;
 
-    budget.limit = 1000;
+    budget.limit = 1600;
     CHECK_STATUS(gm_share_reserve(&a, 600, &error), GM_OK, &error);
     CHECK_STATUS(gm_share_reserve(&a, 500, &error), GM_OK, &error); /* it only rises */
     CHECK_EQ(a.reserved, 600);
-    CHECK_STATUS(gm_share_reserve(&b, 1001, &error), GM_TOO_LARGE, NULL);
-    CHECK(strstr(error.detail, "1001") && strstr(error.detail, "1000"));
+    CHECK_STATUS(gm_share_reserve(&b, 1601, &error), GM_TOO_LARGE, NULL);
+    CHECK(strstr(error.detail, "1601") && strstr(error.detail, "1600"));
     CHECK_STATUS(gm_share_reserve(&b, UINT64_MAX, &error), GM_TOO_LARGE, NULL);
-    CHECK_STATUS(gm_share_reserve(&b, 401, &error), GM_MEMORY_FULL, NULL);
+    CHECK_STATUS(gm_share_reserve(&b, 901, &error), GM_MEMORY_FULL, NULL);
+    CHECK(strstr(error.detail, "600 of 1500 bytes for requests that are not small"));
     CHECK_EQ(b.reserved, 0);
-    CHECK_STATUS(gm_share_reserve(&b, 400, &error), GM_OK, &error);
-    CHECK_EQ(budget.reserved, 1000);
+    CHECK_STATUS(gm_share_reserve(&b, 900, &error), GM_OK, &error);
+    CHECK_EQ(budget.reserved, 1500);
     gm_share_trim(&a, 700); /* not lower than it is */
     CHECK_EQ(a.reserved, 600);
     gm_share_trim(&a, 50);
     CHECK_EQ(a.reserved, 50);
-    CHECK_EQ(budget.reserved, 450);
+    CHECK_EQ(budget.reserved, 950);
     gm_share_trim(&a, 0);
     gm_share_trim(&b, 0);
+    CHECK_EQ(budget.reserved, 0);
+}
+
+/* Large requests leave a sixteenth to those that take an eighth of that at most. */
+static void test_small(void)
+{
+    struct gm_share large = {.budget = &budget}, small[9] = {0}, all = {.budget = &budget};
+    struct gm_error error;
+
+    budget.limit = 1600; /* 100 for small ones, 12 for each */
+    CHECK_STATUS(gm_share_reserve(&large, 1500, &error), GM_OK, &error);
+    for (int i = 0; i < 9; i++) {
+        small[i].budget = &budget;
+        CHECK_STATUS(gm_share_reserve(&small[i], 13, &error), GM_MEMORY_FULL, NULL);
+        CHECK_STATUS(gm_share_reserve(&small[i], 12, &error), i < 8 ? GM_OK : GM_MEMORY_FULL, NULL);
+    }
+    CHECK(strstr(error.detail, "1596 of 1600 bytes for requests are in use"));
+    /* One that grows is no longer small. */
+    CHECK_STATUS(gm_share_reserve(&small[0], 14, &error), GM_MEMORY_FULL, NULL);
+    CHECK_EQ(small[0].reserved, 12);
+    gm_share_trim(&large, 1000);
+    CHECK_STATUS(gm_share_reserve(&small[0], 14, &error), GM_OK, &error);
+    /* What can only be had with the kept part is served where there is nothing else. */
+    CHECK_STATUS(gm_share_reserve(&all, 1501, &error), GM_MEMORY_FULL, NULL);
+    for (int i = 0; i < 9; i++)
+        gm_share_trim(&small[i], 0);
+    gm_share_trim(&large, 0);
+    CHECK_STATUS(gm_share_reserve(&all, 1600, &error), GM_OK, &error);
+    gm_share_trim(&all, 0);
     CHECK_EQ(budget.reserved, 0);
 }
 
@@ -67,7 +97,7 @@ static void test_blocks(void)
     struct gm_block x = {0}, y = {0}, z = {0};
     struct gm_error error;
 
-    budget.limit = 1000;
+    budget.limit = 1000; /* less 62 for small ones */
     CHECK_EQ(gm_block_cost(source, 101), 200);
     CHECK_STATUS(gm_share_reserve(&share, 300, &error), GM_OK, &error);
     CHECK_STATUS(gm_block_get(&x, &share, source, 250, &error), GM_OK, &error);
@@ -130,6 +160,7 @@ static void test_threads(void)
 int main(void)
 {
     test_reserve();
+    test_small();
     test_blocks();
     test_threads();
     return check_report();

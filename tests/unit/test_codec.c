@@ -20,7 +20,7 @@ static void test_table(void)
         for (size_t j = 0; j < n; j++)
             CHECK(strcmp(codec->name, gm_codec_at(j)->name) != 0);
     }
-    CHECK_EQ(n, 3);
+    CHECK_EQ(n, 4);
     CHECK(gm_codec_at(n + 1) == NULL && gm_codec_at(SIZE_MAX) == NULL);
 }
 
@@ -34,6 +34,9 @@ static void test_media_types(void)
         {"APPLICATION/Json", &gm_codec_json},
         {"application/x-npy", &gm_codec_npy},
         {"application/octet-stream", &gm_codec_raw},
+        {"text/csv", &gm_codec_csv},
+        {"Text/CSV", &gm_codec_csv},
+        {"text/cs", NULL},
         {"application/jso", NULL},
         {"application/json5", NULL},
         {"application/json ", NULL},

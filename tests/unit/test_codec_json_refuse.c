@@ -2,6 +2,7 @@
  * JSON bodies that must be refused: every way to be wrong, with the status and a part of the
  * message it must get; then damage at random.
  */
+#include "proto/number.h"
 #include "tests/unit/feed.h"
 
 struct bad_case {
@@ -296,9 +297,64 @@ static void test_damage(void)
     }
 }
 
+static enum gm_status decode(const char *text, size_t len, enum gm_dtype dtype)
+{
+    struct sink sink;
+    struct gm_error err = {0};
+    sink_init(&sink, 3);
+    sink.plan.dtype = dtype;
+    enum gm_status status = sink_decode(&sink, &gm_codec_json, text, len, '7', &err);
+    sink_clear(&sink);
+    return status;
+}
+
+/* RFC 8259, section 9, lets a parser limit range, depth and size: each limit has its answer. */
+static void test_limits(void)
+{
+    const size_t deep = 1000000;
+    char *text = check_alloc(6 * deep);
+
+    CHECK_EQ(decode("[1e309]", 7, GM_F64), GM_OUT_OF_RANGE);
+    CHECK_EQ(decode("[-1e999999999999999999999]", 26, GM_F64), GM_OUT_OF_RANGE);
+    CHECK_EQ(decode("[1e39]", 6, GM_F32), GM_OUT_OF_RANGE);
+    CHECK_EQ(decode("[70000]", 7, GM_F16), GM_OUT_OF_RANGE);
+    CHECK_EQ(decode("[9223372036854775808]", 21, GM_I64), GM_OUT_OF_RANGE);
+    CHECK_EQ(decode("[[[1]]]", 7, GM_F64), GM_OK);
+    CHECK_EQ(decode("[[[[1]]]]", 9, GM_F64), GM_BAD_JSON);
+    memset(text, '[', deep);
+    memset(text + deep, ']', deep);
+    CHECK_EQ(decode(text, deep, GM_F64), GM_BAD_JSON);
+    CHECK_EQ(decode(text, 2 * deep, GM_F64), GM_BAD_JSON);
+    for (size_t i = 0; i < deep; i++)
+        memcpy(text + 5 * i, "{\"a\":", 5);
+    memset(text + 5 * deep, '}', deep);
+    CHECK_EQ(decode(text, 5 * deep, GM_F64), GM_BAD_JSON);
+    CHECK_EQ(decode(text, 6 * deep, GM_F64), GM_BAD_JSON);
+
+    /* A number may be long, a name or a string not so long, members not so many. */
+    text[0] = '[';
+    memset(text + 1, '1', GM_NUMBER_TEXT_MAX + 1);
+    text[1 + GM_NUMBER_TEXT_MAX + 1] = ']';
+    CHECK_EQ(decode(text, GM_NUMBER_TEXT_MAX + 3, GM_F64), GM_BAD_JSON);
+    memset(text + 2, '.', 1);
+    text[1 + GM_NUMBER_TEXT_MAX] = ']';
+    CHECK_EQ(decode(text, GM_NUMBER_TEXT_MAX + 2, GM_F64), GM_OK);
+    memcpy(text, "{\"k\":\"", 6);
+    memset(text + 6, 'x', deep);
+    memcpy(text + 6 + deep, "\"}", 2);
+    CHECK_EQ(decode(text, deep + 8, GM_F64), GM_BAD_JSON);
+    size_t len = 0;
+    for (int i = 0; i < 1000; i++)
+        len += (size_t)sprintf(text + len, "%s\"k%d\":1", i ? "," : "{", i);
+    text[len++] = '}';
+    CHECK_EQ(decode(text, len, GM_F64), GM_BAD_JSON);
+    free(text);
+}
+
 int main(void)
 {
     test_bad();
+    test_limits();
     test_damage();
     return check_report();
 }

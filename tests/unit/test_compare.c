@@ -322,6 +322,8 @@ static void test_forms(void)
         {{COMPARE_MATMUL}, "{\"a\":[[1,2]],\"b\":[[1,2]]}", 422, "bad_shape"},
         {{COMPARE_MATMUL}, "[[1]]", 422, "missing_operand"},
         {{COMPARE_TRANSPOSE}, "", 422, "missing_operand"},
+        {{COMPARE_TRANSPOSE}, "{}", 422, "missing_operand"},
+        {{COMPARE_MATMUL}, "{\"kernel\":\"blocked\"}", 422, "missing_operand"},
         {{.method = "GET", COMPARE_MATMUL}, "", 405, "method_not_allowed"},
         {{.path = "/v1/compare/copy"}, "[[1]]", 404, "not_found"},
     };

@@ -204,7 +204,7 @@ static void commit(struct gm_device *device, struct probe *p)
     p->job.deadline_ns = INT64_MAX;
     p->job.abandoned = on_abandoned;
     p->job.done = on_done;
-    if (CHECK_STATUS(gm_sched_reserve(device->sched, &error), GM_OK, &error))
+    if (CHECK_STATUS(gm_sched_reserve(device->sched, 0, &error), GM_OK, &error))
         gm_sched_commit(device->sched, &p->job);
 }
 
@@ -232,9 +232,9 @@ static void test_least_loaded(void)
         CHECK_STATUS(gm_devices_pick(&d, "beta", &device, &error), GM_OK, &error);
         commit(device, &p[i]);
     }
-    CHECK_EQ(gm_sched_reserve(d.device[2].sched, &error), GM_OK);
+    CHECK_EQ(gm_sched_reserve(d.device[2].sched, 0, &error), GM_OK);
     check_pick(&d, "beta", "beta:1");
-    gm_sched_unreserve(d.device[2].sched);
+    gm_sched_unreserve(d.device[2].sched, 0);
     check_pick(&d, "beta", "beta:0");
     check_pick(&d, "beta:2", "beta:2"); /* who names one gets that one */
     check_pick(&d, "alpha", "alpha:0");

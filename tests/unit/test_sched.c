@@ -1,5 +1,8 @@
-/* The scheduler: order, limits, lanes, batches, and the rate at which it drains. */
+/* The scheduler: order, places, lanes, batches, and the rate at which it drains. */
 #include "tests/unit/sched_bench.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Everything committed runs, in order, one at a time on one lane, and is done once. */
 static void test_order(void)
@@ -46,16 +49,119 @@ static void test_queue_limit(void)
     for (int i = 1; i < QUEUE; i++)
         CHECK(submit(&b, &p[i]) == GM_OK);
     /* A reservation counts, and can be given back. */
-    CHECK(gm_sched_reserve(b.sched, &error) == GM_OK);
-    CHECK(gm_sched_reserve(b.sched, &error) == GM_QUEUE_FULL);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_QUEUE_FULL);
     CHECK(strstr(error.detail, "4 places"));
-    gm_sched_unreserve(b.sched);
+    gm_sched_unreserve(b.sched, 0);
     CHECK(submit(&b, &p[QUEUE]) == GM_OK);
     CHECK(submit(&b, &p[QUEUE + 1]) == GM_QUEUE_FULL);
     fake_hold(&b.fake, false);
     for (int i = 0; i <= QUEUE; i++)
         CHECK(wait_done(&p[i]));
     CHECK(atomic_load(&p[QUEUE + 1].done) == 0);
+    close_bench(&b);
+}
+
+/* Of 16 places a client may have 13, which is four times what is then free; others come in at once,
+ * and as the first one's jobs leave, it gets new places when the shares are even. */
+static void test_shares(void)
+{
+    struct bench b;
+    struct gm_error error = {0};
+
+    open_bench(&b, 1, 1, 16);
+    for (int i = 0; i < 13; i++)
+        CHECK_STATUS(gm_sched_reserve(b.sched, 1, &error), GM_OK, &error);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 1, &error), GM_QUEUE_FULL, NULL);
+    CHECK(strstr(error.detail, "13 of the 16"));
+    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_QUEUE_FULL, NULL);
+    CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_OK, &error); /* takes none */
+    CHECK_STATUS(gm_sched_reserve(b.sched, 2, &error), GM_OK, &error);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 2, &error), GM_OK, &error);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 3, &error), GM_OK, &error);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 4, &error), GM_QUEUE_FULL, NULL);
+    CHECK(strstr(error.detail, "16 places"));
+    gm_sched_unreserve(b.sched, 1);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 1, &error), GM_QUEUE_FULL, NULL);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 2, &error), GM_OK, &error);
+    /* Half done, so not refused; it counts as well. */
+    gm_sched_reserve_more(b.sched, 5);
+    CHECK_EQ(gm_sched_load(b.sched).queued, 17);
+    gm_sched_unreserve(b.sched, 5);
+    for (int i = 0; i < 12; i++)
+        gm_sched_unreserve(b.sched, 1);
+    for (int i = 0; i < 3; i++)
+        gm_sched_unreserve(b.sched, 2);
+    gm_sched_unreserve(b.sched, 3);
+    CHECK_EQ(gm_sched_load(b.sched).queued, 0);
+    for (int i = 0; i < 13; i++)
+        CHECK_STATUS(gm_sched_reserve(b.sched, 3, &error), GM_OK, &error);
+    for (int i = 0; i < 13; i++)
+        gm_sched_unreserve(b.sched, 3);
+    close_bench(&b);
+}
+
+/* Small before large, and clients in turn: in the order of `expected`. */
+static void test_turns(void)
+{
+    static const struct {
+        uint64_t client;
+        double cost_s;
+    } jobs[] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {2, 1}, {1, 1e-5}, {3, 1e-5}, {1, 1e-5}};
+    static const unsigned expected[] = {0, 5, 6, 7, 1, 4, 2, 3};
+    struct bench b;
+    struct probe p[8];
+
+    open_bench(&b, 1, 1, 16);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 8; i++) {
+        init_probe(&p[i]);
+        p[i].job.place.client = jobs[i].client;
+        p[i].job.place.cost_s = jobs[i].cost_s;
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i == 0)
+            CHECK(fake_wait_running(&b.fake, 1));
+    }
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 8; i++)
+        CHECK(wait_done(&p[i]));
+    for (int i = 0; i < 8; i++)
+        CHECK(b.fake.run[i].first == &p[expected[i]].job.task);
+    close_bench(&b);
+}
+
+/* Clients that close while their jobs wait: more of them than the kernel is asked about at once. */
+static void test_sockets(void)
+{
+    enum { N = 300 };
+    static struct probe p[N];
+    static int fd[N][2];
+    struct bench b;
+
+    open_bench(&b, 1, 1, 2 * N);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < N; i++) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd[i]) == 0);
+        init_probe(&p[i]);
+        p[i].job.socket = fd[i][0];
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i == 0)
+            CHECK(fake_wait_running(&b.fake, 1));
+    }
+    for (int i = 0; i < N; i += 3)
+        shutdown(fd[i][1], i % 2 ? SHUT_WR : SHUT_RDWR);
+    for (int i = 3; i < N; i += 3) {
+        CHECK(wait_done(&p[i]));
+        CHECK_EQ(p[i].job.task.status, GM_CANCELLED);
+    }
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < N; i++) {
+        CHECK(wait_done(&p[i]));
+        /* The first one runs: what its client does is for abandoned() to say. */
+        CHECK_EQ(p[i].job.task.status, i % 3 || i == 0 ? GM_OK : GM_CANCELLED);
+        close(fd[i][0]);
+        close(fd[i][1]);
+    }
     close_bench(&b);
 }
 
@@ -170,7 +276,7 @@ static void test_run_here(void)
     init_probe(&here);
     init_probe(&busy);
     init_probe(&refused);
-    CHECK(gm_sched_reserve(b.sched, &error) == GM_OK);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(gm_sched_run_here(b.sched, &here.job));
     CHECK(here.job.task.status == GM_OK);
     CHECK(atomic_load(&here.done) == 0);
@@ -179,12 +285,33 @@ static void test_run_here(void)
     fake_hold(&b.fake, true);
     CHECK(submit(&b, &busy) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));
-    CHECK(gm_sched_reserve(b.sched, &error) == GM_OK);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(!gm_sched_run_here(b.sched, &refused.job));
     CHECK(gm_sched_load(b.sched).queued == 1); /* the slot is still there */
     gm_sched_commit(b.sched, &refused.job);
     fake_hold(&b.fake, false);
     CHECK(wait_done(&busy) && wait_done(&refused));
+    close_bench(&b);
+}
+
+/* What jobs are expected to take counts, not what those before them took. */
+static void test_retry_after_costs(void)
+{
+    struct bench b;
+    struct probe p[3];
+
+    open_bench(&b, 1, 1, QUEUE);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 3; i++) {
+        init_probe(&p[i]);
+        p[i].job.place.cost_s = 10;
+        CHECK(submit(&b, &p[i]) == GM_OK);
+    }
+    CHECK_EQ(gm_sched_retry_after(b.sched), 30);
+    gm_sched_fail_all(b.sched, GM_DRAINING);
+    for (int i = 0; i < 3; i++)
+        CHECK(wait_done(&p[i]));
+    CHECK_EQ(gm_sched_retry_after(b.sched), 1);
     close_bench(&b);
 }
 
@@ -219,11 +346,15 @@ int main(void)
 {
     test_order();
     test_queue_limit();
+    test_shares();
+    test_turns();
+    test_sockets();
     test_lanes();
     test_batches();
     test_exclusive();
     test_failure();
     test_run_here();
     test_retry_after();
+    test_retry_after_costs();
     return check_report();
 }

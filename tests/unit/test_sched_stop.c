@@ -26,7 +26,7 @@ static void test_lost(void)
         CHECK(p[i].job.task.error.detail[0] != '\0');
     }
     CHECK(gm_sched_load(b.sched).lost);
-    CHECK(gm_sched_reserve(b.sched, &error) == GM_DEVICE_LOST);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_DEVICE_LOST);
     for (int i = 0; i < 1000 && atomic_load(&b.lost_calls) == 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     close_bench(&b);
@@ -44,7 +44,7 @@ static void test_commit_after_loss(void)
     open_bench(&b, 1, 1, QUEUE);
     init_probe(&losing);
     init_probe(&late);
-    CHECK(gm_sched_reserve(b.sched, &error) == GM_OK);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     fake_next(&b.fake, GM_DEVICE_LOST);
     CHECK(submit(&b, &losing) == GM_OK);
     CHECK(wait_done(&losing));
@@ -177,12 +177,14 @@ static void *storm_main(void *cls)
         init_probe(p);
         p->job.batch_key = dice % 3;
         p->job.exclusive = dice == 3;
+        p->job.place.client = (unsigned)rand_r(&s->seed) % 5;
+        p->job.place.cost_s = dice > 12 ? 0.1 : 1e-5;
         if (dice == 4)
             p->job.deadline_ns = gm_now_ns() + 100000;
         if (dice == 5)
             atomic_store(&p->client_gone, true);
         struct gm_error error;
-        if (gm_sched_reserve(s->bench->sched, &error) != GM_OK) {
+        if (gm_sched_reserve(s->bench->sched, p->job.place.client, &error) != GM_OK) {
             s->refused++;
             p->job.done = NULL; /* never committed */
             continue;

@@ -219,7 +219,7 @@ static void test_metrics(void)
     CHECK(sample(text, "gemmd_requests_in_flight") == 2); /* this one, too */
     CHECK(sample(text, "gemmd_jobs_running{device=\"fake:0\"}") == 1);
     CHECK(sample(text, "gemmd_queue_depth{device=\"fake:0\"}") == 0);
-    CHECK(sample(text, "gemmd_queue_capacity{device=\"fake:0\"}") == 8);
+    CHECK(sample(text, "gemmd_queue_capacity{device=\"fake:0\"}") == 10);
     CHECK(sample(text, "gemmd_device_up{device=\"fake:0\"}") == 1);
     CHECK(sample(text, "gemmd_memory_used_bytes") > 0);
     CHECK(sample(text, "gemmd_memory_limit_bytes") == 64 << 20);

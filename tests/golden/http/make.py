@@ -28,6 +28,7 @@ def request(method, target, body=None, *headers, chunks=0):
 JSON, NPY, RAW = (
     "Content-Type: application/" + form for form in ("json", "x-npy", "octet-stream")
 )
+CSV = "Content-Type: text/csv"
 A = np.arange(6, dtype="<f4").reshape(2, 3)
 B = np.arange(12, dtype="<f4").reshape(3, 4)
 C = np.ones((2, 4), dtype="<f4")
@@ -90,6 +91,18 @@ REQUESTS = {
     "error_accept": request("POST", "/v1/transpose", b"[1]", JSON, "Accept: image/png"),
     "error_encoding": request("POST", "/v1/transpose", b"[1]", JSON, "Content-Encoding: gzip"),
     "error_json": request("POST", "/v1/transpose", b"[[1,2],[3,]]", JSON),
+    "transpose_csv": request("POST", "/v1/transpose", b"x;y\r\n1;.5\r\n-0;nan\r\n", CSV),
+    "transpose_csv_stack": request(
+        "POST", "/v1/transpose?dtype=i64", b"1,9007199254740993\n\n3,4\n", CSV
+    ),
+    "transpose_csv_empty": request("POST", "/v1/transpose", b"", CSV),
+    "transpose_json_to_csv": request(
+        "POST", "/v1/transpose", b"[[1,2.5],[3,4]]", JSON, "Accept: text/csv;q=0.9, image/png"
+    ),
+    "error_csv": request("POST", "/v1/transpose", b"1,5;2,5\n", CSV),
+    "error_csv_ragged": request("POST", "/v1/transpose", b"1,2\n3\n", CSV),
+    "error_csv_two": request("POST", "/v1/matmul", b"1,2\n", CSV),
+    "error_form_gzip": request("POST", "/v1/transpose", b"\x1f\x8b\x08" + bytes(20)),
     "error_ragged": request("POST", "/v1/transpose", b"[[1,2],[3]]", JSON),
     "error_shapes": request("POST", "/v1/matmul", b'{"a":[[1,2]],"b":[[3,4]]}', JSON),
     "error_missing": request("POST", "/v1/matmul", b'{"a":[[1,2]]}', JSON),

@@ -1,0 +1,116 @@
+#include "proto/nearest.h"
+#include "server/body_part.h"
+#include "server/request_job.h"
+
+#include <string.h>
+
+static enum gm_status fail_unknown(const struct gm_request *r, const char *name,
+                                   struct gm_error *err)
+{
+    unsigned max = gm_op_operands_max(r->route->op);
+    const char *nearest = gm_params_nearest(r->route->op, name, strlen(name));
+    size_t least = gm_edit_distance(name, strlen(name), nearest);
+    char operand[2] = "a";
+
+    for (unsigned i = 0; i < max; i++) {
+        const char lower[2] = {(char)('a' + i), '\0'}, upper[2] = {(char)('A' + i), '\0'};
+        size_t distance = gm_edit_distance(name, strlen(name), lower);
+        if (strcmp(name, upper) == 0)
+            distance = 0;
+        if (distance < least) {
+            least = distance;
+            operand[0] = lower[0];
+            nearest = operand;
+        }
+    }
+    return gm_fail(
+        err, GM_UNKNOWN_PARAMETER,
+        "there is no part '%.60s'; the nearest is '%s'. Operands are parts named %s, and "
+        "all others are parameters",
+        name, nearest,
+        max == 1   ? "a"
+        : max == 2 ? "a and b"
+                   : "a, b and c");
+}
+
+enum gm_status gm_part_parameter_begin(struct gm_request *r, const char *name, struct gm_error *err)
+{
+    struct gm_parts *parts = r->body.parts;
+    size_t len = strlen(name);
+    uint32_t bit = 0;
+    enum gm_status status = gm_params_find(r->route->op, name, len, &bit, err);
+
+    if (status == GM_UNKNOWN_PARAMETER || len >= sizeof parts->name)
+        return fail_unknown(r, name, err);
+    if (status != GM_OK)
+        return status;
+    if (parts->parameters & bit)
+        return gm_fail(err, GM_BAD_MULTIPART, "there are two parts named %s", name);
+    parts->parameters |= bit;
+    parts->index = GM_OPERANDS_MAX;
+    memcpy(parts->name, name, len + 1);
+    parts->value_len = 0;
+    return GM_OK;
+}
+
+enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes, size_t len,
+                                      struct gm_error *err)
+{
+    if (len > sizeof parts->value - parts->value_len)
+        return gm_fail(err, GM_BAD_PARAMETER, "the value of %s has more than %d bytes", parts->name,
+                       GM_PART_PARAMETER_MAX);
+    memcpy(parts->value + parts->value_len, bytes, len);
+    parts->value_len += len;
+    return GM_OK;
+}
+
+/* An element type that comes behind an operand which has one already. */
+static enum gm_status check_dtype(struct gm_request *r, unsigned index, struct gm_error *err)
+{
+    struct gm_matrix *operand = &r->operand[index];
+    bool npy = r->body.parts->operand[index].form.codec == &gm_codec_npy;
+    enum gm_dtype asked = r->params.dtype;
+
+    if (npy && operand->dtype == GM_V2 && asked == GM_BF16)
+        operand->dtype = GM_BF16;
+    if (asked == operand->dtype)
+        return GM_OK;
+    if (npy)
+        return gm_fail(err, GM_BAD_DTYPE, "operand %c is %s in its file, the request says %s",
+                       'a' + (int)index, gm_dtype_name(operand->dtype), gm_dtype_name(asked));
+    return gm_fail(err, GM_BAD_PARAMETER,
+                   "dtype=%s comes behind part %c, whose bare elements were read as %s: put it "
+                   "before them, or into the URL",
+                   gm_dtype_name(asked), 'a' + (int)index, gm_dtype_name(operand->dtype));
+}
+
+/* A device is named, perhaps when there are operands on another already. */
+static enum gm_status check_device(struct gm_request *r, struct gm_error *err)
+{
+    struct gm_device *used = r->device;
+    enum gm_status status = gm_request_pick_device(r, err);
+
+    if (status != GM_OK || !used || r->device == used)
+        return status;
+    r->device = used;
+    return gm_fail(err, GM_BAD_PARAMETER,
+                   "device=%s comes behind operands that are on %s already: put it before them, or "
+                   "into the URL",
+                   r->params.device, used->name);
+}
+
+enum gm_status gm_part_parameter_end(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_parts *parts = r->body.parts;
+    enum gm_status status = gm_params_set(&r->params, r->route->op, parts->name,
+                                          strlen(parts->name), parts->value, parts->value_len, err);
+
+    if (status == GM_OK)
+        status = gm_body_choose_reply(r, &gm_codec_npy, err); /* it may have been the format */
+    if (status == GM_OK && *r->params.device)
+        status = check_device(r, err);
+    for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
+        if (r->present[i] && r->params.dtype != GM_DTYPE_NONE)
+            status = check_dtype(r, i, err);
+    return status;
+}

@@ -1,0 +1,26 @@
+#include "server/client.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+
+uint64_t gm_client_of(const struct sockaddr *address)
+{
+    uint64_t client = 0;
+
+    if (address && address->sa_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, address, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr);
+    }
+    if (address && address->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, address, sizeof v6);
+        /* An IPv4 client of a socket that takes both is the same client there. */
+        unsigned from = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? 12 : 0;
+        unsigned to = from > 0 ? 16 : 8;
+        for (unsigned i = from; i < to; i++)
+            client = client << 8 | v6.sin6_addr.s6_addr[i];
+    }
+    return client;
+}

@@ -1,0 +1,119 @@
+#include "server/door.h"
+
+#include "server/clock.h"
+#include "server/limits.h"
+#include "server/log.h"
+#include "server/wire.h"
+
+#include <sys/resource.h>
+
+/* As many as there can be descriptors for, beside those of files, devices and event loops. */
+static unsigned connections_max(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= GM_CONNECTIONS_MAX + GM_OTHER_DESCRIPTORS)
+        return GM_CONNECTIONS_MAX;
+    unsigned max = limit.rlim_cur > 2 * GM_OTHER_DESCRIPTORS
+                       ? (unsigned)limit.rlim_cur - GM_OTHER_DESCRIPTORS
+                       : GM_OTHER_DESCRIPTORS;
+    gm_log(GM_LOG_WARN, "descriptors", "limit=%llu connections_max=%u wanted=%d",
+           (unsigned long long)limit.rlim_cur, max, GM_CONNECTIONS_MAX);
+    return max;
+}
+
+/* Answers, and counts, what ended within a head: no request of it is known. */
+static void refuse_head(struct gm_door *door, int socket)
+{
+    struct gm_error error;
+
+    gm_fail(&error, GM_UPLOAD_TIMEOUT,
+            "the request line and the headers must have come as a whole after %d seconds",
+            GM_CONNECTION_IDLE_S);
+    gm_wire_refuse_head(socket, &error);
+    atomic_fetch_add(&door->stats->failed[error.status], 1);
+    atomic_fetch_add(&door->stats->answered[gm_route_count()][gm_status_http(error.status)], 1);
+}
+
+static void on_end(void *cls, const struct gm_connection *c, enum gm_phase_of_connection phase,
+                   enum gm_connection_end why)
+{
+    static const enum gm_counter slow[] = {[GM_CONNECTION_HEAD] = GM_COUNT_SLOW_HEADS_ENDED,
+                                           [GM_CONNECTION_BODY] = GM_COUNT_SLOW_BODIES_ENDED,
+                                           [GM_CONNECTION_REPLY] = GM_COUNT_SLOW_READERS_ENDED};
+    struct gm_door *door = cls;
+
+    if (why == GM_END_IDLE)
+        gm_stats_add(door->stats, GM_COUNT_IDLE_ENDED, 1);
+    else if (why == GM_END_CROWDED)
+        gm_stats_add(door->stats, GM_COUNT_EVICTED, 1);
+    else if (why == GM_END_SLOW)
+        gm_stats_add(door->stats, slow[phase], 1);
+    if (why == GM_END_SLOW && phase == GM_CONNECTION_HEAD)
+        refuse_head(door, c->socket);
+}
+
+void gm_door_open(struct gm_door *door, struct gm_connections *connections, struct gm_stats *stats)
+{
+    *door = (struct gm_door){connections, stats, connections_max(), 0};
+    gm_connections_init(connections);
+    connections->ended = on_end;
+    connections->cls = door;
+}
+
+void gm_door_close(struct gm_door *door)
+{
+    gm_connections_destroy(door->connections);
+}
+
+/* How many would have to leave for as many to be free as should. */
+static int crowd(const struct gm_door *door)
+{
+    unsigned staying = gm_connections_staying(door->connections) + atomic_load(&door->underway);
+
+    return (int)staying - (int)(door->max - door->max / GM_SPARE_PART);
+}
+
+bool gm_door_has_room(struct gm_door *door)
+{
+    return gm_connections_count(door->connections) + atomic_load(&door->underway) < door->max;
+}
+
+void gm_door_enter(struct gm_door *door)
+{
+    atomic_fetch_add(&door->underway, 1);
+    if (crowd(door) > 0)
+        gm_connections_evict(door->connections);
+}
+
+void gm_door_missed(struct gm_door *door)
+{
+    unsigned underway = atomic_load(&door->underway);
+
+    while (underway > 0 && !atomic_compare_exchange_weak(&door->underway, &underway, underway - 1))
+        ;
+}
+
+bool gm_door_underway(struct gm_door *door)
+{
+    return atomic_load(&door->underway) > 0;
+}
+
+struct gm_connection *gm_door_passed(struct gm_door *door, int socket)
+{
+    struct gm_connection *c = gm_connections_add(door->connections, socket);
+
+    gm_stats_add(door->stats, GM_COUNT_CONNECTIONS, 1);
+    gm_door_missed(door); /* only now: whoever looks for it finds it in one place at the least */
+    return c;
+}
+
+void gm_door_tick(struct gm_door *door)
+{
+    gm_connections_sweep(door->connections, gm_now_ns());
+    atomic_store(&door->underway, 0);
+    /* Those who came in a burst were let be then: nobody was behind yet. */
+    while (crowd(door) > 0 && gm_connections_evict(door->connections))
+        ;
+}

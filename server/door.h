@@ -1,0 +1,38 @@
+/*
+ * door.h - who gets in, and who must leave for it. Connections are bounded by CONNECTIONS_MAX, or
+ * by what descriptors there are. Before that bound is reached each newcomer ends the connection
+ * whose client is furthest behind, so that those who hold connections and send nothing keep nobody
+ * out; only where all are at work do newcomers wait in the backlog.
+ */
+#ifndef GM_SERVER_DOOR_H
+#define GM_SERVER_DOOR_H
+
+#include "server/connections.h"
+#include "server/stats.h"
+
+struct gm_door {
+    struct gm_connections *connections;
+    struct gm_stats *stats;
+    unsigned max;
+    /* Handed to the HTTP library, which has yet to take them up. It does not tell where it could
+     * not, so this is put right on each tick. */
+    atomic_uint underway;
+};
+
+/* Sets up the registry too, which gm_door_close ends. */
+void gm_door_open(struct gm_door *door, struct gm_connections *connections, struct gm_stats *stats);
+void gm_door_close(struct gm_door *door);
+
+bool gm_door_has_room(struct gm_door *door);
+/* One is about to be handed to the library. */
+void gm_door_enter(struct gm_door *door);
+/* The library could not. */
+void gm_door_missed(struct gm_door *door);
+/* Whether some are with the library that it has not taken up. */
+bool gm_door_underway(struct gm_door *door);
+/* The library has taken it up. NULL without memory: then nobody watches it. */
+struct gm_connection *gm_door_passed(struct gm_door *door, int socket);
+/* A few times a second: ends whoever is too slow. */
+void gm_door_tick(struct gm_door *door);
+
+#endif

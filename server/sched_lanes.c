@@ -1,0 +1,173 @@
+/*
+ * sched_lanes.c - a thread for each lane of the device, which takes jobs in their turn and runs
+ * them.
+ */
+#include "server/clock.h"
+#include "server/log.h"
+#include "server/sched_state.h"
+
+#include <stdlib.h>
+
+/* How much of the last measured service time enters the running mean. */
+#define SERVICE_WEIGHT 0.1
+
+bool gm_sched_startable(const struct gm_sched *s)
+{
+    const struct gm_fair_item *first = gm_fair_first(&s->queue);
+
+    return first && s->lanes_free > 0 && !s->exclusive_running &&
+           !(gm_job_of_place(first)->exclusive && s->running_count > 0);
+}
+
+static unsigned take_lane(struct gm_sched *s)
+{
+    unsigned lane = 0;
+
+    while (s->lane_busy[lane])
+        lane++;
+    s->lane_busy[lane] = true;
+    s->lanes_free--;
+    return lane;
+}
+
+static void start(struct gm_sched *s, struct gm_job *job)
+{
+    gm_fair_serve(&s->queue, &job->place);
+    gm_sched_free_slot(s, job->place.client);
+    gm_job_list_append(&s->running, job);
+    s->running_count++;
+}
+
+/* The next in turn that may share a launch with the job, or NULL. */
+static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *job)
+{
+    if (job->batch_key == 0 || job->exclusive)
+        return NULL;
+    for (struct gm_fair_item *i = NULL; (i = gm_fair_after(&s->queue, i)) != NULL;) {
+        struct gm_job *other = gm_job_of_place(i);
+        if (other->batch_key == job->batch_key && !other->exclusive)
+            return other;
+    }
+    return NULL;
+}
+
+/* Moves the job whose turn it is, and what may be launched with it, to the running list. */
+static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
+{
+    struct gm_job *job = gm_job_of_place(gm_fair_first(&s->queue));
+    unsigned n = 0;
+
+    s->exclusive_running = job->exclusive;
+    for (; job && n < s->batch_max; job = next_like(s, batch[0])) {
+        start(s, job);
+        batch[n++] = job;
+    }
+    return n;
+}
+
+/* The device is beyond use: whoever waits for it is told so. The mutex is released meanwhile. */
+static void lose(struct gm_sched *s, const struct gm_error *error)
+{
+    struct gm_job_list orphans = {0};
+    char why[GM_ERROR_DETAIL_MAX];
+
+    gm_sched_drop_all(s, &orphans);
+    pthread_mutex_unlock(&s->mutex);
+    gm_log(GM_LOG_ERROR, "device_failed", "detail=%s",
+           gm_log_quote(why, sizeof why, error->detail));
+    gm_sched_end(&orphans, GM_DEVICE_LOST);
+    s->options.lost(s->options.lost_cls);
+    pthread_mutex_lock(&s->mutex);
+}
+
+/*
+ * Runs a batch that is on the running list, on a lane that is taken. Called and returns with the
+ * mutex held; released meanwhile. Afterwards the jobs are on no list and the lane is free.
+ */
+static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, unsigned n,
+                      struct gm_task **tasks)
+{
+    bool others = s->running_count > n;
+    uint64_t starts = ++s->starts;
+    int64_t begun = gm_now_ns();
+
+    for (unsigned i = 0; i < n; i++) {
+        batch[i]->started_ns = begun;
+        batch[i]->batch = n;
+        tasks[i] = &batch[i]->task;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    enum gm_status status =
+        s->options.backend->run(s->options.context, s->options.device, lane, tasks, n);
+    int64_t ended = gm_now_ns();
+    pthread_mutex_lock(&s->mutex);
+
+    bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
+    double each_s = (double)(ended - begun) * 1e-9 / n;
+    s->lost = s->lost || status == GM_DEVICE_LOST;
+    for (unsigned i = 0; i < n; i++) {
+        struct gm_job *job = batch[i];
+        gm_job_list_remove(&s->running, job);
+        gm_fair_served(&s->queue, &job->place, each_s);
+        s->backlog_s -= job->expected_s;
+        job->finished_ns = ended;
+        job->concurrent = others || s->starts != starts;
+        if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
+            gm_job_fail(job, job->stop_status);
+    }
+    s->running_count -= n;
+    s->exclusive_running = false;
+    s->lane_busy[lane] = false;
+    s->lanes_free++;
+    s->service_s =
+        s->service_s == 0 ? each_s : s->service_s + SERVICE_WEIGHT * (each_s - s->service_s);
+    if (s->queue.waiting > 0 || s->closing)
+        pthread_cond_broadcast(&s->work);
+    if (newly_lost)
+        lose(s, &batch[0]->task.error);
+}
+
+void gm_sched_run_alone(struct gm_sched *s, struct gm_job *job)
+{
+    struct gm_task *task;
+    unsigned lane = take_lane(s);
+
+    gm_fair_push(&s->queue, &job->place);
+    start(s, job);
+    s->exclusive_running = job->exclusive;
+    run_batch(s, lane, &job, 1, &task);
+}
+
+void *gm_sched_lane_main(void *cls)
+{
+    struct gm_sched *s = cls;
+    struct gm_job **batch = calloc(s->batch_max, sizeof *batch);
+    struct gm_task **tasks = calloc(s->batch_max, sizeof *tasks);
+
+    pthread_mutex_lock(&s->mutex);
+    /* gm_sched_open waits for this, so that a scheduler that opened has its lanes. */
+    if (batch && tasks)
+        s->lanes_ready++;
+    else
+        s->closing = true;
+    pthread_cond_broadcast(&s->timer);
+    while (batch && tasks) {
+        while (!s->closing && !gm_sched_startable(s))
+            pthread_cond_wait(&s->work, &s->mutex);
+        if (s->closing)
+            break;
+        unsigned lane = take_lane(s);
+        unsigned n = take_batch(s, batch);
+        if (gm_sched_startable(s))
+            pthread_cond_signal(&s->work);
+        run_batch(s, lane, batch, n, tasks);
+        pthread_mutex_unlock(&s->mutex);
+        for (unsigned i = 0; i < n; i++)
+            batch[i]->done(batch[i]);
+        pthread_mutex_lock(&s->mutex);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    free(batch);
+    free(tasks);
+    return NULL;
+}

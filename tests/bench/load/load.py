@@ -1,0 +1,342 @@
+"""How many requests gemmd serves, beside what the HTTP library does by itself and beside the same
+service in FastAPI and NumPy. Started by run.sh, which says what else is needed.
+
+    load.py --gemmd GEMMD --bare BENCH_BARE [--full] [--only WORDS] [--rounds N] [--seconds S]
+            [--json FILE]
+
+All servers run all the time; each case goes round them in an order that changes at random, and a
+ratio is the median of its rounds' ratios, so that what else the machine does hits both sides alike.
+Before a case is timed, each server's answer to it is compared with NumPy's. No server writes a line
+for each request.
+
+The load comes from wrk: it is in Debian and Ubuntu, sends bodies, keeps connections open, and costs
+so little itself that on a few cores the servers are what is measured; it is closed-loop, so its
+latencies are those of clients that wait for each answer. It reads replies in pieces of 8 KB and ends
+in the middle of a request; so the largest matrices are sent by curl, one request a turn.
+"""
+
+import argparse
+import datetime
+import http.client
+import io
+import json
+import math
+import os
+import platform
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TYPES = {"raw": "application/octet-stream", "npy": "application/x-npy", "json": "application/json"}
+BIG = 8192  # 256 MB of f32
+READY_S, WAIT_S = 60, 120
+
+# operation, size, form, connections
+SHORT = [
+    ("matmul", 64, "raw", 8), ("transpose", BIG, "raw", 1), # the goals
+    ("matmul", 64, "raw", 1), ("matmul", 64, "raw", 64),
+    ("matmul", 64, "npy", 8), ("matmul", 64, "json", 8),
+    ("matmul", 512, "raw", 8), ("transpose", 1024, "raw", 8),
+]
+FULL = [(op, size, form, connections) for op in ("matmul", "transpose") for size in (16, 64, 512, 1024)
+        for form in ("raw", "npy", "json") for connections in (1, 8, 64)
+        if form != "json" or size <= 512] + [
+    ("transpose", BIG, "raw", 1), ("transpose", BIG, "npy", 1)]
+
+
+class Server:
+    """A process that says where it listens, or a port at which it is to listen."""
+
+    def __init__(self, name, command, port=None):
+        self.name, self.port = name, port
+        env = {key: value for key, value in os.environ.items() if not key.startswith("GEMMD_")}
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, text=True,
+                                        stdout=self.log if port else subprocess.PIPE,
+                                        stderr=self.log, start_new_session=True)
+        if not port:
+            line = self.process.stdout.readline()
+            found = re.search(r":(\d+)$", line.strip())
+            if not found:
+                raise SystemExit(f"{name} did not start: {line!r}")
+            self.port = int(found.group(1))
+        deadline = time.monotonic() + READY_S
+        while not self.answers():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise SystemExit(f"{name} did not start")
+            time.sleep(0.05)
+
+    def answers(self):
+        try:
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=5).connect()
+            return True
+        except OSError:
+            return False
+
+    def cpu_s(self):
+        """What its processes have used so far."""
+        total = 0
+        for entry in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{int(entry)}/stat", encoding="ascii") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except (ValueError, OSError):
+                continue
+            if int(fields[3]) == self.process.pid:  # the session that it leads
+                total += int(fields[11]) + int(fields[12])
+        return total / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            self.process.wait(20)
+        except ProcessLookupError:
+            pass
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_servers(options):
+    cores = os.cpu_count()
+
+    def numpy_server(workers):
+        port = free_port()
+        return Server(f"FastAPI, {workers} worker{'s' * (workers > 1)}",
+                      [sys.executable, "-m", "uvicorn", "--app-dir", HERE, "numpy_server:app",
+                       "--port", str(port), "--workers", str(workers), "--no-access-log",
+                       "--log-level", "warning"], port)
+
+    yield Server("gemmd", [options.gemmd, "--listen", "127.0.0.1:0", "--backend", "cpu",
+                           "--log-level", "warn"])
+    yield Server("bare", [options.bare])
+    yield numpy_server(1)
+    if cores > 1:
+        yield numpy_server(cores)
+
+
+class Case:
+    def __init__(self, op, size, form, connections, rng, folder):
+        self.op, self.size, self.form, self.connections = op, size, form, connections
+        self.operands = [rng.uniform(-1, 1, (size, size)).astype(np.float32)
+                         for _ in range(2 if op == "matmul" else 1)]
+        self.body = self.encode()
+        self.file = os.path.join(folder, "body")
+        with open(self.file, "wb") as file:
+            file.write(self.body)
+        self.reply_bytes = {}  # of each server, once it is known
+
+    def __str__(self):
+        return f"{self.op} {self.size}x{self.size} {self.form}, {self.connections} connections"
+
+    def encode(self):
+        if self.form == "raw":
+            return b"".join(x.tobytes() for x in self.operands)
+        if self.form == "npy":
+            file = io.BytesIO()
+            for x in self.operands:
+                np.save(file, x)
+            return file.getvalue()
+        # As many digits as an f32 needs.
+        rows = [[[float(str(v)) for v in row] for row in x] for x in self.operands]
+        return json.dumps(dict(zip("ab", rows)) if len(rows) > 1 else rows[0]).encode()
+
+    def path(self, server):
+        if server.name == "bare":
+            return f"/bytes/{self.reply_bytes['gemmd']}"
+        shape = f"{self.size}x{self.size}"
+        names = ("shape_a", "shape_b")[: len(self.operands)]
+        query = "?" + "&".join(f"{name}={shape}" for name in names) + "&dtype=f32"
+        return f"/v1/{self.op}{query if self.form == 'raw' else ''}"
+
+    def decode(self, reply):
+        if self.form == "raw":
+            return np.frombuffer(reply, np.float32).reshape(self.size, self.size)
+        if self.form == "npy":
+            return np.load(io.BytesIO(reply))
+        return np.array(json.loads(reply)["data"], np.float32)
+
+    def right(self, reply):
+        result = self.decode(reply)
+        if self.op == "transpose":
+            return np.array_equal(result, self.operands[0].T)
+        a, b = (x.astype(np.float64) for x in self.operands)
+        # The bound of a sum of that many products in f32, in any order.
+        bound = (self.size + 2) * 2.0**-24 * (np.abs(a) @ np.abs(b))
+        return result.shape == bound.shape and bool((np.abs(result - a @ b) <= bound).all())
+
+    def prove(self, server):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
+        connection.request("POST", self.path(server), self.body, {"Content-Type": TYPES[self.form]})
+        response = connection.getresponse()
+        reply = response.read()
+        connection.close()
+        if response.status != 200:
+            raise SystemExit(f"{self}: {server.name} answers {response.status}: {reply[:300]!r}")
+        self.reply_bytes[server.name] = len(reply)
+        if server.name == "bare":
+            wanted = self.reply_bytes["gemmd"]
+            correct = reply == (self.body * -(-wanted // len(self.body)))[:wanted]
+        else:
+            correct = self.right(reply)
+        if not correct:
+            raise SystemExit(f"{self}: the answer of {server.name} is wrong")
+
+
+def send_once(case, server):
+    """One request by curl: how long it took, in microseconds."""
+    command = ["curl", "--silent", "--show-error", "--max-time", str(WAIT_S), "--output", os.devnull,
+               "--header", f"Content-Type: {TYPES[case.form]}", "--header", "Expect:",
+               "--data-binary", f"@{case.file}", "--write-out",
+               "%{http_code} %{size_download} %{time_pretransfer} %{time_total}",
+               f"http://127.0.0.1:{server.port}{case.path(server)}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"curl: {server.name}: {done.stderr}")
+    code, received, began, ended = done.stdout.split()
+    if code != "200" or int(received) != case.reply_bytes[server.name]:
+        raise SystemExit(f"{case}: {server.name} answers {code} with {received} bytes")
+    return 1e6 * (float(ended) - float(began))
+
+
+def drive(case, server, seconds):
+    """One turn: a dictionary of what was seen."""
+    before = server.cpu_s()
+    if case.size == BIG:
+        us = send_once(case, server)
+        return {"rate": 1e6 / us, "p50_us": us, "cpu_us": 1e6 * (server.cpu_s() - before)}
+    command = ["wrk", "-t1", f"-c{case.connections}", f"-d{seconds}", f"--timeout={WAIT_S}",
+               "-s", os.path.join(HERE, "post.lua"), f"http://127.0.0.1:{server.port}{case.path(server)}"]
+    env = {**os.environ, "GM_BODY": case.file, "GM_TYPE": TYPES[case.form]}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    cpu_s = server.cpu_s() - before
+    said = re.search(r"^GM (.*)$", done.stdout, re.MULTILINE)
+    if done.returncode or not said:
+        raise SystemExit(f"wrk: {done.stdout}{done.stderr}")
+    count, us, received, errors, bad, p50, p99 = (float(word) for word in said.group(1).split())
+    if errors or bad:
+        raise SystemExit(f"{case}: {server.name}: {errors:.0f} errors, {bad:.0f} answers not 2xx")
+    if count == 0:
+        return drive(case, server, 2 * seconds)
+    # JSON is not always of the same length: the account has figures of its own.
+    if received < count * case.reply_bytes[server.name] * (0.95 if case.form == "json" else 1):
+        raise SystemExit(f"{case}: {server.name} answered with less than it should")
+    return {"rate": count * 1e6 / us, "p50_us": p50, "p99_us": p99,
+            "cpu_us": 1e6 * cpu_s / count}
+
+
+def measure(case, servers, options, rng):
+    """One row of the result."""
+    for server in servers:
+        case.prove(server)
+        # Everything is warm: memory, caches, and what a server compiles or connects on first use.
+        if case.size != BIG:
+            drive(case, server, 1)
+    rounds = []
+    # A few requests are a turn too short to be quiet by chance.
+    for _ in range(options.rounds * (3 if case.size == BIG else 1)):
+        order = servers[:]
+        rng.shuffle(order)
+        seen = {server.name: drive(case, server, options.seconds) for server in order}
+        rounds.append(seen)
+    row = {"op": case.op, "dtype": "f32", "size": case.size, "form": case.form,
+           "connections": case.connections, "request_bytes": len(case.body),
+           "reply_bytes": case.reply_bytes["gemmd"], "servers": {}}
+    for server in servers:
+        runs = [seen[server.name] for seen in rounds]
+        row["servers"][server.name] = {
+            key: round(statistics.median(run[key] for run in runs), 3)
+            for key in runs[0]}
+        row["servers"][server.name]["rates"] = [round(run["rate"], 2) for run in runs]
+    ours = [seen["gemmd"]["rate"] for seen in rounds]
+    peers = [max(seen[name]["rate"] for name in seen if name.startswith("FastAPI")) for seen in rounds]
+    row["of_bare"] = round(statistics.median(
+        our / seen["bare"]["rate"] for our, seen in zip(ours, rounds)), 3)
+    row["of_fastapi"] = round(statistics.median(our / peer for our, peer in zip(ours, peers)), 3)
+    return row
+
+
+def show(case, row):
+    print(f"{case}")
+    for name, seen in row["servers"].items():
+        print(f"    {name:20s} {seen['rate']:11.1f} requests/s   p50 {seen['p50_us'] / 1e3:9.3f} ms   "
+              f"p99 {seen.get('p99_us', math.nan) / 1e3:9.3f} ms   {seen['cpu_us']:10.1f} us of CPU each")
+    print(f"    gemmd is {row['of_bare']:.2f} of the bare library, "
+          f"{row['of_fastapi']:.1f} times FastAPI and NumPy at their best", flush=True)
+
+
+def first_line(command):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+    return done.stdout.split("\n")[0].strip() or "unknown"
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        found = re.search(r"^model name\s*:\s*(.*)$", file.read(), re.MULTILINE)
+    return found.group(1) if found else platform.machine()
+
+
+def versions():
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("fastapi", "uvicorn", "numpy")} | {
+        "python": platform.python_version(), "wrk": first_line(["wrk", "-v"]).split(" [")[0]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="see the head of load.py")
+    parser.add_argument("--gemmd", required=True)
+    parser.add_argument("--bare", required=True)
+    parser.add_argument("--full", action="store_true", help="every operation, size, form and number "
+                        "of connections: half an hour")
+    parser.add_argument("--only", default="", help="cases whose name holds all of these words")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=1, help="of a server's turn in a round")
+    parser.add_argument("--json", help="the result file")
+    options = parser.parse_args()
+
+    cases = [case for case in (FULL if options.full else SHORT)
+             if all(word in "{0} {1}x{1} {2} {3}".format(*case).split() for word in options.only.split())]
+    began, load_before = time.monotonic(), os.getloadavg()[0]
+    rng, shuffler = np.random.default_rng(1), random.Random(1)
+    rows, servers = [], []
+    try:
+        servers.extend(start_servers(options))
+        with tempfile.TemporaryDirectory() as folder:
+            for parameters in cases:
+                case = Case(*parameters, rng, folder)
+                rows.append(measure(case, servers, options, shuffler))
+                show(case, rows[-1])
+    finally:
+        for server in servers:
+            server.stop()
+    print(f"{time.monotonic() - began:.0f} s; load before {load_before:.1f}")
+    if options.json:
+        document = {"benchmark": "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
+                    "commit": first_line(["git", "describe", "--always", "--dirty"]),
+                    "device": machine(), "cores": os.cpu_count(), "load_before": round(load_before, 2),
+                    "rounds": options.rounds, "seconds": options.seconds, "versions": versions(),
+                    "results": rows}
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+-- What wrk sends, over and over: the file GM_BODY, of the media type GM_TYPE. At the end it says in
+-- one line for load.py: requests, then microseconds, bytes, errors, replies that are not 2xx or
+-- 3xx, and the latency's median and 99th percentile in microseconds.
+
+local file = assert(io.open(os.getenv("GM_BODY"), "rb"))
+wrk.method = "POST"
+wrk.headers["Content-Type"] = os.getenv("GM_TYPE")
+wrk.body = file:read("*a")
+file:close()
+
+function done(summary, latency)
+    local e = summary.errors
+    io.write(string.format("GM %d %d %.0f %d %d %.3f %.3f\n", summary.requests,
+        summary.duration, summary.bytes, e.connect + e.read + e.write + e.timeout, e.status,
+        latency:percentile(50), latency:percentile(99)))
+end

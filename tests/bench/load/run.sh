@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# run.sh - gemmd under load, beside the HTTP library by itself and beside FastAPI and NumPy: tables
+# and a plot. Installs and builds what it needs, in build/ and by the system's package manager.
+set -euo pipefail
+
+usage() {
+    cat <<'END'
+usage: tests/bench/load/run.sh [--full] [--only WORDS] [--rounds N] [--seconds S] [--json FILE]
+
+  --full        every operation, size, form and number of connections, instead of two minutes of some
+  --only WORDS  the cases that have all of these words: --only "matmul 64x64 raw"
+  --rounds N    turns of each server at a case (2)
+  --seconds S   of a turn (1)
+  --json FILE   where the figures go (build/load.json); the plot goes beside it, as .svg
+END
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd -P)
+cd "$root"
+. deploy/progress.sh
+. deploy/deps.sh
+. deploy/build.sh
+
+here=tests/bench/load
+venv=build/load-venv
+json=build/load.json
+arguments=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --full) arguments+=("$1") ;;
+    --only | --rounds | --seconds)
+        [ $# -gt 1 ] || die "$1 wants a value"
+        arguments+=("$1" "$2")
+        shift
+        ;;
+    --json)
+        [ $# -gt 1 ] || die "$1 wants a file"
+        json=$2
+        shift
+        ;;
+    -h | --help)
+        usage
+        exit
+        ;;
+    *)
+        usage >&2
+        die "there is no option $1"
+        ;;
+    esac
+    shift
+done
+
+steps_total=3
+step "What the load comes from, and what gemmd is built from"
+ensure_dependencies build
+has wrk || { can_install && install_packages wrk; } || die "wrk is needed: install it first"
+[ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import fastapi, numpy, uvicorn' 2>/dev/null || {
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || install_packages python3-venv
+    note "installing FastAPI, uvicorn and NumPy into $venv"
+    logged "$logs/load-venv.log" /usr/bin/python3 -m venv "$venv"
+    logged "$logs/load-pip.log" "$venv/bin/pip" install fastapi 'uvicorn[standard]' numpy
+}
+
+step "The optimised build"
+find_gpu here "gemmd runs on the CPU"
+build release gemmd
+build release bench_bare
+
+step "Load"
+"$venv/bin/python" $here/load.py --gemmd build/release/server/gemmd \
+    --bare build/release/tests/bench/bench_bare --json "$json" "${arguments[@]}"
+"$venv/bin/python" $here/plot.py "$json" >"${json%.json}.svg"
+note "figures: $json; plot: ${json%.json}.svg"

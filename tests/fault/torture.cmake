@@ -1,0 +1,18 @@
+# Torture: calls of the daemon fail in turn (see fault/torture.py). What runs here is a sample that
+# differs from run to run, and says how to have the same one again; `--all` runs everything.
+add_library(torture SHARED fault/torture.c)
+target_link_libraries(torture PRIVATE ${CMAKE_DL_LIBS})
+target_include_directories(torture PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(torture PRIVATE _GNU_SOURCE)
+target_compile_options(torture PRIVATE -Wall -Wextra -Werror -Wshadow -Wvla)
+set(under "GEMMD_BIN=$<TARGET_FILE:gemmd>" "GEMMD_TORTURE=$<TARGET_FILE:torture>"
+  "PYTHONDONTWRITEBYTECODE=1")
+if(GEMMD_SANITIZE)
+  list(APPEND under GM_SLOW=1)
+endif()
+foreach(part requests first-requests start-up)
+  add_test(NAME http.torture-${part} COMMAND ${GEMMD_PYTHON}
+    ${CMAKE_CURRENT_SOURCE_DIR}/fault/torture.py --${part} --seconds 10)
+  set_tests_properties(http.torture-${part} PROPERTIES LABELS http SKIP_RETURN_CODE 77
+    TIMEOUT 300 ENVIRONMENT "${under}")
+endforeach()

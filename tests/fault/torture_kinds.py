@@ -1,0 +1,196 @@
+"""The requests that are made of a daemon under torture, and what a right answer to each is: that
+of the same daemon without a fault, but for what differs from one answer to the next."""
+
+import json
+import re
+import struct
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
+
+import wire  # noqa: E402
+
+OPS = ("transpose", "matmul", "add", "flip")
+LARGE = 400  # a side of a matrix whose text is longer than what an event thread takes
+
+
+class Kind:
+    """One or more requests on a connection, of which the last is the one that is hit."""
+
+    def __init__(self, name, *requests, expects_100=False, to_head=False, form="document",
+                 pieces=1):
+        self.name, self.requests, self.form, self.pieces = name, requests, form, pieces
+        self.expects_100, self.to_head = expects_100, to_head
+        number = re.match(r"[45]\d\d", name)
+        self.status = int(number.group()) if number else 200
+
+
+def post(path, media_type, body, *headers):
+    media = (f"Content-Type: {media_type}",) if media_type else ()
+    return wire.head("POST", path, *media, f"Content-Length: {len(body)}", *headers) + body
+
+
+def get(path, *headers):
+    return wire.head("GET", path, *headers)
+
+
+def numbers(rows, cols, start=0):
+    return [[float((i * cols + j + start) % 101) for j in range(cols)] for i in range(rows)]
+
+
+def floats(rows, cols, start=0):
+    row = [value for line in numbers(rows, cols, start) for value in line]
+    return struct.pack(f"<{len(row)}f", *row)
+
+
+def npy(rows, cols, start=0, order=False):
+    head = f"{{'descr': '<f4', 'fortran_order': {order}, 'shape': ({rows}, {cols}), }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + floats(
+        rows, cols, start)
+
+
+def text(*matrices):
+    names = dict(zip("abc", matrices))
+    return json.dumps(names if len(matrices) > 1 else matrices[0]).encode()
+
+
+def chunked(path, media_type, *pieces):
+    head = wire.head("POST", path, f"Content-Type: {media_type}", "Transfer-Encoding: chunked")
+    return head + b"".join(map(wire.chunk, pieces)) + b"0\r\n\r\n"
+
+
+def parts(*named):
+    """multipart/form-data, as curl -F writes it."""
+    edge = "------------------------d74496d66958873e"
+    body = b"".join(
+        b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n'
+        b"Content-Type: %s\r\n\r\n%s\r\n" % (edge.encode(), name, name, media, data)
+        for name, media, data in named
+    )
+    return f"multipart/form-data; boundary={edge}", body + b"--" + edge.encode() + b"--\r\n"
+
+
+def kinds():
+    T, M, small = "/v1/transpose", "/v1/matmul", numbers(3, 4)
+    two = text(numbers(3, 3), numbers(3, 3, 5))
+    J = wire.JSON
+    yield Kind("json", post(T, J, text(small)))
+    yield Kind("json-first-bytes", post(T, None, text(small)))
+    yield Kind("json-worker", post(T, J, text(numbers(LARGE, LARGE))))
+    yield Kind("json-to-npy", post(M, J, two, f"Accept: {wire.NPY}"))
+    yield Kind("json-parameters", post(M + "?transa=1", J, b'{"alpha": 2, "beta": 1, '
+               b'"a": [[1, 2], [3, 4]], "b": [[1], [2]], "c": [[1], [2]]}'))
+    yield Kind("npy", post(T, wire.NPY, npy(64, 48)))
+    yield Kind("npy-large", post(T, wire.NPY, npy(640, 1024)))
+    yield Kind("npy-two-first-bytes", post(M, None, npy(5, 5) + npy(5, 7)))
+    yield Kind("npy-to-json-worker", post(T, wire.NPY, npy(LARGE, LARGE), f"Accept: {J}"))
+    queued = post(M + "?shape_a=160x160&shape_b=160x160", wire.RAW,
+                  floats(160, 160) + floats(160, 160, 7))
+    yield Kind("raw-queued", queued)
+    yield Kind("repeat", post(M + "?repeat=3", J, two))
+    yield Kind("prepared", post("/v1/add", wire.NPY, npy(6, 4, order=True) + npy(6, 4)))
+    yield Kind("simulated", post(T + "?device=sim", J, text(small)))
+    for form in ("json", "text"):
+        yield Kind(f"compare-{form}", post(f"/v1/compare/matmul?format={form}", J, two),
+                   form="report")
+    yield Kind("compare-sim", post("/v1/compare/transpose?device=sim&format=json", J, text(small)),
+               form="report")
+    for form in ("json", "text", "svg"):
+        path = f"/v1/explain/transpose?shape=40x40&device=sim&format={form}"
+        yield Kind(f"explain-{form}", get(path), form="report")
+    yield Kind("explain-body", post("/v1/explain/flip?device=sim", J, text(small)), form="report")
+    for path in ("/v1/stats", "/v1/kernels", "/v1/devices", "/metrics", "/healthz", "/readyz"):
+        yield Kind("get-" + path.rpartition("/")[2], get(path), form="report")
+    yield Kind("head", wire.head("HEAD", "/v1/stats"), to_head=True, form="report")
+    yield Kind("404", get("/v1/none"))
+    yield Kind("405", get(T))
+    yield Kind("415", post(T, "image/png", b"\x89PNG"))
+    yield Kind("415-first-bytes", post(T, None, b"a=1&b=2"))
+    yield Kind("422", post(M, J, text(numbers(2, 3), numbers(2, 3))))
+    yield Kind("400", post(T, J, b"[[1, 2], [3"))
+    yield Kind("400-two-lengths", wire.head("POST", T, "Content-Length: 1", "Content-Length: 2"))
+    yield Kind("413", wire.head("POST", T, f"Content-Length: {1 << 50}") + bytes(2 << 20))
+    yield Kind("405-long", post("/healthz", None, bytes(3 << 20)))
+    yield Kind("400-in-body", post(T + "?dtype=f32", wire.NPY, npy(30, 30)[:-4] + bytes(5000)))
+    yield Kind("chunked", chunked(T, J, b"[[1, 2", b"], [3, 4]]"))
+    yield Kind("chunked-npy", chunked(T, wire.NPY, npy(64, 48)[:100], npy(64, 48)[100:]))
+    yield Kind("in-pieces", post(M, None, npy(5, 5) + npy(5, 7)), pieces=9)
+    yield Kind("keep-alive", post(T, J, text(small)), post(M, J, two))
+    yield Kind("keep-alive-error", post(T, J, b"[["), queued)
+    yield Kind("expect-100", post(T, J, text(small), "Expect: 100-continue"), expects_100=True)
+    yield Kind("csv", post(T, "text/csv", b"1,2,3\n4,5,6\n"))
+    rows = "\n".join(",".join(map(str, row)) for row in numbers(LARGE, LARGE)).encode()
+    yield Kind("csv-worker", post(T, "text/csv", rows))
+    for name, *operands in (("multipart", (b"a", b"application/octet-stream", npy(5, 5)),
+                             (b"b", b"application/octet-stream", npy(5, 5, 3))),
+                            ("multipart-text", (b"b", b"application/json", text(small)),
+                             (b"kernel", b"text/plain", b"naive"),
+                             (b"a", b"text/csv", b"1,2,3\n4,5,6\n")),
+                            ("multipart-worker", (b"a", b"application/json",
+                                                  text(numbers(LARGE, LARGE))),
+                             (b"b", b"application/octet-stream", npy(LARGE, LARGE)))):
+        yield Kind(name, post(M, *parts(*operands)))
+
+
+# What of an answer is the same each time.
+
+
+def paths(document, at=""):
+    """Where a document has something."""
+    if isinstance(document, dict):
+        for name, value in document.items():
+            yield from paths(value, f"{at}.{name}")
+    elif isinstance(document, list):
+        yield f"{at}[{len(document)}]"
+        for index, value in enumerate(document):
+            yield from paths(value, f"{at}[{index}]")
+    else:
+        yield at
+
+
+def lines(body):
+    """The lines of a text without its figures, in any order."""
+    text = re.sub(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", "#", body.decode())
+    found = sorted(re.sub(r"[ ]+", " ", line).strip() for line in text.splitlines())
+    return [f"{found[:index].count(line)} {line}" for index, line in enumerate(found)]
+
+
+def parse(reply):
+    document = json.loads(reply.body) if reply.body and reply.media_type.endswith("json") else None
+    return document if isinstance(document, dict) else {}
+
+
+def excused(kind, reply):
+    """Of a comparison: the kernels that could not run for want of memory. Their rows say so, and
+    have nothing else to say."""
+    if not kind.name.startswith("compare"):
+        return []
+    lacking = ("memory_full", "device_memory")
+    rows = [row for row in parse(reply).get("rows", [])
+            if row.get("failure", {}).get("code") in lacking]
+    said = re.findall(r"^(\w+): no result: .*memory", reply.body.decode(), re.MULTILINE)
+    return [f"{row['kernel']}." for row in rows] + [f" {name}" for name in said]
+
+
+def sameness(kind, reply):
+    """(what must be equal, what must all be there) of an answer."""
+    exact = [reply.status, reply.media_type]
+    there = {f"header {name}" for name, _ in reply.headers}
+    document = parse(reply)
+    stats = document.pop("stats", None)
+    if reply.header("Gemmd-Stats"):
+        there.update(paths(reply.stats, "Gemmd-Stats"))
+        there.update(paths(stats, "stats"))
+    if reply.media_type == wire.PROBLEM:
+        document.pop("request_id")
+    if kind.form == "report" and document:
+        for row in document.pop("rows", []): # in the order of their times
+            there.update(paths(row, f"row {row['op']}/{row['kernel']}"))
+        there.update(paths(document))
+    elif kind.form == "report":
+        there.update(lines(reply.body))
+    else:
+        exact.append(document or reply.body)
+    return exact, there

@@ -1,0 +1,110 @@
+"""More connections than there may be, all of them silent: whoever comes with a request is served, and
+whoever holds a connection for nothing makes room."""
+
+import resource
+import socket
+import time
+
+import pytest
+
+import wire
+from daemon import SLOW
+from hostile import unharmed
+from jobs import gauge, wait_until
+
+T = "/v1/transpose"
+MAX, SPARE = 4096, 256  # CONNECTIONS_MAX, and its SPARE_PART
+
+
+@pytest.fixture(scope="module", autouse=True)
+def descriptors():
+    """Enough for both ends of a crowd's connections, if this machine allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX + 2000
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"a process here has {hard} descriptors at most")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def crowd():
+    """crowd(daemon, count, data) connects so often, sends that, and is silent."""
+    sockets = []
+
+    def come(daemon, count, data=b""):
+        for _ in range(count):
+            sockets.append(socket.create_connection(("127.0.0.1", daemon.port), 30 * SLOW))
+            if data:
+                sockets[-1].sendall(data)
+        return sockets
+
+    yield come
+    for one in sockets:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"GET / HTTP/1.1\r\nX: ", wire.head("POST", T, "Content-Length: 9") + b"[["],
+    ids=["silent", "half a head", "half a body"],
+)
+def test_a_crowd_keeps_nobody_out(start, crowd, data):
+    """The first of them go, those who keep working stay, and each newcomer is answered soon."""
+    daemon = start()
+    with unharmed(daemon) as seen:
+        with daemon.client() as kept:
+            kept.get("/healthz").ok()
+            sockets = crowd(daemon, MAX + 500, data)
+            began = time.monotonic()
+            # At first all of them are new, and nobody is known to be late.
+            assert daemon.post(T, b"[[1, 2]]").ok().json()["data"] == [[1], [2]]
+            assert time.monotonic() - began < 3 * SLOW
+            for _ in range(20):
+                began = time.monotonic()
+                assert daemon.post(T, b"[[1, 2]]").ok().json()["data"] == [[1], [2]]
+                assert time.monotonic() - began < 0.5 * SLOW
+            assert gauge(daemon, "gemmd_connections") <= MAX
+        wait_until(lambda: gauge(daemon, "gemmd_connections") <= MAX - SPARE + 2, "room again")
+        evicted = seen.moved("gemmd_evicted_connections_total")
+        assert 500 <= evicted <= 500 + SPARE + 30, evicted
+        # Those who were last are still there.
+        assert gauge(daemon, "gemmd_connections") >= MAX - SPARE - 30
+        ended = sum(1 for one in sockets if not still_open(one))
+        assert abs(ended - evicted) <= 30, (ended, evicted)
+        if data.startswith(b"POST"):
+            late = seen.moved("gemmd_requests_rejected_total", reason="upload_timeout")
+            assert evicted - 1 <= late <= evicted, "all but, perhaps, the one that was kept"
+        for one in sockets:
+            one.close()
+
+
+def still_open(one):
+    one.setblocking(False)
+    try:
+        return bool(one.recv(4096, socket.MSG_PEEK)) and False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def test_clients_at_work_are_not_disturbed(start, crowd):
+    """Kept connections, each with a request every now and then, among four thousand silent ones."""
+    daemon = start()
+    workers = [daemon.client() for _ in range(20)]
+    for _ in range(10):
+        crowd(daemon, 450)
+        for worker in workers:
+            worker.post(T, b"[[1, 2]]").ok()
+    for _ in range(20):
+        for worker in workers:
+            # A connection that was ended would be opened again by the library: then its socket is
+            # another.
+            before = worker.socket
+            worker.post(T, b"[[1, 2]]").ok()
+            assert worker.socket is before
+        time.sleep(0.02)
+    assert gauge(daemon, "gemmd_evicted_connections_total") >= 4500 + 20 - MAX
+    for worker in workers:
+        worker.connection.close()

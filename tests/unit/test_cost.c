@@ -1,0 +1,109 @@
+/* What an operation is expected to take: at the least, and as its kernel has been of late. */
+#include "server/cost.h"
+#include "tests/unit/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct gm_device_facts facts = {
+    .kind = GM_DEVICE_CPU, .copy_gbs = 10, .peak_gflops = {[GM_F32] = 100}};
+static const struct gm_device_facts unknown = {.kind = GM_DEVICE_SIM};
+
+static struct gm_task make_task(uint64_t n, size_t variant)
+{
+    const struct gm_shape shape = {.ndim = 2, .dim = {n, n}};
+    const bool present[GM_OPERANDS_MAX] = {true, true};
+    const struct gm_op_options options = {0};
+    struct gm_matrix operand[GM_OPERANDS_MAX];
+    struct gm_error error;
+    struct gm_task task;
+
+    memset(&task, 0, sizeof task);
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(gm_matrix_init(&operand[i], GM_F32, GM_ROW_MAJOR, &shape, &error), GM_OK,
+                     &error);
+    CHECK_STATUS(gm_op_init(&task.op, GM_OP_MATMUL, &options, operand, present, &error), GM_OK,
+                 &error);
+    task.variant = gm_variant_at(variant);
+    task.repeat = 1;
+    return task;
+}
+
+static bool near(double value, double expected, double tolerance)
+{
+    return fabs(value - expected) <= tolerance * expected;
+}
+
+static void test_least(void)
+{
+    struct gm_task large = make_task(1000, 0), small = make_task(1, 0);
+    struct gm_cost_model model = {0};
+
+    CHECK(near(gm_cost_seconds(&large.op, &facts), 0.02, 1e-6));      /* 2e9 operations at 1e11 */
+    CHECK(near(gm_cost_seconds(&small.op, &facts), 12 / 1e10, 1e-6)); /* bytes, not arithmetic */
+    CHECK(near(gm_cost_expected(&model, &large, &facts), 0.02, 0.01));
+    large.repeat = 10;
+    CHECK(near(gm_cost_expected(&model, &large, &facts), 0.2, 0.01));
+    /* Launching takes its time too. */
+    CHECK(gm_cost_expected(&model, &small, &facts) > 1e-6);
+    /* Without ceilings there is an order of magnitude. */
+    large.repeat = 1;
+    CHECK(gm_cost_seconds(&large.op, &unknown) == 0);
+    CHECK(gm_cost_expected(&model, &large, &unknown) > 1);
+    /* A trace for a report looks at a sample. */
+    struct gm_access_report report;
+    large.report = &report;
+    CHECK(gm_cost_expected(&model, &large, &unknown) < 1);
+    gm_cost_learn(&model, &large, &unknown, 1000);
+    large.report = NULL;
+    CHECK(near(gm_cost_expected(&model, &large, &facts), 0.02, 0.01));
+}
+
+/* A slow kernel is known for it after a few runs, of whatever size; others are not. */
+static void test_learning(void)
+{
+    struct gm_task slow = make_task(1000, 1), other = make_task(1000, 2), half = make_task(500, 1);
+    struct gm_cost_model model = {0};
+
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &slow, &facts, 4);
+    CHECK(near(gm_cost_expected(&model, &slow, &facts), 4, 0.1));
+    CHECK(near(gm_cost_expected(&model, &half, &facts), 0.5, 0.1));
+    CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.01));
+    /* One run that was disturbed is soon forgotten. */
+    gm_cost_learn(&model, &other, &facts, 2);
+    for (int i = 0; i < 6; i++)
+        gm_cost_learn(&model, &other, &facts, 0.02);
+    CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.2));
+    /* Nothing is faster than the ceiling, nor slower than anything. */
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &other, &facts, i % 2 ? 0 : 1e-9);
+    CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.02));
+    for (int i = 0; i < 60; i++)
+        gm_cost_learn(&model, &other, &facts, 1e30);
+    CHECK(gm_cost_expected(&model, &other, &facts) < 0.02 * 2e6);
+}
+
+/* Whoever is not on the list, or beyond what is kept, has a place all the same. */
+static void test_unlisted(void)
+{
+    struct gm_task task = make_task(1000, 0);
+    struct gm_cost_model model = {0};
+
+    task.variant = NULL;
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &task, &facts, 4);
+    CHECK(near(gm_cost_expected(&model, &task, &facts), 4, 0.1));
+    size_t variants = 0;
+    while (gm_variant_at(variants))
+        variants++;
+    CHECK(variants < GM_COST_VARIANTS_MAX);
+}
+
+int main(void)
+{
+    test_least();
+    test_learning();
+    test_unlisted();
+    return check_report();
+}
