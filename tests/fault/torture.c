@@ -38,6 +38,7 @@
 
 static struct torture unheard; /* until the file is there */
 static struct torture *torture = &unheard;
+static _Atomic bool begun; /* main: what libraries do before it is theirs, and CUDA's crashes */
 static _Atomic bool is_eventfd[EVENTFDS_MAX];
 static __thread __attribute__((tls_model("initial-exec"))) bool inside; /* calls of our own */
 
@@ -55,7 +56,7 @@ static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *cls
 /* What a daemon is hit by: nothing may be called here that takes memory or a lock. */
 static bool fails(enum torture_class class)
 {
-    if (inside)
+    if (inside || !atomic_load(&begun))
         return false;
     atomic_fetch_add_explicit(&torture->calls[class], 1, memory_order_relaxed);
     if (atomic_load(&torture->armed) != 1 + (uint64_t) class)
@@ -93,6 +94,29 @@ static void *next(void *_Atomic *found, const char *name)
         atomic_store(found, function);
     }
     return function;
+}
+
+typedef int main_fn(int argc, char **argv, char **environment);
+static main_fn *real_main;
+
+static int run_main(int argc, char **argv, char **environment)
+{
+    atomic_store(&begun, true);
+    return real_main(argc, argv, environment);
+}
+
+/* What a program's first instructions call. */
+int __libc_start_main(main_fn *function, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(main_fn *function, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+{
+    static void *_Atomic found;
+    int (*real)(main_fn *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *) =
+        next(&found, "__libc_start_main");
+
+    real_main = function;
+    return real(run_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 /* Defines `name` as a function that fails as it is told, with the value `failure`; what passes it
