@@ -82,8 +82,9 @@ def test_a_shouter_does_not_fill_the_queue(start):
 
 
 def test_small_before_large(start):
-    """A small product waits for the large one that runs and for no other, although they came before
-    it and from the same client; and those are served as well."""
+    """A small product waits for the large one that runs, and is then served before others that came
+    before it and from the same client; and those are served as well. (The order to the job is
+    unit-tested; here another one may have begun before the small one is in.)"""
     daemon = start(*ONE_AT_A_TIME)
     job = SlowJob(daemon, 0.5 * min(SLOW, 3))
     for _ in range(3):
@@ -93,9 +94,8 @@ def test_small_before_large(start):
         body = bytes(4 * 64 * 64 * 2)
         stats = small.post(M + "?shape_a=64x64&shape_b=64x64", body, RAW).reply().ok().stats
         replies = [raw.reply().ok().stats for raw in large]
-        longest = max(each["us"]["kernel"] for each in replies)
-        assert stats["us"]["queue"] < longest + 2e5 * SLOW, (stats, replies)
-        assert stats["us"]["queue"] < replies[-1]["us"]["queue"] / 2
+        later = [each for each in replies if each["us"]["queue"] > stats["us"]["queue"]]
+        assert len(later) >= 2, (stats, replies)
 
 
 def half_upload(daemon, address, rows):
@@ -144,7 +144,7 @@ def test_several_times_what_it_can_do(start):
     assert {o.code for o in loud.outcomes if o.status == 503} == {"queue_full"}
     for status in (200, 503):
         assert answered(daemon, status) - before[status] == sum(r.count(status) for r in every)
-    assert percentile(loud.answers(503), 50) < 0.1 * SLOW
+    assert percentile(loud.answers(503), 50) < 0.5 * SLOW
     assert gauge(daemon, "gemmd_memory_used_bytes") == 0 == gauge(daemon, "gemmd_queue_depth")
     if not sanitizer_of():
         assert daemon.rss_bytes() <= ready + (256 << 20) + (64 << 20)
