@@ -10,7 +10,14 @@ set(under "GEMMD_BIN=$<TARGET_FILE:gemmd>" "GEMMD_TORTURE=$<TARGET_FILE:torture>
 if(GEMMD_SANITIZE)
   list(APPEND under GM_SLOW=1)
 endif()
-foreach(part requests first-requests start-up)
+set(parts requests first-requests)
+# Lines of source are read by a child, since the library that does so crashes when it lacks memory:
+# the daemon goes on without, but a sanitizer reports the child; and its own start of a thread gives
+# up where memory lacks.
+if(NOT GEMMD_SANITIZE)
+  list(APPEND parts start-up)
+endif()
+foreach(part IN LISTS parts)
   add_test(NAME http.torture-${part} COMMAND ${GEMMD_PYTHON}
     ${CMAKE_CURRENT_SOURCE_DIR}/fault/torture.py --${part} --seconds 10)
   set_tests_properties(http.torture-${part} PROPERTIES LABELS http SKIP_RETURN_CODE 77
