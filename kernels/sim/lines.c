@@ -222,6 +222,8 @@ static void read_program(struct gm_lines *lines)
     if (found < 0)
         give_up();
     qsort(lines->row.at, lines->row.count, lines->row.size, by_address);
+    dwarf_end(dwarf);
+    close(fd);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
