@@ -129,6 +129,7 @@ static void write_queues(FILE *out, const struct gm_devices *devices)
     }
 }
 
+/* 0: not known. */
 static double resident_bytes(void)
 {
     unsigned long long pages = 0;
@@ -155,7 +156,9 @@ static void write_gauges(FILE *out, struct gm_server *server)
           (double)atomic_load(&server->budget.reserved));
     gauge(out, "gemmd_memory_limit_bytes", "What they may reserve together.",
           (double)server->budget.limit);
-    gauge(out, "process_resident_memory_bytes", "Resident memory.", resident_bytes());
+    double resident = resident_bytes();
+    if (resident > 0)
+        gauge(out, "process_resident_memory_bytes", "Resident memory.", resident);
     gauge(out, "process_start_time_seconds", "When the process started, in Unix time.",
           (double)server->started_unix);
     write_queues(out, &server->devices);
