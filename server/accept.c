@@ -1,6 +1,5 @@
 #include "server/accept.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -25,9 +24,11 @@ static double read_weight(const char *p, const char *end)
     while (p < end && (p = memchr(p, ';', (size_t)(end - p))) != NULL) {
         p = skip_space(p + 1);
         if (p + 1 < end && (*p == 'q' || *p == 'Q') && p[1] == '=') {
+            const char *after = p + 2 + strspn(p + 2, "0123456789."); /* no sign, no 0x */
             char *stop;
-            double q = isdigit((unsigned char)p[2]) ? strtod(p + 2, &stop) : 0;
-            return q >= 0 && q <= 1 ? q : 0;
+            double q = strtod(p + 2, &stop);
+            bool whole = stop == after && stop > p + 2 && strchr(" \t;,", *after);
+            return whole && q >= 0 && q <= 1 ? q : 0;
         }
     }
     return 1;

@@ -89,7 +89,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
 
     if (!r->device)
         status = gm_request_pick_device(r, err);
-    if (status == GM_OK && !r->present[0])
+    if (status == GM_OK && !r->present[0] && !r->present[1] && !r->present[2])
         status = set_shapes(r, err);
     if (status == GM_OK)
         status = gm_handle_explain_plan(r, true, err);

@@ -334,6 +334,18 @@ def test_an_empty_body_is_none(daemon):
 # Errors.
 
 
+@pytest.mark.parametrize("body,missing", [
+    (b'{"b": [[1, 2, 3], [4, 5, 6]]}', "a"),
+    (b'{"c": [[1, 2], [3, 4]]}', "a"),
+    (b'{"a": [[1, 2], [3, 4]]}', "b"),
+])
+def test_an_operand_alone(daemon, body, missing):
+    """Sizes are assumed where nothing is said of any operand, and not beside what is said."""
+    reply = daemon.post("/v1/explain/matmul", body)
+    assert (reply.status, reply.code) == (422, "missing_operand")
+    assert f"{missing} is missing" in reply.json()["detail"]
+
+
 @pytest.mark.parametrize("op,parameters,status,code,says", [
     ("transpose", {"kernel": "nave"}, 422, "kernel_unavailable", "naive"),
     ("transpose", {"kernel": "blocked"}, 422, "kernel_unavailable", "naive"),

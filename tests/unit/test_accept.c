@@ -29,6 +29,10 @@ int main(void)
         {"application/json;q=0", &gm_codec_json, NULL},
         {"*/*;q=0", &gm_codec_json, NULL},
         {"application/json;q=x", &gm_codec_json, NULL},
+        {"application/json;q=0x1", &gm_codec_json, NULL},
+        {"application/json;q=-0", &gm_codec_json, NULL},
+        {"application/json;q=", &gm_codec_json, NULL},
+        {"application/json;q=0.5;x", &gm_codec_json, &gm_codec_json},
         {",,;;", &gm_codec_json, NULL},
         {",", &gm_codec_npy, &gm_codec_npy}, /* empty elements do not count */
         {" ,\t, ", &gm_codec_raw, &gm_codec_raw},
