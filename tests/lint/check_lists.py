@@ -1,4 +1,5 @@
-"""What the program has a list of, the documents list too: options, errors, kernel variants."""
+"""What the program has a list of, the documents list too: options, errors, kernel variants. And
+what must be one of a kind is: the weak functions of rows, of which a linker keeps any."""
 import re
 import subprocess
 
@@ -61,10 +62,23 @@ def variants(tree):
             yield f"{KERNELS} has no `{name}` under a heading that names {op.lower()}"
 
 
+def row_functions(tree):
+    """Their names are global and weak: of two with one name, one would silently serve both."""
+    files = {}
+    for path in tree.matching("kernels/cuda/*"):
+        code = tree.read(path) or ""
+        for name in re.findall(r"^GM_ROW_FUNCTION\s[^(]*?(\w+)\(", code, re.MULTILINE):
+            files.setdefault(name, []).append(path)
+    for name, paths in files.items():
+        if len(paths) > 1:
+            yield f"{name} is a row's function in {' and in '.join(sorted(paths))}"
+
+
 def check(tree):
     yield from options(tree)
     yield from errors(tree)
     yield from variants(tree)
+    yield from row_functions(tree)
 
 
 GOOD = {
@@ -74,7 +88,10 @@ GOOD = {
     PROTOCOL: "| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
     "kernels/variants.def": 'GM_VARIANT(GM_OP_COPY, "naive", 1)\nGM_SIMT(GM_OP_MATMUL, f,\n "tiled", 1)\n',
     KERNELS: "## Copy\n`naive`: one loop\n## matmul\n`tiled`: tiles\n",
+    "kernels/cuda/one.cu": "GM_ROW_FUNCTION enum gm_status\ngm_one_accepts(int a)\n",
+    "kernels/cuda/two.cu": "GM_ROW_FUNCTION uint64_t gm_two_scratch(int a)\n",
 }
+TWICE = {"kernels/cuda/two.cu": "GM_ROW_FUNCTION uint64_t gm_one_accepts(int a)\n"}
 PLANTED = [
     ({**GOOD, README: "`--listen`\n"}, "--threads of gemmd --help is neither"),
     ({**GOOD, README: "`--listen-on`, `--threads`\n"}, "--listen of gemmd --help is neither"),
@@ -84,6 +101,7 @@ PLANTED = [
     ({**GOOD, "proto/status.h": ""}, "no errors were found"),
     ({**GOOD, KERNELS: "## copy\n`naive` `tiled`\n## matmul\n"}, "no `tiled` under a heading"),
     ({**GOOD, "kernels/variants.def": ""}, "no variants were found"),
+    ({**GOOD, **TWICE}, "gm_one_accepts is a row's function in kernels/cuda/one.cu and in"),
 ]
 CLEAN = [GOOD]
 lint.main(globals())
