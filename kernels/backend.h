@@ -66,6 +66,13 @@ struct gm_backend {
      */
     enum gm_status (*run)(void *context, unsigned device, unsigned lane, struct gm_task *task[],
                           unsigned n);
+
+    /*
+     * For a task that is smaller than handing it to another thread: runs it on the calling thread
+     * alone, beside all lanes and what runs there. Otherwise like run. NULL where a device takes no
+     * task but by its lanes.
+     */
+    enum gm_status (*run_here)(void *context, unsigned device, struct gm_task *task);
 };
 
 extern const struct gm_backend gm_backend_cpu, gm_backend_sim, gm_backend_cuda;

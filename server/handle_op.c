@@ -61,7 +61,7 @@ static void set_job(struct gm_request *r)
 /* Whether the job takes less time than handing it to another thread would. */
 static bool tiny(const struct gm_request *r)
 {
-    return !r->suspended && r->device->facts->kind == GM_DEVICE_CPU && !r->job.exclusive &&
+    return !r->suspended && r->device->backend->run_here && !r->job.exclusive &&
            gm_op_flops(&r->job.task.op) <= GM_INLINE_FLOPS_MAX &&
            gm_op_bytes_min(&r->job.task.op) <= GM_INLINE_BYTES_MAX &&
            r->encode_bound <= GM_TEXT_INLINE_BYTES_MAX &&

@@ -14,8 +14,8 @@
       "text decoded or encoded on an event thread: about a millisecond; more goes to a worker, "   \
       "so that neighbours on the same thread do not wait")                                         \
     X(INLINE_FLOPS_MAX, 1048576, "operations",                                                     \
-      "a CPU job run on the event thread when nothing is queued: about 20 microseconds, less "     \
-      "than handing it over costs")                                                                \
+      "a CPU job run on the event thread, beside what runs and waits: about 20 microseconds, "     \
+      "which is what handing it over costs")                                                       \
     X(INLINE_BYTES_MAX, 131072, "bytes", "the same, for the memory such a job moves")              \
     X(CONNECTIONS_MAX, 4096, "connections",                                                        \
       "each costs a descriptor and its pool; suspended requests count, so it is far above the "    \

@@ -127,13 +127,14 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
 bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
 {
     pthread_mutex_lock(&s->mutex);
-    bool now = s->queue.waiting == 0 && s->lanes_free > 0 && !s->exclusive_running && !s->lost &&
-               !s->closing && !(job->exclusive && s->running_count > 0);
+    const struct gm_fair_item *first = gm_fair_first(&s->queue);
+    bool alone = s->exclusive_running || (first && gm_job_of_place(first)->exclusive);
+    bool now = s->options.backend->run_here && !job->exclusive && !alone && !s->lost && !s->closing;
     if (now) {
         s->reserved--;
+        gm_sched_free_slot(s, job->place.client);
         gm_job_reset(job);
-        expect(s, job);
-        gm_sched_run_alone(s, job);
+        gm_sched_run_beside(s, job);
     }
     pthread_mutex_unlock(&s->mutex);
     return now;

@@ -4,7 +4,8 @@
  *
  * Order: fair_queue.h's, small before large and client by client. Jobs of one client and one size
  * start in the order in which they were committed. One that is exclusive starts when nothing
- * runs; while it is its turn nothing else starts. A batch is the job whose turn it is and those of
+ * runs; while it is its turn nothing else starts. Jobs that gm_sched_run_here takes have no turn:
+ * they hold no lane that others wait for. A batch is the job whose turn it is and those of
  * its key that are next in turn.
  *
  * Places: a client may hold at most GM_SCHED_SHARE times as many as are free (dynamic thresholds:
@@ -66,8 +67,9 @@ void gm_sched_reserve_more(struct gm_sched *sched, uint64_t client);
 void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
 
 /*
- * For jobs smaller than a handover: runs the job on the calling thread if a lane is free and
- * nothing is queued, using up the slot, without calling done(). false: not now, slot kept.
+ * For jobs smaller than a handover: runs the job on the calling thread, beside all that runs and
+ * waits, using up the slot, without calling done(). false: not on this device, or not now, when a
+ * job has it for itself or is about to; the slot is kept.
  */
 bool gm_sched_run_here(struct gm_sched *sched, struct gm_job *job);
 

@@ -80,6 +80,52 @@ static void lose(struct gm_sched *s, const struct gm_error *error)
     pthread_mutex_lock(&s->mutex);
 }
 
+/* What was so when a launch began. */
+struct launch {
+    int64_t begun_ns;
+    uint64_t starts;
+    bool others; /* ran already */
+};
+
+/* The jobs are on the running list. */
+static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n)
+{
+    struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
+
+    for (unsigned i = 0; i < n; i++) {
+        batch[i]->started_ns = launch.begun_ns;
+        batch[i]->batch = n;
+    }
+    return launch;
+}
+
+/* The jobs leave it. */
+static void end(struct gm_sched *s, const struct launch *launch, struct gm_job **batch, unsigned n,
+                int64_t ended_ns)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct gm_job *job = batch[i];
+        gm_job_list_remove(&s->running, job);
+        job->finished_ns = ended_ns;
+        job->concurrent = launch->others || s->starts != launch->starts;
+        if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
+            gm_job_fail(job, job->stop_status);
+    }
+    s->running_count -= n;
+}
+
+/* After a launch: others may start now; or none any more. The mutex may be released meanwhile. */
+static void go_on(struct gm_sched *s, enum gm_status status, const struct gm_error *error)
+{
+    bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
+
+    s->lost = s->lost || status == GM_DEVICE_LOST;
+    if (s->queue.waiting > 0 || s->closing)
+        pthread_cond_broadcast(&s->work);
+    if (newly_lost)
+        lose(s, error);
+}
+
 /*
  * Runs a batch that is on the running list, on a lane that is taken. Called and returns with the
  * mutex held; released meanwhile. Afterwards the jobs are on no list and the lane is free.
@@ -87,55 +133,42 @@ static void lose(struct gm_sched *s, const struct gm_error *error)
 static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, unsigned n,
                       struct gm_task **tasks)
 {
-    bool others = s->running_count > n;
-    uint64_t starts = ++s->starts;
-    int64_t begun = gm_now_ns();
+    struct launch launch = begin(s, batch, n);
 
-    for (unsigned i = 0; i < n; i++) {
-        batch[i]->started_ns = begun;
-        batch[i]->batch = n;
+    for (unsigned i = 0; i < n; i++)
         tasks[i] = &batch[i]->task;
-    }
     pthread_mutex_unlock(&s->mutex);
     enum gm_status status =
         s->options.backend->run(s->options.context, s->options.device, lane, tasks, n);
     int64_t ended = gm_now_ns();
     pthread_mutex_lock(&s->mutex);
 
-    bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
-    double each_s = (double)(ended - begun) * 1e-9 / n;
-    s->lost = s->lost || status == GM_DEVICE_LOST;
+    double each_s = (double)(ended - launch.begun_ns) * 1e-9 / n;
     for (unsigned i = 0; i < n; i++) {
-        struct gm_job *job = batch[i];
-        gm_job_list_remove(&s->running, job);
-        gm_fair_served(&s->queue, &job->place, each_s);
-        s->backlog_s -= job->expected_s;
-        job->finished_ns = ended;
-        job->concurrent = others || s->starts != starts;
-        if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
-            gm_job_fail(job, job->stop_status);
+        gm_fair_served(&s->queue, &batch[i]->place, each_s);
+        s->backlog_s -= batch[i]->expected_s;
     }
-    s->running_count -= n;
+    end(s, &launch, batch, n, ended);
     s->exclusive_running = false;
     s->lane_busy[lane] = false;
     s->lanes_free++;
     s->service_s =
         s->service_s == 0 ? each_s : s->service_s + SERVICE_WEIGHT * (each_s - s->service_s);
-    if (s->queue.waiting > 0 || s->closing)
-        pthread_cond_broadcast(&s->work);
-    if (newly_lost)
-        lose(s, &batch[0]->task.error);
+    go_on(s, status, &batch[0]->task.error);
 }
 
-void gm_sched_run_alone(struct gm_sched *s, struct gm_job *job)
+void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
 {
-    struct gm_task *task;
-    unsigned lane = take_lane(s);
-
-    gm_fair_push(&s->queue, &job->place);
-    start(s, job);
-    s->exclusive_running = job->exclusive;
-    run_batch(s, lane, &job, 1, &task);
+    gm_job_list_append(&s->running, job);
+    s->running_count++;
+    struct launch launch = begin(s, &job, 1);
+    pthread_mutex_unlock(&s->mutex);
+    enum gm_status status =
+        s->options.backend->run_here(s->options.context, s->options.device, &job->task);
+    int64_t ended = gm_now_ns();
+    pthread_mutex_lock(&s->mutex);
+    end(s, &launch, &job, 1, ended);
+    go_on(s, status, &job->task.error);
 }
 
 void *gm_sched_lane_main(void *cls)

@@ -47,8 +47,8 @@ void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
 /* All that wait. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
-/* Runs the job on a lane, which is free. The mutex is released meanwhile. */
-void gm_sched_run_alone(struct gm_sched *sched, struct gm_job *job);
+/* Runs the job on this thread, beside the lanes. The mutex is released meanwhile. */
+void gm_sched_run_beside(struct gm_sched *sched, struct gm_job *job);
 
 /* Without it. */
 

@@ -31,7 +31,7 @@
       "Connections closed because a reply was taken too slowly.")                                  \
     X(EVICTED, "evicted_connections",                                                              \
       "Connections closed, the one furthest behind each time, to make room for others.")           \
-    X(RAN_INLINE, "inline_jobs", "Jobs run on an event thread because nothing was queued.")
+    X(RAN_INLINE, "inline_jobs", "Small jobs run on an event thread, beside those of the device.")
 
 enum gm_counter {
 #define X(name, metric, help) GM_COUNT_##name,

@@ -1,6 +1,7 @@
 /*
  * cpu.c - the cpu backend: one device, all of the processor's cores as one pool of threads; one
- * lane, one task at a time, and that task on all cores.
+ * lane, one task at a time, and that task on all cores. Beside it, small tasks on their callers'
+ * threads.
  *
  * Nothing is copied to or from the device: operands and result lie in plain memory, and h2d and
  * d2h stay unmeasured.
@@ -12,6 +13,7 @@
 #include "kernels/layout.h"
 #include "kernels/slab.h"
 #include "prepare.h"
+#include "solo.h"
 #if GM_HAVE_OPENBLAS
 #include "openblas.h"
 #endif
@@ -24,6 +26,7 @@
 struct cpu {
     struct gm_device_facts facts;
     struct gm_pool *pool;
+    struct gm_solo solo;
     struct gm_slabs *slabs;
     enum gm_isa isa;
 };
@@ -43,6 +46,7 @@ static void cpu_close(void *context)
     if (!cpu)
         return;
     gm_slabs_close(cpu->slabs);
+    gm_solo_close(&cpu->solo);
     gm_pool_close(cpu->pool);
     free(cpu);
 }
@@ -77,6 +81,7 @@ static enum gm_status cpu_open(const struct gm_backend_options *options, void **
 
     if (!cpu)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the cpu backend");
+    gm_solo_open(&cpu->solo);
     cpu->isa = gm_isa_best();
     cpu->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CPU,
@@ -209,9 +214,9 @@ static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, con
     return status;
 }
 
-static void run_task(struct cpu *cpu, struct gm_task *task)
+static void run_task(struct cpu *cpu, struct gm_pool *pool, struct gm_task *task)
 {
-    struct gm_exec exec = {cpu->pool, &task->stop, cpu->isa};
+    struct gm_exec exec = {pool, &task->stop, cpu->isa};
     struct gm_slab slab[GM_OPERANDS_MAX] = {0};
     struct gm_op op = task->op;
 
@@ -233,11 +238,27 @@ static void run_task(struct cpu *cpu, struct gm_task *task)
 static enum gm_status cpu_run(void *context, unsigned device, unsigned lane, struct gm_task *task[],
                               unsigned n)
 {
+    struct cpu *cpu = context;
+
     /* One device, one lane. */
     (void)device;
     (void)lane;
     for (unsigned i = 0; i < n; i++)
-        run_task(context, task[i]);
+        run_task(cpu, cpu->pool, task[i]);
+    return GM_OK;
+}
+
+static enum gm_status cpu_run_here(void *context, unsigned device, struct gm_task *task)
+{
+    struct cpu *cpu = context;
+    struct gm_pool *pool;
+
+    (void)device;
+    task->status = gm_solo_take(&cpu->solo, &pool, &task->error);
+    if (task->status == GM_OK) {
+        run_task(cpu, pool, task);
+        gm_solo_leave(&cpu->solo, pool);
+    }
     return GM_OK;
 }
 
@@ -251,4 +272,5 @@ const struct gm_backend gm_backend_cpu = {
     .slab_put = cpu_slab_put,
     .scratch_bytes = cpu_scratch_bytes,
     .run = cpu_run,
+    .run_here = cpu_run_here,
 };

@@ -43,16 +43,18 @@ static void run_here(struct world *w, unsigned kind)
     if (w->reserved[CLIENT_OF(kind)] == 0 || w->jobs == JOBS_MAX)
         return;
     world_settle(w);
-    bool possible = world_can_run_here(w, kind & 4);
+    enum answer possible = world_can_run_here(w, kind & 4);
     struct probe *p = world_new_job(w, kind & ~24u); /* without a deadline */
     pthread_mutex_lock(&w->gate.mutex);
-    w->gate.driver_verdict = verdicts[kind >> 3 & 3];
-    w->lost = w->lost || (possible && w->gate.driver_verdict == GM_DEVICE_LOST);
+    p->here = true;
+    w->gate.here_verdict = possible == YES ? verdicts[kind >> 3 & 3] : GM_OK;
+    w->lost = w->lost || w->gate.here_verdict == GM_DEVICE_LOST; /* before it can be seen */
     pthread_mutex_unlock(&w->gate.mutex);
-    MUST(gm_sched_run_here(w->sched, &p->job) == possible);
-    if (possible) {
+    bool ran = gm_sched_run_here(w->sched, &p->job);
+    MUST(possible == EITHER || ran == (possible == YES));
+    if (ran) {
         w->reserved[CLIENT_OF(kind)]--;
-        MUST(p->place == RAN && p->job.task.status == w->gate.driver_verdict);
+        MUST(p->place == RAN && p->job.task.status == w->gate.here_verdict);
         p->place = DONE;
     } else { /* as if it had never been */
         MUST(p->place == QUEUED);

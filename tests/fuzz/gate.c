@@ -8,7 +8,6 @@ void gate_init(struct gate *gate, unsigned lanes, unsigned batch_max)
     gate->facts.kind = GM_DEVICE_CPU;
     gate->facts.lanes = lanes;
     gate->facts.batch_max = batch_max;
-    gate->driver = pthread_self();
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_cond_init(&gate->changed, NULL);
 }
@@ -61,19 +60,23 @@ bool gate_ends(const struct gate_run *run)
     return true;
 }
 
+static void end_task(struct gm_task *task, enum gm_status status)
+{
+    task->status = status;
+    if (status != GM_OK)
+        gm_fail(&task->error, status, "the gate was told to");
+}
+
 static enum gm_status gate_run(void *context, unsigned device, unsigned lane,
                                struct gm_task *task[], unsigned n)
 {
     struct gate *gate = context;
     struct gate_run *run = &gate->run[lane];
-    bool mine = pthread_equal(pthread_self(), gate->driver);
 
     MUST(device == 0 && lane < gate->facts.lanes && n >= 1 && n <= gate->facts.batch_max);
     pthread_mutex_lock(&gate->mutex);
     MUST(!run->active);
     *run = (struct gate_run){.active = true, .n = n};
-    run->released = mine;
-    run->verdict = mine ? gate->driver_verdict : GM_OK;
     memcpy(run->task, task, n * sizeof *task);
     gate->active++;
     gate->began(gate->cls, run);
@@ -82,13 +85,26 @@ static enum gm_status gate_run(void *context, unsigned device, unsigned lane,
     enum gm_status status = run->released ? run->verdict : GM_OK;
     for (unsigned i = 0; i < n; i++) {
         bool stopped = atomic_load(&task[i]->stop) && status != GM_DEVICE_LOST;
-        task[i]->status = stopped ? GM_CANCELLED : status;
-        if (task[i]->status != GM_OK)
-            gm_fail(&task[i]->error, task[i]->status, "the gate was told to");
+        end_task(task[i], stopped ? GM_CANCELLED : status);
     }
     run->active = false;
     gate->active--;
     gate->ended(gate->cls, run);
+    pthread_mutex_unlock(&gate->mutex);
+    return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
+}
+
+static enum gm_status gate_run_here(void *context, unsigned device, struct gm_task *task)
+{
+    struct gate *gate = context;
+    struct gate_run run = {.active = true, .n = 1, .task = {task}};
+
+    MUST(device == 0);
+    pthread_mutex_lock(&gate->mutex);
+    gate->began(gate->cls, &run);
+    enum gm_status status = gate->here_verdict;
+    end_task(task, status);
+    gate->ended(gate->cls, &run);
     pthread_mutex_unlock(&gate->mutex);
     return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
 }
@@ -99,4 +115,5 @@ static const struct gm_device_facts *gate_describe(void *context, unsigned index
     return index == 0 ? &gate->facts : NULL;
 }
 
-const struct gm_backend gate_backend = {.name = "gate", .describe = gate_describe, .run = gate_run};
+const struct gm_backend gate_backend = {
+    .name = "gate", .describe = gate_describe, .run = gate_run, .run_here = gate_run_here};

@@ -24,9 +24,8 @@ struct gate {
     struct gm_device_facts facts;
     pthread_mutex_t mutex; /* guards what follows, and what the callbacks touch */
     pthread_cond_t changed;
-    bool open;        /* nothing is held any more */
-    pthread_t driver; /* its runs are never held, and end with driver_verdict */
-    enum gm_status driver_verdict;
+    bool open;                   /* nothing is held any more */
+    enum gm_status here_verdict; /* of runs on a caller's thread, which are not held */
     struct gate_run run[GATE_LANES_MAX];
     unsigned active;
 

@@ -237,17 +237,17 @@ struct probe *world_new_job(struct world *w, unsigned kind)
     return p;
 }
 
-bool world_can_run_here(struct world *w, bool exclusive)
+enum answer world_can_run_here(struct world *w, bool exclusive)
 {
-    bool exclusive_runs;
+    bool exclusive_runs, exclusive_waits = false;
     pthread_mutex_lock(&w->gate.mutex);
-    unsigned running = count_running(w, &exclusive_runs);
-    bool can = !w->lost && w->gate.active < w->gate.facts.lanes && !exclusive_runs &&
-               !(exclusive && running > 0);
+    count_running(w, &exclusive_runs);
     for (unsigned i = 0; i < w->jobs; i++)
-        can = can && w->probe[i].place != QUEUED;
+        exclusive_waits =
+            exclusive_waits || (w->probe[i].place == QUEUED && w->probe[i].job.exclusive);
+    bool never = w->lost || exclusive || exclusive_runs;
     pthread_mutex_unlock(&w->gate.mutex);
-    return can;
+    return never ? NO : exclusive_waits ? EITHER : YES;
 }
 
 /* Jobs of one kind started in the order of their commits. (What order the gate sees runs of two
@@ -260,7 +260,8 @@ static void check_order(const struct world *w)
             bool alike = one->exclusive == next->exclusive && one->batch_key == next->batch_key &&
                          one->place.client == next->place.client &&
                          one->place.cost_s == next->place.cost_s;
-            MUST(!alike || one->started_ns == 0 || next->started_ns == 0 ||
+            bool turns = alike && !w->probe[j].here;
+            MUST(!turns || one->started_ns == 0 || next->started_ns == 0 ||
                  one->started_ns <= next->started_ns);
         }
 }

@@ -23,6 +23,7 @@ struct probe {
     unsigned batch;         /* of its run */
     uint64_t failings;      /* calls of fail_all before it was committed */
     bool late;              /* has a deadline, which has passed or soon will */
+    bool here;              /* ran on a caller's thread, out of turn */
     atomic_bool gone;       /* its client has left */
 };
 
@@ -53,9 +54,10 @@ struct probe *world_new_job(struct world *world, unsigned kind);
 
 /* Waits until nothing changes any more, then compares the counts. */
 void world_settle(struct world *world);
-/* After that, by the model: whether there is a place for the client; and whether a job could run on
- * a caller's thread. */
+/* After that, by the model: whether there is a place for the client; and whether a job can run on a
+ * caller's thread, which depends on whose turn it is where an exclusive one waits. */
 bool world_has_place(struct world *world, unsigned client);
-bool world_can_run_here(struct world *world, bool exclusive);
+enum answer { NO, YES, EITHER };
+enum answer world_can_run_here(struct world *world, bool exclusive);
 
 #endif

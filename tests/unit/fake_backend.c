@@ -117,6 +117,23 @@ static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
     return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
 }
 
+/* Not held, and takes no time. */
+static enum gm_status fake_run_here(void *context, unsigned device, struct gm_task *task)
+{
+    struct fake *fake = context;
+
+    (void)device;
+    pthread_mutex_lock(&fake->mutex);
+    enum gm_status status = fake->next;
+    fake->runs_here++;
+    pthread_mutex_unlock(&fake->mutex);
+    task->times = (struct gm_times){.h2d = -1, .prepare = -1, .kernel = 1, .d2h = -1};
+    task->status = status;
+    if (status != GM_OK)
+        gm_fail(&task->error, status, "the fake was told to");
+    return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
+}
+
 static const struct gm_device_facts *fake_describe(void *context, unsigned index)
 {
     struct fake *fake = context;
@@ -132,5 +149,8 @@ static void fake_close(void *context)
         fake->closed++;
 }
 
-const struct gm_backend fake_backend = {
-    .name = "fake", .close = fake_close, .describe = fake_describe, .run = fake_run};
+const struct gm_backend fake_backend = {.name = "fake",
+                                        .close = fake_close,
+                                        .describe = fake_describe,
+                                        .run = fake_run,
+                                        .run_here = fake_run_here};

@@ -26,7 +26,7 @@ struct fake {
 
     /* What it saw. */
     unsigned running, running_most; /* runs at once */
-    unsigned runs;
+    unsigned runs, runs_here;
     bool lane_taken[FAKE_DEVICES_MAX][64];
     bool lane_clash; /* a lane was used by two threads at a time */
     unsigned closed; /* how often */

@@ -164,6 +164,11 @@ static enum gm_status faulty_run(void *context, unsigned device, unsigned lane,
     return status;
 }
 
+static enum gm_status faulty_run_here(void *context, unsigned device, struct gm_task *task)
+{
+    return faulty_run(context, device, 0, &task, 1);
+}
+
 const struct gm_backend faulty_backend = {
     .name = "fake",
     .open = faulty_open,
@@ -174,4 +179,5 @@ const struct gm_backend faulty_backend = {
     .slab_put = faulty_slab_put,
     .scratch_bytes = faulty_scratch_bytes,
     .run = faulty_run,
+    .run_here = faulty_run_here,
 };

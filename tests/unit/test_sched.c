@@ -269,28 +269,71 @@ static void test_failure(void)
 static void test_run_here(void)
 {
     struct bench b;
-    struct probe here, busy, refused;
+    struct probe here, beside, busy, waits;
     struct gm_error error;
 
     open_bench(&b, 1, 1, QUEUE);
     init_probe(&here);
+    init_probe(&beside);
     init_probe(&busy);
-    init_probe(&refused);
+    init_probe(&waits);
     CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(gm_sched_run_here(b.sched, &here.job));
-    CHECK(here.job.task.status == GM_OK);
+    CHECK(here.job.task.status == GM_OK && here.job.batch == 1 && !here.job.concurrent);
+    CHECK(here.job.started_ns > 0 && here.job.finished_ns >= here.job.started_ns);
     CHECK(atomic_load(&here.done) == 0);
     CHECK(gm_sched_load(b.sched).queued == 0 && gm_sched_load(b.sched).running == 0);
 
+    /* Beside what runs and waits, for all lanes are taken. */
     fake_hold(&b.fake, true);
     CHECK(submit(&b, &busy) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &waits) == GM_OK);
     CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
-    CHECK(!gm_sched_run_here(b.sched, &refused.job));
-    CHECK(gm_sched_load(b.sched).queued == 1); /* the slot is still there */
+    CHECK(gm_sched_run_here(b.sched, &beside.job));
+    CHECK(beside.job.task.status == GM_OK && beside.job.concurrent);
+    CHECK(gm_sched_load(b.sched).queued == 1 && gm_sched_load(b.sched).running == 1);
+    CHECK_EQ(b.fake.runs_here, 2);
+    fake_hold(&b.fake, false);
+    CHECK(wait_done(&busy) && wait_done(&waits));
+    CHECK(busy.job.concurrent && !waits.job.concurrent);
+    close_bench(&b);
+}
+
+/* A job that has the device for itself, or is next to have it, is not disturbed. */
+static void test_run_here_not(void)
+{
+    struct bench b;
+    struct probe busy, alone, refused;
+    struct gm_error error;
+
+    open_bench(&b, 2, 1, QUEUE);
+    init_probe(&busy);
+    init_probe(&alone);
+    init_probe(&refused);
+    alone.job.exclusive = true;
+    fake_hold(&b.fake, true);
+    CHECK(submit(&b, &busy) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &alone) == GM_OK);
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
+    CHECK(!gm_sched_run_here(b.sched, &refused.job)); /* it is next */
+    CHECK(gm_sched_load(b.sched).queued == 2);        /* and the slot is still there */
+    atomic_store(&busy.job.task.stop, true);
+    CHECK(wait_done(&busy));
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(!gm_sched_run_here(b.sched, &refused.job)); /* it runs */
     gm_sched_commit(b.sched, &refused.job);
     fake_hold(&b.fake, false);
-    CHECK(wait_done(&busy) && wait_done(&refused));
+    CHECK(wait_done(&alone) && wait_done(&refused));
+    CHECK(!alone.job.concurrent);
+
+    init_probe(&refused);
+    refused.job.exclusive = true;
+    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
+    CHECK(!gm_sched_run_here(b.sched, &refused.job)); /* it would be one itself */
+    gm_sched_unreserve(b.sched, 0);
+    CHECK_EQ(b.fake.runs_here, 0);
     close_bench(&b);
 }
 
@@ -354,6 +397,7 @@ int main(void)
     test_exclusive();
     test_failure();
     test_run_here();
+    test_run_here_not();
     test_retry_after();
     test_retry_after_costs();
     return check_report();
