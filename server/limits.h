@@ -17,12 +17,12 @@
       "a CPU job run on the event thread, beside what runs and waits: about 20 microseconds, "     \
       "which is what handing it over costs")                                                       \
     X(INLINE_BYTES_MAX, 131072, "bytes", "the same, for the memory such a job moves")              \
-    X(CONNECTIONS_MAX, 4096, "connections",                                                        \
-      "each costs a descriptor and its pool; suspended requests count, so it is far above the "    \
-      "queue")                                                                                     \
-    X(CONNECTION_POOL_BYTES, 32768, "bytes",                                                       \
+    X(CONNECTIONS_MAX, 3072, "connections",                                                        \
+      "each costs a descriptor and its pool: all of them together 48 MB beside the memory limit; " \
+      "suspended requests count, so it is far above the queue")                                    \
+    X(CONNECTION_POOL_BYTES, 16384, "bytes",                                                       \
       "request line, headers and read buffer of one connection: all of it once it has had a "      \
-      "request, beside the memory limit; larger ones make uploads no faster")                      \
+      "request; larger ones make uploads no faster")                                               \
     X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
       "a connection without a whole request's head is closed after this long, whether nothing "    \
       "comes or too little")                                                                       \
@@ -62,7 +62,7 @@
       "be interrupted; a larger one is compared with another kernel's")                            \
     X(REFERENCE_ELEMENTS_MAX, 16777216, "elements", "the same, for an operand and for the result") \
     X(TIMEOUT_MS_MAX, 3600000, "ms", "an hour: longer work does not belong into one HTTP request") \
-    X(QUEUE_LIMIT_MAX, 3072, "jobs", "leaves connections for those who ask how it goes")           \
+    X(QUEUE_LIMIT_MAX, 2048, "jobs", "leaves connections for those who ask how it goes")           \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
     X(WATCH_MS, 50, "ms", "how often queued jobs are checked for clients that have gone")          \
     X(PROBE_MS, 2000, "ms",                                                                        \

@@ -16,7 +16,7 @@ from daemon import SLOW
 from jobs import ONE_AT_A_TIME, SlowJob, gauge, wait_until
 
 T, M = "/v1/transpose", "/v1/matmul"
-DRAIN = ("--drain-timeout", "300s", "--timeout", "300s", "--queue-limit", "3072")
+DRAIN = ("--drain-timeout", "300s", "--timeout", "300s", "--queue-limit", "2048")
 RAW = "Content-Type: " + wire.RAW
 
 
@@ -182,7 +182,7 @@ def test_a_thousand_in_flight(start, time_around):
 
 def test_a_thousand_that_cannot_be_finished(start):
     """No time is left for them: told so, all of them, and at once."""
-    daemon = start("--drain-timeout", "200ms", "--timeout", "300s", "--queue-limit", "3072",
+    daemon = start("--drain-timeout", "200ms", "--timeout", "300s", "--queue-limit", "2048",
                    *ONE_AT_A_TIME)
     with take_off(daemon, [(Queued, 900), (Uploading, 100)]) as flights:
         wait_until(lambda: gauge(daemon, "gemmd_requests_in_flight") > 500, "requests")

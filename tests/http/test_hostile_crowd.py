@@ -13,7 +13,7 @@ from hostile import unharmed
 from jobs import gauge, wait_until
 
 T = "/v1/transpose"
-MAX, SPARE = 4096, 256  # CONNECTIONS_MAX, and its SPARE_PART
+MAX, SPARE = 3072, 192  # CONNECTIONS_MAX, and its SPARE_PART
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -134,7 +134,7 @@ static const struct number_case numbers[] = {
     N("--body-limit", body_limit, "1K", 1024),
     N("--body-limit", body_limit, "1024", 1024),
     N("--queue-limit", queue_limit, "1", 1),
-    N("--queue-limit", queue_limit, "3072", GM_QUEUE_LIMIT_MAX),
+    N("--queue-limit", queue_limit, "2048", GM_QUEUE_LIMIT_MAX),
     N("--threads", threads, "0", 0),
     N("--threads", threads, "1024", 1024),
     N("--lanes", lanes, "64", 64),
