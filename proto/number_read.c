@@ -10,6 +10,10 @@
  *   3. <charconv>, for everything else.
  * The first two are why reading is as fast as it is: nearly all numbers that programs write end
  * there.
+ *
+ * Tried, and slower (17 ns for each f32 of a million random ones as it is): all digits of a run by
+ * one load, a shift and three multiplications (20 ns: where the number ends then waits for that);
+ * a loop over numbers for each type, with its reader inlined (23 ns: too few registers).
  */
 #include "proto/number.h"
 
