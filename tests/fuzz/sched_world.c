@@ -3,6 +3,7 @@
 #include "server/clock.h"
 #include "server/limits.h"
 #include "server/log.h"
+#include "server/sched_state.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <time.h>
@@ -178,6 +179,16 @@ static uint64_t all_reserved(const struct world *w)
     return sum;
 }
 
+/* The model does not know whose turn it is: where an exclusive job waits, one whose turn comes first
+ * may still be about to start. */
+static bool about_to_start(struct world *w)
+{
+    pthread_mutex_lock(&w->sched->mutex);
+    bool startable = !w->sched->lost && gm_sched_startable(w->sched);
+    pthread_mutex_unlock(&w->sched->mutex);
+    return startable;
+}
+
 /* Waits until nothing changes any more, then compares the counts. */
 void world_settle(struct world *w)
 {
@@ -188,6 +199,7 @@ void world_settle(struct world *w)
         pthread_mutex_lock(&w->gate.mutex);
         bool calm = settled(w, &queued, &running);
         pthread_mutex_unlock(&w->gate.mutex);
+        calm = calm && !about_to_start(w);
         struct gm_sched_load load = gm_sched_load(w->sched);
         unsigned retry = gm_sched_retry_after(w->sched);
         MUST(retry >= 1 && retry <= GM_RETRY_AFTER_S_MAX && load.capacity == w->limit);
