@@ -28,7 +28,7 @@ struct gm_task {
      * before, the caller's to clear after. */
     struct gm_access_report *report;
 
-    enum gm_status status; /* set by run() */
+    enum gm_status status; /* set by run() or run_here() */
     struct gm_error error; /* where status is not GM_OK */
     struct gm_times times;
     bool has_accesses; /* set by the simulator where it ran the whole of the operation */

@@ -33,6 +33,7 @@ extern "C" {
     X(BODY_TOO_LARGE, 413, "body_too_large", "The body is larger than the limit")                  \
     X(TOO_LARGE, 413, "too_large", "The request can never fit in the memory limit")                \
     X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "The body's form is not known")       \
+    X(HEAD_TOO_LARGE, 431, "head_too_large", "Request line and headers are too large")             \
     X(BAD_SHAPE, 422, "bad_shape", "The shapes do not fit together")                               \
     X(BAD_DTYPE, 422, "bad_dtype", "The element type does not fit")                                \
     X(OUT_OF_RANGE, 422, "out_of_range", "A number does not fit the element type")                 \

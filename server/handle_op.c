@@ -135,8 +135,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     if (status != GM_OK)
         return status;
     op->result.data = r->result.slab.data;
-    status = gm_request_still_wanted(r, err);
-    return status == GM_OK ? gm_sched_reserve(r->device->sched, r->head.client, err) : status;
+    return gm_request_still_wanted(r, err);
 }
 
 enum gm_progress gm_handle_op(struct gm_request *r)
@@ -151,6 +150,8 @@ enum gm_progress gm_handle_op(struct gm_request *r)
         gm_handle_op_ran(r);
         return GM_READY;
     }
+    if (gm_sched_reserve(r->device->sched, r->head.client, &error) != GM_OK)
+        return gm_request_fail(r, &error);
     gm_request_suspend(r);
     r->state = GM_REQUEST_QUEUED;
     gm_sched_commit(r->device->sched, &r->job);

@@ -14,6 +14,7 @@
 
 struct gm_request_head {
     uint64_t client; /* whose it is: client.h */
+    uint64_t bytes;  /* what it takes of the connection's pool */
     const char *method, *path;
     const char *content_type, *content_encoding, *expect;
     const char *accept[GM_ACCEPT_LINES_MAX];

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #if MHD_VERSION < 0x01000100
@@ -49,12 +50,18 @@ static void resume(void *connection)
 
 static const struct gm_carrier carrier = {suspend, resume, gm_peer_gone, true};
 
+/* The library's own note of a header, parameter or cookie. */
+#define POOL_ENTRY_BYTES 64
+
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,
                                    size_t name_len, const char *value, size_t value_len)
 {
+    struct gm_request_head *head = cls;
+
     (void)kind;
-    (void)name_len;
-    gm_head_header(cls, name, value ? value : "", value ? value_len : 0);
+    if (name_len == 6 && strcasecmp(name, "Cookie") == 0)
+        head->bytes += value_len; /* the library takes a copy apart */
+    gm_head_header(head, name, value ? value : "", value ? value_len : 0);
     return MHD_YES;
 }
 
@@ -80,8 +87,12 @@ static struct gm_request *new_request(struct gm_http *http, struct MHD_Connectio
 
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     head.client = gm_client_of(info ? info->client_addr : NULL);
-    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_header, &head);
-    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_query, &head);
+    int entries =
+        MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_header, &head) +
+        MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_query, &head) +
+        MHD_get_connection_values_n(connection, MHD_COOKIE_KIND, NULL, NULL);
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    head.bytes += (info ? info->header_size : 0) + (uint64_t)entries * POOL_ENTRY_BYTES;
     return gm_request_new(http->server, &head, &carrier, connection, socket);
 }
 
@@ -135,6 +146,11 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
     gm_request_begin(r);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
+    if (r->error.status == GM_HEAD_TOO_LARGE) { /* the library may have no room for any reply */
+        if (gm_wire_answer(r))
+            count_reply(r);
+        return MHD_NO;
+    }
     uint64_t remaining = gm_request_remaining(r);
     if (remaining == 0 || (remaining <= GM_DISCARD_BYTES_MAX && !r->head.expect && !r->reply.close))
         return MHD_YES; /* the body is short: read it, and keep the connection */

@@ -27,7 +27,7 @@ struct gm_job {
 
     int64_t queued_ns, started_ns, finished_ns; /* started_ns is 0 if it never ran */
     unsigned batch;                             /* jobs in its launch */
-    bool concurrent;                            /* other lanes were busy meanwhile */
+    bool concurrent;                            /* others ran meanwhile */
 
     struct gm_job *prev, *next; /* the scheduler's: in the running list, or one of ended jobs */
     enum gm_status stop_status; /* the scheduler's: why it was told to stop */

@@ -23,6 +23,10 @@
     X(CONNECTION_POOL_BYTES, 16384, "bytes",                                                       \
       "request line, headers and read buffer of one connection: all of it once it has had a "      \
       "request; larger ones make uploads no faster")                                               \
+    X(HEAD_BYTES_MAX, 12288, "bytes",                                                              \
+      "request line and headers, 64 bytes more for each header, parameter and cookie, and "        \
+      "cookies "                                                                                   \
+      "twice: what they take of the pool, of which the reply's headers need the rest")             \
     X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
       "a connection without a whole request's head is closed after this long, whether nothing "    \
       "comes or too little")                                                                       \
@@ -67,7 +71,8 @@
     X(WATCH_MS, 50, "ms", "how often queued jobs are checked for clients that have gone")          \
     X(PROBE_MS, 2000, "ms",                                                                        \
       "what gemmd --probe waits for an answer: a healthy daemon takes a millisecond")              \
-    X(EVENT_THREADS_MAX, 8, "threads", "event threads only move bytes; eight fill any network")    \
+    X(EVENT_THREADS_MAX, 8, "threads",                                                             \
+      "event threads move bytes, which eight do for any network, and run small jobs")              \
     X(CODEC_THREADS_MAX, 4, "threads", "workers for large texts, beside the compute threads")
 
 enum gm_limit {

@@ -19,8 +19,9 @@ enum gm_status gm_request_pick_device(struct gm_request *r, struct gm_error *err
 
 enum gm_status gm_request_check_queue(struct gm_request *r, struct gm_error *err)
 {
-    /* In other forms the body may say more, and name another device. */
-    bool streams = r->body.in && r->body.in->push;
+    /* In other forms the body may say more, and name another device; and a small job may need no
+     * place. */
+    bool streams = r->body.in && r->body.in->push && r->head.content_length > GM_INLINE_BYTES_MAX;
     enum gm_status status = GM_OK;
 
     if (streams && !r->device)

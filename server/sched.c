@@ -131,8 +131,6 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
     bool alone = s->exclusive_running || (first && gm_job_of_place(first)->exclusive);
     bool now = s->options.backend->run_here && !job->exclusive && !alone && !s->lost && !s->closing;
     if (now) {
-        s->reserved--;
-        gm_sched_free_slot(s, job->place.client);
         gm_job_reset(job);
         gm_sched_run_beside(s, job);
     }

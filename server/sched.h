@@ -15,14 +15,16 @@
  * A job's life, and who may touch it:
  *   reserve    a slot is counted; nothing is queued yet. May be refused, never waits.
  *   commit     QUEUED: the scheduler's, until done() is called. Cannot fail.
- *   (start)    RUNNING on a lane, alone or in a batch of jobs with the same batch_key
+ *   (start)    RUNNING on a lane, alone or in a batch of jobs with the same batch_key; or on
+ *              the thread that calls gm_sched_run_here, which is all of such a job's life
  *   done()     the job is its owner's again; the scheduler never touches it after the call.
  * Every committed job gets exactly one done(), whatever happens: finished, failed, out of time,
  * abandoned by its client, drained, device lost.
  *
- * Lock rules. 1. One mutex guards all of the scheduler. 2. backend->run and done() are called
- * without it. 3. abandoned() is called with it: it must not block or call back. 4. Jobs leave the
- * queue or the running list under it, before their done(), so a job that is in either is valid.
+ * Lock rules. 1. One mutex guards all of the scheduler. 2. backend->run, run_here and done() are
+ * called without it. 3. abandoned() is called with it: it must not block or call back. 4. Jobs
+ * leave the queue or the running list under it, before their done(), so a job that is in either is
+ * valid.
  */
 #ifndef GM_SERVER_SCHED_H
 #define GM_SERVER_SCHED_H
@@ -68,8 +70,9 @@ void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
 
 /*
  * For jobs smaller than a handover: runs the job on the calling thread, beside all that runs and
- * waits, using up the slot, without calling done(). false: not on this device, or not now, when a
- * job has it for itself or is about to; the slot is kept.
+ * waits, without calling done(). It needs no slot, and nobody is woken to watch its deadline and
+ * its client, which it does not live to see. false: not on this device, or not now, when a job has
+ * it for itself or is about to.
  */
 bool gm_sched_run_here(struct gm_sched *sched, struct gm_job *job);
 

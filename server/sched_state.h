@@ -28,7 +28,7 @@ struct gm_sched {
     bool exclusive_running, lost, closing;
     bool timer_asleep; /* there was nothing to watch: wake it */
     double service_s;  /* mean time a job holds a lane */
-    double backlog_s;  /* what the jobs that wait and run are expected to take */
+    double backlog_s;  /* what those that wait, or run on lanes, are expected to take */
 
     unsigned lanes_ready;   /* threads that run, by their own count */
     unsigned lanes_created; /* threads to join; the opener's alone */

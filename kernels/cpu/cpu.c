@@ -254,6 +254,7 @@ static enum gm_status cpu_run_here(void *context, unsigned device, struct gm_tas
     struct gm_pool *pool;
 
     (void)device;
+    task->times = (struct gm_times){-1, -1, -1, -1, -1};
     task->status = gm_solo_take(&cpu->solo, &pool, &task->error);
     if (task->status == GM_OK) {
         run_task(cpu, pool, task);

@@ -11,8 +11,8 @@
 
 #include <pthread.h>
 
-/* As many as are kept: as many threads as are likely to be at it at once. */
-#define GM_SOLO_KEPT 16
+/* As many as are kept, of GM_CPU_SCRATCH bytes each: 7 MiB. More threads at once make new ones. */
+#define GM_SOLO_KEPT 8
 
 struct gm_solo {
     pthread_mutex_t lock;

@@ -179,8 +179,8 @@ static uint64_t all_reserved(const struct world *w)
     return sum;
 }
 
-/* The model does not know whose turn it is: where an exclusive job waits, one whose turn comes first
- * may still be about to start. */
+/* The model does not know whose turn it is: where an exclusive job waits, one whose turn comes
+ * first may still be about to start. */
 static bool about_to_start(struct world *w)
 {
     pthread_mutex_lock(&w->sched->mutex);
@@ -251,13 +251,13 @@ struct probe *world_new_job(struct world *w, unsigned kind)
 
 enum answer world_can_run_here(struct world *w, bool exclusive)
 {
-    bool exclusive_runs, exclusive_waits = false;
+    bool exclusive_runs, exclusive_waits = false, other_waits = false;
     pthread_mutex_lock(&w->gate.mutex);
     count_running(w, &exclusive_runs);
     for (unsigned i = 0; i < w->jobs; i++)
-        exclusive_waits =
-            exclusive_waits || (w->probe[i].place == QUEUED && w->probe[i].job.exclusive);
-    bool never = w->lost || exclusive || exclusive_runs;
+        if (w->probe[i].place == QUEUED)
+            *(w->probe[i].job.exclusive ? &exclusive_waits : &other_waits) = true;
+    bool never = w->lost || exclusive || exclusive_runs || (exclusive_waits && !other_waits);
     pthread_mutex_unlock(&w->gate.mutex);
     return never ? NO : exclusive_waits ? EITHER : YES;
 }

@@ -90,7 +90,7 @@ def still_open(one):
 
 
 def test_clients_at_work_are_not_disturbed(start, crowd):
-    """Kept connections, each with a request every now and then, among four thousand silent ones."""
+    """Kept connections, each with a request every now and then, among three thousand silent ones."""
     daemon = start()
     workers = [daemon.client() for _ in range(20)]
     for _ in range(10):

@@ -19,6 +19,7 @@ from jobs import (
     unaccounted_us,
     wait_until,
 )
+from wire import target
 
 T, M = "/v1/transpose", "/v1/matmul"
 RAW = {"Content-Type": wire.RAW}
@@ -91,7 +92,7 @@ def test_a_full_queue_is_refused_on_the_headers(start):
 
 def test_jobs_of_one_queue_are_served_in_order(start):
     daemon = start("--queue-limit", "8", *ONE_AT_A_TIME)
-    job = SlowJob(daemon, 0.5 * min(SLOW, 3))  # long enough for all four to be sent meanwhile
+    job = SlowJob(daemon, 1.0 * min(SLOW, 3))  # long enough for all four to be sent meanwhile
     with occupied(daemon, job, 4) as connections:
         stats = [raw.reply().ok().stats for raw in connections]
     queues = [each["us"]["queue"] for each in stats]
@@ -106,7 +107,7 @@ def test_jobs_of_one_queue_are_served_in_order(start):
 def test_jobs_beside_each_other_and_alone(daemon, start):
     """Lanes let jobs overlap, and the account says so; repeated runs have the device alone."""
     if all(each["kind"] != "cuda" for each in daemon.get("/v1/devices").json()["devices"]):
-        pytest.skip("only a GPU runs several jobs at a time")
+        pytest.skip("only a GPU has several lanes")
     daemon = start("--threads", "2", "--lanes", "2")
     job = SlowJob(daemon, 1.0)
     product = b'{"a": [[1, 2]], "b": [[1], [2]], "kernel": "naive"%s}'
@@ -117,6 +118,22 @@ def test_jobs_beside_each_other_and_alone(daemon, start):
         assert "concurrent" not in alone
         assert busy.reply().ok().stats["concurrent"] is True
     assert alone["us"]["queue"] > 0.1e6, "it waited for the other job"
+
+
+def test_a_small_job_beside_a_large_one(start):
+    """On a CPU it waits neither for what runs nor for what waits, and needs no place."""
+    daemon = start("--queue-limit", "1", *ONE_AT_A_TIME)
+    job = SlowJob(daemon, 2.0)
+    small = np.ones((64, 64), "<f4")
+    with occupied(daemon, job, 2) as (busy, waiting):
+        for form in ("raw", "npy"):
+            body = forms.encode(form, "f32", small, small)
+            reply = daemon.post(target(M, **body.parameters), body.data, body.headers)
+            assert reply.ok().stats["concurrent"] is True
+            assert reply.stats["us"]["queue"] < 0.1e6 * SLOW
+        assert gauge(daemon, "gemmd_queue_depth") == 1 and gauge(daemon, "gemmd_jobs_running") == 1
+        assert busy.reply().ok().stats["concurrent"] is True
+        waiting.reply().ok()
 
 
 def first_refusal(connections):

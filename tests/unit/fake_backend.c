@@ -29,6 +29,14 @@ void fake_hold(struct fake *fake, bool hold)
     pthread_mutex_unlock(&fake->mutex);
 }
 
+void fake_hold_here(struct fake *fake, bool hold)
+{
+    pthread_mutex_lock(&fake->mutex);
+    fake->hold_here = hold;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
 void fake_next(struct fake *fake, enum gm_status status)
 {
     pthread_mutex_lock(&fake->mutex);
@@ -56,6 +64,16 @@ bool fake_wait_running(struct fake *fake, unsigned n)
     for (int i = 0; i < 5000 && fake->running != n; i++)
         wait_a_little(fake);
     bool ok = fake->running == n;
+    pthread_mutex_unlock(&fake->mutex);
+    return ok;
+}
+
+bool fake_wait_here(struct fake *fake, unsigned n)
+{
+    pthread_mutex_lock(&fake->mutex);
+    for (int i = 0; i < 5000 && fake->runs_here != n; i++)
+        wait_a_little(fake);
+    bool ok = fake->runs_here == n;
     pthread_mutex_unlock(&fake->mutex);
     return ok;
 }
@@ -117,15 +135,20 @@ static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
     return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
 }
 
-/* Not held, and takes no time. */
 static enum gm_status fake_run_here(void *context, unsigned device, struct gm_task *task)
 {
     struct fake *fake = context;
+    bool stopped = false;
 
     (void)device;
     pthread_mutex_lock(&fake->mutex);
-    enum gm_status status = fake->next;
     fake->runs_here++;
+    pthread_cond_broadcast(&fake->changed);
+    while (fake->hold_here && !stopped) {
+        wait_a_little(fake);
+        stopped = atomic_load(&task->stop);
+    }
+    enum gm_status status = stopped ? GM_CANCELLED : fake->next;
     pthread_mutex_unlock(&fake->mutex);
     task->times = (struct gm_times){.h2d = -1, .prepare = -1, .kernel = 1, .d2h = -1};
     task->status = status;

@@ -20,6 +20,7 @@ struct fake {
 
     /* What it is told. */
     bool hold;           /* runs wait until it is false, or their task is told to stop */
+    bool hold_here;      /* the same, of runs on a caller's thread */
     bool deaf;           /* ... or not even then */
     enum gm_status next; /* how tasks end */
     unsigned busy_us;    /* how long a run takes */
@@ -42,9 +43,12 @@ extern const struct gm_backend fake_backend;
 void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max);
 void fake_destroy(struct fake *fake);
 void fake_hold(struct fake *fake, bool hold);
+void fake_hold_here(struct fake *fake, bool hold);
 void fake_next(struct fake *fake, enum gm_status status);
 /* Waits until n runs are in progress at once; false after some seconds. */
 bool fake_wait_running(struct fake *fake, unsigned n);
+/* Waits until n runs on callers' threads have begun. */
+bool fake_wait_here(struct fake *fake, unsigned n);
 unsigned fake_runs(struct fake *fake);
 
 #endif

@@ -308,6 +308,63 @@ static void test_same_bits(const struct gm_op *op)
     case_free(&made);
 }
 
+/* Runs on this thread, beside others and the lane of the same context. */
+struct here {
+    void *cpu;
+    const struct gm_op *op;
+    const struct gm_variant *variant;
+    const char *expected;
+};
+
+static void *run_here(void *cls)
+{
+    const struct here *x = cls;
+    uint64_t random = check_seed(), bytes = gm_matrix_bytes(&x->op->result);
+    struct kernel_case made = case_make(x->op, &random);
+
+    case_seal(&made);
+    for (int i = 0; i < 20; i++) {
+        struct gm_task task = {.op = made.op, .variant = x->variant, .repeat = 1};
+        case_poison(&made);
+        CHECK_EQ(gm_backend_cpu.run_here(x->cpu, 0, &task), GM_OK);
+        CHECK_EQ(task.status, GM_OK);
+        CHECK(task.times.kernel > 0 && task.times.h2d == -1);
+        CHECK(memcmp(x->expected, made.op.result.data, bytes) == 0);
+    }
+    CHECK(case_intact(&made));
+    case_free(&made);
+    return NULL;
+}
+
+/* On a caller's thread the bits are those of the lane, whatever else goes on. */
+static void test_here(const struct gm_op *op)
+{
+    uint64_t random = check_seed(), bytes = gm_matrix_bytes(&op->result);
+    struct kernel_case made = case_make(op, &random);
+    struct gm_device_facts facts = {.kind = GM_DEVICE_CPU};
+    char *first = malloc(bytes);
+    struct here here = {.cpu = open_cpu(2, 0), .op = op, .expected = first};
+
+    case_seal(&made);
+    for (size_t v = 0; (here.variant = gm_variant_at(v)); v++) {
+        pthread_t thread[4];
+        if (gm_variant_check(here.variant, &made.op, &facts, NULL) != GM_OK)
+            continue;
+        CHECK_EQ(case_run(here.cpu, &made, here.variant, NULL), GM_OK);
+        memcpy(first, made.op.result.data, bytes);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ(pthread_create(&thread[i], NULL, run_here, &here), 0);
+        for (int i = 0; i < 20; i++)
+            CHECK_EQ(case_run(here.cpu, &made, here.variant, NULL), GM_OK);
+        for (int i = 0; i < 4; i++)
+            pthread_join(thread[i], NULL);
+        CHECK(memcmp(first, made.op.result.data, bytes) == 0);
+    }
+    gm_backend_cpu.close(here.cpu);
+    free(first);
+    case_free(&made);
+}
+
 int main(void)
 {
     void *cpu = open_cpu(0, 0);
@@ -326,5 +383,8 @@ int main(void)
     test_same_bits(&half);
     struct gm_op sum = outer_sum(GM_BF16, 900, 700);
     test_same_bits(&sum);
+    struct gm_op small = product(GM_F32, GM_COL_MAJOR, 60, 70, 50, 2);
+    test_here(&small);
+    test_here(&square);
     return check_report();
 }

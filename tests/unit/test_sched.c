@@ -270,14 +270,12 @@ static void test_run_here(void)
 {
     struct bench b;
     struct probe here, beside, busy, waits;
-    struct gm_error error;
 
     open_bench(&b, 1, 1, QUEUE);
     init_probe(&here);
     init_probe(&beside);
     init_probe(&busy);
     init_probe(&waits);
-    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(gm_sched_run_here(b.sched, &here.job));
     CHECK(here.job.task.status == GM_OK && here.job.batch == 1 && !here.job.concurrent);
     CHECK(here.job.started_ns > 0 && here.job.finished_ns >= here.job.started_ns);
@@ -289,7 +287,6 @@ static void test_run_here(void)
     CHECK(submit(&b, &busy) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));
     CHECK(submit(&b, &waits) == GM_OK);
-    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(gm_sched_run_here(b.sched, &beside.job));
     CHECK(beside.job.task.status == GM_OK && beside.job.concurrent);
     CHECK(gm_sched_load(b.sched).queued == 1 && gm_sched_load(b.sched).running == 1);
@@ -305,7 +302,6 @@ static void test_run_here_not(void)
 {
     struct bench b;
     struct probe busy, alone, refused;
-    struct gm_error error;
 
     open_bench(&b, 2, 1, QUEUE);
     init_probe(&busy);
@@ -316,23 +312,19 @@ static void test_run_here_not(void)
     CHECK(submit(&b, &busy) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));
     CHECK(submit(&b, &alone) == GM_OK);
-    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(!gm_sched_run_here(b.sched, &refused.job)); /* it is next */
-    CHECK(gm_sched_load(b.sched).queued == 2);        /* and the slot is still there */
     atomic_store(&busy.job.task.stop, true);
     CHECK(wait_done(&busy));
     CHECK(fake_wait_running(&b.fake, 1));
     CHECK(!gm_sched_run_here(b.sched, &refused.job)); /* it runs */
-    gm_sched_commit(b.sched, &refused.job);
+    CHECK(submit(&b, &refused) == GM_OK);
     fake_hold(&b.fake, false);
     CHECK(wait_done(&alone) && wait_done(&refused));
     CHECK(!alone.job.concurrent);
 
     init_probe(&refused);
     refused.job.exclusive = true;
-    CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(!gm_sched_run_here(b.sched, &refused.job)); /* it would be one itself */
-    gm_sched_unreserve(b.sched, 0);
     CHECK_EQ(b.fake.runs_here, 0);
     close_bench(&b);
 }

@@ -160,6 +160,95 @@ static void test_close(void)
 #define STORM_THREADS 4
 #define STORM_JOBS 400
 
+/* A job on a thread of its own, beside the lanes. */
+struct beside {
+    struct bench *bench;
+    struct probe probe;
+    pthread_t thread;
+    bool ran;
+};
+
+static void *beside_main(void *cls)
+{
+    struct beside *x = cls;
+
+    x->ran = gm_sched_run_here(x->bench->sched, &x->probe.job);
+    return NULL;
+}
+
+/* It is held on its way; deadline_ns: GM_NEVER, or when it is to be stopped. */
+static void begin_beside(struct beside *x, struct bench *b, int64_t deadline_ns)
+{
+    unsigned before = b->fake.runs_here;
+
+    x->bench = b;
+    init_probe(&x->probe);
+    x->probe.job.deadline_ns = deadline_ns;
+    fake_hold_here(&b->fake, true);
+    CHECK(pthread_create(&x->thread, NULL, beside_main, x) == 0);
+    CHECK(fake_wait_here(&b->fake, before + 1));
+}
+
+static void end_beside(struct beside *x, enum gm_status status)
+{
+    pthread_join(x->thread, NULL);
+    CHECK(x->ran && atomic_load(&x->probe.done) == 0);
+    CHECK_EQ(x->probe.job.task.status, status);
+}
+
+/* A job that wants the device for itself waits for those beside the lanes too, and is then woken.
+ */
+static void test_alone_after_beside(void)
+{
+    struct bench b;
+    struct beside beside;
+    struct probe alone;
+
+    open_bench(&b, 1, 1, QUEUE);
+    begin_beside(&beside, &b, GM_NEVER);
+    init_probe(&alone);
+    alone.job.exclusive = true;
+    CHECK(submit(&b, &alone) == GM_OK);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    CHECK_EQ(fake_runs(&b.fake), 0);
+    CHECK(gm_sched_load(b.sched).queued == 1 && gm_sched_load(b.sched).running == 1);
+    fake_hold_here(&b.fake, false);
+    end_beside(&beside, GM_OK);
+    CHECK(wait_done(&alone));
+    CHECK(gm_sched_load(b.sched).running == 0);
+    CHECK(alone.job.task.status == GM_OK && !alone.job.concurrent);
+    close_bench(&b);
+}
+
+/* While the watch is awake, for another job. */
+static void test_beside_is_stopped(void)
+{
+    struct bench b;
+    struct beside x;
+    struct probe busy;
+
+    open_bench(&b, 1, 1, QUEUE);
+    init_probe(&busy);
+    fake_hold(&b.fake, true);
+    CHECK(submit(&b, &busy) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+
+    begin_beside(&x, &b, gm_now_ns() + 50000000);
+    end_beside(&x, GM_DEADLINE);
+
+    begin_beside(&x, &b, GM_NEVER);
+    atomic_store(&x.probe.gone_while_running, true);
+    end_beside(&x, GM_CANCELLED);
+    CHECK(gm_sched_load(b.sched).running == 1);
+
+    begin_beside(&x, &b, GM_NEVER);
+    gm_sched_fail_all(b.sched, GM_DRAINING);
+    end_beside(&x, GM_DRAINING);
+    CHECK(wait_done(&busy));
+    CHECK_EQ(busy.job.task.status, GM_DRAINING);
+    close_bench(&b);
+}
+
 struct storm {
     struct bench *bench;
     unsigned seed;
@@ -191,10 +280,12 @@ static void *storm_main(void *cls)
         }
         if (dice == 6)
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-        if (dice < 8 || !gm_sched_run_here(s->bench->sched, &p->job))
+        if (dice < 8 || !gm_sched_run_here(s->bench->sched, &p->job)) {
             gm_sched_commit(s->bench->sched, &p->job);
-        else
+        } else {
+            gm_sched_unreserve(s->bench->sched, p->job.place.client);
             atomic_store(&p->done, 1);
+        }
     }
     return NULL;
 }
@@ -231,6 +322,8 @@ int main(void)
     test_abandoned();
     test_fail_all();
     test_close();
+    test_alone_after_beside();
+    test_beside_is_stopped();
     test_storm();
     return check_report();
 }
