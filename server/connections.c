@@ -13,6 +13,9 @@
 /* Sweeps in a row for which bytes that nobody reads are our fault: beyond, the library is stuck. */
 #define UNREAD_SWEEPS 8
 
+/* And so many until one that was ended is shut down for good: two seconds for its last word. */
+#define OVERDUE_SWEEPS 8
+
 #define TURN_STEP 8u /* above the phases */
 #define FIRST_TURN (TURN_STEP + GM_CONNECTION_HEAD)
 #define SECOND INT64_C(1000000000)
@@ -212,7 +215,10 @@ static void look_at(struct gm_connections *connections, struct gm_connection *c,
         look_at_reader(connections, c, now_ns);
         break;
     case GM_CONNECTION_ENDED:
-        shutdown(c->socket, SHUT_RDWR); /* the edge was missed, or is not enough */
+        /* The edge was missed, or is not enough; or its thread is busy, and has an answer to send.
+         */
+        if (++c->overdue >= OVERDUE_SWEEPS)
+            shutdown(c->socket, SHUT_RDWR);
         break;
     case GM_CONNECTION_BUSY:
         break;

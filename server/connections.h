@@ -48,6 +48,7 @@ struct gm_connection {
     uint64_t head_from; /* what the kernel had received when this head's turn was first seen */
     unsigned deserted;  /* sweeps that saw it closed, and nothing happen */
     unsigned unread;    /* sweeps that saw bytes of it which nobody has read */
+    unsigned overdue;   /* sweeps that saw it ended, and not yet closed */
     struct gm_patience patience;
     struct gm_connection *prev, *next;
 };

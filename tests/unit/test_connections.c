@@ -260,6 +260,13 @@ static void test_slow_bodies(void)
     CHECK_EQ(gm_connection_end(busy.connection), GM_END_NONE); /* our turn: no matter how long */
     CHECK_EQ(told.count, 2);
     CHECK(told.phase == GM_CONNECTION_BODY && told.why == GM_END_SLOW);
+    /* Its event thread, which may be busy, has two seconds to send it an answer. */
+    for (unsigned i = 0; i < 7; i++) {
+        sweep(1);
+        CHECK(!ended(&stalled) && send(stalled.ours, "x", 1, MSG_NOSIGNAL) == 1);
+    }
+    sweep(1);
+    CHECK(ended(&stalled) && send(stalled.ours, "x", 1, MSG_NOSIGNAL) == -1);
     end_pair(&stalled);
     end_pair(&steady);
     end_pair(&burst);
