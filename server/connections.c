@@ -215,8 +215,7 @@ static void look_at(struct gm_connections *connections, struct gm_connection *c,
         look_at_reader(connections, c, now_ns);
         break;
     case GM_CONNECTION_ENDED:
-        /* The edge was missed, or is not enough; or its thread is busy, and has an answer to send.
-         */
+        /* The edge was missed, or is not enough; or its thread is busy with an answer to send. */
         if (++c->overdue >= OVERDUE_SWEEPS)
             shutdown(c->socket, SHUT_RDWR);
         break;

@@ -24,9 +24,8 @@
       "request line, headers and read buffer of one connection: all of it once it has had a "      \
       "request; larger ones make uploads no faster")                                               \
     X(HEAD_BYTES_MAX, 12288, "bytes",                                                              \
-      "request line and headers, 64 bytes more for each header, parameter and cookie, and "        \
-      "cookies "                                                                                   \
-      "twice: what they take of the pool, of which the reply's headers need the rest")             \
+      "request line and headers, with 64 bytes for each header, parameter and cookie, and "        \
+      "cookies twice: what they take of the pool, whose rest is for the reply's headers")          \
     X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
       "a connection without a whole request's head is closed after this long, whether nothing "    \
       "comes or too little")                                                                       \

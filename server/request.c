@@ -137,11 +137,10 @@ static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
 static enum gm_status begin(struct gm_request *r, struct gm_error *err)
 {
     if (r->head.bytes > GM_HEAD_BYTES_MAX)
-        return gm_fail(
-            err, GM_HEAD_TOO_LARGE,
-            "request line and headers, counted as head_bytes_max of /v1/stats says, take "
-            "%llu bytes; %d is the limit",
-            (unsigned long long)r->head.bytes, GM_HEAD_BYTES_MAX);
+        return gm_fail(err, GM_HEAD_TOO_LARGE,
+                       "request line and headers take %llu bytes, and %d is the limit; "
+                       "head_bytes_max of /v1/stats says how they are counted",
+                       (unsigned long long)r->head.bytes, GM_HEAD_BYTES_MAX);
     if (r->head.content_length_bad || r->head.content_lengths + r->head.chunked > 1)
         return gm_fail(err, GM_BAD_LENGTH,
                        "Content-Length must be stated once, as a number, and not beside chunked");

@@ -3,13 +3,18 @@
 #include "server/problem.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
-/* A fresh reply of a kilobyte or two always fits an idle socket's buffer. */
-static bool send_reply(int socket, const struct gm_reply *reply, const char *id)
+/* A fresh reply of a kilobyte or two always fits an idle socket's buffer. method: NULL where none
+ * is known; to HEAD there is no body. */
+static bool send_reply(int socket, const struct gm_reply *reply, const char *id, const char *method)
 {
     size_t len;
     char *wire = gm_reply_wire(reply, id, &len);
+
+    if (wire && method && strcmp(method, "HEAD") == 0)
+        len -= reply->head_len + reply->body_len;
     bool sent = wire && send(socket, wire, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 
     if (sent)
@@ -35,7 +40,7 @@ bool gm_wire_answer(struct gm_request *r)
 {
     if (atomic_exchange(&r->wire_taken, 1))
         return false;
-    r->sent_past_library = send_reply(r->socket, &r->reply, r->id);
+    r->sent_past_library = send_reply(r->socket, &r->reply, r->id, r->head.method);
     drop_unread(r->socket);
     return r->sent_past_library;
 }
@@ -48,7 +53,7 @@ void gm_wire_refuse_head(int socket, const struct gm_error *error)
 
     gm_request_id(&head, id);
     gm_problem(&reply, error, id, 0);
-    send_reply(socket, &reply, id);
+    send_reply(socket, &reply, id, NULL);
     gm_reply_clear(&reply);
 }
 
@@ -64,7 +69,7 @@ void gm_wire_refuse_all(struct gm_server *server, enum gm_status status)
         if (atomic_exchange(&r->wire_taken, 1))
             continue;
         gm_problem(&reply, &error, r->id, 1);
-        send_reply(r->socket, &reply, r->id);
+        send_reply(r->socket, &reply, r->id, r->head.method);
         atomic_fetch_add(&server->stats.failed[status], 1);
         gm_reply_clear(&reply);
     }

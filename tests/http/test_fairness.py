@@ -93,7 +93,8 @@ def test_small_before_large(start):
     with sent(daemon, LOUD, job, 4) as large, From(daemon, LOUD) as small:
         waiting(daemon, 3)
         body = bytes(4 * 64 * 64 * 2)
-        stats = small.post(M + "?shape_a=64x64&shape_b=64x64&kernel=blocked", body, RAW).reply().ok().stats
+        path = M + "?shape_a=64x64&shape_b=64x64&kernel=blocked"
+        stats = small.post(path, body, RAW).reply().ok().stats
         replies = [raw.reply().ok().stats for raw in large]
         later = [each for each in replies if each["us"]["queue"] > stats["us"]["queue"]]
         assert len(later) >= 2, (stats, replies)

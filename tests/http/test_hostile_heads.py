@@ -304,6 +304,14 @@ def test_heads_of_any_size(daemon, kind, method):
     assert statuses[-1] in (431, 414) and statuses.index(431) > 6, statuses
 
 
+def test_a_large_head_of_head(daemon):
+    """Refused past the library, which would have known that there is no body to HEAD."""
+    with daemon.raw() as raw:
+        raw.send(b"HEAD /healthz HTTP/1.1\r\n" + H + b"X: " + b"a" * 13000 + b"\r\n\r\n")
+        got = everything(raw)
+    assert got.startswith(b"HTTP/1.1 431 ") and got.endswith(b"\r\n\r\n"), got
+
+
 def test_flooded_with_large_heads(daemon):
     """Two hundred connections with as much of a head as one may have: others are served, and their
     memory is bounded."""
