@@ -1,8 +1,8 @@
 /*
  * select_cuda.c - what `auto` takes on a GPU.
  *
- * The thresholds are those of an H200, from tests/bench/results/hunt_h200.json, in which each row
- * below that is not the last of its operation wins somewhere by more than 3 %. Where cuBLAS is
+ * The thresholds are those of an H200, from tests/bench/results/kernels_h200.json, in which each
+ * row below that is not the last of its operation wins somewhere by more than 3 %. Where cuBLAS is
  * there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
  * elements are of all matrices together unless they say otherwise.
  */
@@ -18,12 +18,6 @@ static uint64_t greater(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Bytes along the shorter side of a matrix. */
-static uint64_t short_side(const struct gm_op *op)
-{
-    return lesser(op->result.rows, op->result.cols) * gm_dtype_size(op->result.dtype);
-}
-
 /* ---- Transposes --------------------------------------------------------------------------------
  */
 
@@ -35,24 +29,46 @@ static bool turns_few(const struct gm_op *op, const struct gm_device_facts *fact
            gm_matrix_bytes(&op->result) <= 128 << 10;
 }
 
-/* Sides of a tile's width; on stacks of narrower ones whole matrices do better. */
-static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *facts)
+/* Enough matrices for all multiprocessors, none so large that a block has it alone for long. */
+static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
-    return short_side(op) >= (op->result.batch > 1 ? 192 : 128);
+    return op->result.batch >= 512 && gm_matrix_bytes(&op->result) / op->result.batch <= 96 << 10;
+}
+
+/* Of a stack whose matrices `stack` could take whole: those that fill the tiles of `vectorized`,
+ * and of 1 and 2 bytes nearly all, since `stack` moves such elements one by one. */
+static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
+{
+    if (size <= 2)
+        return lesser(rows, cols) >= 64;
+    if (size == 4)
+        return lesser(rows, cols) >= 40 && rows % 8 == 0 && cols % 8 == 0;
+    return lesser(rows, cols) >= 32 && rows % 32 == 0 && cols % 32 == 0;
+}
+
+/* Rows and columns of so many bytes that tiles do better than long runs, however empty they stay.
+ */
+static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    static const struct {
+        uint64_t size, row_bytes, column_bytes;
+    } least[] = {{1, 64, 64}, {2, 48, 80}, {4, 48, 112}, {8, 128, 160}, {16, 128, 128}};
+    uint64_t rows = op->result.cols, cols = op->result.rows; /* the operand's */
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    size_t i = 0;
+
+    if (is_small_stack(op, facts))
+        return fills_tiles_of_stack(rows, cols, size);
+    while (least[i].size < size)
+        i++;
+    return cols * size >= least[i].row_bytes && rows * size >= least[i].column_bytes;
 }
 
 static bool is_long_and_thin(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
-}
-
-/* Enough matrices for all multiprocessors, none so large that a block has it alone for long. */
-static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    (void)facts;
-    return op->result.batch >= 512 && gm_matrix_bytes(&op->result) / op->result.batch <= 96 << 10;
 }
 
 /* Below that the pieces that `shifted` keeps under way do not pay. */
@@ -95,17 +111,21 @@ static struct product product_of(const struct gm_op *op)
                             !op->transa && !op->transb};
 }
 
-/* One trip to memory for each matrix, and no more blocks than run at once. */
+/* Tiles of 8 x 8, of which `small` gives each multiprocessor two at once. */
+#define SMALL_TILES 264.0
+
+/* One trip to memory, or a few, for each matrix, and no more blocks than run at once. */
 static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
     uint64_t side = greater(greater(p.m, p.n), p.k);
-    uint64_t tiles = (p.m + 15) / 16 * ((p.n + 15) / 16);
+    double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
 
     (void)facts;
     if (p.m <= 8 && p.n <= 8 && p.k <= 16)
         return true;
-    return (side <= 64 && (double)tiles * (double)p.batch <= 256) || (side <= 128 && p.batch == 1);
+    return (side <= 64 && tiles <= 4 * SMALL_TILES) ||
+           (p.m > 8 && p.n > 8 && p.k <= 256 && tiles <= SMALL_TILES);
 }
 
 /* Of one element there is nothing for many threads to share: cuBLAS adds such up in one launch.
@@ -157,8 +177,11 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     /* Few rows against much of b; little result of long sums. */
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
+    /* Up to 512 x 512; 256 x 256 where rows of b have to be copied by elements. */
+    if (p.elements >= 64 && p.elements <= (uint64_t)1 << (p.n % 4 == 0 ? 18 : 16))
+        return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
-    return divides_by(&p, 8) && ((p.plain && least >= 2048) ||
+    return divides_by(&p, 8) && ((p.plain && least >= 1600) ||
                                  (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024));
 }
 

@@ -27,8 +27,8 @@
 #define SMS 132u
 #define SLICES_MAX 256u
 #define SLABS_LEAST 4u       /* of a slice */
-#define ADDING_US 3.5        /* launching what adds the slices */
-#define SLICE_BYTES_US 2.5e6 /* of slices, a microsecond: written, and read from the cache */
+#define ADDING_US 3.7        /* launching what adds the slices */
+#define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
 #define FLOPS_US 50.5e6      /* of f32, all multiprocessors */
 
 struct offer {
@@ -78,9 +78,9 @@ template <>
 struct menu_of<float>
     : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 3, 1>, true, 1, 103, 103, 47>,
            offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 3, 1>, true, 1, 96, 96, 47>,
-           offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 5, 1>, true, 2, 93, 64, 42>,
-           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 4, 0>, true, 3, 94, 33, 39>,
-           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0>, true, 4, 90, 57, 48>,
+           offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 5, 1>, true, 2, 94, 79, 42>,
+           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 4, 0>, true, 3, 92, 73, 39>,
+           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0>, true, 4, 86, 67, 48>,
            offered<gm_cut<float, 4, 8, 8, 1, 2, 16, 4, 6, 6, 0>, false, 8, 66, 17, 40>,
            offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, 0, 0>, true, 10, 60, 27, 50>,
            offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, 0, 0>, true, 16, 46, 8, 33>,

@@ -18,23 +18,29 @@
 #include "kernels/cuda/tiles.h"
 
 #define THREADS 256u
-#define LOADS 4u /* of a thread from each operand at once: so many tile widths of k */
+/* Where lanes share sums: from so much of k, and up to two tiles for each multiprocessor of an
+ * H200, whatever the device is, so that a sum's order is that of its shape alone. */
+#define PARTED_K 33u
+#define PARTED_TILES 264u
 
-template <typename T, unsigned WIDTH>
-static __global__ void __launch_bounds__(THREADS)
-    matmul_small(gm_product<T> p, uint64_t tiles_across, uint64_t tiles, uint64_t first_tile)
+/* A tile of WIDTH x WIDTH elements, each of them the sum of PARTS lanes; CHUNK of k a trip. */
+template <typename T, unsigned WIDTH, unsigned PARTS, unsigned CHUNK>
+static __global__ void __launch_bounds__(THREADS) matmul_small(gm_product<T> p, gm_origin origin)
 {
-    constexpr unsigned AREA = WIDTH * WIDTH, TILES = THREADS / AREA, CHUNK = LOADS * WIDTH;
+    constexpr unsigned ACROSS = WIDTH * PARTS, LANES = WIDTH * ACROSS, TILES = THREADS / LANES;
+    constexpr unsigned LOADS = CHUNK / ACROSS;
+    constexpr unsigned APART = PARTS == 1 ? 1 : 0; /* with parts, rows of b fill the banks */
     __shared__ gm_sum<T> tile_a[TILES][WIDTH][CHUNK + 1];
-    __shared__ gm_sum<T> tile_b[TILES][CHUNK][WIDTH + 1];
-    static_assert(TILES * AREA == THREADS, "all threads the same work");
-    unsigned t = threadIdx.x % AREA, which = threadIdx.x / AREA;
-    unsigned x = t % WIDTH, y = t / WIDTH;
-    uint64_t tile = first_tile + (uint64_t)blockIdx.x * TILES + which;
-    uint64_t tiles_down = gm_pieces(p.m, WIDTH);
-    uint64_t matrix = tile / (tiles_down * tiles_across), in = tile % (tiles_down * tiles_across);
-    uint64_t row = in / tiles_across * WIDTH, col = in % tiles_across * WIDTH;
-    bool there = tile < tiles;
+    __shared__ gm_sum<T> tile_b[TILES][CHUNK][WIDTH + APART];
+    static_assert(TILES * LANES == THREADS, "all threads the same work");
+    static_assert(PARTS == 1 || PARTS * WIDTH == 32, "parts of a sum are lanes of one warp");
+    unsigned t = threadIdx.x % LANES, which = threadIdx.x / LANES;
+    unsigned x = t % WIDTH, part = t / WIDTH % PARTS, y = t / ACROSS;
+    /* Several tiles are several matrices, each of which is no larger than one. */
+    uint64_t matrix = origin.matrix + (TILES > 1 ? blockIdx.x * TILES + which : blockIdx.z);
+    uint64_t row = TILES > 1 ? 0 : origin.row + (uint64_t)blockIdx.y * WIDTH;
+    uint64_t col = TILES > 1 ? 0 : origin.col + (uint64_t)blockIdx.x * WIDTH;
+    bool there = TILES == 1 || matrix < p.batch;
     const T *a = gm_matrix_of<T>(p.a, matrix), *b = gm_matrix_of<T>(p.b, matrix);
     gm_sum<T> sum = 0;
 
@@ -42,44 +48,49 @@ static __global__ void __launch_bounds__(THREADS)
         gm_sum<T> from_a[LOADS], from_b[LOADS];
 #pragma unroll
         for (unsigned i = 0; i < LOADS; i++) {
-            unsigned step = i * WIDTH + x; /* lanes along k in a, along the columns in b */
+            unsigned step = i * ACROSS + t % ACROSS; /* lanes along k in a, columns in b */
             bool in_a = there && row + y < p.m && first + step < p.k;
             from_a[i] =
                 in_a ? gm_load(a[(row + y) * p.a.row + (first + step) * p.a.col]) : gm_sum<T>(0);
-            step = i * WIDTH + y;
+            step = i * ACROSS + t / WIDTH;
             bool in_b = there && first + step < p.k && col + x < p.n;
             from_b[i] =
                 in_b ? gm_load(b[(first + step) * p.b.row + (col + x) * p.b.col]) : gm_sum<T>(0);
         }
 #pragma unroll
         for (unsigned i = 0; i < LOADS; i++) {
-            tile_a[which][y][i * WIDTH + x] = from_a[i];
-            tile_b[which][i * WIDTH + y][x] = from_b[i];
+            tile_a[which][y][i * ACROSS + t % ACROSS] = from_a[i];
+            tile_b[which][i * ACROSS + t / WIDTH][x] = from_b[i];
         }
         __syncthreads();
         unsigned steps = p.k - first < CHUNK ? (unsigned)(p.k - first) : CHUNK;
 #pragma unroll 16
-        for (unsigned i = 0; i < steps; i++)
+        for (unsigned i = part; i < steps; i += PARTS)
             sum += tile_a[which][y][i] * tile_b[which][i][x];
         __syncthreads();
     }
-    if (there && row + y < p.m && col + x < p.n) {
+    for (unsigned apart = WIDTH; apart < ACROSS; apart *= 2)
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, apart);
+    if (there && part == 0 && row + y < p.m && col + x < p.n) {
         T value = gm_finished(p, matrix, row + y, col + x, sum);
         p.result[(matrix * p.m + row + y) * p.n + col + x] = value;
     }
 }
 
-template <typename T, unsigned WIDTH>
+template <typename T, unsigned WIDTH, unsigned PARTS, unsigned CHUNK>
 static enum gm_status launch(struct gm_exec *exec, const gm_product<T> &p)
 {
-    const unsigned tiles_a_block = THREADS / (WIDTH * WIDTH);
-    uint64_t across = gm_pieces(p.n, WIDTH), tiles = p.batch * gm_pieces(p.m, WIDTH) * across;
+    constexpr unsigned TILES = THREADS / (WIDTH * WIDTH * PARTS);
+    auto enqueue = [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, matmul_small<T, WIDTH, PARTS, CHUNK>, grid, dim3(THREADS), 0, p,
+                         origin);
+    };
 
-    return gm_slices(
-        gm_pieces(tiles, tiles_a_block), GM_GRID_X_MAX, [&](uint64_t first, uint64_t count) {
-            return gm_launch(exec, matmul_small<T, WIDTH>, dim3((unsigned)count), dim3(THREADS), 0,
-                             p, across, tiles, first * tiles_a_block);
-        });
+    if (TILES == 1)
+        return gm_tiles(p.batch, p.m, p.n, WIDTH, WIDTH, enqueue);
+    return gm_slices(gm_pieces(p.batch, TILES), GM_GRID_X_MAX, [&](uint64_t first, uint64_t count) {
+        return enqueue(dim3((unsigned)count), gm_origin{first * TILES, 0, 0});
+    });
 }
 
 extern "C" enum gm_status GM_ENTRY(matmul_small)(const struct gm_op *op, struct gm_exec *exec)
@@ -89,8 +100,10 @@ extern "C" enum gm_status GM_ENTRY(matmul_small)(const struct gm_op *op, struct 
         gm_product<T> p = gm_product_of<T>(op);
         uint64_t longer = p.m > p.n ? p.m : p.n;
 
-        return longer <= 4   ? launch<T, 4>(exec, p)
-               : longer <= 8 ? launch<T, 8>(exec, p)
-                             : launch<T, 16>(exec, p);
+        if (p.k >= PARTED_K && p.batch * gm_pieces(p.m, 8) * gm_pieces(p.n, 8) <= PARTED_TILES)
+            return launch<T, 8, 4, 64>(exec, p);
+        return longer <= 4   ? launch<T, 4, 1, 16>(exec, p)
+               : longer <= 8 ? launch<T, 8, 1, 32>(exec, p)
+                             : launch<T, 16, 1, 64>(exec, p);
     });
 }

@@ -264,10 +264,12 @@ static void settle(struct batch *batch)
                      "giving device memory back");
     }
     wait_for(batch);
-    if (batch->status != GM_OK && batch->status != GM_DEVICE_LOST) {
+    if (batch->status != GM_OK) {
+        /* A lost device answers at once. One that was only taken for lost still writes into the
+         * caller's memory, which somebody else gets next. */
         struct gm_error reason = {.detail = "nothing is known of what it still does"};
         cudaError_t error = GM_CALL(cudaStreamSynchronize, batch->lane->stream);
-        if (error != cudaSuccess) {
+        if (error != cudaSuccess && batch->status != GM_DEVICE_LOST) {
             gm_cuda_check(error, "waiting for the device", &reason);
             batch->status = GM_DEVICE_LOST;
             batch->error = reason;

@@ -7,34 +7,43 @@
 
 #include "kernels/cuda/product.h"
 
-#define GM_SLICES_ACROSS 32u
-#define GM_SLICES_DEEP 32u /* at most */
+#define GM_SLICES_THREADS 256u /* of a block, where few slices are added */
+#define GM_SLICES_MOST 1024u   /* where many are */
 
 /*
- * Element i of slice s is slices[s * elements + i]. Lanes run along the elements; the block's warps
- * take turns with the slices, since a single thread that added all would wait for each.
+ * Element i of slice s is slices[s * elements + i]. Lanes run along the elements; where there are
+ * many slices the block's rows of threads take turns with them, since one that added all would wait
+ * for each.
  */
 template <typename T>
-static __global__ void __launch_bounds__(GM_SLICES_ACROSS *GM_SLICES_DEEP)
+static __global__ void __launch_bounds__(GM_SLICES_MOST)
     gm_add_slices(gm_product<T> p, const gm_sum<T> *slices, unsigned count, uint64_t elements,
                   uint64_t first)
 {
-    __shared__ gm_sum<T> part[GM_SLICES_DEEP][GM_SLICES_ACROSS];
+    __shared__ gm_sum<T> part[GM_SLICES_MOST];
     unsigned x = threadIdx.x, y = threadIdx.y;
-    uint64_t i = first + (uint64_t)blockIdx.x * GM_SLICES_ACROSS + x;
+    uint64_t i = first + (uint64_t)blockIdx.x * blockDim.x + x;
     gm_sum<T> sum = 0;
 
     if (i < elements) {
+#pragma unroll 4
         for (unsigned slice = y; slice < count; slice += blockDim.y)
             sum += slices[slice * elements + i];
     }
-    part[y][x] = sum;
-    __syncthreads();
+    if (blockDim.y > 1) {
+        part[y * blockDim.x + x] = sum;
+        __syncthreads();
+        for (unsigned deep = 1; y == 0 && deep < blockDim.y; deep++)
+            sum += part[deep * blockDim.x + x];
+    }
     if (y == 0 && i < elements) {
-        for (unsigned deep = 1; deep < blockDim.y; deep++)
-            sum += part[deep][x];
-        uint64_t matrix = i / (p.m * p.n), in = i % (p.m * p.n);
-        p.result[i] = gm_finished(p, matrix, in / p.n, in % p.n, sum);
+        uint64_t matrix = 0, row = 0, col = 0;
+        if (p.c.data) { /* else it does not matter where, and is not worth two divisions */
+            matrix = i / (p.m * p.n);
+            row = i % (p.m * p.n) / p.n;
+            col = i % p.n;
+        }
+        p.result[i] = gm_finished(p, matrix, row, col, sum);
     }
 }
 
@@ -55,15 +64,15 @@ static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_pro
                                               const void *slices, unsigned count)
 {
     uint64_t elements = p.batch * p.m * p.n;
-    unsigned deep = 1; /* as many warps as give each four slices to add */
+    unsigned deep = 1; /* so many rows as give each four slices to add */
 
-    while (deep < GM_SLICES_DEEP && 4 * deep < count)
+    while (deep < GM_SLICES_MOST / GM_WARP && 4 * deep < count)
         deep *= 2;
+    unsigned across = deep * GM_WARP < GM_SLICES_THREADS ? GM_SLICES_THREADS / deep : GM_WARP;
     return gm_slices(
-        gm_pieces(elements, GM_SLICES_ACROSS), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
-            return gm_launch(exec, gm_add_slices<T>, dim3((unsigned)blocks),
-                             dim3(GM_SLICES_ACROSS, deep), 0, p, (const gm_sum<T> *)slices, count,
-                             elements, first * GM_SLICES_ACROSS);
+        gm_pieces(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+            return gm_launch(exec, gm_add_slices<T>, dim3((unsigned)blocks), dim3(across, deep), 0,
+                             p, (const gm_sum<T> *)slices, count, elements, first * across);
         });
 }
 

@@ -15,8 +15,13 @@
  * Blocks go down columns of tiles first, so that the rows of the result grow in runs, and DRAM is
  * given them as such: what is written costs it more than what is read.
  *
- * Small matrices have too few tiles of this size to keep all multiprocessors busy; tiles of pieces
- * of 8 and 4 bytes are half and a fourth as high and as wide.
+ * Small matrices have too few tiles of this size to keep all multiprocessors busy, and those of a
+ * stack may fill a tile badly: tiles of pieces of 8 and 4 bytes are half and a fourth as high and
+ * as wide.
+ *
+ * Rows whose length is no multiple of 256 bytes begin anywhere in DRAM's lines: a tile's row of 256
+ * bytes is then asked for in three lines instead of two, two of which its neighbours want as well.
+ * There tiles are twice as wide, where that leaves enough of them.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
@@ -28,19 +33,22 @@
 #include "kernels/cuda/pieces.h"
 #include "kernels/cuda/tiles.h"
 
-#define ACROSS 16u /* blocks of a tile, either way */
-#define THREADS (ACROSS * ACROSS)
+#define SIDE 16u /* blocks of a tile, down and, but for wide ones, across */
+#define WIDE 32u
+#define WIDE_ROUNDS                                                                                \
+    8u /* from so many wide tiles a multiprocessor, and so many in a row of them                   \
+        */
 
-template <typename T, unsigned BYTES>
-static __global__ void __launch_bounds__(THREADS)
+template <typename T, unsigned BYTES, unsigned ACROSS>
+static __global__ void __launch_bounds__(ACROSS *SIDE)
     transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_origin origin)
 {
     constexpr unsigned N = gm_in_piece<T, BYTES>::count;
-    constexpr unsigned SPREAD = 128 / BYTES < ACROSS ? 128 / BYTES : ACROSS;
-    static_assert(ACROSS % SPREAD == 0, "the swizzle stays within a row of the tile");
+    constexpr unsigned SPREAD = 128 / BYTES < SIDE ? 128 / BYTES : SIDE;
+    static_assert(SIDE % SPREAD == 0, "the swizzle stays within a row of the tile");
     gm_piece<BYTES> *tile = gm_dynamic_shared<gm_piece<BYTES>>();
     uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
-    uint64_t tile_row = origin.col + (uint64_t)blockIdx.x * (ACROSS * N);
+    uint64_t tile_row = origin.col + (uint64_t)blockIdx.x * (SIDE * N);
     uint64_t tile_col = origin.row + (uint64_t)blockIdx.y * (ACROSS * N);
     unsigned x = threadIdx.x % ACROSS, y = threadIdx.x / ACROSS;
 
@@ -53,22 +61,24 @@ static __global__ void __launch_bounds__(THREADS)
         gm_turn<T>(block);
 #pragma unroll
         for (unsigned i = 0; i < N; i++)
-            tile[(x * N + i) * ACROSS + (y ^ x % SPREAD)] = block[i];
+            tile[(x * N + i) * SIDE + (y ^ x % SPREAD)] = block[i];
     }
     __syncthreads();
+    x = threadIdx.x % SIDE;
+    y = threadIdx.x / SIDE;
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
         unsigned c = i * ACROSS + y; /* of the tile's columns */
         uint64_t row = tile_row + x * N, col = tile_col + c;
         if (row < rows && col < cols)
             *(gm_piece<BYTES> *)(out + matrix + col * rows + row) =
-                tile[c * ACROSS + (x ^ c / N % SPREAD)];
+                tile[c * SIDE + (x ^ c / N % SPREAD)];
     }
 }
 
-static uint64_t tiles(const struct gm_matrix *a, uint64_t side)
+static uint64_t tiles(const struct gm_matrix *a, uint64_t height, uint64_t width)
 {
-    return a->batch * gm_pieces(a->rows, side) * gm_pieces(a->cols, side);
+    return a->batch * gm_pieces(a->rows, height) * gm_pieces(a->cols, width);
 }
 
 /* Whether tiles of such pieces fit, and are enough to keep the device busy. The larger a piece's
@@ -77,23 +87,46 @@ template <typename T>
 static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t bytes,
                    uint64_t quarters)
 {
-    uint64_t side = ACROSS * bytes / sizeof(T);
+    uint64_t side = SIDE * bytes / sizeof(T);
 
     return side * side * sizeof(T) <= gpu->shared_per_block &&
-           4 * tiles(&op->operand[0], side) * sizeof(T) >= quarters * gpu->sms;
+           4 * tiles(&op->operand[0], side, side) * sizeof(T) >= quarters * gpu->sms;
 }
 
-template <typename T, unsigned BYTES>
+/* Whether a tile of half the side holds a whole matrix. One that it does not hold is better off in
+ * a larger tile, even if that stays mostly empty: smaller pieces are less under way. */
+template <typename T> static bool half_holds(const struct gm_op *op, uint64_t bytes)
+{
+    uint64_t side = SIDE * bytes / sizeof(T) / 2;
+
+    return op->result.rows <= side && op->result.cols <= side;
+}
+
+/* Whether tiles of rows twice as long are better: rows that do not begin where 256 bytes do share
+ * lines with the tiles to their left and right. */
+template <typename T> static bool wide(const struct gm_op *op, const struct gm_gpu *gpu)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    uint64_t height = SIDE * 16 / sizeof(T), width = WIDE * 16 / sizeof(T);
+    bool aligned = a->rows * sizeof(T) % 256 == 0 && a->cols * sizeof(T) % 256 == 0;
+
+    return !aligned && height * width * sizeof(T) <= gpu->shared_per_block &&
+           a->cols >= WIDE_ROUNDS * width &&
+           tiles(a, height, width) >= (uint64_t)WIDE_ROUNDS * gpu->sms;
+}
+
+template <typename T, unsigned BYTES, unsigned ACROSS>
 static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];
-    const unsigned side = ACROSS * gm_in_piece<T, BYTES>::count;
+    const unsigned height = SIDE * gm_in_piece<T, BYTES>::count;
+    const unsigned width = ACROSS * gm_in_piece<T, BYTES>::count;
 
     /* rows along x: see above */
-    return gm_tiles(a->batch, a->cols, a->rows, side, side, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, transpose_vectorized<T, BYTES>, grid, dim3(THREADS),
-                         side * side * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op), a->rows, a->cols,
-                         origin);
+    return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, transpose_vectorized<T, BYTES, ACROSS>, grid, dim3(ACROSS * SIDE),
+                         height * width * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op), a->rows,
+                         a->cols, origin);
     });
 }
 
@@ -121,14 +154,17 @@ extern "C" enum gm_status GM_ENTRY(transpose_vectorized)(const struct gm_op *op,
         using T = typename decltype(tag)::type;
         const struct gm_gpu *gpu = gm_gpu_of(exec);
 
-        if constexpr (sizeof(T) < 8) {
-            if (!enough<T>(op, gpu, 8, 3))
-                return transpose<T, 4>(op, exec);
-        }
         if constexpr (sizeof(T) < 16) {
-            if (!enough<T>(op, gpu, 16, 48))
-                return transpose<T, 8>(op, exec);
+            bool halve = !enough<T>(op, gpu, 16, 48) || half_holds<T>(op, 16);
+            if constexpr (sizeof(T) < 8) {
+                if (halve && (!enough<T>(op, gpu, 8, 3) || half_holds<T>(op, 8)))
+                    return transpose<T, 4, SIDE>(op, exec);
+            }
+            if (halve)
+                return transpose<T, 8, SIDE>(op, exec);
+            if (wide<T>(op, gpu))
+                return transpose<T, 16, WIDE>(op, exec);
         }
-        return transpose<T, 16>(op, exec);
+        return transpose<T, 16, SIDE>(op, exec);
     });
 }

@@ -186,13 +186,21 @@ static double prove(struct device *device, const struct contender *contender,
     return times.kernel + times.prepare;
 }
 
+/* As many runs at once as take half of the time there is: behind those no launch is waited for. */
+static unsigned batch_for(double run_us, double seconds)
+{
+    double fit = 1e6 * seconds / 2 / run_us;
+
+    return fit < 1 ? 1 : fit < BATCH ? (unsigned)fit : BATCH;
+}
+
 /* A round of a contender. Its first batch warms up and does not count, unless a run is long. */
 static void sample(struct device *device, const struct contender *contender,
-                   const struct operands *operands, bool is_long, double seconds,
+                   const struct operands *operands, double run_us, double seconds,
                    struct samples *samples)
 {
-    unsigned batch = is_long ? 1 : BATCH, before = samples->runs, set = 0;
-    bool warm = is_long;
+    unsigned batch = batch_for(run_us, seconds), before = samples->runs, set = 0;
+    bool warm = run_us > LONG_US;
     double end = seconds_now() + seconds;
 
     while (samples->runs == before || (samples->runs - before < RUNS_MAX && seconds_now() < end)) {
@@ -252,9 +260,8 @@ void contest(struct device *device, const struct gm_op *op, struct contender *co
     }
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (unsigned i = 0; i < count; i++) {
-            bool is_long = proved[i] > LONG_US;
-            if (round == 0 || !is_long)
-                sample(device, &contenders[i], &operands, is_long, seconds / ROUNDS, &samples[i]);
+            if (round == 0 || proved[i] <= LONG_US)
+                sample(device, &contenders[i], &operands, proved[i], seconds / ROUNDS, &samples[i]);
         }
     }
     for (unsigned i = 0; i < count; i++)

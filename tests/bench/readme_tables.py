@@ -5,6 +5,7 @@
     bench_gpu --json tests/bench/results/kernels_h200.json              (on a machine with a GPU)
     bench_lanes --json tests/bench/results/lanes_h200.json              (there too)
     tests/gpu/counters.py ... --json tests/bench/results/counters_h200.json
+    tests/gpu/limits.py ... --json tests/bench/results/limits_h200.json
     build/release/tests/bench/bench_json --json tests/bench/results/json.json
     tests/bench/load/run.sh --json tests/bench/results/load_cpu.json
     ./tests/bench/readme_tables.py tests/bench/results/*.json
@@ -63,13 +64,40 @@ def table(document):
 LESSON = [
     ("copy", "f32", "8192x8192"),
     ("transpose", "f32", "8192x8192"),
-    ("transpose", "f32", "8191x8193"),
+    ("transpose", "f32", "8191x8209"),
     ("matmul", "f32", "8192x8192 8192x8192"),
-    ("matmul", "f32", "4096x4096 4096x4096^T"),
-    ("matmul", "i32", "4096x4096 4096x4096"),
     ("add", "f32", "8192x8192 8192x8192"),
     ("add", "f32", "16777216x3 16777216x3"),
     ("flip", "f32", "8192x8192"),
+]
+# Of what `auto` takes.
+AUTO = [
+    ("transpose", "f32", "8192x8192"),
+    ("transpose", "f32", "12000x12000"),
+    ("transpose", "f32", "8191x8209"),
+    ("transpose", "f16", "16384x8192"),
+    ("transpose", "u8", "16384x16384"),
+    ("transpose", "f64", "8192x4096"),
+    ("transpose", "c128", "4096x4096"),
+    ("transpose", "f32", "1024x1024"),
+    ("transpose", "f32", "10000000x3"),
+    ("transpose", "f32", "3x10000000"),
+    ("transpose", "f32", "262144x16x16"),
+    ("transpose", "f32", "100000x10x30"),
+    ("add", "f32", "8192x8192 8192x8192"),
+    ("flip", "f32", "8192x8192"),
+    ("flip", "u8", "16384x16384"),
+    ("matmul", "f32", "64x64 64x64"),
+    ("matmul", "f32", "512x512 512x512"),
+    ("matmul", "f32", "1024x1024 1024x1024"),
+    ("matmul", "f32", "4096x4096 4096x4096"),
+    ("matmul", "f32", "8192x8192 8192x8192"),
+    ("matmul", "f32", "4095x4097 4097x4093"),
+    ("matmul", "f32", "8192x8192 8192x1"),
+    ("matmul", "f32", "64x262144 262144x64"),
+    ("matmul", "f32", "4096x16x16 4096x16x16"),
+    ("matmul", "f32", "512x128x128 512x128x128"),
+    ("matmul", "f16", "4096x4096 4096x4096"),
 ]
 
 
@@ -183,76 +211,52 @@ def json_table(document):
 
 
 # What `auto` takes on large and on awkward shapes: the best of ours on each.
-HUNTED = [
-    ("transpose", "f32", "8192x8192"),
-    ("transpose", "f16", "8192x16384"),
-    ("transpose", "u8", "16384x16384"),
-    ("transpose", "f64", "5792x5792"),
-    ("transpose", "c128", "4096x4096"),
-    ("transpose", "f32", "8191x8209"),
-    ("transpose", "f32", "10000000x3"),
-    ("transpose", "f32", "3x10000000"),
-    ("transpose", "f32", "60000x33x31"),
-    ("transpose", "f32", "1024x1024"),
-    ("add", "f32", "8192x8192 8192x8192"),
-    ("flip", "f32", "8192x8192"),
-    ("flip", "u8", "16384x16384"),
-    ("matmul", "f32", "8192x8192 8192x8192"),
-    ("matmul", "f32", "4096x4096 4096x4096"),
-    ("matmul", "f32", "1024x1024 1024x1024"),
-    ("matmul", "f32", "4095x4093 4093x4097"),
-    ("matmul", "f32", "8192x8192 8192x1"),
-    ("matmul", "f32", "64x262144 262144x64"),
-    ("matmul", "f32", "4096x16x16 4096x16x16"),
-    ("matmul", "f32", "64x64x64 64x64x64"),
-]
-
-
-def hunt_table(document):
-    link = "tests/bench/results/" + document["file"]
-    yield (
-        f"Measured on {document['date'][:10]}: {document['device']}, driver {document['driver']}; "
-        f"{document['method']}. All shapes and kernels are in [the result file]({link}).\n\n"
-    )
-    yield "| operation | type | shape | kernel | time (us) | % of copy | % of cuBLAS |\n"
-    yield "|---|---|---|---|--:|--:|--:|\n"
-    for op, dtype, shape in HUNTED:
-        rows = [row for row in document["results"]
-                if (row["op"], row["dtype"], row["shape"]) == (op, dtype, shape)
-                and row["variant"] != "cublas"]
-        assert rows, f"{op} {dtype} {shape} is not in the result file"
-        row = min(rows, key=lambda row: row["median_us"])
+def auto_table(document):
+    yield "| operation | type | shape | kernel | time (us) | % of copy | GFLOP/s | % of cuBLAS |\n"
+    yield "|---|---|---|---|--:|--:|--:|--:|\n"
+    for op, dtype, shape in AUTO:
+        rows = [row for row in document["results"] if row.get("auto") and
+                (row["op"], row["dtype"], row["shape"]) == (op, dtype, shape)]
+        assert len(rows) == 1, f"what auto takes for {op} {dtype} {shape} is not in the result file"
+        row = rows[0]
+        of_copy = row.get("percent_of_copy") if op != "matmul" else None
         yield (
-            f"| {op} | {dtype} | {shape} | {row['variant']} | {number(row['median_us'])} | "
-            f"{number(row.get('percent_of_copy'))} | {number(row.get('percent_of_cublas'))} |\n"
+            f"| {op} | {dtype} | {shape} | {row['variant']} | {number(row['median_us'])} | {number(of_copy)} | "
+            f"{number(row.get('gflops'))} | {number(row.get('percent_of_cublas'))} |\n"
         )
 
 
-# Kind of result file -> the file with its markers, and what goes between them.
+def limits_table(document):
+    link = "../tests/bench/results/" + document["file"]
+    yield (
+        f"Seen on {document['date'][:10]} at commit {document['commit'][:12]}: {document['device']}, driver "
+        f"{document['driver']}. All counters are in [the result file]({link}).\n\n"
+    )
+    yield "| run | figure | account | Nsight Compute |\n|---|---|--:|--:|\n"
+    for run in document["runs"]:
+        yield f"| {run['run']} | `{run['figure']}` | {run['account']:.1f} | {run['nsight']:.1f} |\n"
+
+
+# Kind of result file -> markers, the file that has them, and what goes between them.
 TABLES = {
-    "bench_kernels": ("README.md", table),
-    "bench_gpu": ("README.md", gpu_table),
-    "hunt": ("README.md", hunt_table),
-    "bench_lanes": ("README.md", lanes_table),
-    "bench_json": ("README.md", json_table),
-    "load": ("README.md", load_table),
-    "counters": ("kernels/README.md", counters_table),
+    "bench_kernels": [("bench_kernels", "README.md", table)],
+    "bench_gpu": [("bench_gpu", "README.md", gpu_table), ("auto", "README.md", auto_table)],
+    "bench_lanes": [("bench_lanes", "README.md", lanes_table)],
+    "bench_json": [("bench_json", "README.md", json_table)],
+    "load": [("load", "README.md", load_table)],
+    "counters": [("counters", "kernels/README.md", counters_table)],
+    "limits": [("limits", "kernels/README.md", limits_table)],
 }
 
 
-def rewrite(path):
-    with open(path, encoding="utf-8") as file:
-        document = json.load(file)
-    document["file"] = os.path.basename(path)
-    kind = document.get("benchmark", "bench_kernels")
-    target, make = TABLES[kind]
-    begin, end = f"<!-- {kind}: begin -->\n", f"<!-- {kind}: end -->\n"
+def rewrite(document, marker, target, make):
+    begin, end = f"<!-- {marker}: begin -->\n", f"<!-- {marker}: end -->\n"
     target = os.path.join(ROOT, target)
     with open(target, encoding="utf-8") as file:
         text = file.read()
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(end)
-    assert rest and after, f"{target} has no markers for {kind}"
+    assert rest and after, f"{target} has no markers for {marker}"
     made = "".join(make(document))
     with open(target, "w", encoding="utf-8") as file:
         file.write(before + begin + made + end + after)
@@ -260,7 +264,11 @@ def rewrite(path):
 
 def main():
     for path in sys.argv[1:]:
-        rewrite(path)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        document["file"] = os.path.basename(path)
+        for table_of in TABLES[document.get("benchmark", "bench_kernels")]:
+            rewrite(document, *table_of)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,11 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 460, 70, 50, 40, 20
 X_MIN, X_MAX, Y_MIN, Y_MAX = 0.015, 300.0, 50.0, 200000.0
 # (operation, shape that was timed, run that was counted)
 SHOWN = [
-    ("matmul", "8192x8192 8192x8192", "256x256"),
-    ("add", "16777216x3 16777216x3", "262144x3"),
+    ("matmul", "8192x8192 8192x8192", "256x256 256x256"),
+    ("add", "16777216x3 16777216x3", "262144x3 262144x3"),
 ]
+# Their tiles depend on the shape.
+UNLIKE = ("fitted", "small")
 # In print and without colours each operation has a mark of its own.
 MARKS = {"matmul": "circle", "add": "square"}
 
@@ -35,7 +37,7 @@ def y_of(gflops):
 
 
 def flops_of(run):
-    op, _, _, shape = run.split()
+    op, _, _, shape = run.split()[:4]
     rows, cols = (int(n) for n in shape.split("x"))
     return 2 * rows * cols * rows if op == "matmul" else rows * cols
 
@@ -47,7 +49,7 @@ def points(kernels, counters):
             if (row["op"], row["dtype"], row["shape"]) != (op, "f32", shape):
                 continue
             run = f"{op} {row['variant']} f32 {counted}"
-            if run not in counts:
+            if run not in counts or row["variant"] in UNLIKE:
                 continue
             moved = 32 * (counts[run]["global_load_sectors"] + counts[run]["global_store_sectors"])
             yield op, row["variant"], flops_of(run) / moved, row["gflops"]
@@ -79,7 +81,7 @@ def grid():
 
 
 def roofs(kernels, peak):
-    copy = max(row["gbs"] for row in kernels["results"] if row["op"] == "copy")
+    copy = max(row.get("gbs", 0) for row in kernels["results"] if row["op"] == "copy")
     ridge = peak / copy
     yield (f'<path d="M{x_of(X_MIN):.1f} {y_of(max(copy * X_MIN, Y_MIN)):.1f}L{x_of(ridge):.1f} '
            f'{y_of(peak):.1f}H{WIDTH - RIGHT}" fill="none" stroke="black" stroke-width="2"/>')
@@ -110,7 +112,8 @@ def draw(kernels, counters):
         x, y = x_of(intensity), y_of(gflops)
         yield mark(op, x, y)
         if op == "matmul":
-            yield text(x + 9, y + 4, f"matmul {name}")
+            right = intensity < 10  # else the roofs' names are there
+            yield text(x + 9 if right else x - 9, y + 4, f"matmul {name}", "start" if right else "end")
     # The sums are close together: their names go in a column beside them, with a line to each.
     column, at = x_of(0.2), y_of(1000)
     for op, name, intensity, gflops in sorted(shown, key=lambda point: -point[3]):

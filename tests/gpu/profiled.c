@@ -2,34 +2,46 @@
 
 #include <stdio.h>
 
-static const struct {
-    enum gm_op_kind kind;
-    enum gm_dtype dtype;
-    uint64_t rows, cols;
-} runs[] = {
-    {GM_OP_COPY, GM_F32, 1024, 1024},      {GM_OP_COPY, GM_U8, 1000, 1001},
-    {GM_OP_TRANSPOSE, GM_F32, 1024, 1024}, {GM_OP_TRANSPOSE, GM_F32, 1000, 1001},
-    {GM_OP_TRANSPOSE, GM_U8, 1024, 1024},  {GM_OP_TRANSPOSE, GM_F16, 1024, 1024},
-    {GM_OP_TRANSPOSE, GM_F64, 1024, 1024}, {GM_OP_TRANSPOSE, GM_C128, 512, 512},
-    {GM_OP_MATMUL, GM_F32, 256, 256},      {GM_OP_MATMUL, GM_F32, 200, 200},
-    {GM_OP_MATMUL, GM_F64, 128, 128},      {GM_OP_MATMUL, GM_F16, 128, 128},
-    {GM_OP_ADD, GM_F32, 1024, 1024},       {GM_OP_ADD, GM_F32, 262144, 3},
-    {GM_OP_FLIP, GM_F32, 1024, 1024},      {GM_OP_FLIP, GM_U8, 1000, 1001},
-    {GM_OP_FLIP, GM_F64, 512, 700},
+static const struct profiled runs[] = {
+    {GM_OP_COPY, GM_F32, 1, 1024, 1024, 0},      {GM_OP_COPY, GM_U8, 1, 1000, 1001, 0},
+    {GM_OP_TRANSPOSE, GM_F32, 1, 1024, 1024, 0}, {GM_OP_TRANSPOSE, GM_F32, 1, 1000, 1001, 0},
+    {GM_OP_TRANSPOSE, GM_U8, 1, 1024, 1024, 0},  {GM_OP_TRANSPOSE, GM_F16, 1, 1024, 1024, 0},
+    {GM_OP_TRANSPOSE, GM_F64, 1, 1024, 1024, 0}, {GM_OP_TRANSPOSE, GM_C128, 1, 512, 512, 0},
+    {GM_OP_MATMUL, GM_F32, 1, 256, 256, 0},      {GM_OP_MATMUL, GM_F32, 1, 200, 200, 0},
+    {GM_OP_MATMUL, GM_F64, 1, 128, 128, 0},      {GM_OP_MATMUL, GM_F16, 1, 128, 128, 0},
+    {GM_OP_ADD, GM_F32, 1, 1024, 1024, 0},       {GM_OP_ADD, GM_F32, 1, 262144, 3, 0},
+    {GM_OP_FLIP, GM_F32, 1, 1024, 1024, 0},      {GM_OP_FLIP, GM_U8, 1, 1000, 1001, 0},
+    {GM_OP_FLIP, GM_F64, 1, 512, 700, 0},        {GM_OP_TRANSPOSE, GM_F32, 1, 20000, 3, 0},
+    {GM_OP_TRANSPOSE, GM_F32, 1, 3000, 6008, 0}, {GM_OP_TRANSPOSE, GM_U8, 1, 7, 40001, 0},
+    {GM_OP_TRANSPOSE, GM_F16, 300, 33, 31, 0},   {GM_OP_MATMUL, GM_F32, 1, 129, 1500, 130},
+    {GM_OP_MATMUL, GM_F32, 1, 1000, 1001, 3},    {GM_OP_MATMUL, GM_F32, 65, 16, 16, 16},
+    {GM_OP_MATMUL, GM_F32, 9, 50, 70, 33},       {GM_OP_MATMUL, GM_I64, 1, 65, 130, 67},
 };
 
-static bool make_op(size_t run, struct gm_op *op)
+/* A stack, or where there is but one matrix, that. */
+static struct gm_shape shape_of(uint64_t batch, uint64_t rows, uint64_t cols)
+{
+    if (batch > 1)
+        return (struct gm_shape){.ndim = 3, .dim = {batch, rows, cols}};
+    return (struct gm_shape){.ndim = 2, .dim = {rows, cols}};
+}
+
+bool profiled_op(const struct profiled *profiled, struct gm_op *ret)
 {
     const struct gm_op_options options = {.precision = GM_PRECISION_FP32};
-    struct gm_shape shape = {.ndim = 2, .dim = {runs[run].rows, runs[run].cols}};
+    uint64_t batch = profiled->batch, rows = profiled->rows, cols = profiled->cols, n = profiled->n;
+    const struct gm_shape shape[2] = {
+        shape_of(batch, rows, cols),
+        n > 0 ? shape_of(batch, cols, n) : shape_of(batch, rows, cols),
+    };
     struct gm_matrix operand[GM_OPERANDS_MAX] = {{.dtype = GM_DTYPE_NONE}};
-    bool present[GM_OPERANDS_MAX] = {true, gm_op_operands_min(runs[run].kind) > 1, false};
+    bool present[GM_OPERANDS_MAX] = {true, gm_op_operands_min(profiled->kind) > 1, false};
     struct gm_error error;
 
     for (unsigned i = 0; i < 2; i++)
-        if (gm_matrix_init(&operand[i], runs[run].dtype, GM_ROW_MAJOR, &shape, &error) != GM_OK)
+        if (gm_matrix_init(&operand[i], profiled->dtype, GM_ROW_MAJOR, &shape[i], &error) != GM_OK)
             return false;
-    return gm_op_init(op, runs[run].kind, &options, operand, present, &error) == GM_OK;
+    return gm_op_init(ret, profiled->kind, &options, operand, present, &error) == GM_OK;
 }
 
 bool profiled_each(const struct gm_device_facts *facts,
@@ -40,7 +52,7 @@ bool profiled_each(const struct gm_device_facts *facts,
 
     for (size_t run = 0; run < sizeof(runs) / sizeof(runs[0]); run++) {
         struct gm_op op;
-        if (!make_op(run, &op))
+        if (!profiled_op(&runs[run], &op))
             return false;
         for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
             /* Of both: written for GPUs, and what the simulator runs too. */
@@ -54,10 +66,14 @@ bool profiled_each(const struct gm_device_facts *facts,
     return true;
 }
 
-const char *profiled_name(const struct gm_op *op, const struct gm_variant *variant, char buf[160])
+const char *profiled_name(const struct gm_op *op, const struct gm_variant *variant,
+                          char buf[PROFILED_NAME_MAX])
 {
-    snprintf(buf, 160, "%s %s %s %llux%llu", gm_op_name(op->kind), variant->name,
-             gm_dtype_name(op->result.dtype), (unsigned long long)op->operand[0].rows,
-             (unsigned long long)op->operand[0].cols);
+    char a[GM_SHAPE_TEXT_MAX], b[GM_SHAPE_TEXT_MAX];
+    const struct gm_matrix *second = op->operands > 1 ? &op->operand[1] : NULL;
+
+    snprintf(buf, PROFILED_NAME_MAX, "%s %s %s %s%s%s", gm_op_name(op->kind), variant->name,
+             gm_dtype_name(op->result.dtype), gm_matrix_shape_text(&op->operand[0], a),
+             second ? " " : "", second ? gm_matrix_shape_text(second, b) : "");
     return buf;
 }

@@ -7,12 +7,23 @@
 
 #include "kernels/backend.h"
 
+struct profiled {
+    enum gm_op_kind kind;
+    enum gm_dtype dtype;
+    uint64_t batch, rows, cols, n; /* n: columns of a product's b; 0: b is as a is */
+};
+
+/* The operation, without data. */
+bool profiled_op(const struct profiled *profiled, struct gm_op *ret);
+
 /* Calls fn for each run; op has no data. Stops when fn says false; returns what it said. */
 bool profiled_each(const struct gm_device_facts *facts,
                    bool (*fn)(void *cls, const struct gm_op *op, const struct gm_variant *variant),
                    void *cls);
 
-/* "transpose naive f32 1000x1001" */
-const char *profiled_name(const struct gm_op *op, const struct gm_variant *variant, char buf[160]);
+/* "transpose naive f32 1000x1001", "matmul tiled f32 200x300 300x100" */
+#define PROFILED_NAME_MAX 256
+const char *profiled_name(const struct gm_op *op, const struct gm_variant *variant,
+                          char buf[PROFILED_NAME_MAX]);
 
 #endif

@@ -17,7 +17,7 @@ static bool run(void *cls, const struct gm_op *op, const struct gm_variant *vari
     struct gm_access_report report = {0};
     struct gm_task task = {.op = *op, .variant = variant, .repeat = 1, .report = &report};
     struct gm_task *tasks[1] = {&task};
-    char name[160];
+    char name[PROFILED_NAME_MAX];
 
     if (gm_backend_sim.run(sim->context, 0, 0, tasks, 1) != GM_OK || task.status != GM_OK) {
         fprintf(stderr, "%s: %s\n", profiled_name(op, variant, name), task.error.detail);

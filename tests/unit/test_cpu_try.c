@@ -94,8 +94,9 @@ static void prove(const struct kernel_case *made, const struct gm_reference *ref
         deviation.wrong = wrong_numbers(&made->op, reference);
     for (unsigned i = 0; i < made->op.operands; i++)
         prepared |= gm_needs_prepare(&made->op, variant, i) && !empty;
-    /* What has scratch rearranges operands into it, which a GPU times. */
-    prepared |= facts->kind == GM_DEVICE_CUDA && variant->scratch(&made->op) > 0 && !empty;
+    /* Sums that have scratch rearrange operands into it, which a GPU times; products add there. */
+    prepared |= facts->kind == GM_DEVICE_CUDA && made->op.kind == GM_OP_ADD &&
+                variant->scratch(&made->op) > 0 && !empty;
 
     bool right = CHECK_STATUS(task.status, GM_OK, &task.error);
     right &= CHECK_EQ(deviation.wrong, 0);
