@@ -15,11 +15,14 @@
 
 struct fake_stream {
     int device;
+    unsigned long copies, waited_for; /* put on it; of those, how many somebody has waited for */
 };
 
 struct fake_event {
     bool recorded;
     double us;
+    struct fake_stream *stream;
+    unsigned long copies; /* before it */
 };
 
 struct fake_pool {
@@ -61,6 +64,15 @@ static cudaError_t leave(cudaError_t error)
     return error;
 }
 
+/* Called with the lock. */
+static void wait_for(struct fake_stream *stream, unsigned long copies)
+{
+    if (stream->waited_for < copies && copies == stream->copies)
+        live.unwaited--;
+    if (stream->waited_for < copies)
+        stream->waited_for = copies;
+}
+
 void fake_cuda_reset(void)
 {
     pthread_mutex_lock(&lock);
@@ -78,6 +90,14 @@ void fake_cuda_break(cudaError_t error)
     pthread_mutex_lock(&lock);
     broken = error;
     pthread_mutex_unlock(&lock);
+}
+
+bool fake_cuda_is_broken(void)
+{
+    pthread_mutex_lock(&lock);
+    bool is_broken = broken != cudaSuccess;
+    pthread_mutex_unlock(&lock);
+    return is_broken;
 }
 
 void fake_cuda_remember(cudaError_t error)
@@ -290,8 +310,9 @@ cudaError_t cudaFreeAsync(void *data, cudaStream_t stream)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)stream;
     pthread_mutex_lock(&lock);
+    if (stream->copies++ == stream->waited_for)
+        live.unwaited++;
     bool pretends = kind == cudaMemcpyDeviceToDevice && bytes > fake_cuda.pretend;
     bool works = broken == cudaSuccess;
     clock_us += (double)bytes * FAKE_US_PER_BYTE;
@@ -318,6 +339,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     pthread_mutex_lock(&lock);
+    wait_for(stream, stream->copies);
     free(stream);
     live.streams--;
     return leave(cudaSuccess);
@@ -326,6 +348,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     pthread_mutex_lock(&lock);
+    if (stream)
+        wait_for(stream, stream->copies);
     return leave(stream ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
@@ -350,15 +374,18 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     pthread_mutex_lock(&lock);
-    (void)stream;
     event->recorded = true;
     event->us = clock_us;
+    event->stream = stream;
+    event->copies = stream->copies;
     return leave(cudaSuccess);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     pthread_mutex_lock(&lock);
+    if (event->recorded)
+        wait_for(event->stream, event->copies);
     return leave(event->recorded ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 

@@ -31,13 +31,14 @@ extern struct fake_cuda fake_cuda;
 void fake_cuda_reset(void);
 /* From now on every call answers this, as after a kernel's fault. */
 void fake_cuda_break(cudaError_t error);
+bool fake_cuda_is_broken(void);
 
 /* What the next cudaGetLastError answers, as after a call that failed. */
 void fake_cuda_remember(cudaError_t error);
 
-/* What has not been given back. */
+/* What has not been given back; and streams with copies that nobody has waited for. */
 struct fake_live {
-    long streams, events, pinned, device_memory, handles;
+    long streams, events, pinned, device_memory, handles, unwaited;
 };
 struct fake_live fake_cuda_live(void);
 unsigned long fake_cuda_launches(void);

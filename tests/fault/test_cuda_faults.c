@@ -57,6 +57,8 @@ static void run_case(void *context, unsigned i, struct outcome *outcome)
     cuda_case_poison(&made);
     outcome->run[i] = gm_backend_cuda.run(context, 0, i % 2, (struct gm_task *[]){&made.task}, 1);
     outcome->task[i] = made.task.status;
+    /* Nothing is under way to the caller's memory any more; a broken device does nothing. */
+    CHECK(fake_cuda_is_broken() || fake_cuda_live().unwaited == 0);
     if (made.task.status == GM_OK) {
         CHECK(cuda_case_is_right(&made));
         CHECK(made.task.times.kernel > 0 && made.task.times.h2d > 0 && made.task.times.d2h > 0);
@@ -108,7 +110,7 @@ static unsigned count_status(const struct outcome *outcome, enum gm_status statu
 /* One failing call of one life. */
 static void judge(const char *function, unsigned long n, cudaError_t error)
 {
-    bool sticky = error == cudaErrorIllegalAddress;
+    bool sticky = error == cudaErrorIllegalAddress, false_alarm = error == cudaErrorLaunchFailure;
     unsigned long failed = atomic_load(&check_failed);
 
     fake_cuda_reset();
@@ -117,6 +119,8 @@ static void judge(const char *function, unsigned long n, cudaError_t error)
     CHECK(inject_has_fired());
     if (outcome.open != GM_OK) {
         CHECK_EQ(outcome.open, GM_DEVICE_UNAVAILABLE);
+    } else if (false_alarm) { /* it counts as lost, or does not; it is not broken */
+        CHECK(outcome.after == GM_OK || outcome.after == GM_DEVICE_LOST);
     } else if (!sticky) {
         /* One task at the most is harmed, or none where the call could be done without or again. */
         unsigned bad = 0;
@@ -150,7 +154,7 @@ static bool is_called(const struct inject_count *counts, unsigned functions, con
 int main(void)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorInvalidValue,
-                                         cudaErrorIllegalAddress};
+                                         cudaErrorIllegalAddress, cudaErrorLaunchFailure};
     struct inject_count counts[INJECT_FUNCTIONS_MAX];
 
     fake_cuda_reset();
