@@ -6,13 +6,18 @@
  * and goes back for more: what a small product costs is not arithmetic but the trips to memory, of
  * some 700 cycles each, and the block itself. So here a block brings in four tile widths at once;
  * up to that k there is one trip. Tiles are 4, 8 or 16 wide, whichever is just wide enough, and a
- * block of 256 threads has 16, 4 or 1 of them, which are different matrices of the stack. Small
- * tiles also make more blocks of a single product: of 64 x 64 x 64, 16 instead of 4.
+ * block of 256 threads has 16, 4 or 1 of them, which are different matrices of the stack.
+ *
+ * A lone product has few tiles, and then time is what one of them takes: there tiles are 8 wide and
+ * four lanes share each sum, every fourth step of k its own, and add up theirs at the end. Of 64 x
+ * 64 x 64 that is 64 blocks of 16 steps instead of 16 of 64. Nothing is divided to find a block's
+ * tile: the grid says it.
  *
  * Cost, elements of 4 bytes, tile width w: a step reads shared memory twice, 1 wavefront each, for
  * one multiply-add, as in tiled; where a block has several matrices, their rows are a bank apart.
  *
- * When it wins: for single products up to about 64 x 64 x 64, and stacks of matrices up to 16 x 16.
+ * When it wins: for single products up to about 128 x 128 x 256, and small stacks of matrices up to
+ * 64 x 64.
  */
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/tiles.h"
