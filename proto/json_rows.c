@@ -162,6 +162,7 @@ struct reader {
     const char *name;
     const struct gm_shape *shape;
     gm_number_reader *read;
+    gm_number_run *run; /* many at once; NULL where nothing is kept, or for want of one */
     const char *at, *end;
     char *out;
     size_t step; /* from element to element; 0 where nothing is kept */
@@ -246,6 +247,11 @@ static enum gm_status read_row(struct reader *r)
     const char *p = space_after(r->at + 1);
     char *out = r->out;
     bool more = *p != ']';
+    if (r->run) {
+        const struct gm_number_text text = {r->json->start, r->json->end};
+        n = r->run(&text, cols, out, &p);
+        out += n * r->step;
+    }
     while (more) {
         const char *end = n < cols ? r->read(p, out) : NULL;
         if (!end)
@@ -325,6 +331,7 @@ enum gm_status gm_json_rows_read(const struct gm_json *json, const struct gm_jso
         .name = name,
         .shape = shape,
         .read = gm_number_reader_of(dtype),
+        .run = out ? gm_number_run_of(dtype) : NULL,
         .at = rows->begin,
         .end = rows->end,
         .out = out ? out : nowhere,

@@ -38,6 +38,22 @@ uint64_t gm_number_width_max(enum gm_dtype dtype);
 gm_number_reader *gm_number_reader_of(enum gm_dtype dtype);
 gm_number_writer *gm_number_writer_of(enum gm_dtype dtype);
 
+/* Text with numbers in it; 8 bytes behind its end can be read. */
+struct gm_number_text {
+    const char *begin, *end;
+};
+
+/*
+ * Reads numbers that each have a comma behind them, with white space around it or none, from
+ * *ret_at on, where the first begins: at most `most`, and not beyond a ']', nor one that is none or
+ * does not fit the type; or fewer, as it likes. Returns how many; *ret_at is where the next begins.
+ */
+typedef uint64_t gm_number_run(const struct gm_number_text *text, uint64_t most, void *out,
+                               const char **ret_at);
+
+/* NULL for types that are read one by one. */
+gm_number_run *gm_number_run_of(enum gm_dtype dtype);
+
 /* The end of the number in JSON's grammar at text, which is followed as above; NULL if there
  * is none. */
 const char *gm_number_end(const char *text);
