@@ -1,10 +1,11 @@
 /*
  * select_cuda.c - what `auto` takes on a GPU.
  *
- * The thresholds are those of an H200, from tests/bench/results/kernels_h200.json, in which each
- * row below that is not the last of its operation wins somewhere by more than 3 %. Where cuBLAS is
- * there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
- * elements are of all matrices together unless they say otherwise.
+ * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and a
+ * test holds the two together. Only those for a handful of elements (turns_few, adds_few,
+ * flips_few) are of earlier runs, of which kernels/HUNT.md tells. Where cuBLAS is there it is one
+ * of the kernels: it wins products that our tiles do not divide well. Sizes in elements are of all
+ * matrices together unless they say otherwise.
  */
 #include "preference.h"
 
@@ -36,8 +37,8 @@ static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts 
     return op->result.batch >= 512 && gm_matrix_bytes(&op->result) / op->result.batch <= 96 << 10;
 }
 
-/* Of a stack whose matrices `stack` could take whole: those that fill the tiles of `vectorized`,
- * and of 1 and 2 bytes nearly all, since `stack` moves such elements one by one. */
+/* Of a stack whose matrices `stack` could take whole: those that fill the tiles of `vectorized`. Of
+ * elements of 1 and 2 bytes they need not quite, since `stack` moves such one by one. */
 static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
 {
     if (size <= 2)
@@ -111,7 +112,7 @@ static struct product product_of(const struct gm_op *op)
                             !op->transa && !op->transb};
 }
 
-/* Tiles of 8 x 8, of which `small` gives each multiprocessor two at once. */
+/* Tiles of 8 x 8, of which `small` gives each multiprocessor two at once (PARTED_TILES there). */
 #define SMALL_TILES 264.0
 
 /* One trip to memory, or a few, for each matrix, and no more blocks than run at once. */

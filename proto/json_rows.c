@@ -23,7 +23,8 @@ struct counts {
     uint64_t opens, closes, commas;
 };
 
-#define BLOCK 64 /* bytes that count() takes at once, in sums that compilers vectorise */
+#define RUN_COLS 16 /* from so many columns it pays to read many numbers at once */
+#define BLOCK 64    /* bytes that count() takes at once, in sums that compilers vectorise */
 
 /* Adds up what is in text[0..end), until a byte that no array of numbers holds; returns that. */
 static const char *count(const char *text, const char *end, struct counts *sum)
@@ -247,7 +248,7 @@ static enum gm_status read_row(struct reader *r)
     const char *p = space_after(r->at + 1);
     char *out = r->out;
     bool more = *p != ']';
-    if (r->run) {
+    if (r->run && cols >= RUN_COLS) {
         const struct gm_number_text text = {r->json->start, r->json->end};
         n = r->run(&text, cols, out, &p);
         out += n * r->step;

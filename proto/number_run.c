@@ -10,8 +10,9 @@
  * That is for numbers of up to 16 digits behind the point and without an exponent. Others are read
  * one by one, as all are from where most are of that kind.
  *
- * Measured, a million random f32: 14.4 ns a number, where one by one they take 17.3. Not for f64,
- * of which this was tried: 24 ns became 28.
+ * Measured, a million random f32 in rows of 1000 (bench_json, gcc 12 at -O2): 13.7 ns a number,
+ * where one by one they take 17.3; in rows of fewer than 16 it does not pay. Not for f64, of which
+ * this was tried: 24 ns became 28.
  *
  * Source: Lemire, "Number parsing at a gigabyte per second", 2021, for eight digits at once;
  * Langdale and Lemire, "Parsing gigabytes of JSON per second", 2019, for looking for structure
@@ -39,7 +40,7 @@ static inline uint64_t bytes_that_are(uint64_t bytes, char c)
     return ~(((other & low) + low) | other | low);
 }
 
-/* Commas from p on, at least as far as the array goes or there is room for; how many. */
+/* Commas from p on, as far as the array goes and there is room for; how many. */
 static inline unsigned find_commas(const char *p, const char *end, const char *comma[COMMAS])
 {
     unsigned n = 0;
@@ -47,7 +48,7 @@ static inline unsigned find_commas(const char *p, const char *end, const char *c
 
     for (; more && p < end && n <= COMMAS - 8; p += 8) {
         uint64_t bytes = load(p), close = bytes_that_are(bytes, ']');
-        uint64_t commas = bytes_that_are(bytes, ',');
+        uint64_t commas = bytes_that_are(bytes, ',') & ((close & -close) - 1); /* before it */
         more = close == 0;
         do { /* without a branch for whether there is one */
             comma[n] = p + __builtin_ctzll(commas | (uint64_t)1 << 63) / 8;

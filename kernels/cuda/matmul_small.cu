@@ -24,7 +24,8 @@
 
 #define THREADS 256u
 /* Where lanes share sums: from so much of k, and up to two tiles for each multiprocessor of an
- * H200, whatever the device is, so that a sum's order is that of its shape alone. */
+ * H200, whatever the device is, so that a sum's order is that of its shape alone (select_cuda.c has
+ * the same number, SMALL_TILES). */
 #define PARTED_K 33u
 #define PARTED_TILES 264u
 
@@ -42,7 +43,8 @@ static __global__ void __launch_bounds__(THREADS) matmul_small(gm_product<T> p, 
     unsigned t = threadIdx.x % LANES, which = threadIdx.x / LANES;
     unsigned x = t % WIDTH, part = t / WIDTH % PARTS, y = t / ACROSS;
     /* Several tiles are several matrices, each of which is no larger than one. */
-    uint64_t matrix = origin.matrix + (TILES > 1 ? blockIdx.x * TILES + which : blockIdx.z);
+    uint64_t matrix =
+        origin.matrix + (TILES > 1 ? (uint64_t)blockIdx.x * TILES + which : blockIdx.z);
     uint64_t row = TILES > 1 ? 0 : origin.row + (uint64_t)blockIdx.y * WIDTH;
     uint64_t col = TILES > 1 ? 0 : origin.col + (uint64_t)blockIdx.x * WIDTH;
     bool there = TILES == 1 || matrix < p.batch;

@@ -276,10 +276,8 @@ static void settle(struct batch *batch)
         }
     }
     gm_timeline_reset(&batch->lane->timeline);
-    if (batch->status == GM_DEVICE_LOST) {
-        atomic_store(&batch->lane->device->lost, true);
+    if (batch->status == GM_DEVICE_LOST)
         describe_loss(batch);
-    }
 }
 
 static void begin(struct batch *batch, struct gm_task *task[])
@@ -314,6 +312,8 @@ enum gm_status gm_cuda_run(struct gm_cuda_lane *lane, struct gm_task *task[], un
         each(&batch, copy_out, &batch.times.copy_out);
         settle(&batch);
     }
+    if (batch.status == GM_DEVICE_LOST)
+        atomic_store(&lane->device->lost, true);
     for (unsigned i = 0; i < n; i++) {
         if (batch.status == GM_DEVICE_LOST || (batch.status != GM_OK && task[i]->status == GM_OK)) {
             task[i]->status = batch.status;

@@ -19,14 +19,15 @@
  * stack may fill a tile badly: tiles of pieces of 8 and 4 bytes are half and a fourth as high and
  * as wide.
  *
- * Rows whose length is no multiple of 256 bytes begin anywhere in DRAM's lines: a tile's row of 256
- * bytes is then asked for in three lines instead of two, two of which its neighbours want as well.
- * There tiles are twice as wide, where that leaves enough of them.
+ * Where rows are no multiple of 256 bytes, a tile's row of 256 bytes lies across the lines that its
+ * neighbours read too: three of 128 bytes instead of two, unless it is a multiple of 128. There
+ * tiles are twice as wide, if that leaves enough of them.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
  *
- * When it wins: wherever it can run, that is where rows and columns are whole pieces.
+ * When it wins: where rows and columns are whole pieces, but for a few of them (transpose_skinny)
+ * and for stacks of the smallest (transpose_stack).
  *
  * Source: the swizzles of NVIDIA's CUTLASS; Harris (transpose_padded) for the rest.
  */
@@ -35,9 +36,8 @@
 
 #define SIDE 16u /* blocks of a tile, down and, but for wide ones, across */
 #define WIDE 32u
-#define WIDE_ROUNDS                                                                                \
-    8u /* from so many wide tiles a multiprocessor, and so many in a row of them                   \
-        */
+/* Wide ones from so many a multiprocessor, and so many in a row of them. */
+#define WIDE_ROUNDS 8u
 
 template <typename T, unsigned BYTES, unsigned ACROSS>
 static __global__ void __launch_bounds__(ACROSS *SIDE)

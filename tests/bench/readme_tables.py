@@ -210,7 +210,6 @@ def json_table(document):
         )
 
 
-# What `auto` takes on large and on awkward shapes: the best of ours on each.
 def auto_table(document):
     yield "| operation | type | shape | kernel | time (us) | % of copy | GFLOP/s | % of cuBLAS |\n"
     yield "|---|---|---|---|--:|--:|--:|--:|\n"

@@ -75,11 +75,15 @@ int main(int argc, char **argv)
     static struct device device;
     bool done;
 
+    if (argc > 1 && (argc > 2 || strcmp(argv[1], "--limits") != 0)) {
+        fprintf(stderr, "usage: profile_gpu [--limits]\n");
+        return 2;
+    }
     if (!device_open(&device)) {
         fprintf(stderr, "profile_gpu: %s\n", device.error);
         return 77;
     }
-    if (argc == 2 && strcmp(argv[1], "--limits") == 0)
+    if (argc > 1)
         done = run_limits(&device);
     else
         done = profiled_each(&device.facts, run, &device);

@@ -114,6 +114,26 @@ static void try_text(const char *begin, size_t len, uint64_t most)
     free(copy);
 }
 
+/* A thousand plain numbers are one run; of those with exponents it soon has enough. */
+static void try_whole_runs(void)
+{
+    static char plain[16000], others[16000];
+    static float out[1000];
+    char *p = plain, *o = others;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        p += sprintf(p, "%s0.%u, ", i % 3 ? "" : "-", 1234567 + 89 * i);
+        o += sprintf(o, "%ue-7, ", 1 + i);
+    }
+    const struct gm_number_text text = {plain, p}, other = {others, o};
+    const char *at = plain;
+    CHECK_EQ(gm_number_run_of(GM_F32)(&text, 1000, out, &at), 1000);
+    CHECK(at == p);
+    at = others;
+    uint64_t n = gm_number_run_of(GM_F32)(&other, 1000, out, &at);
+    CHECK(n > 0 && n < 100);
+}
+
 int main(void)
 {
     static char text[TEXT_MAX];
@@ -135,6 +155,7 @@ int main(void)
         try_text(text, (size_t)(p - text), below(8) ? MOST : below(n + 1));
     }
     CHECK(numbers > 1000000);
+    try_whole_runs();
     CHECK(gm_number_run_of(GM_C64) == NULL);
     return check_report();
 }
