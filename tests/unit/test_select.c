@@ -232,7 +232,8 @@ static void test_other_device(void)
 static void test_cuda(void)
 {
     struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
-    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
+    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "3000x400", "400x500");
+    struct gm_op less = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x0", "0x500");
     struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op stack = make(GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "2x3x4", NULL);
@@ -247,6 +248,8 @@ static void test_cuda(void)
     cuda.tuned_blas = true;
     CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "cublas");
+    CHECK_STATUS(gm_select(&less, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
