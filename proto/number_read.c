@@ -14,18 +14,14 @@
 /* More than any exponent that still matters, small enough never to overflow. */
 #define EXPONENT_LIMIT ((int64_t)1 << 40)
 
-/* Whether the 8 bytes at text are all digits, and then their value: three multiplications. */
+/* Whether the 8 bytes at text are all digits, and then their value. */
 static inline bool eight_digits(const char *text, uint64_t *ret)
 {
     uint64_t v;
     memcpy(&v, text, sizeof(v));
     if (((v + 0x4646464646464646) | (v - 0x3030303030303030)) & 0x8080808080808080)
         return false;
-    v -= 0x3030303030303030;
-    v = v * 10 + (v >> 8); /* pairs, in every other byte */
-    *ret = ((v & 0x000000FF000000FF) * (100 + (UINT64_C(1000000) << 32)) +
-            ((v >> 16) & 0x000000FF000000FF) * (1 + (UINT64_C(10000) << 32))) >>
-           32;
+    *ret = value_of_eight(v - 0x3030303030303030);
     return true;
 }
 

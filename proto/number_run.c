@@ -76,10 +76,7 @@ static inline uint64_t digits_before(const char *end, unsigned count, uint64_t *
     uint64_t v = (load(end - 8) ^ 0x3030303030303030) & kept[count];
 
     *bad |= ((v + 0x7676767676767676) | v) & 0x8080808080808080; /* above 9 */
-    v = v * 10 + (v >> 8);                                       /* pairs, in every other byte */
-    return ((v & 0x000000FF000000FF) * (100 + (UINT64_C(1000000) << 32)) +
-            ((v >> 16) & 0x000000FF000000FF) * (1 + (UINT64_C(10000) << 32))) >>
-           32;
+    return value_of_eight(v);
 }
 
 static inline unsigned at_most_8(ptrdiff_t count)
