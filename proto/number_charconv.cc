@@ -1,10 +1,12 @@
 /*
  * number_charconv.cc - what <charconv> does for us: the rare numbers that number_read.c does
- * not convert itself, and every number that is written, as the shortest text that reads back
- * to the same bits. C++ because C has neither; nothing here throws or allocates.
+ * not convert itself, and the numbers that are written, but for f32 (number_f32.cc), as the
+ * shortest text that reads back to the same bits. C++ because C has neither; nothing here throws or
+ * allocates.
  */
 #include "proto/half.h"
 #include "proto/number.h"
+#include "proto/number_f32.h"
 
 #include <charconv>
 #include <cmath>
@@ -108,9 +110,9 @@ template <typename T> char *write_integer(char *out, const void *element)
     return std::to_chars(out, out + GM_NUMBER_WIDTH_MAX, value).ptr;
 }
 
-template <typename T> char *write_float(char *out, const void *element)
+char *write_f64(char *out, const void *element)
 {
-    T value;
+    double value;
     memcpy(&value, element, sizeof(value));
     if (!std::isfinite(value))
         return nullptr;
@@ -121,31 +123,6 @@ template <typename T> char *write_float(char *out, const void *element)
         return out + len;
     }
     return std::to_chars(out, out + GM_NUMBER_WIDTH_MAX, value).ptr;
-}
-
-/* A number as digits * 10^exponent. */
-struct scientific {
-    uint64_t digits;
-    int exponent;
-};
-
-/* The fewest digits that tell the number from other f32. */
-scientific shortest_f32(float positive)
-{
-    char text[32] = "";
-    std::to_chars(text, text + sizeof(text) - 1, positive, std::chars_format::scientific);
-    scientific number = {0, 0};
-    int places = 0;
-    const char *at = text;
-    for (; *at != 'e'; at++)
-        if (*at != '.') {
-            number.digits = number.digits * 10 + uint64_t(*at - '0');
-            places += at > text;
-        }
-    at += at[1] == '+' ? 2 : 1;
-    std::from_chars(at, at + strlen(at), number.exponent);
-    number.exponent -= places;
-    return number;
 }
 
 /*
@@ -159,14 +136,14 @@ char *write_half(char *out, uint16_t bits, float (*widen)(uint16_t), uint64_t en
 {
     float value = widen(bits);
     if (!std::isfinite(value) || value == 0)
-        return write_float<float>(out, &value);
+        return gm_write_f32(out, &value);
 
     uint16_t magnitude = bits & 0x7FFF;
     double middle = std::fabs(double(value));
     double below = middle - (middle - double(widen(magnitude - 1))) / 2;
     double next = double(widen(magnitude + 1));
     double above = std::isfinite(next) ? middle + (next - middle) / 2 : middle + (middle - below);
-    const scientific whole = shortest_f32(std::fabs(value));
+    const gm_decimal whole = gm_shortest_f32(std::fabs(value));
     double shortest = gm_number_scaled(whole.digits, whole.exponent);
     int exponent = whole.exponent;
     uint64_t unit = 1;
@@ -189,7 +166,7 @@ char *write_half(char *out, uint16_t bits, float (*widen)(uint16_t), uint64_t en
         }
     }
     shortest = std::copysign(shortest, double(value));
-    return write_float<double>(out, &shortest);
+    return write_f64(out, &shortest);
 }
 
 char *write_f16(char *out, const void *element)
@@ -226,9 +203,9 @@ gm_number_writer *gm_number_writer_of(enum gm_dtype dtype)
     case GM_BF16:
         return write_bf16;
     case GM_F32:
-        return write_float<float>;
+        return gm_write_f32;
     case GM_F64:
-        return write_float<double>;
+        return write_f64;
     case GM_I32:
         return write_integer<int32_t>;
     case GM_I64:

@@ -12,6 +12,8 @@ foreach(name codec_raw codec_npy codec_json_read multipart)
 endforeach()
 gm_test(test_codec_json_rfc8259 unit ${CMAKE_CURRENT_LIST_DIR}/test_codec_json_rfc8259.c
   LIBRARIES gemmd_proto PkgConfig::JANSSON m)
+# In C++, for std::to_chars.
+gm_test(test_number_f32 unit ${CMAKE_CURRENT_LIST_DIR}/test_number_f32.cc LIBRARIES gemmd_proto)
 # The headers must be valid C++ too.
 gm_test(test_proto_headers unit ${CMAKE_CURRENT_LIST_DIR}/test_proto_headers.cc
   LIBRARIES gemmd_proto)
