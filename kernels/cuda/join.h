@@ -27,8 +27,8 @@ __device__ __forceinline__ gm_neighbours<BYTES> gm_load_neighbours(const void *a
     const gm_piece<BYTES> *from = (const gm_piece<BYTES> *)((const uint8_t *)at - skip);
     gm_neighbours<BYTES> pair;
 
-    pair.low = from[0];
-    pair.high = from[skip != 0];
+    pair.low = gm_get<BYTES>(from);
+    pair.high = gm_get<BYTES>(from + (skip != 0));
     return pair;
 }
 

@@ -38,6 +38,8 @@
  *                          operands or result) or GM_PASS_COMPUTES, which is how it begins
  *   gm_gpu_of(exec)        const struct gm_gpu *: the limits of the device
  *   gm_widen(x), gm_narrow<T>(x)  between gm_f16 or gm_bf16 and float, to nearest even
+ *   gm_load_l2_256(at)     a load of 4, 8 or 16 bytes of what no thread writes, for which the L2
+ * cache fetches the 256 bytes that it lies in
  *   __pipeline_memcpy_async(to, from, bytes), __pipeline_commit(), __pipeline_wait_prior(n)
  */
 

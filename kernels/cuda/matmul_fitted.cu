@@ -16,12 +16,16 @@
  * slices' way through memory. The least is taken. It is reckoned for the 132 multiprocessors of an
  * H200 wherever it runs: so slices, and with them the order of sums, are the same on every device.
  *
+ * An operand whose rows begin where 16 bytes do not comes into shared memory by elements. Where
+ * that costs all tiles more than copying it once to rows that do (pitch.h), it is copied.
+ *
  * Cost: as pipelined for the large tiles; the smaller ones read shared memory for each 32, 16 or 8
  * multiply-adds. Slices are written and read once.
  *
  * When it wins: always but for the few shapes of matmul_small and matmul_skinny.
  */
 #include "kernels/cuda/pipeline.h"
+#include "kernels/cuda/pitch.h"
 #include "kernels/cuda/slices.h"
 
 #define SMS 132u
@@ -30,6 +34,11 @@
 #define ADDING_US 3.7        /* launching what adds the slices */
 #define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
 #define FLOPS_US 50.5e6      /* of f32, all multiprocessors */
+#define ELEMENTS_US 1e6      /* what copies of single elements cost more than those by 16 bytes */
+#define PITCHING_US 3.0      /* launching what copies an operand first */
+#define PITCH_BYTES_US 2.2e6 /* of the operand */
+#define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the product's time */
+#define SCRATCH_ALIGNMENT 256u
 
 struct offer {
     unsigned height, width, depth, blocks;
@@ -150,14 +159,62 @@ template <typename F> static enum gm_status by_menu(const struct gm_op *op, F fn
     return op->result.dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
 }
 
+/* What is done. Scratch memory holds the slices, then operands at a pitch of whole 16 bytes. */
+struct plan {
+    struct choice choice;
+    gm_pitch pitch[2]; /* of a and b; of no matrices: the operand is taken as it lies */
+    uint64_t at[2], scratch;
+};
+
+/* Whether an operand is worth copying first: all tiles in a row, or column, of the result want the
+ * same part of it, and each of them by elements. */
+template <typename T>
+static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer &offer)
+{
+    const struct gm_view &view = of_a ? p.a : p.b;
+    uint64_t stride = of_a ? view.row : view.col, stride_k = of_a ? view.col : view.row;
+    uint64_t tiles = of_a ? gm_pieces(p.n, offer.width) : gm_pieces(p.m, offer.height);
+    gm_pitch pitch = gm_pitch_of<T>(&view, p.batch, p.k, of_a ? p.m : p.n);
+    double bytes = (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
+    double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
+
+    if (!gm_wants_pitch<T>(&view, stride, stride_k) || bytes > PITCH_BYTES_MAX ||
+        elements / ELEMENTS_US < PITCHING_US + bytes / PITCH_BYTES_US)
+        return {};
+    return pitch;
+}
+
+template <typename T> static struct plan plan_of(const struct gm_op *op)
+{
+    using menu = menu_of<T>;
+    gm_product<T> p = gm_product_of<T>(op);
+    struct plan plan = {};
+
+    plan.choice = choose(menu::OFFERS, menu::COUNT, op);
+    if (plan.choice.slices > 1)
+        plan.scratch = gm_slices_bytes(op, plan.choice.slices);
+    for (unsigned i = 0; i < 2 && plan.scratch < UINT64_MAX - 4 * PITCH_BYTES_MAX; i++) {
+        gm_pitch pitch = pitch_for<T>(p, i == 0, menu::OFFERS[plan.choice.offer]);
+        if (pitch.matrices == 0)
+            continue;
+        plan.pitch[i] = pitch;
+        plan.at[i] = gm_pieces(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
+        plan.scratch = plan.at[i] + pitch.matrices * pitch.steps * pitch.pitch * sizeof(T);
+    }
+    return plan;
+}
+
+template <typename F> static enum gm_status by_type(const struct gm_op *op, F fn)
+{
+    return op->result.dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
+}
+
 GM_ROW_FUNCTION uint64_t gm_fitted_scratch(const struct gm_op *op)
 {
     uint64_t bytes = 0;
 
-    (void)by_menu(op, [&](auto tag) {
-        using menu = menu_of<typename decltype(tag)::type>;
-        struct choice choice = choose(menu::OFFERS, menu::COUNT, op);
-        bytes = choice.slices > 1 ? gm_slices_bytes(op, choice.slices) : 0;
+    (void)by_type(op, [&](auto tag) {
+        bytes = plan_of<typename decltype(tag)::type>(op).scratch;
         return GM_OK;
     });
     return bytes;
@@ -165,16 +222,21 @@ GM_ROW_FUNCTION uint64_t gm_fitted_scratch(const struct gm_op *op)
 
 extern "C" enum gm_status GM_ENTRY(matmul_fitted)(const struct gm_op *op, struct gm_exec *exec)
 {
-    return by_menu(op, [&](auto tag) {
+    return by_type(op, [&](auto tag) {
         using T = typename decltype(tag)::type;
         using menu = menu_of<T>;
         gm_product<T> p = gm_product_of<T>(op);
-        struct choice choice = choose(menu::OFFERS, menu::COUNT, op);
+        struct plan plan = plan_of<T>(op);
+        uint8_t *scratch = plan.scratch > 0 ? (uint8_t *)gm_scratch(exec) : nullptr;
+        enum gm_status status = GM_OK;
 
-        if (choice.slices == 1)
-            return menu::run(exec, p, choice);
-        enum gm_status status = menu::run(exec, gm_slice_of(p, gm_scratch(exec)), choice);
-        return status == GM_OK ? gm_finish_slices(exec, p, gm_scratch(exec), choice.slices)
-                               : status;
+        if (plan.pitch[0].matrices > 0)
+            status = gm_pitch_operand<T>(exec, plan.pitch[0], scratch + plan.at[0], &p.a, &p.a.col);
+        if (status == GM_OK && plan.pitch[1].matrices > 0)
+            status = gm_pitch_operand<T>(exec, plan.pitch[1], scratch + plan.at[1], &p.b, &p.b.row);
+        if (status != GM_OK || plan.choice.slices == 1)
+            return status == GM_OK ? menu::run(exec, p, plan.choice) : status;
+        status = menu::run(exec, gm_slice_of(p, scratch), plan.choice);
+        return status == GM_OK ? gm_finish_slices(exec, p, scratch, plan.choice.slices) : status;
     });
 }

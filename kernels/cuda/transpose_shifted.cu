@@ -27,6 +27,7 @@
  */
 #include "kernels/cuda/join.h"
 #include "kernels/cuda/tiles.h"
+#include "kernels/cuda/turn.h"
 
 /* Of the tile, by element: pieces' bytes, blocks across and down, threads, blocks on a
  * multiprocessor. */

@@ -19,9 +19,11 @@
  * stack may fill a tile badly: tiles of pieces of 8 and 4 bytes are half and a fourth as high and
  * as wide.
  *
- * Where rows are no multiple of 256 bytes, a tile's row of 256 bytes lies across the lines that its
- * neighbours read too: three of 128 bytes instead of two, unless it is a multiple of 128. There
- * tiles are twice as wide, if that leaves enough of them.
+ * Where the operand's rows are no multiple of 256 bytes, a tile's 256 bytes of a row lie in two of
+ * the stretches of 256 bytes that DRAM answers best. There the loads have the L2 cache fetch whole
+ * stretches: the neighbour to the right will find its part of them. And where the result's rows are
+ * no whole sectors of 32 bytes, tiles are twice as high, so that half as many sectors are written
+ * by two of them.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
@@ -31,16 +33,16 @@
  *
  * Source: the swizzles of NVIDIA's CUTLASS; Harris (transpose_padded) for the rest.
  */
-#include "kernels/cuda/pieces.h"
 #include "kernels/cuda/tiles.h"
+#include "kernels/cuda/turn.h"
 
-#define SIDE 16u /* blocks of a tile, down and, but for wide ones, across */
-#define WIDE 32u
-/* Wide ones from so many a multiprocessor, and so many in a row of them. */
-#define WIDE_ROUNDS 8u
+#define SIDE 16u /* blocks of a tile, across and, but for high ones, down */
+#define HIGH 32u
+/* High ones from so many a multiprocessor, and so many in a column of them. */
+#define HIGH_ROUNDS 8u
 
-template <typename T, unsigned BYTES, unsigned ACROSS>
-static __global__ void __launch_bounds__(ACROSS *SIDE)
+template <typename T, unsigned BYTES, unsigned DOWN, bool STRETCH>
+static __global__ void __launch_bounds__(SIDE *DOWN)
     transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_origin origin)
 {
     constexpr unsigned N = gm_in_piece<T, BYTES>::count;
@@ -48,31 +50,32 @@ static __global__ void __launch_bounds__(ACROSS *SIDE)
     static_assert(SIDE % SPREAD == 0, "the swizzle stays within a row of the tile");
     gm_piece<BYTES> *tile = gm_dynamic_shared<gm_piece<BYTES>>();
     uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
-    uint64_t tile_row = origin.col + (uint64_t)blockIdx.x * (SIDE * N);
-    uint64_t tile_col = origin.row + (uint64_t)blockIdx.y * (ACROSS * N);
-    unsigned x = threadIdx.x % ACROSS, y = threadIdx.x / ACROSS;
+    uint64_t tile_row = origin.col + (uint64_t)blockIdx.x * (DOWN * N);
+    uint64_t tile_col = origin.row + (uint64_t)blockIdx.y * (SIDE * N);
+    unsigned x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
 
     if (tile_row + y * N < rows && tile_col + x * N < cols) {
         const T *from = in + matrix + (tile_row + y * N) * cols + tile_col + x * N;
         gm_piece<BYTES> block[N];
 #pragma unroll
         for (unsigned i = 0; i < N; i++)
-            block[i] = *(const gm_piece<BYTES> *)(from + i * cols);
+            block[i] = STRETCH ? gm_get<BYTES>(from + i * cols)
+                               : *(const gm_piece<BYTES> *)(from + i * cols);
         gm_turn<T>(block);
 #pragma unroll
         for (unsigned i = 0; i < N; i++)
-            tile[(x * N + i) * SIDE + (y ^ x % SPREAD)] = block[i];
+            tile[(x * N + i) * DOWN + (y ^ x % SPREAD)] = block[i];
     }
     __syncthreads();
-    x = threadIdx.x % SIDE;
-    y = threadIdx.x / SIDE;
+    x = threadIdx.x % DOWN;
+    y = threadIdx.x / DOWN;
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
-        unsigned c = i * ACROSS + y; /* of the tile's columns */
+        unsigned c = i * SIDE + y; /* of the tile's columns */
         uint64_t row = tile_row + x * N, col = tile_col + c;
         if (row < rows && col < cols)
             *(gm_piece<BYTES> *)(out + matrix + col * rows + row) =
-                tile[c * SIDE + (x ^ c / N % SPREAD)];
+                tile[c * DOWN + (x ^ c / N % SPREAD)];
     }
 }
 
@@ -102,31 +105,29 @@ template <typename T> static bool half_holds(const struct gm_op *op, uint64_t by
     return op->result.rows <= side && op->result.cols <= side;
 }
 
-/* Whether tiles of rows twice as long are better: rows that do not begin where 256 bytes do share
- * lines with the tiles to their left and right. */
-template <typename T> static bool wide(const struct gm_op *op, const struct gm_gpu *gpu)
+/* Whether tiles twice as high are better: they share fewer sectors of the result's rows. */
+template <typename T> static bool high(const struct gm_op *op, const struct gm_gpu *gpu)
 {
     const struct gm_matrix *a = &op->operand[0];
-    uint64_t height = SIDE * 16 / sizeof(T), width = WIDE * 16 / sizeof(T);
-    bool aligned = a->rows * sizeof(T) % 256 == 0 && a->cols * sizeof(T) % 256 == 0;
+    uint64_t height = HIGH * 16 / sizeof(T), width = SIDE * 16 / sizeof(T);
 
-    return !aligned && height * width * sizeof(T) <= gpu->shared_per_block &&
-           a->cols >= WIDE_ROUNDS * width &&
-           tiles(a, height, width) >= (uint64_t)WIDE_ROUNDS * gpu->sms;
+    return a->rows * sizeof(T) % 32 != 0 && height * width * sizeof(T) <= gpu->shared_per_block &&
+           a->rows >= HIGH_ROUNDS * height &&
+           tiles(a, height, width) >= (uint64_t)HIGH_ROUNDS * gpu->sms;
 }
 
-template <typename T, unsigned BYTES, unsigned ACROSS>
+template <typename T, unsigned BYTES, unsigned DOWN = SIDE, bool STRETCH = false>
 static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];
-    const unsigned height = SIDE * gm_in_piece<T, BYTES>::count;
-    const unsigned width = ACROSS * gm_in_piece<T, BYTES>::count;
+    const unsigned height = DOWN * gm_in_piece<T, BYTES>::count;
+    const unsigned width = SIDE * gm_in_piece<T, BYTES>::count;
 
     /* rows along x: see above */
     return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, transpose_vectorized<T, BYTES, ACROSS>, grid, dim3(ACROSS * SIDE),
-                         height * width * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op), a->rows,
-                         a->cols, origin);
+        return gm_launch(exec, transpose_vectorized<T, BYTES, DOWN, STRETCH>, grid,
+                         dim3(SIDE * DOWN), height * width * sizeof(T), gm_in<T>(op, 0),
+                         gm_out<T>(op), a->rows, a->cols, origin);
     });
 }
 
@@ -158,13 +159,17 @@ extern "C" enum gm_status GM_ENTRY(transpose_vectorized)(const struct gm_op *op,
             bool halve = !enough<T>(op, gpu, 16, 48) || half_holds<T>(op, 16);
             if constexpr (sizeof(T) < 8) {
                 if (halve && (!enough<T>(op, gpu, 8, 3) || half_holds<T>(op, 8)))
-                    return transpose<T, 4, SIDE>(op, exec);
+                    return transpose<T, 4>(op, exec);
             }
             if (halve)
-                return transpose<T, 8, SIDE>(op, exec);
-            if (wide<T>(op, gpu))
-                return transpose<T, 16, WIDE>(op, exec);
+                return transpose<T, 8>(op, exec);
+            if constexpr (sizeof(T) > 1) {
+                if (high<T>(op, gpu))
+                    return transpose<T, 16, HIGH, true>(op, exec);
+            }
         }
-        return transpose<T, 16, SIDE>(op, exec);
+        if (op->operand[0].cols * sizeof(T) % 256 != 0)
+            return transpose<T, 16, SIDE, true>(op, exec);
+        return transpose<T, 16>(op, exec);
     });
 }

@@ -104,6 +104,17 @@ static void test_long_moves(void)
     try_moves(GM_F32, 1, 4099, 4001);
 }
 
+/* Enough tiles for the largest: rows of 256 bytes, of whole sectors, of neither. */
+static void test_large_moves(void)
+{
+    static const uint64_t shapes[][3] = {
+        {GM_F32, 2048, 2112}, {GM_F32, 2056, 2056},  {GM_F32, 4100, 4108}, {GM_U16, 8200, 4104},
+        {GM_F64, 2050, 2054}, {GM_U8, 10256, 10272}, {GM_C128, 1021, 515},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        try_moves((enum gm_dtype)shapes[i][0], 1, shapes[i][1], shapes[i][2]);
+}
+
 /* ---- Products ---------------------------------------------------------------------------- */
 
 static const struct gm_scalar factors[] = {
@@ -190,6 +201,22 @@ static void test_large_products(void)
             try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5],
                         trans ^ 3);
         }
+    }
+}
+
+/* Where `fitted` copies operands to another pitch first: a, b, both, of a stack, one for all. */
+static void test_pitched_products(void)
+{
+    static const uint64_t cases[][6] = {
+        {1, 1, 1, 333, 777, 555}, {1, 1, 1, 1000, 3400, 31}, {5, 5, 5, 321, 640, 129},
+        {6, 1, 6, 321, 333, 101}, {1, 6, 1, 101, 333, 321},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (unsigned trans = 0; trans < 4; trans++)
+            try_product(trans % 2 ? GM_F64 : GM_F32, cases[i], cases[i][3], cases[i][4],
+                        cases[i][5], trans);
+        try_product(GM_F32, cases[i], cases[i][3], cases[i][4], cases[i][5], 1);
+        try_product(GM_F64, cases[i], cases[i][3], cases[i][4], cases[i][5], 0);
     }
 }
 
@@ -318,8 +345,10 @@ int main(int argc, char **argv)
     random_state = check_seed();
     test_moves();
     test_long_moves();
+    test_large_moves();
     test_products();
     test_large_products();
+    test_pitched_products();
     test_specials();
     test_sums();
     test_points();

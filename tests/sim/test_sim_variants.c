@@ -245,6 +245,23 @@ static void test_round_products(void)
     }
 }
 
+/* So large that copying an operand to another pitch first is worth it: a and b, without slices of
+ * k; b, with. By nothing but `fitted`: each takes seconds. */
+static void test_pitched_products(void)
+{
+    struct request request = {
+        .kind = GM_OP_MATMUL, .dtype = GM_F32, .operands = 2, .variant = "fitted"};
+
+    request.options.transa = true;
+    request.shape[0] = shape_of(SINGLE, 640, 321);
+    request.shape[1] = shape_of(SINGLE, 640, 529);
+    try_request(&request);
+    request.options.transa = false;
+    request.shape[0] = shape_of(SINGLE, 1000, 3400);
+    request.shape[1] = shape_of(SINGLE, 3400, 31);
+    try_request(&request);
+}
+
 /* NaN and infinity reach every element they belong to, and no other: c is not read where beta is
  * 0, a and b are not where alpha is. */
 static void test_specials(void)
@@ -308,6 +325,7 @@ static void test_all(void)
     test_round_moves();
     test_round_sums();
     test_round_products();
+    test_pitched_products();
 }
 
 int main(int argc, char **argv)

@@ -12,13 +12,14 @@ static void *context[TRY_BACKENDS_MAX];
 static unsigned contexts;
 static const struct gm_device_facts *facts;
 static enum gm_op_kind only_op;
-static const char *only;
+static const char *only, *of_request;
 static unsigned long ran[VARIANTS_MAX], refused[VARIANTS_MAX], round_number;
 uint64_t try_random;
 
 static bool wanted(const struct gm_variant *variant)
 {
-    return !only || (variant->op == only_op && strcmp(variant->name, only) == 0);
+    return (!only || (variant->op == only_op && strcmp(variant->name, only) == 0)) &&
+           (!of_request || strcmp(variant->name, of_request) == 0);
 }
 
 /* What the account of a run must have: times of what was done, and of nothing else. */
@@ -183,8 +184,10 @@ void try_request(const struct request *request)
 {
     struct kernel_case made;
 
+    of_request = request->variant;
     if (try_make(request, &made))
         try_case(&made);
+    of_request = NULL;
 }
 
 struct gm_shape shape_of(uint64_t batch, uint64_t rows, uint64_t cols)

@@ -16,6 +16,7 @@ struct request {
     enum gm_layout layout[GM_OPERANDS_MAX];
     unsigned operands;
     struct gm_op_options options;
+    const char *variant; /* the only one that is tried; NULL: all */
 };
 
 static const enum gm_dtype arithmetic[] = {GM_F16, GM_BF16, GM_F32, GM_F64, GM_I32, GM_I64};

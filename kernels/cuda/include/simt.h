@@ -46,6 +46,33 @@ template <typename T> __device__ __forceinline__ T *gm_dynamic_shared()
     return (T *)gm_dynamic_shared_bytes;
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GM_L2_256 "ld.global"
+#else
+#define GM_L2_256 "ld.global.L2::256B"
+#endif
+
+__device__ __forceinline__ uint4 gm_load_l2_256(const uint4 *at)
+{
+    uint4 x;
+    asm(GM_L2_256 ".v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+        : "l"(at));
+    return x;
+}
+__device__ __forceinline__ uint2 gm_load_l2_256(const uint2 *at)
+{
+    uint2 x;
+    asm(GM_L2_256 ".v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(at));
+    return x;
+}
+__device__ __forceinline__ uint32_t gm_load_l2_256(const uint32_t *at)
+{
+    uint32_t x;
+    asm(GM_L2_256 ".u32 %0, [%1];" : "=r"(x) : "l"(at));
+    return x;
+}
+
 /* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. */
 #define GM_SHARED_UNASKED 49152u
 

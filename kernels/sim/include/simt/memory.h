@@ -16,6 +16,7 @@ template <typename T> GM_SIM_INLINE T __ldg(const T *at)
 #define __ldcs __ldg
 #define __ldlu __ldg
 #define __ldcv __ldg
+#define gm_load_l2_256 __ldg
 template <typename T> GM_SIM_INLINE void __stcs(T *at, T value)
 {
     *at = value;
