@@ -46,15 +46,14 @@ struct gm_feed {
         return WAY == GM_WAY_TURNED ? 4 * (i * WARPS / LAYERS) : i * THREADS % (SPAN / wide) * wide;
     }
 
-    /* `matrix` where its first slab begins, of which `left` rows or columns are there; by vectors,
-     * the last of them may be part of one: the operand has room for all of it. */
+    /* `matrix` where its first slab begins, of which `left` rows or columns are there. */
     template <gm_way WAY>
     __device__ __forceinline__ void aim(const T *matrix, uint64_t left, uint64_t stride,
                                         uint64_t stride_k)
     {
         constexpr unsigned wide = WAY == GM_WAY_VECTORS ? VECTOR : 1;
         unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP, first;
-        unsigned last = (left < SPAN ? (unsigned)gm_pieces(left, wide) * wide : SPAN) - wide;
+        unsigned last = (left < SPAN ? (unsigned)left : SPAN) - wide;
 
         way = WAY;
         from = matrix;

@@ -60,6 +60,8 @@ gm_run_pipelined(struct gm_exec *exec, const gm_product<typename C::type> &p, un
     how.slices = slices;
     how.way_a = gm_way_of<T>(&p.a, p.a.row, p.a.col);
     how.way_b = gm_way_of<T>(&p.b, p.b.col, p.b.row);
+    how.span_a = how.way_a == GM_WAY_VECTORS ? gm_pieces(p.m, C::VECTOR) * C::VECTOR : p.m;
+    how.span_b = how.way_b == GM_WAY_VECTORS ? gm_pieces(p.n, C::VECTOR) * C::VECTOR : p.n;
     return gm_by_ways<FIXED>(how.way_a, how.way_b, [&](auto way_a, auto way_b) {
         return gm_slices(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
             how.matrix = matrix;

@@ -16,6 +16,7 @@ static const struct profiled runs[] = {
     {GM_OP_TRANSPOSE, GM_F16, 300, 33, 31, 0},   {GM_OP_MATMUL, GM_F32, 1, 129, 1500, 130},
     {GM_OP_MATMUL, GM_F32, 1, 1000, 1001, 3},    {GM_OP_MATMUL, GM_F32, 65, 16, 16, 16},
     {GM_OP_MATMUL, GM_F32, 9, 50, 70, 33},       {GM_OP_MATMUL, GM_I64, 1, 65, 130, 67},
+    {GM_OP_TRANSPOSE, GM_F32, 1, 2052, 4100, 0}, {GM_OP_MATMUL, GM_F32, 1, 333, 777, 555},
 };
 
 /* A stack, or where there is but one matrix, that. */
