@@ -25,22 +25,25 @@
 /* How an operand is read. */
 enum reading { AS_RESULT, BY_PIECES, ONE_ELEMENT, BY_ELEMENTS };
 
-struct operand {
-    struct gm_view view;
+/* I: of 32 bits where places have so few; multiplications and divisions of 64 bits are several
+ * instructions, and then it is they that the kernel waits for. */
+template <typename I> struct operand {
+    const void *data;
+    I batch, row, col; /* strides */
     enum reading reading;
 };
 
-struct place {
-    uint64_t at; /* in the result, seen as one row */
-    uint64_t matrix, row, col;
+template <typename I> struct place {
+    I at; /* in the result, seen as one row */
+    I matrix, row, col;
     unsigned length; /* elements left there, at most a piece */
 };
 
 template <typename T> using values = gm_elements<T, 16>;
 
-template <typename T>
-__device__ __forceinline__ values<T> read_elements(const struct gm_view &view, const T *from,
-                                                   struct place place, uint64_t rows, uint64_t cols)
+template <typename T, typename I>
+__device__ __forceinline__ values<T> read_elements(const operand<I> &operand, const T *from,
+                                                   place<I> place, I rows, I cols)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
     values<T> read = {};
@@ -48,14 +51,15 @@ __device__ __forceinline__ values<T> read_elements(const struct gm_view &view, c
     if (place.col + N <= cols) {
 #pragma unroll
         for (unsigned e = 0; e < N; e++)
-            read.element[e] = from[e * view.col];
+            read.element[e] = from[e * operand.col];
         return read;
     }
 #pragma unroll
     for (unsigned e = 0; e < N; e++) {
         if (e < place.length)
-            read.element[e] = ((const T *)view.data)[place.matrix * view.batch +
-                                                     place.row * view.row + place.col * view.col];
+            read.element[e] =
+                ((const T *)operand.data)[place.matrix * operand.batch + place.row * operand.row +
+                                          place.col * operand.col];
         if (++place.col == cols) {
             place.col = 0;
             if (++place.row == rows) {
@@ -68,12 +72,12 @@ __device__ __forceinline__ values<T> read_elements(const struct gm_view &view, c
 }
 
 /* Of an operand that lies as the result does: nothing else need be known of the place. */
-template <typename T>
-__device__ __forceinline__ values<T> read_as_result(const struct operand &operand,
-                                                    const struct place &place)
+template <typename T, typename I>
+__device__ __forceinline__ values<T> read_as_result(const operand<I> &operand,
+                                                    const place<I> &place)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
-    const T *from = (const T *)operand.view.data + place.at;
+    const T *from = (const T *)operand.data + place.at;
     values<T> read = {};
 
     if (place.length == N) {
@@ -87,15 +91,13 @@ __device__ __forceinline__ values<T> read_as_result(const struct operand &operan
     return read;
 }
 
-template <typename T>
-__device__ __forceinline__ values<T> read_elsewhere(const struct operand &operand,
-                                                    const struct place &place, uint64_t rows,
-                                                    uint64_t cols)
+template <typename T, typename I>
+__device__ __forceinline__ values<T> read_elsewhere(const operand<I> &operand,
+                                                    const place<I> &place, I rows, I cols)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
-    const struct gm_view &view = operand.view;
-    const T *from = (const T *)view.data + place.matrix * view.batch + place.row * view.row +
-                    place.col * view.col;
+    const T *from = (const T *)operand.data + (place.matrix * operand.batch +
+                                               place.row * operand.row + place.col * operand.col);
     values<T> read = {};
 
     if (operand.reading == BY_PIECES) {
@@ -106,26 +108,18 @@ __device__ __forceinline__ values<T> read_elsewhere(const struct operand &operan
         for (unsigned e = 0; e < N; e++)
             read.element[e] = element;
     } else {
-        read = read_elements(view, from, place, rows, cols);
+        read = read_elements<T, I>(operand, from, place, rows, cols);
     }
     return read;
 }
 
-/* x / d, which for numbers of 32 bits is much faster when they say so. */
-__device__ __forceinline__ uint64_t quotient(uint64_t x, uint64_t d, bool small)
-{
-    return small ? (uint32_t)x / (uint32_t)d : x / d;
-}
-
-template <typename T>
+template <typename T, typename I>
 static __global__ void __launch_bounds__(THREADS)
-    add_vectorized(struct operand a, struct operand b, T *result, uint64_t batch, uint64_t rows,
-                   uint64_t cols, uint64_t first_block)
+    add_vectorized(operand<I> a, operand<I> b, T *result, I batch, I rows, I cols, I first_block)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
-    uint64_t count = batch * rows * cols;
-    bool small = count <= UINT32_MAX;
-    struct place place = {};
+    I count = batch * rows * cols;
+    place<I> place = {};
 
     place.at = ((first_block + blockIdx.x) * THREADS + threadIdx.x) * N;
     if (place.at >= count)
@@ -133,18 +127,18 @@ static __global__ void __launch_bounds__(THREADS)
     place.length = count - place.at < N ? (unsigned)(count - place.at) : N;
     values<T> left = {}, right = {};
     if (a.reading == AS_RESULT)
-        left = read_as_result<T>(a, place);
+        left = read_as_result<T, I>(a, place);
     if (b.reading == AS_RESULT)
-        right = read_as_result<T>(b, place);
+        right = read_as_result<T, I>(b, place);
     if (a.reading != AS_RESULT || b.reading != AS_RESULT) { /* divided while those are under way */
-        uint64_t row = quotient(place.at, cols, small);     /* of all matrices */
+        I row = place.at / cols;                            /* of all matrices */
         place.col = place.at - row * cols;
-        place.matrix = batch == 1 ? 0 : quotient(row, rows, small);
+        place.matrix = batch == 1 ? 0 : row / rows;
         place.row = row - place.matrix * rows;
         if (a.reading != AS_RESULT)
-            left = read_elsewhere<T>(a, place, rows, cols);
+            left = read_elsewhere<T, I>(a, place, rows, cols);
         if (b.reading != AS_RESULT)
-            right = read_elsewhere<T>(b, place, rows, cols);
+            right = read_elsewhere<T, I>(b, place, rows, cols);
     }
     values<T> sum;
 #pragma unroll
@@ -161,7 +155,7 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 template <typename T>
-static struct operand operand_of(const struct gm_view &view, const gm_addition<T> &sum)
+static enum reading reading_of(const struct gm_view &view, const gm_addition<T> &sum)
 {
     constexpr uint64_t N = gm_in_piece<T, 16>::count;
     bool in_row = sum.cols == 1 || view.col == 1, whole = sum.cols % N == 0;
@@ -169,10 +163,30 @@ static struct operand operand_of(const struct gm_view &view, const gm_addition<T
     bool matrices_join = sum.batch == 1 || view.batch == sum.rows * sum.cols;
 
     if (in_row && rows_join && matrices_join)
-        return {view, AS_RESULT};
+        return AS_RESULT;
     if (whole && view.col == 1 && view.row % N == 0 && view.batch % N == 0)
-        return {view, BY_PIECES};
-    return {view, whole && view.col == 0 ? ONE_ELEMENT : BY_ELEMENTS};
+        return BY_PIECES;
+    return whole && view.col == 0 ? ONE_ELEMENT : BY_ELEMENTS;
+}
+
+template <typename T, typename I>
+static operand<I> operand_of(const struct gm_view &view, const gm_addition<T> &sum)
+{
+    return {view.data, (I)view.batch, (I)view.row, (I)view.col, reading_of(view, sum)};
+}
+
+template <typename T, typename I>
+static enum gm_status add(const gm_addition<T> &sum, struct gm_exec *exec)
+{
+    uint64_t count = sum.batch * sum.rows * sum.cols;
+
+    return gm_slices(gm_pieces(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
+                     [&](uint64_t first, uint64_t blocks) {
+                         return gm_launch(exec, add_vectorized<T, I>, dim3((unsigned)blocks),
+                                          dim3(THREADS), 0, operand_of<T, I>(sum.a, sum),
+                                          operand_of<T, I>(sum.b, sum), sum.result, sum.batch,
+                                          sum.rows, sum.cols, first);
+                     });
 }
 
 extern "C" enum gm_status GM_ENTRY(add_vectorized)(const struct gm_op *op, struct gm_exec *exec)
@@ -180,14 +194,10 @@ extern "C" enum gm_status GM_ENTRY(add_vectorized)(const struct gm_op *op, struc
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_addition<T> sum = gm_addition_of<T>(op);
-        uint64_t count = sum.batch * sum.rows * sum.cols;
-        struct operand a = operand_of(sum.a, sum), b = operand_of(sum.b, sum);
 
-        return gm_slices(gm_pieces(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
-                         [&](uint64_t first, uint64_t blocks) {
-                             return gm_launch(exec, add_vectorized<T>, dim3((unsigned)blocks),
-                                              dim3(THREADS), 0, a, b, sum.result, sum.batch,
-                                              sum.rows, sum.cols, first);
-                         });
+        /* The last block's places may lie beyond the result, by less than a block's. */
+        return sum.batch * sum.rows * sum.cols <= UINT32_MAX - THREADS * 16
+                   ? add<T, uint32_t>(sum, exec)
+                   : add<T, uint64_t>(sum, exec);
     });
 }
