@@ -22,7 +22,7 @@
 
 #define THREADS 128u
 
-/* How an operand is read. */
+/* How an operand is read, from the best way to the worst. */
 enum reading { AS_RESULT, BY_PIECES, ONE_ELEMENT, BY_ELEMENTS };
 
 /* I: of 32 bits where places have so few; multiplications and divisions of 64 bits are several
@@ -71,48 +71,51 @@ __device__ __forceinline__ values<T> read_elements(const operand<I> &operand, co
     return read;
 }
 
-/* Of an operand that lies as the result does: nothing else need be known of the place. */
 template <typename T, typename I>
-__device__ __forceinline__ values<T> read_as_result(const operand<I> &operand,
-                                                    const place<I> &place)
+__device__ __forceinline__ const T *from_of(const operand<I> &operand, const place<I> &place)
+{
+    return (const T *)operand.data +
+           (operand.reading == AS_RESULT
+                ? place.at
+                : place.matrix * operand.batch + place.row * operand.row + place.col * operand.col);
+}
+
+/* The result's last piece, which may be part of one, and all pieces of odd rows that repeat. */
+template <typename T, typename I>
+__device__ __forceinline__ values<T> read_any(const operand<I> &operand, const place<I> &place,
+                                              I rows, I cols)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
-    const T *from = (const T *)operand.data + place.at;
+    const T *from = from_of<T, I>(operand, place);
     values<T> read = {};
 
-    if (place.length == N) {
+    if (operand.reading == BY_ELEMENTS)
+        return read_elements<T, I>(operand, from, place, rows, cols);
+    if (operand.reading <= BY_PIECES && place.length == N) {
         read.piece = *(const gm_piece<16> *)from;
-    } else {
-#pragma unroll
-        for (unsigned e = 0; e < N; e++)
-            if (e < place.length)
-                read.element[e] = from[e];
+        return read;
     }
+#pragma unroll
+    for (unsigned e = 0; e < N; e++)
+        if (e < place.length)
+            read.element[e] = from[operand.reading == ONE_ELEMENT ? 0 : e];
     return read;
 }
 
-template <typename T, typename I>
-__device__ __forceinline__ values<T> read_elsewhere(const operand<I> &operand,
-                                                    const place<I> &place, I rows, I cols)
+template <typename T>
+__device__ __forceinline__ values<T> sum_of(const values<T> &left, const values<T> &right)
 {
-    constexpr unsigned N = gm_in_piece<T, 16>::count;
-    const T *from = (const T *)operand.data + (place.matrix * operand.batch +
-                                               place.row * operand.row + place.col * operand.col);
-    values<T> read = {};
+    values<T> sum;
 
-    if (operand.reading == BY_PIECES) {
-        read.piece = *(const gm_piece<16> *)from;
-    } else if (operand.reading == ONE_ELEMENT) {
-        T element = *from;
 #pragma unroll
-        for (unsigned e = 0; e < N; e++)
-            read.element[e] = element;
-    } else {
-        read = read_elements<T, I>(operand, from, place, rows, cols);
-    }
-    return read;
+    for (unsigned e = 0; e < gm_in_piece<T, 16>::count; e++)
+        sum.element[e] = gm_store<T>(gm_load(left.element[e]) + gm_load(right.element[e]));
+    return sum;
 }
 
+/* a is read in no worse a way than b. Where both are, or one is and one element stands for the
+ * other, pieces in memory, both loads and what is done with them stand side by side: loads in
+ * branches that meet again are waited for where they meet, one after the other. */
 template <typename T, typename I>
 static __global__ void __launch_bounds__(THREADS)
     add_vectorized(operand<I> a, operand<I> b, T *result, I batch, I rows, I cols, I first_block)
@@ -125,31 +128,34 @@ static __global__ void __launch_bounds__(THREADS)
     if (place.at >= count)
         return;
     place.length = count - place.at < N ? (unsigned)(count - place.at) : N;
-    values<T> left = {}, right = {};
-    if (a.reading == AS_RESULT)
-        left = read_as_result<T, I>(a, place);
-    if (b.reading == AS_RESULT)
-        right = read_as_result<T, I>(b, place);
-    if (a.reading != AS_RESULT || b.reading != AS_RESULT) { /* divided while those are under way */
-        I row = place.at / cols;                            /* of all matrices */
+    if (b.reading != AS_RESULT) {
+        I row = place.at / cols; /* of all matrices */
         place.col = place.at - row * cols;
         place.matrix = batch == 1 ? 0 : row / rows;
         place.row = row - place.matrix * rows;
-        if (a.reading != AS_RESULT)
-            left = read_elsewhere<T, I>(a, place, rows, cols);
-        if (b.reading != AS_RESULT)
-            right = read_elsewhere<T, I>(b, place, rows, cols);
     }
-    values<T> sum;
-#pragma unroll
-    for (unsigned e = 0; e < N; e++)
-        sum.element[e] = gm_store<T>(gm_load(left.element[e]) + gm_load(right.element[e]));
-    if (place.length == N) {
-        gm_put(result + place.at, sum.piece);
-    } else {
+    const T *from_a = from_of<T, I>(a, place), *from_b = from_of<T, I>(b, place);
+    values<T> left, right;
+    if (place.length == N && b.reading <= BY_PIECES) {
+        left.piece = *(const gm_piece<16> *)from_a;
+        right.piece = *(const gm_piece<16> *)from_b;
+        gm_put(result + place.at, sum_of(left, right).piece);
+    } else if (place.length == N && b.reading == ONE_ELEMENT && a.reading <= BY_PIECES) {
+        T element = *from_b;
+        left.piece = *(const gm_piece<16> *)from_a;
 #pragma unroll
         for (unsigned e = 0; e < N; e++)
-            if (e < place.length)
+            right.element[e] = element;
+        gm_put(result + place.at, sum_of(left, right).piece);
+    } else {
+        left = read_any<T, I>(a, place, rows, cols);
+        right = read_any<T, I>(b, place, rows, cols);
+        values<T> sum = sum_of(left, right);
+        if (place.length == N)
+            gm_put(result + place.at, sum.piece);
+#pragma unroll
+        for (unsigned e = 0; e < N; e++)
+            if (e < place.length && place.length < N)
                 result[place.at + e] = sum.element[e];
     }
 }
@@ -179,13 +185,18 @@ template <typename T, typename I>
 static enum gm_status add(const gm_addition<T> &sum, struct gm_exec *exec)
 {
     uint64_t count = sum.batch * sum.rows * sum.cols;
+    operand<I> a = operand_of<T, I>(sum.a, sum), b = operand_of<T, I>(sum.b, sum);
 
+    if (a.reading > b.reading) { /* which is which does not matter to a sum */
+        operand<I> other = a;
+        a = b;
+        b = other;
+    }
     return gm_slices(gm_pieces(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
                      [&](uint64_t first, uint64_t blocks) {
                          return gm_launch(exec, add_vectorized<T, I>, dim3((unsigned)blocks),
-                                          dim3(THREADS), 0, operand_of<T, I>(sum.a, sum),
-                                          operand_of<T, I>(sum.b, sum), sum.result, sum.batch,
-                                          sum.rows, sum.cols, first);
+                                          dim3(THREADS), 0, a, b, sum.result, sum.batch, sum.rows,
+                                          sum.cols, first);
                      });
 }
 
