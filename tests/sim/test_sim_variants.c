@@ -262,6 +262,21 @@ static void test_pitched_products(void)
     try_request(&request);
 }
 
+/* More lines than the device wants blocks for, so that k is not cut and each block brings several
+ * pieces of the vectors: by `skinny`, lines along k and across. */
+static void test_long_lines(void)
+{
+    struct request request = {
+        .kind = GM_OP_MATMUL, .dtype = GM_F32, .operands = 2, .variant = "skinny"};
+
+    for (int trans = 0; trans < 2; trans++) {
+        request.options.transa = trans;
+        request.shape[0] = trans ? shape_of(SINGLE, 520, 34000) : shape_of(SINGLE, 34000, 520);
+        request.shape[1] = shape_of(SINGLE, 520, 1);
+        try_request(&request);
+    }
+}
+
 /* NaN and infinity reach every element they belong to, and no other: c is not read where beta is
  * 0, a and b are not where alpha is. */
 static void test_specials(void)
@@ -326,6 +341,7 @@ static void test_all(void)
     test_round_sums();
     test_round_products();
     test_pitched_products();
+    test_long_lines();
 }
 
 int main(int argc, char **argv)
