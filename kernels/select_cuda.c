@@ -115,27 +115,39 @@ static struct product product_of(const struct gm_op *op)
 /* Tiles of 8 x 8, of which `small` gives each multiprocessor two at once (PARTED_TILES there). */
 #define SMALL_TILES 264.0
 
-/* One trip to memory, or a few, for each matrix, and no more blocks than run at once. */
+/* One trip to memory, or a few, for each matrix, and no more blocks than run at once; of the
+ * smallest, any number. */
 static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
     uint64_t side = greater(greater(p.m, p.n), p.k);
     double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
+    bool stack = p.batch > 1;
 
     (void)facts;
-    if (p.m <= 8 && p.n <= 8 && p.k <= 16)
+    if (p.m <= 4 && p.n <= 4 && p.k <= 16)
         return true;
-    return (side <= 64 && tiles <= 4 * SMALL_TILES) ||
-           (p.m > 8 && p.n > 8 && p.k <= 256 && tiles <= SMALL_TILES);
+    return ((side <= 64 || (stack && p.k <= 40)) && tiles <= 4 * SMALL_TILES) ||
+           (p.m > 8 && p.n > 8 && p.k <= 256 &&
+            tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Of one element there is nothing for many threads to share: cuBLAS adds such up in one launch.
- * Rows that go along long columns of b are few enough for it up to four. */
+/* So few sums that there is work for many threads along k alone. */
+static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+
+    (void)facts;
+    return p.m <= 4 && p.n <= 4 && p.k > (p.elements <= 64 ? 64 : 255);
+}
+
+/* Rows that go along long columns of b are few enough for `skinny` up to four. */
 static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
 
-    if (p.batch > 1 || (p.elements == 1 && facts->tuned_blas))
+    (void)facts;
+    if (p.batch > 1)
         return false;
     return p.n <= 8 || p.m <= 4 || op->transb || p.k < 1024;
 }
@@ -151,16 +163,39 @@ static bool divides_by(const struct product *p, uint64_t by)
     return p->m % by == 0 && p->n % by == 0 && p->k % by == 0;
 }
 
+/* Rows or columns that the tiles of `fitted` divide. */
+static bool fills_tile(uint64_t side)
+{
+    return side == 32 || side % 64 == 0;
+}
+
+/* Whole matrices a block, where tiles do not fit them and k is no longer than one trip or a few
+ * bring in. Of f64 only where cuBLAS's tensor cores have too little to do. */
+static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+    double work = (double)p.m * (double)p.n * (double)p.k;
+
+    (void)facts;
+    if (p.batch < 2)
+        return false;
+    if (op->result.dtype == GM_F64)
+        return work <= 40e3 && p.k <= 256;
+    if (!is_f32(op) || (fills_tile(p.m) && fills_tile(p.n) && p.k % 32 == 0))
+        return false;
+    return p.k <= 144 ? work <= 900e3 : p.k <= 256 && work <= 600e3;
+}
+
 /* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device. */
 static bool fits_stack(const struct product *p)
 {
     bool small = p->m <= 32 && p->n <= 32;
 
-    if (p->elements <= 1 << 18)
+    if (p->elements <= 400000)
         return true;
     if (!divides_by(p, small ? 16 : 32))
         return false;
-    return small || p->elements <= 1 << 20 || (p->elements >= 1 << 23 && p->elements <= 1 << 25) ||
+    return small || p->elements <= 1 << 21 || (p->elements >= 1 << 23 && p->elements <= 1 << 25) ||
            p->m == 128;
 }
 
@@ -198,7 +233,9 @@ const struct gm_preference gm_preferences_cuda[] = {
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
 
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "small", is_tiny_product},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "dot", is_long_sum},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", is_thin_product},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "stack", is_stack_of_small},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "fitted", fits_product},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "cublas", gm_always},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "fitted", gm_always},

@@ -40,7 +40,8 @@
  *   gm_widen(x), gm_narrow<T>(x)  between gm_f16 or gm_bf16 and float, to nearest even
  *   gm_load_l2_256(at)     a load of 4, 8 or 16 bytes of what no thread writes, for which the L2
  * cache fetches the 256 bytes that it lies in
- *   __pipeline_memcpy_async(to, from, bytes), __pipeline_commit(), __pipeline_wait_prior(n)
+ *   __pipeline_memcpy_async(to, from, bytes, zeros), of whose bytes the last `zeros` become 0,
+ *   __pipeline_commit(), __pipeline_wait_prior(n)
  */
 
 /* The `accepts` or `scratch` of a row, where it has one of its own: host code, the same in both

@@ -129,7 +129,10 @@ def test_text_names_every_line_it_tells_of(daemon):
             shape = "96x3" if narrow else "96x96"
             both = {"shape_b": shape} if op == "add" else {}
             if op == "matmul":
-                both = {"shape": "3x96", "shape_b": "96x96"} if narrow else {"shape_b": shape}
+                both = {"skinny": {"shape": "3x96", "shape_b": "96x96"},
+                        "dot": {"shape": "3x96", "shape_b": "96x2"},
+                        "stack": {"shape": "4x32x33", "shape_b": "4x33x20"},
+                        }.get(kernel, {"shape_b": shape})
             both = {"shape": shape, **both}
             document = report(daemon, op, kernel=kernel, **both)
             page = text(daemon, op, kernel=kernel, **both)

@@ -4,6 +4,7 @@ import forms
 from forms import post
 
 KERNEL_SIZES = [(33, 65, 31), (1, 65, 31), (33, 65, 1), (3, 300, 2), (65, 1, 64), (3, 0, 2)]
+KERNEL_STACKS = [(5, 33, 20, 31), (2, 70, 65, 90)]
 
 
 def kernels_of(daemon, op):
@@ -50,4 +51,13 @@ def test_every_matmul_kernel_gives_the_right_answer(daemon, rng):
                     if check_kernel(reply, case):
                         forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
                         ran.add((name, dtype, device))
+            for batch, m, k, n in KERNEL_STACKS:
+                a, b = (forms.random_numbers(rng, dtype, shape)
+                        for shape in ((batch, m, k), (batch, k, n)))
+                case = (name, dtype, device, batch, m, k, n)
+                body = forms.encode("npy", dtype, a, b)
+                reply = post(client, "matmul", body, kernel=name, device=device)
+                if check_kernel(reply, case):
+                    forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
+                    ran.add((name, dtype, device))
     assert ran == set(kernels_of(daemon, "matmul"))

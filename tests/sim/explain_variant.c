@@ -48,6 +48,15 @@ struct gm_op product_of(enum gm_dtype dtype, uint64_t m, uint64_t k, uint64_t n,
     return make(GM_OP_MATMUL, &options, a, &b);
 }
 
+struct gm_op products_of(enum gm_dtype dtype, uint64_t batch, uint64_t m, uint64_t k, uint64_t n)
+{
+    struct gm_op_options options = {0};
+    struct gm_matrix a = {dtype, GM_ROW_MAJOR, true, batch, m, k, NULL};
+    struct gm_matrix b = {dtype, GM_ROW_MAJOR, true, batch, k, n, NULL};
+
+    return make(GM_OP_MATMUL, &options, a, &b);
+}
+
 const struct gm_variant *variant_of(enum gm_op_kind kind, const char *name)
 {
     const struct gm_variant *row;

@@ -15,6 +15,9 @@ struct gm_op sum_of(enum gm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t 
 struct gm_op product_of(enum gm_dtype dtype, uint64_t m, uint64_t k, uint64_t n, bool transa,
                         bool transb);
 
+/* Of a stack of such by a stack of such. */
+struct gm_op products_of(enum gm_dtype dtype, uint64_t batch, uint64_t m, uint64_t k, uint64_t n);
+
 /* The simulator's variant of that name; exits where there is none. */
 const struct gm_variant *variant_of(enum gm_op_kind kind, const char *name);
 

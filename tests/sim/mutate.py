@@ -69,6 +69,16 @@ FAULTS = [
 # Faults that change nothing a test of results could see: (kernels; how Fault.about begins, or what
 # the changed line has; why).
 EQUIVALENT = [
+    ("matmul_dot", r"<= (runs|SLICES_MAX)|(runs|SLICES_MAX) - 1|\? (runs|SLICES_MAX) :|slices >= 1",
+     "into how many slices k is cut"),
+    ("matmul_dot", r"THREADS \+ ahead", "more scratch than is used"),
+    ("matmul_dot", r"k <= end|begin <= steps|row > ROWS|ROWS \+ 1",
+     "what is asked again after it, or the same where they are equal"),
+    ("matmul_(dot|stack)", r"SIDE_MAX|shared_per_block", "how much it accepts at most"),
+    ("matmul_stack", r"y > rows|rows \+ 1\)|<= s\.c\.many|HUGE_VAL",
+     "what is asked again after it, or the same where they are equal"),
+    ("matmul_stack", r"true \|\| s\.p\.c\.data|s\.k >= 0|slab - 1|s\.k - 1\)",
+     "the longer way to the same, or padding that no lane reads"),
     (".*", r"host sign: +[-+] (3 \* )?first\b|host stride: 3 \* first",
      "`first` is where a second launch begins, for 2^39 elements"),
     (".*", r"host guard: (if \(status| 0; i < 2 && status)",

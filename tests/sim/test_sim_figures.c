@@ -130,6 +130,23 @@ static void test_pieces(void)
                  (struct totals){{256, 128, 0, 0}, {2048 + 128, 2048, 0, 0}});
 }
 
+/* Products that are cut by their shape. */
+static void test_cut_products(void)
+{
+    struct gm_op stack = products_of(GM_F32, 2, 16, 16, 16);
+    struct gm_op sum = product_of(GM_F32, 1, 2048, 1, false, false);
+
+    /* One block, a warp for each of two matrices, with 4 x 2 sums a lane. a comes by 16 bytes, in 4
+     * requests. b, which is as long and brings a piece more, ends with the operand: by elements. A
+     * step reads 2 of b, and each fourth 4 of a, by 16 bytes, in no bank twice. Results go from
+     * where they are, 4 rows of 32 bytes a request. Rows of a are 5 pieces apart: those that 8
+     * lanes store beside each other meet in 4 banks. */
+    check_totals(&stack, "stack",
+                 (struct totals){{4 + 16, 16, 2 * (16 + 32), 4 + 17}, {128, 64, 192, 32 + 17}});
+    /* One block: 8 warps, each with 8 steps of a and of b a lane; then 8 sums in shared memory. */
+    check_totals(&sum, "dot", (struct totals){{128, 1, 8, 8}, {512, 1, 8, 8}});
+}
+
 /* N x 3 f32, 1024 points: 32 warps. */
 static void test_float3(void)
 {
@@ -241,7 +258,8 @@ static bool ran[256];
 static const char *const unmodelled[] = {
     "transpose_vectorized", "transpose_shifted", "transpose_skinny", "transpose_stack",
     "flip_vectorized",      "add_vectorized",    "matmul_registers", "matmul_pipelined",
-    "matmul_fitted",        "matmul_small",      "matmul_skinny",
+    "matmul_fitted",        "matmul_small",      "matmul_skinny",    "matmul_stack",
+    "matmul_dot",
 };
 
 static bool is_modelled(const struct gm_variant *variant)
@@ -342,6 +360,7 @@ int main(void)
         return check_report();
     test_moves();
     test_pieces();
+    test_cut_products();
     test_float3();
     test_products();
     test_edges();

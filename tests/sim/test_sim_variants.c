@@ -166,9 +166,10 @@ static const struct gm_scalar factors[] = {
 
 /* op(a) of m x k, op(b) of k x n, with everything else as it is drawn. */
 static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m, uint64_t k,
-                        uint64_t n, unsigned trans)
+                        uint64_t n, unsigned trans, const char *variant)
 {
-    struct request request = {.kind = GM_OP_MATMUL, .dtype = dtype, .operands = 2};
+    struct request request = {
+        .kind = GM_OP_MATMUL, .dtype = dtype, .operands = 2, .variant = variant};
     unsigned factor_count = is_float(dtype) ? 4 : 3;
 
     request.options.transa = trans & 1;
@@ -204,7 +205,7 @@ static void test_products(void)
         for (size_t type = 0; type < ARITHMETIC; type++) {
             for (unsigned trans = 0; trans < 4; trans++)
                 try_product(arithmetic[type], single, shapes[i][0], shapes[i][1], shapes[i][2],
-                            trans);
+                            trans, NULL);
         }
     }
 }
@@ -221,7 +222,7 @@ static void test_stacks(void)
         for (size_t type = 0; type < ARITHMETIC; type++) {
             for (unsigned trans = 0; trans < 4; trans++)
                 try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5],
-                            trans);
+                            trans, NULL);
         }
     }
 }
@@ -242,7 +243,41 @@ static void test_round_products(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum gm_dtype dtype = arithmetic[i % ARITHMETIC];
-        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], i % 4);
+        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], i % 4, NULL);
+    }
+}
+
+/* By `stack`: each of its warps' sizes; several matrices a block, the last one with fewer; rows in
+ * tiles; b in slabs of k, the last one shorter. */
+static void test_whole_stacks(void)
+{
+    static const uint64_t shapes[][4] = {
+        /* batch; m, k, n */
+        {2, 16, 1, 16},  {529, 5, 3, 7},    {530, 17, 17, 17}, {3, 33, 33, 33}, {1057, 4, 6, 15},
+        {3, 20, 50, 50}, {2, 30, 9, 56},    {2, 64, 64, 64},   {3, 63, 5, 24},  {2, 61, 7, 31},
+        {2, 33, 12, 45}, {2, 80, 100, 130}, {3, 100, 131, 43}, {2, 300, 8, 21}, {2, 250, 70, 250},
+        {2, 9, 300, 40}, {2, 31, 40, 112},  {2, 127, 127, 20}, {529, 1, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const uint64_t *of = shapes[i], batch[3] = {of[0], of[0], of[0]};
+        for (unsigned trans = 0; trans < 4; trans++)
+            try_product(trans == i % 4 ? GM_F64 : GM_F32, batch, of[1], of[2], of[3], trans,
+                        "stack");
+    }
+}
+
+/* By `dot`: one slice of k and several, sums in one row, in one column, and both. */
+static void test_long_sums(void)
+{
+    static const uint64_t shapes[][3] = {{1, 5000, 1}, {1, 1500, 3}, {4, 1100, 1}, {2, 1030, 4},
+                                         {3, 100, 2},  {1, 257, 1},  {1, 4095, 1}, {4, 511, 4}};
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            const uint64_t batch[3] = {type % 2 ? SINGLE : 2, type % 3 ? 2 : SINGLE, 2};
+            try_product(arithmetic[type], batch, shapes[i][0], shapes[i][1], shapes[i][2],
+                        (unsigned)(type + i) % 4, "dot");
+        }
     }
 }
 
@@ -341,6 +376,8 @@ static void test_all(void)
     test_round_moves();
     test_round_sums();
     test_round_products();
+    test_whole_stacks();
+    test_long_sums();
     test_pitched_products();
     test_long_lines();
 }
