@@ -163,14 +163,16 @@ static bool divides_by(const struct product *p, uint64_t by)
     return p->m % by == 0 && p->n % by == 0 && p->k % by == 0;
 }
 
-/* Rows or columns that the tiles of `fitted` divide. */
-static bool fills_tile(uint64_t side)
+/* How much of a tile of 64 x 64, as cuBLAS takes for such, a matrix fills; of the last one. */
+static double filled(const struct product *p)
 {
-    return side == 32 || side % 64 == 0;
+    return (double)p->m / (double)((p->m + 63) / 64 * 64) * (double)p->n /
+           (double)((p->n + 63) / 64 * 64);
 }
 
 /* Whole matrices a block, where tiles do not fit them and k is no longer than one trip or a few
- * bring in. Of f64 only where cuBLAS's tensor cores have too little to do. */
+ * bring in; nor so long that slices of it are work for more multiprocessors, where there are few
+ * matrices. Of f64 only where cuBLAS's tensor cores have too little to do. */
 static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
@@ -181,7 +183,10 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
         return false;
     if (op->result.dtype == GM_F64)
         return work <= 40e3 && p.k <= 256;
-    if (!is_f32(op) || (fills_tile(p.m) && fills_tile(p.n) && p.k % 32 == 0))
+    if (!is_f32(op) || (divides_by(&p, 32) && work > 32 * 32 * 32) ||
+        (p.k >= 100 && filled(&p) > 0.52))
+        return false;
+    if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= 400000)))
         return false;
     return p.k <= 144 ? work <= 900e3 : p.k <= 256 && work <= 600e3;
 }
@@ -195,7 +200,7 @@ static bool fits_stack(const struct product *p)
         return true;
     if (!divides_by(p, small ? 16 : 32))
         return false;
-    return small || p->elements <= 1 << 21 || (p->elements >= 1 << 23 && p->elements <= 1 << 25) ||
+    return small || p->elements < 1 << 21 || (p->elements >= 1 << 23 && p->elements <= 1 << 25) ||
            p->m == 128;
 }
 
@@ -213,8 +218,8 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     /* Few rows against much of b; little result of long sums. */
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
-    /* Up to 512 x 512; 256 x 256 where rows of b have to be copied by elements. */
-    if (p.elements >= 64 && p.elements <= (uint64_t)1 << (p.n % 4 == 0 ? 18 : 16))
+    /* Up to 640 x 640; 256 x 256 where rows of b have to be copied by elements. */
+    if (p.elements >= 64 && p.elements <= (p.n % 4 == 0 ? 640 * 640 : 256 * 256))
         return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
     return divides_by(&p, 8) && ((p.plain && least >= 1600) ||

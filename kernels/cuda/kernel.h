@@ -31,6 +31,12 @@
  *   GM_ENTRY(name)         the name of a variant's host function in this build
  *   gm_launch(exec, kernel, grid, block, dynamic_shared, arguments...) -> enum gm_status
  *                          launches a kernel, or simulates it; an empty grid is GM_OK
+ *   gm_launch_dependent(exec, dependent, kernel, ...)
+ *                          if so, it may begin while the kernel launched before it, its primary,
+ *                          still runs, so that nobody waits for a launch: all its threads call
+ *                          gm_wait_for_primary() before they touch what that one does, or end
+ *   gm_trigger_dependent() in a primary: the dependent one may begin, as soon as all blocks have
+ *                          called it or ended
  *   gm_dynamic_shared<T>() in a kernel: the dynamic shared memory, 128-byte aligned
  *   gm_scratch(exec)       device memory of as many bytes as the variant's `scratch` said,
  *                          256-byte aligned

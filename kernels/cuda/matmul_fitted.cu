@@ -31,11 +31,11 @@
 #define SMS 132u
 #define SLICES_MAX 256u
 #define SLABS_LEAST 4u       /* of a slice */
-#define ADDING_US 3.7        /* launching what adds the slices */
+#define ADDING_US 2.5        /* launching what adds the slices */
 #define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
 #define FLOPS_US 50.5e6      /* of f32, all multiprocessors */
 #define ELEMENTS_US 1e6      /* what copies of single elements cost more than those by 16 bytes */
-#define PITCHING_US 3.0      /* launching what copies an operand first */
+#define PITCHING_US 1.5      /* launching what copies an operand first */
 #define PITCH_BYTES_US 2.2e6 /* of the operand */
 #define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the product's time */
 #define SCRATCH_ALIGNMENT 256u
@@ -66,14 +66,15 @@ template <typename... O> struct menu {
     static constexpr unsigned COUNT = sizeof...(O);
 
     template <typename P>
-    static enum gm_status run(struct gm_exec *exec, const P &p, struct choice choice)
+    static enum gm_status run(struct gm_exec *exec, const P &p, struct choice choice,
+                              bool dependent)
     {
         enum gm_status status = GM_OK;
         unsigned i = 0;
 
-        (void)((i++ == choice.offer &&
-                (status = gm_run_pipelined<typename O::cut, O::FIXED>(exec, p, choice.slices),
-                 true)) ||
+        (void)((i++ == choice.offer && (status = gm_run_pipelined<typename O::cut, O::FIXED>(
+                                            exec, p, choice.slices, dependent),
+                                        true)) ||
                ...);
         return status;
     }
@@ -228,15 +229,19 @@ extern "C" enum gm_status GM_ENTRY(matmul_fitted)(const struct gm_op *op, struct
         gm_product<T> p = gm_product_of<T>(op);
         struct plan plan = plan_of<T>(op);
         uint8_t *scratch = plan.scratch > 0 ? (uint8_t *)gm_scratch(exec) : nullptr;
+        bool pitches_a = plan.pitch[0].matrices > 0, pitches_b = plan.pitch[1].matrices > 0;
+        bool pitches = pitches_a || pitches_b;
         enum gm_status status = GM_OK;
 
-        if (plan.pitch[0].matrices > 0)
-            status = gm_pitch_operand<T>(exec, plan.pitch[0], scratch + plan.at[0], &p.a, &p.a.col);
-        if (status == GM_OK && plan.pitch[1].matrices > 0)
-            status = gm_pitch_operand<T>(exec, plan.pitch[1], scratch + plan.at[1], &p.b, &p.b.row);
+        if (pitches_a)
+            status = gm_pitch_operand<T>(exec, false, plan.pitch[0], scratch + plan.at[0], &p.a,
+                                         &p.a.col);
+        if (status == GM_OK && pitches_b)
+            status = gm_pitch_operand<T>(exec, pitches_a, plan.pitch[1], scratch + plan.at[1], &p.b,
+                                         &p.b.row);
         if (status != GM_OK || plan.choice.slices == 1)
-            return status == GM_OK ? menu::run(exec, p, plan.choice) : status;
-        status = menu::run(exec, gm_slice_of(p, scratch), plan.choice);
+            return status == GM_OK ? menu::run(exec, p, plan.choice, pitches) : status;
+        status = menu::run(exec, gm_slice_of(p, scratch), plan.choice, pitches);
         return status == GM_OK ? gm_finish_slices(exec, p, scratch, plan.choice.slices) : status;
     });
 }

@@ -32,6 +32,7 @@ extern "C" enum gm_status GM_ENTRY(matmul_pipelined)(const struct gm_op *op, str
     return gm_by_wide_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         constexpr bool fixed = sizeof(T) == 4 && gm_is_float<T>();
-        return gm_run_pipelined<typename cut_of<T>::type, fixed>(exec, gm_product_of<T>(op), 1);
+        return gm_run_pipelined<typename cut_of<T>::type, fixed>(exec, gm_product_of<T>(op), 1,
+                                                                 false);
     });
 }

@@ -73,6 +73,7 @@ static __global__ void __launch_bounds__(THREADS) skinny_along(skinny<T> s, uint
             }
         }
     }
+    gm_trigger_dependent();
 #pragma unroll
     for (unsigned i = 0; i < LINES; i++) {
 #pragma unroll
@@ -132,6 +133,7 @@ static __global__ void __launch_bounds__(THREADS) skinny_across(skinny<T> s, uin
             }
         }
     }
+    gm_trigger_dependent();
 #pragma unroll
     for (unsigned v = 0; v < COUNT; v++) {
         __syncthreads();

@@ -117,7 +117,7 @@ static __device__ __forceinline__ void store(const T (&sum)[S::ROWS][S::COLS], c
 }
 
 template <typename S>
-static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::RESIDENT / S::WARPS)
+static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WARPS)
     matmul_stack(stack<typename S::type> s, uint64_t first_block)
 {
     using T = typename S::type;

@@ -47,10 +47,12 @@ template <typename T> static constexpr bool gm_is_float()
     return (T)0.5f != (T)0;
 }
 
-/* Launches it for a stack, in as few launches as a grid allows. With slices, p is gm_slice_of. */
+/* Launches it for a stack, in as few launches as a grid allows. With slices, p is gm_slice_of.
+ * dependent: what was launched before writes its operands, and nothing else. */
 template <typename C, bool FIXED>
-static inline enum gm_status
-gm_run_pipelined(struct gm_exec *exec, const gm_product<typename C::type> &p, unsigned slices)
+static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
+                                              const gm_product<typename C::type> &p,
+                                              unsigned slices, bool dependent)
 {
     using T = typename C::type;
     struct gm_pipeline how = {};
@@ -65,9 +67,10 @@ gm_run_pipelined(struct gm_exec *exec, const gm_product<typename C::type> &p, un
     return gm_by_ways<FIXED>(how.way_a, how.way_b, [&](auto way_a, auto way_b) {
         return gm_slices(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
             how.matrix = matrix;
-            return gm_launch(exec, gm_pipelined<C, decltype(way_a)::way, decltype(way_b)::way>,
-                             dim3(how.down * how.across, slices, (unsigned)depth), dim3(C::THREADS),
-                             C::SHARED, p, how);
+            return gm_launch_dependent(exec, dependent,
+                                       gm_pipelined<C, decltype(way_a)::way, decltype(way_b)::way>,
+                                       dim3(how.down * how.across, slices, (unsigned)depth),
+                                       dim3(C::THREADS), C::SHARED, p, how);
         });
     });
 }

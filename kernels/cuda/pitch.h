@@ -38,7 +38,8 @@ static inline gm_pitch gm_pitch_of(const struct gm_view *view, uint64_t batch, u
     return {view->batch ? batch : 1, steps, span, gm_pieces(span, vector) * vector};
 }
 
-/* A row's last 16 bytes are filled up with zeros. */
+/* A row's last 16 bytes are filled up with zeros. Where a second operand is copied too, its copy is
+ * dependent, and waits for the first when it is done itself. */
 template <typename T>
 static __global__ void __launch_bounds__(GM_PITCH_THREADS)
     gm_pitched(const T *in, T *out, gm_pitch p, uint64_t batch, uint64_t stride_k, gm_origin origin)
@@ -49,25 +50,29 @@ static __global__ void __launch_bounds__(GM_PITCH_THREADS)
     uint64_t at = (origin.col + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x) * VECTOR;
     gm_vector<T> vector;
 
-    if (step >= p.steps || at >= p.pitch)
-        return;
+    if (step < p.steps && at < p.pitch) {
 #pragma unroll
-    for (unsigned i = 0; i < VECTOR; i++)
-        vector.x[i] = at + i < p.span ? in[matrix * batch + step * stride_k + at + i] : T(0);
-    *(gm_vector<T> *)(out + (matrix * p.steps + step) * p.pitch + at) = vector;
+        for (unsigned i = 0; i < VECTOR; i++)
+            vector.x[i] = at + i < p.span ? in[matrix * batch + step * stride_k + at + i] : T(0);
+        *(gm_vector<T> *)(out + (matrix * p.steps + step) * p.pitch + at) = vector;
+    }
+    gm_wait_for_primary();
 }
 
-/* Copies the operand to `to`, of p's size, and points the view there. */
+/* Copies the operand to `to`, of p's size, and points the view there. dependent: what was launched
+ * before is another such copy. */
 template <typename T>
-static inline enum gm_status gm_pitch_operand(struct gm_exec *exec, const gm_pitch &p, void *to,
-                                              struct gm_view *view, uint64_t *stride_k)
+static inline enum gm_status gm_pitch_operand(struct gm_exec *exec, bool dependent,
+                                              const gm_pitch &p, void *to, struct gm_view *view,
+                                              uint64_t *stride_k)
 {
     uint64_t vectors = p.pitch * sizeof(T) / 16;
     dim3 block = gm_block_of_rows(p.steps, vectors, GM_PITCH_THREADS);
     enum gm_status status =
         gm_tiles(p.matrices, p.steps, vectors, block.y, block.x, [&](dim3 grid, gm_origin origin) {
-            return gm_launch(exec, gm_pitched<T>, grid, block, 0, (const T *)view->data, (T *)to, p,
-                             view->batch, *stride_k, origin);
+            return gm_launch_dependent(exec, dependent, gm_pitched<T>, grid, block, 0,
+                                       (const T *)view->data, (T *)to, p, view->batch, *stride_k,
+                                       origin);
         });
 
     view->data = to;

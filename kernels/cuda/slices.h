@@ -25,6 +25,7 @@ static __global__ void __launch_bounds__(GM_SLICES_MOST)
     uint64_t i = first + (uint64_t)blockIdx.x * blockDim.x + x;
     gm_sum<T> sum = 0;
 
+    gm_wait_for_primary();
     if (i < elements) {
 #pragma unroll 4
         for (unsigned slice = y; slice < count; slice += blockDim.y)
@@ -71,8 +72,9 @@ static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_pro
     unsigned across = deep * GM_WARP < GM_SLICES_THREADS ? GM_SLICES_THREADS / deep : GM_WARP;
     return gm_slices(
         gm_pieces(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
-            return gm_launch(exec, gm_add_slices<T>, dim3((unsigned)blocks), dim3(across, deep), 0,
-                             p, (const gm_sum<T> *)slices, count, elements, first * across);
+            return gm_launch_dependent(exec, true, gm_add_slices<T>, dim3((unsigned)blocks),
+                                       dim3(across, deep), 0, p, (const gm_sum<T> *)slices, count,
+                                       elements, first * across);
         });
 }
 

@@ -13,6 +13,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "simt/launch.h"
+
 #define GM_ENTRY(name) gm_cuda_##name
 
 struct gm_f16 {
@@ -71,28 +73,6 @@ __device__ __forceinline__ uint32_t gm_load_l2_256(const uint32_t *at)
     uint32_t x;
     asm(GM_L2_256 ".u32 %0, [%1];" : "=r"(x) : "l"(at));
     return x;
-}
-
-/* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. */
-#define GM_SHARED_UNASKED 49152u
-
-template <typename... P, typename... A>
-static inline enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid,
-                                       dim3 block, size_t dynamic_shared, A... args)
-{
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-        return GM_OK;
-    enum gm_status status = gm_cuda_launching(exec, (const void *)kernel);
-    if (status != GM_OK)
-        return status;
-    if (dynamic_shared > GM_SHARED_UNASKED) {
-        cudaError_t error = cudaFuncSetAttribute(
-            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)dynamic_shared);
-        if (error != cudaSuccess)
-            return gm_cuda_launched(exec, error, (const void *)kernel);
-    }
-    kernel<<<grid, block, dynamic_shared, gm_cuda_stream(exec)>>>(static_cast<P>(args)...);
-    return gm_cuda_launched(exec, cudaGetLastError(), (const void *)kernel);
 }
 
 #endif
