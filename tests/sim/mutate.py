@@ -196,13 +196,21 @@ class Builder:
             if path.suffix == ".cu" and path.parent == ROOT / "kernels/cuda" and \
                     "simt_kernels_code" in row["command"]:
                 self.commands[path.stem] = row
-        link = self.build / "tests/CMakeFiles/test_sim_variants.dir/link.txt"
-        self.link = shlex.split(link.read_text())
+        self.link, self.link_folder = self.link_of("test_sim_variants")
         self.tools = self.cache("CMAKE_LINKER"), self.cache("CMAKE_OBJCOPY")
 
     def cache(self, name):
         text = (self.build / "CMakeCache.txt").read_text()
         return re.search(rf"^{name}:\w+=(.*)$", text, re.M).group(1)
+
+    def link_of(self, program):
+        """The command that links it, and where: a file of make's, or as ninja says."""
+        file = self.build / f"tests/CMakeFiles/{program}.dir/link.txt"
+        if file.exists():
+            return shlex.split(file.read_text()), self.build / "tests"
+        commands = run([self.cache("CMAKE_MAKE_PROGRAM"), "-t", "commands", f"tests/{program}"],
+                       cwd=self.build)
+        return shlex.split(commands.splitlines()[-1].split(" && ")[1]), self.build
 
     def object_of(self, kernel):
         row = self.commands[kernel]
@@ -229,7 +237,7 @@ class Builder:
         # Before the archive, whose own kernels are then not wanted.
         archive = next(i for i, w in enumerate(words) if w.endswith("libgemmd_kernels.a"))
         words.insert(archive, str(folder / "kernels.o"))
-        run(words, cwd=self.build / "tests")
+        run(words, cwd=self.link_folder)
         return folder / "test"
 
 
@@ -237,6 +245,7 @@ def run(words, **options):
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, **options)
     if done.returncode != 0:
         sys.exit(f"{words[0]} failed:\n{done.stderr}")
+    return done.stdout
 
 
 def judge(builder, fault, variant):

@@ -43,8 +43,8 @@ foreach(name figures samples)
     sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()
 
-# The kernels with faults in them: a test must notice. It compiles as this build's makefiles do.
-if(NOT GEMMD_SANITIZE AND CMAKE_GENERATOR MATCHES "Makefiles")
+# The kernels with faults in them: a test must notice.
+if(NOT GEMMD_SANITIZE AND CMAKE_GENERATOR MATCHES "Makefiles|^Ninja$")
   add_test(NAME sim.mutate COMMAND ${GEMMD_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/mutate.py
     --build ${PROJECT_BINARY_DIR})
   set_tests_properties(sim.mutate PROPERTIES LABELS sim PROCESSORS 2 TIMEOUT 900)
