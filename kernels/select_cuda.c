@@ -163,16 +163,20 @@ static bool divides_by(const struct product *p, uint64_t by)
     return p->m % by == 0 && p->n % by == 0 && p->k % by == 0;
 }
 
-/* How much of a tile of 64 x 64, as cuBLAS takes for such, a matrix fills; of the last one. */
+/* What part of its tiles of 64 x 64, as cuBLAS takes for such, a matrix fills. NaN where it is
+ * empty. */
 static double filled(const struct product *p)
 {
     return (double)p->m / (double)((p->m + 63) / 64 * 64) * (double)p->n /
            (double)((p->n + 63) / 64 * 64);
 }
 
+/* So few elements of the result that slices of k, or smaller tiles, are work for more
+ * multiprocessors: `fitted` has the choice. */
+#define FEW_ELEMENTS 400000u
+
 /* Whole matrices a block, where tiles do not fit them and k is no longer than one trip or a few
- * bring in; nor so long that slices of it are work for more multiprocessors, where there are few
- * matrices. Of f64 only where cuBLAS's tensor cores have too little to do. */
+ * bring in. Of f64 only where cuBLAS's tensor cores have too little to do. */
 static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
@@ -183,20 +187,25 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
         return false;
     if (op->result.dtype == GM_F64)
         return work <= 40e3 && p.k <= 256;
-    if (!is_f32(op) || (divides_by(&p, 32) && work > 32 * 32 * 32) ||
-        (p.k >= 100 && filled(&p) > 0.52))
+    if (!is_f32(op))
         return false;
-    if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= 400000)))
+    /* Our tiles fit, and are more than one; or cuBLAS's do, and it is arithmetic that takes long
+     * (264 of 100x131x43 fill 0.525 of them). */
+    if ((divides_by(&p, 32) && work > 32 * 32 * 32) || (p.k >= 100 && filled(&p) > 0.52))
+        return false;
+    /* `fitted` can read b by 16 bytes, and has more blocks. */
+    if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
         return false;
     return p.k <= 144 ? work <= 900e3 : p.k <= 256 && work <= 600e3;
 }
 
-/* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device. */
+/* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device (512 of
+ * 64 x 64 do not, 512 of 128 x 128 do). */
 static bool fits_stack(const struct product *p)
 {
     bool small = p->m <= 32 && p->n <= 32;
 
-    if (p->elements <= 400000)
+    if (p->elements <= FEW_ELEMENTS)
         return true;
     if (!divides_by(p, small ? 16 : 32))
         return false;

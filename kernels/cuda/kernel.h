@@ -32,11 +32,8 @@
  *   gm_launch(exec, kernel, grid, block, dynamic_shared, arguments...) -> enum gm_status
  *                          launches a kernel, or simulates it; an empty grid is GM_OK
  *   gm_launch_dependent(exec, dependent, kernel, ...)
- *                          if so, it may begin while the kernel launched before it, its primary,
- *                          still runs, so that nobody waits for a launch: all its threads call
- *                          gm_wait_for_primary() before they touch what that one does, or end
- *   gm_trigger_dependent() in a primary: the dependent one may begin, as soon as all blocks have
- *                          called it or ended
+ *                          if so, programmatic dependent launch: see below
+ *   gm_wait_for_primary(), gm_trigger_dependent()  in such kernels, and those before them
  *   gm_dynamic_shared<T>() in a kernel: the dynamic shared memory, 128-byte aligned
  *   gm_scratch(exec)       device memory of as many bytes as the variant's `scratch` said,
  *                          256-byte aligned
@@ -48,6 +45,19 @@
  * cache fetches the 256 bytes that it lies in
  *   __pipeline_memcpy_async(to, from, bytes, zeros), of whose bytes the last `zeros` become 0,
  *   __pipeline_commit(), __pipeline_wait_prior(n)
+ *
+ * A dependent launch may begin while the one before it on the stream, its primary, still runs: when
+ * all the primary's blocks have called gm_trigger_dependent(), which makes nothing visible yet, or
+ * have ended. So nobody waits for the launch itself. For that
+ *
+ *   - the primary is of the same operation;
+ *   - each thread calls gm_wait_for_primary(), which waits for the whole primary and what it wrote,
+ *     before it reads what the primary writes or writes what that touches, and before it ends:
+ *     what comes after a dependent launch relies on that for everything before;
+ *   - a dependent kernel that is itself a primary triggers after it has waited.
+ *
+ * The simulator finds who does not. In other launches, and on devices before compute capability
+ * 9.0, both calls do nothing.
  */
 
 /* The `accepts` or `scratch` of a row, where it has one of its own: host code, the same in both

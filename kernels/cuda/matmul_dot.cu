@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(THREADS)
     unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP;
     gm_sum<T> sum[ROWS][COLS] = {};
 
-    gm_trigger_dependent();
+    gm_trigger_dependent(); /* at once: there is room beside few blocks for what adds slices */
     for (uint64_t k = begin + threadIdx.x; k < end; k += THREADS * AHEAD) {
         gm_sum<T> left[AHEAD][ROWS], right[AHEAD][COLS];
 #pragma unroll

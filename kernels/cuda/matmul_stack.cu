@@ -20,7 +20,7 @@
  * a fourth of its rows, 1 wavefront each, for rows x columns multiply-adds. Global memory: each
  * element once, but b once for each tile of rows.
  *
- * When it wins: stacks of many matrices up to some 130 rows and columns that our tiles do not
+ * When it wins: stacks of many matrices up to some 100 rows and columns that our tiles do not
  * divide, or that are bound by memory.
  *
  * Source: this repository.

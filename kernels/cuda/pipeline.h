@@ -48,7 +48,7 @@ template <typename T> static constexpr bool gm_is_float()
 }
 
 /* Launches it for a stack, in as few launches as a grid allows. With slices, p is gm_slice_of.
- * dependent: what was launched before writes its operands, and nothing else. */
+ * dependent: what was launched before writes its operands. */
 template <typename C, bool FIXED>
 static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
                                               const gm_product<typename C::type> &p,

@@ -39,7 +39,8 @@ static inline gm_pitch gm_pitch_of(const struct gm_view *view, uint64_t batch, u
 }
 
 /* A row's last 16 bytes are filled up with zeros. Where a second operand is copied too, its copy is
- * dependent, and waits for the first when it is done itself. */
+ * dependent, and waits for the first when it is done itself: the product waits for the second
+ * alone. Neither tells at its beginning that the next may begin (README.md: measured, and slow). */
 template <typename T>
 static __global__ void __launch_bounds__(GM_PITCH_THREADS)
     gm_pitched(const T *in, T *out, gm_pitch p, uint64_t batch, uint64_t stride_k, gm_origin origin)
@@ -60,7 +61,7 @@ static __global__ void __launch_bounds__(GM_PITCH_THREADS)
 }
 
 /* Copies the operand to `to`, of p's size, and points the view there. dependent: what was launched
- * before is another such copy. */
+ * before is the copy of another operand. */
 template <typename T>
 static inline enum gm_status gm_pitch_operand(struct gm_exec *exec, bool dependent,
                                               const gm_pitch &p, void *to, struct gm_view *view,

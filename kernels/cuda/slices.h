@@ -60,6 +60,7 @@ template <typename T> static inline gm_product<T> gm_slice_of(const gm_product<T
     return slice;
 }
 
+/* Adds up slices that the launch before writes, or launches: this one is dependent on the last. */
 template <typename T>
 static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_product<T> &p,
                                               const void *slices, unsigned count)

@@ -14,17 +14,21 @@
 #define SMS 132u
 #define SM_BYTES 233472u
 #define BLOCK_BYTES (SM_BYTES / 2 - 1024) /* so that there are two */
-#define LOADED_A_CYCLE 140.0              /* bytes of operands, to one multiprocessor */
-#define STORED_A_CYCLE 12.0               /* bytes of the result, from one */
+/* Bytes of a multiprocessor's operands and results, for each cycle that they cost it beside all
+ * else: fitted, no rates. */
+#define LOADED_A_CYCLE 140.0
+#define STORED_A_CYCLE 12.0
 
-/* A thread's sums, of which SIDE_BY_SIDE are in neighbouring columns; and how many warps a block
- * may have, and a multiprocessor, with their registers. */
+/* A thread's sums, of which SIDE_BY_SIDE are in neighbouring columns; how many warps a block may
+ * have; and how many a multiprocessor: AT_LEAST is what the kernel is compiled for, RESIDENT what
+ * its registers are reckoned to allow. */
 template <typename T, unsigned ROWS_, unsigned COLS_, unsigned SIDE_BY_SIDE_ = 1> struct sums {
     using type = T;
     static constexpr unsigned ROWS = ROWS_, COLS = COLS_, SIDE_BY_SIDE = SIDE_BY_SIDE_;
     static constexpr unsigned WORDS = ROWS * COLS * sizeof(T) / 4;
     static constexpr unsigned WARPS = WORDS <= 32 ? 16 : 8, AT_LEAST = WORDS <= 20 ? 32 : 16;
-    /* As many registers as sums, four steps of a and one of b, and others. */
+    /* Registers: the sums, four steps of a's rows and one of b's columns (of f64, of which two are
+     * read at once, nvcc takes more). The bounds below leave some 20 for all else. */
     static constexpr unsigned NEEDS =
         WORDS + (4 * ROWS + COLS) * sizeof(T) / 4 + (SIDE_BY_SIDE > 1 ? 2 : 0);
     static constexpr unsigned RESIDENT = NEEDS <= 46   ? 32
@@ -47,8 +51,9 @@ struct part {
 
 /* Cycles that a multiprocessor takes for all its blocks. They compute by turns, four warps an
  * instruction each, or a wavefront of shared memory; what they load and store passes through; and
- * each waits for most of its own loads and stores, while others that are resident do not. How much
- * of each, as fitted to the times of all cuts of 32 shapes on an H200, within a tenth. */
+ * each waits for most of its own loads and stores, a time that blocks which are resident share. How
+ * much of each, as fitted to the times of all cuts of 32 shapes on an H200 (f32), within a tenth.
+ */
 template <typename S>
 static double cycles_of(const struct part &c, const gm_product<typename S::type> &p, unsigned warps)
 {

@@ -168,6 +168,7 @@ static void thread_body(void *cls)
         struct gm_sim_worker *w = gm_sim_worker;
         w->job->launch->run(w->job->launch->call);
         gm_sim_check_index(w);
+        gm_sim_check_waited(w);
         t->state = GM_SIM_DONE;
         stop_here(w);
     }
@@ -312,6 +313,7 @@ static void set_threads(struct gm_sim_worker *w)
         t->warp = i / GM_WARP;
         t->state = GM_SIM_READY;
         t->synced = w->shadow.barrier;
+        t->waited = !w->job->launch->dependent;
         t->stack_floor = (uintptr_t)w->stacks + i * GM_SIM_STACK_BYTES + STACK_SPARE;
         t->bad_pc = 0;
         t->wait_pc = 0;

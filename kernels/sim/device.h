@@ -49,6 +49,8 @@ int gm_sim_syncthreads_reduce(int value, enum gm_sim_block_op op);
 /* Waits for the lanes of mask, and does what op says with their values. */
 uint64_t gm_sim_warp(enum gm_sim_warp_op op, unsigned mask, uint64_t value, int lane, int width);
 void gm_sim_fence(void);
+void gm_sim_wait_for_primary(void);
+void gm_sim_trigger_dependent(void);
 
 /* The value before, which `needs_value` says shall have been written; then, as often as needed, a
  * swap that succeeds where it returns `expected`. */
@@ -65,6 +67,7 @@ struct gm_sim_launch {
     size_t call_bytes;
     struct gm_sim_dim grid, block;
     uint64_t dynamic_shared;
+    bool dependent; /* it may begin while the launch before it still runs */
 };
 
 /* GM_OK, GM_CANCELLED, or GM_KERNEL_FAULT with what a check found in exec. */

@@ -31,6 +31,7 @@ struct gm_exec {
     struct gm_sim_machine *machine;
     const atomic_bool *stop;
     struct gm_sim_memory memory;
+    struct gm_sim_touched before; /* by launches that may still run when a dependent one begins */
     void *scratch;
     enum gm_pass pass;
     bool sampling;          /* run no more blocks than a report needs */

@@ -128,6 +128,8 @@ static void access_buffer(struct gm_sim_worker *w, unsigned memory, uintptr_t at
     enum gm_shadow_verdict verdict =
         gm_shadow_access_global(&w->shadow, at, bytes, how, t->tid, t->synced, &other);
     check_shadow(w, verdict, at, how, other, pc);
+    gm_sim_note_access(w, memory, (struct gm_sim_extent){at, at + bytes}, how != GM_SHADOW_WRITE,
+                       how != GM_SHADOW_READ, pc);
 }
 
 /* One access, as wide as the hardware can make it: aligned to its size, a power of two. */

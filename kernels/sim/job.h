@@ -4,6 +4,7 @@
 #ifndef GM_KERNELS_SIM_JOB_H
 #define GM_KERNELS_SIM_JOB_H
 
+#include "dependent.h"
 #include "device.h"
 #include "memory.h"
 #include "symbols.h"
@@ -17,6 +18,7 @@
 struct gm_sim_job {
     const struct gm_sim_launch *launch;
     const struct gm_sim_memory *memory;
+    const struct gm_sim_touched *before; /* by launches that may still run */
     struct gm_symbols *symbols;
     const struct gm_symbol_kernel *kernel;
     /* The kernel's own shared variables: where they begin and end, and their numbers. */

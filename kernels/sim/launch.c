@@ -72,6 +72,7 @@ static void reset_workers(struct gm_sim_machine *machine)
 {
     for (unsigned i = 0; i < gm_pool_threads(machine->pool); i++) {
         gm_tally_reset(&machine->worker[i]->tally);
+        memset(&machine->worker[i]->touched, 0, sizeof(machine->worker[i]->touched));
         machine->worker[i]->fault.found = false;
         machine->worker[i]->events = 0;
     }
@@ -261,6 +262,7 @@ enum gm_status gm_sim_run(struct gm_exec *exec, const struct gm_sim_launch *laun
     struct gm_sim_machine *machine = exec->machine;
     struct gm_sim_job job = {.launch = launch,
                              .memory = &exec->memory,
+                             .before = &exec->before,
                              .symbols = machine->symbols,
                              .kernel = gm_symbols_kernel(machine->symbols, launch->kernel),
                              .stop = exec->stop};
@@ -283,7 +285,10 @@ enum gm_status gm_sim_run(struct gm_exec *exec, const struct gm_sim_launch *laun
         struct grid grid = {.machine = machine, .job = &job, .blocks = blocks};
         status = run_grid(exec, &grid);
     }
-    return status == GM_OK ? add_ran(exec, &job, (double)blocks, traced) : status;
+    if (status != GM_OK)
+        return status;
+    gm_sim_note_launch(exec, launch);
+    return add_ran(exec, &job, (double)blocks, traced);
 }
 
 void *gm_scratch(const struct gm_exec *exec)

@@ -8,6 +8,7 @@
  *   shadow.c   who touched which byte last: races, reads of what nobody wrote
  *   trace.c    joins what the 32 lanes of a warp did into the warp's requests
  *   tally.c    what a request costs; sums by place in the source
+ *   dependent.c  what launches touch that overlap
  *
  * None of this is compiled with sanitizers: it works between the fibers.
  */
@@ -45,6 +46,7 @@ struct gm_sim_thread {
     unsigned mask, width;
     int lane;
     uint64_t value;        /* what it gives to the operation, then what it gets */
+    bool waited;           /* for the launch before, if its own is dependent */
     uintptr_t stack_floor; /* it must not go below */
     /* Where the compiler saw an index beyond its array, or 0; the access that follows tells the
      * address. */
@@ -71,6 +73,7 @@ struct gm_sim_worker {
     uintptr_t statics; /* this thread's copy of the shared variables begins here */
 
     struct gm_shadow shadow;
+    struct gm_sim_touched touched; /* by its blocks of this launch */
     struct gm_tally tally;
     uint64_t events; /* of the last block, traced or not: its cost */
 

@@ -101,6 +101,21 @@
     X(async_copy_unwaited, "races", "0,0,0", "32,0,0",                                             \
       "race: @ is written while thread (31,0,0) reads it, with no barrier between: piece + 128, "  \
       "which has 256 bytes")                                                                       \
+    /* Dependent launches. */                                                                      \
+    X(read_unwaited, "dependent", "0,0,0", "0,0,0",                                                \
+      "race: @000 is read before gm_wait_for_primary(), and a launch that may still run writes "   \
+      "it: result + 0, which has 4000 bytes")                                                      \
+    X(write_unwaited, "dependent", "0,0,0", "0,0,0",                                               \
+      "race: @000 is written before gm_wait_for_primary(), and a launch that may still run "       \
+      "writes it: result + 0, which has 4000 bytes")                                               \
+    X(overwrite_unwaited, "dependent", "0,0,0", "0,0,0",                                           \
+      "race: @000 is written before gm_wait_for_primary(), and a launch that may still run reads " \
+      "it: result + 0, which has 4000 bytes")                                                      \
+    X(end_unwaited, "dependent", "0,0,0", "5,0,0",                                                 \
+      "a thread of a dependent launch ends without gm_wait_for_primary()")                         \
+    X(trigger_unwaited, "dependent", "0,0,0", "0,0,0",                                             \
+      "gm_trigger_dependent() comes before gm_wait_for_primary(): what begins then waits for "     \
+      "this launch alone")                                                                         \
     /* Barriers and warp operations. */                                                            \
     X(half_block, "barriers", "0,0,0", "0,0,0",                                                    \
       "divergent: a barrier is not reached by thread (128,0,0), which has ended")                  \

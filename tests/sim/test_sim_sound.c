@@ -120,6 +120,11 @@ static int32_t aggregated(const int32_t *in, int i)
     return i == 0 ? odd : i <= odd ? 1 : i < 1000 ? 0 : UNTOUCHED;
 }
 
+static int32_t dependent(const int32_t *in, int i)
+{
+    return i < COUNT / 2 ? in[i] + 1 : in[i] + in[i - COUNT / 2] + 1;
+}
+
 #define SOUND(X)                                                                                   \
     X(warp_sum)                                                                                    \
     X(double_buffer)                                                                               \
@@ -135,7 +140,8 @@ static int32_t aggregated(const int32_t *in, int i)
     X(flag)                                                                                        \
     X(agreed)                                                                                      \
     X(half_synced)                                                                                 \
-    X(aggregated)
+    X(aggregated)                                                                                  \
+    X(dependent)
 
 #define X(name) gm_kernel_fn gm_sim_sound_##name;
 SOUND(X)

@@ -1,5 +1,6 @@
 /*
- * launch.h - launches of kernels, and of those that may begin while the one before them still runs.
+ * launch.h - launches of kernels, and of those that may begin while the one before them still runs:
+ * what kernels/cuda/kernel.h says of them.
  */
 #ifndef GM_KERNELS_CUDA_SIMT_LAUNCH_H
 #define GM_KERNELS_CUDA_SIMT_LAUNCH_H
@@ -61,7 +62,7 @@ static inline enum gm_status gm_launch_dependent(struct gm_exec *exec, bool depe
         error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     }
     if (error != cudaSuccess)
-        (void)cudaGetLastError(); /* it is told here, and to nobody else */
+        (void)cudaGetLastError(); /* or whoever asks next, as cuBLAS may, is told of it */
     return gm_cuda_launched(exec, error, (const void *)kernel);
 }
 

@@ -28,8 +28,8 @@ template <typename... P> struct gm_sim_call {
 };
 
 template <typename... P, typename... A>
-enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, dim3 block,
-                         size_t dynamic_shared, A... args)
+enum gm_status gm_launch_dependent(struct gm_exec *exec, bool dependent, void (*kernel)(P...),
+                                   dim3 grid, dim3 block, size_t dynamic_shared, A... args)
 {
     gm_sim_call<P...> call = {kernel, std::tuple<P...>(static_cast<P>(args)...)};
     struct gm_sim_launch launch = {};
@@ -41,22 +41,23 @@ enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, 
     launch.grid = {grid.x, grid.y, grid.z};
     launch.block = {block.x, block.y, block.z};
     launch.dynamic_shared = dynamic_shared;
+    launch.dependent = dependent;
     return gm_sim_run(exec, &launch);
 }
-
-/* One launch after the other: a dependent one finds its primary done. */
 template <typename... P, typename... A>
-enum gm_status gm_launch_dependent(struct gm_exec *exec, bool dependent, void (*kernel)(P...),
-                                   dim3 grid, dim3 block, size_t dynamic_shared, A... args)
+enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, dim3 block,
+                         size_t dynamic_shared, A... args)
 {
-    (void)dependent;
-    return gm_launch(exec, kernel, grid, block, dynamic_shared, args...);
+    return gm_launch_dependent(exec, false, kernel, grid, block, dynamic_shared, args...);
 }
-static inline void gm_trigger_dependent()
+
+GM_SIM_INLINE void gm_trigger_dependent()
 {
+    gm_sim_trigger_dependent();
 }
-static inline void gm_wait_for_primary()
+GM_SIM_INLINE void gm_wait_for_primary()
 {
+    gm_sim_wait_for_primary();
 }
 
 #endif
