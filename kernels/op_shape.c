@@ -39,11 +39,12 @@ static enum gm_status matmul_shape(const struct gm_op *op, struct gm_shape *shap
     char text[3][GM_SHAPE_TEXT_MAX];
 
     if (k != k_of_b)
-        return gm_fail(
-            err, GM_BAD_SHAPE, "a is %s and b is %s: %s of a (%llu) must equal %s of b (%llu)",
-            gm_matrix_shape_text(a, text[0]), gm_matrix_shape_text(b, text[1]),
-            op->transa ? "with transa, the rows" : "the columns", (unsigned long long)k,
-            op->transb ? "with transb, the columns" : "the rows", (unsigned long long)k_of_b);
+        return gm_fail(err, GM_BAD_SHAPE,
+                       "a is %s and b is %s: %s of a (%llu%s) must equal %s of b (%llu%s)",
+                       gm_matrix_shape_text(a, text[0]), gm_matrix_shape_text(b, text[1]),
+                       op->transa ? "the rows" : "the columns", (unsigned long long)k,
+                       op->transa ? ", with transa" : "", op->transb ? "the columns" : "the rows",
+                       (unsigned long long)k_of_b, op->transb ? ", with transb" : "");
     if (op->operands == 3 && (c->rows != m || c->cols != n))
         return gm_fail(
             err, GM_BAD_SHAPE, "c is %s, and the product of a (%s) and b (%s) is %llux%llu",

@@ -219,8 +219,11 @@ static enum gm_status refuse(const struct gm_op *op, const struct gm_device_fact
                        "there is no kernel \"%s\"%s%s%s; %s on %s can run with: %s", name,
                        near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
                        gm_op_name(op->kind), gm_device_kind_name(facts->kind), able);
-    return gm_fail(err, GM_KERNEL_UNAVAILABLE, "%s; %s", reason.detail,
-                   count > 0 ? able : "no kernel of this build can run it");
+    if (count == 0)
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE, "%s; no kernel of this build can run it",
+                       reason.detail);
+    return gm_fail(err, GM_KERNEL_UNAVAILABLE, "%s; %s on %s can run with: %s", reason.detail,
+                   gm_op_name(op->kind), gm_device_kind_name(facts->kind), able);
 }
 
 enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *facts,

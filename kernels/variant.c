@@ -106,8 +106,8 @@ enum gm_status gm_variant_check(const struct gm_variant *variant, const struct g
                        "kernel \"%s\" needs %s, which this machine does not have", variant->name,
                        variant->needs);
     if (variant->op != op->kind && !(variant->op == GM_OP_COPY && gm_op_is_copy(op)))
-        return gm_fail(err, GM_KERNEL_UNAVAILABLE, "kernel \"%s\" is a %s%s", variant->name,
-                       gm_op_name(variant->op),
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE, "kernel \"%s\" is %s %s%s", variant->name,
+                       variant->op == GM_OP_ADD ? "an" : "a", gm_op_name(variant->op),
                        variant->op == GM_OP_COPY ? ", and this operation moves elements" : "");
     if (!(variant->dtypes & GM_DTYPE_BIT(op->result.dtype)))
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,

@@ -2,8 +2,9 @@
  * codec_csv_text.c - what a CSV text is like, found out from its first lines: the separator, a
  * header, the number of columns.
  *
- * A header has a field that begins like a name: not like a number, and not like a missing value or
- * a truth value. So a damaged number in the first row is an error, and not a row that vanishes.
+ * A header's first field, or the first that is not empty, begins like a name: not like a number or
+ * with a sign or bracket that might be before one, and not like a missing value or a truth value.
+ * So a damaged number in the first row is an error, and not a row that vanishes.
  */
 #include "proto/codec_csv_text.h"
 #include "proto/codec.h"
@@ -96,12 +97,29 @@ bool gm_csv_is_missing(const char *text, size_t len)
     return false;
 }
 
+/* Whether it begins with what people write before numbers, or for them: digits and signs, brackets,
+ * currencies; in UTF-8 a blank that does not break, cents, pounds, yens, plus-minus, dashes and
+ * quotation marks, other currencies, minus, infinity, comparisons. */
+static bool is_like_number(const char *text, size_t len)
+{
+    static const char *const signs[] = {"\xC2\xA0",     "\xC2\xA2",    "\xC2\xA3", "\xC2\xA5",
+                                        "\xC2\xB1",     "\xE2\x80",    "\xE2\x82", "\xE2\x89",
+                                        "\xE2\x88\x92", "\xE2\x88\x9E"};
+
+    if (strchr("0123456789+-.,;'?$~()[]{}<>=*&!|^`", *text))
+        return true;
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (strlen(signs[i]) <= len && memcmp(signs[i], text, strlen(signs[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Whether the field's text can only be a name. */
 static bool is_name(const char *text, size_t len)
 {
     static const char *const values[] = {"nan", "inf", "infinity", "true", "false"};
 
-    if (len == 0 || memchr("0123456789+-.,;'?", *text, 17) || gm_csv_is_missing(text, len))
+    if (len == 0 || is_like_number(text, len) || gm_csv_is_missing(text, len))
         return false;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         if (strlen(values[i]) == len && strncasecmp(values[i], text, len) == 0)
@@ -113,7 +131,7 @@ static bool is_name(const char *text, size_t len)
 static bool survey_line(const struct gm_csv *csv, const char *p, const char **ret_end,
                         uint64_t *ret_cols)
 {
-    bool header = false;
+    bool header = false, any = false;
     uint64_t cols = 0;
 
     for (;; p++) {
@@ -122,7 +140,10 @@ static bool survey_line(const struct gm_csv *csv, const char *p, const char **re
             name++;
         while (last > name && (last[-1] == ' ' || last[-1] == '\t' || last[-1] == '"'))
             last--;
-        header |= is_name(name, name < last ? (size_t)(last - name) : 0);
+        if (!any && name < last) {
+            header = is_name(name, (size_t)(last - name));
+            any = true;
+        }
         cols++;
         p = end;
         if (p == csv->end || *p != csv->separator)

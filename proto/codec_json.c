@@ -145,11 +145,16 @@ static enum gm_status read_parameter(struct body *body, const struct gm_json_str
         return sink->parameter(sink->cls, name->text, name->len, value.text, value.len, json->err);
     }
     if (first == '[' || first == '{' || strncmp(json->at, "null", 4) == 0)
-        return gm_fail(json->err, GM_BAD_PARAMETER,
-                       "%s is %s; a parameter is a string, a number, true or false", name->text,
-                       first == '['   ? "an array"
-                       : first == '{' ? "an object"
-                                      : "null");
+        return gm_fail(
+            json->err, GM_BAD_PARAMETER, "%s is %s; %s", name->text,
+            first == '['   ? "an array"
+            : first == '{' ? "an object"
+                           : "null",
+            strcmp(name->text, "stats") == 0
+                ? "a reply's own, with which it cannot be sent back: ask for the reply with -H "
+                  "'Accept: application/x-npy', or take stats out"
+                : "operands are named a, b and c, and a parameter is a string, a number, true or "
+                  "false");
 
     const char *value = json->at, *end;
     if (strncmp(value, "true", 4) == 0)

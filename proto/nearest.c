@@ -22,3 +22,10 @@ size_t gm_edit_distance(const char *from, size_t from_len, const char *to)
     }
     return row[to_len];
 }
+
+bool gm_is_near(const char *from, size_t from_len, const char *to)
+{
+    size_t to_len = strnlen(to, GM_WORD_MAX);
+
+    return 2 * gm_edit_distance(from, from_len, to) <= (from_len > to_len ? from_len : to_len);
+}

@@ -23,11 +23,12 @@ static enum gm_status fail_unknown(const struct gm_request *r, const char *name,
             nearest = operand;
         }
     }
+    bool near = least == 0 || gm_is_near(name, strlen(name), nearest);
     return gm_fail(
         err, GM_UNKNOWN_PARAMETER,
-        "there is no part '%.60s'; the nearest is '%s'. Operands are parts named %s, and "
-        "all others are parameters",
-        name, nearest,
+        "there is no part '%.60s'%s%s%s. Operands are parts named %s, and all others are "
+        "parameters",
+        name, near ? "; the nearest is '" : "", near ? nearest : "", near ? "'" : "",
         max == 1   ? "a"
         : max == 2 ? "a and b"
                    : "a, b and c");

@@ -225,6 +225,29 @@ static enum gm_status fail_not_taken(enum gm_op_kind op, const struct row *row,
                    gm_op_name(op), row->name, takers);
 }
 
+/* A name that is not a row's: the nearest one, or all where none is near. */
+static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t len,
+                                   struct gm_error *err)
+{
+    const char *nearest = gm_params_nearest(op, name, len);
+    int shown = (int)(len < 64 ? len : 64);
+    char names[256] = "";
+    size_t at = 0;
+
+    if (gm_is_near(name, len, nearest))
+        return gm_fail(err, GM_UNKNOWN_PARAMETER,
+                       "there is no parameter '%.*s'; the nearest is '%s'", shown, name, nearest);
+    if (len == 1 && *name >= 'a' && *name < 'a' + GM_OPERANDS_MAX)
+        return gm_fail(err, GM_UNKNOWN_PARAMETER,
+                       "there is no parameter '%c': operands go into the body", *name);
+    for (size_t i = 0; i < ROW_COUNT && at < sizeof names; i++)
+        if (rows[i].ops & (1u << op))
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "",
+                                   rows[i].name);
+    return gm_fail(err, GM_UNKNOWN_PARAMETER, "there is no parameter '%.*s'; those of %s are %s",
+                   shown, name, gm_op_name(op), names);
+}
+
 /* The row of a name, if the operation has it. */
 static enum gm_status find_row(enum gm_op_kind op, const char *name, size_t len,
                                const struct row **ret, struct gm_error *err)
@@ -235,9 +258,7 @@ static enum gm_status find_row(enum gm_op_kind op, const char *name, size_t len,
         if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
             row = &rows[i];
     if (!row)
-        return gm_fail(err, GM_UNKNOWN_PARAMETER,
-                       "there is no parameter '%.*s'; the nearest is '%s'",
-                       (int)(len < 64 ? len : 64), name, gm_params_nearest(op, name, len));
+        return fail_unknown(op, name, len, err);
     if (!(row->ops & (1u << op)))
         return fail_not_taken(op, row, err);
     *ret = row;

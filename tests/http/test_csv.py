@@ -171,7 +171,7 @@ def test_chunked_and_in_pieces(daemon):
 REFUSED = [
     (b"1,2\n3\n", {}, 422, "bad_shape", "line 2 has 1 fields where 2"),
     (b"1,2\n\n3,4\n5,6\n", {}, 422, "bad_shape", "2 rows where 1"),
-    (b"1,x2\n3,4x\n", {}, 400, "bad_csv", "line 2, field 2 is '4x'"),
+    (b"1,x2\n3,4x\n", {}, 400, "bad_csv", "line 1, field 2 is 'x2'"),
     (b"1,,2\n", {}, 400, "bad_csv", "field 2 is empty"),
     (b"1,5;2,5\n", {}, 400, "bad_csv", "tr ',;' '.,'"),
     (b"[[1,2]]", {}, 400, "bad_csv", "application/json"),

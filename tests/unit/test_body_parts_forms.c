@@ -72,7 +72,7 @@ static const struct {
     {ADD, NULL, "a|-|1\nbb|-|2", 400, "no part 'bb'; the nearest is 'b'"},
     {FLIP, NULL, "a|-|1\ndtyp|-|2", 400,
      "no part 'dtyp'; the nearest is 'dtype'. Operands are parts named a,"},
-    {FLIP, NULL, "|-|1", 400, "no part ''; the nearest is 'a'"},
+    {FLIP, NULL, "|-|1", 400, "no part ''. Operands are parts named a, and"},
     {FLIP, NULL, "a|-|1\nb|-|2", 422, "there is a part b; flip takes a alone"},
     {ADD, NULL, "a|-|1\nb|-|2\nc|-|3", 422, "there is a part c; add takes a and b"},
     {ADD, NULL, "a|-|1\na|-|2", 400, "two parts named a"},

@@ -70,6 +70,16 @@ static const struct bad_case bad_cases[] = {
     {"1,2\n3,None\n", GM_BAD_CSV, "write nan", 0},
     {"'1','2'\n", GM_BAD_CSV, "line 1, field 1", 0},
     {"1st,2nd\n1,2\n", GM_BAD_CSV, "line 1, field 1 is '1st'", 0},
+    /* A damaged first row is no header. */
+    {"5,x\n1,2\n", GM_BAD_CSV, "line 1, field 2 is 'x', which is not a number", 0},
+    {"inf,x\n1,2\n", GM_BAD_CSV, "line 1, field 2 is 'x'", 0},
+    {"$1,2\n3,4\n", GM_BAD_CSV, "line 1, field 1 is '$1'", 0},
+    {"(1),2\n3,4\n", GM_BAD_CSV, "line 1, field 1 is '(1)'", 0},
+    {"<1,2\n3,4\n", GM_BAD_CSV, "line 1, field 1 is '<1'", 0},
+    {"=1,2\n3,4\n", GM_BAD_CSV, "line 1, field 1 is '=1'", 0},
+    {"\xE2\x88\x92\x31,2\n3,4\n", GM_BAD_CSV, "line 1, field 1 is '\xE2\x88\x92\x31'", 0},
+    {"\xE2\x82\xAC\x31,2\n3,4\n", GM_BAD_CSV, "line 1, field 1", 0},
+    {"\xC2\xA0\x31,2\n3,4\n", GM_BAD_CSV, "line 1, field 1", 0},
     /* Separators. */
     {"1,5;2,5\n3,5;4,5\n", GM_BAD_CSV, "decimal point", 0},
     {"1;2,5\n", GM_BAD_CSV, "decimal point", 0},
