@@ -184,12 +184,17 @@ enum gm_status gm_body_hint_fail(const void *bytes, size_t len, bool all, struct
                "with curl --data-binary @a.npy";
     if (!hint && is_text(t)) {
         bool at = begins(t, "@");
-        if (at || (all && looks_like_file_name(t)))
+        if (all && !at && holds_any(t, "=&") && looks_like_file_name(t))
+            hint =
+                "the fields of a form, which curl -d sends as they are typed: files go as parts, "
+                "curl -F a=@a.npy -F b=@b.npy";
+        else if (at || (all && looks_like_file_name(t)))
             return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
                            "the body is the text '%.*s' and not the file: curl reads it with "
                            "--data-binary %s%.*s",
                            (int)shown, t.at, at ? "" : "@", (int)shown, t.at);
-        hint = text_hint(t);
+        if (!hint)
+            hint = text_hint(t);
     }
     if (hint)
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE, "the body looks like %s", hint);

@@ -122,6 +122,8 @@ def test_what_the_sentences_say_to_type_works(daemon, tmp_path):
 
 
 TYPED = [
+    (["-d", "a=a.npy", "-d", "b=b.npy"], r"fields of a form.*curl -F a=@a\.npy -F b=@b\.npy"),
+    (["-d", "file=@a.npy"], r"fields of a form.*curl -F a=@a\.npy"),
     (["--data-raw", "@a.npy"], r"the text '@a\.npy' and not the file.*--data-binary @a\.npy"),
     (["-d", "a.npy"], r"the text 'a\.npy'.*--data-binary @a\.npy"),
     (["-d", "data/a b.csv"], r"--data-binary @data/a b\.csv"),
