@@ -34,6 +34,9 @@ static void chunk(void *cls, uint64_t index, unsigned thread)
     CHECK(scratch[0] == index && scratch[12] == index);
     if (index == job->stop_at)
         atomic_store(&job->stop, true);
+    /* Those after it are in flight until then, however long its thread is kept from running. */
+    while (index > job->stop_at && !atomic_load(&job->stop))
+        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
     atomic_fetch_sub(&job->busy[thread], 1);
 }
 
