@@ -190,6 +190,8 @@ static const struct bad_case bad_cases[] = {
     {"{\"a\":{\"data\":[1],\"a\":1}}", GM_BAD_JSON, "member \"a\""},
     {"{\"alpha\":null,\"data\":[1]}", GM_BAD_PARAMETER, "alpha is null"},
     {"{\"alpha\":[1],\"data\":[1]}", GM_BAD_PARAMETER, "alpha is an array"},
+    {"{\"A\":[[1]]}", GM_BAD_PARAMETER, "A is an array; operands are named a, b and c"},
+    {"{\"data\":[1],\"stats\":{\"x\":1}}", GM_BAD_PARAMETER, "take stats out"},
     {"{\"data\":[1],\"alpha\":{\"x\":1}}", GM_BAD_PARAMETER, "alpha is an object"},
     {"{\"alpha\":01}", GM_BAD_JSON, "\"alpha\""},
     {"{\"alpha\":tru}", GM_BAD_JSON, "\"alpha\""},
