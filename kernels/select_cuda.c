@@ -42,7 +42,7 @@ static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts 
 static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
 {
     if (size <= 2)
-        return lesser(rows, cols) >= 64;
+        return lesser(rows, cols) >= (size == 1 ? 96 : 64);
     if (size == 4)
         return lesser(rows, cols) >= 40 && rows % 8 == 0 && cols % 8 == 0;
     return lesser(rows, cols) >= 32 && rows % 32 == 0 && cols % 32 == 0;
@@ -72,11 +72,18 @@ static bool is_long_and_thin(const struct gm_op *op, const struct gm_device_fact
     return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
 }
 
-/* Below that the pieces that `shifted` keeps under way do not pay. */
+/* Below that the pieces that `shifted` and `bytes` keep under way do not pay. */
 static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return gm_matrix_elements(&op->result) >= 4000000;
+}
+
+/* Elements of 1 byte, a tile's height of them in a column, and tiles for all. */
+static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    return is_many(op, facts) && op->result.cols >= 256 && op->result.rows >= 64 &&
+           !is_small_stack(op, facts);
 }
 
 /* ---- Flips and sums ----------------------------------------------------------------------------
@@ -196,7 +203,10 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     /* `fitted` can read b by 16 bytes, and has more blocks. */
     if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
         return false;
-    return p.k <= 144 ? work <= 900e3 : p.k <= 256 && work <= 600e3;
+    /* 512 of 130 x 130 fill 0.46 of cuBLAS's tiles. */
+    if (p.k <= 144)
+        return work <= (filled(&p) < 0.48 ? 3e6 : 900e3);
+    return p.k <= 256 && work <= 600e3;
 }
 
 /* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device (512 of
@@ -241,6 +251,7 @@ const struct gm_preference gm_preferences_cuda[] = {
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", turns_few},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", fills_tiles},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "bytes", is_many_bytes},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_long_and_thin},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "stack", is_small_stack},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "shifted", is_many},

@@ -26,6 +26,8 @@ const char *gm_device_kind_name(enum gm_device_kind kind);
 #define GM_TYPES_ARITHMETIC                                                                        \
     (GM_DTYPE_BIT(GM_F16) | GM_DTYPE_BIT(GM_BF16) | GM_DTYPE_BIT(GM_F32) | GM_DTYPE_BIT(GM_F64) |  \
      GM_DTYPE_BIT(GM_I32) | GM_DTYPE_BIT(GM_I64))
+#define GM_TYPES_OF_1_BYTE                                                                         \
+    (GM_DTYPE_BIT(GM_BOOL) | GM_DTYPE_BIT(GM_I8) | GM_DTYPE_BIT(GM_U8) | GM_DTYPE_BIT(GM_V1))
 #define GM_TYPES_ALL (((1u << GM_DTYPE_COUNT) - 1u) & ~1u)
 
 /* What a variant can take as it lies, without a pass that rearranges the operand first. */

@@ -35,14 +35,14 @@ struct gm_feed {
     /* Copy i's distance from the thread's first: along k, and across. */
     template <gm_way WAY> static constexpr __device__ unsigned down(unsigned i)
     {
-        constexpr unsigned wide = WAY == GM_WAY_VECTORS ? VECTOR : 1;
+        constexpr unsigned wide = gm_wide<T>(WAY);
         return WAY != GM_WAY_TURNED  ? i * THREADS / (SPAN / wide)
                : WARPS % LAYERS == 0 ? 0
                                      : 8 * (i * WARPS % LAYERS);
     }
     template <gm_way WAY> static constexpr __device__ unsigned across(unsigned i)
     {
-        constexpr unsigned wide = WAY == GM_WAY_VECTORS ? VECTOR : 1;
+        constexpr unsigned wide = gm_wide<T>(WAY);
         return WAY == GM_WAY_TURNED ? 4 * (i * WARPS / LAYERS) : i * THREADS % (SPAN / wide) * wide;
     }
 
@@ -51,7 +51,7 @@ struct gm_feed {
     __device__ __forceinline__ void aim(const T *matrix, uint64_t left, uint64_t stride,
                                         uint64_t stride_k)
     {
-        constexpr unsigned wide = WAY == GM_WAY_VECTORS ? VECTOR : 1;
+        constexpr unsigned wide = gm_wide<T>(WAY);
         unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP, first;
         unsigned last = (left < SPAN ? (unsigned)left : SPAN) - wide;
 
@@ -77,6 +77,8 @@ struct gm_feed {
             aim<ONLY>(matrix, left, stride, stride_k);
         else if (by == GM_WAY_VECTORS)
             aim<GM_WAY_VECTORS>(matrix, left, stride, stride_k);
+        else if (sizeof(T) == 4 && by == GM_WAY_PAIRS)
+            aim<sizeof(T) == 4 ? GM_WAY_PAIRS : GM_WAY_VECTORS>(matrix, left, stride, stride_k);
         else if (by == GM_WAY_ELEMENTS)
             aim<GM_WAY_ELEMENTS>(matrix, left, stride, stride_k);
         else
@@ -87,7 +89,7 @@ struct gm_feed {
     template <gm_way WAY, bool WHOLE>
     __device__ __forceinline__ void copy(gm_sum<T> *slab, unsigned steps)
     {
-        constexpr unsigned wide = WAY == GM_WAY_VECTORS ? VECTOR : 1;
+        constexpr unsigned wide = gm_wide<T>(WAY);
         gm_sum<T> *first = slab + to;
 
 #pragma unroll
@@ -103,6 +105,8 @@ struct gm_feed {
             copy<ONLY, WHOLE>(slab, steps);
         else if (way == GM_WAY_VECTORS)
             copy<GM_WAY_VECTORS, WHOLE>(slab, steps);
+        else if (sizeof(T) == 4 && way == GM_WAY_PAIRS)
+            copy<sizeof(T) == 4 ? GM_WAY_PAIRS : GM_WAY_VECTORS, WHOLE>(slab, steps);
         else if (way == GM_WAY_ELEMENTS)
             copy<GM_WAY_ELEMENTS, WHOLE>(slab, steps);
         else

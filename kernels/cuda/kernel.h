@@ -34,6 +34,10 @@
  *   gm_launch_dependent(exec, dependent, kernel, ...)
  *                          if so, programmatic dependent launch: see below
  *   gm_wait_for_primary(), gm_trigger_dependent()  in such kernels, and those before them
+ *   gm_share(exec, kernel, percent)  of the most that a multiprocessor can have, so much shall be
+ *                          shared memory in the kernel's launches from now on, where its blocks fit
+ *                          into that; the rest is L1 cache. By itself CUDA takes what lets the most
+ *                          blocks be resident
  *   gm_dynamic_shared<T>() in a kernel: the dynamic shared memory, 128-byte aligned
  *   gm_scratch(exec)       device memory of as many bytes as the variant's `scratch` said,
  *                          256-byte aligned
@@ -42,7 +46,7 @@
  *   gm_gpu_of(exec)        const struct gm_gpu *: the limits of the device
  *   gm_widen(x), gm_narrow<T>(x)  between gm_f16 or gm_bf16 and float, to nearest even
  *   gm_load_l2_256(at)     a load of 4, 8 or 16 bytes of what no thread writes, for which the L2
- * cache fetches the 256 bytes that it lies in
+ *                          cache fetches the 256 bytes that it lies in
  *   __pipeline_memcpy_async(to, from, bytes, zeros), of whose bytes the last `zeros` become 0,
  *   __pipeline_commit(), __pipeline_wait_prior(n)
  *

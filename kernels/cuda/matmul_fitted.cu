@@ -178,9 +178,10 @@ static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer 
     gm_pitch pitch = gm_pitch_of<T>(&view, p.batch, p.k, of_a ? p.m : p.n);
     double bytes = (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
     double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
+    unsigned wide = gm_wants_pitch<T>(&view, stride, stride_k);
 
-    if (!gm_wants_pitch<T>(&view, stride, stride_k) || bytes > PITCH_BYTES_MAX ||
-        elements / ELEMENTS_US < PITCHING_US + bytes / PITCH_BYTES_US)
+    if (wide == 0 || bytes > PITCH_BYTES_MAX ||
+        elements / wide / ELEMENTS_US < PITCHING_US + bytes / PITCH_BYTES_US)
         return {};
     return pitch;
 }

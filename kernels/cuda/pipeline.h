@@ -62,8 +62,8 @@ static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
     how.slices = slices;
     how.way_a = gm_way_of<T>(&p.a, p.a.row, p.a.col);
     how.way_b = gm_way_of<T>(&p.b, p.b.col, p.b.row);
-    how.span_a = how.way_a == GM_WAY_VECTORS ? gm_pieces(p.m, C::VECTOR) * C::VECTOR : p.m;
-    how.span_b = how.way_b == GM_WAY_VECTORS ? gm_pieces(p.n, C::VECTOR) * C::VECTOR : p.n;
+    how.span_a = gm_pieces(p.m, gm_wide<T>(how.way_a)) * gm_wide<T>(how.way_a);
+    how.span_b = gm_pieces(p.n, gm_wide<T>(how.way_b)) * gm_wide<T>(how.way_b);
     return gm_by_ways<FIXED>(how.way_a, how.way_b, [&](auto way_a, auto way_b) {
         return gm_slices(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
             how.matrix = matrix;

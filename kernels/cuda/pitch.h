@@ -20,13 +20,16 @@ struct gm_pitch {
     uint64_t matrices, steps, span, pitch;
 };
 
-/* Whether rows of this operand (ways.h) are side by side, but begin where 16 bytes do not. */
+/* What a copy of this operand (ways.h) moves at once, where rows are side by side but begin where 16
+ * bytes do not; else 0: it wants no pitch. */
 template <typename T>
-static inline bool gm_wants_pitch(const struct gm_view *view, uint64_t stride, uint64_t stride_k)
+static inline unsigned gm_wants_pitch(const struct gm_view *view, uint64_t stride,
+                                      uint64_t stride_k)
 {
     struct gm_view aligned = {nullptr, view->batch, view->row, view->col};
+    gm_way way = gm_way_of<T>(&aligned, stride, stride_k);
 
-    return gm_way_of<T>(&aligned, stride, stride_k) == GM_WAY_ELEMENTS;
+    return way == GM_WAY_ELEMENTS || way == GM_WAY_PAIRS ? gm_wide<T>(way) : 0;
 }
 
 template <typename T>

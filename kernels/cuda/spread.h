@@ -16,6 +16,7 @@ template <typename T> struct gm_spread {
     static constexpr unsigned unit = sizeof(T) < 4 ? 4 : (unsigned)sizeof(T);
     static constexpr unsigned row = 128 / unit;                  /* units that the banks hold */
     static constexpr unsigned each = unit / (unsigned)sizeof(T); /* elements of one */
+    static constexpr unsigned none = 24;                         /* more units than fit */
     unsigned shift;
 
     /* Where unit `index` is. */
@@ -26,7 +27,7 @@ template <typename T> struct gm_spread {
     /* Of element `index`. */
     __device__ __forceinline__ unsigned element(unsigned index) const
     {
-        return at(index / each) * each + index % each;
+        return index + (index >> (shift + each / 2)) * each; /* each is 1, 2 or 4 */
     }
 };
 
@@ -37,7 +38,7 @@ template <typename T> static inline gm_spread<T> gm_spread_for(uint64_t stride)
     constexpr unsigned row = gm_spread<T>::row;
     constexpr unsigned shift = row == 32 ? 5 : row == 16 ? 4 : 3;
 
-    return {stride % row == row - 1 ? 31 : shift};
+    return {stride % row == row - 1 ? gm_spread<T>::none : shift};
 }
 
 /* Bytes of shared memory that `count` elements need, wherever in a piece they begin. */

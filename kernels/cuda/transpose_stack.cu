@@ -44,6 +44,22 @@ template <typename T> struct turning {
     }
 };
 
+/* The same for a walk that comes to the end of a column once at most. */
+template <typename T> struct turning_once {
+    const T *shared;
+    gm_spread<T> spread;
+    unsigned cols, at, left, jump; /* elements left of the column, and from there to the next */
+
+    __device__ __forceinline__ T operator()()
+    {
+        T element = shared[spread.element(at)];
+        at += cols;
+        if (--left == 0)
+            at += jump;
+        return element;
+    }
+};
+
 template <typename T>
 static __global__ void __launch_bounds__(MANY_THREADS)
     transpose_stack(const T *in, T *out, uint64_t batch, unsigned rows, unsigned cols,
@@ -57,11 +73,22 @@ static __global__ void __launch_bounds__(MANY_THREADS)
     unsigned skip = gm_load_run(in, matrix * each, count, batch * each, spread, shared);
     __syncthreads();
 
-    gm_store_run<16>(out + matrix * each, count, threadIdx.x, blockDim.x, [&](unsigned e) {
-        unsigned m = __umulhi(e, by_each), rest = e - m * each;
-        unsigned col = __umulhi(rest, by_rows), row = rest - col * rows;
-        return turning<T>{shared, spread, rows, cols, skip + m * each + row * cols + col, row, col};
-    });
+    auto store = [&](auto walk) {
+        gm_store_run<16>(out + matrix * each, count, threadIdx.x, blockDim.x, [&](unsigned e) {
+            unsigned m = __umulhi(e, by_each), rest = e - m * each;
+            unsigned col = __umulhi(rest, by_rows), row = rest - col * rows;
+            return walk(skip + m * each + row * cols + col, row, col);
+        });
+    };
+    if (rows >= gm_in_piece<T, 16>::count)
+        store([&](unsigned at, unsigned row, unsigned col) {
+            unsigned jump = col + 1 < cols ? 1 - each : 1 - cols;
+            return turning_once<T>{shared, spread, cols, at, rows - row, jump};
+        });
+    else
+        store([&](unsigned at, unsigned row, unsigned col) {
+            return turning<T>{shared, spread, rows, cols, at, row, col};
+        });
 }
 
 template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, uint64_t many)

@@ -25,6 +25,11 @@
  * no whole sectors of 32 bytes, tiles are twice as high, so that half as many sectors are written
  * by two of them.
  *
+ * Of large matrices fewer blocks are resident than would fit: what is touched at the same time is
+ * then in fewer of DRAM's pages. They are kept to few by asking for more shared memory than a tile
+ * needs, in a part of the multiprocessor's that leaves the L1 cache enough to gather the halves of
+ * sectors and stretches in. Both numbers are measured: with a larger part all is slower by far.
+ *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
  *
@@ -40,6 +45,17 @@
 #define HIGH 32u
 /* High ones from so many a multiprocessor, and so many in a column of them. */
 #define HIGH_ROUNDS 8u
+
+#define LARGE_BYTES ((uint64_t)64 << 20) /* beyond what caches hold */
+#define LARGE_TILES 8u
+
+/* Of a large matrix: blocks on a multiprocessor (0: as many as fit, which was best), and how much
+ * of its memory they share. */
+template <typename T, unsigned DOWN>
+static constexpr unsigned RESIDENT = DOWN != SIDE || sizeof(T) > 4 ? 0
+                                     : sizeof(T) == 4              ? 4
+                                                                   : 2;
+#define SHARED_PERCENT 72u
 
 template <typename T, unsigned BYTES, unsigned DOWN, bool STRETCH>
 static __global__ void __launch_bounds__(SIDE *DOWN)
@@ -79,6 +95,16 @@ static __global__ void __launch_bounds__(SIDE *DOWN)
     }
 }
 
+/* Whether it is a large matrix, or a stack of them, of many tiles either way. Of thin ones each
+ * tile has little under way, and it takes all blocks that fit. */
+template <typename T> static bool is_large(const struct gm_op *op)
+{
+    uint64_t side = LARGE_TILES * SIDE * 16 / sizeof(T);
+
+    return gm_matrix_bytes(&op->result) > LARGE_BYTES && op->result.rows >= side &&
+           op->result.cols >= side;
+}
+
 static uint64_t tiles(const struct gm_matrix *a, uint64_t height, uint64_t width)
 {
     return a->batch * gm_pieces(a->rows, height) * gm_pieces(a->cols, width);
@@ -116,18 +142,37 @@ template <typename T> static bool high(const struct gm_op *op, const struct gm_g
            tiles(a, height, width) >= (uint64_t)HIGH_ROUNDS * gpu->sms;
 }
 
+static size_t greater(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What each of so many resident blocks can have of shared memory, with room for rounding up. */
+static size_t part_of(const struct gm_gpu *gpu, unsigned resident)
+{
+    return gpu->shared_per_sm / 100 * SHARED_PERCENT / resident - 2 * gpu->shared_reserved;
+}
+
 template <typename T, unsigned BYTES, unsigned DOWN = SIDE, bool STRETCH = false>
 static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];
     const unsigned height = DOWN * gm_in_piece<T, BYTES>::count;
     const unsigned width = SIDE * gm_in_piece<T, BYTES>::count;
+    constexpr unsigned resident = RESIDENT<T, DOWN>;
+    size_t shared = height * width * sizeof(T);
 
+    if constexpr (BYTES == 16 && resident > 0) {
+        if (is_large<T>(op)) {
+            gm_share(exec, transpose_vectorized<T, BYTES, DOWN, STRETCH>, SHARED_PERCENT);
+            shared = greater(shared, part_of(gm_gpu_of(exec), resident));
+        }
+    }
     /* rows along x: see above */
     return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, transpose_vectorized<T, BYTES, DOWN, STRETCH>, grid,
-                         dim3(SIDE * DOWN), height * width * sizeof(T), gm_in<T>(op, 0),
-                         gm_out<T>(op), a->rows, a->cols, origin);
+                         dim3(SIDE * DOWN), shared, gm_in<T>(op, 0), gm_out<T>(op), a->rows,
+                         a->cols, origin);
     });
 }
 
@@ -156,7 +201,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_vectorized)(const struct gm_op *op,
         const struct gm_gpu *gpu = gm_gpu_of(exec);
 
         if constexpr (sizeof(T) < 16) {
-            bool halve = !enough<T>(op, gpu, 16, 48) || half_holds<T>(op, 16);
+            bool halve = (!is_large<T>(op) && !enough<T>(op, gpu, 16, 48)) || half_holds<T>(op, 16);
             if constexpr (sizeof(T) < 8) {
                 if (halve && (!enough<T>(op, gpu, 8, 3) || half_holds<T>(op, 8)))
                     return transpose<T, 4>(op, exec);

@@ -6,21 +6,31 @@
 
 #include "kernels/cuda/kernel.h"
 
-/* How an operand's slab is copied: by 16 bytes or by elements where its rows lie as the slab's do;
+/* How an operand's slab is copied: by 16 bytes, 8 or an element where its rows lie as the slab's do;
  * by elements, and turned on the way, where memory has k along its rows. */
-enum gm_way { GM_WAY_VECTORS, GM_WAY_ELEMENTS, GM_WAY_TURNED, GM_WAY_ANY };
+enum gm_way { GM_WAY_VECTORS, GM_WAY_PAIRS, GM_WAY_ELEMENTS, GM_WAY_TURNED, GM_WAY_ANY };
+
+/* Elements that a copy moves at once. */
+template <typename T> static constexpr __host__ __device__ unsigned gm_wide(gm_way way)
+{
+    return way == GM_WAY_VECTORS ? 16 / sizeof(T) : way == GM_WAY_PAIRS ? 2 : 1;
+}
 
 /* How an operand is copied whose `span` elements at stride `stride` meet k at stride `stride_k`. */
 template <typename T>
 static inline gm_way gm_way_of(const struct gm_view *view, uint64_t stride, uint64_t stride_k)
 {
-    const uint64_t vector = 16 / sizeof(T);
+    const gm_way widest[] = {GM_WAY_VECTORS, GM_WAY_PAIRS};
 
     if (stride != 1)
         return GM_WAY_TURNED;
-    return stride_k % vector == 0 && view->batch % vector == 0 && (uintptr_t)view->data % 16 == 0
-               ? GM_WAY_VECTORS
-               : GM_WAY_ELEMENTS;
+    for (gm_way way : widest) {
+        uint64_t wide = gm_wide<T>(way);
+        if (stride_k % wide == 0 && view->batch % wide == 0 &&
+            (uintptr_t)view->data % (wide * sizeof(T)) == 0)
+            return way;
+    }
+    return GM_WAY_ELEMENTS;
 }
 
 /* fn(way of a, way of b) as types. FIXED makes kernels of their own of the commonest pairs, which
@@ -33,6 +43,8 @@ template <bool FIXED, typename F> static inline enum gm_status gm_by_ways(gm_way
     if constexpr (FIXED) {
         if (a == GM_WAY_TURNED && b == GM_WAY_VECTORS)
             return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_VECTORS>());
+        if (a == GM_WAY_TURNED && b == GM_WAY_PAIRS)
+            return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_PAIRS>());
         if (a == GM_WAY_TURNED && b == GM_WAY_ELEMENTS)
             return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_ELEMENTS>());
         if (a == GM_WAY_VECTORS && b == GM_WAY_VECTORS)

@@ -18,7 +18,7 @@ static const struct profiled runs[] = {
     {GM_OP_MATMUL, GM_F32, 9, 50, 70, 33},       {GM_OP_MATMUL, GM_I64, 1, 65, 130, 67},
     {GM_OP_TRANSPOSE, GM_F32, 1, 2052, 4100, 0}, {GM_OP_MATMUL, GM_F32, 1, 333, 777, 555},
     {GM_OP_MATMUL, GM_F32, 20, 64, 201, 100},    {GM_OP_MATMUL, GM_F64, 33, 17, 20, 24},
-    {GM_OP_MATMUL, GM_F32, 1, 2, 5000, 3},
+    {GM_OP_MATMUL, GM_F32, 1, 2, 5000, 3},       {GM_OP_TRANSPOSE, GM_U8, 1, 1000, 1001, 0},
 };
 
 /* A stack, or where there is but one matrix, that. */

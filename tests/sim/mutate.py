@@ -94,6 +94,8 @@ EQUIVALENT = [
     ("add_float3_staged|flip_shared", r" <= (RUN|blockDim\.x) \? ",
      "both ways the same where they are equal"),
     ("transpose_shifted", r"pair\[S::n\]\[S::rounds\]", "as many, and handed on by their address"),
+    ("transpose_bytes", r"device comparison: .{,9}i\+\+\) \{\s+(if \(p\.inner\)|block\[i\] = tile|unsigned c = i \* N)",
+     "one piece more, which nobody reads, or no column has"),
     ("transpose_.*|add_vectorized", r" <= (ACROSS|N|many|length|S::rows|S::cols) \? ",
      "both ways the same where they are equal"),
     ("add_float3_staged", r"rest < RUN - 1 \?|point < run - 1", "both are multiples of 3"),

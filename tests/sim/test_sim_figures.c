@@ -256,10 +256,10 @@ static bool ran[256];
  * Their figures are those above where a matrix is made of whole tiles; what they do is proved by
  * their results (test_sim_variants). */
 static const char *const unmodelled[] = {
-    "transpose_vectorized", "transpose_shifted", "transpose_skinny", "transpose_stack",
-    "flip_vectorized",      "add_vectorized",    "matmul_registers", "matmul_pipelined",
-    "matmul_fitted",        "matmul_small",      "matmul_skinny",    "matmul_stack",
-    "matmul_dot",
+    "transpose_vectorized", "transpose_shifted", "transpose_bytes",  "transpose_skinny",
+    "transpose_stack",      "flip_vectorized",   "add_vectorized",   "matmul_registers",
+    "matmul_pipelined",     "matmul_fitted",     "matmul_small",     "matmul_skinny",
+    "matmul_stack",         "matmul_dot",
 };
 
 static bool is_modelled(const struct gm_variant *variant)

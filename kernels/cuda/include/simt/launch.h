@@ -25,6 +25,15 @@ __device__ __forceinline__ void gm_wait_for_primary()
 #endif
 }
 
+/* A hint: a device that cannot take it goes without. */
+template <typename... P>
+static inline void gm_share(struct gm_exec *, void (*kernel)(P...), unsigned percent)
+{
+    if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             (int)percent) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
 /* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. */
 #define GM_SHARED_UNASKED 49152u
 

@@ -51,6 +51,11 @@ enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, 
     return gm_launch_dependent(exec, false, kernel, grid, block, dynamic_shared, args...);
 }
 
+/* It has no cache that shared memory would be taken from. */
+template <typename... P> void gm_share(struct gm_exec *, void (*)(P...), unsigned)
+{
+}
+
 GM_SIM_INLINE void gm_trigger_dependent()
 {
     gm_sim_trigger_dependent();

@@ -1,0 +1,209 @@
+/*
+ * transpose_bytes.cu - elements of 1 byte, rows of any length: what lies alike is turned together.
+ *
+ * The difference to transpose_shifted: nothing is joined, on either side. The rows of a matrix
+ * begin at any of a piece's 16 bytes, but those 16 apart all at the same one. So a thread loads
+ * pieces of 16 such rows, as memory has them, and turns the 16 x 16 bytes in its registers: 16
+ * pieces, each of a column's every sixteenth row. In shared memory a column is 16 of them, one for
+ * each residue of the row by 16. A thread then turns these: every sixteenth row becomes 16
+ * neighbours. It begins with the residue whose rows begin pieces of the result, so that what it
+ * gets are those pieces: residues before that one are a row further on, which is a shift by one
+ * byte.
+ *
+ * A tile is 256 x 256 bytes. Its rows begin up to 15 columns before it does, so its own part is 240
+ * columns, but 256 where all rows are whole pieces; and it overlaps the one below by 16 rows, so
+ * that the pieces it stores are whole. Only a matrix's first and last elements of a row of the
+ * result are stored one by one.
+ *
+ * Cost: 16 bytes an access everywhere; in registers 1.3 instructions a byte, where
+ * transpose_shifted takes 5. An eighth of the matrix is loaded twice, the second time from the
+ * caches.
+ *
+ * When it wins: from about 6000 x 6000 on, and over transpose_vectorized where rows or columns are
+ * whole pieces, but no whole sectors.
+ *
+ * Source: this repository.
+ */
+#include "kernels/cuda/join.h"
+#include "kernels/cuda/tiles.h"
+#include "kernels/cuda/turn.h"
+
+#define N 16u           /* bytes of a piece; rows, and columns, that lie alike are as far apart */
+#define SIDE (N * N)    /* of a tile, and threads of a block */
+#define STEP (SIDE - N) /* from a tile to the next below */
+#define RESIDENT 2u     /* blocks on a multiprocessor */
+/* Of its memory so much is shared: what they need, and no more. The L1 cache gathers sectors of
+ * which two tiles have parts. */
+#define SHARED_PERCENT 58u
+
+using piece = gm_piece<N>;
+
+/* A tile, and where it lies. */
+struct part {
+    const uint8_t *from; /* its first element in the operand, and in the result */
+    uint8_t *to;
+    const uint8_t *begin, *end; /* of the operand */
+    uint64_t rows, cols;        /* of the matrix */
+    unsigned height, width;     /* what there is of the tile in it */
+    bool first, last;           /* of those below each other */
+    bool inner;                 /* nothing that it touches is beyond the matrix */
+};
+
+/* Where a column's piece of the rows of one residue stands. Lanes that write have neighbouring
+ * pieces of a row, and so columns 16 apart; those that read have neighbouring columns, and residues
+ * that go down by the length of the result's rows from one to the next: all in different banks. */
+static __device__ __forceinline__ unsigned place(unsigned c, unsigned residue, unsigned odd_rows)
+{
+    return c * N + (residue + c / N + (odd_rows ? 0 : c)) % N;
+}
+
+/* A piece that may lie across the operand's beginning or end. */
+static __device__ __forceinline__ piece load_edge(const part &p, const uint8_t *at)
+{
+    piece got = {};
+
+    if (at >= p.begin && at + N <= p.end)
+        return *(const piece *)(at);
+#pragma unroll
+    for (unsigned i = 0; i < N; i++)
+        if (at + i >= p.begin && at + i < p.end)
+            got.word[i / 4] |= (uint32_t)at[i] << 8 * (i % 4);
+    return got;
+}
+
+/* The bytes from `bits` on. */
+static __device__ __forceinline__ void drop(piece &x, unsigned bits)
+{
+#pragma unroll
+    for (unsigned i = 0; i < N / 4; i++)
+        x.word[i] = __funnelshift_r(x.word[i], i + 1 < N / 4 ? x.word[i + 1] : 0, bits);
+}
+
+/* Rows from the tile's first, in column c, to where a piece of the result begins. */
+static __device__ __forceinline__ unsigned lead_of(const uint8_t *to)
+{
+    return (0u - (unsigned)(uintptr_t)to) % N;
+}
+
+/* How far the tile's own part of a column goes. */
+static __device__ __forceinline__ unsigned end_of(const part &p, unsigned lead)
+{
+    return p.last ? p.height : min(STEP + lead, p.height);
+}
+
+/* What of a column are no whole pieces, at the matrix's edges. */
+static __device__ __forceinline__ void store_rest(const part &p, unsigned c)
+{
+    uint8_t *to = p.to + c * p.rows;
+    unsigned lead = lead_of(to), end = end_of(p, lead);
+    unsigned whole = end > lead ? (end - lead) / N * N : 0;
+
+    for (unsigned i = 0; p.first && i < min(lead, end); i++)
+        to[i] = p.from[i * p.cols + c];
+    for (unsigned i = lead + whole; i < end; i++)
+        to[i] = p.from[i * p.cols + c];
+}
+
+/* A piece of each of 16 rows that lie alike, as a piece of each of 16 columns. */
+static __device__ __forceinline__ void load(const part &p, piece *tile, unsigned width)
+{
+    unsigned x = threadIdx.x % N, residue = threadIdx.x / N;
+    const uint8_t *at = p.from + residue * p.cols;
+    unsigned skip = gm_skip<N>(at);
+    piece block[N];
+
+    at = at - skip + x * N;
+#pragma unroll
+    for (unsigned i = 0; i < N; i++) {
+        if (p.inner)
+            block[i] = *(const piece *)(at + i * N * p.cols);
+        else
+            block[i] = residue + i * N < p.height ? load_edge(p, at + i * N * p.cols) : piece{};
+    }
+    gm_turn<uint8_t>(block);
+#pragma unroll
+    for (unsigned i = 0; i < N; i++) {
+        unsigned c = x * N + i - skip; /* wraps before the tile's first */
+        if (c < width)
+            tile[place(c, residue, p.rows % 2)] = block[i];
+    }
+}
+
+/* A column's 16 residues, as 16 pieces of the result's row, one after the other. The last is not
+ * whole where the row begins within a piece. */
+static __device__ __forceinline__ void turn(const part &p, piece *tile)
+{
+    unsigned c = threadIdx.x, lead = lead_of(p.to + c * p.rows);
+    piece block[N];
+
+    if (c >= p.width)
+        return;
+#pragma unroll
+    for (unsigned i = 0; i < N; i++) {
+        block[i] = tile[place(c, (lead + i) % N, p.rows % 2)];
+        drop(block[i], (lead + i) / N * 8);
+    }
+    gm_turn<uint8_t>(block);
+#pragma unroll
+    for (unsigned i = 0; i < N; i++)
+        tile[c * N + (c + i) % N] = block[i];
+}
+
+static __device__ __forceinline__ void store(const part &p, const piece *tile)
+{
+    unsigned j = threadIdx.x % N;
+
+#pragma unroll 4
+    for (unsigned i = 0; i < N; i++) {
+        unsigned c = i * N + threadIdx.x / N;
+        uint8_t *to = p.to + c * p.rows;
+        unsigned lead = lead_of(to);
+        if (c < p.width && j < STEP / N && (p.inner || lead + (j + 1) * N <= end_of(p, lead)))
+            gm_put(to + lead + j * N, tile[c * N + (c + j) % N]);
+    }
+    if (!p.inner && threadIdx.x < p.width)
+        store_rest(p, threadIdx.x);
+}
+
+static __global__ void __launch_bounds__(SIDE, RESIDENT)
+    transpose_bytes(const uint8_t *in, uint8_t *out, uint64_t batch, uint64_t rows, uint64_t cols,
+                    unsigned width, gm_origin origin)
+{
+    piece *tile = gm_dynamic_shared<piece>();
+    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
+    uint64_t row = origin.col + (uint64_t)blockIdx.x * STEP;
+    uint64_t col = origin.row + (uint64_t)blockIdx.y * width;
+    part p;
+
+    p.from = in + matrix + row * cols + col;
+    p.to = out + matrix + col * rows + row;
+    p.begin = in;
+    p.end = in + batch * rows * cols;
+    p.rows = rows;
+    p.cols = cols;
+    p.height = rows - row < SIDE ? (unsigned)(rows - row) : SIDE;
+    p.width = cols - col < width ? (unsigned)(cols - col) : width;
+    p.first = row == 0;
+    p.last = row + STEP >= rows;
+    p.inner = row > 0 && row + SIDE < rows && col + SIDE <= cols;
+
+    load(p, tile, width);
+    __syncthreads();
+    turn(p, tile);
+    __syncthreads();
+    store(p, tile);
+}
+
+extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, struct gm_exec *exec)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    const uint8_t *in = gm_in<uint8_t>(op, 0);
+    unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
+
+    gm_share(exec, transpose_bytes, SHARED_PERCENT);
+    /* rows along x, as in transpose_vectorized */
+    return gm_tiles(a->batch, a->cols, a->rows, width, STEP, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, transpose_bytes, grid, dim3(SIDE), SIDE * width, in,
+                         gm_out<uint8_t>(op), a->batch, a->rows, a->cols, width, origin);
+    });
+}
