@@ -16,8 +16,8 @@
  * slices' way through memory. The least is taken. It is reckoned for the 132 multiprocessors of an
  * H200 wherever it runs: so slices, and with them the order of sums, are the same on every device.
  *
- * An operand whose rows begin where 16 bytes do not comes into shared memory by elements. Where
- * that costs all tiles more than copying it once to rows that do (pitch.h), it is copied.
+ * An operand whose rows begin where 16 bytes do not comes into shared memory by 8 or by elements.
+ * Where that costs all tiles more than copying it once to rows that do (pitch.h), it is copied.
  *
  * Cost: as pipelined for the large tiles; the smaller ones read shared memory for each 32, 16 or 8
  * multiply-adds. Slices are written and read once.

@@ -20,8 +20,8 @@ struct gm_pitch {
     uint64_t matrices, steps, span, pitch;
 };
 
-/* What a copy of this operand (ways.h) moves at once, where rows are side by side but begin where 16
- * bytes do not; else 0: it wants no pitch. */
+/* What a copy of this operand (ways.h) moves at once, where rows are side by side but begin where
+ * 16 bytes do not; else 0: it wants no pitch. */
 template <typename T>
 static inline unsigned gm_wants_pitch(const struct gm_view *view, uint64_t stride,
                                       uint64_t stride_k)

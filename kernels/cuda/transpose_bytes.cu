@@ -19,8 +19,8 @@
  * transpose_shifted takes 5. An eighth of the matrix is loaded twice, the second time from the
  * caches.
  *
- * When it wins: from about 6000 x 6000 on, and over transpose_vectorized where rows or columns are
- * whole pieces, but no whole sectors.
+ * When it wins: from about 2000 x 2000 on, if rows or columns are no whole pieces and there are a
+ * tile's 256 rows.
  *
  * Source: this repository.
  */

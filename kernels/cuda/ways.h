@@ -6,8 +6,8 @@
 
 #include "kernels/cuda/kernel.h"
 
-/* How an operand's slab is copied: by 16 bytes, 8 or an element where its rows lie as the slab's do;
- * by elements, and turned on the way, where memory has k along its rows. */
+/* How an operand's slab is copied: by 16 bytes, 8 or an element where its rows lie as the slab's
+ * do; by elements, and turned on the way, where memory has k along its rows. */
 enum gm_way { GM_WAY_VECTORS, GM_WAY_PAIRS, GM_WAY_ELEMENTS, GM_WAY_TURNED, GM_WAY_ANY };
 
 /* Elements that a copy moves at once. */

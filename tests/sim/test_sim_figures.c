@@ -256,9 +256,9 @@ static bool ran[256];
  * Their figures are those above where a matrix is made of whole tiles; what they do is proved by
  * their results (test_sim_variants). */
 static const char *const unmodelled[] = {
-    "transpose_vectorized", "transpose_shifted", "transpose_bytes",  "transpose_skinny",
-    "transpose_stack",      "flip_vectorized",   "add_vectorized",   "matmul_registers",
-    "matmul_pipelined",     "matmul_fitted",     "matmul_small",     "matmul_skinny",
+    "transpose_vectorized", "transpose_shifted", "transpose_bytes", "transpose_skinny",
+    "transpose_stack",      "flip_vectorized",   "add_vectorized",  "matmul_registers",
+    "matmul_pipelined",     "matmul_fitted",     "matmul_small",    "matmul_skinny",
     "matmul_stack",         "matmul_dot",
 };
 
