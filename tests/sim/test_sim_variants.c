@@ -63,6 +63,9 @@ static void test_round_moves(void)
     try_move(GM_OP_COPY, GM_F32, SINGLE, 3, 4 * resident / 3 + 1);
     try_move(GM_OP_FLIP, GM_F64, 300, 7, 300);
     try_move(GM_OP_TRANSPOSE, GM_F32, SINGLE, 517, 343);
+    /* Of `bytes` tiles with neighbours on all sides, and down to within a tile's overlap. */
+    try_move(GM_OP_TRANSPOSE, GM_U8, 2, 741, 535);
+    try_move(GM_OP_TRANSPOSE, GM_I8, SINGLE, 490, 512);
     try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `stack`, less one */
 }
 
