@@ -79,11 +79,10 @@ static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
     return gm_matrix_elements(&op->result) >= 4000000;
 }
 
-/* Elements of 1 byte, a tile's height of them in a column, and tiles for all. */
+/* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row. */
 static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    return is_many(op, facts) && op->result.cols >= 256 && op->result.rows >= 64 &&
-           !is_small_stack(op, facts);
+    return is_many(op, facts) && op->result.cols >= 256 && op->result.rows >= 64;
 }
 
 /* ---- Flips and sums ----------------------------------------------------------------------------
@@ -203,9 +202,9 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     /* `fitted` can read b by 16 bytes, and has more blocks. */
     if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
         return false;
-    /* 512 of 130 x 130 fill 0.46 of cuBLAS's tiles. */
+    /* 512 of 130 x 130 fill 0.46 of cuBLAS's tiles; a few of them are too few blocks. */
     if (p.k <= 144)
-        return work <= (filled(&p) < 0.48 ? 3e6 : 900e3);
+        return work <= (filled(&p) < 0.48 && p.elements > FEW_ELEMENTS ? 3e6 : 900e3);
     return p.k <= 256 && work <= 600e3;
 }
 
@@ -237,7 +236,7 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     /* Few rows against much of b; little result of long sums. */
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
-    /* Up to 640 x 640; 256 x 256 where rows of b have to be copied by elements. */
+    /* Up to 640 x 640; 256 x 256 where rows of b cannot be copied by 16 bytes. */
     if (p.elements >= 64 && p.elements <= (p.n % 4 == 0 ? 640 * 640 : 256 * 256))
         return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
@@ -251,9 +250,9 @@ const struct gm_preference gm_preferences_cuda[] = {
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", turns_few},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", fills_tiles},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "stack", is_small_stack},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "bytes", is_many_bytes},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_long_and_thin},
-    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "stack", is_small_stack},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "shifted", is_many},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
 

@@ -21,6 +21,8 @@ struct gm_feed {
     static constexpr unsigned VECTOR = 16 / sizeof(T), WARPS = THREADS / GM_WARP;
     static constexpr unsigned COPIES = SPAN * DEPTH / THREADS; /* of elements */
     static constexpr unsigned LAYERS = DEPTH / 8; /* a warp turns 8 of k by 4 rows at a time */
+    static constexpr bool PAIRS = VECTOR > 2;     /* less than a vector */
+    static constexpr gm_way BY_PAIRS = PAIRS ? GM_WAY_PAIRS : GM_WAY_VECTORS;
     static_assert(COPIES * THREADS == SPAN * DEPTH && COPIES % VECTOR == 0, "the same for all");
     static_assert(SPAN / VECTOR % THREADS == 0 || THREADS % (SPAN / VECTOR) == 0, "whole rows");
     static_assert(SPAN % THREADS == 0 || THREADS % SPAN == 0, "whole rows");
@@ -77,8 +79,8 @@ struct gm_feed {
             aim<ONLY>(matrix, left, stride, stride_k);
         else if (by == GM_WAY_VECTORS)
             aim<GM_WAY_VECTORS>(matrix, left, stride, stride_k);
-        else if (sizeof(T) == 4 && by == GM_WAY_PAIRS)
-            aim<sizeof(T) == 4 ? GM_WAY_PAIRS : GM_WAY_VECTORS>(matrix, left, stride, stride_k);
+        else if (PAIRS && by == GM_WAY_PAIRS)
+            aim<BY_PAIRS>(matrix, left, stride, stride_k);
         else if (by == GM_WAY_ELEMENTS)
             aim<GM_WAY_ELEMENTS>(matrix, left, stride, stride_k);
         else
@@ -105,8 +107,8 @@ struct gm_feed {
             copy<ONLY, WHOLE>(slab, steps);
         else if (way == GM_WAY_VECTORS)
             copy<GM_WAY_VECTORS, WHOLE>(slab, steps);
-        else if (sizeof(T) == 4 && way == GM_WAY_PAIRS)
-            copy<sizeof(T) == 4 ? GM_WAY_PAIRS : GM_WAY_VECTORS, WHOLE>(slab, steps);
+        else if (PAIRS && way == GM_WAY_PAIRS)
+            copy<BY_PAIRS, WHOLE>(slab, steps);
         else if (way == GM_WAY_ELEMENTS)
             copy<GM_WAY_ELEMENTS, WHOLE>(slab, steps);
         else

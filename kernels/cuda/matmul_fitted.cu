@@ -16,7 +16,7 @@
  * slices' way through memory. The least is taken. It is reckoned for the 132 multiprocessors of an
  * H200 wherever it runs: so slices, and with them the order of sums, are the same on every device.
  *
- * An operand whose rows begin where 16 bytes do not comes into shared memory by 8 or by elements.
+ * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements.
  * Where that costs all tiles more than copying it once to rows that do (pitch.h), it is copied.
  *
  * Cost: as pipelined for the large tiles; the smaller ones read shared memory for each 32, 16 or 8
@@ -168,7 +168,7 @@ struct plan {
 };
 
 /* Whether an operand is worth copying first: all tiles in a row, or column, of the result want the
- * same part of it, and each of them by elements. */
+ * same part of it, and each of them by less than 16 bytes. */
 template <typename T>
 static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer &offer)
 {
@@ -178,7 +178,7 @@ static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer 
     gm_pitch pitch = gm_pitch_of<T>(&view, p.batch, p.k, of_a ? p.m : p.n);
     double bytes = (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
     double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
-    unsigned wide = gm_wants_pitch<T>(&view, stride, stride_k);
+    unsigned wide = gm_wide_unpitched<T>(&view, stride, stride_k);
 
     if (wide == 0 || bytes > PITCH_BYTES_MAX ||
         elements / wide / ELEMENTS_US < PITCHING_US + bytes / PITCH_BYTES_US)

@@ -1,9 +1,9 @@
 /*
  * pitch.h - operands whose rows begin anywhere, copied so that each begins where 16 bytes do.
  *
- * From such rows slabs are filled by 16 bytes an asynchronous copy instead of by elements
- * (ways.h). The pass reads and writes the operand once; the product reads it once for each of its
- * tiles in the other direction.
+ * From copied rows slabs are filled by 16 bytes an asynchronous copy, instead of by 8 or by
+ * elements (ways.h). The pass reads and writes the operand once; the product reads it once for each
+ * of its tiles in the other direction.
  */
 #ifndef GM_KERNELS_CUDA_PITCH_H
 #define GM_KERNELS_CUDA_PITCH_H
@@ -20,11 +20,12 @@ struct gm_pitch {
     uint64_t matrices, steps, span, pitch;
 };
 
-/* What a copy of this operand (ways.h) moves at once, where rows are side by side but begin where
- * 16 bytes do not; else 0: it wants no pitch. */
+/* The elements that a copy of this operand (ways.h) moves at once, where these are side by side but
+ * rows begin where 16 bytes do not; else 0: it wants no pitch. By its strides alone, which are
+ * known before its data is. */
 template <typename T>
-static inline unsigned gm_wants_pitch(const struct gm_view *view, uint64_t stride,
-                                      uint64_t stride_k)
+static inline unsigned gm_wide_unpitched(const struct gm_view *view, uint64_t stride,
+                                         uint64_t stride_k)
 {
     struct gm_view aligned = {nullptr, view->batch, view->row, view->col};
     gm_way way = gm_way_of<T>(&aligned, stride, stride_k);

@@ -16,7 +16,7 @@ template <typename T> struct gm_spread {
     static constexpr unsigned unit = sizeof(T) < 4 ? 4 : (unsigned)sizeof(T);
     static constexpr unsigned row = 128 / unit;                  /* units that the banks hold */
     static constexpr unsigned each = unit / (unsigned)sizeof(T); /* elements of one */
-    static constexpr unsigned none = 24;                         /* more units than fit */
+    static constexpr unsigned none = 24; /* the shift that leaves none out: 2^24 units do not fit */
     unsigned shift;
 
     /* Where unit `index` is. */

@@ -5,10 +5,10 @@
  * begin at any of a piece's 16 bytes, but those 16 apart all at the same one. So a thread loads
  * pieces of 16 such rows, as memory has them, and turns the 16 x 16 bytes in its registers: 16
  * pieces, each of a column's every sixteenth row. In shared memory a column is 16 of them, one for
- * each residue of the row by 16. A thread then turns these: every sixteenth row becomes 16
- * neighbours. It begins with the residue whose rows begin pieces of the result, so that what it
- * gets are those pieces: residues before that one are a row further on, which is a shift by one
- * byte.
+ * each residue of the row's number modulo 16. A thread then turns these: every sixteenth row
+ * becomes 16 neighbours. It begins with the residue whose rows begin pieces of the result, so that
+ * what it gets are those pieces: residues before that one go on 16 rows below, which is a shift by
+ * one byte.
  *
  * A tile is 256 x 256 bytes. Its rows begin up to 15 columns before it does, so its own part is 240
  * columns, but 256 where all rows are whole pieces; and it overlaps the one below by 16 rows, so
@@ -32,9 +32,9 @@
 #define SIDE (N * N)    /* of a tile, and threads of a block */
 #define STEP (SIDE - N) /* from a tile to the next below */
 #define RESIDENT 2u     /* blocks on a multiprocessor */
-/* Of its memory so much is shared: what they need, and no more. The L1 cache gathers sectors of
- * which two tiles have parts. */
-#define SHARED_PERCENT 58u
+/* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
+ * rest is in HUNT.md. */
+#define SHARED_PERCENT 58
 
 using piece = gm_piece<N>;
 
@@ -71,7 +71,7 @@ static __device__ __forceinline__ piece load_edge(const part &p, const uint8_t *
     return got;
 }
 
-/* The bytes from `bits` on. */
+/* Drops the first `bits` bits. */
 static __device__ __forceinline__ void drop(piece &x, unsigned bits)
 {
 #pragma unroll
@@ -200,7 +200,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, stru
     const uint8_t *in = gm_in<uint8_t>(op, 0);
     unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
 
-    gm_share(exec, transpose_bytes, SHARED_PERCENT);
+    gm_share(transpose_bytes, SHARED_PERCENT);
     /* rows along x, as in transpose_vectorized */
     return gm_tiles(a->batch, a->cols, a->rows, width, STEP, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, transpose_bytes, grid, dim3(SIDE), SIDE * width, in,

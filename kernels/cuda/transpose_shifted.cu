@@ -21,7 +21,8 @@
  *
  * When it wins: on matrices from about 2048 x 2048 on whose rows or columns are no whole pieces,
  * and of more than 64 rows and columns. Small ones have too few tiles of this size:
- * transpose_padded is better there.
+ * transpose_padded is better there. Of elements of 1 byte transpose_bytes is better from 256 rows
+ * on.
  *
  * Source: this repository.
  */

@@ -6,11 +6,12 @@
  * operand and one of the result, at the same place. No size of tile has to fit them: 33 x 31 is as
  * good as 32 x 32.
  *
- * Cost: 16 sectors a request, all useful, but for a few where runs
- * begin and end. Shared memory: as in transpose_skinny.
+ * Cost: 16 sectors a request, all useful, but for a few where runs begin and end. Shared memory: as
+ * in transpose_skinny.
  *
  * When it wins: where tiles fit badly, up to matrices that fill shared memory. Where they are whole
- * pieces of 16 bytes transpose_vectorized is as good from about 48 rows and columns on.
+ * pieces of 16 bytes transpose_vectorized is as good from 32 to 96 rows and columns on, the more
+ * the smaller the elements are.
  *
  * Source: this repository; batched kernels commonly give a block several small matrices.
  */

@@ -25,10 +25,12 @@
  * no whole sectors of 32 bytes, tiles are twice as high, so that half as many sectors are written
  * by two of them.
  *
- * Of large matrices fewer blocks are resident than would fit: what is touched at the same time is
- * then in fewer of DRAM's pages. They are kept to few by asking for more shared memory than a tile
- * needs, in a part of the multiprocessor's that leaves the L1 cache enough to gather the halves of
- * sectors and stretches in. Both numbers are measured: with a larger part all is slower by far.
+ * Of large matrices fewer blocks are resident than would fit (of elements of up to 4 bytes, and not
+ * of the high tiles): what is touched at the same time is then in fewer of DRAM's pages. Each block
+ * asks for more shared memory than its tile needs, so that no more fit. The part of the
+ * multiprocessor's memory that they share leaves the L1 cache room to gather halves of sectors and
+ * stretches. How many blocks, and how large a part, are measured: with a larger one all is slower
+ * by far.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
@@ -55,7 +57,7 @@ template <typename T, unsigned DOWN>
 static constexpr unsigned RESIDENT = DOWN != SIDE || sizeof(T) > 4 ? 0
                                      : sizeof(T) == 4              ? 4
                                                                    : 2;
-#define SHARED_PERCENT 72u
+#define SHARED_PERCENT 72
 
 template <typename T, unsigned BYTES, unsigned DOWN, bool STRETCH>
 static __global__ void __launch_bounds__(SIDE *DOWN)
@@ -159,14 +161,16 @@ static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
     const struct gm_matrix *a = &op->operand[0];
     const unsigned height = DOWN * gm_in_piece<T, BYTES>::count;
     const unsigned width = SIDE * gm_in_piece<T, BYTES>::count;
-    constexpr unsigned resident = RESIDENT<T, DOWN>;
+    constexpr unsigned resident = BYTES == 16 ? RESIDENT<T, DOWN> : 0;
     size_t shared = height * width * sizeof(T);
 
-    if constexpr (BYTES == 16 && resident > 0) {
-        if (is_large<T>(op)) {
-            gm_share(exec, transpose_vectorized<T, BYTES, DOWN, STRETCH>, SHARED_PERCENT);
+    if constexpr (resident > 0) {
+        bool large = is_large<T>(op);
+
+        gm_share(transpose_vectorized<T, BYTES, DOWN, STRETCH>,
+                 large ? SHARED_PERCENT : GM_SHARE_DEFAULT);
+        if (large)
             shared = greater(shared, part_of(gm_gpu_of(exec), resident));
-        }
     }
     /* rows along x: see above */
     return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {

@@ -39,8 +39,10 @@ def sites(document, kind, memory=None):
 
 
 def simulated_kernels(daemon, op):
+    """The names of an op's kernels, and of each an element type that it takes: f32 if it can."""
     kernels = daemon.get("/v1/kernels").json()["kernels"]
-    return [k["name"] for k in kernels if k["op"] == op and "sim:0" in k["devices"]]
+    return [(k["name"], "f32" if "f32" in k["dtypes"] else k["dtypes"][0])
+            for k in kernels if k["op"] == op and "sim:0" in k["devices"]]
 
 
 # Figures of the textbook, derived by hand for 4-byte elements and warps of 32.
@@ -124,7 +126,7 @@ def test_a_student_sees_what_is_slow_and_why(daemon):
 
 def test_text_names_every_line_it_tells_of(daemon):
     for op in OPS:
-        for kernel in simulated_kernels(daemon, op):
+        for kernel, dtype in simulated_kernels(daemon, op):
             narrow = kernel.startswith("float3") or kernel == "skinny"
             shape = "96x3" if narrow else "96x96"
             both = {"shape_b": shape} if op == "add" else {}
@@ -133,7 +135,7 @@ def test_text_names_every_line_it_tells_of(daemon):
                         "dot": {"shape": "3x96", "shape_b": "96x2"},
                         "stack": {"shape": "4x32x33", "shape_b": "4x33x20"},
                         }.get(kernel, {"shape_b": shape})
-            both = {"shape": shape, **both}
+            both = {"shape": shape, "dtype": dtype, **both}
             document = report(daemon, op, kernel=kernel, **both)
             page = text(daemon, op, kernel=kernel, **both)
             for site in document["sites"]:
@@ -397,12 +399,12 @@ def test_gpu_and_format_are_for_reports(daemon):
 
 
 def test_the_device_computes(daemon, rng):
-    a = forms.random_bits(rng, "f32", (32, 64))
-    for kernel in simulated_kernels(daemon, "transpose"):
-        body = forms.encode("npy", "f32", a)
+    for kernel, dtype in simulated_kernels(daemon, "transpose"):
+        a = forms.random_bits(rng, dtype, (32, 64))
+        body = forms.encode("npy", dtype, a)
         with daemon.client() as client:
             reply = forms.post(client, "transpose", body, device="sim", kernel=kernel).ok()
-        assert forms.same_bits(forms.decode(reply, "f32"), forms.transposed(a))
+        assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(a))
         stats = reply.stats
         assert stats["device"] == "sim:0" and stats["kernel"] == kernel
         assert "kernel" not in stats["us"] and "effective_gbs" not in stats

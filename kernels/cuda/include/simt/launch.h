@@ -26,16 +26,26 @@ __device__ __forceinline__ void gm_wait_for_primary()
 }
 
 /* A hint: a device that cannot take it goes without. */
-template <typename... P>
-static inline void gm_share(struct gm_exec *, void (*kernel)(P...), unsigned percent)
+template <typename... P> static inline void gm_share(void (*kernel)(P...), int percent)
 {
     if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                             (int)percent) != cudaSuccess)
+                             percent) != cudaSuccess)
         (void)cudaGetLastError();
 }
 
-/* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. */
+/* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. It is allowed all that the
+ * device has: other threads launch the same kernel with more or less, and there is one allowance
+ * for all of them. */
 #define GM_SHARED_UNASKED 49152u
+
+static inline cudaError_t gm_allow_shared(const struct gm_gpu *gpu, const void *kernel,
+                                          const cudaFuncAttributes *code, size_t dynamic_shared)
+{
+    if (dynamic_shared <= (size_t)code->maxDynamicSharedSizeBytes)
+        return cudaSuccess;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                (int)(gpu->shared_per_block - code->sharedSizeBytes));
+}
 
 template <typename... P, typename... A>
 static inline enum gm_status gm_launch_dependent(struct gm_exec *exec, bool dependent,
@@ -48,26 +58,23 @@ static inline enum gm_status gm_launch_dependent(struct gm_exec *exec, bool depe
     if (status != GM_OK)
         return status;
     cudaError_t error = cudaSuccess;
-    if (dynamic_shared > GM_SHARED_UNASKED)
-        error = cudaFuncSetAttribute(
-            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)dynamic_shared);
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    if (dependent && error == cudaSuccess) {
-        /* Code for older devices, which a newer one runs too, does not wait. */
-        cudaFuncAttributes code;
+    cudaFuncAttributes code = {};
+    if (dependent || dynamic_shared > GM_SHARED_UNASKED)
         error = cudaFuncGetAttributes(&code, (const void *)kernel);
-        dependent = error == cudaSuccess && code.ptxVersion >= GM_DEPENDENT_CAPABILITY;
-    }
+    if (error == cudaSuccess && dynamic_shared > GM_SHARED_UNASKED)
+        error = gm_allow_shared(gm_gpu_of(exec), (const void *)kernel, &code, dynamic_shared);
     if (error == cudaSuccess) {
+        cudaLaunchAttribute attribute = {};
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
         cudaLaunchConfig_t config = {};
         config.gridDim = grid;
         config.blockDim = block;
         config.dynamicSmemBytes = dynamic_shared;
         config.stream = gm_cuda_stream(exec);
         config.attrs = &attribute;
-        config.numAttrs = dependent ? 1 : 0;
+        /* Code for older devices, which a newer one runs too, does not wait. */
+        config.numAttrs = dependent && code.ptxVersion >= GM_DEPENDENT_CAPABILITY ? 1 : 0;
         error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     }
     if (error != cudaSuccess)
