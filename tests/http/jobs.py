@@ -86,6 +86,12 @@ def gauge(daemon, name):
     return prometheus.total(prometheus.read(daemon), name)
 
 
+def all_given_back(daemon):
+    """Waits for it: a reply has come before the daemon is done with its request."""
+    for name in ("gemmd_memory_used_bytes", "gemmd_queue_depth", "gemmd_jobs_running"):
+        wait_until(lambda: gauge(daemon, name) == 0, f"{name} of 0")
+
+
 def rejected(daemon, reason):
     name = "gemmd_requests_rejected_total"
     return prometheus.total(prometheus.read(daemon), name, reason=reason)

@@ -14,7 +14,7 @@ import problems
 import wire
 from daemon import SLOW
 from forms import post
-from jobs import Threads, gauge, wait_until
+from jobs import Threads, all_given_back, gauge, wait_until
 from wire import target
 
 OPERANDS = {"transpose": 1, "matmul": 2, "add": 2, "flip": 1}
@@ -413,7 +413,7 @@ def test_a_client_that_goes_ends_it(start):
         begin_slow(daemon, raw)
         assert gauge(daemon, "gemmd_memory_used_bytes") > 0
     wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "its memory comes back", 5)
-    assert gauge(daemon, "gemmd_jobs_running") == gauge(daemon, "gemmd_queue_depth") == 0
+    all_given_back(daemon)
 
 
 def test_a_drain_ends_it(start):
@@ -476,7 +476,7 @@ def test_others_are_served_meanwhile(start, rng):
     assert sum(threads.join(120)) > 0
     with daemon.client(timeout=60) as client:
         check_right(compare(client, "flip", body), "exact")
-    assert gauge(daemon, "gemmd_memory_used_bytes") == gauge(daemon, "gemmd_queue_depth") == 0
+    all_given_back(daemon)
 
 
 # The simulator's figures, as the textbooks have them.

@@ -11,7 +11,7 @@ import daemon as daemon_module
 import problems
 import wire
 from daemon import SLOW
-from jobs import Threads, gauge, wait_until
+from jobs import Threads, all_given_back, gauge, wait_until
 
 # A named kernel is never run on the event thread: these jobs are always the device's.
 T = "/v1/transpose?kernel=naive"
@@ -82,7 +82,7 @@ def test_out_of_memory_fails_one_request(start_fake):
     assert int(reply.header("Retry-After")) >= 1
     assert daemon.post(T, BODY).ok().json()["data"] == [[1, 3], [2, 4]]
     assert daemon.get("/healthz").status == 200
-    assert gauge(daemon, "gemmd_memory_used_bytes") == 0
+    all_given_back(daemon)
     daemon.stop()
 
 
