@@ -6,12 +6,13 @@
  * row, whatever their shape, so that no block has threads to spare.
  *
  * Cost, elements of 4 bytes: two loads of 4 sectors a request and a store of 4: each byte once, for
- * one addition in 12 bytes. Memory is the limit on any device. An operand whose column broadcasts
- * costs 1 sector a request, as all lanes read the same element; a column-major one 32, as lanes
- * go along rows of the result.
+ * one addition in 12 bytes. Elements of 8 bytes go at a copy's speed on an H200, smaller ones do
+ * not: a request of theirs is too small. An operand whose column broadcasts costs 1 sector a
+ * request, as all lanes read the same element; a column-major one 32, as lanes go along rows of the
+ * result.
  *
- * When it wins: always against anything that moves more bytes. Elements of 2 bytes leave half of
- * each request unused, and wider accesses would help them.
+ * When it wins: for a few thousand elements, where finding out how operands lie (add_vectorized)
+ * does not pay.
  *
  * Source: vector addition in NVIDIA's CUDA C++ Programming Guide.
  */

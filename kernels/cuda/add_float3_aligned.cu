@@ -3,8 +3,8 @@
  *
  * The difference to add_float3: a float4 is loaded whole, and the lanes' 16 bytes lie side by side.
  * The fourth member is there for the alignment alone. The operands come without it, so they are
- * padded first and the result is stripped after: passes that only rearrange, and that the account
- * shows apart from the kernel.
+ * padded first and the result is stripped after: passes that only rearrange, whose time a reply
+ * tells apart, as `prepare`.
  *
  * Cost of the kernel: 16 sectors a request of 512 bytes, each touched once; but a quarter of every
  * sector is padding, so 16 bytes move where 12 count, and the useful rate ends at 75 % of a copy's.

@@ -4,7 +4,7 @@
  * The difference to add_float3: a thread still adds two points, but its x, y and z lie in three
  * arrays, in each of which the threads' elements are neighbours. The operands come as points, so
  * they are split first and the result is merged after, through shared memory as in
- * add_float3_staged: passes that only rearrange, and that the account shows apart from the kernel.
+ * add_float3_staged: passes that only rearrange, whose time a reply tells apart, as `prepare`.
  *
  * Cost of the kernel: 4 sectors a request, all useful, for each of x, y and z. Cost of the passes:
  * a and b are read and written once more, and so is the result: the whole takes three times the

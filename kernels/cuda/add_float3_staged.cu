@@ -8,7 +8,7 @@
  *
  * Cost: global loads and stores of 4 sectors a request, all useful. Shared memory: 1 wavefront a
  * request, also where lanes are three words apart, since 3 has no factor in common with the 32
- * banks. Three barriers' worth of waiting, and each element crosses shared memory four times.
+ * banks. Two barriers; each element of a crosses shared memory four times, of b twice.
  *
  * When it wins: where a thread needs its whole point at once (a length, a rotation), and the data
  * must stay as it is. For a sum alone the points do not matter, and add_direct does the same

@@ -8,9 +8,9 @@
  * Cost: the accesses are direct's: elements of 4 bytes, two loads of 4 sectors a request and a
  * store of 4.
  *
- * When it wins: on large stacks of small matrices, where blocks would be many and short. On one
- * large matrix it does no better than direct: a thread must finish a step before it begins the
- * next, where direct has fresh blocks at hand.
+ * When it wins: over direct on large matrices of 2 and 4 bytes an element (H200, f32 8192 x 8192:
+ * 222 us instead of 266). It was predicted to win on large stacks of small matrices, and loses
+ * there (65536 of 16 x 16: 81 us instead of 70), as it does for 8 bytes.
  *
  * Source: M. Harris, "CUDA Pro Tip: Write Flexible Kernels with Grid-Stride Loops", NVIDIA.
  */

@@ -80,7 +80,8 @@ __device__ __forceinline__ const T *from_of(const operand<I> &operand, const pla
                 : place.matrix * operand.batch + place.row * operand.row + place.col * operand.col);
 }
 
-/* The result's last piece, which may be part of one, and all pieces of odd rows that repeat. */
+/* For the last piece, which may not be whole, and for whatever the kernel has no branch of its own:
+ * odd rows that repeat, column-major operands. */
 template <typename T, typename I>
 __device__ __forceinline__ values<T> read_any(const operand<I> &operand, const place<I> &place,
                                               I rows, I cols)
@@ -113,9 +114,9 @@ __device__ __forceinline__ values<T> sum_of(const values<T> &left, const values<
     return sum;
 }
 
-/* a is read in no worse a way than b. Where both are, or one is and one element stands for the
- * other, pieces in memory, both loads and what is done with them stand side by side: loads in
- * branches that meet again are waited for where they meet, one after the other. */
+/* a is read in no worse a way than b. Two cases have branches of their own, with both loads side by
+ * side: pieces of both, and a piece of a with one element of b. Loads in branches that meet again
+ * are waited for where they meet, one after the other. */
 template <typename T, typename I>
 static __global__ void __launch_bounds__(THREADS)
     add_vectorized(operand<I> a, operand<I> b, T *result, I batch, I rows, I cols, I first_block)
@@ -192,12 +193,12 @@ static enum gm_status add(const gm_addition<T> &sum, struct gm_exec *exec)
         a = b;
         b = other;
     }
-    return gm_slices(gm_pieces(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
-                     [&](uint64_t first, uint64_t blocks) {
-                         return gm_launch(exec, add_vectorized<T, I>, dim3((unsigned)blocks),
-                                          dim3(THREADS), 0, a, b, sum.result, sum.batch, sum.rows,
-                                          sum.cols, first);
-                     });
+    return gm_launches(gm_pieces(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
+                       [&](uint64_t first, uint64_t blocks) {
+                           return gm_launch(exec, add_vectorized<T, I>, dim3((unsigned)blocks),
+                                            dim3(THREADS), 0, a, b, sum.result, sum.batch, sum.rows,
+                                            sum.cols, first);
+                       });
 }
 
 extern "C" enum gm_status GM_ENTRY(add_vectorized)(const struct gm_op *op, struct gm_exec *exec)

@@ -14,7 +14,7 @@
  * is to it. What an operation that only moves data can hope for is this kernel's time.
  *
  * What does worse: threads that load four pieces before they store the first, and grids no larger
- * than the device whose blocks go round (kernels/README.md has the figures). Enough is under way
+ * than the device whose blocks go round (kernels/HUNT.md has the figures). Enough is under way
  * without either, and both spread what is touched at one time over more of DRAM's pages.
  *
  * Source: J. Luitjens, "CUDA Pro Tip: Increase Performance with Vectorized Memory Access", NVIDIA.
@@ -42,11 +42,11 @@ extern "C" enum gm_status GM_ENTRY(copy_vector)(const struct gm_op *op, struct g
     uint64_t bytes = gm_matrix_bytes(&op->result);
     uint64_t pieces = bytes / sizeof(uint4), tail = bytes % sizeof(uint4);
 
-    return gm_slices(gm_pieces(bytes, THREADS * sizeof(uint4)), GM_GRID_X_MAX,
-                     [&](uint64_t x, uint64_t blocks) {
-                         uint64_t first = x * THREADS;
-                         return gm_launch(exec, copy_vector, dim3((unsigned)blocks), dim3(THREADS),
-                                          0, gm_in<uint4>(op, 0) + first, gm_out<uint4>(op) + first,
-                                          pieces - first, first == 0 ? tail : 0);
-                     });
+    return gm_launches(
+        gm_pieces(bytes, THREADS * sizeof(uint4)), GM_GRID_X_MAX, [&](uint64_t x, uint64_t blocks) {
+            uint64_t first = x * THREADS;
+            return gm_launch(exec, copy_vector, dim3((unsigned)blocks), dim3(THREADS), 0,
+                             gm_in<uint4>(op, 0) + first, gm_out<uint4>(op) + first, pieces - first,
+                             first == 0 ? tail : 0);
+        });
 }

@@ -24,8 +24,9 @@ struct gm_cut {
     static constexpr unsigned WARP_HEIGHT = LANES_DOWN * ROWS, WARP_WIDTH = LANES_ACROSS * COLS;
     static constexpr unsigned HEIGHT = WARPS_DOWN * WARP_HEIGHT, WIDTH = WARPS_ACROSS * WARP_WIDTH;
     static constexpr unsigned DEPTH = DEPTH_, STAGES = STAGES_;
-    static constexpr unsigned FILL = FILL_; /* the step of k in which the next slab is asked for */
-    static constexpr unsigned TURN = TURN_; /* which rows of sums are taken from left to right */
+    /* Both by measurement alone, since the compiler's luck depends on them: the step of k in which
+     * the next slab is asked for; which rows of sums are taken from left to right. */
+    static constexpr unsigned FILL = FILL_, TURN = TURN_;
     static constexpr unsigned BLOCKS = BLOCKS_; /* resident on a multiprocessor, at least */
     static constexpr unsigned VECTOR = 16 / sizeof(T);
     static constexpr unsigned RUN_DOWN = ROWS < VECTOR ? ROWS : VECTOR; /* rows side by side */

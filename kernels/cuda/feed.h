@@ -8,7 +8,7 @@
 #include "kernels/cuda/ways.h"
 
 /* Keeps a value that is cheap to compute in its register: the compiler would rather compute it
- * anew in each round, of which each instruction there costs. */
+ * anew in each round, where every instruction costs. */
 __device__ __forceinline__ void gm_keep(uint32_t &value)
 {
     asm("" : "+r"(value));
@@ -21,7 +21,7 @@ struct gm_feed {
     static constexpr unsigned VECTOR = 16 / sizeof(T), WARPS = THREADS / GM_WARP;
     static constexpr unsigned COPIES = SPAN * DEPTH / THREADS; /* of elements */
     static constexpr unsigned LAYERS = DEPTH / 8; /* a warp turns 8 of k by 4 rows at a time */
-    static constexpr bool PAIRS = VECTOR > 2;     /* less than a vector */
+    static constexpr bool PAIRS = VECTOR > 2;     /* two elements are less than a vector */
     static constexpr gm_way BY_PAIRS = PAIRS ? GM_WAY_PAIRS : GM_WAY_VECTORS;
     static_assert(COPIES * THREADS == SPAN * DEPTH && COPIES % VECTOR == 0, "the same for all");
     static_assert(SPAN / VECTOR % THREADS == 0 || THREADS % (SPAN / VECTOR) == 0, "whole rows");

@@ -13,8 +13,8 @@
  * Cost: two loads of 16 or 17 sectors a request and a store of 16, for 512 bytes. Memory sees each
  * sector once, the L1 cache answers the rest.
  *
- * When it wins: always, against shared. Of rows shorter than a piece, those of 1 byte are
- * limited by instructions.
+ * When it wins: against shared beyond some 2^18 elements; below it is no faster. Of rows shorter
+ * than a piece, those of 1 byte are limited by instructions.
  *
  * Source: this repository. That a warp may touch memory in any order: flip_shared.
  */
@@ -112,9 +112,8 @@ static __global__ void __launch_bounds__(THREADS)
             return;
         }
     } else {
-        /* The other stretch of a piece that crosses from a row into the next ends as many elements
-         * after its row as the first lacks. All pieces that are touched must be within the operand.
-         */
+        /* A piece that crosses into the next row has a second stretch, which ends as many elements
+         * after that row as the first gives. All pieces touched must lie within the operand. */
         bool crosses = col + N > cols;
         uint64_t furthest = crosses ? last + 2 * cols : last;
         if ((row > 0 || !crosses) && (furthest / N + 1) * N <= count) {
@@ -138,7 +137,7 @@ extern "C" enum gm_status GM_ENTRY(flip_vectorized)(const struct gm_op *op, stru
         constexpr unsigned N = gm_in_piece<T, 16>::count;
         uint64_t count = gm_matrix_elements(&op->result), cols = op->result.cols;
 
-        return gm_slices(
+        return gm_launches(
             gm_pieces(count, THREADS * N), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
                 return gm_launch(exec,
                                  cols < N ? flip_vectorized<T, true> : flip_vectorized<T, false>,

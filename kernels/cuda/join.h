@@ -18,8 +18,8 @@ template <unsigned BYTES> __device__ __forceinline__ unsigned gm_skip(const void
     return (unsigned)(uintptr_t)at & (BYTES - 1);
 }
 
-/* The pieces that the BYTES bytes at `at` lie in. One, twice, where they are a piece themselves: so
- * no byte is touched that has none of them in its piece, and nothing depends on a branch. */
+/* The one or two pieces that the BYTES bytes at `at` lie in. If they are one piece it is loaded
+ * twice: so no other piece is touched, and there is no branch. */
 template <unsigned BYTES>
 __device__ __forceinline__ gm_neighbours<BYTES> gm_load_neighbours(const void *at)
 {
@@ -27,8 +27,8 @@ __device__ __forceinline__ gm_neighbours<BYTES> gm_load_neighbours(const void *a
     const gm_piece<BYTES> *from = (const gm_piece<BYTES> *)((const uint8_t *)at - skip);
     gm_neighbours<BYTES> pair;
 
-    pair.low = gm_get<BYTES>(from);
-    pair.high = gm_get<BYTES>(from + (skip != 0));
+    pair.low = gm_get_l2_256<BYTES>(from);
+    pair.high = gm_get_l2_256<BYTES>(from + (skip != 0));
     return pair;
 }
 

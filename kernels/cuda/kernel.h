@@ -85,15 +85,15 @@ __host__ __device__ static inline uint64_t gm_pieces(uint64_t total, uint64_t pi
     return total / piece + (total % piece != 0);
 }
 
-/* What a grid may hold along x, and along y and z. Larger problems are launched in slices. */
+/* What a grid may hold along x, and along y and z. Larger problems take several launches. */
 #define GM_GRID_X_MAX 2147483647u
 #define GM_GRID_YZ_MAX 65535u
 
 /*
- * Calls fn(first, count) for slices of [0, total) of at most `max`, until one fails: for the
+ * Calls fn(first, count) for parts of [0, total) of at most `max`, until one fails: for the
  * dimensions of a grid that a shape may exceed.
  */
-template <typename F> static inline enum gm_status gm_slices(uint64_t total, uint64_t max, F fn)
+template <typename F> static inline enum gm_status gm_launches(uint64_t total, uint64_t max, F fn)
 {
     enum gm_status status = GM_OK;
 

@@ -83,8 +83,7 @@ static __global__ void __launch_bounds__(THREADS)
         p.result[at] = gm_finished(p, matrix, row, col, all);
 }
 
-/* By the shape alone, so that sums are the same on every device. `run`: steps of a block at once.
- */
+/* By the shape alone, so that sums are the same on every device. `run`: a block's steps at once. */
 static unsigned slices_of(uint64_t batch, uint64_t k, uint64_t run)
 {
     uint64_t slices = batch ? BLOCKS / batch : 1, runs = gm_pieces(k, run);
@@ -144,7 +143,7 @@ extern "C" enum gm_status GM_ENTRY(matmul_dot)(const struct gm_op *op, struct gm
 
             slices = steps > 0 ? (unsigned)gm_pieces(p.k, steps) : 1; /* none of them empty */
             enum gm_status status =
-                gm_slices(p.batch, GM_GRID_YZ_MAX, [&](uint64_t first, uint64_t count) {
+                gm_launches(p.batch, GM_GRID_YZ_MAX, [&](uint64_t first, uint64_t count) {
                     return gm_launch(exec, matmul_dot<T, ROWS, COLS>, dim3(slices, (unsigned)count),
                                      dim3(THREADS), 0, p, sums, steps, first);
                 });

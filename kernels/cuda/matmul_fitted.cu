@@ -8,8 +8,8 @@
  * after (slices.h). Larger tiles use what they load more often; smaller ones and slices make more
  * blocks. What a choice would take is reckoned, from three measured numbers a tile:
  *
- *     rate   of the arithmetic ceiling, with as many blocks as a multiprocessor holds
- *     alone  of the ceiling, with one block: what its few threads can do
+ *     rate   of FLOPS_US, with as many blocks as a multiprocessor holds
+ *     alone  of FLOPS_US, with one block: what its few threads can do
  *     start  what beginning and ending a tile takes, in steps of k
  *
  * as rounds of full multiprocessors, a last round as its fullest multiprocessor goes, and the
@@ -19,10 +19,11 @@
  * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements.
  * Where that costs all tiles more than copying it once to rows that do (pitch.h), it is copied.
  *
- * Cost: as pipelined for the large tiles; the smaller ones read shared memory for each 32, 16 or 8
- * multiply-adds. Slices are written and read once.
+ * Cost, elements of 4 bytes: as pipelined for the large tiles; the smaller ones read shared memory
+ * once for each 16, 11 or 8 multiply-adds, the large ones for 21. Slices are written and read once.
  *
- * When it wins: always but for the few shapes of matmul_small and matmul_skinny.
+ * When it wins: among our own kernels on all but small results (matmul_small, matmul_dot), a few
+ * vectors (matmul_skinny), and stacks that its tiles do not divide (matmul_stack).
  */
 #include "kernels/cuda/pipeline.h"
 #include "kernels/cuda/pitch.h"
@@ -33,8 +34,8 @@
 #define SLABS_LEAST 4u       /* of a slice */
 #define ADDING_US 2.5        /* launching what adds the slices */
 #define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
-#define FLOPS_US 50.5e6      /* of f32, all multiprocessors */
-#define ELEMENTS_US 1e6      /* what copies of single elements cost more than those by 16 bytes */
+#define FLOPS_US 50.5e6      /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates */
+#define ELEMENTS_US 1e6      /* copies by less than 16 bytes, a microsecond that they cost more */
 #define PITCHING_US 1.5      /* launching what copies an operand first */
 #define PITCH_BYTES_US 2.2e6 /* of the operand */
 #define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the product's time */
@@ -82,7 +83,7 @@ template <typename... O> struct menu {
 
 } // namespace
 
-/* As measured on an H200. */
+/* Cuts (cut.h), each with FIXED, blocks, rate, alone and start as measured on an H200. */
 template <typename T> struct menu_of;
 template <>
 struct menu_of<float>
@@ -110,7 +111,7 @@ static double tiles_of(const struct offer &offer, const struct gm_op *op)
            (double)gm_pieces(gm_op_n(op), offer.width);
 }
 
-/* What it would take, in microseconds of f32. */
+/* What it would take, in microseconds. f64 is reckoned at f32's speed too. */
 static double time_of(const struct offer &offer, const struct gm_op *op, unsigned slices)
 {
     uint64_t k = gm_op_reads(op, 0) ? gm_op_k(op) : 0;
@@ -153,11 +154,6 @@ static struct choice choose(const struct offer *offers, unsigned count, const st
         }
     }
     return best;
-}
-
-template <typename F> static enum gm_status by_menu(const struct gm_op *op, F fn)
-{
-    return op->result.dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
 }
 
 /* What is done. Scratch memory holds the slices, then operands at a pitch of whole 16 bytes. */

@@ -7,16 +7,18 @@
  * those reads are of 16 bytes. A block of 256 threads computes a tile of 128 x 128, so that global
  * loads fall as well, by 128 instead of 32.
  *
- * For that both slabs lie in shared memory with k along their columns, a[k][row] and b[k][col],
+ * For that both slabs lie in shared memory with k down their columns, a[k][row] and b[k][col],
  * and are 8 steps deep. While a slab is used, the next one's elements are on their way to
  * registers, and go to the other half of shared memory after: one barrier a slab instead of two.
  *
- * Cost, elements of 4 bytes: 2 m n k / 128 elements loaded, 4 sectors a request along the rows of
- * b, 8 sectors of 32 useful bytes down those of a. A step reads shared memory 4 times for 64
- * multiply-adds: 2 reads of a, of 4 vectors that 8 lanes share each, and 2 of b, of 8.
+ * Cost, elements of 4 bytes: 2 m n k / 128 elements loaded, 4 sectors a request: 32 neighbours of a
+ * row of b, or 8 of each of 4 rows of a (8 sectors where those begin inside one). A step reads
+ * shared memory 4 times for 64 multiply-adds: 2 reads of a, of 2 vectors that 16 lanes share each,
+ * and 2 of b, of 16. Stores: 16 sectors a request, a quarter of each, since lanes are 4 columns
+ * apart.
  *
- * When it wins: over tiled wherever the result has a tile for each multiprocessor; f16 and
- * bf16, which the later kernels of large tiles do not take.
+ * When it wins: over tiled where the result fills enough tiles of 128 x 128; and f16 and bf16,
+ * which the later kernels of large tiles do not take.
  *
  * Source: register blocking in V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear
  * Algebra".

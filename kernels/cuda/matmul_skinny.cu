@@ -2,23 +2,26 @@
  * matmul_skinny.cu - a matrix times a few vectors: the large operand is read once, at the speed of
  * memory.
  *
- * With at most 8 columns (or 8 rows) in the result, each element of the large operand is used at
- * most 8 times: no tile of it in shared memory pays for itself, and all there is to win is in how
- * it is read. Only the vectors lie in shared memory, a piece of them at a time. There are two ways,
- * as the large operand's lines run:
+ * The difference to matmul_tiled: no tile of the large operand in shared memory. With at most 8
+ * columns (or 8 rows) in the result, each of its elements is used at most 8 times, and all there is
+ * to win is in how it is read. Only the vectors lie in shared memory, a piece of them at a time.
+ * There are three ways, as the large operand's lines run:
  *
  * - Along k: a dot product each. A warp takes 4 lines, and its lanes 16 bytes of each at a time, so
  *   that 4 requests are under way; at the end the lanes' sums are added by shuffles.
  * - Across: each step of k adds a line, times a number, to each vector of the result. A lane has 16
  *   bytes of the line; the block's 8 warps take different steps, and their sums are added in shared
  *   memory.
+ * - Short, with k up to 64: a thread has a line for itself, and nothing is added between threads.
  *
  * Where that makes too few warps to keep memory busy, k is cut into slices (slices.h), which are
  * added after. All orders are fixed.
  *
- * Cost, elements of 4 bytes: 16 sectors a request of the large operand, all useful, each once.
+ * Cost, elements of 4 bytes: 16 sectors a request of the large operand, all useful, where its lines
+ * begin at 16 bytes; elsewhere they are read by elements, and sectors asked for more than once. 2
+ * to 8 vectors cost the arithmetic of 8.
  *
- * When it wins: whenever it accepts, once the large operand is beyond the caches.
+ * When it wins: up to 8 columns; up to 4 rows, or 8 where b is transposed or k is below 1024.
  */
 #include "kernels/cuda/skinny.h"
 
@@ -261,7 +264,7 @@ static enum gm_status launch(struct gm_exec *exec, const skinny<T> &s)
                                           : s.large.col == 1 ? skinny_along<T, COUNT>
                                                              : skinny_across<T, COUNT>;
 
-    return gm_slices(s.p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
+    return gm_launches(s.p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
         dim3 grid((unsigned)blocks, s.slices, (unsigned)depth);
         return gm_launch(exec, kernel, grid, dim3(THREADS), 0, s, matrix);
     });

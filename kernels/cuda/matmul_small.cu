@@ -4,14 +4,15 @@
  *
  * The difference to matmul_tiled, where a block brings in a tile's width of k at a time, uses it,
  * and goes back for more: what a small product costs is not arithmetic but the trips to memory, of
- * some 700 cycles each, and the block itself. So here a block brings in four tile widths at once;
- * up to that k there is one trip. Tiles are 4, 8 or 16 wide, whichever is just wide enough, and a
- * block of 256 threads has 16, 4 or 1 of them, which are different matrices of the stack.
+ * some 700 cycles each, and the block itself. So here a block brings in four tile widths at once
+ * (eight of the smallest results); up to that k there is one trip. Tiles are 4, 8 or 16 wide,
+ * whichever is just wide enough, and a block of 256 threads has 16, 4 or 1 of them, which are
+ * different matrices of the stack.
  *
- * A lone product has few tiles, and then time is what one of them takes: there tiles are 8 wide and
- * four lanes share each sum, every fourth step of k its own, and add up theirs at the end. Of 64 x
- * 64 x 64 that is 64 blocks of 16 steps instead of 16 of 64. Nothing is divided to find a block's
- * tile: the grid says it.
+ * Where there are few tiles, as of a lone product, time is what one of them takes: for k above 32
+ * and up to 264 tiles of 8 x 8 in all, tiles are 8 wide and four lanes share each sum, every fourth
+ * step of k its own, and add up theirs at the end. Of 64 x 64 x 64 that is 64 blocks of 16 steps
+ * instead of 16 of 64. Nothing is divided to find a block's tile: the grid says it.
  *
  * Cost, elements of 4 bytes, tile width w: a step reads shared memory twice, 1 wavefront each, for
  * one multiply-add, as in tiled; where a block has several matrices, their rows are a bank apart.
@@ -95,9 +96,10 @@ static enum gm_status launch(struct gm_exec *exec, const gm_product<T> &p)
 
     if (TILES == 1)
         return gm_tiles(p.batch, p.m, p.n, WIDTH, WIDTH, enqueue);
-    return gm_slices(gm_pieces(p.batch, TILES), GM_GRID_X_MAX, [&](uint64_t first, uint64_t count) {
-        return enqueue(dim3((unsigned)count), gm_origin{first * TILES, 0, 0});
-    });
+    return gm_launches(gm_pieces(p.batch, TILES), GM_GRID_X_MAX,
+                       [&](uint64_t first, uint64_t count) {
+                           return enqueue(dim3((unsigned)count), gm_origin{first * TILES, 0, 0});
+                       });
 }
 
 extern "C" enum gm_status GM_ENTRY(matmul_small)(const struct gm_op *op, struct gm_exec *exec)

@@ -12,12 +12,13 @@
  * warp's part: so a part can be any multiple of 8 columns, and lanes beside each other read
  * elements of b beside each other, wherever a row begins. Where rows of b are whole 8 or 16 bytes,
  * a lane has 2 or 4 neighbouring columns instead, and reads them at once. Rows of a that are whole
- * 16 bytes lie at a pitch, where a lane reads 16 bytes along k, and four lanes' are in different
- * banks; others stay the run that they are. Which cut takes least is reckoned from the shape
- * (stacked.h).
+ * 16 bytes (or that are turned on the way) lie at a pitch, where a lane reads 16 bytes along k, and
+ * four lanes' are in different banks; others stay the run that they are. Which cut takes least is
+ * reckoned from the shape (stacked.h).
  *
- * Cost, elements of 4 bytes: a step of k reads shared memory once for each of a lane's columns and
- * a fourth of its rows, 1 wavefront each, for rows x columns multiply-adds. Global memory: each
+ * Cost, elements of 4 bytes: a step of k reads shared memory once for each of a lane's columns (or
+ * 2 or 4 of them) and once for each of its rows (or once in 2 or 4 steps), 1 wavefront where that
+ * is one element and 2 where it is more, for rows x columns multiply-adds. Global memory: each
  * element once, but b once for each tile of rows.
  *
  * When it wins: stacks of many matrices up to some 100 rows and columns that our tiles do not
@@ -25,7 +26,6 @@
  *
  * Source: this repository.
  */
-#include "kernels/cuda/cut.h"
 #include "kernels/cuda/stacked.h"
 #include "kernels/cuda/stacked.inc"
 #include "kernels/cuda/stacked_bring.inc"
@@ -38,8 +38,8 @@ template <typename T, unsigned N> struct alignas(N * sizeof(T)) few {
     T x[N];
 };
 
-/* The steps of a slab: a's rows at `from_a`, of which AT_ONCE steps are read at once; b's at `b`.
- */
+/* The steps of a slab: row i of a is at a + from_a[i], of which AT_ONCE steps are read at once; b's
+ * rows are at b, n apart. */
 template <typename S, unsigned AT_ONCE, typename T>
 static __device__ __forceinline__ void add_steps(T (&sum)[S::ROWS][S::COLS], const T *a,
                                                  const unsigned *from_a, const T *b, unsigned steps,
@@ -126,7 +126,7 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
     uint64_t matrix = (first_block + blockIdx.x) * s.c.many;
     unsigned there = s.p.batch - matrix < s.c.many ? (unsigned)(s.p.batch - matrix) : s.c.many;
     unsigned row = blockIdx.y * s.c.height, rows = min(s.m - row, s.c.height);
-    T *slab = shared + s.c.rows;
+    T *slab = shared + s.c.elements_a;
     unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP;
     unsigned g = warp / (s.c.down * s.c.across), part = warp - g * (s.c.down * s.c.across);
     unsigned down = part / s.c.across, across = part - down * s.c.across;
@@ -219,12 +219,12 @@ extern "C" enum gm_status GM_ENTRY(matmul_stack)(const struct gm_op *op, struct 
             unsigned m = (unsigned)p.m, n = (unsigned)p.n, k = (unsigned)p.k;
             stack<T> s = {p, c, m, n, k, over_of(k), over_of(c.height), over_of(c.depth)};
             unsigned warps = c.many * c.down * c.across;
-            status = gm_slices(gm_pieces(p.batch, c.many), GM_GRID_X_MAX,
-                               [&](uint64_t first, uint64_t blocks) {
-                                   return gm_launch(exec, matmul_stack<decltype(sums)>,
-                                                    dim3((unsigned)blocks, c.tiles),
-                                                    dim3(GM_WARP * warps), c.bytes, s, first);
-                               });
+            status = gm_launches(gm_pieces(p.batch, c.many), GM_GRID_X_MAX,
+                                 [&](uint64_t first, uint64_t blocks) {
+                                     return gm_launch(exec, matmul_stack<decltype(sums)>,
+                                                      dim3((unsigned)blocks, c.tiles),
+                                                      dim3(GM_WARP * warps), c.bytes, s, first);
+                                 });
         });
         return status;
     });

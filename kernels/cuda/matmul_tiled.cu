@@ -17,7 +17,7 @@
  * beyond that. f16 and bf16 are widened on the way into the tile. With transa or transb the lanes
  * still run along the tile's rows, which are then the operand's columns: 32 sectors a request.
  *
- * When it wins: against naive where the caches cannot hold the operands' rows and columns in use.
+ * When it wins: against naive wherever most tiles are full, also where caches hold the operands.
  *
  * Source: the matrix product with shared memory in NVIDIA's CUDA C++ Programming Guide.
  */

@@ -28,7 +28,7 @@ __device__ __forceinline__ void gm_put(void *to, const gm_piece<BYTES> &piece)
 /* Loads a piece of global memory that no thread writes, for which the L2 cache fetches the 256
  * bytes that it lies in: DRAM answers those as one. For kernels whose blocks read narrow parts of
  * many rows. */
-template <unsigned BYTES> __device__ __forceinline__ gm_piece<BYTES> gm_get(const void *at)
+template <unsigned BYTES> __device__ __forceinline__ gm_piece<BYTES> gm_get_l2_256(const void *at)
 {
     gm_piece<BYTES> piece;
 

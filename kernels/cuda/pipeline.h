@@ -4,7 +4,7 @@
  * A block computes HEIGHT x WIDTH of the result. It takes slabs of DEPTH steps of k, of which
  * STAGES lie in shared memory: one is used, the others are being filled by asynchronous copies,
  * which pass by the registers and for which no thread waits. In shared memory both operands' slabs
- * have k along their rows, whatever the operands' order: a[k][row], b[k][col].
+ * have k down their columns, whatever the operands' order: a[k][row], b[k][col].
  *
  * A warp has a part of the tile, of LANES_DOWN x LANES_ACROSS threads, and each thread ROWS x COLS
  * sums in registers. Its rows and columns are vectors of 16 bytes, and those of neighbouring
@@ -12,15 +12,16 @@
  *
  * Three things that are not to be seen in the arithmetic:
  *
- * - What an operand has beyond the tile's edge is another row of the same operand (the last,
- * again), and what it has beyond k is zero. The first adds to sums that nobody stores, the second
+ *     - What a tile has beyond the operand's edge is the operand's last row (or column) again, and
+ *       what it has beyond k is zero. The first adds to sums that nobody stores, the second
  * nothing.
- * - Sums are multiplied before they are stored. A store of 16 bytes takes four registers in a row;
- *   a sum that is stored itself lies in such a row all the time, so that the parity of its register
- * is that of its column, and so is that of the column's factor. Registers lie in two banks by their
- * parity: reads of both from one bank take two cycles. The product's register is another.
- * - Sums are taken back and forth, one row to the right, the next to the left: each multiplication
- *   has a factor in common with the one before, which the hardware then need not read again.
+ *     - Sums are multiplied before they are stored. A store of 16 bytes takes four registers in a
+ *       row; a sum that is stored itself lies in such a row all the time, so that the parity of its
+ *       register is that of its column, and so is that of the column's factor. Registers lie in two
+ *       banks by their parity: reads of both from one bank take two cycles. The product's register
+ *       is another.
+ *     - Sums are taken back and forth, one row to the right, the next to the left: a multiplication
+ *       has a factor in common with the one before, which the hardware then need not read again.
  */
 #ifndef GM_KERNELS_CUDA_PIPELINE_H
 #define GM_KERNELS_CUDA_PIPELINE_H
@@ -65,7 +66,7 @@ static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
     how.span_a = gm_pieces(p.m, gm_wide<T>(how.way_a)) * gm_wide<T>(how.way_a);
     how.span_b = gm_pieces(p.n, gm_wide<T>(how.way_b)) * gm_wide<T>(how.way_b);
     return gm_by_ways<FIXED>(how.way_a, how.way_b, [&](auto way_a, auto way_b) {
-        return gm_slices(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
+        return gm_launches(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
             how.matrix = matrix;
             return gm_launch_dependent(exec, dependent,
                                        gm_pipelined<C, decltype(way_a)::way, decltype(way_b)::way>,

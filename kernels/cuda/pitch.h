@@ -14,8 +14,8 @@
 
 #define GM_PITCH_THREADS 256u
 
-/* An operand as its rows lie: `steps` of k, each of `span` elements side by side, `pitch` where it
- * is copied to. */
+/* An operand that is copied: `matrices`, each of `steps` rows (one a step of k) of `span` elements
+ * side by side; in the copy rows are `pitch` elements apart. */
 struct gm_pitch {
     uint64_t matrices, steps, span, pitch;
 };

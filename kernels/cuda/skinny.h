@@ -101,7 +101,7 @@ template <typename T> static uint64_t lines_of_a_block(const skinny<T> &s)
 /* By the shape alone, so that sums are the same on every device. */
 template <typename T> static unsigned slices_of(const skinny<T> &s)
 {
-    const uint64_t wanted = 1056; /* blocks */
+    const uint64_t wanted = 1056; /* blocks: 8 for each of an H200's multiprocessors */
     uint64_t blocks = s.p.batch * gm_pieces(s.lines, lines_of_a_block(s));
     uint64_t pieces = gm_pieces(s.p.k, PIECE), slices = blocks ? wanted / blocks : 1;
 

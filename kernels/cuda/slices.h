@@ -71,7 +71,7 @@ static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_pro
     while (deep < GM_SLICES_MOST / GM_WARP && 4 * deep < count)
         deep *= 2;
     unsigned across = deep * GM_WARP < GM_SLICES_THREADS ? GM_SLICES_THREADS / deep : GM_WARP;
-    return gm_slices(
+    return gm_launches(
         gm_pieces(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
             return gm_launch_dependent(exec, true, gm_add_slices<T>, dim3((unsigned)blocks),
                                        dim3(across, deep), 0, p, (const gm_sum<T> *)slices, count,

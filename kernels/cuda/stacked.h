@@ -39,10 +39,10 @@ template <typename T, unsigned ROWS_, unsigned COLS_, unsigned SIDE_BY_SIDE_ = 1
 };
 
 /* A block: `many` matrices whole, or rows [y * height, + height) of one. Its warps: for each
- * matrix `down` x `across`. Shared memory: `rows` elements for a's rows, which are `pitch` apart;
- * then one or two slabs of b, `depth` steps of k each. */
+ * matrix `down` x `across`. Shared memory: `elements_a` for a's rows, which are `pitch` apart; then
+ * one or two slabs of b, `depth` steps of k each. */
 struct part {
-    unsigned many, tiles, height, down, across, pitch, depth, rows, slab;
+    unsigned many, tiles, height, down, across, pitch, depth, elements_a, slab;
     unsigned steps; /* of k that lie together where a row's part begins: 4, 2 or 1 */
     bool padded;    /* rows of a lie an odd number of 16 bytes apart; else they are one run */
     uint64_t bytes;
@@ -52,8 +52,7 @@ struct part {
 /* Cycles that a multiprocessor takes for all its blocks. They compute by turns, four warps an
  * instruction each, or a wavefront of shared memory; what they load and store passes through; and
  * each waits for most of its own loads and stores, a time that blocks which are resident share. How
- * much of each, as fitted to the times of all cuts of 32 shapes on an H200 (f32), within a tenth.
- */
+ * much of each is fitted to the times of all cuts of 32 shapes on an H200 (f32), within a tenth. */
 template <typename S>
 static double cycles_of(const struct part &c, const gm_product<typename S::type> &p, unsigned warps)
 {

@@ -7,8 +7,8 @@
  * pieces, each of a column's every sixteenth row. In shared memory a column is 16 of them, one for
  * each residue of the row's number modulo 16. A thread then turns these: every sixteenth row
  * becomes 16 neighbours. It begins with the residue whose rows begin pieces of the result, so that
- * what it gets are those pieces: residues before that one go on 16 rows below, which is a shift by
- * one byte.
+ * what it gets are those pieces: residues before that one begin 16 rows further down, and their
+ * first byte is dropped.
  *
  * A tile is 256 x 256 bytes. Its rows begin up to 15 columns before it does, so its own part is 240
  * columns, but 256 where all rows are whole pieces; and it overlaps the one below by 16 rows, so
@@ -45,7 +45,7 @@ struct part {
     const uint8_t *begin, *end; /* of the operand */
     uint64_t rows, cols;        /* of the matrix */
     unsigned height, width;     /* what there is of the tile in it */
-    bool first, last;           /* of those below each other */
+    bool first, last;           /* the topmost, the lowest tile of its column */
     bool inner;                 /* nothing that it touches is beyond the matrix */
 };
 
@@ -201,7 +201,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, stru
     unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
 
     gm_share(transpose_bytes, SHARED_PERCENT);
-    /* rows along x, as in transpose_vectorized */
+    /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
     return gm_tiles(a->batch, a->cols, a->rows, width, STEP, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, transpose_bytes, grid, dim3(SIDE), SIDE * width, in,
                          gm_out<uint8_t>(op), a->batch, a->rows, a->cols, width, origin);

@@ -12,8 +12,8 @@
  * 1, store 32. Of 8: load 8, store 32. Of 16: load 16, store 32: only twice the least, since an
  * element already fills half a sector. No shared memory.
  *
- * When it wins: on vectors, where one side is as good as the other, and on a few rows or columns,
- * of which a 32 x 32 tile would be mostly empty.
+ * When it wins: over tiles on a few rows, of which a 32 x 32 tile would be mostly empty, and on the
+ * smallest matrices. Large ones of few rows, and stacks, have kernels of their own.
  *
  * Source: M. Harris, "An Efficient Matrix Transpose in CUDA C/C++", NVIDIA.
  */

@@ -6,14 +6,14 @@
  * that they lie in, and joined (join.h); the neighbour's is the same, so the L1 cache answers one
  * of the two. And a row of the result is stored in the pieces that memory has, which for each row
  * begin elsewhere in the tile: they are joined out of two pieces of the tile's row. So that each is
- * whole, tiles overlap by a sector's 32 bytes of elements: a tile stores, of each row of the
- * result, the sectors that begin in its own part. Only a matrix's first and last elements of a row
- * are stored one by one.
+ * whole, tiles overlap by a sector's 32 bytes of elements (of 1 byte by a piece): a tile stores, of
+ * each row of the result, the sectors that begin in its own part. Only a matrix's first and last
+ * elements of a row are stored one by one.
  *
  * Tiles are higher for elements of 8 and 16 bytes, where the overlap would be a large part of them.
- * Elements of 1 byte are moved by 8 bytes: blocks of 16 x 16 would be more than a thread's
- * registers hold. Blocks are bounded to so few registers that several share a multiprocessor: with
- * one, loading, turning and storing take turns instead of going on at once.
+ * Elements of 1 byte are moved by 8 bytes: 16 rows of two pieces of 16 bytes would take 128
+ * registers before they are joined. Blocks are bounded to so few registers that several share a
+ * multiprocessor: with one, loading, turning and storing take turns instead of going on at once.
  *
  * Cost: twice the requests of transpose_vectorized in global loads and shared loads, and some 15
  * instructions for each piece on either side. DRAM sees each byte once; what tiles overlap, and
@@ -57,7 +57,7 @@ template <typename T> struct part {
     const uint8_t *end;     /* of the operand */
     uint64_t rows, cols;    /* of the matrix */
     unsigned height, width; /* what there is of the tile in it */
-    bool first, last;       /* of those below each other */
+    bool first, last;       /* the topmost, the lowest tile of its column */
     bool inner;             /* nothing of it, or of pieces it touches, is beyond the matrix */
 };
 
@@ -107,7 +107,7 @@ __device__ __forceinline__ void load_block(const part<T> &p, unsigned row, unsig
     }
 }
 
-/* Of those the block: at the edges what could not be loaded so is loaded by elements. */
+/* Joins them to the block. At the edges, rows that could not be loaded so come by elements. */
 template <typename T>
 __device__ __forceinline__ void join_block(const part<T> &p, unsigned row, unsigned col,
                                            const gm_neighbours<shape<sizeof(T)>::bytes> *pair,
@@ -243,7 +243,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_shifted)(const struct gm_op *op, st
         using T = typename decltype(tag)::type;
         using S = shape<sizeof(T)>;
 
-        /* rows along x, as in transpose_vectorized */
+        /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
         return gm_tiles(a->batch, a->cols, a->rows, S::cols, S::step,
                         [&](dim3 grid, gm_origin origin) {
                             return gm_launch(exec, transpose_shifted<T>, grid, dim3(S::threads),

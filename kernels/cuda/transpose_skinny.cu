@@ -2,21 +2,21 @@
  * transpose_skinny.cu - matrices of few columns, or of few rows: runs in, runs out.
  *
  * The difference to the kernels of square tiles, which would be mostly empty: a block takes so many
- * rows of few columns as fill 16 KB, and they lie one after the other: one run, loaded without
- * regard to rows, 16 bytes an access. Each column of it is a run of the result. In between, in
- * shared memory, a thread picks its column's elements, a row apart each. Of few rows the same
- * turned round: each row's piece is a run, and all of them together one run of the result.
+ * rows of few columns as fill 16 KB (few rows: 8 KB), and they lie one after the other: one run,
+ * loaded without regard to rows, 16 bytes an access. Each column of it is a run of the result. In
+ * between, in shared memory, a thread picks its column's elements, a row apart each. Of few rows
+ * the same turned round: each row's piece is a run, and all of them together one run of the result.
  *
- * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). In shared
- * memory a unit is left out after each 128 bytes, so that rows of 2, 4, 8, ... elements are not in
- * one bank.
+ * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). Of few
+ * columns a unit of shared memory (4 bytes, or an element) is left out after each 128 bytes, so
+ * that rows of 2, 4, 8, ... elements are not in one bank; few rows lie at a pitch.
  *
- * Cost, elements of 4 bytes: 16 sectors a load, all useful. Of few columns a store has 4, of few
- * rows
- * 16. Shared memory: some conflicts, up to 4 wavefronts for a request of one, which is less than
- * global memory takes for the same bytes.
+ * Cost, elements of 4 bytes: 16 sectors a load, all useful. A store has 4 where columns are few,
+ * and 16 where rows are. Shared memory: some conflicts, up to 4 wavefronts for a request of one,
+ * which is less than global memory takes for the same bytes.
  *
- * When it wins: below 32 rows or columns; and to about 64 where they are no multiple of 16 bytes.
+ * When it wins: to about 64 rows or columns that are no multiple of 16 bytes; of such that are,
+ * below about 12 columns or 28 rows of 4 bytes (select_cuda.c).
  *
  * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
  * follow the long side.

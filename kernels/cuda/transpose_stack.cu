@@ -19,7 +19,7 @@
 #include "kernels/device_facts.h"
 
 #define BYTES 16384u      /* of a block's matrices, where several fit */
-#define MANY_BYTES 32768u /* of one from which a block has more threads */
+#define MANY_BYTES 32768u /* of them, from which on a block has MANY_THREADS */
 #define THREADS 256u
 #define MANY_THREADS 512u
 
@@ -138,7 +138,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_stack)(const struct gm_op *op, stru
         unsigned threads = many * each * sizeof(T) < MANY_BYTES ? THREADS : MANY_THREADS;
         gm_spread<T> spread = gm_spread_for<T>(a->cols);
 
-        return gm_slices(
+        return gm_launches(
             gm_pieces(a->batch, many), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
                 return gm_launch(exec, transpose_stack<T>, dim3((unsigned)blocks), dim3(threads),
                                  shared_bytes<T>(a, many), gm_in<T>(op, 0), gm_out<T>(op), a->batch,

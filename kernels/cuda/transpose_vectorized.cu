@@ -8,9 +8,10 @@
  * is 16 x 16 such blocks, so that its rows, and those it writes, are 256 bytes.
  *
  * Padding would put pieces where 16 bytes cannot be stored at once, so the tile is swizzled: in row
- * c of the turned tile piece y stands at y ^ (c / N) % 8. The 8 lanes that are served together
- * write one piece each into 8 rows, N apart and all at piece y: the XOR puts them in 8 groups of
- * four banks; and reading a row they find its pieces in another order, in as many groups.
+ * c of the turned tile piece y stands at y ^ (c / N) % 8 (pieces of 16 bytes). The 8 lanes that are
+ * served together write one piece each into 8 rows, N apart and all at piece y: the XOR puts them
+ * in 8 groups of four banks; and reading a row they find its pieces in another order, in as many
+ * groups.
  *
  * Blocks go down columns of tiles first, so that the rows of the result grow in runs, and DRAM is
  * given them as such: what is written costs it more than what is read.
@@ -22,15 +23,15 @@
  * Where the operand's rows are no multiple of 256 bytes, a tile's 256 bytes of a row lie in two of
  * the stretches of 256 bytes that DRAM answers best. There the loads have the L2 cache fetch whole
  * stretches: the neighbour to the right will find its part of them. And where the result's rows are
- * no whole sectors of 32 bytes, tiles are twice as high, so that half as many sectors are written
- * by two of them.
+ * no whole sectors of 32 bytes, tiles are twice as high (but for elements of 1 byte), so that half
+ * as many sectors are written by two of them.
  *
  * Of large matrices fewer blocks are resident than would fit (of elements of up to 4 bytes, and not
  * of the high tiles): what is touched at the same time is then in fewer of DRAM's pages. Each block
- * asks for more shared memory than its tile needs, so that no more fit. The part of the
- * multiprocessor's memory that they share leaves the L1 cache room to gather halves of sectors and
- * stretches. How many blocks, and how large a part, are measured: with a larger one all is slower
- * by far.
+ * asks for more shared memory than its tile needs, so that no more fit. How much of a
+ * multiprocessor's memory is shared memory is asked for too (gm_share): what it leaves to the L1
+ * cache gathers halves of sectors and stretches. How many blocks, and how much memory, are measured
+ * (HUNT.md, "Fewer blocks at once"): with more all is slower by far.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
@@ -77,7 +78,7 @@ static __global__ void __launch_bounds__(SIDE *DOWN)
         gm_piece<BYTES> block[N];
 #pragma unroll
         for (unsigned i = 0; i < N; i++)
-            block[i] = STRETCH ? gm_get<BYTES>(from + i * cols)
+            block[i] = STRETCH ? gm_get_l2_256<BYTES>(from + i * cols)
                                : *(const gm_piece<BYTES> *)(from + i * cols);
         gm_turn<T>(block);
 #pragma unroll
@@ -112,8 +113,9 @@ static uint64_t tiles(const struct gm_matrix *a, uint64_t height, uint64_t width
     return a->batch * gm_pieces(a->rows, height) * gm_pieces(a->cols, width);
 }
 
-/* Whether tiles of such pieces fit, and are enough to keep the device busy. The larger a piece's
- * elements, the shorter a block's work. */
+/* Whether tiles of such pieces fit, and are enough to keep the device busy: tiles times an
+ * element's bytes, since a thread's block of larger elements is less work, at least quarters / 4
+ * for each multiprocessor. What it is called with is measured. */
 template <typename T>
 static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t bytes,
                    uint64_t quarters)
@@ -172,7 +174,7 @@ static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
         if (large)
             shared = greater(shared, part_of(gm_gpu_of(exec), resident));
     }
-    /* rows along x: see above */
+    /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
     return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, transpose_vectorized<T, BYTES, DOWN, STRETCH>, grid,
                          dim3(SIDE * DOWN), shared, gm_in<T>(op, 0), gm_out<T>(op), a->rows,

@@ -16,7 +16,8 @@ template <typename T> static constexpr __host__ __device__ unsigned gm_wide(gm_w
     return way == GM_WAY_VECTORS ? 16 / sizeof(T) : way == GM_WAY_PAIRS ? 2 : 1;
 }
 
-/* How an operand is copied whose `span` elements at stride `stride` meet k at stride `stride_k`. */
+/* How an operand is copied: `stride` from one row of a (column of b) to the next, `stride_k` from
+ * one step of k to the next. */
 template <typename T>
 static inline gm_way gm_way_of(const struct gm_view *view, uint64_t stride, uint64_t stride_k)
 {
