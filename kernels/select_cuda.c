@@ -3,7 +3,7 @@
  *
  * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and a
  * test holds the two together. Only those for a handful of elements (turns_few, adds_few,
- * flips_few) are of earlier runs, of which kernels/HUNT.md tells. Where cuBLAS is there it is one
+ * flips_few) are of earlier runs, which no file has. Where cuBLAS is there it is one
  * of the kernels: it wins products that our tiles do not divide well. Sizes in elements are of all
  * matrices together unless they say otherwise.
  */

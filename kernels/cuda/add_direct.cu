@@ -6,8 +6,8 @@
  * row, whatever their shape, so that no block has threads to spare.
  *
  * Cost, elements of 4 bytes: two loads of 4 sectors a request and a store of 4: each byte once, for
- * one addition in 12 bytes. Elements of 8 bytes go at a copy's speed on an H200, smaller ones do
- * not: a request of theirs is too small. An operand whose column broadcasts costs 1 sector a
+ * one addition in 12 bytes. On an H200 elements of 8 bytes go at a copy's speed, of 4 bytes at 72 %
+ * of it, of 2 at 40 %. An operand whose column broadcasts costs 1 sector a
  * request, as all lanes read the same element; a column-major one 32, as lanes go along rows of the
  * result.
  *

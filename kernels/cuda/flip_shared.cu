@@ -13,7 +13,7 @@
  * When it wins: on the first GPUs, where a warp had to touch memory in ascending order to be
  * coalesced at all. Since then a request costs the sectors that it touches, in whatever order, and
  * out[cols - 1 - i] = in[i] alone costs the same: the detour is here because it is the plainest
- * use of shared memory there is. `auto` takes it for small matrices, where nothing is faster.
+ * use of shared memory there is. `auto` takes it for small matrices.
  *
  * Source: M. Harris, "Using Shared Memory in CUDA C/C++", NVIDIA.
  */

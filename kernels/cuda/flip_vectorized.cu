@@ -13,8 +13,8 @@
  * Cost: two loads of 16 or 17 sectors a request and a store of 16, for 512 bytes. Memory sees each
  * sector once, the L1 cache answers the rest.
  *
- * When it wins: against shared beyond some 2^18 elements; below it is no faster. Of rows shorter
- * than a piece, those of 1 byte are limited by instructions.
+ * When it wins: against shared beyond some 2^18 elements, below which `auto` takes that. Of rows
+ * shorter than a piece, those of 1 byte are limited by instructions.
  *
  * Source: this repository. That a warp may touch memory in any order: flip_shared.
  */

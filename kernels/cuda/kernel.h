@@ -34,9 +34,10 @@
  *   gm_launch_dependent(exec, dependent, kernel, ...)
  *                          if so, programmatic dependent launch: see below
  *   gm_wait_for_primary(), gm_trigger_dependent()  in such kernels, and those before them
- *   gm_share(kernel, percent)  a hint for the kernel's launches from now on, by any thread: how
- *                          much of the shared memory that a multiprocessor can have it shall have;
- *                          the rest is L1 cache. GM_SHARE_DEFAULT: CUDA chooses, as it does unasked
+ *   gm_shared_carveout(kernel, percent)  a hint for the kernel's launches from now on, by any
+ *                          thread: how much of the shared memory that a multiprocessor can have it
+ *                          shall have; the rest is L1 cache. GM_CARVEOUT_DEFAULT: CUDA chooses, as
+ *                          it does unasked
  *   gm_dynamic_shared<T>() in a kernel: the dynamic shared memory, 128-byte aligned
  *   gm_scratch(exec)       device memory of as many bytes as the variant's `scratch` said,
  *                          256-byte aligned
@@ -63,7 +64,7 @@
  * 9.0, both calls do nothing.
  */
 
-#define GM_SHARE_DEFAULT (-1)
+#define GM_CARVEOUT_DEFAULT (-1)
 
 /* The `accepts` or `scratch` of a row, where it has one of its own: host code, the same in both
  * builds of the file, of which the linker keeps one. */

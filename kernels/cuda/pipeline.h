@@ -13,8 +13,7 @@
  * Three things that are not to be seen in the arithmetic:
  *
  *     - What a tile has beyond the operand's edge is the operand's last row (or column) again, and
- *       what it has beyond k is zero. The first adds to sums that nobody stores, the second
- * nothing.
+ *       what it has beyond k is zero. The one adds to sums that nobody stores, the other nothing.
  *     - Sums are multiplied before they are stored. A store of 16 bytes takes four registers in a
  *       row; a sum that is stored itself lies in such a row all the time, so that the parity of its
  *       register is that of its column, and so is that of the column's factor. Registers lie in two

@@ -32,8 +32,8 @@
 #define SIDE (N * N)    /* of a tile, and threads of a block */
 #define STEP (SIDE - N) /* from a tile to the next below */
 #define RESIDENT 2u     /* blocks on a multiprocessor */
-/* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
- * rest is in HUNT.md. */
+/* Of its memory so much is shared: what they need, and no more; the rest is L1 cache (measured:
+ * HUNT.md). */
 #define SHARED_PERCENT 58
 
 using piece = gm_piece<N>;
@@ -200,7 +200,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, stru
     const uint8_t *in = gm_in<uint8_t>(op, 0);
     unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
 
-    gm_share(transpose_bytes, SHARED_PERCENT);
+    gm_shared_carveout(transpose_bytes, SHARED_PERCENT);
     /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
     return gm_tiles(a->batch, a->cols, a->rows, width, STEP, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, transpose_bytes, grid, dim3(SIDE), SIDE * width, in,

@@ -29,9 +29,9 @@
  * Of large matrices fewer blocks are resident than would fit (of elements of up to 4 bytes, and not
  * of the high tiles): what is touched at the same time is then in fewer of DRAM's pages. Each block
  * asks for more shared memory than its tile needs, so that no more fit. How much of a
- * multiprocessor's memory is shared memory is asked for too (gm_share): what it leaves to the L1
- * cache gathers halves of sectors and stretches. How many blocks, and how much memory, are measured
- * (HUNT.md, "Fewer blocks at once"): with more all is slower by far.
+ * multiprocessor's memory is shared memory is asked for too (gm_shared_carveout): what it leaves to
+ * the L1 cache gathers halves of sectors and stretches. How many blocks, and how much memory, are
+ * measured (HUNT.md, "Fewer blocks at once"): with more all is slower by far.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need.
@@ -50,7 +50,7 @@
 #define HIGH_ROUNDS 8u
 
 #define LARGE_BYTES ((uint64_t)64 << 20) /* beyond what caches hold */
-#define LARGE_TILES 8u
+#define LARGE_TILES 8u                   /* either way: HUNT.md */
 
 /* Of a large matrix: blocks on a multiprocessor (0: as many as fit, which was best), and how much
  * of its memory they share. */
@@ -113,9 +113,9 @@ static uint64_t tiles(const struct gm_matrix *a, uint64_t height, uint64_t width
     return a->batch * gm_pieces(a->rows, height) * gm_pieces(a->cols, width);
 }
 
-/* Whether tiles of such pieces fit, and are enough to keep the device busy: tiles times an
- * element's bytes, since a thread's block of larger elements is less work, at least quarters / 4
- * for each multiprocessor. What it is called with is measured. */
+/* Whether tiles of such pieces fit, and are enough to keep the device busy: of a large matrix they
+ * are; else tiles times an element's bytes, since a thread's block of larger elements is less work,
+ * are at least quarters / 4 for each multiprocessor. What it is called with is measured. */
 template <typename T>
 static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t bytes,
                    uint64_t quarters)
@@ -123,7 +123,8 @@ static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t by
     uint64_t side = SIDE * bytes / sizeof(T);
 
     return side * side * sizeof(T) <= gpu->shared_per_block &&
-           4 * tiles(&op->operand[0], side, side) * sizeof(T) >= quarters * gpu->sms;
+           (is_large<T>(op) ||
+            4 * tiles(&op->operand[0], side, side) * sizeof(T) >= quarters * gpu->sms);
 }
 
 /* Whether a tile of half the side holds a whole matrix. One that it does not hold is better off in
@@ -146,11 +147,6 @@ template <typename T> static bool high(const struct gm_op *op, const struct gm_g
            tiles(a, height, width) >= (uint64_t)HIGH_ROUNDS * gpu->sms;
 }
 
-static size_t greater(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What each of so many resident blocks can have of shared memory, with room for rounding up. */
 static size_t part_of(const struct gm_gpu *gpu, unsigned resident)
 {
@@ -169,10 +165,10 @@ static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
     if constexpr (resident > 0) {
         bool large = is_large<T>(op);
 
-        gm_share(transpose_vectorized<T, BYTES, DOWN, STRETCH>,
-                 large ? SHARED_PERCENT : GM_SHARE_DEFAULT);
-        if (large)
-            shared = greater(shared, part_of(gm_gpu_of(exec), resident));
+        gm_shared_carveout(transpose_vectorized<T, BYTES, DOWN, STRETCH>,
+                           large ? SHARED_PERCENT : GM_CARVEOUT_DEFAULT);
+        size_t part = large ? part_of(gm_gpu_of(exec), resident) : 0;
+        shared = part > shared ? part : shared;
     }
     /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
     return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {
@@ -207,7 +203,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_vectorized)(const struct gm_op *op,
         const struct gm_gpu *gpu = gm_gpu_of(exec);
 
         if constexpr (sizeof(T) < 16) {
-            bool halve = (!is_large<T>(op) && !enough<T>(op, gpu, 16, 48)) || half_holds<T>(op, 16);
+            bool halve = !enough<T>(op, gpu, 16, 48) || half_holds<T>(op, 16);
             if constexpr (sizeof(T) < 8) {
                 if (halve && (!enough<T>(op, gpu, 8, 3) || half_holds<T>(op, 8)))
                     return transpose<T, 4>(op, exec);

@@ -87,9 +87,15 @@ def gauge(daemon, name):
 
 
 def all_given_back(daemon):
-    """Waits for it: a reply has come before the daemon is done with its request."""
-    for name in ("gemmd_memory_used_bytes", "gemmd_queue_depth", "gemmd_jobs_running"):
-        wait_until(lambda: gauge(daemon, name) == 0, f"{name} of 0")
+    """Waits for it, not long: a client may have all of a reply before the daemon has ended the
+    request, and given its memory back."""
+    names = ("gemmd_memory_used_bytes", "gemmd_queue_depth", "gemmd_jobs_running")
+
+    def none():
+        metrics = prometheus.read(daemon)
+        return all(prometheus.total(metrics, name) == 0 for name in names)
+
+    wait_until(none, "all of " + ", ".join(names), 3)
 
 
 def rejected(daemon, reason):

@@ -26,7 +26,7 @@ __device__ __forceinline__ void gm_wait_for_primary()
 }
 
 /* A hint: a device that cannot take it goes without. */
-template <typename... P> static inline void gm_share(void (*kernel)(P...), int percent)
+template <typename... P> static inline void gm_shared_carveout(void (*kernel)(P...), int percent)
 {
     if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                              percent) != cudaSuccess)

@@ -52,7 +52,7 @@ enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, 
 }
 
 /* It has no cache that shared memory would be taken from. */
-template <typename... P> void gm_share(void (*)(P...), int)
+template <typename... P> void gm_shared_carveout(void (*)(P...), int)
 {
 }
 
