@@ -32,8 +32,8 @@
 #define SIDE (N * N)    /* of a tile, and threads of a block */
 #define STEP (SIDE - N) /* from a tile to the next below */
 #define RESIDENT 2u     /* blocks on a multiprocessor */
-/* Of its memory so much is shared: what they need, and no more; the rest is L1 cache (measured:
- * HUNT.md). */
+/* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
+ * rest is in HUNT.md. */
 #define SHARED_PERCENT 58
 
 using piece = gm_piece<N>;
@@ -45,8 +45,8 @@ struct part {
     const uint8_t *begin, *end; /* of the operand */
     uint64_t rows, cols;        /* of the matrix */
     unsigned height, width;     /* what there is of the tile in it */
-    bool first, last;           /* the topmost, the lowest tile of its column */
-    bool inner;                 /* nothing that it touches is beyond the matrix */
+    bool first;                 /* of those below each other */
+    bool inner;                 /* all its rows are there, and all pieces that any of them touch */
 };
 
 /* Where a column's piece of the rows of one residue stands. Lanes that write have neighbouring
@@ -88,7 +88,7 @@ static __device__ __forceinline__ unsigned lead_of(const uint8_t *to)
 /* How far the tile's own part of a column goes. */
 static __device__ __forceinline__ unsigned end_of(const part &p, unsigned lead)
 {
-    return p.last ? p.height : min(STEP + lead, p.height);
+    return min(STEP + lead, p.height);
 }
 
 /* What of a column are no whole pieces, at the matrix's edges. */
@@ -105,13 +105,15 @@ static __device__ __forceinline__ void store_rest(const part &p, unsigned c)
 }
 
 /* A piece of each of 16 rows that lie alike, as a piece of each of 16 columns. */
-static __device__ __forceinline__ void load(const part &p, piece *tile, unsigned width)
+static __device__ __forceinline__ void load(const part &p, piece *tile)
 {
     unsigned x = threadIdx.x % N, residue = threadIdx.x / N;
     const uint8_t *at = p.from + residue * p.cols;
     unsigned skip = gm_skip<N>(at);
     piece block[N];
 
+    if (x * N >= skip + p.width)
+        return;
     at = at - skip + x * N;
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
@@ -124,7 +126,7 @@ static __device__ __forceinline__ void load(const part &p, piece *tile, unsigned
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
         unsigned c = x * N + i - skip; /* wraps before the tile's first */
-        if (c < width)
+        if (c < p.width)
             tile[place(c, residue, p.rows % 2)] = block[i];
     }
 }
@@ -184,10 +186,9 @@ static __global__ void __launch_bounds__(SIDE, RESIDENT)
     p.height = rows - row < SIDE ? (unsigned)(rows - row) : SIDE;
     p.width = cols - col < width ? (unsigned)(cols - col) : width;
     p.first = row == 0;
-    p.last = row + STEP >= rows;
-    p.inner = row > 0 && row + SIDE < rows && col + SIDE <= cols;
+    p.inner = row > 0 && row + SIDE + N <= rows; /* N rows are no less than a piece, of any width */
 
-    load(p, tile, width);
+    load(p, tile);
     __syncthreads();
     turn(p, tile);
     __syncthreads();

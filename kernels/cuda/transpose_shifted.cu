@@ -57,8 +57,8 @@ template <typename T> struct part {
     const uint8_t *end;     /* of the operand */
     uint64_t rows, cols;    /* of the matrix */
     unsigned height, width; /* what there is of the tile in it */
-    bool first, last;       /* the topmost, the lowest tile of its column */
-    bool inner;             /* nothing of it, or of pieces it touches, is beyond the matrix */
+    bool first;             /* of those below each other */
+    bool inner;             /* all its rows are there, and all pieces that any of them touch */
 };
 
 /* Where piece `y` of row c of the turned tile stands. */
@@ -91,6 +91,8 @@ __device__ __forceinline__ void load_block(const part<T> &p, unsigned row, unsig
     using S = shape<sizeof(T)>;
     const T *from = p.from + row * p.cols + col;
 
+    if (col >= p.width)
+        return;
     if (p.inner) {
 #pragma unroll
         for (unsigned i = 0; i < S::n; i++)
@@ -119,7 +121,7 @@ __device__ __forceinline__ void join_block(const part<T> &p, unsigned row, unsig
 #pragma unroll
     for (unsigned i = 0; i < S::n; i++)
         block[i] = gm_join<T>(pair[i], gm_skip<S::bytes>(from + i * p.cols));
-    if (p.inner || col >= p.width)
+    if (p.inner)
         return;
 #pragma unroll
     for (unsigned i = 0; i < S::n; i++) {
@@ -157,7 +159,7 @@ store_edge(const part<T> &p, const gm_piece<shape<sizeof(T)>::bytes> *tile, unsi
     T *to = p.to + c * p.rows;
     unsigned lead = lead_of(to);
     int begin = p.first ? 0 : (int)lead;
-    int end = p.last ? (int)p.height : min((int)(S::step + lead), (int)p.height);
+    int end = min((int)(S::step + lead), (int)p.height);
     int at = begin - (int)((S::overlap - lead + begin) % S::n) + (int)(j * S::n);
 
     if (at >= begin && at + (int)S::n <= end) {
@@ -184,7 +186,7 @@ __device__ __forceinline__ void store_tile(const part<T> &p,
         unsigned id = threadIdx.x + k * S::threads, c = id / S::down, j = id % S::down;
         T *to = p.to + c * p.rows;
         unsigned lead = lead_of(to);
-        if (j < S::step / S::n)
+        if (c < p.width && j < S::step / S::n)
             gm_put(to + lead + j * S::n, joined<T>(tile, c, lead + j * S::n));
     }
 }
@@ -210,8 +212,8 @@ static __global__ void __launch_bounds__(shape<sizeof(T)>::threads, shape<sizeof
     p.height = rows - row < S::rows ? (unsigned)(rows - row) : S::rows;
     p.width = cols - col < S::cols ? (unsigned)(cols - col) : S::cols;
     p.first = row == 0;
-    p.last = row + S::step >= rows;
-    p.inner = row > 0 && row + S::rows < rows && col + S::cols <= cols;
+    /* a row's last pieces reach into the next rows, of however few columns */
+    p.inner = row > 0 && row + S::rows + 2 * S::n <= rows;
 
     gm_neighbours<S::bytes> pair[S::rounds][S::n];
 #pragma unroll
@@ -223,7 +225,7 @@ static __global__ void __launch_bounds__(shape<sizeof(T)>::threads, shape<sizeof
     for (unsigned k = 0; k < S::rounds; k++) {
         unsigned id = threadIdx.x + k * S::threads, x = id % S::across, y = id / S::across;
         piece block[S::n];
-        if (!p.inner && (y * S::n >= p.height || x * S::n >= p.width))
+        if (x * S::n >= p.width || (!p.inner && y * S::n >= p.height))
             continue;
         join_block<T>(p, y * S::n, x * S::n, pair[k], block);
         gm_turn<T>(block);

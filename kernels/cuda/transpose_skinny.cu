@@ -3,17 +3,18 @@
  *
  * The difference to the kernels of square tiles, which would be mostly empty: a block takes so many
  * rows of few columns as fill 16 KB (few rows: 8 KB), and they lie one after the other: one run,
- * loaded without regard to rows, 16 bytes an access. Each column of it is a run of the result. In
- * between, in shared memory, a thread picks its column's elements, a row apart each. Of few rows
- * the same turned round: each row's piece is a run, and all of them together one run of the result.
+ * loaded without regard to rows, 16 bytes an access. Each column of it is a run of the result, of
+ * 512 bytes or more. In between, in shared memory, a thread picks its column's elements, a row
+ * apart each. Of few rows the same turned round: each row's piece is a run, and all of them
+ * together one run of the result.
  *
  * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). Of few
  * columns a unit of shared memory (4 bytes, or an element) is left out after each 128 bytes, so
- * that rows of 2, 4, 8, ... elements are not in one bank; few rows lie at a pitch.
+ * that rows of 2, 4, 8, ... elements are not in one bank; few rows lie so far apart that each has
+ * its place in a piece by itself.
  *
- * Cost, elements of 4 bytes: 16 sectors a load, all useful. A store has 4 where columns are few,
- * and 16 where rows are. Shared memory: some conflicts, up to 4 wavefronts for a request of one,
- * which is less than global memory takes for the same bytes.
+ * Cost: 16 sectors a load and a store, all useful. Of elements of 1 byte instructions are the
+ * limit, five for each; of others shared memory, whose reads have some conflicts.
  *
  * When it wins: to about 64 rows or columns that are no multiple of 16 bytes; of such that are,
  * below about 12 columns or 28 rows of 4 bytes (select_cuda.c).
@@ -27,17 +28,11 @@
 #define FEW_BYTES 256u /* of a short row, or column */
 #define SHORTEST 128u  /* elements of a run */
 #define WIDE_BYTES 8192u
-#define TALL_BYTES 16384u
-#define THREADS 256u
 #define WIDE_THREADS 128u
-
-/* Bytes a thread stores of a column of few: wide enough for small elements, and narrow for others,
- * since lanes whose elements are farther apart meet in fewer banks. */
-template <typename T> struct stored {
-    static constexpr unsigned bytes = sizeof(T) == 1   ? 16
-                                      : sizeof(T) == 2 ? 8
-                                                       : (unsigned)sizeof(T);
-};
+#define TALL_BYTES 16384u
+#define TALL_RUN_BYTES 512u   /* a run of the result that is worth more than that */
+#define TALL_BYTES_MAX 63488u /* so much every device has: 64 KB, less what spread.h adds */
+#define TALL_THREADS 256u     /* twice as many for more than TALL_BYTES */
 
 /* How long a block's runs are: a power of two, so that `bytes` are filled. */
 template <typename T> static unsigned run_length(uint64_t few, unsigned bytes)
@@ -63,50 +58,46 @@ template <typename T> struct down {
     }
 };
 
-template <typename T>
+template <typename T, unsigned THREADS>
 static __global__ void __launch_bounds__(THREADS)
     tall(const T *in, T *out, uint64_t rows, unsigned cols, unsigned length, gm_spread<T> spread,
          uint64_t total, gm_origin origin)
 {
-    constexpr unsigned BYTES = stored<T>::bytes, N = gm_in_piece<T, BYTES>::count;
     T *shared = gm_dynamic_shared<T>();
     uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
     uint64_t row = origin.col + (uint64_t)blockIdx.x * length;
     unsigned count = rows - row < length ? (unsigned)(rows - row) : length;
-    unsigned skip = gm_load_run(in, matrix + row * cols, count * cols, total, spread, shared);
+    unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+    unsigned skip =
+        gm_load_run(in, matrix + row * cols, count * cols, total, thread, THREADS, spread, shared);
     __syncthreads();
 
-    unsigned together = min(length / N, THREADS); /* threads for a column */
-    for (unsigned col = threadIdx.x / together; col < cols; col += THREADS / together) {
-        gm_store_run<BYTES>(out + matrix + col * rows + row, count, threadIdx.x % together,
-                            together, [&](unsigned i) {
-                                return down<T>{shared, spread, skip + i * cols + col, cols};
-                            });
+    for (unsigned col = threadIdx.y; col < cols; col += blockDim.y) {
+        gm_store_run(out + matrix + col * rows + row, count, threadIdx.x, blockDim.x,
+                     [&](unsigned i) {
+                         return down<T>{shared, spread, skip + i * cols + col, cols};
+                     });
     }
 }
 
-/* Walks along a column of rows that lie `pitch` elements apart, each at its place in a piece; then
- * along the next. */
+/* Walks along a column of rows that lie `apart` elements from each other; then along the next.
+ * `back` leads from below a column's last row to the next one's first, and from anywhere above it
+ * to below zero, which as an unsigned number is large. */
 template <typename T> struct across {
     const T *shared;
-    unsigned rows, pitch, first, step; /* element (i, 0) is at i * pitch + (first + i * step) % N */
-    unsigned i, j;
+    unsigned apart, back, at;
 
     __device__ __forceinline__ T operator()()
     {
-        constexpr unsigned N = gm_in_piece<T, 16>::count;
-        T element = shared[i * pitch + (first + i * step) % N + j];
-        if (++i == rows) {
-            i = 0;
-            j++;
-        }
+        T element = shared[at];
+        at = min(at + apart, at + apart + back);
         return element;
     }
 };
 
 template <typename T>
 static __global__ void __launch_bounds__(WIDE_THREADS)
-    wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned pitch,
+    wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned apart,
          unsigned by_rows, unsigned by_pieces, uint64_t total, gm_origin origin)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
@@ -114,7 +105,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS)
     uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
     uint64_t col = origin.col + (uint64_t)blockIdx.x * length;
     unsigned count = cols - col < length ? (unsigned)(cols - col) : length;
-    unsigned first = (unsigned)((matrix + col) % N), step = (unsigned)(cols % N);
+    unsigned first = (unsigned)((matrix + col) % N);
     unsigned most = length / N + 1; /* pieces that a row's run can lie in */
 
     for (unsigned base = threadIdx.x; base < rows * most; base += GM_RUN_BATCH * WIDE_THREADS) {
@@ -124,11 +115,11 @@ static __global__ void __launch_bounds__(WIDE_THREADS)
         for (unsigned b = 0; b < GM_RUN_BATCH; b++) {
             unsigned id = base + b * WIDE_THREADS;
             unsigned i = __umulhi(id, by_pieces), p = id - i * most;
-            unsigned skip = (first + i * step) % N;
+            unsigned place = first + i * apart, skip = place % N;
             uint64_t from = matrix + i * cols + col - skip + p * N;
             if (i >= rows || p * N >= skip + count)
                 continue;
-            to[b] = i * pitch + p * N;
+            to[b] = place - skip + p * N;
             if (from + N <= total) {
                 piece[b] = *(const gm_piece<16> *)(in + from);
                 whole |= 1u << b;
@@ -143,36 +134,46 @@ static __global__ void __launch_bounds__(WIDE_THREADS)
                 *(gm_piece<16> *)(shared + to[b]) = piece[b];
     }
     __syncthreads();
-    gm_store_run<16>(out + matrix + col * rows, count * rows, threadIdx.x, WIDE_THREADS,
-                     [&](unsigned e) {
-                         unsigned j = __umulhi(e, by_rows);
-                         return across<T>{shared, rows, pitch, first, step, e - j * rows, j};
-                     });
+    gm_store_run(out + matrix + col * rows, count * rows, threadIdx.x, WIDE_THREADS,
+                 [&](unsigned e) {
+                     unsigned j = __umulhi(e, by_rows), i = e - j * rows;
+                     return across<T>{shared, apart, 1 - rows * apart, first + i * apart + j};
+                 });
 }
 
 /* Elements between rows in shared memory: so many that lanes, who go down columns of few rows,
- * find their elements in different banks. */
-template <typename T> static unsigned pitch_for(uint64_t rows, unsigned length)
+ * find their elements in different banks; and that each row begins at the place in a piece at which
+ * it does in memory, without anything being shifted. */
+template <typename T> static unsigned apart_for(const struct gm_matrix *a, unsigned length)
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
-    unsigned pieces = length / N + 1, apart = rows < 8 ? 8 / (unsigned)rows : 1;
+    unsigned pieces = length / N + 1, apart = a->rows < 8 ? 8 / (unsigned)a->rows : 1;
 
     while (pieces % 8 != apart)
         pieces++;
-    return pieces * N;
+    return pieces * N + (unsigned)(a->cols % N);
 }
 
 template <typename T>
 static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];
-    unsigned cols = (unsigned)a->cols, length = run_length<T>(cols, TALL_BYTES);
+    unsigned cols = (unsigned)a->cols;
+    unsigned length = run_length<T>(cols, TALL_BYTES);
+    while (length * sizeof(T) < TALL_RUN_BYTES && 2 * length * cols * sizeof(T) <= TALL_BYTES_MAX)
+        length *= 2;
+    unsigned pieces = length / gm_in_piece<T, 16>::count; /* of a column */
     gm_spread<T> spread = gm_spread_for<T>(cols);
     uint64_t total = gm_matrix_elements(a), bytes = gm_spread_bytes(spread, length * cols);
+    bool more = length * cols * sizeof(T) > TALL_BYTES;
+    unsigned threads = more ? 2 * TALL_THREADS : TALL_THREADS;
+    auto kernel = more ? tall<T, 2 * TALL_THREADS> : tall<T, TALL_THREADS>;
+    dim3 block(pieces < threads ? pieces : threads);
 
+    block.y = threads / block.x;
     return gm_tiles(a->batch, 1, a->rows, 1, length, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, tall<T>, grid, dim3(THREADS), bytes, gm_in<T>(op, 0), gm_out<T>(op),
-                         a->rows, cols, length, spread, total, origin);
+        return gm_launch(exec, kernel, grid, block, bytes, gm_in<T>(op, 0), gm_out<T>(op), a->rows,
+                         cols, length, spread, total, origin);
     });
 }
 
@@ -182,11 +183,11 @@ static enum gm_status transpose_wide(const struct gm_op *op, struct gm_exec *exe
     constexpr unsigned N = gm_in_piece<T, 16>::count;
     const struct gm_matrix *a = &op->operand[0];
     unsigned rows = (unsigned)a->rows, length = run_length<T>(rows, WIDE_BYTES);
-    unsigned pitch = pitch_for<T>(rows, length);
+    unsigned apart = apart_for<T>(a, length);
 
     return gm_tiles(a->batch, 1, a->cols, 1, length, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, wide<T>, grid, dim3(WIDE_THREADS), rows * pitch * sizeof(T),
-                         gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols, length, pitch,
+        return gm_launch(exec, wide<T>, grid, dim3(WIDE_THREADS), (rows * apart + N) * sizeof(T),
+                         gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols, length, apart,
                          gm_reciprocal(rows), gm_reciprocal(length / N + 1), gm_matrix_elements(a),
                          origin);
     });

@@ -71,11 +71,12 @@ static __global__ void __launch_bounds__(MANY_THREADS)
     uint64_t matrix = first_matrix + (uint64_t)blockIdx.x * many;
     unsigned each = rows * cols;
     unsigned count = each * (batch - matrix < many ? (unsigned)(batch - matrix) : many);
-    unsigned skip = gm_load_run(in, matrix * each, count, batch * each, spread, shared);
+    unsigned skip = gm_load_run(in, matrix * each, count, batch * each, threadIdx.x, blockDim.x,
+                                spread, shared);
     __syncthreads();
 
     auto store = [&](auto walk) {
-        gm_store_run<16>(out + matrix * each, count, threadIdx.x, blockDim.x, [&](unsigned e) {
+        gm_store_run(out + matrix * each, count, threadIdx.x, blockDim.x, [&](unsigned e) {
             unsigned m = __umulhi(e, by_each), rest = e - m * each;
             unsigned col = __umulhi(rest, by_rows), row = rest - col * rows;
             return walk(skip + m * each + row * cols + col, row, col);

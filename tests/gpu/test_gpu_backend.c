@@ -235,16 +235,34 @@ static void *work(void *cls)
     return NULL;
 }
 
-static void test_lanes(void *context)
+/* A kernel that in each lane wants more shared memory than it has without asking, and not as much
+ * as in the other. */
+static void *launch(void *cls)
+{
+    const struct worker *worker = cls;
+    struct slab_task made;
+
+    for (unsigned i = 0; i < 4; i++) {
+        if (!slab_task_make(worker->context, GM_OP_TRANSPOSE, "skinny", GM_U8, 3000,
+                            worker->lane == 0 ? 100 : 124, i, &made))
+            break;
+        made.task.repeat = 2000;
+        CHECK_STATUS(slab_task_run(worker->context, worker->lane, &made), GM_OK, &made.task.error);
+        slab_task_put(worker->context, &made);
+    }
+    return NULL;
+}
+
+static void run_in_lanes(void *context, unsigned lanes, void *(*work)(void *))
 {
     pthread_t thread[LANES];
     struct worker worker[LANES];
 
-    for (unsigned i = 0; i < LANES; i++) {
+    for (unsigned i = 0; i < lanes; i++) {
         worker[i] = (struct worker){context, i};
         CHECK_EQ(pthread_create(&thread[i], NULL, work, &worker[i]), 0);
     }
-    for (unsigned i = 0; i < LANES; i++)
+    for (unsigned i = 0; i < lanes; i++)
         pthread_join(thread[i], NULL);
 }
 
@@ -318,7 +336,8 @@ int main(void)
     bool blas = gm_backend_cuda.describe(context, 0)->tuned_blas;
     print_facts(gm_backend_cuda.describe(context, 0));
     test_times(context);
-    test_lanes(context);
+    run_in_lanes(context, LANES, work);
+    run_in_lanes(context, 2, launch);
     gm_backend_cuda.close(context);
     if (try_begin(&gm_backend_cuda, backends)) {
         test_moves();
