@@ -87,13 +87,13 @@ template <typename... O> struct menu {
 template <typename T> struct menu_of;
 template <>
 struct menu_of<float>
-    : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 3, 1>, true, 1, 103, 103, 47>,
-           offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 3, 1>, true, 1, 96, 96, 47>,
-           offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 5, 1>, true, 2, 94, 79, 42>,
-           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 4, 0>, true, 3, 92, 73, 39>,
-           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0>, true, 4, 86, 67, 48>,
+    : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, true, 1, 103, 103, 41>,
+           offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 5, 0>, true, 1, 101, 101, 38>,
+           offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 3, 1>, true, 2, 94, 79, 42>,
+           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 3, 0>, true, 3, 94, 73, 41>,
+           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0>, true, 4, 86, 67, 46>,
            offered<gm_cut<float, 4, 8, 8, 1, 2, 16, 4, 6, 6, 0>, false, 8, 66, 17, 40>,
-           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, 0, 0>, true, 10, 60, 27, 50>,
+           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, 0, 0>, true, 10, 60, 27, 44>,
            offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, 0, 0>, true, 16, 46, 8, 33>,
            offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, 0, 0>, false, 8, 50, 6, 40>,
            offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, 0, 0>, false, 8, 55, 6, 60>> {

@@ -22,7 +22,8 @@
 
 /* i64 has too few registers for more: each of its multiplications takes several. */
 template <typename T> struct cut_of {
-    using type = gm_cut<T, 8, 64 / sizeof(T), 8, 2, 4, 8, sizeof(T) == 4 ? 4 : 3, 1, 3, 1>;
+    static constexpr bool WIDE = sizeof(T) == 8;
+    using type = gm_cut<T, 8, 64 / sizeof(T), 8, 2, 4, 8, WIDE ? 3 : 4, 1, WIDE ? 3 : 4, 1>;
 };
 template <> struct cut_of<int64_t> {
     using type = gm_cut<int64_t, 4, 8, 8, 2, 4, 8, 3, 1, 3, 1>;

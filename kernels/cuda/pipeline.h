@@ -25,6 +25,7 @@
 #ifndef GM_KERNELS_CUDA_PIPELINE_H
 #define GM_KERNELS_CUDA_PIPELINE_H
 
+#include "kernels/cuda/drain.h"
 #include "kernels/cuda/feed.h"
 #include "kernels/cuda/pipeline.inc"
 

@@ -253,14 +253,14 @@ static void *launch(void *cls)
     return NULL;
 }
 
-static void run_in_lanes(void *context, unsigned lanes, void *(*work)(void *))
+static void run_in_lanes(void *context, unsigned lanes, void *(*body)(void *))
 {
     pthread_t thread[LANES];
     struct worker worker[LANES];
 
     for (unsigned i = 0; i < lanes; i++) {
         worker[i] = (struct worker){context, i};
-        CHECK_EQ(pthread_create(&thread[i], NULL, work, &worker[i]), 0);
+        CHECK_EQ(pthread_create(&thread[i], NULL, body, &worker[i]), 0);
     }
     for (unsigned i = 0; i < lanes; i++)
         pthread_join(thread[i], NULL);
