@@ -48,13 +48,23 @@ static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
     return lesser(rows, cols) >= 32 && rows % 32 == 0 && cols % 32 == 0;
 }
 
-/* Rows and columns of so many bytes that tiles do better than long runs, however empty they stay.
- */
+static bool is_long_and_thin(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
+}
+
+/* Rows and columns of so many bytes that tiles do better than what there is else, however empty
+ * they stay. The last number is for matrices of which `skinny` can take long runs. */
 static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
-        uint64_t size, row_bytes, column_bytes;
-    } least[] = {{1, 64, 64}, {2, 48, 80}, {4, 48, 112}, {8, 128, 160}, {16, 128, 128}};
+        uint64_t size, row_bytes, column_bytes, long_row_bytes;
+    } least[] = {{1, 64, 64, 64},
+                 {2, 48, 80, 80},
+                 {4, 48, 112, 80},
+                 {8, 128, 160, 128},
+                 {16, 128, 128, 128}};
     uint64_t rows = op->result.cols, cols = op->result.rows; /* the operand's */
     uint64_t size = gm_dtype_size(op->result.dtype);
     size_t i = 0;
@@ -63,13 +73,9 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
         return fills_tiles_of_stack(rows, cols, size);
     while (least[i].size < size)
         i++;
-    return cols * size >= least[i].row_bytes && rows * size >= least[i].column_bytes;
-}
-
-static bool is_long_and_thin(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    (void)facts;
-    return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
+    return cols * size >=
+               (is_long_and_thin(op, facts) ? least[i].long_row_bytes : least[i].row_bytes) &&
+           rows * size >= least[i].column_bytes;
 }
 
 /* Below that the pieces that `shifted` and `bytes` keep under way do not pay. */
@@ -79,10 +85,12 @@ static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
     return gm_matrix_elements(&op->result) >= 4000000;
 }
 
-/* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row. */
+/* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row; or
+ * a half where `skinny` can take long runs. */
 static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    return is_many(op, facts) && op->result.cols >= 256 && op->result.rows >= 64;
+    return is_many(op, facts) && op->result.cols >= 256 &&
+           op->result.rows >= (is_long_and_thin(op, facts) ? 128 : 64);
 }
 
 /* ---- Flips and sums ----------------------------------------------------------------------------
@@ -208,18 +216,19 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     return p.k <= 256 && work <= 600e3;
 }
 
-/* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device (512 of
- * 64 x 64 do not, 512 of 128 x 128 do). */
+/* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device; or which
+ * one tile, or two, nearly hold. */
 static bool fits_stack(const struct product *p)
 {
     bool small = p->m <= 32 && p->n <= 32;
 
     if (p->elements <= FEW_ELEMENTS)
         return true;
+    if (lesser(p->m, p->n) >= 64 && greater(greater(p->m, p->n), p->k) <= 128)
+        return true;
     if (!divides_by(p, small ? 16 : 32))
         return false;
-    return small || p->elements < 1 << 21 || (p->elements >= 1 << 23 && p->elements <= 1 << 25) ||
-           p->m == 128;
+    return small || p->elements < 1 << 21 || (p->elements >= 1 << 23 && p->elements <= 1 << 25);
 }
 
 /* f32 by our tiles, where they are as good as cuBLAS's or better. */
@@ -236,8 +245,16 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     /* Few rows against much of b; little result of long sums. */
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
-    /* Up to 640 x 640; 256 x 256 where rows of b cannot be copied by 16 bytes. */
+    /* Up to 640 x 640, and 768 x 768; 256 x 256 where rows of b cannot be copied by 16 bytes. */
     if (p.elements >= 64 && p.elements <= (p.n % 4 == 0 ? 640 * 640 : 256 * 256))
+        return true;
+    if (p.n % 4 == 0 && greater(p.m, p.n) <= 768)
+        return true;
+    /* Large results of short sums: storing them is most of the work. */
+    if (p.plain && p.k <= 64 && p.elements >= 1 << 24)
+        return true;
+    /* So large that what brings operands to whole vectors does not count. */
+    if (p.plain && least >= 4000)
         return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
     return divides_by(&p, 8) && ((p.plain && least >= 1600) ||

@@ -88,7 +88,7 @@ template <typename T> struct menu_of;
 template <>
 struct menu_of<float>
     : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, true, 1, 103, 103, 41>,
-           offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 5, 0>, true, 1, 101, 101, 38>,
+           offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 5, 0>, true, 1, 101, 101, 41>,
            offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 3, 1>, true, 2, 94, 79, 42>,
            offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 3, 0>, true, 3, 94, 73, 41>,
            offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0>, true, 4, 86, 67, 46>,
