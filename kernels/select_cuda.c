@@ -246,9 +246,10 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
     /* Up to 640 x 640, and 768 x 768; 256 x 256 where rows of b cannot be copied by 16 bytes. */
-    if (p.elements >= 64 && p.elements <= (p.n % 4 == 0 ? 640 * 640 : 256 * 256))
-        return true;
-    if (p.n % 4 == 0 && greater(p.m, p.n) <= 768)
+    if (p.elements < 64)
+        return false;
+    if (p.elements <= (p.n % 4 == 0 ? 640 * 640 : 256 * 256) ||
+        (p.n % 4 == 0 && greater(p.m, p.n) <= 768))
         return true;
     /* Large results of short sums: storing them is most of the work. */
     if (p.plain && p.k <= 64 && p.elements >= 1 << 24)

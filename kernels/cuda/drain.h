@@ -67,7 +67,7 @@ template <typename C> struct gm_drain {
                                                 gm_sum<T> (&sum)[C::ROWS][C::COLS], T *out,
                                                 gm_sum<T> *shared) const
     {
-        constexpr unsigned PITCH = C::WARP_WIDTH + 4 * C::VECTOR; /* two rows fill all banks */
+        constexpr unsigned PITCH = C::WARP_WIDTH + 4 * C::VECTOR; /* two rows, mostly all banks */
         constexpr unsigned ROOM = C::LANES_DOWN * PITCH;
         static_assert(ROOM * C::THREADS / GM_WARP <= C::STAGES * C::STAGE, "slabs leave room");
         unsigned lane = threadIdx.x % GM_WARP;

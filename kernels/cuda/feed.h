@@ -16,8 +16,9 @@ __device__ __forceinline__ void gm_keep(uint32_t &value)
 
 /*
  * One operand's way: SPAN rows or columns of it a slab. Its copies are asynchronous, but for single
- * elements that lie as the slab's do: so many small copies take a multiprocessor longer than as
- * many loads and stores. These are held in registers from one slab's turn to the next.
+ * elements that lie as the slab's do, in the kernels that are made for that way: so many small
+ * copies take a multiprocessor longer than as many loads and stores. These are held in registers
+ * from one slab's turn to the next.
  */
 template <typename T, unsigned SPAN, unsigned PITCH, unsigned DEPTH, unsigned THREADS, gm_way ONLY>
 struct gm_feed {

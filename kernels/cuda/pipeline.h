@@ -3,8 +3,9 @@
  *
  * A block computes HEIGHT x WIDTH of the result. It takes slabs of DEPTH steps of k, of which
  * STAGES lie in shared memory: one is used, the others are being filled by asynchronous copies,
- * which pass by the registers and for which no thread waits. In shared memory both operands' slabs
- * have k down their columns, whatever the operands' order: a[k][row], b[k][col].
+ * which pass by the registers and for which no thread waits (but see feed.h). In shared memory both
+ * operands' slabs have k down their columns, whatever the operands' order: a[k][row], b[k][col]. In
+ * the end the slabs' place is where results are put in order (drain.h).
  *
  * A warp has a part of the tile, of LANES_DOWN x LANES_ACROSS threads, and each thread ROWS x COLS
  * sums in registers. Its rows and columns are vectors of 16 bytes, and those of neighbouring
@@ -89,10 +90,14 @@ GM_ROW_FUNCTION enum gm_status gm_pipeline_accepts(const struct gm_op *op,
                                                    struct gm_error *err)
 {
     (void)facts;
+    if (gm_matrix_elements(&op->result) == 0)
+        return GM_OK;
     for (unsigned i = 0; i < 2 && gm_op_reads(op, 0); i++) {
         struct gm_view view = gm_op_view(op, i);
         const struct gm_matrix *x = &op->operand[i];
         uint64_t stride = view.row > view.col ? view.row : view.col;
+        if (gm_matrix_elements(x) == 0)
+            continue;
         if (stride > GM_PIPELINE_STRIDE_MAX && x->rows > UINT32_MAX / x->cols)
             return gm_fail(err, GM_KERNEL_UNAVAILABLE,
                            "this kernel takes matrices of rows (or, column-major, columns) of at "

@@ -13,7 +13,7 @@
 /*
  * Elements [first, first + count) of `in`, which has `total`, into shared memory: whole pieces of
  * 16 bytes, of which the first and the last may hold elements before and after. Returns where the
- * first element is: they keep their place in a piece. By threads `thread` of `threads`, as below.
+ * first element is: they keep their place in a piece. By threads `thread` of `threads`.
  */
 template <typename T>
 __device__ __forceinline__ unsigned gm_load_run(const T *in, uint64_t first, unsigned count,
@@ -55,9 +55,9 @@ __device__ __forceinline__ unsigned gm_load_run(const T *in, uint64_t first, uns
 }
 
 /*
- * Stores `count` elements to `out`: whole pieces of BYTES, and what its ends share with others'
+ * Stores `count` elements to `out`: whole pieces of 16 bytes, and what its ends share with others'
  * pieces by elements, a thread each. walk(i) is a walk that begins at element i: each call of what
- * it returns gives the next one.
+ * it returns gives the next one. By threads `thread` of `threads`.
  */
 template <typename T, typename W>
 __device__ __forceinline__ void gm_store_run(T *out, unsigned count, unsigned thread,

@@ -3,10 +3,10 @@
  *
  * The difference to the kernels of square tiles, which would be mostly empty: a block takes so many
  * rows of few columns as fill 16 KB (few rows: 8 KB), and they lie one after the other: one run,
- * loaded without regard to rows, 16 bytes an access. Each column of it is a run of the result, of
- * 512 bytes or more. In between, in shared memory, a thread picks its column's elements, a row
- * apart each. Of few rows the same turned round: each row's piece is a run, and all of them
- * together one run of the result.
+ * loaded without regard to rows, 16 bytes an access. Each column of it is a run of the result, for
+ * whose sake, up to 512 bytes of it, a block takes more than 16 KB. In between, in shared memory, a
+ * thread picks its column's elements, a row apart each. Of few rows the same turned round: each
+ * row's piece is a run, and all of them together one run of the result.
  *
  * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). Of few
  * columns a unit of shared memory (4 bytes, or an element) is left out after each 128 bytes, so
@@ -16,8 +16,8 @@
  * Cost: 16 sectors a load and a store, all useful. Of elements of 1 byte instructions are the
  * limit, five for each; of others shared memory, whose reads have some conflicts.
  *
- * When it wins: to about 64 rows or columns that are no multiple of 16 bytes; of such that are,
- * below about 12 columns or 28 rows of 4 bytes (select_cuda.c).
+ * When it wins: to about 64 rows or columns that are no multiple of 16 bytes (1 byte: 128 columns,
+ * or 256 rows); of such that are, below 20 columns or 28 rows of 4 bytes (select_cuda.c).
  *
  * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
  * follow the long side.

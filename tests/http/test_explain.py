@@ -5,6 +5,7 @@ import re
 import time
 import xml.etree.ElementTree as xml
 
+import numpy as np
 import pytest
 
 import forms
@@ -411,6 +412,23 @@ def test_the_device_computes(daemon, rng):
         accesses = stats["accesses"]
         assert accesses["global_sectors"] >= accesses["global_sectors_min"] > 0
         assert accesses["blocks"] > 0 and accesses["warps"] >= accesses["blocks"]
+
+
+@pytest.mark.parametrize("op, shapes", [
+    ("transpose", [(5, 0)]), ("transpose", [(0, 3)]), ("flip", [(0, 5, 5)]),
+    ("add", [(5, 0), (5, 0)]), ("matmul", [(5, 3), (3, 0)]), ("matmul", [(0, 3), (3, 4)]),
+    ("matmul", [(5, 0), (0, 4)]), ("matmul", [(600, 5, 45), (600, 45, 0)])])
+def test_every_kernel_answers_for_matrices_of_nothing(daemon, op, shapes):
+    """With the result, or that it is not for such."""
+    for kernel, dtype in simulated_kernels(daemon, op) + [("auto", "f32"), ("none", "f32")]:
+        empty = [forms.narrow(np.zeros(shape), dtype) for shape in shapes]
+        body = forms.encode("npy", dtype, *empty)
+        with daemon.client() as client:
+            reply = forms.post(client, op, body, device="sim", kernel=kernel)
+        assert reply.status == 200 or reply.code in ("kernel_unavailable", "unsupported_type"), (
+            kernel, reply.status, reply.body)
+        if reply.status == 200 and op == "matmul":
+            assert not forms.decode(reply, dtype).any()
 
 
 def test_runs_are_bounded_and_reports_are_not(daemon):
