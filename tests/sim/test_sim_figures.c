@@ -119,9 +119,10 @@ static void test_pieces(void)
     check_totals(&large, "vectorized",
                  (struct totals){{192, 192, 192, 192}, {3072, 3072, 768, 768}});
     /* 4 blocks of 1024 rows: 3072 words each, in 24 requests of 16 bytes a lane, put down word by
-     * word: with a word left out after 32, 4 words apart are 32 banks. Rows are 3 words, and what
-     * is left out brings two of three warps' first and last lanes to one bank. */
-    check_totals(&tall, "skinny", (struct totals){{96, 384, 384, 384}, {1536, 1536, 640, 384}});
+     * word: with a word left out after 32, 4 words apart are 32 banks. A column is 8 stores of 16
+     * bytes a lane, for which lanes read words 12 apart, four times: each 8 of them are 99 words
+     * and 3 banks on, so that some two meet in a bank. */
+    check_totals(&tall, "skinny", (struct totals){{96, 96, 384, 384}, {1536, 1536, 768, 384}});
     /* 128 warps, each piece of the result out of one, which is loaded as its own neighbour. */
     check_totals(&flip, "vectorized", (struct totals){{256, 128, 0, 0}, {4096, 2048, 0, 0}});
     check_totals(&sum, "vectorized", (struct totals){{256, 128, 0, 0}, {4096, 2048, 0, 0}});
