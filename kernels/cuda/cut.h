@@ -29,8 +29,6 @@ struct gm_cut {
     static constexpr unsigned FILL = FILL_, TURN = TURN_;
     static constexpr unsigned BLOCKS = BLOCKS_; /* resident on a multiprocessor, at least */
     static constexpr unsigned VECTOR = 16 / sizeof(T);
-    static constexpr unsigned RUN_DOWN = ROWS < VECTOR ? ROWS : VECTOR; /* rows side by side */
-    static constexpr unsigned RUN_ACROSS = VECTOR;                      /* columns side by side */
     /* Rows of slabs: padded, so that the copies that turn an operand fill all banks. */
     static constexpr unsigned PAD = 16 / sizeof(T);
     static constexpr unsigned PITCH_A = HEIGHT + PAD, PITCH_B = WIDTH + PAD;
@@ -42,7 +40,7 @@ struct gm_cut {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "what an asynchronous copy can move");
     static_assert(GM_WARP % LANES_DOWN == 0 && LANES_DOWN >= 2 && LANES_ACROSS >= 4,
                   "each warp a rectangle");
-    static_assert(ROWS % RUN_DOWN == 0 && COLS % VECTOR == 0, "sums in whole vectors");
+    static_assert(ROWS % VECTOR == 0 && COLS % VECTOR == 0, "sums in whole vectors");
     static_assert(DEPTH % 8 == 0, "turned in runs of 8");
     static_assert(STAGES >= 3 && FILL < DEPTH - 2, "one used, one held, and put before it is used");
     static_assert(THREADS * BLOCKS <= 1024, "a multiprocessor holds 1024 threads or more");

@@ -17,14 +17,13 @@ template <typename C> struct gm_drain {
 
     static constexpr __device__ unsigned down(unsigned i, unsigned lane_y)
     {
-        return i / C::RUN_DOWN * C::RUN_DOWN * C::LANES_DOWN + lane_y * C::RUN_DOWN +
-               i % C::RUN_DOWN;
+        return i / C::VECTOR * C::VECTOR * C::LANES_DOWN + lane_y * C::VECTOR + i % C::VECTOR;
     }
     __device__ __forceinline__ unsigned across(unsigned j) const
     {
         return j / C::VECTOR * C::VECTOR * C::LANES_ACROSS + x * C::VECTOR + j % C::VECTOR;
     }
-    /* Row i of the lane's sums, finished. */
+    /* Row i of the lane's sums: gm_finished of each, but c asks for one branch in all. */
     __device__ __forceinline__ void finish(const gm_product<T> &p,
                                            gm_sum<T> (&sum)[C::ROWS][C::COLS], unsigned i,
                                            T (&value)[C::COLS]) const
