@@ -14,7 +14,7 @@ template <typename T> struct alignas(16) gm_vector {
 /* How a block's work is cut. */
 template <typename T, unsigned ROWS_, unsigned COLS_, unsigned LANES_DOWN_, unsigned WARPS_DOWN_,
           unsigned WARPS_ACROSS_, unsigned DEPTH_, unsigned STAGES_, unsigned BLOCKS_,
-          unsigned FILL_, unsigned TURN_>
+          unsigned FILL_, unsigned TURN_, unsigned HELD_ = 1>
 struct gm_cut {
     using type = T;
     static constexpr unsigned ROWS = ROWS_, COLS = COLS_; /* of a thread's sums */
@@ -24,9 +24,10 @@ struct gm_cut {
     static constexpr unsigned WARP_HEIGHT = LANES_DOWN * ROWS, WARP_WIDTH = LANES_ACROSS * COLS;
     static constexpr unsigned HEIGHT = WARPS_DOWN * WARP_HEIGHT, WIDTH = WARPS_ACROSS * WARP_WIDTH;
     static constexpr unsigned DEPTH = DEPTH_, STAGES = STAGES_;
-    /* Both by measurement alone, since the compiler's luck depends on them: the step of k in which
-     * the next slab is asked for; which rows of sums are taken from left to right. */
-    static constexpr unsigned FILL = FILL_, TURN = TURN_;
+    /* By measurement alone, since the compiler's luck depends on them: the step of k in which the
+     * next slab is asked for; which rows of sums are taken from left to right; how many elements
+     * may pass through a register on their way (feed.h). */
+    static constexpr unsigned FILL = FILL_, TURN = TURN_, HELD = HELD_;
     static constexpr unsigned BLOCKS = BLOCKS_; /* resident on a multiprocessor, at least */
     static constexpr unsigned VECTOR = 16 / sizeof(T);
     /* Rows of slabs: padded, so that the copies that turn an operand fill all banks. */

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/cut.h"
 #include "kernels/cuda/deal.h"
+#include "kernels/cuda/pieces.h"
 
 /* Keeps a value that is cheap to compute in its register: the compiler would rather compute it
  * anew in each round, where every instruction costs. */
@@ -15,24 +16,27 @@ __device__ __forceinline__ void gm_keep(uint32_t &value)
 }
 
 /*
- * One operand's way: SPAN rows or columns of it a slab. Its copies are asynchronous, but for single
- * elements that lie as the slab's do, in the kernels that are made for that way: so many small
- * copies take a multiprocessor longer than as many loads and stores. These are held in registers
- * from one slab's turn to the next.
+ * One operand's way: SPAN rows or columns of it a slab. Its copies are asynchronous, but in the
+ * kernels made for a way of up to HELD_MOST elements: so many small copies take a multiprocessor
+ * longer than as many loads and stores. These are held in registers until the next slab's turn.
  */
-template <typename T, unsigned SPAN, unsigned PITCH, unsigned DEPTH, unsigned THREADS, gm_way ONLY>
+template <typename T, unsigned SPAN, unsigned PITCH, unsigned DEPTH, unsigned THREADS,
+          unsigned HELD_MOST, gm_way ONLY>
 struct gm_feed {
     using deal = gm_deal<T, SPAN, DEPTH, THREADS>;
     static constexpr bool PAIRS = deal::VECTOR > 2; /* two elements are less than a vector */
-    static constexpr bool HELD = ONLY == GM_WAY_ELEMENTS;
     static constexpr gm_way BY_PAIRS = PAIRS ? GM_WAY_PAIRS : GM_WAY_VECTORS;
+    static constexpr bool HELD =
+        (ONLY == GM_WAY_ELEMENTS || ONLY == GM_WAY_PAIRS) && gm_wide<T>(ONLY) <= HELD_MOST;
+    using piece = gm_piece<HELD ? gm_wide<T>(ONLY) * sizeof(T) : 4>; /* what a copy moves */
+    static constexpr unsigned PIECES = HELD ? deal::COPIES / gm_wide<T>(ONLY) : 1;
 
     const T *from;             /* the slab that is copied next */
     uint64_t step;             /* to the slab after, in elements */
     uint32_t at[deal::COPIES]; /* what this thread copies, from there, in elements */
     uint32_t to, depth;        /* its first copy's place in the slab; of that, the step of k */
     gm_way way;
-    T held[HELD ? deal::COPIES : 1]; /* of a slab, and the place there of the first */
+    piece held[PIECES]; /* of a slab, and the place there of the first */
     gm_sum<T> *held_for;
 
     /* `matrix` where its first slab begins, of which `left` rows or columns are there. */
@@ -69,7 +73,7 @@ struct gm_feed {
             unsigned down = deal::template down<WAY>(i);
             bool there = WHOLE || depth + down < steps;
             if constexpr (HELD)
-                held[i] = there ? from[at[i]] : T{};
+                held[i] = there ? *(const piece *)(from + at[i]) : piece{};
             else
                 __pipeline_memcpy_async(first + down * PITCH + deal::template across<WAY>(i),
                                         from + at[i], bytes, there ? 0 : bytes);
@@ -106,9 +110,9 @@ struct gm_feed {
     {
         if constexpr (HELD) {
 #pragma unroll
-            for (unsigned i = 0; i < deal::COPIES; i++)
-                *(T *)(held_for + deal::template down<ONLY>(i) * PITCH +
-                       deal::template across<ONLY>(i)) = held[i];
+            for (unsigned i = 0; i < PIECES; i++)
+                *(piece *)(held_for + deal::template down<ONLY>(i) * PITCH +
+                           deal::template across<ONLY>(i)) = held[i];
         }
     }
 };

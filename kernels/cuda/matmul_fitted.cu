@@ -16,8 +16,10 @@
  * slices' way through memory. The least is taken. It is reckoned for the 132 multiprocessors of an
  * H200 wherever it runs: so slices, and with them the order of sums, are the same on every device.
  *
- * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements.
- * Where that costs all tiles more than copying it once to rows that do (pitch.h), it is copied.
+ * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements;
+ * one with k along its rows is turned on its way, element by element. Where that costs all tiles
+ * more than copying it once (pitch.h), it is copied: b transposed, if it is large, and a where the
+ * result has thousands of columns.
  *
  * Cost, elements of 4 bytes: as pipelined for the large tiles; the smaller ones read shared memory
  * once for each 16, 11 or 8 multiply-adds, the large ones for 21. Slices are written and read once.
@@ -35,14 +37,18 @@
 #define ADDING_US 2.5        /* launching what adds the slices */
 #define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
 #define FLOPS_US 50.5e6      /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates */
-#define ELEMENTS_US 1e6      /* copies by less than 16 bytes, a microsecond that they cost more */
-#define PITCHING_US 1.5      /* launching what copies an operand first */
-#define PITCH_BYTES_US 2.2e6 /* of the operand */
+/* What copies of an operand cost more than by 16 bytes would, in copies a microsecond: of one or
+ * two elements; of such that are held in registers (feed.h), and of b's that are turned; of a's. */
+#define COPIES_US 1.2e6
+#define HELD_US 2e6
+#define TURNED_A_US 8e6
+#define PITCHING_US 2.0                     /* launching what copies an operand first */
+#define PITCH_BYTES_US 2e6                  /* of the operand */
 #define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the product's time */
 #define SCRATCH_ALIGNMENT 256u
 
 struct offer {
-    unsigned height, width, depth, blocks;
+    unsigned height, width, depth, held, blocks;
     double rate, alone, start;
 };
 
@@ -55,8 +61,9 @@ template <typename C, bool FIXED_, unsigned BLOCKS, unsigned RATE, unsigned ALON
 struct offered {
     using cut = C;
     static constexpr bool FIXED = FIXED_;
-    static constexpr struct offer OFFER = {C::HEIGHT,    C::WIDTH,      C::DEPTH, BLOCKS,
-                                           RATE / 100.0, ALONE / 100.0, START};
+    static constexpr struct offer OFFER = {
+        C::HEIGHT, C::WIDTH,     C::DEPTH,      FIXED_ ? C::HELD : 0,
+        BLOCKS,    RATE / 100.0, ALONE / 100.0, START};
 };
 
 /* Without a name for the linker: the simulator has this file too. */
@@ -90,10 +97,10 @@ struct menu_of<float>
     : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, true, 1, 103, 103, 41>,
            offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 5, 0>, true, 1, 101, 101, 41>,
            offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 3, 1>, true, 2, 94, 79, 42>,
-           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 3, 0>, true, 3, 94, 73, 41>,
-           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0>, true, 4, 86, 67, 46>,
+           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 3, 0, 2>, true, 3, 94, 73, 41>,
+           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0, 2>, true, 4, 86, 67, 46>,
            offered<gm_cut<float, 4, 8, 8, 1, 2, 16, 4, 6, 6, 0>, false, 8, 66, 17, 40>,
-           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, 0, 0>, true, 10, 60, 27, 44>,
+           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, 0, 0, 0>, true, 10, 60, 27, 44>,
            offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, 0, 0>, true, 16, 46, 8, 33>,
            offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, 0, 0>, false, 8, 50, 6, 40>,
            offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, 0, 0>, false, 8, 55, 6, 60>> {
@@ -164,20 +171,22 @@ struct plan {
 };
 
 /* Whether an operand is worth copying first: all tiles in a row, or column, of the result want the
- * same part of it, and each of them by less than 16 bytes. */
+ * same part of it, and none of them by 16 bytes. */
 template <typename T>
 static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer &offer)
 {
     const struct gm_view &view = of_a ? p.a : p.b;
-    uint64_t stride = of_a ? view.row : view.col, stride_k = of_a ? view.col : view.row;
+    gm_way way = of_a ? gm_unpitched_way<T>(&view, view.row, view.col)
+                      : gm_unpitched_way<T>(&view, view.col, view.row);
     uint64_t tiles = of_a ? gm_pieces(p.n, offer.width) : gm_pieces(p.m, offer.height);
     gm_pitch pitch = gm_pitch_of<T>(&view, p.batch, p.k, of_a ? p.m : p.n);
     double bytes = (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
     double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
-    unsigned wide = gm_wide_unpitched<T>(&view, stride, stride_k);
+    bool turned = way == GM_WAY_TURNED, held = !of_a && gm_wide<T>(way) <= offer.held;
+    double rate = turned && of_a ? TURNED_A_US : turned || held ? HELD_US : COPIES_US;
 
-    if (wide == 0 || bytes > PITCH_BYTES_MAX ||
-        elements / wide / ELEMENTS_US < PITCHING_US + bytes / PITCH_BYTES_US)
+    if (way == GM_WAY_VECTORS || bytes > PITCH_BYTES_MAX ||
+        elements / gm_wide<T>(way) / rate < PITCHING_US + bytes / PITCH_BYTES_US)
         return {};
     return pitch;
 }
@@ -232,10 +241,10 @@ extern "C" enum gm_status GM_ENTRY(matmul_fitted)(const struct gm_op *op, struct
 
         if (pitches_a)
             status = gm_pitch_operand<T>(exec, false, plan.pitch[0], scratch + plan.at[0], &p.a,
-                                         &p.a.col);
+                                         &p.a.row, &p.a.col);
         if (status == GM_OK && pitches_b)
             status = gm_pitch_operand<T>(exec, pitches_a, plan.pitch[1], scratch + plan.at[1], &p.b,
-                                         &p.b.row);
+                                         &p.b.col, &p.b.row);
         if (status != GM_OK || plan.choice.slices == 1)
             return status == GM_OK ? menu::run(exec, p, plan.choice, pitches) : status;
         status = menu::run(exec, gm_slice_of(p, scratch), plan.choice, pitches);

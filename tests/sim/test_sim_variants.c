@@ -284,21 +284,34 @@ static void test_long_sums(void)
     }
 }
 
-/* So large that copying an operand to another pitch first is worth it: a and b, without slices of
- * k; b, with. By nothing but `fitted`: each takes seconds. */
+/* So large that copying an operand first is worth it: to another pitch a and b, without slices of
+ * k; b, with; turned b, of which many tiles take the same; a that a stack has in common. By nothing
+ * but `fitted`: each takes seconds. */
 static void test_pitched_products(void)
 {
-    struct request request = {
-        .kind = GM_OP_MATMUL, .dtype = GM_F32, .operands = 2, .variant = "fitted"};
-
-    request.options.transa = true;
-    request.shape[0] = shape_of(SINGLE, 640, 321);
-    request.shape[1] = shape_of(SINGLE, 640, 529);
-    try_request(&request);
-    request.options.transa = false;
-    request.shape[0] = shape_of(SINGLE, 1000, 3400);
-    request.shape[1] = shape_of(SINGLE, 3400, 31);
-    try_request(&request);
+    static const struct {
+        uint64_t batch, m, k, n, floats; /* of the copies: what scratch memory must hold */
+        bool transa, transb;
+    } cases[] = {
+        {SINGLE, 321, 640, 529, 640 * (321 + 529), true, false},
+        {SINGLE, 1000, 3400, 31, 3400 * 31, false, false},
+        {SINGLE, 4096, 512, 64, 512 * 64, false, true},
+        {400, 128, 400, 8, 128 * 400, false, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct request request = {.kind = GM_OP_MATMUL,
+                                  .dtype = GM_F32,
+                                  .operands = 2,
+                                  .variant = "fitted",
+                                  .scratch = cases[i].floats * sizeof(float)};
+        uint64_t m = cases[i].m, k = cases[i].k, n = cases[i].n;
+        request.options.transa = cases[i].transa;
+        request.options.transb = cases[i].transb;
+        request.shape[0] = shape_of(SINGLE, cases[i].transa ? k : m, cases[i].transa ? m : k);
+        request.shape[1] =
+            shape_of(cases[i].batch, cases[i].transb ? n : k, cases[i].transb ? k : n);
+        try_request(&request);
+    }
 }
 
 /* More lines than the device wants blocks for, so that k is not cut and each block brings several

@@ -13,6 +13,7 @@ static unsigned contexts;
 static const struct gm_device_facts *facts;
 static enum gm_op_kind only_op;
 static const char *only, *of_request;
+static uint64_t least_scratch;
 static unsigned long ran[VARIANTS_MAX], refused[VARIANTS_MAX], round_number;
 uint64_t try_random;
 
@@ -102,6 +103,7 @@ static void prove(const struct kernel_case *made, const struct gm_reference *ref
     bool right = CHECK_STATUS(task.status, GM_OK, &task.error);
     right &= CHECK_EQ(deviation.wrong, 0);
     right &= CHECK(case_intact(made));
+    right &= CHECK(least_scratch == 0 || variant->scratch(&made->op) >= least_scratch);
     right &= times_fit(&task, empty, prepared);
     if (facts->kind == GM_DEVICE_CPU)
         right &= CHECK_EQ(backend->scratch_bytes(context[0], &made->op, variant) > 0, prepared);
@@ -185,9 +187,11 @@ void try_request(const struct request *request)
     struct kernel_case made;
 
     of_request = request->variant;
+    least_scratch = request->scratch;
     if (try_make(request, &made))
         try_case(&made);
     of_request = NULL;
+    least_scratch = 0;
 }
 
 struct gm_shape shape_of(uint64_t batch, uint64_t rows, uint64_t cols)
