@@ -64,7 +64,7 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
                  {2, 48, 80, 80},
                  {4, 48, 112, 80},
                  {8, 128, 160, 128},
-                 {16, 128, 128, 128}};
+                 {16, 128, 128, 256}};
     uint64_t rows = op->result.cols, cols = op->result.rows; /* the operand's */
     uint64_t size = gm_dtype_size(op->result.dtype);
     size_t i = 0;
@@ -76,6 +76,46 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
     return cols * size >=
                (is_long_and_thin(op, facts) ? least[i].long_row_bytes : least[i].row_bytes) &&
            rows * size >= least[i].column_bytes;
+}
+
+/* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
+ * those at the edge stay mostly empty. Large enough for its long runs to fill the device; of few
+ * columns many, or of shorter rows. Of such that `vectorized` takes (whole pieces) only rows that
+ * do not divide into its tiles. */
+static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    static const struct {
+        uint64_t size, row_bytes, whole_row_bytes, column_bytes;
+    } most[] = {{1, 128, 400, 400},
+                {2, 600, 600, 800},
+                {4, 1100, 1100, 800},
+                {8, 1600, 1100, 1040},
+                {16, 1100, 1100, 1040}};
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    uint64_t row = op->result.rows * size, column = op->result.cols * size; /* the operand's */
+    uint64_t bytes = gm_matrix_bytes(&op->result);
+    bool whole = row % 16 == 0 && column % 16 == 0;
+    size_t i = 0;
+
+    (void)facts;
+    while (most[i].size < size)
+        i++;
+    if (op->result.batch != 1 || bytes < 6000000)
+        return false;
+    if (row > column)
+        return (!whole || size == 16) && column <= most[i].column_bytes;
+    if (bytes < 48000000)
+        return !whole && row <= lesser(most[i].row_bytes, 400);
+    return whole ? row <= most[i].whole_row_bytes && row > 256 && row % 256 != 0
+                 : row <= most[i].row_bytes;
+}
+
+/* The same of smaller ones, and of fewer rows or columns. */
+static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    uint64_t few = lesser(op->result.rows, op->result.cols);
+
+    return is_long_and_thin(op, facts) && few * gm_dtype_size(op->result.dtype) <= 256;
 }
 
 /* Below that the pieces that `shifted` and `bytes` keep under way do not pay. */
@@ -113,7 +153,7 @@ static bool adds_few(const struct gm_op *op, const struct gm_device_facts *facts
 
 struct product {
     uint64_t m, n, k, batch, elements; /* elements: of the result */
-    bool plain;                        /* both operands row-major, and read so */
+    bool plain, alike;                 /* no operand is transposed; both are, or none */
 };
 
 static struct product product_of(const struct gm_op *op)
@@ -123,7 +163,8 @@ static struct product product_of(const struct gm_op *op)
                             gm_op_k(op),
                             op->result.batch,
                             gm_matrix_elements(&op->result),
-                            !op->transa && !op->transb};
+                            !op->transa && !op->transb,
+                            op->transa == op->transb};
 }
 
 /* Tiles of 8 x 8, of which `small` gives each multiprocessor two at once (PARTED_TILES there). */
@@ -210,6 +251,9 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     /* `fitted` can read b by 16 bytes, and has more blocks. */
     if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
         return false;
+    /* One tile nearly holds a matrix, and takes b by 8 bytes. */
+    if (p.n % 2 == 0 && lesser(p.m, p.n) > 48 && greater(p.m, p.n) <= 64 && p.elements >= 1 << 20)
+        return false;
     /* 512 of 130 x 130 fill 0.46 of cuBLAS's tiles; a few of them are too few blocks. */
     if (p.k <= 144)
         return work <= (filled(&p) < 0.48 && p.elements > FEW_ELEMENTS ? 3e6 : 900e3);
@@ -255,10 +299,10 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     if (p.plain && p.k <= 64 && p.elements >= 1 << 24)
         return true;
     /* So large that what brings operands to whole vectors does not count. */
-    if (p.plain && least >= 4000)
+    if (p.alike && least >= 4000)
         return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
-    return divides_by(&p, 8) && ((p.plain && least >= 1600) ||
+    return divides_by(&p, 8) && ((p.alike && least >= 1600) ||
                                  (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024));
 }
 
@@ -267,10 +311,11 @@ const struct gm_preference gm_preferences_cuda[] = {
 
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", turns_few},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_thin},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", fills_tiles},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "stack", is_small_stack},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "bytes", is_many_bytes},
-    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_long_and_thin},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_thinnest},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "shifted", is_many},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
 

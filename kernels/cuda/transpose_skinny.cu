@@ -1,46 +1,77 @@
 /*
  * transpose_skinny.cu - matrices of few columns, or of few rows: runs in, runs out.
  *
- * The difference to the kernels of square tiles, which would be mostly empty: a block takes so many
- * rows of few columns as fill 16 KB (few rows: 8 KB), and they lie one after the other: one run,
- * loaded without regard to rows, 16 bytes an access. Each column of it is a run of the result, for
- * whose sake, up to 512 bytes of it, a block takes more than 16 KB. In between, in shared memory, a
- * thread picks its column's elements, a row apart each. Of few rows the same turned round: each
- * row's piece is a run, and all of them together one run of the result.
+ * The difference to the kernels of square tiles, which would be mostly empty, or end in a tile that
+ * is: a block takes so many rows of few columns as fill 16 KB (few rows: 8 KB), and they lie one
+ * after the other: one run, loaded without regard to rows, 16 bytes an access. Each column of it is
+ * a run of the result, for whose sake, up to 512 bytes of it, a block takes as much as lets two
+ * blocks share a multiprocessor of an H200. In between, in shared memory, a thread picks its
+ * column's elements, a row apart each. Of few rows the same turned round: each row's piece is a
+ * run, and all of them together one run of the result.
  *
  * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). Of few
  * columns a unit of shared memory (4 bytes, or an element) is left out after each 128 bytes, so
  * that rows of 2, 4, 8, ... elements are not in one bank; few rows lie so far apart that each has
  * its place in a piece by itself.
  *
- * Cost: 16 sectors a load and a store, all useful. Of elements of 1 byte instructions are the
- * limit, five for each; of others shared memory, whose reads have some conflicts.
+ * Cost: 16 sectors a load and a store, all useful but for the ends of runs. Of elements of 1 byte
+ * instructions are the limit, five for each; of others shared memory, whose reads have some
+ * conflicts, and the halves of sectors that runs of 100 or more columns end in.
  *
- * When it wins: to about 64 rows or columns that are no multiple of 16 bytes (1 byte: 128 columns,
- * or 256 rows); of such that are, below 20 columns or 28 rows of 4 bytes (select_cuda.c).
+ * When it wins: to some 300 rows or columns that are no multiple of 16 bytes (1 byte: 128 columns),
+ * and that many columns that are, but do not divide into tiles of 256 bytes; of rows that are,
+ * below 28 of 4 bytes (select_cuda.c).
  *
  * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
  * follow the long side.
  */
 #include "kernels/cuda/runs.h"
 #include "kernels/cuda/tiles.h"
+#include "kernels/device_facts.h"
 
-#define FEW_BYTES 256u /* of a short row, or column */
-#define SHORTEST 128u  /* elements of a run */
+#define FEW 512u /* rows, or columns: more would make runs too short to be worth it */
+/* Few rows: what a block takes; more where 128 columns of them need it, up to so much, and then by
+ * more threads. At least so much of each row. */
 #define WIDE_BYTES 8192u
-#define WIDE_THREADS 128u
+#define WIDE_COLUMNS 128u
+#define WIDE_BYTES_MAX 34816u
+#define WIDE_RUN_BYTES 128u
+#define WIDE_THREADS 128u /* twice as many from WIDE_BYTES_MORE on */
+#define WIDE_BYTES_MORE 18432u
+/* Few columns: what a block takes; twice as much for so many rows; still more, up to what lets two
+ * blocks share a multiprocessor of an H200, for such runs of the result. */
 #define TALL_BYTES 16384u
-#define TALL_RUN_BYTES 512u   /* a run of the result that is worth more than that */
-#define TALL_BYTES_MAX 63488u /* so much every device has: 64 KB, less what spread.h adds */
-#define TALL_THREADS 256u     /* twice as many for more than TALL_BYTES */
+#define TALL_ROWS 128u
+#define TALL_RUN_BYTES 512u
+#define TALL_BYTES_MAX 114688u
+#define TALL_THREADS 256u /* twice, four times as many from so many bytes on */
+#define TALL_BYTES_MORE 16384u
+#define TALL_BYTES_MOST 49152u
 
-/* How long a block's runs are: a power of two, so that `bytes` are filled. */
-template <typename T> static unsigned run_length(uint64_t few, unsigned bytes)
+/* Columns that a block takes of few rows: a power of two, or of so many rows that these do not fit
+ * as many runs of 128 bytes as do. */
+template <typename T> static unsigned wide_length(uint64_t rows)
 {
-    unsigned length = SHORTEST;
+    constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T);
+    uint64_t size = rows * sizeof(T), length = WIDE_COLUMNS;
 
-    while (2 * length * few * sizeof(T) <= bytes)
+    while (2 * length * size <= WIDE_BYTES)
         length *= 2;
+    if (length * size > WIDE_BYTES_MAX)
+        length = WIDE_BYTES_MAX / size / UNIT * UNIT;
+    return (unsigned)(length > UNIT ? length : UNIT);
+}
+
+/* Rows that a block with so much shared memory takes of few columns: a power of two. */
+template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared)
+{
+    uint64_t room = shared < TALL_BYTES_MAX ? shared : TALL_BYTES_MAX;
+    unsigned length = TALL_RUN_BYTES / sizeof(T);
+
+    while (2 * length * cols * sizeof(T) <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
+        length *= 2;
+    while (length > 1 && gm_spread_bytes(gm_spread_for<T>(cols), length * cols) > room)
+        length /= 2;
     return length;
 }
 
@@ -95,8 +126,8 @@ template <typename T> struct across {
     }
 };
 
-template <typename T>
-static __global__ void __launch_bounds__(WIDE_THREADS)
+template <typename T, unsigned THREADS>
+static __global__ void __launch_bounds__(THREADS)
     wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned apart,
          unsigned by_rows, unsigned by_pieces, uint64_t total, gm_origin origin)
 {
@@ -108,12 +139,12 @@ static __global__ void __launch_bounds__(WIDE_THREADS)
     unsigned first = (unsigned)((matrix + col) % N);
     unsigned most = length / N + 1; /* pieces that a row's run can lie in */
 
-    for (unsigned base = threadIdx.x; base < rows * most; base += GM_RUN_BATCH * WIDE_THREADS) {
+    for (unsigned base = threadIdx.x; base < rows * most; base += GM_RUN_BATCH * THREADS) {
         gm_piece<16> piece[GM_RUN_BATCH];
         unsigned to[GM_RUN_BATCH], whole = 0;
 #pragma unroll
         for (unsigned b = 0; b < GM_RUN_BATCH; b++) {
-            unsigned id = base + b * WIDE_THREADS;
+            unsigned id = base + b * THREADS;
             unsigned i = __umulhi(id, by_pieces), p = id - i * most;
             unsigned place = first + i * apart, skip = place % N;
             uint64_t from = matrix + i * cols + col - skip + p * N;
@@ -134,11 +165,10 @@ static __global__ void __launch_bounds__(WIDE_THREADS)
                 *(gm_piece<16> *)(shared + to[b]) = piece[b];
     }
     __syncthreads();
-    gm_store_run(out + matrix + col * rows, count * rows, threadIdx.x, WIDE_THREADS,
-                 [&](unsigned e) {
-                     unsigned j = __umulhi(e, by_rows), i = e - j * rows;
-                     return across<T>{shared, apart, 1 - rows * apart, first + i * apart + j};
-                 });
+    gm_store_run(out + matrix + col * rows, count * rows, threadIdx.x, THREADS, [&](unsigned e) {
+        unsigned j = __umulhi(e, by_rows), i = e - j * rows;
+        return across<T>{shared, apart, 1 - rows * apart, first + i * apart + j};
+    });
 }
 
 /* Elements between rows in shared memory: so many that lanes, who go down columns of few rows,
@@ -154,26 +184,37 @@ template <typename T> static unsigned apart_for(const struct gm_matrix *a, unsig
     return pieces * N + (unsigned)(a->cols % N);
 }
 
+/* Bytes of shared memory that a block needs. */
+template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, uint32_t shared)
+{
+    constexpr unsigned N = gm_in_piece<T, 16>::count;
+
+    if (a->cols <= a->rows)
+        return gm_spread_bytes(gm_spread_for<T>(a->cols),
+                               tall_length<T>(a->cols, shared) * a->cols);
+    return (a->rows * apart_for<T>(a, wide_length<T>(a->rows)) + N) * sizeof(T);
+}
+
 template <typename T>
 static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];
-    unsigned cols = (unsigned)a->cols;
-    unsigned length = run_length<T>(cols, TALL_BYTES);
-    while (length * sizeof(T) < TALL_RUN_BYTES && 2 * length * cols * sizeof(T) <= TALL_BYTES_MAX)
-        length *= 2;
+    unsigned cols = (unsigned)a->cols, room = gm_gpu_of(exec)->shared_per_block;
+    unsigned length = tall_length<T>(cols, room), bytes = length * cols * sizeof(T);
     unsigned pieces = length / gm_in_piece<T, 16>::count; /* of a column */
-    gm_spread<T> spread = gm_spread_for<T>(cols);
-    uint64_t total = gm_matrix_elements(a), bytes = gm_spread_bytes(spread, length * cols);
-    bool more = length * cols * sizeof(T) > TALL_BYTES;
-    unsigned threads = more ? 2 * TALL_THREADS : TALL_THREADS;
-    auto kernel = more ? tall<T, 2 * TALL_THREADS> : tall<T, TALL_THREADS>;
+    unsigned threads = TALL_THREADS * (bytes > TALL_BYTES_MOST   ? 4
+                                       : bytes > TALL_BYTES_MORE ? 2
+                                                                 : 1);
+    auto kernel = threads == TALL_THREADS       ? tall<T, TALL_THREADS>
+                  : threads == 2 * TALL_THREADS ? tall<T, 2 * TALL_THREADS>
+                                                : tall<T, 4 * TALL_THREADS>;
     dim3 block(pieces < threads ? pieces : threads);
 
     block.y = threads / block.x;
     return gm_tiles(a->batch, 1, a->rows, 1, length, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, kernel, grid, block, bytes, gm_in<T>(op, 0), gm_out<T>(op), a->rows,
-                         cols, length, spread, total, origin);
+        return gm_launch(exec, kernel, grid, block, shared_bytes<T>(a, room), gm_in<T>(op, 0),
+                         gm_out<T>(op), a->rows, cols, length, gm_spread_for<T>(cols),
+                         gm_matrix_elements(a), origin);
     });
 }
 
@@ -182,32 +223,39 @@ static enum gm_status transpose_wide(const struct gm_op *op, struct gm_exec *exe
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count;
     const struct gm_matrix *a = &op->operand[0];
-    unsigned rows = (unsigned)a->rows, length = run_length<T>(rows, WIDE_BYTES);
-    unsigned apart = apart_for<T>(a, length);
+    unsigned rows = (unsigned)a->rows, length = wide_length<T>(rows);
+    bool more = length * rows * sizeof(T) > WIDE_BYTES_MORE;
+    auto kernel = more ? wide<T, 2 * WIDE_THREADS> : wide<T, WIDE_THREADS>;
 
     return gm_tiles(a->batch, 1, a->cols, 1, length, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, wide<T>, grid, dim3(WIDE_THREADS), (rows * apart + N) * sizeof(T),
-                         gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols, length, apart,
-                         gm_reciprocal(rows), gm_reciprocal(length / N + 1), gm_matrix_elements(a),
-                         origin);
+        return gm_launch(exec, kernel, grid, dim3(more ? 2 * WIDE_THREADS : WIDE_THREADS),
+                         shared_bytes<T>(a, 0), gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols,
+                         length, apart_for<T>(a, length), gm_reciprocal(rows),
+                         gm_reciprocal(length / N + 1), gm_matrix_elements(a), origin);
     });
 }
 
 GM_ROW_FUNCTION enum gm_status gm_transpose_skinny_accepts(const struct gm_op *op,
-                                                           const struct gm_device_facts *,
+                                                           const struct gm_device_facts *facts,
                                                            struct gm_error *err)
 {
     const struct gm_matrix *a = &op->operand[0];
     uint64_t few = a->rows < a->cols ? a->rows : a->cols;
+    uint32_t room = facts->gpu ? facts->gpu->shared_per_block : 0;
+    uint64_t bytes = UINT64_MAX;
     char shape[GM_SHAPE_TEXT_MAX];
 
-    if (few > 1 && few * gm_dtype_size(a->dtype) <= FEW_BYTES)
+    if (few > 1 && few <= FEW)
+        (void)gm_by_size(a->dtype, [&](auto tag) {
+            bytes = shared_bytes<typename decltype(tag)::type>(a, room);
+            return GM_OK;
+        });
+    if (bytes <= room)
         return GM_OK;
     return gm_fail(err, GM_KERNEL_UNAVAILABLE,
-                   "skinny transposes matrices of 2 to %u rows, or columns, of %s, and these are "
-                   "%s",
-                   FEW_BYTES / (unsigned)gm_dtype_size(a->dtype), gm_dtype_name(a->dtype),
-                   gm_matrix_shape_text(a, shape));
+                   "skinny transposes matrices of 2 to %u rows, or columns, of which the %u KB of "
+                   "a block's shared memory can hold runs, and these are %s of %s",
+                   FEW, room / 1024, gm_matrix_shape_text(a, shape), gm_dtype_name(a->dtype));
 }
 
 extern "C" enum gm_status GM_ENTRY(transpose_skinny)(const struct gm_op *op, struct gm_exec *exec)
