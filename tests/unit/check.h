@@ -34,7 +34,7 @@
 /* Failures beyond so many are counted but not printed. */
 #define CHECK_PRINT_MAX 50
 
-static atomic_ulong check_made, check_failed;
+__attribute__((weak)) atomic_ulong check_made, check_failed; /* the same in all of a program */
 
 /* Runs at exit: main's return value must not hide a failure. */
 static inline void check_exit(void)

@@ -250,10 +250,10 @@ static void test_slow_timing(void)
 /* Where a reference would cost too much, results are compared with that of auto's kernel. */
 static void test_without_reference(void)
 {
-    enum { SIZE = 656 };
+    enum { SIZE = 516 };
     static float operands[2][SIZE][SIZE];
     const struct ask ask = {COMPARE_MATMUL, .type = RAW, .accept = JSON,
-                            .query = "shape_a=656x656&shape_b=656x656&kernel=naive&repeat=1"};
+                            .query = "shape_a=516x516&shape_b=516x516&kernel=naive&repeat=1"};
     struct exchange x;
     uint64_t state = check_seed();
 
