@@ -3,9 +3,9 @@
  *
  * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and a
  * test holds the two together. Only those for a handful of elements (turns_few, adds_few,
- * flips_few) are of earlier runs, which no file has. Where cuBLAS is there it is one
- * of the kernels: it wins products that our tiles do not divide well. Sizes in elements are of all
- * matrices together unless they say otherwise.
+ * flips_few) and for thin transposes (is_thin) are of other runs, which no file has. Where cuBLAS
+ * is there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
+ * elements are of all matrices together unless they say otherwise.
  */
 #include "preference.h"
 

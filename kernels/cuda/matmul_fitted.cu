@@ -119,11 +119,10 @@ static double tiles_of(const struct offer &offer, const struct gm_op *op)
 }
 
 /* What it would take, in microseconds. f64 is reckoned at f32's speed too. */
-static double time_of(const struct offer &offer, const struct gm_op *op, unsigned slices)
+static double time_of(const struct offer &offer, const struct gm_op *op, double tiles,
+                      uint64_t slabs_in_all, unsigned slices)
 {
-    uint64_t k = gm_op_reads(op, 0) ? gm_op_k(op) : 0;
-    double blocks = tiles_of(offer, op) * slices;
-    double slabs = (double)gm_pieces(gm_pieces(k, offer.depth), slices);
+    double blocks = tiles * slices, slabs = (double)gm_pieces(slabs_in_all, slices);
     double flops = 2.0 * offer.height * offer.width * (slabs * offer.depth + offer.start);
     double resident = (double)SMS * offer.blocks, full = (double)(uint64_t)(blocks / resident);
     double rest = blocks - full * resident, rounds = full * offer.blocks / offer.rate, us;
@@ -142,18 +141,23 @@ static struct choice choose(const struct offer *offers, unsigned count, const st
 {
     uint64_t k = gm_op_reads(op, 0) ? gm_op_k(op) : 0;
     struct choice best = {0, 1};
-    double least = time_of(offers[0], op, 1);
+    double least =
+        time_of(offers[0], op, tiles_of(offers[0], op), gm_pieces(k, offers[0].depth), 1);
 
     for (unsigned i = 0; i < count; i++) {
         double tiles = tiles_of(offers[i], op);
         uint64_t slabs = gm_pieces(k, offers[i].depth);
+        unsigned before = 0;
         /* As few slices as fill each multiprocessor with one block, with two, and so on. */
         for (unsigned blocks = 0; blocks <= 2 * offers[i].blocks; blocks++) {
             double fill = blocks * SMS / tiles;
             unsigned slices = fill < 1 ? 1 : fill < SLICES_MAX ? (unsigned)fill : SLICES_MAX;
             if (slices > 1 && slabs / slices < SLABS_LEAST)
                 break;
-            double us = time_of(offers[i], op, slices);
+            if (slices == before)
+                continue;
+            before = slices;
+            double us = time_of(offers[i], op, tiles, slabs, slices);
             if (us < least) {
                 least = us;
                 best = {i, slices};
