@@ -70,7 +70,8 @@ template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared
 
     while (2 * length * cols * sizeof(T) <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
         length *= 2;
-    while (length > 1 && gm_spread_bytes(gm_spread_for<T>(cols), length * cols) > room)
+    while (length > gm_in_piece<T, 16>::count &&
+           gm_spread_bytes(gm_spread_for<T>(cols), length * cols) > room)
         length /= 2;
     return length;
 }

@@ -228,6 +228,33 @@ static void test_other_device(void)
     CHECK(variant == NULL);
 }
 
+/* Transposes on an H200: what is thin by `skinny`, if tiles would stay emptier, and it is large. */
+static void test_cuda_transposes(void)
+{
+    static const struct {
+        enum gm_dtype dtype;
+        const char *shape, *variant;
+    } cases[] = {
+        {GM_F32, "8192x8192", "vectorized"},  {GM_F32, "8191x8209", "shifted"},
+        {GM_F32, "70x1000001", "skinny"},     {GM_F32, "300x1000001", "shifted"},
+        {GM_F32, "100x500000", "vectorized"}, {GM_F32, "1000001x130", "skinny"},
+        {GM_F32, "1000000x100", "skinny"},    {GM_F32, "1000000x128", "vectorized"},
+        {GM_F32, "20000x100", "vectorized"},  {GM_F32, "1145x131", "padded"},
+        {GM_F32, "1000001x500", "shifted"},   {GM_U8, "200x1000001", "skinny"},
+        {GM_U8, "1000001x300", "bytes"},      {GM_C128, "1000001x10", "skinny"},
+    };
+    const struct gm_device_facts h200 = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200")};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gm_op op = make(GM_OP_TRANSPOSE, cases[i].dtype, GM_ROW_MAJOR, cases[i].shape, NULL);
+        const struct gm_variant *variant = NULL;
+        struct gm_error err = {.detail = ""};
+        if (gm_select(&op, &h200, NULL, &variant, &err) != GM_OK)
+            return; /* this build has no kernels for GPUs */
+        CHECK_STR(variant->name, cases[i].variant);
+    }
+}
+
 /* Rows for GPUs, where this build has them: cuBLAS's are there only with the library. */
 static void test_cuda(void)
 {
@@ -268,5 +295,6 @@ int main(void)
     test_refused();
     test_other_device();
     test_cuda();
+    test_cuda_transposes();
     return check_report();
 }
