@@ -79,9 +79,9 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
 }
 
 /* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
- * those at the edge stay mostly empty. Large enough for its long runs to fill the device; of few
- * columns many, or of shorter rows. Of such that `vectorized` takes (whole pieces) only rows that
- * do not divide into its tiles. */
+ * those at the edge stay mostly empty. Only matrices that are large enough for its long runs to
+ * fill the device; a few columns of medium size only if rows are shorter still. Of those that
+ * `vectorized` takes (whole pieces) only rows that do not divide into its tiles. */
 static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
@@ -90,7 +90,7 @@ static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
                 {2, 600, 600, 800},
                 {4, 1100, 1100, 800},
                 {8, 1600, 1100, 1040},
-                {16, 1100, 1100, 1040}};
+                {16, 0, 1100, 1040}};
     uint64_t size = gm_dtype_size(op->result.dtype);
     uint64_t row = op->result.rows * size, column = op->result.cols * size; /* the operand's */
     uint64_t bytes = gm_matrix_bytes(&op->result);
@@ -100,7 +100,7 @@ static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
     (void)facts;
     while (most[i].size < size)
         i++;
-    if (op->result.batch != 1 || bytes < 6000000)
+    if (op->result.batch != 1 || bytes < (size >= 8 ? 16000000 : 6000000))
         return false;
     if (row > column)
         return (!whole || size == 16) && column <= most[i].column_bytes;
@@ -230,6 +230,13 @@ static double filled(const struct product *p)
  * multiprocessors: `fitted` has the choice. */
 #define FEW_ELEMENTS 400000u
 
+/* Many matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes. */
+static bool nearly_fills_one(const struct product *p)
+{
+    return p->n % 2 == 0 && lesser(p->m, p->n) > 48 && greater(p->m, p->n) <= 64 && p->k >= 32 &&
+           p->k <= 128 && p->elements >= 1 << 20;
+}
+
 /* Whole matrices a block, where tiles do not fit them and k is no longer than one trip or a few
  * bring in. Of f64 only where cuBLAS's tensor cores have too little to do. */
 static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_facts *facts)
@@ -251,8 +258,7 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     /* `fitted` can read b by 16 bytes, and has more blocks. */
     if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
         return false;
-    /* One tile nearly holds a matrix, and takes b by 8 bytes. */
-    if (p.n % 2 == 0 && lesser(p.m, p.n) > 48 && greater(p.m, p.n) <= 64 && p.elements >= 1 << 20)
+    if (nearly_fills_one(&p))
         return false;
     /* 512 of 130 x 130 fill 0.46 of cuBLAS's tiles; a few of them are too few blocks. */
     if (p.k <= 144)
@@ -269,6 +275,8 @@ static bool fits_stack(const struct product *p)
     if (p->elements <= FEW_ELEMENTS)
         return true;
     if (lesser(p->m, p->n) >= 64 && greater(greater(p->m, p->n), p->k) <= 128)
+        return true;
+    if (nearly_fills_one(p))
         return true;
     if (!divides_by(p, small ? 16 : 32))
         return false;

@@ -25,8 +25,8 @@ struct gm_cut {
     static constexpr unsigned HEIGHT = WARPS_DOWN * WARP_HEIGHT, WIDTH = WARPS_ACROSS * WARP_WIDTH;
     static constexpr unsigned DEPTH = DEPTH_, STAGES = STAGES_;
     /* By measurement alone, since the compiler's luck depends on them: the step of k in which the
-     * next slab is asked for; which rows of sums are taken from left to right; how many elements
-     * may pass through a register on their way (feed.h). */
+     * next slab is asked for; which rows of sums are taken from left to right; of how many elements
+     * the widest copies are that pass through registers (feed.h). */
     static constexpr unsigned FILL = FILL_, TURN = TURN_, HELD = HELD_;
     static constexpr unsigned BLOCKS = BLOCKS_; /* resident on a multiprocessor, at least */
     static constexpr unsigned VECTOR = 16 / sizeof(T);

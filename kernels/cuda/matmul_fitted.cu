@@ -175,19 +175,15 @@ struct plan {
 };
 
 /* Whether an operand is worth copying first: all tiles in a row, or column, of the result want the
- * same part of it, and none of them by 16 bytes. */
+ * same part of it, and none of them by 16 bytes. rate: of the copies that this saves. */
 template <typename T>
-static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer &offer)
+static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, gm_way way, double rate,
+                          const struct offer &offer)
 {
-    const struct gm_view &view = of_a ? p.a : p.b;
-    gm_way way = of_a ? gm_unpitched_way<T>(&view, view.row, view.col)
-                      : gm_unpitched_way<T>(&view, view.col, view.row);
     uint64_t tiles = of_a ? gm_pieces(p.n, offer.width) : gm_pieces(p.m, offer.height);
-    gm_pitch pitch = gm_pitch_of<T>(&view, p.batch, p.k, of_a ? p.m : p.n);
+    gm_pitch pitch = gm_pitch_of<T>(of_a ? &p.a : &p.b, p.batch, p.k, of_a ? p.m : p.n);
     double bytes = (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
     double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
-    bool turned = way == GM_WAY_TURNED, held = !of_a && gm_wide<T>(way) <= offer.held;
-    double rate = turned && of_a ? TURNED_A_US : turned || held ? HELD_US : COPIES_US;
 
     if (way == GM_WAY_VECTORS || bytes > PITCH_BYTES_MAX ||
         elements / gm_wide<T>(way) / rate < PITCHING_US + bytes / PITCH_BYTES_US)
@@ -195,6 +191,8 @@ static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, const struct offer 
     return pitch;
 }
 
+/* b's first: only with such as come by 16 bytes is a better off copied than turned on its way,
+ * since kernels of their own that hold b's copies turn a (gm_by_ways). */
 template <typename T> static struct plan plan_of(const struct gm_op *op)
 {
     using menu = menu_of<T>;
@@ -204,10 +202,19 @@ template <typename T> static struct plan plan_of(const struct gm_op *op)
     plan.choice = choose(menu::OFFERS, menu::COUNT, op);
     if (plan.choice.slices > 1)
         plan.scratch = gm_slices_bytes(op, plan.choice.slices);
-    for (unsigned i = 0; i < 2 && plan.scratch < UINT64_MAX - 4 * PITCH_BYTES_MAX; i++) {
-        gm_pitch pitch = pitch_for<T>(p, i == 0, menu::OFFERS[plan.choice.offer]);
+    const struct offer &offer = menu::OFFERS[plan.choice.offer];
+    gm_way way[] = {gm_unpitched_way<T>(&p.a, p.a.row, p.a.col),
+                    gm_unpitched_way<T>(&p.b, p.b.col, p.b.row)};
+    bool turned[] = {way[0] == GM_WAY_TURNED, way[1] == GM_WAY_TURNED};
+    bool held = turned[0] && gm_wide<T>(way[1]) <= offer.held;
+    double rate[] = {turned[0] ? TURNED_A_US : COPIES_US, turned[1] || held ? HELD_US : COPIES_US};
+    for (unsigned i = 2; i-- > 0 && plan.scratch < UINT64_MAX - 4 * PITCH_BYTES_MAX;) {
+        if (i == 0 && turned[0] && way[1] != GM_WAY_VECTORS)
+            break;
+        gm_pitch pitch = pitch_for<T>(p, i == 0, way[i], rate[i], offer);
         if (pitch.matrices == 0)
             continue;
+        way[i] = GM_WAY_VECTORS;
         plan.pitch[i] = pitch;
         plan.at[i] = gm_pieces(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
         plan.scratch = plan.at[i] + pitch.matrices * pitch.steps * pitch.pitch * sizeof(T);

@@ -14,13 +14,12 @@
  * that rows of 2, 4, 8, ... elements are not in one bank; few rows lie so far apart that each has
  * its place in a piece by itself.
  *
- * Cost: 16 sectors a load and a store, all useful but for the ends of runs. Of elements of 1 byte
- * instructions are the limit, five for each; of others shared memory, whose reads have some
- * conflicts, and the halves of sectors that runs of 100 or more columns end in.
+ * Cost: 16 sectors a load and a store, all useful but for the ends of runs, which are many where a
+ * block has 100 columns or more. Of elements of 1 byte instructions are the limit, five for each.
  *
- * When it wins: to some 300 rows or columns that are no multiple of 16 bytes (1 byte: 128 columns),
- * and that many columns that are, but do not divide into tiles of 256 bytes; of rows that are,
- * below 28 of 4 bytes (select_cuda.c).
+ * When it wins: large matrices of rows, or columns, of up to some 1000 bytes that are no whole
+ * pieces (1 byte: 128 columns, 400 rows); of columns that are, up to as many bytes that do not
+ * divide into tiles of 256; below 20 columns or 28 rows of 4 bytes all (select_cuda.c).
  *
  * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
  * follow the long side.
@@ -36,7 +35,7 @@
 #define WIDE_COLUMNS 128u
 #define WIDE_BYTES_MAX 34816u
 #define WIDE_RUN_BYTES 128u
-#define WIDE_THREADS 128u /* twice as many from WIDE_BYTES_MORE on */
+#define WIDE_THREADS 128u /* twice as many beyond WIDE_BYTES_MORE */
 #define WIDE_BYTES_MORE 18432u
 /* Few columns: what a block takes; twice as much for so many rows; still more, up to what lets two
  * blocks share a multiprocessor of an H200, for such runs of the result. */
@@ -44,7 +43,7 @@
 #define TALL_ROWS 128u
 #define TALL_RUN_BYTES 512u
 #define TALL_BYTES_MAX 114688u
-#define TALL_THREADS 256u /* twice, four times as many from so many bytes on */
+#define TALL_THREADS 256u /* twice, four times as many beyond so many bytes */
 #define TALL_BYTES_MORE 16384u
 #define TALL_BYTES_MOST 49152u
 

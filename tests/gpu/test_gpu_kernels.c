@@ -236,11 +236,9 @@ static void test_large_products(void)
     }
 }
 
-/* Where `fitted` copies operands to another pitch first: a, b, both, of a stack, one for all; then
- * where it turns them too: b, of which many tiles take the same; a that a stack has in common. */
+/* Where `fitted` copies operands to another pitch first: a, b, both, of a stack, one for all. */
 static void test_pitched_products(void)
 {
-    static const uint64_t single[3] = {1, 1, 1}, common_a[3] = {1, 130, 130};
     static const uint64_t cases[][6] = {
         {1, 1, 1, 333, 777, 555}, {1, 1, 1, 1000, 3400, 31}, {5, 5, 5, 321, 640, 129},
         {6, 1, 6, 321, 333, 101}, {1, 6, 1, 101, 333, 321},
@@ -252,9 +250,25 @@ static void test_pitched_products(void)
         try_product(GM_F32, cases[i], cases[i][3], cases[i][4], cases[i][5], 1);
         try_product(GM_F64, cases[i], cases[i][3], cases[i][4], cases[i][5], 0);
     }
-    try_product(GM_F32, single, 1030, 601, 1003, 2);
-    try_product(GM_F64, single, 1030, 402, 604, 3);
-    try_product(GM_F32, common_a, 400, 400, 33, 0);
+}
+
+/* Where it turns them too: b, of which many tiles take the same; a that a stack has in common. */
+static void test_turned_products(void)
+{
+    const struct request b = {.kind = GM_OP_MATMUL,
+                              .dtype = GM_F32,
+                              .shape = {{1, 1030, 601}, {1, 1003, 601}},
+                              .layout = {GM_ROW_MAJOR, GM_ROW_MAJOR},
+                              .operands = 2,
+                              .options = {.transb = true}};
+    const struct request a = {.kind = GM_OP_MATMUL,
+                              .dtype = GM_F32,
+                              .shape = {{1, 400, 400}, {130, 400, 32}},
+                              .layout = {GM_ROW_MAJOR, GM_ROW_MAJOR},
+                              .operands = 2};
+
+    try_request(&b);
+    try_request(&a);
 }
 
 /* NaN and infinity reach every element they belong to, and no other; c is not read where beta is
@@ -386,6 +400,7 @@ int main(int argc, char **argv)
     test_products();
     test_large_products();
     test_pitched_products();
+    test_turned_products();
     test_specials();
     test_sums();
     test_points();

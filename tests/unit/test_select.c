@@ -209,18 +209,27 @@ static void test_refused(void)
     CHECK(strstr(err.detail, "did you mean") == NULL);
 }
 
+static bool has_gpu_kernels(void)
+{
+    const struct gm_variant *row;
+
+    for (size_t i = 0; (row = gm_variant_at(i)); i++) {
+        if (row->run[GM_DEVICE_CUDA])
+            return true;
+    }
+    return false;
+}
+
 /* A device that no row of this build is for. */
 static void test_other_device(void)
 {
     const struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
     struct gm_op op = make(GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "3x4", NULL);
-    const struct gm_variant *variant = NULL, *row;
+    const struct gm_variant *variant = NULL;
     struct gm_error err = {.detail = ""};
 
-    for (size_t i = 0; (row = gm_variant_at(i)); i++) {
-        if (row->run[GM_DEVICE_CUDA])
-            return; /* this build has some: nothing to see here */
-    }
+    if (has_gpu_kernels())
+        return; /* nothing to see here */
     CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "transpose of f32 on cuda"));
     CHECK_STATUS(gm_select(&op, &cuda, "naive", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
@@ -242,16 +251,20 @@ static void test_cuda_transposes(void)
         {GM_F32, "20000x100", "vectorized"},  {GM_F32, "1145x131", "padded"},
         {GM_F32, "1000001x500", "shifted"},   {GM_U8, "200x1000001", "skinny"},
         {GM_U8, "1000001x300", "bytes"},      {GM_C128, "1000001x10", "skinny"},
+        {GM_F16, "150x1000001", "skinny"},    {GM_F16, "500001x130", "skinny"},
+        {GM_F64, "65x300001", "skinny"},      {GM_F64, "300001x65", "skinny"},
+        {GM_F64, "65x15385", "padded"},       {GM_C128, "500001x30", "skinny"},
     };
     const struct gm_device_facts h200 = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200")};
 
+    if (!has_gpu_kernels())
+        return;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gm_op op = make(GM_OP_TRANSPOSE, cases[i].dtype, GM_ROW_MAJOR, cases[i].shape, NULL);
         const struct gm_variant *variant = NULL;
         struct gm_error err = {.detail = ""};
-        if (gm_select(&op, &h200, NULL, &variant, &err) != GM_OK)
-            return; /* this build has no kernels for GPUs */
-        CHECK_STR(variant->name, cases[i].variant);
+        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err))
+            CHECK_STR(variant->name, cases[i].variant);
     }
 }
 
@@ -263,6 +276,7 @@ static void test_cuda(void)
     struct gm_op less = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x0", "0x500");
     struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "300x400", "400x500");
+    struct gm_op nearly = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "512x50x50", "512x50x50");
     struct gm_op stack = make(GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "2x3x4", NULL);
     const struct gm_variant *variant = NULL;
     struct gm_error err = {.detail = ""};
@@ -281,6 +295,8 @@ static void test_cuda(void)
     CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "pipelined");
+    CHECK_STATUS(gm_select(&nearly, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&stack, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "naive");
     CHECK_STATUS(gm_select(&stack, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
