@@ -215,9 +215,9 @@ static void look_at(struct gm_connections *connections, struct gm_connection *c,
         look_at_reader(connections, c, now_ns);
         break;
     case GM_CONNECTION_ENDED:
-        /* The edge was missed, or is not enough; or its thread is busy with an answer to send. */
-        if (++c->overdue >= OVERDUE_SWEEPS)
-            shutdown(c->socket, SHUT_RDWR);
+        /* The edge came with a byte, behind which the library saw nothing: another one. Or its
+         * thread is busy with an answer to send. */
+        shutdown(c->socket, ++c->overdue < OVERDUE_SWEEPS ? SHUT_RD : SHUT_RDWR);
         break;
     case GM_CONNECTION_BUSY:
         break;

@@ -6,8 +6,8 @@
  * The library's time-out is for silence alone: a byte now and then holds a connection, and the
  * memory of its request, for ever. And its epoll is edge-triggered and takes a short read for an
  * empty socket: a FIN that arrives together with data gives no further edge. The sweep looks at
- * the sockets themselves, and shuts down those that are to end, which makes an edge: their event
- * thread then closes them as if their client had.
+ * the sockets themselves, and shuts down those that are to end, which makes an edge (again at each
+ * sweep, for the same reason): their event thread then closes them as if their client had.
  */
 #ifndef GM_SERVER_CONNECTIONS_H
 #define GM_SERVER_CONNECTIONS_H

@@ -147,6 +147,16 @@ def test_bodies_that_come_too_slowly(hasty):
         seen.counted("aborted_requests", 0)
 
 
+def test_bodies_that_trickle_without_a_pause(hasty):
+    """A byte that comes in the very moment of the end does not cost a client its answer."""
+    head = wire.head("POST", T, LENGTH) + b"[["
+    with unharmed(hasty) as seen:
+        all_end_slowly(hasty, {client: (head, b"1", 0.002) for client in range(40)}, GRACE_S,
+                       r"bytes of the body .* 30 seconds .* 16384 bytes")
+        seen.counted("slow_bodies_ended", 40)
+        seen.failed("upload_timeout", 40)
+
+
 def test_a_refused_body_that_does_not_come(hasty):
     """The error that was known before is what it is told, once its rest is waited for no more."""
     with unharmed(hasty) as seen, hasty.raw() as raw:
