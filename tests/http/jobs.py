@@ -75,7 +75,8 @@ class Threads:
         return self.results
 
 
-def wait_until(condition, what, timeout=10):
+def wait_until(condition, what, timeout=30):
+    """Long by default: a machine with other things to do may take ten times as long."""
     deadline = time.monotonic() + timeout * SLOW
     while not condition():
         assert time.monotonic() < deadline, f"not in time: {what}"

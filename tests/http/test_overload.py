@@ -195,8 +195,8 @@ def test_a_queued_job_is_given_up_at_its_deadline(start):
 
 
 def test_the_daemons_own_deadline_caps_the_clients(start):
+    job = SlowJob(start(*ONE_AT_A_TIME), 2.0)  # measured where there is time for it
     daemon = start("--timeout", "300ms", *ONE_AT_A_TIME)
-    job = SlowJob(daemon, 2.0)
     for parameters in ({}, {"timeout_ms": 60000}):
         began = time.monotonic()
         reply = job.request(daemon, **parameters)
