@@ -41,10 +41,11 @@ template <typename T> static inline gm_spread<T> gm_spread_for(uint64_t stride)
     return {stride % row == row - 1 ? gm_spread<T>::none : shift};
 }
 
-/* Bytes of shared memory that `count` elements need, wherever in a piece they begin. */
+/* Bytes of shared memory that `count` elements need, wherever in a piece they begin: what is stored
+ * there is whole pieces of 16 bytes (runs.h). */
 template <typename T> static inline uint64_t gm_spread_bytes(gm_spread<T> spread, uint64_t count)
 {
-    uint64_t units = gm_pieces(count * sizeof(T) + 15, spread.unit);
+    uint64_t units = gm_pieces(count * sizeof(T) + 15, 16) * (16 / spread.unit);
 
     return (units + (units >> spread.shift) + 1) * spread.unit;
 }

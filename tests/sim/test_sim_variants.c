@@ -67,6 +67,9 @@ static void test_round_moves(void)
     try_move(GM_OP_TRANSPOSE, GM_U8, 2, 741, 535);
     try_move(GM_OP_TRANSPOSE, GM_I8, SINGLE, 490, 512);
     try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `stack`, less one */
+    /* Blocks of `stack` whose run begins late in a piece and ends early in another. */
+    try_move(GM_OP_TRANSPOSE, GM_U8, 300, 2, 121);
+    try_move(GM_OP_TRANSPOSE, GM_U16, 110, 3, 81);
 }
 
 /* More tiles than a grid can hold along y, and matrices along z. */
