@@ -20,21 +20,44 @@
  */
 #include "kernels/cuda/pipeline.h"
 
-/* i64 has too few registers for more: each of its multiplications takes several. */
-template <typename T> struct cut_of {
-    static constexpr bool WIDE = sizeof(T) == 8;
-    using type = gm_cut<T, 8, 64 / sizeof(T), 8, 2, 4, 8, WIDE ? 3 : 4, 1, WIDE ? 3 : 4, 1>;
+/* A cut; FIXED: with kernels of their own for ways that are common. */
+template <typename C, bool FIXED_> struct taken {
+    using cut = C;
+    static constexpr bool FIXED = FIXED_;
 };
-template <> struct cut_of<int64_t> {
-    using type = gm_cut<int64_t, 4, 8, 8, 2, 4, 8, 3, 1, 3, 1>;
+
+/* i64 has too few registers for more sums: each of its multiplications takes several. */
+template <typename T> struct cut_of;
+template <> struct cut_of<float> : taken<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, true> {
 };
+template <> struct cut_of<int32_t> : taken<gm_cut<int32_t, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, false> {
+};
+template <> struct cut_of<double> : taken<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, 3, 1>, false> {
+};
+template <> struct cut_of<int64_t> : taken<gm_cut<int64_t, 4, 8, 8, 2, 4, 8, 3, 1, 3, 1>, false> {
+};
+
+/* fn(gm_tag<T>) with the element types that asynchronous copies can move. */
+template <typename F> static enum gm_status by_wide_type(enum gm_dtype dtype, F fn)
+{
+    switch (dtype) {
+    case GM_F64:
+        return fn(gm_tag<double>());
+    case GM_I32:
+        return fn(gm_tag<int32_t>());
+    case GM_I64:
+        return fn(gm_tag<int64_t>());
+    default:
+        return fn(gm_tag<float>());
+    }
+}
 
 extern "C" enum gm_status GM_ENTRY(matmul_pipelined)(const struct gm_op *op, struct gm_exec *exec)
 {
-    return gm_by_wide_type(op->result.dtype, [&](auto tag) {
+    return by_wide_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        constexpr bool fixed = sizeof(T) == 4 && gm_is_float<T>();
-        return gm_run_pipelined<typename cut_of<T>::type, fixed>(exec, gm_product_of<T>(op), 1,
-                                                                 false);
+        using taken = cut_of<T>;
+        return gm_run_pipelined<typename taken::cut, taken::FIXED>(exec, gm_product_of<T>(op), 1,
+                                                                   false);
     });
 }

@@ -30,25 +30,6 @@
 #include "kernels/cuda/feed.h"
 #include "kernels/cuda/pipeline.inc"
 
-/* fn(gm_tag<T>) with the element types that asynchronous copies can move. */
-template <typename F> static inline enum gm_status gm_by_wide_type(enum gm_dtype dtype, F fn)
-{
-    switch (dtype) {
-    case GM_F64:
-        return fn(gm_tag<double>());
-    case GM_I32:
-        return fn(gm_tag<int32_t>());
-    case GM_I64:
-        return fn(gm_tag<int64_t>());
-    default:
-        return fn(gm_tag<float>());
-    }
-}
-template <typename T> static constexpr bool gm_is_float()
-{
-    return (T)0.5f != (T)0;
-}
-
 /* Launches it for a stack, in as few launches as a grid allows. With slices, p is gm_slice_of.
  * dependent: what was launched before writes its operands. */
 template <typename C, bool FIXED>
@@ -80,10 +61,10 @@ static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
 /*
  * What a feed can address: places in a slab are 32 bits wide, so either the matrix has so few
  * elements, or the distance of its rows is such that a tile's are near enough. And the tiles of a
- * matrix must fit into a grid.
+ * matrix must fit into a grid, and eight rows of them be counted by 32 bits (gm_tile_of).
  */
 #define GM_PIPELINE_STRIDE_MAX ((uint64_t)1 << 24)
-#define GM_PIPELINE_TILES_MAX ((uint64_t)GM_GRID_X_MAX)
+#define GM_PIPELINE_TILES_MAX ((uint64_t)1 << 28)
 
 GM_ROW_FUNCTION enum gm_status gm_pipeline_accepts(const struct gm_op *op,
                                                    const struct gm_device_facts *facts,
@@ -106,7 +87,7 @@ GM_ROW_FUNCTION enum gm_status gm_pipeline_accepts(const struct gm_op *op,
     }
     if (gm_pieces(op->result.rows, 16) > GM_PIPELINE_TILES_MAX / gm_pieces(op->result.cols, 16))
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,
-                       "this kernel takes results of at most 2^31 tiles of 16 x 16");
+                       "this kernel takes results of at most 2^28 tiles of 16 x 16");
     return GM_OK;
 }
 

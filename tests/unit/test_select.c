@@ -268,6 +268,20 @@ static void test_cuda_transposes(void)
     }
 }
 
+/* Tiles are counted by 32 bits, eight rows of them at a time. */
+static void test_most_tiles(void)
+{
+    const struct gm_device_facts sim = {.kind = GM_DEVICE_SIM, .gpu = gm_gpu_find("H200")};
+    struct gm_op most = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x0", "0x4294967296");
+    struct gm_op more = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x0", "0x4294967297");
+    const struct gm_variant *variant = NULL;
+    struct gm_error err = {.detail = ""};
+
+    CHECK_STATUS(gm_select(&most, &sim, "fitted", &variant, &err), GM_OK, &err);
+    CHECK_STATUS(gm_select(&more, &sim, "fitted", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
+    CHECK(strstr(err.detail, "at most 2^28 tiles of 16 x 16"));
+}
+
 /* Rows for GPUs, where this build has them: cuBLAS's are there only with the library. */
 static void test_cuda(void)
 {
@@ -312,5 +326,6 @@ int main(void)
     test_other_device();
     test_cuda();
     test_cuda_transposes();
+    test_most_tiles();
     return check_report();
 }
