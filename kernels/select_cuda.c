@@ -2,8 +2,9 @@
  * select_cuda.c - what `auto` takes on a GPU.
  *
  * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and a
- * test holds the two together. Only those for a handful of elements (turns_few, adds_few,
- * flips_few) and for thin transposes (is_thin) are of other runs, which no file has. Where cuBLAS
+ * test holds the two together. Of other runs, which no file has, are only those for a handful of
+ * elements (turns_few, adds_few, flips_few), for thin transposes (is_thin, long_row_bytes of
+ * fills_tiles) and for stacks of products that nearly fill a tile (nearly_fills_one). Where cuBLAS
  * is there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
  * elements are of all matrices together unless they say otherwise.
  */
@@ -48,7 +49,7 @@ static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
     return lesser(rows, cols) >= 32 && rows % 32 == 0 && cols % 32 == 0;
 }
 
-static bool is_long_and_thin(const struct gm_op *op, const struct gm_device_facts *facts)
+static bool is_single_and_large(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
@@ -74,7 +75,7 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
     while (least[i].size < size)
         i++;
     return cols * size >=
-               (is_long_and_thin(op, facts) ? least[i].long_row_bytes : least[i].row_bytes) &&
+               (is_single_and_large(op, facts) ? least[i].long_row_bytes : least[i].row_bytes) &&
            rows * size >= least[i].column_bytes;
 }
 
@@ -115,7 +116,7 @@ static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *fa
 {
     uint64_t few = lesser(op->result.rows, op->result.cols);
 
-    return is_long_and_thin(op, facts) && few * gm_dtype_size(op->result.dtype) <= 256;
+    return is_single_and_large(op, facts) && few * gm_dtype_size(op->result.dtype) <= 256;
 }
 
 /* Below that the pieces that `shifted` and `bytes` keep under way do not pay. */
@@ -130,7 +131,7 @@ static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
 static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     return is_many(op, facts) && op->result.cols >= 256 &&
-           op->result.rows >= (is_long_and_thin(op, facts) ? 128 : 64);
+           op->result.rows >= (is_single_and_large(op, facts) ? 128 : 64);
 }
 
 /* ---- Flips and sums ----------------------------------------------------------------------------
@@ -230,7 +231,8 @@ static double filled(const struct product *p)
  * multiprocessors: `fitted` has the choice. */
 #define FEW_ELEMENTS 400000u
 
-/* Many matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes. */
+/* Many matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes at
+ * least if it is not transposed. */
 static bool nearly_fills_one(const struct product *p)
 {
     return p->n % 2 == 0 && lesser(p->m, p->n) > 48 && greater(p->m, p->n) <= 64 && p->k >= 32 &&

@@ -38,7 +38,7 @@ const char *gm_device_kind_name(enum gm_device_kind kind);
  * account keeps their times apart. */
 enum gm_pass { GM_PASS_COMPUTES, GM_PASS_PREPARES };
 
-struct gm_device_facts; /* backend.h */
+struct gm_device_facts; /* device_facts.h */
 struct gm_exec;         /* each backend's own: what a kernel runs with (threads, a stream, ...) */
 
 /* Computes op into op->result.data. Operands are in the layout the variant folds; anything else

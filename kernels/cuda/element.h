@@ -100,4 +100,10 @@ template <typename F> static inline enum gm_status gm_by_type(enum gm_dtype dtyp
     }
 }
 
+/* The same of f32 and f64. */
+template <typename F> static inline enum gm_status gm_by_float_type(enum gm_dtype dtype, F fn)
+{
+    return dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
+}
+
 #endif

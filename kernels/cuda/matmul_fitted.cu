@@ -3,12 +3,14 @@
  *
  * The difference to matmul_pipelined: there a tile is 128 x 256, and a result of fewer tiles than
  * there are multiprocessors leaves the others idle; of a few more, nearly as many in the second
- * round. Here there are tiles of ten sizes, down to 16 x 32, and where even these are too few, k
- * is cut into slices, each a result of its own in scratch memory, which are added in their order
- * after (slices.h). Larger tiles use what they load more often; smaller ones and slices make more
- * blocks. What a choice would take is reckoned, from three measured numbers a tile:
+ * round. Here there are tiles of ten sizes (f64: three), down to 16 x 32, and where even these are
+ * too few, k is cut into slices, each a result of its own in scratch memory, which are added in
+ * their order after (slices.h). Larger tiles use what they load more often; smaller ones and slices
+ * make more blocks. What a choice would take is reckoned, from numbers of the tile that were fitted
+ * to measured times:
  *
- *     rate   of FLOPS_US, with as many blocks as a multiprocessor holds
+ *     blocks that share a multiprocessor (of 32 x 64 and 16 x 32 a few less do)
+ *     rate   of FLOPS_US, with so many blocks
  *     alone  of FLOPS_US, with one block: what its few threads can do
  *     start  what beginning and ending a tile takes, in steps of k
  *
@@ -18,8 +20,8 @@
  *
  * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements;
  * one with k along its rows is turned on its way, element by element. Where that costs all tiles
- * more than copying it once (pitch.h), it is copied: b transposed, if it is large, and a where the
- * result has thousands of columns.
+ * more than copying it once (pitch.h), it is copied: such rows; b transposed, if it is large; and
+ * a, if b comes by 16 bytes and the results of the stack have thousands of columns in all.
  *
  * Cost, elements of 4 bytes: as pipelined for the large tiles; the smaller ones read shared memory
  * once for each 16, 11 or 8 multiply-adds, the large ones for 21. Slices are written and read once.
@@ -37,14 +39,15 @@
 #define ADDING_US 2.5        /* launching what adds the slices */
 #define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
 #define FLOPS_US 50.5e6      /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates */
-/* What copies of an operand cost more than by 16 bytes would, in copies a microsecond: of one or
- * two elements; of such that are held in registers (feed.h), and of b's that are turned; of a's. */
+/* An operand that does not come by 16 bytes costs a microsecond more for each so many copies: of 4
+ * or 8 bytes, asynchronous; of those through registers (feed.h), and of b's that are turned; of a's
+ * that are turned. */
 #define COPIES_US 1.2e6
 #define HELD_US 2e6
 #define TURNED_A_US 8e6
 #define PITCHING_US 2.0                     /* launching what copies an operand first */
 #define PITCH_BYTES_US 2e6                  /* of the operand */
-#define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the product's time */
+#define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the whole time */
 #define SCRATCH_ALIGNMENT 256u
 
 struct offer {
@@ -148,7 +151,7 @@ static struct choice choose(const struct offer *offers, unsigned count, const st
         double tiles = tiles_of(offers[i], op);
         uint64_t slabs = gm_pieces(k, offers[i].depth);
         unsigned before = 0;
-        /* As few slices as fill each multiprocessor with one block, with two, and so on. */
+        /* No slices; then as many as give each multiprocessor one block at most, two, and so on. */
         for (unsigned blocks = 0; blocks <= 2 * offers[i].blocks; blocks++) {
             double fill = blocks * SMS / tiles;
             unsigned slices = fill < 1 ? 1 : fill < SLICES_MAX ? (unsigned)fill : SLICES_MAX;
@@ -192,7 +195,8 @@ static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, gm_way way, double 
 }
 
 /* b's first: only with such as come by 16 bytes is a better off copied than turned on its way,
- * since kernels of their own that hold b's copies turn a (gm_by_ways). */
+ * since there are kernels of their own that turn a and hold b's copies, and none for a by 16 bytes
+ * with b by less (gm_by_ways). */
 template <typename T> static struct plan plan_of(const struct gm_op *op)
 {
     using menu = menu_of<T>;
@@ -222,16 +226,11 @@ template <typename T> static struct plan plan_of(const struct gm_op *op)
     return plan;
 }
 
-template <typename F> static enum gm_status by_type(const struct gm_op *op, F fn)
-{
-    return op->result.dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
-}
-
 GM_ROW_FUNCTION uint64_t gm_fitted_scratch(const struct gm_op *op)
 {
     uint64_t bytes = 0;
 
-    (void)by_type(op, [&](auto tag) {
+    (void)gm_by_float_type(op->result.dtype, [&](auto tag) {
         bytes = plan_of<typename decltype(tag)::type>(op).scratch;
         return GM_OK;
     });
@@ -240,7 +239,7 @@ GM_ROW_FUNCTION uint64_t gm_fitted_scratch(const struct gm_op *op)
 
 extern "C" enum gm_status GM_ENTRY(matmul_fitted)(const struct gm_op *op, struct gm_exec *exec)
 {
-    return by_type(op, [&](auto tag) {
+    return gm_by_float_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         using menu = menu_of<T>;
         gm_product<T> p = gm_product_of<T>(op);

@@ -176,11 +176,6 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
         store<S, false>(sum, s, matrix + g, row + y, x, rows - y);
 }
 
-template <typename F> static enum gm_status by_type(const struct gm_op *op, F fn)
-{
-    return op->result.dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
-}
-
 GM_ROW_FUNCTION enum gm_status gm_matmul_stack_accepts(const struct gm_op *op,
                                                        const struct gm_device_facts *facts,
                                                        struct gm_error *err)
@@ -190,7 +185,7 @@ GM_ROW_FUNCTION enum gm_status gm_matmul_stack_accepts(const struct gm_op *op,
 
     if (facts->gpu && op->operand[0].batch > 1 && op->operand[1].batch > 1 && m <= SIDE_MAX &&
         n <= SIDE_MAX && k <= SIDE_MAX)
-        (void)by_type(op, [&](auto tag) {
+        (void)gm_by_float_type(op->result.dtype, [&](auto tag) {
             using T = typename decltype(tag)::type;
             fits |= offers_of<T>::choose(gm_product_of<T>(op), facts->gpu,
                                          [](auto, const struct part &) {})
@@ -210,7 +205,7 @@ GM_ROW_FUNCTION enum gm_status gm_matmul_stack_accepts(const struct gm_op *op,
 
 extern "C" enum gm_status GM_ENTRY(matmul_stack)(const struct gm_op *op, struct gm_exec *exec)
 {
-    return by_type(op, [&](auto tag) {
+    return gm_by_float_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_product<T> p = gm_product_of<T>(op);
         enum gm_status status = GM_OK;

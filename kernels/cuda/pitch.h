@@ -3,7 +3,8 @@
  *
  * From copied rows slabs are filled by 16 bytes an asynchronous copy, instead of by 8 or by
  * elements (ways.h). The pass reads and writes the operand once, and turns it where k is along its
- * rows; the product reads it once for each of its tiles in the other direction.
+ * rows; the product reads it once for each of its tiles in the other direction. It counts as the
+ * kernel, not as preparing: an event between the two would keep them from overlapping.
  */
 #ifndef GM_KERNELS_CUDA_PITCH_H
 #define GM_KERNELS_CUDA_PITCH_H

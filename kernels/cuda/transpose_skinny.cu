@@ -2,12 +2,12 @@
  * transpose_skinny.cu - matrices of few columns, or of few rows: runs in, runs out.
  *
  * The difference to the kernels of square tiles, which would be mostly empty, or end in a tile that
- * is: a block takes so many rows of few columns as fill 16 KB (few rows: 8 KB), and they lie one
- * after the other: one run, loaded without regard to rows, 16 bytes an access. Each column of it is
- * a run of the result, for whose sake, up to 512 bytes of it, a block takes as much as lets two
- * blocks share a multiprocessor of an H200. In between, in shared memory, a thread picks its
- * column's elements, a row apart each. Of few rows the same turned round: each row's piece is a
- * run, and all of them together one run of the result.
+ * is: a block takes so many rows of few columns as fill 16 KB (few rows: 8 KB, or 128 columns in up
+ * to 34 KB), and they lie one after the other: one run, loaded without regard to rows, 16 bytes an
+ * access. Each column of it is a run of the result, for whose sake, up to 512 bytes of it, a block
+ * takes as much as lets two blocks share a multiprocessor of an H200. In between, in shared memory,
+ * a thread picks its column's elements, a row apart each. Of few rows the same turned round: each
+ * row's piece is a run, and all of them together one run of the result.
  *
  * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). Of few
  * columns a unit of shared memory (4 bytes, or an element) is left out after each 128 bytes, so
@@ -47,8 +47,8 @@
 #define TALL_BYTES_MORE 16384u
 #define TALL_BYTES_MOST 49152u
 
-/* Columns that a block takes of few rows: a power of two, or of so many rows that these do not fit
- * as many runs of 128 bytes as do. */
+/* Columns that a block takes of few rows: 128, doubled while they stay within WIDE_BYTES; where 128
+ * are more than WIDE_BYTES_MAX as many whole runs of 128 bytes as are not, or one. */
 template <typename T> static unsigned wide_length(uint64_t rows)
 {
     constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T);

@@ -242,7 +242,7 @@ static void test_pitched_products(void)
 {
     static const uint64_t cases[][6] = {
         {1, 1, 1, 333, 777, 555}, {1, 1, 1, 1000, 3400, 31}, {5, 5, 5, 321, 640, 129},
-        {6, 1, 6, 321, 333, 101}, {1, 6, 1, 101, 333, 321},
+        {6, 1, 6, 321, 640, 101}, {1, 6, 1, 101, 640, 321},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (unsigned trans = 0; trans < 4; trans++)

@@ -96,7 +96,8 @@ static void prove(const struct kernel_case *made, const struct gm_reference *ref
         deviation.wrong = wrong_numbers(&made->op, reference);
     for (unsigned i = 0; i < made->op.operands; i++)
         prepared |= gm_needs_prepare(&made->op, variant, i) && !empty;
-    /* Sums that have scratch rearrange operands into it, which a GPU times; products add there. */
+    /* Sums that have scratch rearrange operands into it, which a GPU times; what products do there
+     * is part of the kernel. */
     prepared |= facts->kind == GM_DEVICE_CUDA && made->op.kind == GM_OP_ADD &&
                 variant->scratch(&made->op) > 0 && !empty;
 

@@ -1,8 +1,8 @@
 /*
  * test_select_h200.c - what `auto` takes on an H200, against the times of every variant that
  * tests/bench/results/kernels_h200.json records: the thresholds of select_cuda.c came from there,
- * but for those of a handful of elements, and a change of either that parts them is found here,
- * where there is no GPU. 77 where the kernels for GPUs are not in the build.
+ * but for those that it names, and a change of either that parts them is found here, where there
+ * is no GPU. 77 where the kernels for GPUs are not in the build.
  */
 #include "kernels/device_facts.h"
 #include "kernels/select.h"
