@@ -13,13 +13,15 @@ endforeach()
 target_compile_definitions(test_sim_broken PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
 
 # Every variant, against the oracle.
-gm_test(test_sim_variants sim sim/test_sim_variants.c unit/test_cpu_case.c unit/test_cpu_try.c
-  LIBRARIES gemmd_kernels Threads::Threads m)
+foreach(name variants random)
+  gm_test(test_sim_${name} sim sim/test_sim_${name}.c unit/test_cpu_case.c unit/test_cpu_try.c
+    LIBRARIES gemmd_kernels Threads::Threads m)
+  set_tests_properties(sim.test_sim_${name} PROPERTIES TIMEOUT 900)
+endforeach()
 if(NOT GEMMD_SANITIZE)
   add_test(NAME sim.test_sim_variants_large COMMAND test_sim_variants --large)
   set_tests_properties(sim.test_sim_variants_large PROPERTIES LABELS sim TIMEOUT 900)
 endif()
-set_tests_properties(sim.test_sim_variants PROPERTIES TIMEOUT 900)
 
 # Its parts.
 foreach(name tally shadow trace)
