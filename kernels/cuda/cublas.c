@@ -5,7 +5,7 @@
 
 #include "call.h"
 
-cudaError_t gm_cublas_error(int status)
+cudaError_t gm_cublas_error(int status, cudaStream_t stream)
 {
     cudaError_t error;
 
@@ -20,8 +20,8 @@ cudaError_t gm_cublas_error(int status)
     case GM_CUBLAS_NOT_SUPPORTED:
         return cudaErrorNotSupported;
     default:
-        error = GM_CALL(cudaGetLastError);
-        return error == cudaSuccess ? cudaErrorUnknown : error;
+        error = GM_CALL(cudaStreamSynchronize, stream);
+        return error == cudaSuccess ? cudaErrorNotSupported : error;
     }
 }
 

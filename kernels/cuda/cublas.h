@@ -51,7 +51,9 @@ bool gm_cublas_load(struct gm_cublas *ret);
 /* A handle on a stream of the current device, for `destroy`; NULL where there can be none. */
 void *gm_cublas_handle(const struct gm_cublas *blas, cudaStream_t stream);
 
-/* A call's answer as CUDA's error: what cuBLAS hides behind a status, the runtime remembers. */
-cudaError_t gm_cublas_error(int status);
+/* A call's answer as CUDA's error. cuBLAS has a runtime of its own, of whose errors ours is not
+ * told: where a status hides what happened the stream is waited for, and knows whether the device
+ * is beyond use. Where it is not, the product is one that this cuBLAS cannot make. */
+cudaError_t gm_cublas_error(int status, cudaStream_t stream);
 
 #endif

@@ -118,6 +118,6 @@ enum gm_status gm_cuda_matmul_cublas(const struct gm_op *op, struct gm_exec *exe
     if (gm_op_reads(op, 2))
         error = put_c(op, exec->stream);
     if (error == cudaSuccess)
-        error = gm_cublas_error(multiply(op, exec));
+        error = gm_cublas_error(multiply(op, exec), exec->stream);
     return gm_cuda_launched(exec, error, NULL);
 }

@@ -44,5 +44,5 @@ enum gm_status gm_cuda_transpose_cublas(const struct gm_op *op, struct gm_exec *
                       wide ? (const void *)&one_f64 : &one_f32, a->data, cols,
                       wide ? (const void *)&zero_f64 : &zero_f32, op->result.data, rows,
                       op->result.data, rows);
-    return gm_cuda_launched(exec, gm_cublas_error(answer), NULL);
+    return gm_cuda_launched(exec, gm_cublas_error(answer, exec->stream), NULL);
 }

@@ -96,8 +96,11 @@ static int gemm(void *handle, int transa, int transb, int m, int n, int k, const
         wide != (c_type == GM_CUBLAS_R_64F) || a_type != c_type || b_type != c_type ||
         lda < (transa ? k : m) || ldb < (transb ? n : k) || ldc < m || batch < 1)
         return GM_CUBLAS_INVALID_VALUE;
-    if (fake_cuda.blas_answer != GM_CUBLAS_SUCCESS)
+    if (fake_cuda.blas_answer != GM_CUBLAS_SUCCESS) {
+        if (fake_cuda.blas_error != cudaSuccess)
+            fake_cuda_break(fake_cuda.blas_error);
         return fake_cuda.blas_answer;
+    }
     for (long long z = 0; z < batch; z++) {
         for (long long j = 0; j < n; j++) {
             for (long long i = 0; i < m; i++) {

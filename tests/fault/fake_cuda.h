@@ -16,12 +16,13 @@
 
 /* What a test sets, between runs. */
 struct fake_cuda {
-    int devices;           /* how many there are, each alike */
-    uint64_t memory_bytes; /* of each device */
-    bool fragmented;       /* freed memory serves no new allocation until the pool is trimmed */
-    bool no_blas;          /* cuBLAS is not here */
-    int blas_answer;       /* what its products answer; 0, and they are made */
-    bool no_names;         /* kernels have none */
+    int devices;            /* how many there are, each alike */
+    uint64_t memory_bytes;  /* of each device */
+    bool fragmented;        /* freed memory serves no new allocation until the pool is trimmed */
+    bool no_blas;           /* cuBLAS is not here */
+    int blas_answer;        /* what its products answer; 0, and they are made */
+    cudaError_t blas_error; /* and what has broken the device then */
+    bool no_names;          /* kernels have none */
     uint64_t pretend; /* copies on the device of more bytes take their time, and copy nothing */
 };
 

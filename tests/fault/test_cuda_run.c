@@ -247,27 +247,34 @@ static void test_cublas(void)
     close_backend(context);
 }
 
-/* A product that cuBLAS refuses is that task's affair; one that fails in its middle is the
- * device's, since nobody knows what it has done. */
+/* A product that cuBLAS refuses is that task's affair, for whatever reason; one that takes the
+ * device with it is not. */
 static void test_cublas_fails(void)
 {
     static const struct {
         int answer;
+        cudaError_t error;
         enum gm_status status;
-    } cases[] = {{GM_CUBLAS_ALLOC_FAILED, GM_DEVICE_MEMORY},
-                 {GM_CUBLAS_NOT_SUPPORTED, GM_INTERNAL},
-                 {13, GM_DEVICE_LOST}};
+        const char *says;
+    } cases[] = {
+        {GM_CUBLAS_ALLOC_FAILED, cudaSuccess, GM_DEVICE_MEMORY, "cudaErrorMemoryAllocation"},
+        {GM_CUBLAS_NOT_SUPPORTED, cudaSuccess, GM_INTERNAL, ""},
+        {13, cudaSuccess, GM_INTERNAL, ""},
+        {GM_CUBLAS_SUCCESS, cudaSuccess, GM_OK, ""},
+        {13, cudaErrorIllegalAddress, GM_DEVICE_LOST, "cudaErrorIllegalAddress"}};
     struct cuda_request r = {
         .kind = GM_OP_MATMUL, .dtype = GM_F32, .operands = 2, .shape = {{0, 3, 4}, {0, 4, 5}}};
     struct cuda_case made;
 
     fake_cuda_reset();
     void *context = open_backend(1);
-    for (unsigned i = 0; i < 3 && make(context, &r, &cublas_matmul, &made); i++) {
+    for (unsigned i = 0; i < 5 && make(context, &r, &cublas_matmul, &made); i++) {
         fake_cuda.blas_answer = cases[i].answer;
+        fake_cuda.blas_error = cases[i].error;
         gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1);
         CHECK_EQ(made.task.status, cases[i].status);
-        CHECK(strstr(made.task.error.detail, "\"cublas\" of matmul"));
+        CHECK(made.task.status == GM_OK || strstr(made.task.error.detail, "\"cublas\" of matmul"));
+        CHECK(made.task.status == GM_OK || strstr(made.task.error.detail, cases[i].says));
         cuda_case_put(context, &made);
     }
     close_backend(context);
