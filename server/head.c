@@ -51,16 +51,28 @@ void gm_head_header(struct gm_request_head *head, const char *name, const char *
     }
 }
 
-bool gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
+void gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
                    const char *value, size_t value_len)
 {
     if (head->queries > GM_QUERY_PARAMETERS_MAX)
-        return false;
+        return;
     head->query[head->queries].name = name;
     head->query[head->queries].name_len = name_len;
     head->query[head->queries].value = value;
     head->query[head->queries++].value_len = value_len;
-    return true;
+}
+
+void gm_head_mend_target(char *target)
+{
+    char *query = strchr(target, '?'), *last = query;
+
+    if (!query || !query[1])
+        return;
+    /* An "&" at the very end begins none. */
+    for (char *at = query + 1; at[0] && at[1]; at++)
+        last = *at == '&' ? at : last;
+    if (!strchr(last + 1, '='))
+        last[1] = '=';
 }
 
 const char *gm_head_path(const char *target)

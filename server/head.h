@@ -36,9 +36,17 @@ struct gm_request_head {
 /* Takes up a header; most are of no interest. */
 void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
                     size_t value_len);
-/* Takes up a parameter of the query string. false: no more of them are wanted. */
-bool gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
+/* Takes up a parameter of the query string; of too many the first that may not be is the last. */
+void gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
                    const char *value, size_t value_len);
+/*
+ * Gives the last parameter of a target a "=" in place of its first byte (or of the "&" behind it)
+ * if it has none: so it is one without a name, which no operation takes. To be called before the
+ * library takes the target apart: of a parameter without "=" it knows no value, and where no header
+ * follows and a head leaves little of its buffer (some 7 KB do) it takes the end of that for the
+ * head's end, and crashes (libmicrohttpd 1.0.1).
+ */
+void gm_head_mend_target(char *target);
 /* The path of a target that may be in absolute form, as clients of a proxy write it. */
 const char *gm_head_path(const char *target);
 

@@ -69,8 +69,8 @@ static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char
                                   size_t name_len, const char *value, size_t value_len)
 {
     (void)kind;
-    return gm_head_query(cls, name, name_len, value ? value : "", value ? value_len : 0) ? MHD_YES
-                                                                                         : MHD_NO;
+    gm_head_query(cls, name, name_len, value ? value : "", value ? value_len : 0);
+    return MHD_YES; /* all are counted */
 }
 
 static struct gm_request *new_request(struct gm_http *http, struct MHD_Connection *connection,
@@ -232,6 +232,15 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
     gm_request_unref(r);
 }
 
+/* Before the library takes a target apart: it is its own until then, and not constant. */
+static void *on_target(void *cls, const char *target, struct MHD_Connection *connection)
+{
+    (void)cls;
+    (void)connection;
+    gm_head_mend_target((char *)(uintptr_t)target);
+    return NULL; /* no request yet */
+}
+
 static void on_library_log(void *cls, const char *format, va_list args)
 {
     gm_library_log(&((struct gm_http *)cls)->server->stats, format, args);
@@ -318,8 +327,9 @@ static struct MHD_Daemon *start_library(struct gm_http *http)
         (size_t)GM_CONNECTION_POOL_BYTES,
         /* Ours comes first, and can answer; this is for those who could not be watched. */
         MHD_OPTION_CONNECTION_TIMEOUT, 2u * GM_CONNECTION_IDLE_S, MHD_OPTION_CLIENT_DISCIPLINE_LVL,
-        1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-        NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+        1, MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, http, MHD_OPTION_END);
 }
 
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)

@@ -234,6 +234,9 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
     char names[256] = "";
     size_t at = 0;
 
+    if (len == 0)
+        return gm_fail(err, GM_UNKNOWN_PARAMETER,
+                       "a parameter is NAME=VALUE, and one here has no name, or no \"=\"");
     if (gm_is_near(name, len, nearest))
         return gm_fail(err, GM_UNKNOWN_PARAMETER,
                        "there is no parameter '%.*s'; the nearest is '%s'", shown, name, nearest);

@@ -304,6 +304,45 @@ def test_heads_of_any_size(daemon, kind, method):
     assert statuses[-1] in (431, 414) and statuses.index(431) > 6, statuses
 
 
+# The library takes the end of the last header's value, or parameter's, for that of the head.
+ENDS = {
+    "a name": lambda size: b"GET /healthz?" + b"a" * size + b" HTTP/1.0\r\n\r\n",
+    "a name and &": lambda size: b"GET /healthz?" + b"a" * size + b"& HTTP/1.0\r\n\r\n",
+    "&": lambda size: b"GET /healthz" + b"a" * size + b"?& HTTP/1.0\r\n\r\n",
+    "&&": lambda size: b"GET /healthz" + b"a" * size + b"?b&& HTTP/1.0\r\n\r\n",
+    "a second name": lambda size: b"GET /healthz?b=" + b"a" * size + b"&c HTTP/1.0\r\n\r\n",
+    "a value": lambda size: b"GET /healthz?b=" + b"a" * size + b" HTTP/1.0\r\n\r\n",
+    "?": lambda size: b"GET /healthz" + b"a" * size + b"? HTTP/1.0\r\n\r\n",
+    "no Host": lambda size: b"GET /healthz?" + b"a" * size + b" HTTP/1.1\r\n\r\n",
+    "a long method": lambda size: b"A" * size + b" /?a HTTP/1.0\r\n\r\n",
+    "pipelined": lambda size: b"GET /healthz?" + b"a" * size + b" HTTP/1.0\r\n\r\n" + PROBE,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_heads_that_end_in_a_parameter(daemon, end):
+    """Of all sizes, so that some leave little of the library's buffer."""
+    with unharmed(daemon):
+        for size in [*range(100, 6500, 800), *range(6500, 8200, 50), *range(14000, 16400, 100)]:
+            with daemon.raw() as raw:
+                send(raw, end(size))
+                assert everything(raw)[:8] in (b"HTTP/1.1", b"HTTP/1.0"), size
+
+
+@pytest.mark.parametrize("query", ["repeat", "dtype=f32&repeat", "repeat&", "=", "&=2"])
+def test_parameters_without_a_name(daemon, query):
+    reply = daemon.post(f"{T}?{query}", BODY)
+    check(reply, 400, "unknown_parameter", "NAME=VALUE")
+
+
+def test_more_parameters_than_are_kept(daemon):
+    """All are counted: what is too much is refused before the reply has no room beside it."""
+    for count in range(30, 300, 3):
+        with daemon.raw() as raw:
+            raw.send(get(b"/healthz?" + b"&".join([b"a"] * count)))
+            assert raw.reply().status in (200, 431), count
+
+
 def test_a_large_head_of_head(daemon):
     """Refused past the library, which would have known that there is no body to HEAD."""
     with daemon.raw() as raw:
