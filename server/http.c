@@ -10,8 +10,8 @@
 #include "server/http.h"
 
 #include "server/access_log.h"
-#include "server/client.h"
 #include "server/door.h"
+#include "server/http_head.h"
 #include "server/library_log.h"
 #include "server/limits.h"
 #include "server/listener.h"
@@ -50,49 +50,15 @@ static void resume(void *connection)
 
 static const struct gm_carrier carrier = {suspend, resume, gm_peer_gone, true};
 
-/* The library's own note of a header, parameter or cookie. */
-#define POOL_ENTRY_BYTES 64
-
-static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                   size_t name_len, const char *value, size_t value_len)
-{
-    struct gm_request_head *head = cls;
-
-    (void)kind;
-    if (name_len == 6 && strcasecmp(name, "Cookie") == 0)
-        head->bytes += value_len; /* the library takes a copy apart */
-    gm_head_header(head, name, value ? value : "", value ? value_len : 0);
-    return MHD_YES;
-}
-
-static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char *name,
-                                  size_t name_len, const char *value, size_t value_len)
-{
-    (void)kind;
-    gm_head_query(cls, name, name_len, value ? value : "", value ? value_len : 0);
-    return MHD_YES; /* all are counted */
-}
-
 static struct gm_request *new_request(struct gm_http *http, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version)
 {
-    struct gm_request_head head = {.method = method,
-                                   .path = gm_head_path(url),
-                                   .http_1_0 = strcmp(version, "HTTP/1.0") == 0,
-                                   .content_length = GM_SIZE_UNKNOWN};
-    /* One after the other: each answer of the library's takes the place of the one before. */
+    struct gm_request_head head;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     int socket = info ? info->connect_fd : -1;
 
-    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    head.client = gm_client_of(info ? info->client_addr : NULL);
-    int entries =
-        MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_header, &head) +
-        MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_query, &head) +
-        MHD_get_connection_values_n(connection, MHD_COOKIE_KIND, NULL, NULL);
-    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    head.bytes += (info ? info->header_size : 0) + (uint64_t)entries * POOL_ENTRY_BYTES;
+    gm_http_head(connection, url, method, version, &head);
     return gm_request_new(http->server, &head, &carrier, connection, socket);
 }
 
@@ -124,6 +90,14 @@ static enum MHD_Result send_reply(struct gm_request *r)
     return MHD_YES;
 }
 
+/* Past the library: because it reads on, or may have no room for any reply. */
+static enum MHD_Result answer_and_close(struct gm_request *r)
+{
+    if (gm_wire_answer(r))
+        count_reply(r);
+    return MHD_NO;
+}
+
 static void serve(struct gm_connection *c, struct gm_request *r)
 {
     if (c)
@@ -146,11 +120,8 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
     gm_request_begin(r);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
-    if (r->error.status == GM_HEAD_TOO_LARGE) { /* the library may have no room for any reply */
-        if (gm_wire_answer(r))
-            count_reply(r);
-        return MHD_NO;
-    }
+    if (r->error.status == GM_HEAD_TOO_LARGE)
+        return answer_and_close(r);
     uint64_t remaining = gm_request_remaining(r);
     if (remaining == 0 || (remaining <= GM_DISCARD_BYTES_MAX && !r->head.expect && !r->reply.close))
         return MHD_YES; /* the body is short: read it, and keep the connection */
@@ -170,9 +141,7 @@ static enum MHD_Result on_piece(struct gm_request *r, const char *bytes, size_t 
     bool patient = r->error.status != GM_DRAINING;
     if (patient && remaining != GM_SIZE_UNKNOWN && remaining + r->discarded <= GM_DISCARD_BYTES_MAX)
         return MHD_YES;
-    if (gm_wire_answer(r))
-        count_reply(r);
-    return MHD_NO;
+    return answer_and_close(r);
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -191,7 +160,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     }
     if (!gm_connection_enter(watched(connection), GM_CONNECTION_BUSY))
         return MHD_NO; /* given up in the very moment when its last byte came */
-    return gm_request_advance(r) == GM_READY ? send_reply(r) : MHD_YES;
+    if (r->head.chunked > 0 && (r->state == GM_REQUEST_BODY || r->state == GM_REQUEST_DISCARD))
+        gm_http_head_trailers(connection, &r->head);
+    if (gm_request_advance(r) != GM_READY)
+        return MHD_YES;
+    return r->head.bytes > GM_HEAD_BYTES_MAX ? answer_and_close(r) : send_reply(r);
 }
 
 /* The sweep has ended the connection within the body of a request: it is owed an answer. */
@@ -230,15 +203,6 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
         gm_stats_add(&r->server->stats, GM_COUNT_ABORTED, 1);
     gm_access_log(r, whole);
     gm_request_unref(r);
-}
-
-/* Before the library takes a target apart: it is its own until then, and not constant. */
-static void *on_target(void *cls, const char *target, struct MHD_Connection *connection)
-{
-    (void)cls;
-    (void)connection;
-    gm_head_mend_target((char *)(uintptr_t)target);
-    return NULL; /* no request yet */
 }
 
 static void on_library_log(void *cls, const char *format, va_list args)
@@ -296,17 +260,6 @@ static void tick(void *cls)
     gm_door_tick(&((struct gm_http *)cls)->door);
 }
 
-/*
- * "%00" stays as it is: decoded, it would end the text before the eyes of whoever reads it. So does
- * "%2f", which is not a separator of paths: a proxy that guards some of them sees it so too.
- */
-static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
-{
-    (void)cls;
-    (void)connection;
-    return strstr(text, "%00") || strcasestr(text, "%2f") ? strlen(text) : MHD_http_unescape(text);
-}
-
 static unsigned event_threads(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -327,9 +280,9 @@ static struct MHD_Daemon *start_library(struct gm_http *http)
         (size_t)GM_CONNECTION_POOL_BYTES,
         /* Ours comes first, and can answer; this is for those who could not be watched. */
         MHD_OPTION_CONNECTION_TIMEOUT, 2u * GM_CONNECTION_IDLE_S, MHD_OPTION_CLIENT_DISCIPLINE_LVL,
-        1, MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, http, MHD_OPTION_END);
+        1, MHD_OPTION_URI_LOG_CALLBACK, gm_http_head_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
+        gm_http_head_unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
 }
 
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)

@@ -24,8 +24,8 @@
       "request line, headers and read buffer of one connection: all of it once it has had a "      \
       "request; larger ones make uploads no faster")                                               \
     X(HEAD_BYTES_MAX, 12288, "bytes",                                                              \
-      "request line and headers, with 64 bytes for each header, parameter and cookie, and "        \
-      "cookies twice: what they take of the pool, whose rest is for the reply's headers")          \
+      "request line, headers and trailers, with 64 bytes for each header, parameter, cookie and "  \
+      "trailer, and cookies twice: what they take of the pool, whose rest is the reply's headers") \
     X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
       "a connection without a whole request's head is closed after this long, whether nothing "    \
       "comes or too little")                                                                       \

@@ -134,13 +134,23 @@ static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
     return GM_OK;
 }
 
+/* Asked when the headers are there, and again when trailers are. */
+static enum gm_status check_head(const struct gm_request *r, struct gm_error *err)
+{
+    if (r->head.bytes <= GM_HEAD_BYTES_MAX)
+        return GM_OK;
+    return gm_fail(err, GM_HEAD_TOO_LARGE,
+                   "request line and headers, with trailers if there are any, take %llu bytes, and "
+                   "%d is the limit; head_bytes_max of /v1/stats says how they are counted",
+                   (unsigned long long)r->head.bytes, GM_HEAD_BYTES_MAX);
+}
+
 static enum gm_status begin(struct gm_request *r, struct gm_error *err)
 {
-    if (r->head.bytes > GM_HEAD_BYTES_MAX)
-        return gm_fail(err, GM_HEAD_TOO_LARGE,
-                       "request line and headers take %llu bytes, and %d is the limit; "
-                       "head_bytes_max of /v1/stats says how they are counted",
-                       (unsigned long long)r->head.bytes, GM_HEAD_BYTES_MAX);
+    enum gm_status status = check_head(r, err);
+
+    if (status != GM_OK)
+        return status;
     if (r->head.content_length_bad || r->head.content_lengths + r->head.chunked > 1)
         return gm_fail(err, GM_BAD_LENGTH,
                        "Content-Length must be stated once, as a number, and not beside chunked");
@@ -149,7 +159,7 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
                        "HTTP/1.0 knows no chunked bodies: send HTTP/1.1, or a Content-Length");
     if (r->head.repeated)
         return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
-    enum gm_status status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
+    status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
     if (status != GM_OK)
         return status;
     bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
@@ -282,6 +292,8 @@ static enum gm_progress complete_body(struct gm_request *r)
     r->body_end_ns = gm_now_ns();
     gm_account_lap(&r->account, GM_STAGE_RECEIVE, r->body_end_ns);
     set_deadline(r);
+    if (check_head(r, &error) != GM_OK)
+        return gm_request_fail(r, &error);
     if (r->route->body == GM_BODY_NONE || (r->route->body == GM_BODY_OPTIONAL && r->received == 0))
         return r->route->handle(r);
     if (gm_body_end(r, &error) != GM_OK)

@@ -153,6 +153,18 @@ def test_odd_but_well_formed_chunks(daemon, body):
         assert raw.reply().ok().body == b"ok\n"
 
 
+@pytest.mark.parametrize("kind", ["many", "long"])
+def test_trailers_of_any_size(daemon, kind):
+    """Each is answered, as if there were none or with 431: they share the memory of the head and of
+    the reply's."""
+    with unharmed(daemon):
+        for size in range(100, 17000, 130):
+            trailers = b"a: b\r\n" * (size // 70) if kind == "many" else b"a: %b\r\n" % (b"b" * size)
+            with daemon.raw() as raw:
+                raw.send(POST, b"5\r\n[[7]]\r\n0\r\n" + trailers + b"\r\n")
+                assert raw.reply().status in ((200,) if size < 10000 else (200, 431)), size
+
+
 def test_two_last_chunks(daemon):
     """The second is what follows: no request."""
     with daemon.raw() as raw:
