@@ -56,7 +56,7 @@ static void on_end(void *cls, const struct gm_connection *c, enum gm_phase_of_co
 
 void gm_door_open(struct gm_door *door, struct gm_connections *connections, struct gm_stats *stats)
 {
-    *door = (struct gm_door){connections, stats, connections_max(), 0};
+    *door = (struct gm_door){.connections = connections, .stats = stats, .max = connections_max()};
     gm_connections_init(connections);
     connections->ended = on_end;
     connections->cls = door;
@@ -67,37 +67,46 @@ void gm_door_close(struct gm_door *door)
     gm_connections_destroy(door->connections);
 }
 
-/* How many would have to leave for as many to be free as should. */
-static int crowd(const struct gm_door *door)
+static unsigned underway(struct gm_door *door)
 {
-    unsigned staying = gm_connections_staying(door->connections) + atomic_load(&door->underway);
+    unsigned passed = atomic_load(&door->passed); /* first: it is never ahead */
+
+    return atomic_load(&door->entered) - passed;
+}
+
+/* How many would have to leave for as many to be free as should. */
+static int crowd(struct gm_door *door)
+{
+    unsigned staying = gm_connections_staying(door->connections) + underway(door);
 
     return (int)staying - (int)(door->max - door->max / GM_SPARE_PART);
 }
 
 bool gm_door_has_room(struct gm_door *door)
 {
-    return gm_connections_count(door->connections) + atomic_load(&door->underway) < door->max;
+    return gm_connections_count(door->connections) + underway(door) < door->max;
 }
 
 void gm_door_enter(struct gm_door *door)
 {
-    atomic_fetch_add(&door->underway, 1);
+    atomic_fetch_add(&door->entered, 1);
     if (crowd(door) > 0)
         gm_connections_evict(door->connections);
 }
 
 void gm_door_missed(struct gm_door *door)
 {
-    unsigned underway = atomic_load(&door->underway);
+    unsigned passed = atomic_load(&door->passed);
 
-    while (underway > 0 && !atomic_compare_exchange_weak(&door->underway, &underway, underway - 1))
+    /* Where it has been given up it is counted already. */
+    while (passed != atomic_load(&door->entered) &&
+           !atomic_compare_exchange_weak(&door->passed, &passed, passed + 1))
         ;
 }
 
 bool gm_door_underway(struct gm_door *door)
 {
-    return atomic_load(&door->underway) > 0;
+    return underway(door) > 0;
 }
 
 struct gm_connection *gm_door_passed(struct gm_door *door, int socket)
@@ -109,10 +118,19 @@ struct gm_connection *gm_door_passed(struct gm_door *door, int socket)
     return c;
 }
 
+static void give_up_lost(struct gm_door *door)
+{
+    unsigned passed = atomic_load(&door->passed), all = door->entered_before;
+
+    while ((int)(all - passed) > 0 && !atomic_compare_exchange_weak(&door->passed, &passed, all))
+        ;
+    door->entered_before = atomic_load(&door->entered);
+}
+
 void gm_door_tick(struct gm_door *door)
 {
     gm_connections_sweep(door->connections, gm_now_ns());
-    atomic_store(&door->underway, 0);
+    give_up_lost(door);
     /* Those who came in a burst were let be then: nobody was behind yet. */
     while (crowd(door) > 0 && gm_connections_evict(door->connections))
         ;

@@ -14,9 +14,10 @@ struct gm_door {
     struct gm_connections *connections;
     struct gm_stats *stats;
     unsigned max;
-    /* Handed to the HTTP library, which has yet to take them up. It does not tell where it could
-     * not, so this is put right on each tick. */
-    atomic_uint underway;
+    /* Handed to the HTTP library, and taken up by it, since the start; they wrap around. It does
+     * not tell where it could not take one up: that is given up at the second tick after. */
+    atomic_uint entered, passed;
+    unsigned entered_before; /* the last tick */
 };
 
 /* Sets up the registry too, which gm_door_close ends. */
@@ -32,7 +33,7 @@ void gm_door_missed(struct gm_door *door);
 bool gm_door_underway(struct gm_door *door);
 /* The library has taken it up. NULL without memory: then nobody watches it. */
 struct gm_connection *gm_door_passed(struct gm_door *door, int socket);
-/* A few times a second: ends whoever is too slow. */
+/* A few times a second, by one thread at a time: ends whoever is too slow. */
 void gm_door_tick(struct gm_door *door);
 
 #endif

@@ -320,6 +320,11 @@ const char *gm_http_address(const struct gm_http *http)
     return gm_listener_address(http->listener);
 }
 
+void gm_http_tick(struct gm_http *http)
+{
+    tick(http);
+}
+
 void gm_http_stop_accepting(struct gm_http *http)
 {
     gm_listener_stop(http->listener);

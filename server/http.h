@@ -14,6 +14,9 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
 /* "http://127.0.0.1:8080": where it really listens. */
 const char *gm_http_address(const struct gm_http *http);
 
+/* What the listener does now and then, for when it has stopped: ends whoever is too slow. */
+void gm_http_tick(struct gm_http *http);
+
 /* Takes the connections that the kernel has completed. */
 void gm_http_stop_accepting(struct gm_http *http);
 /* After that: takes those that have come since, then refuses new ones. */

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #define TICK_MS 250
-#define FULL_MS 10 /* until there may be room again: whoever is to make some is told already */
+#define ACCEPTS_MAX 256 /* at once, however fast they come: others want their turn, too */
+#define FULL_MS 10      /* until there may be room again: whoever is to make some is told already */
 
 struct gm_listener {
     struct gm_listener_options options;
@@ -25,13 +26,14 @@ struct gm_listener {
     bool loopback;
 };
 
-/* Takes all connections that the kernel has completed. false if the callee wants none now. */
-static bool accept_all(struct gm_listener *l)
+/* Takes the connections that the kernel has completed, up to so many. false if the callee wants
+ * none now. */
+static bool accept_some(struct gm_listener *l, unsigned most)
 {
     struct sockaddr_storage address;
     socklen_t length;
 
-    for (;;) {
+    for (unsigned i = 0; i < most; i++) {
         if (!l->options.ready(l->options.cls))
             return false;
         length = sizeof address;
@@ -42,6 +44,7 @@ static bool accept_all(struct gm_listener *l)
         else if (errno != EINTR && errno != ECONNABORTED)
             return errno == EAGAIN; /* no descriptors or memory: later */
     }
+    return true;
 }
 
 static void *accept_main(void *cls)
@@ -56,13 +59,13 @@ static void *accept_main(void *cls)
         poll(p, ready ? 2 : 1, ready ? TICK_MS : FULL_MS);
         if (p[0].revents)
             break;
-        ready = accept_all(l);
+        ready = accept_some(l, ACCEPTS_MAX);
         if (gm_now_ns() >= next_tick) {
             l->options.tick(l->options.cls);
             next_tick = gm_now_ns() + (int64_t)TICK_MS * 1000000;
         }
     }
-    accept_all(l);
+    accept_some(l, SOMAXCONN);
     return NULL;
 }
 
@@ -168,7 +171,7 @@ void gm_listener_stop(struct gm_listener *l)
 
 void gm_listener_refuse(struct gm_listener *l)
 {
-    accept_all(l);
+    accept_some(l, SOMAXCONN);
     shutdown(l->socket, SHUT_RDWR);
 }
 

@@ -21,6 +21,8 @@
 
 /* How long replies that are already made may take to reach their clients at the very end. */
 #define FLUSH_NS 1000000000
+#define STEP_NS 10000000 /* from one look at what is in flight to the next */
+#define SWEEP_STEPS 25   /* from one look at who is too slow to the next */
 
 enum exit_code { EXIT_DRAINED = 0, EXIT_DEVICE_LOST = 1, EXIT_USAGE = 2, EXIT_START = 3 };
 
@@ -104,16 +106,17 @@ static bool wait_end(const struct events *events, struct gm_notify *notify)
 /* Whether all requests are done before until_ns, and before a device is lost. */
 static bool wait_idle(struct gm_http *http, const struct events *events, int64_t until_ns)
 {
-    const int64_t step = 10 * 1000000;
     unsigned idle = 0;
 
-    for (;;) {
+    for (unsigned i = 1;; i++) {
+        if (i % SWEEP_STEPS == 0)
+            gm_http_tick(http);
         /* Twice: between its bytes being read and its being known, a request is neither. */
         idle = gm_http_idle(http) ? idle + 1 : 0;
         int64_t now = gm_now_ns();
         if (idle >= 2 || now >= until_ns)
             return idle >= 2;
-        if (wait_lost(events, now + step < until_ns ? now + step : until_ns))
+        if (wait_lost(events, now + STEP_NS < until_ns ? now + STEP_NS : until_ns))
             return false;
     }
 }
@@ -140,10 +143,10 @@ static void end_requests(struct gm_server *server, struct gm_http *http, enum gm
     atomic_store(&server->phase, GM_PHASE_ENDING);
     fail_jobs(server, status);
     while (atomic_load(&server->suspended) > 0 && gm_now_ns() < until)
-        sleep_ns(10 * 1000000);
+        sleep_ns(STEP_NS);
     gm_wire_refuse_all(server, status);
     while (!gm_http_idle(http) && gm_now_ns() < until)
-        sleep_ns(10 * 1000000);
+        sleep_ns(STEP_NS);
 }
 
 /* From SIGTERM, or the loss of a device, to the moment when nothing is in flight. Answers whether

@@ -12,7 +12,7 @@ import pytest
 import forms
 import wire
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment
-from jobs import ONE_AT_A_TIME, SlowJob, Threads, wait_until
+from jobs import ONE_AT_A_TIME, SlowJob, Threads, gauge, wait_until
 
 T, M = "/v1/transpose", "/v1/matmul"
 
@@ -64,6 +64,12 @@ def test_idle_connections_do_not_hold_it_up(start):
         assert raw.closed()
 
 
+def wait_in_flight(daemon, requests):
+    asking = 1
+    wait_until(lambda: gauge(daemon, "gemmd_requests_in_flight") == requests + asking,
+               f"{requests} requests in flight")
+
+
 def test_jobs_in_flight_are_served(start):
     """One runs, two wait, one is being uploaded: whatever was accepted is answered."""
     daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s")
@@ -71,7 +77,7 @@ def test_jobs_in_flight_are_served(start):
     busy = [job.send(daemon.raw(timeout=60)) for _ in range(3)]
     with daemon.raw(timeout=60) as half:
         half.send(wire.head("POST", T, "Content-Length: 8"), b"[[1, ")
-        time.sleep(0.1 * SLOW)
+        wait_in_flight(daemon, 4)
         daemon.signal(signal.SIGTERM)
         wait_until(lambda: refuses_connections(daemon.port), "no new connections")
         half.send(b"2]]")
@@ -168,6 +174,20 @@ def test_half_sent_requests_do_not_hold_it_beyond_the_drain_timeout(start):
     assert time.monotonic() - began < 0.5 + 3 * SLOW
     for raw in connections:
         raw.socket.close()
+
+
+def test_who_has_left_does_not_hold_it(start):
+    """Of an end that came together with bytes the library knows nothing: it is still looked for."""
+    daemon = start("--drain-timeout", "60s")
+    with daemon.raw() as raw:
+        raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        raw.send(wire.head("POST", "/v1/transpose", "Content-Length: 1000"), b"[[")
+        raw.socket.close()
+    wait_in_flight(daemon, 1)
+    began = time.monotonic()
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 0
+    assert time.monotonic() - began < 5 * SLOW
 
 
 def test_a_reader_that_never_reads_does_not_hold_it_either(start):

@@ -16,11 +16,26 @@
 
 /* What the listener's thread told. */
 static struct {
-    atomic_bool ready;
+    atomic_bool ready, endless; /* endless: whoever is taken comes again */
+    atomic_uint port;
     atomic_uint taken, ticks;
     int socket[TAKEN_MAX];
     struct sockaddr_storage address[TAKEN_MAX];
 } seen;
+
+/* A client's connection to 127.0.0.1; -1 where it is refused. */
+static int connect_to(unsigned port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    CHECK_EQ(errno, ECONNREFUSED);
+    close(fd);
+    return -1;
+}
 
 static bool on_ready(void *cls)
 {
@@ -32,6 +47,11 @@ static void on_take(void *cls, int fd, const struct sockaddr *address, socklen_t
 {
     unsigned n = atomic_load(&seen.taken);
 
+    if (atomic_load(&seen.endless)) {
+        close(connect_to(atomic_load(&seen.port)));
+        close(fd);
+        return;
+    }
     CHECK(cls == &seen && n < TAKEN_MAX && length <= sizeof seen.address[0]);
     seen.socket[n] = fd;
     memcpy(&seen.address[n], address, length);
@@ -74,20 +94,6 @@ static unsigned port_of(const struct gm_listener *l)
     const char *colon = strrchr(gm_listener_address(l), ':');
 
     return colon ? (unsigned)atoi(colon + 1) : 0;
-}
-
-/* A client's connection to 127.0.0.1; -1 where it is refused. */
-static int connect_to(unsigned port)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
-        return fd;
-    CHECK_EQ(errno, ECONNREFUSED);
-    close(fd);
-    return -1;
 }
 
 static bool wait_taken(unsigned n)
@@ -190,6 +196,23 @@ static void test_takes(void)
         close(client[i]);
 }
 
+/* However fast they come, ticks go on, and a stop is a stop. */
+static void test_endless(void)
+{
+    struct gm_error error;
+    struct gm_listener *l = open_listener("127.0.0.1", "0", &error);
+
+    atomic_store(&seen.port, port_of(l));
+    atomic_store(&seen.endless, true);
+    start(l);
+    close(connect_to(port_of(l)));
+    for (int i = 0; i < 2000 && atomic_load(&seen.ticks) < 3; i++)
+        poll(NULL, 0, 5);
+    CHECK(atomic_load(&seen.ticks) >= 3);
+    gm_listener_stop(l);
+    close_listener(l);
+}
+
 /* Not ready: those who come wait in the backlog, and are taken once there is room. */
 static void test_not_ready(void)
 {
@@ -278,6 +301,7 @@ int main(void)
     test_addresses();
     test_impossible();
     test_takes();
+    test_endless();
     test_not_ready();
     test_ticks();
     test_stop_and_refuse();
