@@ -75,7 +75,9 @@ static void test_errors(void)
     } cases[] = {
         {GM_OP_TRANSPOSE, "kernal", "naive", GM_UNKNOWN_PARAMETER, "nearest is 'kernel'"},
         {GM_OP_TRANSPOSE, "timeout", "5", GM_UNKNOWN_PARAMETER, "nearest is 'timeout_ms'"},
-        {GM_OP_TRANSPOSE, "", "5", GM_UNKNOWN_PARAMETER, "those of transpose are kernel, device,"},
+        {GM_OP_TRANSPOSE, "", "5", GM_UNKNOWN_PARAMETER, "NAME=VALUE"},
+        {GM_OP_TRANSPOSE, "volume", "5", GM_UNKNOWN_PARAMETER,
+         "those of transpose are kernel, device,"},
         {GM_OP_FLIP, "axis", "0", GM_UNKNOWN_PARAMETER, "'axis'; those of flip are kernel, device"},
         {GM_OP_MATMUL, "c", "1", GM_UNKNOWN_PARAMETER, "'c': operands go into the body"},
         {GM_OP_TRANSPOSE, "transa", "1", GM_BAD_PARAMETER, "transpose does not take 'transa'"},
