@@ -53,7 +53,7 @@ void *gm_cublas_handle(const struct gm_cublas *blas, cudaStream_t stream);
 
 /* A call's answer as CUDA's error. cuBLAS has a runtime of its own, of whose errors ours is not
  * told: where a status hides what happened the stream is waited for, and knows whether the device
- * is beyond use. Where it is not, the product is one that this cuBLAS cannot make. */
+ * is beyond use. Where it is not, the call is one that this cuBLAS cannot carry out. */
 cudaError_t gm_cublas_error(int status, cudaStream_t stream);
 
 #endif

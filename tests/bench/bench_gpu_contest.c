@@ -84,8 +84,7 @@ void contest_spin_up(struct device *device)
     double end = seconds_now() + SPIN_UP_SECONDS;
 
     while (seconds_now() < end) {
-        for (int i = 0; i < 32; i++)
-            head_start(device, 1);
+        head_start(device, HEAD_STARTS_MAX);
         if (!device_wait(device))
             die("memset", device->error);
     }
