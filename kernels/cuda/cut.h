@@ -6,17 +6,32 @@
 
 #include "kernels/cuda/product.h"
 
+#include <type_traits>
+
 /* 16 bytes of elements. */
 template <typename T> struct alignas(16) gm_vector {
     T x[16 / sizeof(T)];
 };
 
-/* How a block's work is cut. */
+/*
+ * In what order a thread does what a slab takes: by measurement alone, since the compiler's luck
+ * depends on it. FILL: when the next slab is asked for, in half steps of k: before the
+ * multiplications of a step, or after them. Sums are taken line by line, rows or (DOWN) columns;
+ * TURN: lines of which parity go forth, where the others go back. With DOWN the places in shared
+ * memory stay in registers too (gm_keep).
+ */
+template <unsigned FILL_, unsigned TURN_, bool DOWN_ = false> struct gm_order {
+    static constexpr unsigned FILL = FILL_, TURN = TURN_;
+    static constexpr bool DOWN = DOWN_;
+};
+
+/* How a block's work is cut. ALIGNED_: the order where a is turned and b comes by vectors. */
 template <typename T, unsigned ROWS_, unsigned COLS_, unsigned LANES_DOWN_, unsigned WARPS_DOWN_,
           unsigned WARPS_ACROSS_, unsigned DEPTH_, unsigned STAGES_, unsigned BLOCKS_,
-          unsigned FILL_, unsigned TURN_, unsigned HELD_ = 1>
+          typename ORDER_, unsigned HELD_ = 1, typename ALIGNED_ = ORDER_>
 struct gm_cut {
     using type = T;
+    template <bool ALIGNED> using order = std::conditional_t<ALIGNED, ALIGNED_, ORDER_>;
     static constexpr unsigned ROWS = ROWS_, COLS = COLS_; /* of a thread's sums */
     static constexpr unsigned LANES_DOWN = LANES_DOWN_, LANES_ACROSS = GM_WARP / LANES_DOWN;
     static constexpr unsigned WARPS_DOWN = WARPS_DOWN_, WARPS_ACROSS = WARPS_ACROSS_;
@@ -24,10 +39,8 @@ struct gm_cut {
     static constexpr unsigned WARP_HEIGHT = LANES_DOWN * ROWS, WARP_WIDTH = LANES_ACROSS * COLS;
     static constexpr unsigned HEIGHT = WARPS_DOWN * WARP_HEIGHT, WIDTH = WARPS_ACROSS * WARP_WIDTH;
     static constexpr unsigned DEPTH = DEPTH_, STAGES = STAGES_;
-    /* By measurement alone, since the compiler's luck depends on them: the step of k in which the
-     * next slab is asked for; which rows of sums are taken from left to right; of how many elements
-     * the widest copies are that pass through registers (feed.h). */
-    static constexpr unsigned FILL = FILL_, TURN = TURN_, HELD = HELD_;
+    /* Of how many elements the widest copies are that pass through registers (feed.h). */
+    static constexpr unsigned HELD = HELD_;
     static constexpr unsigned BLOCKS = BLOCKS_; /* resident on a multiprocessor, at least */
     static constexpr unsigned VECTOR = 16 / sizeof(T);
     /* Rows of slabs: padded, so that the copies that turn an operand fill all banks. */
@@ -43,7 +56,8 @@ struct gm_cut {
                   "each warp a rectangle");
     static_assert(ROWS % VECTOR == 0 && COLS % VECTOR == 0, "sums in whole vectors");
     static_assert(DEPTH % 8 == 0, "turned in runs of 8");
-    static_assert(STAGES >= 3 && FILL < DEPTH - 2, "one used, one held, and put before it is used");
+    static_assert(STAGES >= 3 && ORDER_::FILL < 2 * (DEPTH - 2) && ALIGNED_::FILL < 2 * (DEPTH - 2),
+                  "one used, one held, and put before it is used");
     static_assert(THREADS * BLOCKS <= 1024, "a multiprocessor holds 1024 threads or more");
 };
 

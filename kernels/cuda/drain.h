@@ -1,5 +1,6 @@
 /*
- * drain.h - a tile's way from the registers that summed it up into the result.
+ * drain.h - a tile's way from the registers that summed it up into the result: what each warp has
+ * of it, and the way where rows of the result begin vectors. The others: drain_runs.h.
  */
 #ifndef GM_KERNELS_CUDA_DRAIN_H
 #define GM_KERNELS_CUDA_DRAIN_H
@@ -7,104 +8,93 @@
 #include "kernels/cuda/cut.h"
 #include "kernels/cuda/pieces.h"
 
-/* A warp's rectangle of a result, and this lane's part of it: sum[i][j] belongs in the
- * rectangle's row down(i, y) and column across(j). */
+/*
+ * A warp's rectangle of a result, and this lane's part of it: sum[i][j] belongs in the rectangle's
+ * row y * VECTOR + down(i) and column x * VECTOR + across(j). Few instructions matter: while a
+ * block stores, it multiplies nothing, and where its tile is large no other block does either. So
+ * places are steps from a pointer, and what is beyond the edges is one comparison.
+ */
 template <typename C> struct gm_drain {
     using T = typename C::type;
+    using S = gm_sum<T>;
 
     uint64_t matrix, row, col; /* where the rectangle begins */
     unsigned x, y;             /* the lane's place in it */
 
-    static constexpr __device__ unsigned down(unsigned i, unsigned lane_y)
+    static constexpr __device__ int down(unsigned i)
     {
-        return i / C::VECTOR * C::VECTOR * C::LANES_DOWN + lane_y * C::VECTOR + i % C::VECTOR;
+        return (int)(i / C::VECTOR * C::VECTOR * C::LANES_DOWN + i % C::VECTOR);
     }
-    __device__ __forceinline__ unsigned across(unsigned j) const
+    static constexpr __device__ int across(unsigned j)
     {
-        return j / C::VECTOR * C::VECTOR * C::LANES_ACROSS + x * C::VECTOR + j % C::VECTOR;
+        return (int)(j / C::VECTOR * C::VECTOR * C::LANES_ACROSS + j % C::VECTOR);
     }
-    /* Row i of the lane's sums: gm_finished of each, but c asks for one branch in all. */
-    __device__ __forceinline__ void finish(const gm_product<T> &p,
-                                           gm_sum<T> (&sum)[C::ROWS][C::COLS], unsigned i,
-                                           T (&value)[C::COLS]) const
+    /* How many of the rectangle's rows, or columns, the result has from one on; 0 or less: none. */
+    static __device__ __forceinline__ int left(uint64_t all, uint64_t begin, unsigned most,
+                                               unsigned from)
     {
-        uint64_t r = row + down(i, y);
+        uint64_t there = begin < all ? all - begin : 0;
+        return (int)(there < most ? (unsigned)there : most) - (int)from;
+    }
+    __device__ __forceinline__ int rows_left(const gm_product<T> &p, unsigned from) const
+    {
+        return left(p.m, row, C::WARP_HEIGHT, from);
+    }
+    __device__ __forceinline__ int cols_left(const gm_product<T> &p, unsigned from) const
+    {
+        return left(p.n, col, C::WARP_WIDTH, from);
+    }
 
-#pragma unroll
-        for (unsigned j = 0; j < C::COLS; j++)
-            value[j] = p.alpha * sum[i][j];
+    /* Adds c, if there is one. Returns by what sums are still to be multiplied. */
+    __device__ __forceinline__ S add_c(const gm_product<T> &p, S (&sum)[C::ROWS][C::COLS]) const
+    {
         if (!p.c.data)
-            return;
+            return p.alpha;
+        int rows = rows_left(p, y * C::VECTOR), cols = cols_left(p, x * C::VECTOR);
+        const T *c = gm_matrix_of<T>(p.c, matrix) + (row + y * C::VECTOR) * p.c.row +
+                     (col + x * C::VECTOR) * p.c.col;
 #pragma unroll
-        for (unsigned j = 0; j < C::COLS; j++)
-            if (r < p.m && col + across(j) < p.n)
-                value[j] += p.beta *
-                            gm_matrix_of<T>(p.c, matrix)[r * p.c.row + (col + across(j)) * p.c.col];
+        for (unsigned i = 0; i < C::ROWS; i++) {
+#pragma unroll
+            for (unsigned j = 0; j < C::COLS; j++) {
+                sum[i][j] *= p.alpha;
+                if (down(i) < rows && across(j) < cols)
+                    sum[i][j] += p.beta * c[down(i) * p.c.row + across(j) * p.c.col];
+            }
+        }
+        return 1;
     }
 
     /* Where each row of the result begins a vector: from registers, 16 bytes a store. */
-    __device__ __forceinline__ void by_vectors(const gm_product<T> &p,
-                                               gm_sum<T> (&sum)[C::ROWS][C::COLS], T *out) const
+    __device__ __forceinline__ void by_vectors(const gm_product<T> &p, S factor,
+                                               const S (&sum)[C::ROWS][C::COLS], T *out) const
     {
+        T *to = out + (row + y * C::VECTOR) * p.n + col + x * C::VECTOR;
+        int rows = rows_left(p, y * C::VECTOR), cols = cols_left(p, x * C::VECTOR);
+        int rows_of[C::COLS / C::VECTOR];
+
+#pragma unroll
+        for (unsigned j = 0; j < C::COLS; j += C::VECTOR)
+            rows_of[j / C::VECTOR] = across(j) < cols ? rows : 0;
 #pragma unroll
         for (unsigned i = 0; i < C::ROWS; i++) {
-            uint64_t r = row + down(i, y);
-            T value[C::COLS];
-            finish(p, sum, i, value);
 #pragma unroll
             for (unsigned j = 0; j < C::COLS; j += C::VECTOR) {
-                if (r < p.m && col + across(j) < p.n)
-                    gm_put(&out[r * p.n + col + across(j)], vector(&value[j]));
+                if (down(i) < rows_of[j / C::VECTOR])
+                    gm_put(to + across(j), vector(factor, &sum[i][j]));
             }
+            if (i + 1 < C::ROWS)
+                to += (uint64_t)(down(i + 1) - down(i)) * p.n;
         }
     }
 
-    /* Of rows that begin anywhere elements are stored one by one. A thread's own lie side by side,
-     * so that each store of a warp would leave most of every sector for three more to write: so
-     * lanes first exchange a row of each through shared memory, and store neighbours. */
-    __device__ __forceinline__ void by_elements(const gm_product<T> &p,
-                                                gm_sum<T> (&sum)[C::ROWS][C::COLS], T *out,
-                                                gm_sum<T> *shared) const
-    {
-        constexpr unsigned PITCH = C::WARP_WIDTH + 4 * C::VECTOR; /* two rows, mostly all banks */
-        constexpr unsigned ROOM = C::LANES_DOWN * PITCH;
-        static_assert(ROOM * C::THREADS / GM_WARP <= C::STAGES * C::STAGE, "slabs leave room");
-        unsigned lane = threadIdx.x % GM_WARP;
-        unsigned height = row < p.m ? (unsigned)min(p.m - row, (uint64_t)C::WARP_HEIGHT) : 0;
-        unsigned width = col < p.n ? (unsigned)min(p.n - col, (uint64_t)C::WARP_WIDTH) : 0;
-        T *to = out + row * p.n + col, *mine = (T *)shared + threadIdx.x / GM_WARP * ROOM;
-
-#pragma unroll
-        for (unsigned i = 0; i < C::ROWS; i++) {
-            T value[C::COLS];
-            finish(p, sum, i, value);
-#pragma unroll
-            for (unsigned j = 0; j < C::COLS; j += C::VECTOR)
-                *(gm_piece<16> *)&mine[y * PITCH + across(j)] = vector(&value[j]);
-            __syncwarp();
-#pragma unroll
-            for (unsigned j = 0; j < C::COLS; j++) {
-                unsigned place = j * GM_WARP + lane;
-                value[j] = mine[place / C::WARP_WIDTH * PITCH + place % C::WARP_WIDTH];
-            }
-            __syncwarp();
-#pragma unroll
-            for (unsigned j = 0; j < C::COLS; j++) {
-                unsigned place = j * GM_WARP + lane;
-                unsigned r = down(i, place / C::WARP_WIDTH), c = place % C::WARP_WIDTH;
-                if (r < height && c < width)
-                    to[r * p.n + c] = value[j];
-            }
-        }
-    }
-
-    static __device__ __forceinline__ gm_piece<16> vector(const T *value)
+    static __device__ __forceinline__ gm_piece<16> vector(S factor, const S *sum)
     {
         gm_elements<T, 16> run;
 
 #pragma unroll
         for (unsigned v = 0; v < C::VECTOR; v++)
-            run.element[v] = value[v];
+            run.element[v] = factor * sum[v];
         return run.piece;
     }
 };

@@ -9,14 +9,15 @@
  * make more blocks. What a choice would take is reckoned, from numbers of the tile that were fitted
  * to measured times:
  *
- *     blocks that share a multiprocessor (of 32 x 64 and 16 x 32 a few less do)
- *     rate   of FLOPS_US, with so many blocks
+ *     blocks that share a multiprocessor
+ *     rate   of FLOPS_US, with so many blocks or more
  *     alone  of FLOPS_US, with one block: what its few threads can do
  *     start  what beginning and ending a tile takes, in steps of k
  *
- * as rounds of full multiprocessors, a last round as its fullest multiprocessor goes, and the
- * slices' way through memory. The least is taken. It is reckoned for the 132 multiprocessors of an
- * H200 wherever it runs: so slices, and with them the order of sums, are the same on every device.
+ * as the fullest multiprocessor goes, with what operands cost that do not come as they did when
+ * that was measured, and the slices' way through memory. The least is taken. It is reckoned for
+ * the 132 multiprocessors of an H200 wherever it runs: so slices, and with them the order of sums,
+ * are the same on every device.
  *
  * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements;
  * one with k along its rows is turned on its way, element by element. Where that costs all tiles
@@ -33,20 +34,22 @@
 #include "kernels/cuda/pitch.h"
 #include "kernels/cuda/slices.h"
 
+#include <cmath>
+
 #define SMS 132u
 #define SLICES_MAX 256u
 #define SLABS_LEAST 4u       /* of a slice */
-#define ADDING_US 2.5        /* launching what adds the slices */
-#define SLICE_BYTES_US 6.6e6 /* of slices, a microsecond: written, and read from the cache */
+#define ADDING_US 1.0        /* launching what adds the slices */
+#define SLICE_BYTES_US 2.5e6 /* of slices, a microsecond: written, and read from the cache */
 #define FLOPS_US 50.5e6      /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates */
 /* An operand that does not come by 16 bytes costs a microsecond more for each so many copies: of 4
  * or 8 bytes, asynchronous; of those through registers (feed.h), and of b's that are turned; of a's
  * that are turned. */
-#define COPIES_US 1.2e6
-#define HELD_US 2e6
-#define TURNED_A_US 8e6
-#define PITCHING_US 2.0                     /* launching what copies an operand first */
-#define PITCH_BYTES_US 2e6                  /* of the operand */
+#define COPIES_US 0.8e6
+#define HELD_US 1.3e6
+#define TURNED_A_US 5.3e6
+#define PITCHING_US 3.0                     /* launching what copies an operand first */
+#define PITCH_BYTES_US 1.3e6                /* of the operand */
 #define PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the whole time */
 #define SCRATCH_ALIGNMENT 256u
 
@@ -97,22 +100,25 @@ template <typename... O> struct menu {
 template <typename T> struct menu_of;
 template <>
 struct menu_of<float>
-    : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, true, 1, 103, 103, 41>,
-           offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, 5, 0>, true, 1, 101, 101, 41>,
-           offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, 3, 1>, true, 2, 94, 79, 42>,
-           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, 3, 0, 2>, true, 3, 94, 73, 41>,
-           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, 12, 0, 2>, true, 4, 86, 67, 46>,
-           offered<gm_cut<float, 4, 8, 8, 1, 2, 16, 4, 6, 6, 0>, false, 8, 66, 17, 40>,
-           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, 0, 0, 0>, true, 10, 60, 27, 44>,
-           offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, 0, 0>, true, 16, 46, 8, 33>,
-           offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, 0, 0>, false, 8, 50, 6, 40>,
-           offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, 0, 0>, false, 8, 55, 6, 60>> {
+    : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, gm_order<3, 1, true>, 1, gm_order<5, 0>>,
+                   true, 1, 105, 105, 20>,
+           offered<gm_cut<float, 16, 8, 4, 4, 2, 8, 4, 1, gm_order<10, 0>>, true, 1, 98, 98, 22>,
+           offered<gm_cut<float, 8, 16, 8, 2, 2, 8, 4, 2, gm_order<3, 1, true>>, true, 2, 101, 86,
+                   13>,
+           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, gm_order<7, 0>, 2>, true, 3, 99, 83, 17>,
+           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, gm_order<24, 0>, 2>, true, 4, 86, 70, 8>,
+           offered<gm_cut<float, 4, 8, 8, 1, 2, 16, 4, 6, gm_order<1, 0>>, false, 6, 71, 39, 13>,
+           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, gm_order<0, 0>, 0>, true, 10, 67, 37, 14>,
+           offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<1, 0, true>>, true, 15, 58, 16,
+                   14>,
+           offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 65, 18, 18>,
+           offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 63, 23, 43>> {
 };
 template <>
 struct menu_of<double>
-    : menu<offered<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, 3, 1>, false, 1, 100, 100, 47>,
-           offered<gm_cut<double, 4, 4, 4, 2, 2, 8, 4, 4, 3, 0>, false, 4, 90, 41, 48>,
-           offered<gm_cut<double, 4, 4, 4, 1, 1, 16, 4, 8, 0, 0>, false, 8, 46, 8, 33>> {
+    : menu<offered<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, gm_order<6, 1>>, false, 1, 100, 100, 47>,
+           offered<gm_cut<double, 4, 4, 4, 2, 2, 8, 4, 4, gm_order<6, 0>>, false, 4, 90, 41, 48>,
+           offered<gm_cut<double, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<0, 0>>, false, 8, 46, 8, 33>> {
 };
 
 static double tiles_of(const struct offer &offer, const struct gm_op *op)
@@ -125,31 +131,73 @@ static double tiles_of(const struct offer &offer, const struct gm_op *op)
 static double time_of(const struct offer &offer, const struct gm_op *op, double tiles,
                       uint64_t slabs_in_all, unsigned slices)
 {
-    double blocks = tiles * slices, slabs = (double)gm_pieces(slabs_in_all, slices);
+    double slabs = (double)gm_pieces(slabs_in_all, slices);
     double flops = 2.0 * offer.height * offer.width * (slabs * offer.depth + offer.start);
-    double resident = (double)SMS * offer.blocks, full = (double)(uint64_t)(blocks / resident);
-    double rest = blocks - full * resident, rounds = full * offer.blocks / offer.rate, us;
+    double fullest = (double)gm_pieces((uint64_t)(tiles * slices), SMS); /* blocks */
+    double rate = fullest * offer.alone, us;
 
-    if (rest > 0) {
-        double fullest = (double)gm_pieces((uint64_t)rest, SMS), rate = fullest * offer.alone;
-        rounds += fullest / (rate < offer.rate ? rate : offer.rate);
-    }
-    us = rounds * flops / (FLOPS_US / SMS);
+    if (fullest > offer.blocks || rate > offer.rate)
+        rate = offer.rate;
+    us = fullest / rate * flops / (FLOPS_US / SMS);
     if (slices > 1)
         us += ADDING_US + (double)gm_slices_bytes(op, slices) / SLICE_BYTES_US;
     return us;
 }
 
-static struct choice choose(const struct offer *offers, unsigned count, const struct gm_op *op)
+/* How a and b come into tiles, and what that costs in microseconds beyond coming as they did when
+ * rates were measured: a turned on its way, b by 16 bytes. */
+struct coming {
+    gm_pitch pitch[2]; /* copied first; of no matrices: taken as it lies */
+    double us;
+};
+
+/* All tiles in a row, or column, of the result want the same part of an operand. Where none gets it
+ * by 16 bytes, it is copied first if that costs less. b's copy comes first: only with a b that
+ * comes by 16 bytes is a better off copied than turned on its way, since there are kernels of their
+ * own that turn a and hold b's copies, and none for a by 16 bytes with b by less (gm_by_ways). */
+template <typename T>
+static struct coming coming_into(const struct offer &offer, const gm_product<T> &p)
 {
-    uint64_t k = gm_op_reads(op, 0) ? gm_op_k(op) : 0;
+    struct coming coming = {};
+    gm_way way[] = {gm_unpitched_way<T>(&p.a, p.a.row, p.a.col),
+                    gm_unpitched_way<T>(&p.b, p.b.col, p.b.row)};
+    bool turned[] = {way[0] == GM_WAY_TURNED, way[1] == GM_WAY_TURNED};
+    bool held = turned[0] && gm_wide<T>(way[1]) <= offer.held;
+    double rate[] = {turned[0] ? TURNED_A_US : COPIES_US, turned[1] || held ? HELD_US : COPIES_US};
+
+    for (unsigned i = 2; i-- > 0;) {
+        if (way[i] == GM_WAY_VECTORS || (i == 0 && turned[0] && way[1] != GM_WAY_VECTORS))
+            continue;
+        uint64_t tiles = i == 0 ? gm_pieces(p.n, offer.width) : gm_pieces(p.m, offer.height);
+        gm_pitch pitch = gm_pitch_of<T>(i == 0 ? &p.a : &p.b, p.batch, p.k, i == 0 ? p.m : p.n);
+        double bytes =
+            (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
+        double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
+        double each = elements / gm_wide<T>(way[i]) / rate[i];
+        double once = PITCHING_US + bytes / PITCH_BYTES_US;
+
+        bool copied = bytes <= PITCH_BYTES_MAX && once <= each;
+
+        if (copied) {
+            way[i] = GM_WAY_VECTORS;
+            coming.pitch[i] = pitch;
+        }
+        if (i == 1 || !turned[0])
+            coming.us += copied ? once : each;
+    }
+    return coming;
+}
+
+template <typename T>
+static struct choice choose(const struct offer *offers, unsigned count, const struct gm_op *op,
+                            const gm_product<T> &p)
+{
     struct choice best = {0, 1};
-    double least =
-        time_of(offers[0], op, tiles_of(offers[0], op), gm_pieces(k, offers[0].depth), 1);
+    double least = INFINITY;
 
     for (unsigned i = 0; i < count; i++) {
-        double tiles = tiles_of(offers[i], op);
-        uint64_t slabs = gm_pieces(k, offers[i].depth);
+        double tiles = tiles_of(offers[i], op), operands = coming_into(offers[i], p).us;
+        uint64_t slabs = gm_pieces(p.k, offers[i].depth);
         unsigned before = 0;
         /* No slices; then as many as give each multiprocessor one block at most, two, and so on. */
         for (unsigned blocks = 0; blocks <= 2 * offers[i].blocks; blocks++) {
@@ -160,7 +208,7 @@ static struct choice choose(const struct offer *offers, unsigned count, const st
             if (slices == before)
                 continue;
             before = slices;
-            double us = time_of(offers[i], op, tiles, slabs, slices);
+            double us = operands + time_of(offers[i], op, tiles, slabs, slices);
             if (us < least) {
                 least = us;
                 best = {i, slices};
@@ -177,48 +225,20 @@ struct plan {
     uint64_t at[2], scratch;
 };
 
-/* Whether an operand is worth copying first: all tiles in a row, or column, of the result want the
- * same part of it, and none of them by 16 bytes. rate: of the copies that this saves. */
-template <typename T>
-static gm_pitch pitch_for(const gm_product<T> &p, bool of_a, gm_way way, double rate,
-                          const struct offer &offer)
-{
-    uint64_t tiles = of_a ? gm_pieces(p.n, offer.width) : gm_pieces(p.m, offer.height);
-    gm_pitch pitch = gm_pitch_of<T>(of_a ? &p.a : &p.b, p.batch, p.k, of_a ? p.m : p.n);
-    double bytes = (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
-    double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
-
-    if (way == GM_WAY_VECTORS || bytes > PITCH_BYTES_MAX ||
-        elements / gm_wide<T>(way) / rate < PITCHING_US + bytes / PITCH_BYTES_US)
-        return {};
-    return pitch;
-}
-
-/* b's first: only with such as come by 16 bytes is a better off copied than turned on its way,
- * since there are kernels of their own that turn a and hold b's copies, and none for a by 16 bytes
- * with b by less (gm_by_ways). */
 template <typename T> static struct plan plan_of(const struct gm_op *op)
 {
     using menu = menu_of<T>;
     gm_product<T> p = gm_product_of<T>(op);
     struct plan plan = {};
 
-    plan.choice = choose(menu::OFFERS, menu::COUNT, op);
+    plan.choice = choose(menu::OFFERS, menu::COUNT, op, p);
     if (plan.choice.slices > 1)
         plan.scratch = gm_slices_bytes(op, plan.choice.slices);
-    const struct offer &offer = menu::OFFERS[plan.choice.offer];
-    gm_way way[] = {gm_unpitched_way<T>(&p.a, p.a.row, p.a.col),
-                    gm_unpitched_way<T>(&p.b, p.b.col, p.b.row)};
-    bool turned[] = {way[0] == GM_WAY_TURNED, way[1] == GM_WAY_TURNED};
-    bool held = turned[0] && gm_wide<T>(way[1]) <= offer.held;
-    double rate[] = {turned[0] ? TURNED_A_US : COPIES_US, turned[1] || held ? HELD_US : COPIES_US};
-    for (unsigned i = 2; i-- > 0 && plan.scratch < UINT64_MAX - 4 * PITCH_BYTES_MAX;) {
-        if (i == 0 && turned[0] && way[1] != GM_WAY_VECTORS)
-            break;
-        gm_pitch pitch = pitch_for<T>(p, i == 0, way[i], rate[i], offer);
+    struct coming coming = coming_into(menu::OFFERS[plan.choice.offer], p);
+    for (unsigned i = 0; i < 2 && plan.scratch < UINT64_MAX - 4 * PITCH_BYTES_MAX; i++) {
+        gm_pitch pitch = coming.pitch[i];
         if (pitch.matrices == 0)
             continue;
-        way[i] = GM_WAY_VECTORS;
         plan.pitch[i] = pitch;
         plan.at[i] = gm_pieces(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
         plan.scratch = plan.at[i] + pitch.matrices * pitch.steps * pitch.pitch * sizeof(T);

@@ -28,13 +28,18 @@ template <typename C, bool FIXED_> struct taken {
 
 /* i64 has too few registers for more sums: each of its multiplications takes several. */
 template <typename T> struct cut_of;
-template <> struct cut_of<float> : taken<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, true> {
+template <>
+struct cut_of<float>
+    : taken<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, gm_order<3, 1, true>, 1, gm_order<5, 0>>, true> {
 };
-template <> struct cut_of<int32_t> : taken<gm_cut<int32_t, 8, 16, 8, 2, 4, 8, 4, 1, 4, 1>, false> {
+template <>
+struct cut_of<int32_t> : taken<gm_cut<int32_t, 8, 16, 8, 2, 4, 8, 4, 1, gm_order<8, 1>>, false> {
 };
-template <> struct cut_of<double> : taken<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, 3, 1>, false> {
+template <>
+struct cut_of<double> : taken<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, gm_order<6, 1>>, false> {
 };
-template <> struct cut_of<int64_t> : taken<gm_cut<int64_t, 4, 8, 8, 2, 4, 8, 3, 1, 3, 1>, false> {
+template <>
+struct cut_of<int64_t> : taken<gm_cut<int64_t, 4, 8, 8, 2, 4, 8, 3, 1, gm_order<6, 1>>, false> {
 };
 
 /* fn(gm_tag<T>) with the element types that asynchronous copies can move. */

@@ -26,7 +26,8 @@
 #ifndef GM_KERNELS_CUDA_PIPELINE_H
 #define GM_KERNELS_CUDA_PIPELINE_H
 
-#include "kernels/cuda/drain.h"
+#include "kernels/cuda/divide.h"
+#include "kernels/cuda/drain_runs.h"
 #include "kernels/cuda/feed.h"
 #include "kernels/cuda/pipeline.inc"
 
@@ -42,7 +43,10 @@ static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
 
     how.down = (unsigned)gm_pieces(p.m, C::HEIGHT);
     how.across = (unsigned)gm_pieces(p.n, C::WIDTH);
-    how.slices = slices;
+    how.group = gm_divisor_of(GM_TOGETHER * how.across);
+    how.last = gm_divisor_of(how.down % GM_TOGETHER);
+    how.slabs = gm_pieces(p.k, C::DEPTH) / slices;
+    how.more = gm_pieces(p.k, C::DEPTH) % slices;
     how.way_a = gm_way_of<T>(&p.a, p.a.row, p.a.col);
     how.way_b = gm_way_of<T>(&p.b, p.b.col, p.b.row);
     how.span_a = gm_pieces(p.m, gm_wide<T>(how.way_a)) * gm_wide<T>(how.way_a);

@@ -1,6 +1,6 @@
 /*
  * spread.h - where elements lie in shared memory so that those at equal distances are in different
- * banks; and division by what is known before a launch.
+ * banks.
  */
 #ifndef GM_KERNELS_CUDA_SPREAD_H
 #define GM_KERNELS_CUDA_SPREAD_H
@@ -48,12 +48,6 @@ template <typename T> static inline uint64_t gm_spread_bytes(gm_spread<T> spread
     uint64_t units = gm_pieces(count * sizeof(T) + 15, 16) * (16 / spread.unit);
 
     return (units + (units >> spread.shift) + 1) * spread.unit;
-}
-
-/* d > 1, dividing numbers below 2^16: x / d is __umulhi(x, gm_reciprocal(d)). */
-static inline unsigned gm_reciprocal(unsigned d)
-{
-    return (unsigned)(((uint64_t)1 << 32) / d + 1);
 }
 
 #endif

@@ -24,6 +24,7 @@
  * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
  * follow the long side.
  */
+#include "kernels/cuda/divide.h"
 #include "kernels/cuda/runs.h"
 #include "kernels/cuda/tiles.h"
 #include "kernels/device_facts.h"

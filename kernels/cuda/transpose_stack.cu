@@ -15,6 +15,7 @@
  *
  * Source: this repository; batched kernels commonly give a block several small matrices.
  */
+#include "kernels/cuda/divide.h"
 #include "kernels/cuda/runs.h"
 #include "kernels/device_facts.h"
 

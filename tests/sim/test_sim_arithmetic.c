@@ -100,6 +100,21 @@ static float float_of(int32_t bits)
     return x;
 }
 
+/* The low half of the high half of (a 2^32 + b) * (b 2^31), by halves. */
+static int32_t product_64(int i)
+{
+    uint64_t a = wild(i), b = wild2(i), low = b << 31;
+    uint64_t part[] = {a * (low >> 32), a * (uint32_t)low, b * (low >> 32), b * (uint32_t)low};
+    uint64_t middle = (part[3] >> 32) + (uint32_t)part[1] + (uint32_t)part[2];
+
+    return (int32_t)(part[0] + (part[1] >> 32) + (part[2] >> 32) + (middle >> 32));
+}
+
+static uint32_t divisor(int i)
+{
+    return wild2(i) >> in[i] % 32 | 1;
+}
+
 static int32_t narrowed(int x, int y)
 {
     return gm_f16_of_f32((float)x * 1.001f) + 65536 * gm_bf16_of_f32((float)y * 1.001f) / 2;
@@ -123,6 +138,9 @@ static int32_t widened(int x, int y)
     X(mul24, product_24(i))                                                                        \
     X(umul24, (int32_t)((wild(i) & 0xFFFFFF) * (wild2(i) & 0xFFFFFF)))                             \
     X(umulhi, (int32_t)((uint64_t)wild(i) * wild2(i) >> 32))                                       \
+    X(umul64hi, product_64(i))                                                                     \
+    X(divided, (int32_t)(wild(i) / divisor(i)))                                                    \
+    X(divided_before, (int32_t)((wild(i) / divisor(i) * divisor(i) - 1u) / divisor(i)))            \
     X(as_int, bits_of((float)x * 0.25f))                                                           \
     X(as_float, (int32_t)(float_of(0x3F800000 + x * 8) * 1048576.0f))                              \
     X(minmax, (x < y ? x : y) * 1000 + (x > y ? x : y))                                            \

@@ -1,4 +1,5 @@
 /* arithmetic.cu - CUDA's own functions of numbers; checked in test_sim_language.c. */
+#include "kernels/cuda/divide.h"
 #include "tests/sim/launch.h"
 
 #define EACH(name, expression)                                                                     \
@@ -27,6 +28,7 @@ EACH(funnel_right, __funnelshift_r(WILD, WILD2, (unsigned)y))
 EACH(mul24, __mul24((int)WILD, (int)WILD2))
 EACH(umul24, __umul24(WILD, WILD2))
 EACH(umulhi, __umulhi(WILD, WILD2))
+EACH(umul64hi, __umul64hi((unsigned long long)WILD << 32 | WILD2, (unsigned long long)WILD2 << 31))
 EACH(as_int, __float_as_int((float)x * 0.25f))
 EACH(as_float, __int_as_float(0x3F800000 + x * 8) * 1048576.0f)
 EACH(minmax, min(x, y) * 1000 + max(x, y))
@@ -37,3 +39,8 @@ EACH(halves, gm_narrow<gm_f16>((float)x * 1.001f).bits +
 EACH(wide_halves, gm_widen(gm_f16{(uint16_t)(x & 0x7BFF)}) * 64 +
                       gm_widen(gm_bf16{(uint16_t)(0x4000 | (y & 0xFF))}))
 EACH(root, rsqrtf((float)x + 1) * 1e6f)
+
+/* Divisors of every length, and multiples of them less one. */
+#define DIVISOR (WILD2 >> x % 32 | 1u)
+EACH(divided, gm_over(WILD, gm_divisor_of(DIVISOR)))
+EACH(divided_before, gm_over(WILD / DIVISOR * DIVISOR - 1u, gm_divisor_of(DIVISOR)))

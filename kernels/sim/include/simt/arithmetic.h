@@ -59,6 +59,10 @@ GM_SIM_INLINE int __mul24(int a, int b)
     int low_a = (int)((unsigned)a << 8) >> 8, low_b = (int)((unsigned)b << 8) >> 8;
     return (int)((unsigned)low_a * (unsigned)low_b);
 }
+GM_SIM_INLINE unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 GM_SIM_INLINE unsigned __umulhi(unsigned a, unsigned b)
 {
     return (unsigned)((uint64_t)a * b >> 32);
