@@ -183,7 +183,8 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     (void)facts;
     if (p.m <= 4 && p.n <= 4 && p.k <= 16)
         return true;
-    return ((side <= 64 || (stack && p.k <= 40)) && tiles <= 4 * SMALL_TILES) ||
+    return ((side <= 64 || stack) && p.k <= 40 && tiles <= 4 * SMALL_TILES) ||
+           (side <= 64 && tiles <= 2 * SMALL_TILES) ||
            (p.m > 8 && p.n > 8 && p.k <= 256 &&
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
@@ -253,9 +254,9 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
         return work <= 40e3 && p.k <= 256;
     if (!is_f32(op))
         return false;
-    /* Our tiles fit, and are more than one; or cuBLAS's do, and it is arithmetic that takes long
+    /* Our tiles fit; or cuBLAS's do, and it is arithmetic that takes long
      * (264 of 100x131x43 fill 0.525 of them). */
-    if ((divides_by(&p, 32) && work > 32 * 32 * 32) || (p.k >= 100 && filled(&p) > 0.52))
+    if ((divides_by(&p, 32) && work >= 32 * 32 * 32) || (p.k >= 100 && filled(&p) > 0.52))
         return false;
     /* `fitted` can read b by 16 bytes, and has more blocks. */
     if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
@@ -299,11 +300,10 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     /* Few rows against much of b; little result of long sums. */
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
-    /* Up to 640 x 640, and 768 x 768; 256 x 256 where rows of b cannot be copied by 16 bytes. */
+    /* Up to 640 x 640, and 768 x 768 where rows of b can be copied by 16 bytes. */
     if (p.elements < 64)
         return false;
-    if (p.elements <= (p.n % 4 == 0 ? 640 * 640 : 256 * 256) ||
-        (p.n % 4 == 0 && greater(p.m, p.n) <= 768))
+    if (p.elements <= 640 * 640 || (p.n % 4 == 0 && greater(p.m, p.n) <= 768))
         return true;
     /* Large results of short sums: storing them is most of the work. */
     if (p.plain && p.k <= 64 && p.elements >= 1 << 24)
@@ -312,8 +312,8 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     if (p.alike && least >= 4000)
         return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
-    return divides_by(&p, 8) && ((p.alike && least >= 1600) ||
-                                 (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024));
+    return (p.alike && divides_by(&p, 8) && least >= 1600) ||
+           (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024);
 }
 
 const struct gm_preference gm_preferences_cuda[] = {
