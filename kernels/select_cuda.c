@@ -168,8 +168,23 @@ static struct product product_of(const struct gm_op *op)
                             op->transa == op->transb};
 }
 
+static bool is_f32(const struct gm_op *op)
+{
+    return op->result.dtype == GM_F32 &&
+           (op->precision == GM_PRECISION_FP32 || op->precision == GM_PRECISION_IEEE);
+}
+
 /* Tiles of 8 x 8, of which `small` gives each multiprocessor two at once (PARTED_TILES there). */
 #define SMALL_TILES 264.0
+
+/* So few sums that there is work for many threads along k alone. */
+static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+
+    (void)facts;
+    return p.m <= 4 && p.n <= 4 && p.k > (p.elements <= 64 ? 64 : 255);
+}
 
 /* One trip to memory, or a few, for each matrix, and no more blocks than run at once; of the
  * smallest, any number. */
@@ -183,19 +198,14 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     (void)facts;
     if (p.m <= 4 && p.n <= 4 && p.k <= 16)
         return true;
-    return ((side <= 64 || stack) && p.k <= 40 && tiles <= 4 * SMALL_TILES) ||
-           (side <= 64 && tiles <= 2 * SMALL_TILES) ||
+    if (stack && is_f32(op))
+        return !is_long_sum(op, facts) && (double)p.elements * (double)p.k <= 1.5e6 &&
+               (p.elements <= 50000 || (side <= 16 && p.m * p.n * p.k <= 1024));
+    if (p.k <= 64 && tiles <= SMALL_TILES)
+        return true;
+    return ((side <= 64 || (stack && p.k <= 40)) && tiles <= 4 * SMALL_TILES) ||
            (p.m > 8 && p.n > 8 && p.k <= 256 &&
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
-}
-
-/* So few sums that there is work for many threads along k alone. */
-static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    struct product p = product_of(op);
-
-    (void)facts;
-    return p.m <= 4 && p.n <= 4 && p.k > (p.elements <= 64 ? 64 : 255);
 }
 
 /* Rows that go along long columns of b are few enough for `skinny` up to four. */
@@ -209,27 +219,44 @@ static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts
     return p.n <= 8 || p.m <= 4 || op->transb || p.k < 1024;
 }
 
-static bool is_f32(const struct gm_op *op)
-{
-    return op->result.dtype == GM_F32 &&
-           (op->precision == GM_PRECISION_FP32 || op->precision == GM_PRECISION_IEEE);
-}
-
 static bool divides_by(const struct product *p, uint64_t by)
 {
     return p->m % by == 0 && p->n % by == 0 && p->k % by == 0;
 }
 
-/* What part of its tiles of 64 x 64, as cuBLAS takes for such, a matrix fills. NaN where it is
- * empty. */
+/* What part of tiles of 64 x 64 a matrix fills. NaN where it is empty. */
 static double filled(const struct product *p)
 {
     return (double)p->m / (double)((p->m + 63) / 64 * 64) * (double)p->n /
            (double)((p->n + 63) / 64 * 64);
 }
 
-/* So few elements of the result that slices of k, or smaller tiles, are work for more
- * multiprocessors: `fitted` has the choice. */
+/* What part of a device full of blocks `fitted` makes use of: of the best of its tiles (their rate,
+ * and what beginning and ending one takes in steps of k, are those of matmul_fitted.cu) what part
+ * the matrix fills. NaN where it is empty. */
+static double used(const struct product *p)
+{
+    static const struct {
+        uint64_t height, width, depth;
+        double rate, start;
+    } tiles[] = {{128, 256, 8, 1.05, 20}, {128, 128, 8, 1.01, 13}, {64, 128, 8, 0.99, 17},
+                 {64, 64, 16, 0.86, 8},   {32, 64, 16, 0.71, 13},  {32, 32, 16, 0.67, 14},
+                 {16, 32, 16, 0.58, 14}};
+    double best = 0;
+
+    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+        double down = (double)((p->m + tiles[i].height - 1) / tiles[i].height * tiles[i].height);
+        double across = (double)((p->n + tiles[i].width - 1) / tiles[i].width * tiles[i].width);
+        double steps = (double)((p->k + tiles[i].depth - 1) / tiles[i].depth * tiles[i].depth);
+        double part = tiles[i].rate * (double)p->m / down * (double)p->n / across * (double)p->k /
+                      (steps + tiles[i].start);
+        if (!(part <= best))
+            best = part;
+    }
+    return best;
+}
+
+/* Results that are enough for smaller tiles, or slices of k, not to be the point. */
 #define FEW_ELEMENTS 400000u
 
 /* Many matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes at
@@ -240,50 +267,37 @@ static bool nearly_fills_one(const struct product *p)
            p->k <= 128 && p->elements >= 1 << 20;
 }
 
-/* Whole matrices a block, where tiles do not fit them and k is no longer than one trip or a few
- * bring in. Of f64 only where cuBLAS's tensor cores have too little to do. */
+/* Rows of b that come by single elements, and long sums. */
+static bool is_odd_and_long(const struct product *p)
+{
+    return p->n % 2 != 0 && p->k >= 100;
+}
+
+/* Whole matrices a block, where tiles do not fit them. The more work there is in all, the better
+ * they must: of little, the device is never full. Of f64 only where cuBLAS's tensor cores have too
+ * little to do. */
 static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_facts *facts)
 {
+    static const struct {
+        double work, used, used_by_8; /* multiply-adds; the latter with n a multiple of 8 */
+    } most[] = {{3e7, 0.37, 0.42}, {8e6, 0.26, 0.26}, {1.4e6, 0.1, 0.1}, {0, 0, 0}};
     struct product p = product_of(op);
-    double work = (double)p.m * (double)p.n * (double)p.k;
+    double work = (double)p.elements * (double)p.k;
+    size_t i = 0;
 
     (void)facts;
     if (p.batch < 2)
         return false;
     if (op->result.dtype == GM_F64)
-        return work <= 40e3 && p.k <= 256;
-    if (!is_f32(op))
+        return work <= 40e3 * (double)p.batch && p.k <= 256;
+    /* 264 of 100x131x43 fill 0.525 of tiles of cuBLAS's. Of 16 rows tiles are full;
+     * few rows that are long leave a block's lanes idle. */
+    if (!is_f32(op) || nearly_fills_one(&p) || (is_odd_and_long(&p) && filled(&p) > 0.52) ||
+        (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) || (p.m <= 32 && p.n >= 190 && p.k >= 40))
         return false;
-    /* Our tiles fit; or cuBLAS's do, and it is arithmetic that takes long
-     * (264 of 100x131x43 fill 0.525 of them). */
-    if ((divides_by(&p, 32) && work >= 32 * 32 * 32) || (p.k >= 100 && filled(&p) > 0.52))
-        return false;
-    /* `fitted` can read b by 16 bytes, and has more blocks. */
-    if (p.n % 4 == 0 && (p.elements <= 1 << 16 || (p.k > 144 && p.elements <= FEW_ELEMENTS)))
-        return false;
-    if (nearly_fills_one(&p))
-        return false;
-    /* 512 of 130 x 130 fill 0.46 of cuBLAS's tiles; a few of them are too few blocks. */
-    if (p.k <= 144)
-        return work <= (filled(&p) < 0.48 && p.elements > FEW_ELEMENTS ? 3e6 : 900e3);
-    return p.k <= 256 && work <= 600e3;
-}
-
-/* Stacks whose matrices our tiles divide, and whose tiles go up in rounds of the device; or which
- * one tile, or two, nearly hold. */
-static bool fits_stack(const struct product *p)
-{
-    bool small = p->m <= 32 && p->n <= 32;
-
-    if (p->elements <= FEW_ELEMENTS)
-        return true;
-    if (lesser(p->m, p->n) >= 64 && greater(greater(p->m, p->n), p->k) <= 128)
-        return true;
-    if (nearly_fills_one(p))
-        return true;
-    if (!divides_by(p, small ? 16 : 32))
-        return false;
-    return small || p->elements < 1 << 21 || (p->elements >= 1 << 23 && p->elements <= 1 << 25);
+    while (work < most[i].work)
+        i++;
+    return used(&p) <= (p.n % 8 == 0 ? most[i].used_by_8 : most[i].used);
 }
 
 /* f32 by our tiles, where they are as good as cuBLAS's or better. */
@@ -296,7 +310,7 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
     if (!is_f32(op))
         return false;
     if (p.batch > 1)
-        return fits_stack(&p);
+        return !is_odd_and_long(&p) || p.elements <= FEW_ELEMENTS || filled(&p) >= 0.9;
     /* Few rows against much of b; little result of long sums. */
     if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
         return true;
@@ -305,14 +319,18 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
         return false;
     if (p.elements <= 640 * 640 || (p.n % 4 == 0 && greater(p.m, p.n) <= 768))
         return true;
-    /* Large results of short sums: storing them is most of the work. */
-    if (p.plain && p.k <= 64 && p.elements >= 1 << 24)
+    /* Short sums: storing them is most of the work. */
+    if (p.k <= 64)
         return true;
     /* So large that what brings operands to whole vectors does not count. */
     if (p.alike && least >= 4000)
         return true;
+    /* As the textbook has it: rows of b come by 8 bytes or 16, and there is more than one tile of
+     * them. */
+    if (p.plain && p.n % 2 == 0 && p.n > 64)
+        return true;
     /* Large, and about 1000, where the tiles make whole rounds. */
-    return (p.alike && divides_by(&p, 8) && least >= 1600) ||
+    return (p.alike && divides_by(&p, 8) && least >= 1500) ||
            (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024);
 }
 

@@ -197,14 +197,14 @@ static struct choice choose(const struct offer *offers, unsigned count, const st
 
     for (unsigned i = 0; i < count; i++) {
         double tiles = tiles_of(offers[i], op), operands = coming_into(offers[i], p).us;
-        uint64_t slabs = gm_pieces(p.k, offers[i].depth);
+        uint64_t slabs = gm_pieces(p.k, offers[i].depth), most = slabs / SLABS_LEAST;
         unsigned before = 0;
         /* No slices; then as many as give each multiprocessor one block at most, two, and so on. */
         for (unsigned blocks = 0; blocks <= 2 * offers[i].blocks; blocks++) {
             double fill = blocks * SMS / tiles;
             unsigned slices = fill < 1 ? 1 : fill < SLICES_MAX ? (unsigned)fill : SLICES_MAX;
-            if (slices > 1 && slabs / slices < SLABS_LEAST)
-                break;
+            if (slices > 1 && slices > most)
+                slices = most > 1 ? (unsigned)most : 1;
             if (slices == before)
                 continue;
             before = slices;
