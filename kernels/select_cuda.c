@@ -1,11 +1,11 @@
 /*
  * select_cuda.c - what `auto` takes on a GPU.
  *
- * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and a
- * test holds the two together. Of other runs, which no file has, are only those for a handful of
- * elements (turns_few, adds_few, flips_few), for thin transposes (is_thin, long_row_bytes of
- * fills_tiles) and for stacks of products that nearly fill a tile (nearly_fills_one). Where cuBLAS
- * is there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
+ * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and
+ * random_h200.json beside it those of products that nobody chose; a test holds them together. Of
+ * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
+ * flips_few) and for thin transposes (is_thin, long_row_bytes of fills_tiles). Where cuBLAS is
+ * there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
  * elements are of all matrices together unless they say otherwise.
  */
 #include "preference.h"

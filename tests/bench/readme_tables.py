@@ -243,6 +243,7 @@ def limits_table(document):
 TABLES = {
     "bench_kernels": [("bench_kernels", "README.md", table)],
     "bench_gpu": [("bench_gpu", "README.md", gpu_table), ("auto", "README.md", auto_table)],
+    "bench_gpu_random": [],  # for a test of auto's choices
     "bench_lanes": [("bench_lanes", "README.md", lanes_table)],
     "bench_json": [("bench_json", "README.md", json_table)],
     "load": [("load", "README.md", load_table)],

@@ -5,7 +5,7 @@ endforeach()
 gm_test(test_select_h200 unit unit/test_select_h200.c
   LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON)
 target_compile_definitions(test_select_h200 PRIVATE
-  GM_RESULT_FILE="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/kernels_h200.json")
+  GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
 foreach(name cpu_facts cpu_pool cpu_reference)
   gm_test(test_${name} kernels unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()

@@ -1,8 +1,9 @@
 /*
  * test_select_h200.c - what `auto` takes on an H200, against the times of every variant that
- * tests/bench/results/kernels_h200.json records: the thresholds of select_cuda.c came from there,
- * but for those that it names, and a change of either that parts them is found here, where there
- * is no GPU. 77 where the kernels for GPUs are not in the build.
+ * tests/bench/results/kernels_h200.json records, and for products of random shapes
+ * random_h200.json: the thresholds of select_cuda.c came from there, but for those that it names,
+ * and a change of either that parts them is found here, where there is no GPU. 77 where the kernels
+ * for GPUs are not in the build.
  */
 #include "kernels/device_facts.h"
 #include "kernels/select.h"
@@ -12,8 +13,11 @@
 
 #define SKIPPED 77
 #define NEAR 0.03 /* as good as the best */
-#define FAR 0.10  /* never more */
-#define NEAR_SHARE 0.95
+
+/* What share of a file's shapes must be near, and how far none may be. */
+struct bounds {
+    double near_share, far;
+};
 
 /* "4096x64^T" or "4096x64 col": what is behind the shape itself is cut off and remembered. */
 static bool read_shape(char *word, struct gm_shape *ret, bool *ret_trans)
@@ -96,7 +100,7 @@ static double loss_of(json_t *results, size_t first, const char *chosen)
     return mine < 0 ? -1 : mine / best - 1;
 }
 
-static void test_choices(json_t *results, const struct gm_device_facts *facts)
+static void test_choices(json_t *results, const struct gm_device_facts *facts, struct bounds bounds)
 {
     unsigned shapes = 0, near = 0;
     json_t *row, *before = NULL;
@@ -117,11 +121,11 @@ static void test_choices(json_t *results, const struct gm_device_facts *facts)
             printf("%s of %s %s: %s takes %.1f%% longer than the best\n", gm_op_name(op.kind),
                    gm_dtype_name(op.result.dtype), json_string_value(json_object_get(row, "shape")),
                    variant->name, 100 * loss);
-        CHECK(loss <= FAR);
+        CHECK(loss <= bounds.far);
     }
     printf("%u of %u within %.0f%%\n", near, shapes, 100 * NEAR);
     CHECK(shapes > 50);
-    CHECK(near >= NEAR_SHARE * shapes);
+    CHECK(near >= bounds.near_share * shapes);
 }
 
 static bool has_gpu_kernels(void)
@@ -141,18 +145,24 @@ int main(void)
                                           .gpu = gm_gpu_find("H200"),
                                           .cache_bytes = (uint64_t)60 << 20,
                                           .tuned_blas = true};
-    json_error_t error;
+    static const struct {
+        const char *file;
+        struct bounds bounds;
+    } all[] = {{GM_RESULTS "kernels_h200.json", {0.95, 0.10}},
+               {GM_RESULTS "random_h200.json", {0.90, 0.25}}};
 
     if (!has_gpu_kernels()) {
         printf("the kernels for GPUs are not in this build\n");
         return SKIPPED;
     }
-    json_t *document = json_load_file(GM_RESULT_FILE, 0, &error);
-    if (!CHECK(document != NULL)) {
-        fprintf(stderr, "%s: %s\n", GM_RESULT_FILE, error.text);
-        return check_report();
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        json_error_t error;
+        json_t *document = json_load_file(all[i].file, 0, &error);
+        if (CHECK(document != NULL))
+            test_choices(json_object_get(document, "results"), &facts, all[i].bounds);
+        else
+            fprintf(stderr, "%s: %s\n", all[i].file, error.text);
+        json_decref(document);
     }
-    test_choices(json_object_get(document, "results"), &facts);
-    json_decref(document);
     return check_report();
 }
