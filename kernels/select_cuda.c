@@ -79,6 +79,14 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
            rows * size >= least[i].column_bytes;
 }
 
+/* Elements of 1 byte in rows that fill half of a tile of `bytes`, and not enough of them for the
+ * long runs of `skinny` to fill the device. */
+static bool fills_half_of_bytes(const struct gm_op *op)
+{
+    return gm_dtype_size(op->result.dtype) == 1 && op->result.rows > 64 && op->result.rows < 128 &&
+           op->result.cols > op->result.rows && gm_matrix_bytes(&op->result) < 20000000;
+}
+
 /* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
  * those at the edge stay mostly empty. Only matrices that are large enough for its long runs to
  * fill the device; a few columns of medium size only if rows are shorter still. Of those that
@@ -87,7 +95,7 @@ static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
         uint64_t size, row_bytes, whole_row_bytes, column_bytes;
-    } most[] = {{1, 128, 400, 400},
+    } most[] = {{1, 520, 400, 400},
                 {2, 600, 600, 800},
                 {4, 1100, 1100, 800},
                 {8, 1600, 1100, 1040},
@@ -101,7 +109,8 @@ static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
     (void)facts;
     while (most[i].size < size)
         i++;
-    if (op->result.batch != 1 || bytes < (size >= 8 ? 16000000 : 6000000))
+    if (op->result.batch != 1 || bytes < (size >= 8 ? 16000000 : 6000000) ||
+        fills_half_of_bytes(op))
         return false;
     if (row > column)
         return (!whole || size == 16) && column <= most[i].column_bytes;
@@ -123,7 +132,8 @@ static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *fa
 static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
-    return gm_matrix_elements(&op->result) >= 4000000;
+    return gm_matrix_elements(&op->result) >= 4000000 ||
+           (gm_dtype_size(op->result.dtype) == 4 && gm_matrix_bytes(&op->result) >= 7500000);
 }
 
 /* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row; or
@@ -131,7 +141,8 @@ static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
 static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     return is_many(op, facts) && op->result.cols >= 256 &&
-           op->result.rows >= (is_single_and_large(op, facts) ? 128 : 64);
+           (op->result.rows >= (is_single_and_large(op, facts) ? 128 : 64) ||
+            fills_half_of_bytes(op));
 }
 
 /* ---- Flips and sums ----------------------------------------------------------------------------

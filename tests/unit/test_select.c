@@ -250,10 +250,12 @@ static void test_cuda_transposes(void)
         {GM_F32, "1000000x100", "skinny"},    {GM_F32, "1000000x128", "vectorized"},
         {GM_F32, "20000x100", "vectorized"},  {GM_F32, "1145x131", "padded"},
         {GM_F32, "1000001x500", "shifted"},   {GM_U8, "200x1000001", "skinny"},
-        {GM_U8, "1000001x300", "bytes"},      {GM_C128, "1000001x10", "skinny"},
+        {GM_U8, "1000001x300", "skinny"},     {GM_C128, "1000001x10", "skinny"},
         {GM_F16, "150x1000001", "skinny"},    {GM_F16, "500001x130", "skinny"},
         {GM_F64, "65x300001", "skinny"},      {GM_F64, "300001x65", "skinny"},
         {GM_F64, "65x15385", "padded"},       {GM_C128, "500001x30", "skinny"},
+        {GM_U8, "75761x75", "bytes"},         {GM_U8, "3000001x99", "skinny"},
+        {GM_F32, "3005x856", "shifted"},
     };
     const struct gm_device_facts h200 = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200")};
 
