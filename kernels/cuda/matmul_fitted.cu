@@ -175,7 +175,6 @@ static struct coming coming_into(const struct offer &offer, const gm_product<T> 
         double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
         double each = elements / gm_wide<T>(way[i]) / rate[i];
         double once = PITCHING_US + bytes / PITCH_BYTES_US;
-
         bool copied = bytes <= PITCH_BYTES_MAX && once <= each;
 
         if (copied) {
