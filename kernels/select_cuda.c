@@ -165,18 +165,12 @@ static bool adds_few(const struct gm_op *op, const struct gm_device_facts *facts
 
 struct product {
     uint64_t m, n, k, batch, elements; /* elements: of the result */
-    bool plain, alike;                 /* no operand is transposed; both are, or none */
 };
 
 static struct product product_of(const struct gm_op *op)
 {
-    return (struct product){gm_op_m(op),
-                            gm_op_n(op),
-                            gm_op_k(op),
-                            op->result.batch,
-                            gm_matrix_elements(&op->result),
-                            !op->transa && !op->transb,
-                            op->transa == op->transb};
+    return (struct product){gm_op_m(op), gm_op_n(op), gm_op_k(op), op->result.batch,
+                            gm_matrix_elements(&op->result)};
 }
 
 static bool is_f32(const struct gm_op *op)
@@ -230,11 +224,6 @@ static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts
     return p.n <= 8 || p.m <= 4 || op->transb || p.k < 1024;
 }
 
-static bool divides_by(const struct product *p, uint64_t by)
-{
-    return p->m % by == 0 && p->n % by == 0 && p->k % by == 0;
-}
-
 /* What part of tiles of 64 x 64 a matrix fills. NaN where it is empty. */
 static double filled(const struct product *p)
 {
@@ -242,9 +231,9 @@ static double filled(const struct product *p)
            (double)((p->n + 63) / 64 * 64);
 }
 
-/* What part of a device full of blocks `fitted` makes use of: of the best of its tiles (their rate,
- * and what beginning and ending one takes in steps of k, are those of matmul_fitted.cu) what part
- * the matrix fills. NaN where it is empty. */
+/* What part of a device full of blocks `fitted` makes use of: of the best of its tiles what part
+ * the matrix fills. Rates, and what beginning and ending a tile takes in steps of k, are those with
+ * which it tells best where `stack` wins. NaN where it is empty. */
 static double used(const struct product *p)
 {
     static const struct {
@@ -291,7 +280,7 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
 {
     static const struct {
         double work, used, used_by_8; /* multiply-adds; the latter with n a multiple of 8 */
-    } most[] = {{3e7, 0.37, 0.42}, {8e6, 0.26, 0.26}, {1.4e6, 0.1, 0.1}, {0, 0, 0}};
+    } most[] = {{3e7, 0.37, 0.42}, {8e6, 0.23, 0.23}, {1.4e6, 0.14, 0.14}, {0, 0, 0}};
     struct product p = product_of(op);
     double work = (double)p.elements * (double)p.k;
     size_t i = 0;
@@ -302,9 +291,11 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     if (op->result.dtype == GM_F64)
         return work <= 40e3 * (double)p.batch && p.k <= 256;
     /* 264 of 100x131x43 fill 0.525 of tiles of cuBLAS's. Of 16 rows tiles are full;
-     * few rows that are long leave a block's lanes idle. */
+     * few rows that are long leave a block's lanes idle. Of short sums storing is most of the work,
+     * which larger tiles do better. */
     if (!is_f32(op) || nearly_fills_one(&p) || (is_odd_and_long(&p) && filled(&p) > 0.52) ||
-        (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) || (p.m <= 32 && p.n >= 190 && p.k >= 40))
+        (p.k <= 16 && p.m * p.n >= 2500) || (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) ||
+        (p.m <= 32 && p.n >= 190 && p.k >= 40))
         return false;
     while (work < most[i].work)
         i++;
@@ -315,34 +306,17 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
 static bool fits_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
-    uint64_t least = lesser(lesser(p.m, p.n), p.k);
 
     (void)facts;
     if (!is_f32(op))
         return false;
     if (p.batch > 1)
         return !is_odd_and_long(&p) || p.elements <= FEW_ELEMENTS || filled(&p) >= 0.9;
-    /* Few rows against much of b; little result of long sums. */
-    if ((p.m <= 32 && p.n >= 1024) || (p.m <= 64 && p.n <= 64 && p.elements >= 64 && p.k >= 4096))
-        return true;
-    /* Up to 640 x 640, and 768 x 768 where rows of b can be copied by 16 bytes. */
-    if (p.elements < 64)
-        return false;
-    if (p.elements <= 640 * 640 || (p.n % 4 == 0 && greater(p.m, p.n) <= 768))
-        return true;
-    /* Short sums: storing them is most of the work. */
-    if (p.k <= 64)
-        return true;
-    /* So large that what brings operands to whole vectors does not count. */
-    if (p.alike && least >= 4000)
-        return true;
-    /* As the textbook has it: rows of b come by 8 bytes or 16, and there is more than one tile of
-     * them. */
-    if (p.plain && p.n % 2 == 0 && p.n > 64)
-        return true;
-    /* Large, and about 1000, where the tiles make whole rounds. */
-    return (p.alike && divides_by(&p, 8) && least >= 1500) ||
-           (least >= 960 && greater(greater(p.m, p.n), p.k) <= 1024);
+    /* There is no code of its own for a transposed a with rows of a or b that do not come by 16
+     * bytes; of the largest only, copying such rows first does not count. */
+    return p.elements >= 64 &&
+           (!op->transa || p.elements <= FEW_ELEMENTS || (p.m % 4 == 0 && p.n % 4 == 0) ||
+            (op->transb && lesser(lesser(p.m, p.n), p.k) >= 4000));
 }
 
 const struct gm_preference gm_preferences_cuda[] = {

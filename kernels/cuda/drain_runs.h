@@ -25,6 +25,7 @@ gm_drain_by_runs(const gm_drain<C> &drain, const gm_product<typename C::type> &p
     constexpr unsigned ROOM = C::LANES_DOWN * PITCH;
     static_assert(ROOM * C::THREADS / GM_WARP <= C::STAGES * C::STAGE, "slabs leave room");
     constexpr unsigned RUN = GM_WARP * WIDE; /* what a warp stores at once: of a row, or rows */
+    static_assert(RUN % C::WARP_WIDTH == 0 || C::WARP_WIDTH % RUN == 0, "whole rows, or runs");
     constexpr unsigned RUNS = RUN < C::WARP_WIDTH ? C::WARP_WIDTH / RUN : 1; /* of a row */
     constexpr unsigned ROWS = RUN < C::WARP_WIDTH ? 1 : RUN / C::WARP_WIDTH; /* of a run */
     unsigned lane = threadIdx.x % GM_WARP;
