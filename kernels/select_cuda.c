@@ -199,6 +199,7 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     uint64_t side = greater(greater(p.m, p.n), p.k);
     double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
     bool stack = p.batch > 1;
+    double few = is_f32(op) ? 1.2 : 1; /* beyond that, by larger tiles */
 
     (void)facts;
     if (p.m <= 4 && p.n <= 4 && p.k <= 16)
@@ -206,11 +207,11 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     if (stack && is_f32(op))
         return !is_long_sum(op, facts) && (double)p.elements * (double)p.k <= 1.5e6 &&
                (p.elements <= 50000 || (side <= 16 && p.m * p.n * p.k <= 1024));
-    if (p.k <= 64 && tiles <= SMALL_TILES)
+    if (p.k <= 64 && tiles <= few * SMALL_TILES)
         return true;
     return ((side <= 64 || (stack && p.k <= 40)) && tiles <= 4 * SMALL_TILES) ||
            (p.m > 8 && p.n > 8 && p.k <= 256 &&
-            tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
+            tiles <= (stack && p.k <= 100 ? 2 : few) * SMALL_TILES);
 }
 
 /* Rows that go along long columns of b are few enough for `skinny` up to four. */
@@ -259,12 +260,12 @@ static double used(const struct product *p)
 /* Results that are enough for smaller tiles, or slices of k, not to be the point. */
 #define FEW_ELEMENTS 400000u
 
-/* Many matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes at
- * least if it is not transposed. */
+/* Matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes at least if it
+ * is not transposed. */
 static bool nearly_fills_one(const struct product *p)
 {
     return p->n % 2 == 0 && lesser(p->m, p->n) > 48 && greater(p->m, p->n) <= 64 && p->k >= 32 &&
-           p->k <= 128 && p->elements >= 1 << 20;
+           p->k <= 128;
 }
 
 /* Rows of b that come by single elements, and long sums. */

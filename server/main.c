@@ -111,12 +111,13 @@ static bool wait_idle(struct gm_http *http, const struct events *events, int64_t
     for (unsigned i = 1;; i++) {
         if (i % SWEEP_STEPS == 0)
             gm_http_tick(http);
-        /* Twice: between its bytes being read and its being known, a request is neither. */
+        /* Twice, be it a step too late: between its bytes being read and its being known, a request
+         * is neither. */
         idle = gm_http_idle(http) ? idle + 1 : 0;
         int64_t now = gm_now_ns();
-        if (idle >= 2 || now >= until_ns)
+        if (idle >= 2 || (idle == 0 && now >= until_ns))
             return idle >= 2;
-        if (wait_lost(events, now + STEP_NS < until_ns ? now + STEP_NS : until_ns))
+        if (wait_lost(events, now + STEP_NS))
             return false;
     }
 }

@@ -155,6 +155,14 @@ def test_what_the_drain_timeout_does_not_allow_is_told_so(start):
     assert 0.45 <= time.monotonic() - began < 0.5 + 2 * SLOW
 
 
+def test_where_nothing_is_left_nothing_is_said_of_it(start):
+    """Not even without time to drain: to see that nothing is in flight takes two looks."""
+    daemon = start("--drain-timeout", "0s")
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 0
+    assert "what is left" not in daemon.log()
+
+
 def test_half_sent_requests_do_not_hold_it_beyond_the_drain_timeout(start):
     daemon = start("--drain-timeout", "500ms")
     beginnings = [
