@@ -5,9 +5,11 @@
  * random_h200.json beside it those of products that nobody chose; a test holds them together. Of
  * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
  * flips_few) and for thin transposes (is_thin, long_row_bytes of fills_tiles). Where cuBLAS is
- * there it is one of the kernels: it wins products that our tiles do not divide well. Sizes in
- * elements are of all matrices together unless they say otherwise.
+ * there it is one of the kernels: of f32 it wins stacks of odd rows and long sums, and large
+ * products of a transposed a whose rows are no whole 16 bytes. Sizes in elements are of all
+ * matrices together unless they say otherwise.
  */
+#include "layout.h"
 #include "preference.h"
 
 static uint64_t lesser(uint64_t a, uint64_t b)
@@ -199,7 +201,7 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     uint64_t side = greater(greater(p.m, p.n), p.k);
     double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
     bool stack = p.batch > 1;
-    double few = is_f32(op) ? 1.2 : 1; /* beyond that, by larger tiles */
+    double few = is_f32(op) ? 1.2 : 1; /* to where `fitted` is as good */
 
     (void)facts;
     if (p.m <= 4 && p.n <= 4 && p.k <= 16)
@@ -232,9 +234,9 @@ static double filled(const struct product *p)
            (double)((p->n + 63) / 64 * 64);
 }
 
-/* What part of a device full of blocks `fitted` makes use of: of the best of its tiles what part
- * the matrix fills. Rates, and what beginning and ending a tile takes in steps of k, are those with
- * which it tells best where `stack` wins. NaN where it is empty. */
+/* What part of a device full of blocks tiles like those of `fitted` make use of: of the best of
+ * them what part the matrix fills. Their sizes, rates, and what beginning and ending one takes in
+ * steps of k, are those that tell best where `stack` wins, not its. NaN where it is empty. */
 static double used(const struct product *p)
 {
     static const struct {
@@ -313,11 +315,13 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
         return false;
     if (p.batch > 1)
         return !is_odd_and_long(&p) || p.elements <= FEW_ELEMENTS || filled(&p) >= 0.9;
-    /* There is no code of its own for a transposed a with rows of a or b that do not come by 16
-     * bytes; of the largest only, copying such rows first does not count. */
+    /* An a that lies transposed has code of its own only with a b that comes by 16 bytes, as it
+     * must itself. Else it counts where there is much of it, unless both are turned and so large
+     * that copying them first does not. */
+    bool lies_turned = gm_op_view(op, 0).row == 1, b_turned = gm_op_view(op, 1).col != 1;
     return p.elements >= 64 &&
-           (!op->transa || p.elements <= FEW_ELEMENTS || (p.m % 4 == 0 && p.n % 4 == 0) ||
-            (op->transb && lesser(lesser(p.m, p.n), p.k) >= 4000));
+           (!lies_turned || p.elements <= FEW_ELEMENTS || p.k <= 64 ||
+            (p.m % 4 == 0 && p.n % 4 == 0) || (b_turned && lesser(lesser(p.m, p.n), p.k) >= 4000));
 }
 
 const struct gm_preference gm_preferences_cuda[] = {

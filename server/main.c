@@ -111,7 +111,7 @@ static bool wait_idle(struct gm_http *http, const struct events *events, int64_t
     for (unsigned i = 1;; i++) {
         if (i % SWEEP_STEPS == 0)
             gm_http_tick(http);
-        /* Twice, be it a step too late: between its bytes being read and its being known, a request
+        /* Twice, be it too late: between its bytes being read and its being known, a request
          * is neither. */
         idle = gm_http_idle(http) ? idle + 1 : 0;
         int64_t now = gm_now_ns();

@@ -15,8 +15,9 @@
  * more than copying it once (pitch.h), it is copied: such rows; b transposed, if it is large; and
  * a, if b comes by 16 bytes and the results of the stack have thousands of columns in all.
  *
- * Cost, elements of 4 bytes: as pipelined for the large tiles; the smaller ones read shared memory
- * once for each 16, 11 or 8 multiply-adds, the large ones for 21. Slices are written and read once.
+ * Cost, elements of 4 bytes: as pipelined with 128 sums a thread, which read shared memory once for
+ * each 21 multiply-adds; with 64, 32 and 16 sums once for 16, 11 and 8. Slices are written and read
+ * once.
  *
  * When it wins: among our own kernels on all but small results (matmul_small, matmul_dot), a few
  * vectors (matmul_skinny), and stacks that its tiles do not divide (matmul_stack).
@@ -85,9 +86,9 @@ struct menu_of<float>
            offered<gm_cut<float, 8, 8, 4, 1, 1, 8, 3, 12, gm_order<7, 0>, 2>, true, 12, 96, 19, 18>,
            offered<gm_cut<float, 8, 4, 4, 1, 1, 8, 4, 16, gm_order<1, 0>, 2>, true, 16, 85, 14, 21>,
            offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, gm_order<0, 0>, 0>, true, 10, 74, 35, 20>,
-           offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<1, 0, true>>, true, 15, 58, 51,
+           offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<1, 0, true>>, true, 15, 58, 58,
                    24>,
-           offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 70, 66, 22>,
+           offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 70, 70, 22>,
            offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 49, 49, 21>> {
 };
 template <>

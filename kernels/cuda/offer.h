@@ -7,7 +7,6 @@
 #ifndef GM_KERNELS_CUDA_OFFER_H
 #define GM_KERNELS_CUDA_OFFER_H
 
-#include "kernels/cuda/cut.h"
 #include "kernels/cuda/slices.h"
 
 #define GM_OFFER_SMS 132u
@@ -19,13 +18,15 @@
     2.5e6 /* of slices, a microsecond: written, and read from the cache */
 
 /*
- * A cut's numbers; the last four were fitted to times measured on an H200.
+ * A cut's numbers; the last three were fitted to times measured on an H200 (those of f64 before
+ * gm_fullest knew of schedulers).
  *
  *     held   elements of the widest copies that pass through registers (feed.h)
  *     warps  of a block
  *     blocks that share a multiprocessor
- *     rate   of FLOPS_US, with so many blocks or more
- *     alone  of FLOPS_US, with one block: what its few threads can do
+ *     rate   of GM_OFFER_FLOPS_US, with so many blocks or more
+ *     alone  of GM_OFFER_FLOPS_US, with one block: what its few threads can do. The same as rate
+ *            where it never matters
  *     start  what beginning and ending a tile takes, in steps of k
  */
 struct gm_offer {

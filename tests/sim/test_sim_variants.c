@@ -288,17 +288,17 @@ static void test_long_sums(void)
 }
 
 /* So large that copying an operand first is worth it, into scratch memory, where slices of k are
- * too: to another pitch a and b; b; turned b, of which many tiles take the same; a that a stack has
- * in common. By nothing but `fitted`: each takes seconds. */
+ * too: to another pitch a and b; b, with slices; turned b, of which many tiles take the same; a
+ * that a stack has in common. By nothing but `fitted`: each takes seconds. */
 static void test_pitched_products(void)
 {
     static const struct {
-        uint64_t batch, m, k, n, floats; /* of the copies, where there are no slices */
+        uint64_t batch, m, k, n, floats; /* of the copies, and of slices */
         bool transa, transb;
     } cases[] = {
-        {SINGLE, 321, 640, 529, 0, true, false},
-        {SINGLE, 1000, 3400, 31, 0, false, false},
-        {SINGLE, 4096, 512, 64, 512 * 64, false, true},
+        {SINGLE, 1281, 128, 769, 128 * (1284 + 772), true, false},
+        {SINGLE, 1281, 2048, 31, 2048 * 32 + 2 * 1281 * 31, true, false},
+        {SINGLE, 641, 320, 769, 320 * 772, false, true},
         {400, 128, 400, 8, 128 * 400, false, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

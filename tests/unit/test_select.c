@@ -279,13 +279,13 @@ static void test_cuda_products(void)
     } cases[] = {
         {"4096x65x65", "4096x65x65", "stack"},    {"512x80x80", "512x80x80", "stack"},
         {"2855x84x84", "2855x84x84", "fitted"},   {"512x50x50", "512x50x50", "fitted"},
-        {"10x48x37", "10x37x233", "fitted"},      {"2532x32x11", "2532x11x195", "stack"},
+        {"10x48x37", "10x37x233", "fitted"},      {"2532x32x11", "2532x11x195", "fitted"},
         {"90x19x96", "90x96x268", "fitted"},      {"263x61x277", "263x277x197", "cublas"},
         {"512x127x127", "512x127x127", "fitted"}, {"6x16x128", "6x128x40", "small"},
         {"2106x8x8", "2106x8x8", "small"},        {"1000x1x1000", "1000x1000x1", "dot"},
-        {"1792x606", "606x288", "fitted"},        {"1107x1107", "1107x1107", "cublas"},
+        {"1792x606", "606x288", "fitted"},        {"1107x1107", "1107x1107", "fitted"},
         {"501x501", "501x501", "fitted"},         {"1009x1019", "1019x1013", "fitted"},
-        {"8192x8192", "8192x64", "cublas"},       {"1440x60", "60x8", "small"},
+        {"8192x8192", "8192x64", "fitted"},       {"1440x60", "60x8", "small"},
     };
     const struct gm_device_facts h200 = {
         .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
@@ -299,6 +299,42 @@ static void test_cuda_products(void)
         if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
             !CHECK_STR(variant->name, cases[i].variant))
             fprintf(stderr, "  %s %s\n", cases[i].a, cases[i].b);
+    }
+}
+
+/* By cuBLAS where a lies transposed and rows of it or of b are no whole 16 bytes, unless there is
+ * little of them. How they lie, a column-major one has a say in as well. */
+static void test_cuda_transposed_products(void)
+{
+    static const struct {
+        const char *shape;
+        enum gm_layout layout;
+        bool transa, transb;
+        const char *variant;
+    } cases[] = {
+        {"918x918", GM_ROW_MAJOR, true, false, "cublas"},
+        {"918x918", GM_ROW_MAJOR, false, true, "fitted"},
+        {"920x920", GM_ROW_MAJOR, true, false, "fitted"},
+        {"601x601", GM_ROW_MAJOR, true, false, "fitted"},
+        {"4001x4001", GM_ROW_MAJOR, true, true, "fitted"},
+        {"918x918", GM_COL_MAJOR, false, true, "cublas"},
+        {"918x918", GM_COL_MAJOR, true, true, "fitted"},
+    };
+    const struct gm_device_facts h200 = {
+        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
+
+    if (!has_gpu_kernels())
+        return;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gm_op op =
+            make(GM_OP_MATMUL, GM_F32, cases[i].layout, cases[i].shape, cases[i].shape);
+        const struct gm_variant *variant = NULL;
+        struct gm_error err = {.detail = ""};
+        op.transa = cases[i].transa;
+        op.transb = cases[i].transb;
+        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
+            !CHECK_STR(variant->name, cases[i].variant))
+            fprintf(stderr, "  case %zu\n", i);
     }
 }
 
@@ -320,7 +356,7 @@ static void test_most_tiles(void)
 static void test_cuda(void)
 {
     struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
-    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "3001x401", "401x501");
+    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "40x293x293", "40x293x293");
     struct gm_op less = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x0", "0x500");
     struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "300x400", "400x500");
@@ -361,6 +397,7 @@ int main(void)
     test_cuda();
     test_cuda_transposes();
     test_cuda_products();
+    test_cuda_transposed_products();
     test_most_tiles();
     return check_report();
 }
