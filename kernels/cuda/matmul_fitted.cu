@@ -107,22 +107,23 @@ static struct choice choose(const gm_offer *offers, unsigned count, const struct
 
     for (unsigned i = 0; i < count; i++) {
         double tiles = gm_offered_tiles(offers[i], op), operands = gm_coming_into(offers[i], p).us;
-        uint64_t slabs = gm_pieces(p.k, offers[i].depth), most = slabs / SLABS_LEAST;
-        unsigned before = 0;
-        /* No slices; then as many as give each multiprocessor one block at most, two, and so on. */
-        for (unsigned blocks = 0; blocks <= 2 * offers[i].blocks; blocks++) {
-            double fill = blocks * GM_OFFER_SMS / tiles;
-            unsigned slices = fill < 1 ? 1 : fill < SLICES_MAX ? (unsigned)fill : SLICES_MAX;
-            if (slices > 1 && slices > most)
-                slices = most > 1 ? (unsigned)most : 1;
-            if (slices == before)
-                continue;
-            before = slices;
+        uint64_t slabs = gm_pieces(p.k, offers[i].depth), whole = slabs / SLABS_LEAST;
+        unsigned most = whole < SLICES_MAX ? (unsigned)whole : SLICES_MAX, before = 1;
+        auto consider = [&](unsigned slices) {
             double us = operands + gm_offered_time(offers[i], op, tiles, slabs, slices);
             if (us < least) {
                 least = us;
                 best = {i, slices};
             }
+        };
+        consider(1);
+        /* As many as give each multiprocessor so many blocks at most, from where that is two. */
+        for (double blocks = floor(2 * tiles / GM_OFFER_SMS);
+             blocks <= 2 * offers[i].blocks && before < most; blocks++) {
+            double fill = blocks * GM_OFFER_SMS / tiles;
+            unsigned slices = fill < most ? (unsigned)fill : most;
+            if (slices > before)
+                consider(before = slices);
         }
     }
     return best;
