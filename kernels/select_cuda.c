@@ -4,10 +4,11 @@
  * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and
  * random_h200.json beside it those of products that nobody chose; a test holds them together. Of
  * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
- * flips_few) and for thin transposes (is_thin, long_row_bytes of fills_tiles). Where cuBLAS is
- * there it is one of the kernels: of f32 it wins stacks of odd rows and long sums, and large
- * products of a transposed a whose rows are no whole 16 bytes. Sizes in elements are of all
- * matrices together unless they say otherwise.
+ * flips_few), for thin transposes (is_thin, long_row_bytes of fills_tiles), for stacks of products
+ * that nearly fill a tile (nearly_fills_one) and for lone ones of a few more tiles than `small`
+ * runs at once (is_tiny_product). Where cuBLAS is there it is one of the kernels: of f32 it wins
+ * stacks of odd rows and long sums, and large products of a transposed a whose rows are no whole 16
+ * bytes. Sizes in elements are of all matrices together unless they say otherwise.
  */
 #include "layout.h"
 #include "preference.h"
@@ -235,8 +236,9 @@ static double filled(const struct product *p)
 }
 
 /* What part of a device full of blocks tiles like those of `fitted` make use of: of the best of
- * them what part the matrix fills. Their sizes, rates, and what beginning and ending one takes in
- * steps of k, are those that tell best where `stack` wins, not its. NaN where it is empty. */
+ * them what part the matrix fills. They are those that `fitted` once had, with their rates and what
+ * beginning and ending one takes in steps of k: its new ones told worse where `stack` wins. NaN
+ * where it is empty. */
 static double used(const struct product *p)
 {
     static const struct {
