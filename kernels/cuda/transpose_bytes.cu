@@ -25,13 +25,16 @@
  * Source: this repository.
  */
 #include "kernels/cuda/join.h"
-#include "kernels/cuda/tiles.h"
 #include "kernels/cuda/turn.h"
+#include "kernels/cuda/walk.h"
 
 #define N 16u           /* bytes of a piece; rows, and columns, that lie alike are as far apart */
 #define SIDE (N * N)    /* of a tile, and threads of a block */
 #define STEP (SIDE - N) /* from a tile to the next below */
 #define RESIDENT 2u     /* blocks on a multiprocessor */
+#define FEW                                                                                        \
+    4u /* tiles side by side: of more of them tall matrices are not better off                     \
+        * along the rows, since nothing fetches stretches here (HUNT.md) */
 /* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
  * rest is in HUNT.md. */
 #define SHARED_PERCENT 58
@@ -169,12 +172,11 @@ static __device__ __forceinline__ void store(const part &p, const piece *tile)
 
 static __global__ void __launch_bounds__(SIDE, RESIDENT)
     transpose_bytes(const uint8_t *in, uint8_t *out, uint64_t batch, uint64_t rows, uint64_t cols,
-                    unsigned width, gm_origin origin)
+                    unsigned width, gm_walk walk)
 {
     piece *tile = gm_dynamic_shared<piece>();
-    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
-    uint64_t row = origin.col + (uint64_t)blockIdx.x * STEP;
-    uint64_t col = origin.row + (uint64_t)blockIdx.y * width;
+    gm_origin at = gm_walk_to(walk, STEP, width);
+    uint64_t matrix = at.matrix * rows * cols, row = at.row, col = at.col;
     part p;
 
     p.from = in + matrix + row * cols + col;
@@ -201,10 +203,11 @@ extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, stru
     const uint8_t *in = gm_in<uint8_t>(op, 0);
     unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
 
+    bool along_rows = gm_is_tall(a) && a->cols < FEW * SIDE;
+
     gm_shared_carveout(transpose_bytes, SHARED_PERCENT);
-    /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
-    return gm_tiles(a->batch, a->cols, a->rows, width, STEP, [&](dim3 grid, gm_origin origin) {
+    return gm_walk_tiles(a, along_rows, a->rows, STEP, width, [&](dim3 grid, gm_walk walk) {
         return gm_launch(exec, transpose_bytes, grid, dim3(SIDE), SIDE * width, in,
-                         gm_out<uint8_t>(op), a->batch, a->rows, a->cols, width, origin);
+                         gm_out<uint8_t>(op), a->batch, a->rows, a->cols, width, walk);
     });
 }

@@ -27,8 +27,8 @@
  * Source: this repository.
  */
 #include "kernels/cuda/join.h"
-#include "kernels/cuda/tiles.h"
 #include "kernels/cuda/turn.h"
+#include "kernels/cuda/walk.h"
 
 /* Of the tile, by element: pieces' bytes, blocks across and down, threads, blocks on a
  * multiprocessor. */
@@ -194,14 +194,13 @@ __device__ __forceinline__ void store_tile(const part<T> &p,
 template <typename T>
 static __global__ void __launch_bounds__(shape<sizeof(T)>::threads, shape<sizeof(T)>::resident)
     transpose_shifted(const T *in, T *out, uint64_t batch, uint64_t rows, uint64_t cols,
-                      gm_origin origin)
+                      gm_walk walk)
 {
     using S = shape<sizeof(T)>;
     using piece = gm_piece<S::bytes>;
     piece *tile = gm_dynamic_shared<piece>();
-    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
-    uint64_t row = origin.col + (uint64_t)blockIdx.x * S::step;
-    uint64_t col = origin.row + (uint64_t)blockIdx.y * S::cols;
+    gm_origin at = gm_walk_to(walk, S::step, S::cols);
+    uint64_t matrix = at.matrix * rows * cols, row = at.row, col = at.col;
     part<T> p;
 
     p.from = in + matrix + row * cols + col;
@@ -245,12 +244,11 @@ extern "C" enum gm_status GM_ENTRY(transpose_shifted)(const struct gm_op *op, st
         using T = typename decltype(tag)::type;
         using S = shape<sizeof(T)>;
 
-        /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
-        return gm_tiles(a->batch, a->cols, a->rows, S::cols, S::step,
-                        [&](dim3 grid, gm_origin origin) {
-                            return gm_launch(exec, transpose_shifted<T>, grid, dim3(S::threads),
-                                             S::rows * S::cols * sizeof(T), gm_in<T>(op, 0),
-                                             gm_out<T>(op), a->batch, a->rows, a->cols, origin);
-                        });
+        return gm_walk_tiles(
+            a, gm_is_tall(a), a->rows, S::step, S::cols, [&](dim3 grid, gm_walk walk) {
+                return gm_launch(exec, transpose_shifted<T>, grid, dim3(S::threads),
+                                 S::rows * S::cols * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op),
+                                 a->batch, a->rows, a->cols, walk);
+            });
     });
 }

@@ -13,8 +13,7 @@
  * in 8 groups of four banks; and reading a row they find its pieces in another order, in as many
  * groups.
  *
- * Blocks go down columns of tiles first, so that the rows of the result grow in runs, and DRAM is
- * given them as such: what is written costs it more than what is read.
+ * Blocks go down columns of tiles first, but for tall matrices (walk.h).
  *
  * Small matrices have too few tiles of this size to keep all multiprocessors busy, and those of a
  * stack may fill a tile badly: tiles of pieces of 8 and 4 bytes are half and a fourth as high and
@@ -22,13 +21,16 @@
  *
  * Where the operand's rows are no multiple of 256 bytes, a tile's 256 bytes of a row lie in two of
  * the stretches of 256 bytes that DRAM answers best. There the loads have the L2 cache fetch whole
- * stretches: the neighbour to the right will find its part of them. And where the result's rows are
- * no whole sectors of 32 bytes, tiles are twice as high (but for elements of 1 byte), so that half
- * as many sectors are written by two of them.
+ * stretches: the neighbour to the right will find its part of them.
  *
- * Of large matrices fewer blocks are resident than would fit (of elements of up to 4 bytes, and not
- * of the high tiles): what is touched at the same time is then in fewer of DRAM's pages. Each block
- * asks for more shared memory than its tile needs, so that no more fit. How much of a
+ * Where the result's rows are no whole sectors of 32 bytes, every other one begins in the middle of
+ * one, and so would a tile's part of it: two blocks would write half of a sector each. There a tile
+ * is one piece higher, reaches into the one above, and stores of each row of the result what begins
+ * and ends with sectors. (Of elements of 1 byte only large matrices: HUNT.md.)
+ *
+ * Of large matrices of elements of up to 4 bytes fewer blocks are resident than would fit, if their
+ * tiles do not overlap: what is touched at the same time is then in fewer of DRAM's pages. Each
+ * block asks for more shared memory than its tile needs, so that no more fit. How much of a
  * multiprocessor's memory is shared memory is asked for too (gm_shared_carveout): what it leaves to
  * the L1 cache gathers halves of sectors and stretches. How many blocks, and how much memory, are
  * measured (HUNT.md, "Fewer blocks at once"): with more all is slower by far.
@@ -41,36 +43,56 @@
  *
  * Source: the swizzles of NVIDIA's CUTLASS; Harris (transpose_padded) for the rest.
  */
-#include "kernels/cuda/tiles.h"
 #include "kernels/cuda/turn.h"
+#include "kernels/cuda/walk.h"
 
-#define SIDE 16u /* blocks of a tile, across and, but for high ones, down */
-#define HIGH 32u
-/* High ones from so many a multiprocessor, and so many in a column of them. */
-#define HIGH_ROUNDS 8u
+#define SIDE 16u /* blocks of a tile, across and, but for overlapping ones, down */
+#define SECTOR 32u
 
 #define LARGE_BYTES ((uint64_t)64 << 20) /* beyond what caches hold */
 #define LARGE_TILES 8u                   /* either way: HUNT.md */
 
 /* Of a large matrix: blocks on a multiprocessor (0: as many as fit, which was best), and how much
  * of its memory they share. */
-template <typename T, unsigned DOWN>
-static constexpr unsigned RESIDENT = DOWN != SIDE || sizeof(T) > 4 ? 0
-                                     : sizeof(T) == 4              ? 4
-                                                                   : 2;
+template <typename T>
+static constexpr unsigned RESIDENT = sizeof(T) > 4    ? 0
+                                     : sizeof(T) == 4 ? 4
+                                                      : 2;
 #define SHARED_PERCENT 72
 
-template <typename T, unsigned BYTES, unsigned DOWN, bool STRETCH>
-static __global__ void __launch_bounds__(SIDE *DOWN)
-    transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_origin origin)
+/* Of a tile: the blocks in a column of it, one more where it overlaps the tile above, and where
+ * piece y of row c of it stands, turned. `group` is c / N, which callers know without dividing:
+ * that leaves registers for one more block on a multiprocessor. */
+template <typename T, unsigned BYTES, bool OVERLAPS> struct tile_of {
+    static constexpr unsigned N = gm_in_piece<T, BYTES>::count;
+    static constexpr unsigned down = SIDE + OVERLAPS;
+    static constexpr unsigned height = down * N, width = SIDE * N, step = SIDE * N;
+    static constexpr unsigned threads = SIDE * down;
+    static constexpr unsigned spread = 128 / BYTES < SIDE ? 128 / BYTES : SIDE;
+    static_assert(SIDE % spread == 0, "the swizzle stays within a row of the tile");
+    static_assert(!OVERLAPS || 2 * BYTES == SECTOR,
+                  "one piece more reaches the sector's beginning");
+
+    static __device__ __forceinline__ unsigned place(unsigned c, unsigned group, unsigned y)
+    {
+        if (!OVERLAPS)
+            return c * down + (y ^ group % spread);
+        unsigned turned = y + group % spread; /* rows of 17 pieces are not closed under XOR */
+        return c * down + (turned < down ? turned : turned - down);
+    }
+};
+
+template <typename T, unsigned BYTES, bool STRETCH, bool OVERLAPS>
+static __global__ void __launch_bounds__(tile_of<T, BYTES, OVERLAPS>::threads)
+    transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_walk walk)
 {
-    constexpr unsigned N = gm_in_piece<T, BYTES>::count;
-    constexpr unsigned SPREAD = 128 / BYTES < SIDE ? 128 / BYTES : SIDE;
-    static_assert(SIDE % SPREAD == 0, "the swizzle stays within a row of the tile");
+    using tile_shape = tile_of<T, BYTES, OVERLAPS>;
+    constexpr unsigned N = tile_shape::N;
     gm_piece<BYTES> *tile = gm_dynamic_shared<gm_piece<BYTES>>();
-    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
-    uint64_t tile_row = origin.col + (uint64_t)blockIdx.x * (DOWN * N);
-    uint64_t tile_col = origin.row + (uint64_t)blockIdx.y * (SIDE * N);
+    gm_origin at = gm_walk_to(walk, tile_shape::step, tile_shape::width);
+    uint64_t matrix = at.matrix * rows * cols;
+    /* one that overlaps begins a piece higher; above the matrix the row wraps, beyond all rows */
+    uint64_t tile_row = at.row - (OVERLAPS ? N : 0), tile_col = at.col;
     unsigned x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
 
     if (tile_row + y * N < rows && tile_col + x * N < cols) {
@@ -83,18 +105,21 @@ static __global__ void __launch_bounds__(SIDE *DOWN)
         gm_turn<T>(block);
 #pragma unroll
         for (unsigned i = 0; i < N; i++)
-            tile[(x * N + i) * DOWN + (y ^ x % SPREAD)] = block[i];
+            tile[tile_shape::place(x * N + i, x, y)] = block[i];
     }
     __syncthreads();
-    x = threadIdx.x % DOWN;
-    y = threadIdx.x / DOWN;
+    if (OVERLAPS && threadIdx.x >= SIDE * SIDE)
+        return;
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
         unsigned c = i * SIDE + y; /* of the tile's columns */
-        uint64_t row = tile_row + x * N, col = tile_col + c;
-        if (row < rows && col < cols)
-            *(gm_piece<BYTES> *)(out + matrix + col * rows + row) =
-                tile[c * DOWN + (x ^ c / N % SPREAD)];
+        uint64_t col = tile_col + c, begin = matrix + col * rows + tile_row;
+        unsigned piece = x;
+        if (OVERLAPS) /* not the first piece, if a sector begins with the second */
+            piece += ((uintptr_t)out + begin * sizeof(T)) % SECTOR != 0;
+        if (tile_row + piece * N < rows && col < cols)
+            *(gm_piece<BYTES> *)(out + (begin + piece * N)) =
+                tile[tile_shape::place(c, c / N, piece)];
     }
 }
 
@@ -136,15 +161,13 @@ template <typename T> static bool half_holds(const struct gm_op *op, uint64_t by
     return op->result.rows <= side && op->result.cols <= side;
 }
 
-/* Whether tiles twice as high are better: they share fewer sectors of the result's rows. */
-template <typename T> static bool high(const struct gm_op *op, const struct gm_gpu *gpu)
+/* Whether the result's rows begin within sectors, and tiles are to overlap for it. */
+template <typename T> static bool overlaps(const struct gm_op *op, const struct gm_gpu *gpu)
 {
-    const struct gm_matrix *a = &op->operand[0];
-    uint64_t height = HIGH * 16 / sizeof(T), width = SIDE * 16 / sizeof(T);
+    using tile_shape = tile_of<T, 16, true>;
 
-    return a->rows * sizeof(T) % 32 != 0 && height * width * sizeof(T) <= gpu->shared_per_block &&
-           a->rows >= HIGH_ROUNDS * height &&
-           tiles(a, height, width) >= (uint64_t)HIGH_ROUNDS * gpu->sms;
+    return op->operand[0].rows * sizeof(T) % SECTOR != 0 && (sizeof(T) > 1 || is_large<T>(op)) &&
+           tile_shape::height * tile_shape::width * sizeof(T) <= gpu->shared_per_block;
 }
 
 /* What each of so many resident blocks can have of shared memory, with room for rounding up. */
@@ -153,29 +176,29 @@ static size_t part_of(const struct gm_gpu *gpu, unsigned resident)
     return gpu->shared_per_sm / 100 * SHARED_PERCENT / resident - 2 * gpu->shared_reserved;
 }
 
-template <typename T, unsigned BYTES, unsigned DOWN = SIDE, bool STRETCH = false>
+template <typename T, unsigned BYTES, bool STRETCH = false, bool OVERLAPS = false>
 static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
 {
+    using tile_shape = tile_of<T, BYTES, OVERLAPS>;
     const struct gm_matrix *a = &op->operand[0];
-    const unsigned height = DOWN * gm_in_piece<T, BYTES>::count;
-    const unsigned width = SIDE * gm_in_piece<T, BYTES>::count;
-    constexpr unsigned resident = BYTES == 16 ? RESIDENT<T, DOWN> : 0;
-    size_t shared = height * width * sizeof(T);
+    constexpr unsigned resident = BYTES == 16 && !OVERLAPS ? RESIDENT<T> : 0;
+    size_t shared = tile_shape::height * tile_shape::width * sizeof(T);
 
     if constexpr (resident > 0) {
         bool large = is_large<T>(op);
 
-        gm_shared_carveout(transpose_vectorized<T, BYTES, DOWN, STRETCH>,
+        gm_shared_carveout(transpose_vectorized<T, BYTES, STRETCH, OVERLAPS>,
                            large ? SHARED_PERCENT : GM_CARVEOUT_DEFAULT);
         size_t part = large ? part_of(gm_gpu_of(exec), resident) : 0;
         shared = part > shared ? part : shared;
     }
-    /* gm_tiles is given columns as rows: x, and origin.col, go down the matrix */
-    return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, transpose_vectorized<T, BYTES, DOWN, STRETCH>, grid,
-                         dim3(SIDE * DOWN), shared, gm_in<T>(op, 0), gm_out<T>(op), a->rows,
-                         a->cols, origin);
-    });
+    return gm_walk_tiles(a, gm_is_tall(a), a->rows + (OVERLAPS ? tile_shape::N : 0),
+                         tile_shape::step, tile_shape::width, [&](dim3 grid, gm_walk walk) {
+                             return gm_launch(
+                                 exec, transpose_vectorized<T, BYTES, STRETCH, OVERLAPS>, grid,
+                                 dim3(tile_shape::threads), shared, gm_in<T>(op, 0), gm_out<T>(op),
+                                 a->rows, a->cols, walk);
+                         });
 }
 
 GM_ROW_FUNCTION enum gm_status gm_transpose_vectorized_accepts(const struct gm_op *op,
@@ -210,13 +233,11 @@ extern "C" enum gm_status GM_ENTRY(transpose_vectorized)(const struct gm_op *op,
             }
             if (halve)
                 return transpose<T, 8>(op, exec);
-            if constexpr (sizeof(T) > 1) {
-                if (high<T>(op, gpu))
-                    return transpose<T, 16, HIGH, true>(op, exec);
-            }
+            if (overlaps<T>(op, gpu))
+                return transpose<T, 16, true, true>(op, exec);
         }
-        if (op->operand[0].cols * sizeof(T) % 256 != 0)
-            return transpose<T, 16, SIDE, true>(op, exec);
+        if (op->operand[0].cols * sizeof(T) % GM_STRETCH != 0)
+            return transpose<T, 16, true>(op, exec);
         return transpose<T, 16>(op, exec);
     });
 }

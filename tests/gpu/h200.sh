@@ -82,9 +82,9 @@ trap '[ -z "$daemon" ] || kill -9 "$daemon" 2>/dev/null' EXIT
 
 step test_gpu_backend 200 "$bin/tests/test_gpu_backend"
 if [ $quick = no ]; then
-    step test_gpu_kernels 150 "$bin/tests/test_gpu_kernels"
+    step test_gpu_kernels 300 "$bin/tests/test_gpu_kernels"
     step test_gpu_huge 200 "$bin/tests/test_gpu_huge"
-    step bench_gpu 120 "$bin/tests/bench/bench_gpu" --json "$out/bench_gpu.json"
+    step bench_gpu 480 "$bin/tests/bench/bench_gpu" --json "$out/bench_gpu.json"
 fi
 
 start_daemon gemmd "$bin/server/gemmd" GEMMD_LOG_LEVEL=warn

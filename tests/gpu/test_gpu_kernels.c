@@ -105,15 +105,34 @@ static void test_long_moves(void)
     try_moves(GM_F32, 1, 4099, 4001);
 }
 
-/* Enough tiles for the largest: rows of 256 bytes, of whole sectors, of neither. */
+/* Rows so many that tiles are taken along them. */
+static void test_tall_moves(void)
+{
+    try_moves(GM_F32, 1, 40004, 300);
+    try_moves(GM_F32, 1, 20003, 253);
+    try_moves(GM_U16, 1, 50008, 264);
+    try_moves(GM_U8, 1, 40016, 528);
+    try_moves(GM_U8, 1, 40003, 777);
+    try_moves(GM_F64, 1, 20002, 66);
+    try_moves(GM_C128, 2, 39999, 19);
+}
+
+/* Enough tiles for the largest: rows of 256 bytes, of whole sectors, of neither; and of neither, so
+ * that the last tile of a column is one piece high, or ends with the column. */
 static void test_large_moves(void)
 {
-    static const uint64_t shapes[][3] = {
-        {GM_F32, 2048, 2112}, {GM_F32, 2056, 2056},  {GM_F32, 4100, 4108}, {GM_U16, 8200, 4104},
-        {GM_F64, 2050, 2054}, {GM_U8, 10256, 10272}, {GM_C128, 1021, 515},
+    static const struct {
+        enum gm_dtype dtype;
+        uint64_t batch, rows, cols;
+    } shapes[] = {
+        {GM_F32, 1, 2048, 2112}, {GM_F32, 1, 2056, 2056}, {GM_F32, 1, 4100, 4108},
+        {GM_U16, 1, 8200, 4104}, {GM_F64, 1, 2050, 2054}, {GM_U8, 1, 10256, 10272},
+        {GM_C128, 1, 1021, 515}, {GM_F32, 1, 2172, 4100}, {GM_U16, 1, 4216, 8200},
+        {GM_F64, 1, 2014, 1026}, {GM_U8, 1, 10480, 7008}, {GM_F32, 3, 1028, 1540},
+        {GM_F64, 5, 542, 1022},
     };
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-        try_moves((enum gm_dtype)shapes[i][0], 1, shapes[i][1], shapes[i][2]);
+        try_moves(shapes[i].dtype, shapes[i].batch, shapes[i].rows, shapes[i].cols);
 }
 
 /* ---- Products ---------------------------------------------------------------------------- */
@@ -398,6 +417,7 @@ int main(int argc, char **argv)
     random_state = check_seed();
     test_moves();
     test_long_moves();
+    test_tall_moves();
     test_large_moves();
     test_products();
     test_large_products();

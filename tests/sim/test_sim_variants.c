@@ -66,6 +66,14 @@ static void test_round_moves(void)
     /* Of `bytes` tiles with neighbours on all sides, and down to within a tile's overlap. */
     try_move(GM_OP_TRANSPOSE, GM_U8, 2, 741, 535);
     try_move(GM_OP_TRANSPOSE, GM_I8, SINGLE, 490, 512);
+    /* Of `vectorized` tiles that overlap: the last of a column is one piece high, or ends with it.
+     */
+    try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 450, 454);
+    try_move(GM_OP_TRANSPOSE, GM_F64, 2, 478, 320);
+    /* Tall: tiles along the rows. */
+    try_move(GM_OP_TRANSPOSE, GM_F32, SINGLE, 20004, 20);
+    try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 20001, 17);
+    try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 39063, 19);
     try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `stack`, less one */
     /* Blocks of `stack` whose run begins late in a piece and ends early in another. */
     try_move(GM_OP_TRANSPOSE, GM_U8, 300, 2, 121);

@@ -1,0 +1,68 @@
+/*
+ * walk.h - the order in which the blocks of a transpose take the tiles of its operand.
+ *
+ * Down columns of tiles, nearly always: the rows of the result then grow in runs, and DRAM is given
+ * them as such. What is written costs it more than what is read.
+ *
+ * But rows that are no whole stretches of 256 bytes, which is what DRAM answers best, share
+ * stretches between a tile and its neighbour to the right, and the L2 cache must keep the
+ * neighbour's part until the whole column is done. Of so many rows that it cannot, tiles are taken
+ * along the rows; and of narrow matrices, since the rows of their result grow in runs either way.
+ * Measured on an H200: HUNT.md, "Tall matrices".
+ */
+#ifndef GM_KERNELS_CUDA_WALK_H
+#define GM_KERNELS_CUDA_WALK_H
+
+#include "kernels/cuda/tiles.h"
+
+#define GM_STRETCH 256u
+/* What the L2 cache keeps of a column of tiles, two stretches a row: less than half of the 50 MB
+ * that such GPUs have at least, for half holds the result. */
+#define GM_COLUMN_KEPT ((uint64_t)20000000)
+/* Narrow matrices: bytes of a row at most, and rows at least. */
+#define GM_NARROW_BYTES (5 * GM_STRETCH)
+#define GM_NARROW_ROWS 20000u
+
+struct gm_walk {
+    gm_origin origin; /* the tile of block (0, 0, 0) */
+    bool along_rows;
+};
+
+/* Whether it should go along the rows. (Of elements of 1 byte tiles are so large that narrow
+ * matrices have few: some were faster so, some slower.) */
+static inline bool gm_is_tall(const struct gm_matrix *a)
+{
+    uint64_t size = gm_dtype_size(a->dtype), row_bytes = a->cols * size;
+
+    return row_bytes % GM_STRETCH != 0 &&
+           (a->rows > GM_COLUMN_KEPT / (2 * GM_STRETCH) ||
+            (size > 1 && row_bytes <= GM_NARROW_BYTES && a->rows >= GM_NARROW_ROWS));
+}
+
+/* The matrix of this block's tile, and its first element's row and column. */
+__device__ __forceinline__ gm_origin gm_walk_to(const gm_walk &walk, unsigned height,
+                                                unsigned width)
+{
+    uint64_t down = walk.along_rows ? blockIdx.y : blockIdx.x;
+    uint64_t across = walk.along_rows ? blockIdx.x : blockIdx.y;
+
+    return {walk.origin.matrix + blockIdx.z, walk.origin.row + down * height,
+            walk.origin.col + across * width};
+}
+
+/* fn(grid, walk) for each launch that tiles of `height` x `width` over the first `rows` rows need:
+ * one, nearly always. */
+template <typename F>
+static inline enum gm_status gm_walk_tiles(const struct gm_matrix *a, bool along_rows,
+                                           uint64_t rows, unsigned height, unsigned width, F fn)
+{
+    if (along_rows)
+        return gm_tiles(a->batch, rows, a->cols, height, width, [&](dim3 grid, gm_origin origin) {
+            return fn(grid, gm_walk{origin, true});
+        });
+    return gm_tiles(a->batch, a->cols, rows, width, height, [&](dim3 grid, gm_origin turned) {
+        return fn(grid, gm_walk{{turned.matrix, turned.col, turned.row}, false});
+    });
+}
+
+#endif
