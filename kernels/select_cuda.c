@@ -4,11 +4,12 @@
  * The thresholds are those of an H200: tests/bench/results/kernels_h200.json has the times, and
  * random_h200.json beside it those of products that nobody chose; a test holds them together. Of
  * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
- * flips_few), for thin transposes (is_thin, long_row_bytes of fills_tiles), for stacks of products
- * that nearly fill a tile (nearly_fills_one) and for lone ones of a few more tiles than `small`
- * runs at once (is_tiny_product). Where cuBLAS is there it is one of the kernels: of f32 it wins
- * stacks of odd rows and long sums, and large products of a transposed a whose rows are no whole 16
- * bytes. Sizes in elements are of all matrices together unless they say otherwise.
+ * flips_few), for thin transposes (is_thin, is_short_of_runs, long_row_bytes of fills_tiles), for
+ * stacks of products that nearly fill a tile (nearly_fills_one) and for lone ones of a few more
+ * tiles than `small` runs at once (is_tiny_product). Where cuBLAS is there it is one of the
+ * kernels: of f32 it wins stacks of odd rows and long sums, and large products of a transposed a
+ * whose rows are no whole 16 bytes. Sizes in elements are of all matrices together unless they say
+ * otherwise.
  */
 #include "layout.h"
 #include "preference.h"
@@ -82,6 +83,24 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
            rows * size >= least[i].column_bytes;
 }
 
+/* Whole pieces, and too few bytes for the long runs of `skinny` to fill the device: then tiles do
+ * better, however empty they stay. The shorter rows, or columns, are, the sooner runs fill it. */
+static bool is_short_of_runs(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    static const struct {
+        uint64_t size, each_byte; /* of a row or column, whichever is shorter: bytes of all */
+    } most[] = {{1, 384 << 10}, {2, 64 << 10}, {4, 48 << 10}, {8, 32 << 10}, {16, 0}};
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    uint64_t row = op->result.rows * size, column = op->result.cols * size; /* the operand's */
+    size_t i = 0;
+
+    while (most[i].size < size)
+        i++;
+    return is_single_and_large(op, facts) && row % 16 == 0 && column % 16 == 0 &&
+           lesser(row, column) >= 32 &&
+           gm_matrix_bytes(&op->result) / lesser(row, column) <= most[i].each_byte;
+}
+
 /* Elements of 1 byte in rows that fill half of a tile of `bytes`, and not enough of them for the
  * long runs of `skinny` to fill the device. */
 static bool fills_half_of_bytes(const struct gm_op *op)
@@ -92,17 +111,17 @@ static bool fills_half_of_bytes(const struct gm_op *op)
 
 /* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
  * those at the edge stay mostly empty. Only matrices that are large enough for its long runs to
- * fill the device; a few columns of medium size only if rows are shorter still. Of those that
- * `vectorized` takes (whole pieces) only rows that do not divide into its tiles. */
+ * fill the device. Of those that `vectorized` takes (whole pieces) only the shortest rows, and, of
+ * the larger elements, some that do not divide into its tiles. */
 static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
-        uint64_t size, row_bytes, whole_row_bytes, column_bytes;
-    } most[] = {{1, 520, 400, 400},
-                {2, 600, 600, 800},
-                {4, 1100, 1100, 800},
-                {8, 1600, 1100, 1040},
-                {16, 0, 1100, 1040}};
+        uint64_t size, row_bytes, short_row_bytes, whole_row_bytes, large_row_bytes, column_bytes;
+    } most[] = {{1, 112, 0, 0, 0, 400},
+                {2, 300, 0, 0, 0, 800},
+                {4, 400, 112, 0, 0, 800},
+                {8, 300, 160, 280, 400, 1040},
+                {16, 0, 0, 800, 2400, 1040}};
     uint64_t size = gm_dtype_size(op->result.dtype);
     uint64_t row = op->result.rows * size, column = op->result.cols * size; /* the operand's */
     uint64_t bytes = gm_matrix_bytes(&op->result);
@@ -117,10 +136,12 @@ static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
         return false;
     if (row > column)
         return (!whole || size == 16) && column <= most[i].column_bytes;
-    if (bytes < 48000000)
-        return !whole && row <= lesser(most[i].row_bytes, 400);
-    return whole ? row <= most[i].whole_row_bytes && row > 256 && row % 256 != 0
-                 : row <= most[i].row_bytes;
+    if (!whole)
+        return row <= most[i].row_bytes;
+    if (row <= most[i].short_row_bytes)
+        return true;
+    return row <= (bytes < 48000000 ? most[i].whole_row_bytes : most[i].large_row_bytes) &&
+           row > 256 && row % 256 != 0;
 }
 
 /* The same of smaller ones, and of fewer rows or columns. */
@@ -134,9 +155,11 @@ static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *fa
 /* Below that the pieces that `shifted` and `bytes` keep under way do not pay. */
 static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
 {
+    uint64_t size = gm_dtype_size(op->result.dtype), bytes = gm_matrix_bytes(&op->result);
+
     (void)facts;
-    return gm_matrix_elements(&op->result) >= 4000000 ||
-           (gm_dtype_size(op->result.dtype) == 4 && gm_matrix_bytes(&op->result) >= 7500000);
+    return gm_matrix_elements(&op->result) >= 4000000 || (size == 4 && bytes >= 7500000) ||
+           (size == 8 && bytes >= 28000000);
 }
 
 /* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row; or
@@ -331,6 +354,7 @@ const struct gm_preference gm_preferences_cuda[] = {
 
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", turns_few},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", is_short_of_runs},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_thin},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", fills_tiles},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "stack", is_small_stack},

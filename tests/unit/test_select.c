@@ -244,18 +244,22 @@ static void test_cuda_transposes(void)
         enum gm_dtype dtype;
         const char *shape, *variant;
     } cases[] = {
-        {GM_F32, "8192x8192", "vectorized"},  {GM_F32, "8191x8209", "shifted"},
-        {GM_F32, "70x1000001", "skinny"},     {GM_F32, "300x1000001", "shifted"},
-        {GM_F32, "100x500000", "vectorized"}, {GM_F32, "1000001x130", "skinny"},
-        {GM_F32, "1000000x100", "skinny"},    {GM_F32, "1000000x128", "vectorized"},
-        {GM_F32, "20000x100", "vectorized"},  {GM_F32, "1145x131", "padded"},
-        {GM_F32, "1000001x500", "shifted"},   {GM_U8, "200x1000001", "skinny"},
-        {GM_U8, "1000001x300", "skinny"},     {GM_C128, "1000001x10", "skinny"},
-        {GM_F16, "150x1000001", "skinny"},    {GM_F16, "500001x130", "skinny"},
-        {GM_F64, "65x300001", "skinny"},      {GM_F64, "300001x65", "skinny"},
-        {GM_F64, "65x15385", "padded"},       {GM_C128, "500001x30", "skinny"},
-        {GM_U8, "75761x75", "bytes"},         {GM_U8, "3000001x99", "skinny"},
-        {GM_F32, "3005x856", "shifted"},
+        {GM_F32, "8192x8192", "vectorized"},   {GM_F32, "8191x8209", "shifted"},
+        {GM_F32, "70x1000001", "skinny"},      {GM_F32, "300x1000001", "shifted"},
+        {GM_F32, "100x500000", "vectorized"},  {GM_F32, "1000001x130", "shifted"},
+        {GM_F32, "1000000x100", "vectorized"}, {GM_F32, "1000000x128", "vectorized"},
+        {GM_F32, "20000x100", "vectorized"},   {GM_F32, "1145x131", "padded"},
+        {GM_F32, "1000001x500", "shifted"},    {GM_U8, "200x1000001", "skinny"},
+        {GM_U8, "1000001x300", "bytes"},       {GM_C128, "1000001x10", "skinny"},
+        {GM_F16, "150x1000001", "skinny"},     {GM_F16, "500001x130", "skinny"},
+        {GM_F64, "65x300001", "skinny"},       {GM_F64, "300001x65", "shifted"},
+        {GM_F64, "65x15385", "padded"},        {GM_C128, "500001x30", "skinny"},
+        {GM_U8, "75761x75", "bytes"},          {GM_U8, "3000001x99", "skinny"},
+        {GM_F32, "3005x856", "shifted"},       {GM_F32, "1000001x70", "skinny"},
+        {GM_F32, "1000000x24", "skinny"},      {GM_F64, "1000000x34", "skinny"},
+        {GM_F64, "300001x30", "skinny"},       {GM_C128, "100000x100", "skinny"},
+        {GM_F32, "31248x8", "vectorized"},     {GM_F32, "250000x8", "skinny"},
+        {GM_U8, "169680x32", "vectorized"},    {GM_U8, "32x1000000", "skinny"},
     };
     const struct gm_device_facts h200 = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200")};
 
