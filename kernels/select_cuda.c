@@ -83,22 +83,22 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
            rows * size >= least[i].column_bytes;
 }
 
-/* Whole pieces, and too few bytes for the long runs of `skinny` to fill the device: then tiles do
- * better, however empty they stay. The shorter rows, or columns, are, the sooner runs fill it. */
+/* Whole pieces, and too few rows, or columns, for the long runs of `skinny` to fill the device:
+ * then tiles do better, however empty they stay. */
 static bool is_short_of_runs(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
-        uint64_t size, each_byte; /* of a row or column, whichever is shorter: bytes of all */
+        uint64_t size, length; /* of the longer side, in elements */
     } most[] = {{1, 384 << 10}, {2, 64 << 10}, {4, 48 << 10}, {8, 32 << 10}, {16, 0}};
     uint64_t size = gm_dtype_size(op->result.dtype);
-    uint64_t row = op->result.rows * size, column = op->result.cols * size; /* the operand's */
+    uint64_t shorter = lesser(op->result.rows, op->result.cols);
     size_t i = 0;
 
     while (most[i].size < size)
         i++;
-    return is_single_and_large(op, facts) && row % 16 == 0 && column % 16 == 0 &&
-           lesser(row, column) >= 32 &&
-           gm_matrix_bytes(&op->result) / lesser(row, column) <= most[i].each_byte;
+    return is_single_and_large(op, facts) && op->result.rows * size % 16 == 0 &&
+           op->result.cols * size % 16 == 0 && shorter * size >= 32 &&
+           greater(op->result.rows, op->result.cols) <= most[i].length;
 }
 
 /* Elements of 1 byte in rows that fill half of a tile of `bytes`, and not enough of them for the

@@ -32,9 +32,9 @@
 #define SIDE (N * N)    /* of a tile, and threads of a block */
 #define STEP (SIDE - N) /* from a tile to the next below */
 #define RESIDENT 2u     /* blocks on a multiprocessor */
-#define FEW                                                                                        \
-    4u /* tiles side by side: of more of them tall matrices are not better off                     \
-        * along the rows, since nothing fetches stretches here (HUNT.md) */
+/* Tall matrices of fewer tiles side by side are taken along the rows; not of more, since nothing
+ * fetches stretches here (HUNT.md, "Tall matrices"). */
+#define FEW 4u
 /* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
  * rest is in HUNT.md. */
 #define SHARED_PERCENT 58
@@ -202,7 +202,6 @@ extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, stru
     const struct gm_matrix *a = &op->operand[0];
     const uint8_t *in = gm_in<uint8_t>(op, 0);
     unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
-
     bool along_rows = gm_is_tall(a) && a->cols < FEW * SIDE;
 
     gm_shared_carveout(transpose_bytes, SHARED_PERCENT);

@@ -16,8 +16,8 @@
 #include "kernels/cuda/tiles.h"
 
 #define GM_STRETCH 256u
-/* What the L2 cache keeps of a column of tiles, two stretches a row: less than half of the 50 MB
- * that such GPUs have at least, for half holds the result. */
+/* What the L2 cache keeps of a column of tiles, two stretches a row: less than half of a Hopper
+ * GPU's 50 MB or more, for the rest holds the result. Not tried on smaller caches. */
 #define GM_COLUMN_KEPT ((uint64_t)20000000)
 /* Narrow matrices: bytes of a row at most, and rows at least. */
 #define GM_NARROW_BYTES (5 * GM_STRETCH)
