@@ -131,6 +131,21 @@ static void test_pieces(void)
                  (struct totals){{256, 128, 0, 0}, {2048 + 128, 2048, 0, 0}});
 }
 
+/* Every other row of the result begins within a sector: those sectors are stored twice, once for
+ * each row that they hold a part of, and no others, however many tiles a row crosses. */
+static void test_sectors(void)
+{
+    struct gm_op within = move_of(GM_OP_TRANSPOSE, GM_F64, 450, 454);
+    struct gm_access_report report = {0};
+
+    if (explain(sim, &within, variant_of(GM_OP_TRANSPOSE, "vectorized"), &report)) {
+        double stored = report.totals.kind[GM_GLOBAL_STORE].units;
+        if (!CHECK(stored == 450 * 454 * 8 / 32 + 454 / 2))
+            fprintf(stderr, "  %g sectors stored\n", stored);
+    }
+    gm_access_report_clear(&report);
+}
+
 /* Products that are cut by their shape. */
 static void test_cut_products(void)
 {
@@ -361,6 +376,7 @@ int main(void)
         return check_report();
     test_moves();
     test_pieces();
+    test_sectors();
     test_cut_products();
     test_float3();
     test_products();
