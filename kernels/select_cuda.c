@@ -84,7 +84,8 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
 }
 
 /* Whole pieces, and too few rows, or columns, for the long runs of `skinny` to fill the device:
- * then tiles do better, however empty they stay. */
+ * then tiles do better, from two pieces on, however empty they stay. (What is not thin has them
+ * anyway.) */
 static bool is_short_of_runs(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
@@ -112,7 +113,8 @@ static bool fills_half_of_bytes(const struct gm_op *op)
 /* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
  * those at the edge stay mostly empty. Only matrices that are large enough for its long runs to
  * fill the device. Of those that `vectorized` takes (whole pieces) only the shortest rows, and, of
- * the larger elements, some that do not divide into its tiles. */
+ * elements of 8 and 16 bytes, rows that do not divide into its tiles, more of them from 48 MB on;
+ * and the columns of elements of 16 bytes. */
 static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {

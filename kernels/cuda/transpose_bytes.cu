@@ -32,9 +32,9 @@
 #define SIDE (N * N)    /* of a tile, and threads of a block */
 #define STEP (SIDE - N) /* from a tile to the next below */
 #define RESIDENT 2u     /* blocks on a multiprocessor */
-/* Tall matrices of fewer tiles side by side are taken along the rows; not of more, since nothing
- * fetches stretches here (HUNT.md, "Tall matrices"). */
-#define FEW 4u
+/* Tall matrices of fewer columns are taken along the rows; not of more, since nothing fetches
+ * stretches here (HUNT.md, "Tall matrices"). */
+#define FEW 1024u
 /* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
  * rest is in HUNT.md. */
 #define SHARED_PERCENT 58
@@ -202,10 +202,10 @@ extern "C" enum gm_status GM_ENTRY(transpose_bytes)(const struct gm_op *op, stru
     const struct gm_matrix *a = &op->operand[0];
     const uint8_t *in = gm_in<uint8_t>(op, 0);
     unsigned width = a->cols % N == 0 && (uintptr_t)in % N == 0 ? SIDE : SIDE - N;
-    bool along_rows = gm_is_tall(a) && a->cols < FEW * SIDE;
+    bool along_rows = gm_is_tall(a) && a->cols < FEW;
 
     gm_shared_carveout(transpose_bytes, SHARED_PERCENT);
-    return gm_walk_tiles(a, along_rows, a->rows, STEP, width, [&](dim3 grid, gm_walk walk) {
+    return gm_walk_tiles(a, along_rows, STEP, width, [&](dim3 grid, gm_walk walk) {
         return gm_launch(exec, transpose_bytes, grid, dim3(SIDE), SIDE * width, in,
                          gm_out<uint8_t>(op), a->batch, a->rows, a->cols, width, walk);
     });

@@ -19,10 +19,10 @@
  * instructions for each piece on either side. DRAM sees each byte once; what tiles overlap, and
  * what is loaded twice, the caches answer.
  *
- * When it wins: on matrices from about 2048 x 2048 on whose rows or columns are no whole pieces,
- * and of more than 64 rows and columns. Small ones have too few tiles of this size:
- * transpose_padded is better there. Of elements of 1 byte transpose_bytes is better from 256 rows
- * on.
+ * When it wins: on matrices of 8 to 28 MB and more whose rows or columns are no whole pieces, and
+ * are not so few that transpose_skinny does better (select_cuda.c). Small ones have too few tiles
+ * of this size: transpose_padded is better there. Of elements of 1 byte transpose_bytes is better
+ * from 256 rows on.
  *
  * Source: this repository.
  */
@@ -244,11 +244,10 @@ extern "C" enum gm_status GM_ENTRY(transpose_shifted)(const struct gm_op *op, st
         using T = typename decltype(tag)::type;
         using S = shape<sizeof(T)>;
 
-        return gm_walk_tiles(
-            a, gm_is_tall(a), a->rows, S::step, S::cols, [&](dim3 grid, gm_walk walk) {
-                return gm_launch(exec, transpose_shifted<T>, grid, dim3(S::threads),
-                                 S::rows * S::cols * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op),
-                                 a->batch, a->rows, a->cols, walk);
-            });
+        return gm_walk_tiles(a, gm_is_tall(a), S::step, S::cols, [&](dim3 grid, gm_walk walk) {
+            return gm_launch(exec, transpose_shifted<T>, grid, dim3(S::threads),
+                             S::rows * S::cols * sizeof(T), gm_in<T>(op, 0), gm_out<T>(op),
+                             a->batch, a->rows, a->cols, walk);
+        });
     });
 }

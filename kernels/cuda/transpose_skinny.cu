@@ -17,9 +17,10 @@
  * Cost: 16 sectors a load and a store, all useful but for the ends of runs, which are many where a
  * block has 100 columns or more. Of elements of 1 byte instructions are the limit, five for each.
  *
- * When it wins: large matrices of rows, or columns, of up to some 1000 bytes that are no whole
- * pieces (1 byte: 128 columns, 400 rows); of columns that are, up to as many bytes that do not
- * divide into tiles of 256; below 20 columns or 28 rows of 4 bytes all (select_cuda.c).
+ * When it wins: large matrices of columns of up to some 1000 bytes (1 byte: 400), or of rows of up
+ * to 300 or 400 (1 byte: 112), that are no whole pieces; of whole pieces the shortest rows and
+ * columns, unless they are too few to fill the device, and of elements of 16 bytes rows of up to
+ * 2400 (select_cuda.c).
  *
  * Source: the kernels for low width and height of the Futhark compiler had the idea of blocks that
  * follow the long side.

@@ -13,7 +13,7 @@
  * in 8 groups of four banks; and reading a row they find its pieces in another order, in as many
  * groups.
  *
- * Blocks go down columns of tiles first, but for tall matrices (walk.h).
+ * Blocks go down columns of tiles first, but of tall matrices along their rows (walk.h).
  *
  * Small matrices have too few tiles of this size to keep all multiprocessors busy, and those of a
  * stack may fill a tile badly: tiles of pieces of 8 and 4 bytes are half and a fourth as high and
@@ -25,8 +25,10 @@
  *
  * Where the result's rows are no whole sectors of 32 bytes, every other one begins in the middle of
  * one, and so would a tile's part of it: two blocks would write half of a sector each. There a tile
- * is one piece higher, reaches into the one above, and stores of each row of the result what begins
- * and ends with sectors. (Of elements of 1 byte only large matrices: HUNT.md.)
+ * of pieces of 16 bytes is one piece higher, reaches into the one above, and stores of each row of
+ * the result what begins and ends with sectors. (Not of elements of 16 bytes, of 1 byte only large
+ * matrices: HUNT.md.) Rows of 17 pieces are not closed under XOR, so there piece y stands at
+ * (y + (c / N) % 8) % 17; where that passes the end of a row, lanes meet in banks.
  *
  * Of large matrices of elements of up to 4 bytes fewer blocks are resident than would fit, if their
  * tiles do not overlap: what is touched at the same time is then in fewer of DRAM's pages. Each
@@ -36,7 +38,7 @@
  * measured (HUNT.md, "Fewer blocks at once"): with more all is slower by far.
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
- * which 512 bytes need.
+ * which 512 bytes need; of overlapping tiles up to 6.
  *
  * When it wins: where rows and columns are whole pieces, but for a few of them (transpose_skinny)
  * and for stacks of the smallest (transpose_stack).
@@ -77,7 +79,7 @@ template <typename T, unsigned BYTES, bool OVERLAPS> struct tile_of {
     {
         if (!OVERLAPS)
             return c * down + (y ^ group % spread);
-        unsigned turned = y + group % spread; /* rows of 17 pieces are not closed under XOR */
+        unsigned turned = y + group % spread;
         return c * down + (turned < down ? turned : turned - down);
     }
 };
@@ -192,13 +194,13 @@ static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
         size_t part = large ? part_of(gm_gpu_of(exec), resident) : 0;
         shared = part > shared ? part : shared;
     }
-    return gm_walk_tiles(a, gm_is_tall(a), a->rows + (OVERLAPS ? tile_shape::N : 0),
-                         tile_shape::step, tile_shape::width, [&](dim3 grid, gm_walk walk) {
-                             return gm_launch(
-                                 exec, transpose_vectorized<T, BYTES, STRETCH, OVERLAPS>, grid,
-                                 dim3(tile_shape::threads), shared, gm_in<T>(op, 0), gm_out<T>(op),
-                                 a->rows, a->cols, walk);
-                         });
+    /* The last that overlaps stores a column's end too: an odd number of pieces leaves room. */
+    return gm_walk_tiles(
+        a, gm_is_tall(a), tile_shape::step, tile_shape::width, [&](dim3 grid, gm_walk walk) {
+            return gm_launch(exec, transpose_vectorized<T, BYTES, STRETCH, OVERLAPS>, grid,
+                             dim3(tile_shape::threads), shared, gm_in<T>(op, 0), gm_out<T>(op),
+                             a->rows, a->cols, walk);
+        });
 }
 
 GM_ROW_FUNCTION enum gm_status gm_transpose_vectorized_accepts(const struct gm_op *op,

@@ -50,17 +50,17 @@ __device__ __forceinline__ gm_origin gm_walk_to(const gm_walk &walk, unsigned he
             walk.origin.col + across * width};
 }
 
-/* fn(grid, walk) for each launch that tiles of `height` x `width` over the first `rows` rows need:
- * one, nearly always. */
+/* fn(grid, walk) for each launch that tiles of `height` x `width` need: one, nearly always. */
 template <typename F>
 static inline enum gm_status gm_walk_tiles(const struct gm_matrix *a, bool along_rows,
-                                           uint64_t rows, unsigned height, unsigned width, F fn)
+                                           unsigned height, unsigned width, F fn)
 {
     if (along_rows)
-        return gm_tiles(a->batch, rows, a->cols, height, width, [&](dim3 grid, gm_origin origin) {
-            return fn(grid, gm_walk{origin, true});
-        });
-    return gm_tiles(a->batch, a->cols, rows, width, height, [&](dim3 grid, gm_origin turned) {
+        return gm_tiles(a->batch, a->rows, a->cols, height, width,
+                        [&](dim3 grid, gm_origin origin) {
+                            return fn(grid, gm_walk{origin, true});
+                        });
+    return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin turned) {
         return fn(grid, gm_walk{{turned.matrix, turned.col, turned.row}, false});
     });
 }

@@ -111,7 +111,8 @@ static void test_tall_moves(void)
     try_moves(GM_F32, 1, 40004, 300);
     try_moves(GM_F32, 1, 20003, 253);
     try_moves(GM_U16, 1, 50008, 264);
-    try_moves(GM_U8, 1, 40016, 528);
+    try_moves(GM_U8, 1, 40016, 2064);
+    try_moves(GM_F64, 1, 65535 * 32 + 2, 2);
     try_moves(GM_U8, 1, 40003, 777);
     try_moves(GM_F64, 1, 20002, 66);
     try_moves(GM_C128, 2, 39999, 19);

@@ -71,7 +71,7 @@ static void test_round_moves(void)
     try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 450, 454);
     try_move(GM_OP_TRANSPOSE, GM_F64, 2, 478, 320);
     /* Tall: tiles along the rows. */
-    try_move(GM_OP_TRANSPOSE, GM_F32, SINGLE, 20004, 20);
+    try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 20002, 34);
     try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 20001, 17);
     try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 39063, 19);
     try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `stack`, less one */
