@@ -135,11 +135,6 @@ template <typename T> static bool is_large(const struct gm_op *op)
            op->result.cols >= side;
 }
 
-static uint64_t tiles(const struct gm_matrix *a, uint64_t height, uint64_t width)
-{
-    return a->batch * gm_pieces(a->rows, height) * gm_pieces(a->cols, width);
-}
-
 /* Whether tiles of such pieces fit, and are enough to keep the device busy: of a large matrix they
  * are; else tiles times an element's bytes, since a thread's block of larger elements is less work,
  * are at least quarters / 4 for each multiprocessor. What it is called with is measured. */
@@ -147,11 +142,12 @@ template <typename T>
 static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t bytes,
                    uint64_t quarters)
 {
+    const struct gm_matrix *a = &op->operand[0];
     uint64_t side = SIDE * bytes / sizeof(T);
+    uint64_t tiles = a->batch * gm_pieces(a->rows, side) * gm_pieces(a->cols, side);
 
     return side * side * sizeof(T) <= gpu->shared_per_block &&
-           (is_large<T>(op) ||
-            4 * tiles(&op->operand[0], side, side) * sizeof(T) >= quarters * gpu->sms);
+           (is_large<T>(op) || 4 * tiles * sizeof(T) >= quarters * gpu->sms);
 }
 
 /* Whether a tile of half the side holds a whole matrix. One that it does not hold is better off in
