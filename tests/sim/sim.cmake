@@ -39,6 +39,13 @@ foreach(name language arithmetic divergence)
 endforeach()
 target_compile_definitions(test_sim_divergence PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
 
+# What kernels share, where their results do not tell.
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/parts/*.cu)
+gm_simt_object(simt_parts "${kernels}")
+gm_test(test_sim_walk sim sim/test_sim_walk.c sim/run_kernel.c ${simt_parts}
+  LIBRARIES gemmd_kernels Threads::Threads)
+add_dependencies(test_sim_walk simt_parts)
+
 # The textbook's figures.
 foreach(name figures samples)
   gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/explain_variant.c sim/model.c
