@@ -1,7 +1,7 @@
 /*
  * test_sim_walk.c - the order in which transposes take their tiles (parts/walk.cu): results are the
  * same in any, so nothing else would notice. Down the columns; along the rows of tall matrices and
- * of narrow ones, unless rows are whole stretches of 256 bytes.
+ * of narrow ones (but for elements of 1 byte), unless rows are whole stretches of 256 bytes.
  */
 #include "run_kernel.h"
 
@@ -27,11 +27,12 @@ WALKS(X)
 static void check_walk(void *sim, const char *name, gm_kernel_fn *kernel, bool along_rows)
 {
     static const int32_t in[TILES * TILES];
-    int32_t block[TILES][TILES];
+    int32_t block[TILES][TILES] = {{0}};
     struct sim_ran ran = sim_run(sim, kernel, TILES * TILES, in, &block[0][0]);
     bool right = true;
 
-    CHECK_STATUS(ran.status, GM_OK, &ran.error);
+    if (!CHECK_STATUS(ran.status, GM_OK, &ran.error))
+        return;
     for (int row = 0; row < TILES; row++) {
         for (int col = 0; col < TILES; col++)
             right &= block[row][col] == (along_rows ? row * TILES + col : col * TILES + row);
