@@ -5,11 +5,11 @@
  * random_h200.json beside it those of products that nobody chose; a test holds them together. Of
  * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
  * flips_few), for thin transposes (is_thin, is_short_of_runs, long_row_bytes of fills_tiles), for
- * stacks of products that nearly fill a tile (nearly_fills_one) and for lone ones of a few more
- * tiles than `small` runs at once (is_tiny_product). Where cuBLAS is there it is one of the
- * kernels: of f32 it wins stacks of odd rows and long sums, and large products of a transposed a
- * whose rows are no whole 16 bytes. Sizes in elements are of all matrices together unless they say
- * otherwise.
+ * stacks of products (nearly_fills_one, is_stack_of_small), and for lone ones that are thin or of a
+ * few more tiles than `small` runs at once (is_tiny_and_thin, is_thin_product, is_tiny_product).
+ * Where cuBLAS is there it is one of the kernels: of f32 it wins single vectors, and large products
+ * of a transposed a whose rows are no whole 16 bytes. Sizes in elements are of all matrices
+ * together unless they say otherwise.
  */
 #include "layout.h"
 #include "preference.h"
@@ -201,6 +201,26 @@ static struct product product_of(const struct gm_op *op)
                             gm_matrix_elements(&op->result)};
 }
 
+/* A few vectors times a matrix, or a matrix times a few vectors: the larger operand. */
+struct thin {
+    uint64_t vectors, elements; /* the latter: of the operand that has more */
+    bool few_columns, across;   /* a step of k adds a line of it to the vectors of the result */
+};
+
+#define THIN_MAX 8u /* vectors: what `skinny` takes */
+
+static bool thin_of(const struct gm_op *op, struct thin *ret)
+{
+    struct product p = product_of(op);
+    bool few_columns = p.n < p.m;
+
+    if (p.batch > 1 || lesser(p.m, p.n) > THIN_MAX)
+        return false;
+    *ret = (struct thin){lesser(p.m, p.n), greater(p.m, p.n) * p.k, few_columns,
+                         few_columns ? gm_op_view(op, 0).row == 1 : gm_op_view(op, 1).col == 1};
+    return true;
+}
+
 static bool is_f32(const struct gm_op *op)
 {
     return op->result.dtype == GM_F32 &&
@@ -219,6 +239,17 @@ static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *fa
     return p.m <= 4 && p.n <= 4 && p.k > (p.elements <= 64 ? 64 : 255);
 }
 
+/* Of results of a few rows or columns: short sums, or few tiles. */
+static bool is_tiny_and_thin(const struct gm_op *op, const struct thin *thin, double tiles)
+{
+    uint64_t k = gm_op_k(op);
+
+    if (thin->vectors == 1)
+        return k <= (is_f32(op) ? 48 : 32) && tiles <= 2 * SMALL_TILES;
+    return (k <= (is_f32(op) ? 80 : 32) && tiles <= 4 * SMALL_TILES) ||
+           (k <= (is_f32(op) ? 200 : 256) && tiles <= SMALL_TILES);
+}
+
 /* One trip to memory, or a few, for each matrix, and no more blocks than run at once; of the
  * smallest, any number. */
 static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts *facts)
@@ -228,6 +259,7 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
     bool stack = p.batch > 1;
     double few = is_f32(op) ? 1.2 : 1; /* to where `fitted` is as good */
+    struct thin thin;
 
     (void)facts;
     if (p.m <= 4 && p.n <= 4 && p.k <= 16)
@@ -235,29 +267,43 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     if (stack && is_f32(op))
         return !is_long_sum(op, facts) && (double)p.elements * (double)p.k <= 1.5e6 &&
                (p.elements <= 50000 || (side <= 16 && p.m * p.n * p.k <= 1024));
+    if ((is_f32(op) || op->result.dtype == GM_F64) && !is_long_sum(op, facts) && thin_of(op, &thin))
+        return is_tiny_and_thin(op, &thin, tiles);
     if (p.k <= 64 && tiles <= few * SMALL_TILES)
         return true;
     return ((side <= 64 || (stack && p.k <= 40)) && tiles <= 4 * SMALL_TILES) ||
-           (p.m > 8 && p.n > 8 && p.k <= 256 &&
-            tiles <= (stack && p.k <= 100 ? 2 : few) * SMALL_TILES);
+           (p.m > 8 && p.n > 8 && p.k <= (is_f32(op) ? 200 : 256) &&
+            tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Rows that go along long columns of b are few enough for `skinny` up to four. */
+/* Whether the large operand is so large that reading it well is all. Of f32 and f64 the tiles of
+ * `fitted`, or cuBLAS, are the better ones for less: `skinny` leaves too little under way. Vectors
+ * across lines are what cuBLAS does badly, where its sums are short. Of other types there are no
+ * such tiles: there rows that go along long columns of b are few enough up to four. */
 static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    struct product p = product_of(op);
+    struct thin thin;
+    uint64_t k = gm_op_k(op);
 
     (void)facts;
-    if (p.batch > 1)
+    if (!thin_of(op, &thin))
         return false;
-    return p.n <= 8 || p.m <= 4 || op->transb || p.k < 1024;
+    if (!is_f32(op) && op->result.dtype != GM_F64)
+        return gm_op_n(op) <= 8 || gm_op_m(op) <= 4 || op->transb || k < 1024;
+    if (thin.vectors == 1)
+        return thin.elements >= 10000000 || (thin.across && k <= 512 && thin.elements >= 500000);
+    if (!is_f32(op))
+        return thin.few_columns && k <= 128;
+    return thin.few_columns && (thin.elements >= 12000000 || k <= 64);
 }
 
-/* What part of tiles of 64 x 64 a matrix fills. NaN where it is empty. */
-static double filled(const struct product *p)
+/* The same where there is no cuBLAS. */
+static bool is_thin_without_cublas(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    return (double)p->m / (double)((p->m + 63) / 64 * 64) * (double)p->n /
-           (double)((p->n + 63) / 64 * 64);
+    struct thin thin;
+
+    (void)facts;
+    return thin_of(op, &thin) && thin.vectors == 1;
 }
 
 /* What part of a device full of blocks tiles like those of `fitted` make use of: of the best of
@@ -297,12 +343,6 @@ static bool nearly_fills_one(const struct product *p)
            p->k <= 128;
 }
 
-/* Rows of b that come by single elements, and long sums. */
-static bool is_odd_and_long(const struct product *p)
-{
-    return p->n % 2 != 0 && p->k >= 100;
-}
-
 /* Whole matrices a block, where tiles do not fit them. The more work there is in all, the better
  * they must: of little, the device is never full. Of f64 only where cuBLAS's tensor cores have too
  * little to do. */
@@ -310,7 +350,8 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
 {
     static const struct {
         double work, used, used_by_8; /* multiply-adds; the latter with n a multiple of 8 */
-    } most[] = {{3e7, 0.37, 0.42}, {8e6, 0.23, 0.23}, {1.4e6, 0.14, 0.14}, {0, 0, 0}};
+    } most[] = {
+        {2.5e8, 0.37, 0.44}, {3e7, 0.33, 0.29}, {8e6, 0.27, 0.23}, {1.4e6, 0.07, 0.14}, {0, 0, 0}};
     struct product p = product_of(op);
     double work = (double)p.elements * (double)p.k;
     size_t i = 0;
@@ -320,28 +361,31 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
         return false;
     if (op->result.dtype == GM_F64)
         return work <= 40e3 * (double)p.batch && p.k <= 256;
-    /* 264 of 100x131x43 fill 0.525 of tiles of cuBLAS's. Of 16 rows tiles are full;
-     * few rows that are long leave a block's lanes idle. Of short sums storing is most of the work,
-     * which larger tiles do better. */
-    if (!is_f32(op) || nearly_fills_one(&p) || (is_odd_and_long(&p) && filled(&p) > 0.52) ||
-        (p.k <= 16 && p.m * p.n >= 2500) || (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) ||
-        (p.m <= 32 && p.n >= 190 && p.k >= 40))
+    /* Of 16 rows tiles are full; few rows that are long leave a block's lanes idle. Of short sums
+     * storing is most of the work, which larger tiles do better; and b transposed comes in single
+     * elements. */
+    if (!is_f32(op) || op->transb || nearly_fills_one(&p) || (p.k <= 16 && p.m * p.n >= 1800) ||
+        (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) || (p.m <= 32 && p.n >= 190 && p.k >= 40))
         return false;
     while (work < most[i].work)
         i++;
     return used(&p) <= (p.n % 8 == 0 ? most[i].used_by_8 : most[i].used);
 }
 
-/* f32 by our tiles, where they are as good as cuBLAS's or better. */
+/* By our tiles, where they are as good as cuBLAS's or better: f32, but for single vectors; and few
+ * vectors of f64. */
 static bool fits_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
+    struct thin thin;
 
     (void)facts;
+    if (thin_of(op, &thin) && (is_f32(op) || op->result.dtype == GM_F64))
+        return is_f32(op) ? thin.vectors > 1 : thin.elements < 400000;
     if (!is_f32(op))
         return false;
     if (p.batch > 1)
-        return !is_odd_and_long(&p) || p.elements <= FEW_ELEMENTS || filled(&p) >= 0.9;
+        return true;
     /* An a that lies transposed has code of its own only with a b that comes by 16 bytes, as it
      * must itself. Else it counts where there is much of it, unless both are turned and so large
      * that copying them first does not. */
@@ -371,6 +415,7 @@ const struct gm_preference gm_preferences_cuda[] = {
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "stack", is_stack_of_small},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "fitted", fits_product},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "cublas", gm_always},
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", is_thin_without_cublas},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "fitted", gm_always},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "pipelined", gm_always},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "registers", gm_always},

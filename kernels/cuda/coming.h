@@ -1,7 +1,11 @@
 /*
  * coming.h - how operands come into tiles (ways.h): as they lie, or copied first (pitch.h); and
- * what that costs, in microseconds, beyond coming as they did when rates (offer.h) were measured: a
- * turned on its way, b by 16 bytes.
+ * what that costs, beyond coming as they did when rates (offer.h) were measured: a turned on its
+ * way, b by 16 bytes.
+ *
+ * All tiles in a row, or column, of the result want the same part of an operand, each by copies of
+ * its own. Where these are small, the operand may be better off copied once, to rows that all get
+ * by 16 bytes.
  */
 #ifndef GM_KERNELS_CUDA_COMING_H
 #define GM_KERNELS_CUDA_COMING_H
@@ -9,56 +13,80 @@
 #include "kernels/cuda/offer.h"
 #include "kernels/cuda/pitch.h"
 
-/* An operand that does not come by 16 bytes costs a microsecond more for each so many copies: of 4
- * or 8 bytes, asynchronous; of those through registers (feed.h), and of b's that are turned; of a's
- * that are turned. */
-#define GM_COPIES_US 0.8e6
-#define GM_HELD_US 1.3e6
-#define GM_TURNED_A_US 5.3e6
-#define GM_PITCHING_US 3.0                     /* launching what copies an operand first */
-#define GM_PITCH_BYTES_US 1.3e6                /* of the operand */
+/* What a tile's copy into shared memory costs, as multiply-adds of the tile, fitted with the menu's
+ * numbers (offer.h), which have that of a single element of b: of b by 8 bytes, or turned; of b
+ * through registers (feed.h), beside that, with one warp for each scheduler, since only others hide
+ * that it is waited for; of a by less than 16 bytes, for which there are no kernels of their own;
+ * of a by 16 bytes, each element. */
+#define GM_COPY_OF_B 8.5
+#define GM_COPY_HELD 4.0
+#define GM_COPY_OF_A 7.3
+#define GM_ELEMENT_OF_A (-3.5)
+/* Rows of a from which on it is copied: fewer leave the tiles that win empty. */
+#define GM_PITCHED_ROWS 64u
+#define GM_PITCHING_US 1.5                     /* launching what copies an operand first */
+#define GM_PITCH_BYTES_US 2.1e6                /* of the operand */
 #define GM_PITCH_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the whole time */
 
+/* A way for both: of each operand how it is copied into tiles; before that, to a pitch, or (of no
+ * matrices) not; and how long copying to a pitch takes. */
 struct gm_coming {
-    gm_pitch pitch[2]; /* copied first; of no matrices: taken as it lies */
+    gm_way way[2];
+    gm_pitch pitch[2];
     double us;
 };
 
-/* All tiles in a row, or column, of the result want the same part of an operand. Where none gets it
- * by 16 bytes, it is copied first if that costs less. b's copy comes first: only with a b that
- * comes by 16 bytes is a better off copied than turned on its way, since there are kernels of their
- * own that turn a and hold b's copies, and none for a by 16 bytes with b by less (gm_by_ways). */
+/* How operands come of which those are copied first. False where that is no way: what comes by 16
+ * bytes as it lies is not copied; nor is an a of few rows, or unless b comes by 16 bytes, since
+ * there are kernels of their own that turn a and hold b's copies, and none for a by 16 bytes with b
+ * by less (gm_by_ways). */
 template <typename T>
-static inline gm_coming gm_coming_into(const gm_offer &offer, const gm_product<T> &p)
+static inline bool gm_coming_of(const gm_product<T> &p, bool copied_a, bool copied_b,
+                                gm_coming *ret)
 {
-    gm_coming coming = {};
-    gm_way way[] = {gm_unpitched_way<T>(&p.a, p.a.row, p.a.col),
-                    gm_unpitched_way<T>(&p.b, p.b.col, p.b.row)};
-    bool turned[] = {way[0] == GM_WAY_TURNED, way[1] == GM_WAY_TURNED};
-    bool held = turned[0] && gm_wide<T>(way[1]) <= offer.held;
-    double rate[] = {turned[0] ? GM_TURNED_A_US : GM_COPIES_US,
-                     turned[1] || held ? GM_HELD_US : GM_COPIES_US};
+    const uint64_t span[] = {p.m, p.n};
+    const struct gm_view *view[] = {&p.a, &p.b};
+    const bool copied[] = {copied_a, copied_b};
+    gm_coming coming = {
+        {gm_unpitched_way<T>(&p.a, p.a.row, p.a.col), gm_unpitched_way<T>(&p.b, p.b.col, p.b.row)},
+        {},
+        0};
 
-    for (unsigned i = 2; i-- > 0;) {
-        if (way[i] == GM_WAY_VECTORS || (i == 0 && turned[0] && way[1] != GM_WAY_VECTORS))
+    for (unsigned i = 0; i < 2; i++) {
+        if (!copied[i])
             continue;
-        uint64_t tiles = i == 0 ? gm_pieces(p.n, offer.width) : gm_pieces(p.m, offer.height);
-        gm_pitch pitch = gm_pitch_of<T>(i == 0 ? &p.a : &p.b, p.batch, p.k, i == 0 ? p.m : p.n);
+        gm_pitch pitch = gm_pitch_of<T>(view[i], p.batch, p.k, span[i]);
         double bytes =
             (double)pitch.matrices * (double)pitch.steps * (double)pitch.pitch * sizeof(T);
-        double elements = (double)tiles * (double)p.batch * (double)p.k * (double)pitch.span;
-        double each = elements / gm_wide<T>(way[i]) / rate[i];
-        double once = GM_PITCHING_US + bytes / GM_PITCH_BYTES_US;
-        bool copied = bytes <= GM_PITCH_BYTES_MAX && once <= each;
-
-        if (copied) {
-            way[i] = GM_WAY_VECTORS;
-            coming.pitch[i] = pitch;
-        }
-        if (i == 1 || !turned[0])
-            coming.us += copied ? once : each;
+        if (coming.way[i] == GM_WAY_VECTORS || bytes > GM_PITCH_BYTES_MAX)
+            return false;
+        coming.way[i] = GM_WAY_VECTORS;
+        coming.pitch[i] = pitch;
+        coming.us += GM_PITCHING_US + bytes / GM_PITCH_BYTES_US;
     }
-    return coming;
+    if (copied_a && (coming.way[1] != GM_WAY_VECTORS || p.m < GM_PITCHED_ROWS))
+        return false;
+    *ret = coming;
+    return true;
+}
+
+/* What a tile's copies cost in a step of k, in multiply-adds, with so many warps for each
+ * scheduler. */
+template <typename T>
+static inline double gm_coming_step(const gm_offer &offer, const gm_coming &coming, double warps)
+{
+    gm_way a = coming.way[0], b = coming.way[1];
+    bool held = a == GM_WAY_TURNED && b != GM_WAY_TURNED && gm_wide<T>(b) <= offer.held;
+    double each_a = 0, each_b = 0;
+
+    if (a != GM_WAY_TURNED)
+        each_a = a == GM_WAY_VECTORS ? GM_ELEMENT_OF_A : GM_COPY_OF_A / gm_wide<T>(a);
+    if (b != GM_WAY_VECTORS)
+        each_b = (held                   ? offer.single + GM_COPY_HELD / warps
+                  : b == GM_WAY_ELEMENTS ? offer.single
+                                         : GM_COPY_OF_B) /
+                 gm_wide<T>(b);
+    return offer.height * each_a + offer.width * each_b;
 }
 
 #endif

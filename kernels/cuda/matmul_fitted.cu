@@ -33,16 +33,19 @@
 
 struct choice {
     unsigned offer, slices;
+    gm_coming coming;
 };
 
 /* FIXED: with kernels of their own for ways that are common. */
-template <typename C, bool FIXED_, unsigned BLOCKS, unsigned RATE, unsigned ALONE, unsigned START>
+template <typename C, bool FIXED_, unsigned BLOCKS, unsigned ONE, unsigned TWO, unsigned RATE,
+          unsigned START, unsigned SINGLE>
 struct offered {
     using cut = C;
     static constexpr bool FIXED = FIXED_;
     static constexpr gm_offer OFFER = {
-        C::HEIGHT,    C::WIDTH,      C::DEPTH, FIXED_ ? C::HELD : 0, C::THREADS / GM_WARP, BLOCKS,
-        RATE / 100.0, ALONE / 100.0, START};
+        C::HEIGHT, C::WIDTH,    C::DEPTH,    FIXED_ ? C::HELD : 0, C::THREADS / GM_WARP,
+        BLOCKS,    ONE / 100.0, TWO / 100.0, RATE / 100.0,         START,
+        SINGLE};
 };
 
 /* Without a name for the linker: the simulator has this file too. */
@@ -69,62 +72,89 @@ template <typename... O> struct menu {
 
 } // namespace
 
-/* Cuts (cut.h), each with FIXED, and blocks, rate, alone and start (offer.h). */
+/* Cuts (cut.h), each with FIXED, and the last six numbers of its offer (offer.h), rates in
+ * hundredths. */
 template <typename T> struct menu_of;
 template <>
 struct menu_of<float>
     : menu<offered<gm_cut<float, 8, 16, 8, 2, 4, 8, 4, 1, gm_order<3, 1, true>, 1, gm_order<5, 0>>,
-                   true, 1, 109, 109, 29>,
+                   true, 1, 114, 114, 114, 50, 28>,
            offered<gm_cut<float, 16, 8, 4, 1, 2, 8, 4, 4, gm_order<7, 0>, 1, gm_order<1, 1, true>>,
-                   true, 4, 105, 45, 15>,
-           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, gm_order<7, 0>, 2>, true, 3, 98, 75, 11>,
-           offered<gm_cut<float, 8, 8, 4, 1, 2, 16, 3, 6, gm_order<9, 0, true>, 0>, true, 6, 99, 43,
-                   16>,
-           offered<gm_cut<float, 8, 8, 4, 2, 1, 16, 3, 6, gm_order<24, 0, true>, 0>, true, 6, 103,
-                   48, 31>,
-           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, gm_order<24, 0>, 2>, true, 4, 89, 68, 10>,
-           offered<gm_cut<float, 8, 8, 4, 1, 1, 8, 3, 12, gm_order<7, 0>, 2>, true, 12, 96, 19, 18>,
-           offered<gm_cut<float, 8, 4, 4, 1, 1, 8, 4, 16, gm_order<1, 0>, 2>, true, 16, 85, 14, 21>,
-           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, gm_order<0, 0>, 0>, true, 10, 74, 35, 20>,
-           offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<1, 0, true>>, true, 15, 58, 58,
-                   24>,
-           offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 70, 70, 22>,
-           offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 49, 49, 21>> {
+                   true, 4, 92, 106, 106, 18, 3>,
+           offered<gm_cut<float, 8, 8, 4, 2, 2, 8, 4, 3, gm_order<7, 0>, 2>, true, 3, 86, 97, 102,
+                   9, 22>,
+           offered<gm_cut<float, 8, 8, 4, 1, 2, 16, 3, 6, gm_order<9, 0, true>, 0>, true, 6, 89, 90,
+                   102, 19, 25>,
+           offered<gm_cut<float, 8, 8, 4, 2, 1, 16, 3, 6, gm_order<24, 0, true>, 0>, true, 6, 88,
+                   102, 106, 20, 30>,
+           offered<gm_cut<float, 4, 8, 4, 4, 1, 16, 3, 4, gm_order<24, 0>, 2>, true, 4, 68, 86, 93,
+                   10, 3>,
+           offered<gm_cut<float, 8, 8, 4, 1, 1, 8, 3, 12, gm_order<7, 0>, 2>, true, 12, 70, 90, 92,
+                   7, 0>,
+           offered<gm_cut<float, 8, 4, 4, 1, 1, 8, 4, 16, gm_order<1, 0>, 2>, true, 16, 52, 81, 82,
+                   13, 4>,
+           offered<gm_cut<float, 4, 4, 4, 2, 1, 16, 4, 8, gm_order<0, 0>, 0>, true, 10, 60, 70, 65,
+                   10, 16>,
+           offered<gm_cut<float, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<1, 0, true>>, true, 15, 58, 60,
+                   53, 15, 11>,
+           offered<gm_cut<float, 4, 8, 4, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 65, 71, 71, 21,
+                   14>,
+           offered<gm_cut<float, 8, 4, 8, 1, 1, 16, 4, 4, gm_order<9, 1>>, false, 8, 46, 51, 51, 12,
+                   1>> {
 };
 template <>
-struct menu_of<double>
-    : menu<offered<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, gm_order<6, 1>>, false, 1, 100, 100, 47>,
-           offered<gm_cut<double, 4, 4, 4, 2, 2, 8, 4, 4, gm_order<6, 0>>, false, 4, 90, 41, 48>,
-           offered<gm_cut<double, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<0, 0>>, false, 8, 46, 8, 33>> {
+struct menu_of<double> : menu<offered<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, gm_order<6, 1>>, false,
+                                      1, 112, 112, 112, 51, 7>,
+                              offered<gm_cut<double, 4, 4, 4, 2, 2, 8, 4, 4, gm_order<6, 0>>, false,
+                                      4, 31, 65, 86, 28, 6>,
+                              offered<gm_cut<double, 4, 4, 4, 1, 1, 16, 4, 8, gm_order<0, 0>>,
+                                      false, 8, 38, 54, 54, 34, 3>> {
 };
+
+/* fn(slices, microseconds) of one cut and way of the operands, for 1 slice and others. */
+template <typename T, typename F>
+static void for_slices(const gm_offer &offer, const gm_coming &coming, const struct gm_op *op,
+                       const gm_product<T> &p, F fn)
+{
+    double tiles = gm_offered_tiles(offer, op);
+    uint64_t slabs = gm_pieces(p.k, offer.depth), whole = slabs / SLABS_LEAST;
+    unsigned most = whole < SLICES_MAX ? (unsigned)whole : SLICES_MAX, before = 1;
+    auto time = [&](unsigned slices) {
+        double fullest = gm_fullest(tiles * slices, offer.warps);
+        double steps = (double)(gm_pieces(slabs, slices) * offer.depth);
+        double step = gm_coming_step<T>(offer, coming, gm_offered_warps(offer, fullest));
+        return coming.us + gm_offered_time(offer, op, fullest, steps, step, slices);
+    };
+
+    fn(1u, time(1));
+    /* As many as give each multiprocessor so many blocks at most, from where that is two. */
+    for (double blocks = floor(2 * tiles / GM_OFFER_SMS);
+         blocks <= 2 * offer.blocks && before < most; blocks++) {
+        double fill = blocks * GM_OFFER_SMS / tiles;
+        unsigned slices = fill < most ? (unsigned)fill : most;
+        if (slices > before)
+            fn(before = slices, time(slices));
+    }
+}
 
 template <typename T>
 static struct choice choose(const gm_offer *offers, unsigned count, const struct gm_op *op,
                             const gm_product<T> &p)
 {
-    struct choice best = {0, 1};
+    struct choice best = {0, 1, {}};
     double least = INFINITY;
 
-    for (unsigned i = 0; i < count; i++) {
-        double tiles = gm_offered_tiles(offers[i], op), operands = gm_coming_into(offers[i], p).us;
-        uint64_t slabs = gm_pieces(p.k, offers[i].depth), whole = slabs / SLABS_LEAST;
-        unsigned most = whole < SLICES_MAX ? (unsigned)whole : SLICES_MAX, before = 1;
-        auto consider = [&](unsigned slices) {
-            double us = operands + gm_offered_time(offers[i], op, tiles, slabs, slices);
-            if (us < least) {
-                least = us;
-                best = {i, slices};
-            }
-        };
-        consider(1);
-        /* As many as give each multiprocessor so many blocks at most, from where that is two. */
-        for (double blocks = floor(2 * tiles / GM_OFFER_SMS);
-             blocks <= 2 * offers[i].blocks && before < most; blocks++) {
-            double fill = blocks * GM_OFFER_SMS / tiles;
-            unsigned slices = fill < most ? (unsigned)fill : most;
-            if (slices > before)
-                consider(before = slices);
-        }
+    for (unsigned copied = 0; copied < 4; copied++) {
+        gm_coming coming;
+        if (!gm_coming_of(p, copied & 1, copied & 2, &coming))
+            continue;
+        for (unsigned i = 0; i < count; i++)
+            for_slices(offers[i], coming, op, p, [&](unsigned slices, double us) {
+                if (us < least) {
+                    least = us;
+                    best = {i, slices, coming};
+                }
+            });
     }
     return best;
 }
@@ -132,25 +162,21 @@ static struct choice choose(const gm_offer *offers, unsigned count, const struct
 /* What is done. Scratch memory holds the slices, then operands at a pitch of whole 16 bytes. */
 struct plan {
     struct choice choice;
-    gm_pitch pitch[2]; /* of a and b; of no matrices: the operand is taken as it lies */
     uint64_t at[2], scratch;
 };
 
 template <typename T> static struct plan plan_of(const struct gm_op *op)
 {
     using menu = menu_of<T>;
-    gm_product<T> p = gm_product_of<T>(op);
     struct plan plan = {};
 
-    plan.choice = choose(menu::OFFERS, menu::COUNT, op, p);
+    plan.choice = choose(menu::OFFERS, menu::COUNT, op, gm_product_of<T>(op));
     if (plan.choice.slices > 1)
         plan.scratch = gm_slices_bytes(op, plan.choice.slices);
-    gm_coming coming = gm_coming_into(menu::OFFERS[plan.choice.offer], p);
     for (unsigned i = 0; i < 2 && plan.scratch < UINT64_MAX - 4 * GM_PITCH_BYTES_MAX; i++) {
-        gm_pitch pitch = coming.pitch[i];
+        const gm_pitch &pitch = plan.choice.coming.pitch[i];
         if (pitch.matrices == 0)
             continue;
-        plan.pitch[i] = pitch;
         plan.at[i] = gm_pieces(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
         plan.scratch = plan.at[i] + pitch.matrices * pitch.steps * pitch.pitch * sizeof(T);
     }
@@ -176,15 +202,16 @@ extern "C" enum gm_status GM_ENTRY(matmul_fitted)(const struct gm_op *op, struct
         gm_product<T> p = gm_product_of<T>(op);
         struct plan plan = plan_of<T>(op);
         uint8_t *scratch = plan.scratch > 0 ? (uint8_t *)gm_scratch(exec) : nullptr;
-        bool pitches_a = plan.pitch[0].matrices > 0, pitches_b = plan.pitch[1].matrices > 0;
+        const gm_pitch *pitch = plan.choice.coming.pitch;
+        bool pitches_a = pitch[0].matrices > 0, pitches_b = pitch[1].matrices > 0;
         bool pitches = pitches_a || pitches_b;
         enum gm_status status = GM_OK;
 
         if (pitches_a)
-            status = gm_pitch_operand<T>(exec, false, plan.pitch[0], scratch + plan.at[0], &p.a,
+            status = gm_pitch_operand<T>(exec, false, pitch[0], scratch + plan.at[0], &p.a,
                                          &p.a.row, &p.a.col);
         if (status == GM_OK && pitches_b)
-            status = gm_pitch_operand<T>(exec, pitches_a, plan.pitch[1], scratch + plan.at[1], &p.b,
+            status = gm_pitch_operand<T>(exec, pitches_a, pitch[1], scratch + plan.at[1], &p.b,
                                          &p.b.col, &p.b.row);
         if (status != GM_OK || plan.choice.slices == 1)
             return status == GM_OK ? menu::run(exec, p, plan.choice, pitches) : status;

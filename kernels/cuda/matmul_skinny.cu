@@ -21,7 +21,9 @@
  * begin at 16 bytes; elsewhere they are read by elements, and sectors asked for more than once. 2
  * to 8 vectors cost the arithmetic of 8.
  *
- * When it wins: up to 8 columns; up to 4 rows, or 8 where b is transposed or k is below 1024.
+ * When it wins: where the large operand has ten million elements or more, single vectors and up to
+ * 8 columns; up to 8 columns with k up to 64, whatever their number. Of less the tiles of
+ * matmul_fitted take half to nine tenths of its time: its warps are too few to have enough under way.
  */
 #include "kernels/cuda/skinny.h"
 

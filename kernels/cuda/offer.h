@@ -9,29 +9,37 @@
 
 #include "kernels/cuda/slices.h"
 
+#include <cmath>
+
 #define GM_OFFER_SMS 132u
 #define GM_OFFER_SCHEDULERS 4u /* of a multiprocessor */
 /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates. */
 #define GM_OFFER_FLOPS_US 50.5e6
-#define GM_OFFER_ADDING_US 1.0 /* launching what adds the slices */
+#define GM_OFFER_ADDING_US 1.5 /* launching what adds the slices */
+/* Of `start`, what ending takes more where the result's rows are no whole 16 bytes. */
+#define GM_OFFER_UNEVEN 0.4
+/* Of what blocks of the last round lose by being few: they begin when others end, not all at once.
+ */
+#define GM_OFFER_LEFT 1.8
 #define GM_OFFER_SLICE_BYTES_US                                                                    \
-    2.5e6 /* of slices, a microsecond: written, and read from the cache */
+    2.0e6 /* of slices, a microsecond: written, and read from the cache */
 
 /*
- * A cut's numbers; the last three were fitted to times measured on an H200 (those of f64 before
- * gm_fullest knew of schedulers).
+ * A cut's numbers; the last five were fitted to times measured on an H200 (README.md, "The hunt
+ * for SGEMM").
  *
  *     held   elements of the widest copies that pass through registers (feed.h)
  *     warps  of a block
  *     blocks that share a multiprocessor
- *     rate   of GM_OFFER_FLOPS_US, with so many blocks or more
- *     alone  of GM_OFFER_FLOPS_US, with one block: what its few threads can do. The same as rate
- *            where it never matters
+ *     one    of GM_OFFER_FLOPS_US, with one warp for each scheduler: what its few threads can do
+ *     two    with two
+ *     rate   with all that fit, or more
  *     start  what beginning and ending a tile takes, in steps of k
+ *     single what a tile's copy of one element of b costs (coming.h), in multiply-adds
  */
 struct gm_offer {
     unsigned height, width, depth, held, warps, blocks;
-    double rate, alone, start;
+    double one, two, rate, start, single;
 };
 
 static inline double gm_offered_tiles(const gm_offer &offer, const struct gm_op *op)
@@ -42,27 +50,60 @@ static inline double gm_offered_tiles(const gm_offer &offer, const struct gm_op 
 
 /* Blocks of the fullest multiprocessor. A warp stays with one of its schedulers: where a block has
  * fewer warps than there are schedulers, as many blocks as fill the fullest of these everywhere. */
-static inline double gm_fullest(uint64_t blocks, unsigned warps)
+static inline double gm_fullest(double blocks, unsigned warps)
 {
-    uint64_t fullest = gm_pieces(blocks, GM_OFFER_SMS);
+    uint64_t fullest = gm_pieces((uint64_t)blocks, GM_OFFER_SMS);
 
     if (warps >= GM_OFFER_SCHEDULERS)
         return (double)fullest;
     return (double)gm_pieces(fullest * warps, GM_OFFER_SCHEDULERS) * GM_OFFER_SCHEDULERS / warps;
 }
 
-/* What so many tiles take, in microseconds. f64 is reckoned at f32's speed too. */
-static inline double gm_offered_time(const gm_offer &offer, const struct gm_op *op, double tiles,
-                                     uint64_t slabs_in_all, unsigned slices)
+/* Warps for each scheduler of so many blocks, one after the other if they do not fit: at least 1,
+ * of the fullest multiprocessor. */
+static inline double gm_offered_warps(const gm_offer &offer, double blocks)
 {
-    double slabs = (double)gm_pieces(slabs_in_all, slices);
-    double flops = 2.0 * offer.height * offer.width * (slabs * offer.depth + offer.start);
-    double fullest = gm_fullest((uint64_t)(tiles * slices), offer.warps);
-    double rate = fullest * offer.alone, us;
+    return blocks * offer.warps / GM_OFFER_SCHEDULERS;
+}
 
-    if (fullest > offer.blocks || rate > offer.rate)
-        rate = offer.rate;
-    us = fullest / rate * flops / (GM_OFFER_FLOPS_US / GM_OFFER_SMS);
+/* Between those that were measured rates lie on lines. */
+static inline double gm_offered_rate(const gm_offer &offer, double warps)
+{
+    double all = gm_offered_warps(offer, offer.blocks);
+    bool few = warps < 2, two_are_all = all <= 2;
+    double from = few ? 1 : 2, to = few && !two_are_all ? 2 : all;
+    double low = few ? offer.one : offer.two, high = few && !two_are_all ? offer.two : offer.rate;
+
+    if (warps >= all)
+        return offer.rate;
+    return warps <= 1 ? offer.one : low + (high - low) * (warps - from) / (to - from);
+}
+
+/* How long so many blocks of a multiprocessor take, for each of GM_OFFER_FLOPS_US of one of them:
+ * as many at a time as fit, and what is left of them in a round of its own. */
+static inline double gm_offered_rounds(const gm_offer &offer, double fullest)
+{
+    double left = fmod(fullest, offer.blocks), full = 1 / offer.rate;
+
+    if (fullest <= offer.blocks)
+        return fullest / gm_offered_rate(offer, gm_offered_warps(offer, fullest));
+    if (left == 0)
+        return fullest * full;
+    double own = 1 / gm_offered_rate(offer, gm_offered_warps(offer, left));
+    return fullest * full + left * GM_OFFER_LEFT * (own - full);
+}
+
+/* What so many tiles take, in microseconds, in so many slices of which each is so many steps of k,
+ * and with `fullest` blocks on the fullest multiprocessor. `coming`: multiply-adds that each step
+ * of a tile costs more for its operands (coming.h). f64 is reckoned at f32's speed too. */
+static inline double gm_offered_time(const gm_offer &offer, const struct gm_op *op, double fullest,
+                                     double steps, double coming, unsigned slices)
+{
+    bool even = gm_op_n(op) * gm_dtype_size(op->result.dtype) % 16 == 0;
+    double start = even ? offer.start : offer.start * (1 + GM_OFFER_UNEVEN);
+    double flops = 2.0 * (offer.height * offer.width * (steps + start) + coming * steps);
+    double us = gm_offered_rounds(offer, fullest) * flops / (GM_OFFER_FLOPS_US / GM_OFFER_SMS);
+
     if (slices > 1)
         us += GM_OFFER_ADDING_US + (double)gm_slices_bytes(op, slices) / GM_OFFER_SLICE_BYTES_US;
     return us;

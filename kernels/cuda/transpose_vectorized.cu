@@ -13,7 +13,8 @@
  * in 8 groups of four banks; and reading a row they find its pieces in another order, in as many
  * groups.
  *
- * Blocks go down columns of tiles first, but of tall matrices along their rows (walk.h).
+ * Blocks go down columns of tiles first, but of tall matrices along their rows, or down the columns
+ * of one band of them after the other (walk.h).
  *
  * Small matrices have too few tiles of this size to keep all multiprocessors busy, and those of a
  * stack may fill a tile badly: tiles of pieces of 8 and 4 bytes are half and a fourth as high and
@@ -86,12 +87,12 @@ template <typename T, unsigned BYTES, bool OVERLAPS> struct tile_of {
 
 template <typename T, unsigned BYTES, bool STRETCH, bool OVERLAPS>
 static __global__ void __launch_bounds__(tile_of<T, BYTES, OVERLAPS>::threads)
-    transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_walk walk)
+    transpose_vectorized(const T *in, T *out, uint64_t rows, uint64_t cols, gm_banded_walk walk)
 {
     using tile_shape = tile_of<T, BYTES, OVERLAPS>;
     constexpr unsigned N = tile_shape::N;
     gm_piece<BYTES> *tile = gm_dynamic_shared<gm_piece<BYTES>>();
-    gm_origin at = gm_walk_to(walk, tile_shape::step, tile_shape::width);
+    gm_origin at = gm_banded_walk_to(walk, tile_shape::step, tile_shape::width);
     uint64_t matrix = at.matrix * rows * cols;
     /* one that overlaps begins a piece higher; above the matrix the row wraps, beyond all rows */
     uint64_t tile_row = at.row - (OVERLAPS ? N : 0), tile_col = at.col;
@@ -191,8 +192,8 @@ static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
         shared = part > shared ? part : shared;
     }
     /* The last that overlaps stores a column's end too: an odd number of pieces leaves room. */
-    return gm_walk_tiles(
-        a, gm_is_tall(a), tile_shape::step, tile_shape::width, [&](dim3 grid, gm_walk walk) {
+    return gm_banded_walk_tiles(
+        a, tile_shape::step, tile_shape::width, [&](dim3 grid, gm_banded_walk walk) {
             return gm_launch(exec, transpose_vectorized<T, BYTES, STRETCH, OVERLAPS>, grid,
                              dim3(tile_shape::threads), shared, gm_in<T>(op, 0), gm_out<T>(op),
                              a->rows, a->cols, walk);

@@ -8,7 +8,8 @@
  * stretches between a tile and its neighbour to the right, and the L2 cache must keep the
  * neighbour's part until the whole column is done. Of so many rows that it cannot, tiles are taken
  * along the rows; and of narrow matrices, since the rows of their result grow in runs either way.
- * Measured on an H200: HUNT.md, "Tall matrices".
+ * Where rows are long and elements small, bands of rows that it can keep do better still, down the
+ * columns of one band after the other. Measured on an H200: HUNT.md, "Tall matrices".
  */
 #ifndef GM_KERNELS_CUDA_WALK_H
 #define GM_KERNELS_CUDA_WALK_H
@@ -22,6 +23,10 @@
 /* Narrow matrices: bytes of a row at most, and rows at least. */
 #define GM_NARROW_BYTES (5 * GM_STRETCH)
 #define GM_NARROW_ROWS 20000u
+/* Bands: rows of one at most; bytes of a row at least, and of an element at most. */
+#define GM_BAND_ROWS 32768u
+#define GM_BAND_ROW_BYTES (31 * GM_STRETCH)
+#define GM_BAND_ELEMENT_BYTES 4u
 
 struct gm_walk {
     gm_origin origin; /* the tile of block (0, 0, 0) */
@@ -62,6 +67,51 @@ static inline enum gm_status gm_walk_tiles(const struct gm_matrix *a, bool along
                         });
     return gm_tiles(a->batch, a->cols, a->rows, width, height, [&](dim3 grid, gm_origin turned) {
         return fn(grid, gm_walk{{turned.matrix, turned.col, turned.row}, false});
+    });
+}
+
+/* A walk that may go in bands. Of its own, for the kernels that need all their registers. */
+struct gm_banded_walk {
+    gm_walk walk;
+    uint64_t band; /* rows from one z of the grid to the next, of one matrix; 0: z is the matrix */
+};
+
+static inline bool gm_gains_by_bands(const struct gm_matrix *a)
+{
+    uint64_t size = gm_dtype_size(a->dtype);
+
+    return gm_is_tall(a) && a->batch == 1 && size <= GM_BAND_ELEMENT_BYTES &&
+           a->cols * size >= GM_BAND_ROW_BYTES;
+}
+
+/* As gm_walk_to(). Of the last band's blocks some may be beyond the matrix: row is then no row of
+ * it. */
+__device__ __forceinline__ gm_origin gm_banded_walk_to(const gm_banded_walk &banded,
+                                                       unsigned height, unsigned width)
+{
+    gm_origin at = gm_walk_to(banded.walk, height, width);
+
+    if (banded.band) {
+        at.matrix -= blockIdx.z;
+        at.row += blockIdx.z * banded.band;
+    }
+    return at;
+}
+
+/* As gm_walk_tiles(). Bands are whole tiles, as high as each other. */
+template <typename F>
+static inline enum gm_status gm_banded_walk_tiles(const struct gm_matrix *a, unsigned height,
+                                                  unsigned width, F fn)
+{
+    if (!gm_gains_by_bands(a))
+        return gm_walk_tiles(a, gm_is_tall(a), height, width, [&](dim3 grid, gm_walk walk) {
+            return fn(grid, gm_banded_walk{walk, 0});
+        });
+    uint64_t bands = gm_pieces(a->rows, GM_BAND_ROWS);
+    uint64_t band = gm_pieces(gm_pieces(a->rows, height), bands) * height;
+    return gm_tiles(bands, a->cols, band, width, height, [&](dim3 grid, gm_origin turned) {
+        uint64_t row = turned.matrix * band + turned.col; /* the first's, of this launch */
+        return fn(grid, gm_banded_walk{{{0, row, turned.row}, false}, band});
     });
 }
 

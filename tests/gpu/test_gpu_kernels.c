@@ -105,7 +105,7 @@ static void test_long_moves(void)
     try_moves(GM_F32, 1, 4099, 4001);
 }
 
-/* Rows so many that tiles are taken along them. */
+/* Rows so many that tiles are taken along them, or in bands. */
 static void test_tall_moves(void)
 {
     try_moves(GM_F32, 1, 40004, 300);
@@ -116,6 +116,7 @@ static void test_tall_moves(void)
     try_moves(GM_U8, 1, 40003, 777);
     try_moves(GM_F64, 1, 20002, 66);
     try_moves(GM_C128, 2, 39999, 19);
+    try_moves(GM_F32, 1, 40004, 1988);
 }
 
 /* Enough tiles for the largest: rows of 256 bytes, of whole sectors, of neither; and of neither, so

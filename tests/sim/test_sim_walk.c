@@ -1,30 +1,51 @@
 /*
  * test_sim_walk.c - the order in which transposes take their tiles (parts/walk.cu): results are the
  * same in any, so nothing else would notice. Down the columns; along the rows of tall matrices and
- * of narrow ones (but for elements of 1 byte), unless rows are whole stretches of 256 bytes.
+ * of narrow ones (but for elements of 1 byte), or down bands of tall ones of long rows, unless rows
+ * are whole stretches of 256 bytes.
  */
 #include "run_kernel.h"
 
 #define TILES 4 /* either way */
 
-/* kernel, whether along the rows */
-#define WALKS(X)                                                                                   \
-    X(walk_square, false)                                                                          \
-    X(walk_kept, false)                                                                            \
-    X(walk_tall, true)                                                                             \
-    X(walk_whole_stretches, false)                                                                 \
-    X(walk_wide_of_tall, true)                                                                     \
-    X(walk_narrow, true)                                                                           \
-    X(walk_less_narrow, false)                                                                     \
-    X(walk_narrow_and_few, false)                                                                  \
-    X(walk_narrow_bytes, false)                                                                    \
-    X(walk_tall_bytes, true)
+/* The place of the tile of a row and a column in each order. */
+static int down_columns(int row, int col)
+{
+    return col * TILES + row;
+}
 
-#define X(name, along_rows) gm_kernel_fn gm_sim_##name;
+static int along_rows(int row, int col)
+{
+    return row * TILES + col;
+}
+
+static int down_bands_of_2(int row, int col)
+{
+    return row / 2 * 2 * TILES + col * 2 + row % 2;
+}
+
+#define WALKS(X)                                                                                   \
+    X(walk_square, down_columns)                                                                   \
+    X(walk_kept, down_columns)                                                                     \
+    X(walk_tall, along_rows)                                                                       \
+    X(walk_bands, down_bands_of_2)                                                                 \
+    X(walk_bands_to_spare, down_bands_of_2)                                                        \
+    X(walk_bands_of_bytes, down_bands_of_2)                                                        \
+    X(walk_tall_doubles, along_rows)                                                               \
+    X(walk_whole_stretches, down_columns)                                                          \
+    X(walk_narrow, along_rows)                                                                     \
+    X(walk_less_narrow, down_columns)                                                              \
+    X(walk_narrow_and_few, down_columns)                                                           \
+    X(walk_narrow_bytes, down_columns)                                                             \
+    X(walk_tall_bytes, along_rows)
+
+#define X(name, place) gm_kernel_fn gm_sim_##name;
 WALKS(X)
 #undef X
 
-static void check_walk(void *sim, const char *name, gm_kernel_fn *kernel, bool along_rows)
+typedef int place_fn(int row, int col);
+
+static void check_walk(void *sim, const char *name, gm_kernel_fn *kernel, place_fn *place)
 {
     static const int32_t in[TILES * TILES];
     int32_t block[TILES][TILES] = {{0}};
@@ -35,7 +56,7 @@ static void check_walk(void *sim, const char *name, gm_kernel_fn *kernel, bool a
         return;
     for (int row = 0; row < TILES; row++) {
         for (int col = 0; col < TILES; col++)
-            right &= block[row][col] == (along_rows ? row * TILES + col : col * TILES + row);
+            right &= block[row][col] == place(row, col);
     }
     if (!CHECK(right))
         fprintf(stderr, "  %s\n", name);
@@ -45,7 +66,7 @@ int main(void)
 {
     void *sim = sim_open(1);
 
-#define X(name, along_rows) check_walk(sim, #name, gm_sim_##name, along_rows);
+#define X(name, place) check_walk(sim, #name, gm_sim_##name, place);
     WALKS(X)
 #undef X
     sim_close(sim);

@@ -274,22 +274,41 @@ static void test_cuda_transposes(void)
     }
 }
 
-/* Products of f32 on an H200: a stack of many by `stack` where tiles would stay emptier, by cuBLAS
- * where b's rows are odd and sums long. */
+/* Products of f32 on an H200: a stack of many by `stack` where tiles would stay emptier; a few
+ * vectors by `skinny` where there is much to read, and by tiles where there is not. */
 static void test_cuda_products(void)
 {
     static const struct {
         const char *a, *b, *variant;
     } cases[] = {
-        {"4096x65x65", "4096x65x65", "stack"},    {"512x80x80", "512x80x80", "stack"},
-        {"2855x84x84", "2855x84x84", "fitted"},   {"512x50x50", "512x50x50", "fitted"},
-        {"10x48x37", "10x37x233", "fitted"},      {"2532x32x11", "2532x11x195", "fitted"},
-        {"90x19x96", "90x96x268", "fitted"},      {"263x61x277", "263x277x197", "cublas"},
-        {"512x127x127", "512x127x127", "fitted"}, {"6x16x128", "6x128x40", "small"},
-        {"2106x8x8", "2106x8x8", "small"},        {"1000x1x1000", "1000x1000x1", "dot"},
-        {"1792x606", "606x288", "fitted"},        {"1107x1107", "1107x1107", "fitted"},
-        {"501x501", "501x501", "fitted"},         {"1009x1019", "1019x1013", "fitted"},
-        {"8192x8192", "8192x64", "fitted"},       {"1440x60", "60x8", "small"},
+        {"4096x65x65", "4096x65x65", "stack"},
+        {"512x80x80", "512x80x80", "stack"},
+        {"2855x84x84", "2855x84x84", "fitted"},
+        {"512x50x50", "512x50x50", "fitted"},
+        {"10x48x37", "10x37x233", "fitted"},
+        {"2532x32x11", "2532x11x195", "fitted"},
+        {"90x19x96", "90x96x268", "fitted"},
+        {"263x61x277", "263x277x197", "fitted"},
+        {"512x127x127", "512x127x127", "fitted"},
+        {"6x16x128", "6x128x40", "small"},
+        {"2106x8x8", "2106x8x8", "small"},
+        {"1000x1x1000", "1000x1000x1", "dot"},
+        {"1792x606", "606x288", "fitted"},
+        {"1107x1107", "1107x1107", "fitted"},
+        {"501x501", "501x501", "fitted"},
+        {"1009x1019", "1019x1013", "fitted"},
+        {"8192x8192", "8192x64", "fitted"},
+        {"1440x60", "60x8", "small"},
+        {"8x8192", "8192x8192", "fitted"},
+        {"8192x8192", "8192x8", "skinny"},
+        {"5x200", "200x40", "small"},
+        {"5x201", "201x40", "fitted"},
+        {"1x300", "300x1000", "cublas"},
+        {"1x300", "300x2000", "skinny"},
+        {"1000x300", "300x1", "cublas"},
+        {"100000x64", "64x3", "skinny"},
+        {"8192x8192", "8192x1", "skinny"},
+        {"0x5", "5x7", "small"},
     };
     const struct gm_device_facts h200 = {
         .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
@@ -360,7 +379,10 @@ static void test_most_tiles(void)
 static void test_cuda(void)
 {
     struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
-    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "40x293x293", "40x293x293");
+    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x700", "700x300");
+    struct gm_op longer = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x8192", "8192x8192");
+    struct gm_op few = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "700x300", "300x3");
+    struct gm_op odd = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "40x293x293", "40x293x293");
     struct gm_op less = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x0", "0x500");
     struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "300x400", "400x500");
@@ -371,12 +393,18 @@ static void test_cuda(void)
 
     if (gm_select(&op, &cuda, NULL, &variant, &err) != GM_OK)
         return; /* it has none */
-    CHECK_STR(variant->name, "fitted");
+    CHECK_STR(variant->name, "skinny");
     CHECK_STATUS(gm_select(&op, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "needs cuBLAS, which this machine does not have"));
     cuda.tuned_blas = true;
     CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "cublas");
+    CHECK_STATUS(gm_select(&longer, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "skinny");
+    CHECK_STATUS(gm_select(&few, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "fitted");
+    CHECK_STATUS(gm_select(&odd, &cuda, NULL, &variant, &err), GM_OK, &err);
+    CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&less, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
