@@ -291,7 +291,8 @@ static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts
     if (!is_f32(op) && op->result.dtype != GM_F64)
         return gm_op_n(op) <= 8 || gm_op_m(op) <= 4 || op->transb || k < 1024;
     if (thin.vectors == 1)
-        return thin.elements >= 10000000 || (thin.across && k <= 512 && thin.elements >= 500000);
+        return thin.elements >= 10000000 ||
+               (thin.across && k >= 64 && k <= 512 && thin.elements >= 300000);
     if (!is_f32(op))
         return thin.few_columns && k <= 128;
     return thin.few_columns && (thin.elements >= 12000000 || k <= 64);
@@ -372,8 +373,8 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     return used(&p) <= (p.n % 8 == 0 ? most[i].used_by_8 : most[i].used);
 }
 
-/* By our tiles, where they are as good as cuBLAS's or better: f32, but for single vectors; and few
- * vectors of f64. */
+/* By our tiles, where they are as good as cuBLAS's or better: f32, but for single vectors; and a
+ * few vectors of f64, single ones where sums are long. */
 static bool fits_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
@@ -381,7 +382,8 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
 
     (void)facts;
     if (thin_of(op, &thin) && (is_f32(op) || op->result.dtype == GM_F64))
-        return is_f32(op) ? thin.vectors > 1 : thin.elements < 400000;
+        return is_f32(op) ? thin.vectors > 1
+                          : thin.elements < 400000 && (thin.vectors > 1 || p.k >= 500);
     if (!is_f32(op))
         return false;
     if (p.batch > 1)

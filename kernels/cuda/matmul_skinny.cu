@@ -23,7 +23,8 @@
  *
  * When it wins: where the large operand has ten million elements or more, single vectors and up to
  * 8 columns; up to 8 columns with k up to 64, whatever their number. Of less the tiles of
- * matmul_fitted take half to nine tenths of its time: its warps are too few to have enough under way.
+ * matmul_fitted take half to nine tenths of its time: its warps are too few to have enough under
+ * way.
  */
 #include "kernels/cuda/skinny.h"
 
