@@ -111,50 +111,47 @@ struct menu_of<double> : menu<offered<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, gm_
                                       false, 8, 38, 54, 54, 34, 3>> {
 };
 
-/* fn(slices, microseconds) of one cut and way of the operands, for 1 slice and others. */
-template <typename T, typename F>
-static void for_slices(const gm_offer &offer, const gm_coming &coming, const struct gm_op *op,
-                       const gm_product<T> &p, F fn)
+/* fn(slices) for 1 slice, and for as many as give each multiprocessor so many blocks at most, from
+ * where that is two. */
+template <typename F>
+static void for_slices(const gm_offer &offer, const gm_offered_work &work, F fn)
 {
-    double tiles = gm_offered_tiles(offer, op);
-    uint64_t slabs = gm_pieces(p.k, offer.depth), whole = slabs / SLABS_LEAST;
+    uint64_t whole = work.slabs / SLABS_LEAST;
     unsigned most = whole < SLICES_MAX ? (unsigned)whole : SLICES_MAX, before = 1;
-    auto time = [&](unsigned slices) {
-        double fullest = gm_fullest(tiles * slices, offer.warps);
-        double steps = (double)(gm_pieces(slabs, slices) * offer.depth);
-        double step = gm_coming_step<T>(offer, coming, gm_offered_warps(offer, fullest));
-        return coming.us + gm_offered_time(offer, op, fullest, steps, step, slices);
-    };
 
-    fn(1u, time(1));
-    /* As many as give each multiprocessor so many blocks at most, from where that is two. */
-    for (double blocks = floor(2 * tiles / GM_OFFER_SMS);
+    fn(1u);
+    for (double blocks = floor(2 * work.tiles / GM_OFFER_SMS);
          blocks <= 2 * offer.blocks && before < most; blocks++) {
-        double fill = blocks * GM_OFFER_SMS / tiles;
+        double fill = blocks * GM_OFFER_SMS / work.tiles;
         unsigned slices = fill < most ? (unsigned)fill : most;
         if (slices > before)
-            fn(before = slices, time(slices));
+            fn(before = slices);
     }
 }
 
 template <typename T>
-static struct choice choose(const gm_offer *offers, unsigned count, const struct gm_op *op,
-                            const gm_product<T> &p)
+static struct choice choose(const gm_offer *offers, unsigned count, const gm_product<T> &p)
 {
+    gm_coming ways[4]; /* neither operand copied first, a, b, both; as far as they are ways */
+    unsigned many = 0;
     struct choice best = {0, 1, {}};
     double least = INFINITY;
 
-    for (unsigned copied = 0; copied < 4; copied++) {
-        gm_coming coming;
-        if (!gm_coming_of(p, copied & 1, copied & 2, &coming))
-            continue;
-        for (unsigned i = 0; i < count; i++)
-            for_slices(offers[i], coming, op, p, [&](unsigned slices, double us) {
+    for (unsigned copied = 0; copied < 4; copied++)
+        many += gm_coming_of(p, copied & 1, copied & 2, &ways[many]);
+    for (unsigned i = 0; i < count; i++) {
+        gm_offered_work work = gm_offered_work_of(offers[i], p);
+        for_slices(offers[i], work, [&](unsigned slices) {
+            gm_offered_time time = gm_offered(offers[i], work, slices);
+            for (unsigned w = 0; w < many; w++) {
+                double step = gm_coming_step<T>(offers[i], ways[w], time.warps);
+                double us = time.us + ways[w].us + time.coming_us * step;
                 if (us < least) {
                     least = us;
-                    best = {i, slices, coming};
+                    best = {i, slices, ways[w]};
                 }
-            });
+            }
+        });
     }
     return best;
 }
@@ -170,7 +167,7 @@ template <typename T> static struct plan plan_of(const struct gm_op *op)
     using menu = menu_of<T>;
     struct plan plan = {};
 
-    plan.choice = choose(menu::OFFERS, menu::COUNT, op, gm_product_of<T>(op));
+    plan.choice = choose(menu::OFFERS, menu::COUNT, gm_product_of<T>(op));
     if (plan.choice.slices > 1)
         plan.scratch = gm_slices_bytes(op, plan.choice.slices);
     for (unsigned i = 0; i < 2 && plan.scratch < UINT64_MAX - 4 * GM_PITCH_BYTES_MAX; i++) {

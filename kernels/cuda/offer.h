@@ -9,8 +9,6 @@
 
 #include "kernels/cuda/slices.h"
 
-#include <cmath>
-
 #define GM_OFFER_SMS 132u
 #define GM_OFFER_SCHEDULERS 4u /* of a multiprocessor */
 /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates. */
@@ -41,12 +39,6 @@ struct gm_offer {
     unsigned height, width, depth, held, warps, blocks;
     double one, two, rate, start, single;
 };
-
-static inline double gm_offered_tiles(const gm_offer &offer, const struct gm_op *op)
-{
-    return (double)op->result.batch * (double)gm_pieces(gm_op_m(op), offer.height) *
-           (double)gm_pieces(gm_op_n(op), offer.width);
-}
 
 /* Blocks of the fullest multiprocessor. A warp stays with one of its schedulers: where a block has
  * fewer warps than there are schedulers, as many blocks as fill the fullest of these everywhere. */
@@ -83,7 +75,7 @@ static inline double gm_offered_rate(const gm_offer &offer, double warps)
  * as many at a time as fit, and what is left of them in a round of its own. */
 static inline double gm_offered_rounds(const gm_offer &offer, double fullest)
 {
-    double left = fmod(fullest, offer.blocks), full = 1 / offer.rate;
+    double left = (double)((uint64_t)fullest % offer.blocks), full = 1 / offer.rate;
 
     if (fullest <= offer.blocks)
         return fullest / gm_offered_rate(offer, gm_offered_warps(offer, fullest));
@@ -93,20 +85,42 @@ static inline double gm_offered_rounds(const gm_offer &offer, double fullest)
     return fullest * full + left * GM_OFFER_LEFT * (own - full);
 }
 
-/* What so many tiles take, in microseconds, in so many slices of which each is so many steps of k,
- * and with `fullest` blocks on the fullest multiprocessor. `coming`: multiply-adds that each step
- * of a tile costs more for its operands (coming.h). f64 is reckoned at f32's speed too. */
-static inline double gm_offered_time(const gm_offer &offer, const struct gm_op *op, double fullest,
-                                     double steps, double coming, unsigned slices)
+/* A product by a cut, and in slices: `tiles` of the result, `slabs` of k in all. */
+struct gm_offered_work {
+    double tiles, bytes; /* bytes: of the result */
+    uint64_t slabs;
+    bool even; /* its rows are whole 16 bytes */
+};
+
+template <typename T>
+static inline gm_offered_work gm_offered_work_of(const gm_offer &offer, const gm_product<T> &p)
 {
-    bool even = gm_op_n(op) * gm_dtype_size(op->result.dtype) % 16 == 0;
-    double start = even ? offer.start : offer.start * (1 + GM_OFFER_UNEVEN);
-    double flops = 2.0 * (offer.height * offer.width * (steps + start) + coming * steps);
-    double us = gm_offered_rounds(offer, fullest) * flops / (GM_OFFER_FLOPS_US / GM_OFFER_SMS);
+    double matrices = (double)p.batch, m = (double)p.m, n = (double)p.n;
+
+    return {matrices * (double)gm_pieces(p.m, offer.height) * (double)gm_pieces(p.n, offer.width),
+            matrices * m * n * sizeof(T), gm_pieces(p.k, offer.depth), p.n * sizeof(T) % 16 == 0};
+}
+
+/* What it takes, in microseconds: with operands that come as they did when rates were measured; and
+ * more for each multiply-add that a step of a tile costs more, however they come (coming.h). */
+struct gm_offered_time {
+    double us, coming_us, warps; /* warps: for each scheduler */
+};
+
+/* f64 is reckoned at f32's speed too. */
+static inline gm_offered_time gm_offered(const gm_offer &offer, const gm_offered_work &work,
+                                         unsigned slices)
+{
+    double fullest = gm_fullest(work.tiles * slices, offer.warps);
+    double steps = (double)(gm_pieces(work.slabs, slices) * offer.depth);
+    double start = work.even ? offer.start : offer.start * (1 + GM_OFFER_UNEVEN);
+    double each = gm_offered_rounds(offer, fullest) * (2 * GM_OFFER_SMS / GM_OFFER_FLOPS_US);
+    gm_offered_time time = {each * offer.height * offer.width * (steps + start), each * steps,
+                            gm_offered_warps(offer, fullest)};
 
     if (slices > 1)
-        us += GM_OFFER_ADDING_US + (double)gm_slices_bytes(op, slices) / GM_OFFER_SLICE_BYTES_US;
-    return us;
+        time.us += GM_OFFER_ADDING_US + work.bytes * slices / GM_OFFER_SLICE_BYTES_US;
+    return time;
 }
 
 #endif
