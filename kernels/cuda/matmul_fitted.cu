@@ -8,7 +8,7 @@
  * their order after (slices.h). Larger tiles use what they load more often; smaller ones and slices
  * make more blocks. Of few tiles those are best that many warps share; of many, those of few warps
  * with many sums each, of which more blocks share a multiprocessor. What a choice would take is
- * reckoned (offer.h), with what operands cost (coming.h); the least is taken.
+ * reckoned (reckoning.h), with what operands cost (coming.h); the least is taken.
  *
  * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements;
  * one with k along its rows is turned on its way, element by element. Where that costs all tiles
@@ -24,6 +24,8 @@
  */
 #include "kernels/cuda/coming.h"
 #include "kernels/cuda/pipeline.h"
+#include "kernels/cuda/reckoning.h"
+#include "kernels/cuda/slices.h"
 
 #include <cmath>
 

@@ -1,26 +1,20 @@
 /*
- * offer.h - what a product takes by a cut (cut.h), reckoned from the cut's numbers.
+ * offer.h - a cut (cut.h) by its numbers, and how long a multiprocessor takes for blocks of it.
  *
- * As the fullest multiprocessor goes. It is reckoned for the 132 of an H200 wherever it runs: so
- * choices, and with them the order of sums, are the same on every device.
+ * It is reckoned for the 132 multiprocessors of an H200 wherever it runs: so choices, and with them
+ * the order of sums, are the same on every device.
  */
 #ifndef GM_KERNELS_CUDA_OFFER_H
 #define GM_KERNELS_CUDA_OFFER_H
 
-#include "kernels/cuda/slices.h"
+#include "kernels/cuda/kernel.h"
 
 #define GM_OFFER_SMS 132u
 #define GM_OFFER_SCHEDULERS 4u /* of a multiprocessor */
 /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates. */
 #define GM_OFFER_FLOPS_US 50.5e6
-#define GM_OFFER_ADDING_US 1.5 /* launching what adds the slices */
-/* Of `start`, what ending takes more where the result's rows are no whole 16 bytes. */
-#define GM_OFFER_UNEVEN 0.4
-/* Of what blocks of the last round lose by being few: they begin when others end, not all at once.
- */
+/* Times what few blocks take longer than many: blocks of the last round begin one by one. */
 #define GM_OFFER_LEFT 1.8
-#define GM_OFFER_SLICE_BYTES_US                                                                    \
-    2.0e6 /* of slices, a microsecond: written, and read from the cache */
 
 /*
  * A cut's numbers; the last five were fitted to times measured on an H200 (README.md, "The hunt
@@ -51,8 +45,7 @@ static inline double gm_fullest(double blocks, unsigned warps)
     return (double)gm_pieces(fullest * warps, GM_OFFER_SCHEDULERS) * GM_OFFER_SCHEDULERS / warps;
 }
 
-/* Warps for each scheduler of so many blocks, one after the other if they do not fit: at least 1,
- * of the fullest multiprocessor. */
+/* Warps for each scheduler of so many blocks, one after the other if they do not fit. */
 static inline double gm_offered_warps(const gm_offer &offer, double blocks)
 {
     return blocks * offer.warps / GM_OFFER_SCHEDULERS;
@@ -83,44 +76,6 @@ static inline double gm_offered_rounds(const gm_offer &offer, double fullest)
         return fullest * full;
     double own = 1 / gm_offered_rate(offer, gm_offered_warps(offer, left));
     return fullest * full + left * GM_OFFER_LEFT * (own - full);
-}
-
-/* A product by a cut, and in slices: `tiles` of the result, `slabs` of k in all. */
-struct gm_offered_work {
-    double tiles, bytes; /* bytes: of the result */
-    uint64_t slabs;
-    bool even; /* its rows are whole 16 bytes */
-};
-
-template <typename T>
-static inline gm_offered_work gm_offered_work_of(const gm_offer &offer, const gm_product<T> &p)
-{
-    double matrices = (double)p.batch, m = (double)p.m, n = (double)p.n;
-
-    return {matrices * (double)gm_pieces(p.m, offer.height) * (double)gm_pieces(p.n, offer.width),
-            matrices * m * n * sizeof(T), gm_pieces(p.k, offer.depth), p.n * sizeof(T) % 16 == 0};
-}
-
-/* What it takes, in microseconds: with operands that come as they did when rates were measured; and
- * more for each multiply-add that a step of a tile costs more, however they come (coming.h). */
-struct gm_offered_time {
-    double us, coming_us, warps; /* warps: for each scheduler */
-};
-
-/* f64 is reckoned at f32's speed too. */
-static inline gm_offered_time gm_offered(const gm_offer &offer, const gm_offered_work &work,
-                                         unsigned slices)
-{
-    double fullest = gm_fullest(work.tiles * slices, offer.warps);
-    double steps = (double)(gm_pieces(work.slabs, slices) * offer.depth);
-    double start = work.even ? offer.start : offer.start * (1 + GM_OFFER_UNEVEN);
-    double each = gm_offered_rounds(offer, fullest) * (2 * GM_OFFER_SMS / GM_OFFER_FLOPS_US);
-    gm_offered_time time = {each * offer.height * offer.width * (steps + start), each * steps,
-                            gm_offered_warps(offer, fullest)};
-
-    if (slices > 1)
-        time.us += GM_OFFER_ADDING_US + work.bytes * slices / GM_OFFER_SLICE_BYTES_US;
-    return time;
 }
 
 #endif
