@@ -304,8 +304,8 @@ static void test_pitched_products(void)
         uint64_t batch, m, k, n, floats; /* of the copies, and of slices */
         bool transa, transb;
     } cases[] = {
-        {SINGLE, 1281, 128, 769, 128 * (1284 + 772), true, false},
-        {SINGLE, 1281, 2048, 31, 2048 * 32 + 2 * 1281 * 31, true, false},
+        {SINGLE, 321, 320, 769, 320 * (324 + 772), true, false},
+        {SINGLE, 769, 2048, 31, 2048 * 32 + 10 * 769 * 31, true, false},
         {SINGLE, 641, 320, 769, 320 * 772, false, true},
         {400, 128, 400, 8, 128 * 400, false, false},
     };
