@@ -382,8 +382,8 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
 
     (void)facts;
     if (thin_of(op, &thin) && (is_f32(op) || op->result.dtype == GM_F64))
-        return is_f32(op) ? thin.vectors > 1
-                          : thin.elements < 400000 && (thin.vectors > 1 || p.k >= 500);
+        return is_f32(op) ? thin.vectors != 1
+                          : thin.elements < 400000 && (thin.vectors != 1 || p.k >= 500);
     if (!is_f32(op))
         return false;
     if (p.batch > 1)

@@ -13,14 +13,15 @@
  * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements;
  * one with k along its rows is turned on its way, element by element. Where that costs all tiles
  * more than copying it once (pitch.h), it is copied: such rows; b transposed, if it is large; and
- * a, if b comes by 16 bytes and the results of the stack have thousands of columns in all.
+ * a, if b comes by 16 bytes and many tiles want the same rows.
  *
  * Cost, elements of 4 bytes: as pipelined with 128 sums a thread, which read shared memory once for
  * each 21 multiply-adds; with 64, 32 and 16 sums once for 16, 11 and 8. Slices are written and read
  * once.
  *
- * When it wins: among our own kernels on all but small results (matmul_small, matmul_dot), a few
- * vectors (matmul_skinny), and stacks that its tiles do not divide (matmul_stack).
+ * When it wins: among our own kernels on all but small results (matmul_small, matmul_dot), single
+ * vectors and a few that are long (matmul_skinny), and stacks that its tiles do not divide
+ * (matmul_stack).
  */
 #include "kernels/cuda/coming.h"
 #include "kernels/cuda/pipeline.h"

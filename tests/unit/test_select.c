@@ -309,6 +309,7 @@ static void test_cuda_products(void)
         {"100000x64", "64x3", "skinny"},
         {"8192x8192", "8192x1", "skinny"},
         {"0x5", "5x7", "small"},
+        {"0x5000", "5000x7", "fitted"},
     };
     const struct gm_device_facts h200 = {
         .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
