@@ -298,7 +298,7 @@ static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts
     return thin.few_columns && (thin.elements >= 12000000 || k <= 64);
 }
 
-/* The same where there is no cuBLAS. */
+/* Single vectors, where there is no cuBLAS to take them. */
 static bool is_thin_without_cublas(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct thin thin;

@@ -17,8 +17,8 @@
 #define GM_OFFER_LEFT 1.8
 
 /*
- * A cut's numbers; the last five were fitted to times measured on an H200 (README.md, "The hunt
- * for SGEMM").
+ * A cut's numbers; the last five were fitted, but for one cut's, to times measured on an H200
+ * (README.md, "The hunt for SGEMM").
  *
  *     held   elements of the widest copies that pass through registers (feed.h)
  *     warps  of a block
