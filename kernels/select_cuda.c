@@ -5,11 +5,11 @@
  * random_h200.json beside it those of products that nobody chose; a test holds them together. Of
  * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
  * flips_few), for thin transposes (is_thin, is_short_of_runs, long_row_bytes of fills_tiles), for
- * stacks of products (nearly_fills_one, is_stack_of_small), and for lone ones that are thin or of a
- * few more tiles than `small` runs at once (is_tiny_and_thin, is_thin_product, is_tiny_product).
- * Where cuBLAS is there it is one of the kernels: of f32 it wins single vectors, and large products
- * of a transposed a whose rows are no whole 16 bytes. Sizes in elements are of all matrices
- * together unless they say otherwise.
+ * stacks of products (nearly_fills_one, is_stack_of_small), for lone ones of a few more tiles than
+ * `small` runs at once (is_tiny_product), and in part for thin ones (is_tiny_and_thin,
+ * is_thin_for_cublas, is_thin_for_tiles). Where cuBLAS is there it is one of the kernels: of f32 it
+ * wins small single vectors, and large products of a transposed a whose rows are no whole 16 bytes.
+ * Sizes in elements are of all matrices together unless they say otherwise.
  */
 #include "layout.h"
 #include "preference.h"
@@ -201,10 +201,12 @@ static struct product product_of(const struct gm_op *op)
                             gm_matrix_elements(&op->result)};
 }
 
-/* A few vectors times a matrix, or a matrix times a few vectors: the larger operand. */
+/* A few vectors times a matrix, or a matrix times a few vectors: the larger operand has so many
+ * lines, of k elements. */
 struct thin {
-    uint64_t vectors, elements; /* the latter: of the operand that has more */
-    bool few_columns, across;   /* a step of k adds a line of it to the vectors of the result */
+    uint64_t vectors, lines, k;
+    double elements;
+    bool across; /* a step of k adds a line of it to the vectors of the result */
 };
 
 #define THIN_MAX 8u /* vectors: what `skinny` takes */
@@ -213,10 +215,11 @@ static bool thin_of(const struct gm_op *op, struct thin *ret)
 {
     struct product p = product_of(op);
     bool few_columns = p.n < p.m;
+    uint64_t lines = greater(p.m, p.n);
 
     if (p.batch > 1 || lesser(p.m, p.n) > THIN_MAX)
         return false;
-    *ret = (struct thin){lesser(p.m, p.n), greater(p.m, p.n) * p.k, few_columns,
+    *ret = (struct thin){lesser(p.m, p.n), lines, p.k, (double)lines * (double)p.k,
                          few_columns ? gm_op_view(op, 0).row == 1 : gm_op_view(op, 1).col == 1};
     return true;
 }
@@ -239,15 +242,13 @@ static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *fa
     return p.m <= 4 && p.n <= 4 && p.k > (p.elements <= 64 ? 64 : 255);
 }
 
-/* Of results of a few rows or columns: short sums, or few tiles. */
-static bool is_tiny_and_thin(const struct gm_op *op, const struct thin *thin, double tiles)
+/* Of results of a few rows or columns: short sums. */
+static bool is_tiny_and_thin(const struct gm_op *op, const struct thin *thin)
 {
-    uint64_t k = gm_op_k(op);
-
     if (thin->vectors == 1)
-        return k <= (is_f32(op) ? 48 : 32) && tiles <= 2 * SMALL_TILES;
-    return (k <= (is_f32(op) ? 80 : 32) && tiles <= 4 * SMALL_TILES) ||
-           (k <= (is_f32(op) ? 200 : 256) && tiles <= SMALL_TILES);
+        return thin->k <= 48 && thin->lines <= (is_f32(op) ? 1000 : 160);
+    return thin->k <= (is_f32(op) && thin->vectors >= 5 ? 96 : 64) &&
+           thin->lines <= (is_f32(op) ? 4000 : 10000);
 }
 
 /* One trip to memory, or a few, for each matrix, and no more blocks than run at once; of the
@@ -268,7 +269,7 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
         return !is_long_sum(op, facts) && (double)p.elements * (double)p.k <= 1.5e6 &&
                (p.elements <= 50000 || (side <= 16 && p.m * p.n * p.k <= 1024));
     if ((is_f32(op) || op->result.dtype == GM_F64) && !is_long_sum(op, facts) && thin_of(op, &thin))
-        return is_tiny_and_thin(op, &thin, tiles);
+        return is_tiny_and_thin(op, &thin);
     if (p.k <= 64 && tiles <= few * SMALL_TILES)
         return true;
     return ((side <= 64 || (stack && p.k <= 40)) && tiles <= 4 * SMALL_TILES) ||
@@ -276,35 +277,55 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Whether the large operand is so large that reading it well is all. Of f32 and f64 the tiles of
- * `fitted`, or cuBLAS, are the better ones for less: `skinny` leaves too little under way. Vectors
- * across lines are what cuBLAS does badly, where its sums are short. Of other types there are no
- * such tiles: there rows that go along long columns of b are few enough up to four. */
+/* Where cuBLAS is the better one. Single vectors: of little, and of few lines that are long.
+ * Several, of types that tensor cores take: where those have enough to do. */
+static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
+{
+    bool f64 = op->result.dtype == GM_F64;
+
+    if (thin->vectors == 0 || thin->elements == 0)
+        return false;
+    if (op->result.dtype == GM_F16 || op->result.dtype == GM_BF16)
+        return thin->elements >= 4e6;
+    if (!is_f32(op) && !f64)
+        return false;
+    if (thin->vectors == 1 && thin->across)
+        return f64 ? thin->lines % 2 == 0 && thin->k <= 170 : thin->elements <= 5e3;
+    if (thin->vectors == 1)
+        return thin->elements <= 60e3 ||
+               (thin->lines >= 200 && thin->lines <= 2000 && thin->k >= 1500);
+    if (!f64 || thin->vectors == 2)
+        return false;
+    if (thin->vectors <= 4)
+        return thin->across ? thin->lines >= 700 && thin->elements >= 400e3 && thin->elements <= 5e6
+                            : thin->elements >= 10e6;
+    return thin->lines >= 700 && thin->elements >= 400e3 && thin->k % 2 == 0;
+}
+
+/* Where tiles are: many vectors across lines, if both operands come by 16 bytes, since the
+ * arithmetic is for 8 and tiles have it by 5, 6 and 7; and short sums. */
+static bool is_thin_for_tiles(const struct gm_op *op, const struct thin *thin)
+{
+    return is_f32(op) && ((thin->vectors >= 4 && thin->k <= 64) ||
+                          (thin->vectors >= 5 && thin->across && thin->lines % 4 == 0 &&
+                           thin->k % 4 == 0 && thin->elements >= 1e6));
+}
+
 static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct thin thin;
-    uint64_t k = gm_op_k(op);
 
     (void)facts;
-    if (!thin_of(op, &thin))
-        return false;
-    if (!is_f32(op) && op->result.dtype != GM_F64)
-        return gm_op_n(op) <= 8 || gm_op_m(op) <= 4 || op->transb || k < 1024;
-    if (thin.vectors == 1)
-        return thin.elements >= 10000000 ||
-               (thin.across && k >= 64 && k <= 512 && thin.elements >= 300000);
-    if (!is_f32(op))
-        return thin.few_columns && k <= 128;
-    return thin.few_columns && (thin.elements >= 12000000 || k <= 64);
+    return thin_of(op, &thin) && !is_thin_for_cublas(op, &thin) && !is_thin_for_tiles(op, &thin);
 }
 
-/* Single vectors, where there is no cuBLAS to take them. */
+/* What cuBLAS would have taken. */
 static bool is_thin_without_cublas(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct thin thin;
 
     (void)facts;
-    return thin_of(op, &thin) && thin.vectors == 1;
+    return thin_of(op, &thin);
 }
 
 /* What part of a device full of blocks tiles like those of `fitted` make use of: of the best of
@@ -373,17 +394,15 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     return used(&p) <= (p.n % 8 == 0 ? most[i].used_by_8 : most[i].used);
 }
 
-/* By our tiles, where they are as good as cuBLAS's or better: f32, but for single vectors; and a
- * few vectors of f64, single ones where sums are long. */
+/* By our tiles, where they are as good as cuBLAS's or better: f32, but for few rows or columns. */
 static bool fits_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
     struct thin thin;
 
     (void)facts;
-    if (thin_of(op, &thin) && (is_f32(op) || op->result.dtype == GM_F64))
-        return is_f32(op) ? thin.vectors != 1
-                          : thin.elements < 400000 && (thin.vectors != 1 || p.k >= 500);
+    if (thin_of(op, &thin))
+        return is_thin_for_tiles(op, &thin);
     if (!is_f32(op))
         return false;
     if (p.batch > 1)

@@ -4,235 +4,206 @@
  *
  * The difference to matmul_tiled: no tile of the large operand in shared memory. With at most 8
  * columns (or 8 rows) in the result, each of its elements is used at most 8 times, and all there is
- * to win is in how it is read. Only the vectors lie in shared memory, a piece of them at a time.
- * There are three ways, as the large operand's lines run:
+ * to win is in how it is read. Only the vectors lie in shared memory, a piece of them at a time;
+ * while they come, the first elements of the large operand are under way already. There are two
+ * ways, as its lines run:
  *
- * - Along k: a dot product each. A warp takes 4 lines, and its lanes 16 bytes of each at a time, so
- *   that 4 requests are under way; at the end the lanes' sums are added by shuffles.
- * - Across: each step of k adds a line, times a number, to each vector of the result. A lane has 16
- *   bytes of the line; the block's 8 warps take different steps, and their sums are added in shared
- *   memory.
- * - Short, with k up to 64: a thread has a line for itself, and nothing is added between threads.
+ * - Along k: a dot product each. 4 to 32 lanes have 16 bytes of a line each at a time, of one line
+ * or of several.
+ * - Across: each step of k adds a line, times a number, to each vector of the result. Lanes have 16
+ *   bytes of the line; the other lanes of the warp have other steps.
  *
- * Where that makes too few warps to keep memory busy, k is cut into slices (slices.h), which are
- * added after. All orders are fixed.
+ * Lanes' sums are folded by shuffles (fold.h), those of warps that share k added in shared memory,
+ * and those of blocks that do (slices.h) after. How many share what is skinny_layout.h's to say, so
+ * that there are enough under way: all of the device's warps, with 4 requests each, and 4 more
+ * before these are used up. All orders are fixed.
  *
  * Cost, elements of 4 bytes: 16 sectors a request of the large operand, all useful, where its lines
- * begin at 16 bytes; elsewhere they are read by elements, and sectors asked for more than once. 2
- * to 8 vectors cost the arithmetic of 8.
+ * begin at 16 bytes; elsewhere 4 requests of 4 to 8 sectors. 3 vectors cost the arithmetic of 4,
+ * and 5 to 7 that of 8.
  *
- * When it wins: where the large operand has ten million elements or more, single vectors and up to
- * 8 columns; up to 8 columns with k up to 64, whatever their number. Of less the tiles of
- * matmul_fitted take half to nine tenths of its time: its warps are too few to have enough under
- * way.
+ * When it wins: results of few rows or columns, but for the smallest (matmul_small) and of at most
+ * 4 x 4 (matmul_dot).
+ *
+ * Source: this repository.
  */
-#include "kernels/cuda/skinny.h"
+#include "kernels/cuda/fold.h"
+#include "kernels/cuda/skinny_layout.h"
+#include "kernels/cuda/skinny_parts.h"
 
-template <typename T, unsigned COUNT>
-static __global__ void __launch_bounds__(THREADS) skinny_along(skinny<T> s, uint64_t first_matrix)
+/* Lane `sub` of those that have a line, in group `group` of the warp's, and the warp's place in the
+ * block. */
+struct place {
+    unsigned lanes, groups, sub, group, deep, wide;
+};
+static __device__ __forceinline__ place place_of(const skinny_layout &at)
 {
-    constexpr unsigned RUN = 16 / sizeof(T);
-    __shared__ __align__(16) gm_sum<T> piece[COUNT][PIECE];
-    static_assert(PIECE % (GM_WARP * RUN) == 0, "whole runs of a warp");
-    unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP;
-    uint64_t matrix = first_matrix + blockIdx.z, slice = blockIdx.y;
-    uint64_t begin = slice_begin(s, slice), end = slice_begin(s, slice + 1);
-    uint64_t line = ((uint64_t)blockIdx.x * WARPS + warp) * LINES;
-    const T *vectors = gm_matrix_of<T>(s.vectors, matrix);
-    const T *from[LINES];
-    gm_sum<T> sum[LINES][COUNT] = {};
+    unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP, lanes = 1u << at.lanes_log;
 
-    for (unsigned i = 0; i < LINES; i++) {
-        uint64_t mine = line + i < s.lines ? line + i : s.lines - 1;
-        from[i] = gm_matrix_of<T>(s.large, matrix) + mine * s.large.row;
-    }
-    for (uint64_t first = begin; first < end; first += PIECE) {
-        __syncthreads();
-        bring<T, COUNT, PIECE, 1>(piece[0], s, vectors, first, end);
-        __syncthreads();
-        bool whole = s.aligned && end - first >= PIECE;
-#pragma unroll
-        for (unsigned in = 0; in < PIECE; in += GM_WARP * RUN) {
-            unsigned at = in + lane * RUN;
-            uint64_t left = first + at < end ? end - first - at : 0;
-            run<T> got[LINES];
-            if (whole) { /* nothing to ask for each of them: all are under way at once */
-#pragma unroll
-                for (unsigned i = 0; i < LINES; i++)
-                    got[i] = *(const run<T> *)(from[i] + first + at);
-            } else {
-#pragma unroll
-                for (unsigned i = 0; i < LINES; i++)
-                    got[i] = read_run(from[i] + first + at, left, s.aligned);
-            }
-#pragma unroll
-            for (unsigned v = 0; v < COUNT; v++) {
-                gm_sum<T> factor[RUN];
-                for (unsigned r = 0; r < RUN; r += 16 / sizeof(gm_sum<T>))
-                    take_run(&factor[r], &piece[v][at + r]);
-#pragma unroll
-                for (unsigned r = 0; r < RUN; r++) {
-#pragma unroll
-                    for (unsigned i = 0; i < LINES; i++)
-                        sum[i][v] += gm_load(got[i].x[r]) * factor[r];
-                }
-            }
-        }
-    }
-    gm_trigger_dependent();
-#pragma unroll
-    for (unsigned i = 0; i < LINES; i++) {
-#pragma unroll
-        for (unsigned v = 0; v < COUNT; v++) {
-            gm_sum<T> all = sum[i][v];
-            for (unsigned apart = GM_WARP / 2; apart > 0; apart /= 2)
-                all += __shfl_xor_sync(0xFFFFFFFFu, all, apart);
-            if (lane == v && line + i < s.lines && v < s.count)
-                finish(s, matrix, slice, line + i, v, all);
-        }
-    }
+    return {lanes,
+            GM_WARP >> at.lanes_log,
+            lane & (lanes - 1),
+            lane >> at.lanes_log,
+            warp & ((1u << at.deep_log) - 1),
+            warp >> at.deep_log};
 }
 
-template <typename T, unsigned COUNT>
-static __global__ void __launch_bounds__(THREADS) skinny_across(skinny<T> s, uint64_t first_matrix)
-{
-    constexpr unsigned RUN = 16 / sizeof(T), WIDE = GM_WARP * RUN;
-    __shared__ __align__(16) gm_sum<T> piece[PIECE][COUNT];
-    __shared__ gm_sum<T> part[WARPS][WIDE];
-    static_assert(PIECE % (WARPS * AHEAD) == 0, "each warp the same steps");
-    unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP;
-    uint64_t matrix = first_matrix + blockIdx.z, slice = blockIdx.y;
-    uint64_t begin = slice_begin(s, slice), end = slice_begin(s, slice + 1);
-    uint64_t line = (uint64_t)blockIdx.x * WIDE, mine = line + lane * RUN;
-    uint64_t left = mine < s.lines ? s.lines - mine : 0;
-    const T *large = gm_matrix_of<T>(s.large, matrix) + mine;
-    const T *vectors = gm_matrix_of<T>(s.vectors, matrix);
-    gm_sum<T> sum[RUN][COUNT] = {};
+/* Largest blocks on a multiprocessor, at least: what so few sums leave room for, and nvcc by itself
+ * not always does. */
+template <unsigned COUNT, unsigned LINES>
+static constexpr int resident = COUNT <= 4 && LINES == 1 ? 2 : 1;
 
-    for (uint64_t first = begin; first < end; first += PIECE) {
-        __syncthreads();
-        bring<T, COUNT, 1, COUNT>(piece[0], s, vectors, first, end);
-        __syncthreads();
-        unsigned steps = end - first < PIECE ? (unsigned)(end - first) : PIECE;
-        for (unsigned in = warp; in < steps; in += WARPS * AHEAD) {
-            const T *next = large + (first + in) * s.large.col;
-            run<T> got[AHEAD];
-            if (s.aligned && left >= RUN && in + WARPS * (AHEAD - 1) < steps) {
+template <typename T, unsigned COUNT, unsigned LINES, bool ALIGNED>
+static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, LINES>)
+    skinny_along(skinny<T> s, uint64_t first_matrix)
+{
+    constexpr unsigned RUN = 16 / sizeof(T), RUNS = AHEAD / LINES, VECTOR = 16 / sizeof(gm_sum<T>);
+    gm_sum<T> *vector = gm_dynamic_shared<gm_sum<T>>();
+    const place me = place_of(s.at);
+    const unsigned apart = ALIGNED ? 1 : me.lanes, stride = me.lanes * RUN << s.at.deep_log;
+    const unsigned lines_log = 5 - s.at.lanes_log + s.at.wide_log + log2_of<LINES>;
+    const unsigned mine = me.wide * me.groups * LINES + me.group, down = s.piece_steps + VECTOR;
+    const uint64_t matrix = first_matrix + blockIdx.z, line = (uint64_t)blockIdx.x << lines_log;
+    const uint64_t end = slice_begin(s, blockIdx.y + 1);
+    const T *from[LINES];
+    gm_sum<T> sum[LINES * COUNT] = {};
+
 #pragma unroll
-                for (unsigned i = 0; i < AHEAD; i++)
-                    got[i] = *(const run<T> *)(next + i * WARPS * s.large.col);
-            } else {
-#pragma unroll
-                for (unsigned i = 0; i < AHEAD; i++)
-                    got[i] = read_run(next + i * WARPS * s.large.col,
-                                      in + i * WARPS < steps ? left : 0, s.aligned);
-            }
+    for (unsigned i = 0; i < LINES; i++) {
+        uint64_t at = line + mine + i * me.groups;
+        from[i] =
+            gm_matrix_of<T>(s.large, matrix) + (at < s.lines ? at : s.lines - 1) * s.large.row;
+    }
+    for (uint64_t first = slice_begin(s, blockIdx.y); first < end; first += s.piece_steps) {
+        const skinny_piece k = piece_of(s, first, end);
+        run<T> next[AHEAD];
+        auto load = [&](unsigned at) {
 #pragma unroll
             for (unsigned i = 0; i < AHEAD; i++) {
+                unsigned step = at + i / LINES * stride;
+                next[i] = read_run<T, ALIGNED>(from[i % LINES] + first + step,
+                                               step < k.count ? k.count - step : 0, apart);
+            }
+        };
+        unsigned at = me.deep * me.lanes * RUN + (ALIGNED ? me.sub * RUN : me.sub);
+        load(at);
+        __syncthreads(); /* nobody needs the last piece */
+        bring<T, COUNT>(vector, s, matrix, k, down, 1);
+        __syncthreads();
+        for (; at < k.count; at += RUNS * stride) {
+            run<T> got[AHEAD];
+#pragma unroll
+            for (unsigned i = 0; i < AHEAD; i++)
+                got[i] = next[i];
+            if (at + RUNS * stride < k.count)
+                load(at + RUNS * stride);
+#pragma unroll
+            for (unsigned j = 0; j < RUNS; j++) {
+                unsigned step = at + j * stride;
+                if (j > 0 && step >= k.count)
+                    break;
 #pragma unroll
                 for (unsigned v = 0; v < COUNT; v++) {
-                    gm_sum<T> factor = piece[in + i * WARPS][v];
+                    const gm_sum<T> *factors = vector + v * down + step;
+                    gm_sum<T> factor[RUN];
 #pragma unroll
-                    for (unsigned r = 0; r < RUN; r++)
-                        sum[r][v] += gm_load(got[i].x[r]) * factor;
+                    for (unsigned r = 0; r < RUN; r += ALIGNED ? VECTOR : 1) {
+                        if (ALIGNED)
+                            *(run<gm_sum<T>> *)&factor[r] = *(const run<gm_sum<T>> *)&factors[r];
+                        else
+                            factor[r] = factors[r * apart];
+                    }
+#pragma unroll
+                    for (unsigned r = 0; r < RUN; r++) {
+#pragma unroll
+                        for (unsigned i = 0; i < LINES; i++)
+                            sum[i * COUNT + v] += gm_load(got[j * LINES + i].x[r]) * factor[r];
+                    }
                 }
             }
         }
     }
     gm_trigger_dependent();
-#pragma unroll
-    for (unsigned v = 0; v < COUNT; v++) {
-        __syncthreads();
-#pragma unroll
-        for (unsigned r = 0; r < RUN; r++)
-            part[warp][lane * RUN + r] = sum[r][v];
-        __syncthreads();
-        for (unsigned i = threadIdx.x; i < WIDE; i += THREADS) {
-            gm_sum<T> all = 0;
-            for (unsigned w = 0; w < WARPS; w++)
-                all += part[w][i];
-            if (line + i < s.lines && v < s.count)
-                finish(s, matrix, slice, line + i, v, all);
-        }
-    }
+    __syncthreads();
+    gm_sum<T> *part = vector;
+    const unsigned part_down = (1u << lines_log) + 1, part_deep = COUNT * part_down;
+    gm_fold(sum, me.lanes / 2, 1, 0, [&](unsigned i, gm_sum<T> all) {
+        part[me.deep * part_deep + i % COUNT * part_down + mine + i / COUNT * me.groups] = all;
+    });
+    __syncthreads();
+    add_up<T, COUNT>(s, matrix, part, line, lines_log, part_down, part_deep,
+                     [](unsigned in) { return in; });
 }
 
-/* A line a thread. */
-template <typename T, unsigned COUNT>
-static __global__ void __launch_bounds__(THREADS) skinny_short(skinny<T> s, uint64_t first_matrix)
+template <typename T, unsigned COUNT, bool ALIGNED>
+static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, 1>)
+    skinny_across(skinny<T> s, uint64_t first_matrix)
 {
     constexpr unsigned RUN = 16 / sizeof(T);
-    __shared__ __align__(16) gm_sum<T> piece[PIECE][COUNT];
-    uint64_t matrix = first_matrix + blockIdx.z;
-    uint64_t line = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
-    const T *large = gm_matrix_of<T>(s.large, matrix) + line * s.large.row;
-    gm_sum<T> sum[COUNT] = {};
+    gm_sum<T> *vector = gm_dynamic_shared<gm_sum<T>>();
+    const place me = place_of(s.at);
+    const unsigned apart = ALIGNED ? 1 : me.lanes, stride = me.groups << s.at.deep_log;
+    const unsigned lines_log = s.at.wide_log + s.at.lanes_log + log2_of<RUN>;
+    const unsigned mine = me.wide * me.lanes * RUN + (ALIGNED ? me.sub * RUN : me.sub);
+    const uint64_t matrix = first_matrix + blockIdx.z, line = (uint64_t)blockIdx.x << lines_log;
+    const uint64_t left = line + mine < s.lines ? s.lines - line - mine : 0;
+    const uint64_t end = slice_begin(s, blockIdx.y + 1);
+    const T *large = gm_matrix_of<T>(s.large, matrix) + line + mine;
+    gm_sum<T> sum[COUNT * RUN] = {};
 
-    bring<T, COUNT, 1, COUNT>(piece[0], s, gm_matrix_of<T>(s.vectors, matrix), 0, s.p.k);
+    for (uint64_t first = slice_begin(s, blockIdx.y); first < end; first += s.piece_steps) {
+        const skinny_piece k = piece_of(s, first, end);
+        run<T> next[AHEAD];
+        auto load = [&](unsigned at) {
+#pragma unroll
+            for (unsigned i = 0; i < AHEAD; i++) {
+                unsigned step = at + i * stride;
+                next[i] = read_run<T, ALIGNED>(large + (first + step) * s.large.col,
+                                               step < k.count ? left : 0, apart);
+            }
+        };
+        unsigned at = me.deep * me.groups + me.group;
+        load(at);
+        __syncthreads(); /* nobody needs the last piece */
+        bring<T, COUNT>(vector, s, matrix, k, 1, COUNT);
+        __syncthreads();
+        for (; at < k.count; at += AHEAD * stride) {
+            run<T> got[AHEAD];
+#pragma unroll
+            for (unsigned i = 0; i < AHEAD; i++)
+                got[i] = next[i];
+            if (at + AHEAD * stride < k.count)
+                load(at + AHEAD * stride);
+#pragma unroll
+            for (unsigned i = 0; i < AHEAD; i++) {
+                unsigned step = at + i * stride;
+                if (i > 0 && step >= k.count)
+                    break;
+#pragma unroll
+                for (unsigned v = 0; v < COUNT; v++) {
+                    gm_sum<T> factor = vector[step * COUNT + v];
+#pragma unroll
+                    for (unsigned r = 0; r < RUN; r++)
+                        sum[v * RUN + r] += gm_load(got[i].x[r]) * factor;
+                }
+            }
+        }
+    }
+    gm_trigger_dependent();
     __syncthreads();
-    if (line >= s.lines)
-        return;
-    for (unsigned k = 0; k < s.p.k; k += RUN) {
-        uint64_t left = s.p.k - k;
-        run<T> got = {};
-        if (s.large.col == 1) {
-            got = read_run(large + k, left, s.aligned);
-        } else {
-#pragma unroll
-            for (unsigned r = 0; r < RUN; r++) {
-                if (r < left)
-                    got.x[r] = large[(k + r) * s.large.col];
-            }
-        }
-#pragma unroll
-        for (unsigned r = 0; r < RUN; r++) {
-#pragma unroll
-            for (unsigned v = 0; v < COUNT; v++)
-                sum[v] += gm_load(got.x[r]) * piece[k + r][v];
-        }
-    }
-    if constexpr (COUNT % RUN == 0) {
-        if (s.whole_rows) {
-#pragma unroll
-            for (unsigned v = 0; v < COUNT; v += RUN) {
-                run<T> out;
-#pragma unroll
-                for (unsigned r = 0; r < RUN; r++)
-                    out.x[r] = gm_finished(s.p, matrix, line, v + r, sum[v + r]);
-                *(run<T> *)&s.p.result[(matrix * s.p.m + line) * s.p.n + v] = out;
-            }
-            return;
-        }
-    }
-#pragma unroll
-    for (unsigned v = 0; v < COUNT; v++) {
-        if (v < s.count)
-            finish(s, matrix, 0, line, v, sum[v]);
-    }
-}
-
-/* The strides and counts of op. */
-template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
-{
-    skinny<T> s = {};
-    constexpr uint64_t RUN = 16 / sizeof(T);
-
-    s.p = gm_product_of<T>(op);
-    s.turned = s.p.n > VECTORS_MAX || (s.p.m <= VECTORS_MAX && s.p.m < s.p.n);
-    s.large = s.turned ? s.p.b : s.p.a;
-    s.vectors = s.turned ? s.p.a : s.p.b;
-    if (s.turned) {
-        s.large.row = s.p.b.col;
-        s.large.col = s.p.b.row;
-        s.vectors.row = s.p.a.col;
-        s.vectors.col = s.p.a.row;
-    }
-    s.lines = s.turned ? s.p.n : s.p.m;
-    s.count = (unsigned)(s.turned ? s.p.m : s.p.n);
-    s.whole_rows = !s.turned && s.count == VECTORS_MAX;
-    s.aligned = (s.large.col == 1 ? s.large.row : s.large.col) % RUN == 0 &&
-                s.large.batch % RUN == 0 && (uintptr_t)s.large.data % 16 == 0;
-    return s;
+    gm_sum<T> *part = vector;
+    const unsigned row = run_apart(me.lanes);
+    const unsigned part_down = (RUN * row << s.at.wide_log) + 1, part_deep = COUNT * part_down;
+    gm_fold(sum, GM_WARP / 2, me.lanes, 0, [&](unsigned i, gm_sum<T> all) {
+        unsigned at = (me.wide * RUN + i % RUN) * row + me.sub;
+        part[me.deep * part_deep + i / RUN * part_down + at] = all;
+    });
+    __syncthreads();
+    add_up<T, COUNT>(s, matrix, part, line, lines_log, part_down, part_deep, [&](unsigned in) {
+        unsigned warp = in / RUN >> s.at.lanes_log, of_warp = in & (me.lanes * RUN - 1);
+        unsigned r = ALIGNED ? of_warp % RUN : of_warp >> s.at.lanes_log;
+        return (warp * RUN + r) * row + (ALIGNED ? of_warp / RUN : of_warp & (me.lanes - 1));
+    });
 }
 
 GM_ROW_FUNCTION enum gm_status
@@ -252,25 +223,43 @@ GM_ROW_FUNCTION uint64_t gm_skinny_scratch(const struct gm_op *op)
 
     (void)gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        unsigned slices = slices_of(skinny_of<T>(op));
+        unsigned slices = skinny_of<T>(op).at.slices;
         bytes = slices > 1 ? gm_slices_bytes(op, slices) : 0;
         return GM_OK;
     });
     return bytes;
 }
 
-template <typename T, unsigned COUNT>
+template <typename T, unsigned COUNT, bool ALIGNED>
 static enum gm_status launch(struct gm_exec *exec, const skinny<T> &s)
 {
-    uint64_t blocks = gm_pieces(s.lines, lines_of_a_block(s));
-    void (*kernel)(skinny<T>, uint64_t) = s.p.k <= SHORT     ? skinny_short<T, COUNT>
-                                          : s.large.col == 1 ? skinny_along<T, COUNT>
-                                                             : skinny_across<T, COUNT>;
+    constexpr unsigned SEVERAL = several_lines<T>(COUNT);
+    void (*kernel)(skinny<T>, uint64_t) = !s.along ? skinny_across<T, COUNT, ALIGNED>
+                                          : s.at.several_lines
+                                              ? skinny_along<T, COUNT, SEVERAL, ALIGNED>
+                                              : skinny_along<T, COUNT, 1, ALIGNED>;
+    uint64_t blocks = gm_pieces(s.lines, lines_of_a_warp(s) << s.at.wide_log);
 
     return gm_launches(s.p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
-        dim3 grid((unsigned)blocks, s.slices, (unsigned)depth);
-        return gm_launch(exec, kernel, grid, dim3(THREADS), 0, s, matrix);
+        dim3 grid((unsigned)blocks, s.at.slices, (unsigned)depth);
+        dim3 block(GM_WARP << s.at.deep_log << s.at.wide_log);
+        return gm_launch(exec, kernel, grid, block, shared_of(s), s, matrix);
     });
+}
+
+template <typename T, bool ALIGNED>
+static enum gm_status launch_by_count(struct gm_exec *exec, const skinny<T> &s)
+{
+    switch (kernel_count(s.count)) {
+    case 1:
+        return launch<T, 1, ALIGNED>(exec, s);
+    case 2:
+        return launch<T, 2, ALIGNED>(exec, s);
+    case 4:
+        return launch<T, 4, ALIGNED>(exec, s);
+    default:
+        return launch<T, VECTORS_MAX, ALIGNED>(exec, s);
+    }
 }
 
 extern "C" enum gm_status GM_ENTRY(matmul_skinny)(const struct gm_op *op, struct gm_exec *exec)
@@ -280,14 +269,12 @@ extern "C" enum gm_status GM_ENTRY(matmul_skinny)(const struct gm_op *op, struct
         skinny<T> s = skinny_of<T>(op);
         gm_product<T> whole = s.p;
 
-        s.slices = slices_of(s);
-        s.slice_steps = gm_pieces(gm_pieces(s.p.k, PIECE), s.slices) * PIECE;
-        if (s.slices > 1)
+        if (s.at.slices > 1)
             s.p.result = (T *)gm_scratch(exec);
         enum gm_status status =
-            s.count == 1 ? launch<T, 1>(exec, s) : launch<T, VECTORS_MAX>(exec, s);
-        if (status == GM_OK && s.slices > 1)
-            status = gm_finish_slices(exec, whole, gm_scratch(exec), s.slices);
+            s.aligned ? launch_by_count<T, true>(exec, s) : launch_by_count<T, false>(exec, s);
+        if (status == GM_OK && s.at.slices > 1)
+            status = gm_finish_slices(exec, whole, gm_scratch(exec), s.at.slices);
         return status;
     });
 }

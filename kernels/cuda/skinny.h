@@ -1,5 +1,6 @@
 /*
- * skinny.h - what the kernels of matmul_skinny.cu have in common.
+ * skinny.h - a matrix times a few vectors as the kernels of matmul_skinny.cu see it, and how their
+ * warps lie over it.
  */
 #ifndef GM_KERNELS_CUDA_SKINNY_H
 #define GM_KERNELS_CUDA_SKINNY_H
@@ -7,13 +8,25 @@
 #include "kernels/cuda/slices.h"
 
 #define VECTORS_MAX 8u
-#define LINES 4u /* of a warp, along k */
-#define WARPS 8u
-#define THREADS (GM_WARP * WARPS)
-#define SLICES_MAX 512u
-#define AHEAD 8u   /* lines across that a warp has under way */
-#define SHORT 64u  /* k up to which a thread takes a line */
-#define PIECE 256u /* steps of k of the vectors that are in shared memory */
+#define WARPS_MAX 16u
+#define THREADS_MAX (GM_WARP * WARPS_MAX)
+#define AHEAD 4u    /* runs of 16 bytes that a lane asks for at once */
+#define ROOM 32768u /* bytes of a block's vectors that are in shared memory at a time */
+#define SLICES_MAX 128u
+#define BLOCK_LEAST_LOG 3u /* warps of a block, at least: to bring vectors with */
+#define SHARED_MAX 40960u  /* bytes a block: five in an H200's multiprocessor */
+
+/* Elements of a warp that has one run a lane. */
+template <typename T> static constexpr unsigned warp_run = GM_WARP * 16 / sizeof(T);
+
+/* Of a block's warps 2^deep_log share the steps of k and 2^wide_log the lines. In a warp
+ * 2^lanes_log lanes lie side by side in memory; the others have other lines, along k, or steps,
+ * across. */
+struct skinny_layout {
+    unsigned lanes_log, deep_log, wide_log;
+    unsigned slices;    /* of k, for blocks to share */
+    bool several_lines; /* along k: AHEAD lines a lane, whose vectors are read once */
+};
 
 /* The product as it is computed, `large` of lines x k times `vectors` of k x count: a b, or,
  * turned, b' a'. */
@@ -21,93 +34,54 @@ template <typename T> struct skinny {
     gm_product<T> p;
     struct gm_view large, vectors; /* row: from line to line, from step to step */
     uint64_t lines, slice_steps;
-    unsigned count, slices;
-    bool turned, aligned; /* aligned: runs of `large` are */
-    bool whole_rows;      /* a row of the result is VECTORS_MAX elements, and so aligned */
+    unsigned count, piece_steps; /* piece_steps: of a slice, whose vectors are brought at once */
+    bool turned, along, aligned; /* lines lie along k; runs of `large` are aligned */
+    struct skinny_layout at;
 };
 
-template <typename T> struct alignas(16) run {
-    T x[16 / sizeof(T)];
-};
-
-/* Elements that lie side by side, of which `left` are there; zeros beyond. */
-template <typename T>
-static __device__ __forceinline__ run<T> read_run(const T *from, uint64_t left, bool aligned)
+/* For how many vectors there is a kernel that has `count`. */
+static inline unsigned kernel_count(unsigned count)
 {
-    constexpr unsigned RUN = 16 / sizeof(T);
-    run<T> got;
-
-    if (aligned && left >= RUN)
-        return *(const run<T> *)from;
-#pragma unroll
-    for (unsigned i = 0; i < RUN; i++)
-        got.x[i] = i < left ? from[i] : T{};
-    return got;
+    return count <= 2 ? count : count <= 4 ? 4 : VECTORS_MAX;
 }
 
-/* A run from shared memory, where it begins at 16 bytes. */
-template <typename S> static __device__ __forceinline__ void take_run(S *to, const S *from)
+/* Lines of a lane along k, where it has several: of 8 vectors of 8 bytes the sums of more do not
+ * fit in registers. */
+template <typename T> static constexpr unsigned several_lines(unsigned count)
 {
-    constexpr unsigned RUN = 16 / sizeof(S);
-#pragma unroll
-    for (unsigned i = 0; i < RUN; i++)
-        to[i] = ((const run<S> *)from)->x[i];
+    return sizeof(gm_sum<T>) == 8 && count == VECTORS_MAX ? AHEAD / 2 : AHEAD;
 }
 
-template <typename T>
-static __device__ __forceinline__ void finish(const skinny<T> &s, uint64_t matrix, uint64_t slice,
-                                              uint64_t line, unsigned vector, gm_sum<T> sum)
+template <typename T> static uint64_t lines_of_a_warp(const skinny<T> &s)
 {
-    uint64_t row = s.turned ? vector : line, col = s.turned ? line : vector;
+    uint64_t lanes = (uint64_t)1 << s.at.lanes_log;
 
-    if (s.slices > 1) {
-        uint64_t before = (slice * s.p.batch + matrix) * s.p.m * s.p.n;
-        ((gm_sum<T> *)s.p.result)[before + row * s.p.n + col] = sum;
-    } else {
-        T value = gm_finished(s.p, matrix, row, col, sum);
-        s.p.result[matrix * s.p.m * s.p.n + row * s.p.n + col] = value;
-    }
+    if (!s.along)
+        return lanes * (16 / sizeof(T));
+    return GM_WARP / lanes * (s.at.several_lines ? several_lines<T>(kernel_count(s.count)) : 1);
 }
 
-/* The vectors' steps from `first` on, zeros from `end` on and for vectors that there are not. */
-template <typename T, unsigned COUNT, unsigned DOWN, unsigned ACROSS>
-static __device__ __forceinline__ void bring(gm_sum<T> *piece, const skinny<T> &s, const T *vectors,
-                                             uint64_t first, uint64_t end)
+/* From element to element of a run, where sums across lines are in shared memory: in other banks.
+ */
+static __host__ __device__ inline unsigned run_apart(unsigned lanes)
 {
-    for (unsigned i = threadIdx.x; i < PIECE * COUNT; i += THREADS) {
-        /* Neighbours in memory: vectors of one step, or steps of one vector. */
-        unsigned vector = s.vectors.col == 1 ? i % COUNT : i / PIECE;
-        unsigned step = s.vectors.col == 1 ? i / COUNT : i % PIECE;
-        bool there = vector < s.count && first + step < end;
-        piece[vector * DOWN + step * ACROSS] =
-            there ? gm_load(vectors[(first + step) * s.vectors.row + vector * s.vectors.col])
-                  : gm_sum<T>(0);
-    }
+    return lanes + 8;
 }
 
-template <typename T>
-static __device__ __forceinline__ uint64_t slice_begin(const skinny<T> &s, uint64_t slice)
+/* Bytes of shared memory for a block's vectors, and after them for its sums. */
+template <typename T> static size_t shared_of(const skinny<T> &s)
 {
-    uint64_t begin = slice * s.slice_steps;
+    constexpr size_t RUN = 16 / sizeof(T);
+    size_t count = kernel_count(s.count);
+    size_t vectors = count * (s.piece_steps + 16 / sizeof(gm_sum<T>));
+    size_t row = s.along ? (size_t)lines_of_a_warp(s) : RUN * run_apart(1u << s.at.lanes_log);
+    size_t sums = (count * ((row << s.at.wide_log) + 1)) << s.at.deep_log;
 
-    return begin < s.p.k ? begin : s.p.k;
+    return (vectors > sums ? vectors : sums) * sizeof(gm_sum<T>);
 }
 
-template <typename T> static uint64_t lines_of_a_block(const skinny<T> &s)
-{
-    return s.p.k <= SHORT ? THREADS : s.large.col == 1 ? WARPS * LINES : GM_WARP * (16 / sizeof(T));
-}
-
-/* By the shape alone, so that sums are the same on every device. */
-template <typename T> static unsigned slices_of(const skinny<T> &s)
-{
-    const uint64_t wanted = 1056; /* blocks: 8 for each of an H200's multiprocessors */
-    uint64_t blocks = s.p.batch * gm_pieces(s.lines, lines_of_a_block(s));
-    uint64_t pieces = gm_pieces(s.p.k, PIECE), slices = blocks ? wanted / blocks : 1;
-
-    slices = slices < pieces ? slices : pieces;
-    slices = slices < SLICES_MAX ? slices : SLICES_MAX;
-    return slices > 1 ? (unsigned)slices : 1;
-}
+/* Of a power of two. */
+template <unsigned X> static constexpr unsigned log2_of = 1 + log2_of<X / 2>;
+template <> constexpr unsigned log2_of<1> = 0;
 
 #endif

@@ -325,17 +325,28 @@ static void test_pitched_products(void)
     }
 }
 
-/* More lines than the device wants blocks for, so that k is not cut and each block brings several
- * pieces of the vectors: by `skinny`, lines along k and across. */
-static void test_long_lines(void)
+/* Results of few columns and rows by `skinny` as its layouts have them: lanes with several lines;
+ * lines that are cut into slices, and slices of several pieces of the vectors; each with runs that
+ * are aligned and that are not. */
+static void test_thin_products(void)
 {
-    struct request request = {
-        .kind = GM_OP_MATMUL, .dtype = GM_F32, .operands = 2, .variant = "skinny"};
+    static const struct {
+        enum gm_dtype dtype;
+        uint64_t m, k, n;
+    } shapes[] = {
+        {GM_F32, 17000, 520, 1}, {GM_F32, 2, 1201, 2003}, {GM_F32, 1300, 604, 7},
+        {GM_F64, 1201, 404, 5},  {GM_F32, 37, 9000, 3},   {GM_F64, 41, 2600, 8},
+        {GM_F16, 3, 5001, 70},   {GM_F64, 9, 66000, 8},   {GM_F64, 9, 66001, 8},
+    };
 
-    for (int trans = 0; trans < 2; trans++) {
-        request.options.transa = trans;
-        request.shape[0] = trans ? shape_of(SINGLE, 520, 34000) : shape_of(SINGLE, 34000, 520);
-        request.shape[1] = shape_of(SINGLE, 520, 1);
+    for (size_t i = 0; i < 2 * sizeof(shapes) / sizeof(shapes[0]); i++) {
+        uint64_t m = shapes[i / 2].m, k = shapes[i / 2].k, n = shapes[i / 2].n;
+        bool trans = i % 2; /* which is along k, and which across */
+        struct request request = {
+            .kind = GM_OP_MATMUL, .dtype = shapes[i / 2].dtype, .operands = 2, .variant = "skinny"};
+        request.options.transa = request.options.transb = trans;
+        request.shape[0] = trans ? shape_of(SINGLE, k, m) : shape_of(SINGLE, m, k);
+        request.shape[1] = trans ? shape_of(SINGLE, n, k) : shape_of(SINGLE, k, n);
         try_request(&request);
     }
 }
@@ -406,7 +417,7 @@ static void test_all(void)
     test_whole_stacks();
     test_long_sums();
     test_pitched_products();
-    test_long_lines();
+    test_thin_products();
 }
 
 int main(int argc, char **argv)
