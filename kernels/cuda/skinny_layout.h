@@ -1,6 +1,7 @@
 /*
  * skinny_layout.h - how many warps of matmul_skinny.cu share lines and steps of k. By the shape
- * alone, and by whether runs are aligned, so that sums are the same on every device.
+ * alone, so that sums are the same on every device. (Which elements a lane has depends on whether
+ * runs are aligned too.)
  *
  * Thresholds: those with which the layouts that were measured, 40 each of 365 shapes on an H200,
  * are missed by the least (kernels/README.md).
@@ -26,14 +27,13 @@ static inline unsigned log_of(double x)
  */
 template <typename T> static void lay_out(skinny<T> *s)
 {
-    /* By vectors: 1, 2, up to 4, 8. Warps: the more vectors, the more registers each has. */
+    /* By vectors: 1, 2, up to 4, 8. How many warps are wanted (the more vectors, the more registers
+     * each has); from how many times the work for that on lanes have several lines; how many lanes
+     * lie side by side where runs are many; how many warps of a block bring vectors together, if
+     * there are lines for them. The latter two as logarithms. */
     static const struct {
-        double warps; /* wanted */
-        double
-            several; /* times as many, with 4 runs each, from which on lanes have several lines */
-        unsigned lanes_log; /* where runs are many */
-        unsigned
-            block_log; /* warps of a block that bring vectors together, where lines are enough */
+        double warps, several;
+        unsigned lanes_log, block_log;
     } along[] = {{3000, 1e9, 3, 4}, {3000, 1, 3, 3}, {2112, 0.25, 3, 3}, {1500, 1, 3, 4}},
       across[] = {{4224, 0, 3, 3}, {4224, 0, 3, 3}, {4224, 0, 4, 3}, {4224, 0, 4, 3}};
     const unsigned count = kernel_count(s->count), most = ROOM / sizeof(gm_sum<T>) / count;
