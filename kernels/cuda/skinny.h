@@ -39,10 +39,10 @@ template <typename T> struct skinny {
     struct skinny_layout at;
 };
 
-/* For how many vectors there is a kernel that has `count`. */
+/* For how many vectors there is a kernel that has `count`; of an empty result there are none. */
 static inline unsigned kernel_count(unsigned count)
 {
-    return count <= 2 ? count : count <= 4 ? 4 : VECTORS_MAX;
+    return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : VECTORS_MAX;
 }
 
 /* Lines of a lane along k, where it has several: of 8 vectors of 8 bytes the sums of more do not
