@@ -200,9 +200,32 @@ static void test_prepare(void)
     CHECK(!gm_needs_prepare(&op, blocked, 1));
 }
 
+/* What a variant wants beside operands and result it is asked before anyone has seen whether there
+ * is anything to do. */
+static void test_scratch(void)
+{
+    static const uint64_t shapes[][3] = {{0, 5, 3},  {3, 5, 0},  {0, 5, 0},    {3, 0, 4},
+                                         {0, 5, 20}, {20, 5, 0}, {0, 0, 0},    {1, 0, 1},
+                                         {1, 1, 1},  {8, 9, 20}, {20, 9000, 8}};
+    static const enum gm_dtype dtypes[] = {GM_F16, GM_F32, GM_F64};
+    const struct gm_variant *row;
+
+    for (size_t i = 0; i < 3 * sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const uint64_t *shape = shapes[i / 3];
+        struct gm_op op =
+            make(GM_OP_MATMUL, matrix(dtypes[i % 3], GM_ROW_MAJOR, 1, shape[0], shape[1]),
+                 matrix(dtypes[i % 3], GM_ROW_MAJOR, 1, shape[1], shape[2]));
+        for (size_t j = 0; (row = gm_variant_at(j)); j++) {
+            if (row->op == GM_OP_MATMUL)
+                CHECK(row->scratch(&op) < (uint64_t)1 << 32);
+        }
+    }
+}
+
 int main(void)
 {
     test_list();
+    test_scratch();
     test_check();
     test_openblas();
     test_views();
