@@ -277,8 +277,8 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Where cuBLAS is the better one. Single vectors: of little, and of few lines that are long.
- * Several, of types that tensor cores take: where those have enough to do. */
+/* Where cuBLAS is the better one: f16 and bf16 if there is much; single vectors of little, and of
+ * few lines that are long; several of f64 if there is much. */
 static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
 {
     bool f64 = op->result.dtype == GM_F64;
@@ -302,8 +302,7 @@ static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
     return thin->lines >= 700 && thin->elements >= 400e3 && thin->k % 2 == 0;
 }
 
-/* Where tiles are: many vectors across lines, if both operands come by 16 bytes, since the
- * arithmetic is for 8 and tiles have it by 5, 6 and 7; and short sums. */
+/* Where tiles are: many vectors across lines, if both operands come by 16 bytes; and short sums. */
 static bool is_thin_for_tiles(const struct gm_op *op, const struct thin *thin)
 {
     return is_f32(op) && ((thin->vectors >= 4 && thin->k <= 64) ||

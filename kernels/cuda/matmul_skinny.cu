@@ -8,8 +8,8 @@
  * while they come, the first elements of the large operand are under way already. There are two
  * ways, as its lines run:
  *
- * - Along k: a dot product each. 4 to 32 lanes have 16 bytes of a line each at a time, of one line
- * or of several.
+ * - Along k: a dot product each. 4 to 16 lanes have 16 bytes of a line each at a time, of one line
+ *   or of several.
  * - Across: each step of k adds a line, times a number, to each vector of the result. Lanes have 16
  *   bytes of the line; the other lanes of the warp have other steps.
  *
@@ -19,7 +19,7 @@
  * before these are used up. All orders are fixed.
  *
  * Cost, elements of 4 bytes: 16 sectors a request of the large operand, all useful, where its lines
- * begin at 16 bytes; elsewhere 4 requests of 4 to 8 sectors. 3 vectors cost the arithmetic of 4,
+ * begin at 16 bytes; elsewhere 4 requests of 4 to 16 sectors. 3 vectors cost the arithmetic of 4,
  * and 5 to 7 that of 8.
  *
  * When it wins: results of few rows or columns, but for the smallest (matmul_small) and of at most

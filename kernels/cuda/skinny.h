@@ -25,7 +25,7 @@ template <typename T> static constexpr unsigned warp_run = GM_WARP * 16 / sizeof
 struct skinny_layout {
     unsigned lanes_log, deep_log, wide_log;
     unsigned slices;    /* of k, for blocks to share */
-    bool several_lines; /* along k: AHEAD lines a lane, whose vectors are read once */
+    bool several_lines; /* of a lane, along k: what it reads of the vectors is for all of them */
 };
 
 /* The product as it is computed, `large` of lines x k times `vectors` of k x count: a b, or,
