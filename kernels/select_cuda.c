@@ -204,9 +204,10 @@ static struct product product_of(const struct gm_op *op)
 /* A few vectors times a matrix, or a matrix times a few vectors: the larger operand has so many
  * lines, of k elements. */
 struct thin {
-    uint64_t vectors, lines, k;
-    double elements;
-    bool across; /* a step of k adds a line of it to the vectors of the result */
+    uint64_t vectors, lines, k, elements;
+    uint64_t common; /* of 1, 2, 4 and 8 the largest that divides all rows, the result's too */
+    bool across;     /* a step of k adds a line of it to the vectors of the result */
+    bool even;       /* the larger operand's rows */
 };
 
 #define THIN_MAX 8u /* vectors: what `skinny` takes */
@@ -215,12 +216,20 @@ static bool thin_of(const struct gm_op *op, struct thin *ret)
 {
     struct product p = product_of(op);
     bool few_columns = p.n < p.m;
-    uint64_t lines = greater(p.m, p.n);
+    struct gm_view large = gm_op_view(op, few_columns ? 0 : 1);
+    struct gm_view vectors = gm_op_view(op, few_columns ? 1 : 0);
+    uint64_t lines = greater(p.m, p.n), row = greater(large.row, large.col);
+    uint64_t all = 8 | row | greater(vectors.row, vectors.col) | op->result.cols;
 
     if (p.batch > 1 || lesser(p.m, p.n) > THIN_MAX)
         return false;
-    *ret = (struct thin){lesser(p.m, p.n), lines, p.k, (double)lines * (double)p.k,
-                         few_columns ? gm_op_view(op, 0).row == 1 : gm_op_view(op, 1).col == 1};
+    *ret = (struct thin){.vectors = lesser(p.m, p.n),
+                         .lines = lines,
+                         .k = p.k,
+                         .elements = lines * p.k,
+                         .common = all & (~all + 1),
+                         .across = (few_columns ? large.row : large.col) == 1,
+                         .even = row % 2 == 0};
     return true;
 }
 
@@ -242,13 +251,21 @@ static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *fa
     return p.m <= 4 && p.n <= 4 && p.k > (p.elements <= 64 ? 64 : 255);
 }
 
+static bool is_half(const struct gm_op *op)
+{
+    return op->result.dtype == GM_F16 || op->result.dtype == GM_BF16;
+}
+
 /* Of results of a few rows or columns: short sums. */
 static bool is_tiny_and_thin(const struct gm_op *op, const struct thin *thin)
 {
+    if (is_half(op)) /* where cuBLAS's tensor cores can do nothing */
+        return thin->common < 4 && thin->k <= 136 && thin->elements <= 155000;
     if (thin->vectors == 1)
         return thin->k <= 48 && thin->lines <= (is_f32(op) ? 1000 : 160);
-    return thin->k <= (is_f32(op) && thin->vectors >= 5 ? 96 : 64) &&
-           thin->lines <= (is_f32(op) ? 4000 : 10000);
+    if (op->result.dtype == GM_F64)
+        return thin->lines <= 770 ? thin->k <= 90 : thin->vectors >= 4 && thin->elements <= 200000;
+    return thin->k <= 88 && thin->elements <= 115000;
 }
 
 /* One trip to memory, or a few, for each matrix, and no more blocks than run at once; of the
@@ -259,7 +276,8 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     uint64_t side = greater(greater(p.m, p.n), p.k);
     double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
     bool stack = p.batch > 1;
-    double few = is_f32(op) ? 1.2 : 1; /* to where `fitted` is as good */
+    /* to where `fitted` is as good */
+    double few = !is_f32(op) ? 1 : p.k <= 20 ? 3 : p.k <= 40 ? 2 : 1.5;
     struct thin thin;
 
     (void)facts;
@@ -268,7 +286,8 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
     if (stack && is_f32(op))
         return !is_long_sum(op, facts) && (double)p.elements * (double)p.k <= 1.5e6 &&
                (p.elements <= 50000 || (side <= 16 && p.m * p.n * p.k <= 1024));
-    if ((is_f32(op) || op->result.dtype == GM_F64) && !is_long_sum(op, facts) && thin_of(op, &thin))
+    if ((is_f32(op) || is_half(op) || op->result.dtype == GM_F64) && !is_long_sum(op, facts) &&
+        thin_of(op, &thin))
         return is_tiny_and_thin(op, &thin);
     if (p.k <= 64 && tiles <= few * SMALL_TILES)
         return true;
@@ -277,37 +296,37 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Where cuBLAS is the better one: f16 and bf16 if there is much; single vectors of little, and of
- * few lines that are long; several of f64 if there is much. */
+/* Where cuBLAS is the better one. Of f16 and bf16 its tensor cores are, if all rows are whole 8
+ * bytes; of f32 and f64 it takes single vectors of little, and of few lines that are long. */
 static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
 {
     bool f64 = op->result.dtype == GM_F64;
 
     if (thin->vectors == 0 || thin->elements == 0)
         return false;
-    if (op->result.dtype == GM_F16 || op->result.dtype == GM_BF16)
-        return thin->elements >= 4e6;
+    if (is_half(op))
+        return thin->common >= 4 ? thin->lines > 111 || thin->vectors >= 7
+                                 : thin->vectors == 1 || thin->k <= 136;
     if (!is_f32(op) && !f64)
         return false;
     if (thin->vectors == 1 && thin->across)
-        return f64 ? thin->lines % 2 == 0 && thin->k <= 170 : thin->elements <= 5e3;
+        return f64 ? thin->even && thin->k <= 170 : thin->elements <= 5000;
     if (thin->vectors == 1)
-        return thin->elements <= 60e3 ||
+        return thin->elements <= 60000 ||
                (thin->lines >= 200 && thin->lines <= 2000 && thin->k >= 1500);
-    if (!f64 || thin->vectors == 2)
-        return false;
-    if (thin->vectors <= 4)
-        return thin->across ? thin->lines >= 700 && thin->elements >= 400e3 && thin->elements <= 5e6
-                            : thin->elements >= 10e6;
-    return thin->lines >= 700 && thin->elements >= 400e3 && thin->k % 2 == 0;
+    if (f64)
+        return thin->lines > 770 &&
+               (thin->vectors >= 5 || (thin->vectors == 4 && thin->lines <= 4500));
+    return thin->k <= 88 && thin->common == 8;
 }
 
-/* Where tiles are: many vectors across lines, if both operands come by 16 bytes; and short sums. */
+/* Where tiles are: of many vectors that are long, few lines along k, or not too little across. */
 static bool is_thin_for_tiles(const struct gm_op *op, const struct thin *thin)
 {
-    return is_f32(op) && ((thin->vectors >= 4 && thin->k <= 64) ||
-                          (thin->vectors >= 5 && thin->across && thin->lines % 4 == 0 &&
-                           thin->k % 4 == 0 && thin->elements >= 1e6));
+    if (!is_f32(op) || thin->vectors < 5 || !thin->even)
+        return false;
+    return thin->across ? thin->k >= (thin->elements >= 220000 ? 200 : 650)
+                        : thin->lines <= 300 && thin->k >= 1000;
 }
 
 static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts *facts)
@@ -354,7 +373,7 @@ static double used(const struct product *p)
 }
 
 /* Results that are enough for smaller tiles, or slices of k, not to be the point. */
-#define FEW_ELEMENTS 400000u
+#define FEW_ELEMENTS 3000000u
 
 /* Matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes at least if it
  * is not transposed. */
@@ -385,7 +404,9 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     /* Of 16 rows tiles are full; few rows that are long leave a block's lanes idle. Of short sums
      * storing is most of the work, which larger tiles do better; and b transposed comes in single
      * elements. */
-    if (!is_f32(op) || op->transb || nearly_fills_one(&p) || (p.k <= 16 && p.m * p.n >= 1800) ||
+    bool lies_turned = gm_op_view(op, 0).row == 1;
+    if (!is_f32(op) || op->transb || (lies_turned && p.k > 40 && p.m >= 64) ||
+        nearly_fills_one(&p) || (p.k <= 16 && p.m * p.n >= 1800) ||
         (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) || (p.m <= 32 && p.n >= 190 && p.k >= 40))
         return false;
     while (work < most[i].work)

@@ -16,10 +16,11 @@
 /* What a tile's copy into shared memory costs, as multiply-adds of the tile, fitted with the menu's
  * numbers (offer.h), which have that of a single element of b: of b by 8 bytes, or turned; of b
  * through registers (feed.h), beside that, with one warp for each scheduler, since only others hide
- * that it is waited for; of a by less than 16 bytes, for which there are no kernels of their own;
- * of a by 16 bytes, each element. */
+ * that it is waited for; what part of both where a comes so too; of a by less than 16 bytes, where
+ * nothing is held; of a by 16 bytes, each element. */
 #define GM_COPY_OF_B 8.5
 #define GM_COPY_HELD 4.0
+#define GM_COPY_OF_BOTH 0.5
 #define GM_COPY_OF_A 7.3
 #define GM_ELEMENT_OF_A (-3.5)
 /* Rows of a from which on it is copied: fewer leave the tiles that win empty. */
@@ -79,6 +80,9 @@ static inline double gm_coming_step(const gm_offer &offer, const gm_coming &comi
     bool held = a == GM_WAY_TURNED && b != GM_WAY_TURNED && gm_wide<T>(b) <= offer.held;
     double each_a = 0, each_b = 0;
 
+    if (offer.held > 0 && gm_both_by_elements(a, b))
+        return GM_COPY_OF_BOTH * (offer.height + offer.width) *
+               (offer.single + GM_COPY_HELD / warps);
     if (a != GM_WAY_TURNED)
         each_a = a == GM_WAY_VECTORS ? GM_ELEMENT_OF_A : GM_COPY_OF_A / gm_wide<T>(a);
     if (b != GM_WAY_VECTORS)

@@ -8,8 +8,8 @@
  * while they come, the first elements of the large operand are under way already. There are two
  * ways, as its lines run:
  *
- * - Along k: a dot product each. 4 to 16 lanes have 16 bytes of a line each at a time, of one line
- *   or of several.
+ * - Along k: a dot product each. A few lanes have 16 bytes of a line each at a time, of one line or
+ *   of several.
  * - Across: each step of k adds a line, times a number, to each vector of the result. Lanes have 16
  *   bytes of the line; the other lanes of the warp have other steps.
  *
@@ -48,13 +48,14 @@ static __device__ __forceinline__ place place_of(const skinny_layout &at)
             warp >> at.deep_log};
 }
 
-/* Largest blocks on a multiprocessor, at least: what so few sums leave room for, and nvcc by itself
- * not always does. */
-template <unsigned COUNT, unsigned LINES>
-static constexpr int resident = COUNT <= 4 && LINES == 1 ? 2 : 1;
+/* Largest blocks on a multiprocessor, at least: what so few sums, a run's of each vector, leave
+ * room for, and nvcc by itself not always does. */
+template <typename T, unsigned COUNT, unsigned LINES>
+static constexpr int resident = LINES == 1 && COUNT *(16 / sizeof(T)) * sizeof(gm_sum<T>) <= 64 ? 2
+                                                                                                : 1;
 
 template <typename T, unsigned COUNT, unsigned LINES, bool ALIGNED>
-static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, LINES>)
+static __global__ void __launch_bounds__(THREADS_MAX, resident<T, COUNT, LINES>)
     skinny_along(skinny<T> s, uint64_t first_matrix)
 {
     constexpr unsigned RUN = 16 / sizeof(T), RUNS = AHEAD / LINES, VECTOR = 16 / sizeof(gm_sum<T>);
@@ -117,7 +118,7 @@ static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, LINES>)
                     for (unsigned r = 0; r < RUN; r++) {
 #pragma unroll
                         for (unsigned i = 0; i < LINES; i++)
-                            sum[i * COUNT + v] += gm_load(got[j * LINES + i].x[r]) * factor[r];
+                            sum[i * COUNT + v] += gm_load(got[j * LINES + i].get(r)) * factor[r];
                     }
                 }
             }
@@ -136,7 +137,7 @@ static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, LINES>)
 }
 
 template <typename T, unsigned COUNT, bool ALIGNED>
-static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, 1>)
+static __global__ void __launch_bounds__(THREADS_MAX, resident<T, COUNT, 1>)
     skinny_across(skinny<T> s, uint64_t first_matrix)
 {
     constexpr unsigned RUN = 16 / sizeof(T);
@@ -184,7 +185,7 @@ static __global__ void __launch_bounds__(THREADS_MAX, resident<COUNT, 1>)
                     gm_sum<T> factor = vector[step * COUNT + v];
 #pragma unroll
                     for (unsigned r = 0; r < RUN; r++)
-                        sum[v * RUN + r] += gm_load(got[i].x[r]) * factor;
+                        sum[v * RUN + r] += gm_load(got[i].get(r)) * factor;
                 }
             }
         }

@@ -49,6 +49,8 @@ static inline enum gm_status gm_run_pipelined(struct gm_exec *exec,
     how.more = gm_pieces(p.k, C::DEPTH) % slices;
     how.way_a = gm_way_of<T>(&p.a, p.a.row, p.a.col);
     how.way_b = gm_way_of<T>(&p.b, p.b.col, p.b.row);
+    if (FIXED && C::HELD > 0 && gm_both_by_elements(how.way_a, how.way_b))
+        how.way_a = how.way_b = GM_WAY_ELEMENTS;
     how.span_a = gm_pieces(p.m, gm_wide<T>(how.way_a)) * gm_wide<T>(how.way_a);
     how.span_b = gm_pieces(p.n, gm_wide<T>(how.way_b)) * gm_wide<T>(how.way_b);
     return gm_by_ways<FIXED>(how.way_a, how.way_b, [&](auto way_a, auto way_b) {

@@ -9,7 +9,7 @@
 #ifndef GM_KERNELS_CUDA_SKINNY_LAYOUT_H
 #define GM_KERNELS_CUDA_SKINNY_LAYOUT_H
 
-#include "kernels/cuda/skinny.h"
+#include "kernels/cuda/skinny_lanes.h"
 
 /* The logarithm of the least power of two that is no less than x. */
 static inline unsigned log_of(double x)
@@ -28,23 +28,20 @@ static inline unsigned log_of(double x)
 template <typename T> static void lay_out(skinny<T> *s)
 {
     /* By vectors: 1, 2, up to 4, 8. How many warps are wanted (the more vectors, the more registers
-     * each has); from how many times the work for that on lanes have several lines; how many lanes
-     * lie side by side where runs are many; how many warps of a block bring vectors together, if
-     * there are lines for them. The latter two as logarithms. */
+     * each has); from how many times the work for that on lanes have several lines; how many warps
+     * of a block bring vectors together, if there are lines for them, as a logarithm. */
     static const struct {
         double warps, several;
-        unsigned lanes_log, block_log;
-    } along[] = {{3000, 1e9, 3, 4}, {3000, 1, 3, 3}, {2112, 0.25, 3, 3}, {1500, 1, 3, 4}},
-      across[] = {{4224, 0, 3, 3}, {4224, 0, 3, 3}, {4224, 0, 4, 3}, {4224, 0, 4, 3}};
+        unsigned block_log;
+    } along[] = {{3000, 1e9, 4}, {3000, 1, 3}, {2112, 0.25, 3}, {1500, 1, 4}},
+      across = {4224, 0, 3};
     const unsigned count = kernel_count(s->count), most = ROOM / sizeof(gm_sum<T>) / count;
-    const auto &of = (s->along ? along : across)[log_of(count)];
+    const auto &of = s->along ? along[log_of(count)] : across;
     const double run = 16 / sizeof(T), k = (double)s->p.k, lines = (double)s->lines;
     const double rounds = lines * k / run / GM_WARP / AHEAD / of.warps;
 
     s->at = {};
-    s->at.lanes_log = !s->along && rounds < 0.5 ? 2 : of.lanes_log;
-    while (s->at.lanes_log > 2 && (1u << s->at.lanes_log) * run >= 2 * (s->along ? k : lines))
-        s->at.lanes_log--;
+    s->at.lanes_log = lanes_log_of(*s, rounds);
     s->at.several_lines = s->along && rounds >= of.several;
 
     /* How many warps share k: as many as are wanted, if none has less than half a round, or a

@@ -6,26 +6,7 @@
 #define GM_KERNELS_CUDA_SKINNY_PARTS_H
 
 #include "kernels/cuda/skinny.h"
-
-template <typename T> struct alignas(16) run {
-    T x[16 / sizeof(T)];
-};
-
-/* A lane's elements, of `left` that there are; zeros beyond. They lie side by side where runs are
- * aligned; else `apart` from each other, so that it is lanes whose elements are neighbours. */
-template <typename T, bool ALIGNED>
-static __device__ __forceinline__ run<T> read_run(const T *from, uint64_t left, unsigned apart)
-{
-    constexpr unsigned RUN = 16 / sizeof(T);
-    run<T> got;
-
-    if (ALIGNED && left >= RUN)
-        return *(const run<T> *)from;
-#pragma unroll
-    for (unsigned i = 0; i < RUN; i++)
-        got.x[i] = i * apart < left ? from[i * apart] : T{};
-    return got;
-}
+#include "kernels/cuda/skinny_run.h"
 
 /* Steps of k, a piece of those that a block has. */
 struct skinny_piece {

@@ -34,6 +34,13 @@ static inline gm_way gm_way_of(const struct gm_view *view, uint64_t stride, uint
     return GM_WAY_ELEMENTS;
 }
 
+/* Of such pairs both come by elements, where those are held (feed.h): one kernel for all of them.
+ */
+static inline bool gm_both_by_elements(gm_way a, gm_way b)
+{
+    return a != GM_WAY_TURNED && b != GM_WAY_TURNED && (a != GM_WAY_VECTORS || b != GM_WAY_VECTORS);
+}
+
 /* fn(way of a, way of b) as types. FIXED makes kernels of their own of the commonest pairs, which
  * takes time to compile and saves registers and branches. */
 template <gm_way WAY> struct gm_way_tag {
@@ -52,6 +59,8 @@ template <bool FIXED, typename F> static inline enum gm_status gm_by_ways(gm_way
             return fn(gm_way_tag<GM_WAY_VECTORS>(), gm_way_tag<GM_WAY_VECTORS>());
         if (a == GM_WAY_TURNED && b == GM_WAY_TURNED)
             return fn(gm_way_tag<GM_WAY_TURNED>(), gm_way_tag<GM_WAY_TURNED>());
+        if (a == GM_WAY_ELEMENTS && b == GM_WAY_ELEMENTS)
+            return fn(gm_way_tag<GM_WAY_ELEMENTS>(), gm_way_tag<GM_WAY_ELEMENTS>());
     }
     return fn(gm_way_tag<GM_WAY_ANY>(), gm_way_tag<GM_WAY_ANY>());
 }

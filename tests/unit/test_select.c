@@ -275,8 +275,8 @@ static void test_cuda_transposes(void)
 }
 
 /* Products of f32 on an H200: a stack of many by `stack` where tiles would stay emptier; a few
- * vectors by `skinny`, but for short sums, for 5 and more across lines of whole 16 bytes, and for
- * single ones of which there is little. */
+ * vectors by `skinny`, but for short sums, for 5 and more that are long, and for single ones of
+ * which there is little. */
 static void test_cuda_products(void)
 {
     static const struct {
@@ -302,10 +302,18 @@ static void test_cuda_products(void)
         {"1440x60", "60x8", "small"},
         {"8x8192", "8192x8192", "fitted"},
         {"8192x8192", "8192x8", "skinny"},
-        {"5x96", "96x40", "small"},
-        {"5x97", "97x40", "skinny"},
+        {"5x88", "88x40", "small"},
+        {"5x89", "89x40", "skinny"},
         {"6x4848", "4848x416", "fitted"},
-        {"6x4847", "4847x416", "skinny"},
+        {"6x4848", "4848x415", "skinny"},
+        {"6x600", "600x300", "skinny"},
+        {"6x600", "600x400", "fitted"},
+        {"276x3408", "3408x5", "fitted"},
+        {"2952x1276", "1276x8", "skinny"},
+        {"100000x24", "24x4", "skinny"},
+        {"8x80", "80x4496", "cublas"},
+        {"8x80", "80x4500", "skinny"},
+        {"1x80", "80x4496", "skinny"},
         {"1x60", "60x80", "cublas"},
         {"1x300", "300x900", "skinny"},
         {"100x300", "300x1", "cublas"},
@@ -331,6 +339,34 @@ static void test_cuda_products(void)
     }
 }
 
+/* A few vectors of 2 bytes on an H200: cuBLAS's tensor cores where all rows are whole 8 bytes. */
+static void test_cuda_thin_products_of_halves(void)
+{
+    static const struct {
+        const char *a, *b, *variant;
+    } cases[] = {
+        {"8x1000", "1000x1000", "cublas"}, {"3x1004", "1004x1004", "cublas"},
+        {"3x1001", "1001x1003", "skinny"}, {"3x1000", "1000x1002", "skinny"},
+        {"1x1001", "1001x1003", "cublas"}, {"5x33", "33x101", "small"},
+        {"7x100", "100x3001", "cublas"},   {"6x4000", "4000x96", "skinny"},
+        {"8x4000", "4000x96", "cublas"},
+    };
+    const struct gm_device_facts h200 = {
+        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
+
+    if (!has_gpu_kernels())
+        return;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gm_op op =
+            make(GM_OP_MATMUL, i % 2 ? GM_BF16 : GM_F16, GM_ROW_MAJOR, cases[i].a, cases[i].b);
+        const struct gm_variant *variant = NULL;
+        struct gm_error err = {.detail = ""};
+        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
+            !CHECK_STR(variant->name, cases[i].variant))
+            fprintf(stderr, "  %s %s\n", cases[i].a, cases[i].b);
+    }
+}
+
 /* By cuBLAS where a lies transposed and rows of it or of b are no whole 16 bytes, unless there is
  * little of them. How they lie, a column-major one has a say in as well. */
 static void test_cuda_transposed_products(void)
@@ -341,13 +377,13 @@ static void test_cuda_transposed_products(void)
         bool transa, transb;
         const char *variant;
     } cases[] = {
-        {"918x918", GM_ROW_MAJOR, true, false, "cublas"},
-        {"918x918", GM_ROW_MAJOR, false, true, "fitted"},
-        {"920x920", GM_ROW_MAJOR, true, false, "fitted"},
-        {"601x601", GM_ROW_MAJOR, true, false, "fitted"},
+        {"918x918", GM_ROW_MAJOR, true, false, "fitted"},
+        {"1918x1918", GM_ROW_MAJOR, true, false, "cublas"},
+        {"1918x1918", GM_ROW_MAJOR, false, true, "fitted"},
+        {"1920x1920", GM_ROW_MAJOR, true, false, "fitted"},
         {"4001x4001", GM_ROW_MAJOR, true, true, "fitted"},
-        {"918x918", GM_COL_MAJOR, false, true, "cublas"},
-        {"918x918", GM_COL_MAJOR, true, true, "fitted"},
+        {"1918x1918", GM_COL_MAJOR, false, true, "cublas"},
+        {"1918x1918", GM_COL_MAJOR, true, true, "fitted"},
     };
     const struct gm_device_facts h200 = {
         .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
@@ -435,6 +471,7 @@ int main(void)
     test_cuda();
     test_cuda_transposes();
     test_cuda_products();
+    test_cuda_thin_products_of_halves();
     test_cuda_transposed_products();
     test_most_tiles();
     return check_report();
