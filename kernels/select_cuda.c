@@ -6,10 +6,11 @@
  * other runs, which no file has, are only those for a handful of elements (turns_few, adds_few,
  * flips_few), for thin transposes (is_thin, is_short_of_runs, long_row_bytes of fills_tiles), for
  * stacks of products (nearly_fills_one, is_stack_of_small), for lone ones of a few more tiles than
- * `small` runs at once (is_tiny_product), and in part for thin ones (is_tiny_and_thin,
- * is_thin_for_cublas, is_thin_for_tiles). Where cuBLAS is there it is one of the kernels: of f32 it
- * wins small single vectors, and large products of a transposed a whose rows are no whole 16 bytes.
- * Sizes in elements are of all matrices together unless they say otherwise.
+ * `small` runs at once (is_tiny_product), and in part for thin ones, of f16 and bf16 all
+ * (is_tiny_and_thin, is_thin_for_cublas, is_thin_for_tiles). Where cuBLAS is there it is one of the
+ * kernels: of f32 it wins small single vectors, several of short k where all rows are whole 32
+ * bytes, and large products of a transposed a whose rows are no whole 16 bytes. Sizes in elements
+ * are of all matrices together unless they say otherwise.
  */
 #include "layout.h"
 #include "preference.h"
@@ -390,8 +391,8 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
 {
     static const struct {
         double work, used, used_by_8; /* multiply-adds; the latter with n a multiple of 8 */
-    } most[] = {
-        {2.5e8, 0.37, 0.44}, {3e7, 0.33, 0.29}, {8e6, 0.27, 0.23}, {1.4e6, 0.07, 0.14}, {0, 0, 0}};
+    } most[] = {{2.5e8, 0.37, 0.44}, {3e7, 0.33, 0.29},   {8e6, 0.27, 0.23},
+                {3e6, 0.21, 0.14},   {1.4e6, 0.07, 0.14}, {0, 0, 0}};
     struct product p = product_of(op);
     double work = (double)p.elements * (double)p.k;
     size_t i = 0;
@@ -402,9 +403,10 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     if (op->result.dtype == GM_F64)
         return work <= 40e3 * (double)p.batch && p.k <= 256;
     /* Of 16 rows tiles are full; few rows that are long leave a block's lanes idle. Of short sums
-     * storing is most of the work, which larger tiles do better; and b transposed comes in single
-     * elements. */
+     * storing is most of the work, which larger tiles do better; b transposed comes in single
+     * elements, and a transposed as tiles want it. */
     bool lies_turned = gm_op_view(op, 0).row == 1;
+
     if (!is_f32(op) || op->transb || (lies_turned && p.k > 40 && p.m >= 64) ||
         nearly_fills_one(&p) || (p.k <= 16 && p.m * p.n >= 1800) ||
         (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) || (p.m <= 32 && p.n >= 190 && p.k >= 40))

@@ -286,6 +286,7 @@ static void test_cuda_products(void)
         {"512x80x80", "512x80x80", "stack"},
         {"2855x84x84", "2855x84x84", "fitted"},
         {"512x50x50", "512x50x50", "fitted"},
+        {"20x128x136", "20x136x9", "stack"},
         {"10x48x37", "10x37x233", "fitted"},
         {"2532x32x11", "2532x11x195", "fitted"},
         {"90x19x96", "90x96x268", "fitted"},
