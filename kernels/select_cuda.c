@@ -206,7 +206,8 @@ static struct product product_of(const struct gm_op *op)
  * lines, of k elements. */
 struct thin {
     uint64_t vectors, lines, k, elements;
-    uint64_t common; /* of 1, 2, 4 and 8 the largest that divides all rows, the result's too */
+    uint64_t common; /* of 1, 2, 4 and 8 the largest that divides the larger operand's rows and,
+                        with several vectors, the other's and the result's */
     bool across;     /* a step of k adds a line of it to the vectors of the result */
     bool even;       /* the larger operand's rows */
 };
@@ -216,14 +217,16 @@ struct thin {
 static bool thin_of(const struct gm_op *op, struct thin *ret)
 {
     struct product p = product_of(op);
-    bool few_columns = p.n < p.m;
+    bool few_columns = p.n <= p.m;
     struct gm_view large = gm_op_view(op, few_columns ? 0 : 1);
     struct gm_view vectors = gm_op_view(op, few_columns ? 1 : 0);
     uint64_t lines = greater(p.m, p.n), row = greater(large.row, large.col);
-    uint64_t all = 8 | row | greater(vectors.row, vectors.col) | op->result.cols;
+    uint64_t all = 8 | row;
 
     if (p.batch > 1 || lesser(p.m, p.n) > THIN_MAX)
         return false;
+    if (lesser(p.m, p.n) > 1)
+        all |= greater(vectors.row, vectors.col) | op->result.cols;
     *ret = (struct thin){.vectors = lesser(p.m, p.n),
                          .lines = lines,
                          .k = p.k,
@@ -297,8 +300,10 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Where cuBLAS is the better one. Of f16 and bf16 its tensor cores are, if all rows are whole 8
- * bytes; of f32 and f64 it takes single vectors of little, and of few lines that are long. */
+/* Where cuBLAS is the better one. Of f16 and bf16 that is what its tensor cores can do, if all rows
+ * are whole 8 bytes, but for a few vectors of few lines; else single vectors, and short sums. Of
+ * f32 and f64 it takes single vectors of little, and of few lines that are long; many vectors of
+ * f64; and short sums of f32, if all rows are whole 32 bytes. */
 static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
 {
     bool f64 = op->result.dtype == GM_F64;
@@ -321,7 +326,8 @@ static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
     return thin->k <= 88 && thin->common == 8;
 }
 
-/* Where tiles are: of many vectors that are long, few lines along k, or not too little across. */
+/* Where tiles are: of many vectors, if rows of the larger operand are an even number of elements,
+ * few lines that are long, or, across, not too little. */
 static bool is_thin_for_tiles(const struct gm_op *op, const struct thin *thin)
 {
     if (!is_f32(op) || thin->vectors < 5 || !thin->even)
@@ -429,9 +435,9 @@ static bool fits_product(const struct gm_op *op, const struct gm_device_facts *f
         return false;
     if (p.batch > 1)
         return true;
-    /* An a that lies transposed has code of its own only with a b that comes by 16 bytes, as it
-     * must itself. Else it counts where there is much of it, unless both are turned and so large
-     * that copying them first does not. */
+    /* An a that lies transposed comes by elements, unless it and b come by 16 bytes. That counts
+     * where there is much of it, but where both are turned, and so large that copying them first
+     * does not. */
     bool lies_turned = gm_op_view(op, 0).row == 1, b_turned = gm_op_view(op, 1).col != 1;
     return p.elements >= 64 &&
            (!lies_turned || p.elements <= FEW_ELEMENTS || p.k <= 64 ||

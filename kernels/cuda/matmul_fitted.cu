@@ -10,10 +10,11 @@
  * with many sums each, of which more blocks share a multiprocessor. What a choice would take is
  * reckoned (reckoning.h), with what operands cost (coming.h); the least is taken.
  *
- * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements;
- * one with k along its rows is turned on its way, element by element. Where that costs all tiles
- * more than copying it once (pitch.h), it is copied: such rows; b transposed, if it is large; and
- * a, if b comes by 16 bytes and many tiles want the same rows.
+ * An operand whose rows begin where 16 bytes do not comes into shared memory by 8, or by elements
+ * (so do both then, where neither is turned); one with k along its rows is turned on its way,
+ * element by element. Where that costs all tiles more than copying it once (pitch.h), it is copied:
+ * such rows; b transposed, if it is large; and a, if b comes by 16 bytes and many tiles want the
+ * same rows.
  *
  * Cost, elements of 4 bytes: as pipelined with 128 sums a thread, which read shared memory once for
  * each 21 multiply-adds; with 64, 32 and 16 sums once for 16, 11 and 8. Slices are written and read

@@ -19,8 +19,9 @@
  * before these are used up. All orders are fixed.
  *
  * Cost, elements of 4 bytes: 16 sectors a request of the large operand, all useful, where its lines
- * begin at 16 bytes; elsewhere 4 requests of 4 to 16 sectors. 3 vectors cost the arithmetic of 4,
- * and 5 to 7 that of 8.
+ * begin at 16 bytes and more than two lanes have one (of two lanes up to 32, whose other halves the
+ * L1 cache keeps for the next request); elsewhere 4 requests of 4 to 32 sectors. 3 vectors cost the
+ * arithmetic of 4, and 5 to 7 that of 8.
  *
  * When it wins: results of few rows or columns, but for the smallest (matmul_small) and of at most
  * 4 x 4 (matmul_dot).
@@ -30,6 +31,7 @@
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/skinny_layout.h"
 #include "kernels/cuda/skinny_parts.h"
+#include "kernels/cuda/skinny_run.h"
 
 /* Lane `sub` of those that have a line, in group `group` of the warp's, and the warp's place in the
  * block. */
@@ -48,14 +50,13 @@ static __device__ __forceinline__ place place_of(const skinny_layout &at)
             warp >> at.deep_log};
 }
 
-/* Largest blocks on a multiprocessor, at least: what so few sums, a run's of each vector, leave
- * room for, and nvcc by itself not always does. */
+/* Whether two of the largest blocks are to be on a multiprocessor: where the sums of a run for each
+ * vector, or along k its factors, leave room for that, which nvcc by itself does not always. */
 template <typename T, unsigned COUNT, unsigned LINES>
-static constexpr int resident = LINES == 1 && COUNT *(16 / sizeof(T)) * sizeof(gm_sum<T>) <= 64 ? 2
-                                                                                                : 1;
+static constexpr bool two_fit = LINES == 1 && COUNT * 16 / sizeof(T) * sizeof(gm_sum<T>) <= 64;
 
 template <typename T, unsigned COUNT, unsigned LINES, bool ALIGNED>
-static __global__ void __launch_bounds__(THREADS_MAX, resident<T, COUNT, LINES>)
+static __global__ void __launch_bounds__(THREADS_MAX, two_fit<T, COUNT, LINES> ? 2 : 1)
     skinny_along(skinny<T> s, uint64_t first_matrix)
 {
     constexpr unsigned RUN = 16 / sizeof(T), RUNS = AHEAD / LINES, VECTOR = 16 / sizeof(gm_sum<T>);
@@ -137,7 +138,7 @@ static __global__ void __launch_bounds__(THREADS_MAX, resident<T, COUNT, LINES>)
 }
 
 template <typename T, unsigned COUNT, bool ALIGNED>
-static __global__ void __launch_bounds__(THREADS_MAX, resident<T, COUNT, 1>)
+static __global__ void __launch_bounds__(THREADS_MAX, two_fit<T, COUNT, 1> ? 2 : 1)
     skinny_across(skinny<T> s, uint64_t first_matrix)
 {
     constexpr unsigned RUN = 16 / sizeof(T);

@@ -18,11 +18,13 @@ static inline double over(double x, double of)
  * As a logarithm. Along k no more than have all something to do. Across, a warp's part of a line is
  * 32 to 128 elements, and where there is little to do less, so that more warps share it; more of
  * single vectors whose lines begin anywhere, since two warps then ask for the sectors in which
- * their parts meet. `rounds`: of requests that all warps of the device ask for at once.
+ * their parts meet. `whole`: from line to line it is whole runs. `rounds`: of requests that all
+ * warps of the device ask for at once.
  *
- * Thresholds: by 652 products, each with two of these (kernels/README.md).
+ * Thresholds: by 81 products, each with 1 to 32 lanes, and 652 with two of these
+ * (kernels/README.md).
  */
-template <typename T> static unsigned lanes_log_of(const skinny<T> &s, double rounds)
+template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whole, double rounds)
 {
     const double run = 16 / sizeof(T), length = (double)(s.along ? s.p.k : s.lines);
     unsigned log = 3;
@@ -32,9 +34,9 @@ template <typename T> static unsigned lanes_log_of(const skinny<T> &s, double ro
             log--;
     } else if (rounds < 0.5) {
         log = 2;
-    } else if (s.count == 1 && !s.aligned && sizeof(T) > 2 && rounds >= 4) {
+    } else if (s.count == 1 && !whole && sizeof(T) > 2 && rounds >= 4) {
         log = 5;
-    } else if (sizeof(T) > 4 || (s.count > 2 && (sizeof(T) == 4 || (s.aligned && rounds >= 2.5)))) {
+    } else if (sizeof(T) > 4 || (s.count > 2 && (sizeof(T) == 4 || (whole && rounds >= 2.5)))) {
         log = 4;
     }
     while (log > 2 && (1u << log) * run >= 2 * length)

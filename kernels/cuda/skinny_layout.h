@@ -1,7 +1,7 @@
 /*
- * skinny_layout.h - how many warps of matmul_skinny.cu share lines and steps of k. By the shape
- * alone, so that sums are the same on every device. (Which elements a lane has depends on whether
- * runs are aligned too.)
+ * skinny_layout.h - how many warps of matmul_skinny.cu share lines and steps of k. By the shape and
+ * strides alone, so that sums are the same on every device, and that what scratch memory is wanted
+ * is known before there is any. (Which elements a lane has depends on whether runs are aligned.)
  *
  * Thresholds: those with which the layouts that were measured, 40 each of 365 shapes on an H200,
  * are missed by the least (kernels/README.md).
@@ -25,24 +25,24 @@ static inline unsigned log_of(double x)
  * As many warps as the device has at once, if each still has a few runs to ask for: lines first,
  * then warps of a block that share k, then slices, which take a launch more to be added up.
  */
-template <typename T> static void lay_out(skinny<T> *s)
+template <typename T> static void lay_out(skinny<T> *s, bool whole)
 {
-    /* By vectors: 1, 2, up to 4, 8. How many warps are wanted (the more vectors, the more registers
-     * each has); from how many times the work for that on lanes have several lines; how many warps
-     * of a block bring vectors together, if there are lines for them, as a logarithm. */
+    /* Along k by vectors: 1, 2, up to 4, 8. How many warps are wanted (the more vectors, the more
+     * registers each has); from how many times the work for that on lanes have several lines; how
+     * many warps of a block bring vectors together, if there are lines for them, as a logarithm. */
     static const struct {
         double warps, several;
         unsigned block_log;
     } along[] = {{3000, 1e9, 4}, {3000, 1, 3}, {2112, 0.25, 3}, {1500, 1, 4}},
-      across = {4224, 0, 3};
+      across = {4224, INFINITY, 3};
     const unsigned count = kernel_count(s->count), most = ROOM / sizeof(gm_sum<T>) / count;
     const auto &of = s->along ? along[log_of(count)] : across;
     const double run = 16 / sizeof(T), k = (double)s->p.k, lines = (double)s->lines;
     const double rounds = lines * k / run / GM_WARP / AHEAD / of.warps;
 
     s->at = {};
-    s->at.lanes_log = lanes_log_of(*s, rounds);
-    s->at.several_lines = s->along && rounds >= of.several;
+    s->at.lanes_log = lanes_log_of(*s, whole, rounds);
+    s->at.several_lines = rounds >= of.several;
 
     /* How many warps share k: as many as are wanted, if none has less than half a round, or a
      * third. To the nearest power of two, or the next below. */
@@ -91,9 +91,9 @@ template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
     s.lines = s.turned ? s.p.n : s.p.m;
     s.count = (unsigned)(s.turned ? s.p.m : s.p.n);
     s.along = s.large.col == 1;
-    s.aligned = (s.along ? s.large.row : s.large.col) % RUN == 0 && s.large.batch % RUN == 0 &&
-                (uintptr_t)s.large.data % 16 == 0;
-    lay_out(&s);
+    bool whole = (s.along ? s.large.row : s.large.col) % RUN == 0 && s.large.batch % RUN == 0;
+    s.aligned = whole && (uintptr_t)s.large.data % 16 == 0;
+    lay_out(&s, whole);
     return s;
 }
 

@@ -6,7 +6,6 @@
 #define GM_KERNELS_CUDA_SKINNY_PARTS_H
 
 #include "kernels/cuda/skinny.h"
-#include "kernels/cuda/skinny_run.h"
 
 /* Steps of k, a piece of those that a block has. */
 struct skinny_piece {

@@ -18,7 +18,8 @@ template <typename T, size_t = sizeof(T)> struct alignas(16) run {
         x[i] = value;
     }
 };
-/* Elements of 2 bytes by words: nvcc would have a register for each, and move them. */
+/* Elements of 2 bytes by words: nvcc would have a register for each, and move them. They are set in
+ * their order: the first of a word clears the second. */
 template <typename T> struct alignas(16) run<T, 2> {
     uint32_t word[4];
 

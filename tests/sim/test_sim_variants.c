@@ -305,7 +305,7 @@ static void test_pitched_products(void)
         bool transa, transb;
     } cases[] = {
         {SINGLE, 321, 320, 769, 320 * (324 + 772), true, false},
-        {SINGLE, 769, 2048, 31, 2048 * 32 + 10 * 769 * 31, true, false},
+        {SINGLE, 796, 1713, 19, 1713 * 20 + 10 * 796 * 19, true, false},
         {SINGLE, 641, 320, 769, 320 * 772, false, true},
         {400, 128, 400, 8, 128 * 400, false, false},
     };
@@ -326,8 +326,8 @@ static void test_pitched_products(void)
 }
 
 /* Results of few columns and rows by `skinny` as its layouts have them: lanes with several lines;
- * lines that are cut into slices, and slices of several pieces of the vectors; each with runs that
- * are aligned and that are not. */
+ * lines that are cut into slices, and slices of several pieces of the vectors; two lanes a line,
+ * and 32; each with runs that are aligned and that are not. */
 static void test_thin_products(void)
 {
     static const struct {
@@ -337,6 +337,7 @@ static void test_thin_products(void)
         {GM_F32, 17000, 520, 1}, {GM_F32, 2, 1201, 2003}, {GM_F32, 1300, 604, 7},
         {GM_F64, 1201, 404, 5},  {GM_F32, 37, 9000, 3},   {GM_F64, 41, 2600, 8},
         {GM_F16, 3, 5001, 70},   {GM_F64, 9, 66000, 8},   {GM_F64, 9, 66001, 8},
+        {GM_F32, 5000, 40, 8},   {GM_F64, 8651, 501, 1},
     };
 
     for (size_t i = 0; i < 2 * sizeof(shapes) / sizeof(shapes[0]); i++) {

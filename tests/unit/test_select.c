@@ -275,8 +275,8 @@ static void test_cuda_transposes(void)
 }
 
 /* Products of f32 on an H200: a stack of many by `stack` where tiles would stay emptier; a few
- * vectors by `skinny`, but for short sums, for 5 and more that are long, and for single ones of
- * which there is little. */
+ * vectors by `skinny`, but for short sums, for 5 and more of few lines or across, and for single
+ * ones of which there is little. */
 static void test_cuda_products(void)
 {
     static const struct {
@@ -340,7 +340,9 @@ static void test_cuda_products(void)
     }
 }
 
-/* A few vectors of 2 bytes on an H200: cuBLAS's tensor cores where all rows are whole 8 bytes. */
+/* A few vectors of 2 bytes on an H200: by cuBLAS's tensor cores where all rows are whole 8 bytes,
+ * but not of few lines; else by `small` if there is little, by cuBLAS single ones and short sums,
+ * and by `skinny` the others. */
 static void test_cuda_thin_products_of_halves(void)
 {
     static const struct {
