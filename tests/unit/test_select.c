@@ -274,14 +274,34 @@ static void test_cuda_transposes(void)
     }
 }
 
+struct product_case {
+    const char *a, *b, *variant;
+};
+
+/* What products of such shapes are taken by on an H200. */
+static void check_products(enum gm_dtype dtype, const struct product_case *cases, size_t count)
+{
+    const struct gm_device_facts h200 = {
+        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
+
+    if (!has_gpu_kernels())
+        return;
+    for (size_t i = 0; i < count; i++) {
+        struct gm_op op = make(GM_OP_MATMUL, dtype, GM_ROW_MAJOR, cases[i].a, cases[i].b);
+        const struct gm_variant *variant = NULL;
+        struct gm_error err = {.detail = ""};
+        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
+            !CHECK_STR(variant->name, cases[i].variant))
+            fprintf(stderr, "  %s %s\n", cases[i].a, cases[i].b);
+    }
+}
+
 /* Products of f32 on an H200: a stack of many by `stack` where tiles would stay emptier; a few
  * vectors by `skinny`, but for short sums, for 5 and more of few lines or across, and for single
  * ones of which there is little. */
 static void test_cuda_products(void)
 {
-    static const struct {
-        const char *a, *b, *variant;
-    } cases[] = {
+    static const struct product_case cases[] = {
         {"4096x65x65", "4096x65x65", "stack"},
         {"512x80x80", "512x80x80", "stack"},
         {"2855x84x84", "2855x84x84", "fitted"},
@@ -325,19 +345,8 @@ static void test_cuda_products(void)
         {"0x5", "5x7", "small"},
         {"0x5000", "5000x7", "skinny"},
     };
-    const struct gm_device_facts h200 = {
-        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
 
-    if (!has_gpu_kernels())
-        return;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, cases[i].a, cases[i].b);
-        const struct gm_variant *variant = NULL;
-        struct gm_error err = {.detail = ""};
-        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
-            !CHECK_STR(variant->name, cases[i].variant))
-            fprintf(stderr, "  %s %s\n", cases[i].a, cases[i].b);
-    }
+    check_products(GM_F32, cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* A few vectors of 2 bytes on an H200: by cuBLAS's tensor cores where all rows are whole 8 bytes,
@@ -345,29 +354,16 @@ static void test_cuda_products(void)
  * and by `skinny` the others. */
 static void test_cuda_thin_products_of_halves(void)
 {
-    static const struct {
-        const char *a, *b, *variant;
-    } cases[] = {
+    static const struct product_case cases[] = {
         {"8x1000", "1000x1000", "cublas"}, {"3x1004", "1004x1004", "cublas"},
         {"3x1001", "1001x1003", "skinny"}, {"3x1000", "1000x1002", "skinny"},
         {"1x1001", "1001x1003", "cublas"}, {"5x33", "33x101", "small"},
         {"7x100", "100x3001", "cublas"},   {"6x4000", "4000x96", "skinny"},
         {"8x4000", "4000x96", "cublas"},
     };
-    const struct gm_device_facts h200 = {
-        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
 
-    if (!has_gpu_kernels())
-        return;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct gm_op op =
-            make(GM_OP_MATMUL, i % 2 ? GM_BF16 : GM_F16, GM_ROW_MAJOR, cases[i].a, cases[i].b);
-        const struct gm_variant *variant = NULL;
-        struct gm_error err = {.detail = ""};
-        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
-            !CHECK_STR(variant->name, cases[i].variant))
-            fprintf(stderr, "  %s %s\n", cases[i].a, cases[i].b);
-    }
+    check_products(GM_F16, cases, sizeof(cases) / sizeof(cases[0]));
+    check_products(GM_BF16, cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* By cuBLAS where a lies transposed and rows of it or of b are no whole 16 bytes, unless there is
