@@ -300,8 +300,8 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Where cuBLAS is the better one. Of f16 and bf16 that is what its tensor cores can do, if all rows
- * are whole 8 bytes, but for a few vectors of few lines; else single vectors, and short sums. Of
+/* Where cuBLAS is the better one. Of f16 and bf16 that is short sums; what its tensor cores can do,
+ * if all rows are whole 8 bytes, but for a few vectors of few lines; else single vectors. Of
  * f32 and f64 it takes single vectors of little, and of few lines that are long; many vectors of
  * f64; and short sums of f32, if all rows are whole 32 bytes. */
 static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
@@ -311,8 +311,8 @@ static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
     if (thin->vectors == 0 || thin->elements == 0)
         return false;
     if (is_half(op))
-        return thin->common >= 4 ? thin->lines > 111 || thin->vectors >= 7
-                                 : thin->vectors == 1 || thin->k <= 136;
+        return thin->k <= 136 ||
+               (thin->common >= 4 ? thin->lines > 111 || thin->vectors >= 7 : thin->vectors == 1);
     if (!is_f32(op) && !f64)
         return false;
     if (thin->vectors == 1 && thin->across)

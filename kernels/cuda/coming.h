@@ -16,8 +16,8 @@
 /* What a tile's copy into shared memory costs, as multiply-adds of the tile, fitted with the menu's
  * numbers (offer.h), which have that of a single element of b: of b by 8 bytes, or turned; of b
  * through registers (feed.h), beside that, with one warp for each scheduler, since only others hide
- * that it is waited for; what part of both where a comes so too; of a by less than 16 bytes, where
- * nothing is held; of a by 16 bytes, each element. */
+ * that it is waited for; what part of that an element costs where both come by such; of a by less
+ * than 16 bytes, where nothing is held; of a by 16 bytes, each element. */
 #define GM_COPY_OF_B 8.5
 #define GM_COPY_HELD 4.0
 #define GM_COPY_OF_BOTH 0.5

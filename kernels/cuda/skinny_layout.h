@@ -33,7 +33,7 @@ template <typename T> static void lay_out(skinny<T> *s, bool whole)
     static const struct {
         double warps, several;
         unsigned block_log;
-    } along[] = {{3000, 1e9, 4}, {3000, 1, 3}, {2112, 0.25, 3}, {1500, 1, 4}},
+    } along[] = {{3000, INFINITY, 4}, {3000, 1, 3}, {2112, 0.25, 3}, {1500, 1, 4}},
       across = {4224, INFINITY, 3};
     const unsigned count = kernel_count(s->count), most = ROOM / sizeof(gm_sum<T>) / count;
     const auto &of = s->along ? along[log_of(count)] : across;

@@ -34,8 +34,8 @@ static inline gm_way gm_way_of(const struct gm_view *view, uint64_t stride, uint
     return GM_WAY_ELEMENTS;
 }
 
-/* Of such pairs both come by elements, where those are held (feed.h): one kernel for all of them.
- */
+/* Whether both come by elements, where those are held (feed.h): neither is turned, nor do both come
+ * by vectors. One kernel for all such pairs, whatever the wider one of the two could do. */
 static inline bool gm_both_by_elements(gm_way a, gm_way b)
 {
     return a != GM_WAY_TURNED && b != GM_WAY_TURNED && (a != GM_WAY_VECTORS || b != GM_WAY_VECTORS);

@@ -17,7 +17,7 @@ struct request {
     unsigned operands;
     struct gm_op_options options;
     const char *variant; /* the only one that is tried; NULL: all */
-    uint64_t scratch;    /* bytes that it must want, at least */
+    uint64_t scratch;    /* bytes of the parts that it must want, which are aligned; 0: any */
 };
 
 static const enum gm_dtype arithmetic[] = {GM_F16, GM_BF16, GM_F32, GM_F64, GM_I32, GM_I64};

@@ -359,7 +359,7 @@ static void test_cuda_thin_products_of_halves(void)
         {"3x1001", "1001x1003", "skinny"}, {"3x1000", "1000x1002", "skinny"},
         {"1x1001", "1001x1003", "cublas"}, {"5x33", "33x101", "small"},
         {"7x100", "100x3001", "cublas"},   {"6x4000", "4000x96", "skinny"},
-        {"8x4000", "4000x96", "cublas"},
+        {"8x4000", "4000x96", "cublas"},   {"4x120", "120x48", "cublas"},
     };
 
     check_products(GM_F16, cases, sizeof(cases) / sizeof(cases[0]));
