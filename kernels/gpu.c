@@ -53,7 +53,7 @@
     .int32_gflops = multiprocessors * 2.0 * 64 * (ghz)
 
 static const struct gm_gpu models[] = {
-    {.name = "H200", CAPABILITY_90, RATES(132, 1.980, 128, 64), .dram_gbs = 4800},  /* SXM */
+    {.name = "H200", CAPABILITY_90, RATES(GM_H200_SMS, 1.980, 128, 64), .dram_gbs = 4800}, /* SXM */
     {.name = "H100", CAPABILITY_90, RATES(132, 1.980, 128, 64), .dram_gbs = 3350},  /* SXM5 */
     {.name = "A100", CAPABILITY_80, RATES(108, 1.410, 64, 32), .dram_gbs = 2039},   /* SXM 80 GB */
     {.name = "B200", CAPABILITY_100, RATES(148, 1.965, 128, 64), .dram_gbs = 7700}, /* HGX */

@@ -17,6 +17,10 @@ extern "C" {
 
 #define GM_WARP 32u
 
+/* An H200's multiprocessors: what all choices that decide the order of a sum are made for, wherever
+ * they run, so that the same operands give the same bits on every device. */
+#define GM_H200_SMS 132u
+
 struct gm_gpu {
     char name[32];                   /* "H200" */
     unsigned capability;             /* 90 is compute capability 9.0 */

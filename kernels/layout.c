@@ -50,6 +50,18 @@ bool gm_op_is_copy(const struct gm_op *op)
     return gm_lies_row_major(a) && (a->rows <= 1 || a->cols <= 1 || a->batch == 0);
 }
 
+uint64_t gm_op_joined(const struct gm_op *op)
+{
+    struct gm_view a = gm_op_view(op, 0), c = gm_op_view(op, 2);
+    uint64_t m = gm_op_m(op), batch = op->result.batch;
+    bool one = op->kind == GM_OP_MATMUL && batch > 1 && op->operand[1].batch == 1 &&
+               a.batch == m * a.row && (!gm_op_reads(op, 2) || c.batch == m * c.row) &&
+               m <= GM_TALL_ROWS_MAX / batch && gm_op_k(op) <= GM_TALL_K_MAX &&
+               gm_matrix_elements(&op->result) <= GM_TALL_ELEMENTS_MAX;
+
+    return one ? batch : 1;
+}
+
 bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, unsigned index)
 {
     const struct gm_matrix *x = &op->operand[index];

@@ -33,6 +33,18 @@ bool gm_lies_row_major(const struct gm_matrix *matrix);
  * vector, of one column-major matrix), or a flip of rows of one element. */
 bool gm_op_is_copy(const struct gm_op *op);
 
+/*
+ * How many matrices of a product's stack can be computed as one: all, if each of a's goes with the
+ * one b, and rows of a, of c and of the result lie at one distance through the whole stack, as
+ * those of one tall matrix; else 1. Stacks beyond what kernels and cuBLAS count and address in one
+ * matrix (GM_TALL_...) stay stacks.
+ */
+uint64_t gm_op_joined(const struct gm_op *op);
+
+#define GM_TALL_ROWS_MAX ((uint64_t)INT32_MAX)   /* as cuBLAS counts */
+#define GM_TALL_ELEMENTS_MAX ((uint64_t)1 << 32) /* of a result: at most 2^28 tiles of 16 x 16 */
+#define GM_TALL_K_MAX ((uint64_t)1 << 24) /* longer rows are addressed in small matrices alone */
+
 /* Whether operand `index` must be made row-major before `variant` can run op. */
 bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, unsigned index);
 

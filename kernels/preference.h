@@ -19,7 +19,17 @@ struct gm_preference {
 /* Conditions of several devices. */
 gm_condition_fn gm_always, gm_is_copy;
 
-/* select_cuda.c */
-extern const struct gm_preference gm_preferences_cuda[];
+static inline uint64_t gm_lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t gm_greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* select_cuda.c; select_cuda_matmul.c has products */
+extern const struct gm_preference gm_preferences_cuda[], gm_preferences_cuda_matmul[];
 
 #endif

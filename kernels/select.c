@@ -2,8 +2,8 @@
  * select.c - which variant runs an operation.
  *
  * `auto` is a table of preferences by device and operation (preference.h), a GPU's in
- * select_cuda.c. The conditions here are thresholds that tests/bench/bench_kernels measured;
- * kernels/README.md says where each comes from.
+ * select_cuda.c and select_cuda_matmul.c. The conditions here are thresholds that
+ * tests/bench/bench_kernels measured; kernels/README.md says where each comes from.
  */
 #include "select.h"
 
@@ -67,8 +67,7 @@ static bool cpu_has_blas(const struct gm_op *op, const struct gm_device_facts *f
 static bool cpu_is_skinny(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     uint64_t m = gm_op_m(op), n = gm_op_n(op), k = gm_op_k(op);
-    bool joined = op->operand[1].batch == 1 && !op->transa;
-    uint64_t rows = joined ? m * op->result.batch : m;
+    uint64_t rows = m * gm_op_joined(op);
     uint64_t vectors = rows < n ? rows : n, lanes = rows < n ? n : rows;
     bool along_k = n <= rows ? gm_op_view(op, 0).col == 1 : gm_op_view(op, 1).row == 1;
 
@@ -141,9 +140,10 @@ static const struct gm_variant *preferred(const struct gm_preference *row, const
 
 static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    bool is_cuda = facts->kind == GM_DEVICE_CUDA;
-    const struct gm_variant *variant =
-        preferred(is_cuda ? gm_preferences_cuda : preferences, op, facts);
+    const struct gm_preference *rows = facts->kind != GM_DEVICE_CUDA ? preferences
+                                       : op->kind == GM_OP_MATMUL    ? gm_preferences_cuda_matmul
+                                                                     : gm_preferences_cuda;
+    const struct gm_variant *variant = preferred(rows, op, facts);
 
     if (variant)
         return variant;

@@ -3,13 +3,6 @@
  */
 #include "product.h"
 
-static bool is_one_tall_matrix(const struct gm_product *product)
-{
-    return product->batch > 1 && product->b.batch == 0 &&
-           product->a.batch == product->m * product->a.row &&
-           (!product->adds || product->c.batch == product->m * product->c.row);
-}
-
 struct gm_product gm_product_make(const struct gm_op *op, bool join)
 {
     struct gm_product product = {
@@ -27,9 +20,8 @@ struct gm_product gm_product_make(const struct gm_op *op, bool join)
         product.c = gm_op_view(op, 2);
     if (product.k == 0) /* even if alpha is infinite: an empty sum is 0 */
         product.op.alpha = (struct gm_scalar){.is_integer = op->alpha.is_integer};
-    if (join && is_one_tall_matrix(&product)) {
-        product.m *= product.batch;
-        product.batch = 1;
-    }
+    uint64_t joined = join ? gm_op_joined(op) : 1;
+    product.m *= joined;
+    product.batch /= joined;
     return product;
 }

@@ -15,7 +15,7 @@ struct gm_product {
     struct gm_view a, b, c; /* of op(a), op(b); of c where it adds */
 };
 
-/* join: a stack that goes with one b becomes one tall matrix, where its strides allow it. */
+/* join: a stack that goes with one b becomes one tall matrix (gm_op_joined). */
 struct gm_product gm_product_make(const struct gm_op *op, bool join);
 
 /* Where element (t, i, j) of a view lies, with elements of `size` bytes. */

@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 static uint64_t array_floats(const struct gm_op *op)
 {
-    return gm_pieces(gm_points(op), ALIGNED) * ALIGNED;
+    return gm_ceil_div(gm_points(op), ALIGNED) * ALIGNED;
 }
 
 /* Three arrays of a, and three of b. */

@@ -46,8 +46,9 @@ extern "C" enum gm_status GM_ENTRY(add_grid_stride)(const struct gm_op *op, stru
         using T = typename decltype(tag)::type;
         gm_addition<T> sum = gm_addition_of<T>(op);
         dim3 block = gm_block_of_rows(sum.rows, sum.cols, THREADS);
-        dim3 grid = gm_resident_grid(gm_gpu_of(exec), block.x * block.y, sum.batch,
-                                     gm_pieces(sum.rows, block.y), gm_pieces(sum.cols, block.x));
+        dim3 grid =
+            gm_resident_grid(gm_gpu_of(exec), block.x * block.y, sum.batch,
+                             gm_ceil_div(sum.rows, block.y), gm_ceil_div(sum.cols, block.x));
 
         return gm_launch(exec, add_grid_stride<T>, grid, block, 0, sum);
     });

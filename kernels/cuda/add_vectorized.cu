@@ -171,7 +171,8 @@ static enum reading reading_of(const struct gm_view &view, const gm_addition<T> 
 
     if (in_row && rows_join && matrices_join)
         return AS_RESULT;
-    if (whole && view.col == 1 && view.row % N == 0 && view.batch % N == 0)
+    bool whole_rows = (sum.rows == 1 || view.row % N == 0) && view.batch % N == 0;
+    if (whole && view.col == 1 && whole_rows)
         return BY_PIECES;
     return whole && view.col == 0 ? ONE_ELEMENT : BY_ELEMENTS;
 }
@@ -193,7 +194,7 @@ static enum gm_status add(const gm_addition<T> &sum, struct gm_exec *exec)
         a = b;
         b = other;
     }
-    return gm_launches(gm_pieces(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
+    return gm_launches(gm_ceil_div(count, THREADS * gm_in_piece<T, 16>::count), GM_GRID_X_MAX,
                        [&](uint64_t first, uint64_t blocks) {
                            return gm_launch(exec, add_vectorized<T, I>, dim3((unsigned)blocks),
                                             dim3(THREADS), 0, a, b, sum.result, sum.batch, sum.rows,

@@ -13,11 +13,17 @@
 #include "kernels/cuda/offer.h"
 #include "kernels/cuda/pitch.h"
 
-/* What a tile's copy into shared memory costs, as multiply-adds of the tile, fitted with the menu's
- * numbers (offer.h), which have that of a single element of b: of b by 8 bytes, or turned; of b
- * through registers (feed.h), beside that, with one warp for each scheduler, since only others hide
- * that it is waited for; what part of that an element costs where both come by such; of a by less
- * than 16 bytes, where nothing is held; of a by 16 bytes, each element. */
+/*
+ * What a tile's copy into shared memory costs, as multiply-adds of the tile, fitted with the menu's
+ * numbers (offer.h), which have that of a single element of b.
+ *
+ *     OF_B          a copy of b of 8 bytes, or one that turns an element
+ *     HELD          more for one of b through registers (feed.h), divided by the warps of a
+ *                   scheduler, since only others hide that it is waited for
+ *     OF_BOTH       of both of these, what part an element costs where a and b come by elements
+ *     OF_A          a copy of a of less than 16 bytes, where nothing is held
+ *     ELEMENT_OF_A  each element of a that comes by 16 bytes: less than one that is turned
+ */
 #define GM_COPY_OF_B 8.5
 #define GM_COPY_HELD 4.0
 #define GM_COPY_OF_BOTH 0.5

@@ -32,7 +32,7 @@ extern "C" enum gm_status GM_ENTRY(copy_direct)(const struct gm_op *op, struct g
         uint64_t count = gm_matrix_elements(&op->result);
 
         return gm_launches(
-            gm_pieces(count, THREADS), GM_GRID_X_MAX, [&](uint64_t x, uint64_t blocks) {
+            gm_ceil_div(count, THREADS), GM_GRID_X_MAX, [&](uint64_t x, uint64_t blocks) {
                 uint64_t first = x * THREADS;
                 return gm_launch(exec, copy_direct<T>, dim3((unsigned)blocks), dim3(THREADS), 0,
                                  gm_in<T>(op, 0) + first, gm_out<T>(op) + first, count - first);

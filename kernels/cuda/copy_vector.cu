@@ -42,11 +42,12 @@ extern "C" enum gm_status GM_ENTRY(copy_vector)(const struct gm_op *op, struct g
     uint64_t bytes = gm_matrix_bytes(&op->result);
     uint64_t pieces = bytes / sizeof(uint4), tail = bytes % sizeof(uint4);
 
-    return gm_launches(
-        gm_pieces(bytes, THREADS * sizeof(uint4)), GM_GRID_X_MAX, [&](uint64_t x, uint64_t blocks) {
-            uint64_t first = x * THREADS;
-            return gm_launch(exec, copy_vector, dim3((unsigned)blocks), dim3(THREADS), 0,
-                             gm_in<uint4>(op, 0) + first, gm_out<uint4>(op) + first, pieces - first,
-                             first == 0 ? tail : 0);
-        });
+    return gm_launches(gm_ceil_div(bytes, THREADS * sizeof(uint4)), GM_GRID_X_MAX,
+                       [&](uint64_t x, uint64_t blocks) {
+                           uint64_t first = x * THREADS;
+                           return gm_launch(exec, copy_vector, dim3((unsigned)blocks),
+                                            dim3(THREADS), 0, gm_in<uint4>(op, 0) + first,
+                                            gm_out<uint4>(op) + first, pieces - first,
+                                            first == 0 ? tail : 0);
+                       });
 }

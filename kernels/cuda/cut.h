@@ -14,11 +14,11 @@ template <typename T> struct alignas(16) gm_vector {
 };
 
 /*
- * In what order a thread does what a slab takes: by measurement alone, since the compiler's luck
- * depends on it. FILL: when the next slab is asked for, in half steps of k: before the
- * multiplications of a step, or after them. Sums are taken line by line, rows or (DOWN) columns;
- * TURN: lines of which parity go forth, where the others go back. With DOWN the places in shared
- * memory stay in registers too (gm_keep).
+ * In what order a thread does what a slab takes, by measurement alone: which registers nvcc finds
+ * depends on it. FILL: the next slab is asked for before (2 i) or after (2 i + 1) the multiply-adds
+ * of step i. Sums are taken row by row, or with DOWN column by column, and then the places in
+ * shared memory stay in registers too (gm_keep). TURN: rows (columns) of that parity are taken
+ * forwards, the others backwards.
  */
 template <unsigned FILL_, unsigned TURN_, bool DOWN_ = false> struct gm_order {
     static constexpr unsigned FILL = FILL_, TURN = TURN_;

@@ -13,7 +13,7 @@ static inline unsigned gm_reciprocal(unsigned d)
     return (unsigned)(((uint64_t)1 << 32) / d + 1);
 }
 
-/* Dividing any 32-bit number: 2^64 / d, rounded up, which is too large by less than 1, so that of
+/* x / d of any 32-bit number: 2^64 / d, rounded up, which is too large by less than 1, so that of
  * x / d by less than 1 / d; 0 is a divisor of 1. */
 struct gm_divisor {
     uint64_t inverse;
@@ -22,7 +22,7 @@ static inline struct gm_divisor gm_divisor_of(unsigned d)
 {
     return {d > 1 ? UINT64_MAX / d + 1 : 0};
 }
-static __device__ __forceinline__ unsigned gm_over(unsigned x, struct gm_divisor d)
+static __device__ __forceinline__ unsigned gm_divide(unsigned x, struct gm_divisor d)
 {
     return d.inverse > 0 ? (unsigned)__umul64hi(d.inverse, x) : x;
 }

@@ -1,6 +1,7 @@
 /*
- * drain.h - a tile's way from the registers that summed it up into the result: what each warp has
- * of it, and the way where rows of the result begin vectors. The others: drain_runs.h.
+ * drain.h - a tile's way (the epilogue) from the registers that summed it up into the result: what
+ * each warp has of it, and the way where rows of the result begin vectors. The others:
+ * drain_runs.h.
  */
 #ifndef GM_KERNELS_CUDA_DRAIN_H
 #define GM_KERNELS_CUDA_DRAIN_H

@@ -1,9 +1,9 @@
 /*
  * drain_runs.h - a tile's way into a result whose rows begin anywhere, or at pairs of elements.
  *
- * There WIDE elements are stored at once. A thread's own lie side by side, so that each store of a
- * warp would leave most of every sector for more to write: so lanes first exchange a row of each
- * through shared memory, and store neighbours, a run of them at a time.
+ * There WIDE elements are stored at once. A thread's sums are neighbours, so that each store of a
+ * warp would fill a small part of many sectors: so each warp first passes a row of each lane's
+ * through shared memory, and then stores runs of neighbours.
  */
 #ifndef GM_KERNELS_CUDA_DRAIN_RUNS_H
 #define GM_KERNELS_CUDA_DRAIN_RUNS_H

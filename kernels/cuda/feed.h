@@ -16,9 +16,9 @@ __device__ __forceinline__ void gm_keep(uint32_t &value)
 }
 
 /*
- * One operand's way: SPAN rows or columns of it a slab. Its copies are asynchronous, but in the
- * kernels made for a way of up to HELD_MOST elements, not turned: so many small copies take longer
- * than as many loads and stores. These are held in registers until the next slab's turn.
+ * One operand's way: SPAN rows or columns of it a slab, by asynchronous copies (cp.async); but in
+ * the kernels made for a way of up to HELD_MOST elements, not turned, by loads and stores, which
+ * take less than so many small copies: a slab is held in registers until the next one is loaded.
  */
 template <typename T, unsigned SPAN, unsigned PITCH, unsigned DEPTH, unsigned THREADS,
           unsigned HELD_MOST, gm_way ONLY>

@@ -138,7 +138,7 @@ extern "C" enum gm_status GM_ENTRY(flip_vectorized)(const struct gm_op *op, stru
         uint64_t count = gm_matrix_elements(&op->result), cols = op->result.cols;
 
         return gm_launches(
-            gm_pieces(count, THREADS * N), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+            gm_ceil_div(count, THREADS * N), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
                 return gm_launch(exec,
                                  cols < N ? flip_vectorized<T, true> : flip_vectorized<T, false>,
                                  dim3((unsigned)blocks), dim3(THREADS), 0, gm_in<T>(op, 0),

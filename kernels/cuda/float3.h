@@ -35,7 +35,7 @@ gm_float3_accepts(const struct gm_op *op, const struct gm_device_facts *, struct
 /* fn(grid, first) for each launch that `count` threads need, in blocks of GM_FLOAT3_THREADS. */
 template <typename F> static inline enum gm_status gm_float3_launches(uint64_t count, F fn)
 {
-    return gm_launches(gm_pieces(count, GM_FLOAT3_THREADS), GM_GRID_X_MAX,
+    return gm_launches(gm_ceil_div(count, GM_FLOAT3_THREADS), GM_GRID_X_MAX,
                        [&](uint64_t x, uint64_t blocks) {
                            return fn(dim3((unsigned)blocks), x * GM_FLOAT3_THREADS);
                        });

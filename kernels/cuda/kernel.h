@@ -70,7 +70,8 @@
  * builds of the file, of which the linker keeps one. */
 #define GM_ROW_FUNCTION extern "C" __attribute__((weak))
 
-/* Operand `index`, and the result, of an operation whose data lies on the device. */
+/* Operand `index`, and the result, of an operation whose data lies on the device, where each begins
+ * at a multiple of 256 bytes. */
 template <typename T> static inline const T *gm_in(const struct gm_op *op, unsigned index)
 {
     return (const T *)op->operand[index].data;
@@ -80,10 +81,10 @@ template <typename T> static inline T *gm_out(const struct gm_op *op)
     return (T *)op->result.data;
 }
 
-/* How many pieces of `piece` make `total`. */
-__host__ __device__ static inline uint64_t gm_pieces(uint64_t total, uint64_t piece)
+/* total / each, rounded up: how many of `each` make `total`. */
+__host__ __device__ static inline uint64_t gm_ceil_div(uint64_t total, uint64_t each)
 {
-    return total / piece + (total % piece != 0);
+    return total / each + (total % each != 0);
 }
 
 /* What a grid may hold along x, and along y and z. Larger problems take several launches. */

@@ -91,7 +91,8 @@ static cudaError_t put_c(const struct gm_op *op, cudaStream_t stream)
 static int multiply(const struct gm_op *op, const struct gm_exec *exec)
 {
     struct gm_view a = gm_op_view(op, 0), b = gm_op_view(op, 1);
-    uint64_t m = gm_op_m(op), n = gm_op_n(op), k = gm_op_k(op);
+    uint64_t joined = gm_op_joined(op), batch = op->result.batch / joined;
+    uint64_t m = gm_op_m(op) * joined, n = gm_op_n(op), k = gm_op_k(op);
     float alpha_f32 = (float)op->alpha.real, beta_f32 = (float)op->beta.real;
     bool wide = op->result.dtype == GM_F64, adds = gm_op_reads(op, 2);
     double beta_f64 = adds ? op->beta.real : 0;
@@ -104,7 +105,7 @@ static int multiply(const struct gm_op *op, const struct gm_exec *exec)
                                 wide ? (const void *)&op->alpha.real : &alpha_f32, b.data, type,
                                 ldb, (long long)b.batch, a.data, type, lda, (long long)a.batch,
                                 wide ? (const void *)&beta_f64 : &beta_f32, op->result.data, type,
-                                (int)n, (long long)(m * n), (int)op->result.batch, compute,
+                                (int)n, (long long)(m * n), (int)batch, compute,
                                 GM_CUBLAS_GEMM_DEFAULT);
 }
 

@@ -2,9 +2,10 @@
  * matmul_dot.cu - few sums of many steps: k is dealt out to up to 131,072 threads.
  *
  * The difference to matmul_skinny, which gives a warp lines of the large operand: of a dot product
- * there is one, and nothing for the others to do. Here no operand is large. A block takes a slice
- * of k, a thread every 256th step of it, for all of at most 4 x 4 sums at once; threads' sums are
- * added by shuffles and in shared memory, and slices after (slices.h), each in one order.
+ * there is one, which warps and at most 128 slices of k must share. Here no operand is large. A
+ * block takes a slice of k, a thread every 256th step of it, for all of at most 4 x 4 sums at once;
+ * threads' sums are added by shuffles and in shared memory, and slices after (slices.h), each in
+ * one order.
  *
  * Cost, elements of 4 bytes: 4 sectors a request of what lies along k, all useful. There is nothing
  * to reuse but in registers.
@@ -19,7 +20,9 @@
 #define WARPS 8u
 #define THREADS (GM_WARP * WARPS)
 #define SLICES_MAX 512u
-#define BLOCKS 1056u /* of all matrices: as many as an H200 has room for */
+#define BLOCKS (8 * GM_H200_SMS) /* of all matrices: as many as an H200 has room for */
+
+static_assert(SIDE_MAX * SIDE_MAX <= THREADS, "a thread finishes each sum");
 
 /* Steps that a thread has under way, of so many rows and columns. */
 template <unsigned ROWS, unsigned COLS> static constexpr unsigned ahead = 16 / (ROWS + COLS);
@@ -86,7 +89,7 @@ static __global__ void __launch_bounds__(THREADS)
 /* By the shape alone, so that sums are the same on every device. `run`: a block's steps at once. */
 static unsigned slices_of(uint64_t batch, uint64_t k, uint64_t run)
 {
-    uint64_t slices = batch ? BLOCKS / batch : 1, runs = gm_pieces(k, run);
+    uint64_t slices = batch ? BLOCKS / batch : 1, runs = gm_ceil_div(k, run);
 
     slices = slices < runs ? slices : runs;
     slices = slices < SLICES_MAX ? slices : SLICES_MAX;
@@ -132,16 +135,16 @@ extern "C" enum gm_status GM_ENTRY(matmul_dot)(const struct gm_op *op, struct gm
 {
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        gm_product<T> p = gm_product_of<T>(op);
+        gm_product<T> p = gm_product_of<T>(op, false); /* each matrix has a few sums */
 
         return by_side(p.m, p.n, [&](auto rows, auto cols) {
             constexpr unsigned ROWS = decltype(rows)::value, COLS = decltype(cols)::value;
             constexpr unsigned RUN = THREADS * ahead<ROWS, COLS>;
             unsigned slices = slices_of(p.batch, p.k, RUN);
-            uint64_t steps = gm_pieces(gm_pieces(p.k, RUN), slices) * RUN;
+            uint64_t steps = gm_ceil_div(gm_ceil_div(p.k, RUN), slices) * RUN;
             gm_sum<T> *sums = slices > 1 ? (gm_sum<T> *)gm_scratch(exec) : nullptr;
 
-            slices = steps > 0 ? (unsigned)gm_pieces(p.k, steps) : 1; /* none of them empty */
+            slices = steps > 0 ? (unsigned)gm_ceil_div(p.k, steps) : 1; /* none of them empty */
             enum gm_status status =
                 gm_launches(p.batch, GM_GRID_YZ_MAX, [&](uint64_t first, uint64_t count) {
                     return gm_launch(exec, matmul_dot<T, ROWS, COLS>, dim3(slices, (unsigned)count),

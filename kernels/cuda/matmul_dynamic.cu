@@ -65,24 +65,24 @@ static size_t shared_bytes(unsigned width, size_t element)
 }
 
 /* The mark of the head comment; 0 for tiles that the device has no room for. */
-static double mark_of(const struct gm_gpu *gpu, const struct gm_op *op, unsigned width,
-                      size_t element)
+template <typename T>
+static double mark_of(const struct gm_gpu *gpu, const gm_product<T> &p, unsigned width)
 {
     struct gm_occupancy occupancy =
-        gm_gpu_occupancy(gpu, width * width, shared_bytes(width, element), 0);
-    double tiles = (double)op->result.batch * (double)gm_pieces(op->result.rows, width) *
-                   (double)gm_pieces(op->result.cols, width);
+        gm_gpu_occupancy(gpu, width * width, shared_bytes(width, sizeof(gm_sum<T>)), 0);
+    double tiles =
+        (double)p.batch * (double)gm_ceil_div(p.m, width) * (double)gm_ceil_div(p.n, width);
     double busy = tiles < gpu->sms ? tiles / gpu->sms : 1;
 
     return width * occupancy.percent * busy;
 }
 
-static unsigned choose_width(const struct gm_gpu *gpu, const struct gm_op *op, size_t element)
+template <typename T> static unsigned choose_width(const struct gm_gpu *gpu, const gm_product<T> &p)
 {
     unsigned best = NARROWEST;
 
     for (unsigned width = 2 * NARROWEST; width <= WIDEST; width *= 2) {
-        if (mark_of(gpu, op, width, element) >= mark_of(gpu, op, best, element))
+        if (mark_of(gpu, p, width) >= mark_of(gpu, p, best))
             best = width;
     }
     return best;
@@ -93,7 +93,7 @@ extern "C" enum gm_status GM_ENTRY(matmul_dynamic)(const struct gm_op *op, struc
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_product<T> p = gm_product_of<T>(op);
-        unsigned width = choose_width(gm_gpu_of(exec), op, sizeof(gm_sum<T>));
+        unsigned width = choose_width(gm_gpu_of(exec), p);
         size_t shared = shared_bytes(width, sizeof(gm_sum<T>));
 
         return gm_tiles(p.batch, p.m, p.n, width, width, [&](dim3 grid, gm_origin origin) {

@@ -116,8 +116,9 @@ struct menu_of<double> : menu<offered<gm_cut<double, 8, 8, 8, 2, 4, 8, 3, 1, gm_
                                       false, 8, 38, 54, 54, 34, 3>> {
 };
 
-/* fn(slices) for 1 slice, and for as many as give each multiprocessor so many blocks at most, from
- * where that is two. */
+/* fn(slices) for each number of them that is worth a look: 1, and for each number of blocks that a
+ * multiprocessor may get, from what two slices give it up to twice what it holds, the most slices
+ * that give it no more. None has fewer than SLABS_LEAST slabs. */
 template <typename F>
 static void for_slices(const gm_offer &offer, const gm_offered_work &work, F fn)
 {
@@ -125,9 +126,9 @@ static void for_slices(const gm_offer &offer, const gm_offered_work &work, F fn)
     unsigned most = whole < SLICES_MAX ? (unsigned)whole : SLICES_MAX, before = 1;
 
     fn(1u);
-    for (double blocks = floor(2 * work.tiles / GM_OFFER_SMS);
+    for (double blocks = floor(2 * work.tiles / GM_H200_SMS);
          blocks <= 2 * offer.blocks && before < most; blocks++) {
-        double fill = blocks * GM_OFFER_SMS / work.tiles;
+        double fill = blocks * GM_H200_SMS / work.tiles;
         unsigned slices = fill < most ? (unsigned)fill : most;
         if (slices > before)
             fn(before = slices);
@@ -179,7 +180,7 @@ template <typename T> static struct plan plan_of(const struct gm_op *op)
         const gm_pitch &pitch = plan.choice.coming.pitch[i];
         if (pitch.matrices == 0)
             continue;
-        plan.at[i] = gm_pieces(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
+        plan.at[i] = gm_ceil_div(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
         plan.scratch = plan.at[i] + pitch.matrices * pitch.steps * pitch.pitch * sizeof(T);
     }
     return plan;

@@ -59,8 +59,8 @@ extern "C" enum gm_status GM_ENTRY(matmul_grid_stride)(const struct gm_op *op, s
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_product<T> p = gm_product_of<T>(op);
-        dim3 grid = gm_resident_grid(gm_gpu_of(exec), SIDE * SIDE, p.batch, gm_pieces(p.m, SIDE),
-                                     gm_pieces(p.n, SIDE));
+        dim3 grid = gm_resident_grid(gm_gpu_of(exec), SIDE * SIDE, p.batch, gm_ceil_div(p.m, SIDE),
+                                     gm_ceil_div(p.n, SIDE));
 
         return gm_launch(exec, matmul_grid_stride<T>, grid, dim3(SIDE, SIDE), 0, p);
     });

@@ -12,7 +12,8 @@
  * can answer, not memory. Stores: 4 sectors a request, once. With transb the lanes read down
  * columns of b as it lies: 32 sectors a request.
  *
- * When it wins: for products so small that there is nothing to reuse.
+ * When it wins: nowhere; over tiled where tiles of 32 x 32 x 32 stay in good part empty, as of
+ * stacks of 16 x 16 to 65 x 65, of k = 16 and of dot products.
  *
  * Source: the matrix product without shared memory in NVIDIA's CUDA C++ Programming Guide.
  */

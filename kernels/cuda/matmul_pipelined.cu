@@ -13,7 +13,8 @@
  * multiplications of a warp; 1.2 elements for a hundred multiply-adds come from global memory.
  * Elements of 8 bytes have smaller tiles (cut_of), and two slabs ahead.
  *
- * When it wins: for f32, i32, i64 and f64 products whose tiles fill the multiprocessors.
+ * When it wins: for i32 and i64 products whose tiles fill the multiprocessors; f32 and f64 have
+ * matmul_fitted, which has this cut among others and is as good to a few hundredths.
  *
  * Source: the warp tiles of CUTLASS ("Efficient GEMM in CUDA", NVIDIA); N. Gray and S. Gray, maxas,
  * "SGEMM", on register banks and their reuse.

@@ -60,6 +60,7 @@ static __global__ void __launch_bounds__(THREADS_MAX, two_fit<T, COUNT, LINES> ?
     skinny_along(skinny<T> s, uint64_t first_matrix)
 {
     constexpr unsigned RUN = 16 / sizeof(T), RUNS = AHEAD / LINES, VECTOR = 16 / sizeof(gm_sum<T>);
+    static_assert(AHEAD % LINES == 0, "as many requests for each line");
     gm_sum<T> *vector = gm_dynamic_shared<gm_sum<T>>();
     const place me = place_of(s.at);
     const unsigned apart = ALIGNED ? 1 : me.lanes, stride = me.lanes * RUN << s.at.deep_log;
@@ -240,7 +241,7 @@ static enum gm_status launch(struct gm_exec *exec, const skinny<T> &s)
                                           : s.at.several_lines
                                               ? skinny_along<T, COUNT, SEVERAL, ALIGNED>
                                               : skinny_along<T, COUNT, 1, ALIGNED>;
-    uint64_t blocks = gm_pieces(s.lines, lines_of_a_warp(s) << s.at.wide_log);
+    uint64_t blocks = gm_ceil_div(s.lines, lines_of_a_warp(s) << s.at.wide_log);
 
     return gm_launches(s.p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t depth) {
         dim3 grid((unsigned)blocks, s.at.slices, (unsigned)depth);

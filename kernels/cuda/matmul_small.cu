@@ -5,7 +5,7 @@
  * The difference to matmul_tiled, where a block brings in a tile's width of k at a time, uses it,
  * and goes back for more: what a small product costs is not arithmetic but the trips to memory, of
  * some 700 cycles each, and the block itself. So here a block brings in four tile widths at once
- * (eight of the smallest results); up to that k there is one trip. Tiles are 4, 8 or 16 wide,
+ * (eight where lanes share sums, below); up to that k there is one trip. Tiles are 4, 8 or 16 wide,
  * whichever is just wide enough, and a block of 256 threads has 16, 4 or 1 of them, which are
  * different matrices of the stack.
  *
@@ -25,10 +25,10 @@
 
 #define THREADS 256u
 /* Where lanes share sums: from so much of k, and up to two tiles for each multiprocessor of an
- * H200, whatever the device is, so that a sum's order is that of its shape alone (select_cuda.c has
- * the same number, SMALL_TILES). */
+ * H200, whatever the device is, so that a sum's order is that of its shape alone (select_tiles.c
+ * has the same numbers, and select_cuda_matmul.c the second as SMALL_TILES). */
 #define PARTED_K 33u
-#define PARTED_TILES 264u
+#define PARTED_TILES (2 * GM_H200_SMS)
 
 /* A tile of WIDTH x WIDTH elements, each of them the sum of PARTS lanes; CHUNK of k a trip. */
 template <typename T, unsigned WIDTH, unsigned PARTS, unsigned CHUNK>
@@ -39,6 +39,7 @@ static __global__ void __launch_bounds__(THREADS) matmul_small(gm_product<T> p, 
     constexpr unsigned APART = PARTS == 1 ? 1 : 0; /* with parts, rows of b fill the banks */
     __shared__ gm_sum<T> tile_a[TILES][WIDTH][CHUNK + 1];
     __shared__ gm_sum<T> tile_b[TILES][CHUNK][WIDTH + APART];
+    static_assert(CHUNK % ACROSS == 0, "whole loads");
     static_assert(TILES * LANES == THREADS, "all threads the same work");
     static_assert(PARTS == 1 || PARTS * WIDTH == 32, "parts of a sum are lanes of one warp");
     unsigned t = threadIdx.x % LANES, which = threadIdx.x / LANES;
@@ -96,7 +97,7 @@ static enum gm_status launch(struct gm_exec *exec, const gm_product<T> &p)
 
     if (TILES == 1)
         return gm_tiles(p.batch, p.m, p.n, WIDTH, WIDTH, enqueue);
-    return gm_launches(gm_pieces(p.batch, TILES), GM_GRID_X_MAX,
+    return gm_launches(gm_ceil_div(p.batch, TILES), GM_GRID_X_MAX,
                        [&](uint64_t first, uint64_t count) {
                            return enqueue(dim3((unsigned)count), gm_origin{first * TILES, 0, 0});
                        });
@@ -109,7 +110,7 @@ extern "C" enum gm_status GM_ENTRY(matmul_small)(const struct gm_op *op, struct 
         gm_product<T> p = gm_product_of<T>(op);
         uint64_t longer = p.m > p.n ? p.m : p.n;
 
-        if (p.k >= PARTED_K && p.batch * gm_pieces(p.m, 8) * gm_pieces(p.n, 8) <= PARTED_TILES)
+        if (p.k >= PARTED_K && p.batch * gm_ceil_div(p.m, 8) * gm_ceil_div(p.n, 8) <= PARTED_TILES)
             return launch<T, 8, 4, 64>(exec, p);
         return longer <= 4   ? launch<T, 4, 1, 16>(exec, p)
                : longer <= 8 ? launch<T, 8, 1, 32>(exec, p)

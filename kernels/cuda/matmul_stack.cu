@@ -27,8 +27,8 @@
  * Source: this repository.
  */
 #include "kernels/cuda/stacked.h"
-#include "kernels/cuda/stacked.inc"
-#include "kernels/cuda/stacked_bring.inc"
+#include "kernels/cuda/stacked_bring.h"
+#include "kernels/cuda/stacked_choice.h"
 #include "kernels/device_facts.h"
 
 #define SIDE_MAX 4096u /* of a matrix: larger ones are work for many blocks */
@@ -139,7 +139,7 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
     if (s.k > 0) {
         unsigned used = s.c.many * s.c.depth * s.n;
         if (s.p.b.col == 1)
-            used = ((unsigned)gm_pieces(used, RUN) + 1) * RUN;
+            used = ((unsigned)gm_ceil_div(used, RUN) + 1) * RUN;
         for (unsigned i = used + threadIdx.x; i < s.c.slab; i += blockDim.x) {
             slab[i] = 0; /* what lanes beyond the last column read */
             if (s.c.depth < s.k)
@@ -208,13 +208,14 @@ extern "C" enum gm_status GM_ENTRY(matmul_stack)(const struct gm_op *op, struct 
     return gm_by_float_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_product<T> p = gm_product_of<T>(op);
-        enum gm_status status = GM_OK;
+        enum gm_status status = GM_KERNEL_UNAVAILABLE; /* not if `accepts` was asked */
 
         (void)offers_of<T>::choose(p, gm_gpu_of(exec), [&](auto sums, const struct part &c) {
             unsigned m = (unsigned)p.m, n = (unsigned)p.n, k = (unsigned)p.k;
-            stack<T> s = {p, c, m, n, k, over_of(k), over_of(c.height), over_of(c.depth)};
+            stack<T> s = {
+                p, c, m, n, k, short_divisor(k), short_divisor(c.height), short_divisor(c.depth)};
             unsigned warps = c.many * c.down * c.across;
-            status = gm_launches(gm_pieces(p.batch, c.many), GM_GRID_X_MAX,
+            status = gm_launches(gm_ceil_div(p.batch, c.many), GM_GRID_X_MAX,
                                  [&](uint64_t first, uint64_t blocks) {
                                      return gm_launch(exec, matmul_stack<decltype(sums)>,
                                                       dim3((unsigned)blocks, c.tiles),

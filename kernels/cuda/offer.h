@@ -9,7 +9,6 @@
 
 #include "kernels/cuda/kernel.h"
 
-#define GM_OFFER_SMS 132u
 #define GM_OFFER_SCHEDULERS 4u /* of a multiprocessor */
 /* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates. */
 #define GM_OFFER_FLOPS_US 50.5e6
@@ -18,7 +17,7 @@
 
 /*
  * A cut's numbers; the last five were fitted, but for one cut's, to times measured on an H200
- * (README.md, "The hunt for SGEMM").
+ * (kernels/HUNT_MATMUL.md).
  *
  *     held   elements of the widest copies that pass through registers (feed.h)
  *     warps  of a block
@@ -38,11 +37,11 @@ struct gm_offer {
  * fewer warps than there are schedulers, as many blocks as fill the fullest of these everywhere. */
 static inline double gm_fullest(double blocks, unsigned warps)
 {
-    uint64_t fullest = gm_pieces((uint64_t)blocks, GM_OFFER_SMS);
+    uint64_t fullest = gm_ceil_div((uint64_t)blocks, GM_H200_SMS);
 
     if (warps >= GM_OFFER_SCHEDULERS)
         return (double)fullest;
-    return (double)gm_pieces(fullest * warps, GM_OFFER_SCHEDULERS) * GM_OFFER_SCHEDULERS / warps;
+    return (double)gm_ceil_div(fullest * warps, GM_OFFER_SCHEDULERS) * GM_OFFER_SCHEDULERS / warps;
 }
 
 /* Warps for each scheduler of so many blocks, one after the other if they do not fit. */

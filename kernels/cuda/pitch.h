@@ -38,7 +38,7 @@ static inline gm_pitch gm_pitch_of(const struct gm_view *view, uint64_t batch, u
 {
     const uint64_t vector = 16 / sizeof(T);
 
-    return {view->batch ? batch : 1, steps, span, gm_pieces(span, vector) * vector};
+    return {view->batch ? batch : 1, steps, span, gm_ceil_div(span, vector) * vector};
 }
 
 #include "kernels/cuda/pitch.inc"

@@ -18,7 +18,10 @@ template <typename T> struct gm_product {
     gm_sum<T> alpha, beta;
 };
 
-template <typename T> static inline gm_product<T> gm_product_of(const struct gm_op *op)
+/* join: a stack that goes with one b becomes one tall matrix (gm_op_joined), of which a tile has
+ * rows of many, and b is read once for all that share it. */
+template <typename T>
+static inline gm_product<T> gm_product_of(const struct gm_op *op, bool join = true)
 {
     gm_product<T> product = {};
 
@@ -31,6 +34,11 @@ template <typename T> static inline gm_product<T> gm_product_of(const struct gm_
     product.m = gm_op_m(op);
     product.n = gm_op_n(op);
     product.k = gm_op_reads(op, 0) ? gm_op_k(op) : 0;
+    uint64_t joined = join ? gm_op_joined(op) : 1;
+    product.m *= joined;
+    product.batch /= joined;
+    if (joined > 1) /* not to be taken for what must be a multiple of something (gm_way_of) */
+        product.a.batch = product.c.batch = 0;
     product.alpha = gm_factor<gm_sum<T>>(&op->alpha);
     product.beta = gm_factor<gm_sum<T>>(&op->beta);
     return product;

@@ -25,12 +25,14 @@ static inline gm_offered_work gm_offered_work_of(const gm_offer &offer, const gm
 {
     double matrices = (double)p.batch, m = (double)p.m, n = (double)p.n;
 
-    return {matrices * (double)gm_pieces(p.m, offer.height) * (double)gm_pieces(p.n, offer.width),
-            matrices * m * n * sizeof(T), gm_pieces(p.k, offer.depth), p.n * sizeof(T) % 16 == 0};
+    return {matrices * (double)gm_ceil_div(p.m, offer.height) *
+                (double)gm_ceil_div(p.n, offer.width),
+            matrices * m * n * sizeof(T), gm_ceil_div(p.k, offer.depth), p.n * sizeof(T) % 16 == 0};
 }
 
-/* What it takes, in microseconds: with operands that come as they did when rates were measured; and
- * more for each multiply-add that a step of a tile costs more, however they come (coming.h). */
+/* us: microseconds with a turned on its way and b by 16 bytes, as when rates were measured;
+ * coming_us: more, for each multiply-add that a step of a tile costs more as operands do come
+ * (gm_coming_step). */
 struct gm_offered_time {
     double us, coming_us, warps; /* warps: for each scheduler */
 };
@@ -40,9 +42,9 @@ static inline gm_offered_time gm_offered(const gm_offer &offer, const gm_offered
                                          unsigned slices)
 {
     double fullest = gm_fullest(work.tiles * slices, offer.warps);
-    double steps = (double)(gm_pieces(work.slabs, slices) * offer.depth);
+    double steps = (double)(gm_ceil_div(work.slabs, slices) * offer.depth);
     double start = work.even ? offer.start : offer.start * (1 + GM_OFFER_UNEVEN);
-    double each = gm_offered_rounds(offer, fullest) * (2 * GM_OFFER_SMS / GM_OFFER_FLOPS_US);
+    double each = gm_offered_rounds(offer, fullest) * (2 * GM_H200_SMS / GM_OFFER_FLOPS_US);
     gm_offered_time time = {each * offer.height * offer.width * (steps + start), each * steps,
                             gm_offered_warps(offer, fullest)};
 

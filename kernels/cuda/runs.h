@@ -22,7 +22,7 @@ __device__ __forceinline__ unsigned gm_load_run(const T *in, uint64_t first, uns
 {
     constexpr unsigned N = gm_in_piece<T, 16>::count, EACH = gm_spread<T>::each;
     constexpr unsigned UNITS = 16 / gm_spread<T>::unit, WORDS = gm_spread<T>::unit / 4;
-    unsigned skip = (unsigned)(first % N), pieces = (unsigned)gm_pieces(skip + count, N);
+    unsigned skip = (unsigned)(first % N), pieces = (unsigned)gm_ceil_div(skip + count, N);
     uint64_t begin = first - skip;
     const T *from = in + begin;
     bool cut = begin + (uint64_t)pieces * N > total; /* the last is not whole */

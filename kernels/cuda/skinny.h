@@ -45,11 +45,11 @@ static inline unsigned kernel_count(unsigned count)
     return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : VECTORS_MAX;
 }
 
-/* Lines of a lane along k, where it has several: of 8 vectors of 8 bytes the sums of more do not
- * fit in registers. */
+/* Lines of a lane along k, where it has several: of single vectors never, for which nothing is
+ * shared by that; of 8 vectors of 8 bytes the sums of more do not fit in registers. */
 template <typename T> static constexpr unsigned several_lines(unsigned count)
 {
-    return sizeof(gm_sum<T>) == 8 && count == VECTORS_MAX ? AHEAD / 2 : AHEAD;
+    return count == 1 ? 1 : sizeof(gm_sum<T>) == 8 && count == VECTORS_MAX ? AHEAD / 2 : AHEAD;
 }
 
 template <typename T> static uint64_t lines_of_a_warp(const skinny<T> &s)

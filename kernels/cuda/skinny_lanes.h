@@ -9,7 +9,7 @@
 #include <cmath>
 
 /* How many times x the least multiple of `of` is that is no less. */
-static inline double over(double x, double of)
+static inline double padding_ratio(double x, double of)
 {
     return ceil(x / of) * of / x;
 }
@@ -22,7 +22,7 @@ static inline double over(double x, double of)
  * warps of the device ask for at once.
  *
  * Thresholds: by 81 products, each with 1 to 32 lanes, and 652 with two of these
- * (kernels/README.md).
+ * (kernels/HUNT_MATMUL.md).
  */
 template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whole, double rounds)
 {
@@ -30,7 +30,7 @@ template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whol
     unsigned log = 3;
 
     if (s.along) {
-        while (rounds >= 0.25 && log > 1 && over(length / run, 1u << log) > 1.15)
+        while (rounds >= 0.25 && log > 1 && padding_ratio(length / run, 1u << log) > 1.15)
             log--;
     } else if (rounds < 0.5) {
         log = 2;

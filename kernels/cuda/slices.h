@@ -1,6 +1,6 @@
 /*
- * slices.h - results of slices of k, added up, where blocks share k: in one order, whatever block
- * was first, so that the same operands give the same bits.
+ * slices.h - results of slices of k, added up, where blocks share k (split-K): in one order,
+ * whatever block was first, so that the same operands give the same bits.
  */
 #ifndef GM_KERNELS_CUDA_SLICES_H
 #define GM_KERNELS_CUDA_SLICES_H
@@ -60,6 +60,8 @@ template <typename T> static inline gm_product<T> gm_slice_of(const gm_product<T
     return slice;
 }
 
+static_assert(GM_SLICES_MOST == GM_WARP * GM_WARP, "a warp across, and up to as many deep");
+
 /* Adds up slices that the launch before writes, or launches: this one is dependent on the last. */
 template <typename T>
 static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_product<T> &p,
@@ -72,7 +74,7 @@ static inline enum gm_status gm_finish_slices(struct gm_exec *exec, const gm_pro
         deep *= 2;
     unsigned across = deep * GM_WARP < GM_SLICES_THREADS ? GM_SLICES_THREADS / deep : GM_WARP;
     return gm_launches(
-        gm_pieces(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+        gm_ceil_div(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
             return gm_launch_dependent(exec, true, gm_add_slices<T>, dim3((unsigned)blocks),
                                        dim3(across, deep), 0, p, (const gm_sum<T> *)slices, count,
                                        elements, first * across);

@@ -45,7 +45,7 @@ template <typename T> static inline gm_spread<T> gm_spread_for(uint64_t stride)
  * there is whole pieces of 16 bytes (runs.h). */
 template <typename T> static inline uint64_t gm_spread_bytes(gm_spread<T> spread, uint64_t count)
 {
-    uint64_t units = gm_pieces(count * sizeof(T) + 15, 16) * (16 / spread.unit);
+    uint64_t units = gm_ceil_div(count * sizeof(T) + 15, 16) * (16 / spread.unit);
 
     return (units + (units >> spread.shift) + 1) * spread.unit;
 }

@@ -11,7 +11,6 @@
 #define LANES_ACROSS (GM_WARP / LANES_DOWN)
 
 /* Of an H200, wherever it runs. */
-#define SMS 132u
 #define SM_BYTES 233472u
 #define BLOCK_BYTES (SM_BYTES / 2 - 1024) /* so that there are two */
 /* Bytes of a multiprocessor's operands and results, for each cycle that they cost it beside all
@@ -20,8 +19,8 @@
 #define STORED_A_CYCLE 12.0
 
 /* A thread's sums, of which SIDE_BY_SIDE are in neighbouring columns; how many warps a block may
- * have; and how many a multiprocessor: AT_LEAST is what the kernel is compiled for, RESIDENT what
- * its registers are reckoned to allow. */
+ * have; and how many a multiprocessor: AT_LEAST is what the kernel is compiled for, RESIDENT_WARPS
+ * what its registers are reckoned to allow. */
 template <typename T, unsigned ROWS_, unsigned COLS_, unsigned SIDE_BY_SIDE_ = 1> struct sums {
     using type = T;
     static constexpr unsigned ROWS = ROWS_, COLS = COLS_, SIDE_BY_SIDE = SIDE_BY_SIDE_;
@@ -31,10 +30,10 @@ template <typename T, unsigned ROWS_, unsigned COLS_, unsigned SIDE_BY_SIDE_ = 1
      * read at once, nvcc takes more). The bounds below leave some 20 for all else. */
     static constexpr unsigned NEEDS =
         WORDS + (4 * ROWS + COLS) * sizeof(T) / 4 + (SIDE_BY_SIDE > 1 ? 2 : 0);
-    static constexpr unsigned RESIDENT = NEEDS <= 46   ? 32
-                                         : NEEDS <= 57 ? 24
-                                         : NEEDS <= 70 ? 20
-                                                       : 16;
+    static constexpr unsigned RESIDENT_WARPS = NEEDS <= 46   ? 32
+                                               : NEEDS <= 57 ? 24
+                                               : NEEDS <= 70 ? 20
+                                                             : 16;
     static_assert(COLS % SIDE_BY_SIDE == 0, "whole vectors of columns");
 };
 
@@ -65,8 +64,8 @@ static double cycles_of(const struct part &c, const gm_product<typename S::type>
     double busy = issued / 4 > waves ? issued / 4 : waves;
     double alone = 0.7 * issued + 1.75 * loads + 22;
 
-    double blocks = (double)gm_pieces(gm_pieces(p.batch, c.many) * c.tiles, SMS);
-    double fit = (double)(SM_BYTES / (c.bytes + 1024)), by_warps = S::RESIDENT / warps;
+    double blocks = (double)gm_ceil_div(gm_ceil_div(p.batch, c.many) * c.tiles, GM_H200_SMS);
+    double fit = (double)(SM_BYTES / (c.bytes + 1024)), by_warps = S::RESIDENT_WARPS / warps;
     double resident = fit < by_warps ? fit : by_warps;
     double together = blocks < resident ? blocks : resident;
     double loaded = many * (c.height * k + k * (double)p.n) * sizeof(T);

@@ -19,13 +19,14 @@ static inline enum gm_status gm_tiles(uint64_t batch, uint64_t rows, uint64_t co
                                       unsigned width, F fn)
 {
     return gm_launches(batch, GM_GRID_YZ_MAX, [&](uint64_t z, uint64_t depth) {
-        return gm_launches(gm_pieces(rows, height), GM_GRID_YZ_MAX, [&](uint64_t y, uint64_t down) {
-            return gm_launches(gm_pieces(cols, width), GM_GRID_X_MAX,
-                               [&](uint64_t x, uint64_t across) {
-                                   dim3 grid((unsigned)across, (unsigned)down, (unsigned)depth);
-                                   return fn(grid, gm_origin{z, y * height, x * width});
-                               });
-        });
+        return gm_launches(
+            gm_ceil_div(rows, height), GM_GRID_YZ_MAX, [&](uint64_t y, uint64_t down) {
+                return gm_launches(gm_ceil_div(cols, width), GM_GRID_X_MAX,
+                                   [&](uint64_t x, uint64_t across) {
+                                       dim3 grid((unsigned)across, (unsigned)down, (unsigned)depth);
+                                       return fn(grid, gm_origin{z, y * height, x * width});
+                                   });
+            });
     });
 }
 

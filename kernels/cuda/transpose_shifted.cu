@@ -10,8 +10,8 @@
  * each row of the result, the sectors that begin in its own part. Only a matrix's first and last
  * elements of a row are stored one by one.
  *
- * Tiles are higher for elements of 8 and 16 bytes, where the overlap would be a large part of them.
- * Elements of 1 byte are moved by 8 bytes: 16 rows of two pieces of 16 bytes would take 128
+ * Tiles are higher for elements of 1, 8 and 16 bytes, where the overlap would be a large part of
+ * them. Elements of 1 byte are moved by 8 bytes: 16 rows of two pieces of 16 bytes would take 128
  * registers before they are joined. Blocks are bounded to so few registers that several share a
  * multiprocessor: with one, loading, turning and storing take turns instead of going on at once.
  *
@@ -19,10 +19,10 @@
  * instructions for each piece on either side. DRAM sees each byte once; what tiles overlap, and
  * what is loaded twice, the caches answer.
  *
- * When it wins: on matrices of 8 to 28 MB and more whose rows or columns are no whole pieces, and
- * are not so few that transpose_skinny does better (select_cuda.c). Small ones have too few tiles
- * of this size: transpose_padded is better there. Of elements of 1 byte transpose_bytes is better
- * from 256 rows on.
+ * When it wins: on matrices from 8 MB on (elements of 8 and 16 bytes: 28 and 64 MB) whose rows or
+ * columns are no whole pieces, and are not so few that transpose_skinny does better
+ * (select_cuda.c). Small ones have too few tiles of this size: transpose_padded is better there. Of
+ * elements of 1 byte transpose_bytes is better from 256 rows on.
  *
  * Source: this repository.
  */

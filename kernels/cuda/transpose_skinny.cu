@@ -3,11 +3,11 @@
  *
  * The difference to the kernels of square tiles, which would be mostly empty, or end in a tile that
  * is: a block takes so many rows of few columns as fill 16 KB (few rows: 8 KB, or 128 columns in up
- * to 34 KB), and they lie one after the other: one run, loaded without regard to rows, 16 bytes an
- * access. Each column of it is a run of the result, for whose sake, up to 512 bytes of it, a block
- * takes as much as lets two blocks share a multiprocessor of an H200. In between, in shared memory,
- * a thread picks its column's elements, a row apart each. Of few rows the same turned round: each
- * row's piece is a run, and all of them together one run of the result.
+ * to 34 KB, or 128 bytes of each row), and they lie one after the other: one run, loaded without
+ * regard to rows, 16 bytes an access. Each column of it is a run of the result, for whose sake, up
+ * to 512 bytes of it, a block takes as much as lets two blocks share a multiprocessor of an H200.
+ * In between, in shared memory, a thread picks its column's elements, a row apart each. Of few rows
+ * the same turned round: each row's piece is a run, and all of them together one run of the result.
  *
  * Runs begin where they do; what is loaded and stored whole are aligned pieces (runs.h). Of few
  * columns a unit of shared memory (4 bytes, or an element) is left out after each 128 bytes, so
@@ -53,7 +53,9 @@
  * are more than WIDE_BYTES_MAX as many whole runs of 128 bytes as are not, or one. */
 template <typename T> static unsigned wide_length(uint64_t rows)
 {
-    constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T);
+    constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T), N = gm_in_piece<T, 16>::count;
+    static_assert(UNIT % N == 0 && WIDE_COLUMNS % N == 0, "rows' runs begin alike in a piece");
+    static_assert(FEW * WIDE_RUN_BYTES <= 1 << 16, "a block's elements have 16 bits");
     uint64_t size = rows * sizeof(T), length = WIDE_COLUMNS;
 
     while (2 * length * size <= WIDE_BYTES)

@@ -24,6 +24,8 @@
 #define THREADS 256u
 #define MANY_THREADS 512u
 
+static_assert(BYTES <= UINT16_MAX, "a block's elements have 16 bits (gm_reciprocal)");
+
 /* Walks through matrices of the result: down the columns of what lies in shared memory. */
 template <typename T> struct turning {
     const T *shared;
@@ -141,7 +143,7 @@ extern "C" enum gm_status GM_ENTRY(transpose_stack)(const struct gm_op *op, stru
         gm_spread<T> spread = gm_spread_for<T>(a->cols);
 
         return gm_launches(
-            gm_pieces(a->batch, many), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+            gm_ceil_div(a->batch, many), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
                 return gm_launch(exec, transpose_stack<T>, dim3((unsigned)blocks), dim3(threads),
                                  shared_bytes<T>(a, many), gm_in<T>(op, 0), gm_out<T>(op), a->batch,
                                  (unsigned)a->rows, (unsigned)a->cols, many, gm_reciprocal(each),

@@ -25,18 +25,19 @@
  * stretches: the neighbour to the right will find its part of them.
  *
  * Where the result's rows are no whole sectors of 32 bytes, every other one begins in the middle of
- * one, and so would a tile's part of it: two blocks would write half of a sector each. There a tile
- * of pieces of 16 bytes is one piece higher, reaches into the one above, and stores of each row of
- * the result what begins and ends with sectors. (Not of elements of 16 bytes, of 1 byte only large
- * matrices: HUNT.md.) Rows of 17 pieces are not closed under XOR, so there piece y stands at
- * (y + (c / N) % 8) % 17; where that passes the end of a row, lanes meet in banks.
+ * one, and so would a tile's part of it: two blocks would write half of a sector each. There tiles
+ * of pieces of 16 bytes overlap: one also loads the last pieces of the tile above, and stores of
+ * each row of the result 16 of 17 pieces, from the first where that begins a sector, else from the
+ * second. (Not of elements of 16 bytes, of 1 byte only large matrices: HUNT.md.) Rows of 17 pieces
+ * are not closed under XOR, so there piece y stands at (y + (c / N) % 8) % 17; where that passes
+ * the end of a row, lanes meet in banks.
  *
  * Of large matrices of elements of up to 4 bytes fewer blocks are resident than would fit, if their
- * tiles do not overlap: what is touched at the same time is then in fewer of DRAM's pages. Each
- * block asks for more shared memory than its tile needs, so that no more fit. How much of a
- * multiprocessor's memory is shared memory is asked for too (gm_shared_carveout): what it leaves to
- * the L1 cache gathers halves of sectors and stretches. How many blocks, and how much memory, are
- * measured (HUNT.md, "Fewer blocks at once"): with more all is slower by far.
+ * tiles do not overlap: what is touched at the same time is then in fewer of DRAM's pages. A block
+ * asks for more shared memory than its tile needs, which keeps others out; and how much of a
+ * multiprocessor's memory is shared is asked for too (gm_shared_carveout), since the rest is the L1
+ * cache, which gathers halves of sectors. Both numbers are measured (HUNT.md, "Fewer blocks at
+ * once").
  *
  * Cost, pieces of 16 bytes: 16 sectors a request, all useful. Shared memory 4 wavefronts a request,
  * which 512 bytes need; of overlapping tiles up to 6.
@@ -145,7 +146,7 @@ static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t by
 {
     const struct gm_matrix *a = &op->operand[0];
     uint64_t side = SIDE * bytes / sizeof(T);
-    uint64_t tiles = a->batch * gm_pieces(a->rows, side) * gm_pieces(a->cols, side);
+    uint64_t tiles = a->batch * gm_ceil_div(a->rows, side) * gm_ceil_div(a->cols, side);
 
     return side * side * sizeof(T) <= gpu->shared_per_block &&
            (is_large<T>(op) || 4 * tiles * sizeof(T) >= quarters * gpu->sms);

@@ -4,12 +4,12 @@
  * Down columns of tiles, nearly always: the rows of the result then grow in runs, and DRAM is given
  * them as such. What is written costs it more than what is read.
  *
- * But rows that are no whole stretches of 256 bytes, which is what DRAM answers best, share
- * stretches between a tile and its neighbour to the right, and the L2 cache must keep the
- * neighbour's part until the whole column is done. Of so many rows that it cannot, tiles are taken
- * along the rows; and of narrow matrices, since the rows of their result grow in runs either way.
- * Where rows are long and elements small, bands of rows that it can keep do better still, down the
- * columns of one band after the other. Measured on an H200: HUNT.md, "Tall matrices".
+ * But DRAM answers stretches of 256 bytes best, and where rows are no whole ones a tile shares some
+ * with its neighbour to the right. The L2 cache must keep the neighbour's part until the whole
+ * column of tiles is done, which it cannot for some 40,000 rows and more. Then tiles are taken
+ * along the rows instead, or, where rows are long and elements small, down the columns of one band
+ * of rows after the other. Narrow matrices go along the rows too: the rows of their result grow in
+ * runs either way. Measured on an H200: HUNT.md, "Tall matrices".
  */
 #ifndef GM_KERNELS_CUDA_WALK_H
 #define GM_KERNELS_CUDA_WALK_H
@@ -107,8 +107,8 @@ static inline enum gm_status gm_banded_walk_tiles(const struct gm_matrix *a, uns
         return gm_walk_tiles(a, gm_is_tall(a), height, width, [&](dim3 grid, gm_walk walk) {
             return fn(grid, gm_banded_walk{walk, 0});
         });
-    uint64_t bands = gm_pieces(a->rows, GM_BAND_ROWS);
-    uint64_t band = gm_pieces(gm_pieces(a->rows, height), bands) * height;
+    uint64_t bands = gm_ceil_div(a->rows, GM_BAND_ROWS);
+    uint64_t band = gm_ceil_div(gm_ceil_div(a->rows, height), bands) * height;
     return gm_tiles(bands, a->cols, band, width, height, [&](dim3 grid, gm_origin turned) {
         uint64_t row = turned.matrix * band + turned.col; /* the first's, of this launch */
         return fn(grid, gm_banded_walk{{{0, row, turned.row}, false}, band});

@@ -19,8 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Files of the simulator itself: what they define is a kernel's vocabulary, not its code. */
-#define OURS "kernels/sim/"
+/* Files, and a folder of files, whose functions are a kernel's vocabulary, not its code: what is
+ * done in one of them is shown where the kernel calls it. */
+static const char *const vocabulary[] = {"kernels/sim/", "kernels/cuda/element.h", "proto/half.h",
+                                         "proto/bits.h"};
 
 #define DEPTH_MAX 64 /* of functions within functions */
 
@@ -153,7 +155,9 @@ static bool add_scopes(struct gm_lines *lines, Dwarf_Die *die, Dwarf_Files *file
     return any;
 }
 
-/* All functions in a piece of the program, with what was put into them. */
+/* All functions in a piece of the program, with what was put into them. Below a function without
+ * code, and in the classes within one, are others that have some: lambdas that were not put
+ * where they are called. */
 static void read_scopes(struct gm_lines *lines, Dwarf_Die *around, Dwarf_Files *files,
                         unsigned depth)
 {
@@ -164,9 +168,14 @@ static void read_scopes(struct gm_lines *lines, Dwarf_Die *around, Dwarf_Files *
         bool deeper = false;
         switch (dwarf_tag(&die)) {
         case DW_TAG_subprogram:
+            (void)add_scopes(lines, &die, files);
+            deeper = true;
+            break;
         case DW_TAG_inlined_subroutine:
             deeper = add_scopes(lines, &die, files);
             break;
+        case DW_TAG_structure_type:
+        case DW_TAG_class_type:
         case DW_TAG_lexical_block:
         case DW_TAG_namespace:
             deeper = true;
@@ -349,9 +358,15 @@ static const struct row *find_row(const struct gm_lines *lines, uint64_t at)
     return from > 0 && row[from - 1].line > 0 ? &row[from - 1] : NULL;
 }
 
-static bool is_ours(const char *file)
+/* Whether a path, which may be a whole one, is of the vocabulary. */
+static bool is_vocabulary(const char *file)
 {
-    return strncmp(file, OURS, strlen(OURS)) == 0 || strstr(file, "/" OURS) != NULL;
+    for (size_t i = 0; i < sizeof(vocabulary) / sizeof(vocabulary[0]); i++) {
+        const char *at = strstr(file, vocabulary[i]);
+        if (at && (at == file || at[-1] == '/'))
+            return true;
+    }
+    return false;
 }
 
 /* The scopes that hold an address, from the outermost. */
@@ -381,7 +396,7 @@ void gm_lines_find(const struct gm_lines *lines, uintptr_t pc, struct gm_symbol_
     /* From the code outwards: through what was put into a function to that function. */
     for (unsigned i = find_scopes(lines, at, scope); i > 0 && *function == '\0'; i--) {
         function = text_at(lines, scope[i - 1]->function);
-        if (*function == '\0' && scope[i - 1]->line > 0 && is_ours(text_at(lines, file))) {
+        if (*function == '\0' && scope[i - 1]->line > 0 && is_vocabulary(text_at(lines, file))) {
             file = scope[i - 1]->file;
             line = scope[i - 1]->line;
         }

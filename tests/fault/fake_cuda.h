@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/exec.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define FAKE_US_PER_BYTE 0.001
@@ -22,6 +23,7 @@ struct fake_cuda {
     bool no_blas;           /* cuBLAS is not here */
     int blas_answer;        /* what its products answer; 0, and they are made */
     cudaError_t blas_error; /* and what has broken the device then */
+    atomic_int blas_batch;  /* set by them: of how many matrices the last was */
     bool no_names;          /* kernels have none */
     uint64_t pretend; /* copies on the device of more bytes take their time, and copy nothing */
 };

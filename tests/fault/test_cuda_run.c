@@ -242,6 +242,11 @@ static void test_cublas(void)
                  takes ? GM_OK : GM_KERNEL_UNAVAILABLE);
         if (takes)
             run_one(context, 0, &made);
+        /* A stack of a with one b is one tall matrix, unless one c goes with all. */
+        bool tall = batch[1] <= 1 && !r.options.transa &&
+                    (!gm_op_reads(&made.task.op, 2) || batch[2] == batch[0]);
+        if (takes && (tall || batch[1] > 1))
+            CHECK_EQ(fake_cuda.blas_batch, tall ? 1 : 3);
         cuda_case_put(context, &made);
     }
     close_backend(context);

@@ -226,6 +226,11 @@ static void test_large_products(void)
         {2, 2, 2, 130, 260, 140},
         {65537, 1, 1, 2, 3, 2},
         {1, 65537, 65537, 1, 2, 3},
+        /* one tall matrix: of many tiles; few vectors; more than `skinny` takes; transposed too */
+        {5, 1, 5, 9, 5, 17},
+        {2, 1, 2, 3, 20, 10},
+        {64, 1, 64, 1, 1024, 700},
+        {4, 1, 4, 6, 1, 9},
         /* by dot: slices of k; by stack: each size of parts, rows in tiles, slabs of k */
         {1, 1, 1, 1, 20001, 1},
         {1, 1, 1, 3, 20001, 4},
@@ -247,6 +252,11 @@ static void test_large_products(void)
         {6, 6, 6, 33, 150, 112},
         {11, 11, 11, 61, 300, 31},
         {40, 40, 40, 16, 129, 160},
+        /* by skinny: blocks of 4 warps, and of 8; lines of all products at once */
+        {200, 200, 200, 90, 150, 3},
+        {100, 100, 100, 5, 384, 130},
+        {120, 120, 120, 40, 500, 1},
+        {12, 12, 12, 1, 700, 600},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t type = 0; type < ARITHMETIC; type++) {

@@ -5,7 +5,7 @@ import re
 
 import lint
 
-FILES = [("*.cu", 200), ("*.c", 400), ("*.cc", 400), ("*.h", 80),
+FILES = [("*.cu", 200), ("*.inc", 200), ("*.c", 400), ("*.cc", 400), ("*.h", 80),
          ("*CMakeLists.txt", 150)]
 FUNCTION = 70
 FAILS_BEYOND = 1.5
@@ -41,7 +41,7 @@ def check(tree):
     for pattern, budget in FILES:
         for path in tree.matching(pattern):
             yield from judged(path, sum(1 for _ in tree.lines(path)), budget)
-    for path in tree.matching("*.c", "*.cc", "*.cu"):
+    for path in tree.matching("*.c", "*.cc", "*.cu", "*.inc"):
         for name, size in functions(tree, path):
             yield from judged(f"{path}: {name}()", size, FUNCTION)
 
@@ -54,6 +54,7 @@ PLANTED = [
     ({"a.c": "int x;\n" * 601}, "a.c has 601 lines"),
     ({"a/b.h": "int x;\n" * 121}, "a/b.h has 121 lines"),
     ({"k.cu": "int x;\n" * 301}, "k.cu has 301 lines"),
+    ({"k.inc": function(106)}, "k.inc: f() has 106 lines"),
     ({"a.c": function(10) + function(106)}, "a.c: f() has 106 lines"),
     ({"a.c": function(106, "static enum gm_status *f(int a,\n                         int b)")},
      "a.c: f() has 106 lines"),

@@ -16,7 +16,7 @@ def check(tree):
         raise lint.Skip("there is no clang-format")
     said = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
     version = re.search(r"version (\d+)", said).group(1)
-    paths = tree.matching("*.c", "*.h", "*.cc", "*.cu", "*.cuh")
+    paths = tree.matching("*.c", "*.h", "*.cc", "*.cu", "*.cuh", "*.inc")
     unlike = []
     for path in paths:
         done = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", str(tree.root / path)],
@@ -31,6 +31,7 @@ def check(tree):
 
 
 STYLE = "BasedOnStyle: LLVM\nIndentWidth: 4\n"
-PLANTED = [({".clang-format": STYLE, "a.c": "int  x ;\n"}, "a.c is not as clang-format")]
+PLANTED = [({".clang-format": STYLE, "a.c": "int  x ;\n"}, "a.c is not as clang-format"),
+           ({".clang-format": STYLE, "a.inc": "int  x ;\n"}, "a.inc is not as clang-format")]
 CLEAN = [{".clang-format": STYLE, "a.c": "int x;\n"}]
 lint.main(globals())

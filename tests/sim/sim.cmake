@@ -46,8 +46,8 @@ gm_test(test_sim_walk sim sim/test_sim_walk.c sim/run_kernel.c ${simt_parts}
   LIBRARIES gemmd_kernels Threads::Threads)
 add_dependencies(test_sim_walk simt_parts)
 
-# The textbook's figures.
-foreach(name figures samples)
+# Reports: the textbook's figures, samples of large shapes, and where in the source they are.
+foreach(name figures samples places)
   gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/explain_variant.c sim/model.c
     sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()

@@ -165,6 +165,38 @@ static void test_cut_products(void)
 }
 
 /* N x 3 f32, 1024 points: 32 warps. */
+static void check_same(const struct gm_op *op, const struct gm_op *other, const char *name)
+{
+    const struct gm_variant *variant = variant_of(op->kind, name);
+    struct gm_access_report report = {0}, expected = {0};
+
+    if (explain(sim, op, variant, &report) && explain(sim, other, variant, &expected) &&
+        !CHECK(totals_equal(&report.totals, &expected.totals, 0)))
+        fprintf(stderr, "  %s of a stack\n", name);
+    gm_access_report_clear(&report);
+    gm_access_report_clear(&expected);
+}
+
+/* A stack that goes with one b costs what one tall matrix does; and one matrix added to each of a
+ * stack what a row does that is as long, though its own rows are no whole pieces. */
+static void test_joined(void)
+{
+    static const char *const products[] = {"naive", "tiled",  "registers", "pipelined",
+                                           "small", "fitted", "dynamic",   "grid_stride"};
+    struct gm_op stack = products_of(GM_F32, 16, 4, 32, 64);
+    struct gm_op tall = product_of(GM_F32, 64, 32, 64, false, false);
+    struct gm_op vectors = products_of(GM_F32, 16, 4, 32, 3);
+    struct gm_op tall_vectors = product_of(GM_F32, 64, 32, 3, false, false);
+    struct gm_op matrices = sum_of(GM_F32, 8, 10, 8, 10), rows = sum_of(GM_F32, 30, 80, 1, 80);
+
+    stack.operand[1].batch = vectors.operand[1].batch = 1;
+    matrices.operand[0].batch = matrices.result.batch = 30;
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
+        check_same(&stack, &tall, products[i]);
+    check_same(&vectors, &tall_vectors, "skinny");
+    check_same(&matrices, &rows, "vectorized");
+}
+
 static void test_float3(void)
 {
     struct gm_op sum = sum_of(GM_F32, 1024, 3, 1024, 3);
@@ -379,6 +411,7 @@ int main(void)
     test_pieces();
     test_sectors();
     test_cut_products();
+    test_joined();
     test_float3();
     test_products();
     test_edges();

@@ -115,10 +115,10 @@ static void try_sum(enum gm_dtype dtype, const uint64_t shape[3], unsigned ones_
 static void test_sums(void)
 {
     static const uint64_t shapes[][3] = {
-        {SINGLE, 0, 5},    {SINGLE, 1, 1},    {SINGLE, 3, 5},  {SINGLE, 1, 257},
-        {SINGLE, 33, 70},  {2, 3, 5},         {3, 17, 33},     {5, 2, 3},
-        {1, 4, 4},         {SINGLE, 5, 3},    {SINGLE, 96, 3}, {SINGLE, 86, 3},
-        {SINGLE, 1000, 3}, {SINGLE, 2, 1025}, {4, 171, 3},     {0, 3, 4},
+        {SINGLE, 0, 5},  {SINGLE, 1, 1},  {SINGLE, 3, 5},    {SINGLE, 1, 257},  {SINGLE, 33, 70},
+        {2, 3, 5},       {3, 17, 33},     {5, 2, 3},         {1, 4, 4},         {SINGLE, 5, 3},
+        {SINGLE, 96, 3}, {SINGLE, 86, 3}, {SINGLE, 1000, 3}, {SINGLE, 2, 1025}, {4, 171, 3},
+        {0, 3, 4},       {3, 8, 5}, /* rows that together are whole pieces */
     };
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (size_t type = 0; type < ARITHMETIC; type++) {
@@ -227,10 +227,14 @@ static void test_products(void)
 static void test_stacks(void)
 {
     static const uint64_t cases[][6] = {
-        /* batches of a, b, c; m, k, n */
-        {3, 3, 3, 4, 5, 6}, {3, SINGLE, SINGLE, 4, 5, 6}, {SINGLE, 3, SINGLE, 4, 5, 6},
-        {1, 5, 5, 2, 3, 2}, {SINGLE, SINGLE, 3, 4, 5, 6}, {0, 0, 0, 4, 5, 6},
-        {3, 3, 3, 4, 0, 6}, {2, 2, 2, 33, 34, 35},        {40, SINGLE, 40, 1, 9, 3},
+        /* batches of a, b, c; m, k, n. The last four are one tall matrix each: of many tiles; of
+           few rows, which are few vectors; of more than `skinny` takes, where each has few;
+           transposed too. */
+        {3, 3, 3, 4, 5, 6},  {3, SINGLE, SINGLE, 4, 5, 6}, {SINGLE, 3, SINGLE, 4, 5, 6},
+        {1, 5, 5, 2, 3, 2},  {SINGLE, SINGLE, 3, 4, 5, 6}, {0, 0, 0, 4, 5, 6},
+        {3, 3, 3, 4, 0, 6},  {2, 2, 2, 33, 34, 35},        {40, SINGLE, 40, 1, 9, 3},
+        {5, 1, 5, 9, 5, 17}, {2, SINGLE, 2, 3, 20, 10},    {5, 1, 5, 3, 33, 20},
+        {4, 1, 4, 6, 1, 9},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t type = 0; type < ARITHMETIC; type++) {
@@ -248,7 +252,7 @@ static void test_round_products(void)
     static const uint64_t cases[][6] = {
         {SINGLE, SINGLE, SINGLE, 1, 2, 264 * 32 + 40},
         {SINGLE, SINGLE, SINGLE, 264 * 32 + 40, 2, 1},
-        {270, SINGLE, SINGLE, 2, 3, 2},
+        {SINGLE, 270, SINGLE, 2, 3, 2},
         {SINGLE, SINGLE, SINGLE, 200, 9, 190},
         {SINGLE, SINGLE, SINGLE, 400, 5, 390},
         {SINGLE, SINGLE, SINGLE, 288, 1, 33 * 32},
@@ -352,6 +356,33 @@ static void test_thin_products(void)
     }
 }
 
+/* Stacks of them: of many products of short sums, whose blocks are of 4 warps; of as many, but
+ * longer ones; of lines that share no k, for there are enough of all products; of slices that each
+ * product has. */
+static void test_stacks_of_thin_products(void)
+{
+    static const struct {
+        enum gm_dtype dtype;
+        uint64_t batch, m, k, n;
+    } shapes[] = {
+        {GM_F32, 101, 19, 37, 3}, {GM_F32, 100, 9, 390, 5},  {GM_F64, 40, 64, 130, 1},
+        {GM_F16, 130, 12, 40, 2}, {GM_I32, 100, 33, 384, 1}, {GM_F32, 3, 21, 5000, 6},
+    };
+
+    for (size_t i = 0; i < 4 * sizeof(shapes) / sizeof(shapes[0]); i++) {
+        uint64_t batch = shapes[i / 4].batch, k = shapes[i / 4].k;
+        uint64_t m = i & 2 ? shapes[i / 4].n : shapes[i / 4].m;
+        uint64_t n = i & 2 ? shapes[i / 4].m : shapes[i / 4].n;
+        bool trans = i % 2;
+        struct request request = {
+            .kind = GM_OP_MATMUL, .dtype = shapes[i / 4].dtype, .operands = 2, .variant = "skinny"};
+        request.options.transa = request.options.transb = trans;
+        request.shape[0] = trans ? shape_of(batch, k, m) : shape_of(batch, m, k);
+        request.shape[1] = trans ? shape_of(batch, n, k) : shape_of(batch, k, n);
+        try_request(&request);
+    }
+}
+
 /* NaN and infinity reach every element they belong to, and no other: c is not read where beta is
  * 0, a and b are not where alpha is. */
 static void test_specials(void)
@@ -419,6 +450,7 @@ static void test_all(void)
     test_long_sums();
     test_pitched_products();
     test_thin_products();
+    test_stacks_of_thin_products();
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,8 @@
  * test_sim_walk.c - the order in which transposes take their tiles (parts/walk.cu): results are the
  * same in any, so nothing else would notice. Down the columns; along the rows of tall matrices and
  * of narrow ones (but for elements of 1 byte), or down bands of tall ones of long rows, unless rows
- * are whole stretches of 256 bytes.
+ * are whole stretches of 256 bytes. And that each tile is in one launch of those that a grid cannot
+ * hold.
  */
 #include "run_kernel.h"
 
@@ -62,12 +63,37 @@ static void check_walk(void *sim, const char *name, gm_kernel_fn *kernel, place_
         fprintf(stderr, "  %s\n", name);
 }
 
+/* How many launches those take that a grid cannot hold. */
+#define PARTS(X)                                                                                   \
+    X(walk_parts_of_columns, 2)                                                                    \
+    X(walk_parts_of_rows, 2)                                                                       \
+    X(walk_parts_of_stack, 3)                                                                      \
+    X(walk_parts_of_bands, 2)
+
+#define X(name, launches) gm_kernel_fn gm_sim_##name;
+PARTS(X)
+#undef X
+
+static void check_parts(void *sim, const char *name, gm_kernel_fn *kernel, int launches)
+{
+    static const int32_t in[TILES * TILES];
+    int32_t seen[TILES * TILES] = {0};
+    struct sim_ran ran = sim_run(sim, kernel, TILES * TILES, in, seen);
+
+    if (!CHECK_STATUS(ran.status, GM_OK, &ran.error) || !CHECK_EQ(seen[0], launches) ||
+        !CHECK(seen[1]))
+        fprintf(stderr, "  %s\n", name);
+}
+
 int main(void)
 {
     void *sim = sim_open(1);
 
 #define X(name, place) check_walk(sim, #name, gm_sim_##name, place);
     WALKS(X)
+#undef X
+#define X(name, launches) check_parts(sim, #name, gm_sim_##name, launches);
+    PARTS(X)
 #undef X
     sim_close(sim);
     return check_report();

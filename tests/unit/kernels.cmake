@@ -3,7 +3,7 @@ foreach(name op variant layout select slab gpu roof)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads)
 endforeach()
 gm_test(test_select_h200 unit unit/test_select_h200.c
-  LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON)
+  LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON m)
 target_compile_definitions(test_select_h200 PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
 foreach(name cpu_facts cpu_pool cpu_reference)

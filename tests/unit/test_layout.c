@@ -1,6 +1,7 @@
 /*
  * test_layout.c - the views of operands that add repeats, against the definition of broadcasting,
- * and what flip moves. What transposes and products have of views is in test_variant.c.
+ * what flip moves, and which stacks are one tall matrix. What transposes and products have of views
+ * is in test_variant.c.
  */
 #include "check.h"
 #include "kernels/layout.h"
@@ -113,8 +114,60 @@ static void test_flips_that_are_copies(void)
     }
 }
 
+/* Which stacks are one tall matrix. */
+static void test_joined(void)
+{
+    static const struct {
+        uint64_t batch[3], m, k, n; /* batch: of a, b and c, which is not there where it is 0 */
+        bool transa, transb;
+        uint64_t joined;
+    } cases[] = {
+        {{7, 1, 0}, 3, 4, 5, false, false, 7},
+        {{7, 1, 0}, 3, 4, 5, false, true, 7},
+        {{7, 1, 7}, 3, 4, 5, false, false, 7},
+        {{7, 1, 0}, 1, 4, 5, false, false, 7},
+        {{1, 1, 0}, 3, 4, 5, false, false, 1},
+        {{7, 7, 0}, 3, 4, 5, false, false, 1},
+        {{1, 7, 0}, 3, 4, 5, false, false, 1},
+        {{0, 1, 0}, 3, 4, 5, false, false, 1},
+        {{7, 1, 1}, 3, 4, 5, false, false, 1}, /* one c for each of them */
+        {{1, 1, 7}, 3, 4, 5, false, false, 1}, /* a is for all */
+        {{7, 1, 0}, 3, 4, 5, true, false, 1},  /* rows of different matrices lie side by side */
+        {{7, 1, 0}, 3, 1, 5, true, false, 7},  /* but not if they have one element */
+        {{2, 1, 0}, GM_TALL_ROWS_MAX / 2, 1, 1, false, false, 2},
+        {{2, 1, 0}, GM_TALL_ROWS_MAX / 2 + 1, 1, 1, false, false, 1},
+        {{2, 1, 0}, 1, GM_TALL_K_MAX, 1, false, false, 2},
+        {{2, 1, 0}, 1, GM_TALL_K_MAX + 1, 1, false, false, 1},
+        {{2, 1, 0}, 1 << 20, 1, GM_TALL_ELEMENTS_MAX >> 21, false, false, 2},
+        {{2, 1, 0}, 1 << 20, 1, (GM_TALL_ELEMENTS_MAX >> 21) + 1, false, false, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t m = cases[i].m, k = cases[i].k, n = cases[i].n;
+        const struct gm_shape shape[3] = {
+            {3, {cases[i].batch[0], cases[i].transa ? k : m, cases[i].transa ? m : k}},
+            {3, {cases[i].batch[1], cases[i].transb ? n : k, cases[i].transb ? k : n}},
+            {3, {cases[i].batch[2], m, n}}};
+        bool adds = cases[i].batch[2] > 0, present[GM_OPERANDS_MAX] = {true, true, adds};
+        struct gm_op_options options = {.transa = cases[i].transa,
+                                        .transb = cases[i].transb,
+                                        .has_beta = adds,
+                                        .beta = {.real = 1, .integer = 1, .is_integer = true}};
+        struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
+        struct gm_error err = {.detail = ""};
+        struct gm_op op = {0};
+        for (unsigned j = 0; j < (adds ? 3 : 2); j++)
+            CHECK_STATUS(gm_matrix_init(&operand[j], GM_F32, GM_ROW_MAJOR, &shape[j], &err), GM_OK,
+                         &err);
+        if (!CHECK_STATUS(gm_op_init(&op, GM_OP_MATMUL, &options, operand, present, &err), GM_OK,
+                          &err) ||
+            !CHECK_EQ(gm_op_joined(&op), cases[i].joined))
+            fprintf(stderr, "  in case %zu\n", i);
+    }
+}
+
 int main(void)
 {
+    test_joined();
     test_views();
     test_prepare();
     test_flips_that_are_copies();

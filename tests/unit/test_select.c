@@ -342,6 +342,20 @@ static void test_cuda_products(void)
         {"1000x300", "300x1", "skinny"},
         {"100000x64", "64x3", "skinny"},
         {"8192x8192", "8192x1", "skinny"},
+        {"64x1x4096", "4096x4096", "fitted"}, /* as one of 64 x 4096 */
+        {"2x1x8192", "8192x8192", "skinny"},
+        {"4x2000x2000", "4x2000x1", "skinny"}, /* few vectors of each */
+        {"64x1x1000", "64x1000x1024", "skinny"},
+        {"10x100x100", "10x100x1", "cublas"},
+        {"10x100x101", "10x101x1", "skinny"},
+        {"50x100x64", "50x64x1", "cublas"},
+        {"10x100x100", "10x100x3", "small"},
+        {"10x100x101", "10x101x3", "skinny"},
+        {"10x100x101", "10x101x5", "stack"}, /* where it has whole matrices a block */
+        {"10x100x301", "10x301x5", "fitted"},
+        {"10x5x101", "10x101x100", "fitted"},
+        {"10x500x301", "10x301x5", "skinny"},
+        {"4000x15x40", "4000x40x3", "stack"}, /* so few lines are no thin ones */
         {"0x5", "5x7", "small"},
         {"0x5000", "5000x7", "skinny"},
     };
@@ -355,15 +369,54 @@ static void test_cuda_products(void)
 static void test_cuda_thin_products_of_halves(void)
 {
     static const struct product_case cases[] = {
-        {"8x1000", "1000x1000", "cublas"}, {"3x1004", "1004x1004", "cublas"},
-        {"3x1001", "1001x1003", "skinny"}, {"3x1000", "1000x1002", "skinny"},
-        {"1x1001", "1001x1003", "cublas"}, {"5x33", "33x101", "small"},
-        {"7x100", "100x3001", "cublas"},   {"6x4000", "4000x96", "skinny"},
-        {"8x4000", "4000x96", "cublas"},   {"4x120", "120x48", "cublas"},
+        {"8x1000", "1000x1000", "cublas"},   {"3x1004", "1004x1004", "cublas"},
+        {"3x1001", "1001x1003", "skinny"},   {"3x1000", "1000x1002", "skinny"},
+        {"1x1001", "1001x1003", "cublas"},   {"5x33", "33x101", "small"},
+        {"7x100", "100x3001", "cublas"},     {"6x4000", "4000x96", "skinny"},
+        {"8x4000", "4000x96", "cublas"},     {"4x120", "120x48", "cublas"},
+        {"9x1000x700", "9x700x4", "cublas"}, {"9x1000x701", "9x701x4", "skinny"},
     };
 
     check_products(GM_F16, cases, sizeof(cases) / sizeof(cases[0]));
     check_products(GM_BF16, cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* Stacks of a few vectors of f64 on an H200: `skinny`, but for many vectors, and of little. */
+static void test_cuda_thin_stacks_of_doubles(void)
+{
+    static const struct product_case cases[] = {
+        {"9x300x75", "9x75x5", "skinny"},
+        {"9x300x75", "9x75x6", "cublas"},
+        {"9x200x74", "9x74x5", "cublas"},
+        {"9x2x74", "9x74x300", "skinny"},
+    };
+
+    check_products(GM_F64, cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* Products of integers on an H200: a few vectors by `skinny`, all else by the tiles that are
+ * reckoned to take least. */
+static void test_cuda_products_of_integers(void)
+{
+    static const struct product_case cases[] = {
+        {"4096x4096", "4096x4096", "pipelined"},
+        {"1024x1024", "1024x1024", "registers"},
+        {"512x512", "512x512", "tiled"},
+        {"384x384", "384x384", "small"},
+        {"64x262144", "262144x64", "small"},
+        {"4096x33x33", "4096x33x33", "small"},
+        {"512x130x130", "512x130x130", "pipelined"},
+        {"1000x1000", "1000x3", "skinny"},
+        {"4x2000x2000", "4x2000x1", "skinny"},
+        {"4x100x200", "4x200x3", "skinny"},
+        {"4x100x100", "4x100x3", "small"},
+        {"3x5000", "5000x2", "dot"},
+        {"20x20", "20x20", "small"},
+        {"5000x1x64", "64x4096", "pipelined"},
+        {"8192x16", "16x8192", "pipelined"},
+    };
+
+    check_products(GM_I32, cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* By cuBLAS where a lies transposed and rows of it or of b are no whole 16 bytes, unless there is
@@ -416,6 +469,22 @@ static void test_most_tiles(void)
     CHECK(strstr(err.detail, "at most 2^28 tiles of 16 x 16"));
 }
 
+/* Slabs of k are counted by 32 bits. Of k rows of one element, since others are too long before. */
+static void test_most_steps(void)
+{
+    const struct gm_device_facts sim = {.kind = GM_DEVICE_SIM, .gpu = gm_gpu_find("H200")};
+    struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x1", "1x1");
+    const struct gm_variant *variant = NULL;
+    struct gm_error err = {.detail = ""};
+
+    op.transa = true;
+    op.operand[0].rows = op.operand[1].rows = (uint64_t)1 << 34;
+    CHECK_STATUS(gm_select(&op, &sim, "pipelined", &variant, &err), GM_OK, &err);
+    op.operand[0].rows = ++op.operand[1].rows;
+    CHECK_STATUS(gm_select(&op, &sim, "pipelined", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
+    CHECK(strstr(err.detail, "k of at most 17179869184"));
+}
+
 /* Rows for GPUs, where this build has them: cuBLAS's are there only with the library. */
 static void test_cuda(void)
 {
@@ -451,7 +520,7 @@ static void test_cuda(void)
     CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "pipelined");
+    CHECK_STR(variant->name, "small");
     CHECK_STATUS(gm_select(&nearly, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "fitted");
     CHECK_STATUS(gm_select(&stack, &cuda, NULL, &variant, &err), GM_OK, &err);
@@ -471,7 +540,10 @@ int main(void)
     test_cuda_transposes();
     test_cuda_products();
     test_cuda_thin_products_of_halves();
+    test_cuda_thin_stacks_of_doubles();
+    test_cuda_products_of_integers();
     test_cuda_transposed_products();
     test_most_tiles();
+    test_most_steps();
     return check_report();
 }

@@ -1,17 +1,19 @@
 /*
  * test_select_h200.c - what `auto` takes on an H200, against the times of every variant that
  * tests/bench/results/kernels_h200.json records, and for products of random shapes
- * random_h200.json: the thresholds of select_cuda.c came from there, but for those that it names,
- * and a change of either that parts them is found here, where there is no GPU. 77 where the kernels
- * for GPUs are not in the build.
+ * random_h200.json: the thresholds of select_cuda.c and select_cuda_matmul.c came from there, but
+ * for those that they name. A change of either that parts them is found here, where there is no
+ * GPU: choices if the build has the kernels for GPUs, what select_tiles.c reckons in any.
  */
 #include "kernels/device_facts.h"
+#include "kernels/layout.h"
 #include "kernels/select.h"
+#include "kernels/select_tiles.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>
+#include <math.h>
 
-#define SKIPPED 77
 #define NEAR 0.03 /* as good as the best */
 
 /* What share of a file's shapes must be near, and how far none may be. */
@@ -128,6 +130,58 @@ static void test_choices(json_t *results, const struct gm_device_facts *facts, s
     CHECK(near >= bounds.near_share * shapes);
 }
 
+/* m and n beyond those of a few vectors, nothing transposed; no stack that is one tall matrix since
+ * it was timed. */
+static bool is_plain_product(const struct gm_op *op)
+{
+    return op->kind == GM_OP_MATMUL && op->precision == GM_PRECISION_FP32 && !op->transa &&
+           !op->transb && gm_op_m(op) > 8 && gm_op_n(op) > 8 && gm_op_joined(op) == 1;
+}
+
+/* The recorded time of a shape by one variant; negative if it has none. */
+static double time_by(json_t *results, size_t first, const char *variant)
+{
+    json_t *row, *like = json_array_get(results, first);
+
+    for (size_t i = first; (row = json_array_get(results, i)) && same_operation(row, like); i++) {
+        if (strcmp(json_string_value(json_object_get(row, "variant")), variant) == 0)
+            return time_of(row);
+    }
+    return -1;
+}
+
+/* What select_tiles.c reckons to take least, against the least that was recorded. */
+static void test_tiles(json_t *results)
+{
+    const struct bounds bounds = {0.9, 0.15};
+    unsigned shapes = 0, near = 0;
+    json_t *row, *before = NULL;
+
+    for (size_t i = 0; (row = json_array_get(results, i)); before = row, i++) {
+        double least = INFINITY, loss;
+        struct gm_op op;
+        if ((before && same_operation(row, before)) || !read_op(row, &op) || !is_plain_product(&op))
+            continue;
+        for (int j = 0; j < GM_TILES_COUNT; j++) {
+            double us = time_by(results, i, gm_tiles_name((enum gm_tiles)j));
+            least = us >= 0 && us < least ? us : least;
+        }
+        enum gm_tiles tiles = gm_least_tiles(op.result.dtype, op.result.batch, gm_op_m(&op),
+                                             gm_op_n(&op), gm_op_k(&op));
+        loss = time_by(results, i, gm_tiles_name(tiles)) / least - 1;
+        if (!CHECK(loss >= 0)) /* it was timed */
+            continue;
+        shapes++;
+        near += loss <= NEAR;
+        if (!CHECK(loss <= bounds.far))
+            printf("%s of %s takes %.1f%% longer than the least\n", gm_tiles_name(tiles),
+                   json_string_value(json_object_get(row, "shape")), 100 * loss);
+    }
+    printf("%u of %u within %.0f%% of the least tiles\n", near, shapes, 100 * NEAR);
+    CHECK(shapes > 50);
+    CHECK(near >= bounds.near_share * shapes);
+}
+
 static bool has_gpu_kernels(void)
 {
     const struct gm_variant *row;
@@ -151,16 +205,19 @@ int main(void)
     } all[] = {{GM_RESULTS "kernels_h200.json", {0.95, 0.10}},
                {GM_RESULTS "random_h200.json", {0.95, 0.15}}};
 
-    if (!has_gpu_kernels()) {
-        printf("the kernels for GPUs are not in this build\n");
-        return SKIPPED;
-    }
+    bool choices = has_gpu_kernels();
+
+    if (!choices)
+        printf("the kernels for GPUs are not in this build: tiles alone\n");
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         json_error_t error;
         json_t *document = json_load_file(all[i].file, 0, &error);
-        if (CHECK(document != NULL))
-            test_choices(json_object_get(document, "results"), &facts, all[i].bounds);
-        else
+        if (CHECK(document != NULL)) {
+            if (choices)
+                test_choices(json_object_get(document, "results"), &facts, all[i].bounds);
+            if (i == 0)
+                test_tiles(json_object_get(document, "results"));
+        } else
             fprintf(stderr, "%s: %s\n", all[i].file, error.text);
         json_decref(document);
     }

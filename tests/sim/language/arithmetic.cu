@@ -42,5 +42,5 @@ EACH(root, rsqrtf((float)x + 1) * 1e6f)
 
 /* Divisors of every length, and multiples of them less one. */
 #define DIVISOR (WILD2 >> x % 32 | 1u)
-EACH(divided, gm_over(WILD, gm_divisor_of(DIVISOR)))
-EACH(divided_before, gm_over(WILD / DIVISOR * DIVISOR - 1u, gm_divisor_of(DIVISOR)))
+EACH(divided, gm_divide(WILD, gm_divisor_of(DIVISOR)))
+EACH(divided_before, gm_divide(WILD / DIVISOR * DIVISOR - 1u, gm_divisor_of(DIVISOR)))

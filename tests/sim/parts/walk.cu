@@ -22,8 +22,8 @@ static __global__ void visit(int *out, gm_banded_walk walk, unsigned height, uns
         a.batch = 1;                                                                               \
         a.rows = height;                                                                           \
         a.cols = width;                                                                            \
-        unsigned down = (unsigned)gm_pieces(height, TILES);                                        \
-        unsigned across = (unsigned)gm_pieces(width, TILES);                                       \
+        unsigned down = (unsigned)gm_ceil_div(height, TILES);                                      \
+        unsigned across = (unsigned)gm_ceil_div(width, TILES);                                     \
         return gm_banded_walk_tiles(&a, down, across, [&](dim3 grid, gm_banded_walk walk) {        \
             return gm_launch(exec, visit, grid, dim3(1), 0, gm_out<int>(op), walk, down, across);  \
         });                                                                                        \
@@ -42,3 +42,75 @@ WALK(walk_less_narrow, GM_F32, 20000, 330)
 WALK(walk_narrow_and_few, GM_F32, 19999, 300)
 WALK(walk_narrow_bytes, GM_U8, 20000, 300)
 WALK(walk_tall_bytes, GM_U8, 39063, 300)
+
+/* Tiles that a launch takes: of matrices, rows of tiles, columns of tiles. */
+struct box {
+    uint64_t begin[3], end[3];
+};
+
+static bool have_common(const box &one, const box &other)
+{
+    bool common = true;
+
+    for (int i = 0; i < 3; i++)
+        common = common && one.begin[i] < other.end[i] && other.begin[i] < one.end[i];
+    return common;
+}
+
+#define SIDE 64u /* of a tile */
+#define LAUNCHES_MAX 8
+
+/* A matrix of more tiles than a grid holds: how many launches it takes, and whether each tile is
+ * one launch's. Nothing is launched. */
+static void put_launches(int *out, uint64_t batch, uint64_t rows, uint64_t cols)
+{
+    struct gm_matrix a = {};
+    const uint64_t all[3] = {batch, gm_ceil_div(rows, SIDE), gm_ceil_div(cols, SIDE)};
+    box boxes[LAUNCHES_MAX];
+    uint64_t tiles = 0;
+    bool right = true;
+    int count = 0;
+
+    a.dtype = GM_F32;
+    a.batch = batch;
+    a.rows = rows;
+    a.cols = cols;
+    (void)gm_banded_walk_tiles(&a, SIDE, SIDE, [&](dim3 grid, gm_banded_walk banded) {
+        const gm_walk &walk = banded.walk;
+        uint64_t down = walk.along_rows ? grid.y : grid.x, across = grid.x + grid.y - down;
+        uint64_t row = walk.origin.row / SIDE, bands = banded.band ? grid.z : 1;
+        box mine = {{walk.origin.matrix, row, walk.origin.col / SIDE}, {}};
+        uint64_t end =
+            row + (bands - 1) * (banded.band / SIDE) + down; /* bands are next to each other */
+        mine.end[0] = mine.begin[0] + (banded.band ? 1 : grid.z);
+        mine.end[1] = end < all[1] ? end : all[1]; /* the last band may have tiles to spare */
+        mine.end[2] = mine.begin[2] + across;
+        uint64_t size = 1;
+        for (int i = 0; i < 3; i++) {
+            right = right && mine.end[i] <= all[i];
+            size *= mine.end[i] - mine.begin[i];
+        }
+        for (int i = 0; i < count; i++)
+            right = right && !have_common(mine, boxes[i]);
+        right = right && count < LAUNCHES_MAX;
+        if (right)
+            boxes[count++] = mine;
+        tiles += size;
+        return GM_OK;
+    });
+    out[0] = count;
+    out[1] = right && tiles == all[0] * all[1] * all[2];
+}
+
+#define WALK_IN_PARTS(name, batch, rows, cols)                                                     \
+    extern "C" enum gm_status GM_ENTRY(name)(const struct gm_op *op, struct gm_exec *exec)         \
+    {                                                                                              \
+        (void)exec;                                                                                \
+        put_launches(gm_out<int>(op), batch, rows, cols);                                          \
+        return GM_OK;                                                                              \
+    }
+
+WALK_IN_PARTS(walk_parts_of_columns, 1, 65, 65535 * SIDE + 65)
+WALK_IN_PARTS(walk_parts_of_rows, 1, 65535 * SIDE + 65, 100)
+WALK_IN_PARTS(walk_parts_of_stack, 2 * 65535 + 1, 65, 100)
+WALK_IN_PARTS(walk_parts_of_bands, 1, 100000, 65535 * SIDE + 65)

@@ -1,6 +1,9 @@
 /*
- * stacked.inc - the choice of matmul_stack.cu: of all cuts the one that takes least.
+ * stacked_choice.h - the choice of matmul_stack.cu: of all cuts the one that takes least.
  */
+#ifndef GM_KERNELS_CUDA_STACKED_CHOICE_H
+#define GM_KERNELS_CUDA_STACKED_CHOICE_H
+
 #include "kernels/cuda/stacked.h"
 
 #include <math.h>
@@ -13,7 +16,7 @@
  * lanes beyond the last column read. */
 static inline uint64_t slab_of(uint64_t elements, unsigned run, unsigned beyond)
 {
-    return (gm_pieces(elements, run) + 1 + gm_pieces(beyond, run)) * run;
+    return (gm_ceil_div(elements, run) + 1 + gm_ceil_div(beyond, run)) * run;
 }
 
 /* With at most so many warps, and bytes of shared memory. cost is infinite where it cannot be done
@@ -25,18 +28,18 @@ static struct part cut_by(const gm_product<typename S::type> &p, unsigned warps,
     const unsigned run = 16 / sizeof(T), m = (unsigned)p.m, n = (unsigned)p.n, k = (unsigned)p.k;
     const uint64_t aligned = ((uintptr_t)p.b.data | (uintptr_t)p.result) % 16 == 0;
     struct part c = {};
-    unsigned all = (unsigned)gm_pieces(m, LANES_DOWN * S::ROWS);
+    unsigned all = (unsigned)gm_ceil_div(m, LANES_DOWN * S::ROWS);
 
     c.cost = HUGE_VAL;
-    c.across = (unsigned)gm_pieces(n, LANES_ACROSS * S::COLS);
+    c.across = (unsigned)gm_ceil_div(n, LANES_ACROSS * S::COLS);
     if (m == 0 || c.across == 0 || c.across > warps || n % S::SIDE_BY_SIDE != 0 ||
         (S::SIDE_BY_SIDE > 1 && (p.b.col != 1 || !aligned)))
         return c;
-    c.tiles = (unsigned)gm_pieces(all, warps / c.across);
-    c.down = (unsigned)gm_pieces(all, c.tiles);
+    c.tiles = (unsigned)gm_ceil_div(all, warps / c.across);
+    c.down = (unsigned)gm_ceil_div(all, c.tiles);
     c.height = c.tiles == 1 ? m : c.down * LANES_DOWN * S::ROWS;
     c.padded = k % run == 0 || p.a.col != 1;
-    c.pitch = c.padded ? (unsigned)(gm_pieces(k, run) | 1) * run : k;
+    c.pitch = c.padded ? (unsigned)(gm_ceil_div(k, run) | 1) * run : k;
     c.steps = c.padded ? run : k % 2 == 0 && run == 4 && (uintptr_t)p.a.data % 16 == 0 ? 2 : 1;
     /* a multiple of 8, at least 8 */
     c.depth =
@@ -77,12 +80,10 @@ template <typename... S> struct offers {
     template <typename P, typename F>
     static struct part choose(const P &p, const struct gm_gpu *gpu, F fn)
     {
-        struct part best = {};
+        uint64_t limit = gpu->shared_per_block < BLOCK_BYTES ? gpu->shared_per_block : BLOCK_BYTES;
         unsigned chosen = sizeof...(S), i = 0;
+        struct part best = {};
 
-        uint64_t limit = gpu->shared_per_block;
-
-        limit = limit < BLOCK_BYTES ? limit : BLOCK_BYTES;
         best.cost = HUGE_VAL;
         (consider<S>(p, limit, i++, &best, &chosen), ...);
         i = 0;
@@ -115,3 +116,5 @@ struct offers_of<double>
              sums<double, 4, 6, 2>, sums<double, 4, 8, 2>> {
 };
 } // namespace
+
+#endif

@@ -1,10 +1,12 @@
 /*
- * stacked_bring.inc - what a block of matmul_stack.cu brings into shared memory, by asynchronous
+ * stacked_bring.h - what a block of matmul_stack.cu brings into shared memory, by asynchronous
  * copies: by 16 bytes wherever they begin, if the operand is read as it lies.
  */
+#ifndef GM_KERNELS_CUDA_STACKED_BRING_H
+#define GM_KERNELS_CUDA_STACKED_BRING_H
+
 #include "kernels/cuda/divide.h"
 #include "kernels/cuda/join.h"
-#include "kernels/cuda/spread.h"
 #include "kernels/cuda/stacked.h"
 
 /* What a block is given. */
@@ -14,12 +16,14 @@ template <typename T> struct stack {
     unsigned m, n, k, by_k, by_height, by_depth;
 };
 
-/* x / d, by what over_of(d) is. */
-static __device__ __forceinline__ unsigned over(unsigned x, unsigned by)
+static_assert(BLOCK_BYTES / sizeof(float) <= UINT16_MAX, "elements of a block have 16 bits");
+
+/* x / d, by what short_divisor(d) is (gm_reciprocal). */
+static __device__ __forceinline__ unsigned divide_short(unsigned x, unsigned by)
 {
     return by > 0 ? __umulhi(x, by) : x;
 }
-static unsigned over_of(unsigned d)
+static inline unsigned short_divisor(unsigned d)
 {
     return d > 1 ? gm_reciprocal(d) : 0;
 }
@@ -61,8 +65,8 @@ static __device__ __forceinline__ unsigned bring_rows(T *to, const stack<T> &s, 
 
     if (s.p.a.col != 1) { /* lanes go down columns */
         for (unsigned e = threadIdx.x; e < there * s.c.height * s.k; e += blockDim.x) {
-            unsigned line = over(e, s.by_height), r = e - line * s.c.height;
-            unsigned g = over(line, s.by_k), step = line - g * s.k;
+            unsigned line = divide_short(e, s.by_height), r = e - line * s.c.height;
+            unsigned g = divide_short(line, s.by_k), step = line - g * s.k;
             if (r < rows)
                 __pipeline_memcpy_async(to + (g * rows + r) * s.c.pitch + step,
                                         from + g * s.p.a.batch + r + step * s.p.a.col, sizeof(T),
@@ -70,15 +74,15 @@ static __device__ __forceinline__ unsigned bring_rows(T *to, const stack<T> &s, 
         }
     } else if (!s.c.padded) {
         return bring_run(to, (const T *)s.p.a.data, (matrix * s.m + row) * s.k,
-                         (unsigned)gm_pieces(count, RUN) + 1, s.p.batch * s.m * s.k);
+                         (unsigned)gm_ceil_div(count, RUN) + 1, s.p.batch * s.m * s.k);
     } else if (gm_skip<16>(from) == 0) {
         for (unsigned e = threadIdx.x * RUN; e < count; e += blockDim.x * RUN) {
-            unsigned r = over(e, s.by_k);
+            unsigned r = divide_short(e, s.by_k);
             __pipeline_memcpy_async(to + e + r * (s.c.pitch - s.k), from + e, 16, 0);
         }
     } else {
         for (unsigned e = threadIdx.x; e < count; e += blockDim.x) {
-            unsigned r = over(e, s.by_k);
+            unsigned r = divide_short(e, s.by_k);
             __pipeline_memcpy_async(to + e + r * (s.c.pitch - s.k), from + e, sizeof(T), 0);
         }
     }
@@ -95,10 +99,11 @@ static __device__ __forceinline__ unsigned bring_slab(T *to, const stack<T> &s, 
 
     if (s.p.b.col == 1)
         return bring_run(to, (const T *)s.p.b.data, (matrix * s.k + first) * s.n,
-                         (unsigned)gm_pieces(s.c.many * s.c.depth * s.n, RUN) + 1,
+                         (unsigned)gm_ceil_div(s.c.many * s.c.depth * s.n, RUN) + 1,
                          s.p.batch * s.k * s.n);
     for (unsigned e = threadIdx.x; e < s.c.many * s.c.depth * s.n; e += blockDim.x) {
-        unsigned line = over(e, s.by_depth), step = e - line * s.c.depth; /* along a column */
+        unsigned line = divide_short(e, s.by_depth),
+                 step = e - line * s.c.depth; /* along a column */
         unsigned g = line / s.n, col = line - g * s.n;
         bool is = g < there && step < steps;
         const T *from = gm_matrix_of<T>(s.p.b, matrix + (is ? g : 0)) + first;
@@ -108,3 +113,5 @@ static __device__ __forceinline__ unsigned bring_slab(T *to, const stack<T> &s, 
     }
     return 0;
 }
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * select_tiles.h - which of the kernels of tiles of one size takes least, reckoned from how its
+ * tiles fill an H200: what `auto` goes by for products of types that were not timed.
+ */
+#ifndef GM_KERNELS_SELECT_TILES_H
+#define GM_KERNELS_SELECT_TILES_H
+
+#include "gpu.h"
+
+/* Variants of matmul, whose names gm_tiles_name says. */
+enum gm_tiles {
+    GM_TILES_SMALL,
+    GM_TILES_TILED,
+    GM_TILES_REGISTERS,
+    GM_TILES_PIPELINED,
+    GM_TILES_COUNT
+};
+
+const char *gm_tiles_name(enum gm_tiles tiles);
+
+/*
+ * The one that takes least of batch products of m x k by k x n on an H200, of those that take the
+ * type. An estimate, for operands that are not transposed: within a fourth of what was measured for
+ * f32, but that `registers` and `pipelined` are thought still slower than they are on matrices of
+ * less than 50 rows.
+ */
+enum gm_tiles gm_least_tiles(enum gm_dtype dtype, uint64_t batch, uint64_t m, uint64_t n,
+                             uint64_t k);
+
+#endif
