@@ -24,8 +24,9 @@ architectures_of() {
         paste -sd ';'
 }
 
-# find_gpu here|all WITHOUT: whether there is a GPU, and for which kinds to build. Says in a line
-# each what is not there, and with WITHOUT what that means.
+# find_gpu here|one|all WITHOUT: whether there is a GPU, and for which kinds to build: those that are
+# here, or none; those that are here, or one, compiled fast, since a test only wants to see that the
+# kernels compile; all. Says in a line each what is not there, and with WITHOUT what that means.
 find_gpu() {
     local gpus architectures=''
     has nvcc || PATH=$PATH:/usr/local/cuda/bin
@@ -38,26 +39,37 @@ find_gpu() {
     else
         note "no NVIDIA GPU: $2"
     fi
+    cuda_arguments=(-DGEMMD_CUDA=AUTO -UGEMMD_CUDA_FAST_COMPILE)
+    if [ "$1" = one ] && [ -z "$gpus" ]; then
+        architectures=$(architectures_of 90) || architectures='' # some kernels are written for it alone
+        cuda_arguments=(-DGEMMD_CUDA=AUTO -DGEMMD_CUDA_FAST_COMPILE=ON)
+    fi
     if [ "$1" = here ] && [ -z "$gpus" ]; then
         cuda_arguments=(-DGEMMD_CUDA=OFF)
-    elif [ "$1" = here ] && [ -n "$architectures" ]; then
-        cuda_arguments=(-DGEMMD_CUDA=AUTO "-DGEMMD_CUDA_ARCHITECTURES=$architectures")
+    elif [ "$1" != all ] && [ -n "$architectures" ]; then
+        cuda_arguments+=("-DGEMMD_CUDA_ARCHITECTURES=$architectures")
     else # all that nvcc knows, or a GPU that it does not: PTX may do for that
-        cuda_arguments=(-DGEMMD_CUDA=AUTO -UGEMMD_CUDA_ARCHITECTURES)
+        cuda_arguments+=(-UGEMMD_CUDA_ARCHITECTURES)
     fi
 }
 
-# build PRESET [TARGET]: all that the preset builds, or the target alone.
+# build PRESET [TARGET...]: all that the preset builds, or the targets alone. What has sanitizers takes
+# the kernels for the simulator from the release build: their hooks are their own sanitizer, and they
+# are a third of the work.
 build() {
-    local preset=$1 target=${2:-all} start=$SECONDS cache=$root/build/$1/CMakeCache.txt arguments=()
+    local preset=$1 start=$SECONDS cache=$root/build/$1/CMakeCache.txt arguments=()
+    shift
     # A cache from before the checkout was moved names folders that are no more.
     if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$cache"; then
         rm -rf "$root/build/$preset"
     fi
     ! has ninja || export CMAKE_GENERATOR=Ninja
-    [ "$preset" != release ] || arguments=("${cuda_arguments[@]}")
+    case $preset in
+    release) arguments=("${cuda_arguments[@]}") ;;
+    *) arguments=("-DGEMMD_SIMT_FROM=$root/build/release") ;;
+    esac
     logged "$logs/$preset-configure.log" cmake --preset "$preset" "${arguments[@]}" &&
-        logged "$logs/$preset-build.log" cmake --build "build/$preset" --target "$target" \
+        logged "$logs/$preset-build.log" cmake --build "build/$preset" --target "${@:-all}" \
             --parallel "$(nproc)" || return 1
     note "built in $((SECONDS - start)) s, in build/$preset"
 }

@@ -25,10 +25,10 @@ CMake 3.22 or later|has_cmake|cmake
 ninja or make|has_generator|ninja-build
 pkg-config|has pkg-config|pkg-config
 jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson|libjansson-dev
-elfutils (source lines of simulated kernels)|pkg-config --exists libdw|libdw-dev
 OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
 curl|has curl|curl ca-certificates
 END
+    echo "libmicrohttpd $microhttpd_needed or later (HTTP)|microhttpd_settled|$(microhttpd_packages | paste -sd ' ')"
     if [ "$1" = tests ]; then
         cat <<'END'
 Python 3 with numpy, pytest and PyYAML|has_python|python3 python3-numpy python3-pytest python3-yaml
@@ -72,6 +72,28 @@ has_microhttpd() {
     pkg-config --atleast-version=$microhttpd_needed libmicrohttpd
 }
 
+# Whether it is there, or will be built from source by what is there.
+microhttpd_settled() {
+    has_microhttpd || { has make && [ "$(microhttpd_packages)" != libmicrohttpd-dev ]; }
+}
+
+# Its package where that is new enough, else what builds it; both where apt-get has no lists yet.
+microhttpd_packages() {
+    local candidate
+    candidate=$(microhttpd_candidate)
+    if ! can_install || dpkg --compare-versions "$candidate" ge $microhttpd_needed 2>/dev/null; then
+        echo libmicrohttpd-dev
+    else
+        echo make
+        [ -n "$candidate" ] || echo libmicrohttpd-dev
+    fi
+}
+
+microhttpd_candidate() {
+    apt-cache policy libmicrohttpd-dev 2>/dev/null |
+        awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
+}
+
 # at_least A B: version A is B or later.
 at_least() {
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
@@ -83,6 +105,9 @@ ensure_dependencies() {
     find_missing "$1"
     if [ -n "$missing_packages" ]; then
         can_install || stop_and_list
+        need_root $missing_packages
+        fetch_lists
+        find_missing "$1" # the lists say which libmicrohttpd there is
         install_packages $missing_packages
         find_missing "$1"
         [ -z "$missing_packages" ] || stop_and_list
@@ -120,8 +145,6 @@ stop_and_list() {
     {
         echo "On $system_name these have to be there first (the names are those of Debian's packages):"
         printf %s "$missing_list"
-        has_microhttpd 2>/dev/null || printf '        %-40s %s\n' \
-            "libmicrohttpd $microhttpd_needed or later (HTTP)" libmicrohttpd-dev
         echo "Install them and run this again. Nothing was changed."
     } >&2
     exit 1
@@ -129,14 +152,17 @@ stop_and_list() {
 
 # as_root LOG COMMAND...: sudo stays in the foreground, since it may ask for a password.
 as_root() {
-    local log=$1 status=0
+    local log=$1 status=0 reporter
     if [ "$EUID" = 0 ]; then
         logged "$@"
         return
     fi
     shift
     mkdir -p "${log%/*}"
+    report "$log" &
+    reporter=$!
     sudo "$@" >"$log" 2>&1 </dev/null || status=$?
+    end_report "$reporter"
     [ "$status" = 0 ] || show_failure "$status" "$log" "$@"
     return "$status"
 }
@@ -146,33 +172,34 @@ apt_get() {
         -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 --no-install-recommends "$@"
 }
 
-install_packages() {
-    if [ "$EUID" != 0 ] && ! { has sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }; then
-        die "installing packages needs root: run this as root or where sudo may be used, or run
+need_root() {
+    [ "$EUID" != 0 ] || return 0
+    ! { has sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; } || return 0
+    die "installing packages needs root: run this as root or where sudo may be used, or run
     apt-get update && apt-get install --no-install-recommends $*
 as root, then this again"
-    fi
+}
+
+fetch_lists() {
+    [ -z "${lists_fetched:-}" ] || return 0
+    apt_get update || note "going on with the lists of packages that are there"
+    lists_fetched=yes
+}
+
+install_packages() {
+    need_root "$@"
+    fetch_lists
     note "installing: $*"
-    if [ -z "${lists_fetched:-}" ]; then
-        apt_get update || note "going on with the lists of packages that are there"
-        lists_fetched=yes
-    fi
     apt_get install "$@" || die "the packages could not be installed"
 }
 
-# From the system's packages where they are new enough, else from the source.
 ensure_microhttpd() {
     local candidate
     can_install || stop_and_list
-    candidate=$(apt-cache policy libmicrohttpd-dev | awk '$1 == "Candidate:" { print $2 }') || :
-    if dpkg --compare-versions "${candidate:-0}" ge $microhttpd_needed 2>/dev/null; then
-        install_packages libmicrohttpd-dev
-    else
-        has make || install_packages make
-        note "building libmicrohttpd from source: $system_name has ${candidate:-none}," \
-            "$microhttpd_needed is needed"
-        build_microhttpd
-    fi
+    candidate=$(microhttpd_candidate) || :
+    note "building libmicrohttpd from source: $system_name has ${candidate:-none}," \
+        "$microhttpd_needed is needed"
+    build_microhttpd
     has_microhttpd || die "libmicrohttpd $microhttpd_needed or later is still not found"
 }
 

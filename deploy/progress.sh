@@ -7,6 +7,8 @@
 steps_total=0
 step_number=0
 running= # the group that `logged` waits for
+report_after=10 # seconds that a command may take in silence
+report_every=30 # seconds, where the output is no terminal
 
 step() {
     step_number=$((step_number + 1))
@@ -24,15 +26,48 @@ die() {
 
 # logged LOG COMMAND...: runs it with its output in LOG; shows the end of LOG if it fails.
 logged() {
-    local log=$1 status=0
+    local log=$1 status=0 reporter
     shift
     mkdir -p "${log%/*}"
     setsid "$@" >"$log" 2>&1 </dev/null &
     running=$!
+    report "$log" &
+    reporter=$!
     wait "$running" || status=$?
     running=
+    end_report "$reporter"
     [ "$status" = 0 ] || show_failure "$status" "$log" "$@"
     return "$status"
+}
+
+# report LOG: in the background, says how long a command has taken, and the last line of its LOG:
+# now and then, or on a terminal every second in one line. Ends with this script.
+report() {
+    local start=$SECONDS next=$report_after interval=$report_every before='' after='\n' width=200
+    local never taken last
+    trap - EXIT
+    if [ -t 1 ]; then
+        interval=1 before='\r\033[K' after=''
+        width=$(stty size 2>/dev/null </dev/tty) || width='25 80' # lines and columns
+        width=${width#* }
+        width=$((width > 40 ? width - 16 : 64))
+    fi
+    exec {never}<> <(:) # nothing ever comes out of it: reading is waiting, without a process
+    while kill -0 $$ 2>/dev/null; do
+        read -rt 1 -u "$never" || :
+        taken=$((SECONDS - start))
+        ((taken >= next)) || continue
+        next=$((taken + interval))
+        last=$(tail -c 1000 "$1" 2>/dev/null | tr '\r' '\n' | grep -a . | tail -n 1 | tr -cd '[:print:]') || :
+        [ -z "$last" ] || printf "$before      %d s: %.${width}s$after" "$taken" "$last"
+    done
+}
+
+# end_report REPORTER: takes its line off the terminal.
+end_report() {
+    kill "$1" 2>/dev/null || :
+    wait "$1" 2>/dev/null || :
+    [ ! -t 1 ] || printf '\r\033[K'
 }
 
 # show_failure STATUS LOG COMMAND...

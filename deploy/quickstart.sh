@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# quickstart.sh - from a bare Debian 12 or Ubuntu 24.04 to a running gemmd: installs what is
-# missing, builds, starts the daemon, asks it for a transpose and two products, checks and shows
-# the answers, and leaves the daemon in the foreground.
+# quickstart.sh - from a bare Debian or Ubuntu to a running gemmd: installs what is
+# missing, builds, starts the daemon, asks it for a transpose, two products and why a kernel is slow,
+# checks and shows the answers, and leaves the daemon in the foreground.
 set -euo pipefail
 
 usage() {
@@ -11,7 +11,8 @@ usage: ./deploy/quickstart.sh [--once] [--port N]
   --once     stop the daemon after the demonstration; the exit status says whether all went well
   --port N   listen on this port of 127.0.0.1 (default: 8080, or a free one where that is taken)
 
-May be repeated; details of what it did are in build/log/.
+The first time it takes up to five minutes on two cores, nearly all of them to install and to compile.
+May be repeated, which takes seconds; details of what it did are in build/log/.
 END
 }
 
@@ -146,7 +147,30 @@ demonstrate() {
     check_product
     sed -n 's/^[Gg]emmd-[Ss]tats: *//p' $demo/headers | tr -d '\r' >$demo/stats
     show stats ''
-    printf '\n'
+    printf '\nWhy the textbook kernel `tiled` is slow, from a run on a simulated GPU:\n'
+    ask "curl -sS '$url/v1/explain/transpose?kernel=tiled'"
+    show_report
+}
+
+# What is slow, why, what cures it, and at which line: all but the totals. Fails unless it is the
+# bank conflict that this kernel is there to show.
+show_report() {
+    sed -n '/^Line /,/^global memory/{/^global memory/q;s/^./      &/;p}' $demo/reply
+    grep -q 'shared_load *tile .* 32-way bank conflict' $demo/reply || wrong_answer
+}
+
+# next_steps URL: what a reader may type or click now.
+next_steps() {
+    printf '      %s\n' \
+        "Which lane waits for which bank, drawn; open in a browser:" \
+        "  $1/v1/explain/transpose?kernel=tiled&format=svg" \
+        "The kernel with the cure:" \
+        "  curl '$1/v1/explain/transpose?kernel=padded'" \
+        "All kernels that run here, on the same operands:" \
+        "  curl --data-binary @$demo/operands.json $1/v1/compare/matmul" \
+        "A matrix of yours, from numpy.save:" \
+        "  curl --data-binary @a.npy $1/v1/transpose -o transposed.npy" \
+        "More is in README.md."
 }
 
 # Passes signals on until gemmd is gone, and returns its exit status.
@@ -198,8 +222,10 @@ step "Asking it"
 demonstrate
 if [ $once = yes ]; then
     stop_daemon || die "gemmd ended with status $?; see build/log/gemmd.log"
-    note "All answers were right, and gemmd was stopped."
+    note "All answers were right, and gemmd was stopped. With ./deploy/quickstart.sh it goes on:"
+    next_steps http://localhost:8080
 else
     note "All answers were right. gemmd goes on at $url; stop it with Ctrl-C."
+    next_steps "$url"
     foreground
 fi

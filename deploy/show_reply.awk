@@ -1,6 +1,7 @@
 # show_reply.awk - prints a JSON reply of gemmd for people: the matrix with its columns aligned,
 # and the account as a few labelled lines. With -v want="1 2;3 4" it fails unless the matrix is
-# that one; a problem document fails always. Also takes an account alone (header Gemmd-Stats).
+# that one; a problem document fails always. Also takes an account alone (header Gemmd-Stats): rates
+# are printed of that only, since those of a matrix small enough to be printed say nothing.
 
 { text = text $0 "\n" }
 
@@ -97,6 +98,7 @@ function account(    names, n, i, line) {
         if (has("us." names[i]))
             line = line (line == "" ? "" : ", ") names[i] " " short(stat("us." names[i]))
     if (has("us.total")) printf "      time     %s us: %s\n", short(stat("us.total")), line
+    if (prefix != "") return
     line = ""
     if (has("bytes_min")) line = stat("bytes_min") " bytes to move"
     if (has("effective_gbs")) line = line ", " short(stat("effective_gbs")) " GB/s"

@@ -73,7 +73,7 @@ struct gm_access_example {
 struct gm_access_site {
     enum gm_access_kind kind;
     char kernel[64]; /* "transpose_tiled" */
-    char file[96];   /* "kernels/cuda/transpose_tiled.cu" */
+    char file[96];   /* "kernels/cuda/transpose/tiled.cu" */
     unsigned line;
     char source[160]; /* that line, without the white space around it; "" if not known */
     char memory[32];  /* what it touches: "a", "b", "c", "result", "scratch", or a shared array's
@@ -91,6 +91,7 @@ struct gm_launch_report {
     double blocks;      /* of the grid */
     double traced;      /* of them, how many were run and traced */
     bool steps_sampled; /* long loops were traced in part */
+    bool cut;           /* threads were left before their end, or no block was run: too long */
 };
 
 /* All numbers are of the whole operation. */
@@ -100,6 +101,8 @@ struct gm_access_report {
     struct gm_launch_report *launch; /* in the order in which they ran */
     struct gm_access_site *site;     /* of the kernel's launches, in the order of their lines */
     bool sampled;                    /* not every block or step was traced */
+    bool cut;  /* some launch was: sums are of what was followed, and less than the whole */
+    bool late; /* and that was for want of time, not by counts */
 };
 
 /* Frees what it holds and zeroes it; an empty one is fine. */

@@ -3,7 +3,7 @@
  */
 #include "backend.h"
 
-#include "cpu/facts.h"
+#include "kernels/cpu/backend/facts.h"
 
 static const struct gm_backend *const backends[] = {
 #if GM_HAVE_CUDA

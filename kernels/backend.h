@@ -1,10 +1,9 @@
 /*
- * backend.h - the one header of kernels/ that a server needs: devices, the memory that
- * requests live in, and the running of tasks. The same table of functions for cpu, cuda and
- * sim, on an opaque context.
+ * backend.h - the one header of kernels/ that a server includes: devices, buffers, and the running
+ * of tasks. One table of functions each for cpu, cuda and sim, on an opaque context.
  *
- * Threads: every function but open and close may be called from any thread at any time, with
- * one rule: a lane is used by one thread at a time. Nothing here logs, exits or keeps globals.
+ * Threads: any thread may call any function but open and close at any time, with one rule: a stream
+ * is used by one thread at a time. Nothing here logs, exits or keeps globals.
  */
 #ifndef GM_KERNELS_BACKEND_H
 #define GM_KERNELS_BACKEND_H
@@ -14,20 +13,20 @@
 
 /* Memory a request's matrices live in: pinned host memory on cuda, plain on cpu. 64-byte
  * aligned, and GM_TEXT_PADDING readable bytes beyond `bytes`. */
-struct gm_slab {
+struct gm_buffer {
     void *data;
     uint64_t bytes;    /* as asked for */
     uint64_t capacity; /* as taken */
 };
 
-struct gm_slab_limit; /* slab.h */
+struct gm_buffer_limit; /* buffer_pool.h */
 
 struct gm_backend_options {
     unsigned threads;      /* compute threads, 0: one a core */
-    unsigned lanes;        /* 0: the backend's own choice */
-    uint64_t memory_limit; /* of slabs, in use and kept for reuse; 0: the memory there is */
+    unsigned streams;      /* 0: the backend's own choice */
+    uint64_t memory_limit; /* of buffers, in use and kept for reuse; 0: the memory there is */
     /* Instead: a limit that several backends share, to be closed after them. May be NULL. */
-    struct gm_slab_limit *shared_limit;
+    struct gm_buffer_limit *shared_limit;
 };
 
 struct gm_backend {
@@ -37,40 +36,49 @@ struct gm_backend {
      * the reason, where there is none. */
     enum gm_status (*open)(const struct gm_backend_options *options, void **ret_context,
                            struct gm_error *err);
-    /* All tasks done, all slabs put back. close(NULL) is fine. */
+    /* All tasks done, all buffers put back. close(NULL) is fine. */
     void (*close)(void *context);
 
     /* Facts of device `index`, valid until close; NULL past the last. */
     const struct gm_device_facts *(*describe)(void *context, unsigned index);
 
-    /* What slab_get(bytes) will take: count this against a limit. UINT64_MAX on overflow. */
-    uint64_t (*slab_cost)(void *context, uint64_t bytes);
-    enum gm_status (*slab_get)(void *context, uint64_t bytes, struct gm_slab *ret,
-                               struct gm_error *err);
-    /* Takes back a slab and zeroes *slab; an empty one is fine. */
-    void (*slab_put)(void *context, struct gm_slab *slab);
+    /* What buffer_get(bytes) will take: count this against a limit. UINT64_MAX on overflow. */
+    uint64_t (*buffer_cost)(void *context, uint64_t bytes);
+    enum gm_status (*buffer_get)(void *context, uint64_t bytes, struct gm_buffer *ret,
+                                 struct gm_error *err);
+    /* Takes back a buffer and zeroes *buffer; an empty one is fine. */
+    void (*buffer_put)(void *context, struct gm_buffer *buffer);
 
     /* Memory beyond operands and result that the task needs while it runs (rearranged operands);
-     * it is taken from the same slabs. */
+     * it is taken from the same buffers. */
     uint64_t (*scratch_bytes)(void *context, const struct gm_op *op,
                               const struct gm_variant *variant);
 
     /*
-     * Runs n tasks (1 to batch_max, all alike in variant and shapes) on a lane of a device and
-     * returns when they are done, each with its status, error and times set. Different lanes
+     * Runs n tasks (1 to batch_max, all alike in variant and shapes) on a stream of a device and
+     * returns when they are done, each with its status, error and times set. Different streams
      * overlap: while one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the
      * device is beyond use; every task then has that status.
      *
-     * It blocks on purpose: a thread a lane is all the asynchrony a caller needs, and no callback
+     * It blocks on purpose: a thread a stream is all the asynchrony a caller needs, and no callback
      * from a driver's thread has to be reasoned about.
      */
-    enum gm_status (*run)(void *context, unsigned device, unsigned lane, struct gm_task *task[],
+    enum gm_status (*run)(void *context, unsigned device, unsigned stream, struct gm_task *task[],
                           unsigned n);
 
     /*
+     * Measures the ceilings of a device again, on a stream as run() has it, and keeps the best of
+     * each: what was measured while others used the machine was too little. Ends soon after *stop.
+     * GM_OK, also where it was stopped or had no memory; GM_DEVICE_LOST as run. NULL where nothing
+     * is measured.
+     */
+    enum gm_status (*measure)(void *context, unsigned device, unsigned stream,
+                              const atomic_bool *stop, struct gm_error *err);
+
+    /*
      * For a task that is smaller than handing it to another thread: runs it on the calling thread
-     * alone, beside all lanes and what runs there. Otherwise like run. NULL where a device takes no
-     * task but by its lanes.
+     * alone, beside all streams and what runs there. Otherwise like run. NULL where a device takes
+     * no task but by its streams.
      */
     enum gm_status (*run_here)(void *context, unsigned device, struct gm_task *task);
 };

@@ -1,15 +1,15 @@
 /*
  * gpu.c - facts of known GPUs, and what follows from them.
  *
- * Limits of a multiprocessor are those of its compute capability: the table of technical
- * specifications in the CUDA C++ Programming Guide. Counts, clocks and bandwidths are of the
- * models' data sheets; arithmetic is units x boost clock x 2, as those sheets reckon, without
- * tensor cores. Of 32-bit integers a multiprocessor multiplies and adds 64 a cycle: so the guide's
- * table of throughputs up to 9.0, and it is taken to hold for those that came after.
+ * Limits of a multiprocessor are those of its compute capability (CUDA C++ Programming Guide,
+ * technical specifications). Counts, clocks and bandwidths are from the models' data sheets.
+ * Arithmetic is units x boost clock x 2, as in those sheets, without tensor cores. A multiprocessor
+ * multiplies and adds 64 32-bit integers a cycle: the guide says so up to 9.0, and we assume it for
+ * later ones.
  *
- * How blocks share a multiprocessor is what NVIDIA's occupancy calculator documents: registers
- * are dealt out a warp at a time in units of 256, from four equal parts of the file; shared
- * memory is rounded up after the system's own part is added.
+ * Blocks share a multiprocessor as NVIDIA's occupancy calculator documents: registers are allocated
+ * a warp at a time in units of 256, from four equal parts of the file; shared memory is rounded up
+ * after the system's own part is added.
  */
 #include "gpu.h"
 

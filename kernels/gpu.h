@@ -1,7 +1,6 @@
 /*
- * gpu.h - what bounds a kernel on a GPU: limits of one multiprocessor (SM), memory and
- * arithmetic ceilings. The facts of known models are a table, so that a kernel's occupancy and
- * place on the roofline can be reckoned where there is no GPU.
+ * gpu.h - limits of a GPU: one multiprocessor (SM), memory and arithmetic ceilings. The facts of
+ * known models are a table, so that occupancy and roofline can be computed without a GPU.
  *
  * Sources: the tables of technical specifications by compute capability in NVIDIA's CUDA C++
  * Programming Guide; the models' data sheets (boost clocks, no tensor cores, no sparsity).

@@ -3,14 +3,6 @@
  */
 #include "layout.h"
 
-bool gm_lies_row_major(const struct gm_matrix *matrix)
-{
-    /* The order of the dimensions matters only where two of them are longer than 1. */
-    unsigned longer = (matrix->batch > 1) + (matrix->rows > 1) + (matrix->cols > 1);
-
-    return matrix->layout == GM_ROW_MAJOR || longer < 2 || gm_matrix_elements(matrix) == 0;
-}
-
 struct gm_view gm_op_view(const struct gm_op *op, unsigned index)
 {
     const struct gm_matrix *x = &op->operand[index];
@@ -33,21 +25,6 @@ struct gm_view gm_op_view(const struct gm_op *op, unsigned index)
         view.col = x->cols == 1 && op->result.cols != 1 ? 0 : view.col;
     }
     return view;
-}
-
-bool gm_op_is_copy(const struct gm_op *op)
-{
-    const struct gm_matrix *a = &op->operand[0];
-
-    if (op->kind == GM_OP_COPY)
-        return gm_lies_row_major(a);
-    if (op->kind == GM_OP_FLIP)
-        return gm_lies_row_major(a) && (a->cols <= 1 || gm_matrix_elements(a) == 0);
-    if (op->kind != GM_OP_TRANSPOSE)
-        return false;
-    if (a->layout == GM_COL_MAJOR && a->batch == 1)
-        return true;
-    return gm_lies_row_major(a) && (a->rows <= 1 || a->cols <= 1 || a->batch == 0);
 }
 
 uint64_t gm_op_joined(const struct gm_op *op)

@@ -1,6 +1,5 @@
 /*
- * layout.h - how the elements of operands lie in memory, and which operands a variant needs
- * rearranged before it can run.
+ * layout.h - strides of operands, and which operands a variant needs rearranged first.
  */
 #ifndef GM_KERNELS_LAYOUT_H
 #define GM_KERNELS_LAYOUT_H
@@ -25,13 +24,6 @@ struct gm_view {
  * stands for each of the result's.
  */
 struct gm_view gm_op_view(const struct gm_op *op, unsigned index);
-
-/* Whether the elements lie as row-major ones would: so do those of a column-major vector. */
-bool gm_lies_row_major(const struct gm_matrix *matrix);
-
-/* Whether the result is the bytes of operand a: a copy, a transpose that moves nothing (of a
- * vector, of one column-major matrix), or a flip of rows of one element. */
-bool gm_op_is_copy(const struct gm_op *op);
 
 /*
  * How many matrices of a product's stack can be computed as one: all, if each of a's goes with the

@@ -1,13 +1,11 @@
 /*
- * op.c - operations: their names, the one validation of a request's operands, and the sizes
- * that follow from them. Whose shapes fit whose is in op_shape.c.
+ * op.c - operations: their names, the one validation of operands, and the sizes that follow.
+ * op_shape.c decides which shapes fit together.
  *
- * Every check is here and none in a kernel: what gm_op_init lets pass is right for each of
- * them, but for the limits that a variant states itself.
+ * Kernels check nothing: what gm_op_init accepts is valid for all of them, except for limits that
+ * a variant states itself.
  */
 #include "op.h"
-
-#include "op_shape.h"
 
 #include <float.h>
 #include <math.h>
@@ -269,4 +267,27 @@ uint64_t gm_op_bytes_min(const struct gm_op *op)
             return UINT64_MAX;
     }
     return bytes;
+}
+
+bool gm_lies_row_major(const struct gm_matrix *matrix)
+{
+    /* The order of the dimensions matters only where two of them are longer than 1. */
+    unsigned longer = (matrix->batch > 1) + (matrix->rows > 1) + (matrix->cols > 1);
+
+    return matrix->layout == GM_ROW_MAJOR || longer < 2 || gm_matrix_elements(matrix) == 0;
+}
+
+bool gm_op_is_copy(const struct gm_op *op)
+{
+    const struct gm_matrix *a = &op->operand[0];
+
+    if (op->kind == GM_OP_COPY)
+        return gm_lies_row_major(a);
+    if (op->kind == GM_OP_FLIP)
+        return gm_lies_row_major(a) && (a->cols <= 1 || gm_matrix_elements(a) == 0);
+    if (op->kind != GM_OP_TRANSPOSE)
+        return false;
+    if (a->layout == GM_COL_MAJOR && a->batch == 1)
+        return true;
+    return gm_lies_row_major(a) && (a->rows <= 1 || a->cols <= 1 || a->batch == 0);
 }

@@ -1,15 +1,15 @@
 /*
- * op.h - what is to be computed: validated once, here; every kernel may then rely on it.
+ * op.h - what is to be computed: validated here once, so that every kernel may rely on it.
  *
- *   copy       result = a                              (the yardstick; not an endpoint)
+ *   copy       result = a                              (the baseline; not an endpoint)
  *   transpose  result[i,j] = a[j,i]
  *   matmul     result = alpha * op(a) op(b) + beta * c, op(x) = x or its transpose
  *   add        result[i,j] = a[i,j] + b[i,j]
  *   flip       result[i,j] = a[i,cols-1-j]
  *
- * A stack is done matrix by matrix; a single matrix broadcasts over the other's stack, and in add
- * so do a single row and a single column, as NumPy's. Results are row-major. Arithmetic is in the
- * operands' type; f16 and bf16 are computed in f32 and round once; integers wrap. As in BLAS,
+ * A stack is computed matrix by matrix. A single matrix broadcasts over the other's stack; in add
+ * so do a single row and a single column, as in NumPy. Results are row-major. Arithmetic is in the
+ * operands' type; f16 and bf16 are computed in f32 and rounded once; integers wrap. As in BLAS,
  * alpha = 0 does not read a and b, and beta = 0 does not read c.
  */
 #ifndef GM_KERNELS_OP_H
@@ -113,6 +113,19 @@ double gm_op_flops(const struct gm_op *op);
 /* Compulsory traffic: each element that is read, once; each of the result, once. UINT64_MAX on
  * overflow. */
 uint64_t gm_op_bytes_min(const struct gm_op *op);
+
+/* Whether the elements lie as row-major ones would: so do those of a column-major vector. */
+bool gm_lies_row_major(const struct gm_matrix *matrix);
+
+/* Whether the result is the bytes of operand a: a copy, a transpose that moves nothing (of a
+ * vector, of one column-major matrix), or a flip of rows of one element. */
+bool gm_op_is_copy(const struct gm_op *op);
+
+/*
+ * op_shape.c: of an operation whose operands, flags and kind are set, the dimensions of its result.
+ * GM_BAD_SHAPE, naming the shapes, where the operands do not fit together.
+ */
+enum gm_status gm_op_shape(const struct gm_op *op, struct gm_shape *ret, struct gm_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /*
- * op_shape.c - which shapes fit each other, and the shape that comes of them, for each operation.
+ * op_shape.c - which shapes fit together, and the result's shape, for each operation.
  */
-#include "op_shape.h"
+#include "op.h"
 
 static const char *const operand_names[GM_OPERANDS_MAX] = {"a", "b", "c"};
 

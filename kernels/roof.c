@@ -1,9 +1,16 @@
 /*
- * roof.c - which units a product may use. Our kernels compute with plain multiply-adds; cuBLAS
+ * roof.c - which units a product may use. SIMT kernels compute with plain multiply-adds. cuBLAS
  * takes the tensor cores where the types and the precision asked for allow it, and a ceiling that
- * it can pass would be none.
+ * it can pass would be none. Kernels that split f32 take them for several products of bf16.
  */
 #include "kernels/roof.h"
+
+/* What f32 products could reach that are made of several of bf16. */
+static struct gm_roof split_roof(const struct gm_variant *variant, const struct gm_gpu *gpu)
+{
+    return (struct gm_roof){gpu->tensor_f16_gflops / variant->tensor_products,
+                            "tensor bf16, several products"};
+}
 
 static struct gm_roof tensor_roof(const struct gm_op *op, const struct gm_gpu *gpu)
 {
@@ -31,10 +38,32 @@ struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *
 {
     enum gm_dtype dtype = op->result.dtype;
 
+    if (variant && variant->tensor_products > 0 && facts->gpu)
+        return split_roof(variant, facts->gpu);
     if (variant && variant->wants_blas && facts->kind == GM_DEVICE_CUDA && facts->gpu) {
         struct gm_roof tensor = tensor_roof(op, facts->gpu);
         if (tensor.unit)
             return tensor;
     }
-    return (struct gm_roof){facts->peak_gflops[dtype], facts->peak_name[dtype]};
+    return (struct gm_roof){gm_rate(&facts->peak_gflops[dtype]), facts->peak_name[dtype]};
+}
+
+static bool raise_rate(double *rate, double found)
+{
+    bool more = found > *rate;
+
+    if (more)
+        __atomic_store(rate, &found, __ATOMIC_RELAXED);
+    return more;
+}
+
+void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,
+                    int64_t unix_time)
+{
+    for (int i = 0; i < GM_DTYPE_COUNT; i++)
+        raise_rate(&facts->peak_gflops[i], found->peak_gflops[i]);
+    if (raise_rate(&facts->copy_gbs, found->copy_gbs))
+        __atomic_store_n(&facts->measured_unix, unix_time, __ATOMIC_RELAXED);
+    if (found->copy_gbs > 0)
+        __atomic_store_n(&facts->looked_unix, unix_time, __ATOMIC_RELAXED);
 }

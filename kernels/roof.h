@@ -11,6 +11,23 @@ struct gm_roof {
     const char *unit; /* "fp32", "tensor bf16" */
 };
 
+/* A rate of facts, or its time, as it is now: measure() of a backend may raise it meanwhile. */
+static inline double gm_rate(const double *rate)
+{
+    double now;
+
+    __atomic_load(rate, &now, __ATOMIC_RELAXED);
+    return now;
+}
+static inline int64_t gm_rate_time(const int64_t *time)
+{
+    return __atomic_load_n(time, __ATOMIC_RELAXED);
+}
+
+/* Raises each rate to what was found at that time, where that is more. One thread at a time. */
+void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,
+                    int64_t unix_time);
+
 /* Of an operation's arithmetic by a variant on a device; variant NULL: by plain arithmetic. */
 struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *op,
                           const struct gm_device_facts *facts);

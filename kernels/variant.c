@@ -1,42 +1,64 @@
 /*
- * variant.c - the list of variants, made from variants.def, and the check whether one of them
- * can run an operation on a device.
+ * variant.c - the list of variants, made from variants.def, and which of them can run an operation
+ * on a device.
  */
 #include "variant.h"
 
-#include "backend.h"
-#include "layout.h"
-#include "rows.h"
+#include "device_facts.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const struct gm_variant rows[] = {
-#define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)                             \
-    {op,    name,  dtypes, folds, accepts, gm_scratch_none, {[GM_DEVICE_CPU] = run},               \
-     false, needs, note},
 #if GM_HAVE_CUDA
 #define GM_ON_GPU(entry) gm_cuda_##entry
 #else
 #define GM_ON_GPU(entry) NULL
 #endif
+
+/* The functions that rows name. Kernels do not include the list: a new row compiles this file. */
+#define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)                             \
+    gm_accepts_fn accepts;                                                                         \
+    gm_kernel_fn run;
 #define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch, needs, note)                     \
-    {op,                                                                                           \
-     name,                                                                                         \
-     dtypes,                                                                                       \
-     folds,                                                                                        \
-     accepts,                                                                                      \
-     scratch,                                                                                      \
-     {[GM_DEVICE_SIM] = gm_sim_##entry, [GM_DEVICE_CUDA] = GM_ON_GPU(entry)},                      \
-     false,                                                                                        \
-     needs,                                                                                        \
-     note},
-#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, needs, note)               \
-    {op,   name,  dtypes, folds, accepts, scratch, {[GM_DEVICE_CUDA] = gm_cuda_##entry},           \
-     blas, needs, note},
+    gm_accepts_fn accepts;                                                                         \
+    gm_scratch_fn scratch;                                                                         \
+    gm_kernel_fn gm_sim_##entry, gm_cuda_##entry;
+#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, products, needs, note)     \
+    gm_accepts_fn accepts;                                                                         \
+    gm_scratch_fn scratch;                                                                         \
+    gm_kernel_fn gm_cuda_##entry;
 #include "variants.def"
 #undef GM_VARIANT
 #undef GM_SIMT
 #undef GM_CUDA
+
+static const struct gm_variant rows[] = {
+#define GM_ROW(op_, name_, dtypes_, folds_, accepts_, needs_, note_)                               \
+    .op = op_, .name = name_, .dtypes = dtypes_, .folds = folds_, .accepts = accepts_,             \
+    .needs = needs_, .note = note_
+#define GM_VARIANT(op, name, dtypes, folds, accepts, run_, needs, note)                            \
+    {GM_ROW(op, name, dtypes, folds, accepts, needs, note), .scratch = gm_scratch_none,            \
+     .run = {[GM_DEVICE_CPU] = run_}},
+#define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch_, needs, note)                    \
+    {GM_ROW(op, name, dtypes, folds, accepts, needs, note), .scratch = scratch_,                   \
+     .run = {[GM_DEVICE_SIM] = gm_sim_##entry, [GM_DEVICE_CUDA] = GM_ON_GPU(entry)}},
+#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch_, blas, products, needs, note)    \
+    {GM_ROW(op, name, dtypes, folds, accepts, needs, note), .scratch = scratch_,                   \
+     .wants_blas = blas, .tensor_products = products,                                              \
+     .run = {[GM_DEVICE_CUDA] = gm_cuda_##entry}},
+#include "variants.def"
+#undef GM_VARIANT
+#undef GM_SIMT
+#undef GM_CUDA
+};
+
+/* Names that variants had before 0.2, accepted until 1.0. */
+static const struct {
+    const char *old, *name;
+} aliases[] = {
+    {"registers", "register_tiled"}, {"pipelined", "multistage"}, {"fitted", "multistage_tuned"},
+    {"shifted", "unaligned"},        {"bytes", "packed_u8"},      {"stack", "batched"},
+    {"dot", "split_k_dot"},          {"dynamic", "dynamic_tile"}, {"small", "small_tile"},
 };
 
 static const char *const device_names[GM_DEVICE_KINDS] = {"cpu", "sim", "cuda"};
@@ -49,6 +71,15 @@ const char *gm_device_kind_name(enum gm_device_kind kind)
 const struct gm_variant *gm_variant_at(size_t index)
 {
     return index < sizeof(rows) / sizeof(rows[0]) ? &rows[index] : NULL;
+}
+
+const char *gm_variant_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+        if (strcmp(name, aliases[i].old) == 0)
+            return aliases[i].name;
+    }
+    return name;
 }
 
 unsigned gm_variant_devices(const struct gm_variant *variant)
@@ -93,14 +124,28 @@ static const char *dtype_list(uint32_t dtypes, char *buf, size_t size)
     return buf;
 }
 
+static const char *device_list(const struct gm_variant *variant, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (unsigned kind = 0; kind < GM_DEVICE_KINDS && used < size; kind++) {
+        if (variant->run[kind])
+            used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
+                                     device_names[kind]);
+    }
+    return buf;
+}
+
 enum gm_status gm_variant_check(const struct gm_variant *variant, const struct gm_op *op,
                                 const struct gm_device_facts *facts, struct gm_error *err)
 {
-    char types[160];
+    char types[160], devices[32];
 
     if (!variant->run[facts->kind])
-        return gm_fail(err, GM_KERNEL_UNAVAILABLE, "kernel \"%s\" is not one of device %s",
-                       variant->name, device_names[facts->kind]);
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "kernel \"%s\" does not run on device %s; it runs on: %s", variant->name,
+                       device_names[facts->kind], device_list(variant, devices, sizeof(devices)));
     if (!gm_variant_is_there(variant, facts))
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,
                        "kernel \"%s\" needs %s, which this machine does not have", variant->name,

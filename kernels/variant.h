@@ -1,7 +1,6 @@
 /*
- * variant.h - the one list of kernel variants. A variant is one file and one row in
- * variants.def; dispatch, tests, benchmarks, GET /v1/kernels and the documentation iterate
- * the list made from it.
+ * variant.h - the one list of kernel variants. A variant is one file and one row in variants.def.
+ * Dispatch, tests, benchmarks, GET /v1/kernels and the documentation iterate over that list.
  */
 #ifndef GM_KERNELS_VARIANT_H
 #define GM_KERNELS_VARIANT_H
@@ -30,7 +29,7 @@ const char *gm_device_kind_name(enum gm_device_kind kind);
     (GM_DTYPE_BIT(GM_BOOL) | GM_DTYPE_BIT(GM_I8) | GM_DTYPE_BIT(GM_U8) | GM_DTYPE_BIT(GM_V1))
 #define GM_TYPES_ALL (((1u << GM_DTYPE_COUNT) - 1u) & ~1u)
 
-/* What a variant can take as it lies, without a pass that rearranges the operand first. */
+/* Layouts that a variant takes without a pass that rearranges the operand first. */
 #define GM_FOLDS_NOTHING 0u
 #define GM_FOLDS_TRANS (1u << 0) /* transa, transb, and so column-major single matrices */
 
@@ -45,12 +44,20 @@ struct gm_exec;         /* each backend's own: what a kernel runs with (threads,
  * was rearranged before. Returns GM_OK, GM_CANCELLED (exec said stop), or a device's failure. */
 typedef enum gm_status gm_kernel_fn(const struct gm_op *op, struct gm_exec *exec);
 
+/* What a host function may keep from one repetition of a task for the next: all zeros before the
+ * first. */
+#define GM_KEPT_BYTES 256
+struct gm_kept {
+    bool made;
+    uint64_t words[GM_KEPT_BYTES / 8];
+};
+
 /* What else must hold of shape and device: GM_OK, or GM_KERNEL_UNAVAILABLE and why in *err. */
 typedef enum gm_status gm_accepts_fn(const struct gm_op *op, const struct gm_device_facts *facts,
                                      struct gm_error *err);
 
 /* Bytes of device memory that run() wants beside operands and result (gm_scratch in
- * kernels/cuda/kernel.h); UINT64_MAX on overflow. */
+ * kernels/cuda/lib/kernel.h); UINT64_MAX on overflow. */
 typedef uint64_t gm_scratch_fn(const struct gm_op *op);
 
 struct gm_variant {
@@ -61,9 +68,10 @@ struct gm_variant {
     gm_accepts_fn *accepts; /* gm_accepts_any where nothing else must hold */
     gm_scratch_fn *scratch;
     gm_kernel_fn *run[GM_DEVICE_KINDS]; /* NULL where it does not run */
-    bool wants_blas;   /* there only where the device has its BLAS library: facts.tuned_blas */
-    const char *needs; /* for people: "OpenBLAS", "compute capability 9.0"; "" for nothing */
-    const char *note;  /* one sentence: the idea */
+    bool wants_blas; /* there only where the device has its BLAS library: facts.tuned_blas */
+    unsigned tensor_products; /* bf16 products of tensor cores that make one f32 product; 0: none */
+    const char *needs;        /* for people: "OpenBLAS", "compute capability 9.0"; "" for nothing */
+    const char *note;         /* one sentence: the idea */
 };
 
 /* The kinds of devices it runs on: GM_ON_... */
@@ -74,6 +82,9 @@ bool gm_variant_is_there(const struct gm_variant *variant, const struct gm_devic
 
 /* The rows of this build; NULL past the end. */
 const struct gm_variant *gm_variant_at(size_t index);
+
+/* A variant's name, where `name` may be its old one (an alias); any other name as it is. */
+const char *gm_variant_name(const char *name);
 
 /* The `accepts` of rows that take every shape, and the `scratch` of those that need none. */
 gm_accepts_fn gm_accepts_any;

@@ -1,5 +1,5 @@
 /*
- * codec.c - the table of forms, and how to tell which one a body is in.
+ * codec.c - the table of formats, and how to tell the format of a body.
  */
 #include "proto/codec.h"
 

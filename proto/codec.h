@@ -1,10 +1,9 @@
 /*
- * codec.h - the table of forms a matrix can travel in, by media type. One file a form
- * (codec_json.c, codec_csv.c, codec_npy.c, codec_raw.c), one row each in codec.c.
+ * codec.h - the table of formats of matrices, by media type. One folder a format (json, csv, npy,
+ * raw), one row each in codec.c.
  *
- * A form is read in one of two ways. Text forms are read whole (`decode`). Binary forms
- * stream (`open`, `push`..., `finish`, `close`): bytes go from the socket's buffer to their
- * final place and are never collected.
+ * Text formats are read whole (`decode`). Binary formats are streamed (`open`, `push`..., `finish`,
+ * `close`): bytes go from the socket's buffer to their final place and are never collected.
  *
  * Nothing here allocates operand storage: it asks the sink, which belongs to the caller.
  * A decoder is used by one thread at a time; different decoders are independent.
@@ -34,12 +33,12 @@ struct gm_codec {
     const char *name;       /* "json" */
     const char *media_type; /* "application/json" */
 
-    /* Text forms, else NULL. text[len .. len+GM_TEXT_PADDING) is readable. */
+    /* Text formats, else NULL. text[len .. len+GM_TEXT_PADDING) is readable. */
     enum gm_status (*decode)(const char *text, size_t len, const struct gm_decode_plan *plan,
                              struct gm_error *err);
 
     /*
-     * Binary forms, else NULL. The plan must outlive the decoder. `open` already refuses what
+     * Binary formats, else NULL. The plan must outlive the decoder. `open` already refuses what
      * the plan shows to be impossible (a Content-Length that the shapes contradict). `push`
      * takes any split of the bytes and fails as early as the bytes allow; after a failure only
      * `close` may be called. `close(NULL)` is fine.
@@ -52,9 +51,9 @@ struct gm_codec {
     void (*close)(struct gm_decoder *decoder);
 
     /*
-     * Writing. Binary forms: `head` writes what stands before the elements, which then go out
-     * as they lie in memory. Text forms: `encode` writes the whole into out; `encode_bound` is
-     * an upper bound of its bytes (GM_TOO_LARGE on overflow). A text form with carries_stats
+     * Writing. Binary formats: `head` writes what precedes the elements, which are then sent
+     * from memory. Text formats: `encode` writes the whole into out; `encode_bound` is
+     * an upper bound of its bytes (GM_TOO_LARGE on overflow). A text format with carries_stats
      * leaves its outer object open, so that the caller can append `,"stats":{...}}`.
      */
     bool carries_stats;

@@ -1,6 +1,6 @@
 /*
- * sink.h - the two sides of decoding: what a decoder is told before the body, and where it puts
- * what it finds. Decoders allocate no storage for operands: the sink does, for the caller.
+ * sink.h - what a decoder is told before the body, and where it puts what it reads. Decoders
+ * allocate no storage for operands: the sink does, for the caller.
  */
 #ifndef GM_PROTO_SINK_H
 #define GM_PROTO_SINK_H
@@ -34,10 +34,14 @@ struct gm_sink {
     void *cls;
 };
 
+/* Whether the first line of a text is a header: whoever sends it has said so, or the line tells. */
+enum gm_header { GM_HEADER_TELLS, GM_HEADER_PRESENT, GM_HEADER_ABSENT };
+
 /* What the reader of a body knows before it. */
 struct gm_decode_plan {
     enum gm_dtype
-        dtype; /* as asked for, or GM_DTYPE_NONE; may change in `parameter` (text forms) */
+        dtype; /* as asked for, or GM_DTYPE_NONE; may change in `parameter` (text formats) */
+    enum gm_header header;  /* of CSV; may change in the same way */
     unsigned operands_max;  /* 1 to 3: how many operands the operation can take */
     unsigned operand_first; /* which of them the body's first is: 0, but for a part of a body */
     bool has_shape[GM_OPERANDS_MAX];

@@ -1,7 +1,6 @@
 /*
- * status.c - the texts of the status list, and error messages that are always safe to pass
- * on: of bounded length, valid UTF-8, free of control characters, whatever a client put into
- * them.
+ * status.c - the texts of the status list, and error messages that are safe to send: of bounded
+ * length, valid UTF-8, without control characters, whatever a client put into them.
  */
 #include "proto/status.h"
 

@@ -1,7 +1,6 @@
 /*
- * status.h - every way a request can end: one list, from which the enum, the stable
- * code of a problem document, its HTTP status and its title are made. A new error is
- * one row here.
+ * status.h - the one list of ways in which a request can end. The enum, the stable code of a
+ * problem document, its HTTP status and its title are made from it. A new error is one row here.
  */
 #ifndef GM_PROTO_STATUS_H
 #define GM_PROTO_STATUS_H
@@ -28,11 +27,11 @@ extern "C" {
     X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The request came too slowly")                        \
     X(NOT_FOUND, 404, "not_found", "There is nothing at this path")                                \
     X(METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This path does not take this method")        \
-    X(NOT_ACCEPTABLE, 406, "not_acceptable", "No form named by Accept can be written")             \
+    X(NOT_ACCEPTABLE, 406, "not_acceptable", "No format named by Accept can be written")           \
     X(LENGTH_REQUIRED, 411, "length_required", "A body is needed")                                 \
     X(BODY_TOO_LARGE, 413, "body_too_large", "The body is larger than the limit")                  \
     X(TOO_LARGE, 413, "too_large", "The request can never fit in the memory limit")                \
-    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "The body's form is not known")       \
+    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "The body's format is not known")     \
     X(HEAD_TOO_LARGE, 431, "head_too_large", "Request line and headers are too large")             \
     X(BAD_SHAPE, 422, "bad_shape", "The shapes do not fit together")                               \
     X(BAD_DTYPE, 422, "bad_dtype", "The element type does not fit")                                \
@@ -42,7 +41,7 @@ extern "C" {
     X(KERNEL_UNAVAILABLE, 422, "kernel_unavailable", "That kernel cannot run this")                \
     X(DEVICE_UNAVAILABLE, 422, "device_unavailable", "There is no such device here")               \
     X(NONFINITE_IN_JSON, 422, "nonfinite_in_json", "JSON cannot carry NaN or infinity")            \
-    X(CANNOT_ENCODE, 422, "cannot_encode", "The result has no such form")                          \
+    X(CANNOT_ENCODE, 422, "cannot_encode", "The result cannot be written in this format")          \
     X(COST_LIMIT, 422, "cost_limit", "The request costs more than one request may")                \
     X(INTERNAL, 500, "internal", "gemmd made a mistake")                                           \
     X(KERNEL_FAULT, 500, "kernel_fault", "The kernel did what no kernel may do")                   \

@@ -1,5 +1,5 @@
 /*
- * steps.h - how far elements lie apart, for those who write them by their indices.
+ * steps.h - distances between elements, for code that writes them by their indices.
  */
 #ifndef GM_PROTO_STEPS_H
 #define GM_PROTO_STEPS_H

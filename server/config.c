@@ -1,6 +1,7 @@
 #include "server/config.h"
 
 #include "kernels/backend.h"
+#include "proto/nearest.h"
 #include "server/limits.h"
 
 #include <ctype.h>
@@ -9,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct option_row;
 typedef bool parse_fn(const struct option_row *row, const char *text, void *field);
 
-/* One option. `min` and `max` bound numbers, in the field's unit. */
+/* One option. `min` and `max` bound numbers, in the field's unit; 0 and 0: the field is none. A
+ * number too large for its field is UINT64_MAX. */
 struct option_row {
     const char *flag, *argument, *fallback;
     parse_fn *parse;
@@ -26,7 +29,8 @@ struct option_row {
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
 
 #define FIELD(name) offsetof(struct gm_config, name)
-#define GIB (UINT64_C(1) << 30)
+#define SIZE_MOST (UINT64_C(1) << 50) /* far from where sums of sizes would overflow */
+_Static_assert(GM_QUEUE_LIMIT_MAX == 2048 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
 
 static const struct option_row options[] = {
     {"--listen", "ADDR:PORT", "127.0.0.1:8080", parse_listen, FIELD(host), 0, 0,
@@ -34,24 +38,27 @@ static const struct option_row options[] = {
      "where to listen; when ready, 'listening on http://ADDR:PORT' goes to standard output"},
     {"--backend", "NAME", "auto", parse_backend, FIELD(backend), 0, 0,
      "auto, or one that this build has", "the devices that serve requests naming none"},
-    {"--memory-limit", "SIZE", NULL, parse_size, FIELD(memory_limit), 1 << 20, UINT64_MAX / 4,
-     "a size of 1M or more, as 512M or 4G",
+    {"--memory-limit", "SIZE", NULL, parse_size, FIELD(memory_limit), 1 << 20, SIZE_MOST,
+     "a size from 1M to 1024T, as 512M or 4G",
      "host memory for all requests together (default: half of what the machine or its cgroup has)"},
-    {"--body-limit", "SIZE", "4G", parse_size, FIELD(body_limit), 1024, UINT64_MAX / 4,
-     "a size of 1K or more, as 512M or 4G", "the largest body of a request"},
+    {"--body-limit", "SIZE", "4G", parse_size, FIELD(body_limit), 1024, SIZE_MOST,
+     "a size from 1K to 1024T, as 512M or 4G", "the largest body of a request"},
     {"--queue-limit", "N", "256", parse_count, FIELD(queue_limit), 1, GM_QUEUE_LIMIT_MAX,
-     "a number", "jobs that may wait for a device; one more is answered 503 at once"},
-    {"--threads", "N", "0", parse_count, FIELD(threads), 0, 1024, "a number",
+     "a number from 1 to 2048",
+     "jobs that may wait for a device; one more is answered 503 at once"},
+    {"--threads", "N", "0", parse_count, FIELD(threads), 0, 1024, "a number from 0 to 1024",
      "compute threads of the cpu device; 0: one a core"},
-    {"--lanes", "N", "0", parse_count, FIELD(lanes), 0, 64, "a number",
+    {"--lanes", "N", "0", parse_count, FIELD(lanes), 0, 64, "a number from 0 to 64",
      "jobs in flight on a device at once; 0: the backend's own choice"},
     {"--timeout", "TIME", "60s", parse_duration, FIELD(timeout_ms), 1, GM_TIMEOUT_MS_MAX,
      "a time from 1ms to 1h, as 1500ms or 60s (a bare number is seconds)",
      "a request whose body has come is answered within this; timeout_ms can only shorten it"},
     {"--drain-delay", "TIME", "0s", parse_duration, FIELD(drain_delay_ms), 0, GM_TIMEOUT_MS_MAX,
-     "a time, as 5s", "after SIGTERM: answer /readyz with 503 and go on serving for this long"},
+     "a time from 0s to 1h, as 5s",
+     "after SIGTERM: answer /readyz with 503 and go on serving for this long"},
     {"--drain-timeout", "TIME", "8s", parse_duration, FIELD(drain_timeout_ms), 0, GM_TIMEOUT_MS_MAX,
-     "a time, as 8s", "then: finish what was accepted within this; the rest is answered 503"},
+     "a time from 0s to 1h, as 8s",
+     "then: finish what was accepted within this; the rest is answered 503"},
     {"--log-level", "LEVEL", "info", parse_level, FIELD(log_level), 0, 0,
      "error, warn, info or debug", "what to log to standard error"},
 };
@@ -97,17 +104,16 @@ static bool parse_backend(const struct option_row *row, const char *text, void *
     return known;
 }
 
-/* Digits, no sign; *ret_rest is what follows them. */
+/* Digits, no sign; *ret_rest is what follows them. What does not fit is UINT64_MAX. */
 static bool parse_digits(const char *text, uint64_t *ret, const char **ret_rest)
 {
     char *end;
 
     if (!isdigit((unsigned char)*text))
         return false;
-    errno = 0;
     *ret = strtoull(text, &end, 10);
     *ret_rest = end;
-    return errno == 0;
+    return true;
 }
 
 static bool parse_size(const struct option_row *row, const char *text, void *field)
@@ -116,6 +122,7 @@ static bool parse_size(const struct option_row *row, const char *text, void *fie
     uint64_t n, factor = 1;
     const char *rest;
 
+    (void)row;
     if (!parse_digits(text, &n, &rest))
         return false;
     const char *suffix = *rest ? strchr(suffixes, toupper((unsigned char)*rest)) : NULL;
@@ -125,8 +132,10 @@ static bool parse_size(const struct option_row *row, const char *text, void *fie
         if (rest[0] == 'i' && rest[1] == 'B')
             rest += 2;
     }
-    if (*rest || !gm_size_mul(n, factor, &n) || n < row->min || n > row->max)
+    if (*rest)
         return false;
+    if (!gm_size_mul(n, factor, &n))
+        n = UINT64_MAX;
     memcpy(field, &n, sizeof n);
     return true;
 }
@@ -136,7 +145,8 @@ static bool parse_count(const struct option_row *row, const char *text, void *fi
     uint64_t n;
     const char *rest;
 
-    if (!parse_digits(text, &n, &rest) || *rest || n < row->min || n > row->max)
+    (void)row;
+    if (!parse_digits(text, &n, &rest) || *rest)
         return false;
     memcpy(field, &n, sizeof n);
     return true;
@@ -150,6 +160,7 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
     } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
     char *end;
 
+    (void)row;
     /* Digits and a point: what else strtod takes ("0x10", "1e3") is no time to write. */
     size_t digits = strspn(text, "0123456789.");
     if (!isdigit((unsigned char)*text))
@@ -161,9 +172,7 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
         if (strcmp(end, units[i].unit) != 0)
             continue;
         double ms = ceil(n * units[i].ms);
-        if (!(ms >= (double)row->min && ms <= (double)row->max))
-            return false;
-        uint64_t whole = (uint64_t)ms;
+        uint64_t whole = ms < 0x1p63 ? (uint64_t)ms : UINT64_MAX;
         memcpy(field, &whole, sizeof whole);
         return true;
     }
@@ -189,10 +198,13 @@ static bool parse_level(const struct option_row *row, const char *text, void *fi
     return false;
 }
 
+#define PREFIX "GEMMD_"
+#define PREFIX_LEN (sizeof PREFIX - 1)
+
 /* GEMMD_MEMORY_LIMIT for --memory-limit. */
 static void environment_name(const struct option_row *row, char out[64])
 {
-    size_t at = (size_t)snprintf(out, 64, "GEMMD_");
+    size_t at = (size_t)snprintf(out, 64, PREFIX);
 
     for (const char *p = row->flag + 2; *p && at < 63; p++)
         out[at++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
@@ -202,11 +214,19 @@ static void environment_name(const struct option_row *row, char out[64])
 static bool set_option(struct gm_config *config, const struct option_row *row, const char *source,
                        const char *text)
 {
-    if (row->parse(row, text, (char *)config + row->offset))
+    void *field = (char *)config + row->offset;
+    bool read = row->parse(row, text, field), within = true;
+
+    if (read && row->max > 0) {
+        uint64_t number;
+        memcpy(&number, field, sizeof number);
+        within = number >= row->min && number <= row->max;
+    }
+    if (read && within)
         return true;
     char quoted[256];
-    fprintf(stderr, "gemmd: %s: %s is not %s\n", source, gm_log_quote(quoted, sizeof quoted, text),
-            row->takes);
+    fprintf(stderr, "gemmd: %s: %s is %s %s\n", source, gm_log_quote(quoted, sizeof quoted, text),
+            within ? "not" : "out of range: it takes", row->takes);
     if (row->parse == parse_backend) {
         fprintf(stderr, "gemmd: this build has:");
         for (size_t i = 0; gm_backend_at(i); i++)
@@ -221,7 +241,7 @@ static void print_help(void)
     printf(
         "gemmd - matrix operations over HTTP, each answered with an account of its time and bytes\n"
         "\nUsage: gemmd [OPTION...]\n\nOptions, each also as an environment variable "
-        "(GEMMD_LISTEN for --listen):\n");
+        "(GEMMD_LISTEN for --listen; any other GEMMD_ variable is an error):\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char left[48];
         snprintf(left, sizeof left, "%s %s", options[i].flag, options[i].argument);
@@ -243,8 +263,36 @@ static void print_help(void)
 #undef X
 }
 
+/* A variable that begins like ours: some option's, or one was meant. */
+static bool check_variable(const char *variable)
+{
+    size_t len = strcspn(variable, "="), least = SIZE_MAX;
+    char name[64], nearest[64] = "", shown[64], quoted[256];
+
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        environment_name(&options[i], name);
+        size_t distance =
+            gm_edit_distance(variable + PREFIX_LEN, len - PREFIX_LEN, name + PREFIX_LEN);
+        if (strlen(name) == len && strncmp(variable, name, len) == 0)
+            return true;
+        if (distance < least) {
+            least = distance;
+            memcpy(nearest, name, sizeof nearest);
+        }
+    }
+    snprintf(shown, sizeof shown, "%.*s", (int)len, variable);
+    bool near = gm_is_near(variable + PREFIX_LEN, len - PREFIX_LEN, nearest + PREFIX_LEN);
+    fprintf(stderr, "gemmd: the environment has %s, which is no option; %s%s\n",
+            gm_log_quote(quoted, sizeof quoted, shown),
+            near ? "the nearest is " : "see gemmd --help", near ? nearest : "");
+    return false;
+}
+
 static bool apply_environment(struct gm_config *config)
 {
+    for (char **variable = environ; variable && *variable; variable++)
+        if (strncmp(*variable, PREFIX, PREFIX_LEN) == 0 && !check_variable(*variable))
+            return false;
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char name[64];
         environment_name(&options[i], name);

@@ -1,6 +1,7 @@
 /*
  * config.h - the daemon's options: one table in config.c makes the parser, the environment
- * variables and --help. A value that cannot be used is fatal and named, never replaced.
+ * variables and --help. A value that cannot be used is fatal and named, never replaced; so
+ * is a variable that begins like the options' and is none.
  */
 #ifndef GM_SERVER_CONFIG_H
 #define GM_SERVER_CONFIG_H

@@ -33,13 +33,33 @@
       "how far a client may fall behind in sending a body or taking a reply")                      \
     X(CLIENT_RATE_MIN, 16384, "bytes/s",                                                           \
       "and the rate at which it would not: slower holds memory that others need")                  \
-    X(OTHER_DESCRIPTORS, 128, "descriptors",                                                       \
-      "kept from connections where the system allows fewer descriptors than both need")            \
+    X(CLIENT_MEMORY_S, 60, "seconds",                                                              \
+      "that rate is higher for a request that holds much: it may hold all of --memory-limit for "  \
+      "so long, half of it for twice as long, a tenth for ten times")                              \
+    X(LINGER_MS, 1000, "ms",                                                                       \
+      "what is still sent to a connection that was answered and closed early is read and dropped " \
+      "for so long, so that the answer is not lost to a reset")                                    \
+    X(LINGER_BYTES_MAX, 1073741824, "bytes",                                                       \
+      "and so much of it at most: what a network of ten gigabits a second brings in that time")    \
+    X(LINGERING_MAX, 64, "connections",                                                            \
+      "that are kept for it at once, and no more than one in SPARE_PART of all: the oldest is "    \
+      "closed for the next")                                                                       \
+    X(MEMORY_KEPT_S, 60, "seconds",                                                                \
+      "memory of earlier requests is kept for later ones, which get it faster than from the "      \
+      "system; what nobody wanted for so long is given back")                                      \
+    X(CONNECTIONS_MIN, 16, "connections",                                                          \
+      "where there are no descriptors for so many gemmd does not start: a browser has six")        \
+    X(OTHER_DESCRIPTORS, 32, "descriptors",                                                        \
+      "kept from connections, beside those that are open at start: files that are read, the look " \
+      "at itself, what drivers open while kernels run")                                            \
     X(SPARE_PART, 16, "parts",                                                                     \
       "one in so many connections is kept free for newcomers: beyond, each that comes ends the "   \
       "one whose client is furthest behind")                                                       \
     X(CROWDED_S, 1, "seconds", "and that is behind by no less than this: clients at work stay")    \
     X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice what any operation knows")                    \
+    X(PARAMETER_BYTES_MAX, 128, "bytes",                                                           \
+      "value of a parameter, wherever it stands: no name or shape is as long, and a number with "  \
+      "more digits says nothing more")                                                             \
     X(REPEAT_MAX, 1000, "runs", "enough for a steady median; repeated jobs hold the device alone") \
     X(REPEAT_COST_S, 30, "seconds",                                                                \
       "what repeated runs may take together at the device's measured ceilings; real kernels take " \
@@ -52,7 +72,11 @@
       "operands and result of what /v1/explain traces: addresses, of which only those that the "   \
       "sample touches become memory")                                                              \
     X(EXPLAIN_MEMORY_BYTES, 67108864, "bytes",                                                     \
-      "what one trace may take for the sample that it touches")                                    \
+      "what the sample of one trace may hold of the memory that it touches; more is given back "   \
+      "as it goes")                                                                                \
+    X(EXPLAIN_CPU_MS, 2000, "ms",                                                                  \
+      "the host's time that one trace may take: the last resort, since the steps that it follows " \
+      "are counted and end it before, at the same place everywhere")                               \
     X(EXPLAIN_DRAWN_MAX, 16, "drawings",                                                           \
       "sites drawn in one SVG: more than a page or two is not looked at")                          \
     X(COMPARE_REPEAT, 5, "runs", "how often a comparison times each kernel if nothing is said")    \
@@ -67,7 +91,14 @@
     X(TIMEOUT_MS_MAX, 3600000, "ms", "an hour: longer work does not belong into one HTTP request") \
     X(QUEUE_LIMIT_MAX, 2048, "jobs", "leaves connections for those who ask how it goes")           \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
+    X(MEASURE_IDLE_S, 5, "seconds",                                                                \
+      "a device without a job for this long has its ceilings measured again: what it reached at "  \
+      "the start of a busy machine was too little; a job that comes stops it at once")             \
+    X(MEASURE_AGAIN_S, 600, "seconds", "and not sooner than this: it takes a tenth of a second")   \
     X(WATCH_MS, 50, "ms", "how often queued jobs are checked for clients that have gone")          \
+    X(SECOND_SIGNAL_MS, 1000, "ms",                                                                \
+      "a second SIGTERM or SIGINT later than this ends gemmd at once; sooner it is the first one " \
+      "again, as timeout(1) and service managers send it")                                         \
     X(PROBE_MS, 2000, "ms",                                                                        \
       "what gemmd --probe waits for an answer: a healthy daemon takes a millisecond")              \
     X(EVENT_THREADS_MAX, 8, "threads",                                                             \

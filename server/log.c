@@ -80,14 +80,22 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
     at = (size_t)n < sizeof line - at ? at + (size_t)n : sizeof line - 1;
     if (at > sizeof line - 2)
         at = sizeof line - 2;
-    /* A value from a library may hold line breaks; an event is one line. */
+    /* Should a value have come unquoted after all: an event is one line, and no terminal obeys it.
+     */
     for (size_t i = 0; i < at; i++)
-        if (line[i] == '\n' || line[i] == '\r')
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = ' ';
     while (at > 0 && line[at - 1] == ' ')
         at--;
     line[at++] = '\n';
     write_line(line, at);
+}
+
+void gm_log_detail(enum gm_log_level level, const char *event, const char *detail)
+{
+    char quoted[1024];
+
+    gm_log(level, event, "detail=%s", gm_log_quote(quoted, sizeof quoted, detail));
 }
 
 const char *gm_log_quote(char *out, size_t size, const char *text)

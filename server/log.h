@@ -25,11 +25,15 @@ enum gm_log_level {
 /* Set once at start, before threads. */
 void gm_log_set_level(enum gm_log_level level);
 
-/* The event's name, then a format of key=value pairs (may be ""). */
+/* The event's name, then a format of key=value pairs (may be ""). What is neither a literal nor a
+ * number, nor a name that gemmd gave, goes through gm_log_quote. */
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Makes a client's text safe as a value: quoted, with quotes, backslashes and bytes that are not
+/* An event that a sentence tells, detail="...". */
+void gm_log_detail(enum gm_log_level level, const char *event, const char *detail);
+
+/* Makes any text safe as a value: quoted, with quotes, backslashes and bytes that are not
  * printable ASCII escaped; cut to fit. Returns out. */
 const char *gm_log_quote(char *out, size_t size, const char *text);
 

@@ -1,27 +1,33 @@
 /*
  * main.c - the life of the daemon, in order: options, devices, workers, HTTP, wait, drain.
  */
+#include "kernels/buffer_pool.h"
+#include "kernels/roof.h"
+#include "server/api/document.h"
 #include "server/clock.h"
-#include "server/document.h"
-#include "server/http.h"
+#include "server/descriptors.h"
+#include "server/http/http.h"
+#include "server/http/raw_reply.h"
 #include "server/limits.h"
 #include "server/notify.h"
 #include "server/probe.h"
-#include "server/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* How long replies that are already made may take to reach their clients at the very end. */
 #define FLUSH_NS 1000000000
 #define STEP_NS 10000000 /* from one look at what is in flight to the next */
+#define TRIM_MS 1000     /* from one look at memory that is kept to the next */
 #define SWEEP_STEPS 25   /* from one look at who is too slow to the next */
 
 enum exit_code { EXIT_DRAINED = 0, EXIT_DEVICE_LOST = 1, EXIT_USAGE = 2, EXIT_START = 3 };
@@ -43,17 +49,19 @@ static void raise_event(int fd)
     (void)written; /* an eventfd takes a count of one */
 }
 
-/* On any thread: libraries start theirs before main could block signals for them. */
+/* On any thread, perhaps on two at once: libraries start theirs before main could block signals
+ * for them. */
 static void on_signal(int number)
 {
-    static volatile sig_atomic_t seen;
+    static _Atomic int64_t first_ns;
+    int64_t now_ns = gm_now_ns(), seen_ns = 0;
     int saved = errno;
 
     (void)number;
-    if (seen)
-        _exit(EXIT_FAILURE); /* the second: at once, wherever the first has got to */
-    seen = 1;
-    raise_event(signal_event);
+    if (atomic_compare_exchange_strong(&first_ns, &seen_ns, now_ns))
+        raise_event(signal_event);
+    else if (now_ns - seen_ns > (int64_t)GM_SECOND_SIGNAL_MS * 1000000)
+        _exit(EXIT_FAILURE); /* at once, wherever the first has got to */
     errno = saved;
 }
 
@@ -90,16 +98,35 @@ static bool wait_lost(const struct events *events, int64_t until_ns)
     }
 }
 
+/* Gives memory that is kept for nobody back to the system. */
+static void trim_memory(const struct gm_server *server)
+{
+    const int64_t idle_ns = (int64_t)GM_MEMORY_KEPT_S * 1000000000;
+
+    if (gm_buffer_limit_trim(server->devices.memory, gm_now_ns(), idle_ns) > 0)
+        malloc_trim(0); /* small buffers are the allocator's, which keeps them as well */
+}
+
+static int wait_ms(const struct gm_notify *notify)
+{
+    int ms = gm_notify_wait_ms(notify);
+
+    return ms < 0 || ms > TRIM_MS ? TRIM_MS : ms;
+}
+
 /* Waits for a signal (false) or the loss of a device (true), with signs of life meanwhile. */
-static bool wait_end(const struct events *events, struct gm_notify *notify)
+static bool wait_end(const struct gm_server *server, const struct events *events,
+                     struct gm_notify *notify)
 {
     struct pollfd p[2] = {{.fd = events->signal, .events = POLLIN},
                           {.fd = events->lost, .events = POLLIN}};
     struct gm_error error;
 
-    while (poll(p, 2, gm_notify_wait_ms(notify)) <= 0)
+    while (poll(p, 2, wait_ms(notify)) <= 0) {
+        trim_memory(server);
         if (gm_notify_watch(notify, &error) != GM_OK)
-            gm_log(GM_LOG_WARN, "watchdog", "detail=\"%s\"", error.detail);
+            gm_log_detail(GM_LOG_WARN, "watchdog", error.detail);
+    }
     return p[1].revents != 0;
 }
 
@@ -179,7 +206,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
     struct gm_devices_options options = {
         .backend = config->backend,
         .backend_options = {.threads = (unsigned)config->threads,
-                            .lanes = (unsigned)config->lanes,
+                            .streams = (unsigned)config->lanes,
                             .memory_limit = config->memory_limit},
         .queue_limit = config->queue_limit,
         .lost = device_lost,
@@ -190,28 +217,36 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                        : cores > GM_CODEC_THREADS_MAX ? GM_CODEC_THREADS_MAX
                                                       : (unsigned)cores;
 
-    server->budget.limit = config->memory_limit;
     server->started_ns = gm_now_ns();
     server->started_unix = time(NULL);
-    pthread_mutex_init(&server->mutex, NULL);
-    enum gm_status status = gm_workers_open(workers, &server->workers, err);
-    return status == GM_OK ? gm_devices_open(&server->devices, &options, err) : status;
+    if (pthread_mutex_init(&server->mutex, NULL) != 0)
+        return gm_fail(err, GM_INTERNAL, "no lock for the server's jobs");
+    enum gm_status status = gm_budget_open(&server->budget, config->memory_limit, err);
+    if (status == GM_OK)
+        status = gm_workers_open(workers, &server->workers, err);
+    if (status == GM_OK)
+        status = gm_devices_open(&server->devices, &options, err);
+    if (status == GM_OK)
+        trim_memory(server); /* what measurements had; its clock runs from now on */
+    return status;
 }
 
 static void close_server(struct gm_server *server)
 {
     gm_workers_close(server->workers);
     gm_devices_close(&server->devices);
+    gm_budget_close(&server->budget);
     pthread_mutex_destroy(&server->mutex);
 }
 
 static void log_device(const struct gm_device *device)
 {
-    if (device->facts->copy_gbs > 0)
-        gm_log(GM_LOG_INFO, "device", "name=%s model=\"%s\" copy_gbs=%.1f", device->name,
-               device->facts->name, device->facts->copy_gbs);
-    else
-        gm_log(GM_LOG_INFO, "device", "name=%s model=\"%s\"", device->name, device->facts->name);
+    char model[256], copy[32] = "";
+
+    if (gm_rate(&device->facts->copy_gbs) > 0)
+        snprintf(copy, sizeof copy, " copy_gbs=%.1f", gm_rate(&device->facts->copy_gbs));
+    gm_log(GM_LOG_INFO, "device", "name=%s model=%s%s", device->name,
+           gm_log_quote(model, sizeof model, device->facts->name), copy);
 }
 
 /* What the watchdog of the service manager wants to know. */
@@ -238,7 +273,7 @@ static void tell(const struct gm_notify *notify, const char *lines)
     struct gm_error error;
 
     if (gm_notify_send(notify, lines, &error) != GM_OK)
-        gm_log(GM_LOG_WARN, "notify", "detail=\"%s\"", error.detail);
+        gm_log_detail(GM_LOG_WARN, "notify", error.detail);
 }
 
 static void tell_ready(const struct gm_notify *notify, const struct gm_http *http)
@@ -258,9 +293,12 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
         fprintf(stderr, "gemmd: %s\n", error.detail);
         return EXIT_START;
     }
-    if (!gm_http_loopback(http))
-        gm_log(GM_LOG_WARN, "listen", "detail=\"anybody who can reach %s can use this daemon\"",
-               server->config.host);
+    if (!gm_http_loopback(http)) {
+        char text[sizeof server->config.host + 64];
+        snprintf(text, sizeof text, "anybody who can reach %s can use this daemon",
+                 server->config.host);
+        gm_log_detail(GM_LOG_WARN, "listen", text);
+    }
     for (unsigned i = 0; i < server->devices.count; i++)
         log_device(&server->devices.device[i]);
     printf("listening on %s\n", gm_http_address(http));
@@ -270,7 +308,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
     notify->cls = &life;
     tell_ready(notify, http);
 
-    bool lost = wait_end(events, notify);
+    bool lost = wait_end(server, events, notify);
     tell(notify, "STOPPING=1\nSTATUS=draining");
     gm_log(lost ? GM_LOG_ERROR : GM_LOG_INFO, lost ? "device_lost" : "signal",
            "detail=\"draining\" drain_delay_ms=%llu drain_timeout_ms=%llu",
@@ -300,16 +338,14 @@ static int probe(const struct gm_config *config)
     return EXIT_FAILURE;
 }
 
-/* Each connection is a descriptor. What a process gets unasked is a number for programs that
- * cannot handle more; CONNECTIONS_MAX is ours, so we take what we may have. */
-static void raise_descriptor_limit(void)
+/* What opens a file next would get the number of a standard stream that is closed, and then the
+ * log's lines or the ready line. */
+static bool open_standard_streams(void)
 {
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return false;
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -320,6 +356,8 @@ int main(int argc, char **argv)
     struct gm_error error;
     int code = EXIT_START;
 
+    if (!open_standard_streams())
+        return EXIT_START; /* and nowhere to say why */
     switch (gm_config_parse(argc, argv, &server.config)) {
     case GM_CONFIG_EXIT_OK:
         return EXIT_SUCCESS;
@@ -332,7 +370,7 @@ int main(int argc, char **argv)
     }
     gm_log_set_level(server.config.log_level);
     gm_document_init();
-    raise_descriptor_limit();
+    gm_descriptors_raise();
     if (!open_events(&events)) {
         fprintf(stderr, "gemmd: cannot watch for signals: %s\n", strerror(errno));
         return EXIT_START;

@@ -4,12 +4,12 @@
 #ifndef GM_SERVER_SERVER_H
 #define GM_SERVER_SERVER_H
 
-#include "server/budget.h"
+#include "server/api/stats.h"
 #include "server/config.h"
-#include "server/connections.h"
-#include "server/devices.h"
-#include "server/stats.h"
-#include "server/worker.h"
+#include "server/http/connections.h"
+#include "server/request/memory_quota.h"
+#include "server/sched/devices.h"
+#include "server/sched/worker.h"
 
 #include <pthread.h>
 

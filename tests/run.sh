@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
-# run.sh - sets all up and runs every test that this machine can run: the optimised build, then
-# the same suite under AddressSanitizer and UndefinedBehaviorSanitizer, then the server's under
-# ThreadSanitizer. The last line on standard output sums up: N passed, N failed.
+# run.sh - sets all up and runs the tests that this machine can run: the optimised build, then what
+# parses or holds memory under AddressSanitizer and UndefinedBehaviorSanitizer, then the server's under
+# ThreadSanitizer. The last line on standard output sums up: N passed, N failed. See README.md here.
 set -euo pipefail
 
 usage() {
     cat <<'END'
 usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
+       ./tests/run.sh --all [--force]
 
-  --quick        the optimised build alone, without the sanitizers
+  --quick        the optimised build alone, without the sanitizers and without slow tests
+  --all          also what takes an hour or more: slow tests under sanitizers, the simulator under
+                 them, kernels with faults in them, code for all GPUs, both commands on bare systems
   --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, gpu
   --force        run also what is unchanged since it last passed
 
+On two cores --quick takes some 5 minutes to build and at most 3 to test; without it, it is less than
+twenty. What is unchanged is not run again.
 Details of what it did are in build/log/.
 END
 }
@@ -25,9 +30,11 @@ cd "$root"
 presets="release asan tsan"
 label=
 force=no
+quick=no all=no
 while [ $# -gt 0 ]; do
     case $1 in
-    --quick) presets=release ;;
+    --quick) presets=release quick=yes ;;
+    --all) all=yes ;;
     --label)
         [[ ${2:-} =~ ^[a-z-]+$ ]] || die "--label wants the name of a label"
         label=$2
@@ -45,15 +52,20 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+[ $quick$all != yesyes ] || die "--quick and --all are opposites"
+[ $all = no ] || [ -z "$label" ] || die "--all runs the tests of all labels"
 
 passed=0 failed=0 skipped=0
+fresh=no # a run of the default suite before which nothing was built
+[ -e build/release ] || [ "$quick$all$label" != nono ] || fresh=yes
 
-# The labels that are worth running in a build: lint looks at the sources alone, and what is not
-# the server has no threads that could race.
+# The labels that are worth running in a build: lint looks at the sources alone; the simulator's
+# kernels are the same machine code under AddressSanitizer; and what is not the server has no
+# threads that could race.
 labels_of() {
     case $1 in
     release) echo 'unit http kernels sim fuzz-corpus lint gpu' ;;
-    asan) echo 'unit http kernels sim fuzz-corpus' ;;
+    asan) echo "unit http kernels fuzz-corpus$([ $all = no ] || echo ' sim')" ;;
     tsan) echo 'unit http' ;;
     esac
 }
@@ -90,7 +102,7 @@ fingerprint() {
         gcc --version
         g++ --version
         cmake --version
-        pkg-config --modversion libmicrohttpd jansson libdw
+        pkg-config --modversion libmicrohttpd jansson
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :
@@ -127,6 +139,8 @@ count_results() {
 # run_preset PRESET: builds and tests it, unless nothing changed since all was well.
 run_preset() {
     local preset=$1 green=build/$1/green-${label:-all} chosen print start=$SECONDS
+    [ $quick = no ] || green=$green-quick
+    [ $all = no ] || green=$green-whole
     local here_passed=0 here_failed=0 here_skipped=0 launcher
     chosen=$(chosen_labels "$preset")
     if [ -z "$chosen" ]; then
@@ -152,11 +166,13 @@ run_preset() {
 
 # The part of run_preset that runs ctest.
 test_preset() {
-    local results=$root/build/$preset/results.xml status=0
+    local results=$root/build/$preset/results.xml status=0 without=(--label-exclude '^long$')
+    [ $quick = no ] && [ "$preset" = release ] || without=(--label-exclude '^(slow|long)$')
+    [ $all = no ] || { without=() && export GM_ALL=1; }
     rm -f "$results"
-    setsid "${launcher[@]}" ctest --test-dir "build/$preset" --label-regex "$chosen" --parallel 2 \
-        --timeout 600 --output-on-failure --no-tests=ignore --output-junit "$results" \
-        </dev/null 2>&1 &
+    setsid "${launcher[@]}" ctest --test-dir "build/$preset" --label-regex "$chosen" \
+        "${without[@]}" --parallel 2 --timeout 600 --output-on-failure --no-tests=ignore \
+        --output-junit "$results" </dev/null 2>&1 &
     running=$!
     wait "$running" || status=$?
     running=
@@ -176,6 +192,30 @@ test_preset() {
     fi
 }
 
+# What --all runs besides: a title | a command, which exits with 77 where it can do nothing here.
+extras() {
+    cat <<'END'
+Every allocation and system call of requests fails once|tests/fault/torture.py --all
+The same, until the daemon is ready|tests/fault/torture.py --all --start-up
+Every fault that can be put into a kernel|tests/sim/mutate.py --build build/release --all
+Both commands of README.md on bare systems|tests/deploy/bare.sh
+END
+}
+
+# run_extra COMMAND...: the command says itself what it does.
+run_extra() {
+    local status=0
+    setsid "$@" </dev/null 2>&1 &
+    running=$!
+    wait "$running" || status=$?
+    running=
+    case $status in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+    esac
+}
+
 wanted=
 has_gpu=yes # asked for below; until then no label is left out
 for preset in $presets; do
@@ -183,11 +223,12 @@ for preset in $presets; do
 done
 [ -n "$wanted" ] || die "there is no label $label"
 steps_total=$((1 + $(wc -w <<<"$wanted")))
+[ $all = no ] || steps_total=$((steps_total + $(extras | wc -l)))
 
 step "What gemmd and its tests are built from"
 ensure_dependencies tests
 has_gpu=no
-find_gpu all "the tests labelled gpu are skipped"
+find_gpu "$([ $all = yes ] && echo all || echo one)" "the tests labelled gpu are skipped"
 has clang-format || note "no clang-format: the check of the formatting is skipped"
 
 for preset in $wanted; do
@@ -195,7 +236,16 @@ for preset in $wanted; do
     run_preset "$preset"
 done
 
+if [ $all = yes ]; then
+    while IFS='|' read -r title command; do
+        step "$title"
+        run_extra $command
+    done < <(extras)
+fi
+
 summary="$passed passed, $failed failed"
 [ $skipped = 0 ] || summary="$summary, $skipped skipped"
 echo "$summary"
+# For tests/bench/guard.
+[ $fresh$failed != yes0 ] || echo "$SECONDS" >"$logs/fresh-run-seconds"
 [ $failed = 0 ] && [ $passed -gt 0 ]

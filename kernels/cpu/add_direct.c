@@ -1,20 +1,23 @@
 /*
- * add_direct.c - add, three loops on one thread: the lesson.
+ * add_direct.c - add by three loops on one thread: the simplest way.
  *
- * Each element is found by its strides, of which those of a repeated row or column are 0. One
- * addition for two loads and a store: the time is that of the memory, of which one thread draws a
- * part, and a line of the result is read from it before it is overwritten. Strides that are only
- * known as the loop runs keep the compiler from vector code.
+ * Each element is found by its strides; a repeated row or column has stride 0. One addition needs
+ * two loads and a store, so memory is the limit. One thread uses only a part of its bandwidth, and
+ * each line of the result is read before it is overwritten. Strides that are known only at run
+ * time keep the compiler from vector code.
  */
-#include "exec.h"
+#include "kernels/cpu/backend/exec.h"
 #include "kernels/layout.h"
-#include "kernels/rows.h"
-#include "proto/half.h"
+#include "kernels/variant.h"
+#include "proto/number/half.h"
 
-#define STOP_EVERY ((uint64_t)1 << 16) /* elements of a row between two looks at exec->stop */
+gm_kernel_fn gm_cpu_add_direct; /* as variants.def has it */
+
+#define STOP_EVERY_ELEMENTS                                                                        \
+    ((uint64_t)1 << 16) /* elements of a row between two looks at exec->stop */
 
 /*
- * element: as it lies in memory; sum: what it is computed in. load and store turn one into the
+ * element: the type in memory; sum: what it is computed in. load and store turn one into the
  * other. Integers are computed unsigned: they wrap.
  */
 #define ADD(name, element, sum, load, store)                                                       \
@@ -27,7 +30,7 @@
         for (uint64_t t = 0; t < op->result.batch; t++) {                                          \
             for (uint64_t i = 0; i < op->result.rows; i++) {                                       \
                 for (uint64_t j = 0; j < op->result.cols; j++) {                                   \
-                    if (j % STOP_EVERY == 0 && gm_exec_stopped(exec))                              \
+                    if (j % STOP_EVERY_ELEMENTS == 0 && gm_exec_stopped(exec))                     \
                         return GM_CANCELLED;                                                       \
                     sum left = load(a[t * x.batch + i * x.row + j * x.col]);                       \
                     sum right = load(b[t * y.batch + i * y.row + j * y.col]);                      \

@@ -1,27 +1,29 @@
 /*
- * add_vector.c - add by runs of vector code that the threads share. The difference to direct:
- * the inner loop (plus.h) knows nothing but three rows of elements that lie side by side.
+ * add_vector.c - add contiguous spans in vector code, shared by the threads. Unlike direct's, its
+ * inner loop (plus.h) sees only three contiguous rows.
  *
- * Dimensions through which both operands go on as they did are joined first: most sums become
- * one long row, and a stack plus one matrix becomes a few. What is left is cut into tiles. An
- * operand that does not lie like the tile (a repeated row or column, a column-major matrix) is
- * written out into a small buffer in the tile's order; what the next tile repeats is still there.
- * Sums beyond the cache are made in such a buffer too, and leave it past the cache (stream.h).
+ * Dimensions along which both operands are contiguous are merged first: most sums become one long
+ * row, a stack plus one matrix becomes a few. The rest is divided into tiles. An operand in another
+ * order than the tile (a repeated row or column, a column-major matrix) is first written to a small
+ * buffer in the tile's order, and what the next tile repeats is kept there. Sums larger than the
+ * cache are computed in such a buffer too, and are then stored past the cache (stream.h).
  */
-#include "exec.h"
-#include "grid.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/plus.h"
+#include "kernels/cpu/lib/rect.h"
+#include "kernels/cpu/lib/stream.h"
 #include "kernels/layout.h"
-#include "kernels/rows.h"
-#include "plus.h"
-#include "rect.h"
-#include "stream.h"
+#include "kernels/variant.h"
 
 #include <string.h>
 
-#define TILE_BYTES 8192u                /* three buffers of that stay in the first cache */
-#define TURNED_TILE_BYTES 131072u       /* where an operand is column-major: in the second */
-#define TURNED_ROW_BYTES 1024u          /* and then a few lines of each of many columns */
-#define CHUNK_BYTES ((uint64_t)1 << 18) /* of the result */
+gm_kernel_fn gm_cpu_add_vector; /* as variants.def has it */
+
+#define TILE_BYTES 8192u                    /* three buffers of that stay in the first cache */
+#define TURNED_TILE_BYTES 131072u           /* where an operand is column-major: in the second */
+#define TURNED_ROW_BYTES 1024u              /* and then a few lines of each of many columns */
+#define ADD_CHUNK_BYTES ((uint64_t)1 << 18) /* of the result */
 
 /* How the result's elements go on in one dimension, and where the operands' lie then. */
 struct dimension {
@@ -39,7 +41,7 @@ struct job {
     bool stream;
 };
 
-/* An operand of a tile: as it lies, or written out. */
+/* An operand of a tile: in place, or written out. */
 struct source {
     const char *at;
     uint64_t row; /* bytes from one row of the tile to the next */
@@ -206,7 +208,7 @@ enum gm_status gm_cpu_add_vector(const struct gm_op *op, struct gm_exec *exec)
     uint64_t rows = job.rows.size < area / cols ? job.rows.size : area / cols;
     double cost = (double)(rows * cols * job.element);
     job.grid = gm_grid_make(job.batch.size, job.rows.size, job.cols.size, rows, cols, cost,
-                            (double)CHUNK_BYTES);
+                            (double)ADD_CHUNK_BYTES);
     return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, add_chunk, &job) ? GM_OK
                                                                                  : GM_CANCELLED;
 }

@@ -1,12 +1,15 @@
 /*
- * copy_memcpy.c - copy, by the C library's memcpy: the yardstick that every user knows. Split into
- * pieces for the threads; each piece is large enough to be worth a wake-up, and small enough
- * to end soon after a stop.
+ * copy_memcpy.c - copy by the C library's memcpy: the baseline that every user knows.
+ *
+ * It is split into parts for the threads. A part is large enough to be worth waking a thread, and
+ * small enough to end soon after a stop.
  */
-#include "exec.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/variant.h"
 
 #include <string.h>
+
+gm_kernel_fn gm_cpu_copy_memcpy; /* as variants.def has it */
 
 #define PIECE ((uint64_t)2 << 20)
 

@@ -1,11 +1,13 @@
 /*
- * copy_stream.c - copy, with stores that bypass the cache. The difference to memcpy: a line of
- * the result is not read before it is overwritten. Wins where the result is larger than the
- * cache; loses where it would still have been there for whoever reads it next.
+ * copy_stream.c - copy with stores that bypass the cache. Unlike with memcpy, a line of the result
+ * is not read before it is overwritten. Wins where the result is larger than the cache. Loses
+ * where it would still be in the cache for the next reader.
  */
-#include "exec.h"
-#include "kernels/rows.h"
-#include "stream.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/stream.h"
+#include "kernels/variant.h"
+
+gm_kernel_fn gm_cpu_copy_stream; /* as variants.def has it */
 
 #define PIECE ((uint64_t)2 << 20)
 

@@ -1,19 +1,21 @@
 /*
- * flip_naive.c - flip, two loops on one thread: the lesson.
+ * flip_naive.c - flip by two loops on one thread: the simplest way.
  *
- * Reads run backwards along a row, writes forwards. Both touch each line of the cache once and
- * whole, and prefetchers follow either way, so this is no transpose: what it loses to a copy is
- * that elements go one by one, on one thread, and that each line of the result is read before it
- * is overwritten.
+ * Reads run backwards along a row, writes forwards. Both touch each whole line of the cache once,
+ * and prefetchers follow either direction. It loses to a copy because elements go one by one, on
+ * one thread, and each line of the result is read before it is overwritten.
  */
-#include "exec.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/variant.h"
+
+gm_kernel_fn gm_cpu_flip_naive; /* as variants.def has it */
 
 typedef struct {
     uint64_t half[2];
 } element16;
 
-#define STOP_EVERY ((uint64_t)1 << 16) /* elements of a row between two looks at exec->stop */
+#define STOP_EVERY_ELEMENTS                                                                        \
+    ((uint64_t)1 << 16) /* elements of a row between two looks at exec->stop */
 
 #define FLIP(name, type)                                                                           \
     static enum gm_status name(const struct gm_op *op, const struct gm_exec *exec)                 \
@@ -24,7 +26,7 @@ typedef struct {
                                                                                                    \
         for (uint64_t i = 0; i < rows; i++, a += cols, result += cols) {                           \
             for (uint64_t j = 0; j < cols; j++) {                                                  \
-                if (j % STOP_EVERY == 0 && gm_exec_stopped(exec))                                  \
+                if (j % STOP_EVERY_ELEMENTS == 0 && gm_exec_stopped(exec))                         \
                     return GM_CANCELLED;                                                           \
                 result[j] = a[cols - 1 - j];                                                       \
             }                                                                                      \

@@ -1,15 +1,17 @@
 /*
- * flip_vector.c - flip by runs of vector code that the threads share. The difference to naive:
- * vectors are loaded whole and reversed in registers; a tile of rows is gathered in a small
- * buffer, from which results beyond the cache leave past it (stream.h).
+ * flip_vector.c - flip in vector code, shared by the threads. Unlike naive, it loads whole vectors
+ * and reverses them in registers. A tile of rows is collected in a small buffer; results larger
+ * than the cache are stored past it (stream.h).
  */
-#include "exec.h"
-#include "grid.h"
-#include "kernels/rows.h"
-#include "stream.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/stream.h"
+#include "kernels/variant.h"
+
+gm_kernel_fn gm_cpu_flip_vector; /* as variants.def has it */
 
 #define TILE_BYTES 8192u
-#define CHUNK_BYTES ((uint64_t)1 << 19)
+#define FLIP_CHUNK_BYTES ((uint64_t)1 << 19)
 
 typedef struct {
     uint64_t half[2];
@@ -124,7 +126,7 @@ enum gm_status gm_cpu_flip_vector(const struct gm_op *op, struct gm_exec *exec)
         .element = size,
         .cols = a->cols,
         .grid = gm_grid_make(1, all_rows, a->cols, rows, cols, (double)(rows * cols * size),
-                             (double)CHUNK_BYTES),
+                             (double)FLIP_CHUNK_BYTES),
         .stream = gm_matrix_bytes(&op->result) >= GM_STREAM_MIN,
     };
 

@@ -1,26 +1,27 @@
 /*
- * matmul_blocked.c - matmul for all arithmetic types. The differences to naive:
+ * matmul_blocked.c - matmul for all arithmetic types, by tiles. The differences to naive:
  *
- *   - the result is cut into tiles, which the threads share: a tile's operands fit in a core's own
- *     cache and are used a hundred times over while they are there;
- *   - both are packed first (pack.c), so that the inner loop reads memory strictly forward,
- *     whatever the layout was, and f16 and bf16 have become f32;
- *   - the inner loop keeps a block of sums in vector registers (micro.c): dozens of independent
- *     multiply-adds in flight instead of one.
+ *   - the threads share the tiles of the result; a tile's operands fit in a core's own cache and
+ *     are used a hundred times while they are there;
+ *   - both operands are packed first (pack.c), so that the inner loop reads memory forward whatever
+ *     the layout is, and f16 and bf16 have become f32;
+ *   - the inner loop keeps a block of accumulators in vector registers (micro_kernel.c): dozens of
+ *     independent multiply-adds in flight instead of one.
  *
- * A tile's sums stay in their own type over the whole of k and are rounded to the element
- * type once, at the end, together with alpha and beta. Each sum adds its terms in the order of k
- * and never depends on the tile it is in.
+ * Accumulators keep their type over the whole of k. They are rounded once to the element type, at
+ * the end, with alpha and beta. Each adds its terms in the order of k, whatever tile it is in.
  */
-#include "exec.h"
-#include "finish.h"
-#include "grid.h"
-#include "kernels/rows.h"
-#include "micro.h"
-#include "pack.h"
-#include "product.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/finish.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/micro_kernel.h"
+#include "kernels/cpu/lib/pack.h"
+#include "kernels/cpu/lib/product.h"
+#include "kernels/variant.h"
 
 #include <string.h>
+
+gm_kernel_fn gm_cpu_matmul_blocked; /* as variants.def has it */
 
 /* The largest tile for sums of 4 bytes; half of it each way for 8. A quarter of a MiB each for a's
  * block, b's block and the sums: what a core's own cache of 1 MiB holds. */

@@ -1,20 +1,22 @@
 /*
- * matmul_naive.c - matmul, three loops on one thread: the lesson.
+ * matmul_naive.c - matmul by three loops on one thread: the simplest way.
  *
  * Each sum runs along a row of op(a) and down a column of op(b). The column's elements are a row
- * apart, so each of them costs a line of the cache, and the next column fetches the same lines
- * again. Nothing is held in registers but the sum, which waits for its own last addition: one
- * multiply-add in several cycles, where the processor could do dozens in one.
+ * apart, so each costs a line of the cache, and the next column fetches the same lines again. Only
+ * the sum is in a register, and it waits for its own last addition: one multiply-add in several
+ * cycles, where the processor could do dozens in one.
  */
-#include "exec.h"
-#include "kernels/rows.h"
-#include "product.h"
-#include "proto/half.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/product.h"
+#include "kernels/variant.h"
+#include "proto/number/half.h"
 
-#define STOP_EVERY ((uint64_t)1 << 20) /* terms of a sum between two looks at exec->stop */
+gm_kernel_fn gm_cpu_matmul_naive; /* as variants.def has it */
+
+#define STOP_EVERY_TERMS ((uint64_t)1 << 20) /* terms of a sum between two looks at exec->stop */
 
 /*
- * element: as it lies in memory; sum: what it is computed in. load and store turn one into the
+ * element: the type in memory; sum: what it is computed in. load and store turn one into the
  * other, factor makes the sum's type of a factor. Integers are computed unsigned: they wrap.
  */
 #define MATMUL(name, element, sum, load, store, factor)                                            \
@@ -29,7 +31,7 @@
                 for (uint64_t j = 0; j < x->n; j++, result++) {                                    \
                     sum value = 0;                                                                 \
                     for (uint64_t p = 0; p < x->k; p++) {                                          \
-                        if (p % STOP_EVERY == 0 && gm_exec_stopped(exec))                          \
+                        if (p % STOP_EVERY_TERMS == 0 && gm_exec_stopped(exec))                    \
                             return GM_CANCELLED;                                                   \
                         value += (sum)load(a[t * x->a.batch + i * x->a.row + p * x->a.col]) *      \
                                  (sum)load(b[t * x->b.batch + p * x->b.row + j * x->b.col]);       \

@@ -1,25 +1,27 @@
 /*
- * matmul_openblas.c - matmul by OpenBLAS, for f32 and f64: the yardstick of blocked.
+ * matmul_openblas.c - matmul by OpenBLAS, for f32 and f64: the baseline for blocked.
  *
- * OpenBLAS is kept on one thread, and our threads call it for one tile of the result each:
- * its own threads would compete with ours for the same cores, would not hear of a stop, and would
- * cut the work, and so round the sums, by how many of them there are. A long k is done in slices,
- * for the same reason: a call cannot be interrupted.
- *
- * The slices of k add up in the result itself, so beta * c is put there first.
+ * OpenBLAS runs on one thread; our threads call it for one tile of the result each. Its own threads
+ * would compete with ours for the cores, would not stop when told to, and would split the work, and
+ * so round the sums, by their number. A long k is computed in slices, because a call cannot be
+ * interrupted. The slices add up in the result itself, so beta * c is written there first.
  */
-#include "exec.h"
-#include "grid.h"
 #include "kernels/backend.h"
-#include "kernels/rows.h"
-#include "openblas.h"
-#include "product.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/backend/openblas.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/product.h"
+#include "kernels/variant.h"
 
 #include <cblas.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+/* As variants.def has them. */
+gm_accepts_fn gm_cpu_openblas_accepts;
+gm_kernel_fn gm_cpu_matmul_openblas;
 
 #define TILE_SIDE ((uint64_t)512)
 #define TILES_WANTED 16u

@@ -1,31 +1,36 @@
 /*
- * matmul_skinny.c - matmul where the result has few rows or few columns: a matrix times a vector,
- * or a few of them. The difference to blocked: nothing is packed but the vectors.
+ * matmul_skinny.c - multiplies a matrix by a few vectors: the result has few rows or few columns.
+ * Unlike blocked, it packs nothing but the vectors.
  *
- * Each element of the large operand takes part in so few products that copying it would cost more
- * than they do. It is read once, as it lies, and the time is that of the memory. Its lanes (rows of
- * a, or columns of b) make the lanes of the result; if they lie along k each is a line for dot
- * products with all the vectors, else the line is what lies at one k, and is added to all sums.
+ * Each element of the large operand takes part in few products, so copying it would cost more than
+ * they do. It is read once, in its stored order; the time is that of the memory. A lane is a row of
+ * a or a column of b, and makes one lane of the result. Where lanes are contiguous, each is a line
+ * for dot products with all the vectors. Else a line has the elements of all lanes at one k, and is
+ * added to all sums.
  *
- * Few lanes and a long k are cut along k as well. The partial sums are then added up in order.
+ * Few lanes with a long k are also split along k. The partial sums are then added in order.
  */
-#include "exec.h"
-#include "finish.h"
-#include "grid.h"
 #include "kernels/backend.h"
-#include "kernels/rows.h"
-#include "lines.h"
-#include "pack.h"
-#include "product.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/finish.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/lines.h"
+#include "kernels/cpu/lib/pack.h"
+#include "kernels/cpu/lib/product.h"
+#include "kernels/variant.h"
 
 #include <string.h>
+
+/* As variants.def has them. */
+gm_accepts_fn gm_cpu_skinny_accepts;
+gm_kernel_fn gm_cpu_matmul_skinny;
 
 #define VECTORS_MAX 8u
 #define LANES 512u /* of a tile */
 #define LANES_MIN 32u
 #define DEPTH 2048u /* of k at a time: what vectors and lines of it stay in the first cache */
 #define TILES_WANTED 16u
-#define CHUNK_BYTES 0x1p18
+#define SKINNY_CHUNK_BYTES 0x1p18
 
 /* A thread's scratch. The partial sums of all tiles lie in the first thread's. */
 struct scratch {
@@ -95,7 +100,7 @@ static void take_vectors(const struct job *job, uint64_t t, uint64_t p, uint64_t
     }
 }
 
-/* A line of the large operand in the type of the sums: as it lies, or widened. */
+/* A line of the large operand in the type of the sums: in place, or widened. */
 static const void *line_at(const struct job *job, const struct gm_tile *tile, uint64_t lane,
                            uint64_t p, uint64_t length, float *wide)
 {
@@ -259,8 +264,9 @@ static void plan(struct job *job)
     /* Few tiles: lines along k are dealt out singly, down to some; then k is cut as well. */
     uint64_t tile = LANES, blocks, slices = 1;
     double worth = (double)x->batch * (double)lanes * (double)depth * (double)job->element;
-    uint64_t wanted =
-        worth < TILES_WANTED * CHUNK_BYTES ? (uint64_t)(worth / CHUNK_BYTES) + 1 : TILES_WANTED;
+    uint64_t wanted = worth < TILES_WANTED * SKINNY_CHUNK_BYTES
+                          ? (uint64_t)(worth / SKINNY_CHUNK_BYTES) + 1
+                          : TILES_WANTED;
     while (job->large_k == 1 && tile > LANES_MIN && x->batch * pieces(lanes, tile) < wanted)
         tile /= 2;
     blocks = x->batch * pieces(lanes, tile);
@@ -271,7 +277,7 @@ static void plan(struct job *job)
     }
     uint64_t slice = pieces(depth, slices);
     double cost = (double)(lanes < tile ? lanes : tile) * (double)slice * (double)job->element;
-    job->grid = gm_grid_make(x->batch, lanes, depth, tile, slice, cost, CHUNK_BYTES);
+    job->grid = gm_grid_make(x->batch, lanes, depth, tile, slice, cost, SKINNY_CHUNK_BYTES);
 }
 
 enum gm_status gm_cpu_matmul_skinny(const struct gm_op *op, struct gm_exec *exec)

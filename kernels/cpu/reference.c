@@ -1,25 +1,20 @@
 /*
- * reference.c - the oracle.
+ * reference.c - the reference results, and how far a right result may differ.
  *
- * Elements are found by the definition of the layouts, not by the strides that kernels use, so
- * that a mistake there cannot hide here. Operands of a matmul are first written out as op(a)
- * and the transpose of op(b), in double or in 64-bit integers, and then each element is one
- * loop over k.
+ * Elements are found by the definition of the layouts, not by the strides that kernels use, so that
+ * a mistake there cannot hide here. Operands of a matmul are written out as op(a) and the transpose
+ * of op(b), in double or 64-bit integers. Then each element is one loop over k.
  *
- * The bound. Computing s = sum of k products in precision u, in any order, fused or not, gives
- * |s' - s| <= g(k) * sum|a||b| with g(n) = n u / (1 - n u); alpha, beta and adding slices of the
- * sum to the result cost each term at most a few roundings more (EXTRA). Underflow adds half of
- * the smallest subnormal for each operation, the rounding to the element type one unit
- * roundoff of the result and half its smallest subnormal. The oracle's own error is the first
- * term with double's roundoff.
- *
- * A sum of two has no such freedom: it is the exact sum, rounded once, and the bound is 0. Rounding
- * it to double (or f32) on the way changes nothing, since that has more than twice the digits and
- * two (Figueroa, When is double rounding innocuous?, 1995).
+ * Bound: a sum s of k products in precision u, in any order, fused or not, has |s' - s| <= g(k) *
+ * sum|a||b|, g(n) = n u / (1 - n u). Alpha, beta and slices cost each term a few roundings more
+ * (EXTRA). Underflow adds half of the smallest subnormal for each operation; rounding to the
+ * element type adds one unit roundoff of the result and half its smallest subnormal; the
+ * reference's own error is the first term with double's roundoff. A sum of two is exact, rounded
+ * once: its bound is 0 (Figueroa, When is double rounding innocuous?, 1995).
  */
 #include "reference.h"
 
-#include "proto/half.h"
+#include "proto/number/half.h"
 
 #include <float.h>
 #include <math.h>

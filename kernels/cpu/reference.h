@@ -1,8 +1,8 @@
 /*
- * reference.h - the oracle: what an operation's result is, by the plainest means, and how far
- * a right kernel's result may be from it.
+ * reference.h - the reference: an operation's result by the plainest means, and how far a right
+ * kernel's result may be from it.
  *
- * For tests and comparisons. Slow, and never to be made faster at the price of plainness.
+ * For tests and comparisons. It is slow on purpose: plainness matters more.
  */
 #ifndef GM_KERNELS_CPU_REFERENCE_H
 #define GM_KERNELS_CPU_REFERENCE_H
@@ -14,7 +14,7 @@
  * holds their bytes. For floats that are computed it is NULL. In add `value` is the sum, rounded to
  * the element type as every right kernel must, and `bound` is 0. In matmul it is in double, and
  * `bound` what any order of the sum, any use of fused multiply-add and the rounding to the element
- * type may change, reckoned from k, the unit roundoffs, and the sum of the terms' magnitudes.
+ * type may change, computed from k, the unit roundoffs, and the sum of the terms' magnitudes.
  * The bound is infinite where finite operands may take intermediate results beyond the range
  * of what they are kept in: then any result is right.
  */

@@ -1,12 +1,14 @@
 /*
- * transpose_blocked.c - transpose by rectangles that the threads share. The difference to naive:
- * every line of source and result is touched once, while it is in the cache (rect.c).
+ * transpose_blocked.c - transpose by rectangles that the threads share. Unlike in naive, every line
+ * of source and result is touched once, while it is in the cache (rect.c).
  */
-#include "exec.h"
-#include "grid.h"
-#include "kernels/rows.h"
-#include "rect.h"
-#include "stream.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/rect.h"
+#include "kernels/cpu/lib/stream.h"
+#include "kernels/variant.h"
+
+gm_kernel_fn gm_cpu_transpose_blocked; /* as variants.def has it */
 
 /* A rectangle: wide enough for whole lines of the source, not so wide that its columns, each in
  * a page of the result, are more than the processor keeps translations of. */

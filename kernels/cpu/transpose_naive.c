@@ -1,13 +1,15 @@
 /*
- * transpose_naive.c - transpose, two loops on one thread: the lesson.
+ * transpose_naive.c - transpose by two loops on one thread: the simplest way.
  *
- * Reads run along rows; each write lands a whole row of the result further on. While a column
- * of the result fits in the cache that costs little; beyond, every write fetches a line of 64
- * bytes to change one element of it, and the line is gone before its next element comes. With a
- * power of two as the row's length the lines even compete for the same few places.
+ * Reads run along rows. Each write goes a whole row further into the result. That costs little
+ * while a column of the result fits in the cache. Beyond that every write fetches a line of 64
+ * bytes to change one element, and the line is evicted before its next element comes. With a power
+ * of two as the row's length, the lines compete for the same few sets of the cache.
  */
-#include "exec.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/variant.h"
+
+gm_kernel_fn gm_cpu_transpose_naive; /* as variants.def has it */
 
 typedef struct {
     uint64_t half[2];
@@ -23,7 +25,7 @@ typedef struct {
         for (uint64_t t = 0; t < op->result.batch; t++, a += rows * cols, result += rows * cols) { \
             for (uint64_t i = 0; i < rows; i++) {                                                  \
                 for (uint64_t j = 0; j < cols; j++) {                                              \
-                    if (j % STOP_EVERY == 0 && gm_exec_stopped(exec))                              \
+                    if (j % STOP_EVERY_ELEMENTS == 0 && gm_exec_stopped(exec))                     \
                         return GM_CANCELLED;                                                       \
                     result[j * rows + i] = a[i * cols + j];                                        \
                 }                                                                                  \
@@ -32,7 +34,8 @@ typedef struct {
         return GM_OK;                                                                              \
     }
 
-#define STOP_EVERY ((uint64_t)1 << 16) /* elements of a row between two looks at exec->stop */
+#define STOP_EVERY_ELEMENTS                                                                        \
+    ((uint64_t)1 << 16) /* elements of a row between two looks at exec->stop */
 
 TRANSPOSE(transpose1, uint8_t)
 TRANSPOSE(transpose2, uint16_t)

@@ -1,8 +1,35 @@
-# gm_simt_object(NAME FILES): compiles kernels for the simulator into one object, and sets
-# ${NAME} to its path: an object library NAME_code, joined into one (join.sh).
+# gm_simt_object(NAME FILES): compiles kernels for the simulator, and sets ${NAME} to their
+# objects: those of an object library NAME_code, each with a table of its source lines (object.sh).
 set(GM_SIMT_DIR ${CMAKE_CURRENT_LIST_DIR})
+set(GEMMD_SIMT_FROM "" CACHE PATH
+  "A build folder whose simulated kernels to link: they are the same machine code in every build")
+
+# gm_simt_place(NAME FILE): sets ${place} to where in its build folder the object of FILE lies.
+function(gm_simt_place name file)
+  file(RELATIVE_PATH folder ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
+  file(RELATIVE_PATH object ${PROJECT_SOURCE_DIR} ${file})
+  string(REGEX REPLACE "[/.]" "_" object ${object})
+  set(place ${folder}/${name}/${object}.o PARENT_SCOPE)
+endfunction()
+
+# gm_simt_take(NAME FILES): their objects, of the other build folder.
+function(gm_simt_take name files)
+  set(objects "")
+  foreach(file IN LISTS files)
+    gm_simt_place(${name} ${file})
+    list(APPEND objects ${GEMMD_SIMT_FROM}/${place})
+  endforeach()
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE)
+  add_custom_target(${name})
+  set(${name} ${objects} PARENT_SCOPE)
+endfunction()
 
 function(gm_simt_object name files)
+  if(GEMMD_SIMT_FROM)
+    gm_simt_take(${name} "${files}")
+    set(${name} ${${name}} PARENT_SCOPE)
+    return()
+  endif()
   add_library(${name}_code OBJECT ${files})
   # CUDA's own build of the same files is in another folder, so that there they stay CUDA.
   set_source_files_properties(${files} PROPERTIES LANGUAGE CXX)
@@ -17,15 +44,24 @@ function(gm_simt_object name files)
     -fsanitize=bounds,signed-integer-overflow,shift,integer-divide-by-zero
     -fno-tree-sra -fno-ipa-sra -fno-reorder-blocks
     -fno-thread-jumps -fno-tree-dominator-opts -fno-tree-ch -fno-exceptions -fno-asynchronous-unwind-tables
-    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
-  set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
-  add_custom_command(OUTPUT ${object}
-    COMMAND ${GM_SIMT_DIR}/join.sh ${CMAKE_LINKER} ${CMAKE_OBJCOPY} ${GM_SIMT_DIR}/hooks.syms
-      ${object} $<TARGET_OBJECTS:${name}_code>
-    DEPENDS ${name}_code $<TARGET_OBJECTS:${name}_code> ${GM_SIMT_DIR}/hooks.syms
-      ${GM_SIMT_DIR}/join.sh
-    COMMAND_EXPAND_LISTS VERBATIM)
-  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-  add_custom_target(${name} DEPENDS ${object})
-  set(${name} ${object} PARENT_SCOPE)
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${CMAKE_BINARY_DIR}=/build
+    -ffile-prefix-map=${CMAKE_CURRENT_BINARY_DIR}=/build)
+  set(objects "")
+  foreach(file IN LISTS files)
+    gm_simt_place(${name} ${file})
+    set(object ${CMAKE_BINARY_DIR}/${place})
+    string(REGEX REPLACE "^(.*/)?([^/]+/[^/]+)$" "/\\2.o$" ending ${file})
+    set(compiled $<FILTER:$<TARGET_OBJECTS:${name}_code>,INCLUDE,${ending}>)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${GM_SIMT_DIR}/object.sh ${CMAKE_C_COMPILER} ${CMAKE_LINKER} ${CMAKE_OBJCOPY}
+        ${CMAKE_READELF} ${CMAKE_ADDR2LINE} ${PROJECT_SOURCE_DIR} ${compiled} ${object}
+      DEPENDS ${name}_code ${compiled} ${GM_SIMT_DIR}/object.sh ${GM_SIMT_DIR}/object.ld
+        ${GM_SIMT_DIR}/watch/hooks.syms ${GM_SIMT_DIR}/watch/dims.awk ${GM_SIMT_DIR}/watch/table.awk ${GM_SIMT_DIR}/watch/table.h
+      COMMAND_EXPAND_LISTS VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  add_custom_target(${name} DEPENDS ${objects})
+  set(${name} ${objects} PARENT_SCOPE)
 endfunction()

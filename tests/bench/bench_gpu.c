@@ -7,7 +7,7 @@
  * 77 where there is no GPU.
  */
 #include "bench_gpu_result.h"
-#include "kernels/select.h"
+#include "kernels/choose/choose.h"
 #include "shapes.h"
 #include "tests/unit/check.h"
 
@@ -65,7 +65,7 @@ static double time_of(const struct contender *contender)
 static double copy_us_of(struct bench *bench, const struct gm_op *op)
 {
     struct contender contenders[CONTENDERS_MAX] = {
-        {.name = "cudaMemcpy", .yardstick = yardstick_memcpy}};
+        {.name = "cudaMemcpy", .baseline = baseline_memcpy}};
     struct gm_op copy = {.kind = GM_OP_COPY, .operands = 1};
     double least = 0;
 
@@ -131,15 +131,14 @@ static void bench_op(struct bench *bench, const struct gm_op *op)
     double copy_us = 0, cublas_us = 0;
 
     if (copies)
-        contenders[count++] =
-            (struct contender){.name = "cudaMemcpy", .yardstick = yardstick_memcpy};
-    contenders[count++] = (struct contender){.name = "nothing", .yardstick = yardstick_nothing};
+        contenders[count++] = (struct contender){.name = "cudaMemcpy", .baseline = baseline_memcpy};
+    contenders[count++] = (struct contender){.name = "nothing", .baseline = baseline_nothing};
     count = list_variants(bench, op, contenders, count);
     if (moves && !copies)
         copy_us = copy_us_of(bench, op);
     contest(&bench->device, op, contenders, count, config.seconds, &bench->random);
     for (unsigned i = 0; i < count; i++) {
-        if (copies && contenders[i].yardstick != yardstick_nothing &&
+        if (copies && contenders[i].baseline != baseline_nothing &&
             (copy_us == 0 || contenders[i].timing.median < copy_us))
             copy_us = contenders[i].timing.median;
         if (op->kind == GM_OP_MATMUL && strcmp(contenders[i].name, "cublas") == 0)
@@ -213,7 +212,7 @@ int main(int argc, char **argv)
     bench.device.times = true;
     bench.random = check_seed();
     contest_spin_up(&bench.device);
-    struct yardstick_clocks clocks = yardstick_read_clocks();
+    struct baseline_clocks clocks = baseline_read_clocks();
     printf("%s, driver %s, SM clock %u MHz (at most %u), memory %u (%u), %s\n",
            bench.device.facts.name, bench.device.driver, clocks.sm, clocks.sm_max, clocks.memory,
            clocks.memory_max, bench.device.facts.tuned_blas ? "with cuBLAS" : "cuBLAS not found");

@@ -157,8 +157,8 @@ static void free_operands(struct operands *operands)
 static void enqueue(struct device *device, const struct contender *contender,
                     const struct gm_op *op)
 {
-    bool enqueued = contender->yardstick ? contender->yardstick(device, op)
-                                         : device_run(device, op, contender->variant) == GM_OK;
+    bool enqueued = contender->baseline ? contender->baseline(device, op)
+                                        : device_run(device, op, contender->variant) == GM_OK;
 
     if (!enqueued)
         die(contender->name, device->error);
@@ -197,7 +197,7 @@ static double prove(struct device *device, const struct contender *contender,
     enqueue(device, contender, &operands->set[0]);
     if (!device_wait(device))
         die(contender->name, device->error);
-    if (contender->yardstick != yardstick_nothing && !is_right(operands, proof))
+    if (contender->baseline != baseline_nothing && !is_right(operands, proof))
         die(contender->name, "the result is wrong");
     device_read_times(device, &times, 1);
     return times.kernel + times.prepare;

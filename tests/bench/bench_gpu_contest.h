@@ -5,7 +5,7 @@
 #ifndef GM_TESTS_BENCH_GPU_CONTEST_H
 #define GM_TESTS_BENCH_GPU_CONTEST_H
 
-#include "bench_gpu_yardstick.h"
+#include "bench_gpu_baseline.h"
 
 #include <stdio.h>
 
@@ -18,11 +18,11 @@ struct timing {
     double spread; /* the middle half over the median */
 };
 
-/* One of those that run an operation: a variant, or a yardstick. */
+/* One of those that run an operation: a variant, or a baseline. */
 struct contender {
     const char *name;
     const struct gm_variant *variant;
-    yardstick_fn *yardstick;
+    baseline_fn *baseline;
     struct timing timing; /* contest() sets it */
 };
 

@@ -23,7 +23,7 @@ static double gflops_of(const struct result *result)
 
 static bool is_nothing(const struct result *result)
 {
-    return result->contender->yardstick == yardstick_nothing;
+    return result->contender->baseline == baseline_nothing;
 }
 
 static double percent_of_copy(const struct result *result)
@@ -107,7 +107,7 @@ static void read_commit(char *ret, size_t size)
 }
 
 FILE *result_file_open(const char *path, const struct device *device,
-                       const struct yardstick_clocks *clocks)
+                       const struct baseline_clocks *clocks)
 {
     FILE *file = fopen(path, "we");
     char text[64];

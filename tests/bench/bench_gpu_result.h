@@ -20,7 +20,7 @@ void result_print(const struct result *result);
 /* The file: opened with the facts of the device, closed with the array of results. NULL, with
  * errno, where it cannot be. */
 FILE *result_file_open(const char *path, const struct device *device,
-                       const struct yardstick_clocks *clocks);
+                       const struct baseline_clocks *clocks);
 void result_file_add(FILE *file, const struct result *result);
 /* false where not all of it was written. */
 bool result_file_close(FILE *file);

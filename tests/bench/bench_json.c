@@ -245,9 +245,21 @@ static double mbs(double bytes, double seconds)
     return 1e-6 * bytes / seconds;
 }
 
-static void report(struct bench *bench, const struct contest *c, const char *values, bool in,
-                   double ours, double jansson)
+static double median(double *seconds, unsigned rounds)
 {
+    qsort(seconds, rounds, sizeof(double), by_size);
+    return seconds[rounds / 2];
+}
+
+static void report(struct bench *bench, const struct contest *c, const char *values, bool in,
+                   double *our_seconds, double *jansson_seconds)
+{
+    json_t *ratios = json_array();
+
+    for (unsigned i = 0; i < bench->rounds; i++)
+        json_array_append_new(ratios, json_real(jansson_seconds[i] / our_seconds[i]));
+    double ours = median(our_seconds, bench->rounds);
+    double jansson = median(jansson_seconds, bench->rounds);
     double our_bytes = (double)(in ? c->rows_len : c->out_len);
     double jansson_bytes = (double)(in ? c->rows_len : c->jansson_len);
     json_t *row = json_object();
@@ -265,12 +277,13 @@ static void report(struct bench *bench, const struct contest *c, const char *val
     json_object_set_new(row, "mbs", json_real(mbs(our_bytes, ours)));
     json_object_set_new(row, "jansson_mbs", json_real(mbs(jansson_bytes, jansson)));
     json_object_set_new(row, "ratio", json_real(jansson / ours));
+    json_object_set_new(row, "ratios", ratios); /* of each round */
     json_array_append_new(bench->results, row);
 }
 
 static void measure(struct bench *bench, struct contest *c, const char *values)
 {
-    double seconds[WORKERS][ROUNDS_MAX], median[WORKERS];
+    double seconds[WORKERS][ROUNDS_MAX];
 
     for (unsigned round = 0; round < bench->rounds; round++) {
         enum worker order[WORKERS] = {OURS_IN, JANSSON_IN, OURS_OUT, JANSSON_OUT};
@@ -281,12 +294,8 @@ static void measure(struct bench *bench, struct contest *c, const char *values)
             seconds[worker][round] = timed(c, worker);
         }
     }
-    for (unsigned i = 0; i < WORKERS; i++) {
-        qsort(seconds[i], bench->rounds, sizeof(double), by_size);
-        median[i] = seconds[i][bench->rounds / 2];
-    }
-    report(bench, c, values, true, median[OURS_IN], median[JANSSON_IN]);
-    report(bench, c, values, false, median[OURS_OUT], median[JANSSON_OUT]);
+    report(bench, c, values, true, seconds[OURS_IN], seconds[JANSSON_IN]);
+    report(bench, c, values, false, seconds[OURS_OUT], seconds[JANSSON_OUT]);
 }
 
 static void contest(struct bench *bench, enum gm_dtype dtype, bool any)

@@ -8,7 +8,7 @@
  * turns, so that no run finds in a core's own cache what the one before it left there.
  */
 #include "kernels/backend.h"
-#include "kernels/select.h"
+#include "kernels/choose/choose.h"
 #include "proof.h"
 #include "shapes.h"
 #include "tests/unit/operands.h"
@@ -32,7 +32,7 @@ static struct {
 
 struct set {
     struct gm_op op;
-    struct gm_slab slab[GM_OPERANDS_MAX + 1]; /* operands, result */
+    struct gm_buffer buffer[GM_OPERANDS_MAX + 1]; /* operands, result */
 };
 
 struct bench {
@@ -61,13 +61,14 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void *new_slab(struct bench *bench, const struct gm_matrix *matrix, struct gm_slab *slab)
+static void *new_buffer(struct bench *bench, const struct gm_matrix *matrix,
+                        struct gm_buffer *buffer)
 {
     struct gm_error err;
 
-    if (gm_backend_cpu.slab_get(bench->context, gm_matrix_bytes(matrix), slab, &err) != GM_OK)
+    if (gm_backend_cpu.buffer_get(bench->context, gm_matrix_bytes(matrix), buffer, &err) != GM_OK)
         die("memory", err.detail);
-    return slab->data;
+    return buffer->data;
 }
 
 static void fill_set(struct bench *bench, struct set *set, const struct gm_op *op)
@@ -75,10 +76,10 @@ static void fill_set(struct bench *bench, struct set *set, const struct gm_op *o
     set->op = *op;
     for (unsigned i = 0; i < op->operands; i++) {
         struct gm_matrix *x = &set->op.operand[i];
-        x->data = new_slab(bench, x, &set->slab[i]);
+        x->data = new_buffer(bench, x, &set->buffer[i]);
         random_fill(&bench->random, x->dtype, x->data, gm_matrix_elements(x));
     }
-    set->op.result.data = new_slab(bench, &op->result, &set->slab[GM_OPERANDS_MAX]);
+    set->op.result.data = new_buffer(bench, &op->result, &set->buffer[GM_OPERANDS_MAX]);
 }
 
 static struct gm_times run(struct bench *bench, const struct gm_op *op,
@@ -204,7 +205,7 @@ static void bench_op(struct bench *bench, const struct gm_op *op)
     proof_free(&proof);
     for (unsigned i = 0; i < sets; i++) {
         for (unsigned j = 0; j <= GM_OPERANDS_MAX; j++)
-            gm_backend_cpu.slab_put(bench->context, &set[i].slab[j]);
+            gm_backend_cpu.buffer_put(bench->context, &set[i].buffer[j]);
     }
 }
 

@@ -21,7 +21,7 @@ SHOWN = [
     ("add", "16777216x3 16777216x3", "262144x3 262144x3"),
 ]
 # Their tiles depend on the shape.
-UNLIKE = ("fitted", "small")
+UNLIKE = ("multistage_tuned", "small_tile")
 # In print and without colours each operation has a mark of its own.
 MARKS = {"matmul": "circle", "add": "square"}
 

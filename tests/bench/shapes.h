@@ -17,7 +17,7 @@
  * program, with a message. */
 bool shapes_next(FILE *list, struct gm_op *ret);
 
-/* "4096x4096 col 4096x4096^T": the operands' shapes as they lie and are taken. */
+/* "4096x4096 col 4096x4096^T": the operands' shapes, layouts and transpositions. */
 #define SHAPES_TEXT_MAX (2 * GM_SHAPE_TEXT_MAX + 32)
 void shapes_text(const struct gm_op *op, char ret[SHAPES_TEXT_MAX]);
 

@@ -54,7 +54,10 @@ says() {
     failed=$((failed + 1))
 }
 
-all='-DGEMMD_CUDA=AUTO -UGEMMD_CUDA_ARCHITECTURES'
+whole='-DGEMMD_CUDA=AUTO -UGEMMD_CUDA_FAST_COMPILE'
+fast='-DGEMMD_CUDA=AUTO -DGEMMD_CUDA_FAST_COMPILE=ON'
+all="$whole -UGEMMD_CUDA_ARCHITECTURES"
+taken=-DGEMMD_SIMT_FROM=$root/build/release
 known='75 80 86 89 90 100 103 120'
 
 machine='nothing' && machine ''
@@ -62,27 +65,34 @@ asks here release -DGEMMD_CUDA=OFF
 says 'no nvcc'
 says 'no NVIDIA GPU: a sentence'
 asks all release "$all"
-asks all asan ''
+asks all asan "$taken"
 
 machine='nvcc alone' && machine "$known"
 asks here release -DGEMMD_CUDA=OFF
 asks all release "$all"
-asks all tsan ''
+asks all tsan "$taken"
 
 machine='an H200' && machine "$known" 9.0
-asks here release '-DGEMMD_CUDA=AUTO -DGEMMD_CUDA_ARCHITECTURES=90a'
+asks here release "$whole -DGEMMD_CUDA_ARCHITECTURES=90a"
 says 'GPU: A GPU'
 asks all release "$all"
-asks here asan ''
+asks here asan "$taken"
+
+machine='nvcc without a GPU' && machine "$known"
+asks one release "$fast -DGEMMD_CUDA_ARCHITECTURES=90a"
+
+machine='an nvcc that knows no Hopper' && machine '75 80'
+asks one release "$fast -UGEMMD_CUDA_ARCHITECTURES"
 
 machine='two kinds, one twice' && machine "$known" 8.6 12.0 8.6
-asks here release '-DGEMMD_CUDA=AUTO -DGEMMD_CUDA_ARCHITECTURES=86;120'
+asks here release "$whole -DGEMMD_CUDA_ARCHITECTURES=86;120"
+asks one release "$whole -DGEMMD_CUDA_ARCHITECTURES=86;120"
 
 machine='one that nvcc does not know' && machine "$known" 7.0
 asks here release "$all"
 
 machine='one of two that nvcc knows' && machine "$known" 7.0 8.0
-asks here release '-DGEMMD_CUDA=AUTO -DGEMMD_CUDA_ARCHITECTURES=80'
+asks here release "$whole -DGEMMD_CUDA_ARCHITECTURES=80"
 
 machine='a GPU without nvcc' && machine '' 8.9
 asks here release "$all"

@@ -1,12 +1,16 @@
 /* cuda_case.c - tasks on the fake runtime. */
 #include "cuda_case.h"
 
-#include "kernels/cuda/rearrange.h"
+#include "kernels/cuda/transpose/rearrange.h"
 #include "kernels/layout.h"
-#include "kernels/rows.h"
+#include "kernels/variant.h"
 
 #include <string.h>
 #include <unistd.h>
+
+/* Kernels of variants.def. */
+gm_kernel_fn gm_cuda_copy_vector, gm_cuda_matmul_cublas, gm_cuda_transpose_cublas;
+gm_accepts_fn gm_cublas_accepts_product, gm_cublas_accepts_transpose;
 
 uint64_t gm_host_memory(void)
 {
@@ -168,10 +172,10 @@ enum gm_status cuda_case_make(void *context, const struct cuda_request *request,
         struct gm_matrix *x = i < GM_OPERANDS_MAX ? &op->operand[i] : &op->result;
         if (i < GM_OPERANDS_MAX && i >= op->operands)
             continue;
-        status = gm_backend_cuda.slab_get(context, gm_matrix_bytes(x), &made.slab[i], err);
+        status = gm_backend_cuda.buffer_get(context, gm_matrix_bytes(x), &made.buffer[i], err);
         if (status != GM_OK)
             break;
-        x->data = made.slab[i].data;
+        x->data = made.buffer[i].data;
         if (i < GM_OPERANDS_MAX)
             random_fill(&seed, x->dtype, x->data, gm_matrix_elements(x));
         /* Bytes that are no numbers are not geam's to keep. */
@@ -191,7 +195,7 @@ enum gm_status cuda_case_make(void *context, const struct cuda_request *request,
 void cuda_case_put(void *context, struct cuda_case *made)
 {
     for (unsigned i = 0; i <= GM_OPERANDS_MAX; i++)
-        gm_backend_cuda.slab_put(context, &made->slab[i]);
+        gm_backend_cuda.buffer_put(context, &made->buffer[i]);
 }
 
 void cuda_case_poison(struct cuda_case *made)

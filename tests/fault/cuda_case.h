@@ -1,6 +1,6 @@
 /*
- * cuda_case.h - tasks for the cuda backend on the fake runtime: random operands in its slabs, host
- * functions that stand for kernels, and the oracle.
+ * cuda_case.h - tasks for the cuda backend on the fake runtime: random operands in its buffers,
+ * host functions that stand for kernels, and the oracle.
  */
 #ifndef GM_TESTS_FAULT_CUDA_CASE_H
 #define GM_TESTS_FAULT_CUDA_CASE_H
@@ -13,7 +13,7 @@
 
 struct cuda_case {
     struct gm_task task;
-    struct gm_slab slab[GM_OPERANDS_MAX + 1];
+    struct gm_buffer buffer[GM_OPERANDS_MAX + 1];
 };
 
 /* Of two dimensions or three; batch 0 is a single matrix. */
@@ -30,7 +30,7 @@ extern const struct gm_variant fake_transpose; /* row-major operands only */
 extern const struct gm_variant fake_sum;       /* an add in three passes, with scratch */
 extern const struct gm_variant cublas_matmul, cublas_transpose; /* the real ones */
 
-/* With its slabs; nothing to put back where it fails. The operands are the same for one seed. */
+/* With its buffers; nothing to put back where it fails. The operands are the same for one seed. */
 enum gm_status cuda_case_make(void *context, const struct cuda_request *request,
                               const struct gm_variant *variant, uint64_t seed,
                               struct cuda_case *ret, struct gm_error *err);

@@ -3,8 +3,8 @@
  * it. It checks what the library checks: leading dimensions, types, handles.
  */
 #include "fake_cuda.h"
-#include "kernels/cuda/cublas.h"
-#include "proto/half.h"
+#include "kernels/cuda/backend/cublas.h"
+#include "proto/number/half.h"
 
 #include <complex.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef GM_TESTS_FAULT_FAKE_CUDA_H
 #define GM_TESTS_FAULT_FAKE_CUDA_H
 
-#include "kernels/cuda/exec.h"
+#include "kernels/cuda/backend/exec.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -84,7 +84,7 @@ cudaError_t gm_cuda_inject(const char *function)
 
 static __attribute__((constructor)) void read_environment(void)
 {
-    const char *text = getenv("GEMMD_INJECT");
+    const char *text = getenv("INJECT_FAULT");
     char function[64];
     unsigned long n;
     int error;

@@ -2,13 +2,13 @@
  * inject.h - makes calls of the CUDA runtime fail, in a backend built with GM_CUDA_INJECT: the n-th
  * call of a function answers what a test wants. "cudaLaunchKernel" stands for a launch's outcome.
  *
- * A program that is not a test may be told by its environment: GEMMD_INJECT=FUNCTION:N:ERROR, as in
+ * A program that is not a test may be told by its environment: INJECT_FAULT=FUNCTION:N:ERROR, as in
  * cudaEventSynchronize:5:719, where N counts from 1.
  */
 #ifndef GM_TESTS_FAULT_INJECT_H
 #define GM_TESTS_FAULT_INJECT_H
 
-#include "kernels/cuda/call.h"
+#include "kernels/cuda/backend/call.h"
 
 #define INJECT_FUNCTIONS_MAX 40
 

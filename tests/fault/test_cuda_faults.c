@@ -11,7 +11,7 @@
 
 struct outcome {
     enum gm_status open;
-    enum gm_status got[CASES]; /* slabs */
+    enum gm_status got[CASES]; /* buffers */
     enum gm_status task[CASES];
     enum gm_status run[CASES];
     enum gm_status after; /* a task once the call has failed */
@@ -74,7 +74,7 @@ static void run_case(void *context, unsigned i, struct outcome *outcome)
 /* The whole life of a backend. */
 static struct outcome live_once(void)
 {
-    struct gm_backend_options options = {.lanes = 2, .memory_limit = (uint64_t)1 << 24};
+    struct gm_backend_options options = {.streams = 2, .memory_limit = (uint64_t)1 << 24};
     struct gm_error err = {.detail = ""};
     struct outcome outcome = {.after = GM_OK};
     struct outcome last = {.after = GM_OK};

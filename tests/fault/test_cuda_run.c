@@ -3,14 +3,15 @@
  * what times it tells of them.
  */
 #include "cuda_case.h"
-#include "kernels/cuda/cublas.h"
+#include "kernels/cuda/backend/cublas.h"
+#include "kernels/cuda/backend/exec.h"
 
 #include <math.h>
 #include <pthread.h>
 
 static void *open_backend(unsigned lanes)
 {
-    struct gm_backend_options options = {.lanes = lanes, .memory_limit = (uint64_t)1 << 26};
+    struct gm_backend_options options = {.streams = lanes, .memory_limit = (uint64_t)1 << 26};
     struct gm_error err = {.detail = ""};
     void *context = NULL;
 
@@ -44,7 +45,7 @@ static void test_facts(void)
     CHECK_STR(facts->name, "Fake GPU 0");
     CHECK_EQ(facts->kind, GM_DEVICE_CUDA);
     CHECK_EQ(facts->units, 132);
-    CHECK_EQ(facts->lanes, 3);
+    CHECK_EQ(facts->streams, 3);
     CHECK(facts->batch_max > 1);
     CHECK(facts->tuned_blas && facts->times_kernels);
     CHECK(strstr(facts->detail, "compute capability 9.0"));
@@ -84,7 +85,7 @@ static void test_without_blas(void)
     void *context = open_backend(2);
     const struct gm_device_facts *facts = gm_backend_cuda.describe(context, 0);
     CHECK(!facts->tuned_blas);
-    CHECK_EQ(facts->lanes, 2);
+    CHECK_EQ(facts->streams, 2);
     CHECK(strstr(facts->detail, "no cuBLAS"));
     close_backend(context);
 }
@@ -156,6 +157,48 @@ static void test_times(void)
         near(made.task.times.prepare, 4 * FAKE_KERNEL_US);
         cuda_case_put(context, &made);
     }
+    close_backend(context);
+}
+
+/* What a host function keeps is there at the next repetition of its task, and of no other's. */
+static unsigned runs, made_anew;
+
+static enum gm_status run_keeping(const struct gm_op *op, struct gm_exec *exec)
+{
+    struct gm_kept *kept = gm_kept_of(exec);
+
+    runs++;
+    if (kept && kept->made) {
+        CHECK_EQ(kept->words[0], (uintptr_t)op->operand[0].data);
+    } else if (CHECK(kept)) {
+        made_anew++;
+        kept->made = true;
+        kept->words[0] = (uintptr_t)op->operand[0].data;
+    }
+    return fake_transpose.run[GM_DEVICE_CUDA](op, exec);
+}
+
+static void test_kept(void)
+{
+    struct gm_variant keeping = fake_transpose;
+    struct cuda_case made[3];
+    struct gm_task *task[3];
+    unsigned n = 0;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    keeping.run[GM_DEVICE_CUDA] = run_keeping;
+    while (n < 3 && make(context, &stack, &keeping, &made[n])) {
+        task[n] = &made[n].task;
+        made[n++].task.repeat = 40;
+    }
+    run_one(context, 0, &made[0]);
+    CHECK_EQ(runs, 40);
+    CHECK_EQ(made_anew, 1);
+    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, n), GM_OK);
+    CHECK_EQ(made_anew, 1 + n);
+    while (n > 0)
+        cuda_case_put(context, &made[--n]);
     close_backend(context);
 }
 
@@ -447,6 +490,7 @@ int main(void)
     test_no_device();
     test_without_blas();
     test_times();
+    test_kept();
     test_batch();
     test_empty();
     test_cublas();

@@ -6,7 +6,7 @@
  * weight, and the preferred one wins a tie; nothing is acceptable exactly where all weights are 0;
  * letter case does not matter, nor whether the lines are joined by commas (RFC 9110, 5.3).
  */
-#include "server/accept.h"
+#include "server/request/accept.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <ctype.h>

@@ -7,19 +7,41 @@
  * (as f64, where all of it is plain numbers); and written as CSV again it reads back the same, bit
  * for bit, but for the payloads of NaN.
  */
-#include "proto/number.h"
+#include "proto/number/number.h"
 #include "tests/fuzz/fuzz_sink.h"
 
-static void decode(struct fuzz_sink *sink, unsigned index, enum gm_dtype dtype, const char *text,
-                   size_t len, char filler)
+static void decode_said(struct fuzz_sink *sink, unsigned index, enum gm_dtype dtype,
+                        const char *text, size_t len, char filler, enum gm_header header)
 {
     fuzz_sink_init(sink, FUZZ_OPERANDS_ALL, dtype);
+    sink->plan.header = header;
     sink->plan.operand_first = index;
     sink->elements_max = len / 2 + 1;
     fuzz_decode(sink, &gm_codec_csv, text, len, filler);
     MUST(sink->parameters == 0);
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         MUST(!sink->present[i] || i == index);
+}
+
+static void decode(struct fuzz_sink *sink, unsigned index, enum gm_dtype dtype, const char *text,
+                   size_t len, char filler)
+{
+    decode_said(sink, index, dtype, text, len, filler, GM_HEADER_TELLS);
+}
+
+static void check_header(const struct fuzz_sink *sink, unsigned index, enum gm_dtype dtype,
+                         const char *text, size_t len)
+{
+    struct fuzz_sink absent, present;
+
+    decode_said(&absent, index, dtype, text, len, '7', GM_HEADER_ABSENT);
+    decode_said(&present, index, dtype, text, len, '7', GM_HEADER_PRESENT);
+    if (absent.status == GM_OK)
+        fuzz_sink_must_agree(sink, &absent);
+    else if (sink->status == GM_OK)
+        fuzz_sink_must_agree(sink, &present);
+    fuzz_sink_clear(&absent);
+    fuzz_sink_clear(&present);
 }
 
 /* The same text as other programs would have written it. */
@@ -145,6 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     decode(&other, index, dtype, text, in.left, ',');
     fuzz_sink_must_agree(&sink, &other);
     fuzz_sink_clear(&other);
+    check_header(&sink, index, dtype, text, in.left);
     if (sink.status == GM_OK) {
         bool quotes = memchr(text, '"', in.left), carriages = memchr(text, '\r', in.left);
         bool marked = in.left >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;

@@ -7,7 +7,7 @@
  * written as null (and are then refused by the reader); everything else reads back as the same
  * matrix, bit for bit, whatever its layout in memory.
  */
-#include "proto/number.h"
+#include "proto/number/number.h"
 #include "tests/fuzz/fuzz_sink.h"
 
 /* Element (b, r, c) of a matrix in either layout. */

@@ -7,9 +7,7 @@
  * is known decides alone; and a part whose bytes are NPY, or which has a shape, is never taken for
  * a text, nor the other way round.
  */
-#include "server/body_form.h"
-#include "server/body_hint.h"
-#include "server/body_part_form.h"
+#include "server/request/body/internal.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool is_of_table(const struct gm_codec *codec)
@@ -28,7 +26,7 @@ static enum gm_status look(const char *text, size_t len, bool all, uint64_t *spa
     char *copy = fuzz_alloc(len);
     memcpy(copy, text, len);
     *ret = NULL;
-    enum gm_status status = gm_body_form_by_first_bytes(copy, len, all, space, ret, &err);
+    enum gm_status status = gm_body_format_by_first_bytes(copy, len, all, space, ret, &err);
     free(copy);
     MUST(*space <= len);
     if (status != GM_OK) {
@@ -57,23 +55,23 @@ static void check_slowly(const char *text, size_t len, size_t step, enum gm_stat
 
 static void check_part(const char *type, const char *text, size_t len, char operand, bool has_shape)
 {
-    struct gm_part_form form = {0};
+    struct gm_part_format form = {0};
     struct gm_error err = {0};
     const struct gm_codec *codec = NULL;
-    enum gm_status status = gm_part_form_by_type(type, operand, &form, &err);
+    enum gm_status status = gm_part_format_by_type(type, operand, &form, &err);
     size_t first = len < GM_PART_FIRST_BYTES ? len : GM_PART_FIRST_BYTES;
 
     if (status == GM_OK && !form.codec && len > 0) {
         char *copy = fuzz_alloc(first);
         memcpy(copy, text, first);
-        status = gm_part_form_by_first_bytes(copy, first, operand, has_shape, &form, &err);
+        status = gm_part_format_by_first_bytes(copy, first, operand, has_shape, &form, &err);
         free(copy);
         bool npy = gm_codec_by_first_bytes(text, first) == &gm_codec_npy;
         MUST(status != GM_OK || !npy || form.codec == &gm_codec_npy);
         MUST(status != GM_OK || form.codec || form.text);
     }
     if (status == GM_OK && form.text && !form.codec) {
-        status = gm_part_form_of_text(text, len, operand, &codec, &err);
+        status = gm_part_format_of_text(text, len, operand, &codec, &err);
         MUST(status != GM_OK || (is_of_table(codec) && codec->decode));
     }
     if (status == GM_OK && form.codec)
@@ -96,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     in.at += line + (end != NULL);
     in.left -= line + (end != NULL);
     const char *text = (const char *)in.at;
-    enum gm_status status = gm_body_form_by_type(type, &stated, &err);
+    enum gm_status status = gm_body_format_by_type(type, &stated, &err);
     if (status != GM_OK)
         fuzz_check_error(status, &err);
     MUST(!stated || (status == GM_OK && is_of_table(stated)));

@@ -6,7 +6,7 @@
  * reads as a matrix or a stack are accepted, with its shape and, as f64, its values; arrays it
  * reads as anything else are refused; operands written as JSON again read back to the same bits.
  */
-#include "proto/number.h"
+#include "proto/number/number.h"
 #include "tests/fuzz/fuzz_sink.h"
 
 #include <jansson.h>

@@ -7,7 +7,7 @@
  * part named "refuse" ends the parsing with its own status; the parts written by the book, with
  * another boundary, are read as the same.
  */
-#include "proto/multipart.h"
+#include "proto/multipart/multipart.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BOUNDARY "fuzz-7e57-da7a-0123456789-abcdefghijklmnop"

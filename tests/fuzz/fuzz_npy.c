@@ -6,7 +6,7 @@
  * Content-Length changes no success, and lets no operand be larger than the body; a wrong one is
  * refused or the operands lie within the body; operands written again as NPY read back the same.
  */
-#include "proto/npy_header.h"
+#include "proto/npy/npy_header.h"
 #include "tests/fuzz/fuzz_sink.h"
 
 struct

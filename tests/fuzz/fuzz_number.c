@@ -8,7 +8,7 @@
  * fit is refused, and for the right reason. What is written reads back to the same bits, is JSON,
  * and is not longer than it may be, or than what printf needs. Outputs of failures are untouched.
  */
-#include "proto/number.h"
+#include "proto/number/number.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <ctype.h>

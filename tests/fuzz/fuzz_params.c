@@ -8,7 +8,7 @@
  * order too, and come to the same; every value is within its bounds, and scalars are strtod's.
  */
 #include "server/limits.h"
-#include "server/params.h"
+#include "server/request/params.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <ctype.h>

@@ -6,7 +6,7 @@ void gate_init(struct gate *gate, unsigned lanes, unsigned batch_max)
 {
     memset(gate, 0, sizeof *gate);
     gate->facts.kind = GM_DEVICE_CPU;
-    gate->facts.lanes = lanes;
+    gate->facts.streams = lanes;
     gate->facts.batch_max = batch_max;
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_cond_init(&gate->changed, NULL);
@@ -23,7 +23,7 @@ bool gate_release(struct gate *gate, unsigned index, enum gm_status verdict)
 {
     bool found = false;
     pthread_mutex_lock(&gate->mutex);
-    for (unsigned lane = 0; lane < gate->facts.lanes && !found; lane++) {
+    for (unsigned lane = 0; lane < gate->facts.streams && !found; lane++) {
         struct gate_run *run = &gate->run[lane];
         if (!run->active || run->released || index-- > 0)
             continue;
@@ -73,7 +73,7 @@ static enum gm_status gate_run(void *context, unsigned device, unsigned lane,
     struct gate *gate = context;
     struct gate_run *run = &gate->run[lane];
 
-    MUST(device == 0 && lane < gate->facts.lanes && n >= 1 && n <= gate->facts.batch_max);
+    MUST(device == 0 && lane < gate->facts.streams && n >= 1 && n <= gate->facts.batch_max);
     pthread_mutex_lock(&gate->mutex);
     MUST(!run->active);
     *run = (struct gate_run){.active = true, .n = n};

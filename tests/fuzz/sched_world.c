@@ -3,7 +3,7 @@
 #include "server/clock.h"
 #include "server/limits.h"
 #include "server/log.h"
-#include "server/sched_state.h"
+#include "server/sched/sched_state.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <time.h>
@@ -118,7 +118,7 @@ static void on_began(void *cls, const struct gate_run *run)
     bool exclusive;
     uint64_t key = probe_of(run->task[0])->job.batch_key;
 
-    MUST(w->gate.active <= w->gate.facts.lanes);
+    MUST(w->gate.active <= w->gate.facts.streams);
     for (unsigned i = 0; i < run->n; i++) {
         struct probe *p = probe_of(run->task[i]);
         MUST(p->place == QUEUED);
@@ -161,12 +161,12 @@ static bool settled(struct world *w, uint64_t *ret_queued, uint64_t *ret_running
     }
     *ret_queued = queued;
     *ret_running = running;
-    for (unsigned lane = 0; lane < w->gate.facts.lanes; lane++)
+    for (unsigned lane = 0; lane < w->gate.facts.streams; lane++)
         if (gate_ends(&w->gate.run[lane]))
             return false;
     if (queued == 0)
         return !w->lost || w->lost_calls > 0;
-    bool lane_free = w->gate.active < w->gate.facts.lanes;
+    bool lane_free = w->gate.active < w->gate.facts.streams;
     bool blocked = exclusive_runs || (exclusive_waits && running > 0);
     return !w->lost && (!lane_free || blocked);
 }

@@ -5,7 +5,7 @@
 #ifndef GM_TESTS_FUZZ_SCHED_WORLD_H
 #define GM_TESTS_FUZZ_SCHED_WORLD_H
 
-#include "server/sched.h"
+#include "server/sched/sched.h"
 #include "tests/fuzz/gate.h"
 
 #define JOBS_MAX 48

@@ -76,7 +76,7 @@ QUERIES = [
     "kernel=tiled&dtype=f32", "shape=3x4&shape_b=2x4x5&shape_a=3x4", "transa=1&transb=false",
     "alpha=2.5e-1&beta=9007199254740993", "alpha=-0&alpha=0", "alpha=1e999&beta=0x10", "repeat=1000",
     "repeat=1001&repeat=0&repeat=-1&repeat=+5", "timeout_ms=3600000&timeout_ms=1", "precision=tf32",
-    "nonfinite=null&nonfinite=error", "gpu=rtx-4090&gpu=RTX%204090", "format=svg&format=sv%67",
+    "nonfinite=null&nonfinite=error", "header=true&header=0", "gpu=rtx-4090&gpu=RTX%204090", "format=svg&format=sv%67",
     "kernal=x&=&&a=b=c&%00=%00&%zz=%1", "dtype=%66%33%32", "shape=1x18446744073709551615x1",
     "shape=18446744073709551616", "device=cpu%3A0", "kernel=" + "k" * 80, "alpha=" + "1" * 72,
     "alpha=99999999999999999999", "beta=2.0&alpha=1e18", "shape_c=7&shape_c=7x1", "\xe9=\xff\xfe",
@@ -89,7 +89,7 @@ CSV = [
     "nan,-inf\nInfinity,+1\n", " 1 , 2 \n", "1,2,\n", "1,2\n3\n", "1,2\n\n3,4\n5,6\n", "", "\n\n", "a,b\n",
     "1\r2\r3", "1,5;2,5\n", "007,.5\n1.,-0\n", "true,FALSE\n", "1 2 3\n", "1e999,1e-999\n", "n/a,1\n",
     "9007199254740993,-9223372036854775808\n", "1\r\r\n2", "# x,y\n1,2", "1,\"2\"\"\"\n", '"1\n2",3\n', "1e400",
-    "[1,2]", "@file", "1" * 60 + "," + "0" * 60 + "1\n", ",\n", ",,\n,,\n", "1\x002\n", "1,2\n \t \n3,4",
+    "[1,2]", "@file", "id,1,2\n", "id,2019\n1,2\n", "x;\"2\"\n", "x,2nd,-\n1,2,3\n", "\n\nx,y\n\n", "1" * 60 + "," + "0" * 60 + "1\n", ",\n", ",,\n,,\n", "1\x002\n", "1,2\n \t \n3,4",
 ]
 
 FORMS = [

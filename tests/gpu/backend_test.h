@@ -6,18 +6,18 @@
 
 #include "tests/unit/test_cpu_case.h"
 
-/* A task whose matrices lie in the backend's slabs, with random operands. */
-struct slab_task {
+/* A task whose matrices lie in the backend's buffers, with random operands. */
+struct buffer_task {
     struct gm_task task;
-    struct gm_slab slab[GM_OPERANDS_MAX + 1];
+    struct gm_buffer buffer[GM_OPERANDS_MAX + 1];
 };
 
 /* Square matrices; the variant by name, which must be there. False where something failed. */
-bool slab_task_make(void *context, enum gm_op_kind kind, const char *variant, enum gm_dtype dtype,
-                    uint64_t rows, uint64_t cols, uint64_t seed, struct slab_task *ret);
-void slab_task_put(void *context, struct slab_task *made);
+bool buffer_task_make(void *context, enum gm_op_kind kind, const char *variant, enum gm_dtype dtype,
+                      uint64_t rows, uint64_t cols, uint64_t seed, struct buffer_task *ret);
+void buffer_task_put(void *context, struct buffer_task *made);
 /* Runs it on a poisoned result; its status, with the result proved where that is GM_OK. */
-enum gm_status slab_task_run(void *context, unsigned lane, struct slab_task *made);
+enum gm_status buffer_task_run(void *context, unsigned lane, struct buffer_task *made);
 
 double wall_us(void);
 

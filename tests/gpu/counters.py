@@ -4,7 +4,7 @@
     counters.py NCU.csv SIM.jsonl --json RESULT.json [--device NAME] [--driver D] [--date D] [--commit C]
 
 NCU.csv: profile_gpu under Nsight Compute (ncu --csv --page raw --metrics ...: METRICS below);
-SIM.jsonl: what profile_sim prints. tests/bench/readme_tables.py makes a table of the result.
+SIM.jsonl: what profile_sim prints. tests/bench/tables.py makes a table of the result.
 """
 import argparse
 import csv

@@ -6,8 +6,8 @@
 #define GM_TESTS_GPU_DEVICE_H
 
 #include "kernels/backend.h"
-#include "kernels/cuda/cublas.h"
-#include "kernels/cuda/exec.h"
+#include "kernels/cuda/backend/cublas.h"
+#include "kernels/cuda/backend/exec.h"
 
 #define DEVICE_MARKS_MAX 1024u
 

@@ -8,7 +8,7 @@ if(TARGET gemmd_cuda)
   set(CMAKE_CUDA_COMPILER ${GEMMD_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES OFF)
   enable_language(CUDA)
-  add_library(gpu_kernels STATIC gpu/huge.cu bench/bench_gpu_data.cu bench/yardstick_nothing.cu)
+  add_library(gpu_kernels STATIC gpu/huge.cu bench/bench_gpu_data.cu bench/baseline_nothing.cu)
   set_target_properties(gpu_kernels PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
     CUDA_RUNTIME_LIBRARY Static)
   target_include_directories(gpu_kernels PRIVATE ${PROJECT_SOURCE_DIR})
@@ -20,18 +20,18 @@ if(TARGET gemmd_cuda)
   target_link_libraries(profile_gpu PRIVATE gemmd_kernels gemmd_cuda gemmd_flags m)
 
   add_executable(bench_gpu bench/bench_gpu.c bench/bench_gpu_contest.c bench/bench_gpu_result.c
-    bench/bench_gpu_yardstick.c bench/shapes.c bench/proof.c gpu/device.c)
+    bench/bench_gpu_baseline.c bench/shapes.c bench/proof.c gpu/device.c)
   set_target_properties(bench_gpu PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
   target_link_libraries(bench_gpu PRIVATE gpu_kernels gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
-  add_executable(bench_lanes bench/bench_lanes.c)
-  set_target_properties(bench_lanes PROPERTIES
+  add_executable(bench_streams bench/bench_streams.c)
+  set_target_properties(bench_streams PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
-  target_link_libraries(bench_lanes PRIVATE gemmd_kernels gemmd_cuda gemmd_flags Threads::Threads m
+  target_link_libraries(bench_streams PRIVATE gemmd_kernels gemmd_cuda gemmd_flags Threads::Threads m
     ${CMAKE_DL_LIBS})
 
   # The backend whose calls fail as they are told: its test, and a daemon to try it on.
-  file(GLOB backend CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.c)
+  file(GLOB backend CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*/*.c)
   add_library(gemmd_cuda_inject OBJECT ${backend} fault/inject.c)
   target_compile_definitions(gemmd_cuda_inject PUBLIC GM_CUDA_INJECT=1 PRIVATE GM_HAVE_CUDA=1)
   target_link_libraries(gemmd_cuda_inject PUBLIC gemmd_flags gemmd_cuda)

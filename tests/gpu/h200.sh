@@ -98,7 +98,7 @@ fi
 
 # An error that no device gets over, under the load of 64 clients: all are answered, or refused, and
 # the daemon ends with status 1 and says why.
-start_daemon inject "$bin/tests/gemmd_inject" GEMMD_INJECT=cudaEventSynchronize:400:719
+start_daemon inject "$bin/tests/gemmd_inject" INJECT_FAULT=cudaEventSynchronize:400:719
 if [ -n "$url" ]; then
     python3 tests/gpu/h200_requests.py lose "$url" >>"$out/inject.log" 2>&1 || failed=1
     grep '^= ' "$out/inject.log" | tee -a "$summary"

@@ -77,7 +77,7 @@ def show(stats, wall):
 
 
 def one(url, path, expected, tolerance, *arrays):
-    curl(url, path, *arrays)  # loads the kernel, pins the slabs
+    curl(url, path, *arrays)  # loads the kernel, pins the buffers
     status, stats, result, wall = curl(url, path, *arrays)
     check(status == 200, f"{path}: {status} {stats}")
     if status != 200:
@@ -108,7 +108,7 @@ def singles(url):
         a = random.standard_normal((side, side), dtype="f4")
         b = random.standard_normal((side, side), dtype="f4")
         product = a.astype("f8") @ b
-        for kernel in ("naive", "tiled", "dynamic", "auto"):
+        for kernel in ("naive", "tiled", "dynamic_tile", "auto"):
             one(url, f"/v1/matmul?kernel={kernel}", product, 1e-5, a, b)
     a, b = a.astype("f2"), b.astype("f2")
     one(url, "/v1/matmul", a.astype("f8") @ b.astype("f8"), 2e-3, a, b)

@@ -11,7 +11,7 @@ profile_gpu say of it,
 
 METRICS being what `limits.py metrics` prints. A kernel's share of a copy is, by Nsight, its DRAM
 throughput by that of the second run, a copy behind another; its share of the arithmetic roof is how busy
-its multiply-adds keep the FP32 lanes. tests/bench/readme_tables.py makes a table of the result.
+its multiply-adds keep the FP32 lanes. tests/bench/tables.py makes a table of the result.
 """
 import argparse
 import io

@@ -3,11 +3,12 @@
  * built where the libraries that it needs are not: each of its entries says that it is not there.
  */
 #include "kernels/backend.h"
-#include "kernels/rows.h"
+#include "kernels/variant.h"
 
 #define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)
-#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, needs, note)
+#define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, products, needs, note)
 #define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch, needs, note)                     \
+    gm_kernel_fn gm_sim_##entry;                                                                   \
     enum gm_status gm_sim_##entry(const struct gm_op *unused_op, struct gm_exec *unused_exec)      \
     {                                                                                              \
         (void)unused_op;                                                                           \

@@ -43,7 +43,7 @@ static const struct {
     {GM_OP_TRANSPOSE, "vectorized", GM_F32, 8192, 8192},
     {GM_OP_TRANSPOSE, "padded", GM_F32, 8192, 8192},
     {GM_OP_ADD, "vectorized", GM_F16, 8192, 8192},
-    {GM_OP_MATMUL, "pipelined", GM_F32, 4096, 4096},
+    {GM_OP_MATMUL, "multistage", GM_F32, 4096, 4096},
     {GM_OP_MATMUL, "tiled", GM_F32, 4096, 4096},
 };
 

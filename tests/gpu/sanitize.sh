@@ -31,6 +31,6 @@ for tool in memcheck racecheck synccheck; do
 done
 # Only these write all that their kernels read.
 for variant in direct vector naive tiled padded shared; do
-    check clean initcheck "$bin/test_gpu_kernels" --only "$variant"
+    check clean initcheck "$bin/test_gpu_kernels" --small --only "$variant"
 done
 exit $failed

@@ -2,7 +2,7 @@
 # standalone.sh - builds the tests and the benchmark of the kernels for GPUs, and nothing else:
 # for machines with a GPU, nvcc and gcc, and none of the libraries that the daemon needs.
 #
-#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, test_gpu_huge, bench_gpu, bench_lanes,
+#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, test_gpu_huge, bench_gpu, bench_streams,
 #                                      profile_gpu and broken_gpu; in FOLDER (build/gpu)
 #
 # Built for the GPU that is there, or for the compute capability that GM_ARCH names (90a, ...).
@@ -29,11 +29,12 @@ echo "nvcc is $nvcc, compute capability $arch"
 c="gcc -std=c17 -O2 -ftree-vectorize -g -DNDEBUG -Wall -Wextra -Werror -pthread"
 c+=" -D_GNU_SOURCE -DGM_HAVE_CUDA=1 -DGM_HAVE_OPENBLAS=0 -I. -I$include"
 cu="$nvcc -std=c++17 -O3 -lineinfo -Xcompiler -Wall,-Wextra -D_GNU_SOURCE"
+cu+=" -DGM_HAVE_SM90A=$([ "$arch" = 90a ] && echo 1 || echo 0)"
 cu+=" -gencode arch=compute_$arch,code=sm_$arch -I. -Ikernels/cuda/include"
 
-library="proto/matrix.c proto/nearest.c proto/status.c $(ls kernels/*.c kernels/cpu/*.c kernels/cuda/*.c | grep -v openblas)"
-kernels=$(ls kernels/cuda/*.cu)
-helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/yardstick_nothing.cu"
+library="proto/matrix.c proto/nearest.c proto/status.c $(ls kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
+kernels=$(ls kernels/cuda/*/*.cu)
+helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/baseline_nothing.cu"
 programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,lanes}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
 
 object() {
@@ -69,10 +70,10 @@ rm -f "$out/libkernels.a"
 ar rcs "$out/libkernels.a" $(objects $library $kernels tests/gpu/no_simulator.c)
 link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/test_cpu_case.c
 link test_gpu_huge tests/gpu/{test_gpu_huge,device}.c tests/gpu/huge.cu
-link bench_gpu tests/bench/bench_gpu{,_contest,_result,_yardstick}.c tests/bench/{shapes,proof}.c \
-    tests/bench/{yardstick_nothing,bench_gpu_data}.cu tests/gpu/device.c
-link bench_lanes tests/bench/bench_lanes.c
+link bench_gpu tests/bench/bench_gpu{,_contest,_result,_baseline}.c tests/bench/{shapes,proof}.c \
+    tests/bench/{baseline_nothing,bench_gpu_data}.cu tests/gpu/device.c
+link bench_streams tests/bench/bench_streams.c
 link profile_gpu tests/gpu/{profile_gpu,profiled,device}.c
 # shellcheck disable=SC2086
 $cu -cudart static -o "$out/broken_gpu" tests/gpu/broken_gpu.cu
-echo "built test_gpu_kernels, test_gpu_huge, bench_gpu, bench_lanes, profile_gpu and broken_gpu in $out"
+echo "built test_gpu_kernels, test_gpu_huge, bench_gpu, bench_streams, profile_gpu and broken_gpu in $out"

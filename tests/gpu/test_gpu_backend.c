@@ -4,7 +4,7 @@
  * 77 where there is no GPU.
  */
 #include "backend_test.h"
-#include "kernels/select.h"
+#include "kernels/choose/choose.h"
 #include "tests/unit/test_cpu_try.h"
 
 #include <math.h>
@@ -153,10 +153,10 @@ static void test_specials(void)
     }
 }
 
-bool slab_task_make(void *context, enum gm_op_kind kind, const char *variant, enum gm_dtype dtype,
-                    uint64_t rows, uint64_t cols, uint64_t seed, struct slab_task *ret)
+bool buffer_task_make(void *context, enum gm_op_kind kind, const char *variant, enum gm_dtype dtype,
+                      uint64_t rows, uint64_t cols, uint64_t seed, struct buffer_task *ret)
 {
-    struct slab_task made = {.task = {.repeat = 1}};
+    struct buffer_task made = {.task = {.repeat = 1}};
     struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
     bool present[GM_OPERANDS_MAX] = {true, gm_op_operands_min(kind) == 2};
     struct gm_op_options options = {.precision = GM_PRECISION_FP32};
@@ -174,28 +174,28 @@ bool slab_task_make(void *context, enum gm_op_kind kind, const char *variant, en
             gm_select(op, gm_backend_cuda.describe(context, 0), variant, &made.task.variant, &err);
     for (unsigned i = 0; i <= op->operands && status == GM_OK; i++) {
         struct gm_matrix *x = i < op->operands ? &op->operand[i] : &op->result;
-        status = gm_backend_cuda.slab_get(context, gm_matrix_bytes(x), &made.slab[i], &err);
+        status = gm_backend_cuda.buffer_get(context, gm_matrix_bytes(x), &made.buffer[i], &err);
         if (status != GM_OK)
             break;
-        x->data = made.slab[i].data;
+        x->data = made.buffer[i].data;
         if (i < op->operands)
             random_fill(&seed, dtype, x->data, gm_matrix_elements(x));
     }
     if (!CHECK_STATUS(status, GM_OK, &err)) {
-        slab_task_put(context, &made);
+        buffer_task_put(context, &made);
         return false;
     }
     *ret = made;
     return true;
 }
 
-void slab_task_put(void *context, struct slab_task *made)
+void buffer_task_put(void *context, struct buffer_task *made)
 {
     for (unsigned i = 0; i <= GM_OPERANDS_MAX; i++)
-        gm_backend_cuda.slab_put(context, &made->slab[i]);
+        gm_backend_cuda.buffer_put(context, &made->buffer[i]);
 }
 
-enum gm_status slab_task_run(void *context, unsigned lane, struct slab_task *made)
+enum gm_status buffer_task_run(void *context, unsigned lane, struct buffer_task *made)
 {
     struct gm_matrix *result = &made->task.op.result;
     struct gm_reference reference = {0};
@@ -221,16 +221,17 @@ struct worker {
 static void *work(void *cls)
 {
     const struct worker *worker = cls;
-    struct slab_task made;
+    struct buffer_task made;
 
     for (unsigned i = 0; i < 24; i++) {
         bool product = i % 3 == 2;
         uint64_t rows = product ? 96 : 500 + 37 * i, cols = product ? 96 : 700 - 11 * i;
-        if (!slab_task_make(worker->context, product ? GM_OP_MATMUL : GM_OP_TRANSPOSE, NULL, GM_F32,
-                            rows, cols, worker->lane + i, &made))
+        if (!buffer_task_make(worker->context, product ? GM_OP_MATMUL : GM_OP_TRANSPOSE, NULL,
+                              GM_F32, rows, cols, worker->lane + i, &made))
             break;
-        CHECK_STATUS(slab_task_run(worker->context, worker->lane, &made), GM_OK, &made.task.error);
-        slab_task_put(worker->context, &made);
+        CHECK_STATUS(buffer_task_run(worker->context, worker->lane, &made), GM_OK,
+                     &made.task.error);
+        buffer_task_put(worker->context, &made);
     }
     return NULL;
 }
@@ -240,15 +241,16 @@ static void *work(void *cls)
 static void *launch(void *cls)
 {
     const struct worker *worker = cls;
-    struct slab_task made;
+    struct buffer_task made;
 
     for (unsigned i = 0; i < 4; i++) {
-        if (!slab_task_make(worker->context, GM_OP_TRANSPOSE, "skinny", GM_U8, 3000,
-                            worker->lane == 0 ? 100 : 124, i, &made))
+        if (!buffer_task_make(worker->context, GM_OP_TRANSPOSE, "skinny", GM_U8, 3000,
+                              worker->lane == 0 ? 100 : 124, i, &made))
             break;
         made.task.repeat = 2000;
-        CHECK_STATUS(slab_task_run(worker->context, worker->lane, &made), GM_OK, &made.task.error);
-        slab_task_put(worker->context, &made);
+        CHECK_STATUS(buffer_task_run(worker->context, worker->lane, &made), GM_OK,
+                     &made.task.error);
+        buffer_task_put(worker->context, &made);
     }
     return NULL;
 }
@@ -284,9 +286,9 @@ static void test_times(void *context)
     printf("%-10s %-8s %6s %6s %10s %10s %10s %12s %12s\n", "", "", "side", "runs", "h2d us",
            "kernel us", "d2h us", "sum us", "wall us");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct slab_task made;
-        if (!slab_task_make(context, cases[i].kind, cases[i].variant, GM_F32, cases[i].side,
-                            cases[i].side, 1, &made))
+        struct buffer_task made;
+        if (!buffer_task_make(context, cases[i].kind, cases[i].variant, GM_F32, cases[i].side,
+                              cases[i].side, 1, &made))
             continue;
         struct gm_task *task = &made.task;
         gm_backend_cuda.run(context, 0, 0, &task, 1); /* loads code, fills the pool */
@@ -303,7 +305,7 @@ static void test_times(void *context)
         CHECK(task->times.kernel_min > 0 && task->times.kernel_min <= task->times.kernel);
         if (cases[i].repeat == 1)
             CHECK(sum <= wall);
-        slab_task_put(context, &made);
+        buffer_task_put(context, &made);
     }
 }
 
@@ -315,7 +317,7 @@ static void print_facts(const struct gm_device_facts *facts)
            facts->gpu->fp64_gflops, facts->gpu->int32_gflops);
     CHECK(facts->copy_gbs > 0);
     CHECK(!(facts->copy_gbs > facts->gpu->dram_gbs));
-    CHECK_EQ(facts->lanes, LANES);
+    CHECK_EQ(facts->streams, LANES);
 }
 
 int main(void)

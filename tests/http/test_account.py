@@ -20,7 +20,7 @@ RAW = {"Content-Type": wire.RAW}
 
 TYPES = {
     "id": str, "op": str, "kernel": str, "device": str, "dtype": str, "shapes": dict, "us": dict,
-    "batch": int, "concurrent": bool, "repeat": int, "kernel_us_min": float,
+    "batch": int, "concurrent": bool, "doubt": str, "repeat": int, "kernel_us_min": float,
     "kernel_us_median": float, "bytes_min": int, "effective_gbs": float, "copy_gbs": float,
     "percent_of_copy": float, "flops": float, "gflops": float, "intensity": float, "bound": str,
     "roof": str, "roofline_gflops": float, "percent_of_roofline": float,

@@ -492,7 +492,7 @@ def test_a_simulated_device_counts_and_times_nothing(daemon, rng):
     rows = {row["kernel"]: row["accesses"] for row in kernels if "accesses" in row}
     # What has no counts has refused, and says so: a block's shared memory does not hold it whole.
     assert all(row["failure"]["code"] == "kernel_unavailable" for row in kernels if row["kernel"] not in rows)
-    assert "vectorized" in rows and "stack" not in rows
+    assert "vectorized" in rows and "batched" not in rows
     assert all("runs" not in row and "effective_gbs" not in row for row in report["rows"])
     # Loads of 4 sectors a request and stores of 32, where 4 and 4 would do.
     assert rows["naive"]["global_sectors_ratio"] == 4.5

@@ -49,7 +49,7 @@ def resident(daemon):
 
 @pytest.mark.skipif(sanitizer_of() is not None, reason="a sanitizer's own memory is in the way")
 def test_text_after_elements_stays_within_the_memory_limit(start):
-    """Slabs that are kept for reuse make room for a text."""
+    """Buffers that are kept for reuse make room for a text."""
     limit = 256 << 20
     daemon = start("--memory-limit", str(limit))
     ready = resident(daemon)

@@ -122,7 +122,7 @@ def test_a_student_sees_what_is_slow_and_why(daemon):
     assert "kernel=padded" in tiled
     assert "Nothing is wasted" in padded and "conflict  <--" not in padded
     for page in (naive, tiled, padded):
-        assert "kernels/cuda/transpose_" in page and "out[" in page
+        assert "kernels/cuda/transpose/" in page and "out[" in page
 
 
 def test_text_names_every_line_it_tells_of(daemon):
@@ -133,8 +133,8 @@ def test_text_names_every_line_it_tells_of(daemon):
             both = {"shape_b": shape} if op == "add" else {}
             if op == "matmul":
                 both = {"skinny": {"shape": "3x96", "shape_b": "96x96"},
-                        "dot": {"shape": "3x96", "shape_b": "96x2"},
-                        "stack": {"shape": "4x32x33", "shape_b": "4x33x20"},
+                        "split_k_dot": {"shape": "3x96", "shape_b": "96x2"},
+                        "batched": {"shape": "4x32x33", "shape_b": "4x33x20"},
                         }.get(kernel, {"shape_b": shape})
             both = {"shape": shape, "dtype": dtype, **both}
             document = report(daemon, op, kernel=kernel, **both)
@@ -155,7 +155,7 @@ def test_members(daemon, op):
     assert document["shape"]["result"] == [1024, 1024]
     assert set(document) == {
         "id", "op", "kernel", "device", "shape", "dtype", "problem", "cure", "totals", "sites",
-        "launches", "sampled", "blocks_traced", "blocks"}
+        "launches", "sampled", "cut", "blocks_traced", "blocks"}
     assert document["sites"] and document["launches"]
     for site in document["sites"]:
         check_site(site)

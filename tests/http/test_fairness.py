@@ -2,10 +2,15 @@
 Clients are told apart by their addresses; loopback has many."""
 
 import contextlib
+import io
 import os
 import sys
+import time
 
+import numpy as np
+import problems
 import prometheus
+import pytest
 import wire
 from daemon import SLOW, sanitizer_of
 from jobs import ONE_AT_A_TIME, SlowJob, all_given_back, gauge, rejected, wait_until
@@ -110,9 +115,10 @@ def test_small_requests_find_memory_beside_large_ones(start):
     """Large ones that hold all the memory that large ones may have leave some to small ones."""
     daemon = start("--memory-limit", "64M")
     with contextlib.ExitStack() as open_ones:
-        # Of all sizes that are not small, so that next to nothing is left over.
-        for rows in [1024] * 20 + [512] * 8 + [150] * 8:
-            open_ones.enter_context(half_upload(daemon, LOUD, rows))
+        # Of several clients, and all sizes that are not small, so that next to nothing is left over.
+        for client in (LOUD, "127.0.0.4", "127.0.0.5", "127.0.0.6"):
+            for rows in [1024] * 8 + [512] * 8 + [150] * 8:
+                open_ones.enter_context(half_upload(daemon, client, rows))
         wait_until(lambda: rejected(daemon, "memory_full") >= 10, "refusals")
         assert 58 << 20 <= gauge(daemon, "gemmd_memory_used_bytes") <= 60 << 20
         small = [open_ones.enter_context(half_upload(daemon, LOUD, 50)) for _ in range(6)]
@@ -121,6 +127,62 @@ def test_small_requests_find_memory_beside_large_ones(start):
         for raw in small:
             assert raw.reply().ok().body == bytes(4096 * 50)
     wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "memory given back")
+
+
+def npy(rows):
+    """An NPY file of rows x 1024 f32, without its elements."""
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 1024), }" % rows
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+@pytest.mark.parametrize("mib, count", [(55, 9), (20, 30), (180, 3), (5, 120)])
+def test_slow_uploads_of_one_client_leave_memory_to_others(start, mib, count):
+    """They trickle, and hold four fifths: others are served as if there were none."""
+    daemon = start("--memory-limit", "512M", "--log-level", "warn")
+    rows, other = mib * 256, np.arange(9 * 256 * 1024, dtype=np.float32).reshape(-1, 1024)
+    size, file = len(npy(rows)) + 4096 * rows, io.BytesIO()
+    np.save(file, other)
+    with contextlib.ExitStack() as open_ones:
+        for _ in range(count):
+            raw = open_ones.enter_context(From(daemon, LOUD))
+            raw.send(wire.head("POST", T, "Content-Type: " + wire.NPY, f"Content-Length: {size}"),
+                     npy(rows) + bytes(17000))
+        wait_until(lambda: gauge(daemon, "gemmd_requests_in_flight") >= 1, "uploads")
+        time.sleep(0.5)
+        held = gauge(daemon, "gemmd_memory_used_bytes")
+        assert held <= 4 / 5 * (480 << 20) + (1 << 20)
+        assert held >= 100 << 20
+        for _ in range(10):
+            with From(daemon, QUIET) as quiet:
+                reply = quiet.post(T, file.getvalue(), "Content-Type: " + wire.NPY).reply().ok()
+            assert (np.load(io.BytesIO(reply.body)) == other.T).all()
+    assert rejected(daemon, "memory_full") > 0
+
+
+def test_who_is_behind_makes_room_for_others(start):
+    """An upload that could only be had alone, and trickles: it is ended for the next who comes, well
+    before its grace is over."""
+    daemon = start("--memory-limit", "512M", "--log-level", "warn")
+    rows, body = 230 * 256, bytes(9 << 20)
+    began = time.monotonic()
+    with From(daemon, LOUD) as loud, half_upload(daemon, LOUD, 50) as beside:
+        loud.send(wire.head("POST", f"{T}?shape={rows}x1024", RAW, f"Content-Length: {4096 * rows}"))
+
+        def served():
+            loud.send(bytes(1700))
+            with From(daemon, QUIET) as quiet:
+                reply = quiet.post(T + "?shape=2304x1024", body, RAW).reply()
+            assert reply.status == 200 or (reply.code == "memory_full" and reply.header("Retry-After"))
+            return reply.status == 200
+
+        assert not served(), "there is no memory, and nobody is late yet"
+        wait_until(served, "memory", 10)
+        assert time.monotonic() - began < 15 * SLOW
+        problems.check(loud.reply(), 408, "upload_timeout", "memory .* another one wants")
+        assert gauge(daemon, "gemmd_evicted_connections_total") == 1
+        beside.send(bytes(4096 * 50 - 1000))
+        assert beside.reply().status == 200, "who has little is let be"
 
 
 def test_several_times_what_it_can_do(start):

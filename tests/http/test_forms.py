@@ -148,11 +148,21 @@ def test_an_accept_header_in_two_lines_is_one_list(daemon):
         assert raw.reply().ok().media_type == wire.RAW
 
 
-def test_the_absolute_form_of_a_target(daemon):
+@pytest.mark.parametrize("scheme", ["http", "https", "HTTPS"])
+def test_the_absolute_form_of_a_target(daemon, scheme):
     """As a client sends it that takes gemmd for a proxy; RFC 9112 3.2.2 wants it understood."""
     with daemon.raw() as raw:
-        raw.send(wire.head("POST", "http://test/v1/transpose", "Content-Length: 5"), b"[[1]]")
+        raw.send(wire.head("POST", f"{scheme}://test/v1/transpose", "Content-Length: 5"), b"[[1]]")
         assert raw.reply().ok().json()["data"] == [[1]]
+        raw.send(wire.head("GET", f"{scheme}://test"))
+        assert raw.reply().status == 404
+
+
+@pytest.mark.parametrize("coding, status", [("identity", 200), ("Identity", 200), ("gzip", 415),
+                                            ("identity, gzip", 415), ("", 415)])
+def test_content_encoding(daemon, coding, status):
+    reply = daemon.post("/v1/transpose", b"[[1]]", {"Content-Encoding": coding})
+    assert reply.status == status, reply
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png, text/csv;q=0", "application/json;q=0"])

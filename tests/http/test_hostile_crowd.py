@@ -1,14 +1,16 @@
 """More connections than there may be, all of them silent: whoever comes with a request is served, and
 whoever holds a connection for nothing makes room."""
 
+import re
 import resource
 import socket
+import subprocess
 import time
 
 import pytest
 
 import wire
-from daemon import SLOW
+from daemon import BINARY, SLOW, START_S, Daemon, environment
 from hostile import unharmed
 from jobs import gauge, wait_until
 
@@ -108,3 +110,47 @@ def test_clients_at_work_are_not_disturbed(start, crowd):
     assert gauge(daemon, "gemmd_evicted_connections_total") >= 4500 + 20 - MAX
     for worker in workers:
         worker.connection.close()
+
+
+def limited(limit):
+    return ("sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh")
+
+
+def refusal(limit):
+    """What gemmd says where it may have so many descriptors, and how many it needs by that."""
+    done = subprocess.run([*limited(limit), BINARY, "--listen", "127.0.0.1:0"], env=environment(),
+                          timeout=START_S, text=True, capture_output=True)
+    assert done.returncode == 3 and "listening" not in done.stdout, done
+    needed = re.search(rf"may have {limit} descriptors .* needs (\d+)", done.stderr)
+    return done.stderr, int(needed[1]) if needed else None
+
+
+@pytest.fixture(scope="module")
+def least():
+    """The fewest descriptors with which it starts: drivers open some more where there are more."""
+    needed = 40
+    for _ in range(20):
+        try:
+            Daemon(under=limited(needed)).stop()
+            return needed
+        except AssertionError:
+            last, needed = needed, refusal(needed)[1]
+            assert needed > last
+    raise AssertionError(f"{needed} descriptors are not enough")
+
+
+@pytest.mark.parametrize("more", [0, 28, 56, 128])
+def test_few_descriptors_are_shared_out_by_their_number(start, crowd, least, more):
+    """A crowd that takes every connection there can be is a crowd like any other."""
+    daemon = start(under=limited(least + more))
+    assert re.search(rf"event=descriptors limit={least + more} connections_max={16 + more} ", daemon.log())
+    crowd(daemon, 200)
+    for _ in range(3):
+        assert daemon.post(T, b"[[1, 2]]").ok().json()["data"] == [[1], [2]]
+    assert daemon.descriptors() <= least + more
+
+
+@pytest.mark.parametrize("limit", [8, 12, 20, 40, 56])
+def test_too_few_descriptors_are_fatal_and_said(limit):
+    text, needed = refusal(limit)
+    assert needed and needed > limit if limit >= 20 else needed or "Too many open files" in text, text

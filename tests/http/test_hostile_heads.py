@@ -188,14 +188,14 @@ ANSWERED = {
     "an unknown expectation": (POST + b"Expect: a-pony\r\nContent-Length: 5\r\n\r\n" + BODY, 200,
                                None, True),
     "two expectations": (POST + b"Expect: 100-continue\r\nExpect: 100-continue\r\n"
-                         b"Content-Length: 5\r\n\r\n" + BODY, 400, "bad_request", False),
+                         b"Content-Length: 5\r\n\r\n" + BODY, 400, "bad_request", True),
     "expecting without a body": (GET + b"Expect: 100-continue\r\n\r\n", 200, None, True),
     "expecting, and sending": (POST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n" + BODY,
                                200, None, True),
     "expecting, by HTTP/1.0": (b"POST /v1/transpose HTTP/1.0\r\nExpect: 100-continue\r\n"
                                b"Content-Length: 5\r\n\r\n" + BODY, 200, None, False),
     "expecting where nothing is": (b"POST /none HTTP/1.1\r\n" + H + b"Expect: 100-continue\r\n"
-                                   b"Content-Length: 5\r\n\r\n", 404, "not_found", False),
+                                   b"Content-Length: 1048577\r\n\r\n", 404, "not_found", False),
 }
 
 

@@ -2,6 +2,7 @@
 waited for, what it is told, and that an honest one is let be."""
 
 import os
+import select
 import socket
 import threading
 import time
@@ -181,6 +182,28 @@ def test_a_body_at_the_least_rate(hasty):
             time.sleep(max(0, began + (at + 65536) / (2 * RATE) - time.monotonic()))
         assert time.monotonic() - began > 2.5 * GRACE_S
         assert raw.reply().status == 200
+
+
+def test_a_large_body_at_a_small_body_s_rate():
+    """Its reply and itself are most of the memory there is: it may hold that for a minute or two."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(daemon_module, "BINARY", HASTY)
+        daemon = Daemon("--timeout", "3600s", "--memory-limit", "64M")
+    try:
+        mib, held = 22, 44
+        least = held**2 / 64 / 60 * 2**20  # a second of its time
+        with unharmed(daemon) as seen, daemon.raw(timeout=30) as raw:
+            began = time.monotonic()
+            raw.send(wire.head("POST", f"{T}?shape={mib * 256}x1024", f"Content-Type: {RAW}",
+                               f"Content-Length: {mib << 20}"))
+            while not select.select([raw.socket], [], [], 0.05)[0]:
+                raw.send(bytes(int(0.05 * 3 * RATE)))  # three times what a small one has to
+            reply = raw.reply()
+            assert GRACE_S < time.monotonic() - began < 2.5 * GRACE_S + LATEST_S * SLOW
+            check(reply, 408, "upload_timeout", f"30 seconds behind the least rate of {least / 1e5:.0f}")
+            seen.counted("slow_bodies_ended")
+    finally:
+        daemon.stop()
 
 
 # Readers. Replies are so large that the kernels' buffers hold but a part.

@@ -61,3 +61,53 @@ def test_every_matmul_kernel_gives_the_right_answer(daemon, rng):
                     forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
                     ran.add((name, dtype, device))
     assert ran == set(kernels_of(daemon, "matmul"))
+
+
+ALIASES = {
+    "registers": "register_tiled", "pipelined": "multistage", "fitted": "multistage_tuned",
+    "small": "small_tile", "dynamic": "dynamic_tile", "stack": "batched", "dot": "split_k_dot",
+    "shifted": "unaligned", "bytes": "packed_u8",
+}
+TRANSPOSES = {"shifted": "f32", "bytes": "u8", "stack": "f32"}
+
+
+def test_old_names_of_kernels_are_aliases(daemon, rng):
+    """Wherever a kernel can be named; answers say the new name, and no list has the old one."""
+    listed = {kernel["name"] for kernel in daemon.get("/v1/kernels").json()["kernels"]}
+    assert not listed & set(ALIASES) and set(ALIASES.values()) <= listed
+    with daemon.client() as client:
+        for old, new in ALIASES.items():
+            if old in TRANSPOSES:
+                a = forms.random_bits(rng, TRANSPOSES[old], (3, 9, 8))
+                body = forms.encode("npy", TRANSPOSES[old], a)
+                reply = post(client, "transpose", body, kernel=old, device="sim")
+                assert forms.same_bits(forms.decode(reply, TRANSPOSES[old]), forms.transposed(a))
+                assert reply.ok().stats["kernel"] == new
+            if old not in ("shifted", "bytes"):
+                a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((5, 4, 9), (5, 9, 3)))
+                reply = post(client, "matmul", forms.encode("npy", "f32", a, b), kernel=old,
+                             device="sim")
+                forms.Product("f32", a, b).check(forms.decode(reply, "f32"), old)
+                assert reply.ok().stats["kernel"] == new
+            op, more = ("transpose", {"dtype": "u8"}) if old in TRANSPOSES else ("matmul", {})
+            shape = {"dot": {"shape": "3x96", "shape_b": "96x2"}}.get(old, {"shape": "96x96"})
+            if old == "stack":
+                shape = {"shape": "4x33x32"}
+            if op == "matmul" and "shape_b" not in shape:
+                shape = {**shape, "shape_b": "96x96"}
+            query = "&".join(f"{k}={v}" for k, v in {**shape, **more}.items())
+            page = daemon.get(f"/v1/explain/{op}?kernel={old}&format=json&{query}").json()
+            assert page["kernel"] == new
+        body = forms.encode("npy", "f32", forms.random_bits(rng, "f32", (3, 9, 8)))
+        report = post(client, "compare/transpose", body, accept="application/json", device="sim",
+                      kernel="shifted")
+        assert [row["kernel"] for row in report.ok().json()["rows"]].count("unaligned") == 1
+
+
+def test_a_kernel_of_another_device_is_refused_with_its_devices(daemon):
+    """Here `tiled` of a transpose is the simulator's, and a GPU's in builds for one."""
+    reply = daemon.post("/v1/transpose?kernel=tiled&device=cpu", b"[[1, 2]]",
+                        {"Content-Type": "application/json"})
+    assert (reply.status, reply.code) == (422, "kernel_unavailable")
+    detail = reply.json()["detail"]
+    assert 'kernel "tiled" does not run on device cpu; it runs on: sim' in detail, detail

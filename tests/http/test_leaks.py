@@ -6,12 +6,15 @@ import time
 
 import pytest
 
+import daemon as daemon_module
 import wire
 from daemon import BINARY, SLOW, sanitizer_of
+from hostile import HASTY
 from jobs import ONE_AT_A_TIME, SlowJob, gauge, occupied, rejected, wait_until
 
 T, M = "/v1/transpose", "/v1/matmul"
 RAW = {"Content-Type": wire.RAW}
+MIB = 1 << 20
 
 
 # Clients that go.
@@ -75,6 +78,27 @@ def test_memory_of_those_who_went_is_given_back(start):
         wait_until(lambda: gauge(daemon, used) >= 4000000, "memory for an upload")
         raw.reset()
     wait_until(lambda: gauge(daemon, used) == 0, "all memory back")
+
+
+@pytest.mark.skipif(sanitizer_of() is not None, reason="a sanitizer's own memory is in the way")
+def test_memory_that_is_kept_for_nobody_goes_back_to_the_system(monkeypatch):
+    """A minute after the last request that had it: two seconds of this daemon's time."""
+    monkeypatch.setattr(daemon_module, "BINARY", HASTY)
+    daemon = daemon_module.Daemon("--timeout", "3600s")
+    try:
+        ready = daemon.rss_bytes()
+        for size in (5000, 400):  # large buffers, and such as the allocator has
+            with daemon.client() as one, daemon.client() as other:
+                for client in (one, other):
+                    client.post(wire.target(T, shape=f"{size}x{size}"), bytes(4 * size * size), RAW).ok()
+        memory = daemon.get("/v1/stats").ok().json()["memory"]
+        assert memory["used_bytes"] == 0 and memory["kept_bytes"] >= 2 * 4 * 5000**2
+        assert abs(gauge(daemon, "gemmd_memory_kept_bytes") - memory["kept_bytes"]) <= MIB
+        assert daemon.rss_bytes() >= ready + 2 * 4 * 5000**2 * 0.9
+        wait_until(lambda: gauge(daemon, "gemmd_memory_kept_bytes") == 0, "nothing kept", 10)
+        wait_until(lambda: daemon.rss_bytes() <= ready + 16 * MIB, "the memory back", 3)
+    finally:
+        daemon.stop()
 
 
 # Nothing stays behind.

@@ -132,6 +132,18 @@ def test_up_to_a_mib_is_dropped_and_the_connection_kept(daemon, path, headers, s
 
 
 @pytest.mark.parametrize("path, headers, status", EARLY)
+def test_up_to_a_mib_that_asks_first_is_dropped_too(daemon, path, headers, status):
+    with daemon.raw() as raw:
+        for size in (5, MIB):
+            raw.send(wire.head("POST", path, *headers, "Expect: 100-continue", f"Content-Length: {size}"))
+            assert raw.reply().status == 100
+            raw.send(bytes(size))
+            assert raw.reply().status == status
+        raw.send(wire.head("POST", T, "Content-Length: 5"), b"[[7]]")
+        assert raw.reply().ok().json()["data"] == [[7]]
+
+
+@pytest.mark.parametrize("path, headers, status", EARLY)
 @pytest.mark.parametrize("expect", [(), ("Expect: 100-continue",)])
 def test_beyond_a_mib_is_answered_at_once_and_closed(daemon, path, headers, status, expect):
     with daemon.raw() as raw:

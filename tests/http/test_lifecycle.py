@@ -211,18 +211,36 @@ def test_a_reader_that_never_reads_does_not_hold_it_either(start):
         assert time.monotonic() - began < 0.5 + 3 * SLOW
 
 
-def test_a_second_sigterm_ends_it_at_once(start):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("gap_s", [0, 0.005, 0.02])
+def test_a_signal_sent_twice_is_one(start, number, gap_s):
+    """timeout(1) signals the process and then its group; service managers may repeat theirs."""
+    daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s")
+    job = SlowJob(daemon, 0.5)
+    with daemon.raw(timeout=60) as raw:
+        job.send(raw)
+        wait_in_flight(daemon, 1)
+        daemon.signal(signal.SIGTERM)
+        time.sleep(gap_s)
+        daemon.signal(number)
+        assert raw.reply().ok().body == bytes(4 * job.size**2)
+    assert daemon.wait() == 0
+
+
+def test_a_second_sigterm_after_more_than_a_second_ends_it_at_once(start):
     daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s", "--drain-delay", "60s")
     job = SlowJob(daemon, 6.0)
     with daemon.raw() as raw:
         job.send(raw)
         time.sleep(0.2)
         daemon.signal(signal.SIGTERM)
-        time.sleep(0.2)
+        time.sleep(0.7)
+        daemon.signal(signal.SIGTERM)
+        time.sleep(0.5)
         assert daemon.alive()
         began = time.monotonic()
         daemon.signal(signal.SIGTERM)
-        daemon.wait()
+        assert daemon.wait() == 1
         assert time.monotonic() - began < 1.5 * SLOW
 
 

@@ -1,13 +1,17 @@
 """Options, the line that says it is ready, and the log."""
 
+import os
 import re
 import signal
+import socket
+import subprocess
 import time
 
 import pytest
 
 import wire
-from daemon import SLOW, run
+from daemon import BINARY, DIE_WITH_PARENT, SLOW, STOP_S, environment, run
+from jobs import wait_until
 
 T = "/v1/transpose"
 OPTIONS = ("--listen", "--backend", "--memory-limit", "--body-limit", "--queue-limit", "--threads",
@@ -28,6 +32,36 @@ def test_only_one_line_on_standard_output(start):
     daemon.post(T, b"[[1]]").ok()
     daemon.stop()
     assert daemon.process.stdout.read() == b""
+
+
+def descriptor_targets(pid):
+    return [os.readlink(f"/proc/{pid}/fd/{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize("closed", [(0,), (2,), (0, 2)])
+def test_a_standard_stream_that_is_closed_is_nobody_elses(start, closed):
+    """Else the first eventfds would be descriptors 0 to 2, and get what is logged."""
+    closing = " ".join(f"{number}>&-" for number in closed)
+    daemon = start("--log-level", "debug", under=("sh", "-c", f'exec "$@" {closing}', "sh"))
+    targets = descriptor_targets(daemon.pid)
+    for number in range(3):
+        assert (targets[number] == "/dev/null") == (number in closed or number == 0), targets
+    daemon.post(T, b"[[1]]").ok()
+
+
+def test_all_standard_streams_closed():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        listen = "127.0.0.1:%d" % probe.getsockname()[1]
+    command = [*DIE_WITH_PARENT, "sh", "-c", 'exec "$@" 0>&- 1>&- 2>&-', "sh", BINARY, "--listen", listen]
+    with subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: run("--probe", "--listen", listen).returncode == 0, "an answer")
+            assert descriptor_targets(process.pid) == ["/dev/null"] * 3
+            process.terminate()
+            assert process.wait(STOP_S) == 0
+        finally:
+            process.kill()
 
 
 def test_it_is_quick_to_start_and_to_stop(start):
@@ -81,6 +115,15 @@ def test_impossible_values_are_fatal_and_named(option, value):
     done = run(env={"GEMMD_LISTEN": "127.0.0.1:0", variable: value})
     assert done.returncode == 2, done
     assert variable in done.stderr and value in done.stderr
+
+
+@pytest.mark.parametrize("variable, said", [
+    ("GEMMD_QEUE_LIMIT", "the nearest is GEMMD_QUEUE_LIMIT"),
+    ("GEMMD_BIN", "no option"),
+])
+def test_unknown_variables_are_fatal_and_named(variable, said):
+    done = run("--listen", "127.0.0.1:0", env={variable: "7"})
+    assert done.returncode == 2 and variable in done.stderr and said in done.stderr, done
 
 
 def test_more_lanes_than_a_cpu_has_are_fatal_too():
@@ -208,6 +251,52 @@ def test_a_request_is_one_line_with_its_id(start):
         found = [fields for fields in lines if fields.get("id", "").strip('"') == request_id]
         assert len(found) == 1, daemon.log()
         assert found[0]["status"] == status and found[0]["level"] in ("info", "warn")
+
+
+@pytest.mark.parametrize("host, listen, client", [
+    ("127.0.0.1", "127.0.0.1:0", "127.0.0.1"), ("127.0.0.2", "0.0.0.0:0", "127.0.0.1"),
+    ("::1", "[::1]:0", "::1"), ("127.0.0.1", "[::]:0", "127.0.0.1"),
+])
+def test_a_line_says_who_asked_what_and_for_how_long(tmp_path, host, listen, client):
+    """Also where the path is unknown, or the method is none of HTTP's."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
+        try:
+            one.bind((host, 0))
+        except OSError:
+            pytest.skip(f"this machine has no {host}")
+    log = tmp_path / "log"
+    with open(log, "wb") as file, subprocess.Popen(
+            [*DIE_WITH_PARENT, BINARY, "--listen", listen], env=environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=file, text=True) as process:
+        try:
+            port = int(process.stdout.readline().rpartition(":")[2])
+            began = time.monotonic()
+            for method, path in (("GET", "/none"), ("DELETE", T), ("BREW", "/x"), ('G"\\T=1', "/none")):
+                with socket.create_connection((host, port), 10 * SLOW) as raw:
+                    raw.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                    while raw.recv(65536):
+                        pass
+            elapsed_us = (time.monotonic() - began) * 1e6
+            process.terminate()
+            assert process.wait(STOP_S) == 0
+        finally:
+            process.kill()
+    lines = [log_fields(line) for line in log.read_text().splitlines() if "event=request" in line]
+    assert [line["method"] for line in lines] == ["GET", "DELETE", "BREW", r'"G\"\\T=1"']
+    for line in lines:
+        assert line["client"] == client
+        assert 0 < float(line["total_us"]) < elapsed_us
+
+
+def test_the_time_of_a_line_is_that_of_its_request(start):
+    daemon = start()
+    with daemon.raw() as raw:
+        raw.send(wire.head("POST", T, "Content-Length: 5"), b"[[1")
+        time.sleep(0.3)
+        raw.send(b"]]").reply().ok()
+    daemon.stop()
+    line = next(log_fields(line) for line in daemon.log().splitlines() if "event=request" in line)
+    assert 0.25e6 < float(line["total_us"]) < 0.3e6 + 5e6 * SLOW
 
 
 def test_nobody_can_forge_a_line(start):

@@ -18,17 +18,21 @@ MAY_INCLUDE = {
     "kernels/cuda": ["proto/*", "kernels/[!/]*.h", "kernels/cuda/*"],
     # The simulator computes on the processor: its threads, its facts, its way to rearrange operands.
     "kernels/sim": ["proto/*", "kernels/[!/]*.h", "kernels/sim/*", "kernels/cuda/*",
-                    "kernels/cpu/pool.h", "kernels/cpu/facts.h", "kernels/cpu/rearrange.h"],
+                    "kernels/cpu/backend/pool.h", "kernels/cpu/backend/facts.h",
+                    "kernels/cpu/backend/rearrange.h"],
     "kernels": ["proto/*", "kernels/*"],
-    "server": ["proto/*", "kernels/[!/]*.h", "kernels/cpu/reference.h", "server/*"],
+    "server": ["proto/*", "kernels/[!/]*.h", "kernels/choose/choose.h", "kernels/cpu/reference.h",
+               "server/*"],
     "clients": ["proto/*", "clients/*"],
 }
 
 # Header of a library -> the files that may include it. Tests may include anything.
 CONFINED = {
-    "microhttpd.h": ["server/http.c", "server/http_head.c", "server/reply.c"],
-    "jansson.h": ["proto/*.c", "server/account.c", "server/compare_json.c", "server/document.c",
-                  "server/explain_json.c", "server/handle_info.c", "server/problem.c"],
+    "microhttpd.h": ["server/http/http.c", "server/http/read_head.c", "server/http/library_log.c",
+                     "server/http/send.c"],
+    "jansson.h": ["proto/*.c", "server/request/account.c", "server/api/compare/json.c",
+                  "server/api/document.c", "server/api/explain/json.c", "server/api/info.c",
+                  "server/request/reply.c"],
     "cblas.h": ["kernels/cpu/*.c"],
     "cuda_runtime.h": ["kernels/cuda/*"],
 }
@@ -96,15 +100,16 @@ PLANTED = [
     (planted("clients/c/a.c", '#include "kernels/backend.h"'), "may not include"),
     (planted("kernels/cuda/a.cu", '#include "../cpu/in.h"'), "may not include kernels/cpu/in.h"),
     (planted("server/a.c", '#include "server/gone.h"'), "there is no server/gone.h"),
-    (planted("server/sched.c", "#include <microhttpd.h>"), "microhttpd.h is for server/http.c"),
-    (planted("server/sched.c", "# include <jansson.h>"), "jansson.h is for"),
+    (planted("server/sched/sched.c", "#include <microhttpd.h>"), "is for server/http/http.c"),
+    (planted("server/sched/sched.c", "# include <jansson.h>"), "jansson.h is for"),
     (planted("server/a.h", "#include <microhttpd.h>"), "no header of ours includes"),
     (planted("kernels/cpu/a.c", "#include <cuda_runtime.h>"), "cuda_runtime.h is for"),
 ]
 CLEAN = [
     planted("proto/a.c", '#include "m.h"\n#include <jansson.h>'),
     planted("kernels/cpu/a.c", '#include "in.h"\n#include "proto/m.h"\n#include "kernels/backend.h"'),
-    planted("server/http.c", '#include "s.h"\n#include "kernels/backend.h"\n#include <microhttpd.h>'),
+    planted("server/http/http.c",
+            '#include "server/s.h"\n#include "kernels/backend.h"\n#include <microhttpd.h>'),
     planted("tests/unit/a.c", '#include "kernels/cpu/in.h"\n#include <jansson.h>'),
 ]
 lint.main(globals())

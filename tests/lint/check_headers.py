@@ -6,6 +6,7 @@ the language of kernels are compiled as the simulator compiles them; those that 
 left out where there is none.
 """
 import os
+import re
 import subprocess
 
 import check_arrows
@@ -17,6 +18,7 @@ C = ["gcc", "-std=c17", "-x", "c", "-Wstrict-prototypes"]
 CPP = ["g++", "-std=c++17", "-x", "c++"]
 
 SIMT = "kernels/sim/include"
+GPU_ALONE = re.compile(r"/sm[0-9]+[^/]*$") # in the instructions of one kind of GPU
 # What g++ takes from the simulator's build of kernels (kernels/sim/simt.cmake).
 KERNEL = CPP + ["-I", SIMT, "-Wno-unknown-pragmas", "-Wno-attributes"]
 CUDA = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"
@@ -66,7 +68,7 @@ def check(tree):
     seen = seen_by_cpp(tree)
     simt, cuda = {}, {}
     for header in headers:
-        if header.startswith("kernels/cuda/include/"):
+        if header.startswith("kernels/cuda/include/") or GPU_ALONE.search(header):
             continue # nvcc's
         if header.startswith(SIMT) or reaches(tree, header, "simt.h", simt):
             complaint = compile_alone(tree, KERNEL, header)

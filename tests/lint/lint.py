@@ -32,7 +32,7 @@ class Tree:
     def _walk(self):
         for folder, folders, files in os.walk(self.root):
             folders[:] = [f for f in folders if f not in NOT_OURS and not f.startswith("build-")]
-            for file in files:
+            for file in set(files) - NOT_OURS:  # in a worktree .git is a file
                 yield (pathlib.Path(folder) / file).relative_to(self.root).as_posix()
 
     def matching(self, *patterns):

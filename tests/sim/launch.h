@@ -5,7 +5,7 @@
 #ifndef GM_TESTS_SIM_LAUNCH_H
 #define GM_TESTS_SIM_LAUNCH_H
 
-#include "kernels/cuda/kernel.h"
+#include "kernels/cuda/lib/kernel.h"
 
 /* The host function of the kernel of that name; `n` is the number of elements. */
 #define LAUNCH(name, grid, block, dynamic_shared)                                                  \

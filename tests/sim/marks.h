@@ -6,15 +6,16 @@
 
 #include "tests/unit/check.h"
 
-/* The line of FOLDER/FILE.cu with a comment that begins `here: NAME`; 0
+/* The line of FOLDER/FILE.cu with a comment `KIND: NAME`; 0
  * and a failed check where there is none. */
-static inline unsigned marked_line(const char *folder, const char *file, const char *name)
+static inline unsigned marked_line(const char *folder, const char *file, const char *kind,
+                                   const char *name)
 {
     char path[512], line[256], mark[96];
     unsigned number = 0, found = 0;
 
     snprintf(path, sizeof(path), "%s/%s.cu", folder, file);
-    snprintf(mark, sizeof(mark), "here: %s */", name);
+    snprintf(mark, sizeof(mark), "%s: %s */", kind, name);
     FILE *source = fopen(path, "r");
     if (!CHECK(source != NULL))
         return 0;

@@ -309,7 +309,7 @@ static void matmul_tiled(struct warp *w, const struct gm_op *op)
     matmul_tile(w, op, 32);
 }
 
-static void matmul_dynamic(struct warp *w, const struct gm_op *op)
+static void matmul_dynamic_tile(struct warp *w, const struct gm_op *op)
 {
     matmul_tile(w, op, w->width);
 }
@@ -341,7 +341,7 @@ bool model_variant(const char *name, const struct gm_op *op, unsigned tile,
         {"matmul_naive", matmul_naive, pieces(n, 32), pieces(m, 32), 32, 32},
         {"matmul_grid_stride", matmul_naive, pieces(n, 32), pieces(m, 32), 32, 32},
         {"matmul_tiled", matmul_tiled, pieces(n, 32), pieces(m, 32), 32, 32},
-        {"matmul_dynamic", matmul_dynamic, pieces(n, tile), pieces(m, tile), tile, tile},
+        {"matmul_dynamic_tile", matmul_dynamic_tile, pieces(n, tile), pieces(m, tile), tile, tile},
     };
 
     sum_shape(op, &sum_rows, &sum_cols);

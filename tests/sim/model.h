@@ -1,5 +1,5 @@
 /*
- * model.h - what kernels touch, reckoned without the simulator: each kernel's loops written out
+ * model.h - what kernels touch, computed without the simulator: each kernel's loops written out
  * warp by warp in plain C, and sectors and wavefronts counted by their definition.
  */
 #ifndef GM_TESTS_SIM_MODEL_H
@@ -26,7 +26,8 @@ unsigned model_wavefronts(const struct model_request *request);
 void model_add(struct gm_access_totals *totals, const struct model_request *request);
 
 /* What a variant's kernel touches in all, for an operation on row-major single matrices with alpha
- * 1 and no c; false where this has no model of it. `tile`: the width that matmul_dynamic chose. */
+ * 1 and no c; false where this has no model of it. `tile`: the width that matmul_dynamic_tile
+ * chose. */
 bool model_variant(const char *name, const struct gm_op *op, unsigned tile,
                    struct gm_access_totals *ret);
 

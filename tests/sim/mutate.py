@@ -5,7 +5,7 @@
     mutate.py --build DIR --all      every fault it can think of; the score per kernel and in total
     mutate.py --build DIR --kernel matmul_tiled ...
 
-A fault is a change of a few characters in kernels/cuda/NAME.cu: a comparison off by one, a guard
+A fault is a change of a few characters in the .cu file that has GM_KERNEL(NAME): a comparison off by one, a guard
 dropped, a barrier removed, indices exchanged, a sign or a stride changed. The changed file is
 compiled as the simulator's build does it and linked into test_sim_variants, which runs that one
 kernel against the oracle and ends at the first failure. A fault that no test notices has survived:
@@ -48,7 +48,7 @@ FAULTS = [
     (r"(?<=[(= ])([^()&|=?]+) \|\| ([^()&|;?]+)", r"\2", "guard"),
     (r"__syncthreads\(\);", ";", "barrier"),
     (r"\[([^\[\]]+)\]\[([^\[\]]+)\]", r"[\2][\1]", "index"),
-    (r"\b(row|col) \* (\w*\.?)(rows|cols|m|n) \+ (row|col)\b", r"\4 * \2\3 + \1", "index"),
+    (r"\b(row|col) \* (\w*\.?)(rows|cols|M|N) \+ (row|col)\b", r"\4 * \2\3 + \1", "index"),
     (r"\* (\w*\.?)rows\b", r"* \1cols", "index"),
     (r"\* (\w*\.?)cols\b", r"* \1rows", "index"),
     (r"Idx\.x\b", "Idx.y", "index"),
@@ -69,15 +69,15 @@ FAULTS = [
 # Faults that change nothing a test of results could see: (kernels; how Fault.about begins, or what
 # the changed line has; why).
 EQUIVALENT = [
-    ("matmul_dot", r"<= (runs|SLICES_MAX)|(runs|SLICES_MAX) - 1|\? (runs|SLICES_MAX) :|slices >= 1",
+    ("matmul_split_k_dot", r"<= (rounds|DOT_SPLITS_MAX)|(rounds|DOT_SPLITS_MAX) - 1|\? (rounds|DOT_SPLITS_MAX) :|splits >= 1",
      "into how many slices k is cut"),
-    ("matmul_dot", r"THREADS \+ ahead", "more scratch than is used"),
-    ("matmul_dot", r"k <= end|begin <= steps|row > ROWS|ROWS \+ 1",
+    ("matmul_split_k_dot", r"THREADS \+ ahead", "more scratch than is used"),
+    ("matmul_split_k_dot", r"k <= end|begin <= steps|row > ROWS|ROWS \+ 1",
      "what is asked again after it, or the same where they are equal"),
-    ("matmul_(dot|stack)", r"SIDE_MAX|shared_per_block", "how much it accepts at most"),
-    ("matmul_stack", r"y > rows|rows \+ 1\)|<= s\.c\.many|HUGE_VAL",
+    ("matmul_(split_k_dot|batched)", r"SIDE_MAX|shared_per_block", "how much it accepts at most"),
+    ("matmul_batched", r"y > rows|rows \+ 1\)|<= s\.c\.many|HUGE_VAL",
      "what is asked again after it, or the same where they are equal"),
-    ("matmul_stack", r"true \|\| s\.p\.c\.data|s\.k >= 0|slab - 1|s\.k - 1\)",
+    ("matmul_batched", r"true \|\| s\.p\.c\.data|s\.K >= 0|k_tile - 1|s\.K - 1\)",
      "the longer way to the same, or padding that no lane reads"),
     (".*", r"host sign: +[-+] (3 \* )?first\b|host stride: 3 \* first",
      "`first` is where a second launch begins, for 2^39 elements"),
@@ -89,27 +89,27 @@ EQUIVALENT = [
      "how many blocks go round does not change what they do"),
     ("add_.*", r"i != 0 \? (a|scratch_a) :|i == 0 \? (b|scratch_b) :", "a + b is b + a"),
     ("add_float3_.*", r"\((2|6) \+ 1\) \* sizeof", "more scratch than is used"),
-    ("add_float3_(soa|aligned)", r"device comparison: +< points\) \{\s+(float4 point|run\[3)",
+    ("add_float3_(soa|aligned)", r"device comparison: +< points\) \{\s+(float4 point|span\[3)",
      "a point beyond the last is read from the padding, or of the other operand, and not stored"),
-    ("add_float3_staged|flip_shared", r" <= (RUN|blockDim\.x) \? ",
+    ("add_float3_staged|flip_shared", r" <= (SPAN|blockDim\.x) \? ",
      "both ways the same where they are equal"),
-    ("transpose_shifted", r"pair\[S::n\]\[S::rounds\]", "as many, and handed on by their address"),
-    ("transpose_bytes", r"device comparison: .{,9}i\+\+\)( \{)?\s+(if \(p\.inner\)|block\[i\] =|tile\[c|unsigned c = i)",
+    ("transpose_unaligned", r"pair\[S::n\]\[S::rounds\]", "as many, and handed on by their address"),
+    ("transpose_packed_u8", r"device comparison: .{,9}i\+\+\)( \{)?\s+(if \(p\.inner\)|block\[i\] =|tile\[c|unsigned c = i)",
      "a step beyond the end of an array, which the compiler leaves out, or beyond the last column"),
     ("transpose_.*|add_vectorized", r" <= (ACROSS|N|many|length|S::rows|S::cols) \? ",
      "both ways the same where they are equal"),
-    ("add_float3_staged", r"rest < RUN - 1 \?|point < run - 1", "both are multiples of 3"),
+    ("add_float3_staged", r"rest < SPAN - 1 \?|point < span - 1", "both are multiples of 3"),
     (".*_grid_stride", r"(next_col = |col \+= )gridDim\.(y \* |x \+ )(blockDim\.x|SIDE)",
      "a shorter stride does elements more than once"),
     ("copy_vector", r"stride = \(uint64_t\)gridDim\.(x \+|y \*) THREADS",
      "a shorter stride moves bytes more than once"),
     ("copy_vector", r"(i - 3|\(3 \+ 1\)) \* stride < pieces", "the loop after moves what is left"),
-    ("matmul_tiled|matmul_dynamic", r"first <= p\.k;", "one round more, of zeros"),
-    ("transpose_stack", r"host comparison",
+    ("matmul_tiled|matmul_dynamic_tile", r"first <= p\.K;", "one round more, of zeros"),
+    ("transpose_batched", r"host comparison",
      "other sizes are accepted, or shared out otherwise: either way is right"),
     ("transpose_vectorized", r"128 / BYTES <= SIDE", "both are the same where it differs"),
-    ("matmul_dynamic", r"\(2 \+ 1\) \* element", "more shared memory than is used"),
-    ("matmul_dynamic", r"host .*(busy|mark_of|NARROWEST|gm_gpu_occupancy)",
+    ("matmul_dynamic_tile", r"\(2 \+ 1\) \* element", "more shared memory than is used"),
+    ("matmul_dynamic_tile", r"host .*(busy|score_of|NARROWEST|gm_gpu_occupancy)",
      "another width does as well"),
 ]
 
@@ -132,7 +132,7 @@ class Fault:
         self.before = text[line_begin:text.find("\n", end)].strip()
         self.after = self.text[line_begin:self.text.find("\n", begin + len(piece))].strip()
         # What it is about: the side it is on, the changed words and the next.
-        side = "host" if text.find("GM_ENTRY") < begin or is_host(text, begin) else "device"
+        side = "host" if text.find("GM_KERNEL") < begin or is_host(text, begin) else "device"
         self.about = f"{side} {kind}: {text[begin:end]}{text[end:end + 50]} in {self.before}"
 
     def __str__(self):
@@ -152,9 +152,21 @@ def code_begin(text):
                if m.start() < text.index("__global__"))
 
 
+def files():
+    """Entry -> its file; the device code of some is in headers that they share, and is not broken
+    here."""
+    found = {}
+    for path in sorted(ROOT.glob("kernels/cuda/*/*.cu")):
+        for entry in re.findall(r"GM_KERNEL\((\w+)\)", path.read_text()):
+            found[entry] = path
+    return found
+
+
+FILES = files()
+
+
 def source_of(kernel):
-    """Its file; the device code of some is in headers that they share, and is not broken here."""
-    return (ROOT / f"kernels/cuda/{kernel}.cu").read_text()
+    return FILES[kernel].read_text()
 
 
 def faults_of(kernel):
@@ -192,14 +204,14 @@ class Builder:
 
     def __init__(self, build):
         self.build = pathlib.Path(build).resolve()
-        self.commands = {}
+        self.commands, entries = {}, {path: entry for entry, path in FILES.items()}
         for row in json.loads((self.build / "compile_commands.json").read_text()):
             path = pathlib.Path(row["file"])
-            if path.suffix == ".cu" and path.parent == ROOT / "kernels/cuda" and \
-                    "simt_kernels_code" in row["command"]:
-                self.commands[path.stem] = row
+            if path in entries and "simt_kernels_code" in row["command"]:
+                self.commands[entries[path]] = row
         self.link, self.link_folder = self.link_of("test_sim_variants")
-        self.tools = self.cache("CMAKE_LINKER"), self.cache("CMAKE_OBJCOPY")
+        self.tools = [self.cache(f"CMAKE_{name}") for name in (
+            "C_COMPILER", "LINKER", "OBJCOPY", "READELF", "ADDR2LINE")]
 
     def cache(self, name):
         text = (self.build / "CMakeCache.txt").read_text()
@@ -214,11 +226,6 @@ class Builder:
                        cwd=self.build)
         return shlex.split(commands.splitlines()[-1].split(" && ")[1]), self.build
 
-    def object_of(self, kernel):
-        row = self.commands[kernel]
-        words = shlex.split(row["command"])
-        return pathlib.Path(row["directory"]) / words[words.index("-o") + 1]
-
     def make(self, fault, folder):
         """The test program with the fault in it, or None if that does not compile."""
         source = folder / f"{fault.kernel}.cu"
@@ -228,17 +235,13 @@ class Builder:
         words[words.index("-c") + 1] = str(source)
         if subprocess.run(words, capture_output=True, cwd=self.build).returncode != 0:
             return None
-        objects = [folder / "mutant.o"] + [self.object_of(k) for k in self.commands
-                                           if k != fault.kernel]
-        linker, objcopy = self.tools
-        run([linker, "-r", "-o", folder / "raw.o", *objects])
-        run([objcopy, f"--redefine-syms={ROOT}/kernels/sim/hooks.syms", folder / "raw.o",
-             folder / "kernels.o"])
+        run([ROOT / "kernels/sim/object.sh", *self.tools, ROOT, folder / "mutant.o",
+             folder / "kernel.o"])
         words = list(self.link)
         words[words.index("-o") + 1] = str(folder / "test")
-        # Before the archive, whose own kernels are then not wanted.
+        # Before the archive, whose own kernel is then not wanted.
         archive = next(i for i, w in enumerate(words) if w.endswith("libgemmd_kernels.a"))
-        words.insert(archive, str(folder / "kernels.o"))
+        words.insert(archive, str(folder / "kernel.o"))
         run(words, cwd=self.link_folder)
         return folder / "test"
 

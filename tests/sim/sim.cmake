@@ -5,7 +5,7 @@ include(${PROJECT_SOURCE_DIR}/kernels/sim/simt.cmake)
 # built with sanitizers, so these are unit tests, which run under all of them.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/broken/*.cu)
 gm_simt_object(simt_broken "${kernels}")
-foreach(name broken sound)
+foreach(name broken sound start)
   gm_test(test_sim_${name} unit sim/test_sim_${name}.c sim/run_kernel.c ${simt_broken}
     LIBRARIES gemmd_kernels Threads::Threads)
   add_dependencies(test_sim_${name} simt_broken)
@@ -18,6 +18,9 @@ foreach(name variants random)
     LIBRARIES gemmd_kernels Threads::Threads m)
   set_tests_properties(sim.test_sim_${name} PROPERTIES TIMEOUT 900)
 endforeach()
+# One round of the random requests: what every variant is tried with in run.sh --quick.
+add_test(NAME sim.test_sim_random_short COMMAND test_sim_random 1)
+set_tests_properties(sim.test_sim_random_short PROPERTIES LABELS sim TIMEOUT 300)
 if(NOT GEMMD_SANITIZE)
   add_test(NAME sim.test_sim_variants_large COMMAND test_sim_variants --large)
   set_tests_properties(sim.test_sim_variants_large PROPERTIES LABELS sim TIMEOUT 900)
@@ -51,6 +54,8 @@ foreach(name figures samples places)
   gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/explain_variant.c sim/model.c
     sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()
+# Without symbols and debugging information: the simulator knows its kernels by its own tables.
+target_link_options(test_sim_places PRIVATE -s)
 
 # The kernels with faults in them: a test must notice.
 if(NOT GEMMD_SANITIZE AND CMAKE_GENERATOR MATCHES "Makefiles|^Ninja$")
@@ -58,3 +63,8 @@ if(NOT GEMMD_SANITIZE AND CMAKE_GENERATOR MATCHES "Makefiles|^Ninja$")
     --build ${PROJECT_BINARY_DIR})
   set_tests_properties(sim.mutate PROPERTIES LABELS sim PROCESSORS 2 TIMEOUT 900)
 endif()
+
+# A kernel file without a row.
+add_test(NAME sim.rows COMMAND ${GEMMD_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/test_rows.py
+  ${CMAKE_COMMAND} ${PROJECT_SOURCE_DIR})
+set_tests_properties(sim.rows PROPERTIES LABELS sim)

@@ -2,7 +2,7 @@
  * test_sim_arithmetic.c - CUDA's own functions of numbers (language/arithmetic.cu), against plain
  * C.
  */
-#include "proto/half.h"
+#include "proto/number/half.h"
 #include "run_kernel.h"
 
 #include <math.h>

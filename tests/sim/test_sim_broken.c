@@ -10,7 +10,8 @@
 
 /*
  * kernel, file, block and thread that are reported, and what. The line is the one marked
- * `here: kernel`; @ is an address, of which the page is not known.
+ * `here: kernel`, and %u %u are the lines marked `before: kernel` and `here: kernel`; @ is an
+ * address, of which the page is not known.
  */
 #define BROKEN(X)                                                                                  \
     /* Out of bounds. */                                                                           \
@@ -33,7 +34,7 @@
     X(vector_past_end, "bounds", "0,0,0", "250,0,0",                                               \
       "out of bounds: 16 bytes are written at @fa0, result + 4000, which has 4000 bytes")          \
     X(row_overflow, "bounds", "0,0,0", "31,0,0",                                                   \
-      "out of bounds: index 33; 4 bytes are written at @, tile + 132, which has 4224 bytes")       \
+      "out of bounds: index 33; 4 bytes are written at @, tile[1][0]")                             \
     X(last_row_overflow, "bounds", "0,0,0", "31,0,0",                                              \
       "out of bounds: index 33; 4 bytes are written at @, tile + 4224, which has 4224 bytes")      \
     X(neighbour_array, "bounds", "0,0,0", "0,0,0",                                                 \
@@ -48,59 +49,58 @@
     X(local_overflow, "bounds", "0,0,0", "4,0,0", "out of bounds: index 4")                        \
     X(constant_overflow, "bounds", "0,0,0", "4,0,0", "out of bounds: index 4")                     \
     /* Races, and reads of what nobody wrote. */                                                   \
-    X(missing_barrier, "races", "0,0,0", "0,0,0",                                                  \
-      "uninitialised: nobody of the block wrote the shared memory read at @, piece + 252, which "  \
-      "has 256 bytes")                                                                             \
+    X(missing_barrier, "races", "0,0,0", "32,0,0",                                                 \
+      "race: missing __syncthreads between the write at line %u and the read at line "             \
+      "%u: thread (31,0,0) writes and this one reads piece[31]")                                   \
+    X(early_read, "races", "0,0,0", "0,0,0",                                                       \
+      "race: missing __syncthreads between the write at line %u and the read at line "             \
+      "%u: thread (63,0,0) writes and this one reads pair[1][31]")                                 \
     X(never_written, "races", "0,0,0", "63,0,0",                                                   \
-      "uninitialised: nobody of the block wrote the shared memory read at @, sums + 256, which "   \
-      "has 512 bytes")                                                                             \
+      "uninitialised: nobody of the block wrote the shared memory that is read: "                  \
+      "sums[64]")                                                                                  \
     X(dynamic_unwritten, "races", "0,0,0", "0,0,0",                                                \
-      "uninitialised: nobody of the block wrote the shared memory read at @000, dynamic shared "   \
-      "memory + 0, which has 4096 bytes")                                                          \
+      "uninitialised: nobody of the block wrote the shared memory that is read: "                  \
+      "dynamic shared memory + 0, which has 4096 bytes")                                           \
     X(write_then_read, "races", "0,0,0", "32,0,0",                                                 \
-      "race: @ is read while thread (0,0,0) writes it, with no barrier between: piece + 128, "     \
-      "which has 256 bytes")                                                                       \
+      "race: missing __syncthreads between the write at line %u and the read at line "             \
+      "%u: thread (0,0,0) writes and this one reads piece[32]")                                    \
     X(write_then_write, "races", "0,0,0", "32,0,0",                                                \
-      "race: @ is written while thread (0,0,0) writes it, with no barrier between: piece + 0, "    \
-      "which has 256 bytes")                                                                       \
+      "race: thread (0,0,0) and this one write here, with no barrier between: piece[0]")           \
     X(read_then_write, "races", "0,0,0", "32,0,0",                                                 \
-      "race: @ is written while thread (0,0,0) reads it, with no barrier between: piece + 128, "   \
-      "which has 256 bytes")                                                                       \
+      "race: missing __syncthreads between the read at line %u and the write at line "             \
+      "%u: thread (0,0,0) reads and this one writes piece[32]")                                    \
     X(many_read_then_write, "races", "0,0,0", "64,0,0",                                            \
-      "race: @ is written while several threads read it, with no barrier between: first + 0, "     \
-      "which has 4 bytes")                                                                         \
+      "race: missing __syncthreads between the read at line %u and the write at line "             \
+      "%u: several threads read and this one writes first")                                        \
     X(loop_barrier, "races", "0,0,0", "0,0,0",                                                     \
-      "race: @ is written while several threads read it, with no barrier between: tile + 0, "      \
-      "which has 256 bytes")                                                                       \
+      "race: missing __syncthreads between the read at line %u and the write at line "             \
+      "%u: several threads read and this one writes tile[0]")                                      \
     X(warp_unsynced, "races", "0,0,0", "1,0,0",                                                    \
-      "race: @ is written while thread (0,0,0) reads it, with no barrier between: piece + 4, "     \
-      "which has 128 bytes")                                                                       \
+      "race: missing __syncthreads or __syncwarp between the read at line %u and the "             \
+      "write at line %u: thread (0,0,0) reads and this one writes piece[1]")                       \
     X(warp_sync_for_block, "races", "0,0,0", "32,0,0",                                             \
-      "race: @ is written while thread (0,0,0) reads it, with no barrier between: piece + 128, "   \
-      "which has 256 bytes")                                                                       \
+      "race: missing __syncthreads between the read at line %u and the write at line "             \
+      "%u: thread (0,0,0) reads and this one writes piece[32]")                                    \
     X(global_write_write, "races", "0,0,0", "32,0,0",                                              \
-      "race: @000 is written while thread (0,0,0) writes it, with no barrier between: result + "   \
-      "0, "                                                                                        \
-      "which has 4000 bytes")                                                                      \
+      "race: thread (0,0,0) and this one write here, with no barrier between: result + "           \
+      "0, which has 4000 bytes")                                                                   \
     X(global_write_read, "races", "0,0,0", "32,0,0",                                               \
-      "race: @080 is written while thread (0,0,0) reads it, with no barrier between: result + "    \
-      "128, "                                                                                      \
-      "which has 4000 bytes")                                                                      \
+      "race: missing __syncthreads between the read at line %u and the write at line "             \
+      "%u: thread (0,0,0) reads and this one writes result + 128, which has 4000 bytes")           \
     X(atomic_and_plain, "races", "0,0,0", "1,0,0",                                                 \
-      "race: @ is updated while thread (0,0,0) reads it, with no barrier between: count + 0, "     \
-      "which has 4 bytes")                                                                         \
+      "race: missing __syncthreads or __syncwarp between the read at line %u and the "             \
+      "update at line %u: thread (0,0,0) reads and this one updates count")                        \
     X(byte_twice, "races", "0,0,0", "3,0,0",                                                       \
-      "race: @ is written while thread (2,0,0) writes it, with no barrier between: bytes + 2, "    \
-      "which has 32 bytes")                                                                        \
+      "race: thread (2,0,0) and this one write here, with no barrier between: bytes[2]")           \
     X(word_over_bytes, "races", "0,0,0", "16,0,0",                                                 \
-      "race: @ is written while thread (8,0,0) writes it, with no barrier between: words + 8, "    \
-      "which has 32 bytes")                                                                        \
+      "race: missing __syncthreads or __syncwarp between the write at line %u and the "            \
+      "write at line %u: thread (8,0,0) writes and this one writes words[2]")                      \
     X(vector_overlap, "races", "0,0,0", "31,0,0",                                                  \
-      "race: @ is written while thread (0,0,0) writes it, with no barrier between: words + 12, "   \
-      "which has 512 bytes")                                                                       \
+      "race: missing __syncthreads or __syncwarp between the write at line %u and the "            \
+      "write at line %u: thread (0,0,0) writes and this one writes words[3]")                      \
     X(async_copy_unwaited, "races", "0,0,0", "32,0,0",                                             \
-      "race: @ is written while thread (31,0,0) reads it, with no barrier between: piece + 128, "  \
-      "which has 256 bytes")                                                                       \
+      "race: missing __syncthreads between the read at line %u and the write at line "             \
+      "%u: thread (31,0,0) reads and this one writes piece[32]")                                   \
     /* Dependent launches. */                                                                      \
     X(read_unwaited, "dependent", "0,0,0", "0,0,0",                                                \
       "race: @000 is read before gm_wait_for_primary(), and a launch that may still run writes "   \
@@ -174,7 +174,8 @@ gm_kernel_fn gm_sim_endless_loop, gm_sim_endless_steps;
 
 static int32_t in[COUNT], out[COUNT];
 
-/* Whether text is as expected, where @ stands for 0x and digits, the last of which may be given. */
+/* Whether text is as expected, where @ stands for 0x and digits, the last of which may be given.
+ */
 static bool matches(const char *text, const char *expected)
 {
     for (; *expected != '\0'; expected++) {
@@ -215,11 +216,14 @@ static void test_reports(void)
     for (size_t i = 0; i < BROKEN_COUNT; i++) {
         const struct broken *b = &broken[i];
         struct sim_ran ran = sim_run(sim, b->run, COUNT, in, out);
-        char expected[512];
+        char expected[512], what[256];
+        unsigned here = marked_line(GM_TEST_SIM "/broken", b->file, "here", b->name), before = 0;
+        if (strstr(b->what, "%u"))
+            before = marked_line(GM_TEST_SIM "/broken", b->file, "before", b->name);
+        snprintf(what, sizeof(what), b->what, before, here);
         snprintf(expected, sizeof(expected),
                  "%s, tests/sim/broken/%s.cu:%u, block (%s), thread (%s): %s", b->name, b->file,
-                 marked_line(GM_TEST_SIM "/broken", b->file, b->name), b->block, b->thread,
-                 b->what);
+                 here, b->block, b->thread, what);
         CHECK_STATUS(ran.status, GM_KERNEL_FAULT, &ran.error);
         if (!CHECK(matches(ran.error.detail, expected)))
             fprintf(stderr, "  reported: %s\n  expected: %s\n", ran.error.detail, expected);

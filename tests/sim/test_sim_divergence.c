@@ -55,7 +55,7 @@ int main(void)
     for (int i = 0; i < COUNT; i++)
         in[i] = i;
     for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++) {
-        unsigned line = marked_line(GM_TEST_SIM "/language", "divergence", sites[i].mark);
+        unsigned line = marked_line(GM_TEST_SIM "/language", "divergence", "here", sites[i].mark);
         struct gm_access_report report = {0};
         struct sim_ran ran = sim_explain(sim, sites[i].run, COUNT, in, &report);
         struct gm_access_sums sums = {0};

@@ -158,10 +158,10 @@ static void test_cut_products(void)
      * step reads 2 of b, and each fourth 4 of a, by 16 bytes, in no bank twice. Results go from
      * where they are, 4 rows of 32 bytes a request. Rows of a are 5 pieces apart: those that 8
      * lanes store beside each other meet in 4 banks. */
-    check_totals(&stack, "stack",
+    check_totals(&stack, "batched",
                  (struct totals){{4 + 16, 16, 2 * (16 + 32), 4 + 17}, {128, 64, 192, 32 + 17}});
     /* One block: 8 warps, each with 8 steps of a and of b a lane; then 8 sums in shared memory. */
-    check_totals(&sum, "dot", (struct totals){{128, 1, 8, 8}, {512, 1, 8, 8}});
+    check_totals(&sum, "split_k_dot", (struct totals){{128, 1, 8, 8}, {512, 1, 8, 8}});
 }
 
 /* N x 3 f32, 1024 points: 32 warps. */
@@ -181,8 +181,9 @@ static void check_same(const struct gm_op *op, const struct gm_op *other, const 
  * stack what a row does that is as long, though its own rows are no whole pieces. */
 static void test_joined(void)
 {
-    static const char *const products[] = {"naive", "tiled",  "registers", "pipelined",
-                                           "small", "fitted", "dynamic",   "grid_stride"};
+    static const char *const products[] = {"naive",        "tiled",      "register_tiled",
+                                           "multistage",   "small_tile", "multistage_tuned",
+                                           "dynamic_tile", "grid_stride"};
     struct gm_op stack = products_of(GM_F32, 16, 4, 32, 64);
     struct gm_op tall = product_of(GM_F32, 64, 32, 64, false, false);
     struct gm_op vectors = products_of(GM_F32, 16, 4, 32, 3);
@@ -257,7 +258,7 @@ static void test_products(void)
     static const struct {
         const char *name;
         double width;
-    } tiles[] = {{"tiled", 32}, {"dynamic", 8}};
+    } tiles[] = {{"tiled", 32}, {"dynamic_tile", 8}};
 
     if (!explain(sim, &plain, variant_of(GM_OP_MATMUL, "naive"), &naive))
         return;
@@ -297,6 +298,26 @@ static void test_products(void)
     gm_access_report_clear(&naive);
 }
 
+/* Three files have an instance of gm_reduce_splits_kernel, each with a shared array of 1024 floats:
+ * a launch takes one of them. */
+static void test_shared_of_one_file(void)
+{
+    struct gm_op sum = product_of(GM_F32, 2, 600, 3, false, false);
+    struct gm_access_report report = {0};
+    unsigned found = 0;
+
+    if (!explain(sim, &sum, variant_of(GM_OP_MATMUL, "split_k_dot"), &report))
+        return;
+    for (size_t i = 0; i < report.launches; i++) {
+        if (strcmp(report.launch[i].kernel, "gm_reduce_splits_kernel") == 0) {
+            CHECK_EQ(report.launch[i].shared, 1024 * sizeof(float));
+            found++;
+        }
+    }
+    CHECK(found > 0);
+    gm_access_report_clear(&report);
+}
+
 /* ---- By the model: edges ------------------------------------------------------------------ */
 
 static bool ran[256];
@@ -305,10 +326,11 @@ static bool ran[256];
  * Their figures are those above where a matrix is made of whole tiles; what they do is proved by
  * their results (test_sim_variants). */
 static const char *const unmodelled[] = {
-    "transpose_vectorized", "transpose_shifted", "transpose_bytes", "transpose_skinny",
-    "transpose_stack",      "flip_vectorized",   "add_vectorized",  "matmul_registers",
-    "matmul_pipelined",     "matmul_fitted",     "matmul_small",    "matmul_skinny",
-    "matmul_stack",         "matmul_dot",
+    "transpose_vectorized",    "transpose_unaligned",   "transpose_packed_u8",
+    "transpose_skinny",        "transpose_batched",     "flip_vectorized",
+    "add_vectorized",          "matmul_register_tiled", "matmul_multistage",
+    "matmul_multistage_tuned", "matmul_small_tile",     "matmul_skinny",
+    "matmul_batched",          "matmul_split_k_dot",
 };
 
 static bool is_modelled(const struct gm_variant *variant)
@@ -414,6 +436,7 @@ int main(void)
     test_joined();
     test_float3();
     test_products();
+    test_shared_of_one_file();
     test_edges();
     gm_backend_sim.close(sim);
     return check_report();

@@ -108,7 +108,7 @@ static void test_sites(void)
         return;
     CHECK_EQ(report.sites, 4);
     for (size_t i = 0; i < report.sites; i++) {
-        CHECK_STR(report.site[i].file, "kernels/cuda/transpose_tiled.cu");
+        CHECK_STR(report.site[i].file, "kernels/cuda/transpose/tiled.cu");
         CHECK_STR(report.site[i].kernel, "transpose_tiled");
         CHECK(report.site[i].sums.requests == 128);
     }

@@ -2,7 +2,7 @@
  * test_sim_shadow.c - races and reads of what nobody wrote: the classic cases, then random accesses
  * of two warps and a half against the rule itself, by a list of all that was done.
  */
-#include "kernels/sim/shadow.h"
+#include "kernels/sim/watch/shadow.h"
 #include "tests/unit/operands.h"
 
 #define THREADS 80u
@@ -33,12 +33,13 @@ static void sync_warp(unsigned warp)
         synced[i] = clock;
 }
 
-static uint16_t other;
+static struct gm_shadow_other other;
 static enum gm_shadow_verdict touch(enum gm_shadow_how how, unsigned tid, size_t offset,
                                     size_t bytes)
 {
-    other = 0xEEEE;
-    return gm_shadow_access(&shadow, shadow.statics, offset, bytes, how, tid, synced[tid], &other);
+    other = (struct gm_shadow_other){0xEEEE, 0};
+    return gm_shadow_access(&shadow, shadow.statics, offset, bytes, how, tid, synced[tid],
+                            100 + tid, &other);
 }
 
 static void test_classics(void)
@@ -49,7 +50,7 @@ static void test_classics(void)
     CHECK_EQ(touch(GM_SHADOW_WRITE, 0, 0, 4), GM_SHADOW_FINE);
     CHECK_EQ(touch(GM_SHADOW_READ, 0, 0, 4), GM_SHADOW_FINE);
     CHECK_EQ(touch(GM_SHADOW_READ, 1, 0, 4), GM_SHADOW_AFTER_WRITE);
-    CHECK_EQ(other, 0);
+    CHECK_EQ(other.thread, 0);
     sync_warp(0);
     CHECK_EQ(touch(GM_SHADOW_READ, 1, 0, 4), GM_SHADOW_FINE);
     CHECK_EQ(touch(GM_SHADOW_READ, 33, 0, 4), GM_SHADOW_AFTER_WRITE);
@@ -61,12 +62,12 @@ static void test_classics(void)
 
     /* Read by two warps, then written by one of the readers, and by a third. */
     CHECK_EQ(touch(GM_SHADOW_WRITE, 33, 0, 4), GM_SHADOW_AFTER_READ);
-    CHECK_EQ(other, UINT16_MAX);
+    CHECK_EQ(other.thread, UINT16_MAX);
     barrier();
     CHECK_EQ(touch(GM_SHADOW_READ, 2, 0, 4), GM_SHADOW_FINE);
     CHECK_EQ(touch(GM_SHADOW_WRITE, 2, 0, 4), GM_SHADOW_FINE);
     CHECK_EQ(touch(GM_SHADOW_WRITE, 3, 0, 4), GM_SHADOW_AFTER_WRITE);
-    CHECK_EQ(other, 2);
+    CHECK_EQ(other.thread, 2);
 
     /* What the block before wrote is not written. */
     begin_block();
@@ -89,7 +90,7 @@ static void test_bytes(void)
     CHECK_EQ(touch(GM_SHADOW_READ, 1, 0, 2), GM_SHADOW_AFTER_WRITE);
     CHECK_EQ(touch(GM_SHADOW_READ, 2, 0, 4), GM_SHADOW_AFTER_WRITE);
     CHECK_EQ(touch(GM_SHADOW_WRITE, 3, 3, 1), GM_SHADOW_AFTER_WRITE);
-    CHECK_EQ(other, 2);
+    CHECK_EQ(other.thread, 2);
     barrier();
     CHECK_EQ(touch(GM_SHADOW_READ, 5, 0, 4), GM_SHADOW_FINE);
     CHECK_EQ(touch(GM_SHADOW_WRITE, 5, 3, 1), GM_SHADOW_FINE);
@@ -109,29 +110,37 @@ static void test_global(void)
 
     begin_block();
     /* Nobody need have written it. */
-    CHECK_EQ(gm_shadow_access_global(&shadow, at, 16, GM_SHADOW_READ, 0, synced[0], &other),
+    CHECK_EQ(gm_shadow_access_global(&shadow, at, 16, GM_SHADOW_READ, 0, synced[0], 100, &other),
              GM_SHADOW_FINE);
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 12, 4, GM_SHADOW_WRITE, 1, synced[1], &other),
-             GM_SHADOW_AFTER_READ);
-    CHECK_EQ(other, 0);
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 16, 4, GM_SHADOW_WRITE, 1, synced[1], &other),
-             GM_SHADOW_FINE);
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 16, 4, GM_SHADOW_READ, 2, synced[2], &other),
-             GM_SHADOW_AFTER_WRITE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 12, 4, GM_SHADOW_WRITE, 1, synced[1], 101, &other),
+        GM_SHADOW_AFTER_READ);
+    CHECK_EQ(other.thread, 0);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 16, 4, GM_SHADOW_WRITE, 1, synced[1], 101, &other),
+        GM_SHADOW_FINE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 16, 4, GM_SHADOW_READ, 2, synced[2], 102, &other),
+        GM_SHADOW_AFTER_WRITE);
     barrier();
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 16, 4, GM_SHADOW_READ, 2, synced[2], &other),
-             GM_SHADOW_FINE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 16, 4, GM_SHADOW_READ, 2, synced[2], 102, &other),
+        GM_SHADOW_FINE);
     /* What another block did is not ordered, and not looked at. */
     begin_block();
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 12, 4, GM_SHADOW_WRITE, 3, synced[3], &other),
-             GM_SHADOW_FINE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 12, 4, GM_SHADOW_WRITE, 3, synced[3], 103, &other),
+        GM_SHADOW_FINE);
     /* Neighbours of less than a word. */
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 65, 1, GM_SHADOW_WRITE, 4, synced[4], &other),
-             GM_SHADOW_FINE);
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 66, 1, GM_SHADOW_WRITE, 5, synced[5], &other),
-             GM_SHADOW_FINE);
-    CHECK_EQ(gm_shadow_access_global(&shadow, at + 65, 1, GM_SHADOW_WRITE, 5, synced[5], &other),
-             GM_SHADOW_AFTER_WRITE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 65, 1, GM_SHADOW_WRITE, 4, synced[4], 104, &other),
+        GM_SHADOW_FINE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 66, 1, GM_SHADOW_WRITE, 5, synced[5], 105, &other),
+        GM_SHADOW_FINE);
+    CHECK_EQ(
+        gm_shadow_access_global(&shadow, at + 65, 1, GM_SHADOW_WRITE, 5, synced[5], 105, &other),
+        GM_SHADOW_AFTER_WRITE);
 }
 
 /* The clock goes on over blocks, and begins anew in time. */

@@ -2,7 +2,7 @@
  * test_sim_tally.c - what a request costs: the textbook's patterns with their figures, then random
  * ones against the definition, counted by the plainest of loops; and the sums.
  */
-#include "kernels/sim/tally.h"
+#include "kernels/sim/watch/tally.h"
 #include "model.h"
 #include "tests/unit/operands.h"
 

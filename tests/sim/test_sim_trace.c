@@ -5,7 +5,7 @@
  * A lane's log is written as a text, an event a character: a to z are steps, A to Z loads, in the
  * order of their places in the code (a before A before b before B ...).
  */
-#include "kernels/sim/worker.h"
+#include "kernels/sim/run/worker.h"
 #include "tests/unit/check.h"
 
 static struct gm_sim_worker *w;
@@ -13,7 +13,7 @@ static struct gm_sim_worker *w;
 static void begin_warp(void)
 {
     gm_tally_reset(&w->tally);
-    w->weight = 1;
+    w->warp_weight = 1;
     for (unsigned lane = 0; lane < GM_WARP; lane++) {
         w->log_begin[lane] = w->log_end[lane] = 0;
         w->thread[lane].state = GM_SIM_DONE;
@@ -214,7 +214,7 @@ static void test_kinds(void)
 static void test_weight(void)
 {
     begin_warp();
-    w->weight = 2.5;
+    w->warp_weight = 2.5;
     put_all("aA");
     trace(32);
     expect('A', 2.5, 80);

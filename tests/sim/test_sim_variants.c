@@ -5,8 +5,8 @@
  *
  *   test_sim_variants [--large | --only OPERATION/VARIANT]
  *
- * --large tries shapes of more tiles than a grid can hold, and nothing else. With --only it ends at
- * the first failure: what breaks kernels on purpose (mutate.py) need know no more. Sizes are near
+ * --large tries shapes of more tiles than a grid can hold, and nothing else. The first failure ends
+ * it, with what to do next. Sizes are near
  * the kernels' own: tiles of 8 to 32, blocks of 256, grids of as many blocks as the device holds
  * (1056 of 256 threads, 264 of 1024) or can be given at once (65535 tiles).
  */
@@ -63,7 +63,7 @@ static void test_round_moves(void)
     try_move(GM_OP_COPY, GM_F32, SINGLE, 3, 4 * resident / 3 + 1);
     try_move(GM_OP_FLIP, GM_F64, 300, 7, 300);
     try_move(GM_OP_TRANSPOSE, GM_F32, SINGLE, 517, 343);
-    /* Of `bytes` tiles with neighbours on all sides, and down to within a tile's overlap. */
+    /* Of `packed_u8` tiles with neighbours on all sides, and down to within a tile's overlap. */
     try_move(GM_OP_TRANSPOSE, GM_U8, 2, 741, 535);
     try_move(GM_OP_TRANSPOSE, GM_I8, SINGLE, 490, 512);
     /* Of `vectorized` tiles that overlap: the last of a column is one piece high, or ends with it.
@@ -74,8 +74,8 @@ static void test_round_moves(void)
     try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 20002, 34);
     try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 20001, 17);
     try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 39063, 19);
-    try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `stack`, less one */
-    /* Blocks of `stack` whose run begins late in a piece and ends early in another. */
+    try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `batched`, less one */
+    /* Blocks of `batched` whose run begins late in a piece and ends early in another. */
     try_move(GM_OP_TRANSPOSE, GM_U8, 300, 2, 121);
     try_move(GM_OP_TRANSPOSE, GM_U16, 110, 3, 81);
 }
@@ -245,8 +245,8 @@ static void test_stacks(void)
     }
 }
 
-/* Each tile width of `dynamic`, whose choice depends on how many tiles there are; and grids that go
- * round. */
+/* Each tile width of `dynamic_tile`, whose choice depends on how many tiles there are; and grids
+ * that go round. */
 static void test_round_products(void)
 {
     static const uint64_t cases[][6] = {
@@ -265,8 +265,8 @@ static void test_round_products(void)
     }
 }
 
-/* By `stack`: each of its warps' sizes; several matrices a block, the last one with fewer; rows in
- * tiles; b in slabs of k, the last one shorter. */
+/* By `batched`: each of its warps' sizes; several matrices a block, the last one with fewer; rows
+ * in tiles; b in k-tiles, the last one shorter. */
 static void test_whole_stacks(void)
 {
     static const uint64_t shapes[][4] = {
@@ -280,11 +280,11 @@ static void test_whole_stacks(void)
         const uint64_t *of = shapes[i], batch[3] = {of[0], of[0], of[0]};
         for (unsigned trans = 0; trans < 4; trans++)
             try_product(trans == i % 4 ? GM_F64 : GM_F32, batch, of[1], of[2], of[3], trans,
-                        "stack");
+                        "batched");
     }
 }
 
-/* By `dot`: one slice of k and several, sums in one row, in one column, and both. */
+/* By `split_k_dot`: one slice of k and several, sums in one row, in one column, and both. */
 static void test_long_sums(void)
 {
     static const uint64_t shapes[][3] = {{1, 5000, 1}, {1, 1500, 3}, {4, 1100, 1}, {2, 1030, 4},
@@ -294,14 +294,14 @@ static void test_long_sums(void)
         for (size_t type = 0; type < ARITHMETIC; type++) {
             const uint64_t batch[3] = {type % 2 ? SINGLE : 2, type % 3 ? 2 : SINGLE, 2};
             try_product(arithmetic[type], batch, shapes[i][0], shapes[i][1], shapes[i][2],
-                        (unsigned)(type + i) % 4, "dot");
+                        (unsigned)(type + i) % 4, "split_k_dot");
         }
     }
 }
 
 /* So large that copying an operand first is worth it, into scratch memory, where slices of k are
  * too: to another pitch a and b; b, with slices; turned b, of which many tiles take the same; a
- * that a stack has in common. By nothing but `fitted`: each takes seconds. */
+ * that a stack has in common. By nothing but `multistage_tuned`: each takes seconds. */
 static void test_pitched_products(void)
 {
     static const struct {
@@ -317,7 +317,7 @@ static void test_pitched_products(void)
         struct request request = {.kind = GM_OP_MATMUL,
                                   .dtype = GM_F32,
                                   .operands = 2,
-                                  .variant = "fitted",
+                                  .variant = "multistage_tuned",
                                   .scratch = cases[i].floats * sizeof(float)};
         uint64_t m = cases[i].m, k = cases[i].k, n = cases[i].n;
         request.options.transa = cases[i].transa;

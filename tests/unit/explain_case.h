@@ -5,7 +5,7 @@
 #ifndef GM_TESTS_UNIT_EXPLAIN_CASE_H
 #define GM_TESTS_UNIT_EXPLAIN_CASE_H
 
-#include "server/explain.h"
+#include "server/api/explain/explain.h"
 
 #define CASE_SITES_MAX 40
 

@@ -8,7 +8,7 @@ void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max)
     memset(fake, 0, sizeof *fake);
     fake->devices = 1;
     fake->facts.kind = GM_DEVICE_CPU;
-    fake->facts.lanes = lanes;
+    fake->facts.streams = lanes;
     fake->facts.batch_max = batch_max;
     fake->facts.times_kernels = true;
     pthread_mutex_init(&fake->mutex, NULL);

@@ -42,7 +42,7 @@ static enum gm_status faulty_open(const struct gm_backend_options *options, void
     }
     f->facts = *gm_backend_cpu.describe(f->cpu, 0);
     snprintf(f->facts.name, sizeof f->facts.name, "faulty");
-    f->facts.lanes = faulty_plan.lanes > 0 ? faulty_plan.lanes : 1;
+    f->facts.streams = faulty_plan.streams > 0 ? faulty_plan.streams : 1;
     f->facts.times_kernels = !faulty_plan.counts;
     *ret_context = f;
     return GM_OK;
@@ -55,28 +55,28 @@ static const struct gm_device_facts *faulty_describe(void *context, unsigned ind
     return index == 0 ? &f->facts : NULL;
 }
 
-static uint64_t faulty_slab_cost(void *context, uint64_t bytes)
+static uint64_t faulty_buffer_cost(void *context, uint64_t bytes)
 {
     const struct faulty *f = context;
 
-    return gm_backend_cpu.slab_cost(f->cpu, bytes);
+    return gm_backend_cpu.buffer_cost(f->cpu, bytes);
 }
 
-static enum gm_status faulty_slab_get(void *context, uint64_t bytes, struct gm_slab *ret,
-                                      struct gm_error *err)
+static enum gm_status faulty_buffer_get(void *context, uint64_t bytes, struct gm_buffer *ret,
+                                        struct gm_error *err)
 {
     const struct faulty *f = context;
 
-    if (atomic_fetch_add(&faulty_plan.slabs, 1) + 1 == atomic_load(&faulty_plan.slab_at))
-        return gm_fail(err, GM_MEMORY_FULL, "no slab, as the test wants it");
-    return gm_backend_cpu.slab_get(f->cpu, bytes, ret, err);
+    if (atomic_fetch_add(&faulty_plan.buffers, 1) + 1 == atomic_load(&faulty_plan.buffer_at))
+        return gm_fail(err, GM_MEMORY_FULL, "no buffer, as the test wants it");
+    return gm_backend_cpu.buffer_get(f->cpu, bytes, ret, err);
 }
 
-static void faulty_slab_put(void *context, struct gm_slab *slab)
+static void faulty_buffer_put(void *context, struct gm_buffer *buffer)
 {
     const struct faulty *f = context;
 
-    gm_backend_cpu.slab_put(f->cpu, slab);
+    gm_backend_cpu.buffer_put(f->cpu, buffer);
 }
 
 static uint64_t faulty_scratch_bytes(void *context, const struct gm_op *op,
@@ -174,9 +174,9 @@ const struct gm_backend faulty_backend = {
     .open = faulty_open,
     .close = faulty_close,
     .describe = faulty_describe,
-    .slab_cost = faulty_slab_cost,
-    .slab_get = faulty_slab_get,
-    .slab_put = faulty_slab_put,
+    .buffer_cost = faulty_buffer_cost,
+    .buffer_get = faulty_buffer_get,
+    .buffer_put = faulty_buffer_put,
     .scratch_bytes = faulty_scratch_bytes,
     .run = faulty_run,
     .run_here = faulty_run_here,

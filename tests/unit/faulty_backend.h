@@ -9,20 +9,20 @@
 
 #define FAULTY_RUNS_MAX 64
 
-/* Runs and slabs are counted from 1, since it was opened; 0: never. */
+/* Runs and buffers are counted from 1, since it was opened; 0: never. */
 struct faulty_plan {
-    unsigned lanes;      /* 0: one */
-    atomic_bool hold;    /* runs wait until it is false, or they are told to stop */
-    unsigned memory_at;  /* the run that finds no memory on the device */
-    unsigned lose_at;    /* the run that loses the device; later ones wait for that */
-    unsigned hang_at;    /* the run that never ends, whatever it is told */
-    unsigned stall_at;   /* the run that waits until it is told to stop */
-    unsigned wrong_at;   /* the run whose result has a bit too many */
-    bool counts;         /* like the simulator: counts accesses, and times nothing */
-    atomic_uint slab_at; /* the slab that cannot be had; and */
-    atomic_uint slabs;   /* how many were asked for */
-    atomic_uint running; /* runs that are in progress now */
-    atomic_uint runs;    /* that have begun; the first of them were */
+    unsigned streams;      /* 0: one */
+    atomic_bool hold;      /* runs wait until it is false, or they are told to stop */
+    unsigned memory_at;    /* the run that finds no memory on the device */
+    unsigned lose_at;      /* the run that loses the device; later ones wait for that */
+    unsigned hang_at;      /* the run that never ends, whatever it is told */
+    unsigned stall_at;     /* the run that waits until it is told to stop */
+    unsigned wrong_at;     /* the run whose result has a bit too many */
+    bool counts;           /* like the simulator: counts accesses, and times nothing */
+    atomic_uint buffer_at; /* the buffer that cannot be had; and */
+    atomic_uint buffers;   /* how many were asked for */
+    atomic_uint running;   /* runs that are in progress now */
+    atomic_uint runs;      /* that have begun; the first of them were */
     struct {
         const struct gm_variant *variant;
         unsigned repeat;

@@ -1,5 +1,5 @@
 /*
- * feed.h - the ways to feed a codec, each from storage of exactly the size that the contract
+ * loader.h - the ways to feed a codec, each from storage of exactly the size that the contract
  * grants, so that a sanitizer sees every byte read beyond it.
  */
 #ifndef GM_TESTS_UNIT_FEED_H

@@ -1,5 +1,5 @@
 # Tests of kernels/.
-foreach(name op variant layout select slab gpu roof)
+foreach(name op variant layout select buffer_pool gpu roof)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads)
 endforeach()
 gm_test(test_select_h200 unit unit/test_select_h200.c

@@ -5,7 +5,7 @@
 #ifndef GM_TESTS_UNIT_MULTIPART_LOG_H
 #define GM_TESTS_UNIT_MULTIPART_LOG_H
 
-#include "proto/multipart.h"
+#include "proto/multipart/multipart.h"
 #include "tests/unit/feed.h"
 
 #define MULTIPART_LOG_MAX 16384

@@ -5,8 +5,8 @@
 #define GM_TESTS_UNIT_OPERANDS_H
 
 #include "check.h"
-#include "proto/half.h"
 #include "proto/matrix.h"
+#include "proto/number/half.h"
 
 static inline uint64_t random_below(uint64_t *state, uint64_t end)
 {

@@ -58,7 +58,7 @@ static bool gone(int socket, bool sending_too)
     return atomic_load(&x->closed) || (!sending_too && atomic_load(&x->half_closed));
 }
 
-static const struct gm_carrier carrier = {suspend, resume, gone, false};
+static const struct gm_transport transport = {suspend, resume, gone, false};
 
 static void on_lost(void *cls)
 {
@@ -80,7 +80,7 @@ static void open_server(uint64_t memory_limit)
     s->config.memory_limit = memory_limit;
     s->config.body_limit = 64 << 20;
     s->config.timeout_ms = PATIENCE_S * 1000;
-    s->budget.limit = memory_limit;
+    CHECK_STATUS(gm_budget_open(&s->budget, memory_limit, &error), GM_OK, &error);
     s->started_ns = gm_now_ns();
     pthread_mutex_init(&s->mutex, NULL);
     CHECK_STATUS(gm_workers_open(2, &s->workers, &error), GM_OK, &error);
@@ -95,7 +95,7 @@ static void open_server(uint64_t memory_limit)
 void bench_open(uint64_t memory_limit, unsigned lanes)
 {
     memset(&faulty_plan, 0, sizeof faulty_plan);
-    faulty_plan.lanes = lanes;
+    faulty_plan.streams = lanes;
     open_server(memory_limit);
 }
 
@@ -116,6 +116,7 @@ void bench_close(void)
     CHECK_EQ(atomic_load(&s->budget.reserved), 0);
     CHECK_EQ(s->request_count, 0);
     CHECK(s->requests == NULL);
+    gm_budget_close(&s->budget);
     pthread_mutex_destroy(&s->mutex);
 }
 
@@ -164,7 +165,7 @@ void bench_begin(struct exchange *x, const struct ask *ask, uint64_t body_len)
     }
     if (ask->query)
         split_query(x, &head, ask->query);
-    x->request = gm_request_new(&bench_server, &head, &carrier, x, (int)(100 + x->index));
+    x->request = gm_request_new(&bench_server, &head, &transport, x, (int)(100 + x->index));
     if (!x->request)
         abort();
     gm_request_begin(x->request);

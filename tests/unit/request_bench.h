@@ -5,7 +5,7 @@
 #ifndef GM_TESTS_UNIT_REQUEST_BENCH_H
 #define GM_TESTS_UNIT_REQUEST_BENCH_H
 
-#include "server/request.h"
+#include "server/request/request.h"
 #include "tests/unit/faulty_backend.h"
 
 #include <pthread.h>

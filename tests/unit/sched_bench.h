@@ -3,7 +3,7 @@
 #define GM_TESTS_UNIT_SCHED_BENCH_H
 
 #include "server/clock.h"
-#include "server/sched.h"
+#include "server/sched/sched.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_backend.h"
 

@@ -3,6 +3,9 @@ foreach(name accept account body_form budget config connections cost door fair_q
     params probe problem routes worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()
+gm_test(test_library_log unit unit/test_library_log.c
+  LIBRARIES gemmd_server PkgConfig::MICROHTTPD Threads::Threads)
+target_link_options(test_library_log PRIVATE -Wl,--wrap=MHD_get_version_bin)
 # What these build is whole or not there, whichever allocation fails.
 gm_test(test_document unit unit/test_document.c LIBRARIES gemmd_server PkgConfig::JANSSON)
 target_link_options(test_document PRIVATE -Wl,--wrap=malloc)
@@ -11,7 +14,7 @@ target_link_options(test_text_stream PRIVATE -Wl,--wrap=realloc)
 foreach(name account json_line problem)
   target_link_libraries(test_${name} PRIVATE PkgConfig::JANSSON m)
 endforeach()
-foreach(name devices sched sched_stop)
+foreach(name devices locks sched sched_stop)
   gm_test(test_${name} unit unit/test_${name}.c unit/fake_backend.c LIBRARIES gemmd_server)
 endforeach()
 foreach(name body_parts body_parts_forms compare compare_end request request_end request_503 stats)

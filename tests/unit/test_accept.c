@@ -1,5 +1,5 @@
 /* Content negotiation. */
-#include "server/accept.h"
+#include "server/request/accept.h"
 #include "tests/unit/check.h"
 
 #include <string.h>

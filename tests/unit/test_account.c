@@ -1,5 +1,5 @@
 /* The account: laps that add up, and rates that follow from them. */
-#include "server/account.h"
+#include "server/request/account.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>
@@ -116,6 +116,21 @@ static void test_rates(void)
     CHECK(strcmp(json_string_value(json_object_get(stats, "bound")), "memory") == 0);
     CHECK(strcmp(json_string_value(json_object_get(stats, "roof")), "dram") == 0);
     CHECK(close_to(number(stats, "roofline_gflops"), flops / bytes * 10));
+    json_decref(stats);
+
+    /* A ceiling that is passed by more than measurements differ; not by what a cache holds. */
+    CHECK(!json_object_get(stats = account_json(&job), "doubt"));
+    json_decref(stats);
+    facts.copy_gbs = bytes / 100e-6 * 1e-9 / 1.2;
+    CHECK(strcmp(json_string_value(json_object_get(stats = account_json(&job), "doubt")),
+                 "copy_gbs") == 0);
+    json_decref(stats);
+    facts.cache_bytes = (uint64_t)bytes;
+    CHECK(!json_object_get(stats = account_json(&job), "doubt"));
+    json_decref(stats);
+    facts.peak_gflops[GM_F32] = flops / 100e-6 * 1e-9 / 1.2;
+    CHECK(strcmp(json_string_value(json_object_get(stats = account_json(&job), "doubt")),
+                 "roofline_gflops") == 0);
     json_decref(stats);
 
     facts.times_kernels = false; /* a simulator: no rates at all */

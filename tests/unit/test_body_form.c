@@ -1,7 +1,6 @@
 /* The form of a body: by its type, by its first bytes however they come, and what is said where
  * neither tells. */
-#include "server/body_form.h"
-#include "server/body_hint.h"
+#include "server/request/body/internal.h"
 #include "tests/unit/check.h"
 
 static void test_types(void)
@@ -29,7 +28,7 @@ static void test_types(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct gm_codec *codec = &gm_codec_raw;
         struct gm_error err = {0};
-        CHECK_STATUS(gm_body_form_by_type(cases[i].type, &codec, &err), cases[i].status, &err);
+        CHECK_STATUS(gm_body_format_by_type(cases[i].type, &codec, &err), cases[i].status, &err);
         if (cases[i].status == GM_OK)
             CHECK(codec == cases[i].codec);
         else
@@ -113,7 +112,7 @@ static void test_first_bytes(void)
             if (!CHECK(piece != NULL))
                 return;
             memcpy(piece, b->bytes, len);
-            status = gm_body_form_by_first_bytes(piece, len, len == b->len, &space, &codec, &err);
+            status = gm_body_format_by_first_bytes(piece, len, len == b->len, &space, &codec, &err);
             CHECK(len == b->len || status == GM_OK);
             free(piece);
         }
@@ -135,7 +134,8 @@ static void test_undecided_bodies_end(void)
         const struct gm_codec *codec = &gm_codec_raw;
         struct gm_error err = {0};
         uint64_t space = 0;
-        enum gm_status status = gm_body_form_by_first_bytes(text, len, false, &space, &codec, &err);
+        enum gm_status status =
+            gm_body_format_by_first_bytes(text, len, false, &space, &codec, &err);
         if (len < GM_BODY_HINT_BYTES + 2)
             CHECK(status == GM_OK && codec == NULL);
         else
@@ -146,10 +146,10 @@ static void test_undecided_bodies_end(void)
 static void test_operands(void)
 {
     struct gm_error err = {0};
-    CHECK_STATUS(gm_body_form_check_operands(&gm_codec_csv, 1, &err), GM_OK, &err);
-    CHECK_STATUS(gm_body_form_check_operands(&gm_codec_npy, 2, &err), GM_OK, &err);
-    CHECK_STATUS(gm_body_form_check_operands(NULL, 2, &err), GM_OK, &err);
-    CHECK_STATUS(gm_body_form_check_operands(&gm_codec_csv, 2, &err), GM_MISSING_OPERAND, &err);
+    CHECK_STATUS(gm_body_format_check_operands(&gm_codec_csv, 1, &err), GM_OK, &err);
+    CHECK_STATUS(gm_body_format_check_operands(&gm_codec_npy, 2, &err), GM_OK, &err);
+    CHECK_STATUS(gm_body_format_check_operands(NULL, 2, &err), GM_OK, &err);
+    CHECK_STATUS(gm_body_format_check_operands(&gm_codec_csv, 2, &err), GM_MISSING_OPERAND, &err);
     CHECK(strstr(err.detail, "-F a=@a.csv -F b=@b.csv") != NULL);
 }
 

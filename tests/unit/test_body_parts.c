@@ -86,7 +86,7 @@ static void test_cut_off(void)
     }
 }
 
-/* Without each slab in turn. */
+/* Without each buffer in turn. */
 static void test_no_memory(void)
 {
     static struct message m;
@@ -96,8 +96,8 @@ static void test_no_memory(void)
 
     make_product(&m);
     for (bool done = false; !done;) {
-        atomic_store(&faulty_plan.slab_at,
-                     atomic_load(&faulty_plan.slabs) + 1 + (unsigned)failures);
+        atomic_store(&faulty_plan.buffer_at,
+                     atomic_load(&faulty_plan.buffers) + 1 + (unsigned)failures);
         bench_serve(&x, &ask, m.text, m.len, 50);
         done = x.request->reply.http == 200;
         if (done)
@@ -109,7 +109,7 @@ static void test_no_memory(void)
         bench_end(&x);
         bench_check_all_returned();
     }
-    atomic_store(&faulty_plan.slab_at, 0);
+    atomic_store(&faulty_plan.buffer_at, 0);
     CHECK(failures >= 4); /* a, b, c and the result */
 }
 
@@ -129,7 +129,7 @@ static void test_memory_is_counted_once(void)
     bench_begin(&x, &ask, m.len);
     CHECK_EQ(x.request->share.reserved, m.len);
     bench_push(&x, m.text, m.len - 20, 1000);
-    CHECK(x.request->present[0] && x.request->present[1]);
+    CHECK(x.request->parsed.present[0] && x.request->parsed.present[1]);
     CHECK(x.request->share.used >= 2 * sizeof zeros);
     CHECK(x.request->share.reserved >= m.len && x.request->share.reserved <= m.len + m.len / 8);
     bench_end(&x);

@@ -1,5 +1,5 @@
 /* Admission by memory: shares, and the blocks that are counted in them. */
-#include "server/budget.h"
+#include "server/request/memory_quota.h"
 #include "tests/unit/check.h"
 
 #include <pthread.h>
@@ -17,30 +17,51 @@ static uint64_t cost(void *context, uint64_t bytes)
     return (bytes + 99) / 100 * 100;
 }
 
-static enum gm_status get(void *context, uint64_t bytes, struct gm_slab *ret, struct gm_error *err)
+static enum gm_status get(void *context, uint64_t bytes, struct gm_buffer *ret,
+                          struct gm_error *err)
 {
     if (source_empty)
         return gm_fail(err, GM_DEVICE_MEMORY, "the source is empty");
-    *ret = (struct gm_slab){malloc(bytes + 1), bytes, cost(context, bytes)};
+    *ret = (struct gm_buffer){malloc(bytes + 1), bytes, cost(context, bytes)};
     return GM_OK;
 }
 
-static void put(void *context, struct gm_slab *slab)
+static void put(void *context, struct gm_buffer *buffer)
 {
     (void)context;
-    free(slab->data);
-    *slab = (struct gm_slab){0};
+    free(buffer->data);
+    *buffer = (struct gm_buffer){0};
 }
 
-static const struct gm_backend backend = {.slab_cost = cost, .slab_get = get, .slab_put = put};
+static const struct gm_backend backend = {
+    .buffer_cost = cost, .buffer_get = get, .buffer_put = put};
 static const struct gm_source source = {.backend = &backend};
+
+static void open_budget(uint64_t limit)
+{
+    struct gm_error error;
+
+    memset(&budget, 0, sizeof budget);
+    CHECK_STATUS(gm_budget_open(&budget, limit, &error), GM_OK, &error);
+}
+
+/* All has been given back, of every client. */
+static void close_budget(void)
+{
+    static const struct gm_budget nothing;
+
+    CHECK_EQ(budget.reserved, 0);
+    CHECK_EQ(budget.small, 0);
+    CHECK(memcmp(budget.held, nothing.held, sizeof budget.held) == 0);
+    gm_budget_close(&budget);
+}
 
 static void test_reserve(void)
 {
-    struct gm_share a = {.budget = &budget}, b = {.budget = &budget};
+    struct gm_share a = {.budget = &budget}, b = {.budget = &budget, .client = 1};
     struct gm_error error;
 
-    budget.limit = 1600;
+    open_budget(1600);
     CHECK_STATUS(gm_share_reserve(&a, 600, &error), GM_OK, &error);
     CHECK_STATUS(gm_share_reserve(&a, 500, &error), GM_OK, &error); /* it only rises */
     CHECK_EQ(a.reserved, 600);
@@ -50,16 +71,16 @@ static void test_reserve(void)
     CHECK_STATUS(gm_share_reserve(&b, 901, &error), GM_MEMORY_FULL, NULL);
     CHECK(strstr(error.detail, "600 of 1500 bytes for requests that are not small"));
     CHECK_EQ(b.reserved, 0);
-    CHECK_STATUS(gm_share_reserve(&b, 900, &error), GM_OK, &error);
-    CHECK_EQ(budget.reserved, 1500);
+    CHECK_STATUS(gm_share_reserve(&b, 720, &error), GM_OK, &error);
+    CHECK_EQ(budget.reserved, 1320);
     gm_share_trim(&a, 700); /* not lower than it is */
     CHECK_EQ(a.reserved, 600);
     gm_share_trim(&a, 50);
     CHECK_EQ(a.reserved, 50);
-    CHECK_EQ(budget.reserved, 950);
+    CHECK_EQ(budget.reserved, 770);
     gm_share_trim(&a, 0);
     gm_share_trim(&b, 0);
-    CHECK_EQ(budget.reserved, 0);
+    close_budget();
 }
 
 /* Large requests leave a sixteenth to those that take an eighth of that at most. */
@@ -68,10 +89,11 @@ static void test_small(void)
     struct gm_share large = {.budget = &budget}, small[9] = {0}, all = {.budget = &budget};
     struct gm_error error;
 
-    budget.limit = 1600; /* 100 for small ones, 12 for each */
+    open_budget(1600); /* 100 for small ones, 12 for each */
     CHECK_STATUS(gm_share_reserve(&large, 1500, &error), GM_OK, &error);
     for (int i = 0; i < 9; i++) {
         small[i].budget = &budget;
+        small[i].client = 1 + (uint64_t)i;
         CHECK_STATUS(gm_share_reserve(&small[i], 13, &error), GM_MEMORY_FULL, NULL);
         CHECK_STATUS(gm_share_reserve(&small[i], 12, &error), i < 8 ? GM_OK : GM_MEMORY_FULL, NULL);
     }
@@ -88,7 +110,50 @@ static void test_small(void)
     gm_share_trim(&large, 0);
     CHECK_STATUS(gm_share_reserve(&all, 1600, &error), GM_OK, &error);
     gm_share_trim(&all, 0);
-    CHECK_EQ(budget.reserved, 0);
+    close_budget();
+}
+
+/* A client alone gets four fifths; what it leaves is there for others, who share it likewise. */
+static void test_clients(void)
+{
+    struct gm_share loud[10], next = {.budget = &budget, .client = 2},
+                              huge = {.budget = &budget, .client = 3};
+    struct gm_error error;
+
+    open_budget(16000); /* 1000 for small ones, 125 for each; 15000 for others: 12000, 2400, ... */
+    for (int i = 0; i < 10; i++) {
+        loud[i] = (struct gm_share){.budget = &budget, .client = 1};
+        CHECK_STATUS(gm_share_reserve(&loud[i], 1500, &error), i < 8 ? GM_OK : GM_MEMORY_FULL,
+                     NULL);
+    }
+    CHECK(strstr(error.detail, "from this address hold 12000 of the 16000 bytes"));
+    CHECK(strstr(error.detail, "1500 more"));
+    CHECK_STATUS(gm_share_reserve(&loud[0], 1501, &error), GM_MEMORY_FULL,
+                 NULL); /* nor by growing */
+    CHECK_EQ(loud[0].reserved, 1500);
+    CHECK_STATUS(gm_share_reserve(&next, 2401, &error), GM_MEMORY_FULL, NULL);
+    CHECK_STATUS(gm_share_reserve(&next, 2400, &error), GM_OK, &error);
+    /* Small ones find memory whatever their client's large ones hold, and leave some, too. */
+    struct gm_share small[10];
+    for (int i = 0; i < 10; i++) {
+        small[i] = (struct gm_share){.budget = &budget, .client = i < 7 ? 1 : 2};
+        CHECK_STATUS(gm_share_reserve(&small[i], 125, &error),
+                     i == 6 || i == 8 || i == 9 ? GM_MEMORY_FULL : GM_OK, NULL);
+    }
+    for (int i = 0; i < 10; i++)
+        gm_share_trim(&small[i], 0);
+    /* One larger than a share can be has it while others have next to nothing. */
+    CHECK_STATUS(gm_share_reserve(&huge, 12100, &error), GM_MEMORY_FULL, NULL);
+    for (int i = 0; i < 10; i++)
+        gm_share_trim(&loud[i], 0);
+    CHECK_STATUS(gm_share_reserve(&huge, 12100, &error), GM_MEMORY_FULL, NULL);
+    gm_share_trim(&next, 1000);
+    CHECK_STATUS(gm_share_reserve(&huge, 12100, &error), GM_OK, &error);
+    CHECK_STATUS(gm_share_reserve(&huge, 14500, &error), GM_MEMORY_FULL, NULL); /* above 1000 */
+    CHECK_STATUS(gm_share_reserve(&huge, 14000, &error), GM_OK, NULL);
+    gm_share_trim(&huge, 0);
+    gm_share_trim(&next, 0);
+    close_budget();
 }
 
 static void test_blocks(void)
@@ -97,7 +162,7 @@ static void test_blocks(void)
     struct gm_block x = {0}, y = {0}, z = {0};
     struct gm_error error;
 
-    budget.limit = 1000; /* less 62 for small ones */
+    open_budget(1000); /* less 62 for small ones */
     CHECK_EQ(gm_block_cost(source, 101), 200);
     CHECK_STATUS(gm_share_reserve(&share, 300, &error), GM_OK, &error);
     CHECK_STATUS(gm_block_get(&x, &share, source, 250, &error), GM_OK, &error);
@@ -115,14 +180,14 @@ static void test_blocks(void)
     source_empty = false;
     CHECK_EQ(share.used, 400);
     gm_block_put(&x, &share);
-    CHECK(x.backend == NULL && x.slab.data == NULL);
+    CHECK(x.backend == NULL && x.buffer.data == NULL);
     CHECK_EQ(share.used, 100);
     CHECK_EQ(share.reserved, 350);
     gm_block_put(&x, &share); /* an empty one */
     gm_block_put(&y, &share);
     gm_share_trim(&share, 0);
     CHECK_EQ(share.used, 0);
-    CHECK_EQ(budget.reserved, 0);
+    close_budget();
 }
 
 static void *grab(void *cls)
@@ -147,20 +212,21 @@ static void test_threads(void)
     pthread_t thread[4];
     uint64_t most[4] = {0};
 
-    budget.limit = 1000;
+    open_budget(1000);
     for (int i = 0; i < 4; i++)
         CHECK(pthread_create(&thread[i], NULL, grab, &most[i]) == 0);
     for (int i = 0; i < 4; i++) {
         pthread_join(thread[i], NULL);
         CHECK(most[i] > 0 && most[i] <= 1000);
     }
-    CHECK_EQ(budget.reserved, 0);
+    close_budget();
 }
 
 int main(void)
 {
     test_reserve();
     test_small();
+    test_clients();
     test_blocks();
     test_threads();
     return check_report();

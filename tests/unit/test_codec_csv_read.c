@@ -4,7 +4,7 @@
  */
 #include "tests/unit/feed.h"
 
-#include "proto/number.h"
+#include "proto/number/number.h"
 
 #include <math.h>
 
@@ -68,7 +68,7 @@ static const struct good_case good_cases[] = {
     {"\"x,1\n\"\"two\"\" lines\",y\n1,2\n", "f32 1x2: 1 2", 0},
     {"# x,y\n1,2\n", "f32 1x2: 1 2", 0},
     {"#x\n1,2\n", "f32 1x2: 1 2", 0},
-    {"id,2019,2020\n1,2,3\n", "f32 1x3: 1 2 3", 0},
+    {"x,2nd,3D,(m),-\n1,2,3,4,5\n", "f32 1x5: 1 2 3 4 5", 0},
     {",x,y\n1,2,3\n", "f32 1x3: 1 2 3", 0},
     {"\xC2\xB5s,\xC2\xB0\x43\n1,2\n", "f32 1x2: 1 2", 0},
     {"\xE2\x88\x86T,$\n1,2\n", "f32 1x2: 1 2", 0},
@@ -77,9 +77,6 @@ static const struct good_case good_cases[] = {
     {"\xCE\xB1,\xCE\xB2\n1,2\n", "f32 1x2: 1 2", 0},
     {"name\n1,2\n", "f32 1x2: 1 2", 0},
     {"infinite,nano\n1,2\n", "f32 1x2: 1 2", 0},
-    {"x,y\n", "f32 0x2:", 0},
-    {"x\r\n\r\n", "f32 0x1:", 0},
-    {"\"a\";\"b\";c\n", "f32 0x3:", 0},
     {"", "f32 0x0:", 0},
     {"\n", "f32 0x0:", 0},
     {" \r\n\t\r\n ", "f32 0x0:", 0},
@@ -124,23 +121,46 @@ static const struct good_case good_cases[] = {
      GM_F64},
 };
 
+/* Where it was said whether there is a header. */
+static const struct {
+    struct good_case good;
+    enum gm_header header;
+} said_cases[] = {
+    {{"id,2019,2020\n1,2,3\n", "f32 1x3: 1 2 3", 0}, GM_HEADER_PRESENT},
+    {{"2018,2019\n1,2\n", "f32 1x2: 1 2", 0}, GM_HEADER_PRESENT},
+    {{"\n1st;?\n\n1\n\n2\n", "f32 2x1x1: 1 2", 0}, GM_HEADER_PRESENT},
+    {{"x,y\n", "f32 0x2:", 0}, GM_HEADER_PRESENT},
+    {{"x,y", "f32 0x2:", 0}, GM_HEADER_PRESENT},
+    {{"1,2", "f32 0x2:", 0}, GM_HEADER_PRESENT},
+    {{"x\r\n\r\n", "f32 0x1:", 0}, GM_HEADER_PRESENT},
+    {{"\"a\";\"b\";c\n", "f32 0x3:", 0}, GM_HEADER_PRESENT},
+    {{"", "f32 0x0:", 0}, GM_HEADER_PRESENT},
+    {{"1,2\n3,4\n", "f32 2x2: 1 2 3 4", 0}, GM_HEADER_ABSENT},
+    {{"\n", "f32 0x0:", 0}, GM_HEADER_ABSENT},
+};
+
+static void check_good(const struct good_case *c, enum gm_header header)
+{
+    struct gm_error err = {0};
+    struct sink sink;
+    char buf[512];
+    sink_init(&sink, 1);
+    sink.plan.dtype = c->dtype;
+    sink.plan.header = header;
+    enum gm_status status = sink_decode_all(&sink, &gm_codec_csv, c->text, strlen(c->text), &err);
+    if (CHECK_STATUS(status, GM_OK, &err) && CHECK(sink.present[0]))
+        CHECK_STR(show(&sink.operand[0], buf, sizeof(buf)), c->operand);
+    if (status != GM_OK)
+        fprintf(stderr, "  %s\n", c->text);
+    sink_clear(&sink);
+}
+
 static void test_good_cases(void)
 {
-    for (size_t i = 0; i < sizeof(good_cases) / sizeof(good_cases[0]); i++) {
-        const struct good_case *c = &good_cases[i];
-        struct gm_error err = {0};
-        struct sink sink;
-        char buf[512];
-        sink_init(&sink, 1);
-        sink.plan.dtype = c->dtype;
-        enum gm_status status =
-            sink_decode_all(&sink, &gm_codec_csv, c->text, strlen(c->text), &err);
-        if (CHECK_STATUS(status, GM_OK, &err) && CHECK(sink.present[0]))
-            CHECK_STR(show(&sink.operand[0], buf, sizeof(buf)), c->operand);
-        if (status != GM_OK)
-            fprintf(stderr, "  case %zu: %s\n", i, c->text);
-        sink_clear(&sink);
-    }
+    for (size_t i = 0; i < sizeof(good_cases) / sizeof(good_cases[0]); i++)
+        check_good(&good_cases[i], GM_HEADER_TELLS);
+    for (size_t i = 0; i < sizeof(said_cases) / sizeof(said_cases[0]); i++)
+        check_good(&said_cases[i].good, said_cases[i].header);
 }
 
 /* Every text above with each of its line ends, separators and blanks as others write them. */

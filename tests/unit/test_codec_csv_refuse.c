@@ -4,7 +4,7 @@
  */
 #include "tests/unit/feed.h"
 
-#include "proto/number.h"
+#include "proto/number/number.h"
 
 struct bad_case {
     const char *text;
@@ -80,6 +80,19 @@ static const struct bad_case bad_cases[] = {
     {"\xE2\x88\x92\x31,2\n3,4\n", GM_BAD_CSV, "line 1, field 1 is '\xE2\x88\x92\x31'", 0},
     {"\xE2\x82\xAC\x31,2\n3,4\n", GM_BAD_CSV, "line 1, field 1", 0},
     {"\xC2\xA0\x31,2\n3,4\n", GM_BAD_CSV, "line 1, field 1", 0},
+    /* Nor is a row with a label, or a header with nothing below. */
+    {"id,1,2\n", GM_BAD_CSV, "line 1 is 'id,1,2': it begins like a header and has numbers", 0},
+    {"id,1,2", GM_BAD_CSV, "add header=true", 0},
+    {"\n\nid,1,2\n", GM_BAD_CSV, "line 3 is 'id,1,2'", 0},
+    {"id,1,2\n3,4,5\n", GM_BAD_CSV, "header=true", 0},
+    {"id,x,+2.50e1\n3,4,5\n", GM_BAD_CSV, "header=true", 0},
+    {"id;\"2\"\n3;4\n", GM_BAD_CSV, "header=true", 0},
+    {"id,nan\n3,4\n", GM_BAD_CSV, "header=true", 0},
+    {"id,1.5\n3,4\n", GM_BAD_CSV, "header=true", GM_I32},
+    {",x,1\n3,4,5\n", GM_BAD_CSV, "header=true", 0},
+    {"x,y\n", GM_BAD_CSV, "the text is the header 'x,y' alone: add header=true", 0},
+    {"x\r\n\r\n", GM_BAD_CSV, "the header 'x' alone", 0},
+    {"\"a\";\"b\";c\n \n", GM_BAD_CSV, "alone", 0},
     /* Separators. */
     {"1,5;2,5\n3,5;4,5\n", GM_BAD_CSV, "decimal point", 0},
     {"1;2,5\n", GM_BAD_CSV, "decimal point", 0},
@@ -131,12 +144,25 @@ static const struct bad_case bad_cases[] = {
     {"1,2\n", GM_BAD_DTYPE, "dtype v4", GM_V4},
 };
 
-static void check_refused(const char *text, size_t len, const struct bad_case *c)
+/* Where it was said whether there is a header. */
+static const struct {
+    struct bad_case bad;
+    enum gm_header header;
+} said_cases[] = {
+    {{"x,y\n1,2\n", GM_BAD_CSV, "line 1, field 1 is 'x'", 0}, GM_HEADER_ABSENT},
+    {{"id,1\n1,2\n", GM_BAD_CSV, "line 1, field 1 is 'id'", 0}, GM_HEADER_ABSENT},
+    {{"x,y\nid,1\n", GM_BAD_CSV, "line 2, field 1 is 'id'", 0}, GM_HEADER_PRESENT},
+    {{"1,2\nx\n", GM_BAD_CSV, "line 2, field 1 is 'x'", 0}, GM_HEADER_PRESENT},
+};
+
+static void check_refused(const char *text, size_t len, const struct bad_case *c,
+                          enum gm_header header)
 {
     struct gm_error err = {0};
     struct sink sink;
     sink_init(&sink, 1);
     sink.plan.dtype = c->dtype;
+    sink.plan.header = header;
     enum gm_status status = sink_decode_all(&sink, &gm_codec_csv, text, len, &err);
     if (!CHECK_STATUS(status, c->status, &err) || !CHECK(strstr(err.detail, c->part) != NULL))
         fprintf(stderr, "  %.60s: %s\n", text, err.detail);
@@ -146,11 +172,14 @@ static void check_refused(const char *text, size_t len, const struct bad_case *c
 static void test_bad_cases(void)
 {
     for (size_t i = 0; i < sizeof(bad_cases) / sizeof(bad_cases[0]); i++)
-        check_refused(bad_cases[i].text, strlen(bad_cases[i].text), &bad_cases[i]);
+        check_refused(bad_cases[i].text, strlen(bad_cases[i].text), &bad_cases[i], GM_HEADER_TELLS);
+    for (size_t i = 0; i < sizeof(said_cases) / sizeof(said_cases[0]); i++)
+        check_refused(said_cases[i].bad.text, strlen(said_cases[i].bad.text), &said_cases[i].bad,
+                      said_cases[i].header);
     static const struct bad_case zero = {NULL, GM_BAD_CSV, "line 1, field 2", 0};
-    check_refused("12345678,90123456\0,2\n", 21, &zero);
+    check_refused("12345678,90123456\0,2\n", 21, &zero, GM_HEADER_TELLS);
     static const struct bad_case wide = {NULL, GM_BAD_CSV, "UTF-16", 0};
-    check_refused("1\0,\0", 4, &wide);
+    check_refused("1\0,\0", 4, &wide, GM_HEADER_TELLS);
 }
 
 /*

@@ -5,7 +5,7 @@
 #include "tests/unit/failing_alloc.h"
 #include "tests/unit/feed.h"
 
-#include "proto/number.h"
+#include "proto/number/number.h"
 
 #include <stdarg.h>
 
@@ -241,6 +241,10 @@ static void test_limits(void)
             CHECK_EQ(strlen(sink.parameter[0].name), 256);
         sink_clear(&sink);
     }
+    size_t end = 0;
+    put(text, &end, "{\"x\":\"%0257d\"}", 7);
+    CHECK_STATUS(sink_decode(&sink, &gm_codec_json, text, end, 0, &err), GM_BAD_PARAMETER, &err);
+    sink_clear(&sink);
     /* 32 members, and one more. */
     for (int members = 32; members <= 33; members++) {
         size_t at = 0;
@@ -273,7 +277,7 @@ static void test_limits(void)
                  &err);
 }
 
-/* Sizes around the survey's blocks, with white space and member forms, element by element. */
+/* Sizes around the prescan's blocks, with white space and member forms, element by element. */
 static void test_sizes(void)
 {
     uint64_t random = check_seed() + 1;

@@ -2,7 +2,7 @@
  * JSON bodies that must be refused: every way to be wrong, with the status and a part of the
  * message it must get; then damage at random.
  */
-#include "proto/number.h"
+#include "proto/number/number.h"
 #include "tests/unit/feed.h"
 
 struct bad_case {
@@ -344,7 +344,7 @@ static void test_limits(void)
     memcpy(text, "{\"k\":\"", 6);
     memset(text + 6, 'x', deep);
     memcpy(text + 6 + deep, "\"}", 2);
-    CHECK_EQ(decode(text, deep + 8, GM_F64), GM_BAD_JSON);
+    CHECK_EQ(decode(text, deep + 8, GM_F64), GM_BAD_PARAMETER);
     size_t len = 0;
     for (int i = 0; i < 1000; i++)
         len += (size_t)sprintf(text + len, "%s\"k%d\":1", i ? "," : "{", i);

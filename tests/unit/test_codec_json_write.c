@@ -4,7 +4,7 @@
  */
 #include "tests/unit/feed.h"
 
-#include "proto/half.h"
+#include "proto/number/half.h"
 
 #include <math.h>
 

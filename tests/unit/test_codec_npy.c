@@ -5,7 +5,7 @@
 #include "tests/unit/failing_alloc.h"
 #include "tests/unit/feed.h"
 
-#include "proto/half.h"
+#include "proto/number/half.h"
 
 struct file {
     char *bytes;

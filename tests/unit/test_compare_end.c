@@ -1,7 +1,7 @@
 /* Comparisons that end early, wait for others, or are not begun: whatever happens, all that they
  * held comes back. */
+#include "server/api/compare/compare.h"
 #include "server/clock.h"
-#include "server/compare.h"
 #include "tests/unit/check.h"
 #include "tests/unit/request_bench.h"
 
@@ -144,9 +144,9 @@ static void test_drain(void)
 
 static void wait_queued(const struct exchange *x, uint64_t jobs)
 {
-    for (int i = 0; i < 20000 && gm_sched_load(x->request->device->sched).queued != jobs; i++)
+    for (int i = 0; i < 20000 && gm_sched_load(x->request->plan.device->sched).queued != jobs; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    CHECK_EQ(gm_sched_load(x->request->device->sched).queued, jobs);
+    CHECK_EQ(gm_sched_load(x->request->plan.device->sched).queued, jobs);
 }
 
 /* Each of its runs waits its turn among others' jobs; and a queue that those fill does not end what
@@ -211,16 +211,16 @@ static void test_memory(void)
     bench_check_all_returned();
 }
 
-/* Every slab of a request in turn cannot be had. */
-static void test_each_slab_fails(void)
+/* Every buffer of a request in turn cannot be had. */
+static void test_each_buffer_fails(void)
 {
     unsigned n = 0;
 
     reset();
     for (bool served = false; !served && CHECK(n < 50);) {
         struct exchange x;
-        atomic_store(&faulty_plan.slabs, 0);
-        atomic_store(&faulty_plan.slab_at, ++n);
+        atomic_store(&faulty_plan.buffers, 0);
+        atomic_store(&faulty_plan.buffer_at, ++n);
         bench_serve(&x, &comparison, BODY, 20);
         served = x.request->reply.http == 200;
         if (!served)
@@ -229,7 +229,7 @@ static void test_each_slab_fails(void)
         bench_check_all_returned();
     }
     CHECK(n >= 3); /* the text, the operand, and the result had their turn */
-    atomic_store(&faulty_plan.slab_at, 0);
+    atomic_store(&faulty_plan.buffer_at, 0);
 }
 
 /* More runs than may be asked for, told by the shapes alone. */
@@ -272,7 +272,7 @@ int main(void)
     test_drain();
     test_turns();
     test_memory();
-    test_each_slab_fails();
+    test_each_buffer_fails();
     test_cost();
     test_lost();
     bench_close();

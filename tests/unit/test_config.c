@@ -130,7 +130,8 @@ static const struct number_case numbers[] = {
     MEMORY("2T", UINT64_C(2) << 40),
     MEMORY("2TiB", UINT64_C(2) << 40),
     MEMORY("0001M", 1 << 20),
-    MEMORY("4611686018427387903", UINT64_MAX / 4),
+    MEMORY("1125899906842624", UINT64_C(1) << 50),
+    MEMORY("1024T", UINT64_C(1) << 50),
     N("--body-limit", body_limit, "1K", 1024),
     N("--body-limit", body_limit, "1024", 1024),
     N("--queue-limit", queue_limit, "1", 1),
@@ -200,61 +201,67 @@ static const struct {
       "127.0.0.1:+80", "127.0.0.1: 80", "127.0.0.1:80 ", "127.0.0.1:http", "127.0.0.1:0x50"}},
     {"--backend", {"", "gpu", "CPU", "cpu:0", "cuda3", "automatic"}},
     {"--memory-limit",
-     {"",
-      "0",
-      "-1",
-      "+1M",
-      " 1M",
-      "1M ",
-      "1048575",
-      "1023K",
-      "1X",
-      "M",
-      "1MB",
-      "1Mi",
-      "1MiBs",
-      "1.5G",
-      "0x100000",
-      "1e9",
-      "all",
-      "inf",
-      "4611686018427387904",
-      "18446744073709551616",
-      "99999999999999999999G",
-      "16777217T",
-      "17179869185G"}},
-    {"--body-limit", {"", "0", "1023", "-4G", "1KB", "99999999999999999999"}},
-    {"--queue-limit", {"", "0", "2049", "-1", "1K", "2.0", "ten", "18446744073709551617"}},
-    {"--threads", {"", "-2", "1025", "4k", "0x4", "two", "18446744073709551616"}},
-    {"--lanes", {"", "-1", "65", "x", "1.0"}},
-    {"--timeout", {"",     "0",        "0s",  "-1",   "+1",     " 1",    "1 s",   "1 ",
-                   "soon", "2h",       "61m", "3601", "0x10",   "0X1p3", "0x10s", "inf",
-                   "nan",  "infinity", "1us", "1S",   "1.5.5s", "1,5s",  ".5s"}},
-    {"--drain-delay", {"", "-1", "2h", "0x1", "inf", "nan", "5sec"}},
-    {"--drain-timeout", {"", "-1", "2h", "0x1", "inf", "nan", "8 s"}},
+     {"", "-1", "+1M", " 1M", "1M ", "1X", "M", "1MB", "1Mi", "1MiBs", "1.5G", "0x100000", "1e9",
+      "all", "inf"}},
+    {"--body-limit", {"", "-4G", "1KB"}},
+    {"--queue-limit", {"", "-1", "1K", "2.0", "ten"}},
+    {"--threads", {"", "-2", "4k", "0x4", "two"}},
+    {"--lanes", {"", "-1", "x", "1.0"}},
+    {"--timeout",
+     {"", "-1", "+1", " 1", "1 s", "1 ", "soon", "0x10", "0X1p3", "0x10s", "inf", "nan", "infinity",
+      "1us", "1S", "1.5.5s", "1,5s", ".5s"}},
+    {"--drain-delay", {"", "-1", "0x1", "inf", "nan", "5sec"}},
+    {"--drain-timeout", {"", "-1", "0x1", "inf", "nan", "8 s"}},
     {"--log-level", {"", "INFO", "loud", "2", "warning", "info "}},
 };
 
-/* Refused on the command line and in the environment, with the option, the value and what it
- * takes. */
+/* Numbers, but too small or too large: with what would do. */
+static const struct {
+    const char *option, *range, *values[12];
+} beyond[] = {
+    {"--memory-limit",
+     "a size from 1M to 1024T",
+     {"0", "1048575", "1023K", "1125899906842625", "1025T", "4611686018427387904",
+      "18446744073709551616", "99999999999999999999G", "16777217T", "17179869185G"}},
+    {"--body-limit", "a size from 1K to 1024T", {"0", "1023", "99999999999999999999"}},
+    {"--queue-limit", "a number from 1 to 2048", {"0", "2049", "18446744073709551617"}},
+    {"--threads", "a number from 0 to 1024", {"1025", "18446744073709551616"}},
+    {"--lanes", "a number from 0 to 64", {"65", "18446744073709551615"}},
+    {"--timeout",
+     "a time from 1ms to 1h",
+     {"0", "0s", "2h", "61m", "3601", "99999999999999999999h"}},
+    {"--drain-delay", "a time from 0s to 1h", {"2h", "3600001ms"}},
+    {"--drain-timeout", "a time from 0s to 1h", {"2h", "99999999999999999999"}},
+};
+
+/* Refused on the command line and in the environment, with the option, the value and `why`. */
+static void check_refused(const char *option, const char *value, const char *why)
+{
+    char joined[128], name[64], said[192];
+
+    snprintf(joined, sizeof joined, "%s=%s", option, value);
+    snprintf(said, sizeof said, "%s: \"%s\" is %s", option, value, why);
+    environment_name(option, name);
+    bool refused = PARSE(option, value) == GM_CONFIG_EXIT_USAGE;
+    check_that(refused && strstr(seen.err, said) && !*seen.out, __FILE__, __LINE__,
+               "%s '%s' is to be refused and named: %s", option, value, seen.err);
+    CHECK_EQ(PARSE(joined), GM_CONFIG_EXIT_USAGE);
+    setenv(name, value, 1);
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
+    CHECK(strstr(seen.err, name) != NULL);
+    unsetenv(name);
+}
+
 static void test_bad_values(void)
 {
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        for (size_t j = 0; j < 24 && bad[i].values[j]; j++) {
-            const char *option = bad[i].option, *value = bad[i].values[j];
-            char joined[128], name[64], quoted[128];
-            snprintf(joined, sizeof joined, "%s=%s", option, value);
-            snprintf(quoted, sizeof quoted, "%s: \"%s\" is not ", option, value);
-            environment_name(option, name);
-            bool refused = PARSE(option, value) == GM_CONFIG_EXIT_USAGE;
-            check_that(refused && strstr(seen.err, quoted) && !*seen.out, __FILE__, __LINE__,
-                       "%s '%s' is to be refused and named: %s", option, value, seen.err);
-            CHECK_EQ(PARSE(joined), GM_CONFIG_EXIT_USAGE);
-            setenv(name, value, 1);
-            CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
-            CHECK(strstr(seen.err, name) != NULL);
-            unsetenv(name);
-        }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        for (size_t j = 0; j < 24 && bad[i].values[j]; j++)
+            check_refused(bad[i].option, bad[i].values[j], "not ");
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        char why[96];
+        snprintf(why, sizeof why, "out of range: it takes %s", beyond[i].range);
+        for (size_t j = 0; j < 12 && beyond[i].values[j]; j++)
+            check_refused(beyond[i].option, beyond[i].values[j], why);
     }
     CHECK_EQ(PARSE("--backend", "quantum"), GM_CONFIG_EXIT_USAGE);
     for (size_t i = 0; gm_backend_at(i); i++)
@@ -316,6 +323,34 @@ static void test_unknown(void)
     CHECK(!strchr(seen.err, '\033') && strstr(seen.err, "\\x1b") && strstr(seen.err, "\\x0a"));
 }
 
+/* A variable that begins like ours and is none was meant for something. */
+static void test_unknown_variables(void)
+{
+    static const struct {
+        const char *name, *said;
+    } unknown[] = {{"GEMMD_QUEUE_LIMITS", "the nearest is GEMMD_QUEUE_LIMIT"},
+                   {"GEMMD_DRIAN_DELAY", "the nearest is GEMMD_DRAIN_DELAY"},
+                   {"GEMMD_listen", "see gemmd --help"},
+                   {"GEMMD_LISTE", "the nearest is GEMMD_LISTEN"},
+                   {"GEMMD_PROBE", "see gemmd --help"},
+                   {"GEMMD_PORT_8080_TCP_ADDR", "see gemmd --help"},
+                   {"GEMMD_", "see gemmd --help"},
+                   {"GEMMD_X\033[2J", "\\x1b"}};
+
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        setenv(unknown[i].name, "1", 1);
+        CHECK_EQ(PARSE("--threads", "1"), GM_CONFIG_EXIT_USAGE);
+        check_that(strstr(seen.err, unknown[i].said) && !strchr(seen.err, '\033'), __FILE__,
+                   __LINE__, "%s: %s", unknown[i].name, seen.err);
+        CHECK_EQ(PARSE("--help"), GM_CONFIG_EXIT_OK);
+        unsetenv(unknown[i].name);
+    }
+    setenv("GEMMDX", "1", 1); /* somebody else's */
+    setenv("GM_SLOW", "1", 1);
+    CHECK_EQ(PARSE("--threads", "1"), GM_CONFIG_RUN);
+    clearenv();
+}
+
 /* --probe runs with the options of what it asks, in any order, and takes no value. */
 static void test_probe(void)
 {
@@ -331,9 +366,6 @@ static void test_probe(void)
     CHECK_EQ(PARSE("--probe=yes"), GM_CONFIG_EXIT_USAGE);
     CHECK_EQ(PARSE("--probe", "yes"), GM_CONFIG_EXIT_USAGE);
     unsetenv("GEMMD_LISTEN");
-    setenv("GEMMD_PROBE", "1", 1); /* no variable of ours */
-    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
-    unsetenv("GEMMD_PROBE");
 }
 
 /* --help names every option with its variable's rule, its default and every fixed limit. */
@@ -366,6 +398,7 @@ int main(void)
     test_bad_values();
     test_texts();
     test_unknown();
+    test_unknown_variables();
     test_probe();
     test_help();
     return check_report();

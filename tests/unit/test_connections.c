@@ -1,10 +1,11 @@
 /* The open connections: who is swept away and when, who is not, who must make room for others,
  * and whose bytes nobody has read. */
-#include "server/connections.h"
+#include "server/http/connections.h"
 #include "server/limits.h"
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 
 #include <poll.h>
@@ -56,7 +57,7 @@ static struct pair connect_pair(void)
         abort();
     p.ours = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     close(listening);
-    p.connection = gm_connections_add(&connections, p.ours);
+    p.connection = gm_connections_add(&connections, p.ours, 0);
     CHECK(p.connection != NULL);
     return p;
 }
@@ -260,9 +261,12 @@ static void test_slow_bodies(void)
     CHECK_EQ(gm_connection_end(busy.connection), GM_END_NONE); /* our turn: no matter how long */
     CHECK_EQ(told.count, 2);
     CHECK(told.phase == GM_CONNECTION_BODY && told.why == GM_END_SLOW);
+    /* Until the next sweep both halves are open: its next piece is what it is answered with. */
+    CHECK_EQ(recv(stalled.ours, &(char){0}, 1, MSG_DONTWAIT), -1);
     /* Its event thread, which may be busy, has two seconds to send it an answer. */
     for (unsigned i = 0; i < 7; i++) {
         sweep(1);
+        CHECK_EQ(recv(stalled.ours, &(char){0}, 1, MSG_DONTWAIT), 0);
         CHECK(!ended(&stalled) && send(stalled.ours, "x", 1, MSG_NOSIGNAL) == 1);
     }
     sweep(1);
@@ -271,6 +275,48 @@ static void test_slow_bodies(void)
     end_pair(&steady);
     end_pair(&burst);
     end_pair(&busy);
+}
+
+/* The least rate is higher for whoever holds much: what moves it all in its time. */
+static void test_large_bodies(void)
+{
+    const double memory = (double)(UINT64_C(1) << 30), all = memory / GM_CLIENT_MEMORY_S;
+
+    CHECK_EQ(gm_patience_rate(0, 0), GM_CLIENT_RATE_MIN);
+    CHECK_EQ(gm_patience_rate(UINT64_MAX, 0), GM_CLIENT_RATE_MIN);
+    CHECK_EQ(gm_patience_rate(1 << 20, 1 << 30), GM_CLIENT_RATE_MIN);
+    CHECK(fabs(gm_patience_rate(1 << 30, 1 << 30) - all) < 1);
+    CHECK(fabs(gm_patience_rate(1 << 29, 1 << 30) - all / 4) <
+          1); /* half of it, in twice the time */
+
+    struct pair half = connect_pair(), small = connect_pair();
+    connections.memory = UINT64_C(1) << 30;
+    gm_connection_enter(half.connection, GM_CONNECTION_BODY);
+    gm_connection_enter(small.connection, GM_CONNECTION_BODY);
+    gm_connection_hold(half.connection, UINT64_C(1) << 29);
+    gm_connection_hold(small.connection, UINT64_C(1) << 20);
+    gm_connection_hold(NULL, 1);
+    sweep(1);
+    for (unsigned i = 0; i < 100; i++) { /* just enough: it takes three times the grace, and more */
+        gm_connection_moved(half.connection, (uint64_t)(all / 4) + 1);
+        gm_connection_moved(small.connection, GM_CLIENT_RATE_MIN);
+        sweep_for(1, SECOND);
+    }
+    CHECK_EQ(gm_connection_end(half.connection), GM_END_NONE);
+    for (unsigned i = 0; i < 2 * GM_CLIENT_GRACE_S; i++) {
+        CHECK_EQ(gm_connection_end(half.connection), GM_END_NONE);
+        gm_connection_moved(half.connection, (uint64_t)(all / 8));
+        gm_connection_moved(small.connection, GM_CLIENT_RATE_MIN);
+        sweep_for(1, SECOND);
+    }
+    gm_connection_moved(half.connection, 0);
+    gm_connection_moved(small.connection, GM_CLIENT_RATE_MIN);
+    sweep_for(1, SECOND);
+    CHECK_EQ(gm_connection_end(half.connection), GM_END_SLOW);
+    CHECK_EQ(gm_connection_end(small.connection), GM_END_NONE);
+    connections.memory = 0;
+    end_pair(&half);
+    end_pair(&small);
 }
 
 /* Fills the way to a client that does not read, until nothing moves on it any more. */
@@ -335,6 +381,11 @@ static void test_stopped_clock(void)
     end_pair(&p);
 }
 
+static bool evict(void)
+{
+    return gm_connections_evict(&connections, GM_END_CROWDED, NULL, NULL);
+}
+
 /* To make room the one furthest behind goes, if it is behind at all. */
 static void test_evict(void)
 {
@@ -343,7 +394,7 @@ static void test_evict(void)
     told.count = 0;
     gm_connection_enter(busy.connection, GM_CONNECTION_BUSY);
     sweep(1);
-    CHECK(!gm_connections_evict(&connections)); /* nobody has waited for a second */
+    CHECK(!evict()); /* nobody has waited for a second */
     sweep_for(8, 2 * SECOND);
     body = connect_pair();
     gm_connection_enter(body.connection, GM_CONNECTION_BODY);
@@ -352,18 +403,18 @@ static void test_evict(void)
     recent = connect_pair();
     sweep(1);
     sweep_for(1, SECOND / 2);
-    CHECK(gm_connections_evict(&connections));
+    CHECK(evict());
     CHECK(told.connection == first.connection && told.why == GM_END_CROWDED);
     CHECK_EQ(gm_connections_count(&connections), 4);
     CHECK_EQ(gm_connections_staying(&connections), 3);
-    CHECK(gm_connections_evict(&connections));
+    CHECK(evict());
     CHECK(told.connection == body.connection && told.phase == GM_CONNECTION_BODY);
     CHECK_EQ(gm_connection_end(body.connection), GM_END_CROWDED);
-    CHECK(!gm_connections_evict(&connections));
+    CHECK(!evict());
     sweep_for(2, SECOND);
     /* Late, but its event thread has just been called for it. */
     gm_connection_enter(recent.connection, GM_CONNECTION_BODY);
-    CHECK(!gm_connections_evict(&connections));
+    CHECK(!evict());
     CHECK_EQ(told.count, 2);
     CHECK(ended(&first) && !ended(&busy) && !ended(&recent));
     end_pair(&first);
@@ -371,6 +422,34 @@ static void test_evict(void)
     end_pair(&busy);
     end_pair(&recent);
     CHECK_EQ(gm_connections_staying(&connections), 0);
+}
+
+static bool is_hoarder(void *cls, const struct gm_connection *c)
+{
+    return c->client == *(const uint64_t *)cls && c->held > 0;
+}
+
+/* Of some, the one furthest behind. */
+static void test_evict_some(void)
+{
+    struct pair p[3];
+    uint64_t hoarder = 7;
+
+    told.count = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        p[i] = connect_pair();
+        gm_connection_enter(p[i].connection, GM_CONNECTION_BODY);
+        gm_connection_hold(p[i].connection, i == 0 ? 0 : 1000);
+        p[i].connection->client = 7 + i / 2;
+        sweep_for(2, 2 * SECOND);
+    }
+    sweep_for(2, 2 * SECOND);
+    CHECK(gm_connections_evict(&connections, GM_END_WANTED, is_hoarder, &hoarder));
+    CHECK(told.connection == p[1].connection && told.why == GM_END_WANTED);
+    CHECK(!gm_connections_evict(&connections, GM_END_WANTED, is_hoarder, &hoarder));
+    CHECK_EQ(told.count, 1);
+    for (unsigned i = 0; i < 3; i++)
+        end_pair(&p[i]);
 }
 
 static void test_unread(void)
@@ -396,7 +475,10 @@ static void test_unread(void)
 
 int main(void)
 {
-    gm_connections_init(&connections);
+    struct gm_error err;
+
+    if (!CHECK_EQ(gm_connections_open(&connections, &err), GM_OK))
+        return check_report();
     connections.ended = on_end;
     connections.cls = &told;
     test_count();
@@ -406,10 +488,12 @@ int main(void)
     test_with_bytes();
     test_slow_heads();
     test_slow_bodies();
+    test_large_bodies();
     test_slow_readers();
     test_stopped_clock();
     test_evict();
+    test_evict_some();
     test_unread();
-    gm_connections_destroy(&connections);
+    gm_connections_close(&connections);
     return check_report();
 }

@@ -1,5 +1,5 @@
 /* What an operation is expected to take: at the least, and as its kernel has been of late. */
-#include "server/cost.h"
+#include "server/sched/cost.h"
 #include "tests/unit/check.h"
 
 #include <math.h>
@@ -54,9 +54,29 @@ static void test_least(void)
     struct gm_access_report report;
     large.report = &report;
     CHECK(gm_cost_expected(&model, &large, &unknown) < 1);
-    gm_cost_learn(&model, &large, &unknown, 1000);
+    /* It has its own cost, which is learned, and is not the operation's. */
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &large, &unknown, 1.5, false);
+    CHECK(near(gm_cost_expected(&model, &large, &unknown), 1.5, 0.1));
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &large, &unknown, 0.001, false);
+    CHECK(near(gm_cost_expected(&model, &large, &unknown), 0.001, 0.1));
     large.report = NULL;
     CHECK(near(gm_cost_expected(&model, &large, &facts), 0.02, 0.01));
+}
+
+/* What was stopped took at least so long: it raises what is expected, and never lowers it. */
+static void test_stopped(void)
+{
+    struct gm_task task = make_task(1000, 3);
+    struct gm_cost_model model = {0};
+
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &task, &facts, 10, true);
+    CHECK(near(gm_cost_expected(&model, &task, &facts), 10, 0.1));
+    for (int i = 0; i < 8; i++)
+        gm_cost_learn(&model, &task, &facts, 0.1, true);
+    CHECK(near(gm_cost_expected(&model, &task, &facts), 10, 0.1));
 }
 
 /* A slow kernel is known for it after a few runs, of whatever size; others are not. */
@@ -66,21 +86,21 @@ static void test_learning(void)
     struct gm_cost_model model = {0};
 
     for (int i = 0; i < 8; i++)
-        gm_cost_learn(&model, &slow, &facts, 4);
+        gm_cost_learn(&model, &slow, &facts, 4, false);
     CHECK(near(gm_cost_expected(&model, &slow, &facts), 4, 0.1));
     CHECK(near(gm_cost_expected(&model, &half, &facts), 0.5, 0.1));
     CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.01));
     /* One run that was disturbed is soon forgotten. */
-    gm_cost_learn(&model, &other, &facts, 2);
+    gm_cost_learn(&model, &other, &facts, 2, false);
     for (int i = 0; i < 6; i++)
-        gm_cost_learn(&model, &other, &facts, 0.02);
+        gm_cost_learn(&model, &other, &facts, 0.02, false);
     CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.2));
     /* Nothing is faster than the ceiling, nor slower than anything. */
     for (int i = 0; i < 8; i++)
-        gm_cost_learn(&model, &other, &facts, i % 2 ? 0 : 1e-9);
+        gm_cost_learn(&model, &other, &facts, i % 2 ? 0 : 1e-9, false);
     CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.02));
     for (int i = 0; i < 60; i++)
-        gm_cost_learn(&model, &other, &facts, 1e30);
+        gm_cost_learn(&model, &other, &facts, 1e30, false);
     CHECK(gm_cost_expected(&model, &other, &facts) < 0.02 * 2e6);
 }
 
@@ -92,7 +112,7 @@ static void test_unlisted(void)
 
     task.variant = NULL;
     for (int i = 0; i < 8; i++)
-        gm_cost_learn(&model, &task, &facts, 4);
+        gm_cost_learn(&model, &task, &facts, 4, false);
     CHECK(near(gm_cost_expected(&model, &task, &facts), 4, 0.1));
     size_t variants = 0;
     while (gm_variant_at(variants))
@@ -103,6 +123,7 @@ static void test_unlisted(void)
 int main(void)
 {
     test_least();
+    test_stopped();
     test_learning();
     test_unlisted();
     return check_report();

@@ -2,7 +2,7 @@
  * test_cpu.c - the cpu backend by its table: facts, memory, repetition, stops, and the same bits
  * whatever else goes on.
  */
-#include "kernels/select.h"
+#include "kernels/choose/choose.h"
 #include "test_cpu_case.h"
 
 #include <pthread.h>
@@ -47,7 +47,8 @@ static void test_facts(void *cpu)
     CHECK(gm_backend_cpu.describe(cpu, 1) == NULL);
     CHECK(facts->kind == GM_DEVICE_CPU && facts->index == 0);
     CHECK(facts->name[0] && facts->detail[0]);
-    CHECK(facts->units >= 1 && facts->lanes == 1 && facts->batch_max == 1 && facts->times_kernels);
+    CHECK(facts->units >= 1 && facts->streams == 1 && facts->batch_max == 1 &&
+          facts->times_kernels);
     CHECK(facts->memory_bytes > 0);
     CHECK(facts->copy_gbs > 0);
     for (int dtype = 0; dtype < GM_DTYPE_COUNT; dtype++) {
@@ -60,7 +61,7 @@ static void test_facts(void *cpu)
     gm_backend_cpu.close(NULL);
 }
 
-/* Rearranged operands take slabs from the same memory, are counted beforehand, and given back. */
+/* Rearranged operands take buffers from the same memory, are counted beforehand, and given back. */
 static void test_scratch(void)
 {
     struct gm_op op = product(GM_F32, GM_COL_MAJOR, 50, 60, 70, 3);
@@ -75,8 +76,8 @@ static void test_scratch(void)
     case_seal(&made);
     CHECK_EQ(gm_select(&made.op, facts, "blocked", &variant, &err), GM_OK);
     uint64_t scratch = gm_backend_cpu.scratch_bytes(cpu, &made.op, variant);
-    CHECK_EQ(scratch, gm_backend_cpu.slab_cost(cpu, 3 * 50 * 60 * 4) +
-                          gm_backend_cpu.slab_cost(cpu, 3 * 60 * 70 * 4));
+    CHECK_EQ(scratch, gm_backend_cpu.buffer_cost(cpu, 3 * 50 * 60 * 4) +
+                          gm_backend_cpu.buffer_cost(cpu, 3 * 60 * 70 * 4));
     gm_backend_cpu.close(cpu);
 
     /* That much and no more is enough; again and again. */
@@ -103,20 +104,21 @@ static void test_scratch(void)
     case_free(&made);
 }
 
-static void test_slabs(void *cpu)
+static void test_buffers(void *cpu)
 {
-    struct gm_slab slab = {0}, other = {0};
+    struct gm_buffer buffer = {0}, other = {0};
     struct gm_error err = {.detail = ""};
 
-    CHECK_STATUS(gm_backend_cpu.slab_get(cpu, 1000, &slab, &err), GM_OK, &err);
-    CHECK(slab.data && slab.bytes == 1000 && slab.capacity == gm_backend_cpu.slab_cost(cpu, 1000));
-    memset(slab.data, 1, 1000 + GM_TEXT_PADDING);
-    CHECK_STATUS(gm_backend_cpu.slab_get(cpu, 0, &other, &err), GM_OK, &err);
-    CHECK(other.data && other.data != slab.data);
-    gm_backend_cpu.slab_put(cpu, &slab);
-    gm_backend_cpu.slab_put(cpu, &slab);
-    gm_backend_cpu.slab_put(cpu, &other);
-    CHECK(gm_backend_cpu.slab_cost(cpu, UINT64_MAX) == UINT64_MAX);
+    CHECK_STATUS(gm_backend_cpu.buffer_get(cpu, 1000, &buffer, &err), GM_OK, &err);
+    CHECK(buffer.data && buffer.bytes == 1000 &&
+          buffer.capacity == gm_backend_cpu.buffer_cost(cpu, 1000));
+    memset(buffer.data, 1, 1000 + GM_TEXT_PADDING);
+    CHECK_STATUS(gm_backend_cpu.buffer_get(cpu, 0, &other, &err), GM_OK, &err);
+    CHECK(other.data && other.data != buffer.data);
+    gm_backend_cpu.buffer_put(cpu, &buffer);
+    gm_backend_cpu.buffer_put(cpu, &buffer);
+    gm_backend_cpu.buffer_put(cpu, &other);
+    CHECK(gm_backend_cpu.buffer_cost(cpu, UINT64_MAX) == UINT64_MAX);
 }
 
 static void test_repeat(void *cpu)
@@ -373,7 +375,7 @@ int main(void)
     struct gm_op half = product(GM_F16, GM_ROW_MAJOR, 130, 300, 140, 2);
 
     test_facts(cpu);
-    test_slabs(cpu);
+    test_buffers(cpu);
     test_repeat(cpu);
     test_stops(cpu);
     gm_backend_cpu.close(cpu);

@@ -2,9 +2,12 @@
  * test_cpu_isa.c - the kernels that exist for several instruction sets, on each that this
  * processor has: the backend alone would only ever run the best.
  */
-#include "kernels/cpu/exec.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/variant.h"
 #include "test_cpu_case.h"
+
+gm_kernel_fn gm_cpu_matmul_blocked, gm_cpu_matmul_skinny, gm_cpu_add_vector, gm_cpu_flip_vector;
+gm_accepts_fn gm_cpu_skinny_accepts;
 
 static struct gm_op product(enum gm_dtype dtype, bool transa, bool transb, uint64_t m, uint64_t k,
                             uint64_t n)

@@ -1,7 +1,7 @@
 /* test_cpu_pool.c - the compute threads: each chunk once, by threads of different numbers; stops.
  */
 #include "check.h"
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/backend/pool.h"
 
 #include <time.h>
 

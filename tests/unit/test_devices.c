@@ -1,5 +1,5 @@
 /* The devices: what is opened at start, what a name picks, and what becomes of those lost. */
-#include "server/devices.h"
+#include "server/sched/devices.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_backend.h"
 
@@ -321,14 +321,14 @@ static void test_lanes(void)
     struct gm_devices d;
     struct gm_error error;
     struct gm_devices_options options = {
-        .backend = "auto", .backend_options = {.lanes = 2}, .queue_limit = 8, .lost = on_lost};
+        .backend = "auto", .backend_options = {.streams = 2}, .queue_limit = 8, .lost = on_lost};
 
     set_up();
-    fake[0].facts.lanes = 1;
+    fake[0].facts.streams = 1;
     CHECK_STATUS(gm_devices_open(&d, &options, &error), GM_OK, &error);
-    CHECK_EQ(options_seen.lanes, 2);
+    CHECK_EQ(options_seen.streams, 2);
     gm_devices_close(&d);
-    options.backend_options.lanes = 7;
+    options.backend_options.streams = 7;
     CHECK_EQ(gm_devices_open(&d, &options, &error), GM_BAD_PARAMETER);
     CHECK(strstr(error.detail, "--lanes") && strstr(error.detail, "7"));
     tear_down();

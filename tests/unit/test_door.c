@@ -1,6 +1,6 @@
 /* The door: who is between it and the HTTP library, and when one that got lost there is given up.
  */
-#include "server/door.h"
+#include "server/http/connection_limiter.h"
 #include "tests/unit/check.h"
 
 static struct gm_connections connections;
@@ -9,7 +9,7 @@ static struct gm_door door;
 
 static void pass(void)
 {
-    struct gm_connection *c = gm_door_passed(&door, -1);
+    struct gm_connection *c = gm_door_passed(&door, -1, 0);
 
     CHECK_EQ(gm_connections_count(&connections), 1);
     gm_connections_remove(&connections, c);
@@ -47,12 +47,16 @@ static void test_lost(void)
     pass();
     CHECK(!gm_door_underway(&door));
     gm_door_tick(&door);
-    CHECK(!gm_door_underway(&door) && gm_door_has_room(&door));
+    CHECK(!gm_door_underway(&door) && gm_door_has_room(&door, 0));
+    CHECK(gm_door_has_room(&door, 99) && !gm_door_has_room(&door, 100));
 }
 
 int main(void)
 {
-    gm_door_open(&door, &connections, &stats);
+    struct gm_error err;
+
+    if (!CHECK_EQ(gm_door_open(&door, 100, &connections, &stats, &err), GM_OK))
+        return check_report();
     test_on_its_way();
     test_lost();
     gm_door_close(&door);

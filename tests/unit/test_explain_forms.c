@@ -1,5 +1,5 @@
 /* Access reports as JSON, as text and as a drawing: what is in them, and that they are whole. */
-#include "server/explain_map.h"
+#include "server/api/explain/map.h"
 #include "server/limits.h"
 #include "tests/unit/check.h"
 #include "tests/unit/explain_case.h"
@@ -41,7 +41,7 @@ static void test_json(void)
 {
     static const char *const members[] = {
         "kernel", "op",      "shape",         "dtype", "totals", "sites",  "launches", "sampled",
-        "blocks", "problem", "blocks_traced", "cure",  "id",     "device", NULL};
+        "blocks", "problem", "blocks_traced", "cure",  "id",     "device", "cut",      NULL};
     static const char *const of_site[] = {"kind",
                                           "file",
                                           "line",

@@ -1,6 +1,6 @@
 /* The order of service: against a model, and what is promised of it. */
-#include "server/client.h"
-#include "server/fair_queue.h"
+#include "server/request/client.h"
+#include "server/sched/fair_queue.h"
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>

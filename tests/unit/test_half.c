@@ -2,7 +2,7 @@
  * Conversions of f16 and bf16 against a slow reference that shares nothing with them: values
  * by ldexp, rounding by rint on the value scaled to units of the last place.
  */
-#include "proto/half.h"
+#include "proto/number/half.h"
 #include "tests/unit/check.h"
 
 #include <math.h>

@@ -122,6 +122,23 @@ static void test_one_line(void)
     CHECK(kept && !carriage);
 }
 
+/* Nor may a terminal obey one that came unquoted. */
+static void test_control_characters(void)
+{
+    open_pipe();
+    gm_log(GM_LOG_WARN, "x", "detail=%s",
+           "a\033[2J\tb\x7f"
+           "c");
+    bool kept = strstr(drain(), "detail=a [2J b c\n") != NULL;
+    gm_log_detail(GM_LOG_WARN, "x", "said \"no\" \\ level=error\n\033");
+    bool quoted = matches(drain(), STAMP
+                          "level=warn event=x "
+                          "detail=\"said \\\\\"no\\\\\" \\\\\\\\ level=error\\\\x0a\\\\x1b\"\n$");
+    close_pipe();
+    CHECK(kept);
+    CHECK(quoted);
+}
+
 /* Too long: cut, but still a line. */
 static void test_cut(void)
 {
@@ -243,6 +260,7 @@ int main(void)
     test_line();
     test_levels();
     test_one_line();
+    test_control_characters();
     test_cut();
     test_full_pipe();
     test_closed();

@@ -1,6 +1,6 @@
 /* The lines of multipart/form-data: boundaries as clients state them, headers as they write them.
  */
-#include "proto/multipart_header.h"
+#include "proto/multipart/multipart.h"
 #include "tests/unit/feed.h"
 
 #define DIGITS70 "1234567890123456789012345678901234567890123456789012345678901234567890"

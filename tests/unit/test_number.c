@@ -2,8 +2,8 @@
  * Decimal text to elements and back. The oracle is the C library: strtof and strtod round
  * correctly, printf writes a double exactly.
  */
-#include "proto/half.h"
-#include "proto/number.h"
+#include "proto/number/half.h"
+#include "proto/number/number.h"
 #include "tests/unit/check.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * f16 and bf16 from and to text. Reading: the decimals exactly between all neighbours, and a
  * hair to either side. Writing: all values, each with as few digits as there can be.
  */
-#include "proto/half.h"
-#include "proto/number.h"
+#include "proto/number/half.h"
+#include "proto/number/number.h"
 #include "tests/unit/check.h"
 
 #include <math.h>

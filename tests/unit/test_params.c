@@ -1,5 +1,5 @@
 /* Parameters: every row of the table, and every way to get one wrong. */
-#include "server/params.h"
+#include "server/request/params.h"
 #include "tests/unit/check.h"
 
 #include <string.h>
@@ -33,6 +33,7 @@ static void test_values(void)
     CHECK(set(&p, op, "repeat", "1000", &e) == GM_OK && p.repeat == 1000);
     CHECK(set(&p, op, "timeout_ms", "1", &e) == GM_OK && p.timeout_ms == 1);
     CHECK(set(&p, op, "nonfinite", "null", &e) == GM_OK && p.nonfinite_null);
+    CHECK(set(&p, op, "header", "1", &e) == GM_OK && p.header == GM_HEADER_PRESENT);
     CHECK(set(&p, op, "gpu", "rtx-4090", &e) == GM_OK && p.gpu == gm_gpu_find("RTX 4090"));
 }
 
@@ -88,11 +89,10 @@ static void test_errors(void)
         {GM_OP_TRANSPOSE, "repeat", "-1", GM_BAD_PARAMETER, "1 to 1000"},
         {GM_OP_TRANSPOSE, "timeout_ms", "99999999999999999999", GM_BAD_PARAMETER, "3600000"},
         {GM_OP_TRANSPOSE, "nonfinite", "zero", GM_BAD_PARAMETER, "error or null"},
+        {GM_OP_TRANSPOSE, "header", "present", GM_BAD_PARAMETER, "true or false"},
         {GM_OP_TRANSPOSE, "precision", "half", GM_BAD_PARAMETER, "fp32, ieee"},
         {GM_OP_MATMUL, "transa", "yes", GM_BAD_PARAMETER, "true or false"},
         {GM_OP_MATMUL, "kernel", "", GM_BAD_PARAMETER, "/v1/kernels"},
-        {GM_OP_MATMUL, "kernel", "a-name-that-is-longer-than-any-kernel-could-have",
-         GM_BAD_PARAMETER, "/v1/kernels"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -132,6 +132,12 @@ static void test_twice(void)
     CHECK(set(&p, GM_OP_MATMUL, "transa", "false", &e) == GM_OK);
     CHECK(set(&p, GM_OP_MATMUL, "transa", "0", &e) == GM_OK);
     CHECK(set(&p, GM_OP_MATMUL, "transa", "1", &e) == GM_BAD_PARAMETER);
+    /* As long as a value may be, and a byte longer. */
+    char value[GM_PARAMETER_BYTES_MAX + 1];
+    memset(value, '1', sizeof value);
+    CHECK(gm_params_set(&p, GM_OP_MATMUL, "kernel", 6, value, sizeof value - 1, &e) == GM_OK);
+    CHECK(gm_params_set(&p, GM_OP_MATMUL, "beta", 4, value, sizeof value, &e) == GM_BAD_PARAMETER);
+    CHECK(strstr(e.detail, "129 bytes, and 128 is the limit"));
     /* A NUL inside a value is not the end of it. */
     CHECK(gm_params_set(&p, GM_OP_MATMUL, "kernel", 6, "au\0to", 5, &e) == GM_BAD_PARAMETER);
 }

@@ -1,5 +1,5 @@
 /* Replies and problem documents, as bytes on the wire: read back by a strict little parser. */
-#include "server/problem.h"
+#include "server/http/internal.h"
 #include "tests/unit/check.h"
 
 #include <ctype.h>
@@ -123,7 +123,7 @@ static void check_problem(enum gm_status status, const char *detail, unsigned re
     json_error_t fault;
 
     gm_fail(&error, status, "%s", detail);
-    gm_problem(&reply, &error, "id-1", retry_after);
+    gm_reply_problem(&reply, &error, "id-1", retry_after);
     CHECK_EQ(reply.http, gm_status_http(status));
     if (!send_and_parse(&reply, &p))
         goto out;
@@ -184,7 +184,7 @@ static void test_replaces(void)
     memcpy(reply.head, "NUMPY", 5);
     reply.head_len = 5;
     gm_fail(&error, GM_INTERNAL, "broken");
-    gm_problem(&reply, &error, "id-1", 0);
+    gm_reply_problem(&reply, &error, "id-1", 0);
     if (send_and_parse(&reply, &p)) {
         CHECK_EQ(p.status, 500);
         CHECK(field(&p, "Gemmd-Stats") == NULL);

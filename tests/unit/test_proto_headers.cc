@@ -1,10 +1,10 @@
 // Every header of proto/ compiled as C++, and one call through each that has functions.
 #include "proto/codec.h"
-#include "proto/half.h"
 #include "proto/matrix.h"
-#include "proto/multipart_header.h"
-#include "proto/number.h"
-#include "proto/number_f32.h"
+#include "proto/multipart/multipart.h"
+#include "proto/number/half.h"
+#include "proto/number/number.h"
+#include "proto/number/number_f32.h"
 #include "proto/status.h"
 
 #include <cstdio>

@@ -128,7 +128,7 @@ static void test_pieces(void)
             check_transposed(&x);
             CHECK_STR(bench_header(&x, "Gemmd-Shape"), "5x3");
             CHECK_STR(bench_header(&x, "Gemmd-Dtype"), "f32");
-            CHECK_EQ(x.request->received, cases[i].len);
+            CHECK_EQ(x.request->body.received, cases[i].len);
             bench_end(&x);
         }
     }

@@ -60,8 +60,8 @@ static void test_memory(void)
     bench_check_all_returned();
 }
 
-/* Every slab of a request in turn cannot be had. */
-static void test_each_slab_fails(void)
+/* Every buffer of a request in turn cannot be had. */
+static void test_each_buffer_fails(void)
 {
     static const char product[] = "{\"a\":[[1,2],[3,4]],\"b\":[[1,2],[3,4]],\"c\":[[1,2],[3,4]],"
                                   "\"beta\":1,\"kernel\":\"naive\"}";
@@ -71,8 +71,8 @@ static void test_each_slab_fails(void)
         unsigned n = 0;
         for (bool served = false; !served && CHECK(n < 50);) {
             struct exchange x;
-            atomic_store(&faulty_plan.slabs, 0);
-            atomic_store(&faulty_plan.slab_at, ++n);
+            atomic_store(&faulty_plan.buffers, 0);
+            atomic_store(&faulty_plan.buffer_at, ++n);
             bench_serve(&x, &asks[i], product, sizeof product - 1, 20);
             served = x.request->reply.http == 200;
             if (!served)
@@ -82,7 +82,7 @@ static void test_each_slab_fails(void)
         }
         CHECK(n >= 6); /* the text, three operands, the result and its text had their turn */
     }
-    atomic_store(&faulty_plan.slab_at, 0);
+    atomic_store(&faulty_plan.buffer_at, 0);
 }
 
 /* The queue is full, then the daemon drains: 503, with a time to come back. */
@@ -171,7 +171,7 @@ int main(void)
     bench_open(LIMIT, 1);
     test_dropped_upload();
     test_memory();
-    test_each_slab_fails();
+    test_each_buffer_fails();
     test_refused();
     test_device();
     bench_close();

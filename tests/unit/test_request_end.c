@@ -72,7 +72,7 @@ static void test_lengths(void)
         gm_request_begin(r);
         CHECK_EQ(r->state, GM_REQUEST_DISCARD);
         CHECK(r->reply.http == 400 && r->reply.close && r->error.status == GM_BAD_LENGTH);
-        CHECK(gm_request_remaining(r) == GM_SIZE_UNKNOWN);
+        CHECK(gm_body_remaining(&r->body) == GM_SIZE_UNKNOWN);
         gm_request_unref(r);
     }
     bench_check_all_returned();
@@ -144,7 +144,7 @@ static void test_within_the_body(void)
             bool same = cases[i].code ? bench_expect(&x, cases[i].http, cases[i].code)
                                       : x.request->reply.http == cases[i].http;
             check_that(same, __FILE__, __LINE__, "case %zu, way %u", i, way);
-            CHECK_EQ(x.request->received, len);
+            CHECK_EQ(x.request->body.received, len);
             bench_end(&x);
         }
     }

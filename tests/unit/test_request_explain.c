@@ -21,7 +21,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     bench_close();
-    CHECK_EQ(atomic_load(&tracing_plan.slabs), 0);
+    CHECK_EQ(atomic_load(&tracing_plan.buffers), 0);
 }
 
 static bool says(const struct exchange *x, const char *part)
@@ -119,9 +119,9 @@ static void test_post(void)
         bench_expect(&x, 200, NULL);
         CHECK_STR(x.request->reply.media_type, "image/svg+xml");
         CHECK(says(&x, "</svg>"));
-        CHECK(tracing_plan.op.operand[0].cols == 3 && tracing_plan.op.operand[0].data != NULL);
+        CHECK(tracing_plan.op.operand[0].cols == 3 && tracing_plan.op.operand[0].data == NULL);
         CHECK_STR(tracing_plan.variant->name, "tiled");
-        CHECK_EQ(atomic_load(&tracing_plan.slabs), 0);
+        CHECK_EQ(atomic_load(&tracing_plan.buffers), 0);
         bench_end(&x);
     }
     const struct ask ask = {EXPLAIN, .type = RAW, .query = "shape=2x3"};
@@ -181,7 +181,7 @@ static void test_fault(void)
     serve_bare(&x, &ask);
     bench_expect(&x, 500, "kernel_fault");
     CHECK(says(&x, "line 7, block (1, 0, 0)"));
-    CHECK(atomic_load(&tracing_plan.reports) == 1 && x.request->accesses.site == NULL);
+    CHECK(atomic_load(&tracing_plan.reports) == 1 && x.request->run.accesses.site == NULL);
     bench_end(&x);
     tear_down();
 }

@@ -6,7 +6,8 @@
 
 static const struct gm_gpu gpu = {
     .tensor_f16_gflops = 1000, .tensor_tf32_gflops = 500, .tensor_fp64_gflops = 67};
-static const struct gm_variant plain = {.op = GM_OP_MATMUL}, blas = {.wants_blas = true};
+static const struct gm_variant plain = {.op = GM_OP_MATMUL}, blas = {.wants_blas = true},
+                               split = {.op = GM_OP_MATMUL, .tensor_products = 4};
 
 static struct gm_roof roof(const struct gm_variant *variant, enum gm_dtype dtype,
                            enum gm_precision precision, enum gm_device_kind kind)
@@ -21,6 +22,24 @@ static struct gm_roof roof(const struct gm_variant *variant, enum gm_dtype dtype
     return gm_roof_of(variant, &op, &facts);
 }
 
+/* What was measured again is kept where it is more, with its time. */
+static void test_raise(void)
+{
+    struct gm_device_facts facts = {.copy_gbs = 10, .measured_unix = 5, .looked_unix = 5};
+    struct gm_device_facts less = {.copy_gbs = 9, .peak_gflops = {[GM_F32] = 3}};
+    struct gm_device_facts more = {.copy_gbs = 11, .peak_gflops = {[GM_F32] = 2}};
+    const struct gm_device_facts stopped = {0};
+
+    gm_facts_raise(&facts, &less, 7);
+    CHECK(gm_rate(&facts.copy_gbs) == 10 && gm_rate(&facts.peak_gflops[GM_F32]) == 3);
+    CHECK(gm_rate_time(&facts.measured_unix) == 5 && gm_rate_time(&facts.looked_unix) == 7);
+    gm_facts_raise(&facts, &more, 8);
+    CHECK(gm_rate(&facts.copy_gbs) == 11 && gm_rate(&facts.peak_gflops[GM_F32]) == 3);
+    CHECK(facts.measured_unix == 8 && facts.looked_unix == 8);
+    gm_facts_raise(&facts, &stopped, 9);
+    CHECK(facts.copy_gbs == 11 && facts.looked_unix == 8);
+}
+
 static void expect(struct gm_roof found, double gflops, const char *unit)
 {
     CHECK(found.gflops == gflops);
@@ -29,6 +48,7 @@ static void expect(struct gm_roof found, double gflops, const char *unit)
 
 int main(void)
 {
+    test_raise();
     const enum gm_device_kind cuda = GM_DEVICE_CUDA;
 
     /* Plain arithmetic: our own kernels, a BLAS for processors, and no kernel at all. */
@@ -43,6 +63,8 @@ int main(void)
     expect(roof(&blas, GM_F32, GM_PRECISION_IEEE, cuda), GM_F32, "plain");
     expect(roof(&blas, GM_F32, GM_PRECISION_TF32, cuda), 500, "tensor tf32");
     expect(roof(&blas, GM_F32, GM_PRECISION_BF16_PRODUCTS, cuda), 1000, "tensor bf16");
+    /* f32 made of four bf16 products has a fourth of their rate. */
+    expect(roof(&split, GM_F32, GM_PRECISION_FP32, cuda), 250, "tensor bf16, several products");
     expect(roof(&blas, GM_I32, GM_PRECISION_FP32, cuda), GM_I32, "plain");
     return check_report();
 }

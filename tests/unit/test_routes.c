@@ -1,6 +1,6 @@
 /* The route table: what it finds, and what it says when it does not. */
-#include "server/routes.h"
-#include "server/stats.h"
+#include "server/api/routes.h"
+#include "server/api/stats.h"
 #include "tests/unit/check.h"
 
 #include <string.h>

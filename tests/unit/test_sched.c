@@ -34,6 +34,32 @@ static void test_order(void)
     close_bench(&b);
 }
 
+/* Where lanes are graded long jobs leave some to shorter ones, and these to short ones. */
+static void test_graded_streams(void)
+{
+    static const double cost_s[] = {10, 20, 1, 1, 0.01};
+    struct bench b;
+    struct probe p[5];
+
+    open_bench(&b, 3, 1, 8);
+    b.fake.facts.graded_streams = true;
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 5; i++) {
+        init_probe(&p[i]);
+        p[i].job.place.cost_s = cost_s[i];
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i % 2 == 0)
+            CHECK(fake_wait_running(&b.fake, (unsigned)i / 2 + 1));
+    }
+    CHECK(gm_sched_load(b.sched).running == 3 && gm_sched_load(b.sched).queued == 2);
+    CHECK(p[0].job.started_ns > 0 && p[2].job.started_ns > 0 && p[4].job.started_ns > 0);
+    CHECK(p[1].job.started_ns == 0 && p[3].job.started_ns == 0);
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 5; i++)
+        CHECK(wait_done(&p[i]));
+    close_bench(&b);
+}
+
 static void test_queue_limit(void)
 {
     struct bench b;
@@ -380,6 +406,7 @@ static void test_retry_after(void)
 int main(void)
 {
     test_order();
+    test_graded_streams();
     test_queue_limit();
     test_shares();
     test_turns();

@@ -314,8 +314,77 @@ static void test_storm(void)
     close_bench(&b);
 }
 
+/* ---- Ceilings, measured again when the device is idle ---------------------------------------- */
+
+static atomic_uint measured, measuring, cut_short;
+static atomic_bool measure_long;
+
+static enum gm_status fake_measure(void *context, unsigned device, unsigned lane,
+                                   const atomic_bool *stop, struct gm_error *err)
+{
+    (void)context, (void)device, (void)lane, (void)err;
+    atomic_fetch_add(&measuring, 1);
+    for (int i = 0; i < 5000 && atomic_load(&measure_long) && !atomic_load(stop); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    atomic_fetch_add(&cut_short, atomic_load(stop));
+    atomic_fetch_sub(&measuring, 1);
+    atomic_fetch_add(&measured, 1);
+    return GM_OK;
+}
+
+static bool reaches(atomic_uint *count, unsigned n)
+{
+    for (int i = 0; i < 5000 && atomic_load(count) < n; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return CHECK(atomic_load(count) >= n);
+}
+
+static void test_measure(unsigned lanes)
+{
+    struct gm_backend measuring_backend = fake_backend;
+    struct gm_error error;
+    struct bench b;
+    struct probe p;
+
+    fake_init(&b.fake, lanes, 1);
+    measuring_backend.measure = fake_measure;
+    struct gm_sched_options options = {.backend = &measuring_backend,
+                                       .context = &b.fake,
+                                       .queue_limit = QUEUE,
+                                       .lost = on_lost,
+                                       .measure_idle_ns = 20000000,
+                                       .measure_again_ns = INT64_C(3600000000000),
+                                       .lost_cls = &b};
+    atomic_store(&measured, 0);
+    atomic_store(&cut_short, 0);
+    atomic_store(&measure_long, true);
+    if (!CHECK(gm_sched_open(&options, &b.sched, &error) == GM_OK))
+        return;
+    /* A job stops it at once, and it is done again when the device is idle once more. */
+    reaches(&measuring, 1);
+    init_probe(&p);
+    CHECK(submit(&b, &p) == GM_OK);
+    CHECK(wait_done(&p));
+    CHECK_EQ(atomic_load(&cut_short), 1);
+    reaches(&measuring, 1);
+    CHECK_EQ(atomic_load(&measured), 1);
+    CHECK_EQ(fake_runs(&b.fake), 1);
+    /* Once it was done whole, not again for long. */
+    atomic_store(&measure_long, false);
+    reaches(&measured, 2);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    CHECK_EQ(atomic_load(&measured), 2);
+    init_probe(&p);
+    CHECK(submit(&b, &p) == GM_OK);
+    CHECK(wait_done(&p));
+    CHECK_EQ(atomic_load(&measured), 2);
+    close_bench(&b);
+}
+
 int main(void)
 {
+    test_measure(1);
+    test_measure(3);
     test_lost();
     test_commit_after_loss();
     test_deadline();

@@ -1,6 +1,6 @@
 /* test_select.c - which variant runs: a table of operations and choices, and the refusals. */
 #include "check.h"
-#include "kernels/select.h"
+#include "kernels/choose/choose.h"
 
 static const struct gm_device_facts cpu = {.kind = GM_DEVICE_CPU, .cache_bytes = 32 << 20};
 
@@ -244,18 +244,18 @@ static void test_cuda_transposes(void)
         enum gm_dtype dtype;
         const char *shape, *variant;
     } cases[] = {
-        {GM_F32, "8192x8192", "vectorized"},   {GM_F32, "8191x8209", "shifted"},
-        {GM_F32, "70x1000001", "skinny"},      {GM_F32, "300x1000001", "shifted"},
-        {GM_F32, "100x500000", "vectorized"},  {GM_F32, "1000001x130", "shifted"},
+        {GM_F32, "8192x8192", "vectorized"},   {GM_F32, "8191x8209", "unaligned"},
+        {GM_F32, "70x1000001", "skinny"},      {GM_F32, "300x1000001", "unaligned"},
+        {GM_F32, "100x500000", "vectorized"},  {GM_F32, "1000001x130", "unaligned"},
         {GM_F32, "1000000x100", "vectorized"}, {GM_F32, "1000000x128", "vectorized"},
         {GM_F32, "20000x100", "vectorized"},   {GM_F32, "1145x131", "padded"},
-        {GM_F32, "1000001x500", "shifted"},    {GM_U8, "200x1000001", "skinny"},
-        {GM_U8, "1000001x300", "bytes"},       {GM_C128, "1000001x10", "skinny"},
+        {GM_F32, "1000001x500", "unaligned"},  {GM_U8, "200x1000001", "skinny"},
+        {GM_U8, "1000001x300", "packed_u8"},   {GM_C128, "1000001x10", "skinny"},
         {GM_F16, "150x1000001", "skinny"},     {GM_F16, "500001x130", "skinny"},
-        {GM_F64, "65x300001", "skinny"},       {GM_F64, "300001x65", "shifted"},
+        {GM_F64, "65x300001", "skinny"},       {GM_F64, "300001x65", "unaligned"},
         {GM_F64, "65x15385", "padded"},        {GM_C128, "500001x30", "skinny"},
-        {GM_U8, "75761x75", "bytes"},          {GM_U8, "3000001x99", "skinny"},
-        {GM_F32, "3005x856", "shifted"},       {GM_F32, "1000001x70", "skinny"},
+        {GM_U8, "75761x75", "packed_u8"},      {GM_U8, "3000001x99", "skinny"},
+        {GM_F32, "3005x856", "unaligned"},     {GM_F32, "1000001x70", "skinny"},
         {GM_F32, "1000000x24", "skinny"},      {GM_F64, "1000000x34", "skinny"},
         {GM_F64, "300001x30", "skinny"},       {GM_C128, "100000x100", "skinny"},
         {GM_F32, "31248x8", "vectorized"},     {GM_F32, "250000x8", "skinny"},
@@ -296,40 +296,40 @@ static void check_products(enum gm_dtype dtype, const struct product_case *cases
     }
 }
 
-/* Products of f32 on an H200: a stack of many by `stack` where tiles would stay emptier; a few
+/* Products of f32 on an H200: a stack of many by `batched` where tiles would stay emptier; a few
  * vectors by `skinny`, but for short sums, for 5 and more of few lines or across, and for single
  * ones of which there is little. */
 static void test_cuda_products(void)
 {
     static const struct product_case cases[] = {
-        {"4096x65x65", "4096x65x65", "stack"},
-        {"512x80x80", "512x80x80", "stack"},
-        {"2855x84x84", "2855x84x84", "fitted"},
-        {"512x50x50", "512x50x50", "fitted"},
-        {"20x128x136", "20x136x9", "stack"},
-        {"10x48x37", "10x37x233", "fitted"},
-        {"2532x32x11", "2532x11x195", "fitted"},
-        {"90x19x96", "90x96x268", "fitted"},
-        {"263x61x277", "263x277x197", "fitted"},
-        {"512x127x127", "512x127x127", "fitted"},
-        {"6x16x128", "6x128x40", "small"},
-        {"2106x8x8", "2106x8x8", "small"},
-        {"1000x1x1000", "1000x1000x1", "dot"},
-        {"1792x606", "606x288", "fitted"},
-        {"1107x1107", "1107x1107", "fitted"},
-        {"501x501", "501x501", "fitted"},
-        {"1009x1019", "1019x1013", "fitted"},
-        {"8192x8192", "8192x64", "fitted"},
-        {"1440x60", "60x8", "small"},
-        {"8x8192", "8192x8192", "fitted"},
+        {"4096x65x65", "4096x65x65", "batched"},
+        {"512x80x80", "512x80x80", "batched"},
+        {"2855x84x84", "2855x84x84", "multistage_tuned"},
+        {"512x50x50", "512x50x50", "multistage_tuned"},
+        {"20x128x136", "20x136x9", "batched"},
+        {"10x48x37", "10x37x233", "multistage_tuned"},
+        {"2532x32x11", "2532x11x195", "multistage_tuned"},
+        {"90x19x96", "90x96x268", "multistage_tuned"},
+        {"263x61x277", "263x277x197", "multistage_tuned"},
+        {"512x127x127", "512x127x127", "multistage_tuned"},
+        {"6x16x128", "6x128x40", "small_tile"},
+        {"2106x8x8", "2106x8x8", "small_tile"},
+        {"1000x1x1000", "1000x1000x1", "split_k_dot"},
+        {"1792x606", "606x288", "multistage_tuned"},
+        {"1107x1107", "1107x1107", "multistage_tuned"},
+        {"501x501", "501x501", "multistage_tuned"},
+        {"1009x1019", "1019x1013", "multistage_tuned"},
+        {"8192x8192", "8192x64", "multistage_tuned"},
+        {"1440x60", "60x8", "small_tile"},
+        {"8x8192", "8192x8192", "multistage_tuned"},
         {"8192x8192", "8192x8", "skinny"},
-        {"5x88", "88x40", "small"},
+        {"5x88", "88x40", "small_tile"},
         {"5x89", "89x40", "skinny"},
-        {"6x4848", "4848x416", "fitted"},
+        {"6x4848", "4848x416", "multistage_tuned"},
         {"6x4848", "4848x415", "skinny"},
         {"6x600", "600x300", "skinny"},
-        {"6x600", "600x400", "fitted"},
-        {"276x3408", "3408x5", "fitted"},
+        {"6x600", "600x400", "multistage_tuned"},
+        {"276x3408", "3408x5", "multistage_tuned"},
         {"2952x1276", "1276x8", "skinny"},
         {"100000x24", "24x4", "skinny"},
         {"8x80", "80x4496", "cublas"},
@@ -342,21 +342,21 @@ static void test_cuda_products(void)
         {"1000x300", "300x1", "skinny"},
         {"100000x64", "64x3", "skinny"},
         {"8192x8192", "8192x1", "skinny"},
-        {"64x1x4096", "4096x4096", "fitted"}, /* as one of 64 x 4096 */
+        {"64x1x4096", "4096x4096", "multistage_tuned"}, /* as one of 64 x 4096 */
         {"2x1x8192", "8192x8192", "skinny"},
         {"4x2000x2000", "4x2000x1", "skinny"}, /* few vectors of each */
         {"64x1x1000", "64x1000x1024", "skinny"},
         {"10x100x100", "10x100x1", "cublas"},
         {"10x100x101", "10x101x1", "skinny"},
         {"50x100x64", "50x64x1", "cublas"},
-        {"10x100x100", "10x100x3", "small"},
+        {"10x100x100", "10x100x3", "small_tile"},
         {"10x100x101", "10x101x3", "skinny"},
-        {"10x100x101", "10x101x5", "stack"}, /* where it has whole matrices a block */
-        {"10x100x301", "10x301x5", "fitted"},
-        {"10x5x101", "10x101x100", "fitted"},
+        {"10x100x101", "10x101x5", "batched"}, /* where it has whole matrices a block */
+        {"10x100x301", "10x301x5", "multistage_tuned"},
+        {"10x5x101", "10x101x100", "multistage_tuned"},
         {"10x500x301", "10x301x5", "skinny"},
-        {"4000x15x40", "4000x40x3", "stack"}, /* so few lines are no thin ones */
-        {"0x5", "5x7", "small"},
+        {"4000x15x40", "4000x40x3", "batched"}, /* so few lines are no thin ones */
+        {"0x5", "5x7", "small_tile"},
         {"0x5000", "5000x7", "skinny"},
     };
 
@@ -364,14 +364,14 @@ static void test_cuda_products(void)
 }
 
 /* A few vectors of 2 bytes on an H200: by cuBLAS's tensor cores where all rows are whole 8 bytes,
- * but not of few lines; else by `small` if there is little, by cuBLAS single ones and short sums,
- * and by `skinny` the others. */
+ * but not of few lines; else by `small_tile` if there is little, by cuBLAS single ones and short
+ * sums, and by `skinny` the others. */
 static void test_cuda_thin_products_of_halves(void)
 {
     static const struct product_case cases[] = {
         {"8x1000", "1000x1000", "cublas"},   {"3x1004", "1004x1004", "cublas"},
         {"3x1001", "1001x1003", "skinny"},   {"3x1000", "1000x1002", "skinny"},
-        {"1x1001", "1001x1003", "cublas"},   {"5x33", "33x101", "small"},
+        {"1x1001", "1001x1003", "cublas"},   {"5x33", "33x101", "small_tile"},
         {"7x100", "100x3001", "cublas"},     {"6x4000", "4000x96", "skinny"},
         {"8x4000", "4000x96", "cublas"},     {"4x120", "120x48", "cublas"},
         {"9x1000x700", "9x700x4", "cublas"}, {"9x1000x701", "9x701x4", "skinny"},
@@ -395,25 +395,25 @@ static void test_cuda_thin_stacks_of_doubles(void)
 }
 
 /* Products of integers on an H200: a few vectors by `skinny`, all else by the tiles that are
- * reckoned to take least. */
+ * estimated to take least. */
 static void test_cuda_products_of_integers(void)
 {
     static const struct product_case cases[] = {
-        {"4096x4096", "4096x4096", "pipelined"},
-        {"1024x1024", "1024x1024", "registers"},
+        {"4096x4096", "4096x4096", "multistage"},
+        {"1024x1024", "1024x1024", "register_tiled"},
         {"512x512", "512x512", "tiled"},
-        {"384x384", "384x384", "small"},
-        {"64x262144", "262144x64", "small"},
-        {"4096x33x33", "4096x33x33", "small"},
-        {"512x130x130", "512x130x130", "pipelined"},
+        {"384x384", "384x384", "small_tile"},
+        {"64x262144", "262144x64", "small_tile"},
+        {"4096x33x33", "4096x33x33", "small_tile"},
+        {"512x130x130", "512x130x130", "multistage"},
         {"1000x1000", "1000x3", "skinny"},
         {"4x2000x2000", "4x2000x1", "skinny"},
         {"4x100x200", "4x200x3", "skinny"},
-        {"4x100x100", "4x100x3", "small"},
-        {"3x5000", "5000x2", "dot"},
-        {"20x20", "20x20", "small"},
-        {"5000x1x64", "64x4096", "pipelined"},
-        {"8192x16", "16x8192", "pipelined"},
+        {"4x100x100", "4x100x3", "small_tile"},
+        {"3x5000", "5000x2", "split_k_dot"},
+        {"20x20", "20x20", "small_tile"},
+        {"5000x1x64", "64x4096", "multistage"},
+        {"8192x16", "16x8192", "multistage"},
     };
 
     check_products(GM_I32, cases, sizeof(cases) / sizeof(cases[0]));
@@ -429,13 +429,13 @@ static void test_cuda_transposed_products(void)
         bool transa, transb;
         const char *variant;
     } cases[] = {
-        {"918x918", GM_ROW_MAJOR, true, false, "fitted"},
+        {"918x918", GM_ROW_MAJOR, true, false, "multistage_tuned"},
         {"1918x1918", GM_ROW_MAJOR, true, false, "cublas"},
-        {"1918x1918", GM_ROW_MAJOR, false, true, "fitted"},
-        {"1920x1920", GM_ROW_MAJOR, true, false, "fitted"},
-        {"4001x4001", GM_ROW_MAJOR, true, true, "fitted"},
+        {"1918x1918", GM_ROW_MAJOR, false, true, "multistage_tuned"},
+        {"1920x1920", GM_ROW_MAJOR, true, false, "multistage_tuned"},
+        {"4001x4001", GM_ROW_MAJOR, true, true, "multistage_tuned"},
         {"1918x1918", GM_COL_MAJOR, false, true, "cublas"},
-        {"1918x1918", GM_COL_MAJOR, true, true, "fitted"},
+        {"1918x1918", GM_COL_MAJOR, true, true, "multistage_tuned"},
     };
     const struct gm_device_facts h200 = {
         .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
@@ -464,12 +464,13 @@ static void test_most_tiles(void)
     const struct gm_variant *variant = NULL;
     struct gm_error err = {.detail = ""};
 
-    CHECK_STATUS(gm_select(&most, &sim, "fitted", &variant, &err), GM_OK, &err);
-    CHECK_STATUS(gm_select(&more, &sim, "fitted", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
+    CHECK_STATUS(gm_select(&most, &sim, "multistage_tuned", &variant, &err), GM_OK, &err);
+    CHECK_STATUS(gm_select(&more, &sim, "multistage_tuned", &variant, &err), GM_KERNEL_UNAVAILABLE,
+                 &err);
     CHECK(strstr(err.detail, "at most 2^28 tiles of 16 x 16"));
 }
 
-/* Slabs of k are counted by 32 bits. Of k rows of one element, since others are too long before. */
+/* k-tiles are counted by 32 bits. Of k rows of one element, since others are too long before. */
 static void test_most_steps(void)
 {
     const struct gm_device_facts sim = {.kind = GM_DEVICE_SIM, .gpu = gm_gpu_find("H200")};
@@ -479,9 +480,9 @@ static void test_most_steps(void)
 
     op.transa = true;
     op.operand[0].rows = op.operand[1].rows = (uint64_t)1 << 34;
-    CHECK_STATUS(gm_select(&op, &sim, "pipelined", &variant, &err), GM_OK, &err);
+    CHECK_STATUS(gm_select(&op, &sim, "multistage", &variant, &err), GM_OK, &err);
     op.operand[0].rows = ++op.operand[1].rows;
-    CHECK_STATUS(gm_select(&op, &sim, "pipelined", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
+    CHECK_STATUS(gm_select(&op, &sim, "multistage", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "k of at most 17179869184"));
 }
 
@@ -514,15 +515,15 @@ static void test_cuda(void)
     CHECK_STATUS(gm_select(&few, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "skinny");
     CHECK_STATUS(gm_select(&odd, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "fitted");
+    CHECK_STR(variant->name, "multistage_tuned");
     CHECK_STATUS(gm_select(&less, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "fitted");
+    CHECK_STR(variant->name, "multistage_tuned");
     CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "fitted");
+    CHECK_STR(variant->name, "multistage_tuned");
     CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "small");
+    CHECK_STR(variant->name, "small_tile");
     CHECK_STATUS(gm_select(&nearly, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "fitted");
+    CHECK_STR(variant->name, "multistage_tuned");
     CHECK_STATUS(gm_select(&stack, &cuda, NULL, &variant, &err), GM_OK, &err);
     CHECK_STR(variant->name, "naive");
     CHECK_STATUS(gm_select(&stack, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);

@@ -1,14 +1,14 @@
 /*
  * test_select_h200.c - what `auto` takes on an H200, against the times of every variant that
  * tests/bench/results/kernels_h200.json records, and for products of random shapes
- * random_h200.json: the thresholds of select_cuda.c and select_cuda_matmul.c came from there, but
+ * random_h200.json: the thresholds of choose/cuda.c and cuda_matmul.c came from there, but
  * for those that they name. A change of either that parts them is found here, where there is no
- * GPU: choices if the build has the kernels for GPUs, what select_tiles.c reckons in any.
+ * GPU: choices if the build has the kernels for GPUs, what tiles.c estimates in any.
  */
+#include "kernels/choose/choose.h"
+#include "kernels/choose/tiles.h"
 #include "kernels/device_facts.h"
 #include "kernels/layout.h"
-#include "kernels/select.h"
-#include "kernels/select_tiles.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>
@@ -78,7 +78,7 @@ static double time_of(json_t *row)
 }
 
 /* A row that is no variant's. */
-static bool is_yardstick(json_t *row)
+static bool is_baseline(json_t *row)
 {
     const char *name = json_string_value(json_object_get(row, "variant"));
 
@@ -92,7 +92,7 @@ static double loss_of(json_t *results, size_t first, const char *chosen)
     double best = -1, mine = -1;
 
     for (size_t i = first; (row = json_array_get(results, i)) && same_operation(row, like); i++) {
-        if (is_yardstick(row))
+        if (is_baseline(row))
             continue;
         if (best < 0 || time_of(row) < best)
             best = time_of(row);
@@ -150,7 +150,7 @@ static double time_by(json_t *results, size_t first, const char *variant)
     return -1;
 }
 
-/* What select_tiles.c reckons to take least, against the least that was recorded. */
+/* What tiles.c estimates to take least, against the least that was recorded. */
 static void test_tiles(json_t *results)
 {
     const struct bounds bounds = {0.9, 0.15};

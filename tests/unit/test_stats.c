@@ -1,5 +1,5 @@
 /* The counters and histograms, and what GET /metrics makes of them. */
-#include "server/stats.h"
+#include "server/api/stats.h"
 #include "tests/unit/check.h"
 #include "tests/unit/request_bench.h"
 

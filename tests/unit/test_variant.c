@@ -76,6 +76,28 @@ static void test_list(void)
     }
 }
 
+/* Each old name leads to rows of today, and is itself no row's. */
+static void test_aliases(void)
+{
+    static const char *const old[] = {"registers", "pipelined", "fitted",  "shifted", "bytes",
+                                      "stack",     "dot",       "dynamic", "small"};
+
+    for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+        const char *name = gm_variant_name(old[i]);
+        const struct gm_variant *row;
+        unsigned rows = 0;
+        for (size_t j = 0; (row = gm_variant_at(j)); j++) {
+            CHECK(strcmp(row->name, old[i]) != 0);
+            rows += strcmp(row->name, name) == 0;
+        }
+        if (!CHECK(rows > 0))
+            fprintf(stderr, "  %s is an alias of %s\n", old[i], name);
+    }
+    CHECK_STR(gm_variant_name("naive"), "naive");
+    CHECK_STR(gm_variant_name("auto"), "auto");
+    CHECK_STR(gm_variant_name(""), "");
+}
+
 static void test_check(void)
 {
     struct gm_matrix f32 = matrix(GM_F32, GM_ROW_MAJOR, 1, 100, 200);
@@ -225,6 +247,7 @@ static void test_scratch(void)
 int main(void)
 {
     test_list();
+    test_aliases();
     test_scratch();
     test_check();
     test_openblas();

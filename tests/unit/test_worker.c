@@ -1,5 +1,5 @@
 /* Workers: everything added runs once, in its turn, also what is queued when they are closed. */
-#include "server/worker.h"
+#include "server/sched/worker.h"
 #include "tests/unit/check.h"
 
 #include <stdatomic.h>

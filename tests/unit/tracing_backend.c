@@ -18,7 +18,7 @@ static enum gm_status tracing_open(const struct gm_backend_options *options, voi
     facts = (struct gm_device_facts){.kind = GM_DEVICE_SIM,
                                      .name = "tracing",
                                      .units = 1,
-                                     .lanes = 1,
+                                     .streams = 1,
                                      .batch_max = 1,
                                      .gpu = gm_gpu_at(0)};
     *ret_context = &facts;
@@ -35,32 +35,32 @@ static const struct gm_device_facts *tracing_describe(void *context, unsigned in
     return index == 0 ? context : NULL;
 }
 
-static uint64_t tracing_slab_cost(void *context, uint64_t bytes)
+static uint64_t tracing_buffer_cost(void *context, uint64_t bytes)
 {
     (void)context;
     return bytes < UINT64_MAX / 2 ? (bytes + 2 * PADDING - 1) / PADDING * PADDING : UINT64_MAX;
 }
 
-static enum gm_status tracing_slab_get(void *context, uint64_t bytes, struct gm_slab *ret,
-                                       struct gm_error *err)
+static enum gm_status tracing_buffer_get(void *context, uint64_t bytes, struct gm_buffer *ret,
+                                         struct gm_error *err)
 {
-    uint64_t capacity = tracing_slab_cost(context, bytes);
+    uint64_t capacity = tracing_buffer_cost(context, bytes);
     void *data = aligned_alloc(PADDING, capacity);
 
     if (!data)
-        return gm_fail(err, GM_MEMORY_FULL, "no memory for a slab");
-    atomic_fetch_add(&tracing_plan.slabs, 1);
-    *ret = (struct gm_slab){data, bytes, capacity};
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for a buffer");
+    atomic_fetch_add(&tracing_plan.buffers, 1);
+    *ret = (struct gm_buffer){data, bytes, capacity};
     return GM_OK;
 }
 
-static void tracing_slab_put(void *context, struct gm_slab *slab)
+static void tracing_buffer_put(void *context, struct gm_buffer *buffer)
 {
     (void)context;
-    if (slab->data)
-        atomic_fetch_sub(&tracing_plan.slabs, 1);
-    free(slab->data);
-    *slab = (struct gm_slab){0};
+    if (buffer->data)
+        atomic_fetch_sub(&tracing_plan.buffers, 1);
+    free(buffer->data);
+    *buffer = (struct gm_buffer){0};
 }
 
 static uint64_t tracing_scratch_bytes(void *context, const struct gm_op *op,
@@ -144,9 +144,9 @@ const struct gm_backend tracing_backend = {
     .open = tracing_open,
     .close = tracing_close,
     .describe = tracing_describe,
-    .slab_cost = tracing_slab_cost,
-    .slab_get = tracing_slab_get,
-    .slab_put = tracing_slab_put,
+    .buffer_cost = tracing_buffer_cost,
+    .buffer_get = tracing_buffer_get,
+    .buffer_put = tracing_buffer_put,
     .scratch_bytes = tracing_scratch_bytes,
     .run = tracing_run,
 };

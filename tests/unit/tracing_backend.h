@@ -11,7 +11,7 @@ struct tracing_plan {
     atomic_bool hold;      /* runs wait until it is false, or they are told to stop */
     enum gm_status status; /* how runs end */
     uint64_t scratch;      /* what a task says to need */
-    atomic_uint running, runs, reports, slabs; /* slabs: that are out */
+    atomic_uint running, runs, reports, buffers; /* buffers: that are out */
     /* Of the last task: */
     struct gm_op op;
     const struct gm_variant *variant;

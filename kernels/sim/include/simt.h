@@ -1,12 +1,12 @@
 /*
  * simt.h for g++ - CUDA's device language on a CPU, as far as plain SIMT kernels speak it, and
- * what kernels/cuda/kernel.h promises beside it. CUDA's own counterpart is
+ * what kernels/cuda/lib/kernel.h promises beside it. CUDA's own counterpart is
  * kernels/cuda/include/simt.h.
  *
- * Each CUDA thread is a fiber (kernels/sim/block.c). Loads and stores are ordinary ones of the
+ * Each CUDA thread is a fiber (kernels/sim/run/block.c). Loads and stores are ordinary ones of the
  * compiled code: the compiler, told to look for data races, calls a function before each with
- * its address, and those functions are ours (kernels/sim/hooks.c). So a kernel's source needs no
- * change, and nothing of what it touches is missed.
+ * its address, and those functions are ours (kernels/sim/watch/hooks.c). So a kernel's source needs
+ * no change, and nothing of what it touches is missed.
  */
 #ifndef GM_KERNELS_SIM_SIMT_H
 #define GM_KERNELS_SIM_SIMT_H

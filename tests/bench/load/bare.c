@@ -155,7 +155,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     }
 }
 
-/* As gemmd has (server/http.c). */
+/* As gemmd has (server/http/http.c). */
 static unsigned event_threads(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

@@ -113,6 +113,14 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def start_gemmd(path):
+    return Server("gemmd", [path, "--listen", "127.0.0.1:0", "--backend", "cpu", "--log-level", "warn"])
+
+
+def start_bare(path):
+    return Server("bare", [path])
+
+
 def start_servers(options):
     cores = os.cpu_count()
 
@@ -123,9 +131,8 @@ def start_servers(options):
                        "--port", str(port), "--workers", str(workers), "--no-access-log",
                        "--log-level", "warning"], port)
 
-    yield Server("gemmd", [options.gemmd, "--listen", "127.0.0.1:0", "--backend", "cpu",
-                           "--log-level", "warn"])
-    yield Server("bare", [options.bare])
+    yield start_gemmd(options.gemmd)
+    yield start_bare(options.bare)
     yield numpy_server(1)
     if cores > 1:
         yield numpy_server(cores)
@@ -241,8 +248,8 @@ def drive(case, server, seconds):
             "cpu_us": 1e6 * cpu_s / count}
 
 
-def measure(case, servers, options, rng):
-    """One row of the result."""
+def take_turns(case, servers, options, rng):
+    """What was seen of each server in each round."""
     for server in servers:
         case.prove(server)
         # Everything is warm: memory, caches, and what a server compiles or connects on first use.
@@ -255,6 +262,12 @@ def measure(case, servers, options, rng):
         rng.shuffle(order)
         seen = {server.name: drive(case, server, options.seconds) for server in order}
         rounds.append(seen)
+    return rounds
+
+
+def measure(case, servers, options, rng):
+    """One row of the result."""
+    rounds = take_turns(case, servers, options, rng)
     row = {"op": case.op, "dtype": "f32", "size": case.size, "form": case.form,
            "connections": case.connections, "request_bytes": len(case.body),
            "reply_bytes": case.reply_bytes["gemmd"], "servers": {}}

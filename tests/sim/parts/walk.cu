@@ -1,11 +1,12 @@
-/* walk.cu - which block has which tile (kernels/cuda/walk.h); checked in test_sim_walk.c. */
-#include "kernels/cuda/walk.h"
+/* order.cu - which block has which tile (kernels/cuda/transpose/tile_order.h); checked in
+ * test_sim_walk.c. */
+#include "kernels/cuda/transpose/tile_order.h"
 
 #define TILES 4u /* either way */
 
-static __global__ void visit(int *out, gm_banded_walk walk, unsigned height, unsigned width)
+static __global__ void visit(int *out, gm_banded_order order, unsigned height, unsigned width)
 {
-    gm_origin at = gm_banded_walk_to(walk, height, width);
+    gm_origin at = gm_banded_tile_at(order, height, width);
     unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
 
     if (at.row / height >= TILES) /* of the last band */
@@ -24,8 +25,8 @@ static __global__ void visit(int *out, gm_banded_walk walk, unsigned height, uns
         a.cols = width;                                                                            \
         unsigned down = (unsigned)gm_ceil_div(height, TILES);                                      \
         unsigned across = (unsigned)gm_ceil_div(width, TILES);                                     \
-        return gm_banded_walk_tiles(&a, down, across, [&](dim3 grid, gm_banded_walk walk) {        \
-            return gm_launch(exec, visit, grid, dim3(1), 0, gm_out<int>(op), walk, down, across);  \
+        return gm_tiles_in_banded_order(&a, down, across, [&](dim3 grid, gm_banded_order order) {  \
+            return gm_launch(exec, visit, grid, dim3(1), 0, gm_out<int>(op), order, down, across); \
         });                                                                                        \
     }
 
@@ -75,11 +76,11 @@ static void put_launches(int *out, uint64_t batch, uint64_t rows, uint64_t cols)
     a.batch = batch;
     a.rows = rows;
     a.cols = cols;
-    (void)gm_banded_walk_tiles(&a, SIDE, SIDE, [&](dim3 grid, gm_banded_walk banded) {
-        const gm_walk &walk = banded.walk;
-        uint64_t down = walk.along_rows ? grid.y : grid.x, across = grid.x + grid.y - down;
-        uint64_t row = walk.origin.row / SIDE, bands = banded.band ? grid.z : 1;
-        box mine = {{walk.origin.matrix, row, walk.origin.col / SIDE}, {}};
+    (void)gm_tiles_in_banded_order(&a, SIDE, SIDE, [&](dim3 grid, gm_banded_order banded) {
+        const gm_tile_order &order = banded.order;
+        uint64_t down = order.along_rows ? grid.y : grid.x, across = grid.x + grid.y - down;
+        uint64_t row = order.origin.row / SIDE, bands = banded.band ? grid.z : 1;
+        box mine = {{order.origin.matrix, row, order.origin.col / SIDE}, {}};
         uint64_t end =
             row + (bands - 1) * (banded.band / SIDE) + down; /* bands are next to each other */
         mine.end[0] = mine.begin[0] + (banded.band ? 1 : grid.z);

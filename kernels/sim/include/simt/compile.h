@@ -4,7 +4,7 @@
 #ifndef GM_KERNELS_SIM_SIMT_COMPILE_H
 #define GM_KERNELS_SIM_SIMT_COMPILE_H
 
-#include "kernels/sim/device.h"
+#include "kernels/sim/run/device.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #define GM_KERNELS_SIM_SIMT_TYPES_H
 
 #include "kernels/sim/include/simt/compile.h"
-#include "proto/half.h"
+#include "proto/number/half.h"
 
 #define GM_SIM_VECTOR(name, type, bytes1, bytes2, bytes4)                                          \
     struct name##1                                                                                 \

@@ -1,0 +1,432 @@
+/*
+ * buffer_pool.c - keeps idle buffers by size class, below one limit that several pools may share.
+ *
+ * Sizes are rounded up to one of 16 steps an octave: a buffer wastes at most 1/16, and fits the
+ * next request of about its size. The padding is added on top, since matrices are often of 2^n
+ * bytes. An idle buffer is in two lists, whose links are in its own first bytes. The list of its
+ * class gives out the newest first, which is likely to be in a cache. The list by age gives up the
+ * oldest first.
+ *
+ *   in_use + idle + leaving <= limit, whenever the lock is free.
+ *
+ * Memory is taken from the system and returned without the lock: unmapping a large buffer takes
+ * milliseconds. Until it is done the buffer counts as `leaving`; who needs that room waits.
+ */
+#include "buffer_pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define HIDE(p, bytes) ASAN_POISON_MEMORY_REGION(p, bytes)
+#define SHOW(p, bytes) ASAN_UNPOISON_MEMORY_REGION(p, bytes)
+#else
+#define HIDE(p, bytes) ((void)(p), (void)(bytes))
+#define SHOW(p, bytes) ((void)(p), (void)(bytes))
+#endif
+
+#define BUFFER_ALIGNMENT 64u
+#define CLASS_MIN 256u
+#define STEPS_LOG2 4 /* steps an octave: what is wasted, against how often a buffer fits again */
+#define CLASSES (64u << STEPS_LOG2)
+
+#define PAGE ((uint64_t)4096)
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+_Static_assert(GM_TEXT_PADDING % BUFFER_ALIGNMENT == 0, "aligned_alloc takes whole multiples");
+
+struct idle_buffer {
+    struct idle_buffer *class_next, *class_prev;
+    struct idle_buffer *older, *newer;
+    uint64_t capacity;
+    int64_t since_ns;
+};
+
+_Static_assert(sizeof(struct idle_buffer) <= CLASS_MIN, "the links lie in the idle buffer");
+
+struct gm_buffer_limit {
+    uint64_t bytes;
+
+    pthread_mutex_t lock; /* of all below, and of the pools' lists */
+    pthread_cond_t left;  /* `leaving` has shrunk */
+    uint64_t in_use, idle, leaving;
+    int64_t now_ns; /* of the last trim */
+    struct gm_buffer_pool *pools;
+};
+
+struct gm_buffer_pool {
+    struct gm_buffer_allocator allocator;
+    struct gm_buffer_limit *limit;
+    bool owns_limit;
+    struct gm_buffer_pool *next; /* below the same limit */
+    uint64_t in_use, idle;       /* its part */
+    struct idle_buffer *class[CLASSES];
+    struct idle_buffer *oldest, *newest;
+};
+
+/* Large buffers begin on a huge page and ask for such: faults by 2 MiB instead of 4 KiB. */
+static void *plain_take(void *cls, uint64_t bytes)
+{
+    (void)cls;
+    if (bytes > SIZE_MAX - HUGE_PAGE)
+        return NULL;
+    if (bytes < HUGE_PAGE)
+        return aligned_alloc(BUFFER_ALIGNMENT, bytes);
+
+    char *map =
+        mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    uint64_t before = -(uintptr_t)map & (HUGE_PAGE - 1);
+    if (before > 0)
+        munmap(map, before);
+    munmap(map + before + bytes, HUGE_PAGE - before);
+    madvise(map + before, bytes, MADV_HUGEPAGE); /* a wish: without it all works, slower */
+    return map + before;
+}
+
+static void plain_give(void *cls, void *data, uint64_t bytes)
+{
+    (void)cls;
+    if (bytes < HUGE_PAGE)
+        free(data);
+    else
+        munmap(data, bytes);
+}
+
+const struct gm_buffer_allocator gm_buffer_plain = {plain_take, plain_give, NULL};
+
+/* What lies beyond the size class: the padding, and for mapped memory the page it is on. */
+static uint64_t beyond(uint64_t class_bytes)
+{
+    return class_bytes < HUGE_PAGE ? GM_TEXT_PADDING : PAGE;
+}
+
+uint64_t gm_buffer_pool_cost(uint64_t bytes)
+{
+    uint64_t class_bytes = CLASS_MIN, cost;
+
+    if (bytes > CLASS_MIN) {
+        /* 2^octave <= bytes: the step is 2^octave / 16. */
+        uint64_t step = (uint64_t)1 << (63 - __builtin_clzll(bytes) - STEPS_LOG2);
+        if (step < BUFFER_ALIGNMENT)
+            step = BUFFER_ALIGNMENT;
+        if (!gm_size_add(bytes, step - 1, &class_bytes))
+            return UINT64_MAX;
+        class_bytes &= ~(step - 1);
+    }
+    return gm_size_add(class_bytes, beyond(class_bytes), &cost) ? cost : UINT64_MAX;
+}
+
+/* One class for each capacity that gm_buffer_pool_cost can return. */
+static unsigned class_of(uint64_t capacity)
+{
+    uint64_t class_bytes = capacity - (capacity < HUGE_PAGE ? GM_TEXT_PADDING : PAGE);
+    unsigned octave = 63 - (unsigned)__builtin_clzll(class_bytes);
+    unsigned step = (unsigned)(class_bytes >> (octave - STEPS_LOG2)) & ((1u << STEPS_LOG2) - 1);
+
+    return octave << STEPS_LOG2 | step;
+}
+
+static void link_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
+{
+    struct idle_buffer **first = &pool->class[class_of(buffer->capacity)];
+
+    buffer->class_prev = NULL;
+    buffer->class_next = *first;
+    if (*first)
+        (*first)->class_prev = buffer;
+    *first = buffer;
+
+    buffer->since_ns = pool->limit->now_ns;
+    buffer->newer = NULL;
+    buffer->older = pool->newest;
+    if (pool->newest)
+        pool->newest->newer = buffer;
+    else
+        pool->oldest = buffer;
+    pool->newest = buffer;
+    pool->idle += buffer->capacity;
+    pool->limit->idle += buffer->capacity;
+}
+
+static void unlink_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
+{
+    if (buffer->class_prev)
+        buffer->class_prev->class_next = buffer->class_next;
+    else
+        pool->class[class_of(buffer->capacity)] = buffer->class_next;
+    if (buffer->class_next)
+        buffer->class_next->class_prev = buffer->class_prev;
+
+    if (buffer->older)
+        buffer->older->newer = buffer->newer;
+    else
+        pool->oldest = buffer->newer;
+    if (buffer->newer)
+        buffer->newer->older = buffer->older;
+    else
+        pool->newest = buffer->older;
+    pool->idle -= buffer->capacity;
+    pool->limit->idle -= buffer->capacity;
+}
+
+/* Gives up the pool's oldest idle buffer. Called with the lock held, which is free meanwhile. */
+static void give_up_oldest(struct gm_buffer_pool *pool)
+{
+    struct gm_buffer_limit *limit = pool->limit;
+    struct idle_buffer *buffer = pool->oldest;
+    uint64_t capacity = buffer->capacity;
+
+    unlink_idle(pool, buffer);
+    limit->leaving += capacity;
+    pthread_mutex_unlock(&limit->lock);
+    SHOW(buffer, capacity);
+    pool->allocator.give(pool->allocator.cls, buffer, capacity);
+    pthread_mutex_lock(&limit->lock);
+    limit->leaving -= capacity;
+    pthread_cond_broadcast(&limit->left);
+}
+
+/* A pool below the limit that has idle buffers; NULL if none has. */
+static struct gm_buffer_pool *idle_pool(const struct gm_buffer_limit *limit)
+{
+    struct gm_buffer_pool *pool = limit->pools;
+
+    while (pool && !pool->oldest)
+        pool = pool->next;
+    return pool;
+}
+
+/* A pool whose oldest idle buffer is as old as this; NULL if none is. */
+static struct gm_buffer_pool *aged_pool(const struct gm_buffer_limit *limit, int64_t since_ns)
+{
+    struct gm_buffer_pool *pool = limit->pools;
+
+    while (pool && !(pool->oldest && pool->oldest->since_ns <= since_ns))
+        pool = pool->next;
+    return pool;
+}
+
+uint64_t gm_buffer_limit_trim(struct gm_buffer_limit *limit, int64_t now_ns, int64_t idle_ns)
+{
+    struct gm_buffer_pool *pool;
+    uint64_t given = 0;
+
+    pthread_mutex_lock(&limit->lock);
+    while ((pool = aged_pool(limit, now_ns - idle_ns))) {
+        given += pool->oldest->capacity;
+        give_up_oldest(pool);
+    }
+    limit->now_ns = now_ns;
+    pthread_mutex_unlock(&limit->lock);
+    return given;
+}
+
+enum gm_status gm_buffer_limit_open(uint64_t bytes, struct gm_buffer_limit **ret,
+                                    struct gm_error *err)
+{
+    struct gm_buffer_limit *limit = calloc(1, sizeof(*limit));
+
+    if (!limit)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for a limit of buffers");
+    if (pthread_mutex_init(&limit->lock, NULL) != 0 || pthread_cond_init(&limit->left, NULL) != 0) {
+        free(limit);
+        return gm_fail(err, GM_MEMORY_FULL, "no lock for a limit of buffers");
+    }
+    limit->bytes = bytes;
+    *ret = limit;
+    return GM_OK;
+}
+
+void gm_buffer_limit_close(struct gm_buffer_limit *limit)
+{
+    if (!limit)
+        return;
+    pthread_cond_destroy(&limit->left);
+    pthread_mutex_destroy(&limit->lock);
+    free(limit);
+}
+
+enum gm_status gm_buffer_pool_open_below(const struct gm_buffer_allocator *allocator,
+                                         struct gm_buffer_limit *limit, struct gm_buffer_pool **ret,
+                                         struct gm_error *err)
+{
+    struct gm_buffer_pool *pool = calloc(1, sizeof(*pool));
+
+    if (!pool)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for a buffer pool");
+    pool->allocator = *allocator;
+    pool->limit = limit;
+    pthread_mutex_lock(&limit->lock);
+    pool->next = limit->pools;
+    limit->pools = pool;
+    pthread_mutex_unlock(&limit->lock);
+    *ret = pool;
+    return GM_OK;
+}
+
+enum gm_status gm_buffer_pool_open(const struct gm_buffer_allocator *allocator, uint64_t limit,
+                                   struct gm_buffer_pool **ret, struct gm_error *err)
+{
+    struct gm_buffer_limit *own = NULL;
+    enum gm_status status = gm_buffer_limit_open(limit, &own, err);
+
+    if (status != GM_OK)
+        return status;
+    status = gm_buffer_pool_open_below(allocator, own, ret, err);
+    if (status == GM_OK)
+        (*ret)->owns_limit = true;
+    else
+        gm_buffer_limit_close(own);
+    return status;
+}
+
+enum gm_status gm_buffer_pool_open_for(const struct gm_backend_options *options,
+                                       const struct gm_buffer_allocator *allocator, uint64_t limit,
+                                       struct gm_buffer_pool **ret, struct gm_error *err)
+{
+    return options->shared_limit
+               ? gm_buffer_pool_open_below(allocator, options->shared_limit, ret, err)
+               : gm_buffer_pool_open(allocator, limit, ret, err);
+}
+
+void gm_buffer_pool_close(struct gm_buffer_pool *pool)
+{
+    struct gm_buffer_pool **link;
+
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->limit->lock);
+    while (pool->oldest)
+        give_up_oldest(pool);
+    for (link = &pool->limit->pools; *link != pool; link = &(*link)->next)
+        ;
+    *link = pool->next;
+    pthread_mutex_unlock(&pool->limit->lock);
+    if (pool->owns_limit)
+        gm_buffer_limit_close(pool->limit);
+    free(pool);
+}
+
+/* An idle buffer of this capacity, or room for a new one (then *ret is NULL): either is in use now.
+ * Making room leaves the lock free for moments, so each round looks at everything anew. */
+static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, void **ret)
+{
+    struct gm_buffer_limit *limit = pool->limit;
+    enum gm_status status = GM_OK;
+    struct idle_buffer *buffer;
+
+    pthread_mutex_lock(&limit->lock);
+    for (;;) {
+        uint64_t room = limit->bytes - limit->in_use;
+        struct gm_buffer_pool *from = pool->oldest ? pool : idle_pool(limit);
+        buffer = pool->class[class_of(capacity)];
+        if (buffer || capacity > room || limit->idle + limit->leaving <= room - capacity)
+            break;
+        if (from)
+            give_up_oldest(from);
+        else
+            pthread_cond_wait(&limit->left, &limit->lock);
+    }
+    if (buffer)
+        unlink_idle(pool, buffer);
+    else if (capacity > limit->bytes - limit->in_use)
+        status = GM_MEMORY_FULL;
+    if (status == GM_OK) {
+        limit->in_use += capacity;
+        pool->in_use += capacity;
+    }
+    pthread_mutex_unlock(&limit->lock);
+    *ret = buffer;
+    return status;
+}
+
+/* The system refused: all that is idle goes back to it, and it is asked once more. */
+static void *take_after_trim(struct gm_buffer_pool *pool, uint64_t capacity)
+{
+    struct gm_buffer_limit *limit = pool->limit;
+    struct gm_buffer_pool *idle;
+    void *data;
+
+    pthread_mutex_lock(&limit->lock);
+    while ((idle = idle_pool(limit)))
+        give_up_oldest(idle);
+    pthread_mutex_unlock(&limit->lock);
+    data = pool->allocator.take(pool->allocator.cls, capacity);
+    if (!data) {
+        pthread_mutex_lock(&limit->lock);
+        limit->in_use -= capacity;
+        pool->in_use -= capacity;
+        pthread_mutex_unlock(&limit->lock);
+    }
+    return data;
+}
+
+enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
+                                  struct gm_buffer *ret, struct gm_error *err)
+{
+    uint64_t capacity = gm_buffer_pool_cost(bytes);
+    void *data;
+
+    if (capacity > pool->limit->bytes)
+        return gm_fail(err, GM_TOO_LARGE,
+                       "%llu bytes are needed, and the limit of memory for requests is %llu",
+                       (unsigned long long)bytes, (unsigned long long)pool->limit->bytes);
+    enum gm_status status = reserve(pool, capacity, &data);
+    if (status != GM_OK)
+        return gm_fail(err, status, "%llu bytes are needed, and too much of the %llu is in use",
+                       (unsigned long long)bytes, (unsigned long long)pool->limit->bytes);
+    if (!data)
+        data = pool->allocator.take(pool->allocator.cls, capacity);
+    if (!data)
+        data = take_after_trim(pool, capacity);
+    if (!data)
+        return gm_fail(err, GM_MEMORY_FULL, "%llu bytes are needed, and the system has no memory",
+                       (unsigned long long)bytes);
+
+    SHOW(data, bytes + GM_TEXT_PADDING);
+    HIDE((char *)data + bytes + GM_TEXT_PADDING, capacity - bytes - GM_TEXT_PADDING);
+    *ret = (struct gm_buffer){.data = data, .bytes = bytes, .capacity = capacity};
+    return GM_OK;
+}
+
+void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
+{
+    struct idle_buffer *idle = buffer->data;
+
+    if (idle) {
+        uint64_t capacity = buffer->capacity;
+        SHOW(idle, capacity);
+        HIDE(idle + 1, capacity - sizeof(*idle)); /* use after put shows in the sanitizer */
+        idle->capacity = capacity;
+        pthread_mutex_lock(&pool->limit->lock);
+        pool->limit->in_use -= capacity;
+        pool->in_use -= capacity;
+        link_idle(pool, idle);
+        pthread_mutex_unlock(&pool->limit->lock);
+    }
+    *buffer = (struct gm_buffer){0};
+}
+
+struct gm_buffer_usage gm_buffer_pool_usage(struct gm_buffer_pool *pool)
+{
+    struct gm_buffer_usage usage;
+
+    pthread_mutex_lock(&pool->limit->lock);
+    usage = (struct gm_buffer_usage){pool->limit->bytes, pool->in_use, pool->idle};
+    pthread_mutex_unlock(&pool->limit->lock);
+    return usage;
+}
+
+struct gm_buffer_usage gm_buffer_limit_usage(struct gm_buffer_limit *limit)
+{
+    struct gm_buffer_usage usage;
+
+    pthread_mutex_lock(&limit->lock);
+    usage = (struct gm_buffer_usage){limit->bytes, limit->in_use, limit->idle};
+    pthread_mutex_unlock(&limit->lock);
+    return usage;
+}

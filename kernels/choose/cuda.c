@@ -1,0 +1,198 @@
+/*
+ * cuda.c - the preferences of `auto` on a GPU, except for products (cuda_matmul.c).
+ *
+ * The thresholds are those of an H200. tests/bench/results/kernels_h200.json has the times, and a
+ * test compares both. Some thresholds are from other runs, whose times are not kept: those for a
+ * handful of elements (transposes_few, adds_few, flips_few) and for thin transposes (is_thin,
+ * is_short_of_spans, long_row_bytes of fills_tiles). Sizes in elements are of all matrices of a
+ * stack together unless stated otherwise.
+ */
+#include "kernels/layout.h"
+#include "preference.h"
+
+/* ---- Transposes --------------------------------------------------------------------------------
+ */
+
+/* What all fits one round of the device, in thin parts: a tile would stay mostly empty. */
+static bool transposes_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_lesser(op->result.rows, op->result.cols) <= 17 &&
+           gm_matrix_bytes(&op->result) <= 128 << 10;
+}
+
+/* Enough matrices for all multiprocessors, none so large that a block has it alone for long. */
+static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return op->result.batch >= 512 && gm_matrix_bytes(&op->result) / op->result.batch <= 96 << 10;
+}
+
+/* Of a stack whose matrices `batched` could take whole: those that fill the tiles of `vectorized`.
+ * Of elements of 1 and 2 bytes they need not quite, since `batched` moves such one by one. */
+static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
+{
+    if (size <= 2)
+        return gm_lesser(rows, cols) >= (size == 1 ? 96 : 64);
+    if (size == 4)
+        return gm_lesser(rows, cols) >= 40 && rows % 8 == 0 && cols % 8 == 0;
+    return gm_lesser(rows, cols) >= 32 && rows % 32 == 0 && cols % 32 == 0;
+}
+
+static bool is_single_and_large(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
+}
+
+/* Rows and columns of so many bytes that tiles do better than what there is else, however empty
+ * they stay. The last number is for matrices of which `skinny` can take long spans. */
+static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    static const struct {
+        uint64_t size, row_bytes, column_bytes, long_row_bytes;
+    } least[] = {{1, 64, 64, 64},
+                 {2, 48, 80, 80},
+                 {4, 48, 112, 80},
+                 {8, 128, 160, 128},
+                 {16, 128, 128, 256}};
+    uint64_t rows = op->result.cols, cols = op->result.rows; /* the operand's */
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    size_t i = 0;
+
+    if (is_small_stack(op, facts))
+        return fills_tiles_of_stack(rows, cols, size);
+    while (least[i].size < size)
+        i++;
+    return cols * size >=
+               (is_single_and_large(op, facts) ? least[i].long_row_bytes : least[i].row_bytes) &&
+           rows * size >= least[i].column_bytes;
+}
+
+/* Whole vectors, and too few rows, or columns, for the long spans of `skinny` to fill the device:
+ * then tiles do better, from two vectors on, however empty they stay. (What is not thin has them
+ * anyway.) */
+static bool is_short_of_spans(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    static const struct {
+        uint64_t size, length; /* of the longer side, in elements */
+    } most[] = {{1, 384 << 10}, {2, 64 << 10}, {4, 48 << 10}, {8, 32 << 10}, {16, 0}};
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    uint64_t shorter = gm_lesser(op->result.rows, op->result.cols);
+    size_t i = 0;
+
+    while (most[i].size < size)
+        i++;
+    return is_single_and_large(op, facts) && op->result.rows * size % 16 == 0 &&
+           op->result.cols * size % 16 == 0 && shorter * size >= 32 &&
+           gm_greater(op->result.rows, op->result.cols) <= most[i].length;
+}
+
+/* Elements of 1 byte in rows that fill half of a tile of `packed_u8`, and not enough of them for
+ * the long spans of `skinny` to fill the device. */
+static bool fills_half_of_bytes(const struct gm_op *op)
+{
+    return gm_dtype_size(op->result.dtype) == 1 && op->result.rows > 64 && op->result.rows < 128 &&
+           op->result.cols > op->result.rows && gm_matrix_bytes(&op->result) < 20000000;
+}
+
+/* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
+ * those at the edge stay mostly empty. Only matrices that are large enough for its long spans to
+ * fill the device. Of those that `vectorized` takes (whole vectors) only the shortest rows, and, of
+ * elements of 8 and 16 bytes, rows that do not divide into its tiles, more of them from 48 MB on;
+ * and the columns of elements of 16 bytes. */
+static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    static const struct {
+        uint64_t size, row_bytes, short_row_bytes, whole_row_bytes, large_row_bytes, column_bytes;
+    } most[] = {{1, 112, 0, 0, 0, 400},
+                {2, 300, 0, 0, 0, 800},
+                {4, 400, 112, 0, 0, 800},
+                {8, 300, 160, 280, 400, 1040},
+                {16, 0, 0, 800, 2400, 1040}};
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    uint64_t row = op->result.rows * size, column = op->result.cols * size; /* the operand's */
+    uint64_t bytes = gm_matrix_bytes(&op->result);
+    bool whole = row % 16 == 0 && column % 16 == 0;
+    size_t i = 0;
+
+    (void)facts;
+    while (most[i].size < size)
+        i++;
+    if (op->result.batch != 1 || bytes < (size >= 8 ? 16000000 : 6000000) ||
+        fills_half_of_bytes(op))
+        return false;
+    if (row > column)
+        return (!whole || size == 16) && column <= most[i].column_bytes;
+    if (!whole)
+        return row <= most[i].row_bytes;
+    if (row <= most[i].short_row_bytes)
+        return true;
+    return row <= (bytes < 48000000 ? most[i].whole_row_bytes : most[i].large_row_bytes) &&
+           row > 256 && row % 256 != 0;
+}
+
+/* The same of smaller ones, and of fewer rows or columns. */
+static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    uint64_t few = gm_lesser(op->result.rows, op->result.cols);
+
+    return is_single_and_large(op, facts) && few * gm_dtype_size(op->result.dtype) <= 256;
+}
+
+/* Below that the vectors that `unaligned` and `packed_u8` keep under way do not pay. */
+static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    uint64_t size = gm_dtype_size(op->result.dtype), bytes = gm_matrix_bytes(&op->result);
+
+    (void)facts;
+    return gm_matrix_elements(&op->result) >= 4000000 || (size == 4 && bytes >= 7500000) ||
+           (size == 8 && bytes >= 28000000);
+}
+
+/* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row; or
+ * a half where `skinny` can take long spans. */
+static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    return is_many(op, facts) && op->result.cols >= 256 &&
+           (op->result.rows >= (is_single_and_large(op, facts) ? 128 : 64) ||
+            fills_half_of_bytes(op));
+}
+
+/* ---- Flips and sums ----------------------------------------------------------------------------
+ */
+
+static bool flips_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_matrix_elements(&op->result) <= 1 << 18;
+}
+
+static bool adds_few(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    (void)facts;
+    return gm_matrix_elements(&op->result) <= 4096;
+}
+
+const struct gm_preference gm_preferences_cuda[] = {
+    {GM_DEVICE_CUDA, GM_OP_COPY, GM_OP_COPY, "vector", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", transposes_few},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", is_short_of_spans},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_thin},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", fills_tiles},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "batched", is_small_stack},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "packed_u8", is_many_bytes},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "skinny", is_thinnest},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "unaligned", is_many},
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "direct", adds_few},
+    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "vectorized", gm_always},
+
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_COPY, "vector", gm_is_copy},
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "shared", flips_few},
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "vectorized", gm_always},
+    {.name = NULL},
+};

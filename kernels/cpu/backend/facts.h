@@ -1,0 +1,27 @@
+/*
+ * facts.h - what kind of processor this is and how much of it this process may use.
+ */
+#ifndef GM_KERNELS_CPU_BACKEND_FACTS_H
+#define GM_KERNELS_CPU_BACKEND_FACTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Threads that run at once: the affinity mask's, or fewer where a cgroup's quota says so. */
+unsigned gm_cpu_cores(void);
+
+/* Bytes of memory: the machine's, or fewer where a cgroup's limit says so. */
+uint64_t gm_cpu_memory(void);
+
+/* Bytes of the last level of cache; 0 if the system does not say. */
+uint64_t gm_cpu_cache(void);
+
+/* "Intel(R) Xeon(R) ...", or the architecture's name. */
+void gm_cpu_model(char *buf, size_t size);
+
+/* The texts behind the above, for themselves: "150000 100000" (cpu.max) is 2 cores, "max 100000"
+ * and what cannot be read are 0: no limit. "32768K" is 33554432. */
+unsigned gm_cpu_parse_quota(const char *text);
+uint64_t gm_cpu_parse_bytes(const char *text);
+
+#endif

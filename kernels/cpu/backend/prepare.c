@@ -1,0 +1,116 @@
+/*
+ * prepare.c - rearranges column-major stacks to row-major.
+ *
+ * A stack in Fortran order is, read row-major, an array [cols][rows][batch]: the first index is the
+ * fastest. The result is [batch][rows][cols]. If one of the three is 1, this is one transpose of a
+ * matrix. Else it is one transpose for each row: from cols x batch elements with a leading
+ * dimension of rows * batch, to batch x cols with a leading dimension of rows * cols.
+ *
+ * A chunk is a band of columns through consecutive rows, so that lines which neighbouring rows
+ * share are still in the cache.
+ */
+#include "prepare.h"
+
+#include "kernels/cpu/lib/rect.h"
+#include "kernels/cpu/lib/stream.h"
+#include "kernels/variant.h"
+#include "rearrange.h"
+
+gm_kernel_fn gm_cpu_transpose_blocked; /* kernels of variants.def */
+
+#define PREPARE_CHUNK_BYTES ((uint64_t)1 << 20)
+#define BAND_BYTES ((uint64_t)256) /* of a row of the result: some whole lines */
+
+struct job {
+    const struct gm_matrix *x;
+    char *result;
+    size_t element_bytes;
+    uint64_t band, bands, run, runs; /* columns of a band, rows of a run, and how many there are */
+    bool stream;
+};
+
+static void prepare_chunk(void *cls, uint64_t chunk, unsigned thread)
+{
+    const struct job *job = cls;
+    const struct gm_matrix *x = job->x;
+    uint64_t col = chunk / job->runs * job->band, row = chunk % job->runs * job->run;
+    uint64_t cols = x->cols - col < job->band ? x->cols - col : job->band;
+    uint64_t end = x->rows - row < job->run ? x->rows : row + job->run;
+
+    (void)thread;
+    for (; row < end; row++) {
+        const char *src =
+            (const char *)x->data + (col * x->rows + row) * x->batch * job->element_bytes;
+        gm_rect_transpose(job->element_bytes, src, x->rows * x->batch,
+                          job->result + (row * x->cols + col) * job->element_bytes,
+                          x->rows * x->cols, cols, x->batch, job->stream);
+    }
+    if (job->stream)
+        gm_stream_end();
+}
+
+static uint64_t pieces(uint64_t total, uint64_t piece)
+{
+    return total / piece + (total % piece != 0);
+}
+
+static enum gm_status prepare_stack(const struct gm_matrix *x, void *data, struct gm_exec *exec)
+{
+    size_t size = gm_dtype_size(x->dtype);
+    struct job job = {.x = x, .result = data, .element_bytes = size};
+
+    job.band = BAND_BYTES / size < x->cols ? BAND_BYTES / size : x->cols;
+    job.bands = pieces(x->cols, job.band);
+    job.run = PREPARE_CHUNK_BYTES / (job.band * x->batch * size);
+    job.run = job.run < 1 ? 1 : job.run < x->rows ? job.run : x->rows;
+    job.runs = pieces(x->rows, job.run);
+    job.stream = gm_matrix_bytes(x) >= GM_STREAM_MIN;
+    return gm_pool_run(exec->pool, job.bands * job.runs, exec->stop, prepare_chunk, &job)
+               ? GM_OK
+               : GM_CANCELLED;
+}
+
+/* [outer][inner] to [inner][outer] */
+static enum gm_status prepare_matrix(const struct gm_matrix *x, uint64_t outer, uint64_t inner,
+                                     void *data, struct gm_exec *exec)
+{
+    struct gm_op op = {.kind = GM_OP_TRANSPOSE, .operands = 1};
+
+    op.operand[0] = (struct gm_matrix){.dtype = x->dtype, .batch = 1, .rows = outer, .cols = inner};
+    op.operand[0].data = x->data;
+    op.result = (struct gm_matrix){.dtype = x->dtype, .batch = 1, .rows = inner, .cols = outer};
+    op.result.data = data;
+    return gm_cpu_transpose_blocked(&op, exec);
+}
+
+enum gm_status gm_prepare(struct gm_matrix *x, void *data, struct gm_exec *exec)
+{
+    enum gm_status status;
+
+    if (x->batch == 1)
+        status = prepare_matrix(x, x->cols, x->rows, data, exec);
+    else if (x->rows == 1)
+        status = prepare_matrix(x, x->cols, x->batch, data, exec);
+    else if (x->cols == 1)
+        status = prepare_matrix(x, x->rows, x->batch, data, exec);
+    else
+        status = prepare_stack(x, data, exec);
+    if (status == GM_OK) {
+        x->layout = GM_ROW_MAJOR;
+        x->data = data;
+    }
+    return status;
+}
+
+size_t gm_rearrange_scratch(void)
+{
+    return GM_CPU_SCRATCH;
+}
+
+enum gm_status gm_rearrange(struct gm_matrix *x, void *data, struct gm_pool *pool,
+                            const atomic_bool *stop)
+{
+    struct gm_exec exec = {.pool = pool, .stop = stop, .isa = gm_isa_best()};
+
+    return gm_prepare(x, data, &exec);
+}

@@ -1,0 +1,28 @@
+/*
+ * product.h - a matmul as its kernels see it: strides instead of layouts and flags.
+ */
+#ifndef GM_KERNELS_CPU_LIB_PRODUCT_H
+#define GM_KERNELS_CPU_LIB_PRODUCT_H
+
+#include "kernels/layout.h"
+
+struct gm_product {
+    struct gm_op op; /* for its type and factors; where k is 0 alpha is too */
+    /* The result is row-major: element (t, i, j) is the (t * m + i) * n + j'th. */
+    uint64_t batch, m, n;
+    uint64_t k;             /* 0 as well where alpha = 0 leaves a and b unread */
+    bool adds;              /* beta * c is not nothing */
+    struct gm_view a, b, c; /* of op(a), op(b); of c where it adds */
+};
+
+/* join: a stack that goes with one b becomes one tall matrix (gm_op_joined). */
+struct gm_product gm_product_make(const struct gm_op *op, bool join);
+
+/* Where element (t, i, j) of a view lies, with elements of `size` bytes. */
+static inline const char *gm_product_at(const struct gm_view *view, size_t size, uint64_t t,
+                                        uint64_t i, uint64_t j)
+{
+    return (const char *)view->data + (t * view->batch + i * view->row + j * view->col) * size;
+}
+
+#endif

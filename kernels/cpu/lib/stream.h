@@ -1,0 +1,58 @@
+/*
+ * stream.h - stores that bypass the cache. A line that is written whole need not be read first,
+ * which saves a third of a copy's traffic. A result larger than the cache would be evicted anyway
+ * before anybody reads it.
+ */
+#ifndef GM_KERNELS_CPU_LIB_STREAM_H
+#define GM_KERNELS_CPU_LIB_STREAM_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* From what size of a result on. Measured: below it the result is still in the cache when it is
+ * read next. */
+#define GM_STREAM_MIN ((uint64_t)1 << 20)
+
+/* memcpy, by whole lines that bypass the cache where there are such stores. */
+static inline void gm_stream(void *dst, const void *src, uint64_t bytes)
+{
+#ifdef __SSE2__
+    char *to = dst;
+    const char *from = src;
+    uint64_t head = -(uintptr_t)to & 63;
+
+    if (head > bytes)
+        head = bytes;
+    memcpy(to, from, head);
+    to += head;
+    from += head;
+    bytes -= head;
+    for (; bytes >= 64; bytes -= 64, to += 64, from += 64) {
+        __m128i x0 = _mm_loadu_si128((const __m128i *)(const void *)from);
+        __m128i x1 = _mm_loadu_si128((const __m128i *)(const void *)(from + 16));
+        __m128i x2 = _mm_loadu_si128((const __m128i *)(const void *)(from + 32));
+        __m128i x3 = _mm_loadu_si128((const __m128i *)(const void *)(from + 48));
+        _mm_stream_si128((__m128i *)(void *)to, x0);
+        _mm_stream_si128((__m128i *)(void *)(to + 16), x1);
+        _mm_stream_si128((__m128i *)(void *)(to + 32), x2);
+        _mm_stream_si128((__m128i *)(void *)(to + 48), x3);
+    }
+    memcpy(to, from, bytes);
+#else
+    memcpy(dst, src, bytes);
+#endif
+}
+
+/* Before another thread may read what was streamed. */
+static inline void gm_stream_end(void)
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
+
+#endif

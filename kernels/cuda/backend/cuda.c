@@ -1,0 +1,173 @@
+/*
+ * cuda.c - the cuda backend: every NVIDIA GPU that works is a device, with streams that copy and
+ * compute at once.
+ *
+ * Requests live in pinned host memory, which a GPU's copy engines read and write by themselves. To
+ * pin a page costs more than to copy it, so buffers are pinned once and pooled; all devices
+ * share them.
+ */
+#include "call.h"
+#include "device.h"
+#include "kernels/buffer_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gm_cuda {
+    struct gm_buffer_pool *buffers;
+    struct gm_cublas blas;
+    unsigned devices;
+    struct gm_cuda_device device[];
+};
+
+static void *take_pinned(void *cls, uint64_t bytes)
+{
+    void *data;
+
+    (void)cls;
+    if (GM_CALL(cudaHostAlloc, &data, bytes, cudaHostAllocPortable) == cudaSuccess)
+        return data;
+    (void)GM_CALL(cudaGetLastError); /* the caller tries again, or says that memory is full */
+    return NULL;
+}
+
+static void give_pinned(void *cls, void *data, uint64_t bytes)
+{
+    (void)cls;
+    (void)bytes;
+    if (GM_CALL_GIVE(cudaFreeHost, data) != cudaSuccess)
+        (void)GM_CALL(cudaGetLastError);
+}
+
+static const struct gm_buffer_allocator pinned = {take_pinned, give_pinned, NULL};
+
+static void cuda_close(void *context)
+{
+    struct gm_cuda *cuda = context;
+
+    if (!cuda)
+        return;
+    gm_buffer_pool_close(cuda->buffers);
+    for (unsigned i = 0; i < cuda->devices; i++)
+        gm_cuda_device_close(&cuda->device[i]);
+    free(cuda);
+}
+
+/* Those that work. *err is what keeps the last of the others from it. */
+static void open_devices(struct gm_cuda *cuda, unsigned count, unsigned streams,
+                         struct gm_error *err)
+{
+    const struct gm_cublas *blas = gm_cublas_load(&cuda->blas) ? &cuda->blas : NULL;
+
+    for (unsigned i = 0; i < count; i++) {
+        struct gm_cuda_device *device = &cuda->device[cuda->devices];
+        if (gm_cuda_device_open(device, (int)i, streams, blas, err) == GM_OK)
+            device->facts.index = cuda->devices++;
+    }
+}
+
+static enum gm_status cuda_open(const struct gm_backend_options *options, void **ret_context,
+                                struct gm_error *err)
+{
+    unsigned streams = options->streams > 0 ? options->streams : GM_CUDA_STREAMS;
+    uint64_t limit = options->memory_limit > 0 ? options->memory_limit : gm_host_memory();
+    struct gm_error reason = {.detail = "there is none"};
+    int count = 0;
+
+    /* Without a driver this is where it ends, at once. */
+    gm_cuda_check(GM_CALL(cudaGetDeviceCount, &count), "CUDA", &reason);
+    unsigned devices = count > 0 ? (unsigned)count : 0;
+    struct gm_cuda *cuda = calloc(1, sizeof(*cuda) + devices * sizeof(cuda->device[0]));
+    if (!cuda)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the cuda backend");
+    if (devices > 0)
+        open_devices(cuda, devices, streams < GM_CUDA_STREAMS_MAX ? streams : GM_CUDA_STREAMS_MAX,
+                     &reason);
+    enum gm_status status = GM_OK;
+    if (cuda->devices == 0)
+        status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "no NVIDIA GPU can be used here: %s",
+                         reason.detail);
+    if (status == GM_OK)
+        status = gm_buffer_pool_open_for(options, &pinned, limit, &cuda->buffers, err);
+    if (status != GM_OK) {
+        cuda_close(cuda);
+        return status;
+    }
+    *ret_context = cuda;
+    return GM_OK;
+}
+
+static const struct gm_device_facts *cuda_describe(void *context, unsigned index)
+{
+    const struct gm_cuda *cuda = context;
+
+    return index < cuda->devices ? &cuda->device[index].facts : NULL;
+}
+
+static uint64_t cuda_buffer_cost(void *context, uint64_t bytes)
+{
+    (void)context;
+    return gm_buffer_pool_cost(bytes);
+}
+
+static enum gm_status cuda_buffer_get(void *context, uint64_t bytes, struct gm_buffer *ret,
+                                      struct gm_error *err)
+{
+    const struct gm_cuda *cuda = context;
+
+    return gm_buffer_pool_get(cuda->buffers, bytes, ret, err);
+}
+
+static void cuda_buffer_put(void *context, struct gm_buffer *buffer)
+{
+    const struct gm_cuda *cuda = context;
+
+    gm_buffer_pool_put(cuda->buffers, buffer);
+}
+
+/* What a task needs beside its buffers is the device's memory, not the host's. */
+static uint64_t cuda_scratch_bytes(void *context, const struct gm_op *op,
+                                   const struct gm_variant *variant)
+{
+    (void)context;
+    (void)op;
+    (void)variant;
+    return 0;
+}
+
+static enum gm_status cuda_run(void *context, unsigned device, unsigned stream,
+                               struct gm_task *task[], unsigned n)
+{
+    struct gm_cuda *cuda = context;
+
+    return gm_cuda_run(&cuda->device[device].stream[stream], task, n);
+}
+
+static enum gm_status cuda_measure(void *context, unsigned device, unsigned stream,
+                                   const atomic_bool *stop, struct gm_error *err)
+{
+    struct gm_cuda *cuda = context;
+    struct gm_cuda_device *of = &cuda->device[device];
+
+    if (atomic_load(&of->lost))
+        return GM_OK;
+    enum gm_status status = gm_cuda_check(GM_CALL(cudaSetDevice, of->ordinal), "the device", err);
+    if (status == GM_OK)
+        status = gm_cuda_measure_copy(&of->stream[stream], stop, err);
+    if (status == GM_DEVICE_LOST)
+        atomic_store(&of->lost, true);
+    return status == GM_DEVICE_LOST ? status : GM_OK;
+}
+
+const struct gm_backend gm_backend_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .buffer_cost = cuda_buffer_cost,
+    .buffer_get = cuda_buffer_get,
+    .buffer_put = cuda_buffer_put,
+    .scratch_bytes = cuda_scratch_bytes,
+    .run = cuda_run,
+    .measure = cuda_measure,
+};

@@ -1,0 +1,114 @@
+/*
+ * device.c - opening a GPU: its facts, its memory pool, its streams.
+ *
+ * Device memory comes from the device's default pool. As it is, a pool gives what is freed back to
+ * the driver whenever a stream is waited for, so that each request would map its memory anew, in
+ * milliseconds; with the threshold raised it keeps what it has, and an allocation is microseconds.
+ */
+#include "device.h"
+
+#include "call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void close_stream(struct gm_cuda_stream *stream)
+{
+    if (stream->handle)
+        (void)GM_CALL_GIVE(cudaStreamSynchronize, stream->handle);
+    if (stream->blas)
+        (void)stream->device->blas->destroy(stream->blas);
+    gm_timeline_close(&stream->timeline);
+    if (stream->handle)
+        (void)GM_CALL_GIVE(cudaStreamDestroy, stream->handle);
+    stream->blas = NULL;
+    stream->handle = NULL;
+}
+
+static cudaError_t open_stream(struct gm_cuda_device *device, struct gm_cuda_stream *stream)
+{
+    /* Non-blocking: nothing that a library does on the default stream holds it up. */
+    cudaError_t error = GM_CALL(cudaStreamCreateWithFlags, &stream->handle, cudaStreamNonBlocking);
+
+    stream->device = device;
+    if (error != cudaSuccess)
+        stream->handle = NULL;
+    return error == cudaSuccess ? gm_timeline_open(&stream->timeline, stream->handle) : error;
+}
+
+static cudaError_t open_pool(struct gm_cuda_device *device)
+{
+    uint64_t keep = UINT64_MAX;
+    cudaError_t error = GM_CALL(cudaDeviceGetDefaultMemPool, &device->pool, device->ordinal);
+
+    return error == cudaSuccess ? GM_CALL(cudaMemPoolSetAttribute, device->pool,
+                                          cudaMemPoolAttrReleaseThreshold, &keep)
+                                : error;
+}
+
+/* A handle for each stream, or none at all: a variant is there or not, whichever stream a job gets.
+ */
+static void open_blas(struct gm_cuda_device *device, const struct gm_cublas *blas)
+{
+    size_t used = strlen(device->facts.detail);
+    unsigned opened = 0;
+    int version = 0;
+
+    while (blas && opened < device->streams &&
+           (device->stream[opened].blas = gm_cublas_handle(blas, device->stream[opened].handle)))
+        opened++;
+    if (blas && opened == device->streams) {
+        device->blas = blas;
+        device->facts.tuned_blas = true;
+        if (blas->get_version(device->stream[0].blas, &version) == GM_CUBLAS_SUCCESS)
+            snprintf(device->facts.detail + used, sizeof(device->facts.detail) - used,
+                     ", cuBLAS %d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
+        return;
+    }
+    for (unsigned i = 0; i < opened; i++) {
+        (void)blas->destroy(device->stream[i].blas);
+        device->stream[i].blas = NULL;
+    }
+    snprintf(device->facts.detail + used, sizeof(device->facts.detail) - used, ", no cuBLAS");
+}
+
+enum gm_status gm_cuda_device_open(struct gm_cuda_device *ret, int ordinal, unsigned streams,
+                                   const struct gm_cublas *blas, struct gm_error *err)
+{
+    struct gm_error reason = {.detail = ""};
+
+    memset(ret, 0, sizeof(*ret));
+    ret->ordinal = ordinal;
+    ret->streams = streams;
+    cudaError_t error = GM_CALL(cudaSetDevice, ordinal);
+    if (error == cudaSuccess)
+        error = gm_cuda_read_facts(ret);
+    if (error == cudaSuccess)
+        error = open_pool(ret);
+    for (unsigned i = 0; i < streams && error == cudaSuccess; i++)
+        error = open_stream(ret, &ret->stream[i]);
+    enum gm_status status = gm_cuda_check(error, "it cannot be opened", &reason);
+    /* This is also where a build without code for this GPU is found out. */
+    const atomic_bool never = false;
+    if (status == GM_OK)
+        status = gm_cuda_measure_copy(&ret->stream[0], &never, &reason);
+    if (status == GM_OK) {
+        open_blas(ret, blas);
+        return GM_OK;
+    }
+    gm_cuda_device_close(ret);
+    return gm_fail(err, GM_DEVICE_UNAVAILABLE, "the GPU number %d cannot be used: %s", ordinal,
+                   reason.detail);
+}
+
+void gm_cuda_device_close(struct gm_cuda_device *device)
+{
+    if (device->streams > 0)
+        (void)GM_CALL(cudaSetDevice, device->ordinal);
+    for (unsigned i = 0; i < device->streams; i++)
+        close_stream(&device->stream[i]);
+    if (device->pool)
+        (void)GM_CALL(cudaMemPoolTrimTo, device->pool, 0);
+    (void)GM_CALL(cudaGetLastError);
+    memset(device, 0, sizeof(*device));
+}

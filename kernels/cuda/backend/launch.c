@@ -1,0 +1,99 @@
+/*
+ * launch.c - a kernel's launches as its stream sees them.
+ *
+ * CUDA loads the code of a kernel when it is first asked for, which takes the host a millisecond
+ * or so. It is asked for before the event on the stream from which the kernel's time runs.
+ */
+#include "device.h"
+
+#include "call.h"
+
+#include <stdio.h>
+
+static struct gm_cuda_launch *launch_of(struct gm_exec *exec)
+{
+    return (struct gm_cuda_launch *)exec;
+}
+
+static enum gm_status check(struct gm_cuda_launch *launch, cudaError_t error)
+{
+    char text[GM_CUDA_KERNEL_TEXT];
+
+    return error == cudaSuccess
+               ? GM_OK
+               : gm_cuda_check(error, gm_cuda_kernel_text(launch->stream, launch->variant, text),
+                               launch->error);
+}
+
+static enum gm_status pass_begins(struct gm_exec *exec, enum gm_pass pass)
+{
+    struct gm_cuda_launch *launch = launch_of(exec);
+    cudaError_t error = gm_timeline_record(&launch->stream->timeline, NULL);
+
+    gm_timeline_await(&launch->stream->timeline,
+                      pass == GM_PASS_PREPARES ? launch->prepare_us : launch->kernel_us);
+    return check(launch, error);
+}
+
+static cudaError_t load(struct gm_cuda_stream *stream, const void *kernel)
+{
+    struct cudaFuncAttributes attributes;
+    const char *name;
+
+    stream->kernel = NULL;
+    stream->kernel_name[0] = '\0';
+    if (!kernel)
+        return cudaSuccess;
+    cudaError_t error = GM_CALL(cudaFuncGetAttributes, &attributes, kernel);
+    if (error != cudaSuccess)
+        return error;
+    if (GM_CALL(cudaFuncGetName, &name, kernel) == cudaSuccess)
+        snprintf(stream->kernel_name, sizeof(stream->kernel_name), "%s", name);
+    else
+        (void)GM_CALL(cudaGetLastError); /* it has none to be told, and goes without */
+    stream->kernel = kernel;
+    return cudaSuccess;
+}
+
+static enum gm_status launch_begins(struct gm_exec *exec, const void *kernel)
+{
+    struct gm_cuda_launch *launch = launch_of(exec);
+    cudaError_t error = cudaSuccess;
+
+    if (!kernel || kernel != launch->stream->kernel)
+        error = load(launch->stream, kernel);
+    return check(launch,
+                 error == cudaSuccess ? gm_timeline_launching(&launch->stream->timeline) : error);
+}
+
+static enum gm_status was_launched(struct gm_exec *exec, cudaError_t error, const void *kernel)
+{
+    (void)kernel;
+    return check(launch_of(exec), gm_cuda_outcome("cudaLaunchKernel", error));
+}
+
+struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
+                                        const struct gm_variant *variant, struct gm_error *err)
+{
+    return (struct gm_cuda_launch){.exec = {.stream = stream->handle,
+                                            .gpu = &stream->device->gpu,
+                                            .blas = stream->blas,
+                                            .blas_api = stream->device->blas,
+                                            .pass = pass_begins,
+                                            .launching = launch_begins,
+                                            .launched = was_launched},
+                                   .stream = stream,
+                                   .variant = variant,
+                                   .error = err};
+}
+
+const char *gm_cuda_kernel_text(const struct gm_cuda_stream *stream,
+                                const struct gm_variant *variant, char buf[GM_CUDA_KERNEL_TEXT])
+{
+    const char *name = stream->kernel_name;
+
+    snprintf(buf, GM_CUDA_KERNEL_TEXT, "kernel%s%s%s%s%s%s%s", variant ? " \"" : "",
+             variant ? variant->name : "", variant ? "\" of " : "",
+             variant ? gm_op_name(variant->op) : "", *name ? " (" : "", name, *name ? ")" : "");
+    return buf;
+}

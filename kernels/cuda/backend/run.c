@@ -1,0 +1,328 @@
+/*
+ * run.c - tasks on a stream: in, rearranged where the variant wants that, computed, out.
+ *
+ * All of it is put on the stream at once and waited for once, asleep. While this stream
+ * copies, the kernels of other streams run, and the other way round: that is the overlap, and all
+ * of it. A batch goes stage by stage, so that a stage's time is one interval, and each of its tasks
+ * is told the times of all.
+ *
+ * What may fail, and what then: a step of one task (no memory, a launch that is refused) fails that
+ * task; one that wants for memory is tried again after the pools were trimmed. What records an
+ * event or waits for the stream fails all of them. In any case nothing is on the stream any more
+ * when this returns, since the caller's memory is part of it; where that cannot be had the device
+ * is lost.
+ */
+#include "call.h"
+#include "device.h"
+#include "kernels/cuda/transpose/rearrange.h"
+#include "kernels/layout.h"
+
+#include <string.h>
+
+#define DEVICE_ALIGNMENT 256u /* as cudaMalloc's, of each matrix */
+
+/* A task, and its matrices on the device: all of them one allocation. */
+struct slot {
+    struct gm_task *task;
+    struct gm_op op;
+    struct gm_kept kept;
+    char *memory;
+    uint64_t operand_at[GM_OPERANDS_MAX], rearranged_at[GM_OPERANDS_MAX], result_at, scratch_at;
+    uint64_t scratch_bytes, bytes;
+};
+
+struct batch {
+    struct gm_cuda_stream *stream;
+    unsigned n;
+    struct slot slot[GM_CUDA_BATCH_MAX];
+    struct gm_cuda_times times;
+    unsigned run;          /* of the repetitions */
+    enum gm_status status; /* what befell all of them */
+    struct gm_error error;
+};
+
+typedef enum gm_status step_fn(struct batch *batch, struct slot *slot);
+
+static bool add_room(uint64_t *total, uint64_t bytes, uint64_t *ret_at)
+{
+    uint64_t padded;
+
+    *ret_at = *total;
+    return gm_size_add(bytes, DEVICE_ALIGNMENT - 1, &padded) &&
+           gm_size_add(*total, padded & ~(uint64_t)(DEVICE_ALIGNMENT - 1), total);
+}
+
+/* Where everything lies in the task's memory; false on overflow. */
+static bool plan(struct slot *slot)
+{
+    const struct gm_op *op = &slot->task->op;
+    bool fits = true;
+
+    slot->bytes = 0;
+    for (unsigned i = 0; i < op->operands; i++) {
+        uint64_t bytes = gm_matrix_bytes(&op->operand[i]);
+        if (gm_op_reads(op, i))
+            fits = fits && add_room(&slot->bytes, bytes, &slot->operand_at[i]);
+        if (gm_needs_prepare(op, slot->task->variant, i))
+            fits = fits && add_room(&slot->bytes, bytes, &slot->rearranged_at[i]);
+    }
+    slot->scratch_bytes = slot->task->variant->scratch(op);
+    return fits && add_room(&slot->bytes, gm_matrix_bytes(&op->result), &slot->result_at) &&
+           add_room(&slot->bytes, slot->scratch_bytes, &slot->scratch_at);
+}
+
+static enum gm_status take_memory(struct batch *batch, struct slot *slot)
+{
+    const struct gm_device_facts *facts = &batch->stream->device->facts;
+    struct gm_error *err = &slot->task->error;
+    void *memory;
+
+    if (!plan(slot) || slot->bytes > facts->memory_bytes)
+        return gm_fail(err, GM_TOO_LARGE,
+                       "%llu bytes of device memory are needed, and the device has %llu",
+                       (unsigned long long)slot->bytes, (unsigned long long)facts->memory_bytes);
+    cudaError_t error = GM_CALL(cudaMallocAsync, &memory, slot->bytes, batch->stream->handle);
+    if (error != cudaSuccess)
+        return gm_cuda_check(error, "device memory for the matrices", err);
+    slot->memory = memory;
+    for (unsigned i = 0; i < slot->op.operands; i++)
+        slot->op.operand[i].data =
+            gm_op_reads(&slot->op, i) ? slot->memory + slot->operand_at[i] : NULL;
+    slot->op.result.data = slot->memory + slot->result_at;
+    return GM_OK;
+}
+
+static enum gm_status copy_in(struct batch *batch, struct slot *slot)
+{
+    const struct gm_op *host = &slot->task->op;
+    cudaError_t error = cudaSuccess;
+
+    for (unsigned i = 0; i < host->operands && error == cudaSuccess; i++) {
+        uint64_t bytes = gm_matrix_bytes(&host->operand[i]);
+        if (gm_op_reads(host, i) && bytes > 0)
+            error = GM_CALL(cudaMemcpyAsync, slot->op.operand[i].data, host->operand[i].data, bytes,
+                            cudaMemcpyHostToDevice, batch->stream->handle);
+    }
+    return gm_cuda_check(error, "the copy to the device", &slot->task->error);
+}
+
+static enum gm_status rearrange(struct batch *batch, struct slot *slot)
+{
+    struct gm_error *err = &slot->task->error;
+    struct gm_cuda_launch launch = gm_cuda_launch_on(batch->stream, NULL, err);
+    struct gm_timeline *timeline = &batch->stream->timeline;
+    enum gm_status status = GM_OK;
+
+    for (unsigned i = 0; i < slot->op.operands && status == GM_OK; i++) {
+        struct gm_matrix *x = &slot->op.operand[i];
+        if (!gm_needs_prepare(&slot->op, slot->task->variant, i))
+            continue;
+        gm_timeline_await(timeline, &batch->times.rearrange);
+        status = gm_cuda_rearrange(x, slot->memory + slot->rearranged_at[i], &launch.exec);
+        if (status == GM_OK)
+            status = gm_cuda_check(gm_timeline_record(timeline, NULL), "an event", err);
+        if (status == GM_OK) {
+            x->data = slot->memory + slot->rearranged_at[i];
+            x->layout = GM_ROW_MAJOR;
+        }
+    }
+    return status;
+}
+
+static enum gm_status compute(struct batch *batch, struct slot *slot)
+{
+    const struct gm_variant *variant = slot->task->variant;
+    struct gm_error *err = &slot->task->error;
+    struct gm_cuda_launch launch = gm_cuda_launch_on(batch->stream, variant, err);
+
+    err->detail[0] = '\0';
+    launch.exec.scratch = slot->scratch_bytes > 0 ? slot->memory + slot->scratch_at : NULL;
+    launch.exec.kept = &slot->kept;
+    launch.prepare_us = &batch->times.prepare[batch->run];
+    launch.kernel_us = &batch->times.kernel[batch->run];
+    gm_timeline_await(&batch->stream->timeline, launch.kernel_us);
+    enum gm_status status = variant->run[GM_DEVICE_CUDA](&slot->op, &launch.exec);
+    if (status != GM_OK && err->detail[0] == '\0')
+        gm_fail(err, status, "kernel \"%s\" could not run", variant->name);
+    return status;
+}
+
+static enum gm_status copy_out(struct batch *batch, struct slot *slot)
+{
+    const struct gm_matrix *result = &slot->task->op.result;
+    cudaError_t error =
+        GM_CALL(cudaMemcpyAsync, result->data, slot->op.result.data, gm_matrix_bytes(result),
+                cudaMemcpyDeviceToHost, batch->stream->handle);
+
+    return gm_cuda_check(error, "the copy from the device", &slot->task->error);
+}
+
+/* Something befell all tasks: keeps the first. */
+static void fail_all(struct batch *batch, cudaError_t error, const char *what)
+{
+    struct gm_error reason;
+    enum gm_status status = gm_cuda_check(error, what, &reason);
+
+    if (status != GM_OK && (batch->status == GM_OK || status == GM_DEVICE_LOST)) {
+        batch->status = status;
+        batch->error = reason;
+    }
+}
+
+/* Gives the driver what the pool keeps and nobody uses. */
+static bool trim(struct batch *batch)
+{
+    cudaError_t error =
+        gm_timeline_wait(&batch->stream->timeline); /* this stream's uses it no more */
+
+    if (error == cudaSuccess)
+        error = GM_CALL(cudaMemPoolTrimTo, batch->stream->device->pool, 0);
+    fail_all(batch, error, "trimming the pool of device memory");
+    return error == cudaSuccess;
+}
+
+static bool is_due(struct gm_task *task)
+{
+    if (task->status == GM_OK && atomic_load(&task->stop))
+        task->status = gm_fail(&task->error, GM_CANCELLED, "stopped before it was done");
+    return task->status == GM_OK && gm_matrix_elements(&task->op.result) > 0;
+}
+
+/* One step of each task that is still to be done. What is put on the stream counts as *us; where
+ * that is NULL the step says itself what counts. */
+static void each(struct batch *batch, step_fn *step, double *us)
+{
+    struct gm_timeline *timeline = &batch->stream->timeline;
+    bool recorded = false;
+
+    for (unsigned i = 0; i < batch->n && batch->status == GM_OK; i++) {
+        struct slot *slot = &batch->slot[i];
+        struct gm_task *task = slot->task;
+        if (!is_due(task))
+            continue;
+        if (us && !recorded)
+            fail_all(batch, gm_timeline_record(timeline, us), "an event");
+        recorded = true;
+        if (batch->status != GM_OK)
+            return;
+        task->status = step(batch, slot);
+        if (task->status == GM_DEVICE_MEMORY && trim(batch)) {
+            if (us)
+                fail_all(batch, gm_timeline_record(timeline, us), "an event");
+            task->status = step(batch, slot);
+        }
+        if (task->status == GM_DEVICE_LOST) {
+            batch->status = GM_DEVICE_LOST;
+            batch->error = task->error;
+        }
+    }
+    if (us && recorded && batch->status == GM_OK)
+        fail_all(batch, gm_timeline_record(timeline, NULL), "an event");
+}
+
+/* Puts into words what ended the device: whose kernel it was is known only where it was alone. */
+static void describe_loss(struct batch *batch)
+{
+    const struct gm_cuda_device *device = batch->stream->device;
+    struct gm_error reason = batch->error;
+    char text[GM_CUDA_KERNEL_TEXT];
+
+    gm_fail(&batch->error, GM_DEVICE_LOST, "cuda:%u has failed while it had %s to run: %s",
+            device->facts.index,
+            gm_cuda_kernel_text(batch->stream, batch->slot[0].task->variant, text), reason.detail);
+}
+
+static void wait_for(struct batch *batch)
+{
+    if (batch->status == GM_OK)
+        fail_all(batch, gm_timeline_wait(&batch->stream->timeline), "waiting for the device");
+}
+
+/* With `repeat` the kernel runs in groups, one behind the other without the host in between: so
+ * each but the first is timed as the device alone runs it. A stop is heard between groups, which
+ * grow as long as they are short. */
+static void compute_all(struct batch *batch)
+{
+    unsigned group = 1, left = 1;
+
+    for (batch->run = 0; batch->run < batch->times.runs; batch->run++) {
+        each(batch, compute, NULL);
+        if (batch->status != GM_OK || batch->times.runs == 1 || --left > 0)
+            continue;
+        wait_for(batch);
+        group = gm_cuda_times_group(&batch->times, batch->run, group);
+        left = group;
+    }
+}
+
+/* Off the stream with all of it, whatever has happened. */
+static void settle(struct batch *batch)
+{
+    for (unsigned i = 0; i < batch->n; i++) {
+        struct slot *slot = &batch->slot[i];
+        if (slot->memory)
+            fail_all(batch, GM_CALL_GIVE(cudaFreeAsync, slot->memory, batch->stream->handle),
+                     "giving device memory back");
+    }
+    wait_for(batch);
+    if (batch->status != GM_OK) {
+        /* A lost device answers at once. One that was only taken for lost still writes into the
+         * caller's memory, which somebody else gets next. */
+        struct gm_error reason = {.detail = "nothing is known of what it still does"};
+        cudaError_t error = GM_CALL(cudaStreamSynchronize, batch->stream->handle);
+        if (error != cudaSuccess && batch->status != GM_DEVICE_LOST) {
+            gm_cuda_check(error, "waiting for the device", &reason);
+            batch->status = GM_DEVICE_LOST;
+            batch->error = reason;
+        }
+    }
+    gm_timeline_reset(&batch->stream->timeline);
+    if (batch->status == GM_DEVICE_LOST)
+        describe_loss(batch);
+}
+
+static void begin(struct batch *batch, struct gm_task *task[])
+{
+    struct gm_cuda_device *device = batch->stream->device;
+
+    for (unsigned i = 0; i < batch->n; i++) {
+        batch->slot[i] = (struct slot){.task = task[i], .op = task[i]->op};
+        task[i]->times = (struct gm_times){-1, -1, -1, -1, -1};
+        task[i]->status = GM_OK;
+    }
+    if (atomic_load(&device->lost))
+        batch->status = gm_fail(&batch->error, GM_DEVICE_LOST, "cuda:%u has failed before",
+                                device->facts.index);
+    else if (!gm_cuda_times_open(&batch->times, task[0]->repeat))
+        batch->status = gm_fail(&batch->error, GM_DEVICE_MEMORY,
+                                "no memory for the times of %u repetitions", task[0]->repeat);
+    else
+        fail_all(batch, GM_CALL(cudaSetDevice, device->ordinal), "the device");
+}
+
+enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n)
+{
+    struct batch batch = {.stream = stream, .n = n};
+
+    begin(&batch, task);
+    if (batch.status == GM_OK) {
+        each(&batch, take_memory, NULL);
+        each(&batch, copy_in, &batch.times.copy_in);
+        each(&batch, rearrange, NULL);
+        compute_all(&batch);
+        each(&batch, copy_out, &batch.times.copy_out);
+        settle(&batch);
+    }
+    if (batch.status == GM_DEVICE_LOST)
+        atomic_store(&stream->device->lost, true);
+    for (unsigned i = 0; i < n; i++) {
+        if (batch.status == GM_DEVICE_LOST || (batch.status != GM_OK && task[i]->status == GM_OK)) {
+            task[i]->status = batch.status;
+            task[i]->error = batch.error;
+        } else if (task[i]->status == GM_OK && gm_matrix_elements(&task[i]->op.result) > 0) {
+            task[i]->times = gm_cuda_times_of(&batch.times);
+        }
+    }
+    gm_cuda_times_close(&batch.times);
+    return batch.status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
+}

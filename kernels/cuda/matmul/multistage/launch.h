@@ -1,0 +1,80 @@
+/*
+ * launch.h - launches the multistage kernel (mainloop.h), and says what it accepts.
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LAUNCH_H
+#define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LAUNCH_H
+
+#include "kernels/cuda/matmul/multistage/mainloop.h"
+
+/* For a stack, in as few launches as a grid allows. With split-K, p is gm_split_of. SPECIALIZED: as
+ * in load_mode.h. dependent: what was launched before writes its operands. */
+template <typename TILE, bool SPECIALIZED>
+static inline enum gm_status gm_launch_multistage(struct gm_exec *exec,
+                                                  const gm_product<typename TILE::type> &p,
+                                                  unsigned splits, bool dependent)
+{
+    using T = typename TILE::type;
+    struct gm_mainloop how = {};
+
+    how.tiles_m = (unsigned)gm_ceil_div(p.M, TILE::BM);
+    how.tiles_n = (unsigned)gm_ceil_div(p.N, TILE::BN);
+    how.group = gm_divisor_of(GM_RASTER_ROWS * how.tiles_n);
+    how.last_group = gm_divisor_of(how.tiles_m % GM_RASTER_ROWS);
+    how.k_tiles = gm_ceil_div(p.K, TILE::BK) / splits;
+    how.extra_k_tiles = gm_ceil_div(p.K, TILE::BK) % splits;
+    how.mode_a = gm_load_mode_of<T>(&p.a, p.a.row, p.a.col);
+    how.mode_b = gm_load_mode_of<T>(&p.b, p.b.col, p.b.row);
+    if (SPECIALIZED && TILE::STAGED_MAX > 0 && gm_both_scalar(how.mode_a, how.mode_b))
+        how.mode_a = how.mode_b = GM_LOAD_SCALAR;
+    how.span_a = gm_ceil_div(p.M, gm_load_width<T>(how.mode_a)) * gm_load_width<T>(how.mode_a);
+    how.span_b = gm_ceil_div(p.N, gm_load_width<T>(how.mode_b)) * gm_load_width<T>(how.mode_b);
+    return gm_by_load_modes<SPECIALIZED>(how.mode_a, how.mode_b, [&](auto a, auto b) {
+        return gm_launches(p.batch, GM_GRID_YZ_MAX, [&](uint64_t matrix, uint64_t matrices) {
+            how.matrix = matrix;
+            return gm_launch_dependent(exec, dependent,
+                                       gm_multistage<TILE, decltype(a)::mode, decltype(b)::mode>,
+                                       dim3(how.tiles_m * how.tiles_n, splits, (unsigned)matrices),
+                                       dim3(TILE::THREADS), TILE::SHARED_BYTES, p, how);
+        });
+    });
+}
+
+/*
+ * What a loader can address: places in a k-tile are 32 bits wide, so either the matrix has few
+ * enough elements, or its rows are close enough together. And the tiles of a matrix must fit into
+ * a grid, and eight rows of them into 32 bits (gm_tile_of).
+ */
+#define GM_MULTISTAGE_STRIDE_MAX ((uint64_t)1 << 24)
+#define GM_MULTISTAGE_TILES_MAX ((uint64_t)1 << 28)
+#define GM_MULTISTAGE_K_MAX ((uint64_t)1 << 34) /* 2^31 k-tiles of 8 steps, counted by 32 bits */
+
+GM_ROW_FUNCTION enum gm_status gm_multistage_accepts(const struct gm_op *op,
+                                                     const struct gm_device_facts *facts,
+                                                     struct gm_error *err)
+{
+    (void)facts;
+    if (gm_matrix_elements(&op->result) == 0)
+        return GM_OK;
+    if (gm_op_reads(op, 0) && gm_op_k(op) > GM_MULTISTAGE_K_MAX)
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE, "this kernel takes k of at most %llu",
+                       (unsigned long long)GM_MULTISTAGE_K_MAX);
+    for (unsigned i = 0; i < 2 && gm_op_reads(op, 0); i++) {
+        struct gm_view view = gm_op_view(op, i);
+        const struct gm_matrix *x = &op->operand[i];
+        uint64_t stride = view.row > view.col ? view.row : view.col;
+        if (gm_matrix_elements(x) == 0)
+            continue;
+        if (stride > GM_MULTISTAGE_STRIDE_MAX && x->rows > UINT32_MAX / x->cols)
+            return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                           "this kernel takes matrices of rows (or, column-major, columns) of at "
+                           "most %llu elements, or of fewer than 2^32 elements in all",
+                           (unsigned long long)GM_MULTISTAGE_STRIDE_MAX);
+    }
+    if (gm_ceil_div(op->result.rows, 16) >
+        GM_MULTISTAGE_TILES_MAX / gm_ceil_div(op->result.cols, 16))
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "this kernel takes results of at most 2^28 tiles of 16 x 16");
+    return GM_OK;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * repack.h - copies an operand so that rows of k-tiles are contiguous and begin at 16 bytes.
+ *
+ * From repacked operands k-tiles are filled by 16 bytes a copy, instead of by 8 or by elements
+ * (load_mode.h). The pass reads and writes the operand once, and transposes it where k runs along
+ * its rows; the product reads it once for each of its tiles in the other direction. It counts as
+ * part of the kernel, not as `prepare`: an event in between would keep the two from overlapping.
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_REPACK_H
+#define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_REPACK_H
+
+#include "kernels/cuda/lib/tiles.h"
+#include "kernels/cuda/matmul/multistage/load_mode.h"
+#include "kernels/cuda/matmul/multistage/tile_config.h"
+
+#define GM_REPACK_THREADS 256u
+#define GM_REPACK_TILE 32u /* rows and columns that a block transposes */
+
+/* A repacked operand: `matrices`, each of `steps` rows (one a step of k) of `span` elements; `ld`
+ * elements lie between the beginnings of rows. */
+struct gm_repack {
+    uint64_t matrices, steps, span, ld;
+};
+
+/* The load mode of an operand by its strides alone, which are known before its data is. */
+template <typename T>
+static inline gm_load_mode gm_load_mode_by_strides(const struct gm_view *view, uint64_t stride,
+                                                   uint64_t stride_k)
+{
+    struct gm_view aligned = {nullptr, view->batch, view->row, view->col};
+
+    return gm_load_mode_of<T>(&aligned, stride, stride_k);
+}
+
+template <typename T>
+static inline gm_repack gm_repack_of(const struct gm_view *view, uint64_t batch, uint64_t steps,
+                                     uint64_t span)
+{
+    const uint64_t vec = 16 / sizeof(T);
+
+    return {view->batch ? batch : 1, steps, span, gm_ceil_div(span, vec) * vec};
+}
+
+/* A row's last 16 bytes are filled up with zeros. Where a second operand is repacked too, its pass
+ * is dependent, and waits for the first when it is done itself: the product waits for the second
+ * alone. Neither triggers its dependent at its beginning (kernels/EXPERIMENTS.md: measured, slow).
+ */
+template <typename T>
+static __global__ void __launch_bounds__(GM_REPACK_THREADS)
+    gm_repack_rows(const T *in, T *out, gm_repack p, uint64_t batch, uint64_t stride_k,
+                   gm_origin origin)
+{
+    constexpr unsigned VEC = 16 / sizeof(T);
+    uint64_t matrix = origin.matrix + blockIdx.z;
+    uint64_t step = origin.row + blockIdx.y * blockDim.y + threadIdx.y;
+    uint64_t at = (origin.col + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x) * VEC;
+    gm_vec_of<T> vec;
+
+    if (step < p.steps && at < p.ld) {
+#pragma unroll
+        for (unsigned i = 0; i < VEC; i++)
+            vec.x[i] = at + i < p.span ? in[matrix * batch + step * stride_k + at + i] : T(0);
+        *(gm_vec_of<T> *)(out + (matrix * p.steps + step) * p.ld + at) = vec;
+    }
+    gm_wait_for_primary();
+}
+
+/* The same for an operand with k along its rows, whose elements of a step are `stride` apart:
+ * through a tile in shared memory, padded as in transpose/padded.cu. */
+template <typename T>
+static __global__ void __launch_bounds__(GM_REPACK_THREADS)
+    gm_repack_transposed(const T *in, T *out, gm_repack p, uint64_t batch, uint64_t stride,
+                         uint64_t stride_k, gm_origin origin)
+{
+    __shared__ T tile[GM_REPACK_TILE][GM_REPACK_TILE + 1];
+    uint64_t matrix = origin.matrix + blockIdx.z, first = matrix * batch;
+    uint64_t first_step = origin.row + (uint64_t)blockIdx.y * GM_REPACK_TILE;
+    uint64_t first_at = origin.col + (uint64_t)blockIdx.x * GM_REPACK_TILE;
+
+#pragma unroll
+    for (unsigned y = 0; y < GM_REPACK_TILE; y += GM_REPACK_THREADS / GM_REPACK_TILE) {
+        uint64_t at = first_at + threadIdx.y + y, step = first_step + threadIdx.x;
+        bool exists = at < p.span && step < p.steps;
+        tile[threadIdx.y + y][threadIdx.x] =
+            exists ? in[first + at * stride + step * stride_k] : T(0);
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned y = 0; y < GM_REPACK_TILE; y += GM_REPACK_THREADS / GM_REPACK_TILE) {
+        uint64_t at = first_at + threadIdx.x, step = first_step + threadIdx.y + y;
+        if (at < p.ld && step < p.steps)
+            out[(matrix * p.steps + step) * p.ld + at] = tile[threadIdx.x][threadIdx.y + y];
+    }
+    gm_wait_for_primary();
+}
+
+/* Repacks the operand to `to`, which has room for p, and points the view there. dependent: the
+ * launch before repacks the other operand. */
+template <typename T>
+static inline enum gm_status gm_repack_operand(struct gm_exec *exec, bool dependent,
+                                               const gm_repack &p, void *to, struct gm_view *view,
+                                               uint64_t *stride, uint64_t *stride_k)
+{
+    const uint64_t vectors = p.ld * sizeof(T) / 16;
+    const dim3 rows = gm_block_of_rows(p.steps, vectors, GM_REPACK_THREADS);
+    const dim3 square(GM_REPACK_TILE, GM_REPACK_THREADS / GM_REPACK_TILE);
+    const T *from = (const T *)view->data;
+    enum gm_status status;
+
+    if (*stride == 1)
+        status = gm_tiles(
+            p.matrices, p.steps, vectors, rows.y, rows.x, [&](dim3 grid, gm_origin origin) {
+                return gm_launch_dependent(exec, dependent, gm_repack_rows<T>, grid, rows, 0, from,
+                                           (T *)to, p, view->batch, *stride_k, origin);
+            });
+    else
+        status = gm_tiles(p.matrices, p.steps, p.ld, GM_REPACK_TILE, GM_REPACK_TILE,
+                          [&](dim3 grid, gm_origin origin) {
+                              return gm_launch_dependent(exec, dependent, gm_repack_transposed<T>,
+                                                         grid, square, 0, from, (T *)to, p,
+                                                         view->batch, *stride, *stride_k, origin);
+                          });
+    view->data = to;
+    view->batch = view->batch ? p.steps * p.ld : 0;
+    *stride = 1;
+    *stride_k = p.ld;
+    return status;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * multistage_tuned.cu - the multistage kernel with the tile config, and the split of k, that are
+ * estimated to take least.
+ *
+ * The difference to matmul_multistage: there every tile is 128 x 256, and a result of too few tiles
+ * leaves multiprocessors idle. Here there are twelve configs (f64: three), down to 16 x 32, and
+ * where even these give too few tiles, k is split too (split_k.h). Large tiles use each load more
+ * often; small ones, and splits, make more blocks. An operand that would be loaded element by
+ * element is repacked first, if that costs less in all (load_plan.h).
+ *
+ * Cost, f32: as multistage with 128 accumulators a thread (21 multiply-adds a read of shared
+ * memory); with 64, 32 and 16 accumulators 16, 11 and 8. Splits are written and read once.
+ *
+ * When it wins: among our own kernels on all but small results (small_tile, split_k_dot), single
+ * vectors and a few that are long (skinny), and stacks that its tiles do not divide (batched).
+ */
+#include "kernels/cuda/matmul/multistage/candidates.h"
+#include "kernels/cuda/matmul/multistage/load_plan.h"
+#include "kernels/cuda/matmul/split_k.h"
+
+#include <cmath>
+#include <cstring>
+
+#define SPLITS_MAX 256u
+#define SPLIT_K_TILES_MIN 4u
+#define SCRATCH_ALIGNMENT 256u
+
+struct choice {
+    unsigned candidate, splits;
+    gm_load_plan loads;
+};
+
+/* fn(splits) for each number of them that is worth a look: 1, and for each number of blocks that a
+ * multiprocessor may get, from what two splits give it up to twice what it holds, the most splits
+ * that give it no more. None has fewer than SPLIT_K_TILES_MIN k-tiles. */
+template <typename F>
+static void for_splits(const gm_candidate &candidate, const gm_workload &work, F fn)
+{
+    uint64_t whole = work.k_tiles / SPLIT_K_TILES_MIN;
+    unsigned most = whole < SPLITS_MAX ? (unsigned)whole : SPLITS_MAX, before = 1;
+
+    fn(1u);
+    for (double blocks = floor(2 * work.tiles / GM_H200_SMS);
+         blocks <= 2 * candidate.blocks_per_sm && before < most; blocks++) {
+        double fill = blocks * GM_H200_SMS / work.tiles;
+        unsigned splits = fill < most ? (unsigned)fill : most;
+        if (splits > before)
+            fn(before = splits);
+    }
+}
+
+template <typename T>
+static struct choice choose(const gm_candidate *candidates, unsigned count, const gm_product<T> &p)
+{
+    gm_load_plan plans[4]; /* neither operand repacked, A, B, both; as far as that can pay */
+    unsigned many = 0;
+    struct choice best = {0, 1, {}};
+    double least = INFINITY;
+
+    for (unsigned repack = 0; repack < 4; repack++)
+        many += gm_load_plan_of(p, repack & 1, repack & 2, &plans[many]);
+    for (unsigned i = 0; i < count; i++) {
+        gm_workload work = gm_workload_of(candidates[i], p);
+        for_splits(candidates[i], work, [&](unsigned splits) {
+            gm_estimate estimate = gm_estimate_of(candidates[i], work, splits);
+            for (unsigned j = 0; j < many; j++) {
+                double cost = gm_load_cost<T>(candidates[i], plans[j], estimate.warps);
+                double us = estimate.us + plans[j].us + estimate.load_us * cost;
+                if (us < least) {
+                    least = us;
+                    best = {i, splits, plans[j]};
+                }
+            }
+        });
+    }
+    return best;
+}
+
+/* Scratch memory holds the splits, then the repacked operands. */
+struct plan {
+    struct choice choice;
+    uint64_t at[2], scratch;
+};
+
+template <typename T> static struct plan plan_of(const struct gm_op *op)
+{
+    using candidates = candidates_of<T>;
+    struct plan plan = {};
+
+    plan.choice = choose(candidates::LIST, candidates::COUNT, gm_product_of<T>(op));
+    if (plan.choice.splits > 1)
+        plan.scratch = gm_splits_bytes(op, plan.choice.splits);
+    for (unsigned i = 0; i < 2 && plan.scratch < UINT64_MAX - 4 * GM_REPACK_BYTES_MAX; i++) {
+        const gm_repack &repack = plan.choice.loads.repack[i];
+        if (repack.matrices == 0)
+            continue;
+        plan.at[i] = gm_ceil_div(plan.scratch, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
+        plan.scratch = plan.at[i] + repack.matrices * repack.steps * repack.ld * sizeof(T);
+    }
+    return plan;
+}
+
+/* Made at the first repetition of a task, for all. */
+template <typename T> static struct plan kept_plan(const struct gm_op *op, struct gm_exec *exec)
+{
+    struct gm_kept *kept = gm_kept_of(exec);
+    struct plan plan = {};
+
+    static_assert(sizeof(plan) <= sizeof(kept->words), "it is kept");
+    if (kept && kept->made) {
+        memcpy(&plan, kept->words, sizeof(plan));
+        return plan;
+    }
+    plan = plan_of<T>(op);
+    if (kept) {
+        memcpy(kept->words, &plan, sizeof(plan));
+        kept->made = true;
+    }
+    return plan;
+}
+
+GM_ROW_FUNCTION uint64_t gm_multistage_tuned_scratch(const struct gm_op *op)
+{
+    uint64_t bytes = 0;
+
+    (void)gm_by_float_type(op->result.dtype, [&](auto tag) {
+        bytes = plan_of<typename decltype(tag)::type>(op).scratch;
+        return GM_OK;
+    });
+    return bytes;
+}
+
+GM_KERNEL(matmul_multistage_tuned)
+{
+    return gm_by_float_type(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        using candidates = candidates_of<T>;
+        gm_product<T> p = gm_product_of<T>(op);
+        struct plan plan = kept_plan<T>(op, exec);
+        uint8_t *scratch = plan.scratch > 0 ? (uint8_t *)gm_scratch(exec) : nullptr;
+        const gm_repack *repack = plan.choice.loads.repack;
+        bool repacks_a = repack[0].matrices > 0, repacks_b = repack[1].matrices > 0;
+        bool repacks = repacks_a || repacks_b;
+        enum gm_status status = GM_OK;
+
+        if (repacks_a)
+            status = gm_repack_operand<T>(exec, false, repack[0], scratch + plan.at[0], &p.a,
+                                          &p.a.row, &p.a.col);
+        if (status == GM_OK && repacks_b)
+            status = gm_repack_operand<T>(exec, repacks_a, repack[1], scratch + plan.at[1], &p.b,
+                                          &p.b.col, &p.b.row);
+        if (status != GM_OK || plan.choice.splits == 1)
+            return status == GM_OK ? candidates::run(plan.choice.candidate, exec, p, 1, repacks)
+                                   : status;
+        status = candidates::run(plan.choice.candidate, exec, gm_split_of(p, scratch),
+                                 plan.choice.splits, repacks);
+        return status == GM_OK ? gm_reduce_splits(exec, p, scratch, plan.choice.splits) : status;
+    });
+}

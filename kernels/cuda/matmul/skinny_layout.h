@@ -1,0 +1,152 @@
+/*
+ * skinny_layout.h - decides how many lanes, warps and blocks of matmul/skinny.cu share lines and
+ * steps of k.
+ *
+ * By the shape and strides alone, so that results are the same on every device, and the size of the
+ * scratch memory is known in advance. The thresholds are those with which the layouts that were
+ * measured on an H200, 40 each of 365 shapes, are missed by the least (kernels/EXPERIMENTS.md).
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_LAYOUT_H
+#define GM_KERNELS_CUDA_MATMUL_SKINNY_LAYOUT_H
+
+#include "kernels/cuda/matmul/skinny.h"
+
+#include <cmath>
+
+/* How many times x the least multiple of `of` is that is no less. */
+static inline double padding_ratio(double x, double of)
+{
+    return ceil(x / of) * of / x;
+}
+
+/*
+ * As a logarithm. Along k no more than have all something to do. Across, a warp's part of a line is
+ * 32 to 128 elements, and where there is little to do less, so that more warps share it; more of
+ * single vectors whose lines begin anywhere, since two warps then ask for the sectors in which
+ * their parts meet. `whole`: from line to line it is whole vectors. `rounds`: of requests that all
+ * warps of the device ask for at once.
+ *
+ * Thresholds: by 81 products, each with 1 to 32 lanes, and 652 with two of these
+ * (kernels/EXPERIMENTS.md).
+ */
+template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whole, double rounds)
+{
+    const double span = 16 / sizeof(T), length = (double)(s.along ? s.p.K : s.lines);
+    unsigned log = 3;
+
+    if (s.along) {
+        while (rounds >= 0.25 && log > 1 && padding_ratio(length / span, 1u << log) > 1.15)
+            log--;
+    } else if (rounds < 0.5) {
+        log = 2;
+    } else if (s.count == 1 && !whole && sizeof(T) > 2 && rounds >= 4) {
+        log = 5;
+    } else if (sizeof(T) > 4 || (s.count > 2 && (sizeof(T) == 4 || (whole && rounds >= 2.5)))) {
+        log = 4;
+    }
+    while (log > 2 && (1u << log) * span >= 2 * length)
+        log--;
+    return log;
+}
+
+/* Of so many products, each of so few steps, blocks are half as large: more of them
+ * alternate. */
+#define MANY 100u
+#define SHORT 384u
+
+/* The logarithm of the least power of two that is no less than x. */
+static inline unsigned log_of(double x)
+{
+    unsigned log = 0;
+
+    while ((double)(1u << log) < x && log < 30)
+        log++;
+    return log;
+}
+
+/*
+ * As many warps as the device has at once, if each still has a few vectors to ask for: lines first,
+ * those of all products of a stack, then warps of a block that share k, then splits, which take a
+ * launch more to be added up.
+ */
+template <typename T> static void lay_out(skinny<T> *s, bool whole)
+{
+    /* Along k by vectors: 1, 2, up to 4, 8.
+     *     warps      that are wanted on the device: with more vectors fewer fit
+     *     several    from so many rounds of requests a lane on, each lane has several lines
+     *     block_log  warps of a block (log2), which load_vectors its vectors together, if lines
+     * suffice */
+    static const struct {
+        double warps, several;
+        unsigned block_log;
+    } along[] = {{3000, INFINITY, 4}, {3000, 1, 3}, {2112, 0.25, 3}, {1500, 1, 4}},
+      across = {32 * GM_H200_SMS, INFINITY, 3};
+    static_assert(ROOM / sizeof(gm_acc<T>) / VECTORS_MAX % warp_span<T> == 0,
+                  "chunks of the vectors are whole vectors of a warp, with the zeros behind them");
+    const unsigned count = kernel_count(s->count), most = ROOM / sizeof(gm_acc<T>) / count;
+    const auto &of = s->along ? along[log_of(count)] : across;
+    const double span = 16 / sizeof(T), k = (double)s->p.K, lines = (double)s->lines;
+    const double batch = (double)s->p.batch;
+    const double rounds = batch * lines * k / span / GM_WARP / AHEAD / of.warps;
+    const unsigned least_log = s->p.batch >= MANY && s->p.K <= SHORT ? 2 : BLOCK_LEAST_LOG;
+
+    s->at = {};
+    s->at.lanes_log = lanes_log_of(*s, whole, rounds);
+    s->at.several_lines = rounds >= of.several;
+
+    /* How many warps share k: as many as are wanted, if none has less than half a round, or a
+     * third. To the nearest power of two, or the next below. */
+    double lanes = 1u << s->at.lanes_log, line_warps = lines / (double)lines_of_a_warp(*s);
+    double round = AHEAD * (s->along ? lanes * span : GM_WARP / lanes);
+    if (s->at.several_lines)
+        round /= several_lines<T>(count);
+    double share = of.warps / batch / (line_warps > 1 ? line_warps : 1);
+    double fill = k / (round * (s->along ? 0.35 : 0.5));
+    unsigned share_log = log_of((share < fill ? share : fill) * (s->along ? 0.71 : 0.5));
+    bool is_split = share_log > log2_of<WARPS_MAX> || s->p.K > most;
+    unsigned deep_most = is_split ? s->along ? 1 : 2 : log2_of<WARPS_MAX>;
+    s->at.deep_log = share_log < deep_most ? share_log : deep_most;
+    uint64_t splits = (uint64_t)1 << (share_log - s->at.deep_log);
+    while (s->at.deep_log + s->at.wide_log < of.block_log &&
+           line_warps >= (double)(2u << s->at.wide_log))
+        s->at.wide_log++;
+    while (s->at.deep_log + s->at.wide_log < least_log)
+        s->at.deep_log++;
+
+    splits = splits * most < s->p.K ? gm_ceil_div(s->p.K, most) : splits;
+    splits = splits < SKINNY_SPLITS_MAX ? splits : SKINNY_SPLITS_MAX;
+    s->split_steps = gm_ceil_div(gm_ceil_div(s->p.K, splits), warp_span<T>) * warp_span<T>;
+    s->chunk_steps = (unsigned)(s->split_steps < most ? s->split_steps : most);
+    s->at.splits = s->split_steps > 0 ? (unsigned)gm_ceil_div(s->p.K, s->split_steps) : 1;
+    while (shared_of(*s) > SHARED_MAX && s->at.deep_log + s->at.wide_log > 0)
+        (s->at.deep_log > 0 ? s->at.deep_log : s->at.wide_log)--;
+}
+
+/* The strides and counts of op. */
+template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
+{
+    skinny<T> s = {};
+    constexpr uint64_t SPAN = 16 / sizeof(T);
+
+    s.p = gm_product_of<T>(op);
+    if (s.p.M > VECTORS_MAX && s.p.N > VECTORS_MAX) /* as one tall matrix it is too large */
+        s.p = gm_product_of<T>(op, false);
+    s.transposed = s.p.N > VECTORS_MAX || (s.p.M <= VECTORS_MAX && s.p.M < s.p.N);
+    s.large = s.transposed ? s.p.b : s.p.a;
+    s.vectors = s.transposed ? s.p.a : s.p.b;
+    if (s.transposed) {
+        s.large.row = s.p.b.col;
+        s.large.col = s.p.b.row;
+        s.vectors.row = s.p.a.col;
+        s.vectors.col = s.p.a.row;
+    }
+    s.lines = s.transposed ? s.p.N : s.p.M;
+    s.count = (unsigned)(s.transposed ? s.p.M : s.p.N);
+    s.along = s.large.col == 1;
+    bool whole = (s.along ? s.large.row : s.large.col) % SPAN == 0 && s.large.batch % SPAN == 0;
+    s.aligned = whole && (uintptr_t)s.large.data % 16 == 0;
+    lay_out(&s, whole);
+    return s;
+}
+
+#endif

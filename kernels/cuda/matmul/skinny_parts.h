@@ -1,0 +1,189 @@
+/*
+ * skinny_parts.h - what both kernels of matmul/skinny.cu do: load vectors of elements, add up over
+ * lanes and warps, and store the results.
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_PARTS_H
+#define GM_KERNELS_CUDA_MATMUL_SKINNY_PARTS_H
+
+#include "kernels/cuda/lib/kernel.h"
+#include "kernels/cuda/matmul/skinny.h"
+
+template <typename T, size_t = sizeof(T)> struct alignas(16) lane_span {
+    T x[16 / sizeof(T)];
+
+    __device__ __forceinline__ T get(unsigned i) const
+    {
+        return x[i];
+    }
+    __device__ __forceinline__ void set(unsigned i, T value)
+    {
+        x[i] = value;
+    }
+};
+/* Elements of 2 bytes by words: nvcc would have a register for each, and move them. They are set in
+ * their order: the first of a word clears the second. */
+template <typename T> struct alignas(16) lane_span<T, 2> {
+    uint32_t word[4];
+
+    __device__ __forceinline__ T get(unsigned i) const
+    {
+        return {(uint16_t)(word[i / 2] >> 16 * (i % 2))};
+    }
+    __device__ __forceinline__ void set(unsigned i, T value)
+    {
+        word[i / 2] = i % 2 ? word[i / 2] | (uint32_t)value.bits << 16 : value.bits;
+    }
+};
+
+/* A lane's elements, of `left` that there are; zeros beyond. They lie side by side where spans are
+ * aligned; else `apart` from each other, so that it is lanes whose elements are neighbours. */
+template <typename T, bool ALIGNED>
+static __device__ __forceinline__ lane_span<T> load_lane_span(const T *from, uint64_t left,
+                                                              unsigned apart)
+{
+    constexpr unsigned SPAN = 16 / sizeof(T);
+    lane_span<T> got;
+
+    if (ALIGNED && left >= SPAN)
+        return *(const lane_span<T> *)from;
+#pragma unroll
+    for (unsigned i = 0; i < SPAN; i++)
+        got.set(i, i * apart < left ? from[i * apart] : T{});
+    return got;
+}
+
+/*
+ * Reduce-scatter over lanes, with N = 4 values and 4 lanes:
+ *
+ *     lane     0 a b c d     1 a b c d     2 a b c d     3 a b c d
+ *     far 2    0 a b         1 a b         2 c d         3 c d        a half each, added up
+ *     far 1    0 a           1 b           2 c           3 d          the sums over 4 lanes
+ *
+ * Adds each of a lane's N values to those of the lanes at distances far, far / 2, ... end, and
+ * calls put(first + i, sum of x[i]) in one of these lanes. All are powers of two; all lanes of the
+ * warp call it. Done one value after the other, that is N exchanges for each distance; here a lane
+ * keeps one half of its values, gives its partner the other, and has half as many from then on. The
+ * order of additions is fixed.
+ *
+ * Source: recursive halving, as reduce-scatter has it: Thakur, Rabenseifner and Gropp,
+ * "Optimization of Collective Communication Operations in MPICH", 2005.
+ */
+template <unsigned N, typename S, typename F>
+static __device__ __forceinline__ void gm_reduce_scatter(S (&x)[N], unsigned far, unsigned end,
+                                                         unsigned first, F put)
+{
+    unsigned lane = threadIdx.x % GM_WARP;
+
+    if (far < end) {
+#pragma unroll
+        for (unsigned i = 0; i < N; i++)
+            put(first + i, x[i]);
+        return;
+    }
+    if constexpr (N > 1) {
+        bool upper = lane & far;
+        S half[N / 2];
+#pragma unroll
+        for (unsigned i = 0; i < N / 2; i++) {
+            S keep = upper ? x[i + N / 2] : x[i], give = upper ? x[i] : x[i + N / 2];
+            half[i] = keep + __shfl_xor_sync(0xFFFFFFFFu, give, far);
+        }
+        gm_reduce_scatter<N / 2>(half, far / 2, end, upper ? first + N / 2 : first, put);
+    } else {
+        unsigned same = 2 * far - end; /* bits of the lanes that come to the same sum */
+        for (; far >= end; far /= 2)
+            x[0] += __shfl_xor_sync(0xFFFFFFFFu, x[0], far);
+        if ((lane & same) == 0)
+            put(first, x[0]);
+    }
+}
+
+/* A chunk: consecutive steps of k, of those that a block has. */
+struct skinny_chunk {
+    uint64_t first;
+    unsigned count, room; /* room: with zeros behind them, so that whole spans can be read */
+};
+template <typename T>
+static __device__ __forceinline__ skinny_chunk chunk_of(const skinny<T> &s, uint64_t first,
+                                                        uint64_t end)
+{
+    uint64_t left = first < end ? end - first : 0;
+    unsigned count = (unsigned)(left < s.chunk_steps ? left : s.chunk_steps);
+
+    return {first, count, (count + warp_span<T> - 1) / warp_span<T> * warp_span<T>};
+}
+
+/* Where the block's split of k begins, and where the next one does. */
+template <typename T>
+static __device__ __forceinline__ uint64_t split_begin(const skinny<T> &s, unsigned split)
+{
+    uint64_t begin = split * s.split_steps;
+
+    return begin < s.p.K ? begin : s.p.K;
+}
+
+/* The vectors' steps: that of vector v at `step` goes to v * down + step * across. */
+template <typename T, unsigned COUNT>
+static __device__ __forceinline__ void load_vectors(gm_acc<T> *to, const skinny<T> &s,
+                                                    uint64_t matrix, const skinny_chunk &k,
+                                                    unsigned down, unsigned across)
+{
+    const T *vectors = gm_matrix_of<T>(s.vectors, matrix) + k.first * s.vectors.row;
+
+    if (s.vectors.col == 1 && COUNT > 1) { /* neighbours in memory are vectors of one step */
+#pragma unroll 4
+        for (unsigned i = threadIdx.x; i < k.room * COUNT; i += blockDim.x) {
+            unsigned vector = i % COUNT, step = i / COUNT;
+            bool there = vector < s.count && step < k.count;
+            to[vector * down + step * across] =
+                there ? gm_load(vectors[step * s.vectors.row + vector]) : gm_acc<T>(0);
+        }
+        return;
+    }
+#pragma unroll 2
+    for (unsigned step = threadIdx.x; step < k.room; step += blockDim.x) {
+        T got[COUNT];
+#pragma unroll
+        for (unsigned v = 0; v < COUNT; v++)
+            got[v] = v < s.count && step < k.count
+                         ? vectors[step * s.vectors.row + v * s.vectors.col]
+                         : T{};
+#pragma unroll
+        for (unsigned v = 0; v < COUNT; v++)
+            to[v * down + step * across] = gm_load(got[v]);
+    }
+}
+
+/* Adds what the warps have that share k, and finishes the results of a block's 2^lines_log lines
+ * from `first` on. Vector v's sums are at part[v * down], of the next warp `deep` further on, and
+ * that of a line at place(line) among them. */
+template <typename T, unsigned COUNT, typename F>
+static __device__ __forceinline__ void
+add_up(const skinny<T> &s, uint64_t matrix, const gm_acc<T> *part, uint64_t first,
+       unsigned lines_log, unsigned down, unsigned deep, F place)
+{
+    for (unsigned i = threadIdx.x; i < COUNT << lines_log; i += blockDim.x) {
+        /* Threads that are neighbours have neighbours in the result. */
+        unsigned vector = s.transposed ? i >> lines_log : i % COUNT;
+        unsigned in = s.transposed ? i & ((1u << lines_log) - 1) : i / COUNT;
+        const gm_acc<T> *from = part + vector * down + place(in);
+        uint64_t line = first + in, row = s.transposed ? vector : line,
+                 col = s.transposed ? line : vector;
+        gm_acc<T> sum = 0;
+
+        if (line >= s.lines || vector >= s.count)
+            continue;
+#pragma unroll 4
+        for (unsigned d = 0; d < 1u << s.at.deep_log; d++)
+            sum += from[d * deep];
+        if (s.at.splits > 1) {
+            uint64_t before = (blockIdx.y * s.p.batch + matrix) * s.p.M * s.p.N;
+            ((gm_acc<T> *)s.p.result)[before + row * s.p.N + col] = sum;
+        } else {
+            T value = gm_finished(s.p, matrix, row, col, sum);
+            s.p.result[matrix * s.p.M * s.p.N + row * s.p.N + col] = value;
+        }
+    }
+}
+
+#endif

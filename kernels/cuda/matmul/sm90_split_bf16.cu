@@ -1,0 +1,282 @@
+/*
+ * sm90_split_bf16.cu - f32 products on Hopper's tensor cores, each of six products of bf16.
+ *
+ * A float has 24 bits, a bf16 has 8: x = hi + mid + lo, exactly but for the tail of subnormals. Of
+ * the nine products of two such sums the six large ones are computed; the other three are below
+ * 2^-25 of the whole. A first pass splits both operands into images of shared memory, so that the
+ * kernel needs no tensor map and takes any layout. The tensor cores truncate as they accumulate:
+ * hi * hi is therefore moved to f32 registers every 64 steps of K, and the five small products
+ * have accumulators of their own, whose truncation is 2^-8 of that.
+ *
+ * Cost: 6 tensor-core products, and a pass that reads 4 and writes 6 bytes an element.
+ *
+ * When it wins: from some 10^9 operations on, over twice the rate of any f32 arithmetic.
+ *
+ * Source: M. Fasi, N. Higham et al., "Numerical behavior of NVIDIA tensor cores"; H. Ootomo and
+ * R. Yokota, "Recovering single precision accuracy from Tensor Cores"; PTX ISA, wgmma.
+ */
+#include "kernels/cuda/matmul/sm90_split_bf16_repair.h"
+#include "kernels/device_facts.h"
+
+/*
+ * A block computes BM x BN of the result. Two warpgroups of consumers have 64 rows each; one
+ * thread of a third warpgroup, the producer, fills the stages:
+ *
+ *              B stage: BN columns x 32 of K, planes hi mid lo
+ *            +--------------------------------+
+ *     A      | consumer 0: rows   0 .. 63     |    stage:  0   1   2   3   0   1  ...
+ *   stage:   |  (4 warps x 16 rows)           |    load    #   #   #   #   .   #
+ *   BM rows  +--------------------------------+    wgmma       #   #   #   #   #
+ *   x 32     | consumer 1: rows  64 .. 127    |    full[s]: bytes of a stage have come
+ *            +--------------------------------+    empty[s]: both consumers have used it
+ */
+using large_tile = gm_split_config<128, 128, 4>;
+using small_tile = gm_split_config<128, 64, 6>;
+
+#define CONSUMERS 2u     /* warpgroups */
+#define PROMOTE_EVERY 2u /* stages between two moves of hi * hi to f32 registers: 64 of K */
+#define CONSUMER_REGISTERS 232
+#define PRODUCER_REGISTERS 40
+
+/* The stages of one block, as the copies fill them. */
+template <typename C> struct stages {
+    alignas(1024) __nv_bfloat16 a[C::STAGES][GM_SPLIT_PLANES][C::BM * GM_SPLIT_BK];
+    alignas(1024) __nv_bfloat16 b[C::STAGES][GM_SPLIT_PLANES][C::BN * GM_SPLIT_BK];
+    uint64_t full[C::STAGES], empty[C::STAGES];
+};
+/* Dynamic shared memory begins at a multiple of 128 bytes, the swizzle wants 1024. */
+template <typename C> constexpr size_t shared_bytes = sizeof(stages<C>) + 1024;
+
+/* wgmma and bulk copies are Hopper's own (sm_90a); elsewhere the kernel is never launched. */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+template <typename C> __device__ static void produce(const gm_split_product &s, stages<C> &shared)
+{
+    constexpr unsigned A_BYTES = sizeof(shared.a[0]), B_BYTES = sizeof(shared.b[0]);
+    unsigned stage = 0, parity = 0;
+
+    for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
+        gm_split_tile at = gm_split_tile_at(s, tile);
+        uint64_t a_tile = (s.a_broadcasts ? 0 : at.matrix * s.tile_rows) + at.row;
+        uint64_t b_tile = (s.b_broadcasts ? 0 : at.matrix * s.tile_cols) + at.col;
+        const char *a = (const char *)s.a + a_tile * s.stages_of_k * A_BYTES;
+        const char *b = (const char *)s.b + b_tile * s.stages_of_k * B_BYTES;
+
+        for (uint64_t k = 0; k < s.stages_of_k; k++) {
+            gm_barrier_wait(&shared.empty[stage], parity ^ 1);
+            gm_barrier_expect(&shared.full[stage], A_BYTES + B_BYTES);
+            gm_copy_bulk(shared.a[stage], a + k * A_BYTES, A_BYTES, &shared.full[stage]);
+            gm_copy_bulk(shared.b[stage], b + k * B_BYTES, B_BYTES, &shared.full[stage]);
+            if (++stage == C::STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+    }
+}
+
+/* One stage: the five small products into `low`, hi * hi into `high`. */
+template <typename C>
+__device__ static inline void multiply_stage(const stages<C> &shared, unsigned stage, unsigned half,
+                                             float (&high)[C::BN / 2], float (&low)[C::BN / 2],
+                                             bool add_high, bool add_low)
+{
+    constexpr unsigned A_PLANE = C::BM * GM_SPLIT_ROW_BYTES, B_PLANE = C::BN * GM_SPLIT_ROW_BYTES;
+    constexpr unsigned of_a[5] = {2, 0, 1, 1, 0}, of_b[5] = {0, 2, 1, 0, 1};
+    uint32_t a = gm_shared_address(shared.a[stage]) + half * 64 * GM_SPLIT_ROW_BYTES;
+    uint32_t b = gm_shared_address(shared.b[stage]);
+
+    gm_wgmma_begin();
+#pragma unroll
+    for (unsigned k = 0; k < GM_SPLIT_BK / 16; k++) {
+#pragma unroll
+        for (unsigned i = 0; i < 5; i++)
+            gm_wgmma(low, gm_descriptor_64b(a + of_a[i] * A_PLANE + k * 32),
+                     gm_descriptor_64b(b + of_b[i] * B_PLANE + k * 32), add_low || k > 0 || i > 0);
+        gm_wgmma(high, gm_descriptor_64b(a + k * 32), gm_descriptor_64b(b + k * 32),
+                 add_high || k > 0);
+    }
+    gm_wgmma_commit();
+}
+
+template <typename C>
+__device__ static void consume(const gm_split_product &s, stages<C> &shared, unsigned half)
+{
+    unsigned stage = 0, parity = 0;
+    bool first_thread = threadIdx.x % GM_WARPGROUP == 0;
+    float high[C::BN / 2], low[C::BN / 2], sum[C::BN / 2];
+
+    for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
+        gm_split_tile at = gm_split_tile_at(s, tile);
+        int used = -1; /* a stage whose products are still pending */
+#pragma unroll
+        for (unsigned i = 0; i < C::BN / 2; i++)
+            sum[i] = low[i] = 0;
+        for (unsigned k = 0, since = 0; k < s.stages_of_k; k++) {
+            gm_barrier_wait(&shared.full[stage], parity);
+            multiply_stage<C>(shared, stage, half, high, low, since > 0, k > 0);
+            bool moves = ++since == PROMOTE_EVERY || k + 1 == s.stages_of_k;
+            if (moves) {
+                gm_wgmma_wait<0>();
+                gm_promote(sum, high);
+                since = 0;
+            } else {
+                gm_wgmma_wait<1>();
+            }
+            if (first_thread && used >= 0)
+                gm_barrier_arrive(&shared.empty[used]);
+            if (first_thread && moves)
+                gm_barrier_arrive(&shared.empty[stage]);
+            used = moves ? -1 : (int)stage;
+            if (++stage == C::STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+        gm_wgmma_wait<0>(); /* none is pending, which the compiler cannot see */
+        gm_promote(sum, low);
+        bool doubtful = gm_split_store<C::BN>(s, at, at.row * C::BM + half * 64, sum);
+        doubtful = __any_sync(0xFFFFFFFFu, doubtful);
+        if (threadIdx.x % GM_WARP == 0)
+            ((unsigned char *)&s.doubtful[tile])[threadIdx.x / GM_WARP] = doubtful;
+    }
+}
+#endif
+
+template <typename C>
+static __global__ void __launch_bounds__((CONSUMERS + 1) * GM_WARPGROUP, 1)
+    multiply_split(const __grid_constant__ gm_split_product s)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    static_assert(C::BM == CONSUMERS * 64, "a consumer has the 64 rows of wgmma");
+    static_assert(CONSUMERS * GM_WARPGROUP / GM_WARP == sizeof(*s.doubtful), "a byte a warp");
+    static_assert(CONSUMERS * CONSUMER_REGISTERS + PRODUCER_REGISTERS <= 65536 / GM_WARPGROUP,
+                  "setmaxnreg waits for ever for registers that a multiprocessor does not have");
+    extern __shared__ char dynamic[];
+    auto &shared = *(stages<C> *)(((uintptr_t)dynamic + 1023) & ~(uintptr_t)1023);
+    unsigned warpgroup = threadIdx.x / GM_WARPGROUP;
+
+    if (threadIdx.x == 0) {
+        for (unsigned i = 0; i < C::STAGES; i++) {
+            gm_barrier_init(&shared.full[i], 1);
+            gm_barrier_init(&shared.empty[i], CONSUMERS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (warpgroup == CONSUMERS) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(PRODUCER_REGISTERS));
+        if (threadIdx.x % GM_WARPGROUP == 0)
+            produce<C>(s, shared);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(CONSUMER_REGISTERS));
+        consume<C>(s, shared, warpgroup);
+    }
+#endif
+}
+
+/* ---- The row -------------------------------------------------------------------------------- */
+
+template <typename C> static uint64_t tiles_of(const gm_product<float> &p)
+{
+    return p.batch * gm_ceil_div(p.M, C::BM) * gm_ceil_div(p.N, C::BN);
+}
+
+/* fn(config) with the tile that takes fewer rounds on an H200, by its work: by the shape alone, so
+ * that bits are the shape's. Half the columns take 0.55 of the time (measured). */
+template <typename F> static auto with_config(const gm_product<float> &p, F fn)
+{
+    double large = (double)gm_ceil_div(tiles_of<large_tile>(p), GM_H200_SMS);
+    double small = (double)gm_ceil_div(tiles_of<small_tile>(p), GM_H200_SMS);
+
+    return large <= 0.55 * small ? fn(large_tile()) : fn(small_tile());
+}
+
+static uint64_t matrices_of(const gm_view &view, uint64_t batch)
+{
+    return view.batch == 0 ? 1 : batch;
+}
+
+extern "C" uint64_t gm_split_bf16_scratch(const struct gm_op *op)
+{
+    gm_product<float> p = gm_product_of<float>(op);
+
+    if (p.M == 0 || p.N == 0 || p.K == 0 || p.batch == 0)
+        return 0;
+    return with_config(p, [&](auto gm_split_config) {
+        using C = decltype(gm_split_config);
+        uint64_t a = gm_split_image_bytes(matrices_of(p.a, p.batch), p.M, C::BM, p.K);
+        uint64_t b = gm_split_image_bytes(matrices_of(p.b, p.batch), p.N, C::BN, p.K), bytes;
+        bool fits = a && b && !__builtin_add_overflow(a, b, &bytes) &&
+                    !__builtin_add_overflow(bytes, tiles_of<C>(p) * sizeof(uint64_t), &bytes);
+        return fits ? bytes : UINT64_MAX;
+    });
+}
+
+extern "C" enum gm_status gm_split_bf16_accepts(const struct gm_op *op,
+                                                const struct gm_device_facts *facts,
+                                                struct gm_error *err)
+{
+    if (!GM_HAVE_SM90A || !facts->gpu || facts->gpu->capability != 90)
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "kernel \"split_bf16\" needs a GPU of compute capability 9.0 (Hopper)%s",
+                       GM_HAVE_SM90A ? "" : ", and a build for it (GEMMD_CUDA_ARCHITECTURES=90a)");
+    if (op->precision == GM_PRECISION_IEEE)
+        return gm_fail(
+            err, GM_KERNEL_UNAVAILABLE,
+            "kernel \"split_bf16\" is no plain f32 arithmetic, which precision ieee asks for");
+    if (gm_op_k(op) == 0 || !gm_op_reads(op, 0))
+        return gm_fail(
+            err, GM_KERNEL_UNAVAILABLE,
+            "kernel \"split_bf16\" takes products that read a and b: k and alpha are not 0");
+    return GM_OK;
+}
+
+template <typename C> static enum gm_status run(struct gm_exec *exec, const gm_product<float> &p)
+{
+    uint64_t a_matrices = matrices_of(p.a, p.batch), b_matrices = matrices_of(p.b, p.batch);
+    uint64_t a_bytes = gm_split_image_bytes(a_matrices, p.M, C::BM, p.K);
+    uint64_t b_bytes = gm_split_image_bytes(b_matrices, p.N, C::BN, p.K);
+    char *scratch = (char *)gm_scratch(exec);
+    auto *a = (__nv_bfloat16 *)scratch, *b = (__nv_bfloat16 *)(scratch + a_bytes);
+    gm_split_operand rows = {
+        (const float *)p.a.data, a_matrices, p.a.batch, p.M, p.K, p.a.row, p.a.col, a};
+    gm_split_operand cols = {
+        (const float *)p.b.data, b_matrices, p.b.batch, p.N, p.K, p.b.col, p.b.row, b};
+    gm_split_product s = {p,
+                          a,
+                          b,
+                          p.a.batch == 0,
+                          p.b.batch == 0,
+                          (unsigned)gm_ceil_div(p.K, GM_SPLIT_BK),
+                          gm_ceil_div(p.M, C::BM),
+                          gm_ceil_div(p.N, C::BN),
+                          tiles_of<C>(p),
+                          (uint64_t *)(scratch + a_bytes + b_bytes)};
+    unsigned blocks = gm_gpu_of(exec)->sms;
+    dim3 grid(s.tiles < blocks ? (unsigned)s.tiles : blocks);
+    enum gm_status status = gm_begin_pass(exec, GM_PASS_PREPARES);
+
+    if (status == GM_OK)
+        status = gm_split_into<C::BM>(exec, rows);
+    if (status == GM_OK)
+        status = gm_split_into<C::BN>(exec, cols);
+    if (status == GM_OK)
+        status = gm_begin_pass(exec, GM_PASS_COMPUTES);
+    if (status == GM_OK)
+        status = gm_launch(exec, multiply_split<C>, grid, dim3((CONSUMERS + 1) * GM_WARPGROUP),
+                           shared_bytes<C>, s);
+    if (status == GM_OK)
+        status = gm_launch(exec, gm_split_repair<C>, grid, dim3(GM_SPLIT_THREADS), 0, s);
+    return status;
+}
+
+GM_KERNEL(matmul_split_bf16)
+{
+    gm_product<float> p = gm_product_of<float>(op);
+
+    if (p.M == 0 || p.N == 0 || p.batch == 0)
+        return GM_OK;
+    return with_config(
+        p, [&](auto gm_split_config) { return run<decltype(gm_split_config)>(exec, p); });
+}

@@ -1,0 +1,176 @@
+/*
+ * sm90_split_bf16.h - f32 operands as three bf16 planes, x = hi + mid + lo: how their images lie in
+ * memory, and the pass that makes them. An image is a row of stages, as shared memory is to hold
+ * them: the product copies a stage at once and needs no tensor map. Any layout and shape of the
+ * operand is settled here.
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_H
+#define GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_H
+
+#include "kernels/cuda/lib/sm90.h"
+#include "kernels/cuda/matmul/product.h"
+
+#include <cuda_bf16.h>
+
+/* The tile of a block: BM x BN of the result, STAGES of K under way. */
+template <unsigned BM_, unsigned BN_, unsigned STAGES_> struct gm_split_config {
+    static constexpr unsigned BM = BM_, BN = BN_, STAGES = STAGES_;
+};
+
+constexpr unsigned GM_SPLIT_BK = 32;                     /* steps of K in a stage */
+constexpr unsigned GM_SPLIT_ROW_BYTES = 2 * GM_SPLIT_BK; /* of a plane: the span of the swizzle */
+constexpr unsigned GM_SPLIT_PLANES = 3;                  /* hi, mid, lo */
+constexpr unsigned GM_SPLIT_THREADS = 256;
+constexpr unsigned GM_SPLIT_GROUP_ROWS =
+    8; /* tiles of a column that run side by side, and share b */
+
+/* One operand as rows x k: rows of a, columns of b. */
+struct gm_split_operand {
+    const float *data;
+    uint64_t matrices, matrix_stride; /* 1 matrix where it broadcasts */
+    uint64_t rows, k, row_stride, k_stride;
+    __nv_bfloat16 *image; /* [matrix][tile of rows][stage of k][plane][row][k], swizzled */
+};
+
+struct gm_split_planes {
+    __nv_bfloat16 part[GM_SPLIT_PLANES];
+};
+
+/* A value that is not finite has no lower parts; one that rounds to infinity is truncated. */
+__device__ static inline gm_split_planes split(float x)
+{
+    gm_split_planes p;
+
+    p.part[0] = __float2bfloat16_rn(x);
+    if (isinf(__bfloat162float(p.part[0])) && !isinf(x))
+        p.part[0] = __float2bfloat16_rz(x);
+    float rest = isfinite(x) ? x - __bfloat162float(p.part[0]) : 0.0f;
+    p.part[1] = __float2bfloat16_rn(rest);
+    p.part[2] = __float2bfloat16_rn(rest - __bfloat162float(p.part[1]));
+    return p;
+}
+
+/* A block brings ROWS x BK elements to shared memory along whichever dimension is contiguous, and
+ * writes their three planes. Beyond the operand there are zeros. */
+template <unsigned ROWS>
+static __global__ void __launch_bounds__(GM_SPLIT_THREADS)
+    gm_split_pass(gm_split_operand x, uint64_t first_tile, uint64_t tiles_a_matrix)
+{
+    __shared__ float tile[GM_SPLIT_BK][ROWS + 1];
+    uint64_t at = first_tile + blockIdx.y, matrix = at / tiles_a_matrix;
+    uint64_t row0 = at % tiles_a_matrix * ROWS, k0 = (uint64_t)blockIdx.x * GM_SPLIT_BK;
+    const float *data = x.data + matrix * x.matrix_stride;
+
+    for (unsigned i = threadIdx.x; i < ROWS * GM_SPLIT_BK; i += GM_SPLIT_THREADS) {
+        bool along_k = x.k_stride == 1;
+        unsigned row = along_k ? i / GM_SPLIT_BK : i % ROWS,
+                 k = along_k ? i % GM_SPLIT_BK : i / ROWS;
+        bool inside = row0 + row < x.rows && k0 + k < x.k;
+        tile[k][row] = inside ? data[(row0 + row) * x.row_stride + (k0 + k) * x.k_stride] : 0.0f;
+    }
+    __syncthreads();
+
+    char *image =
+        (char *)(x.image + (at * gridDim.x + blockIdx.x) * GM_SPLIT_PLANES * ROWS * GM_SPLIT_BK);
+    for (unsigned i = threadIdx.x; i < ROWS * GM_SPLIT_BK / 8; i += GM_SPLIT_THREADS) {
+        unsigned row = i / (GM_SPLIT_BK / 8), vec = i % (GM_SPLIT_BK / 8);
+        alignas(16) __nv_bfloat16 plane[GM_SPLIT_PLANES][8];
+#pragma unroll
+        for (unsigned j = 0; j < 8; j++) {
+            gm_split_planes p = split(tile[vec * 8 + j][row]);
+#pragma unroll
+            for (unsigned part = 0; part < GM_SPLIT_PLANES; part++)
+                plane[part][j] = p.part[part];
+        }
+#pragma unroll
+        for (unsigned part = 0; part < GM_SPLIT_PLANES; part++)
+            *(uint4 *)(image + part * ROWS * GM_SPLIT_ROW_BYTES + gm_swizzled_64b(row, vec)) =
+                *(const uint4 *)plane[part];
+    }
+}
+
+/* Bytes of an operand's image; 0 where they would not fit 64 bits. */
+static uint64_t gm_split_image_bytes(uint64_t matrices, uint64_t rows, unsigned tile, uint64_t k)
+{
+    uint64_t padded_rows = gm_ceil_div(rows, tile) * tile,
+             padded_k = gm_ceil_div(k, GM_SPLIT_BK) * GM_SPLIT_BK, bytes;
+
+    if (__builtin_mul_overflow(matrices, padded_rows, &bytes) ||
+        __builtin_mul_overflow(bytes, padded_k, &bytes) ||
+        __builtin_mul_overflow(bytes, (uint64_t)(GM_SPLIT_PLANES * sizeof(__nv_bfloat16)), &bytes))
+        return 0;
+    return bytes;
+}
+
+template <unsigned TILE>
+static enum gm_status gm_split_into(struct gm_exec *exec, const gm_split_operand &x)
+{
+    uint64_t a_matrix = gm_ceil_div(x.rows, TILE);
+
+    return gm_launches(x.matrices * a_matrix, GM_GRID_YZ_MAX, [&](uint64_t first, uint64_t count) {
+        dim3 grid((unsigned)gm_ceil_div(x.k, GM_SPLIT_BK), (unsigned)count);
+        return gm_launch(exec, gm_split_pass<TILE>, grid, dim3(GM_SPLIT_THREADS), 0, x, first,
+                         a_matrix);
+    });
+}
+
+struct gm_split_product {
+    gm_product<float> p;
+    const __nv_bfloat16 *a, *b; /* images */
+    bool a_broadcasts, b_broadcasts;
+    unsigned stages_of_k;
+    uint64_t tile_rows, tile_cols, tiles; /* tiles: of the whole stack */
+    uint64_t *doubtful; /* a byte a warp of consumers of each tile: some element is not finite */
+};
+
+struct gm_split_tile {
+    uint64_t matrix, row, col; /* row, col: in tiles */
+};
+
+/* Tiles go down GROUP_ROWS rows, then to the next column: what runs at once shares operands. */
+__device__ static inline gm_split_tile gm_split_tile_at(const gm_split_product &s, uint64_t tile)
+{
+    uint64_t a_matrix = s.tile_rows * s.tile_cols, a_group = GM_SPLIT_GROUP_ROWS * s.tile_cols;
+    uint64_t in_matrix = tile % a_matrix, group = in_matrix / a_group, rest = in_matrix % a_group;
+    uint64_t first = group * GM_SPLIT_GROUP_ROWS;
+    uint64_t rows =
+        s.tile_rows - first < GM_SPLIT_GROUP_ROWS ? s.tile_rows - first : GM_SPLIT_GROUP_ROWS;
+
+    return {tile / a_matrix, first + rest % rows, rest / rows};
+}
+
+/* Stores a consumer's share of a tile, two elements at once where the result's rows let it; true if
+ * some element of the thread's is not finite. */
+template <unsigned BN>
+__device__ static bool gm_split_store(const gm_split_product &s, const gm_split_tile &at,
+                                      uint64_t row0, const float (&sum)[BN / 2])
+{
+    const gm_product<float> &p = s.p;
+    unsigned lane = threadIdx.x % GM_WARP;
+    uint64_t row = row0 + threadIdx.x % GM_WARPGROUP / GM_WARP * 16 + lane / 4;
+    uint64_t col = at.col * BN + lane % 4 * 2;
+    float *result = p.result + at.matrix * p.M * p.N;
+    bool in_pairs = p.N % 2 == 0, doubtful = false;
+
+#pragma unroll
+    for (unsigned i = 0; i < BN / 2; i += 2) {
+        uint64_t r = row + i % 4 / 2 * 8, c = col + i / 4 * 8;
+        if (r >= p.M || c >= p.N)
+            continue;
+        float *to = result + r * p.N + c;
+        float first = gm_finished(p, at.matrix, r, c, sum[i]), second = 0;
+        if (c + 1 < p.N)
+            second = gm_finished(p, at.matrix, r, c + 1, sum[i + 1]);
+        if (in_pairs) {
+            *(float2 *)to = make_float2(first, second);
+        } else {
+            to[0] = first;
+            if (c + 1 < p.N)
+                to[1] = second;
+        }
+        doubtful |= !isfinite(first) || !isfinite(second);
+    }
+    return doubtful;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * sm90_split_bf16_repair.h - infinities, NaN, and sums near the largest float, of
+ * sm90_split_bf16.cu.
+ *
+ * inf * x is inf, but inf * (hi + mid + lo) is NaN where mid is 0; and hi * hi may overflow where
+ * the whole product does not. So elements that came out as not finite are computed again as f32
+ * arithmetic has it, in tiles that have any. Where there are none this ends at once.
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_REPAIR_H
+#define GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_REPAIR_H
+
+#include "kernels/cuda/matmul/sm90_split_bf16.h"
+
+template <typename C>
+static __global__ void __launch_bounds__(GM_SPLIT_THREADS) gm_split_repair(const gm_split_product s)
+{
+    constexpr unsigned STEPS = 8, ROWS = 8, COLS = C::BM * C::BN / GM_SPLIT_THREADS / ROWS;
+    constexpr unsigned ACROSS = C::BN / COLS;
+    __shared__ float left[STEPS][C::BM + 1], right[STEPS][C::BN + 1];
+    const gm_product<float> &p = s.p;
+    unsigned row = threadIdx.x / ACROSS * ROWS, col = threadIdx.x % ACROSS * COLS;
+
+    for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
+        if (!s.doubtful[tile])
+            continue;
+        gm_split_tile at = gm_split_tile_at(s, tile);
+        uint64_t row0 = at.row * C::BM, col0 = at.col * C::BN;
+        const float *a = gm_matrix_of<float>(p.a, at.matrix);
+        const float *b = gm_matrix_of<float>(p.b, at.matrix);
+        float sum[ROWS][COLS] = {};
+
+        for (uint64_t k0 = 0; k0 < p.K; k0 += STEPS) {
+            __syncthreads();
+            for (unsigned i = threadIdx.x; i < STEPS * C::BM; i += GM_SPLIT_THREADS) {
+                uint64_t r = row0 + i / STEPS, k = k0 + i % STEPS;
+                left[i % STEPS][i / STEPS] =
+                    r < p.M && k < p.K ? a[r * p.a.row + k * p.a.col] : 0.0f;
+            }
+            for (unsigned i = threadIdx.x; i < STEPS * C::BN; i += GM_SPLIT_THREADS) {
+                uint64_t c = col0 + i % C::BN, k = k0 + i / C::BN;
+                right[i / C::BN][i % C::BN] =
+                    c < p.N && k < p.K ? b[k * p.b.row + c * p.b.col] : 0.0f;
+            }
+            __syncthreads();
+            unsigned steps = p.K - k0 < STEPS ? (unsigned)(p.K - k0) : STEPS;
+            for (unsigned k = 0; k < steps; k++) {
+#pragma unroll
+                for (unsigned r = 0; r < ROWS; r++) {
+#pragma unroll
+                    for (unsigned c = 0; c < COLS; c++)
+                        sum[r][c] += left[k][row + r] * right[k][col + c];
+                }
+            }
+        }
+#pragma unroll
+        for (unsigned i = 0; i < ROWS * COLS; i++) {
+            uint64_t r = row0 + row + i / COLS, c = col0 + col + i % COLS;
+            if (r >= p.M || c >= p.N)
+                continue;
+            float *element = p.result + (at.matrix * p.M + r) * p.N + c;
+            if (!isfinite(*element))
+                *element = gm_finished(p, at.matrix, r, c, sum[i / COLS][i % COLS]);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * split_k.h - adds up the results of blocks that share k (split-K).
+ *
+ *         k ->   split 0    split 1    split 2
+ *            A [          |          |          ]        each split: a block of its own
+ *                  |           |          |
+ *     scratch   A0 B0       A1 B1       A2 B2            M x N each, in the accumulators' type
+ *                  \___________|__________/
+ *                        alpha (sum) + beta c  -> result
+ *
+ * The second launch adds splits in one order, whichever block was first, so that the same operands
+ * give the same bits.
+ */
+#ifndef GM_KERNELS_CUDA_MATMUL_SPLIT_K_H
+#define GM_KERNELS_CUDA_MATMUL_SPLIT_K_H
+
+#include "kernels/cuda/matmul/product.h"
+
+#define GM_REDUCE_THREADS 256u      /* of a block, where few splits are added */
+#define GM_REDUCE_THREADS_MAX 1024u /* where many are */
+
+/*
+ * Element i of split s is splits[s * elements + i]. Lanes run along the elements; where there are
+ * many splits the block's rows of threads take turns with them, since one that added all would wait
+ * for each.
+ */
+template <typename T>
+static __global__ void __launch_bounds__(GM_REDUCE_THREADS_MAX)
+    gm_reduce_splits_kernel(gm_product<T> p, const gm_acc<T> *splits, unsigned count,
+                            uint64_t elements, uint64_t first)
+{
+    __shared__ gm_acc<T> part[GM_REDUCE_THREADS_MAX];
+    unsigned x = threadIdx.x, y = threadIdx.y;
+    uint64_t i = first + (uint64_t)blockIdx.x * blockDim.x + x;
+    gm_acc<T> sum = 0;
+
+    gm_wait_for_primary();
+    if (i < elements) {
+#pragma unroll 4
+        for (unsigned split = y; split < count; split += blockDim.y)
+            sum += splits[split * elements + i];
+    }
+    if (blockDim.y > 1) {
+        part[y * blockDim.x + x] = sum;
+        __syncthreads();
+        for (unsigned deep = 1; y == 0 && deep < blockDim.y; deep++)
+            sum += part[deep * blockDim.x + x];
+    }
+    if (y == 0 && i < elements) {
+        uint64_t matrix = 0, row = 0, col = 0;
+        if (p.c.data) { /* else it does not matter where, and is not worth two divisions */
+            matrix = i / (p.M * p.N);
+            row = i % (p.M * p.N) / p.N;
+            col = i % p.N;
+        }
+        p.result[i] = gm_finished(p, matrix, row, col, sum);
+    }
+}
+
+/* What a kernel that computes splits is given: its results go to `splits`, as they are. */
+template <typename T> static inline gm_product<T> gm_split_of(const gm_product<T> &p, void *splits)
+{
+    gm_product<T> split = p;
+
+    split.result = (T *)splits;
+    split.alpha = gm_acc<T>(1);
+    split.beta = gm_acc<T>(0);
+    split.c = {};
+    return split;
+}
+
+static_assert(GM_REDUCE_THREADS_MAX == GM_WARP * GM_WARP, "a warp across, and up to as many deep");
+
+/* Adds up splits that the launch before writes, or launches: this one is dependent on the last. */
+template <typename T>
+static inline enum gm_status gm_reduce_splits(struct gm_exec *exec, const gm_product<T> &p,
+                                              const void *splits, unsigned count)
+{
+    uint64_t elements = p.batch * p.M * p.N;
+    unsigned deep = 1; /* so many rows as give each four splits to add */
+
+    while (deep < GM_REDUCE_THREADS_MAX / GM_WARP && 4 * deep < count)
+        deep *= 2;
+    unsigned across = deep * GM_WARP < GM_REDUCE_THREADS ? GM_REDUCE_THREADS / deep : GM_WARP;
+    return gm_launches(
+        gm_ceil_div(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+            return gm_launch_dependent(exec, true, gm_reduce_splits_kernel<T>,
+                                       dim3((unsigned)blocks), dim3(across, deep), 0, p,
+                                       (const gm_acc<T> *)splits, count, elements, first * across);
+        });
+}
+
+/* Bytes of `count` splits of op's result; UINT64_MAX on overflow. */
+static inline uint64_t gm_splits_bytes(const struct gm_op *op, uint64_t count)
+{
+    uint64_t elements = gm_matrix_elements(&op->result), width = gm_dtype_size(op->result.dtype);
+
+    width = width < 4 ? 4 : width; /* f16 and bf16 are summed in f32 */
+    return count > 0 && elements > UINT64_MAX / width / count ? UINT64_MAX
+                                                              : elements * width * count;
+}
+
+#endif

@@ -1,0 +1,263 @@
+/*
+ * skinny.cu - transposes matrices of few columns, or few rows: long spans in, long spans out.
+ *
+ * The difference to square tiles, which would be mostly empty: a block takes so many rows of few
+ * columns as fill 16 KB. They are one span, loaded 16 bytes an access without regard to rows; each
+ * column of it is a span of the result. In shared memory a thread collects its column's elements,
+ * a row apart each. Of few rows it is the reverse: each row's part is a span, and all together are
+ * one span of the result.
+ *
+ * Spans begin anywhere; what is loaded and stored whole are aligned vectors (spans.h, which also
+ * pads shared memory against bank conflicts).
+ *
+ * Cost: 16 sectors a request, all useful but for the ends of spans. Of 1-byte elements
+ * instructions are the limit, five for each.
+ * When it wins: large matrices with a side of up to some 1000 bytes (bounds: choose/cuda.c).
+ * Source: the Futhark compiler's transposes for low width and height follow the long side too.
+ */
+#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
+#include "kernels/cuda/transpose/spans.h"
+#include "kernels/device_facts.h"
+
+#define FEW 512u /* rows, or columns: more would make spans too short to be worth it */
+/* Few rows: what a block takes; more where 128 columns of them need it, up to so much, and then by
+ * more threads. At least so much of each row. */
+#define WIDE_BYTES 8192u
+#define WIDE_COLUMNS 128u
+#define WIDE_BYTES_MAX 34816u
+#define WIDE_RUN_BYTES 128u
+#define WIDE_THREADS 128u /* twice as many beyond WIDE_BYTES_MORE */
+#define WIDE_BYTES_MORE 18432u
+/* Few columns: what a block takes; twice as much for so many rows; still more, up to what lets two
+ * blocks share a multiprocessor of an H200, for such spans of the result. */
+#define TALL_BYTES 16384u
+#define TALL_ROWS 128u
+#define TALL_RUN_BYTES 512u
+#define TALL_BYTES_MAX 114688u
+#define TALL_THREADS 256u /* twice, four times as many beyond so many bytes */
+#define TALL_BYTES_MORE 16384u
+#define TALL_BYTES_MOST 49152u
+
+/* Columns that a block takes of few rows: 128, doubled while they stay within WIDE_BYTES; where 128
+ * are more than WIDE_BYTES_MAX as many whole spans of 128 bytes as are not, or one. */
+template <typename T> static unsigned wide_length(uint64_t rows)
+{
+    constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T), N = gm_per_vec<T, 16>::count;
+    static_assert(UNIT % N == 0 && WIDE_COLUMNS % N == 0, "rows' spans begin alike in a vector");
+    static_assert(FEW * WIDE_RUN_BYTES <= 1 << 16, "a block's elements have 16 bits");
+    uint64_t size = rows * sizeof(T), length = WIDE_COLUMNS;
+
+    while (2 * length * size <= WIDE_BYTES)
+        length *= 2;
+    if (length * size > WIDE_BYTES_MAX)
+        length = WIDE_BYTES_MAX / size / UNIT * UNIT;
+    return (unsigned)(length > UNIT ? length : UNIT);
+}
+
+/* Rows that a block with so much shared memory takes of few columns: a power of two. */
+template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared)
+{
+    uint64_t room = shared < TALL_BYTES_MAX ? shared : TALL_BYTES_MAX;
+    unsigned length = TALL_RUN_BYTES / sizeof(T);
+
+    while (2 * length * cols * sizeof(T) <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
+        length *= 2;
+    while (length > gm_per_vec<T, 16>::count &&
+           gm_padded_bytes(gm_bank_padding_for<T>(cols), length * cols) > room)
+        length /= 2;
+    return length;
+}
+
+/* Iterates down a column of what lies in shared memory row after row. */
+template <typename T> struct down {
+    const T *shared;
+    gm_bank_padding<T> padding;
+    unsigned at, cols;
+
+    __device__ __forceinline__ T operator()()
+    {
+        T element = shared[padding.element(at)];
+        at += cols;
+        return element;
+    }
+};
+
+template <typename T, unsigned THREADS>
+static __global__ void __launch_bounds__(THREADS)
+    tall(const T *in, T *out, uint64_t rows, unsigned cols, unsigned length,
+         gm_bank_padding<T> padding, uint64_t total, gm_origin origin)
+{
+    T *shared = gm_dynamic_shared<T>();
+    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
+    uint64_t row = origin.col + (uint64_t)blockIdx.x * length;
+    unsigned count = rows - row < length ? (unsigned)(rows - row) : length;
+    unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+    unsigned skip = gm_load_span(in, matrix + row * cols, count * cols, total, thread, THREADS,
+                                 padding, shared);
+    __syncthreads();
+
+    for (unsigned col = threadIdx.y; col < cols; col += blockDim.y) {
+        gm_store_span(out + matrix + col * rows + row, count, threadIdx.x, blockDim.x,
+                      [&](unsigned i) {
+                          return down<T>{shared, padding, skip + i * cols + col, cols};
+                      });
+    }
+}
+
+/* Iterates along a column of rows that lie `apart` elements from each other; then along the next.
+ * `back` leads from below a column's last row to the next one's first, and from anywhere above it
+ * to below zero, which as an unsigned number is large. */
+template <typename T> struct across {
+    const T *shared;
+    unsigned apart, back, at;
+
+    __device__ __forceinline__ T operator()()
+    {
+        T element = shared[at];
+        at = min(at + apart, at + apart + back);
+        return element;
+    }
+};
+
+template <typename T, unsigned THREADS>
+static __global__ void __launch_bounds__(THREADS)
+    wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned apart,
+         unsigned by_rows, unsigned by_pieces, uint64_t total, gm_origin origin)
+{
+    constexpr unsigned N = gm_per_vec<T, 16>::count;
+    T *shared = gm_dynamic_shared<T>();
+    uint64_t matrix = (origin.matrix + blockIdx.z) * rows * cols;
+    uint64_t col = origin.col + (uint64_t)blockIdx.x * length;
+    unsigned count = cols - col < length ? (unsigned)(cols - col) : length;
+    unsigned first = (unsigned)((matrix + col) % N);
+    unsigned most = length / N + 1; /* vectors that a row's span can lie in */
+
+    for (unsigned base = threadIdx.x; base < rows * most; base += GM_SPAN_BATCH * THREADS) {
+        gm_vec<16> vec[GM_SPAN_BATCH];
+        unsigned to[GM_SPAN_BATCH], whole = 0;
+#pragma unroll
+        for (unsigned b = 0; b < GM_SPAN_BATCH; b++) {
+            unsigned id = base + b * THREADS;
+            unsigned i = __umulhi(id, by_pieces), p = id - i * most;
+            unsigned place = first + i * apart, skip = place % N;
+            uint64_t from = matrix + i * cols + col - skip + p * N;
+            if (i >= rows || p * N >= skip + count)
+                continue;
+            to[b] = place - skip + p * N;
+            if (from + N <= total) {
+                vec[b] = *(const gm_vec<16> *)(in + from);
+                whole |= 1u << b;
+            } else {
+                for (unsigned e = 0; from + e < total; e++)
+                    shared[to[b] + e] = in[from + e];
+            }
+        }
+#pragma unroll
+        for (unsigned b = 0; b < GM_SPAN_BATCH; b++)
+            if (whole >> b & 1)
+                *(gm_vec<16> *)(shared + to[b]) = vec[b];
+    }
+    __syncthreads();
+    gm_store_span(out + matrix + col * rows, count * rows, threadIdx.x, THREADS, [&](unsigned e) {
+        unsigned j = __umulhi(e, by_rows), i = e - j * rows;
+        return across<T>{shared, apart, 1 - rows * apart, first + i * apart + j};
+    });
+}
+
+/* Elements between rows in shared memory: so many that lanes, who go down columns of few rows,
+ * find their elements in different banks; and that each row begins at the place in a vec at which
+ * it does in memory, without anything being shifted. */
+template <typename T> static unsigned apart_for(const struct gm_matrix *a, unsigned length)
+{
+    constexpr unsigned N = gm_per_vec<T, 16>::count;
+    unsigned vecs = length / N + 1, apart = a->rows < 8 ? 8 / (unsigned)a->rows : 1;
+
+    while (vecs % 8 != apart)
+        vecs++;
+    return vecs * N + (unsigned)(a->cols % N);
+}
+
+/* Bytes of shared memory that a block needs. */
+template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, uint32_t shared)
+{
+    constexpr unsigned N = gm_per_vec<T, 16>::count;
+
+    if (a->cols <= a->rows)
+        return gm_padded_bytes(gm_bank_padding_for<T>(a->cols),
+                               tall_length<T>(a->cols, shared) * a->cols);
+    return (a->rows * apart_for<T>(a, wide_length<T>(a->rows)) + N) * sizeof(T);
+}
+
+template <typename T>
+static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exec)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    unsigned cols = (unsigned)a->cols, room = gm_gpu_of(exec)->shared_per_block;
+    unsigned length = tall_length<T>(cols, room), bytes = length * cols * sizeof(T);
+    unsigned vecs = length / gm_per_vec<T, 16>::count; /* of a column */
+    unsigned threads = TALL_THREADS * (bytes > TALL_BYTES_MOST   ? 4
+                                       : bytes > TALL_BYTES_MORE ? 2
+                                                                 : 1);
+    auto kernel = threads == TALL_THREADS       ? tall<T, TALL_THREADS>
+                  : threads == 2 * TALL_THREADS ? tall<T, 2 * TALL_THREADS>
+                                                : tall<T, 4 * TALL_THREADS>;
+    dim3 block(vecs < threads ? vecs : threads);
+
+    block.y = threads / block.x;
+    return gm_tiles(a->batch, 1, a->rows, 1, length, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, kernel, grid, block, shared_bytes<T>(a, room), gm_in<T>(op, 0),
+                         gm_out<T>(op), a->rows, cols, length, gm_bank_padding_for<T>(cols),
+                         gm_matrix_elements(a), origin);
+    });
+}
+
+template <typename T>
+static enum gm_status transpose_wide(const struct gm_op *op, struct gm_exec *exec)
+{
+    constexpr unsigned N = gm_per_vec<T, 16>::count;
+    const struct gm_matrix *a = &op->operand[0];
+    unsigned rows = (unsigned)a->rows, length = wide_length<T>(rows);
+    bool more = length * rows * sizeof(T) > WIDE_BYTES_MORE;
+    auto kernel = more ? wide<T, 2 * WIDE_THREADS> : wide<T, WIDE_THREADS>;
+
+    return gm_tiles(a->batch, 1, a->cols, 1, length, [&](dim3 grid, gm_origin origin) {
+        return gm_launch(exec, kernel, grid, dim3(more ? 2 * WIDE_THREADS : WIDE_THREADS),
+                         shared_bytes<T>(a, 0), gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols,
+                         length, apart_for<T>(a, length), gm_reciprocal(rows),
+                         gm_reciprocal(length / N + 1), gm_matrix_elements(a), origin);
+    });
+}
+
+GM_ROW_FUNCTION enum gm_status gm_transpose_skinny_accepts(const struct gm_op *op,
+                                                           const struct gm_device_facts *facts,
+                                                           struct gm_error *err)
+{
+    const struct gm_matrix *a = &op->operand[0];
+    uint64_t few = a->rows < a->cols ? a->rows : a->cols;
+    uint32_t room = facts->gpu ? facts->gpu->shared_per_block : 0;
+    uint64_t bytes = UINT64_MAX;
+    char shape[GM_SHAPE_TEXT_MAX];
+
+    if (few > 1 && few <= FEW)
+        (void)gm_by_size(a->dtype, [&](auto tag) {
+            bytes = shared_bytes<typename decltype(tag)::type>(a, room);
+            return GM_OK;
+        });
+    if (bytes <= room)
+        return GM_OK;
+    return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                   "skinny transposes matrices of 2 to %u rows, or columns, of which the %u KB of "
+                   "a block's shared memory can hold spans, and these are %s of %s",
+                   FEW, room / 1024, gm_matrix_shape_text(a, shape), gm_dtype_name(a->dtype));
+}
+
+GM_KERNEL(transpose_skinny)
+{
+    return gm_by_size(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+
+        return op->operand[0].cols <= op->operand[0].rows ? transpose_tall<T>(op, exec)
+                                                          : transpose_wide<T>(op, exec);
+    });
+}

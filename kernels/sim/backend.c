@@ -1,0 +1,249 @@
+/*
+ * backend.c - the sim backend: one device that plays a GPU, to run kernels where there is none and
+ * to see what they do. Each stream has host threads of its own, one for each of its cores.
+ *
+ * Its memory is its own, as a GPU's is: operands are copied in and results out, so that each
+ * buffer has its bounds. Times of its kernels would mean nothing and are not given; what they
+ * did to memory is.
+ */
+#include "kernels/backend.h"
+#include "kernels/buffer_pool.h"
+#include "kernels/cpu/backend/facts.h"
+#include "kernels/cpu/backend/rearrange.h"
+#include "kernels/layout.h"
+#include "kernels/sim/run/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Long jobs have one of them at most, those of less than some seconds two, short ones all: so these
+ * need not wait for longer ones, and the host's scheduler shares out its cores. */
+#define STREAMS 3u
+
+struct sim {
+    struct gm_device_facts facts;
+    struct gm_sim_machine machine[STREAMS];
+    struct gm_buffer_pool *buffers;
+};
+
+static const char *const operand_names[GM_OPERANDS_MAX] = {"a", "b", "c"};
+
+static double microseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
+}
+
+static void sim_close(void *context)
+{
+    struct sim *sim = context;
+
+    if (!sim)
+        return;
+    for (unsigned i = 0; i < STREAMS; i++)
+        gm_sim_machine_close(&sim->machine[i]);
+    gm_buffer_pool_close(sim->buffers);
+    free(sim);
+}
+
+static enum gm_status sim_open(const struct gm_backend_options *options, void **ret_context,
+                               struct gm_error *err)
+{
+    struct sim *sim = calloc(1, sizeof(*sim));
+    const struct gm_gpu *gpu = gm_gpu_at(0);
+    unsigned cores = gm_cpu_cores();
+    unsigned threads = options->threads > 0 ? options->threads : cores;
+
+    if (!sim)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the sim backend");
+    sim->facts = (struct gm_device_facts){
+        .kind = GM_DEVICE_SIM,
+        .units = gpu->sms,
+        .streams = STREAMS,
+        .graded_streams = true,
+        .batch_max = 1,
+        .memory_bytes = gm_cpu_memory(),
+        .gpu = gpu,
+        .times_kernels = false,
+    };
+    snprintf(sim->facts.name, sizeof(sim->facts.name), "simulated %s", gpu->name);
+    snprintf(sim->facts.detail, sizeof(sim->facts.detail), "%u host threads", threads);
+    uint64_t limit = options->memory_limit > 0 ? options->memory_limit : sim->facts.memory_bytes;
+    enum gm_status status = GM_OK;
+    for (unsigned i = 0; i < STREAMS && status == GM_OK; i++)
+        status = gm_sim_machine_open(threads, gpu, &sim->machine[i], err);
+    if (status == GM_OK)
+        status = gm_buffer_pool_open_for(options, &gm_buffer_plain, limit, &sim->buffers, err);
+    if (status != GM_OK) {
+        sim_close(sim);
+        return status;
+    }
+    *ret_context = sim;
+    return GM_OK;
+}
+
+static const struct gm_device_facts *sim_describe(void *context, unsigned index)
+{
+    const struct sim *sim = context;
+
+    return index == 0 ? &sim->facts : NULL;
+}
+
+static uint64_t sim_buffer_cost(void *context, uint64_t bytes)
+{
+    (void)context;
+    return gm_buffer_pool_cost(bytes);
+}
+
+static enum gm_status sim_buffer_get(void *context, uint64_t bytes, struct gm_buffer *ret,
+                                     struct gm_error *err)
+{
+    const struct sim *sim = context;
+
+    return gm_buffer_pool_get(sim->buffers, bytes, ret, err);
+}
+
+static void sim_buffer_put(void *context, struct gm_buffer *buffer)
+{
+    const struct sim *sim = context;
+
+    gm_buffer_pool_put(sim->buffers, buffer);
+}
+
+/* The device's copies of operands and result, and what the variant wants beside them. */
+static uint64_t sim_scratch_bytes(void *context, const struct gm_op *op,
+                                  const struct gm_variant *variant)
+{
+    uint64_t total = gm_sim_memory_cost(gm_matrix_bytes(&op->result));
+
+    (void)context;
+    if (!gm_size_add(total, gm_sim_memory_cost(variant->scratch(op)), &total))
+        return UINT64_MAX;
+    for (unsigned i = 0; i < op->operands; i++)
+        if (!gm_size_add(total, gm_sim_memory_cost(gm_matrix_bytes(&op->operand[i])), &total))
+            return UINT64_MAX;
+    return total;
+}
+
+/* Operands that are there to be read go to the device, row-major where the variant wants that. */
+static enum gm_status copy_in(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
+{
+    double begin = microseconds(), prepared = 0;
+
+    for (unsigned i = 0; i < op->operands; i++) {
+        struct gm_matrix *x = &op->operand[i];
+        const void *host = x->data;
+        enum gm_status status = gm_sim_memory_add(
+            &exec->memory, operand_names[i], gm_matrix_bytes(x), false, &x->data, &task->error);
+        if (status != GM_OK)
+            return status;
+        if (gm_needs_prepare(&task->op, task->variant, i)) {
+            double now = microseconds();
+            struct gm_matrix rearranged = *x;
+            rearranged.data = (void *)(uintptr_t)host;
+            if (host && (status = gm_rearrange(&rearranged, x->data, exec->machine->pool,
+                                               exec->stop)) != GM_OK)
+                return status;
+            x->layout = GM_ROW_MAJOR;
+            prepared += microseconds() - now;
+        } else if (host) {
+            memcpy(x->data, host, gm_matrix_bytes(x));
+        }
+    }
+    task->times.h2d = microseconds() - begin - prepared;
+    if (prepared > 0)
+        task->times.prepare = prepared;
+    return GM_OK;
+}
+
+static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
+{
+    uint64_t scratch = task->variant->scratch(op);
+    enum gm_status status = gm_sim_memory_add(&exec->memory, "result", gm_matrix_bytes(&op->result),
+                                              true, &op->result.data, &task->error);
+
+    if (status == GM_OK && scratch > 0)
+        status = gm_sim_memory_add(&exec->memory, "scratch", scratch, true, &exec->scratch,
+                                   &task->error);
+    if (status != GM_OK)
+        return status;
+    /* A device's memory is not zeros either: what a kernel leaves out shall show. */
+    if (!exec->sampling) {
+        memset(op->result.data, 0xFF, gm_matrix_bytes(&op->result));
+        if (scratch > 0)
+            memset(exec->scratch, 0xFF, scratch);
+    }
+    return task->variant->run[GM_DEVICE_SIM](op, exec);
+}
+
+static enum gm_status copy_out(struct gm_task *task, struct gm_exec *exec, const struct gm_op *op)
+{
+    double begin = microseconds();
+
+    if (task->report)
+        return gm_sim_report(exec, task->report, &task->error);
+    memcpy(task->op.result.data, op->result.data, gm_matrix_bytes(&op->result));
+    task->accesses = gm_sim_totals(exec, GM_PASS_COMPUTES);
+    task->has_accesses = true;
+    task->times.d2h = microseconds() - begin;
+    return GM_OK;
+}
+
+static bool has_data(const struct gm_op *op)
+{
+    bool has = false;
+
+    for (unsigned i = 0; i < op->operands; i++)
+        has |= op->operand[i].data != NULL;
+    return has;
+}
+
+static void run_task(struct gm_sim_machine *machine, struct gm_task *task)
+{
+    struct gm_exec exec = {.machine = machine, .stop = &task->stop, .error = &task->error};
+    struct gm_op op = task->op;
+
+    if (task->report)
+        gm_sim_exec_sample(&exec, has_data(&op));
+    task->times = (struct gm_times){-1, -1, -1, -1, -1};
+    task->has_accesses = false;
+    task->status = atomic_load(&task->stop) ? GM_CANCELLED : GM_OK;
+    /* An empty result is there already: no kernel runs, which so never sees a size of 0. */
+    if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
+        task->status = copy_in(task, &exec, &op);
+        if (task->status == GM_OK)
+            task->status = run_kernel(task, &exec, &op);
+        if (task->status == GM_OK)
+            task->status = copy_out(task, &exec, &op);
+    }
+    if (task->status == GM_CANCELLED)
+        gm_fail(&task->error, GM_CANCELLED, "stopped before it was done");
+    gm_sim_exec_clear(&exec);
+}
+
+static enum gm_status sim_run(void *context, unsigned device, unsigned stream,
+                              struct gm_task *task[], unsigned n)
+{
+    struct sim *sim = context;
+
+    (void)device; /* there is one */
+    for (unsigned i = 0; i < n; i++)
+        run_task(&sim->machine[stream], task[i]);
+    return GM_OK;
+}
+
+const struct gm_backend gm_backend_sim = {
+    .name = "sim",
+    .open = sim_open,
+    .close = sim_close,
+    .describe = sim_describe,
+    .buffer_cost = sim_buffer_cost,
+    .buffer_get = sim_buffer_get,
+    .buffer_put = sim_buffer_put,
+    .scratch_bytes = sim_scratch_bytes,
+    .run = sim_run,
+};

@@ -1,0 +1,40 @@
+#!/bin/sh
+# object.sh - makes the simulator's object of one kernel file from what g++ compiled. The
+# sanitizers' hooks get our names. Only names that begin with gm_ are seen outside, as two kernels
+# of one name, or the same kernel for CUDA, must not be taken for each other. Source lines,
+# functions and shared variables become a table (watch/table.h), and the debugging information,
+# which the program then need not read, is dropped.
+#
+#   object.sh CC LD OBJCOPY READELF ADDR2LINE ROOT IN OUT
+set -eu
+export LC_ALL=C
+
+cc=$1 ld=$2 objcopy=$3 readelf=$4 addr2line=$5 root=$6 in=$7 out=$8
+here=$root/kernels/sim
+code=$out.code
+
+# One section of code, so that distances in it stay; without groups, in which a linker would look
+# for copies of a template's instance.
+"$ld" -r --force-group-allocation -T "$here/object.ld" -o "$code.o" "$in"
+"$objcopy" --redefine-syms="$here/watch/hooks.syms" "$code.o"
+
+"$readelf" -sW "$code.o" | awk '
+    $4 == "FUNC" && $3 > 0 && $8 ~ /^_Z/ {print "function", $2, $3, $8}
+    $4 == "TLS" && $8 ~ /^_ZZ/ {print "shared", $2, $3, $8}' | sort > "$code.symbols"
+"$readelf" --debug-dump=info "$code.o" |
+    grep -E 'DW_TAG_|Abbrev Number: 0|DW_AT_(name|type|linkage_name|upper_bound|low_pc)' |
+    awk -f "$here/watch/dims.awk" >> "$code.symbols"
+# A place that a report can name: a call of the simulator, or a function's begin.
+{
+    "$readelf" -rW "$code.o" | awk '/^Relocation/ {text = / .\.rela?\.text/}
+        text && $5 ~ /^gm_sim_/ {print $1}'
+    awk '$1 == "function" {print $2}' "$code.symbols"
+} | sort -u | "$addr2line" -e "$code.o" -j .text -f -i -a |
+    awk -f "$here/watch/table.awk" "$code.symbols" - > "$out.c"
+
+first=$(awk '$1 == "shared" {print $4; exit}' "$code.symbols")
+[ -z "$first" ] || "$objcopy" --globalize-symbol="$first" "$code.o"
+"$cc" -std=gnu17 -O1 -fPIC -fno-asynchronous-unwind-tables -I "$root" -c -o "$code.table.o" "$out.c"
+"$ld" -r -o "$out" "$code.o" "$code.table.o"
+"$objcopy" --strip-debug --wildcard --keep-global-symbol='gm_*' "$out"
+rm -f "$code.o" "$code.table.o" "$code.symbols"

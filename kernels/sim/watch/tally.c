@@ -1,0 +1,284 @@
+#include "tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS (2 * GM_TALLY_PLACES)
+
+void gm_tally_reset(struct gm_tally *tally)
+{
+    struct gm_tally_site *site = tally->site;
+    size_t room = tally->room;
+
+    memset(tally, 0, sizeof(*tally));
+    tally->site = site;
+    tally->room = room;
+}
+
+void gm_tally_free(struct gm_tally *tally)
+{
+    free(tally->site);
+    memset(tally, 0, sizeof(*tally));
+}
+
+unsigned gm_tally_new_place(struct gm_tally *tally, uint32_t key)
+{
+    /* Keys are never 0: no code is at the begin of the program's file. */
+    unsigned slot = gm_tally_slot(key);
+
+    while (tally->place_key[slot] != 0 && tally->place_key[slot] != key)
+        slot = (slot + 1) & (SLOTS - 1);
+    if (tally->place_key[slot] == key)
+        return tally->place[slot];
+    if (tally->places == GM_TALLY_PLACES) {
+        tally->overflow = true;
+        return GM_TALLY_PLACES;
+    }
+    tally->place_key[slot] = key;
+    return tally->place[slot] = (uint16_t)tally->places++;
+}
+
+/* Sorts up to 32 numbers that are often in order, or in reverse. */
+static void sort(uint64_t *value, unsigned count)
+{
+    if (count > 1 && value[0] > value[count - 1]) {
+        for (unsigned i = 0; i < count / 2; i++) {
+            uint64_t swap = value[i];
+            value[i] = value[count - 1 - i];
+            value[count - 1 - i] = swap;
+        }
+    }
+    for (unsigned i = 1; i < count; i++) {
+        uint64_t x = value[i];
+        unsigned at = i;
+        for (; at > 0 && value[at - 1] > x; at--)
+            value[at] = value[at - 1];
+        value[at] = x;
+    }
+}
+
+/* The active lanes' addresses, in order. */
+static unsigned gather(const uint64_t address[GM_WARP], uint32_t active, uint64_t *ret)
+{
+    unsigned count = 0;
+    bool sorted = true;
+
+    for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
+        ret[count] = address[__builtin_ctz(rest)];
+        sorted &= count == 0 || ret[count] >= ret[count - 1];
+        count++;
+    }
+    if (!sorted)
+        sort(ret, count);
+    return count;
+}
+
+void gm_tally_sectors(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes,
+                      unsigned *sectors, unsigned *distinct_bytes)
+{
+    uint64_t sorted[GM_WARP];
+    unsigned count = gather(address, active, sorted), distinct = 0;
+
+    *sectors = 0;
+    for (unsigned i = 0; i < count; i++) {
+        distinct += i == 0 || sorted[i] != sorted[i - 1];
+        *sectors += i == 0 || sorted[i] / GM_SECTOR != sorted[i - 1] / GM_SECTOR;
+    }
+    *distinct_bytes = distinct * bytes;
+}
+
+/* The most words that one bank has, of those that some lanes want. */
+static unsigned busiest_bank(const uint64_t *sorted, unsigned count, unsigned bytes)
+{
+    unsigned words = bytes <= 4 ? 1 : bytes / 4, most = 0;
+    uint8_t in_bank[GM_BANKS] = {0};
+
+    if (count > 0 && sorted[count - 1] / 128 == sorted[0] / 128)
+        return 1; /* neighbours: a bank has one word at most */
+    for (unsigned i = 0; i < count; i++) {
+        if (i > 0 && sorted[i] / (4 * words) == sorted[i - 1] / (4 * words))
+            continue; /* one word, which all that want it get at once */
+        for (unsigned word = 0; word < words; word++) {
+            uint8_t *bank = &in_bank[(sorted[i] / 4 + word) % GM_BANKS];
+            *bank = (uint8_t)(*bank + 1);
+            most = *bank > most ? *bank : most;
+        }
+    }
+    return most;
+}
+
+unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes)
+{
+    unsigned together = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, total = 0;
+
+    for (unsigned first = 0; first < GM_WARP; first += together) {
+        uint32_t group = active & (UINT32_MAX >> (32 - together)) << first;
+        uint64_t sorted[GM_WARP];
+        total += busiest_bank(sorted, gather(address, group, sorted), bytes);
+    }
+    return total;
+}
+
+static struct gm_tally_site *find(struct gm_tally *tally, uint32_t key, unsigned kind,
+                                  unsigned memory)
+{
+    for (size_t n = 0, i = tally->last; n < tally->count; n++, i++) {
+        if (i >= tally->count)
+            i = 0; /* the next is often the one after */
+        struct gm_tally_site *site = &tally->site[i];
+        if (site->key == key && site->kind == kind && site->memory == memory) {
+            tally->last = (unsigned)i;
+            return site;
+        }
+    }
+    if (tally->count == tally->room) {
+        size_t room = tally->room > 0 ? 2 * tally->room : 32;
+        struct gm_tally_site *larger = realloc(tally->site, room * sizeof(*larger));
+        if (!larger) {
+            tally->lacking = true;
+            return NULL;
+        }
+        tally->site = larger;
+        tally->room = room;
+    }
+    struct gm_tally_site *site = &tally->site[tally->count];
+    tally->last = (unsigned)tally->count++;
+    *site = (struct gm_tally_site){.key = key, .kind = (uint8_t)kind, .memory = (uint16_t)memory};
+    return site;
+}
+
+struct gm_access_example *gm_tally_add(struct gm_tally *tally,
+                                       const struct gm_tally_request *request)
+{
+    struct gm_tally_site *site = find(tally, request->key, request->kind, request->memory);
+    unsigned lanes = (unsigned)__builtin_popcount(request->active), units, useful, unit;
+
+    if (!site)
+        return NULL;
+    gm_tally_sectors(request->address, request->active, request->bytes, &units, &useful);
+    if (gm_access_is_shared((enum gm_access_kind)request->kind)) {
+        units = gm_tally_wavefronts(request->address, request->active, request->bytes);
+        unit = 4 * GM_BANKS;
+    } else {
+        unit = GM_SECTOR;
+    }
+    site->sums.requests += request->weight;
+    site->sums.lanes += request->weight * lanes;
+    site->sums.bytes_useful += request->weight * useful;
+    site->sums.bytes_moved += request->weight * units * unit;
+    site->sums.units += request->weight * units;
+    site->sums.units_ideal += request->weight * ((useful + unit - 1) / unit);
+    site->traced = site->sums.lanes;
+    if (site->example.active != 0 && (unsigned)__builtin_popcount(site->example.active) >= lanes)
+        return NULL;
+    site->example.bytes = request->bytes;
+    site->example.active = request->active;
+    for (unsigned lane = 0; lane < GM_WARP; lane++)
+        site->example.offset[lane] =
+            request->active >> lane & 1 ? (int64_t)request->address[lane] : 0;
+    return &site->example;
+}
+
+bool gm_tally_better(const struct gm_access_example *a, const struct gm_access_example *b)
+{
+    int lanes = __builtin_popcount(a->active) - __builtin_popcount(b->active);
+
+    for (int i = 2; i >= 0 && lanes == 0; i--)
+        if (a->block[i] != b->block[i])
+            return a->block[i] < b->block[i];
+    return lanes > 0 || (lanes == 0 && a->warp < b->warp);
+}
+
+void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const struct gm_tally_site *other = &from->site[i];
+        struct gm_tally_site *site = find(into, other->key, other->kind, other->memory);
+        if (!site)
+            continue;
+        gm_access_add(&site->sums, &other->sums);
+        site->traced += other->traced;
+        if (gm_tally_better(&other->example, &site->example))
+            site->example = other->example;
+    }
+    for (unsigned slot = 0; slot < SLOTS; slot++) {
+        if (from->place_key[slot] == 0)
+            continue;
+        unsigned place = gm_tally_place(into, from->place_key[slot]);
+        if (place < GM_TALLY_PLACES)
+            into->unlogged[place] += from->unlogged[from->place[slot]];
+    }
+    into->barriers += from->barriers;
+    into->steps += from->steps;
+    into->step_lanes += from->step_lanes;
+    into->blocks += from->blocks;
+    into->warps += from->warps;
+    into->overflow |= from->overflow;
+    into->lacking |= from->lacking;
+}
+
+/* Steps that were not traced: what was left out at places where no memory is touched. They are
+ * taken to have as many lanes as the others. */
+static double unlogged_steps(struct gm_tally *tally)
+{
+    double unlogged = 0;
+
+    for (unsigned place = 0; place < tally->places; place++)
+        unlogged += tally->unlogged[place];
+    for (size_t i = 0; i < tally->count; i++) {
+        unsigned place = gm_tally_place(tally, tally->site[i].key);
+        bool first = true; /* a place may be several sites, in as many memories */
+        for (size_t j = 0; j < i; j++)
+            first &= tally->site[j].key != tally->site[i].key;
+        if (place < GM_TALLY_PLACES && first)
+            unlogged -= tally->unlogged[place];
+    }
+    return unlogged;
+}
+
+static void multiply(struct gm_access_sums *sums, double factor)
+{
+    sums->requests *= factor;
+    sums->lanes *= factor;
+    sums->bytes_useful *= factor;
+    sums->bytes_moved *= factor;
+    sums->units *= factor;
+    sums->units_ideal *= factor;
+}
+
+void gm_tally_multiply(struct gm_tally *tally, double factor)
+{
+    for (size_t i = 0; i < tally->count; i++) {
+        multiply(&tally->site[i].sums, factor);
+        tally->site[i].traced *= factor;
+    }
+    for (unsigned place = 0; place < tally->places; place++)
+        tally->unlogged[place] *= factor;
+    tally->barriers *= factor;
+    tally->steps *= factor;
+    tally->step_lanes *= factor;
+    tally->blocks *= factor;
+    tally->warps *= factor;
+}
+
+bool gm_tally_scale(struct gm_tally *tally)
+{
+    double steps = unlogged_steps(tally);
+    bool any = steps > 0 && tally->step_lanes > 0;
+
+    if (any) {
+        double factor = 1 + steps / tally->step_lanes;
+        tally->steps *= factor;
+        tally->step_lanes *= factor;
+    }
+    for (size_t i = 0; i < tally->count; i++) {
+        struct gm_tally_site *site = &tally->site[i];
+        unsigned place = gm_tally_place(tally, site->key);
+        double unlogged = place < GM_TALLY_PLACES ? tally->unlogged[place] : 0;
+        if (unlogged <= 0 || site->traced <= 0)
+            continue;
+        multiply(&site->sums, 1 + unlogged / site->traced);
+        any = true;
+    }
+    return any;
+}

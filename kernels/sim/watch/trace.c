@@ -1,0 +1,106 @@
+/*
+ * trace.c - from what each lane did to what its warp did.
+ *
+ * Lanes run one after the other, and each logs its steps (runs of code without a branch) and its
+ * accesses. On a GPU those of a warp go together: lanes that part at a branch meet again where the
+ * branches do. That is replayed here by the old rule of SIMT machines: of all the places where
+ * lanes are, the one earliest in the code goes on, with all the lanes that are there. Code is laid
+ * out in source order (-fno-reorder-blocks), so a lane that skips ahead waits behind the branch
+ * or at the loop's end for the others. Accesses of one place that go together are a request.
+ *
+ * Counting a lane's visits instead would pair the first visits of two lanes even where they
+ * belong to different rounds of a loop.
+ */
+#include "kernels/sim/run/worker.h"
+
+#include <string.h>
+
+static void add_request(struct gm_sim_worker *w, const struct gm_tally_request *request,
+                        unsigned warp)
+{
+    struct gm_access_example *example = gm_tally_add(&w->tally, request);
+
+    if (!example)
+        return;
+    example->block[0] = w->block.x;
+    example->block[1] = w->block.y;
+    example->block[2] = w->block.z;
+    example->warp = warp;
+}
+
+/* The lanes in `at` did the same thing at the same time. Those that reached different memories, or
+ * with different widths, made requests of their own. */
+static void take(struct gm_sim_worker *w, uint32_t at, unsigned warp)
+{
+    while (at != 0) {
+        unsigned leader = (unsigned)__builtin_ctz(at);
+        const struct gm_sim_event *first = &w->log[leader][w->log_begin[leader]];
+        struct gm_tally_request request;
+        uint32_t active = 0;
+        if (first->kind == GM_SIM_STEP) {
+            w->tally.steps += w->warp_weight;
+            w->tally.step_lanes += w->warp_weight * __builtin_popcount(at);
+            return;
+        }
+        for (uint32_t rest = at; rest != 0; rest &= rest - 1) {
+            unsigned lane = (unsigned)__builtin_ctz(rest);
+            const struct gm_sim_event *event = &w->log[lane][w->log_begin[lane]];
+            if (event->kind == first->kind && event->memory == first->memory &&
+                event->bytes == first->bytes) {
+                active |= 1u << lane;
+                request.address[lane] = event->address;
+            }
+        }
+        request.key = first->key;
+        request.kind = first->kind;
+        request.bytes = first->bytes;
+        request.memory = first->memory;
+        request.active = active;
+        request.weight = w->warp_weight;
+        add_request(w, &request, warp);
+        at &= ~active;
+    }
+}
+
+/* The earliest place, and who is there; 0 where some lane must run on before that is known. */
+static uint32_t earliest(const struct gm_sim_worker *w, const struct gm_sim_thread *thread,
+                         unsigned lanes)
+{
+    uint32_t least = UINT32_MAX, at = 0;
+
+    for (unsigned lane = 0; lane < lanes; lane++) {
+        if (w->log_begin[lane] == w->log_end[lane]) {
+            if (thread[lane].state == GM_SIM_READY)
+                return 0;
+            continue;
+        }
+        uint32_t key = w->log[lane][w->log_begin[lane]].key;
+        if (key < least) {
+            least = key;
+            at = 0;
+        }
+        at |= (uint32_t)(key == least) << lane;
+    }
+    return at;
+}
+
+void gm_sim_trace(struct gm_sim_worker *w, unsigned first, unsigned lanes)
+{
+    uint32_t at;
+
+    while ((at = earliest(w, &w->thread[first], lanes)) != 0) {
+        take(w, at, first / GM_WARP);
+        for (uint32_t rest = at; rest != 0; rest &= rest - 1)
+            w->log_begin[__builtin_ctz(rest)]++;
+    }
+    for (unsigned lane = 0; lane < lanes; lane++) {
+        unsigned left = w->log_end[lane] - w->log_begin[lane];
+        if (left == 0) {
+            w->log_begin[lane] = w->log_end[lane] = 0;
+        } else if (w->log_end[lane] == GM_SIM_LOG_EVENTS) {
+            memmove(w->log[lane], &w->log[lane][w->log_begin[lane]], left * sizeof(w->log[0][0]));
+            w->log_begin[lane] = 0;
+            w->log_end[lane] = left;
+        }
+    }
+}

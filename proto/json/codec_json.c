@@ -1,0 +1,361 @@
+/*
+ * codec_json.c - reads matrices in JSON. A body is one of
+ *
+ *   [[1,2],[3,4]]                                            rows: operand a
+ *   {"shape":[2,2], "dtype":"f64", "data":[1,2,3,4], ...}    an operand: a
+ *   {"a":X, "b":X, "c":X, ...}                               X is rows, an operand or a number
+ *
+ * with parameters as further members. The first of two passes hands parameters to the sink and
+ * steps over arrays of numbers without converting them. Then the element type is known, and the
+ * second pass reads each array straight into the storage that the sink gives. json_write.c writes.
+ */
+#include "proto/codec.h"
+#include "proto/json/json_rows.h"
+#include "proto/json/json_text.h"
+#include "proto/json/json_write.h"
+#include "proto/number/number.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char operand_letters[GM_OPERANDS_MAX + 1] = "abc";
+
+/* An operand as the first pass finds it. */
+struct operand {
+    char name[2];
+    bool has_data, has_shape, has_dtype;
+    struct gm_json_rows rows;
+    struct gm_shape shape;
+    struct gm_json_string dtype;
+};
+
+struct body {
+    struct gm_json json;
+    const struct gm_decode_plan *plan;
+    struct operand operand[GM_OPERANDS_MAX];
+    struct operand bare; /* shape, dtype and data as members of the body itself */
+};
+
+static enum gm_status read_string(struct gm_json *json, const char *name,
+                                  struct gm_json_string *ret)
+{
+    if (gm_json_peek(json) != '"')
+        return gm_json_fail(json, json->at, "%s is a string", name);
+    enum gm_status status = gm_json_string(json, ret);
+    return status == GM_OK || ret->len <= GM_JSON_STRING_MAX
+               ? status
+               : gm_fail(json->err, GM_BAD_PARAMETER, "the value of %.64s has more than %d bytes",
+                         name, GM_JSON_STRING_MAX);
+}
+
+/* "shape":[2,3] */
+static enum gm_status read_shape(struct gm_json *json, struct gm_shape *ret)
+{
+    static const char what[] = "shape is an array of up to 3 whole numbers, as in [2,3]";
+    struct gm_shape shape = {0};
+    if (gm_json_peek(json) != '[')
+        return gm_json_fail(json, json->at, "%s", what);
+    json->at++;
+    gm_json_space(json);
+    for (bool more = gm_json_peek(json) != ']'; more;) {
+        uint64_t size;
+        const char *end = gm_number_reader_of(GM_U64)(json->at, &size);
+        if (!end && gm_number_fault(json->at, GM_U64) == GM_NUMBER_SYNTAX)
+            return gm_json_fail(json, json->at, "%s", what);
+        if (!end || shape.ndim == GM_DIMS_MAX)
+            return gm_fail(json->err, GM_BAD_SHAPE, "%s", what);
+        shape.dim[shape.ndim++] = size;
+        json->at = end;
+        gm_json_space(json);
+        more = gm_json_peek(json) == ',';
+        if (!more && gm_json_peek(json) != ']')
+            return gm_json_fail(json, json->at, "',' or ']' is expected in a shape");
+        json->at += more;
+        gm_json_space(json);
+    }
+    json->at++;
+    *ret = shape;
+    return GM_OK;
+}
+
+static enum gm_status read_data(struct gm_json *json, const char *name, struct operand *operand)
+{
+    if (!gm_json_rows_begin(gm_json_peek(json)))
+        return gm_json_fail(json, json->at, "%s is rows of numbers, as in [[1,2],[3,4]]", name);
+    operand->has_data = true;
+    return gm_json_rows_prescan(json, &operand->rows);
+}
+
+/* Reads the member if it is one of an operand's; *ret_known says so. */
+static enum gm_status read_operand_member(struct gm_json *json, const struct gm_json_string *name,
+                                          struct operand *operand, bool *ret_known)
+{
+    *ret_known = true;
+    if (gm_json_string_is(name, "data"))
+        return read_data(json, "data", operand);
+    if (gm_json_string_is(name, "shape")) {
+        operand->has_shape = true;
+        return read_shape(json, &operand->shape);
+    }
+    if (gm_json_string_is(name, "dtype")) {
+        operand->has_dtype = true;
+        return read_string(json, "dtype", &operand->dtype);
+    }
+    *ret_known = false;
+    return GM_OK;
+}
+
+/* The value of "a", "b" or "c". */
+static enum gm_status read_operand(struct gm_json *json, struct operand *operand)
+{
+    if (gm_json_peek(json) != '{')
+        return read_data(json, operand->name, operand);
+
+    struct gm_json_object object;
+    object.count = 0;
+    for (;;) {
+        const struct gm_json_string *name;
+        bool known;
+        enum gm_status status = gm_json_member(json, &object, &name);
+        if (status != GM_OK)
+            return status;
+        if (!name)
+            break;
+        status = read_operand_member(json, name, operand, &known);
+        if (status != GM_OK)
+            return status;
+        if (!known)
+            return gm_json_fail(json, json->at,
+                                "%s has a member \"%s\"; an operand has shape, dtype and data",
+                                operand->name, name->text);
+    }
+    if (!operand->has_data)
+        return gm_json_fail(json, json->at, "%s has no member \"data\"", operand->name);
+    return GM_OK;
+}
+
+/* Hands a member that is no operand to the sink, as text. */
+static enum gm_status read_parameter(struct body *body, const struct gm_json_string *name)
+{
+    struct gm_json *json = &body->json;
+    const struct gm_sink *sink = &body->plan->sink;
+    char first = gm_json_peek(json);
+    if (first == '"') {
+        struct gm_json_string value;
+        enum gm_status status = read_string(json, name->text, &value);
+        if (status != GM_OK)
+            return status;
+        return sink->parameter(sink->cls, name->text, name->len, value.text, value.len, json->err);
+    }
+    if (first == '[' || first == '{' || strncmp(json->at, "null", 4) == 0)
+        return gm_fail(
+            json->err, GM_BAD_PARAMETER, "%s is %s; %s", name->text,
+            first == '['   ? "an array"
+            : first == '{' ? "an object"
+                           : "null",
+            strcmp(name->text, "stats") == 0
+                ? "a reply's own, with which it cannot be sent back: ask for the reply with -H "
+                  "'Accept: application/x-npy', or take stats out"
+                : "operands are named a, b and c, and a parameter is a string, a number, true or "
+                  "false");
+
+    const char *value = json->at, *end;
+    if (strncmp(value, "true", 4) == 0)
+        end = value + 4;
+    else if (strncmp(value, "false", 5) == 0)
+        end = value + 5;
+    else
+        end = gm_number_end(value);
+    if (!end)
+        return gm_json_fail(json, value, "the value of \"%s\" is not JSON", name->text);
+    json->at = end;
+    return sink->parameter(sink->cls, name->text, name->len, value, (size_t)(end - value),
+                           json->err);
+}
+
+/* Which operand the name is, GM_OPERANDS_MAX if none. */
+static unsigned operand_index(const struct gm_json_string *name)
+{
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        if (name->len == 1 && name->text[0] == operand_letters[i])
+            return i;
+    return GM_OPERANDS_MAX;
+}
+
+static enum gm_status read_member(struct body *body, const struct gm_json_string *name)
+{
+    unsigned index = operand_index(name), max = body->plan->operands_max;
+    if (index < GM_OPERANDS_MAX && index >= max)
+        return gm_fail(body->json.err, GM_EXTRA_OPERAND,
+                       "there is an operand %c; this operation takes %s", operand_letters[index],
+                       max == 1 ? "a alone" : "a and b");
+    if (index < GM_OPERANDS_MAX)
+        return read_operand(&body->json, &body->operand[index]);
+
+    bool known;
+    enum gm_status status = read_operand_member(&body->json, name, &body->bare, &known);
+    return status == GM_OK && !known ? read_parameter(body, name) : status;
+}
+
+/* The first pass over an object. */
+static enum gm_status read_members(struct body *body)
+{
+    struct gm_json_object object;
+    object.count = 0;
+    for (;;) {
+        const struct gm_json_string *name;
+        enum gm_status status = gm_json_member(&body->json, &object, &name);
+        if (status == GM_OK && name)
+            status = read_member(body, name);
+        if (status != GM_OK)
+            return status;
+        if (!name)
+            return gm_json_end(&body->json);
+    }
+}
+
+/* Decides what shape, dtype and data beside each other or beside a, b and c mean. */
+static enum gm_status settle_members(struct body *body)
+{
+    struct operand *bare = &body->bare;
+    const struct gm_sink *sink = &body->plan->sink;
+    bool lettered = false;
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        lettered |= body->operand[i].has_data;
+
+    if (lettered && (bare->has_data || bare->has_shape))
+        return gm_json_fail(&body->json, body->json.start,
+                            "\"%s\" stands beside operands by letter; write it inside them, as in "
+                            "{\"a\":{\"shape\":[1,2],\"data\":[1,2]}}",
+                            bare->has_data ? "data" : "shape");
+    if (bare->has_shape && !bare->has_data)
+        return gm_json_fail(&body->json, body->json.start, "there is a shape but no \"data\"");
+    if (bare->has_data) {
+        struct operand *own = &body->operand[body->plan->operand_first];
+        memcpy(bare->name, own->name, sizeof(bare->name));
+        *own = *bare;
+    } else if (bare->has_dtype) {
+        return sink->parameter(sink->cls, "dtype", strlen("dtype"), bare->dtype.text,
+                               bare->dtype.len, body->json.err);
+    }
+    return GM_OK;
+}
+
+static enum gm_status operand_dtype(const struct body *body, const struct operand *operand,
+                                    enum gm_dtype *ret)
+{
+    struct gm_error *err = body->json.err;
+    enum gm_dtype asked = body->plan->dtype, dtype = asked ? asked : GM_F32;
+    if (operand->has_dtype) {
+        dtype = gm_dtype_from_name(operand->dtype.text, operand->dtype.len);
+        if (dtype == GM_DTYPE_NONE)
+            return gm_fail(err, GM_BAD_DTYPE, "%s has dtype \"%s\"; there are %s", operand->name,
+                           operand->dtype.text, gm_dtype_names());
+        if (asked && asked != dtype)
+            return gm_fail(err, GM_BAD_DTYPE, "%s has dtype %s, but the request says %s",
+                           operand->name, gm_dtype_name(dtype), gm_dtype_name(asked));
+    }
+    if (!gm_number_reader_of(dtype))
+        return gm_fail(err, GM_BAD_DTYPE,
+                       "elements of dtype %s cannot be written as JSON; send %s as NPY",
+                       gm_dtype_name(dtype), operand->name);
+    *ret = dtype;
+    return GM_OK;
+}
+
+/*
+ * Whether data that nests like this has the shape: flat, or dimension by dimension. Behind a
+ * dimension of 0 nothing can nest: 2x0x3 is [[],[]].
+ */
+static bool agrees(const struct gm_shape *nested, const struct gm_shape *shape, uint64_t elements)
+{
+    if (nested->ndim == 1 && nested->dim[0] == elements)
+        return true;
+    for (unsigned i = 0; i < nested->ndim; i++)
+        if (i >= shape->ndim || nested->dim[i] != shape->dim[i])
+            return false;
+    return nested->ndim == shape->ndim || (nested->ndim > 0 && nested->dim[nested->ndim - 1] == 0);
+}
+
+/* data does not have the shape that is stated; unless it is no good anyway, for another reason. */
+static enum gm_status bad_shape(const struct body *body, const struct operand *operand,
+                                const struct gm_shape *nested, const struct gm_matrix *stated)
+{
+    struct gm_error *err = body->json.err;
+    char want[GM_SHAPE_TEXT_MAX], have[GM_SHAPE_TEXT_MAX];
+    struct gm_matrix found;
+    enum gm_status status =
+        gm_json_rows_read(&body->json, &operand->rows, stated->dtype, operand->name, nested, NULL);
+    if (status == GM_OK)
+        status = gm_matrix_init(&found, stated->dtype, GM_ROW_MAJOR, nested, err);
+    if (status != GM_OK)
+        return status;
+    return gm_fail(err, GM_BAD_SHAPE, "%s: shape says %s (%" PRIu64 " elements), data is %s%s",
+                   operand->name, gm_matrix_shape_text(stated, want), gm_matrix_elements(stated),
+                   nested->ndim == 0 ? "a number" : gm_matrix_shape_text(&found, have),
+                   nested->ndim == 1 ? ", flat" : "");
+}
+
+/* The second pass: reads one operand into the storage that the sink gives for it. */
+static enum gm_status store_operand(const struct body *body, unsigned index)
+{
+    const struct operand *operand = &body->operand[index];
+    const struct gm_sink *sink = &body->plan->sink;
+    struct gm_error *err = body->json.err;
+    struct gm_shape nested;
+    struct gm_matrix matrix;
+    enum gm_dtype dtype = GM_DTYPE_NONE;
+    void *data;
+
+    enum gm_status status = operand_dtype(body, operand, &dtype);
+    if (status != GM_OK)
+        return status;
+    status = gm_json_rows_shape(&body->json, &operand->rows, dtype, operand->name, &nested);
+    if (status != GM_OK)
+        return status;
+    status = gm_matrix_init(&matrix, dtype, GM_ROW_MAJOR,
+                            operand->has_shape ? &operand->shape : &nested, err);
+    if (status != GM_OK)
+        return status;
+    if (operand->has_shape && !agrees(&nested, &operand->shape, gm_matrix_elements(&matrix)))
+        return bad_shape(body, operand, &nested, &matrix);
+    status = sink->operand(sink->cls, index, &matrix, &data, err);
+    if (status != GM_OK)
+        return status;
+    return gm_json_rows_read(&body->json, &operand->rows, dtype, operand->name, &nested, data);
+}
+
+static enum gm_status decode(const char *text, size_t len, const struct gm_decode_plan *plan,
+                             struct gm_error *err)
+{
+    struct body body = {.plan = plan};
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        body.operand[i].name[0] = operand_letters[i];
+
+    enum gm_status status = gm_json_begin(&body.json, text, len, err);
+    if (status != GM_OK)
+        return status;
+    if (*body.json.at == '[') {
+        struct operand *own = &body.operand[plan->operand_first];
+        status = read_data(&body.json, own->name, own);
+        if (status == GM_OK)
+            status = gm_json_end(&body.json);
+    } else {
+        status = read_members(&body);
+        if (status == GM_OK)
+            status = settle_members(&body);
+    }
+    for (unsigned i = 0; status == GM_OK && i < GM_OPERANDS_MAX; i++)
+        if (body.operand[i].has_data)
+            status = store_operand(&body, i);
+    return status;
+}
+
+const struct gm_codec gm_codec_json = {
+    .name = "json",
+    .media_type = "application/json",
+    .decode = decode,
+    .carries_stats = true,
+    .encode_bound = gm_json_encode_bound,
+    .encode = gm_json_encode,
+};

@@ -1,0 +1,123 @@
+/*
+ * handle.c - GET and POST /v1/explain/{op}: how a kernel touches memory. The operation
+ * becomes a job like any other, but for its task's report, for which the simulator traces a
+ * sample; no result is kept. Shapes are enough; what a body says of elements is not looked at.
+ */
+#include "kernels/choose/choose.h"
+#include "server/api/explain/explain.h"
+#include "server/clock.h"
+#include "server/limits.h"
+#include "server/request/request.h"
+
+#include <stdlib.h>
+
+/* Whether there is an address for each element. */
+static enum gm_status check_span(const struct gm_op *op, struct gm_error *err)
+{
+    const uint64_t most = (uint64_t)GM_EXPLAIN_GIB_MAX << 30;
+    uint64_t bytes = gm_matrix_bytes(&op->result);
+    bool fits = true;
+
+    for (unsigned i = 0; i < op->operands; i++)
+        fits = fits && gm_size_add(bytes, gm_matrix_bytes(&op->operand[i]), &bytes);
+    return fits && bytes <= most
+               ? GM_OK
+               : gm_fail(err, GM_COST_LIMIT,
+                         "operands and result have more than %d GiB together, which is the limit",
+                         GM_EXPLAIN_GIB_MAX);
+}
+
+enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan_input *in,
+                                      struct gm_error *err)
+{
+    const struct gm_device *device = plan->device;
+    enum gm_status status = check_span(&plan->op, err);
+
+    if (status == GM_OK)
+        status =
+            gm_select(&plan->op, device->facts, in->parsed->params.kernel, &plan->variant, err);
+    if (status != GM_OK)
+        return status;
+    /* The simulator holds what it touches, and of that no more than this. */
+    _Static_assert(GM_EXPLAIN_MEMORY_BYTES == GM_REPORT_BYTES, "what is reserved is what is taken");
+    _Static_assert(GM_EXPLAIN_CPU_MS == GM_REPORT_CPU_MS, "one limit");
+    plan->scratch_bytes = device->backend->scratch_bytes(device->context, &plan->op, plan->variant);
+    plan->bytes = plan->scratch_bytes < GM_EXPLAIN_MEMORY_BYTES ? plan->scratch_bytes
+                                                                : GM_EXPLAIN_MEMORY_BYTES;
+    return GM_OK;
+}
+
+static void job_done(struct gm_job *job)
+{
+    struct gm_request *r = gm_request_of_job(job);
+
+    gm_request_learn_cost(r);
+    if (job->task.status != GM_OK) {
+        gm_request_fail(r, &job->task.error);
+        gm_request_resume(r, GM_REQUEST_REPLY);
+    } else {
+        gm_request_resume(r, GM_REQUEST_RAN);
+    }
+}
+
+static enum gm_status admit(struct gm_request *r, struct gm_error *err)
+{
+    enum gm_status status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, err);
+
+    if (status == GM_OK)
+        status = gm_request_still_wanted(r, err);
+    return status == GM_OK ? gm_sched_reserve(r->plan.device->sched, r->head.client, err) : status;
+}
+
+enum gm_progress gm_handle_explain(struct gm_request *r)
+{
+    struct gm_job *job = &r->run.job;
+    struct gm_error error;
+
+    if (admit(r, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    gm_request_set_job(r, job_done);
+    for (unsigned i = 0; i < job->task.op.operands; i++)
+        job->task.op.operand[i].data = NULL; /* a body's elements are not looked at */
+    job->task.report = &r->run.accesses;
+    gm_request_set_slot(r);
+    gm_request_suspend(r);
+    r->state = GM_REQUEST_QUEUED;
+    gm_sched_commit(r->plan.device->sched, job);
+    return GM_PENDING;
+}
+
+void gm_handle_explain_ran(struct gm_request *r)
+{
+    const struct gm_task *task = &r->run.job.task;
+    const struct gm_device_facts *facts = r->plan.device->facts;
+    const struct gm_gpu *gpu = r->parsed.params.gpu ? r->parsed.params.gpu : facts->gpu;
+    const struct gm_explain explain = {.id = r->id,
+                                       .device = r->plan.device->name,
+                                       .op = &task->op,
+                                       .variant = r->plan.variant,
+                                       .facts = facts,
+                                       .gpu = gpu ? gpu : gm_gpu_at(0),
+                                       .report = &r->run.accesses};
+    char timing[GM_SERVER_TIMING_MAX];
+
+    gm_account_ran(&r->account, &task->times, r->run.job.started_ns, r->run.job.finished_ns);
+    gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
+    char *text = r->plan.report == GM_REPORT_JSON  ? gm_explain_json(&explain)
+                 : r->plan.report == GM_REPORT_SVG ? gm_explain_svg(&explain)
+                                                   : gm_explain_text(&explain);
+    if (!text) {
+        struct gm_error error;
+        gm_fail(&error, GM_MEMORY_FULL, "no memory for the report");
+        gm_request_fail(r, &error);
+        return;
+    }
+    gm_reply_text(&r->reply, 200, gm_report_media_type(r->plan.report), text);
+    gm_account_end(&r->account, GM_STAGE_ENCODE, gm_now_ns());
+    gm_account_server_timing(&r->account, r->plan.variant->name, timing);
+    gm_reply_header(&r->reply, "Server-Timing", timing);
+    gm_body_drop_operands(&r->body);
+    gm_access_report_clear(&r->run.accesses);
+    gm_share_trim(&r->share, 0);
+    r->state = GM_REQUEST_REPLY;
+}

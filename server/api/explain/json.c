@@ -1,0 +1,211 @@
+/*
+ * json.c - an access report as JSON. A figure that makes no sense for the operation, or is
+ * not known, is absent.
+ */
+#include "server/api/document.h"
+#include "server/api/explain/explain.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A figure to six digits; a negative one is none. */
+static void set_figure(json_t *object, const char *name, double value)
+{
+    char text[32];
+
+    if (!isfinite(value) || value < 0)
+        return;
+    snprintf(text, sizeof text, "%.6g", value);
+    json_object_set_new(object, name, json_real(strtod(text, NULL)));
+}
+
+static void set_count(json_t *object, const char *name, double value)
+{
+    if (value >= 0 && value < 0x1p53)
+        json_object_set_new(object, name, json_integer((json_int_t)llround(value)));
+    else
+        set_figure(object, name, value);
+}
+
+static void set_text(json_t *object, const char *name, const char *text)
+{
+    json_object_set_new(object, name, json_string(text));
+}
+
+static json_t *dimensions(const uint32_t d[3])
+{
+    return json_pack("[I, I, I]", (json_int_t)d[0], (json_int_t)d[1], (json_int_t)d[2]);
+}
+
+static json_t *shape_json(const struct gm_matrix *m)
+{
+    json_t *shape = json_array();
+
+    if (m->stacked)
+        json_array_append_new(shape, json_integer((json_int_t)m->batch));
+    json_array_append_new(shape, json_integer((json_int_t)m->rows));
+    json_array_append_new(shape, json_integer((json_int_t)m->cols));
+    return shape;
+}
+
+static json_t *shapes_json(const struct gm_op *op)
+{
+    static const char *const names[GM_OPERANDS_MAX] = {"a", "b", "c"};
+    json_t *shapes = json_object();
+
+    for (unsigned i = 0; i < op->operands; i++)
+        json_object_set_new(shapes, names[i], shape_json(&op->operand[i]));
+    json_object_set_new(shapes, "result", shape_json(&op->result));
+    return shapes;
+}
+
+static json_t *example_json(const struct gm_access_example *x)
+{
+    json_t *addresses = json_array(), *o = json_object();
+
+    for (unsigned lane = 0; lane < GM_WARP; lane++) {
+        bool active = x->active >> lane & 1;
+        json_array_append_new(addresses, active ? json_integer(x->offset[lane]) : json_null());
+    }
+    json_object_set_new(o, "block", dimensions(x->block));
+    json_object_set_new(o, "warp", json_integer(x->warp));
+    json_object_set_new(o, "bytes_per_lane", json_integer(x->bytes));
+    json_object_set_new(o, "addresses", addresses);
+    return o;
+}
+
+static json_t *site_json(const struct gm_explain *e, const struct gm_access_site *site)
+{
+    bool shared = gm_access_is_shared(site->kind);
+    struct gm_site_figures f;
+    json_t *o = json_object();
+
+    gm_explain_site(e, site, &f);
+    set_text(o, "kind", gm_access_name(site->kind));
+    set_text(o, "kernel", site->kernel);
+    set_text(o, "file", site->file);
+    json_object_set_new(o, "line", json_integer(site->line));
+    set_text(o, "source", site->source);
+    set_text(o, "memory", site->memory);
+    set_count(o, "requests", site->sums.requests);
+    set_figure(o, "lanes_per_request", f.lanes);
+    set_figure(o, shared ? "wavefronts_per_request" : "sectors_per_request", f.units);
+    set_figure(o, shared ? "ideal_wavefronts_per_request" : "ideal_sectors_per_request", f.ideal);
+    set_count(o, "bytes_useful", site->sums.bytes_useful);
+    set_count(o, "bytes_moved", site->sums.bytes_moved);
+    set_text(o, "verdict", f.verdict);
+    json_object_set_new(o, "example", example_json(&site->example));
+    return o;
+}
+
+static json_t *launch_json(const struct gm_launch_report *l)
+{
+    json_t *o = json_object();
+
+    set_text(o, "kernel", l->kernel);
+    json_object_set_new(o, "prepares", json_boolean(l->prepares));
+    json_object_set_new(o, "grid", dimensions(l->grid));
+    json_object_set_new(o, "block", dimensions(l->block));
+    set_count(o, "shared_bytes", (double)l->shared);
+    set_count(o, "blocks", l->blocks);
+    set_count(o, "blocks_traced", l->traced);
+    json_object_set_new(o, "steps_sampled", json_boolean(l->steps_sampled));
+    json_object_set_new(o, "cut", json_boolean(l->cut));
+    return o;
+}
+
+static json_t *occupancy_json(const struct gm_explain *e, const struct gm_explain_figures *f)
+{
+    json_t *o = json_object();
+
+    set_text(o, "gpu", e->gpu->name);
+    set_text(o, "kernel", f->launch->kernel);
+    json_object_set_new(o, "blocks", json_integer(f->occupancy.blocks));
+    json_object_set_new(o, "warps", json_integer(f->occupancy.warps));
+    set_figure(o, "percent", f->occupancy.percent);
+    set_text(o, "limited_by", f->occupancy.limited_by);
+    set_text(o, "note", "registers are not known here, and may allow fewer");
+    return o;
+}
+
+static json_t *roofline_json(const struct gm_explain *e, const struct gm_explain_figures *f)
+{
+    char place[GM_EXPLAIN_WORDS_MAX];
+    json_t *o = json_object();
+
+    set_text(o, "gpu", e->gpu->name);
+    set_figure(o, "dram_gbs", e->gpu->dram_gbs);
+    if (f->flops > 0) {
+        set_figure(o, "peak_gflops", f->peak_gflops);
+        set_figure(o, "ridge", f->ridge);
+    }
+    set_figure(o, "attainable_gflops", f->attainable_gflops);
+    set_figure(o, "percent_of_peak", f->percent_of_peak);
+    if (!e->report->cut)
+        set_text(o, "bound", f->compute_bound ? "compute" : "memory");
+    gm_explain_place(e, f, place);
+    set_text(o, "place", place);
+    return o;
+}
+
+static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_figures *f)
+{
+    const struct gm_access_totals *t = &e->report->totals;
+    json_t *o = json_object();
+
+    set_count(o, "global_sectors", f->sectors);
+    set_count(o, "global_sectors_ideal", f->sectors_ideal);
+    set_count(o, "global_sectors_min", f->sectors_min);
+    set_figure(o, "global_sectors_ratio", f->sectors_ratio);
+    set_count(o, "shared_wavefronts", f->wavefronts);
+    set_count(o, "shared_wavefronts_ideal", f->wavefronts_ideal);
+    set_count(o, "barriers", t->barriers);
+    set_figure(o, "barriers_per_block", f->barriers_per_block);
+    set_figure(o, "active_lanes_percent", f->active_percent);
+    set_count(o, "blocks", t->blocks);
+    set_count(o, "warps", t->warps);
+    set_count(o, "bytes_min", f->bytes_min);
+    set_count(o, "bytes_moved", f->bytes_moved);
+    if (f->flops > 0)
+        set_count(o, "flops", f->flops);
+    set_figure(o, "intensity", f->intensity);
+    set_figure(o, "executed_intensity", f->executed_intensity);
+    if (f->launch)
+        json_object_set_new(o, "occupancy", occupancy_json(e, f));
+    json_object_set_new(o, "roofline", roofline_json(e, f));
+    return o;
+}
+
+char *gm_explain_json(const struct gm_explain *e)
+{
+    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
+    json_t *o = json_object(), *launches = json_array(), *sites = json_array();
+    struct gm_explain_figures f;
+
+    gm_explain_figures(e, &f);
+    gm_explain_words(e, problem, cure);
+    for (size_t i = 0; i < e->report->launches; i++)
+        json_array_append_new(launches, launch_json(&e->report->launch[i]));
+    for (size_t i = 0; i < e->report->sites; i++)
+        json_array_append_new(sites, site_json(e, &e->report->site[i]));
+    set_text(o, "id", e->id);
+    set_text(o, "kernel", e->variant->name);
+    set_text(o, "op", gm_op_name(e->op->kind));
+    set_text(o, "device", e->device);
+    json_object_set_new(o, "shape", shapes_json(e->op));
+    set_text(o, "dtype", gm_dtype_name(e->op->result.dtype));
+    set_text(o, "problem", problem);
+    set_text(o, "cure", cure);
+    json_object_set_new(o, "totals", totals_json(e, &f));
+    json_object_set_new(o, "sites", sites);
+    json_object_set_new(o, "launches", launches);
+    json_object_set_new(o, "sampled", json_boolean(e->report->sampled));
+    json_object_set_new(o, "cut", json_boolean(e->report->cut));
+    if (e->report->cut)
+        set_text(o, "cut_by", e->report->late ? "time" : "count");
+    set_count(o, "blocks_traced", f.traced);
+    set_count(o, "blocks", f.blocks);
+    return gm_document_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+}

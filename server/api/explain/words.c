@@ -1,0 +1,312 @@
+/*
+ * words.c - a report in two sentences: what is slow and why, and what cures it. Rules on
+ * the figures alone, never on a kernel's name, so that a kernel nobody has seen gets the right
+ * words. A variant that has the cure is named where the list's names or notes speak of it.
+ */
+#include "server/api/explain/explain.h"
+
+#include "server/api/explain/map.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IDLE_PERCENT 70      /* of lanes active: below, idle lanes are worth a sentence */
+#define AGAIN_MIN 1.5        /* sectors over the compulsory ones: above, data is fetched again */
+#define OCCUPANCY_PERCENT 50 /* of warps: up to here, too few may be there to hide latency */
+#define RATIO_FINE 1.05      /* sectors over the compulsory ones: up to here, none to speak of */
+
+static const char *const no_words[] = {NULL};
+
+/* The first other variant of the operation whose name or note has the first of the words that
+ * any has. */
+static const char *variant_with(const struct gm_explain *e, const char *const *words)
+{
+    const struct gm_variant *v;
+
+    for (; *words; words++) {
+        for (size_t i = 0; (v = gm_variant_at(i)); i++) {
+            bool speaks = strstr(v->name, *words) || strstr(v->note, *words);
+            if (v != e->variant && v->op == e->op->kind && speaks &&
+                gm_variant_check(v, e->op, e->facts, NULL) == GM_OK)
+                return v->name;
+        }
+    }
+    return NULL;
+}
+
+/* A technique, and who has it. */
+static void say_cure(const struct gm_explain *e, const char *technique, const char *const *words,
+                     char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    const char *name = variant_with(e, words);
+
+    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s%s%s%s", technique, name ? ": see kernel=" : "",
+             name ? name : "", ".");
+}
+
+static const char *verb(enum gm_access_kind kind)
+{
+    switch (kind) {
+    case GM_GLOBAL_STORE:
+    case GM_SHARED_STORE:
+        return "store";
+    case GM_GLOBAL_ATOMIC:
+    case GM_SHARED_ATOMIC:
+        return "atomic";
+    default:
+        return "load";
+    }
+}
+
+/* Why a request of global memory touches so many sectors. */
+static void say_global(const struct gm_explain *e, const struct gm_access_site *site,
+                       const struct gm_site_figures *f, char why[GM_EXPLAIN_WORDS_MAX],
+                       char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const tile[] = {"padded", "swizzl", NULL};
+    static const char *const staged[] = {"staged", "structure of arrays", "aligned", NULL};
+    long long apart = llabs((long long)f->stride);
+
+    if (f->pattern == GM_PATTERN_STRIDE && apart >= (long long)GM_SECTOR) {
+        snprintf(why, GM_EXPLAIN_WORDS_MAX, "neighbouring lanes' addresses are %lld bytes apart",
+                 apart);
+        say_cure(e,
+                 "Let neighbouring lanes take neighbouring elements of a row in memory; where the "
+                 "other side then has the stride, turn the data around in a tile of shared memory",
+                 tile, cure);
+    } else if (f->pattern == GM_PATTERN_STRIDE) {
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "neighbouring lanes' addresses are %lld bytes apart and each takes %u of them, so "
+                 "that the bytes in between come along and are asked for again later",
+                 apart, site->example.bytes);
+        say_cure(e,
+                 "Move the records through shared memory with neighbouring lanes on neighbouring "
+                 "words, keep each member in an array of its own, or pad the record to 16 bytes "
+                 "and move it as one vector",
+                 staged, cure);
+    } else if (f->pattern == GM_PATTERN_ROW) {
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "its lanes lie side by side, but begin in the middle of a segment");
+        say_cure(e,
+                 "Begin rows at multiples of 32 bytes (pad the leading dimension), or let each "
+                 "warp begin where a segment does",
+                 no_words, cure);
+    } else if (f->pattern == GM_PATTERN_ROWS) {
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "its lanes lie in %u pieces, each less than whole segments", f->pieces);
+        say_cure(e, "Make the block at least a warp wide, so that all lanes are of one row",
+                 no_words, cure);
+    } else {
+        snprintf(why, GM_EXPLAIN_WORDS_MAX, "its lanes' addresses follow no row of memory");
+        say_cure(e,
+                 "Sort the work so that neighbouring lanes take neighbouring elements, or gather "
+                 "through shared memory",
+                 no_words, cure);
+    }
+}
+
+/* How many banks an example's words are in. */
+static unsigned banks_of(const struct gm_access_example *example)
+{
+    struct gm_banks map;
+    unsigned banks = 0;
+
+    gm_map_banks(example, &map);
+    for (unsigned bank = 0; bank < GM_BANKS; bank++)
+        banks += map.words[bank] > 0;
+    return banks;
+}
+
+static void say_shared(const struct gm_explain *e, const struct gm_access_site *site,
+                       const struct gm_site_figures *f, char why[GM_EXPLAIN_WORDS_MAX],
+                       char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const padded[] = {"padded", "swizzl", "padding", "no bank", NULL};
+    long long apart = llabs((long long)f->stride);
+    unsigned bytes = site->example.bytes, banks = banks_of(&site->example);
+    char technique[GM_EXPLAIN_WORDS_MAX], row[80] = "";
+
+    if (f->pattern != GM_PATTERN_STRIDE)
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "its words are in %u of the 32 banks, and different words of one bank take turns",
+                 banks);
+    else
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "neighbouring lanes' words in `%s` are %lld bytes apart, so that they share %u of "
+                 "the 32 banks and take turns",
+                 site->memory, apart, banks);
+    if (f->pattern == GM_PATTERN_STRIDE && bytes > 0 && apart % bytes == 0)
+        snprintf(row, sizeof row, " (to %lld from %lld)", apart / bytes + 1, apart / bytes);
+    snprintf(technique, sizeof technique,
+             "Lengthen each row of the array by one element%s, so that a column runs through all "
+             "banks, or swizzle the column with the row",
+             row);
+    say_cure(e, technique, padded, cure);
+}
+
+static void say_site(const struct gm_explain *e, const struct gm_access_site *site,
+                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    bool shared = gm_access_is_shared(site->kind);
+    char why[GM_EXPLAIN_WORDS_MAX];
+    struct gm_site_figures f;
+
+    gm_explain_site(e, site, &f);
+    if (shared)
+        say_shared(e, site, &f, why, cure);
+    else
+        say_global(e, site, &f, why, cure);
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "Line %u: each warp's %s %s `%s` %s %.3g %s where %.3g would do: %.300s.", site->line,
+             verb(site->kind), strcmp(verb(site->kind), "load") == 0 ? "from" : "to", site->memory,
+             shared ? "takes" : "touches", f.units,
+             shared ? "passes through the banks" : "segments of 32 bytes", f.ideal, why);
+}
+
+/* Of a warp's lanes, in percent: those that run on average, or take part in a request of global
+ * memory, whichever is less. */
+static double busy_percent(const struct gm_explain *e, const struct gm_explain_figures *f)
+{
+    double lanes = 0, requests = 0;
+
+    for (int kind = GM_GLOBAL_LOAD; kind <= GM_GLOBAL_STORE; kind++) {
+        lanes += e->report->totals.kind[kind].lanes;
+        requests += e->report->totals.kind[kind].requests;
+    }
+    double asking = requests > 0 ? 100 * lanes / (requests * GM_WARP) : 100;
+    return f->active_percent >= 0 && f->active_percent < asking ? f->active_percent : asking;
+}
+
+static void say_idle(const struct gm_explain *e, const struct gm_explain_figures *f,
+                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    const uint32_t *block = f->launch->block;
+    bool ragged = block[0] * block[1] * block[2] % GM_WARP != 0;
+
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "On average %.3g of a warp's 32 lanes have something to do; the others wait, and cost "
+             "as much%s.",
+             busy_percent(e, f) * GM_WARP / 100,
+             ragged ? " (the block's threads are no multiple of 32)" : "");
+    say_cure(e,
+             ragged ? "Make the block a multiple of 32 threads"
+                    : "Let whole warps take the same branch, and fit blocks to the shape so that "
+                      "fewer threads lie outside of it",
+             no_words, cure);
+}
+
+static void say_again(const struct gm_explain *e, const struct gm_explain_figures *f,
+                      char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
+    bool tiled = f->wavefronts > 0;
+
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "Every request is as small as it can be, but the kernel asks for %.3g times the "
+             "segments that must move: the same elements are fetched again and again, by %s.",
+             f->sectors_ratio, tiled ? "each tile that needs them" : "each thread that needs them");
+    say_cure(e,
+             tiled ? "Compute more with each element that has been fetched: larger tiles, and "
+                     "several results a thread, kept in registers"
+                   : "Fetch each element once a block, into a tile in shared memory, and let all "
+                     "of the block's threads take it from there",
+             tiled ? larger : tile, cure);
+}
+
+static void say_occupancy(const struct gm_explain *e, const struct gm_explain_figures *f,
+                          char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    const struct gm_occupancy *o = &f->occupancy;
+    bool shared = strcmp(o->limited_by, "shared memory") == 0;
+
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "No access wastes anything, but only %u of the %u warps that a multiprocessor of a %s "
+             "can hold fit: few to work while others wait for memory; the limit is %s.",
+             o->warps, e->gpu->threads_per_sm / GM_WARP, e->gpu->name, o->limited_by);
+    say_cure(e,
+             shared ? "Use less shared memory a block, or more threads on the same of it"
+                    : "Use blocks of 128 to 512 threads, of which several fit",
+             no_words, cure);
+}
+
+static unsigned preparing(const struct gm_access_report *report)
+{
+    unsigned passes = 0;
+
+    for (size_t i = 0; i < report->launches; i++)
+        passes += report->launch[i].prepares;
+    return passes;
+}
+
+static void say_fine(const struct gm_explain *e, const struct gm_explain_figures *f,
+                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    double ratio = f->sectors_ratio;
+    char times[32] = "", passes[96] = ".";
+
+    if (ratio >= RATIO_FINE)
+        snprintf(times, sizeof times, "%.3g times ", ratio);
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "%s is wasted: each request touches as few segments%s as hold its bytes, and all of "
+             "them together are %sthose that must move.",
+             *times ? "Little" : "Nothing", f->wavefronts > 0 ? " and banks" : "", times);
+    if (preparing(e->report) > 0)
+        snprintf(passes, sizeof passes,
+                 "; what rearranges the data before and after (%u passes) comes on top.",
+                 preparing(e->report));
+    snprintf(
+        cure, GM_EXPLAIN_WORDS_MAX,
+        f->compute_bound
+            ? "What limits it now is arithmetic: %s reaches %.5g GFLOP/s without tensor cores%s"
+            : "What limits it now is the memory itself: %s moves %.5g GB/s at the most, and a "
+              "copy is no faster%s",
+        e->gpu->name, f->compute_bound ? f->peak_gflops : e->gpu->dram_gbs, passes);
+}
+
+void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_MAX],
+                      char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    const struct gm_access_site *worst = gm_explain_worst(e);
+    struct gm_explain_figures f;
+
+    gm_explain_figures(e, &f);
+    if (!f.launch || f.sectors + f.wavefronts == 0) {
+        snprintf(problem, GM_EXPLAIN_WORDS_MAX, "%s",
+                 e->report->cut ? "No access to memory came in what was followed of the kernel."
+                                : "Nothing is to be done: no memory is accessed.");
+        cure[0] = '\0';
+    } else if (worst) {
+        say_site(e, worst, problem, cure);
+    } else if (busy_percent(e, &f) < IDLE_PERCENT) {
+        say_idle(e, &f, problem, cure);
+    } else if (f.sectors_ratio > AGAIN_MIN) {
+        say_again(e, &f, problem, cure);
+    } else if (f.occupancy.percent <= OCCUPANCY_PERCENT) {
+        say_occupancy(e, &f, problem, cure);
+    } else if (e->report->cut) {
+        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+                 "In what was followed of the kernel nothing is wasted: each request touches as "
+                 "few segments as hold its bytes.");
+        snprintf(cure, GM_EXPLAIN_WORDS_MAX,
+                 "It runs for too long to be followed to its end: a smaller shape tells the rest.");
+    } else {
+        say_fine(e, &f, problem, cure);
+    }
+}
+
+void gm_explain_place(const struct gm_explain *e, const struct gm_explain_figures *f,
+                      char out[GM_EXPLAIN_WORDS_MAX])
+{
+    if (e->report->cut)
+        snprintf(out, GM_EXPLAIN_WORDS_MAX,
+                 "not known: what the kernel moves was followed in part only");
+    else if (f->executed_intensity < 0 || f->ridge < 0)
+        snprintf(out, GM_EXPLAIN_WORDS_MAX, "under the slope: %s, so memory is the limit",
+                 f->flops > 0 ? "arithmetic whose ceiling is not known" : "no arithmetic");
+    else
+        snprintf(out, GM_EXPLAIN_WORDS_MAX,
+                 "%s of the ridge: %.4g operations a byte, and the ridge is at %.4g",
+                 f->compute_bound ? "right" : "left", f->executed_intensity, f->ridge);
+}

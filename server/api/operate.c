@@ -1,0 +1,260 @@
+/*
+ * operate.c - POST /v1/{op}: operands in, a job on a device, the result and its account out.
+ */
+#include "kernels/choose/choose.h"
+#include "server/clock.h"
+#include "server/limits.h"
+#include "server/request/request.h"
+#include "server/sched/cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for the account at the end of a text: its longest form is about 1.2 KB. */
+#define STATS_TEXT_MAX 4096
+
+static void encode_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+
+    struct gm_error error;
+    if (gm_request_still_wanted(r, &error) != GM_OK)
+        gm_request_fail(r, &error);
+    else
+        gm_handle_op_ran(r);
+    gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+static void job_done(struct gm_job *job)
+{
+    struct gm_request *r = gm_request_of_job(job);
+
+    gm_request_learn_cost(r);
+    if (job->task.status != GM_OK) {
+        /* Here and not in the event thread: that is not called again for a client that has gone. */
+        gm_request_fail(r, &job->task.error);
+        gm_request_resume(r, GM_REQUEST_REPLY);
+    } else if (r->plan.text_bytes > GM_TEXT_INLINE_BYTES_MAX) {
+        gm_request_to_worker(r, encode_on_worker, gm_cost_text(r->plan.text_bytes));
+    } else {
+        gm_request_resume(r, GM_REQUEST_RAN);
+    }
+}
+
+static void set_job(struct gm_request *r)
+{
+    struct gm_job *job = &r->run.job;
+    uint64_t repeat = r->parsed.params.repeat;
+
+    gm_request_set_job(r, job_done);
+    job->task.repeat = repeat > 0 ? (unsigned)repeat : 1;
+    job->exclusive = job->task.repeat > 1 && r->plan.device->facts->kind != GM_DEVICE_SIM;
+    gm_request_set_slot(r);
+}
+
+/* Whether the job takes less time than handing it to another thread would. */
+static bool tiny(const struct gm_request *r)
+{
+    return !r->connection.suspended && r->plan.device->backend->run_here && !r->run.job.exclusive &&
+           gm_op_flops(&r->run.job.task.op) <= GM_INLINE_FLOPS_MAX &&
+           gm_op_bytes_min(&r->run.job.task.op) <= GM_INLINE_BYTES_MAX &&
+           r->plan.text_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
+           (!*r->parsed.params.kernel || strcmp(r->parsed.params.kernel, "auto") == 0);
+}
+
+/* Repeated runs hold the device alone: what they cost at the least is bounded beforehand. */
+static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, struct gm_error *err)
+{
+    const struct gm_device_facts *facts = plan->device->facts;
+    const struct gm_op *op = &plan->op;
+
+    if (facts->kind == GM_DEVICE_SIM)
+        return gm_cost_simulated(op, repeat > 1 ? repeat : 1, err);
+    double seconds = gm_cost_seconds(op, facts);
+    if (repeat <= 1 || seconds * (double)repeat <= GM_REPEAT_COST_S)
+        return GM_OK;
+    double runs = floor(GM_REPEAT_COST_S / seconds);
+    return gm_fail(err, GM_COST_LIMIT,
+                   "%llu runs would take at least %.0f seconds; at most %d may be taken, which is "
+                   "repeat=%.0f",
+                   (unsigned long long)repeat, seconds * (double)repeat, GM_REPEAT_COST_S,
+                   runs < 1 ? 1 : runs);
+}
+
+/* What the job and its reply will take beside the operands, which are there. */
+static enum gm_status plan_memory(struct gm_plan *plan, struct gm_source host, struct gm_error *err)
+{
+    const struct gm_source source = gm_plan_source(plan);
+    const struct gm_op *op = &plan->op;
+    uint64_t text = 0;
+
+    plan->result_bytes = gm_matrix_bytes(&op->result);
+    plan->scratch_bytes = source.backend->scratch_bytes(source.context, op, plan->variant);
+    plan->text_bytes = 0;
+    plan->bytes = gm_block_cost(source, plan->result_bytes);
+    if (plan->codec->encode_bound) {
+        enum gm_status status = plan->codec->encode_bound(&op->result, &plan->text_bytes, err);
+        if (status != GM_OK)
+            return status;
+        plan->text_bytes += STATS_TEXT_MAX;
+        text = gm_block_cost(host, plan->text_bytes);
+    }
+    if (!gm_size_add(plan->bytes, plan->scratch_bytes, &plan->bytes) ||
+        !gm_size_add(plan->bytes, text, &plan->bytes))
+        plan->bytes = UINT64_MAX;
+    return GM_OK;
+}
+
+enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_input *in,
+                                 struct gm_error *err)
+{
+    const struct gm_params *params = &in->parsed->params;
+    enum gm_status status =
+        gm_select(&plan->op, plan->device->facts, params->kernel, &plan->variant, err);
+
+    if (status == GM_OK)
+        status = check_cost(plan, params->repeat, err);
+    return status == GM_OK ? plan_memory(plan, in->devices->host, err) : status;
+}
+
+static enum gm_status admit(struct gm_request *r, struct gm_error *err)
+{
+    enum gm_status status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, err);
+
+    if (status == GM_OK)
+        status = gm_block_get(&r->run.result, &r->share, gm_plan_source(&r->plan),
+                              r->plan.result_bytes, err);
+    return status == GM_OK ? gm_request_still_wanted(r, err) : status;
+}
+
+enum gm_progress gm_handle_op(struct gm_request *r)
+{
+    struct gm_error error;
+
+    if (admit(r, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    set_job(r);
+    if (tiny(r) && gm_sched_run_here(r->plan.device->sched, &r->run.job)) {
+        gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
+        gm_handle_op_ran(r);
+        return GM_READY;
+    }
+    if (gm_sched_reserve(r->plan.device->sched, r->head.client, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    gm_request_suspend(r);
+    r->state = GM_REQUEST_QUEUED;
+    gm_sched_commit(r->plan.device->sched, &r->run.job);
+    return GM_PENDING;
+}
+
+/* Writes `,"stats":{...}}` behind a text that was left open for it. */
+static uint64_t append_stats(char *text, uint64_t len, const char *stats)
+{
+    size_t stats_len = strlen(stats);
+
+    memcpy(text + len, ",\"stats\":", 9);
+    memcpy(text + len + 9, stats, stats_len);
+    memcpy(text + len + 9 + stats_len, "}\n", 2);
+    return len + 9 + stats_len + 2;
+}
+
+/* The text with the account at its end, which only now can be written: it holds the time that
+ * the text took. */
+static enum gm_status encode_text(struct gm_request *r, const struct gm_account_job *job,
+                                  char **ret_stats, struct gm_error *err)
+{
+    const struct gm_encode_options options = {.nonfinite_null = r->parsed.params.nonfinite_null};
+    uint64_t len;
+    enum gm_status status =
+        gm_block_get(&r->reply_text, &r->share, r->server->devices.host, r->plan.text_bytes, err);
+
+    if (status == GM_OK)
+        status =
+            r->plan.codec->encode(&r->run.job.task.op.result, &options, r->reply_text.buffer.data,
+                                  r->plan.text_bytes - STATS_TEXT_MAX, &len, err);
+    if (status != GM_OK)
+        return status;
+    gm_block_put(&r->run.result, &r->share);
+    int64_t now = gm_now_ns();
+    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
+    char *stats = gm_account_json(&r->account, job, now);
+    if (!stats || strlen(stats) + 16 > STATS_TEXT_MAX) {
+        free(stats);
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
+    }
+    if (r->plan.codec->carries_stats)
+        len = append_stats(r->reply_text.buffer.data, len, stats);
+    r->reply.body = r->reply_text.buffer.data;
+    r->reply.body_len = len;
+    *ret_stats = stats;
+    return GM_OK;
+}
+
+static enum gm_status encode_binary(struct gm_request *r, const struct gm_account_job *job,
+                                    char **ret_stats, struct gm_error *err)
+{
+    const struct gm_matrix *result = &r->run.job.task.op.result;
+    enum gm_status status = r->plan.codec->head(result, r->reply.head, &r->reply.head_len, err);
+
+    if (status != GM_OK)
+        return status;
+    r->reply.body = result->data;
+    r->reply.body_len = gm_matrix_bytes(result);
+    int64_t now = gm_now_ns();
+    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
+    *ret_stats = gm_account_json(&r->account, job, now);
+    return *ret_stats ? GM_OK : gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
+}
+
+static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_account_job job = {.id = r->id,
+                                       .device = r->plan.device->name,
+                                       .op = &r->run.job.task.op,
+                                       .task = &r->run.job.task,
+                                       .facts = r->plan.device->facts,
+                                       .batch = r->run.job.batch,
+                                       .concurrent = r->run.job.concurrent};
+    char *stats = NULL, timing[GM_SERVER_TIMING_MAX], shape[GM_SHAPE_TEXT_MAX];
+    enum gm_status status = r->plan.codec->encode ? encode_text(r, &job, &stats, err)
+                                                  : encode_binary(r, &job, &stats, err);
+
+    if (status != GM_OK)
+        return status;
+    if (!r->plan.codec->carries_stats) { /* nor, perhaps, its shape and type */
+        gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(&job.op->result, shape));
+        gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(job.op->result.dtype));
+    }
+    gm_account_server_timing(&r->account, r->plan.variant->name, timing);
+    gm_reply_header(&r->reply, "Server-Timing", timing);
+    gm_reply_header(&r->reply, "Gemmd-Stats", stats);
+    free(stats);
+    r->reply.http = 200;
+    r->reply.media_type = r->plan.codec->media_type;
+    gm_stats_account(&r->server->stats, r->route->op, &r->account);
+    gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_BYTES, gm_op_bytes_min(&r->run.job.task.op));
+    gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_FLOPS,
+                 (uint64_t)gm_op_flops(&r->run.job.task.op));
+    return GM_OK;
+}
+
+void gm_handle_op_ran(struct gm_request *r)
+{
+    struct gm_task *task = &r->run.job.task;
+    struct gm_error error;
+    enum gm_status status = task->status;
+
+    if (status != GM_OK) {
+        gm_request_fail(r, &task->error);
+        return;
+    }
+    gm_account_ran(&r->account, &task->times, r->run.job.started_ns, r->run.job.finished_ns);
+    gm_body_drop_operands(&r->body);
+    gm_share_trim(&r->share, gm_block_cost(r->server->devices.host, r->plan.text_bytes));
+    gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
+    status = make_reply(r, &error);
+    if (status != GM_OK)
+        gm_request_fail(r, &error);
+    r->state = GM_REQUEST_REPLY;
+}

@@ -1,0 +1,110 @@
+#include "server/api/routes.h"
+
+#include "server/api/stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUN(op_kind, run_path)                                                                     \
+    {                                                                                              \
+        .method = "POST", .path = run_path, .body = GM_BODY_OPERANDS, .op = GM_OP_##op_kind,       \
+        .plan = gm_handle_op_plan, .handle = gm_handle_op, .ran = gm_handle_op_ran                 \
+    }
+#define COMPARE(op_kind, compare_path)                                                             \
+    {                                                                                              \
+        .method = "POST", .path = compare_path, .body = GM_BODY_OPERANDS, .op = GM_OP_##op_kind,   \
+        .reports = GM_COMPARE_REPORTS, .plan = gm_handle_compare_plan,                             \
+        .handle = gm_handle_compare, .drop = gm_handle_compare_drop                                \
+    }
+#define EXPLAIN(how, what, op_kind, explain_path)                                                  \
+    {                                                                                              \
+        .method = how, .path = explain_path, .body = what, .op = GM_OP_##op_kind, .traces = true,  \
+        .reports = GM_EXPLAIN_REPORTS, .plan = gm_handle_explain_plan,                             \
+        .handle = gm_handle_explain, .ran = gm_handle_explain_ran                                  \
+    }
+#define PAGE(page_path, page)                                                                      \
+    {                                                                                              \
+        .method = "GET", .path = page_path, .body = GM_BODY_NONE, .handle = page                   \
+    }
+
+static const struct gm_route routes[] = {
+    RUN(TRANSPOSE, "/v1/transpose"),
+    RUN(MATMUL, "/v1/matmul"),
+    RUN(ADD, "/v1/add"),
+    RUN(FLIP, "/v1/flip"),
+    COMPARE(TRANSPOSE, "/v1/compare/transpose"),
+    COMPARE(MATMUL, "/v1/compare/matmul"),
+    COMPARE(ADD, "/v1/compare/add"),
+    COMPARE(FLIP, "/v1/compare/flip"),
+    EXPLAIN("GET", GM_BODY_NONE, TRANSPOSE, "/v1/explain/transpose"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, TRANSPOSE, "/v1/explain/transpose"),
+    EXPLAIN("GET", GM_BODY_NONE, MATMUL, "/v1/explain/matmul"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, MATMUL, "/v1/explain/matmul"),
+    EXPLAIN("GET", GM_BODY_NONE, ADD, "/v1/explain/add"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, ADD, "/v1/explain/add"),
+    EXPLAIN("GET", GM_BODY_NONE, FLIP, "/v1/explain/flip"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, FLIP, "/v1/explain/flip"),
+    EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
+    EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
+    PAGE("/v1/kernels", gm_handle_kernels),
+    PAGE("/v1/devices", gm_handle_devices),
+    PAGE("/v1/stats", gm_handle_stats),
+    PAGE("/metrics", gm_handle_metrics),
+    PAGE("/healthz", gm_handle_healthz),
+    PAGE("/readyz", gm_handle_readyz),
+};
+#define ROUTE_COUNT (sizeof routes / sizeof *routes)
+_Static_assert(ROUTE_COUNT < GM_ROUTES_MAX, "counters for each route, and for what has none");
+
+const struct gm_route *gm_route_at(size_t index)
+{
+    return index < ROUTE_COUNT ? &routes[index] : NULL;
+}
+
+size_t gm_route_count(void)
+{
+    return ROUTE_COUNT;
+}
+
+size_t gm_route_index(const struct gm_route *route)
+{
+    size_t index = route ? 0 : ROUTE_COUNT;
+
+    while (route && strcmp(routes[index].path, route->path) != 0)
+        index++;
+    return index;
+}
+
+static bool method_matches(const char *method, const struct gm_route *route)
+{
+    return strcmp(method, route->method) == 0 ||
+           (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+}
+
+enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
+                             char allow[GM_ALLOW_MAX], struct gm_error *err)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        if (strcmp(path, routes[i].path) != 0)
+            continue;
+        if (method_matches(method, &routes[i])) {
+            *ret = &routes[i];
+            return GM_OK;
+        }
+        bool get = strcmp(routes[i].method, "GET") == 0;
+        at += (size_t)snprintf(allow + at, GM_ALLOW_MAX - at, "%s%s%s", at ? ", " : "",
+                               routes[i].method, get ? ", HEAD" : "");
+    }
+    if (at > 0)
+        return gm_fail(err, GM_METHOD_NOT_ALLOWED, "%.100s takes %s, not %.20s", path, allow,
+                       method);
+    char paths[GM_ERROR_DETAIL_MAX - 128] = "";
+    at = 0;
+    for (size_t i = 0; i < ROUTE_COUNT && at < sizeof paths; i++)
+        if (gm_route_index(&routes[i]) == i)
+            at += (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", i ? ", " : "",
+                                   routes[i].path);
+    return gm_fail(err, GM_NOT_FOUND, "there is nothing at %.100s; there is: %s", path, paths);
+}

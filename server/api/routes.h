@@ -1,0 +1,87 @@
+/*
+ * routes.h - THE table of what gemmd answers: a path and a method, what body they take, and the
+ * function that answers. 404, 405 and the Allow header come from it.
+ */
+#ifndef GM_SERVER_API_ROUTES_H
+#define GM_SERVER_API_ROUTES_H
+
+#include "server/request/accept.h"
+#include "server/request/body/body.h"
+
+struct gm_plan;
+struct gm_plan_input;
+struct gm_request;
+
+/* Where a request stands after a step. */
+enum gm_progress {
+    GM_READY,  /* its reply is set; it is still the caller's */
+    GM_PENDING /* handed to another thread: the caller must not touch it any more */
+};
+
+struct gm_route {
+    const char *method; /* GET answers HEAD too */
+    const char *path;
+    enum gm_body_kind body;
+    enum gm_op_kind op; /* where there is a plan */
+    bool traces;        /* on a simulated device alone, a sample of the work: shapes will do */
+    unsigned reports;   /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
+    /*
+     * Of what is done with an operation, else NULL: the endpoint's part of the plan (plan.h), whose
+     * op and device are there: the variant, and what memory the request will take.
+     */
+    enum gm_status (*plan)(struct gm_plan *plan, const struct gm_plan_input *input,
+                           struct gm_error *err);
+    /* Called when the body is complete, on the request's event thread or, for a large text, on a
+     * worker. */
+    enum gm_progress (*handle)(struct gm_request *request);
+    /* The rest of handle, on the event thread, once a job has run: sets the reply. */
+    void (*ran)(struct gm_request *request);
+    /* Gives back what request->run.state holds; NULL: it is never used. */
+    void (*drop)(struct gm_request *request);
+};
+
+/* NULL past the end. */
+const struct gm_route *gm_route_at(size_t index);
+/* For counters: a small number, one for all methods of a path (the index of its first row);
+ * gm_route_count() for requests without a route. */
+size_t gm_route_index(const struct gm_route *route);
+size_t gm_route_count(void);
+
+/*
+ * GM_NOT_FOUND, or GM_METHOD_NOT_ALLOWED with the methods that the path has in allow ("GET,
+ * HEAD").
+ */
+#define GM_ALLOW_MAX 64
+enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
+                             char allow[GM_ALLOW_MAX], struct gm_error *err);
+
+/* The functions that the table names; one file an endpoint family. */
+
+enum gm_progress gm_handle_op(struct gm_request *request); /* operate.c */
+enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_input *input,
+                                 struct gm_error *err);
+void gm_handle_op_ran(struct gm_request *request);
+
+#define GM_COMPARE_REPORTS (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON))
+enum gm_progress gm_handle_compare(struct gm_request *request); /* compare/handle.c */
+enum gm_status gm_handle_compare_plan(struct gm_plan *plan, const struct gm_plan_input *input,
+                                      struct gm_error *err);
+void gm_handle_compare_drop(struct gm_request *request);
+
+#define GM_EXPLAIN_REPORTS                                                                         \
+    (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON) | GM_REPORT_BIT(GM_REPORT_SVG))
+enum gm_progress gm_handle_explain(struct gm_request *request); /* explain/handle.c */
+enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan_input *input,
+                                      struct gm_error *err);
+void gm_handle_explain_ran(struct gm_request *request);
+
+enum gm_progress gm_handle_kernels(struct gm_request *request); /* info.c */
+enum gm_progress gm_handle_devices(struct gm_request *request);
+enum gm_progress gm_handle_stats(struct gm_request *request);
+
+enum gm_progress gm_handle_metrics(struct gm_request *request); /* metrics.c */
+
+enum gm_progress gm_handle_healthz(struct gm_request *request); /* health.c */
+enum gm_progress gm_handle_readyz(struct gm_request *request);
+
+#endif

@@ -1,0 +1,436 @@
+/*
+ * http.c - see http.h. The rules of the library that shape this file:
+ *  - A handler is called on the headers, once for each piece of the body, and once at the end;
+ *    after a resume, once more. A reply can be queued on the first and the last call only.
+ *  - A connection is suspended before its request is given away, and resumed as the last act of
+ *    whoever got it.
+ *  - Suspended connections have no time-out and notice nothing; all of them must be resumed
+ *    before the library is stopped.
+ */
+#include "server/http/http.h"
+
+#include "server/descriptors.h"
+#include "server/http/connection_limiter.h"
+#include "server/http/internal.h"
+#include "server/http/linger.h"
+#include "server/http/listener.h"
+#include "server/http/raw_reply.h"
+#include "server/http/socket_info.h"
+#include "server/limits.h"
+#include "server/log.h"
+#include "server/request/client.h"
+#include "server/request/request.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if MHD_VERSION < 0x01000100
+#error "libmicrohttpd 1.0.1 or later is needed: earlier ones mishandle lengths and disconnects"
+#endif
+
+#define LISTENER_DESCRIPTORS 2 /* its socket, and what stops it */
+#define LINGER_DESCRIPTORS 2   /* its pipe */
+#define LOOP_DESCRIPTORS 2     /* of each event thread: its epoll, and what wakes it */
+
+struct gm_http {
+    struct gm_server *server;
+    struct MHD_Daemon *daemon;
+    struct gm_listener *listener;
+    struct gm_linger *linger;
+    struct gm_door door;
+};
+
+static void suspend(void *connection)
+{
+    MHD_suspend_connection(connection);
+}
+
+static void resume(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+static const struct gm_transport transport = {suspend, resume, gm_peer_gone, true};
+
+static struct gm_request *new_request(struct gm_http *http, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version)
+{
+    struct gm_request_head head;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int socket = info ? info->connect_fd : -1;
+
+    gm_http_head(connection, url, method, version, &head);
+    return gm_request_new(http->server, &head, &transport, connection, socket);
+}
+
+static void count_reply(struct gm_request *r)
+{
+    struct gm_stats *stats = &r->server->stats;
+    bool head = strcmp(r->head.method, "HEAD") == 0;
+
+    atomic_fetch_add_explicit(&stats->answered[gm_route_index(r->route)][r->reply.http], 1,
+                              memory_order_relaxed);
+    if (!head)
+        gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.head_len + r->reply.body_len);
+    if (r->error.status == GM_MEMORY_FULL)
+        gm_want_memory(&r->server->connections, &r->server->budget, r->head.client);
+}
+
+static struct gm_connection *watched(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+static enum MHD_Result send_reply(struct gm_request *r)
+{
+    if (!gm_connection_enter(watched(r->connection.handle), GM_CONNECTION_REPLY) ||
+        !gm_reply_send(r, r->connection.handle))
+        return MHD_NO;
+    gm_connection_hold(watched(r->connection.handle), r->share.reserved);
+    count_reply(r);
+    return MHD_YES;
+}
+
+/* The connection is closed before all that its client sends has been read. */
+static void mark_early(const struct gm_request *r)
+{
+    struct gm_connection *c = watched(r->connection.handle);
+
+    if (c)
+        c->answered_early = true;
+}
+
+/* Past the library: because it reads on, or may have no room for any reply. */
+static enum MHD_Result answer_and_close(struct gm_request *r)
+{
+    mark_early(r);
+    if (gm_wire_answer(r))
+        count_reply(r);
+    return MHD_NO;
+}
+
+static void serve(struct gm_connection *c, struct gm_request *r)
+{
+    if (c)
+        c->request = r;
+}
+
+/* The first call: the headers are there. */
+static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *connection,
+                                  const char *url, const char *method, const char *version,
+                                  void **req_cls)
+{
+    if (!gm_connection_enter(watched(connection), GM_CONNECTION_BODY))
+        return MHD_NO; /* it has just been told that it was too late */
+    struct gm_request *r = new_request(http, connection, url, method, version);
+
+    if (!r)
+        return MHD_NO;
+    *req_cls = r;
+    serve(watched(connection), r);
+    gm_request_begin(r);
+    gm_connection_hold(watched(connection), r->share.reserved);
+    if (r->state != GM_REQUEST_DISCARD)
+        return MHD_YES;
+    if (r->error.status == GM_HEAD_TOO_LARGE)
+        return answer_and_close(r);
+    uint64_t remaining = gm_body_remaining(&r->body);
+    if (remaining == 0 || (remaining <= GM_DISCARD_BYTES_MAX && !r->reply.close))
+        return MHD_YES; /* the body is short: read it, and keep the connection */
+    mark_early(r);
+    r->reply.close = true;
+    r->state = GM_REQUEST_REPLY;
+    return send_reply(r);
+}
+
+/* A piece of the body. */
+static enum MHD_Result on_piece(struct gm_request *r, const char *bytes, size_t len)
+{
+    gm_request_push(r, bytes, len);
+    gm_connection_hold(watched(r->connection.handle), r->share.reserved);
+    if (r->state != GM_REQUEST_DISCARD)
+        return MHD_YES;
+    uint64_t remaining = gm_body_remaining(&r->body);
+    /* For a daemon that ends a short rest is too much as well. */
+    bool patient = r->error.status != GM_DRAINING;
+    if (patient && remaining != GM_SIZE_UNKNOWN && remaining + r->discarded <= GM_DISCARD_BYTES_MAX)
+        return MHD_YES;
+    return answer_and_close(r);
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload_data,
+                                  size_t *upload_data_size, void **req_cls)
+{
+    struct gm_request *r = *req_cls;
+
+    if (!r)
+        return on_headers(cls, connection, url, method, version, req_cls);
+    if (*upload_data_size > 0) {
+        size_t len = *upload_data_size;
+        *upload_data_size = 0;
+        gm_connection_moved(watched(connection), len);
+        if (gm_connection_end(watched(connection)) != GM_END_NONE)
+            return MHD_NO; /* on_completed answers */
+        return on_piece(r, upload_data, len);
+    }
+    if (!gm_connection_enter(watched(connection), GM_CONNECTION_BUSY))
+        return MHD_NO; /* given up in the very moment when its last byte came */
+    if (r->head.chunked > 0 && (r->state == GM_REQUEST_BODY || r->state == GM_REQUEST_DISCARD))
+        gm_http_head_trailers(connection, &r->head);
+    if (gm_request_advance(r) != GM_READY)
+        return MHD_YES;
+    return r->head.bytes > GM_HEAD_BYTES_MAX ? answer_and_close(r) : send_reply(r);
+}
+
+/* The sweep has ended the connection within the body of a request: it is owed an answer. */
+static void answer_late(struct gm_request *r, enum gm_connection_end why)
+{
+    double rate = gm_patience_rate(r->share.reserved, r->server->budget.limit);
+    char text[160];
+
+    if (why == GM_END_WANTED)
+        snprintf(
+            text, sizeof text,
+            "its client is behind the least rate of %.0f bytes a second for the memory that it "
+            "holds, which another one wants",
+            rate);
+    else if (why == GM_END_CROWDED)
+        snprintf(text, sizeof text, "its client made others wait while all connections were taken");
+    else
+        snprintf(text, sizeof text,
+                 "its client is %d seconds behind the least rate of %.0f bytes a second",
+                 GM_CLIENT_GRACE_S, rate);
+    gm_request_give_up(r, text);
+    if (r->state == GM_REQUEST_DISCARD)
+        answer_and_close(r);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **req_cls,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct gm_connection *c = watched(connection);
+    struct gm_request *r = *req_cls;
+    enum gm_connection_end end = gm_connection_end(c);
+
+    (void)cls;
+    gm_connection_enter(c, GM_CONNECTION_HEAD);
+    if (!r)
+        return;
+    *req_cls = NULL;
+    serve(c, NULL);
+    gm_connection_hold(c, 0);
+    if (end == GM_END_SLOW || end == GM_END_CROWDED || end == GM_END_WANTED)
+        answer_late(r, end);
+    bool whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK || r->connection.sent_raw;
+    if (!whole)
+        gm_stats_add(&r->server->stats, GM_COUNT_ABORTED, 1);
+    gm_access_log(r, whole);
+    gm_request_unref(r);
+}
+
+static void on_library_log(void *cls, const char *format, va_list args)
+{
+    gm_library_log(&((struct gm_http *)cls)->server->stats, format, args);
+}
+
+/* Where epoll_ctl finds no memory the library closes the connection, but forgets to say that its
+ * request is over. Of that the head is gone by now. */
+static void drop_lost(struct gm_connection *c)
+{
+    if (!c || !c->request)
+        return;
+    gm_stats_add(&c->request->server->stats, GM_COUNT_ABORTED, 1);
+    gm_request_unref(c->request);
+    c->request = NULL;
+}
+
+/* Whether the client may be sending still, and what: the rest of a body that was refused, or what
+ * is behind a head or a chunk that the library has refused by itself. */
+static bool is_early(const struct gm_connection *c, int socket)
+{
+    return (c && c->answered_early) || gm_peer_unread(socket) > 0;
+}
+
+/* The library has taken up a connection, or is about to close it. */
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct gm_http *http = cls;
+
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        int fd = info ? info->connect_fd : -1;
+        /* One after the other: each answer of the library's takes the place of the one before. */
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *context =
+            fd >= 0 ? gm_door_passed(&http->door, fd, gm_client_of(info ? info->client_addr : NULL))
+                    : NULL;
+    } else {
+        drop_lost(*context);
+        if (info && is_early(*context, info->connect_fd))
+            gm_linger_take(http->linger, info->connect_fd);
+        gm_connections_remove(&http->server->connections, *context);
+        *context = NULL;
+    }
+}
+
+/* For the listener. */
+static bool has_room(void *cls)
+{
+    const struct gm_http *http = cls;
+
+    return gm_door_has_room(&http->door, gm_linger_count(http->linger));
+}
+
+static void take_connection(void *cls, int fd, const struct sockaddr *address, socklen_t length)
+{
+    struct gm_http *http = cls;
+
+    gm_door_enter(&http->door);
+    if (MHD_add_connection(http->daemon, fd, address, length) == MHD_YES)
+        return;
+    gm_door_missed(&http->door);
+    gm_log(GM_LOG_WARN, "connection", "detail=\"the HTTP library could not take one over\"");
+}
+
+static void tick(void *cls)
+{
+    gm_door_tick(&((struct gm_http *)cls)->door);
+}
+
+static unsigned event_threads(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    /* At least two: a handler that is busy for a moment does not stall all connections. */
+    return cores < 2 ? 2 : cores > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX : (unsigned)cores;
+}
+
+static struct MHD_Daemon *start_library(struct gm_http *http)
+{
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+            MHD_USE_ITC | MHD_USE_ERROR_LOG,
+        0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, http,
+        MHD_OPTION_THREAD_POOL_SIZE, event_threads(),
+        /* Twice: the library deals its limit out to its threads, and connections come unevenly. */
+        MHD_OPTION_CONNECTION_LIMIT, 2u * GM_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)GM_CONNECTION_POOL_BYTES,
+        /* Ours comes first, and can answer; this is for those who could not be watched. */
+        MHD_OPTION_CONNECTION_TIMEOUT, 2u * GM_CONNECTION_IDLE_S, MHD_OPTION_CLIENT_DISCIPLINE_LVL,
+        1, MHD_OPTION_URI_LOG_CALLBACK, gm_http_head_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
+        gm_http_head_unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+}
+
+enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)
+{
+    unsigned connections_max;
+    enum gm_status status = gm_descriptors_connections(LISTENER_DESCRIPTORS + LINGER_DESCRIPTORS +
+                                                           LOOP_DESCRIPTORS * event_threads(),
+                                                       &connections_max, err);
+
+    if (status != GM_OK)
+        return status;
+    struct gm_http *http = calloc(1, sizeof *http);
+    if (!http)
+        return gm_fail(err, GM_INTERNAL, "no memory for the HTTP server");
+    http->server = server;
+    if (!gm_library_is_known())
+        gm_log(GM_LOG_WARN, "http",
+               "detail=\"libmicrohttpd %s runs, and gemmd was built with another version: what it "
+               "refuses by itself may go uncounted\"",
+               MHD_get_version());
+    status = gm_door_open(&http->door, connections_max, &server->connections, &server->stats, err);
+    if (status != GM_OK) {
+        free(http);
+        return status;
+    }
+    server->connections.memory = server->budget.limit;
+    const struct gm_listener_options options = {.host = server->config.host,
+                                                .port = server->config.port,
+                                                .ready = has_room,
+                                                .take = take_connection,
+                                                .tick = tick,
+                                                .cls = http};
+    status = gm_listener_open(&options, &http->listener, err);
+    if (status == GM_OK)
+        status = gm_linger_open(connections_max / GM_SPARE_PART, &http->linger, err);
+    if (status != GM_OK)
+        goto fail;
+    http->daemon = start_library(http);
+    status = http->daemon ? gm_listener_start(http->listener, err)
+                          : gm_fail(err, GM_INTERNAL, "the HTTP library did not start");
+    if (status != GM_OK)
+        goto fail;
+    *ret = http;
+    return GM_OK;
+fail:
+    gm_http_close(http);
+    return status;
+}
+
+const char *gm_http_address(const struct gm_http *http)
+{
+    return gm_listener_address(http->listener);
+}
+
+void gm_http_tick(struct gm_http *http)
+{
+    tick(http);
+}
+
+void gm_http_stop_accepting(struct gm_http *http)
+{
+    gm_listener_stop(http->listener);
+}
+
+void gm_http_refuse_connections(struct gm_http *http)
+{
+    gm_listener_refuse(http->listener);
+}
+
+bool gm_http_idle(struct gm_http *http)
+{
+    /* In this order: a connection is in the second place before it leaves the first. */
+    bool owed = gm_door_underway(&http->door) ||
+                gm_connections_unread(&http->server->connections) ||
+                gm_linger_count(http->linger) > 0;
+
+    pthread_mutex_lock(&http->server->mutex);
+    bool idle = http->server->request_count == 0;
+    pthread_mutex_unlock(&http->server->mutex);
+    return idle && !owed;
+}
+
+bool gm_http_loopback(const struct gm_http *http)
+{
+    return gm_listener_loopback(http->listener);
+}
+
+bool gm_http_full(struct gm_http *http)
+{
+    return !has_room(http);
+}
+
+void gm_http_close(struct gm_http *http)
+{
+    if (!http)
+        return;
+    gm_listener_close(http->listener);
+    if (http->daemon)
+        MHD_stop_daemon(http->daemon);
+    gm_linger_close(http->linger);
+    gm_door_close(&http->door);
+    free(http);
+}

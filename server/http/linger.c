@@ -1,0 +1,164 @@
+#include "server/http/linger.h"
+
+#include "server/clock.h"
+#include "server/http/socket_info.h"
+#include "server/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PIECE_BYTES 262144 /* read of one socket before it is the next one's turn */
+
+struct gm_linger {
+    int sockets[2]; /* a pipe of their numbers to the thread, which ends with it */
+    pthread_t thread;
+    bool started;
+    unsigned max;
+    atomic_uint count; /* with those in the pipe */
+
+    /* The thread's own. The first place of `set` is the pipe. */
+    unsigned kept;
+    struct pollfd set[1 + GM_LINGERING_MAX];
+    struct {
+        int64_t until_ns;
+        uint64_t left; /* bytes that may still come */
+    } due[1 + GM_LINGERING_MAX];
+    char scratch[PIECE_BYTES];
+};
+
+static void end(struct gm_linger *l, unsigned i)
+{
+    close(l->set[i].fd);
+    l->set[i] = l->set[l->kept];
+    l->due[i] = l->due[l->kept];
+    l->kept--;
+    atomic_fetch_sub(&l->count, 1);
+}
+
+/* Reads a piece. Whether more may come. */
+static bool go_on(struct gm_linger *l, unsigned i, int64_t now_ns)
+{
+    ssize_t n = -1;
+
+    errno = EAGAIN;
+    if (l->set[i].revents)
+        n = recv(l->set[i].fd, l->scratch, sizeof l->scratch, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        return false;
+    if (n > 0)
+        l->due[i].left -= (uint64_t)n < l->due[i].left ? (uint64_t)n : l->due[i].left;
+    return l->due[i].left > 0 && now_ns < l->due[i].until_ns;
+}
+
+/* The place of the one whose time is over first. */
+static unsigned oldest(const struct gm_linger *l)
+{
+    unsigned first = 1;
+
+    for (unsigned i = 2; i <= l->kept; i++)
+        if (l->due[i].until_ns < l->due[first].until_ns)
+            first = i;
+    return first;
+}
+
+/* Takes up those that have been given. false: none will come any more. */
+static bool take_up(struct gm_linger *l)
+{
+    int socket;
+    ssize_t n;
+
+    while ((n = read(l->sockets[0], &socket, sizeof socket)) == sizeof socket) {
+        if (l->kept == l->max)
+            end(l, oldest(l));
+        l->kept++;
+        l->set[l->kept] = (struct pollfd){.fd = socket, .events = POLLIN};
+        l->due[l->kept].until_ns = gm_now_ns() + (int64_t)GM_LINGER_MS * 1000000;
+        l->due[l->kept].left = GM_LINGER_BYTES_MAX;
+    }
+    return n != 0;
+}
+
+static int wait_ms(const struct gm_linger *l)
+{
+    int64_t left_ns = l->kept > 0 ? l->due[oldest(l)].until_ns - gm_now_ns() : 0;
+
+    return l->kept == 0 ? -1 : left_ns < 0 ? 0 : (int)(left_ns / 1000000) + 1;
+}
+
+static void *linger_main(void *cls)
+{
+    struct gm_linger *l = cls;
+
+    l->set[0] = (struct pollfd){.fd = l->sockets[0], .events = POLLIN};
+    for (;;) {
+        if (poll(l->set, 1 + l->kept, wait_ms(l)) < 0)
+            continue;
+        int64_t now_ns = gm_now_ns();
+        for (unsigned i = l->kept; i > 0; i--)
+            if (!go_on(l, i, now_ns))
+                end(l, i);
+        if (l->set[0].revents && !take_up(l))
+            break;
+    }
+    while (l->kept > 0)
+        end(l, l->kept);
+    return NULL;
+}
+
+enum gm_status gm_linger_open(unsigned max, struct gm_linger **ret, struct gm_error *err)
+{
+    struct gm_linger *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return gm_fail(err, GM_INTERNAL, "no memory for connections that linger");
+    l->max = max < GM_LINGERING_MAX ? max : GM_LINGERING_MAX;
+    if (pipe2(l->sockets, O_CLOEXEC | O_NONBLOCK) != 0) {
+        free(l);
+        return gm_fail(err, GM_INTERNAL, "no descriptors for connections that linger");
+    }
+    l->started = pthread_create(&l->thread, NULL, linger_main, l) == 0;
+    if (!l->started) {
+        gm_linger_close(l);
+        return gm_fail(err, GM_INTERNAL, "cannot start the thread of connections that linger");
+    }
+    *ret = l;
+    return GM_OK;
+}
+
+void gm_linger_close(struct gm_linger *l)
+{
+    if (!l)
+        return;
+    close(l->sockets[1]);
+    if (l->started)
+        pthread_join(l->thread, NULL);
+    close(l->sockets[0]);
+    free(l);
+}
+
+void gm_linger_take(struct gm_linger *l, int socket)
+{
+    int kept = -1;
+
+    if (gm_peer_gone(socket, false))
+        return;
+    /* In a burst some are given that the thread has yet to end for the next: not without bound. */
+    if (atomic_fetch_add(&l->count, 1) < 2 * l->max)
+        kept = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (kept >= 0 && write(l->sockets[1], &kept, sizeof kept) == sizeof kept)
+        return;
+    atomic_fetch_sub(&l->count, 1);
+    if (kept >= 0)
+        close(kept);
+}
+
+unsigned gm_linger_count(const struct gm_linger *l)
+{
+    return atomic_load(&l->count);
+}

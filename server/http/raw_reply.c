@@ -1,0 +1,63 @@
+#include "server/http/raw_reply.h"
+
+#include "server/http/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A fresh reply of a kilobyte or two always fits an idle socket's buffer. method: NULL where none
+ * is known; to HEAD there is no body. */
+static bool send_reply(int socket, const struct gm_reply *reply, const char *id, const char *method)
+{
+    size_t len;
+    char *wire = gm_reply_wire(reply, id, &len);
+
+    if (wire && method && strcmp(method, "HEAD") == 0)
+        len -= reply->head_len + reply->body_len;
+    bool sent = wire && send(socket, wire, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+
+    if (sent)
+        shutdown(socket, SHUT_WR);
+    free(wire);
+    return sent;
+}
+
+bool gm_wire_answer(struct gm_request *r)
+{
+    if (atomic_exchange(&r->connection.taken, 1))
+        return false;
+    r->connection.sent_raw = send_reply(r->connection.socket, &r->reply, r->id, r->head.method);
+    return r->connection.sent_raw;
+}
+
+void gm_wire_refuse_head(int socket, const struct gm_error *error)
+{
+    const struct gm_request_head head = {0};
+    struct gm_reply reply = {0};
+    char id[GM_REQUEST_ID_MAX];
+
+    gm_request_id(&head, id);
+    gm_reply_problem(&reply, error, id, 0);
+    send_reply(socket, &reply, id, NULL);
+    gm_reply_clear(&reply);
+}
+
+void gm_wire_refuse_all(struct gm_server *server, enum gm_status status)
+{
+    struct gm_error error;
+
+    gm_fail(&error, status, "gemmd is ending and could not finish this");
+    pthread_mutex_lock(&server->mutex);
+    /* On the list, and not yet answered by its event thread: the socket is open and silent. */
+    for (struct gm_request *r = server->requests; r; r = r->next) {
+        struct gm_reply reply = {0};
+        if (atomic_exchange(&r->connection.taken, 1))
+            continue;
+        gm_reply_problem(&reply, &error, r->id, 1);
+        send_reply(r->connection.socket, &reply, r->id, r->head.method);
+        atomic_fetch_add(&server->stats.failed[status], 1);
+        gm_reply_clear(&reply);
+    }
+    pthread_mutex_unlock(&server->mutex);
+}

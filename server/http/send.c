@@ -1,0 +1,74 @@
+#include "server/http/internal.h"
+#include "server/request/text_stream.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *gm_reply_wire(const struct gm_reply *reply, const char *request_id, size_t *ret_len)
+{
+    struct gm_text_stream wire;
+
+    if (reply->failed || !gm_text_stream_begin(&wire))
+        return NULL;
+    FILE *out = wire.out;
+    fprintf(out,
+            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\nConnection: close\r\n"
+            "X-Request-Id: %s\r\n",
+            reply->http, MHD_get_reason_phrase_for((unsigned)reply->http), reply->media_type,
+            (unsigned long long)(reply->head_len + reply->body_len), request_id);
+    for (unsigned i = 0; i < reply->headers; i++)
+        fprintf(out, "%s: %s\r\n", reply->header[i].name, reply->header[i].value);
+    fputs("\r\n", out);
+    fwrite(reply->head, 1, reply->head_len, out);
+    fwrite(reply->body, 1, reply->body_len, out);
+    return gm_text_stream_end(&wire, ret_len);
+}
+
+static void sent(void *cls)
+{
+    gm_request_unref(cls);
+}
+
+static struct MHD_Response *make_response(struct gm_request *r)
+{
+    struct gm_reply *reply = &r->reply;
+    struct MHD_IoVec parts[2];
+    unsigned n = 0;
+
+    if (reply->head_len > 0)
+        parts[n++] = (struct MHD_IoVec){reply->head, reply->head_len};
+    if (reply->body_len > 0)
+        parts[n++] = (struct MHD_IoVec){reply->body, reply->body_len};
+    atomic_fetch_add(&r->references, 1);
+    struct MHD_Response *response =
+        n > 1 ? MHD_create_response_from_iovec(parts, n, sent, r)
+              : MHD_create_response_from_buffer_with_free_callback_cls(
+                    n ? parts[0].iov_len : 0, n ? parts[0].iov_base : "", sent, r);
+    if (!response)
+        gm_request_unref(r);
+    return response;
+}
+
+bool gm_reply_send(struct gm_request *r, struct MHD_Connection *connection)
+{
+    struct gm_reply *reply = &r->reply;
+
+    if (reply->failed || atomic_exchange(&r->connection.taken, 1))
+        return false; /* answered over the library's head, when the daemon had to end */
+    struct MHD_Response *response = make_response(r);
+    if (!response)
+        return false;
+    bool ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->media_type) ==
+                  MHD_YES &&
+              MHD_add_response_header(response, "X-Request-Id", r->id) == MHD_YES;
+    for (unsigned i = 0; ok && i < reply->headers; i++)
+        ok = MHD_add_response_header(response, reply->header[i].name, reply->header[i].value) ==
+             MHD_YES;
+    if (ok && (reply->close || atomic_load(&r->server->phase) != GM_PHASE_SERVING))
+        ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+    ok = ok && MHD_queue_response(connection, (unsigned)reply->http, response) == MHD_YES;
+    MHD_destroy_response(response);
+    return ok;
+}

@@ -1,0 +1,290 @@
+#include "server/request/account.h"
+
+#include "kernels/roof.h"
+#include "proto/number/number.h"
+#include "server/request/json_line.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The longest account has about 1.2 KB. */
+#define GM_ACCOUNT_TEXT_MAX 4096
+
+/* Of a kernel in Server-Timing. Nine figures of up to 44 bytes stand beside it. */
+#define GM_KERNEL_DESC_MAX 96
+_Static_assert((GM_STAGE_COUNT + 1) * 44 + GM_KERNEL_DESC_MAX < GM_SERVER_TIMING_MAX,
+               "all of Server-Timing fits");
+
+/* How often its ceiling a result may be: measurements of one thing differ by less. */
+#define DOUBT 1.1
+
+static const char *const stage_names[GM_STAGE_COUNT] = {
+#define X(name, text) [GM_STAGE_##name] = text,
+    GM_STAGE_LIST(X)
+#undef X
+};
+
+const char *gm_stage_name(enum gm_stage stage)
+{
+    return stage_names[stage];
+}
+
+void gm_account_start(struct gm_account *account, int64_t now_ns)
+{
+    account->started_ns = account->mark_ns = now_ns;
+    for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
+        account->us[i] = -1;
+    account->total_us = 0;
+}
+
+static void add(struct gm_account *account, enum gm_stage stage, double us)
+{
+    account->us[stage] = account->us[stage] < 0 ? us : account->us[stage] + us;
+}
+
+void gm_account_lap(struct gm_account *account, enum gm_stage stage, int64_t now_ns)
+{
+    add(account, stage, (double)(now_ns - account->mark_ns) * 1e-3);
+    account->mark_ns = now_ns;
+}
+
+void gm_account_end(struct gm_account *account, enum gm_stage stage, int64_t now_ns)
+{
+    gm_account_lap(account, stage, now_ns);
+    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
+}
+
+void gm_account_ran(struct gm_account *account, const struct gm_times *times, int64_t started_ns,
+                    int64_t finished_ns)
+{
+    gm_account_lap(account, GM_STAGE_QUEUE, started_ns);
+    account->us[GM_STAGE_H2D] = times->h2d;
+    account->us[GM_STAGE_PREPARE] = times->prepare;
+    account->us[GM_STAGE_KERNEL] = times->kernel;
+    account->us[GM_STAGE_D2H] = times->d2h;
+    account->mark_ns = finished_ns;
+}
+
+/* A measured figure to five digits: more would be noise to read. */
+static void set_rate(struct gm_json_line *line, const char *name, double value)
+{
+    if (!isfinite(value))
+        return;
+    int power = value == 0 ? 0 : (int)floor(log10(fabs(value))) - 4;
+    double unit = pow(10, abs(power));
+    gm_json_line_real(line, name,
+                      power < 0 ? round(value * unit) / unit : round(value / unit) * unit);
+}
+
+/* A time in microseconds, to the clock's nanosecond. */
+static void set_time(struct gm_json_line *line, const char *name, double us)
+{
+    gm_json_line_real(line, name, round(us * 1e3) / 1e3);
+}
+
+static void set_count(struct gm_json_line *line, const char *name, double value)
+{
+    if (value < 0x1p63)
+        gm_json_line_integer(line, name, (int64_t)value);
+    else
+        gm_json_line_real(line, name, value);
+}
+
+static void set_shape(struct gm_json_line *line, const char *name, const struct gm_matrix *m)
+{
+    gm_json_line_open(line, name, '[');
+    if (m->stacked)
+        gm_json_line_integer(line, NULL, (int64_t)m->batch);
+    gm_json_line_integer(line, NULL, (int64_t)m->rows);
+    gm_json_line_integer(line, NULL, (int64_t)m->cols);
+    gm_json_line_close(line, '[');
+}
+
+static void set_shapes(struct gm_json_line *line, const struct gm_op *op)
+{
+    static const char *const names[GM_OPERANDS_MAX] = {"a", "b", "c"};
+
+    gm_json_line_open(line, "shapes", '{');
+    for (unsigned i = 0; i < op->operands; i++)
+        set_shape(line, names[i], &op->operand[i]);
+    set_shape(line, "result", &op->result);
+    gm_json_line_close(line, '{');
+}
+
+static void set_times(struct gm_json_line *line, const struct gm_account *account)
+{
+    gm_json_line_open(line, "us", '{');
+    for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
+        if (account->us[i] >= 0)
+            set_time(line, stage_names[i], account->us[i]);
+    set_time(line, "total", account->total_us);
+    gm_json_line_close(line, '{');
+}
+
+/*
+ * The roofline (Williams, Waterman, Patterson 2009): a kernel of a given arithmetic intensity
+ * can reach the lesser of the arithmetic ceiling and intensity x copy bandwidth. Work without
+ * arithmetic lies under the copy ceiling alone. What was not measured is left out.
+ */
+static void set_roofline(struct gm_json_line *stats, const struct gm_account_job *job,
+                         double gflops)
+{
+    const struct gm_op *op = job->op;
+    double flops = gm_op_flops(op), bytes = (double)gm_op_bytes_min(op);
+    struct gm_roof peak = gm_roof_of(job->task->variant, op, job->facts);
+    double memory = gm_rate(&job->facts->copy_gbs);
+
+    if (flops == 0) {
+        gm_json_line_string(stats, "bound", "memory");
+        if (memory > 0)
+            gm_json_line_string(stats, "roof", "dram");
+        return;
+    }
+    if (!(peak.gflops > 0) || !(memory > 0) || bytes == 0)
+        return;
+    double slope = flops / bytes * memory;
+    bool compute = slope >= peak.gflops;
+    double roof = compute ? peak.gflops : slope;
+    gm_json_line_string(stats, "bound", compute ? "compute" : "memory");
+    gm_json_line_string(stats, "roof", compute ? peak.unit : "dram");
+    set_rate(stats, "roofline_gflops", roof);
+    if (gflops > 0)
+        set_rate(stats, "percent_of_roofline", 100 * gflops / roof);
+}
+
+/* Which ceiling this has passed by more than measurements differ, and so must be too low: the
+ * machine was busy when it was measured. What fits into a cache may pass a copy, which does not. */
+static void set_doubt(struct gm_json_line *stats, const struct gm_account_job *job, double gbs,
+                      double gflops)
+{
+    const struct gm_device_facts *facts = job->facts;
+    double copy = gm_rate(&facts->copy_gbs);
+    double peak = gm_roof_of(job->task->variant, job->op, facts).gflops;
+    bool cached = (double)gm_op_bytes_min(job->op) <= 2.0 * (double)facts->cache_bytes;
+
+    if (copy > 0 && gbs > DOUBT * copy && !cached)
+        gm_json_line_string(stats, "doubt", "copy_gbs");
+    else if (peak > 0 && gflops > DOUBT * peak)
+        gm_json_line_string(stats, "doubt", "roofline_gflops");
+}
+
+static void set_rates(struct gm_json_line *stats, const struct gm_account_job *job)
+{
+    const struct gm_op *op = job->op;
+    double bytes = (double)gm_op_bytes_min(op) * job->batch;
+    double flops = gm_op_flops(op) * job->batch;
+    double kernel_s = job->facts->times_kernels ? job->task->times.kernel * 1e-6 : -1;
+    double gflops = kernel_s > 0 ? flops / kernel_s * 1e-9 : 0;
+    double gbs = kernel_s > 0 ? bytes / kernel_s * 1e-9 : 0;
+    double copy = gm_rate(&job->facts->copy_gbs);
+
+    set_count(stats, "bytes_min", bytes);
+    if (gbs > 0)
+        set_rate(stats, "effective_gbs", gbs);
+    if (copy > 0) {
+        set_rate(stats, "copy_gbs", copy);
+        if (gbs > 0)
+            set_rate(stats, "percent_of_copy", 100 * gbs / copy);
+    }
+    set_count(stats, "flops", flops);
+    if (gflops > 0)
+        set_rate(stats, "gflops", gflops);
+    if (bytes > 0)
+        set_rate(stats, "intensity", flops / bytes);
+    set_roofline(stats, job, gflops);
+    set_doubt(stats, job, gbs, gflops);
+}
+
+static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
+                         const struct gm_access_totals *totals)
+{
+    double units[2] = {0}, ideal[2] = {0}; /* of global memory, of shared */
+
+    for (unsigned kind = 0; kind < GM_ACCESS_KINDS; kind++) {
+        bool shared = gm_access_is_shared((enum gm_access_kind)kind);
+        units[shared] += totals->kind[kind].units;
+        ideal[shared] += totals->kind[kind].units_ideal;
+    }
+    gm_json_line_open(stats, "accesses", '{');
+    set_count(stats, "global_sectors", units[0]);
+    set_count(stats, "global_sectors_ideal", ideal[0]);
+    set_count(stats, "global_sectors_min", gm_access_sectors_min(op));
+    set_count(stats, "shared_wavefronts", units[1]);
+    set_count(stats, "shared_wavefronts_ideal", ideal[1]);
+    set_count(stats, "barriers", totals->barriers);
+    set_count(stats, "blocks", totals->blocks);
+    set_count(stats, "warps", totals->warps);
+    gm_json_line_close(stats, '{');
+}
+
+char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns)
+{
+    char *text = malloc(GM_ACCOUNT_TEXT_MAX);
+    const struct gm_task *task = job->task;
+
+    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
+    if (!text)
+        return NULL;
+    struct gm_json_line line = gm_json_line_begin(text, GM_ACCOUNT_TEXT_MAX), *stats = &line;
+    gm_json_line_open(stats, NULL, '{');
+    gm_json_line_string(stats, "id", job->id);
+    gm_json_line_string(stats, "op", gm_op_name(job->op->kind));
+    gm_json_line_string(stats, "kernel", task->variant->name);
+    gm_json_line_string(stats, "device", job->device);
+    gm_json_line_string(stats, "dtype", gm_dtype_name(job->op->result.dtype));
+    set_shapes(stats, job->op);
+    set_times(stats, account);
+    gm_json_line_integer(stats, "batch", job->batch);
+    if (job->concurrent)
+        gm_json_line_true(stats, "concurrent");
+    if (task->repeat > 1 && task->times.kernel >= 0) {
+        gm_json_line_integer(stats, "repeat", task->repeat);
+        set_time(stats, "kernel_us_min", task->times.kernel_min);
+        set_time(stats, "kernel_us_median", task->times.kernel);
+    }
+    set_rates(stats, job);
+    if (task->has_accesses)
+        set_accesses(stats, job->op, &task->accesses);
+    gm_json_line_close(stats, '{');
+    if (gm_json_line_end(stats))
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* "stage;dur=1.234567": milliseconds, to the nanosecond. */
+static size_t put_dur(char *out, const char *stage, double us)
+{
+    uint64_t ns = (uint64_t)llround(us * 1e3), ms = ns / 1000000;
+    size_t len = strlen(stage);
+    char *at = out + len + 5;
+
+    memcpy(out, stage, len);
+    memcpy(out + len, ";dur=", 5);
+    at = gm_number_writer_of(GM_U64)(at, &ms);
+    *at++ = '.';
+    for (uint64_t unit = 100000; unit > 0; unit /= 10)
+        *at++ = (char)('0' + ns / unit % 10);
+    return (size_t)(at - out);
+}
+
+void gm_account_server_timing(const struct gm_account *account, const char *kernel,
+                              char out[GM_SERVER_TIMING_MAX])
+{
+    char *at = out;
+
+    for (unsigned i = 0; i < GM_STAGE_COUNT; i++) {
+        if (account->us[i] < 0)
+            continue;
+        at += put_dur(at, stage_names[i], account->us[i]);
+        if (i == GM_STAGE_KERNEL)
+            at +=
+                snprintf(at, GM_KERNEL_DESC_MAX, ";desc=\"%.*s\"", GM_KERNEL_DESC_MAX - 10, kernel);
+        *at++ = ',';
+        *at++ = ' ';
+    }
+    at += put_dur(at, "total", account->total_us);
+    *at = '\0';
+}

@@ -1,0 +1,275 @@
+#include "server/request/body/body.h"
+
+#include "server/limits.h"
+#include "server/request/body/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum gm_status gm_body_take_operand(struct gm_body *b, unsigned index,
+                                    const struct gm_matrix *matrix, void **ret_data,
+                                    struct gm_error *err)
+{
+    struct gm_parsed *p = b->parsed;
+    struct gm_source source;
+    enum gm_status status = b->events.source(b->events.cls, &source, err);
+
+    if (status == GM_OK)
+        status = gm_block_get(&p->memory[index], b->share, source, gm_matrix_bytes(matrix), err);
+    if (status != GM_OK)
+        return status;
+    p->operand[index] = *matrix;
+    p->operand[index].data = p->memory[index].buffer.data;
+    p->present[index] = true;
+    *ret_data = p->operand[index].data;
+    return GM_OK;
+}
+
+enum gm_status gm_body_set_format(struct gm_body *b, const struct gm_codec *codec,
+                                  struct gm_error *err)
+{
+    b->parsed->format = codec;
+    return b->events.settled(b->events.cls, err);
+}
+
+/* The decoder's sink. */
+static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
+                                   void **ret_data, struct gm_error *err)
+{
+    struct gm_body *b = cls;
+    enum gm_status status = gm_body_take_operand(b, index, matrix, ret_data, err);
+
+    if (status != GM_OK)
+        return status;
+    /* Better said now than after the rest of the body. */
+    for (unsigned i = 0; i < gm_op_operands_min(b->op); i++)
+        if (!b->parsed->present[i])
+            return GM_OK;
+    return b->events.operands(b->events.cls, err);
+}
+
+/* Shapes as parameters are for bare elements: every other form has its own. */
+static enum gm_status check_shapes(const struct gm_body *b, struct gm_error *err)
+{
+    bool any = b->parsed->params.has_shape[0] || b->parsed->params.has_shape[1] ||
+               b->parsed->params.has_shape[2];
+
+    return b->in == &gm_codec_raw || !any
+               ? GM_OK
+               : gm_fail(err, GM_BAD_PARAMETER,
+                         "shape is for application/octet-stream; %s states its own shapes",
+                         b->in->media_type);
+}
+
+static enum gm_status sink_parameter(void *cls, const char *name, size_t name_len,
+                                     const char *value, size_t value_len, struct gm_error *err)
+{
+    struct gm_body *b = cls;
+    enum gm_status status =
+        gm_params_set(&b->parsed->params, b->op, name, name_len, value, value_len, err);
+
+    if (status == GM_OK)
+        status = b->events.settled(b->events.cls, err); /* that may have been about the reply */
+    if (status != GM_OK)
+        return status;
+    b->plan.dtype = b->parsed->params.dtype;
+    b->plan.header = b->parsed->params.header;
+    return check_shapes(b, err);
+}
+
+/* The form is known: checks what goes with it, and opens its decoder. */
+static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec,
+                                 struct gm_error *err)
+{
+    b->in = codec;
+    enum gm_status status = gm_body_set_format(b, codec, err);
+    if (status == GM_OK)
+        status = check_shapes(b, err);
+    if (status != GM_OK)
+        return status;
+    b->plan = (struct gm_decode_plan){
+        .dtype = b->parsed->params.dtype,
+        .header = b->parsed->params.header,
+        .operands_max = gm_op_operands_max(b->op),
+        .body_bytes = b->head->content_length,
+        .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
+    };
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
+        b->plan.has_shape[i] = b->parsed->params.has_shape[i];
+        b->plan.shape[i] = b->parsed->params.shape[i];
+    }
+    return codec->open ? codec->open(&b->plan, &b->decoder, err) : GM_OK;
+}
+
+const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX])
+{
+    size_t len = strlen(gm_codec_media_types(buf));
+
+    snprintf(buf + len, GM_MEDIA_TYPES_MAX - len, ", %s", GM_MULTIPART_TYPE);
+    return buf;
+}
+
+enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
+{
+    const struct gm_request_head *h = b->head;
+
+    if (h->content_encoding && strcasecmp(h->content_encoding, "identity") != 0)
+        return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
+                       "Content-Encoding '%.40s' is not known; send the body as it is",
+                       h->content_encoding);
+    if (b->kind == GM_BODY_NONE ||
+        (b->kind == GM_BODY_OPTIONAL && !h->chunked &&
+         (h->content_length == GM_SIZE_UNKNOWN || h->content_length == 0)))
+        return gm_body_set_format(b, &gm_codec_json, err);
+    if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
+        return gm_fail(err, GM_LENGTH_REQUIRED,
+                       "%s takes its matrices in the body, and there is none", b->path);
+    if (h->content_length != GM_SIZE_UNKNOWN && h->content_length > b->limit)
+        return gm_fail(err, GM_BODY_TOO_LARGE,
+                       "the body has %llu bytes; the limit is %llu (--body-limit)",
+                       (unsigned long long)h->content_length, (unsigned long long)b->limit);
+
+    const struct gm_codec *codec = NULL;
+    bool parts = gm_multipart_is(h->content_type);
+    enum gm_status status = GM_OK;
+    if (!parts)
+        status = gm_body_format_by_type(h->content_type, &codec, err);
+    if (status == GM_OK)
+        status = gm_body_format_check_operands(codec, gm_op_operands_min(b->op), err);
+    if (status != GM_OK)
+        return status;
+    /* Whatever the form: the body itself, or what is made of it, will take this much. */
+    if (h->content_length != GM_SIZE_UNKNOWN)
+        status = gm_share_reserve(b->share, h->content_length, err);
+    if (status != GM_OK)
+        return status;
+    if (parts)
+        return gm_parts_open(b, err);
+    /* Not knowing the form yet, Accept can still be known to be impossible. */
+    return codec ? set_format(b, codec, err) : gm_body_set_format(b, &gm_codec_json, err);
+}
+
+/* Makes room for `more` bytes of text: for all of a stated length at once, else by doubling. */
+static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_error *err)
+{
+    struct gm_block larger = {0};
+    uint64_t bytes = b->text_len + more;
+
+    if (b->text.backend && bytes <= b->text.buffer.bytes)
+        return GM_OK;
+    if (bytes < 2 * b->text.buffer.bytes)
+        bytes = 2 * b->text.buffer.bytes;
+    if (b->in && b->head->content_length != GM_SIZE_UNKNOWN && bytes < b->head->content_length)
+        bytes = b->head->content_length;
+    /* Of parts that come one after the other only some may be text. */
+    uint64_t remaining = b->parts ? gm_body_remaining(b) : GM_SIZE_UNKNOWN;
+    if (remaining != GM_SIZE_UNKNOWN && bytes > b->text_len + more + remaining)
+        bytes = b->text_len + more + remaining;
+    enum gm_status status = gm_block_get(&larger, b->share, b->host, bytes, err);
+    if (status != GM_OK)
+        return status;
+    if (b->text_len > 0)
+        memcpy(larger.buffer.data, b->text.buffer.data, b->text_len);
+    gm_block_put(&b->text, b->share);
+    b->text = larger;
+    return GM_OK;
+}
+
+enum gm_status gm_body_add_text(struct gm_body *b, const void *bytes, uint64_t len,
+                                struct gm_error *err)
+{
+    enum gm_status status = grow_text(b, len, err);
+
+    if (status == GM_OK && len > 0) {
+        memcpy((char *)b->text.buffer.data + b->text_len, bytes, len);
+        b->text_len += len;
+    }
+    return status;
+}
+
+/* The first bytes are in the text buffer: a form may follow from them. `all`: no more will come. */
+static enum gm_status sniff(struct gm_body *b, bool all, struct gm_error *err)
+{
+    const char *text = b->text.buffer.data;
+
+    const struct gm_codec *codec = NULL;
+    enum gm_status status =
+        gm_body_format_by_first_bytes(text, b->text_len, all, &b->space_len, &codec, err);
+
+    if (status != GM_OK || !codec)
+        return status;
+    status = set_format(b, codec, err);
+    if (status == GM_OK && codec->push) {
+        status = codec->push(b->decoder, text, b->text_len, err);
+        gm_body_drop_text(b);
+    }
+    return status;
+}
+
+enum gm_status gm_body_push(struct gm_body *b, const void *bytes, size_t len, struct gm_error *err)
+{
+    if (b->received > b->limit)
+        return gm_fail(err, GM_BODY_TOO_LARGE,
+                       "the body has more than %llu bytes, which is the limit (--body-limit)",
+                       (unsigned long long)b->limit);
+    if (b->parts)
+        return gm_parts_push(b, bytes, len, err);
+    if (b->in && b->in->push)
+        return b->in->push(b->decoder, bytes, len, err);
+    enum gm_status status = gm_body_add_text(b, bytes, len, err);
+    return status == GM_OK && !b->in ? sniff(b, false, err) : status;
+}
+
+enum gm_status gm_body_end(struct gm_body *b, struct gm_error *err)
+{
+    if (b->parts)
+        return gm_parts_end(b, err);
+    if (b->in)
+        return GM_OK;
+    if (b->text_len == 0)
+        return gm_fail(err, GM_MISSING_OPERAND, "the body is empty: %s takes its matrices there",
+                       b->path);
+    return sniff(b, true, err);
+}
+
+enum gm_status gm_body_decode(struct gm_body *b, struct gm_error *err)
+{
+    if (b->parts)
+        return gm_parts_decode(b, err);
+    if (b->in->finish)
+        return b->in->finish(b->decoder, err);
+    enum gm_status status = grow_text(b, 0, err); /* there may be no text at all */
+    if (status == GM_OK)
+        status = b->in->decode(b->text.buffer.data, b->text_len, &b->plan, err);
+    gm_body_drop_text(b);
+    return status;
+}
+
+uint64_t gm_body_remaining(const struct gm_body *b)
+{
+    const struct gm_request_head *h = b->head;
+
+    if (h->chunked > 0 || h->content_lengths > 1 || h->content_length_bad)
+        return GM_SIZE_UNKNOWN;
+    if (h->content_lengths == 0 || h->content_length <= b->received)
+        return 0;
+    return h->content_length - b->received;
+}
+
+void gm_body_drop_text(struct gm_body *b)
+{
+    gm_block_put(&b->text, b->share);
+    b->text_len = 0;
+}
+
+void gm_body_drop_operands(struct gm_body *b)
+{
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        gm_block_put(&b->parsed->memory[i], b->share);
+    if (b->decoder)
+        b->in->close(b->decoder);
+    b->decoder = NULL;
+    gm_parts_close(b->parts);
+    b->parts = NULL;
+}

@@ -1,0 +1,85 @@
+/*
+ * body.h - reads the body of a request: finds out its format, and either streams it into its
+ * operands' memory or collects its text. What comes of it is a value, struct gm_parsed, which knows
+ * no request. Memory is reserved before it is taken.
+ */
+#ifndef GM_SERVER_REQUEST_BODY_BODY_H
+#define GM_SERVER_REQUEST_BODY_BODY_H
+
+#include "proto/codec.h"
+#include "server/request/head.h"
+#include "server/request/memory_quota.h"
+#include "server/request/params.h"
+
+/* What a request says, once it has been read. */
+struct gm_parsed {
+    struct gm_params params; /* of the URL, and of the body */
+    /* What the reply is written in if the client states no other: the body's own format, NPY for
+     * multipart/form-data, JSON where there is no body or its format is not known yet. */
+    const struct gm_codec *format;
+    bool present[GM_OPERANDS_MAX];
+    struct gm_matrix operand[GM_OPERANDS_MAX];
+    struct gm_block memory[GM_OPERANDS_MAX]; /* that the operands lie in */
+};
+
+/* What the reader tells and asks while it reads. A failure ends the reading. */
+struct gm_body_events {
+    /* The format, or one more parameter, has become known. */
+    enum gm_status (*settled)(void *cls, struct gm_error *err);
+    /* Whence the memory for an operand comes. */
+    enum gm_status (*source)(void *cls, struct gm_source *ret, struct gm_error *err);
+    /* There are as many operands as the operation needs, without their elements; parameters and
+     * optional operands may follow. */
+    enum gm_status (*operands)(void *cls, struct gm_error *err);
+    void *cls;
+};
+
+enum gm_body_kind {
+    GM_BODY_NONE,     /* whatever comes is dropped */
+    GM_BODY_OPERANDS, /* matrices for an operation, in any format that proto/codec.h knows */
+    GM_BODY_OPTIONAL  /* the same, or nothing at all */
+};
+
+struct gm_body {
+    /* Set before gm_body_begin. */
+    const struct gm_request_head *head;
+    enum gm_body_kind kind;
+    enum gm_op_kind op;
+    const char *path;      /* for messages */
+    uint64_t limit;        /* --body-limit */
+    struct gm_source host; /* of memory for text */
+    struct gm_share *share;
+    struct gm_parsed *parsed; /* the query's parameters are in it already */
+    struct gm_body_events events;
+
+    uint64_t received;         /* bytes, counted by the caller before each gm_body_push */
+    const struct gm_codec *in; /* its format; NULL until that is known, and for multipart */
+    struct gm_decode_plan plan;
+    struct gm_decoder *decoder; /* of a format that streams */
+    struct gm_block text;       /* a text, or the first bytes of a format not known yet */
+    uint64_t text_len;
+    uint64_t space_len;     /* white space at its beginning, as far as that has been looked for */
+    struct gm_parts *parts; /* of multipart/form-data, whose texts are in `text`; else NULL */
+};
+
+/* "application/json, ...": all types that a body may have. */
+const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX]);
+
+/* On the headers: media types, length, limits. */
+enum gm_status gm_body_begin(struct gm_body *body, struct gm_error *err);
+/* More bytes. */
+enum gm_status gm_body_push(struct gm_body *body, const void *bytes, size_t len,
+                            struct gm_error *err);
+/* All bytes are there: settles the format if that is still open. */
+enum gm_status gm_body_end(struct gm_body *body, struct gm_error *err);
+/* Afterwards, on any thread: checks what was streamed, or decodes the text. */
+enum gm_status gm_body_decode(struct gm_body *body, struct gm_error *err);
+
+/* What is still to come: GM_SIZE_UNKNOWN if that cannot be told. Needs the head alone. */
+uint64_t gm_body_remaining(const struct gm_body *body);
+
+/* Gives back what the operands hold, or the text and the decoder. Fine when there is nothing. */
+void gm_body_drop_operands(struct gm_body *body);
+void gm_body_drop_text(struct gm_body *body);
+
+#endif

@@ -1,0 +1,197 @@
+#include "server/request/body/internal.h"
+
+#include <string.h>
+
+static char letter(const struct gm_parts *parts)
+{
+    return (char)('a' + parts->index);
+}
+
+/* What a codec finds wrong it says of a body; here it is of a part. */
+static enum gm_status blame_part(const struct gm_parts *parts, enum gm_status status,
+                                 struct gm_error *err)
+{
+    int http = gm_status_http(status);
+
+    if (http != 400 && http != 422)
+        return status;
+    struct gm_error part = *err;
+    return gm_fail(err, status, "part %c: %s", letter(parts), part.detail);
+}
+
+static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
+                                   void **ret_data, struct gm_error *err)
+{
+    struct gm_body *b = cls;
+    const struct gm_parts *parts = b->parts;
+    uint64_t bytes = gm_matrix_bytes(matrix), length = b->head->content_length;
+
+    if (index != parts->index)
+        return gm_fail(err, GM_EXTRA_OPERAND,
+                       "it holds an operand %c; each is a part of its own, as with curl -F "
+                       "a=@a.npy -F b=@b.npy",
+                       'a' + (int)index);
+    /* Better said than made room for. */
+    if (!parts->operand[index].form.text && length != GM_SIZE_UNKNOWN && bytes > length)
+        return gm_fail(err, GM_BODY_TRUNCATED,
+                       "its elements need %llu bytes, and all parts together have %llu",
+                       (unsigned long long)bytes, (unsigned long long)length);
+    return gm_body_take_operand(b, index, matrix, ret_data, err);
+}
+
+static enum gm_status sink_parameter(void *cls, const char *name, size_t name_len,
+                                     const char *value, size_t value_len, struct gm_error *err)
+{
+    (void)cls;
+    return gm_fail(err, GM_BAD_PARAMETER,
+                   "it holds %.*s; a parameter is a part of its own, as with curl -F %.*s=%.*s",
+                   (int)(name_len < 40 ? name_len : 40), name, (int)(name_len < 40 ? name_len : 40),
+                   name, (int)(value_len < 40 ? value_len : 40), value);
+}
+
+/* What a decoder of the operand `index` is told. */
+static void set_plan(struct gm_body *b, unsigned index)
+{
+    struct gm_parts *parts = b->parts;
+
+    parts->index = index;
+    parts->plan = (struct gm_decode_plan){
+        .dtype = b->parsed->params.dtype,
+        .header = b->parsed->params.header,
+        .operands_max = gm_op_operands_max(b->op),
+        .operand_first = index,
+        .body_bytes = GM_SIZE_UNKNOWN,
+        .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
+    };
+    parts->plan.has_shape[index] = b->parsed->params.has_shape[index];
+    parts->plan.shape[index] = b->parsed->params.shape[index];
+}
+
+enum gm_status gm_part_operand_begin(struct gm_body *b, unsigned index, const char *type,
+                                     struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    struct gm_part_operand *operand = &parts->operand[index];
+    unsigned max = gm_op_operands_max(b->op);
+
+    if (index >= max)
+        return gm_fail(err, GM_EXTRA_OPERAND, "there is a part %c; %s takes %s", 'a' + (int)index,
+                       gm_op_name(b->op), max == 1 ? "a alone" : "a and b");
+    if (operand->given)
+        return gm_fail(err, GM_BAD_MULTIPART, "there are two parts named %c", 'a' + (int)index);
+    enum gm_status status = gm_part_format_by_type(type, (char)('a' + index), &operand->form, err);
+    if (status != GM_OK)
+        return status;
+    set_plan(b, index);
+    operand->given = true;
+    parts->first_len = 0;
+    if (!operand->form.codec || operand->form.text)
+        return GM_OK;
+    return blame_part(parts, operand->form.codec->open(&parts->plan, &parts->decoder, err), err);
+}
+
+/* Data of an operand of which it is known whether it streams. */
+static enum gm_status take_operand(struct gm_body *b, const void *bytes, size_t len,
+                                   struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    struct gm_part_operand *operand = &parts->operand[parts->index];
+
+    if (!operand->form.text)
+        return blame_part(parts, operand->form.codec->push(parts->decoder, bytes, len, err), err);
+    if (operand->text_len == 0)
+        operand->text_at = b->text_len;
+    enum gm_status status = gm_body_add_text(b, bytes, len, err);
+    if (status == GM_OK)
+        operand->text_len += len;
+    return status;
+}
+
+/* The first bytes say what the type did not. */
+static enum gm_status settle_format(struct gm_body *b, const void *bytes, size_t len,
+                                    struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    struct gm_part_format *form = &parts->operand[parts->index].form;
+    enum gm_status status = gm_part_format_by_first_bytes(
+        bytes, len, letter(parts), b->parsed->params.has_shape[parts->index], form, err);
+
+    if (status == GM_OK && !form->text)
+        status = blame_part(parts, form->codec->open(&parts->plan, &parts->decoder, err), err);
+    return status;
+}
+
+/* Whether the form is still open; then first bytes are awaited. */
+static bool unsettled(const struct gm_parts *parts)
+{
+    const struct gm_part_operand *operand = &parts->operand[parts->index];
+
+    return !operand->form.codec && parts->first_len < GM_PART_FIRST_BYTES && operand->text_len == 0;
+}
+
+static enum gm_status end_first_bytes(struct gm_body *b, struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    enum gm_status status = settle_format(b, parts->first, parts->first_len, err);
+
+    return status == GM_OK ? take_operand(b, parts->first, parts->first_len, err) : status;
+}
+
+enum gm_status gm_part_operand_push(struct gm_body *b, const char *bytes, size_t len,
+                                    struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    enum gm_status status = GM_OK;
+
+    if (unsettled(parts) && parts->first_len == 0 && len >= GM_PART_FIRST_BYTES) {
+        status = settle_format(b, bytes, GM_PART_FIRST_BYTES, err);
+    } else if (unsettled(parts)) {
+        size_t n = GM_PART_FIRST_BYTES - parts->first_len;
+        n = len < n ? len : n;
+        memcpy(parts->first + parts->first_len, bytes, n);
+        parts->first_len += n;
+        if (parts->first_len < GM_PART_FIRST_BYTES)
+            return GM_OK;
+        status = end_first_bytes(b, err);
+        bytes += n;
+        len -= n;
+    }
+    return status == GM_OK && len > 0 ? take_operand(b, bytes, len, err) : status;
+}
+
+enum gm_status gm_part_operand_end(struct gm_body *b, struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    struct gm_part_operand *operand = &parts->operand[parts->index];
+    enum gm_status status = GM_OK;
+
+    if (unsettled(parts) && (parts->first_len > 0 || b->parsed->params.has_shape[parts->index]))
+        status = end_first_bytes(b, err);
+    if (status == GM_OK && parts->decoder) {
+        status = blame_part(parts, operand->form.codec->finish(parts->decoder, err), err);
+        operand->form.codec->close(parts->decoder);
+        parts->decoder = NULL;
+    } else if (status == GM_OK && !operand->form.codec) {
+        status =
+            gm_part_format_of_text((char *)b->text.buffer.data + operand->text_at,
+                                   operand->text_len, letter(parts), &operand->form.codec, err);
+    }
+    return status;
+}
+
+enum gm_status gm_part_operand_decode(struct gm_body *b, unsigned index, struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    const struct gm_part_operand *operand = &parts->operand[index];
+    enum gm_status status = GM_OK;
+
+    set_plan(b, index);
+    if (operand->text_len == 0) /* there may be no text at all, but memory for it there is */
+        status = gm_body_add_text(b, "", 0, err);
+    const char *text = (char *)b->text.buffer.data + operand->text_at;
+    if (status == GM_OK)
+        status = operand->form.codec->decode(text, operand->text_len, &parts->plan, err);
+    if (status == GM_OK && !b->parsed->present[index])
+        status = gm_fail(err, GM_MISSING_OPERAND, "it holds no matrix");
+    return blame_part(parts, status, err);
+}

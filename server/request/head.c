@@ -1,0 +1,135 @@
+#include "server/request/head.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+static bool parse_length(const char *text, size_t len, uint64_t *ret)
+{
+    uint64_t n = 0;
+
+    if (len == 0 || len > 19)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        n = n * 10 + (uint64_t)(text[i] - '0');
+    }
+    *ret = n;
+    return true;
+}
+
+void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
+                    size_t value_len)
+{
+    const struct {
+        const char *name, **field;
+    } wanted[] = {{"Host", &head->host},
+                  {"Content-Type", &head->content_type},
+                  {"Content-Encoding", &head->content_encoding},
+                  {"Expect", &head->expect},
+                  {"traceparent", &head->traceparent},
+                  {"X-Request-Id", &head->request_id}};
+
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (strcasecmp(name, wanted[i].name) != 0)
+            continue;
+        if (*wanted[i].field)
+            head->repeated = wanted[i].name;
+        *wanted[i].field = value;
+    }
+    if (strcasecmp(name, "Content-Length") == 0) {
+        head->content_lengths++;
+        head->content_length_bad |= !parse_length(value, value_len, &head->content_length);
+    }
+    if (strcasecmp(name, "Transfer-Encoding") == 0)
+        head->chunked++;
+    for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && strcasecmp(name, "Accept") == 0; i++) {
+        if (!head->accept[i]) {
+            head->accept[i] = value;
+            break;
+        }
+    }
+}
+
+void gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
+                   const char *value, size_t value_len)
+{
+    if (head->queries > GM_QUERY_PARAMETERS_MAX)
+        return;
+    head->query[head->queries].name = name;
+    head->query[head->queries].name_len = name_len;
+    head->query[head->queries].value = value;
+    head->query[head->queries++].value_len = value_len;
+}
+
+void gm_head_mend_target(char *target)
+{
+    char *query = strchr(target, '?'), *last = query;
+
+    if (!query || !query[1])
+        return;
+    /* An "&" at the very end begins none. */
+    for (char *at = query + 1; at[0] && at[1]; at++)
+        last = *at == '&' ? at : last;
+    if (!strchr(last + 1, '='))
+        last[1] = '=';
+}
+
+const char *gm_head_path(const char *target)
+{
+    size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
+                    : strncasecmp(target, "https://", 8) == 0 ? 8
+                                                              : 0;
+    const char *slash = scheme > 0 ? strchr(target + scheme, '/') : target;
+
+    return slash ? slash : "/";
+}
+
+static const char hex[] = "0123456789abcdef";
+
+/* The trace id of a W3C traceparent: version "-" 32 hex digits "-" 16 "-" 2, lower case, neither
+ * id all zero, version not ff; later versions may go on after a dash. */
+static bool trace_id(const char *text, char out[GM_REQUEST_ID_MAX])
+{
+    if (!text || strspn(text, hex) != 2 || memcmp(text, "ff", 2) == 0 || text[2] != '-' ||
+        strspn(text + 3, hex) != 32 || text[35] != '-' || strspn(text + 36, hex) != 16 ||
+        text[52] != '-' || strspn(text + 53, hex) != 2)
+        return false;
+    if (text[55] != '\0' && (memcmp(text, "00", 2) == 0 || text[55] != '-'))
+        return false;
+    if (strspn(text + 3, "0") >= 32 || strspn(text + 36, "0") >= 16)
+        return false;
+    memcpy(out, text + 3, 32);
+    out[32] = '\0';
+    return true;
+}
+
+static bool plain_id(const char *text, char out[GM_REQUEST_ID_MAX])
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len == 0 || len >= GM_REQUEST_ID_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_.", text[i]))
+            return false;
+    memcpy(out, text, len + 1);
+    return true;
+}
+
+void gm_request_id(const struct gm_request_head *head, char out[GM_REQUEST_ID_MAX])
+{
+    unsigned char bytes[16] = {0};
+
+    if (trace_id(head->traceparent, out) || plain_id(head->request_id, out))
+        return;
+    ssize_t got = getrandom(bytes, sizeof bytes, 0);
+    (void)got; /* of 16 bytes it cannot fail once the pool is up, and an id need not be secret */
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        *out++ = hex[bytes[i] >> 4];
+        *out++ = hex[bytes[i] & 15];
+    }
+    *out = '\0';
+}

@@ -1,0 +1,135 @@
+#include "server/request/plan.h"
+
+#include <string.h>
+
+/* Rows and columns of an operand of a trace of which nothing is said. */
+#define TRACED_SIDE 1024
+
+struct gm_source gm_plan_source(const struct gm_plan *plan)
+{
+    return (struct gm_source){plan->device->backend, plan->device->context};
+}
+
+/* A result's format is the body's own unless Accept wants another; a report is for people. */
+static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_input *in,
+                                    struct gm_error *err)
+{
+    const struct gm_params *params = &in->parsed->params;
+
+    if (params->gpu && !in->route->traces)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%s does not take 'gpu', which is a parameter of /v1/explain",
+                       in->route->path);
+    if (in->route->reports > 0)
+        return gm_report_choose(in->head->accept, params->format, in->route->reports, &plan->report,
+                                err);
+    if (*params->format)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%s does not take 'format', which is for reports: Accept chooses the format "
+                       "of a result",
+                       in->route->path);
+    return gm_accept_choose(in->head->accept, in->parsed->format, &plan->codec, err);
+}
+
+enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *in,
+                              struct gm_error *err)
+{
+    const struct gm_parsed *parsed = in->parsed;
+    bool named = *parsed->params.device;
+    const char *name = named || !in->route->traces ? parsed->params.device : "sim";
+    struct gm_device *device, *used = plan->device;
+
+    if (used && (plan->device_named || !named))
+        return GM_OK;
+    enum gm_status status = gm_devices_pick(in->devices, name, &device, err);
+    if (status != GM_OK)
+        return status;
+    if (in->route->traces && device->facts->kind != GM_DEVICE_SIM)
+        return gm_fail(err, GM_DEVICE_UNAVAILABLE,
+                       "%s traces a kernel's accesses, which a simulated device does (sim) and %s "
+                       "cannot",
+                       in->route->path, device->name);
+    bool placed = parsed->present[0] || parsed->present[1] || parsed->present[2];
+    if (used && used != device && placed)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "device=%s comes behind operands that are on %s already: put it before "
+                       "them, or into the URL",
+                       name, used->name);
+    plan->device = device;
+    plan->device_named = named;
+    return GM_OK;
+}
+
+/* A trace needs no elements: operands that no body gave, by their shapes alone. */
+static enum gm_status set_shapes(const struct gm_plan_input *in,
+                                 struct gm_matrix operand[GM_OPERANDS_MAX],
+                                 bool present[GM_OPERANDS_MAX], struct gm_error *err)
+{
+    const struct gm_shape unsaid = {.ndim = 2, .dim = {TRACED_SIDE, TRACED_SIDE}};
+    const struct gm_params *params = &in->parsed->params;
+    enum gm_dtype dtype = params->dtype == GM_DTYPE_NONE ? GM_F32 : params->dtype;
+    unsigned min = gm_op_operands_min(in->route->op), max = gm_op_operands_max(in->route->op);
+
+    for (unsigned i = 0; i < max; i++) {
+        bool said = params->has_shape[i];
+        bool needed = i < min || (i == 2 && params->op.has_beta);
+        if (!said && !needed)
+            continue;
+        enum gm_status status = gm_matrix_init(&operand[i], dtype, GM_ROW_MAJOR,
+                                               said ? &params->shape[i] : &unsaid, err);
+        if (status != GM_OK)
+            return status;
+        present[i] = true;
+    }
+    return GM_OK;
+}
+
+static enum gm_status make_op(struct gm_plan *plan, const struct gm_plan_input *in,
+                              bool c_may_follow, struct gm_error *err)
+{
+    const struct gm_parsed *parsed = in->parsed;
+    struct gm_op_options options = parsed->params.op;
+    struct gm_matrix operand[GM_OPERANDS_MAX];
+    bool present[GM_OPERANDS_MAX], any = false;
+    enum gm_status status = GM_OK;
+
+    memcpy(operand, parsed->operand, sizeof operand);
+    memcpy(present, parsed->present, sizeof present);
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        any = any || present[i];
+    if (!any && in->route->traces)
+        status = set_shapes(in, operand, present, err);
+    options.has_beta = options.has_beta && !c_may_follow;
+    return status == GM_OK ? gm_op_init(&plan->op, in->route->op, &options, operand, present, err)
+                           : status;
+}
+
+enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *in,
+                            struct gm_error *err)
+{
+    const struct gm_parsed *parsed = in->parsed;
+    bool c_may_follow = in->operands == GM_PLAN_NEEDED_OPERANDS && parsed->params.op.has_beta &&
+                        !parsed->present[2];
+    enum gm_status status = GM_OK;
+
+    if (in->operands == GM_PLAN_NO_OPERANDS) {
+        status = choose_format(plan, in, err);
+        return status == GM_OK && *parsed->params.device ? gm_plan_device(plan, in, err) : status;
+    }
+    if (plan->of.made && plan->of.c_may_follow == c_may_follow &&
+        plan->of.parameters == parsed->params.seen &&
+        memcmp(plan->of.present, parsed->present, sizeof parsed->present) == 0)
+        return GM_OK;
+    status = make_op(plan, in, c_may_follow, err);
+    if (status == GM_OK)
+        status = gm_plan_device(plan, in, err);
+    if (status == GM_OK)
+        status = in->route->plan(plan, in, err);
+    if (status != GM_OK)
+        return status;
+    plan->of.made = true;
+    plan->of.c_may_follow = c_may_follow;
+    plan->of.parameters = parsed->params.seen;
+    memcpy(plan->of.present, parsed->present, sizeof parsed->present);
+    return GM_OK;
+}

@@ -1,0 +1,65 @@
+/*
+ * plan.h - what will be done for a request, decided once: op, device, variant, memory, and the
+ * format of the reply. The same plan serves the early check, admission, the run and the account.
+ * Knows no request.
+ */
+#ifndef GM_SERVER_REQUEST_PLAN_H
+#define GM_SERVER_REQUEST_PLAN_H
+
+#include "server/api/routes.h"
+#include "server/sched/devices.h"
+
+struct gm_plan {
+    /* The format of the reply: a result's, or a report's where the route has reports. */
+    const struct gm_codec *codec;
+    enum gm_report_format report;
+
+    struct gm_device *device; /* NULL until it is needed, or named */
+    bool device_named;        /* by the client */
+
+    /* All below is there once the operands are, and is valid while `of` says what it is made of. */
+    struct gm_op op;
+    const struct gm_variant *variant; /* of a comparison: the one that auto takes */
+    uint64_t result_bytes;            /* of the buffer that results are written to */
+    uint64_t scratch_bytes;           /* what kernels need beside */
+    uint64_t text_bytes;              /* at most, where the result is written as text */
+    uint64_t bytes;                   /* to reserve for all of that, beside the operands */
+    unsigned able;                    /* of a comparison: kernels that can run */
+    bool has_reference;               /* of a comparison: there is memory and time for one */
+
+    struct {
+        bool made, c_may_follow, present[GM_OPERANDS_MAX];
+        uint32_t parameters; /* gm_params.seen */
+    } of;
+};
+
+/* How many of the operands are known. */
+enum gm_plan_operands {
+    GM_PLAN_NO_OPERANDS, /* fewer than the operation needs: only format and device are planned */
+    GM_PLAN_NEEDED_OPERANDS, /* an optional one may follow */
+    GM_PLAN_ALL_OPERANDS     /* none can follow */
+};
+
+struct gm_plan_input {
+    const struct gm_route *route;
+    const struct gm_request_head *head;
+    const struct gm_parsed *parsed;
+    struct gm_devices *devices;
+    enum gm_plan_operands operands;
+};
+
+/*
+ * Plans what can be planned with what is known. To be called whenever more is known; what has not
+ * changed since is not planned again. Reserves nothing. After a failure the plan is of no use.
+ */
+enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *input,
+                            struct gm_error *err);
+
+/* The device alone: the one that the parameters name, or that goes without saying. */
+enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *input,
+                              struct gm_error *err);
+
+/* Where buffers on the plan's device come from. */
+struct gm_source gm_plan_source(const struct gm_plan *plan);
+
+#endif

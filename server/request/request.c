@@ -1,0 +1,469 @@
+#include "server/request/request.h"
+
+#include "server/clock.h"
+#include "server/limits.h"
+#include "server/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gm_request *gm_request_of_work(struct gm_work *work)
+{
+    return (struct gm_request *)((char *)work - offsetof(struct gm_request, run.work));
+}
+
+struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
+                                  const struct gm_transport *transport, void *connection,
+                                  int socket)
+{
+    struct gm_request *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return NULL;
+    r->server = server;
+    r->connection.transport = transport;
+    r->connection.handle = connection;
+    r->connection.socket = socket;
+    r->head = *head;
+    r->body.head = &r->head;
+    r->body.share = &r->share;
+    r->body.parsed = &r->parsed;
+    r->share.budget = &server->budget;
+    r->share.client = head->client;
+    atomic_init(&r->references, 1);
+    gm_account_start(&r->account, gm_now_ns());
+    gm_request_id(&r->head, r->id);
+
+    pthread_mutex_lock(&server->mutex);
+    r->next = server->requests;
+    if (r->next)
+        r->next->prev = r;
+    server->requests = r;
+    server->request_count++;
+    pthread_mutex_unlock(&server->mutex);
+    return r;
+}
+
+/* Everything but the reply. */
+static void drop_all(struct gm_request *r)
+{
+    gm_body_drop_text(&r->body);
+    gm_body_drop_operands(&r->body);
+    if (r->run.state)
+        r->route->drop(r);
+    gm_block_put(&r->run.result, &r->share);
+    gm_block_put(&r->reply_text, &r->share);
+    gm_access_report_clear(&r->run.accesses);
+    gm_share_trim(&r->share, 0);
+}
+
+void gm_request_unref(struct gm_request *r)
+{
+    struct gm_server *server = r->server;
+
+    if (atomic_fetch_sub(&r->references, 1) > 1)
+        return;
+    drop_all(r);
+    gm_reply_clear(&r->reply);
+
+    pthread_mutex_lock(&server->mutex);
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        server->requests = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    server->request_count--;
+    pthread_mutex_unlock(&server->mutex);
+    free(r);
+}
+
+/* 503 says when to come back: when the queue will have drained at its present rate. */
+static unsigned retry_after(const struct gm_request *r, enum gm_status status)
+{
+    const struct gm_devices *devices = &r->server->devices;
+    const struct gm_device *device = r->plan.device ? r->plan.device : &devices->device[0];
+
+    return gm_status_http(status) == 503 ? gm_sched_retry_after(device->sched) : 0;
+}
+
+enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *error)
+{
+    char types[GM_MEDIA_TYPES_MAX];
+
+    r->error = *error;
+    atomic_fetch_add_explicit(&r->server->stats.failed[error->status], 1, memory_order_relaxed);
+    unsigned seconds = retry_after(r, error->status);
+    drop_all(r);
+    gm_reply_problem(&r->reply, &r->error, r->id, seconds);
+    if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
+        gm_reply_header(&r->reply, "Accept", gm_body_media_types(types));
+    if (error->status == GM_METHOD_NOT_ALLOWED)
+        gm_reply_header(&r->reply, "Allow", r->allow);
+    /* Where a body ends cannot be told, and what follows it on this connection cannot either. */
+    r->reply.close = error->status == GM_BAD_LENGTH;
+    r->state = GM_REQUEST_REPLY;
+    return GM_READY;
+}
+
+enum gm_progress gm_request_reply(struct gm_request *r, const char *media_type, char *text)
+{
+    struct gm_error error;
+
+    if (!text) {
+        gm_fail(&error, GM_MEMORY_FULL, "no memory for the text of this answer");
+        return gm_request_fail(r, &error);
+    }
+    gm_reply_text(&r->reply, 200, media_type, text);
+    r->state = GM_REQUEST_REPLY;
+    return GM_READY;
+}
+
+static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
+{
+    if (r->head.queries > GM_QUERY_PARAMETERS_MAX)
+        return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d parameters",
+                       GM_QUERY_PARAMETERS_MAX);
+    for (unsigned i = 0; i < r->head.queries; i++) {
+        enum gm_status status = gm_params_set(
+            &r->parsed.params, r->route->op, r->head.query[i].name, r->head.query[i].name_len,
+            r->head.query[i].value, r->head.query[i].value_len, err);
+        if (status != GM_OK)
+            return status;
+    }
+    return GM_OK;
+}
+
+/* Asked when the headers are there, and again when trailers are. */
+static enum gm_status check_head(const struct gm_request *r, struct gm_error *err)
+{
+    if (r->head.bytes <= GM_HEAD_BYTES_MAX)
+        return GM_OK;
+    return gm_fail(err, GM_HEAD_TOO_LARGE,
+                   "request line and headers, with trailers if there are any, take %llu bytes, and "
+                   "%d is the limit; head_bytes_max of /v1/stats says how they are counted",
+                   (unsigned long long)r->head.bytes, GM_HEAD_BYTES_MAX);
+}
+
+enum gm_status gm_request_plan(struct gm_request *r, enum gm_plan_operands operands,
+                               struct gm_error *err)
+{
+    const struct gm_plan_input input = {.route = r->route,
+                                        .head = &r->head,
+                                        .parsed = &r->parsed,
+                                        .devices = &r->server->devices,
+                                        .operands = operands};
+    enum gm_status status = gm_plan_make(&r->plan, &input, err);
+
+    return status == GM_OK && operands != GM_PLAN_NO_OPERANDS
+               ? gm_share_reserve(&r->share, r->plan.bytes, err)
+               : status;
+}
+
+/* What the body's reader tells and asks. */
+
+static enum gm_status on_settled(void *cls, struct gm_error *err)
+{
+    return gm_request_plan(cls, GM_PLAN_NO_OPERANDS, err);
+}
+
+static enum gm_status on_operands(void *cls, struct gm_error *err)
+{
+    return gm_request_plan(cls, GM_PLAN_NEEDED_OPERANDS, err);
+}
+
+static enum gm_status pick_device(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_plan_input input = {
+        .route = r->route, .parsed = &r->parsed, .devices = &r->server->devices};
+
+    return gm_plan_device(&r->plan, &input, err);
+}
+
+static enum gm_status on_source(void *cls, struct gm_source *ret, struct gm_error *err)
+{
+    struct gm_request *r = cls;
+    enum gm_status status = pick_device(r, err);
+
+    if (status == GM_OK)
+        *ret = gm_plan_source(&r->plan);
+    return status;
+}
+
+static enum gm_status begin_body(struct gm_request *r, struct gm_error *err)
+{
+    struct gm_body *body = &r->body;
+
+    body->kind = r->route->body;
+    body->op = r->route->op;
+    body->path = r->route->path;
+    body->limit = r->server->config.body_limit;
+    body->host = r->server->devices.host;
+    body->events = (struct gm_body_events){on_settled, on_source, on_operands, r};
+    return gm_body_begin(body, err);
+}
+
+/* On the headers, where all parameters are known then: whether the device has a slot for the job.
+ * To be told so after the body would be late. */
+static enum gm_status check_queue(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_codec *in = r->body.in;
+
+    /* In other formats the body may say more, and name another device; and a small job may need no
+     * slot. */
+    if (!in || !in->push || r->head.content_length <= GM_INLINE_BYTES_MAX)
+        return GM_OK;
+    enum gm_status status = pick_device(r, err);
+    return status == GM_OK ? gm_sched_check(r->plan.device->sched, r->head.client, err) : status;
+}
+
+static enum gm_status begin(struct gm_request *r, struct gm_error *err)
+{
+    enum gm_status status = check_head(r, err);
+
+    if (status != GM_OK)
+        return status;
+    if (r->head.content_length_bad || r->head.content_lengths + r->head.chunked > 1)
+        return gm_fail(err, GM_BAD_LENGTH,
+                       "Content-Length must be stated once, as a number, and not beside chunked");
+    if (r->head.http_1_0 && r->head.chunked > 0)
+        return gm_fail(err, GM_BAD_LENGTH,
+                       "HTTP/1.0 knows no chunked bodies: send HTTP/1.1, or a Content-Length");
+    if (r->head.repeated)
+        return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
+    status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
+    if (status != GM_OK)
+        return status;
+    bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
+    if (r->route->body == GM_BODY_NONE && large)
+        return gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path);
+    if (!r->route->plan)
+        return GM_OK;
+    if (atomic_load(&r->server->phase) >= GM_PHASE_DRAINING)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    status = read_query(r, err);
+    if (status == GM_OK && *r->parsed.params.device)
+        status = pick_device(r, err);
+    if (status == GM_OK)
+        status = begin_body(r, err);
+    return status == GM_OK ? check_queue(r, err) : status;
+}
+
+/* A failure while the body is coming: the reply waits until what remains has been dropped. */
+static void discard(struct gm_request *r, const struct gm_error *error)
+{
+    gm_request_fail(r, error);
+    r->state = GM_REQUEST_DISCARD;
+}
+
+void gm_request_begin(struct gm_request *r)
+{
+    struct gm_error error;
+
+    r->state = GM_REQUEST_BODY;
+    if (begin(r, &error) != GM_OK)
+        discard(r, &error);
+}
+
+void gm_request_give_up(struct gm_request *r, const char *why)
+{
+    struct gm_error error;
+
+    if (r->state != GM_REQUEST_BODY)
+        return;
+    gm_fail(&error, GM_UPLOAD_TIMEOUT, "%llu bytes of the body have come, and %s",
+            (unsigned long long)r->body.received, why);
+    discard(r, &error);
+}
+
+enum gm_status gm_request_still_wanted(const struct gm_request *r, struct gm_error *err)
+{
+    if (atomic_load(&r->server->phase) == GM_PHASE_ENDING)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    if (gm_now_ns() >= r->run.deadline_ns)
+        return gm_fail(
+            err, GM_DEADLINE,
+            "the time for this request (--timeout, timeout_ms) passed before it was done");
+    if (r->connection.suspended && r->connection.transport->gone(r->connection.socket, false))
+        return gm_fail(err, GM_CANCELLED, "the client went away");
+    return GM_OK;
+}
+
+/* A piece of a body that is still wanted. */
+static enum gm_status take_piece(struct gm_request *r, const void *bytes, size_t len,
+                                 struct gm_error *err)
+{
+    if (atomic_load_explicit(&r->server->phase, memory_order_relaxed) == GM_PHASE_ENDING)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    if (r->route->body != GM_BODY_NONE)
+        return gm_body_push(&r->body, bytes, len, err);
+    return r->body.received <= GM_DISCARD_BYTES_MAX
+               ? GM_OK
+               : gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path);
+}
+
+void gm_request_push(struct gm_request *r, const void *bytes, size_t len)
+{
+    struct gm_error error;
+
+    r->body.received += len;
+    gm_stats_add(&r->server->stats, GM_COUNT_REQUEST_BODY_BYTES, len);
+    if (r->state == GM_REQUEST_DISCARD)
+        r->discarded += len;
+    else if (take_piece(r, bytes, len, &error) != GM_OK)
+        discard(r, &error);
+}
+
+/* The time for an answer runs from the end of the body. */
+static void set_deadline(struct gm_request *r)
+{
+    uint64_t timeout_ms = r->server->config.timeout_ms;
+
+    if (r->parsed.params.timeout_ms > 0 && r->parsed.params.timeout_ms < timeout_ms)
+        timeout_ms = r->parsed.params.timeout_ms;
+    r->run.deadline_ns = r->run.body_end_ns + (int64_t)timeout_ms * 1000000;
+}
+
+/* The operands are complete, if all went well: on with the operation. */
+static enum gm_progress decode_and_handle(struct gm_request *r)
+{
+    struct gm_error error;
+    enum gm_status status = gm_request_still_wanted(r, &error);
+
+    if (status == GM_OK)
+        status = gm_body_decode(&r->body, &error);
+    gm_account_lap(&r->account, GM_STAGE_DECODE, gm_now_ns());
+    set_deadline(r); /* the body may have said more of it */
+    return status == GM_OK ? r->route->handle(r) : gm_request_fail(r, &error);
+}
+
+static void decode_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+
+    gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
+    if (decode_and_handle(r) == GM_READY)
+        gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+static enum gm_progress complete_body(struct gm_request *r)
+{
+    struct gm_error error;
+
+    r->run.body_end_ns = gm_now_ns();
+    gm_account_lap(&r->account, GM_STAGE_RECEIVE, r->run.body_end_ns);
+    set_deadline(r);
+    if (check_head(r, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    if (r->route->body == GM_BODY_NONE ||
+        (r->route->body == GM_BODY_OPTIONAL && r->body.received == 0))
+        return r->route->handle(r);
+    if (gm_body_end(&r->body, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    if (r->body.text_len > GM_TEXT_INLINE_BYTES_MAX)
+        return gm_request_to_worker(r, decode_on_worker, gm_cost_text(r->body.text_len));
+    return decode_and_handle(r);
+}
+
+enum gm_progress gm_request_advance(struct gm_request *r)
+{
+    switch (r->state) {
+    case GM_REQUEST_BODY:
+        return complete_body(r);
+    case GM_REQUEST_RAN:
+        r->route->ran(r);
+        break;
+    case GM_REQUEST_DISCARD:
+        r->state = GM_REQUEST_REPLY;
+        break;
+    case GM_REQUEST_REPLY:
+        break;
+    case GM_REQUEST_WORK: /* a suspended connection's handler is not called */
+    case GM_REQUEST_QUEUED:
+        return GM_PENDING;
+    }
+    return GM_READY;
+}
+
+void gm_request_suspend(struct gm_request *r)
+{
+    if (r->connection.suspended)
+        return;
+    r->connection.suspended = true;
+    atomic_fetch_add(&r->server->suspended, 1);
+    r->connection.transport->suspend(r->connection.handle);
+}
+
+enum gm_progress gm_request_to_worker(struct gm_request *r, void (*run)(struct gm_work *work),
+                                      double cost_s)
+{
+    gm_request_suspend(r);
+    r->state = GM_REQUEST_WORK;
+    r->run.work.run = run;
+    r->run.work.place.client = r->head.client;
+    r->run.work.place.cost_s = cost_s;
+    gm_workers_add(r->server->workers, &r->run.work);
+    return GM_PENDING;
+}
+
+void gm_request_resume(struct gm_request *r, enum gm_request_state state)
+{
+    struct gm_server *server = r->server;
+
+    r->state = state;
+    r->connection.suspended = false;
+    r->connection.transport->resume(
+        r->connection.handle); /* from here on the request may be gone */
+    atomic_fetch_sub(&server->suspended, 1);
+}
+
+/* Between a request and its job. */
+
+struct gm_request *gm_request_of_job(const struct gm_job *job)
+{
+    return (struct gm_request *)((char *)(uintptr_t)job - offsetof(struct gm_request, run.job));
+}
+
+bool gm_request_job_abandoned(const struct gm_job *job, bool running)
+{
+    const struct gm_request *r = gm_request_of_job(job);
+
+    /* A client may close its sending half and still read; while the job only waits that is taken
+     * for having gone, since the two cannot be told apart and the queue is precious. */
+    return r->connection.transport->gone(r->connection.socket, running);
+}
+
+void gm_request_set_job(struct gm_request *r, void (*done)(struct gm_job *job))
+{
+    struct gm_job *job = &r->run.job;
+
+    job->task.op = r->plan.op;
+    job->task.op.result.data = r->run.result.buffer.data;
+    job->task.variant = r->plan.variant;
+    job->task.repeat = 1;
+    job->batch_key = 0;
+    job->deadline_ns = r->run.deadline_ns;
+    job->abandoned = gm_request_job_abandoned;
+    job->done = done;
+}
+
+void gm_request_set_slot(struct gm_request *r)
+{
+    struct gm_job *job = &r->run.job;
+
+    job->place.client = r->head.client;
+    job->place.cost_s = gm_cost_expected(&r->plan.device->cost, &job->task, r->plan.device->facts);
+    job->socket = r->connection.transport->pollable ? r->connection.socket : 0;
+}
+
+void gm_request_learn_cost(struct gm_request *r)
+{
+    const struct gm_job *job = &r->run.job;
+    enum gm_status status = job->task.status;
+    bool stopped = status == GM_CANCELLED || status == GM_DEADLINE;
+
+    if (status == GM_OK || (stopped && job->started_ns > 0))
+        gm_cost_learn(&r->plan.device->cost, &job->task, r->plan.device->facts,
+                      (double)(job->finished_ns - job->started_ns) * 1e-9, stopped);
+}

@@ -1,0 +1,158 @@
+#include "server/sched/devices.h"
+
+#include "kernels/buffer_pool.h"
+#include "server/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+
+static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend *backend,
+                                   const struct gm_devices_options *options, struct gm_error *err)
+{
+    struct gm_backend_options backend_options = options->backend_options;
+    void *context;
+
+    backend_options.shared_limit = d->memory;
+    enum gm_status status = backend->open(&backend_options, &context, err);
+    if (status != GM_OK)
+        return status;
+    d->opened[d->backends].backend = backend;
+    d->opened[d->backends++].context = context;
+    for (unsigned i = 0; d->count < GM_DEVICES_MAX; i++) {
+        struct gm_device *device = &d->device[d->count];
+        const struct gm_device_facts *facts = backend->describe(context, i);
+        if (!facts)
+            break;
+        struct gm_sched_options sched = {.backend = backend,
+                                         .context = context,
+                                         .device = i,
+                                         .queue_limit = options->queue_limit,
+                                         .measure_idle_ns = GM_MEASURE_IDLE_S * SECOND,
+                                         .measure_again_ns = GM_MEASURE_AGAIN_S * SECOND,
+                                         .lost = options->lost,
+                                         .lost_cls = options->lost_cls};
+        status = gm_sched_open(&sched, &device->sched, err);
+        if (status != GM_OK)
+            return status;
+        snprintf(device->name, sizeof device->name, "%s:%u", backend->name, i);
+        device->backend = backend;
+        device->context = context;
+        device->facts = facts;
+        d->count++;
+        if (!d->host.backend || facts->kind == GM_DEVICE_CPU)
+            d->host = (struct gm_source){backend, context};
+    }
+    return GM_OK;
+}
+
+/* Whether the backend that was opened last, whose devices begin at `first`, only plays one: it is
+ * for those who ask for it. */
+static bool simulates(const struct gm_devices *d, unsigned first)
+{
+    return first < d->count && d->device[first].facts->kind == GM_DEVICE_SIM;
+}
+
+enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_options *options,
+                               struct gm_error *err)
+{
+    struct gm_devices d = {0};
+    bool automatic = strcmp(options->backend, "auto") == 0;
+    uint64_t limit = options->backend_options.memory_limit;
+    enum gm_status status =
+        gm_buffer_limit_open(limit > 0 ? limit : gm_host_memory(), &d.memory, err);
+
+    if (status != GM_OK)
+        return status;
+    for (size_t i = 0; gm_backend_at(i) && d.backends < GM_DEVICES_MAX; i++) {
+        const struct gm_backend *backend = gm_backend_at(i);
+        bool wanted = strcmp(options->backend, backend->name) == 0;
+        unsigned first = d.count;
+        status = open_backend(&d, backend, options, err);
+        /* A backend nobody asked for by name may be without a device; anything else is fatal. */
+        if (status != GM_OK && (wanted || status != GM_DEVICE_UNAVAILABLE))
+            goto fail;
+        if (status == GM_OK && (wanted || (automatic && !d.preferred && !simulates(&d, first))))
+            d.preferred = backend->name;
+    }
+    bool lanes_fit = options->backend_options.streams == 0;
+    for (unsigned i = 0; i < d.count; i++)
+        lanes_fit =
+            lanes_fit || (d.device[i].facts->graded_streams
+                              ? options->backend_options.streams == 1
+                              : d.device[i].facts->streams == options->backend_options.streams);
+    if (d.preferred && d.count > 0 && lanes_fit) {
+        *ret = d;
+        return GM_OK;
+    }
+    if (d.count > 0 && !lanes_fit)
+        status = gm_fail(err, GM_BAD_PARAMETER, "--lanes: no device here can have %u lanes",
+                         options->backend_options.streams);
+    else if (status == GM_OK)
+        status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no device of backend %s",
+                         options->backend);
+fail:
+    gm_devices_close(&d);
+    return status;
+}
+
+void gm_devices_close(struct gm_devices *d)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        gm_sched_close(d->device[i].sched);
+    for (unsigned i = 0; i < d->backends; i++)
+        d->opened[i].backend->close(d->opened[i].context);
+    gm_buffer_limit_close(d->memory);
+    memset(d, 0, sizeof *d);
+}
+
+static bool matches(const struct gm_devices *d, const struct gm_device *device, const char *name)
+{
+    if (*name == '\0')
+        name = d->preferred;
+    return strcmp(name, device->backend->name) == 0 || strcmp(name, device->name) == 0;
+}
+
+enum gm_status gm_devices_pick(struct gm_devices *d, const char *name, struct gm_device **ret,
+                               struct gm_error *err)
+{
+    struct gm_device *best = NULL;
+    uint64_t best_load = UINT64_MAX;
+    bool lost = false;
+
+    for (unsigned i = 0; i < d->count; i++) {
+        if (!matches(d, &d->device[i], name))
+            continue;
+        struct gm_sched_load load = gm_sched_load(d->device[i].sched);
+        if (load.lost) {
+            lost = true;
+        } else if (load.queued + load.running < best_load) {
+            best_load = load.queued + load.running;
+            best = &d->device[i];
+        }
+    }
+    if (best) {
+        *ret = best;
+        return GM_OK;
+    }
+    if (lost)
+        return gm_fail(err, GM_DEVICE_LOST, "the device has failed and gemmd is about to restart");
+
+    char names[GM_ERROR_DETAIL_MAX / 2];
+    size_t at = 0;
+    names[0] = '\0';
+    for (unsigned i = 0; i < d->count && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                               d->device[i].name);
+    return gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no device '%.32s' here; there is: %s",
+                   name, names);
+}
+
+bool gm_devices_alive(const struct gm_devices *d)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        if (gm_sched_load(d->device[i].sched).lost)
+            return false;
+    return d->count > 0;
+}

@@ -1,0 +1,260 @@
+#include "server/clock.h"
+#include "server/limits.h"
+#include "server/sched/sched_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void gm_sched_free_slot(struct gm_sched *s, uint64_t client)
+{
+    s->held[gm_fair_bucket(client)]--;
+}
+
+void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *list)
+{
+    gm_fair_remove(&s->queue, &job->place);
+    gm_sched_free_slot(s, job->place.client);
+    s->backlog_s -= job->expected_s;
+    gm_job_list_append(list, job);
+}
+
+void gm_sched_drop_all(struct gm_sched *s, struct gm_job_list *list)
+{
+    for (struct gm_fair_item *first; (first = gm_fair_after(&s->queue, NULL)) != NULL;)
+        gm_sched_drop(s, gm_job_of_place(first), list);
+}
+
+void gm_sched_end(struct gm_job_list *list, enum gm_status status)
+{
+    for (struct gm_job *job; (job = list->head) != NULL;) {
+        gm_job_list_remove(list, job);
+        gm_job_fail(job, status);
+        job->done(job);
+    }
+}
+
+/* Whether there is a place for this client. The mutex is held. */
+static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm_error *err)
+{
+    uint64_t limit = s->options.queue_limit, taken = s->reserved + s->queue.waiting;
+    uint64_t held = s->held[gm_fair_bucket(client)];
+
+    if (s->lost)
+        return gm_fail(err, GM_DEVICE_LOST, "the device has failed and gemmd is about to restart");
+    if (s->closing)
+        return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
+    if (taken >= limit)
+        return gm_fail(err, GM_QUEUE_FULL, "all %llu places in the queue are taken (--queue-limit)",
+                       (unsigned long long)limit);
+    if (held >= GM_SCHED_SHARE * (limit - taken))
+        return gm_fail(err, GM_QUEUE_FULL,
+                       "requests from this address hold %llu of the %llu places in the queue "
+                       "(--queue-limit); the last ones are kept for others",
+                       (unsigned long long)held, (unsigned long long)limit);
+    return GM_OK;
+}
+
+enum gm_status gm_sched_reserve(struct gm_sched *s, uint64_t client, struct gm_error *err)
+{
+    pthread_mutex_lock(&s->mutex);
+    enum gm_status status = check(s, client, err);
+    atomic_store(&s->measure_stop, true); /* a job is coming */
+    if (status == GM_OK) {
+        s->reserved++;
+        s->held[gm_fair_bucket(client)]++;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return status;
+}
+
+enum gm_status gm_sched_check(struct gm_sched *s, uint64_t client, struct gm_error *err)
+{
+    pthread_mutex_lock(&s->mutex);
+    enum gm_status status = check(s, client, err);
+    pthread_mutex_unlock(&s->mutex);
+    return status;
+}
+
+void gm_sched_reserve_more(struct gm_sched *s, uint64_t client)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->reserved++;
+    s->held[gm_fair_bucket(client)]++;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->reserved--;
+    gm_sched_free_slot(s, client);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* What a job is expected to take of the device. The mutex is held. */
+static void expect(struct gm_sched *s, struct gm_job *job)
+{
+    job->expected_s = job->place.cost_s > 0 ? job->place.cost_s : s->service_s;
+    s->backlog_s += job->expected_s;
+}
+
+void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
+{
+    enum gm_status refused = GM_OK;
+
+    gm_job_reset(job);
+    pthread_mutex_lock(&s->mutex);
+    s->reserved--;
+    if (s->lost || s->closing) {
+        refused = s->lost ? GM_DEVICE_LOST : GM_DRAINING;
+        gm_sched_free_slot(s, job->place.client);
+    } else {
+        atomic_store(&s->measure_stop, true);
+        expect(s, job);
+        gm_fair_push(&s->queue, &job->place);
+        pthread_cond_signal(&s->work);
+        /* The timer sleeps up to WATCH_MS between looks, and for ever when there is nothing. */
+        if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
+            s->timer_asleep = false;
+            pthread_cond_signal(&s->timer);
+        }
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (refused != GM_OK) {
+        gm_job_fail(job, refused);
+        job->done(job);
+    }
+}
+
+bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
+{
+    pthread_mutex_lock(&s->mutex);
+    const struct gm_fair_item *first = gm_fair_first(&s->queue);
+    bool alone = s->exclusive_running || (first && gm_job_of_place(first)->exclusive);
+    bool now = s->options.backend->run_here && !job->exclusive && !alone && !s->lost && !s->closing;
+    if (now) {
+        gm_job_reset(job);
+        gm_sched_run_beside(s, job);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return now;
+}
+
+void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
+{
+    struct gm_job_list orphans = {0};
+
+    pthread_mutex_lock(&s->mutex);
+    gm_sched_drop_all(s, &orphans);
+    for (struct gm_job *job = s->running.head; job; job = job->next)
+        gm_job_stop(job, status);
+    pthread_mutex_unlock(&s->mutex);
+    gm_sched_end(&orphans, status);
+}
+
+unsigned gm_sched_retry_after(struct gm_sched *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    double wait = ceil((s->backlog_s + (double)s->reserved * s->service_s) / s->lanes);
+    pthread_mutex_unlock(&s->mutex);
+    if (!(wait >= 1))
+        return 1;
+    return wait > GM_RETRY_AFTER_S_MAX ? GM_RETRY_AFTER_S_MAX : (unsigned)wait;
+}
+
+struct gm_sched_load gm_sched_load(struct gm_sched *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    struct gm_sched_load load = {.queued = s->queue.waiting + s->reserved,
+                                 .running = s->running_count,
+                                 .capacity = s->options.queue_limit,
+                                 .lost = s->lost};
+    pthread_mutex_unlock(&s->mutex);
+    return load;
+}
+
+static bool init_locks(struct gm_sched *s)
+{
+    pthread_condattr_t attr;
+
+    if (pthread_condattr_init(&attr) != 0)
+        return false;
+    bool ok = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+              pthread_mutex_init(&s->mutex, NULL) == 0 && pthread_cond_init(&s->work, &attr) == 0 &&
+              pthread_cond_init(&s->timer, &attr) == 0;
+    pthread_condattr_destroy(&attr);
+    return ok;
+}
+
+/* Starts the threads and waits until each runs. */
+static bool start_threads(struct gm_sched *s)
+{
+    while (s->lanes_created < s->lanes &&
+           pthread_create(&s->lane_thread[s->lanes_created], NULL, gm_sched_lane_main, s) == 0)
+        s->lanes_created++;
+    pthread_mutex_lock(&s->mutex);
+    if (s->lanes_created < s->lanes)
+        s->closing = true;
+    while (!s->closing && s->lanes_ready < s->lanes)
+        pthread_cond_wait(&s->timer, &s->mutex);
+    bool ok = !s->closing;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->mutex);
+    if (ok)
+        s->timer_started = pthread_create(&s->timer_thread, NULL, gm_sched_watch_main, s) == 0;
+    return ok && s->timer_started;
+}
+
+enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_sched **ret,
+                             struct gm_error *err)
+{
+    const struct gm_device_facts *facts =
+        options->backend->describe(options->context, options->device);
+    struct gm_sched *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return gm_fail(err, GM_INTERNAL, "no memory for a scheduler");
+    s->options = *options;
+    s->idle_from_ns = gm_now_ns();
+    s->facts = facts;
+    s->lanes = s->lanes_free = facts->streams;
+    s->batch_max = facts->batch_max;
+    s->lane_busy = calloc(s->lanes, sizeof *s->lane_busy);
+    s->lane_thread = calloc(s->lanes, sizeof *s->lane_thread);
+    if (!s->lane_busy || !s->lane_thread || !init_locks(s)) {
+        free(s->lane_busy);
+        free(s->lane_thread);
+        free(s);
+        return gm_fail(err, GM_INTERNAL, "no memory for a scheduler");
+    }
+    if (!start_threads(s)) {
+        gm_sched_close(s);
+        return gm_fail(err, GM_INTERNAL, "cannot start a scheduler's %u threads",
+                       facts->streams + 1);
+    }
+    *ret = s;
+    return GM_OK;
+}
+
+void gm_sched_close(struct gm_sched *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->mutex);
+    s->closing = true;
+    atomic_store(&s->measure_stop, true);
+    pthread_cond_broadcast(&s->work);
+    pthread_cond_broadcast(&s->timer);
+    pthread_mutex_unlock(&s->mutex);
+    for (unsigned i = 0; i < s->lanes_created; i++)
+        pthread_join(s->lane_thread[i], NULL);
+    if (s->timer_started)
+        pthread_join(s->timer_thread, NULL);
+    gm_sched_fail_all(s, GM_DRAINING);
+    pthread_mutex_destroy(&s->mutex);
+    pthread_cond_destroy(&s->work);
+    pthread_cond_destroy(&s->timer);
+    free(s->lane_busy);
+    free(s->lane_thread);
+    free(s);
+}

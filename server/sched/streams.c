@@ -1,0 +1,266 @@
+/*
+ * streams.c - a thread for each lane of the device, which takes jobs in their turn and runs
+ * them.
+ */
+#include "server/clock.h"
+#include "server/log.h"
+#include "server/sched/sched_state.h"
+
+#include <stdlib.h>
+
+/* How much of the last measured service time enters the running mean. */
+#define SERVICE_WEIGHT 0.1
+
+/* Whose turn it is, of those that may have a lane now. Where lanes are graded each that is taken
+ * shuts out the largest size that was not yet, so that some are left for jobs that are short. */
+static struct gm_fair_item *first_in_turn(const struct gm_sched *s)
+{
+    unsigned taken = s->facts->graded_streams ? s->lanes - s->lanes_free : 0;
+
+    return gm_fair_first_of(&s->queue, taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1);
+}
+
+bool gm_sched_startable(const struct gm_sched *s)
+{
+    const struct gm_fair_item *first = first_in_turn(s);
+
+    return first && s->lanes_free > 0 && !s->exclusive_running &&
+           !(gm_job_of_place(first)->exclusive && s->running_count > 0);
+}
+
+static unsigned take_lane(struct gm_sched *s)
+{
+    unsigned lane = 0;
+
+    while (s->lane_busy[lane])
+        lane++;
+    s->lane_busy[lane] = true;
+    s->lanes_free--;
+    return lane;
+}
+
+static void start(struct gm_sched *s, struct gm_job *job)
+{
+    gm_fair_serve(&s->queue, &job->place);
+    gm_sched_free_slot(s, job->place.client);
+    gm_job_list_append(&s->running, job);
+    s->running_count++;
+}
+
+/* The next in turn that may share a launch with the job, or NULL. */
+static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *job)
+{
+    if (job->batch_key == 0 || job->exclusive)
+        return NULL;
+    for (struct gm_fair_item *i = NULL; (i = gm_fair_after(&s->queue, i)) != NULL;) {
+        struct gm_job *other = gm_job_of_place(i);
+        if (other->batch_key == job->batch_key && !other->exclusive)
+            return other;
+    }
+    return NULL;
+}
+
+/* Moves the job whose turn it is, and what may be launched with it, to the running list. */
+static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
+{
+    struct gm_job *job = gm_job_of_place(first_in_turn(s));
+    unsigned n = 0;
+
+    s->exclusive_running = job->exclusive;
+    for (; job && n < s->batch_max; job = next_like(s, batch[0])) {
+        start(s, job);
+        batch[n++] = job;
+    }
+    return n;
+}
+
+/* The device is beyond use: whoever waits for it is told so. The mutex is released meanwhile. */
+static void lose(struct gm_sched *s, const struct gm_error *error)
+{
+    struct gm_job_list orphans = {0};
+    char why[GM_ERROR_DETAIL_MAX];
+
+    gm_sched_drop_all(s, &orphans);
+    pthread_mutex_unlock(&s->mutex);
+    gm_log(GM_LOG_ERROR, "device_failed", "detail=%s",
+           gm_log_quote(why, sizeof why, error->detail));
+    gm_sched_end(&orphans, GM_DEVICE_LOST);
+    s->options.lost(s->options.lost_cls);
+    pthread_mutex_lock(&s->mutex);
+}
+
+/* What was so when a launch began. */
+struct launch {
+    int64_t begun_ns;
+    uint64_t starts;
+    bool others; /* ran already */
+};
+
+/* The jobs are on the running list. */
+static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n)
+{
+    struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
+
+    for (unsigned i = 0; i < n; i++) {
+        batch[i]->started_ns = launch.begun_ns;
+        batch[i]->batch = n;
+    }
+    return launch;
+}
+
+/* The jobs leave it. */
+static void end(struct gm_sched *s, const struct launch *launch, struct gm_job **batch, unsigned n,
+                int64_t ended_ns)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct gm_job *job = batch[i];
+        gm_job_list_remove(&s->running, job);
+        job->finished_ns = ended_ns;
+        job->concurrent = launch->others || s->starts != launch->starts;
+        if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
+            gm_job_fail(job, job->stop_status);
+    }
+    s->running_count -= n;
+    s->idle_from_ns = ended_ns;
+}
+
+/* After a launch: others may start now; or none any more. The mutex may be released meanwhile. */
+static void go_on(struct gm_sched *s, enum gm_status status, const struct gm_error *error)
+{
+    bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
+
+    s->lost = s->lost || status == GM_DEVICE_LOST;
+    if (s->queue.waiting > 0 || s->closing)
+        pthread_cond_broadcast(&s->work);
+    if (newly_lost)
+        lose(s, error);
+}
+
+/*
+ * Runs a batch that is on the running list, on a lane that is taken. Called and returns with the
+ * mutex held; released meanwhile. Afterwards the jobs are on no list and the lane is free.
+ */
+static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, unsigned n,
+                      struct gm_task **tasks)
+{
+    struct launch launch = begin(s, batch, n);
+
+    for (unsigned i = 0; i < n; i++)
+        tasks[i] = &batch[i]->task;
+    pthread_mutex_unlock(&s->mutex);
+    enum gm_status status =
+        s->options.backend->run(s->options.context, s->options.device, lane, tasks, n);
+    int64_t ended = gm_now_ns();
+    pthread_mutex_lock(&s->mutex);
+
+    double each_s = (double)(ended - launch.begun_ns) * 1e-9 / n;
+    for (unsigned i = 0; i < n; i++) {
+        gm_fair_served(&s->queue, &batch[i]->place, each_s);
+        s->backlog_s -= batch[i]->expected_s;
+    }
+    end(s, &launch, batch, n, ended);
+    s->exclusive_running = false;
+    s->lane_busy[lane] = false;
+    s->lanes_free++;
+    s->service_s =
+        s->service_s == 0 ? each_s : s->service_s + SERVICE_WEIGHT * (each_s - s->service_s);
+    go_on(s, status, &batch[0]->task.error);
+}
+
+void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
+{
+    gm_job_list_append(&s->running, job);
+    s->running_count++;
+    struct launch launch = begin(s, &job, 1);
+    pthread_mutex_unlock(&s->mutex);
+    enum gm_status status =
+        s->options.backend->run_here(s->options.context, s->options.device, &job->task);
+    int64_t ended = gm_now_ns();
+    pthread_mutex_lock(&s->mutex);
+    end(s, &launch, &job, 1, ended);
+    go_on(s, status, &job->task.error);
+}
+
+/* When the ceilings are to be measured again, or that is to be asked again; GM_NEVER. */
+static int64_t measure_at(const struct gm_sched *s)
+{
+    const struct gm_sched_options *o = &s->options;
+
+    if (!o->backend->measure || o->measure_idle_ns == 0 || s->lost)
+        return GM_NEVER;
+    if (s->exclusive_running || s->running_count > 0 || s->queue.waiting > 0 || s->reserved > 0)
+        return gm_now_ns() + o->measure_idle_ns;
+    int64_t idle = s->idle_from_ns + o->measure_idle_ns;
+    int64_t again = s->measured_ns > 0 ? s->measured_ns + o->measure_again_ns : 0;
+    return idle > again ? idle : again;
+}
+
+/* Holds the device, but only until a job comes. The mutex is released meanwhile. */
+static void measure(struct gm_sched *s)
+{
+    struct gm_error error = {.detail = ""};
+    unsigned lane = take_lane(s);
+
+    s->exclusive_running = true;
+    atomic_store(&s->measure_stop, false);
+    pthread_mutex_unlock(&s->mutex);
+    enum gm_status status = s->options.backend->measure(s->options.context, s->options.device, lane,
+                                                        &s->measure_stop, &error);
+    pthread_mutex_lock(&s->mutex);
+    s->measured_ns = gm_now_ns();
+    if (atomic_load(&s->measure_stop)) /* it was cut short: soon again */
+        s->measured_ns -= s->options.measure_again_ns;
+    s->exclusive_running = false;
+    s->lane_busy[lane] = false;
+    s->lanes_free++;
+    go_on(s, status, &error);
+}
+
+/* Until there may be a job to start; measures the ceilings if it comes to that. */
+static void await_work(struct gm_sched *s)
+{
+    int64_t at = measure_at(s);
+
+    if (at == GM_NEVER) {
+        pthread_cond_wait(&s->work, &s->mutex);
+    } else if (at <= gm_now_ns()) {
+        measure(s);
+    } else {
+        struct timespec until = gm_timespec(at);
+        pthread_cond_timedwait(&s->work, &s->mutex, &until);
+    }
+}
+
+void *gm_sched_lane_main(void *cls)
+{
+    struct gm_sched *s = cls;
+    struct gm_job **batch = calloc(s->batch_max, sizeof *batch);
+    struct gm_task **tasks = calloc(s->batch_max, sizeof *tasks);
+
+    pthread_mutex_lock(&s->mutex);
+    /* gm_sched_open waits for this, so that a scheduler that opened has its lanes. */
+    if (batch && tasks)
+        s->lanes_ready++;
+    else
+        s->closing = true;
+    pthread_cond_broadcast(&s->timer);
+    while (batch && tasks) {
+        while (!s->closing && !gm_sched_startable(s))
+            await_work(s);
+        if (s->closing)
+            break;
+        unsigned n = take_batch(s, batch);
+        unsigned lane = take_lane(s);
+        if (gm_sched_startable(s))
+            pthread_cond_signal(&s->work);
+        run_batch(s, lane, batch, n, tasks);
+        pthread_mutex_unlock(&s->mutex);
+        for (unsigned i = 0; i < n; i++)
+            batch[i]->done(batch[i]);
+        pthread_mutex_lock(&s->mutex);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    free(batch);
+    free(tasks);
+    return NULL;
+}

@@ -1,0 +1,278 @@
+#!/usr/bin/python3
+"""Rewrites the tables of BENCHMARKS.md and kernels/COUNTERS.md, between their markers, from result files:
+
+    build/release/tests/bench/bench_kernels --json tests/bench/results/kernels_cpu.json
+    bench_gpu --json tests/bench/results/kernels_h200.json              (on a machine with a GPU)
+    bench_streams --json tests/bench/results/streams_h200.json          (there too)
+    tests/gpu/counters.py ... --json tests/bench/results/counters_h200.json
+    tests/gpu/limits.py ... --json tests/bench/results/limits_h200.json
+    build/release/tests/bench/bench_json --json tests/bench/results/json.json
+    tests/bench/load/run.sh --json tests/bench/results/load_cpu.json
+    ./tests/bench/tables.py tests/bench/results/*.json
+"""
+
+import json
+import os
+import sys
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+# What a reader wants to see first; the file has the rest.
+SHOWN = [
+    ("copy", "u8", "1x134217728"),
+    ("transpose", "f32", "4096x4096"),
+    ("transpose", "u8", "4096x4096"),
+    ("matmul", "f32", "64x64 64x64"),
+    ("matmul", "f32", "1024x1024 1024x1024"),
+    ("matmul", "f64", "1024x1024 1024x1024"),
+    ("matmul", "bf16", "1024x1024 1024x1024"),
+    ("matmul", "i32", "1024x1024 1024x1024"),
+]
+
+
+def number(value, digits=3):
+    return "" if value is None else f"{value:.{digits}g}" if value < 1000 else f"{value:,.0f}"
+
+
+def table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit'][:12]}: "
+        f"{document['device']}, {document['cores']} cores, {document['detail']}. "
+        f"Copy ceiling {number(document['copy_gbs'])} GB/s, "
+        f"arithmetic ceiling {number(document['peak_gflops_f32'])} GFLOP/s in f32. "
+        f"All shapes are in [the result file]({link}). A star marks what `auto` chooses.\n\n"
+    )
+    yield "| operation | type | shape | kernel | time (us) | GB/s | % of copy | GFLOP/s | % of peak |\n"
+    yield "|---|---|---|---|--:|--:|--:|--:|--:|\n"
+    for op, dtype, shape in SHOWN:
+        rows = [
+            row
+            for row in document["results"]
+            if (row["op"], row["dtype"], row["shape"]) == (op, dtype, shape)
+        ]
+        assert rows, f"{op} {dtype} {shape} is not in the result file"
+        for row in rows:
+            star = " *" if row["auto"] else ""
+            yield (
+                f"| {op} | {dtype} | {shape} | {row['variant']}{star} | {number(row['median_us'])} | "
+                f"{number(row.get('gbs'))} | {number(row.get('percent_of_copy'))} | "
+                f"{number(row.get('gflops'))} | {number(row.get('percent_of_peak'))} |\n"
+            )
+
+
+# Of the GPU: what the textbook says, in numbers.
+LESSON = [
+    ("copy", "f32", "8192x8192"),
+    ("transpose", "f32", "8192x8192"),
+    ("transpose", "f32", "8191x8209"),
+    ("matmul", "f32", "8192x8192 8192x8192"),
+    ("add", "f32", "8192x8192 8192x8192"),
+    ("add", "f32", "16777216x3 16777216x3"),
+    ("flip", "f32", "8192x8192"),
+]
+# Of what `auto` takes.
+AUTO = [
+    ("transpose", "f32", "8192x8192"),
+    ("transpose", "f32", "12000x12000"),
+    ("transpose", "f32", "8191x8209"),
+    ("transpose", "f16", "16384x8192"),
+    ("transpose", "u8", "16384x16384"),
+    ("transpose", "f64", "8192x4096"),
+    ("transpose", "c128", "4096x4096"),
+    ("transpose", "f32", "1024x1024"),
+    ("transpose", "f32", "10000000x3"),
+    ("transpose", "f32", "3x10000000"),
+    ("transpose", "f32", "262144x16x16"),
+    ("transpose", "f32", "100000x10x30"),
+    ("add", "f32", "8192x8192 8192x8192"),
+    ("flip", "f32", "8192x8192"),
+    ("flip", "u8", "16384x16384"),
+    ("matmul", "f32", "64x64 64x64"),
+    ("matmul", "f32", "512x512 512x512"),
+    ("matmul", "f32", "1024x1024 1024x1024"),
+    ("matmul", "f32", "4096x4096 4096x4096"),
+    ("matmul", "f32", "8192x8192 8192x8192"),
+    ("matmul", "f32", "4095x4097 4097x4093"),
+    ("matmul", "f32", "8192x8192 8192x1"),
+    ("matmul", "f32", "64x262144 262144x64"),
+    ("matmul", "f32", "1x10000000 10000000x1"),
+    ("matmul", "f32", "4096x16x16 4096x16x16"),
+    ("matmul", "f32", "4096x33x33 4096x33x33"),
+    ("matmul", "f32", "4096x65x65 4096x65x65"),
+    ("matmul", "f32", "512x128x128 512x128x128"),
+    ("matmul", "f16", "4096x4096 4096x4096"),
+]
+
+
+def gpu_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit'][:12]}: "
+        f"{document['device']}, driver {document['driver']}, SM clock {document['sm_clock_mhz']} MHz. "
+        f"Copy is the better of cudaMemcpy and our copy kernels, beyond the L2 cache. "
+        f"All shapes and types are in [the result file]({link}).\n\n"
+    )
+    yield "| operation | type | shape | kernel | time (us) | GB/s | % of copy | GFLOP/s | % of cuBLAS |\n"
+    yield "|---|---|---|---|--:|--:|--:|--:|--:|\n"
+    for op, dtype, shape in LESSON:
+        rows = [row for row in document["results"]
+                if (row["op"], row["dtype"], row["shape"]) == (op, dtype, shape)]
+        assert rows, f"{op} {dtype} {shape} is not in the result file"
+        for row in rows:
+            prepare = f" + {number(row['prepare_us'])} to prepare" if row.get("prepare_us") else ""
+            yield (
+                f"| {op} | {dtype} | {shape} | {row['variant']} | {number(row['median_us'])}{prepare} | "
+                f"{number(row.get('gbs'))} | {number(row.get('percent_of_copy'))} | "
+                f"{number(row.get('gflops'))} | {number(row.get('percent_of_cublas'))} |\n"
+            )
+
+
+def counted(run, name):
+    ours, theirs = run["sim"][name], run["gpu"][name]
+    return f"{ours:,.0f}" if ours == theirs else f"{ours:,.0f} / **{theirs:,.0f}**"
+
+
+def counters_table(document):
+    link = "../tests/bench/results/" + document["file"]
+    columns = [name for name in document["metrics"] if not name.endswith("_requests")]
+    yield (
+        f"Counted on {document['date'][:10]} at commit {document['commit'][:12]} by Nsight Compute on "
+        f"{document['device']}, driver {document['driver']}. One number: both counted the same; two: the "
+        f"simulator's, and the GPU's in bold. Requests are in [the result file]({link}).\n\n"
+    )
+    yield "| run | " + " | ".join(name.replace("_", " ") for name in columns) + " |\n"
+    yield "|---|" + "--:|" * len(columns) + "\n"
+    for run in document["runs"]:
+        cells = [counted(run, name) for name in columns]
+        yield f"| {run['run']} | {' | '.join(cells)} |\n"
+
+
+def streams_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit'][:12]}: {document['device']}. "
+        f"Microseconds from one job's end to the next one's, pinned memory to pinned memory; a job alone is "
+        f"its stages, as events on its stream timed them. All in [the result file]({link}).\n\n"
+    )
+    streams = sorted({row["streams"] for row in document["results"]})
+    yield "| job (f32) | kernel | copy in + kernel + copy out | "
+    yield " | ".join(f"{n} stream{'s' * (n > 1)}" for n in streams) + " |\n"
+    yield "|---|---|--:|" + "--:|" * len(streams) + "\n"
+    for first in (row for row in document["results"] if row["streams"] == 1):
+        stages = [first["h2d_us"], first["kernel_us"], first["d2h_us"]]
+        cells = []
+        for row in document["results"]:
+            if (row["op"], row["side"]) == (first["op"], first["side"]):
+                cells.append(f"{number(row['job_us'])} ({row['job_us'] / sum(stages):.2f})")
+        yield (
+            f"| {first['op']} {first['side']}x{first['side']} | {first['variant']} | "
+            f"{' + '.join(number(us) for us in stages)} | {' | '.join(cells)} |\n"
+        )
+
+
+def load_table(document):
+    link = "tests/bench/results/" + document["file"]
+    versions = document["versions"]
+    peers = [name for name in document["results"][0]["servers"] if name.startswith("FastAPI")]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, "
+        f"{document['cores']} cores, shared with the load itself and, by {document['load_before']:g} processes at its beginning, with other work; FastAPI {versions['fastapi']}, uvicorn "
+        f"{versions['uvicorn']}, NumPy {versions['numpy']}, {versions['wrk']}. Requests a second; times are "
+        f"gemmd's latencies in milliseconds. All in [the result file]({link}).\n\n"
+    )
+    yield f"| f32 | form | connections | gemmd | p50 | p99 | library alone | {' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
+    yield "|---|---|--:|--:|--:|--:|--:|" + "--:|" * len(peers) + "--:|--:|\n"
+    for row in document["results"]:
+        seen = row["servers"]
+        ours = seen["gemmd"]
+        p99 = number(ours["p99_us"] * 1e-3) if "p99_us" in ours else ""
+        rates = " | ".join(number(seen[name]["rate"]) for name in ["bare"] + peers)
+        yield (
+            f"| {row['op']} {row['size']}x{row['size']} | {row['form']} | {row['connections']} | "
+            f"{number(ours['rate'])} | {number(ours['p50_us'] * 1e-3)} | {p99} | {rates} | "
+            f"{row['of_bare']:.2f} | {row['of_fastapi']:.1f} |\n"
+        )
+
+
+def json_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, one "
+        f"thread, {document['elements']:,} random numbers, jansson {document['jansson']}. More digits and "
+        f"exponents are in [the result file]({link}).\n\n"
+    )
+    yield "| | numbers | gemmd (ms) | MB/s | jansson (ms) | MB/s | times as fast |\n"
+    yield "|---|---|--:|--:|--:|--:|--:|\n"
+    for row in document["results"]:
+        if row["values"] == "any":
+            continue
+        yield (
+            f"| {'read' if row['direction'] == 'in' else 'write'} | {row['dtype']} | "
+            f"{number(row['median_us'] * 1e-3)} | {number(row['mbs'])} | "
+            f"{number(row['jansson_median_us'] * 1e-3)} | {number(row['jansson_mbs'])} | {row['ratio']:.1f} |\n"
+        )
+
+
+def auto_table(document):
+    yield "| operation | type | shape | kernel | time (us) | % of copy | GFLOP/s | % of cuBLAS |\n"
+    yield "|---|---|---|---|--:|--:|--:|--:|\n"
+    for op, dtype, shape in AUTO:
+        rows = [row for row in document["results"] if row.get("auto") and
+                (row["op"], row["dtype"], row["shape"]) == (op, dtype, shape)]
+        assert len(rows) == 1, f"what auto takes for {op} {dtype} {shape} is not in the result file"
+        row = rows[0]
+        of_copy = row.get("percent_of_copy") if op != "matmul" else None
+        yield (
+            f"| {op} | {dtype} | {shape} | {row['variant']} | {number(row['median_us'])} | {number(of_copy)} | "
+            f"{number(row.get('gflops'))} | {number(row.get('percent_of_cublas'))} |\n"
+        )
+
+
+def limits_table(document):
+    link = "../tests/bench/results/" + document["file"]
+    yield (
+        f"Seen on {document['date'][:10]} at commit {document['commit'][:12]}: {document['device']}, driver "
+        f"{document['driver']}. All counters are in [the result file]({link}).\n\n"
+    )
+    yield "| run | figure | account | Nsight Compute |\n|---|---|--:|--:|\n"
+    for run in document["runs"]:
+        yield f"| {run['run']} | `{run['figure']}` | {run['account']:.1f} | {run['nsight']:.1f} |\n"
+
+
+# Kind of result file -> markers, the file that has them, and what goes between them.
+TABLES = {
+    "bench_kernels": [("bench_kernels", "BENCHMARKS.md", table)],
+    "bench_gpu": [("bench_gpu", "BENCHMARKS.md", gpu_table), ("auto", "BENCHMARKS.md", auto_table)],
+    "bench_gpu_random": [],  # for a test of auto's choices
+    "bench_streams": [("bench_streams", "BENCHMARKS.md", streams_table)],
+    "bench_json": [("bench_json", "BENCHMARKS.md", json_table)],
+    "load": [("load", "BENCHMARKS.md", load_table)],
+    "counters": [("counters", "kernels/COUNTERS.md", counters_table)],
+    "limits": [("limits", "kernels/COUNTERS.md", limits_table)],
+}
+
+
+def rewrite(document, marker, target, make):
+    begin, end = f"<!-- {marker}: begin -->\n", f"<!-- {marker}: end -->\n"
+    target = os.path.join(ROOT, target)
+    with open(target, encoding="utf-8") as file:
+        text = file.read()
+    before, begins, rest = text.partition(begin)
+    _, ends, after = rest.partition(end)
+    assert begins and ends, f"{target} has no markers for {marker}"
+    made = "".join(make(document))
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(before + begin + made + end + after)
+
+
+def main():
+    for path in sys.argv[1:]:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        document["file"] = os.path.basename(path)
+        for table_of in TABLES[document.get("benchmark", "bench_kernels")]:
+            rewrite(document, *table_of)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Words and identifiers that were replaced by the field's own (GLOSSARY.md) do not come back.
+
+Exempt are CHANGELOG.md and GLOSSARY.md, which name them, and lines that make an old public name an
+alias: those say `alias`, or until when (`until 0.3`).
+"""
+import re
+
+import lint
+
+ALIAS = re.compile(r"\balias(es)?\b|\buntil (0\.3|1\.0)\b", re.IGNORECASE)
+EXEMPT = ("CHANGELOG.md", "GLOSSARY.md", "tests/lint/check_retired.py")
+
+# (pattern, what to say instead). Of words with a plain meaning too, only identifiers.
+RETIRED = [
+    (r"\b[Rr]eckon\w*|\b\w*_reckon\w*", "estimate, cost model"),
+    (r"(?i)\b\w*yardstick\w*", "baseline"),
+    (r"(?i)\b\w*patience\w*", "time-out, minimum rate"),
+    (r"(?i)\b(\w+_)?slabs?(_\w+)?\b", "buffer (memory), k-tile or stage (of a product)"),
+    (r"\bas (it lies|they lie)\b", "in its stored order, or the load mode's name"),
+    (r"\b(gm_cut|gm_deal|GM_CUT)\w*\b", "tile config, thread map"),
+    (r"\b(gm_feed|gm_drain)\w*\b", "loader, epilogue"),
+    (r"\b(gm_coming|gm_offer|GM_OFFER|gm_menu)\w*\b", "load plan, candidate config"),
+    (r"\b(gm_way|gm_ways|gm_by_ways|GM_WAY|gm_unpitched)(_\w+)?\b", "load mode"),
+    (r"\bgm_(banded_)?walk\w*\b", "tile order"),
+    (r"\bgm_turn\w*\b", "register transpose"),
+    (r"\bgm_(in_)?piece\w*\b", "vector"),
+    (r"\bgm_(spread|join|fold)(_(for|bytes))?\b", "bank padding, unaligned load, warp reduce-scatter"),
+    (r"\bgm_(door|carrier|wire|reply_wire|peer)(_\w+)?\b",
+     "connection limiter, transport, raw reply, socket info"),
+    (r"\bgm_(budget|share)(_\w+)?\b|\bgm_block_(put|get|cost|log)\b",
+     "memory quota, reservation, allocation"),
+    (r"\bgm_(job_of_place|request_set_place)\b", "queue slot"),
+    (r"(?i)\bgm_(cuda|sched)_lanes?(_\w+)?\b", "stream"),
+    (r"\bgm_timeline_mark\w*\b|\bGM_CUDA_MARKS\b", "event"),
+    (r"(?i)\b(\w+_)?(gm_)?solo(_\w+)?\b", "single-thread pool"),
+    (r"\b\w*survey(_\w+)?\b", "prescan"),
+    (r"\bHUNT(_MATMUL)?\.md\b", "EXPERIMENTS.md"),
+    (r"`(registers|pipelined|fitted|shifted)`", "the variant's name in kernels/variants.def"),
+]
+RETIRED = [(re.compile(pattern), instead) for pattern, instead in RETIRED]
+
+# File names, without their folder.
+NAMES = re.compile(r"(test_|bench_)?(slabs?|door|patience|carrier|peer|solo|survey|cuts?|deal|coming"
+                   r"|offers?|menu|ways?|turn|join|yardstick\w*|\w+_yardstick|reckon\w*|lanes)"
+                   r"\.(c|h|cu|inc)|HUNT\w*\.md")
+
+# What has not been cleaned yet: folders, and files. Nothing is added here.
+NOT_YET = (
+    "server/",
+    "proto/PROTOCOL.md",
+    "tests/CMakeLists.txt",
+    "tests/fault/torture.py",
+    "tests/fuzz/sched_world.c",
+    "tests/http/gemmd_hasty.c",
+    "tests/http/http.cmake",
+    "tests/http/test_compare.py",
+    "tests/unit/request_bench.c",
+    "tests/unit/test_budget.c",
+    "tests/unit/test_compare.c",
+    "tests/unit/test_connections.c",
+    "tests/unit/test_door.c",
+    "tests/unit/test_library_log.c",
+    "tests/unit/test_locks.c",
+    "tests/unit/test_notify.c",
+    "tests/unit/test_probe.c",
+    "tests/unit/test_problem.c",
+)
+
+
+def retired(line):
+    if not ALIAS.search(line):
+        for pattern, instead in RETIRED:
+            for found in pattern.finditer(line):
+                yield found.group(), instead
+
+
+def complaints(tree, path):
+    if NAMES.fullmatch(path.rpartition("/")[2]):
+        yield f"{path}: the file has a retired name"
+    if path.endswith((".json", ".svg")):
+        return
+    for number, line in tree.lines(path):
+        for word, instead in retired(line):
+            yield f"{path}:{number}: {word!r} is retired: {instead}"
+
+
+def check(tree):
+    waiting = {}
+    for path in tree.paths:
+        if path in EXEMPT:
+            continue
+        folder = next((f for f in NOT_YET if path == f or f.endswith("/") and path.startswith(f)), None)
+        wrong = complaints(tree, path)
+        if folder:
+            waiting[folder] = waiting.get(folder, False) or any(wrong)
+        else:
+            yield from wrong
+    for folder, some in waiting.items():
+        if not some:
+            lint.warn(f"{folder} has no retired names any more: take it from NOT_YET")
+
+
+PLANTED = [
+    ({"main.c": "int gm_cut_rows;\n"}, "'gm_cut_rows' is retired: tile config"),
+    ({"a.md": "times are reckoned\n"}, "'reckoned' is retired: estimate"),
+    ({"a.md": "the Yardstick of all\n"}, "is retired: baseline"),
+    ({"a.c": "double PATIENCE_NS;\n"}, "is retired: time-out"),
+    ({"a.c": "struct gm_slabs *slabs;\n"}, "'slabs' is retired: buffer"),
+    ({"a.c": "/* read as it lies */\n"}, "is retired: in its stored order"),
+    ({"kernels/a.md": "see HUNT_MATMUL.md\n"}, "is retired: EXPERIMENTS.md"),
+    ({"a.md": "`fitted` takes less\n"}, "is retired: the variant's name"),
+    ({"a.c": "gm_block_get(x);\n"}, "'gm_block_get' is retired: memory quota"),
+    ({"a.c": "GM_WAY_TURNED\n"}, "is retired: load mode"),
+    ({"src/door.c": ""}, "src/door.c: the file has a retired name"),
+    ({"HUNT.md": ""}, "HUNT.md: the file has a retired name"),
+]
+CLEAN = [
+    {"a.c": "/* a share of the time; the walk is short; a block of rows; he lay in wait */ gm_sched_drain();\n",
+     "b.c": '{"yardstick", x}, /* alias until 0.3 */\n', "CHANGELOG.md": "`yardstick`, `fitted`\n",
+     "c.json": '{"yardstick": 1}\n', "d.c": "int gm_blocks_of_rows, folder, joiner;\n"},
+]
+lint.main(globals())
