@@ -24,6 +24,8 @@ struct gm_linger {
 
     /* The thread's own. The first place of `set` is the pipe. */
     unsigned kept;
+    int next; /* socket of which next_bytes have come */
+    size_t next_bytes;
     struct pollfd set[1 + GM_LINGERING_MAX];
     struct {
         int64_t until_ns;
@@ -67,19 +69,29 @@ static unsigned oldest(const struct gm_linger *l)
     return first;
 }
 
+static void keep(struct gm_linger *l, int socket)
+{
+    if (l->kept == l->max)
+        end(l, oldest(l));
+    l->kept++;
+    l->set[l->kept] = (struct pollfd){.fd = socket, .events = POLLIN};
+    l->due[l->kept].until_ns = gm_now_ns() + (int64_t)GM_LINGER_MS * 1000000;
+    l->due[l->kept].left = GM_LINGER_BYTES_MAX;
+}
+
 /* Takes up those that have been given. false: none will come any more. */
 static bool take_up(struct gm_linger *l)
 {
-    int socket;
     ssize_t n;
 
-    while ((n = read(l->sockets[0], &socket, sizeof socket)) == sizeof socket) {
-        if (l->kept == l->max)
-            end(l, oldest(l));
-        l->kept++;
-        l->set[l->kept] = (struct pollfd){.fd = socket, .events = POLLIN};
-        l->due[l->kept].until_ns = gm_now_ns() + (int64_t)GM_LINGER_MS * 1000000;
-        l->due[l->kept].left = GM_LINGER_BYTES_MAX;
+    /* A read may stop within a number, which would be lost with its socket: the rest comes next. */
+    while ((n = read(l->sockets[0], (char *)&l->next + l->next_bytes,
+                     sizeof l->next - l->next_bytes)) > 0) {
+        l->next_bytes += (size_t)n;
+        if (l->next_bytes < sizeof l->next)
+            continue;
+        l->next_bytes = 0;
+        keep(l, l->next);
     }
     return n != 0;
 }
@@ -152,7 +164,7 @@ void gm_linger_take(struct gm_linger *l, int socket)
     if (atomic_fetch_add(&l->count, 1) < 2 * l->max)
         kept = fcntl(socket, F_DUPFD_CLOEXEC, 0);
     if (kept >= 0 && write(l->sockets[1], &kept, sizeof kept) == sizeof kept)
-        return;
+        return; /* never a part of it: a pipe takes up to PIPE_BUF bytes whole or not at all */
     atomic_fetch_sub(&l->count, 1);
     if (kept >= 0)
         close(kept);

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from daemon import SLOW
+from daemon import SLOW, sanitizer_of
 from wire import target
 
 MEMORY_MB = 256  # growth while a request is answered, the system's tables of pages included
@@ -131,6 +131,7 @@ def test_the_same_request_has_the_same_report(start):
         assert all(report == reports[0] for report in reports), (op, parameters)
 
 
+@pytest.mark.skipif(sanitizer_of() is not None, reason="a sanitizer's own memory is in the way")
 def test_a_body_is_not_copied(start):
     """Shapes are all that counts; what a body holds is held once."""
     daemon = start("--memory-limit", "1G")

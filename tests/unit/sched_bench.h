@@ -42,12 +42,11 @@ static inline void on_lost(void *cls)
     atomic_fetch_add(&((struct bench *)cls)->lost_calls, 1);
 }
 
-static inline void open_bench(struct bench *b, unsigned lanes, unsigned batch_max,
-                              uint64_t queue_limit)
+/* Starts the scheduler's threads, which read b->fake: it is complete. */
+static inline void start_bench(struct bench *b, uint64_t queue_limit)
 {
     struct gm_error error;
 
-    fake_init(&b->fake, lanes, batch_max);
     atomic_init(&b->lost_calls, 0);
     struct gm_sched_options options = {.backend = &fake_backend,
                                        .context = &b->fake,
@@ -55,6 +54,13 @@ static inline void open_bench(struct bench *b, unsigned lanes, unsigned batch_ma
                                        .lost = on_lost,
                                        .lost_cls = b};
     CHECK(gm_sched_open(&options, &b->sched, &error) == GM_OK);
+}
+
+static inline void open_bench(struct bench *b, unsigned streams, unsigned batch_max,
+                              uint64_t queue_limit)
+{
+    fake_init(&b->fake, streams, batch_max);
+    start_bench(b, queue_limit);
 }
 
 static inline void close_bench(struct bench *b)

@@ -41,8 +41,9 @@ static void test_graded_streams(void)
     struct bench b;
     struct probe p[5];
 
-    open_bench(&b, 3, 1, 8);
+    fake_init(&b.fake, 3, 1);
     b.fake.facts.graded_streams = true;
+    start_bench(&b, 8);
     fake_hold(&b.fake, true);
     for (int i = 0; i < 5; i++) {
         init_probe(&p[i]);
