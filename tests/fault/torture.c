@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -29,6 +30,7 @@
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -385,6 +387,14 @@ ssize_t read(int fd, void *out, size_t len)
     return is_short() ? real(fd, out, whole || len < 1 ? len : 1) : -1;
 }
 
+/* Whether a write of this length goes in whole or not at all, as it does into a pipe. */
+static bool is_whole(int fd, size_t len)
+{
+    struct stat status;
+
+    return len <= PIPE_BUF && fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
 ssize_t write(int fd, const void *bytes, size_t len)
 {
     static void *_Atomic found;
@@ -394,7 +404,7 @@ ssize_t write(int fd, const void *bytes, size_t len)
 
     if (event || !fails(TORTURE_WRITE))
         return real(fd, bytes, len);
-    return is_short() ? real(fd, bytes, len < 1 ? len : 1) : -1;
+    return is_short() ? real(fd, bytes, is_whole(fd, len) || len < 1 ? len : 1) : -1;
 }
 
 int close(int fd)
