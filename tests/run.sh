@@ -66,7 +66,7 @@ labels_of() {
     case $1 in
     release) echo 'unit http kernels sim fuzz-corpus lint gpu' ;;
     asan) echo "unit http kernels fuzz-corpus$([ $all = no ] || echo ' sim')" ;;
-    tsan) echo 'unit http' ;;
+    tsan) echo 'unit http kernels' ;;
     esac
 }
 

@@ -17,7 +17,7 @@ if(NOT GEMMD_SANITIZE)
 endif()
 foreach(part IN LISTS parts)
   add_test(NAME http.torture-${part} COMMAND ${GEMMD_PYTHON}
-    ${CMAKE_CURRENT_SOURCE_DIR}/fault/torture.py --${part} --seconds 10 --seed 1)
+    ${CMAKE_CURRENT_SOURCE_DIR}/fault/torture.py --${part} --seconds 5 --seed 1)
   set_tests_properties(http.torture-${part} PROPERTIES LABELS http SKIP_RETURN_CODE 77
     TIMEOUT 300 ENVIRONMENT "${under}")
 endforeach()

@@ -41,16 +41,16 @@ def test_every_transpose_kernel_gives_the_right_answer(daemon, rng):
 def test_every_matmul_kernel_gives_the_right_answer(daemon, rng):
     ran = set()
     with daemon.client() as client:
-        for name, dtype, device in kernels_of(daemon, "matmul"):
-            for m, k, n in KERNEL_SIZES:
+        for i, (name, dtype, device) in enumerate(kernels_of(daemon, "matmul")):
+            for j, (m, k, n) in enumerate(KERNEL_SIZES):
+                form = ("raw", "npy-fortran")[(i + j) % 2]
                 a, b = (forms.random_numbers(rng, dtype, shape) for shape in ((m, k), (k, n)))
-                for form in ("raw", "npy-fortran"):
-                    case = (name, dtype, device, form, m, k, n)
-                    body = forms.encode(form, dtype, a, b)
-                    reply = post(client, "matmul", body, kernel=name, device=device)
-                    if check_kernel(reply, case):
-                        forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
-                        ran.add((name, dtype, device))
+                case = (name, dtype, device, form, m, k, n)
+                body = forms.encode(form, dtype, a, b)
+                reply = post(client, "matmul", body, kernel=name, device=device)
+                if check_kernel(reply, case):
+                    forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
+                    ran.add((name, dtype, device))
             for batch, m, k, n in KERNEL_STACKS:
                 a, b = (forms.random_numbers(rng, dtype, shape)
                         for shape in ((batch, m, k), (batch, k, n)))

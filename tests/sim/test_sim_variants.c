@@ -5,14 +5,16 @@
  *
  *   test_sim_variants [--large | --only OPERATION/VARIANT]
  *
- * --large tries shapes of more tiles than a grid can hold, and nothing else. The first failure ends
- * it, with what to do next. Sizes are near
- * the kernels' own: tiles of 8 to 32, blocks of 256, grids of as many blocks as the device holds
- * (1056 of 256 threads, 264 of 1024) or can be given at once (65535 tiles).
+ * --large tries shapes of more tiles than a grid can hold, and products in every transposition, and
+ * nothing else. The first failure ends it, with what to do next. Sizes are near the kernels' own:
+ * tiles of 8 to 32, blocks of 256, grids of as many blocks as the device holds (1056 of 256
+ * threads, 264 of 1024) or can be given at once (65535 tiles).
  */
 #include "tests/unit/test_cpu_try.h"
 
 #include <math.h>
+
+static bool large; /* of the arguments */
 
 /* ---- Copies, transposes, flips ------------------------------------------------------------- */
 
@@ -205,6 +207,16 @@ static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m
     try_request(&request);
 }
 
+/* Each type by each shape; transposed in one of the four ways, by all of them where it is large. */
+static unsigned first_trans(size_t which)
+{
+    return large ? 0 : (unsigned)(which % 4);
+}
+static unsigned trans_step(void)
+{
+    return large ? 1 : 4;
+}
+
 static void test_products(void)
 {
     static const uint64_t shapes[][3] = {
@@ -217,7 +229,7 @@ static void test_products(void)
 
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (size_t type = 0; type < ARITHMETIC; type++) {
-            for (unsigned trans = 0; trans < 4; trans++)
+            for (unsigned trans = first_trans(i + type); trans < 4; trans += trans_step())
                 try_product(arithmetic[type], single, shapes[i][0], shapes[i][1], shapes[i][2],
                             trans, NULL);
         }
@@ -238,7 +250,7 @@ static void test_stacks(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t type = 0; type < ARITHMETIC; type++) {
-            for (unsigned trans = 0; trans < 4; trans++)
+            for (unsigned trans = first_trans(i + type); trans < 4; trans += trans_step())
                 try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5],
                             trans, NULL);
         }
@@ -302,7 +314,7 @@ static void test_long_sums(void)
 /* So large that copying an operand first is worth it, into scratch memory, where slices of k are
  * too: to another pitch a and b; b, with slices; turned b, of which many tiles take the same; a
  * that a stack has in common. By nothing but `multistage_tuned`: each takes seconds. */
-static void test_pitched_products(void)
+static void test_repacked_products(void)
 {
     static const struct {
         uint64_t batch, m, k, n, floats; /* of the copies, and of slices */
@@ -313,7 +325,7 @@ static void test_pitched_products(void)
         {SINGLE, 641, 320, 769, 320 * 772, false, true},
         {400, 128, 400, 8, 128 * 400, false, false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < (large ? sizeof(cases) / sizeof(cases[0]) : 2); i++) {
         struct request request = {.kind = GM_OP_MATMUL,
                                   .dtype = GM_F32,
                                   .operands = 2,
@@ -412,8 +424,6 @@ static void test_specials(void)
     }
 }
 
-static bool large;
-
 /* --large, or --only OPERATION/VARIANT */
 static bool read_arguments(int argc, char **argv)
 {
@@ -448,7 +458,7 @@ static void test_all(void)
     test_round_products();
     test_whole_stacks();
     test_long_sums();
-    test_pitched_products();
+    test_repacked_products();
     test_thin_products();
     test_stacks_of_thin_products();
 }
@@ -469,5 +479,8 @@ int main(int argc, char **argv)
     }
     test_large_moves();
     test_large_sums();
+    test_products();
+    test_stacks();
+    test_repacked_products();
     return try_end(1u << GM_OP_TRANSPOSE | 1u << GM_OP_FLIP);
 }
