@@ -15,13 +15,13 @@ extern "C" {
  * rise while the device is open, when it is measured again: they are read as roof.h says. */
 struct gm_device_facts {
     enum gm_device_kind kind;
-    unsigned index;      /* among the backend's devices */
-    char name[96];       /* "NVIDIA H200", "Intel(R) Xeon(R) ..." */
-    char detail[96];     /* driver, instruction set, BLAS */
-    unsigned units;      /* SMs, or cores */
-    unsigned streams;    /* tasks (or batches) that may be in flight at once */
-    bool graded_streams; /* they share one processor: long tasks must not take all of them */
-    unsigned batch_max;  /* tasks that one run() may be given */
+    unsigned index;         /* among the backend's devices */
+    char name[96];          /* "NVIDIA H200", "Intel(R) Xeon(R) ..." */
+    char detail[96];        /* driver, instruction set, BLAS */
+    unsigned compute_units; /* multiprocessors, or cores */
+    unsigned streams;       /* tasks (or batches) that may be in flight at once */
+    bool graded_streams;    /* they share one processor: long tasks must not take all of them */
+    unsigned batch_max;     /* tasks that one run() may be given */
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
     double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */
@@ -30,7 +30,7 @@ struct gm_device_facts {
     const char *peak_name[GM_DTYPE_COUNT]; /* what unit that is: "fp32", "int32", "tensor bf16" */
     const struct gm_gpu *gpu; /* what bounds its kernels, or those it plays; NULL on a cpu */
     bool tuned_blas; /* the BLAS library is there, and made for this processor: auto relies on it */
-    bool times_kernels; /* false: kernel times of this device would mean nothing (sim) */
+    bool has_kernel_times; /* false: kernel times of this device would mean nothing (sim) */
 };
 
 #ifdef __cplusplus

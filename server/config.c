@@ -19,6 +19,7 @@ typedef bool parse_fn(const struct option_row *row, const char *text, void *fiel
  * number too large for its field is UINT64_MAX. */
 struct option_row {
     const char *flag, *argument, *fallback;
+    const char *alias; /* former flag, until 0.3; or NULL */
     parse_fn *parse;
     size_t offset;
     uint64_t min, max;
@@ -33,34 +34,98 @@ static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_dura
 _Static_assert(GM_QUEUE_LIMIT_MAX == 2048 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
 
 static const struct option_row options[] = {
-    {"--listen", "ADDR:PORT", "127.0.0.1:8080", parse_listen, FIELD(host), 0, 0,
-     "an address and a port, as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free one",
-     "where to listen; when ready, 'listening on http://ADDR:PORT' goes to standard output"},
-    {"--backend", "NAME", "auto", parse_backend, FIELD(backend), 0, 0,
-     "auto, or one that this build has", "the devices that serve requests naming none"},
-    {"--memory-limit", "SIZE", NULL, parse_size, FIELD(memory_limit), 1 << 20, SIZE_MOST,
-     "a size from 1M to 1024T, as 512M or 4G",
-     "host memory for all requests together (default: half of what the machine or its cgroup has)"},
-    {"--body-limit", "SIZE", "4G", parse_size, FIELD(body_limit), 1024, SIZE_MOST,
-     "a size from 1K to 1024T, as 512M or 4G", "the largest body of a request"},
-    {"--queue-limit", "N", "256", parse_count, FIELD(queue_limit), 1, GM_QUEUE_LIMIT_MAX,
-     "a number from 1 to 2048",
-     "jobs that may wait for a device; one more is answered 503 at once"},
-    {"--threads", "N", "0", parse_count, FIELD(threads), 0, 1024, "a number from 0 to 1024",
-     "compute threads of the cpu device; 0: one a core"},
-    {"--lanes", "N", "0", parse_count, FIELD(lanes), 0, 64, "a number from 0 to 64",
-     "jobs in flight on a device at once; 0: the backend's own choice"},
-    {"--timeout", "TIME", "60s", parse_duration, FIELD(timeout_ms), 1, GM_TIMEOUT_MS_MAX,
-     "a time from 1ms to 1h, as 1500ms or 60s (a bare number is seconds)",
-     "a request whose body has come is answered within this; timeout_ms can only shorten it"},
-    {"--drain-delay", "TIME", "0s", parse_duration, FIELD(drain_delay_ms), 0, GM_TIMEOUT_MS_MAX,
-     "a time from 0s to 1h, as 5s",
-     "after SIGTERM: answer /readyz with 503 and go on serving for this long"},
-    {"--drain-timeout", "TIME", "8s", parse_duration, FIELD(drain_timeout_ms), 0, GM_TIMEOUT_MS_MAX,
-     "a time from 0s to 1h, as 8s",
-     "then: finish what was accepted within this; the rest is answered 503"},
-    {"--log-level", "LEVEL", "info", parse_level, FIELD(log_level), 0, 0,
-     "error, warn, info or debug", "what to log to standard error"},
+    {.flag = "--listen",
+     .argument = "ADDR:PORT",
+     .fallback = "127.0.0.1:8080",
+     .parse = parse_listen,
+     .offset = FIELD(host),
+     .takes = "an address and a port, as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free one",
+     .help =
+         "where to listen; when ready, 'listening on http://ADDR:PORT' goes to standard output"},
+    {.flag = "--backend",
+     .argument = "NAME",
+     .fallback = "auto",
+     .parse = parse_backend,
+     .offset = FIELD(backend),
+     .takes = "auto, or one that this build has",
+     .help = "the devices that serve requests naming none"},
+    {.flag = "--memory-limit",
+     .argument = "SIZE",
+     .parse = parse_size,
+     .offset = FIELD(memory_limit),
+     .min = 1 << 20,
+     .max = SIZE_MOST,
+     .takes = "a size from 1M to 1024T, as 512M or 4G",
+     .help = "host memory for all requests together "
+             "(default: half of what the machine or its cgroup has)"},
+    {.flag = "--body-limit",
+     .argument = "SIZE",
+     .fallback = "4G",
+     .parse = parse_size,
+     .offset = FIELD(body_limit),
+     .min = 1024,
+     .max = SIZE_MOST,
+     .takes = "a size from 1K to 1024T, as 512M or 4G",
+     .help = "the largest body of a request"},
+    {.flag = "--queue-limit",
+     .argument = "N",
+     .fallback = "256",
+     .parse = parse_count,
+     .offset = FIELD(queue_limit),
+     .min = 1,
+     .max = GM_QUEUE_LIMIT_MAX,
+     .takes = "a number from 1 to 2048",
+     .help = "jobs that may wait for a device; one more is answered 503 at once"},
+    {.flag = "--threads",
+     .argument = "N",
+     .fallback = "0",
+     .parse = parse_count,
+     .offset = FIELD(threads),
+     .max = 1024,
+     .takes = "a number from 0 to 1024",
+     .help = "compute threads of the cpu device; 0: one a core"},
+    {.flag = "--streams",
+     .alias = "--lanes",
+     .argument = "N",
+     .fallback = "0",
+     .parse = parse_count,
+     .offset = FIELD(streams),
+     .max = 64,
+     .takes = "a number from 0 to 64",
+     .help = "jobs in flight on a device at once; 0: the backend's own choice"},
+    {.flag = "--timeout",
+     .argument = "TIME",
+     .fallback = "60s",
+     .parse = parse_duration,
+     .offset = FIELD(timeout_ms),
+     .min = 1,
+     .max = GM_TIMEOUT_MS_MAX,
+     .takes = "a time from 1ms to 1h, as 1500ms or 60s (a bare number is seconds)",
+     .help =
+         "a request whose body has come is answered within this; timeout_ms can only shorten it"},
+    {.flag = "--drain-delay",
+     .argument = "TIME",
+     .fallback = "0s",
+     .parse = parse_duration,
+     .offset = FIELD(drain_delay_ms),
+     .max = GM_TIMEOUT_MS_MAX,
+     .takes = "a time from 0s to 1h, as 5s",
+     .help = "after SIGTERM: answer /readyz with 503 and go on serving for this long"},
+    {.flag = "--drain-timeout",
+     .argument = "TIME",
+     .fallback = "8s",
+     .parse = parse_duration,
+     .offset = FIELD(drain_timeout_ms),
+     .max = GM_TIMEOUT_MS_MAX,
+     .takes = "a time from 0s to 1h, as 8s",
+     .help = "then: finish what was accepted within this; the rest is answered 503"},
+    {.flag = "--log-level",
+     .argument = "LEVEL",
+     .fallback = "info",
+     .parse = parse_level,
+     .offset = FIELD(log_level),
+     .takes = "error, warn, info or debug",
+     .help = "what to log to standard error"},
 };
 #define OPTION_COUNT (sizeof options / sizeof *options)
 
@@ -202,11 +267,11 @@ static bool parse_level(const struct option_row *row, const char *text, void *fi
 #define PREFIX_LEN (sizeof PREFIX - 1)
 
 /* GEMMD_MEMORY_LIMIT for --memory-limit. */
-static void environment_name(const struct option_row *row, char out[64])
+static void environment_name(const char *flag, char out[64])
 {
     size_t at = (size_t)snprintf(out, 64, PREFIX);
 
-    for (const char *p = row->flag + 2; *p && at < 63; p++)
+    for (const char *p = flag + 2; *p && at < 63; p++)
         out[at++] = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
     out[at] = '\0';
 }
@@ -246,6 +311,8 @@ static void print_help(void)
         char left[48];
         snprintf(left, sizeof left, "%s %s", options[i].flag, options[i].argument);
         printf("  %-24s %s\n", left, options[i].help);
+        if (options[i].alias)
+            printf("  %-24s   %s is an alias until 0.3\n", "", options[i].alias);
         if (options[i].fallback)
             printf("  %-24s   takes %s; default %s\n", "", options[i].takes, options[i].fallback);
         else
@@ -270,7 +337,12 @@ static bool check_variable(const char *variable)
     char name[64], nearest[64] = "", shown[64], quoted[256];
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        environment_name(&options[i], name);
+        if (options[i].alias) {
+            environment_name(options[i].alias, name);
+            if (strlen(name) == len && strncmp(variable, name, len) == 0)
+                return true;
+        }
+        environment_name(options[i].flag, name);
         size_t distance =
             gm_edit_distance(variable + PREFIX_LEN, len - PREFIX_LEN, name + PREFIX_LEN);
         if (strlen(name) == len && strncmp(variable, name, len) == 0)
@@ -288,37 +360,58 @@ static bool check_variable(const char *variable)
     return false;
 }
 
+/* The variable of a flag, where it is set. */
+static bool apply_variable(struct gm_config *config, const struct option_row *row, const char *flag)
+{
+    char name[64];
+
+    environment_name(flag, name);
+    const char *text = getenv(name);
+    return !text || set_option(config, row, name, text);
+}
+
 static bool apply_environment(struct gm_config *config)
 {
     for (char **variable = environ; variable && *variable; variable++)
         if (strncmp(*variable, PREFIX, PREFIX_LEN) == 0 && !check_variable(*variable))
             return false;
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char name[64];
-        environment_name(&options[i], name);
-        const char *text = getenv(name);
-        if (text && !set_option(config, &options[i], name, text))
+        const struct option_row *row = &options[i];
+        if ((row->alias && !apply_variable(config, row, row->alias)) ||
+            !apply_variable(config, row, row->flag)) /* the flag's own wins */
             return false;
     }
+    return true;
+}
+
+/* Whether arg is --flag or --flag=VALUE; *ret_text is the value of the latter, or NULL. */
+static bool is_flag(const char *arg, const char *flag, const char **ret_text)
+{
+    size_t len = flag ? strlen(flag) : 0;
+
+    if (!flag || strncmp(arg, flag, len) != 0 || (arg[len] && arg[len] != '='))
+        return false;
+    *ret_text = arg[len] ? arg + len + 1 : NULL;
     return true;
 }
 
 /* One argument: --flag VALUE or --flag=VALUE. Moves *at past what it used. */
 static bool apply_argument(struct gm_config *config, int argc, char **argv, int *at)
 {
-    const char *arg = argv[*at];
+    const char *arg = argv[*at], *text;
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        size_t len = strlen(options[i].flag);
-        if (strncmp(arg, options[i].flag, len) != 0 || (arg[len] && arg[len] != '='))
+        const struct option_row *row = &options[i];
+        if (!is_flag(arg, row->flag, &text) && !is_flag(arg, row->alias, &text))
             continue;
-        const char *text = arg[len] ? arg + len + 1 : argv[*at + 1];
-        if (!text || (!arg[len] && *at + 1 >= argc)) {
-            fprintf(stderr, "gemmd: %s needs a value: %s\n", options[i].flag, options[i].takes);
+        *at += text ? 1 : 2;
+        if (!text && *at <= argc)
+            text = argv[*at - 1];
+        if (!text) {
+            fprintf(stderr, "gemmd: %s needs a value: %s\n", row->flag, row->takes);
             return false;
         }
-        *at += arg[len] ? 1 : 2;
-        return set_option(config, &options[i], options[i].flag, text);
+        return set_option(config, row, row->flag, text);
     }
     char quoted[256];
     fprintf(stderr, "gemmd: there is no option %s; see gemmd --help\n",

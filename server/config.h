@@ -20,7 +20,7 @@ struct gm_config {
     uint64_t body_limit;
     uint64_t queue_limit;
     uint64_t threads; /* 0: one a core */
-    uint64_t lanes;   /* 0: the backend's own choice */
+    uint64_t streams; /* 0: the backend's own choice */
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
     enum gm_log_level log_level;
 };

@@ -172,7 +172,7 @@ static void end_requests(struct gm_server *server, struct gm_http *http, enum gm
     fail_jobs(server, status);
     while (atomic_load(&server->suspended) > 0 && gm_now_ns() < until)
         sleep_ns(STEP_NS);
-    gm_wire_refuse_all(server, status);
+    gm_raw_refuse_all(server, status);
     while (!gm_http_idle(http) && gm_now_ns() < until)
         sleep_ns(STEP_NS);
 }
@@ -206,7 +206,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
     struct gm_devices_options options = {
         .backend = config->backend,
         .backend_options = {.threads = (unsigned)config->threads,
-                            .streams = (unsigned)config->lanes,
+                            .streams = (unsigned)config->streams,
                             .memory_limit = config->memory_limit},
         .queue_limit = config->queue_limit,
         .lost = device_lost,
@@ -221,7 +221,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
     server->started_unix = time(NULL);
     if (pthread_mutex_init(&server->mutex, NULL) != 0)
         return gm_fail(err, GM_INTERNAL, "no lock for the server's jobs");
-    enum gm_status status = gm_budget_open(&server->budget, config->memory_limit, err);
+    enum gm_status status = gm_memory_quota_open(&server->memory, config->memory_limit, err);
     if (status == GM_OK)
         status = gm_workers_open(workers, &server->workers, err);
     if (status == GM_OK)
@@ -235,7 +235,7 @@ static void close_server(struct gm_server *server)
 {
     gm_workers_close(server->workers);
     gm_devices_close(&server->devices);
-    gm_budget_close(&server->budget);
+    gm_memory_quota_close(&server->memory);
     pthread_mutex_destroy(&server->mutex);
 }
 

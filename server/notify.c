@@ -68,7 +68,7 @@ enum gm_status gm_notify_open(struct gm_notify *ret, struct gm_error *err)
 {
     struct gm_notify n = {.socket = -1};
     const char *address = getenv("NOTIFY_SOCKET");
-    const struct timeval patience = {.tv_sec = SEND_S};
+    const struct timeval limit = {.tv_sec = SEND_S};
 
     if (!address) {
         *ret = n;
@@ -83,7 +83,7 @@ enum gm_status gm_notify_open(struct gm_notify *ret, struct gm_error *err)
     if (n.socket < 0)
         return gm_fail(err, GM_INTERNAL, "no socket to notify the service manager: %s",
                        strerror(errno));
-    setsockopt(n.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(n.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     n.due_ns = gm_now_ns();
     *ret = n;
     return GM_OK;

@@ -26,7 +26,7 @@ struct gm_server {
     struct gm_config config;
     struct gm_devices devices;
     struct gm_workers *workers;
-    struct gm_budget budget;
+    struct gm_memory_quota memory;
     struct gm_connections connections;
     struct gm_stats stats;
     int64_t started_ns, started_unix;

@@ -62,13 +62,13 @@ static enum gm_status sim_open(const struct gm_backend_options *options, void **
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the sim backend");
     sim->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_SIM,
-        .units = gpu->sms,
+        .compute_units = gpu->sms,
         .streams = STREAMS,
         .graded_streams = true,
         .batch_max = 1,
         .memory_bytes = gm_cpu_memory(),
         .gpu = gpu,
-        .times_kernels = false,
+        .has_kernel_times = false,
     };
     snprintf(sim->facts.name, sizeof(sim->facts.name), "simulated %s", gpu->name);
     snprintf(sim->facts.detail, sizeof(sim->facts.detail), "%u host threads", threads);

@@ -116,8 +116,11 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
     json_object_set_new(o, "default", json_boolean(strcmp(device->backend->name, preferred) == 0));
     json_object_set_new(o, "model", json_string(f->name));
     json_object_set_new(o, "detail", json_string(f->detail));
-    json_object_set_new(o, "units", json_integer(f->units));
+    json_object_set_new(o, "compute_units", json_integer(f->compute_units));
+    json_object_set_new(o, "streams", json_integer(f->streams));
+    json_object_set_new(o, "units", json_integer(f->compute_units)); /* aliases until 0.3 */
     json_object_set_new(o, "lanes", json_integer(f->streams));
+    json_object_set_new(o, "times_kernels", json_boolean(f->has_kernel_times));
     json_object_set_new(o, "batch_max", json_integer(f->batch_max));
     if (f->memory_bytes > 0)
         json_object_set_new(o, "memory_bytes", count(f->memory_bytes));
@@ -132,7 +135,7 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
     json_object_set_new(o, "peaks", peaks_json(f));
     if (f->gpu)
         json_object_set_new(o, "gpu", gpu_json(f->gpu));
-    json_object_set_new(o, "times_kernels", json_boolean(f->times_kernels));
+    json_object_set_new(o, "has_kernel_times", json_boolean(f->has_kernel_times));
     json_object_set_new(o, "queue",
                         json_pack("{s:o, s:o, s:o}", "queued", count(load.queued), "running",
                                   count(load.running), "capacity", count(load.capacity)));
@@ -251,9 +254,9 @@ enum gm_progress gm_handle_stats(struct gm_request *r)
     json_object_set_new(o, "connections", count(gm_connections_count(&server->connections)));
     json_object_set_new(o, "memory",
                         json_pack("{s:o, s:o, s:o}", "used_bytes",
-                                  count(atomic_load(&server->budget.reserved)), "kept_bytes",
+                                  count(atomic_load(&server->memory.reserved)), "kept_bytes",
                                   count(gm_buffer_limit_usage(devices->memory).idle), "limit_bytes",
-                                  count(server->budget.limit)));
+                                  count(server->memory.limit)));
     json_object_set_new(o, "queues", queues);
     json_object_set_new(o, "answered", answered_json(&server->stats));
     json_object_set_new(o, "failed", failed_json(&server->stats));

@@ -153,11 +153,11 @@ static void write_gauges(FILE *out, struct gm_server *server)
     gauge(out, "gemmd_connections", "Connections that are open.",
           gm_connections_count(&server->connections));
     gauge(out, "gemmd_memory_used_bytes", "Memory reserved by the requests being served.",
-          (double)atomic_load(&server->budget.reserved));
+          (double)atomic_load(&server->memory.reserved));
     gauge(out, "gemmd_memory_kept_bytes", "Memory of earlier requests, kept for later ones.",
           (double)gm_buffer_limit_usage(server->devices.memory).idle);
     gauge(out, "gemmd_memory_limit_bytes", "What they may reserve together.",
-          (double)server->budget.limit);
+          (double)server->memory.limit);
     double resident = resident_bytes();
     if (resident > 0)
         gauge(out, "process_resident_memory_bytes", "Resident memory.", resident);

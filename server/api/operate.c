@@ -83,22 +83,23 @@ static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, st
 }
 
 /* What the job and its reply will take beside the operands, which are there. */
-static enum gm_status plan_memory(struct gm_plan *plan, struct gm_source host, struct gm_error *err)
+static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host,
+                                  struct gm_error *err)
 {
-    const struct gm_source source = gm_plan_source(plan);
+    const struct gm_allocator allocator = gm_plan_allocator(plan);
     const struct gm_op *op = &plan->op;
     uint64_t text = 0;
 
     plan->result_bytes = gm_matrix_bytes(&op->result);
-    plan->scratch_bytes = source.backend->scratch_bytes(source.context, op, plan->variant);
+    plan->scratch_bytes = allocator.backend->scratch_bytes(allocator.context, op, plan->variant);
     plan->text_bytes = 0;
-    plan->bytes = gm_block_cost(source, plan->result_bytes);
+    plan->bytes = gm_allocation_cost(allocator, plan->result_bytes);
     if (plan->codec->encode_bound) {
         enum gm_status status = plan->codec->encode_bound(&op->result, &plan->text_bytes, err);
         if (status != GM_OK)
             return status;
         plan->text_bytes += STATS_TEXT_MAX;
-        text = gm_block_cost(host, plan->text_bytes);
+        text = gm_allocation_cost(host, plan->text_bytes);
     }
     if (!gm_size_add(plan->bytes, plan->scratch_bytes, &plan->bytes) ||
         !gm_size_add(plan->bytes, text, &plan->bytes))
@@ -123,8 +124,8 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     enum gm_status status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, err);
 
     if (status == GM_OK)
-        status = gm_block_get(&r->run.result, &r->share, gm_plan_source(&r->plan),
-                              r->plan.result_bytes, err);
+        status = gm_allocation_make(&r->run.result, &r->reservation, gm_plan_allocator(&r->plan),
+                                    r->plan.result_bytes, err);
     return status == GM_OK ? gm_request_still_wanted(r, err) : status;
 }
 
@@ -166,8 +167,8 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
 {
     const struct gm_encode_options options = {.nonfinite_null = r->parsed.params.nonfinite_null};
     uint64_t len;
-    enum gm_status status =
-        gm_block_get(&r->reply_text, &r->share, r->server->devices.host, r->plan.text_bytes, err);
+    enum gm_status status = gm_allocation_make(&r->reply_text, &r->reservation,
+                                               r->server->devices.host, r->plan.text_bytes, err);
 
     if (status == GM_OK)
         status =
@@ -175,7 +176,7 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
                                   r->plan.text_bytes - STATS_TEXT_MAX, &len, err);
     if (status != GM_OK)
         return status;
-    gm_block_put(&r->run.result, &r->share);
+    gm_allocation_free(&r->run.result, &r->reservation);
     int64_t now = gm_now_ns();
     gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
     char *stats = gm_account_json(&r->account, job, now);
@@ -251,7 +252,8 @@ void gm_handle_op_ran(struct gm_request *r)
     }
     gm_account_ran(&r->account, &task->times, r->run.job.started_ns, r->run.job.finished_ns);
     gm_body_drop_operands(&r->body);
-    gm_share_trim(&r->share, gm_block_cost(r->server->devices.host, r->plan.text_bytes));
+    gm_reservation_trim(&r->reservation,
+                        gm_allocation_cost(r->server->devices.host, r->plan.text_bytes));
     gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
     status = make_reply(r, &error);
     if (status != GM_OK)

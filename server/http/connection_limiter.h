@@ -1,8 +1,9 @@
 /*
- * connection_limiter.h - who gets in, and who must leave for it. Connections are bounded
- * (descriptors.h says by how many). Before that bound is reached each newcomer ends the connection
- * whose client is furthest behind, so that those who hold connections and send nothing keep nobody
- * out; only where all are at work do newcomers wait in the backlog.
+ * connection_limiter.h - bounds the number of connections, and closes one to admit another.
+ *
+ * descriptors.h sets the bound. As it comes near, each new connection closes the one whose client
+ * is furthest behind (slow_client.h), so that idle connections keep nobody out. New connections
+ * wait in the listen backlog only if every open one is at work.
  */
 #ifndef GM_SERVER_HTTP_CONNECTION_LIMITER_H
 #define GM_SERVER_HTTP_CONNECTION_LIMITER_H
@@ -11,35 +12,38 @@
 #include "server/http/connections.h"
 #include "server/request/memory_quota.h"
 
-struct gm_door {
+struct gm_limiter {
     struct gm_connections *connections;
     struct gm_stats *stats;
     unsigned max;
-    /* Handed to the HTTP library, and taken up by it, since the start; they wrap around. It does
-     * not tell where it could not take one up: that is given up at the second tick after. */
+    /* Connections handed to the HTTP library, and those it reported back, since the start; both
+     * wrap around. The library does not report one that it dropped: the second tick gives it up. */
     atomic_uint entered, passed;
-    unsigned entered_before; /* the last tick */
+    unsigned entered_before; /* `entered` at the last tick */
 };
 
-/* Sets up the registry too, which gm_door_close ends. max: connections at once. */
-enum gm_status gm_door_open(struct gm_door *door, unsigned max, struct gm_connections *connections,
-                            struct gm_stats *stats, struct gm_error *err);
-void gm_door_close(struct gm_door *door);
+/* Opens `connections` too; gm_limiter_close closes it. max: connections at once. */
+enum gm_status gm_limiter_open(struct gm_limiter *limiter, unsigned max,
+                               struct gm_connections *connections, struct gm_stats *stats,
+                               struct gm_error *err);
+void gm_limiter_close(struct gm_limiter *limiter);
 
-/* lingering: connections that have left, and whose descriptors are yet to be closed. */
-bool gm_door_has_room(const struct gm_door *door, unsigned lingering);
-/* One is about to be handed to the library. */
-void gm_door_enter(struct gm_door *door);
-/* The library could not. */
-void gm_door_missed(struct gm_door *door);
-/* Whether some are with the library that it has not taken up. */
-bool gm_door_underway(struct gm_door *door);
-/* The library has taken it up. NULL without memory: then nobody watches it. */
-struct gm_connection *gm_door_passed(struct gm_door *door, int socket, uint64_t client);
-/* This client was refused memory: ends the connection furthest behind of those whose clients hold
- * more, but for small requests. */
-void gm_want_memory(struct gm_connections *connections, struct gm_budget *budget, uint64_t client);
-/* A few times a second, by one thread at a time: ends whoever is too slow. */
-void gm_door_tick(struct gm_door *door);
+/* Whether one more connection may be accepted. lingering: connections of linger.h, whose sockets
+ * are still open. */
+bool gm_limiter_has_room(const struct gm_limiter *limiter, unsigned lingering);
+/* A connection is about to be handed to the library. */
+void gm_limiter_enter(struct gm_limiter *limiter);
+/* The library refused it. */
+void gm_limiter_missed(struct gm_limiter *limiter);
+/* Whether the library still has connections that it has not reported. */
+bool gm_limiter_underway(struct gm_limiter *limiter);
+/* The library reported it. NULL if memory ran out: the connection is then not watched. */
+struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, uint64_t client);
+/* After a client was refused memory: closes the connection furthest behind among clients that hold
+ * more memory. Small requests are spared. */
+void gm_want_memory(struct gm_connections *connections, struct gm_memory_quota *quota,
+                    uint64_t client);
+/* Closes connections of slow clients. Call it a few times a second, from one thread at a time. */
+void gm_limiter_tick(struct gm_limiter *limiter);
 
 #endif

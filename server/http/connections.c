@@ -128,7 +128,7 @@ unsigned gm_connections_staying(const struct gm_connections *connections)
 static void shut_down(const struct gm_connection *c, enum gm_phase_of_connection phase)
 {
     if (phase == GM_CONNECTION_REPLY)
-        gm_peer_drop_unsent(c->socket);
+        gm_socket_drop_unsent(c->socket);
     shutdown(c->socket, phase == GM_CONNECTION_BODY ? SHUT_RD : SHUT_RDWR);
 }
 
@@ -161,7 +161,7 @@ static uint64_t moved(const struct gm_connection *c, enum gm_phase_of_connection
 
     if (phase == GM_CONNECTION_BODY)
         return atomic_load_explicit(&c->moved, memory_order_relaxed);
-    return phase == GM_CONNECTION_REPLY && gm_peer_bytes(c->socket, &received, &acknowledged)
+    return phase == GM_CONNECTION_REPLY && gm_socket_bytes(c->socket, &received, &acknowledged)
                ? acknowledged
                : 0;
 }
@@ -170,7 +170,7 @@ static uint64_t received_in_all(const struct gm_connection *c)
 {
     uint64_t received, acknowledged;
 
-    return gm_peer_bytes(c->socket, &received, &acknowledged) ? received : 0;
+    return gm_socket_bytes(c->socket, &received, &acknowledged) ? received : 0;
 }
 
 static void start_turn(struct gm_connection *c, unsigned turn, int64_t now_ns)
@@ -180,30 +180,30 @@ static void start_turn(struct gm_connection *c, unsigned turn, int64_t now_ns)
         c->head_from = received_in_all(c);
     c->seen_turn = turn;
     c->deserted = c->unread = 0;
-    gm_patience_start(&c->patience, now_ns, moved(c, phase_of(turn)));
+    gm_client_lag_start(&c->lag, now_ns, moved(c, phase_of(turn)));
 }
 
 static double least_rate(const struct gm_connections *connections, const struct gm_connection *c)
 {
-    return gm_patience_rate(atomic_load_explicit(&c->held, memory_order_relaxed),
-                            connections->memory);
+    return gm_client_rate_min(atomic_load_explicit(&c->held, memory_order_relaxed),
+                              connections->memory);
 }
 
 /* The client sends, or should. */
 static void look_at_sender(struct gm_connections *connections, struct gm_connection *c,
                            int64_t now_ns, bool head)
 {
-    const int64_t patience = (head ? GM_CONNECTION_IDLE_S : GM_CLIENT_GRACE_S) * SECOND;
+    const int64_t latest = (head ? GM_CONNECTION_IDLE_S : GM_CLIENT_GRACE_S) * SECOND;
     uint64_t bytes = moved(c, phase_of(c->seen_turn));
-    ssize_t unread = gm_peer_unread(c->socket);
+    ssize_t unread = gm_socket_unread(c->socket);
 
-    c->deserted = unread == 0 && bytes == c->patience.bytes ? c->deserted + 1 : 0;
+    c->deserted = unread == 0 && bytes == c->lag.bytes ? c->deserted + 1 : 0;
     c->unread = unread > 0 ? c->unread + 1 : 0;
-    gm_patience_look(&c->patience, now_ns, bytes, least_rate(connections, c),
-                     c->unread > 0 && c->unread <= UNREAD_SWEEPS);
+    gm_client_lag_look(&c->lag, now_ns, bytes, least_rate(connections, c),
+                       c->unread > 0 && c->unread <= UNREAD_SWEEPS);
     if (c->deserted >= DESERTED_SWEEPS)
         end(connections, c, GM_END_DESERTED);
-    else if (c->patience.late_ns >= patience)
+    else if (c->lag.late_ns >= latest)
         end(connections, c, head && received_in_all(c) == c->head_from ? GM_END_IDLE : GM_END_SLOW);
 }
 
@@ -214,9 +214,9 @@ static void look_at_reader(struct gm_connections *connections, struct gm_connect
 {
     uint64_t bytes = moved(c, GM_CONNECTION_REPLY);
 
-    gm_patience_look(&c->patience, now_ns, bytes, least_rate(connections, c),
-                     bytes == 0 || !gm_peer_unsent(c->socket));
-    if (c->patience.late_ns >= GM_CLIENT_GRACE_S * SECOND)
+    gm_client_lag_look(&c->lag, now_ns, bytes, least_rate(connections, c),
+                       bytes == 0 || !gm_socket_unsent(c->socket));
+    if (c->lag.late_ns >= GM_CLIENT_GRACE_S * SECOND)
         end(connections, c, GM_END_SLOW);
 }
 
@@ -264,11 +264,11 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
         struct gm_connection *last = NULL;
         int64_t late_ns = GM_CROWDED_S * SECOND;
         for (struct gm_connection *c = connections->first; c; c = c->next) {
-            if (c->patience.late_ns < late_ns || atomic_load(&c->turn) != c->seen_turn ||
+            if (c->lag.late_ns < late_ns || atomic_load(&c->turn) != c->seen_turn ||
                 (may && !may(cls, c)))
                 continue;
             last = c;
-            late_ns = c->patience.late_ns;
+            late_ns = c->lag.late_ns;
         }
         /* That one may have moved on just now: then it is no candidate any more. */
         if (!last || (evicted = end(connections, last, why)))
@@ -286,7 +286,7 @@ bool gm_connections_unread(struct gm_connections *connections)
     for (struct gm_connection *c = connections->first; c && !unread; c = c->next) {
         enum gm_phase_of_connection phase = phase_of(atomic_load(&c->turn));
         unread = (phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY) &&
-                 gm_peer_unread(c->socket) > 0;
+                 gm_socket_unread(c->socket) > 0;
     }
     pthread_mutex_unlock(&connections->mutex);
     return unread;

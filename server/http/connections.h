@@ -56,7 +56,7 @@ struct gm_connection {
     unsigned deserted;  /* sweeps that saw it closed, and nothing happen */
     unsigned unread;    /* sweeps that saw bytes of it which nobody has read */
     unsigned overdue;   /* sweeps that saw it ended, and not yet closed */
-    struct gm_patience patience;
+    struct gm_client_lag lag;
     struct gm_connection *prev, *next;
 };
 

@@ -40,7 +40,7 @@ struct gm_http {
     struct MHD_Daemon *daemon;
     struct gm_listener *listener;
     struct gm_linger *linger;
-    struct gm_door door;
+    struct gm_limiter limiter;
 };
 
 static void suspend(void *connection)
@@ -53,7 +53,7 @@ static void resume(void *connection)
     MHD_resume_connection(connection);
 }
 
-static const struct gm_transport transport = {suspend, resume, gm_peer_gone, true};
+static const struct gm_transport transport = {suspend, resume, gm_socket_gone, true};
 
 static struct gm_request *new_request(struct gm_http *http, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version)
@@ -77,7 +77,7 @@ static void count_reply(struct gm_request *r)
     if (!head)
         gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.head_len + r->reply.body_len);
     if (r->error.status == GM_MEMORY_FULL)
-        gm_want_memory(&r->server->connections, &r->server->budget, r->head.client);
+        gm_want_memory(&r->server->connections, &r->server->memory, r->head.client);
 }
 
 static struct gm_connection *watched(struct MHD_Connection *connection)
@@ -93,7 +93,7 @@ static enum MHD_Result send_reply(struct gm_request *r)
     if (!gm_connection_enter(watched(r->connection.handle), GM_CONNECTION_REPLY) ||
         !gm_reply_send(r, r->connection.handle))
         return MHD_NO;
-    gm_connection_hold(watched(r->connection.handle), r->share.reserved);
+    gm_connection_hold(watched(r->connection.handle), r->reservation.reserved);
     count_reply(r);
     return MHD_YES;
 }
@@ -111,7 +111,7 @@ static void mark_early(const struct gm_request *r)
 static enum MHD_Result answer_and_close(struct gm_request *r)
 {
     mark_early(r);
-    if (gm_wire_answer(r))
+    if (gm_raw_reply_send(r))
         count_reply(r);
     return MHD_NO;
 }
@@ -136,7 +136,7 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
     *req_cls = r;
     serve(watched(connection), r);
     gm_request_begin(r);
-    gm_connection_hold(watched(connection), r->share.reserved);
+    gm_connection_hold(watched(connection), r->reservation.reserved);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
     if (r->error.status == GM_HEAD_TOO_LARGE)
@@ -154,7 +154,7 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
 static enum MHD_Result on_piece(struct gm_request *r, const char *bytes, size_t len)
 {
     gm_request_push(r, bytes, len);
-    gm_connection_hold(watched(r->connection.handle), r->share.reserved);
+    gm_connection_hold(watched(r->connection.handle), r->reservation.reserved);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
     uint64_t remaining = gm_body_remaining(&r->body);
@@ -193,7 +193,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 /* The sweep has ended the connection within the body of a request: it is owed an answer. */
 static void answer_late(struct gm_request *r, enum gm_connection_end why)
 {
-    double rate = gm_patience_rate(r->share.reserved, r->server->budget.limit);
+    double rate = gm_client_rate_min(r->reservation.reserved, r->server->memory.limit);
     char text[160];
 
     if (why == GM_END_WANTED)
@@ -256,7 +256,7 @@ static void drop_lost(struct gm_connection *c)
  * is behind a head or a chunk that the library has refused by itself. */
 static bool is_early(const struct gm_connection *c, int socket)
 {
-    return (c && c->answered_early) || gm_peer_unread(socket) > 0;
+    return (c && c->answered_early) || gm_socket_unread(socket) > 0;
 }
 
 /* The library has taken up a connection, or is about to close it. */
@@ -272,9 +272,9 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         int fd = info ? info->connect_fd : -1;
         /* One after the other: each answer of the library's takes the place of the one before. */
         info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        *context =
-            fd >= 0 ? gm_door_passed(&http->door, fd, gm_client_of(info ? info->client_addr : NULL))
-                    : NULL;
+        *context = fd >= 0 ? gm_limiter_passed(&http->limiter, fd,
+                                               gm_client_of(info ? info->client_addr : NULL))
+                           : NULL;
     } else {
         drop_lost(*context);
         if (info && is_early(*context, info->connect_fd))
@@ -289,23 +289,23 @@ static bool has_room(void *cls)
 {
     const struct gm_http *http = cls;
 
-    return gm_door_has_room(&http->door, gm_linger_count(http->linger));
+    return gm_limiter_has_room(&http->limiter, gm_linger_count(http->linger));
 }
 
 static void take_connection(void *cls, int fd, const struct sockaddr *address, socklen_t length)
 {
     struct gm_http *http = cls;
 
-    gm_door_enter(&http->door);
+    gm_limiter_enter(&http->limiter);
     if (MHD_add_connection(http->daemon, fd, address, length) == MHD_YES)
         return;
-    gm_door_missed(&http->door);
+    gm_limiter_missed(&http->limiter);
     gm_log(GM_LOG_WARN, "connection", "detail=\"the HTTP library could not take one over\"");
 }
 
 static void tick(void *cls)
 {
-    gm_door_tick(&((struct gm_http *)cls)->door);
+    gm_limiter_tick(&((struct gm_http *)cls)->limiter);
 }
 
 static unsigned event_threads(void)
@@ -351,12 +351,13 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
                "detail=\"libmicrohttpd %s runs, and gemmd was built with another version: what it "
                "refuses by itself may go uncounted\"",
                MHD_get_version());
-    status = gm_door_open(&http->door, connections_max, &server->connections, &server->stats, err);
+    status =
+        gm_limiter_open(&http->limiter, connections_max, &server->connections, &server->stats, err);
     if (status != GM_OK) {
         free(http);
         return status;
     }
-    server->connections.memory = server->budget.limit;
+    server->connections.memory = server->memory.limit;
     const struct gm_listener_options options = {.host = server->config.host,
                                                 .port = server->config.port,
                                                 .ready = has_room,
@@ -403,7 +404,7 @@ void gm_http_refuse_connections(struct gm_http *http)
 bool gm_http_idle(struct gm_http *http)
 {
     /* In this order: a connection is in the second place before it leaves the first. */
-    bool owed = gm_door_underway(&http->door) ||
+    bool owed = gm_limiter_underway(&http->limiter) ||
                 gm_connections_unread(&http->server->connections) ||
                 gm_linger_count(http->linger) > 0;
 
@@ -431,6 +432,6 @@ void gm_http_close(struct gm_http *http)
     if (http->daemon)
         MHD_stop_daemon(http->daemon);
     gm_linger_close(http->linger);
-    gm_door_close(&http->door);
+    gm_limiter_close(&http->limiter);
     free(http);
 }

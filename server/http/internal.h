@@ -48,7 +48,7 @@ void gm_access_log(const struct gm_request *request, bool whole);
 /* send.c: turns a reply into what the HTTP library sends. */
 
 /* The whole reply as bytes, for when the library cannot send it: free() it. */
-char *gm_reply_wire(const struct gm_reply *reply, const char *request_id, size_t *ret_len);
+char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_t *ret_len);
 /*
  * Queues the reply on an MHD connection. The response holds a reference to the request until the
  * last byte is out. false: the connection must be closed.

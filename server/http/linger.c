@@ -158,7 +158,7 @@ void gm_linger_take(struct gm_linger *l, int socket)
 {
     int kept = -1;
 
-    if (gm_peer_gone(socket, false))
+    if (gm_socket_gone(socket, false))
         return;
     /* In a burst some are given that the thread has yet to end for the next: not without bound. */
     if (atomic_fetch_add(&l->count, 1) < 2 * l->max)

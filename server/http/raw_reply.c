@@ -11,7 +11,7 @@
 static bool send_reply(int socket, const struct gm_reply *reply, const char *id, const char *method)
 {
     size_t len;
-    char *wire = gm_reply_wire(reply, id, &len);
+    char *wire = gm_reply_bytes(reply, id, &len);
 
     if (wire && method && strcmp(method, "HEAD") == 0)
         len -= reply->head_len + reply->body_len;
@@ -23,7 +23,7 @@ static bool send_reply(int socket, const struct gm_reply *reply, const char *id,
     return sent;
 }
 
-bool gm_wire_answer(struct gm_request *r)
+bool gm_raw_reply_send(struct gm_request *r)
 {
     if (atomic_exchange(&r->connection.taken, 1))
         return false;
@@ -31,7 +31,7 @@ bool gm_wire_answer(struct gm_request *r)
     return r->connection.sent_raw;
 }
 
-void gm_wire_refuse_head(int socket, const struct gm_error *error)
+void gm_raw_refuse_head(int socket, const struct gm_error *error)
 {
     const struct gm_request_head head = {0};
     struct gm_reply reply = {0};
@@ -43,7 +43,7 @@ void gm_wire_refuse_head(int socket, const struct gm_error *error)
     gm_reply_clear(&reply);
 }
 
-void gm_wire_refuse_all(struct gm_server *server, enum gm_status status)
+void gm_raw_refuse_all(struct gm_server *server, enum gm_status status)
 {
     struct gm_error error;
 

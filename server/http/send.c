@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *gm_reply_wire(const struct gm_reply *reply, const char *request_id, size_t *ret_len)
+char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_t *ret_len)
 {
     struct gm_text_stream wire;
 

@@ -1,8 +1,9 @@
 /*
- * slow_client.h - how far a client is behind. While we wait for it, it falls behind as time passes,
- * and catches up with each byte that moves, at the least rate. It cannot get ahead: whoever sent a
- * gigabyte in a second and then nothing is as late as who sent nothing. Time in which it waits for
- * us is not held against it.
+ * slow_client.h - measures how far a client is behind the minimum rate.
+ *
+ * While we wait for a client its lag grows with time. Each byte that moves reduces the lag by the
+ * time that the byte takes at the minimum rate. The lag is never below zero: a fast start earns
+ * no credit. Time in which the client waits for us does not count.
  */
 #ifndef GM_SERVER_HTTP_SLOW_CLIENT_H
 #define GM_SERVER_HTTP_SLOW_CLIENT_H
@@ -10,23 +11,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gm_patience {
-    int64_t seen_ns; /* when it was last looked at */
-    int64_t late_ns; /* how far behind it was */
-    uint64_t bytes;  /* what had moved */
+struct gm_client_lag {
+    int64_t seen_ns; /* of the last look */
+    int64_t late_ns; /* the lag then */
+    uint64_t bytes;  /* moved until then */
 };
 
 /*
- * The least rate, in bytes a second, of a client whose request holds so much memory of so much:
- * CLIENT_RATE_MIN; or what moves all that it holds in as long as it may hold it, which is
- * CLIENT_MEMORY_S for all the memory there is, twice that for half of it, and so on.
+ * The minimum rate, in bytes a second, of a client whose request holds `held` bytes of `memory`:
+ * CLIENT_RATE_MIN, or more if the request holds much. Then the rate moves all that it holds within
+ * CLIENT_MEMORY_S if that is all memory, within twice that time if it is half, and so on.
  */
-double gm_patience_rate(uint64_t held, uint64_t memory);
+double gm_client_rate_min(uint64_t held, uint64_t memory);
 
-/* A new wait, in which `bytes` have moved so far. */
-void gm_patience_start(struct gm_patience *patience, int64_t now_ns, uint64_t bytes);
-/* Another look at it. ours: since the last one it is we who kept the client waiting. */
-void gm_patience_look(struct gm_patience *patience, int64_t now_ns, uint64_t bytes, double rate,
-                      bool ours);
+/* Begins a wait for the client. bytes: moved so far. */
+void gm_client_lag_start(struct gm_client_lag *lag, int64_t now_ns, uint64_t bytes);
+/* Updates the lag. ours: since the last look the client waited for us. */
+void gm_client_lag_look(struct gm_client_lag *lag, int64_t now_ns, uint64_t bytes, double rate,
+                        bool ours);
 
 #endif

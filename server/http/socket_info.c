@@ -7,21 +7,21 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-ssize_t gm_peer_unread(int socket)
+ssize_t gm_socket_unread(int socket)
 {
     char byte;
 
     return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 }
 
-bool gm_peer_unsent(int socket)
+bool gm_socket_unsent(int socket)
 {
     int bytes = 0;
 
     return ioctl(socket, TIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
-bool gm_peer_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowledged)
+bool gm_socket_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowledged)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
@@ -34,7 +34,7 @@ bool gm_peer_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowledge
     return true;
 }
 
-bool gm_peer_gone(int socket, bool sending_too)
+bool gm_socket_gone(int socket, bool sending_too)
 {
     struct pollfd p = {.fd = socket, .events = POLLRDHUP};
 
@@ -43,7 +43,7 @@ bool gm_peer_gone(int socket, bool sending_too)
     return (p.revents & (POLLHUP | POLLERR)) || (!sending_too && (p.revents & POLLRDHUP));
 }
 
-void gm_peer_drop_unsent(int socket)
+void gm_socket_drop_unsent(int socket)
 {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
 

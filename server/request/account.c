@@ -175,7 +175,7 @@ static void set_rates(struct gm_json_line *stats, const struct gm_account_job *j
     const struct gm_op *op = job->op;
     double bytes = (double)gm_op_bytes_min(op) * job->batch;
     double flops = gm_op_flops(op) * job->batch;
-    double kernel_s = job->facts->times_kernels ? job->task->times.kernel * 1e-6 : -1;
+    double kernel_s = job->facts->has_kernel_times ? job->task->times.kernel * 1e-6 : -1;
     double gflops = kernel_s > 0 ? flops / kernel_s * 1e-9 : 0;
     double gbs = kernel_s > 0 ? bytes / kernel_s * 1e-9 : 0;
     double copy = gm_rate(&job->facts->copy_gbs);

@@ -1,15 +1,15 @@
 /*
- * memory_quota.h - admission by memory: what the requests now being served have taken of
- * --memory-limit. Memory is reserved before it is taken, so that the limit holds, and all of
- * it is buffers, so that what backends keep for reuse counts too.
+ * memory_quota.h - admits requests by memory: counts what they hold of --memory-limit.
  *
- * It is shared out as places in a queue are (sched.h): a client may hold GM_MEMORY_SHARE times what
- * is free, so that one alone leaves a fifth to others. A request that could not be served so may
- * have what it needs while others have next to nothing.
+ * A request reserves memory before it allocates, so that the limit holds. It allocates buffers of a
+ * backend, so that buffers kept for reuse count too.
  *
- * A part of the limit, GM_SMALL_MEMORY_PART, is for small requests: those that take no more than
- * GM_SMALL_PART of that part each. However much large ones hold, whosever they are, small ones
- * find memory there, and share that part out in the same way.
+ * Memory is divided between clients as queue slots are (sched.h): a client may hold GM_MEMORY_SHARE
+ * times what is free, so one alone leaves a fifth to others. A request too large for that rule is
+ * admitted while the others hold next to nothing.
+ *
+ * One part in GM_SMALL_MEMORY_PART of the limit is for small requests, which take at most one part
+ * in GM_SMALL_PART of it each. Large requests cannot use it. Clients share it by the same rule.
  */
 #ifndef GM_SERVER_REQUEST_MEMORY_QUOTA_H
 #define GM_SERVER_REQUEST_MEMORY_QUOTA_H
@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct gm_budget {
+struct gm_memory_quota {
     uint64_t limit; /* bytes */
 
     pthread_mutex_t mutex;     /* of all below */
@@ -33,55 +33,56 @@ struct gm_budget {
     } held[GM_FAIR_BUCKETS]; /* by clients */
 };
 
-/* One request's share. used <= reserved, and reserved is counted in the budget. Used by one
- * thread at a time. */
-struct gm_share {
-    struct gm_budget *budget;
+/* What one request has reserved: used <= reserved, and `reserved` is counted in the quota. Used by
+ * one thread at a time. */
+struct gm_reservation {
+    struct gm_memory_quota *quota;
     uint64_t client; /* whose: client.h */
     uint64_t reserved, used;
 };
 
-/* A buffer of a share, and where it came from. All zero: none. */
-struct gm_block {
+/* A buffer that a reservation counts, and its allocator. All zero: none. */
+struct gm_allocation {
     struct gm_buffer buffer;
     const struct gm_backend *backend;
     void *context;
 };
 
-/* Where blocks come from. */
-struct gm_source {
+/* Makes the buffers of allocations. */
+struct gm_allocator {
     const struct gm_backend *backend;
     void *context;
 };
 
-/* A sixteenth of the memory, and of that an eighth for each who uses it. */
 #define GM_SMALL_MEMORY_PART 16
 #define GM_SMALL_PART 8
-/* Times as much as is free, for a client. */
 #define GM_MEMORY_SHARE 4
 
-/* GM_INTERNAL without a lock. */
-enum gm_status gm_budget_open(struct gm_budget *budget, uint64_t limit, struct gm_error *err);
-void gm_budget_close(struct gm_budget *budget);
-/* Whether a request that takes so much is small. */
-bool gm_budget_is_small(const struct gm_budget *budget, uint64_t bytes);
-/* What a client has reserved. */
-uint64_t gm_budget_held(struct gm_budget *budget, uint64_t client);
+/* GM_INTERNAL if there is no lock. */
+enum gm_status gm_memory_quota_open(struct gm_memory_quota *quota, uint64_t limit,
+                                    struct gm_error *err);
+void gm_memory_quota_close(struct gm_memory_quota *quota);
+/* Whether a request of so many bytes is small. */
+bool gm_memory_quota_is_small(const struct gm_memory_quota *quota, uint64_t bytes);
+/* Bytes that a client has reserved. */
+uint64_t gm_memory_quota_held(struct gm_memory_quota *quota, uint64_t client);
 
 /*
  * Raises the reservation to what is used plus `more`, if it is not that high. GM_TOO_LARGE if
  * that alone exceeds the limit, GM_MEMORY_FULL if it does not fit now; nothing has changed then.
  */
-enum gm_status gm_share_reserve(struct gm_share *share, uint64_t more, struct gm_error *err);
+enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t more,
+                                    struct gm_error *err);
 /* Lowers the reservation to what is used plus `more`, if it is higher. */
-void gm_share_trim(struct gm_share *share, uint64_t more);
+void gm_reservation_trim(struct gm_reservation *reservation, uint64_t more);
 
-/* What a block of so many bytes takes of a share. */
-uint64_t gm_block_cost(struct gm_source source, uint64_t bytes);
-/* Reserves what is not yet reserved, and takes the block, which must be empty. */
-enum gm_status gm_block_get(struct gm_block *block, struct gm_share *share, struct gm_source source,
-                            uint64_t bytes, struct gm_error *err);
-/* Puts it back, and its part of the reservation too. An empty one is fine. */
-void gm_block_put(struct gm_block *block, struct gm_share *share);
+/* Bytes that an allocation of `bytes` takes of a reservation. */
+uint64_t gm_allocation_cost(struct gm_allocator allocator, uint64_t bytes);
+/* Reserves what is not reserved yet, and allocates. `allocation` must be empty. */
+enum gm_status gm_allocation_make(struct gm_allocation *allocation,
+                                  struct gm_reservation *reservation, struct gm_allocator allocator,
+                                  uint64_t bytes, struct gm_error *err);
+/* Frees it, and its part of the reservation. An empty one is fine. */
+void gm_allocation_free(struct gm_allocation *allocation, struct gm_reservation *reservation);
 
 #endif

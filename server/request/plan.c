@@ -5,9 +5,9 @@
 /* Rows and columns of an operand of a trace of which nothing is said. */
 #define TRACED_SIDE 1024
 
-struct gm_source gm_plan_source(const struct gm_plan *plan)
+struct gm_allocator gm_plan_allocator(const struct gm_plan *plan)
 {
-    return (struct gm_source){plan->device->backend, plan->device->context};
+    return (struct gm_allocator){plan->device->backend, plan->device->context};
 }
 
 /* A result's format is the body's own unless Accept wants another; a report is for people. */

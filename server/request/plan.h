@@ -60,6 +60,6 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
                               struct gm_error *err);
 
 /* Where buffers on the plan's device come from. */
-struct gm_source gm_plan_source(const struct gm_plan *plan);
+struct gm_allocator gm_plan_allocator(const struct gm_plan *plan);
 
 #endif

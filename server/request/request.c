@@ -27,10 +27,10 @@ struct gm_request *gm_request_new(struct gm_server *server, const struct gm_requ
     r->connection.socket = socket;
     r->head = *head;
     r->body.head = &r->head;
-    r->body.share = &r->share;
+    r->body.reservation = &r->reservation;
     r->body.parsed = &r->parsed;
-    r->share.budget = &server->budget;
-    r->share.client = head->client;
+    r->reservation.quota = &server->memory;
+    r->reservation.client = head->client;
     atomic_init(&r->references, 1);
     gm_account_start(&r->account, gm_now_ns());
     gm_request_id(&r->head, r->id);
@@ -52,10 +52,10 @@ static void drop_all(struct gm_request *r)
     gm_body_drop_operands(&r->body);
     if (r->run.state)
         r->route->drop(r);
-    gm_block_put(&r->run.result, &r->share);
-    gm_block_put(&r->reply_text, &r->share);
+    gm_allocation_free(&r->run.result, &r->reservation);
+    gm_allocation_free(&r->reply_text, &r->reservation);
     gm_access_report_clear(&r->run.accesses);
-    gm_share_trim(&r->share, 0);
+    gm_reservation_trim(&r->reservation, 0);
 }
 
 void gm_request_unref(struct gm_request *r)
@@ -157,7 +157,7 @@ enum gm_status gm_request_plan(struct gm_request *r, enum gm_plan_operands opera
     enum gm_status status = gm_plan_make(&r->plan, &input, err);
 
     return status == GM_OK && operands != GM_PLAN_NO_OPERANDS
-               ? gm_share_reserve(&r->share, r->plan.bytes, err)
+               ? gm_reservation_raise(&r->reservation, r->plan.bytes, err)
                : status;
 }
 
@@ -181,13 +181,13 @@ static enum gm_status pick_device(struct gm_request *r, struct gm_error *err)
     return gm_plan_device(&r->plan, &input, err);
 }
 
-static enum gm_status on_source(void *cls, struct gm_source *ret, struct gm_error *err)
+static enum gm_status on_source(void *cls, struct gm_allocator *ret, struct gm_error *err)
 {
     struct gm_request *r = cls;
     enum gm_status status = pick_device(r, err);
 
     if (status == GM_OK)
-        *ret = gm_plan_source(&r->plan);
+        *ret = gm_plan_allocator(&r->plan);
     return status;
 }
 
@@ -401,8 +401,8 @@ enum gm_progress gm_request_to_worker(struct gm_request *r, void (*run)(struct g
     gm_request_suspend(r);
     r->state = GM_REQUEST_WORK;
     r->run.work.run = run;
-    r->run.work.place.client = r->head.client;
-    r->run.work.place.cost_s = cost_s;
+    r->run.work.slot.client = r->head.client;
+    r->run.work.slot.cost_s = cost_s;
     gm_workers_add(r->server->workers, &r->run.work);
     return GM_PENDING;
 }
@@ -452,8 +452,8 @@ void gm_request_set_slot(struct gm_request *r)
 {
     struct gm_job *job = &r->run.job;
 
-    job->place.client = r->head.client;
-    job->place.cost_s = gm_cost_expected(&r->plan.device->cost, &job->task, r->plan.device->facts);
+    job->slot.client = r->head.client;
+    job->slot.cost_s = gm_cost_expected(&r->plan.device->cost, &job->task, r->plan.device->facts);
     job->socket = r->connection.transport->pollable ? r->connection.socket : 0;
 }
 

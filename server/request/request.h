@@ -64,7 +64,7 @@ struct gm_request {
     /* While it runs (WORK, QUEUED, RAN): whoever runs it owns all of this, and the operands. */
     struct {
         int64_t body_end_ns, deadline_ns; /* when the body was there; when the answer must be */
-        struct gm_block result;
+        struct gm_allocation result;
         struct gm_job job;
         struct gm_work work;
         struct gm_access_report accesses; /* of a kernel that was traced */
@@ -74,10 +74,10 @@ struct gm_request {
     /* The answer: whoever runs it writes it, then the library reads it (REPLY). */
     struct gm_error error; /* error.status is GM_OK until something fails */
     struct gm_reply reply;
-    struct gm_block reply_text; /* that reply.body may point into */
+    struct gm_allocation reply_text; /* that reply.body may point into */
 
     /* Accounts of all states. */
-    struct gm_share share; /* of the memory limit: all blocks here are counted in it */
+    struct gm_reservation reservation; /* of the memory limit: all blocks here are counted in it */
     struct gm_account account;
 };
 

@@ -1,8 +1,9 @@
 /*
- * cost.h - what an operation takes, reckoned before it runs. At the least, for limits: work is
- * bounded by what is known of it, not by how slow somebody's kernel is. And as it is to be
- * expected, for the order of service: that is the least times how much slower the kernel has been
- * of late.
+ * cost.h - the cost model: estimates the time of an operation before it runs.
+ *
+ * The least time is that of the device's measured ceilings. Limits use it: they bound the work that
+ * was asked for, not the slowness of a kernel. The expected time is the least time multiplied by
+ * the slowness that recent runs of the variant have shown. The order of service uses that.
  */
 #ifndef GM_SERVER_SCHED_COST_H
 #define GM_SERVER_SCHED_COST_H
@@ -13,28 +14,28 @@
 
 #define GM_COST_VARIANTS_MAX 128
 
-/* What a device's kernels have taken, over the least. All zero: none has run. Any thread may learn
- * and ask: two that learn at once leave one's lesson out, and no more. */
+/* The slowness of each variant on a device: measured over least time. All zero: nothing has run.
+ * Any thread may read and update it; of two updates at once one may be lost. */
 struct gm_cost_model {
     _Atomic float log_slowness[GM_COST_VARIANTS_MAX];
     /* Of traces, whose samples have no least: what they take over what is usual. */
     _Atomic float log_trace[GM_COST_VARIANTS_MAX];
 };
 
-/* What one run takes at the device's measured ceilings; 0 where they are not known. */
+/* Least time of one run, in seconds; 0 if the device's ceilings are not known. */
 double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *facts);
 
-/* What the task will take, all its runs together; more than 0. */
+/* Expected time of all runs of the task, in seconds; more than 0. */
 double gm_cost_expected(const struct gm_cost_model *model, const struct gm_task *task,
                         const struct gm_device_facts *facts);
-/* It has taken so long; or at least so long, where it was `stopped` before its end. */
+/* Updates the model: the task took so many seconds, or at least as many if it was `stopped`. */
 void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
                    const struct gm_device_facts *facts, double seconds, bool stopped);
-/* What a worker takes to read or write so much text. */
+/* Expected time of a worker to read or write so much text, in seconds. */
 double gm_cost_text(uint64_t bytes);
 
-/* Simulated work has no ceilings to reckon with, and takes thousands of times as long:
- * GM_COST_LIMIT where so many runs are too much for a simulated device. */
+/* GM_COST_LIMIT if so many runs are too much for a simulated device, which is thousands of times
+ * slower than a real one and has no measured ceilings. */
 enum gm_status gm_cost_simulated(const struct gm_op *op, uint64_t runs, struct gm_error *err);
 
 #endif

@@ -42,7 +42,7 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
         device->facts = facts;
         d->count++;
         if (!d->host.backend || facts->kind == GM_DEVICE_CPU)
-            d->host = (struct gm_source){backend, context};
+            d->host = (struct gm_allocator){backend, context};
     }
     return GM_OK;
 }
@@ -76,18 +76,18 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
         if (status == GM_OK && (wanted || (automatic && !d.preferred && !simulates(&d, first))))
             d.preferred = backend->name;
     }
-    bool lanes_fit = options->backend_options.streams == 0;
+    bool streams_fit = options->backend_options.streams == 0;
     for (unsigned i = 0; i < d.count; i++)
-        lanes_fit =
-            lanes_fit || (d.device[i].facts->graded_streams
-                              ? options->backend_options.streams == 1
-                              : d.device[i].facts->streams == options->backend_options.streams);
-    if (d.preferred && d.count > 0 && lanes_fit) {
+        streams_fit =
+            streams_fit || (d.device[i].facts->graded_streams
+                                ? options->backend_options.streams == 1
+                                : d.device[i].facts->streams == options->backend_options.streams);
+    if (d.preferred && d.count > 0 && streams_fit) {
         *ret = d;
         return GM_OK;
     }
-    if (d.count > 0 && !lanes_fit)
-        status = gm_fail(err, GM_BAD_PARAMETER, "--lanes: no device here can have %u lanes",
+    if (d.count > 0 && !streams_fit)
+        status = gm_fail(err, GM_BAD_PARAMETER, "--streams: no device here can have %u streams",
                          options->backend_options.streams);
     else if (status == GM_OK)
         status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no device of backend %s",

@@ -24,7 +24,7 @@ struct gm_device {
 struct gm_devices {
     unsigned count;
     struct gm_device device[GM_DEVICES_MAX];
-    struct gm_source host;          /* plain memory, for texts */
+    struct gm_allocator host;       /* plain memory, for texts */
     struct gm_buffer_limit *memory; /* of the buffers of all backends together */
     const char *preferred;          /* name of the backend that serves requests naming no device */
     unsigned backends;

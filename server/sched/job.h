@@ -13,10 +13,10 @@
 
 struct gm_job {
     struct gm_task task;
-    struct gm_fair_item place; /* in the queue; its client and cost_s are the owner's to set */
-    bool exclusive;            /* wants the device for itself */
-    uint64_t batch_key;  /* jobs with the same key are alike and may share a launch; 0: none */
-    int64_t deadline_ns; /* gm_now_ns() time, or GM_NEVER */
+    struct gm_fair_item slot; /* in the queue; its client and cost_s are the owner's to set */
+    bool exclusive;           /* wants the device for itself */
+    uint64_t batch_key;       /* jobs with the same key are alike and may share a launch; 0: none */
+    int64_t deadline_ns;      /* gm_now_ns() time, or GM_NEVER */
     /* Its client's, for the kernel to say whether that has closed it while the job waits; 0: ask
      * abandoned() instead. */
     int socket;
@@ -31,12 +31,12 @@ struct gm_job {
 
     struct gm_job *prev, *next; /* the scheduler's: in the running list, or one of ended jobs */
     enum gm_status stop_status; /* the scheduler's: why it was told to stop */
-    double expected_s;          /* the scheduler's: what it reckons with */
+    double expected_s;          /* the scheduler's: its estimate */
 };
 
-static inline struct gm_job *gm_job_of_place(const struct gm_fair_item *place)
+static inline struct gm_job *gm_job_of_slot(const struct gm_fair_item *slot)
 {
-    return (struct gm_job *)((char *)(uintptr_t)place - offsetof(struct gm_job, place));
+    return (struct gm_job *)((char *)(uintptr_t)slot - offsetof(struct gm_job, slot));
 }
 
 struct gm_job_list {

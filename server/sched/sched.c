@@ -12,8 +12,8 @@ void gm_sched_free_slot(struct gm_sched *s, uint64_t client)
 
 void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *list)
 {
-    gm_fair_remove(&s->queue, &job->place);
-    gm_sched_free_slot(s, job->place.client);
+    gm_fair_remove(&s->queue, &job->slot);
+    gm_sched_free_slot(s, job->slot.client);
     s->backlog_s -= job->expected_s;
     gm_job_list_append(list, job);
 }
@@ -21,7 +21,7 @@ void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *l
 void gm_sched_drop_all(struct gm_sched *s, struct gm_job_list *list)
 {
     for (struct gm_fair_item *first; (first = gm_fair_after(&s->queue, NULL)) != NULL;)
-        gm_sched_drop(s, gm_job_of_place(first), list);
+        gm_sched_drop(s, gm_job_of_slot(first), list);
 }
 
 void gm_sched_end(struct gm_job_list *list, enum gm_status status)
@@ -33,7 +33,7 @@ void gm_sched_end(struct gm_job_list *list, enum gm_status status)
     }
 }
 
-/* Whether there is a place for this client. The mutex is held. */
+/* Whether there is a slot for this client. The mutex is held. */
 static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm_error *err)
 {
     uint64_t limit = s->options.queue_limit, taken = s->reserved + s->queue.waiting;
@@ -94,7 +94,7 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
 /* What a job is expected to take of the device. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
-    job->expected_s = job->place.cost_s > 0 ? job->place.cost_s : s->service_s;
+    job->expected_s = job->slot.cost_s > 0 ? job->slot.cost_s : s->service_s;
     s->backlog_s += job->expected_s;
 }
 
@@ -107,11 +107,11 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
     s->reserved--;
     if (s->lost || s->closing) {
         refused = s->lost ? GM_DEVICE_LOST : GM_DRAINING;
-        gm_sched_free_slot(s, job->place.client);
+        gm_sched_free_slot(s, job->slot.client);
     } else {
         atomic_store(&s->measure_stop, true);
         expect(s, job);
-        gm_fair_push(&s->queue, &job->place);
+        gm_fair_push(&s->queue, &job->slot);
         pthread_cond_signal(&s->work);
         /* The timer sleeps up to WATCH_MS between looks, and for ever when there is nothing. */
         if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
@@ -130,7 +130,7 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
 {
     pthread_mutex_lock(&s->mutex);
     const struct gm_fair_item *first = gm_fair_first(&s->queue);
-    bool alone = s->exclusive_running || (first && gm_job_of_place(first)->exclusive);
+    bool alone = s->exclusive_running || (first && gm_job_of_slot(first)->exclusive);
     bool now = s->options.backend->run_here && !job->exclusive && !alone && !s->lost && !s->closing;
     if (now) {
         gm_job_reset(job);
@@ -155,7 +155,7 @@ void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
 unsigned gm_sched_retry_after(struct gm_sched *s)
 {
     pthread_mutex_lock(&s->mutex);
-    double wait = ceil((s->backlog_s + (double)s->reserved * s->service_s) / s->lanes);
+    double wait = ceil((s->backlog_s + (double)s->reserved * s->service_s) / s->streams);
     pthread_mutex_unlock(&s->mutex);
     if (!(wait >= 1))
         return 1;
@@ -189,13 +189,13 @@ static bool init_locks(struct gm_sched *s)
 /* Starts the threads and waits until each runs. */
 static bool start_threads(struct gm_sched *s)
 {
-    while (s->lanes_created < s->lanes &&
-           pthread_create(&s->lane_thread[s->lanes_created], NULL, gm_sched_lane_main, s) == 0)
-        s->lanes_created++;
+    while (s->streams_created < s->streams && pthread_create(&s->stream_thread[s->streams_created],
+                                                             NULL, gm_sched_stream_main, s) == 0)
+        s->streams_created++;
     pthread_mutex_lock(&s->mutex);
-    if (s->lanes_created < s->lanes)
+    if (s->streams_created < s->streams)
         s->closing = true;
-    while (!s->closing && s->lanes_ready < s->lanes)
+    while (!s->closing && s->streams_ready < s->streams)
         pthread_cond_wait(&s->timer, &s->mutex);
     bool ok = !s->closing;
     pthread_cond_broadcast(&s->work);
@@ -217,13 +217,13 @@ enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_s
     s->options = *options;
     s->idle_from_ns = gm_now_ns();
     s->facts = facts;
-    s->lanes = s->lanes_free = facts->streams;
+    s->streams = s->streams_free = facts->streams;
     s->batch_max = facts->batch_max;
-    s->lane_busy = calloc(s->lanes, sizeof *s->lane_busy);
-    s->lane_thread = calloc(s->lanes, sizeof *s->lane_thread);
-    if (!s->lane_busy || !s->lane_thread || !init_locks(s)) {
-        free(s->lane_busy);
-        free(s->lane_thread);
+    s->stream_busy = calloc(s->streams, sizeof *s->stream_busy);
+    s->stream_thread = calloc(s->streams, sizeof *s->stream_thread);
+    if (!s->stream_busy || !s->stream_thread || !init_locks(s)) {
+        free(s->stream_busy);
+        free(s->stream_thread);
         free(s);
         return gm_fail(err, GM_INTERNAL, "no memory for a scheduler");
     }
@@ -246,15 +246,15 @@ void gm_sched_close(struct gm_sched *s)
     pthread_cond_broadcast(&s->work);
     pthread_cond_broadcast(&s->timer);
     pthread_mutex_unlock(&s->mutex);
-    for (unsigned i = 0; i < s->lanes_created; i++)
-        pthread_join(s->lane_thread[i], NULL);
+    for (unsigned i = 0; i < s->streams_created; i++)
+        pthread_join(s->stream_thread[i], NULL);
     if (s->timer_started)
         pthread_join(s->timer_thread, NULL);
     gm_sched_fail_all(s, GM_DRAINING);
     pthread_mutex_destroy(&s->mutex);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->timer);
-    free(s->lane_busy);
-    free(s->lane_thread);
+    free(s->stream_busy);
+    free(s->stream_thread);
     free(s);
 }

@@ -1,11 +1,11 @@
 /*
- * sched.h - the bounded queue in front of one device, and the threads that feed its lanes.
+ * sched.h - the bounded queue in front of one device, and the threads that feed its streams.
  * It knows neither HTTP nor CUDA: jobs come with callbacks, devices behind backend.h.
  *
  * Order: fair_queue.h's, small before large and client by client. Jobs of one client and one size
  * start in the order in which they were committed. One that is exclusive starts when nothing
  * runs; while it is its turn nothing else starts. Jobs that gm_sched_run_here takes have no turn:
- * they hold no lane that others wait for. A batch is the job whose turn it is and those of
+ * they hold no stream that others wait for. A batch is the job whose turn it is and those of
  * its key that are next in turn.
  *
  * Places: a client may hold at most GM_SCHED_SHARE times as many as are free (dynamic thresholds:
@@ -15,7 +15,7 @@
  * A job's life, and who may touch it:
  *   reserve    a slot is counted; nothing is queued yet. May be refused, never waits.
  *   commit     QUEUED: the scheduler's, until done() is called. Cannot fail.
- *   (start)    RUNNING on a lane, alone or in a batch of jobs with the same batch_key; or on
+ *   (start)    RUNNING on a stream, alone or in a batch of jobs with the same batch_key; or on
  *              the thread that calls gm_sched_run_here, which is all of such a job's life
  *   done()     the job is its owner's again; the scheduler never touches it after the call.
  * Every committed job gets exactly one done(), whatever happens: finished, failed, out of time,

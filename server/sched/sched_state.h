@@ -13,7 +13,7 @@
 struct gm_sched {
     struct gm_sched_options options;
     const struct gm_device_facts *facts;
-    unsigned lanes, batch_max;
+    unsigned streams, batch_max;
 
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t work;   /* a job may be startable, or closing */
@@ -24,22 +24,22 @@ struct gm_sched {
     uint64_t held[GM_FAIR_BUCKETS]; /* how many of these are whose */
     uint64_t running_count;
     uint64_t starts; /* launches so far: tells whether another began during one */
-    bool *lane_busy;
-    unsigned lanes_free;
+    bool *stream_busy;
+    unsigned streams_free;
     bool exclusive_running, lost, closing;
     bool timer_asleep; /* there was nothing to watch: wake it */
-    double service_s;  /* mean time a job holds a lane */
-    double backlog_s;  /* what those that wait, or run on lanes, are expected to take */
+    double service_s;  /* mean time a job holds a stream */
+    double backlog_s;  /* what those that wait, or run on streams, are expected to take */
 
     int64_t idle_from_ns;     /* when the last job ended */
     int64_t measured_ns;      /* when the ceilings were measured last; 0: not since the start */
     atomic_bool measure_stop; /* told to whoever measures */
 
-    unsigned lanes_ready;   /* threads that run, by their own count */
-    unsigned lanes_created; /* threads to join; the opener's alone */
+    unsigned streams_ready;   /* threads that run, by their own count */
+    unsigned streams_created; /* threads to join; the opener's alone */
     pthread_t timer_thread;
     bool timer_started;
-    pthread_t *lane_thread;
+    pthread_t *stream_thread;
 };
 
 /* With the mutex held. */
@@ -52,7 +52,7 @@ void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
 /* All that wait. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
-/* Runs the job on this thread, beside the lanes. The mutex is released meanwhile. */
+/* Runs the job on this thread, beside the streams. The mutex is released meanwhile. */
 void gm_sched_run_beside(struct gm_sched *sched, struct gm_job *job);
 
 /* Without it. */
@@ -60,8 +60,8 @@ void gm_sched_run_beside(struct gm_sched *sched, struct gm_job *job);
 /* done() for each, failed with `status`. */
 void gm_sched_end(struct gm_job_list *list, enum gm_status status);
 
-/* The threads: of a lane, and of the watch. */
-void *gm_sched_lane_main(void *sched);
+/* The threads: of a stream, and of the watch. */
+void *gm_sched_stream_main(void *sched);
 void *gm_sched_watch_main(void *sched);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * streams.c - a thread for each lane of the device, which takes jobs in their turn and runs
+ * streams.c - a thread for each stream of the device, which takes jobs in their turn and runs
  * them.
  */
 #include "server/clock.h"
@@ -11,11 +11,12 @@
 /* How much of the last measured service time enters the running mean. */
 #define SERVICE_WEIGHT 0.1
 
-/* Whose turn it is, of those that may have a lane now. Where lanes are graded each that is taken
- * shuts out the largest size that was not yet, so that some are left for jobs that are short. */
+/* Whose turn it is, of those that may have a stream now. Where streams are graded each that is
+ * taken shuts out the largest size that was not yet, so that some are left for jobs that are short.
+ */
 static struct gm_fair_item *first_in_turn(const struct gm_sched *s)
 {
-    unsigned taken = s->facts->graded_streams ? s->lanes - s->lanes_free : 0;
+    unsigned taken = s->facts->graded_streams ? s->streams - s->streams_free : 0;
 
     return gm_fair_first_of(&s->queue, taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1);
 }
@@ -24,25 +25,25 @@ bool gm_sched_startable(const struct gm_sched *s)
 {
     const struct gm_fair_item *first = first_in_turn(s);
 
-    return first && s->lanes_free > 0 && !s->exclusive_running &&
-           !(gm_job_of_place(first)->exclusive && s->running_count > 0);
+    return first && s->streams_free > 0 && !s->exclusive_running &&
+           !(gm_job_of_slot(first)->exclusive && s->running_count > 0);
 }
 
-static unsigned take_lane(struct gm_sched *s)
+static unsigned take_stream(struct gm_sched *s)
 {
-    unsigned lane = 0;
+    unsigned stream = 0;
 
-    while (s->lane_busy[lane])
-        lane++;
-    s->lane_busy[lane] = true;
-    s->lanes_free--;
-    return lane;
+    while (s->stream_busy[stream])
+        stream++;
+    s->stream_busy[stream] = true;
+    s->streams_free--;
+    return stream;
 }
 
 static void start(struct gm_sched *s, struct gm_job *job)
 {
-    gm_fair_serve(&s->queue, &job->place);
-    gm_sched_free_slot(s, job->place.client);
+    gm_fair_serve(&s->queue, &job->slot);
+    gm_sched_free_slot(s, job->slot.client);
     gm_job_list_append(&s->running, job);
     s->running_count++;
 }
@@ -53,7 +54,7 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *j
     if (job->batch_key == 0 || job->exclusive)
         return NULL;
     for (struct gm_fair_item *i = NULL; (i = gm_fair_after(&s->queue, i)) != NULL;) {
-        struct gm_job *other = gm_job_of_place(i);
+        struct gm_job *other = gm_job_of_slot(i);
         if (other->batch_key == job->batch_key && !other->exclusive)
             return other;
     }
@@ -63,7 +64,7 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *j
 /* Moves the job whose turn it is, and what may be launched with it, to the running list. */
 static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
-    struct gm_job *job = gm_job_of_place(first_in_turn(s));
+    struct gm_job *job = gm_job_of_slot(first_in_turn(s));
     unsigned n = 0;
 
     s->exclusive_running = job->exclusive;
@@ -137,10 +138,10 @@ static void go_on(struct gm_sched *s, enum gm_status status, const struct gm_err
 }
 
 /*
- * Runs a batch that is on the running list, on a lane that is taken. Called and returns with the
- * mutex held; released meanwhile. Afterwards the jobs are on no list and the lane is free.
+ * Runs a batch that is on the running list, on a stream that is taken. Called and returns with the
+ * mutex held; released meanwhile. Afterwards the jobs are on no list and the stream is free.
  */
-static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, unsigned n,
+static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch, unsigned n,
                       struct gm_task **tasks)
 {
     struct launch launch = begin(s, batch, n);
@@ -149,19 +150,19 @@ static void run_batch(struct gm_sched *s, unsigned lane, struct gm_job **batch, 
         tasks[i] = &batch[i]->task;
     pthread_mutex_unlock(&s->mutex);
     enum gm_status status =
-        s->options.backend->run(s->options.context, s->options.device, lane, tasks, n);
+        s->options.backend->run(s->options.context, s->options.device, stream, tasks, n);
     int64_t ended = gm_now_ns();
     pthread_mutex_lock(&s->mutex);
 
     double each_s = (double)(ended - launch.begun_ns) * 1e-9 / n;
     for (unsigned i = 0; i < n; i++) {
-        gm_fair_served(&s->queue, &batch[i]->place, each_s);
+        gm_fair_served(&s->queue, &batch[i]->slot, each_s);
         s->backlog_s -= batch[i]->expected_s;
     }
     end(s, &launch, batch, n, ended);
     s->exclusive_running = false;
-    s->lane_busy[lane] = false;
-    s->lanes_free++;
+    s->stream_busy[stream] = false;
+    s->streams_free++;
     s->service_s =
         s->service_s == 0 ? each_s : s->service_s + SERVICE_WEIGHT * (each_s - s->service_s);
     go_on(s, status, &batch[0]->task.error);
@@ -199,20 +200,20 @@ static int64_t measure_at(const struct gm_sched *s)
 static void measure(struct gm_sched *s)
 {
     struct gm_error error = {.detail = ""};
-    unsigned lane = take_lane(s);
+    unsigned stream = take_stream(s);
 
     s->exclusive_running = true;
     atomic_store(&s->measure_stop, false);
     pthread_mutex_unlock(&s->mutex);
-    enum gm_status status = s->options.backend->measure(s->options.context, s->options.device, lane,
-                                                        &s->measure_stop, &error);
+    enum gm_status status = s->options.backend->measure(s->options.context, s->options.device,
+                                                        stream, &s->measure_stop, &error);
     pthread_mutex_lock(&s->mutex);
     s->measured_ns = gm_now_ns();
     if (atomic_load(&s->measure_stop)) /* it was cut short: soon again */
         s->measured_ns -= s->options.measure_again_ns;
     s->exclusive_running = false;
-    s->lane_busy[lane] = false;
-    s->lanes_free++;
+    s->stream_busy[stream] = false;
+    s->streams_free++;
     go_on(s, status, &error);
 }
 
@@ -231,16 +232,16 @@ static void await_work(struct gm_sched *s)
     }
 }
 
-void *gm_sched_lane_main(void *cls)
+void *gm_sched_stream_main(void *cls)
 {
     struct gm_sched *s = cls;
     struct gm_job **batch = calloc(s->batch_max, sizeof *batch);
     struct gm_task **tasks = calloc(s->batch_max, sizeof *tasks);
 
     pthread_mutex_lock(&s->mutex);
-    /* gm_sched_open waits for this, so that a scheduler that opened has its lanes. */
+    /* gm_sched_open waits for this, so that a scheduler that opened has its streams. */
     if (batch && tasks)
-        s->lanes_ready++;
+        s->streams_ready++;
     else
         s->closing = true;
     pthread_cond_broadcast(&s->timer);
@@ -250,10 +251,10 @@ void *gm_sched_lane_main(void *cls)
         if (s->closing)
             break;
         unsigned n = take_batch(s, batch);
-        unsigned lane = take_lane(s);
+        unsigned stream = take_stream(s);
         if (gm_sched_startable(s))
             pthread_cond_signal(&s->work);
-        run_batch(s, lane, batch, n, tasks);
+        run_batch(s, stream, batch, n, tasks);
         pthread_mutex_unlock(&s->mutex);
         for (unsigned i = 0; i < n; i++)
             batch[i]->done(batch[i]);

@@ -39,7 +39,7 @@ static void look_at_waiting(struct look *look, int64_t now)
     const struct gm_fair_queue *queue = &look->sched->queue;
 
     for (struct gm_fair_item *i = gm_fair_after(queue, NULL), *next; i; i = next) {
-        struct gm_job *job = gm_job_of_place(i);
+        struct gm_job *job = gm_job_of_slot(i);
         next = gm_fair_after(queue, i); /* before this one may leave */
         if (job->deadline_ns <= now) {
             gm_sched_drop(look->sched, job, &look->late);

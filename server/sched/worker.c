@@ -18,14 +18,14 @@ struct gm_workers {
 /* The mutex is held, but released meanwhile. */
 static void run_next(struct gm_workers *w, struct gm_fair_item *first)
 {
-    struct gm_work *work = (struct gm_work *)((char *)first - offsetof(struct gm_work, place));
-    const struct gm_fair_item place = *first; /* the work is its owner's again once it runs */
+    struct gm_work *work = (struct gm_work *)((char *)first - offsetof(struct gm_work, slot));
+    const struct gm_fair_item slot = *first; /* the work is its owner's again once it runs */
     int64_t begun = gm_now_ns();
 
     pthread_mutex_unlock(&w->mutex);
     work->run(work);
     pthread_mutex_lock(&w->mutex);
-    gm_fair_served(&w->queue, &place, (double)(gm_now_ns() - begun) * 1e-9);
+    gm_fair_served(&w->queue, &slot, (double)(gm_now_ns() - begun) * 1e-9);
 }
 
 static void *worker_main(void *cls)
@@ -87,7 +87,7 @@ void gm_workers_close(struct gm_workers *w)
 void gm_workers_add(struct gm_workers *w, struct gm_work *work)
 {
     pthread_mutex_lock(&w->mutex);
-    gm_fair_push(&w->queue, &work->place);
+    gm_fair_push(&w->queue, &work->slot);
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->mutex);
 }

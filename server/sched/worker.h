@@ -13,7 +13,7 @@
 /* Embedded in what is to be worked on; valid until run() is called. */
 struct gm_work {
     void (*run)(struct gm_work *work);
-    struct gm_fair_item place; /* client and cost_s are the owner's to set */
+    struct gm_fair_item slot; /* client and cost_s are the owner's to set */
 };
 
 struct gm_workers;

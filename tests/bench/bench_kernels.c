@@ -237,7 +237,7 @@ static void write_json(const struct bench *bench)
     json_t *document = json_object();
     json_object_set_new(document, "device", json_string(bench->facts->name));
     json_object_set_new(document, "detail", json_string(bench->facts->detail));
-    json_object_set_new(document, "cores", json_integer(bench->facts->units));
+    json_object_set_new(document, "cores", json_integer(bench->facts->compute_units));
     json_object_set_new(document, "copy_gbs", json_real(bench->facts->copy_gbs));
     json_object_set_new(document, "peak_gflops_f32", json_real(bench->facts->peak_gflops[GM_F32]));
     json_object_set_new(document, "peak_gflops_f64", json_real(bench->facts->peak_gflops[GM_F64]));
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
     printf("%s, %s, %u cores, opened in %.0f ms\n"
            "copy %.1f GB/s; GFLOP/s: f32 %.1f, f64 %.1f, i32 %.1f, i64 %.1f\n"
            "(*: what auto takes; %% of copy, %% of peak)\n",
-           bench.facts->name, bench.facts->detail, bench.facts->units, 1e3 * opened,
+           bench.facts->name, bench.facts->detail, bench.facts->compute_units, 1e3 * opened,
            bench.facts->copy_gbs, bench.facts->peak_gflops[GM_F32],
            bench.facts->peak_gflops[GM_F64], bench.facts->peak_gflops[GM_I32],
            bench.facts->peak_gflops[GM_I64]);

@@ -101,7 +101,7 @@ static int gemm(void *handle, int transa, int transb, int m, int n, int k, const
             fake_cuda_break(fake_cuda.blas_error);
         return fake_cuda.blas_answer;
     }
-    atomic_store(&fake_cuda.blas_batch, batch); /* by any lane's thread */
+    atomic_store(&fake_cuda.blas_batch, batch); /* by any stream's thread */
     for (long long z = 0; z < batch; z++) {
         for (long long j = 0; j < n; j++) {
             for (long long i = 0; i < m; i++) {

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <pthread.h>
 
-static void *open_backend(unsigned lanes)
+static void *open_backend(unsigned streams)
 {
-    struct gm_backend_options options = {.streams = lanes, .memory_limit = (uint64_t)1 << 26};
+    struct gm_backend_options options = {.streams = streams, .memory_limit = (uint64_t)1 << 26};
     struct gm_error err = {.detail = ""};
     void *context = NULL;
 
@@ -44,10 +44,10 @@ static void test_facts(void)
 
     CHECK_STR(facts->name, "Fake GPU 0");
     CHECK_EQ(facts->kind, GM_DEVICE_CUDA);
-    CHECK_EQ(facts->units, 132);
+    CHECK_EQ(facts->compute_units, 132);
     CHECK_EQ(facts->streams, 3);
     CHECK(facts->batch_max > 1);
-    CHECK(facts->tuned_blas && facts->times_kernels);
+    CHECK(facts->tuned_blas && facts->has_kernel_times);
     CHECK(strstr(facts->detail, "compute capability 9.0"));
     CHECK(strstr(facts->detail, "CUDA 13.1"));
     CHECK(strstr(facts->detail, "cuBLAS 13.0.2"));
@@ -112,9 +112,9 @@ static bool make(void *context, const struct cuda_request *request,
     return made;
 }
 
-static void run_one(void *context, unsigned lane, struct cuda_case *made)
+static void run_one(void *context, unsigned stream, struct cuda_case *made)
 {
-    CHECK_EQ(gm_backend_cuda.run(context, 0, lane, (struct gm_task *[]){&made->task}, 1), GM_OK);
+    CHECK_EQ(gm_backend_cuda.run(context, 0, stream, (struct gm_task *[]){&made->task}, 1), GM_OK);
     CHECK_STATUS(made->task.status, GM_OK, &made->task.error);
     CHECK(cuda_case_is_right(made));
 }
@@ -447,7 +447,7 @@ static void test_devices(void)
 
 struct worker {
     void *context;
-    unsigned lane;
+    unsigned stream;
 };
 
 static void *work(void *cls)
@@ -459,7 +459,7 @@ static void *work(void *cls)
         const struct cuda_request *request = i % 2 ? &stack : &transpose;
         if (!make(worker->context, request, &fake_transpose, &made))
             break;
-        CHECK_EQ(gm_backend_cuda.run(worker->context, 0, worker->lane,
+        CHECK_EQ(gm_backend_cuda.run(worker->context, 0, worker->stream,
                                      (struct gm_task *[]){&made.task}, 1),
                  GM_OK);
         CHECK(cuda_case_is_right(&made));
@@ -468,7 +468,7 @@ static void *work(void *cls)
     return NULL;
 }
 
-static void test_lanes(void)
+static void test_streams(void)
 {
     pthread_t thread[3];
     struct worker worker[3];
@@ -499,6 +499,6 @@ int main(void)
     test_memory();
     test_lost();
     test_devices();
-    test_lanes();
+    test_streams();
     return check_report();
 }

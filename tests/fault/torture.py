@@ -43,7 +43,7 @@ from daemon import BINARY, SANITIZER, SLOW, Daemon, environment, sanitizer_of  #
 from torture_kinds import excused, kinds, sameness  # noqa: E402
 
 LIBRARY = os.environ["GEMMD_TORTURE"]
-PATIENCE_S = 10 * SLOW  # for an answer, and for all to be given back
+TIMEOUT_S = 10 * SLOW  # for an answer, and for all to be given back
 SKIPPED = 77
 
 # Fields of struct torture, by their order in torture.h.
@@ -176,7 +176,7 @@ class Closed:
 def converse(port, kind, before_last=lambda: None):
     """The last answer to a kind's requests on a connection of their own, or Closed."""
     *first, last = kind.requests
-    with wire.Raw(port, PATIENCE_S) as raw:
+    with wire.Raw(port, TIMEOUT_S) as raw:
         for request in first:
             raw.send(request)
             raw.reply()
@@ -286,9 +286,9 @@ class Victim(Daemon):
         """Waits until nothing is left of what was. Answers how many blocks of
         the heap there are."""
         now = time.monotonic()
-        deadline, blocks_deadline = now + PATIENCE_S, now + 0.1
+        deadline, blocks_deadline = now + TIMEOUT_S, now + 0.1
         while True:
-            with wire.Raw(self.port, PATIENCE_S) as raw:
+            with wire.Raw(self.port, TIMEOUT_S) as raw:
                 raw.send(wire.head("GET", "/v1/stats", "Connection: close"))
                 stats = raw.reply().json()
             now = {"memory used": stats["memory"]["used_bytes"],
@@ -475,12 +475,12 @@ def start_once(board, fault, n):
         if line:
             ready = re.fullmatch(rb"listening on http://127\.0\.0\.1:(\d+)\n", line)
             expect(ready, "not a ready line:", line)
-            with wire.Raw(int(ready.group(1)), PATIENCE_S) as raw:
+            with wire.Raw(int(ready.group(1)), TIMEOUT_S) as raw:
                 raw.send(wire.head("POST", "/v1/transpose", "Content-Length: 9"), b"[[1],[2]]")
                 reply = raw.reply()
             expect(reply.status == 200 and reply.json()["data"] == [[1, 2]], reply)
             process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=PATIENCE_S)
+        _, said = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise Failure("it hangs") from None
     finally:
@@ -520,7 +520,7 @@ def start_up(tormentor, chosen_faults):
     for fault, n in rounds:
         if tormentor.late():
             break
-        signal.alarm(int(3 * PATIENCE_S))
+        signal.alarm(int(3 * TIMEOUT_S))
         try:
             fired, how = start_once(board, fault, n)
             if fired:

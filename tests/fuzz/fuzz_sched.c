@@ -1,12 +1,12 @@
 /*
- * fuzz_sched.c - the scheduler's state machine against a model. Input: lanes, largest batch, places
- * in the queue; then events: slots reserved and given back, jobs committed with or without
+ * fuzz_sched.c - the scheduler's state machine against a model. Input: streams, largest batch,
+ * places in the queue; then events: slots reserved and given back, jobs committed with or without
  * deadline, batch key and exclusiveness, clients that leave, runs that end well, badly or with the
  * device, everything told to fail, and at last close().
  *
  * Checked: each committed job is done() exactly once, with a status that something in its life
  * explains, and times in order; it runs at most once, and not after done(); what runs together may
- * (one key, lanes, exclusiveness); a client's jobs of a kind start in the order of their commits;
+ * (one key, streams, exclusiveness); a client's jobs of a kind start in the order of their commits;
  * whenever nothing changes any more, no job waits that could run, none is left whose client or time
  * is gone, and the counts are the model's, so that a slot is refused exactly where there is none;
  * the loss of the device is told once; no event, in whatever order, ends in a deadlock.
@@ -142,10 +142,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct fuzz_input in = {bytes, len};
     struct world *w = fuzz_alloc(sizeof *w);
-    unsigned lanes = 1 + fuzz_choice(&in, GATE_LANES_MAX);
+    unsigned streams = 1 + fuzz_choice(&in, GATE_STREAMS_MAX);
     unsigned batch_max = 1 + fuzz_choice(&in, GATE_BATCH_MAX);
 
-    world_init(w, lanes, batch_max, 1 + fuzz_choice(&in, 10));
+    world_init(w, streams, batch_max, 1 + fuzz_choice(&in, 10));
     for (int i = 0; i < EVENTS_MAX && in.left > 0; i++) {
         uint8_t event = fuzz_byte(&in);
         happen(w, (event & 0x3F) % 12, fuzz_byte(&in));

@@ -2,11 +2,11 @@
 
 #include "tests/fuzz/fuzz.h"
 
-void gate_init(struct gate *gate, unsigned lanes, unsigned batch_max)
+void gate_init(struct gate *gate, unsigned streams, unsigned batch_max)
 {
     memset(gate, 0, sizeof *gate);
     gate->facts.kind = GM_DEVICE_CPU;
-    gate->facts.streams = lanes;
+    gate->facts.streams = streams;
     gate->facts.batch_max = batch_max;
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_cond_init(&gate->changed, NULL);
@@ -23,8 +23,8 @@ bool gate_release(struct gate *gate, unsigned index, enum gm_status verdict)
 {
     bool found = false;
     pthread_mutex_lock(&gate->mutex);
-    for (unsigned lane = 0; lane < gate->facts.streams && !found; lane++) {
-        struct gate_run *run = &gate->run[lane];
+    for (unsigned stream = 0; stream < gate->facts.streams && !found; stream++) {
+        struct gate_run *run = &gate->run[stream];
         if (!run->active || run->released || index-- > 0)
             continue;
         run->released = found = true;
@@ -67,13 +67,13 @@ static void end_task(struct gm_task *task, enum gm_status status)
         gm_fail(&task->error, status, "the gate was told to");
 }
 
-static enum gm_status gate_run(void *context, unsigned device, unsigned lane,
+static enum gm_status gate_run(void *context, unsigned device, unsigned stream,
                                struct gm_task *task[], unsigned n)
 {
     struct gate *gate = context;
-    struct gate_run *run = &gate->run[lane];
+    struct gate_run *run = &gate->run[stream];
 
-    MUST(device == 0 && lane < gate->facts.streams && n >= 1 && n <= gate->facts.batch_max);
+    MUST(device == 0 && stream < gate->facts.streams && n >= 1 && n <= gate->facts.batch_max);
     pthread_mutex_lock(&gate->mutex);
     MUST(!run->active);
     *run = (struct gate_run){.active = true, .n = n};

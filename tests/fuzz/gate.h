@@ -1,7 +1,7 @@
 /*
  * gate.h - a device for fuzz_sched.c that computes nothing: a run is held until it is let through
  * with a status, or all of its tasks are told to stop. It watches that the scheduler keeps to the
- * rules of backend.h: one thread a lane, 1 to batch_max tasks that are alike.
+ * rules of backend.h: one thread a stream, 1 to batch_max tasks that are alike.
  */
 #ifndef GM_TESTS_FUZZ_GATE_H
 #define GM_TESTS_FUZZ_GATE_H
@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#define GATE_LANES_MAX 4
+#define GATE_STREAMS_MAX 4
 #define GATE_BATCH_MAX 4
 
 struct gate_run {
@@ -26,7 +26,7 @@ struct gate {
     pthread_cond_t changed;
     bool open;                   /* nothing is held any more */
     enum gm_status here_verdict; /* of runs on a caller's thread, which are not held */
-    struct gate_run run[GATE_LANES_MAX];
+    struct gate_run run[GATE_STREAMS_MAX];
     unsigned active;
 
     /* A run begins or has ended; the mutex is held. */
@@ -38,7 +38,7 @@ struct gate {
 /* The context is a struct gate. */
 extern const struct gm_backend gate_backend;
 
-void gate_init(struct gate *gate, unsigned lanes, unsigned batch_max);
+void gate_init(struct gate *gate, unsigned streams, unsigned batch_max);
 void gate_destroy(struct gate *gate);
 /* Lets the index-th of the runs in progress through. false: there are not so many. */
 bool gate_release(struct gate *gate, unsigned index, enum gm_status verdict);

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* Longer than any machine takes for what is waited for. */
-#define PATIENCE_NS (INT64_C(20) * 1000000000)
+#define TIMEOUT_NS (INT64_C(20) * 1000000000)
 
 /* The scheduler looks after clients and deadlines now and then: let it be often. */
 int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
@@ -161,14 +161,14 @@ static bool settled(struct world *w, uint64_t *ret_queued, uint64_t *ret_running
     }
     *ret_queued = queued;
     *ret_running = running;
-    for (unsigned lane = 0; lane < w->gate.facts.streams; lane++)
-        if (gate_ends(&w->gate.run[lane]))
+    for (unsigned stream = 0; stream < w->gate.facts.streams; stream++)
+        if (gate_ends(&w->gate.run[stream]))
             return false;
     if (queued == 0)
         return !w->lost || w->lost_calls > 0;
-    bool lane_free = w->gate.active < w->gate.facts.streams;
+    bool stream_free = w->gate.active < w->gate.facts.streams;
     bool blocked = exclusive_runs || (exclusive_waits && running > 0);
-    return !w->lost && (!lane_free || blocked);
+    return !w->lost && (!stream_free || blocked);
 }
 
 static uint64_t all_reserved(const struct world *w)
@@ -192,7 +192,7 @@ static bool about_to_start(struct world *w)
 /* Waits until nothing changes any more, then compares the counts. */
 void world_settle(struct world *w)
 {
-    int64_t patience = gm_now_ns() + PATIENCE_NS;
+    int64_t deadline = gm_now_ns() + TIMEOUT_NS;
     for (;;) {
         uint64_t queued = 0, running = 0;
         gate_poke(&w->gate);
@@ -206,7 +206,7 @@ void world_settle(struct world *w)
         if (calm && load.queued == queued + all_reserved(w) && load.running == running &&
             load.lost == w->lost)
             return;
-        MUST_SAY(gm_now_ns() < patience,
+        MUST_SAY(gm_now_ns() < deadline,
                  "calm %d, queued %llu of %llu and %llu reserved, running %llu of %llu, lost %d",
                  calm, (unsigned long long)load.queued, (unsigned long long)queued,
                  (unsigned long long)all_reserved(w), (unsigned long long)load.running,
@@ -222,7 +222,7 @@ bool world_has_place(struct world *w, unsigned client)
     pthread_mutex_lock(&w->gate.mutex);
     for (unsigned i = 0; i < w->jobs; i++) {
         taken += w->probe[i].place == QUEUED;
-        held += w->probe[i].place == QUEUED && w->probe[i].job.place.client == client;
+        held += w->probe[i].place == QUEUED && w->probe[i].job.slot.client == client;
     }
     pthread_mutex_unlock(&w->gate.mutex);
     return taken < w->limit && held < GM_SCHED_SHARE * (w->limit - taken);
@@ -237,8 +237,8 @@ struct probe *world_new_job(struct world *w, unsigned kind)
     p->failings = w->failings;
     p->job.batch_key = kind & 3;
     p->job.exclusive = kind & 4;
-    p->job.place.client = CLIENT_OF(kind);
-    p->job.place.cost_s = kind & 128 ? 0.1 : 0;
+    p->job.slot.client = CLIENT_OF(kind);
+    p->job.slot.cost_s = kind & 128 ? 0.1 : 0;
     p->late = (kind & 24) == 24 || (kind & 24) == 8;
     p->job.deadline_ns = (kind & 24) == 24  ? gm_now_ns() + 500000
                          : (kind & 24) == 8 ? gm_now_ns() - 1
@@ -263,15 +263,15 @@ enum answer world_can_run_here(struct world *w, bool exclusive)
 }
 
 /* Jobs of one kind started in the order of their commits. (What order the gate sees runs of two
- * lanes in means nothing: the scheduler's clock does.) */
+ * streams in means nothing: the scheduler's clock does.) */
 static void check_order(const struct world *w)
 {
     for (unsigned i = 0; i < w->jobs; i++)
         for (unsigned j = i + 1; j < w->jobs; j++) {
             const struct gm_job *one = &w->probe[i].job, *next = &w->probe[j].job;
             bool alike = one->exclusive == next->exclusive && one->batch_key == next->batch_key &&
-                         one->place.client == next->place.client &&
-                         one->place.cost_s == next->place.cost_s;
+                         one->slot.client == next->slot.client &&
+                         one->slot.cost_s == next->slot.cost_s;
             bool turns = alike && !w->probe[j].here;
             MUST(!turns || one->started_ns == 0 || next->started_ns == 0 ||
                  one->started_ns <= next->started_ns);
@@ -301,7 +301,7 @@ void world_end(struct world *w)
     gate_destroy(&w->gate);
 }
 
-void world_init(struct world *w, unsigned lanes, unsigned batch_max, uint64_t limit)
+void world_init(struct world *w, unsigned streams, unsigned batch_max, uint64_t limit)
 {
     struct gm_sched_options options = {.backend = &gate_backend,
                                        .context = &w->gate,
@@ -311,7 +311,7 @@ void world_init(struct world *w, unsigned lanes, unsigned batch_max, uint64_t li
     struct gm_error err;
 
     memset(w, 0, sizeof *w);
-    gate_init(&w->gate, lanes, batch_max);
+    gate_init(&w->gate, streams, batch_max);
     w->gate.began = on_began;
     w->gate.ended = on_ended;
     w->gate.cls = w;

@@ -41,7 +41,7 @@ struct world {
 };
 
 /* The gate's callbacks see the world. */
-void world_init(struct world *world, unsigned lanes, unsigned batch_max, uint64_t limit);
+void world_init(struct world *world, unsigned streams, unsigned batch_max, uint64_t limit);
 /* Closes the scheduler while jobs may run and wait; checks that all are done, and in order. */
 void world_end(struct world *world);
 

@@ -221,9 +221,9 @@ def seeds():
     for line in TYPES:
         yield "multipart", b"t" + line.encode() + b"\n" + MULTIPARTS[0]
     for events in SCHED:
-        for lanes, batch, places in ((0, 0, 4), (1, 3, 9), (3, 1, 5), (2, 2, 0)):
+        for streams, batch, places in ((0, 0, 4), (1, 3, 9), (3, 1, 5), (2, 2, 0)):
             for settle in (64, 0):
-                yield "sched", choice(lanes) + choice(batch) + choice(places) + b"".join(
+                yield "sched", choice(streams) + choice(batch) + choice(places) + b"".join(
                     bytes([event + settle, detail]) for event, detail in events)
     for form in range(4):
         for asked in range(len(DTYPES)):

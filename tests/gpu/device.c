@@ -96,11 +96,11 @@ static void read_facts(struct device *device, const struct cudaDeviceProp *prope
 
     device->l2_bytes = (uint64_t)properties->l2CacheSize;
     device->facts.kind = GM_DEVICE_CUDA;
-    device->facts.units = gpu->sms;
+    device->facts.compute_units = gpu->sms;
     device->facts.memory_bytes = properties->totalGlobalMem;
     device->facts.cache_bytes = device->l2_bytes;
     device->facts.gpu = gpu;
-    device->facts.times_kernels = true;
+    device->facts.has_kernel_times = true;
     snprintf(device->facts.name, sizeof(device->facts.name), "%.95s", properties->name);
 }
 

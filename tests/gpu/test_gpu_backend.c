@@ -312,7 +312,7 @@ static void test_times(void *context)
 static void print_facts(const struct gm_device_facts *facts)
 {
     printf("%s (%s), %u multiprocessors, copy %.0f GB/s, memory %.0f GB/s by its clock\n",
-           facts->name, facts->detail, facts->units, facts->copy_gbs, facts->gpu->dram_gbs);
+           facts->name, facts->detail, facts->compute_units, facts->copy_gbs, facts->gpu->dram_gbs);
     printf("fp32 %.0f, fp64 %.0f, int32 %.0f GFLOP/s by its clock\n", facts->gpu->fp32_gflops,
            facts->gpu->fp64_gflops, facts->gpu->int32_gflops);
     CHECK(facts->copy_gbs > 0);

@@ -1,7 +1,7 @@
 /*
- * gemmd_hasty.c - the daemon in a world where time runs HASTE times as fast: a minute's patience is
- * two seconds, so that black-box tests can see what it does to clients who are slow. All else
- * is gemmd's own. The linker leads its calls here (--wrap).
+ * gemmd_hasty.c - the daemon in a world where time runs HASTE times as fast: a time-out of a minute
+ * is two seconds, so that black-box tests can see what it does to clients who are slow. All else is
+ * gemmd's own. The linker leads its calls here (--wrap).
  */
 #include <pthread.h>
 #include <time.h>

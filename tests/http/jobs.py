@@ -9,7 +9,7 @@ import wire
 from daemon import SLOW
 from wire import RAW, target
 
-ONE_AT_A_TIME = ("--threads", "1", "--lanes", "1")
+ONE_AT_A_TIME = ("--threads", "1", "--streams", "1")
 
 STAGES = ("receive", "decode", "queue", "h2d", "prepare", "kernel", "d2h", "encode")
 

@@ -25,7 +25,7 @@ ROUNDING = 2e-4
 ALWAYS = {"id", "op", "device", "model", "dtype", "shapes", "bytes_min", "flops", "reference",
           "rows", "us"}
 SOMETIMES = {"bound", "copy_gbs", "roofline_gflops"}
-ROW_ALWAYS = {"op", "kernel", "auto", "yardstick", "note"}
+ROW_ALWAYS = {"op", "kernel", "auto", "baseline", "note", "yardstick"}  # the last: an alias until 0.3
 TIMED = {"runs", "kernel_us_min", "kernel_us_median", "effective_gbs", "speed"}
 ROW_SOMETIMES = TIMED | {"prepare_us", "percent_of_copy", "gflops", "percent_of_roofline",
                          "accesses", "error", "failure"}
@@ -78,6 +78,7 @@ def check_members(report):
     assert parts <= report["us"]["total"] * 1.01 + 1, report["us"]
     for row in report["rows"]:
         assert ROW_ALWAYS <= set(row) <= ROW_ALWAYS | ROW_SOMETIMES, row
+        assert row["yardstick"] == row["baseline"], row  # alias until 0.3
         assert row["note"], row
         for name, value in row.items():
             assert not isinstance(value, float) or math.isfinite(value), (name, row)
@@ -98,7 +99,7 @@ def check_order(rows):
 def check_figures(report):
     """What follows from the times follows from them."""
     timed = [row for row in report["rows"] if "runs" in row]
-    own = [row["kernel_us_median"] for row in timed if not row["yardstick"]]
+    own = [row["kernel_us_median"] for row in timed if not row["baseline"]]
     for row in timed:
         us = row["kernel_us_median"]
         assert 0 < row["kernel_us_min"] <= us and row["runs"] >= 1
@@ -107,10 +108,10 @@ def check_figures(report):
         assert report["bytes_min"] / us / 1e3 / slack <= row["effective_gbs"]
         assert row["effective_gbs"] <= report["bytes_min"] / us / 1e3 * slack
         assert close(row["percent_of_copy"], 100 * row["effective_gbs"] / report["copy_gbs"])
-        assert (row["gflops"] > 0) if report["flops"] and not row["yardstick"] else "gflops" not in row
+        assert (row["gflops"] > 0) if report["flops"] and not row["baseline"] else "gflops" not in row
         slack *= 1 + ROUNDING + 1e-3 / min(own)
         assert min(own) / us / slack <= row["speed"] <= min(own) / us * slack
-        computes = report["flops"] > 0 and not row["yardstick"]
+        computes = report["flops"] > 0 and not row["baseline"]
         assert row.get("gflops", 0) > 0 if computes else "gflops" not in row
         if "percent_of_roofline" in row:
             assert close(row["percent_of_roofline"],
@@ -123,7 +124,7 @@ def check_right(report, verdict):
             assert row["failure"]["code"] == "kernel_unavailable", row
             assert "error" not in row and "runs" not in row
         else:
-            expected = "exact" if row["yardstick"] else verdict
+            expected = "exact" if row["baseline"] else verdict
             assert row["error"]["verdict"] == expected, row
             assert row["error"]["wrong"] == 0 and "first" not in row["error"], row
             assert row["error"].get("worst", 0) <= 1, row
@@ -488,7 +489,7 @@ def test_a_simulated_device_counts_and_times_nothing(daemon, rng):
     body = forms.encode("npy", "f32", forms.random_numbers(rng, "f32", (256, 256)))
     with daemon.client(timeout=120) as client:
         report = compare(client, "transpose", body, device="sim")
-    kernels = [row for row in report["rows"] if not row["yardstick"]]
+    kernels = [row for row in report["rows"] if not row["baseline"]]
     rows = {row["kernel"]: row["accesses"] for row in kernels if "accesses" in row}
     # What has no counts has refused, and says so: a block's shared memory does not hold it whole.
     assert all(row["failure"]["code"] == "kernel_unavailable" for row in kernels if row["kernel"] not in rows)
@@ -502,7 +503,7 @@ def test_a_simulated_device_counts_and_times_nothing(daemon, rng):
         assert rows[name]["global_sectors_ratio"] == 1
         assert rows[name]["shared_wavefronts"] == ratio * rows[name]["shared_wavefronts_ideal"]
         assert rows[name]["barriers"] == 64
-    copies = [row["accesses"] for row in report["rows"] if row["yardstick"]]
+    copies = [row["accesses"] for row in report["rows"] if row["baseline"]]
     assert copies and all(row["global_sectors_ratio"] == 1 for row in copies)
 
 

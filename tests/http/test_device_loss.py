@@ -23,7 +23,7 @@ DRAIN_S = 1.0
 
 @pytest.fixture
 def start_fake(start, monkeypatch):
-    """start_fake(lose_at=2, lanes=3) gives a daemon whose device does that."""
+    """start_fake(lose_at=2, streams=3) gives a daemon whose device does that."""
     assert os.access(FAKE, os.X_OK), f"set GEMMD_FAKE_BIN to gemmd_fake; {FAKE!r} is none"
     monkeypatch.setattr(daemon_module, "BINARY", FAKE)
 
@@ -68,7 +68,7 @@ def close(connections):
 
 
 def test_the_fake_computes_when_it_is_told_nothing(start_fake):
-    daemon = start_fake(lanes=2)
+    daemon = start_fake(streams=2)
     assert daemon.post(T, BODY).ok().json()["data"] == [[1, 3], [2, 4]]
     assert daemon.post("/v1/transpose", BODY).ok().stats["device"] == "fake:0"
     daemon.stop()
@@ -86,11 +86,11 @@ def test_out_of_memory_fails_one_request(start_fake):
     daemon.stop()
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_everybody_is_told_that_the_device_is_lost(start_fake, lanes):
-    """Those on a lane, and those who wait; then it exits, soon and with 1."""
-    daemon = start_fake(lanes=lanes, lose_at=1, hold=1)
-    connections = send(daemon, 6, lanes)
+@pytest.mark.parametrize("streams", [1, 3])
+def test_everybody_is_told_that_the_device_is_lost(start_fake, streams):
+    """Those on a stream, and those who wait; then it exits, soon and with 1."""
+    daemon = start_fake(streams=streams, lose_at=1, hold=1)
+    connections = send(daemon, 6, streams)
     release(daemon)
     for raw in connections:
         check_lost(raw.reply())
@@ -126,9 +126,9 @@ def test_uploads_are_told_too(start_fake):
     close(connections + halves)
 
 
-def test_a_second_lane_that_hangs_does_not_keep_it(start_fake):
-    """The device is lost while a job on another lane never returns: answered over its head."""
-    daemon = start_fake(lanes=2, hang_at=1, lose_at=2, hold=1)
+def test_a_second_stream_that_hangs_does_not_keep_it(start_fake):
+    """The device is lost while a job on another stream never returns: answered over its head."""
+    daemon = start_fake(streams=2, hang_at=1, lose_at=2, hold=1)
     connections = send(daemon, 5, 2)
     began = time.monotonic()
     release(daemon)
@@ -141,7 +141,7 @@ def test_a_second_lane_that_hangs_does_not_keep_it(start_fake):
 
 def test_probes_while_it_ends(start_fake):
     """Whoever holds a connection sees /healthz fail for as long as there are answers."""
-    daemon = start_fake(lanes=2, hang_at=1, lose_at=2, hold=1)
+    daemon = start_fake(streams=2, hang_at=1, lose_at=2, hold=1)
     kept = [daemon.raw() for _ in range(40)]
     for raw in kept:
         raw.send(wire.head("GET", "/healthz"))
@@ -166,7 +166,7 @@ def test_probes_while_it_ends(start_fake):
 
 def test_lost_under_load(start_fake):
     """Clients in a row on many connections: an answer that is whole, or a connection refused."""
-    daemon = start_fake(lanes=2, lose_at=200)
+    daemon = start_fake(streams=2, lose_at=200)
 
     def work():
         statuses = set()

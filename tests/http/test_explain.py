@@ -460,7 +460,7 @@ def test_backend_sim(start):
 def test_devices_show_what_is_played(daemon):
     document = daemon.get("/v1/devices").json()
     sim = next(d for d in document["devices"] if d["kind"] == "sim")
-    assert sim["times_kernels"] is False and sim["gpu"]["name"] == "H200"
+    assert sim["has_kernel_times"] is False and sim["gpu"]["name"] == "H200"
     assert sim["gpu"]["shared_bytes_per_multiprocessor"] == 228 * 1024
     for gpu in document["gpus"]:
         assert math.isfinite(gpu["dram_gbs"]) and gpu["fp32_gflops"] > 1000, gpu

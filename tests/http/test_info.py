@@ -60,6 +60,9 @@ def test_devices(daemon):
     devices = reply.json()["devices"]
     assert "cpu:0" in [device["name"] for device in devices]
     for device in devices:
+        for alias, name in (("lanes", "streams"), ("units", "compute_units"),
+                            ("times_kernels", "has_kernel_times")):  # until 0.3
+            assert device[alias] == device[name], device
         if device["name"].startswith("cpu"):
             assert 0.1 < device["copy_gbs"] < 10000, device
             assert 0 < device["memory_bytes"] < 1 << 60, device

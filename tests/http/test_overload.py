@@ -105,10 +105,10 @@ def test_jobs_of_one_queue_are_served_in_order(start):
 
 
 def test_jobs_beside_each_other_and_alone(daemon, start):
-    """Lanes let jobs overlap, and the account says so; repeated runs have the device alone."""
+    """Streams let jobs overlap, and the account says so; repeated runs have the device alone."""
     if all(each["kind"] != "cuda" for each in daemon.get("/v1/devices").json()["devices"]):
-        pytest.skip("only a GPU has several lanes")
-    daemon = start("--threads", "2", "--lanes", "2")
+        pytest.skip("only a GPU has several streams")
+    daemon = start("--threads", "2", "--streams", "2")
     job = SlowJob(daemon, 1.0)
     product = b'{"a": [[1, 2]], "b": [[1], [2]], "kernel": "naive"%s}'
     with occupied(daemon, job) as (busy,):

@@ -15,7 +15,7 @@ from jobs import wait_until
 
 T = "/v1/transpose"
 OPTIONS = ("--listen", "--backend", "--memory-limit", "--body-limit", "--queue-limit", "--threads",
-           "--lanes", "--timeout", "--drain-delay", "--drain-timeout", "--log-level", "--version",
+           "--streams", "--timeout", "--drain-delay", "--drain-timeout", "--log-level", "--version",
            "--help")
 
 
@@ -95,7 +95,7 @@ def test_it_is_quick_to_start_and_to_stop(start):
         ("--queue-limit", "99999999999999999999"),
         ("--threads", "-2"),
         ("--threads", "100000"),
-        ("--lanes", "x"),
+        ("--streams", "x"),
         ("--timeout", "0"),
         ("--timeout", "soon"),
         ("--timeout", "2h"),
@@ -126,10 +126,10 @@ def test_unknown_variables_are_fatal_and_named(variable, said):
     assert done.returncode == 2 and variable in done.stderr and said in done.stderr, done
 
 
-def test_more_lanes_than_a_cpu_has_are_fatal_too():
-    done = run("--listen", "127.0.0.1:0", "--backend", "cpu", "--lanes", "2")
+def test_more_streams_than_a_cpu_has_are_fatal_too():
+    done = run("--listen", "127.0.0.1:0", "--backend", "cpu", "--streams", "2")
     assert done.returncode == 2, done
-    assert "--lanes" in done.stderr and "2" in done.stderr
+    assert "--streams" in done.stderr and "2" in done.stderr
 
 
 @pytest.mark.parametrize(

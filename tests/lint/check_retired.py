@@ -30,7 +30,7 @@ RETIRED = [
     (r"\bgm_(budget|share)(_\w+)?\b|\bgm_block_(put|get|cost|log)\b",
      "memory quota, reservation, allocation"),
     (r"\bgm_(job_of_place|request_set_place)\b", "queue slot"),
-    (r"(?i)\bgm_(cuda|sched)_lanes?(_\w+)?\b", "stream"),
+    (r"(?i)\bgm_(cuda|sched)_lanes?(_\w+)?\b|--lanes\b|\bGEMMD_LANES\b", "stream"),
     (r"\bgm_timeline_mark\w*\b|\bGM_CUDA_MARKS\b", "event"),
     (r"(?i)\b(\w+_)?(gm_)?solo(_\w+)?\b", "single-thread pool"),
     (r"\b\w*survey(_\w+)?\b", "prescan"),
@@ -43,28 +43,6 @@ RETIRED = [(re.compile(pattern), instead) for pattern, instead in RETIRED]
 NAMES = re.compile(r"(test_|bench_)?(slabs?|door|patience|carrier|peer|solo|survey|cuts?|deal|coming"
                    r"|offers?|menu|ways?|turn|join|yardstick\w*|\w+_yardstick|reckon\w*|lanes)"
                    r"\.(c|h|cu|inc)|HUNT\w*\.md")
-
-# What has not been cleaned yet: folders, and files. Nothing is added here.
-NOT_YET = (
-    "server/",
-    "proto/PROTOCOL.md",
-    "tests/CMakeLists.txt",
-    "tests/fault/torture.py",
-    "tests/fuzz/sched_world.c",
-    "tests/http/gemmd_hasty.c",
-    "tests/http/http.cmake",
-    "tests/http/test_compare.py",
-    "tests/unit/request_bench.c",
-    "tests/unit/test_budget.c",
-    "tests/unit/test_compare.c",
-    "tests/unit/test_connections.c",
-    "tests/unit/test_door.c",
-    "tests/unit/test_library_log.c",
-    "tests/unit/test_locks.c",
-    "tests/unit/test_notify.c",
-    "tests/unit/test_probe.c",
-    "tests/unit/test_problem.c",
-)
 
 
 def retired(line):
@@ -85,19 +63,9 @@ def complaints(tree, path):
 
 
 def check(tree):
-    waiting = {}
     for path in tree.paths:
-        if path in EXEMPT:
-            continue
-        folder = next((f for f in NOT_YET if path == f or f.endswith("/") and path.startswith(f)), None)
-        wrong = complaints(tree, path)
-        if folder:
-            waiting[folder] = waiting.get(folder, False) or any(wrong)
-        else:
-            yield from wrong
-    for folder, some in waiting.items():
-        if not some:
-            lint.warn(f"{folder} has no retired names any more: take it from NOT_YET")
+        if path not in EXEMPT:
+            yield from complaints(tree, path)
 
 
 PLANTED = [
@@ -110,6 +78,7 @@ PLANTED = [
     ({"kernels/a.md": "see HUNT_MATMUL.md\n"}, "is retired: EXPERIMENTS.md"),
     ({"a.md": "`fitted` takes less\n"}, "is retired: the variant's name"),
     ({"a.c": "gm_block_get(x);\n"}, "'gm_block_get' is retired: memory quota"),
+    ({"a.sh": "gemmd --lanes 2\n"}, "'--lanes' is retired: stream"),
     ({"a.c": "GM_WAY_TURNED\n"}, "is retired: load mode"),
     ({"src/door.c": ""}, "src/door.c: the file has a retired name"),
     ({"HUNT.md": ""}, "HUNT.md: the file has a retired name"),

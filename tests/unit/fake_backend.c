@@ -3,14 +3,14 @@
 #include <string.h>
 #include <time.h>
 
-void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max)
+void fake_init(struct fake *fake, unsigned streams, unsigned batch_max)
 {
     memset(fake, 0, sizeof *fake);
     fake->devices = 1;
     fake->facts.kind = GM_DEVICE_CPU;
-    fake->facts.streams = lanes;
+    fake->facts.streams = streams;
     fake->facts.batch_max = batch_max;
-    fake->facts.times_kernels = true;
+    fake->facts.has_kernel_times = true;
     pthread_mutex_init(&fake->mutex, NULL);
     pthread_cond_init(&fake->changed, NULL);
 }
@@ -94,7 +94,7 @@ static bool any_stopped(struct gm_task *task[], unsigned n)
     return false;
 }
 
-static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
+static enum gm_status fake_run(void *context, unsigned device, unsigned stream,
                                struct gm_task *task[], unsigned n)
 {
     struct fake *fake = context;
@@ -105,8 +105,8 @@ static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
         fake->run[fake->runs].first = task[0];
     }
     fake->runs++;
-    fake->lane_clash = fake->lane_clash || fake->lane_taken[device][lane];
-    fake->lane_taken[device][lane] = true;
+    fake->stream_clash = fake->stream_clash || fake->stream_taken[device][stream];
+    fake->stream_taken[device][stream] = true;
     if (++fake->running > fake->running_most)
         fake->running_most = fake->running;
     pthread_cond_broadcast(&fake->changed);
@@ -129,7 +129,7 @@ static enum gm_status fake_run(void *context, unsigned device, unsigned lane,
     }
     pthread_mutex_lock(&fake->mutex);
     fake->running--;
-    fake->lane_taken[device][lane] = false;
+    fake->stream_taken[device][stream] = false;
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
     return status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;

@@ -28,9 +28,9 @@ struct fake {
     /* What it saw. */
     unsigned running, running_most; /* runs at once */
     unsigned runs, runs_here;
-    bool lane_taken[FAKE_DEVICES_MAX][64];
-    bool lane_clash; /* a lane was used by two threads at a time */
-    unsigned closed; /* how often */
+    bool stream_taken[FAKE_DEVICES_MAX][64];
+    bool stream_clash; /* a stream was used by two threads at a time */
+    unsigned closed;   /* how often */
     struct {
         unsigned n;
         struct gm_task *first;
@@ -40,7 +40,7 @@ struct fake {
 /* Without open: the context is a struct fake. */
 extern const struct gm_backend fake_backend;
 
-void fake_init(struct fake *fake, unsigned lanes, unsigned batch_max);
+void fake_init(struct fake *fake, unsigned streams, unsigned batch_max);
 void fake_destroy(struct fake *fake);
 void fake_hold(struct fake *fake, bool hold);
 void fake_hold_here(struct fake *fake, bool hold);

@@ -43,7 +43,7 @@ static enum gm_status faulty_open(const struct gm_backend_options *options, void
     f->facts = *gm_backend_cpu.describe(f->cpu, 0);
     snprintf(f->facts.name, sizeof f->facts.name, "faulty");
     f->facts.streams = faulty_plan.streams > 0 ? faulty_plan.streams : 1;
-    f->facts.times_kernels = !faulty_plan.counts;
+    f->facts.has_kernel_times = !faulty_plan.counts;
     *ret_context = f;
     return GM_OK;
 }
@@ -152,11 +152,11 @@ static enum gm_status run_one(struct faulty *f, struct gm_task *task)
     return status;
 }
 
-static enum gm_status faulty_run(void *context, unsigned device, unsigned lane,
+static enum gm_status faulty_run(void *context, unsigned device, unsigned stream,
                                  struct gm_task *task[], unsigned n)
 {
     (void)device;
-    (void)lane;
+    (void)stream;
     (void)n;
     atomic_fetch_add(&faulty_plan.running, 1);
     enum gm_status status = run_one(context, task[0]);

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define EXCHANGES_MAX 64
-#define PATIENCE_S 60
+#define TIMEOUT_S 60
 
 struct gm_server bench_server;
 
@@ -67,7 +67,7 @@ static void on_lost(void *cls)
 
 void bench_check_all_returned(void)
 {
-    CHECK_EQ(atomic_load(&bench_server.budget.reserved), 0);
+    CHECK_EQ(atomic_load(&bench_server.memory.reserved), 0);
     CHECK_EQ(bench_server.request_count, 0);
 }
 
@@ -79,8 +79,8 @@ static void open_server(uint64_t memory_limit)
     memset(s, 0, sizeof *s);
     s->config.memory_limit = memory_limit;
     s->config.body_limit = 64 << 20;
-    s->config.timeout_ms = PATIENCE_S * 1000;
-    CHECK_STATUS(gm_budget_open(&s->budget, memory_limit, &error), GM_OK, &error);
+    s->config.timeout_ms = TIMEOUT_S * 1000;
+    CHECK_STATUS(gm_memory_quota_open(&s->memory, memory_limit, &error), GM_OK, &error);
     s->started_ns = gm_now_ns();
     pthread_mutex_init(&s->mutex, NULL);
     CHECK_STATUS(gm_workers_open(2, &s->workers, &error), GM_OK, &error);
@@ -92,10 +92,10 @@ static void open_server(uint64_t memory_limit)
     CHECK_STATUS(gm_devices_open(&s->devices, &options, &error), GM_OK, &error);
 }
 
-void bench_open(uint64_t memory_limit, unsigned lanes)
+void bench_open(uint64_t memory_limit, unsigned streams)
 {
     memset(&faulty_plan, 0, sizeof faulty_plan);
-    faulty_plan.streams = lanes;
+    faulty_plan.streams = streams;
     open_server(memory_limit);
 }
 
@@ -113,10 +113,10 @@ void bench_close(void)
     gm_workers_close(s->workers);
     gm_devices_close(&s->devices); /* whoever resumed a request is done after that */
     CHECK_EQ(atomic_load(&s->suspended), 0);
-    CHECK_EQ(atomic_load(&s->budget.reserved), 0);
+    CHECK_EQ(atomic_load(&s->memory.reserved), 0);
     CHECK_EQ(s->request_count, 0);
     CHECK(s->requests == NULL);
-    gm_budget_close(&s->budget);
+    gm_memory_quota_close(&s->memory);
     pthread_mutex_destroy(&s->mutex);
 }
 
@@ -199,7 +199,7 @@ void bench_finish(struct exchange *x)
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_S;
+    until.tv_sec += TIMEOUT_S;
     pthread_mutex_lock(&x->mutex);
     while (x->resumes < x->suspends && pthread_cond_timedwait(&x->resumed, &x->mutex, &until) == 0)
         ;
@@ -244,8 +244,8 @@ bool bench_expect(const struct exchange *x, int http, const char *code)
         CHECK(!seconds || (atoi(seconds) >= 1 && atoi(seconds) <= GM_RETRY_AFTER_S_MAX));
         CHECK_STR(reply->media_type, "application/problem+json");
         /* Nothing is kept for a client that may be slow to read why. */
-        CHECK_EQ(x->request->share.reserved, 0);
-        CHECK_EQ(x->request->share.used, 0);
+        CHECK_EQ(x->request->reservation.reserved, 0);
+        CHECK_EQ(x->request->reservation.used, 0);
     }
     json_decref(problem);
     return same;
@@ -267,7 +267,7 @@ const char *bench_header(const struct exchange *x, const char *name)
 
 bool bench_wait_running(unsigned n)
 {
-    for (int i = 0; i < PATIENCE_S * 500 && atomic_load(&faulty_plan.running) != n; i++)
+    for (int i = 0; i < TIMEOUT_S * 500 && atomic_load(&faulty_plan.running) != n; i++)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     return CHECK(atomic_load(&faulty_plan.running) == n);
 }

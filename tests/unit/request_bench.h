@@ -43,7 +43,7 @@ extern const struct gm_backend *bench_second;
 void bench_check_all_returned(void);
 
 /* A server with nothing to do. bench_close also checks that nothing of any request is left. */
-void bench_open(uint64_t memory_limit, unsigned lanes);
+void bench_open(uint64_t memory_limit, unsigned streams);
 /* The same, with a device that counts accesses and times nothing. */
 void bench_open_counting(uint64_t memory_limit);
 void bench_close(void);

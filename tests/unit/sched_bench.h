@@ -66,7 +66,7 @@ static inline void open_bench(struct bench *b, unsigned streams, unsigned batch_
 static inline void close_bench(struct bench *b)
 {
     gm_sched_close(b->sched);
-    CHECK(!b->fake.lane_clash);
+    CHECK(!b->fake.stream_clash);
     fake_destroy(&b->fake);
 }
 
@@ -81,7 +81,7 @@ static inline void init_probe(struct probe *p)
 static inline enum gm_status submit(struct bench *b, struct probe *p)
 {
     struct gm_error error;
-    enum gm_status status = gm_sched_reserve(b->sched, p->job.place.client, &error);
+    enum gm_status status = gm_sched_reserve(b->sched, p->job.slot.client, &error);
 
     if (status == GM_OK)
         gm_sched_commit(b->sched, &p->job);

@@ -25,7 +25,7 @@ static struct gm_account_job make_job(struct gm_task *task, struct gm_device_fac
     struct gm_error error;
     CHECK_STATUS(gm_op_init(&task->op, GM_OP_MATMUL, &options, operand, present, &error), GM_OK,
                  &error);
-    facts->times_kernels = true;
+    facts->has_kernel_times = true;
     return (struct gm_account_job){
         .id = "i", .device = "cpu:0", .op = &task->op, .task = task, .facts = facts, .batch = 1};
 }
@@ -133,7 +133,7 @@ static void test_rates(void)
                  "roofline_gflops") == 0);
     json_decref(stats);
 
-    facts.times_kernels = false; /* a simulator: no rates at all */
+    facts.has_kernel_times = false; /* a simulator: no rates at all */
     stats = account_json(&job);
     CHECK(!json_object_get(stats, "effective_gbs") && !json_object_get(stats, "gflops"));
     json_decref(stats);

@@ -113,7 +113,7 @@ static void test_order(void)
         CHECK_STR(json_string_value(json_object_get(row, "op")), "matmul");
         CHECK_STR(verdict_of(row), "within");
         CHECK(json_is_true(json_object_get(row, "auto")) == (strcmp(name, "naive") == 0));
-        CHECK(json_is_false(json_object_get(row, "yardstick")));
+        CHECK(json_is_false(json_object_get(row, "baseline")));
         CHECK(json_object_get(row, "failure") == NULL);
         CHECK_EQ(number_of(row, "runs"), 5);
         CHECK(number_of(row, "kernel_us_min") <= number_of(row, "kernel_us_median"));
@@ -143,7 +143,7 @@ static void test_order(void)
 }
 
 /* What only moves bytes is compared with copies of them; what moves none is a copy. */
-static void test_yardsticks(void)
+static void test_baselines(void)
 {
     const struct ask ask = {COMPARE_TRANSPOSE, .type = JSON, .query = "format=json&repeat=2"};
     struct exchange x;
@@ -153,7 +153,7 @@ static void test_yardsticks(void)
     CHECK_EQ(json_array_size(json_object_get(report, "rows")), 4);
     for (unsigned i = 0; i < 2; i++) {
         json_t *row = row_of(report, i ? "memcpy" : "stream");
-        CHECK(json_is_true(json_object_get(row, "yardstick")));
+        CHECK(json_is_true(json_object_get(row, "baseline")));
         CHECK_STR(json_string_value(json_object_get(row, "op")), "copy");
         CHECK_STR(verdict_of(row), "exact");
         CHECK_EQ(number_of(row, "runs"), 2);
@@ -164,7 +164,7 @@ static void test_yardsticks(void)
     bench_end(&x);
 
     report = compare(&x, &ask, "[[1,2,3]]", 9);
-    CHECK(json_is_false(json_object_get(row_of(report, "memcpy"), "yardstick")));
+    CHECK(json_is_false(json_object_get(row_of(report, "memcpy"), "baseline")));
     CHECK(json_is_true(json_object_get(row_of(report, "memcpy"), "auto")));
     json_decref(report);
     bench_end(&x);
@@ -409,7 +409,7 @@ int main(void)
 {
     bench_open(LIMIT, 1);
     test_order();
-    test_yardsticks();
+    test_baselines();
     test_one_fails();
     test_slow_timing();
     test_without_reference();

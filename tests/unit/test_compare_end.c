@@ -193,7 +193,7 @@ static void test_memory(void)
     reset();
     bench_begin(&first, &large, 4 * 2000 * 2000); /* 16 MB, three times */
     CHECK_EQ(first.request->state, GM_REQUEST_BODY);
-    CHECK(atomic_load(&bench_server.budget.reserved) >= 3 * 4 * 2000 * 2000);
+    CHECK(atomic_load(&bench_server.memory.reserved) >= 3 * 4 * 2000 * 2000);
     bench_begin(&second, &large, 4 * 2000 * 2000);
     bench_expect(&second, 503, "memory_full");
     bench_end(&second);
@@ -206,7 +206,7 @@ static void test_memory(void)
     /* 8 MB, three times, and doubles: 31 MB */
     bench_begin(&first, &sum, 2 * operand);
     CHECK_EQ(first.request->state, GM_REQUEST_BODY);
-    CHECK(atomic_load(&bench_server.budget.reserved) >= 3 * operand + 16 * 1400 * 1400);
+    CHECK(atomic_load(&bench_server.memory.reserved) >= 3 * operand + 16 * 1400 * 1400);
     bench_end(&first);
     bench_check_all_returned();
 }

@@ -72,7 +72,7 @@ static void test_defaults(void)
     CHECK_EQ(c->body_limit, INT64_C(4) << 30);
     CHECK_EQ(c->queue_limit, 256);
     CHECK_EQ(c->threads, 0);
-    CHECK_EQ(c->lanes, 0);
+    CHECK_EQ(c->streams, 0);
     CHECK_EQ(c->timeout_ms, 60000);
     CHECK_EQ(c->drain_delay_ms, 0);
     CHECK_EQ(c->drain_timeout_ms, 8000);
@@ -104,6 +104,25 @@ static void test_precedence(void)
     CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
     unsetenv("GEMMD_QUEUE_LIMIT");
     unsetenv("GEMMD_MEMORY_LIMIT");
+}
+
+/* A former name means the same. Where both are set the new one holds. */
+static void test_aliases(void)
+{
+    CHECK_EQ(PARSE("--lanes", "3"), GM_CONFIG_RUN); /* alias until 0.3 */
+    CHECK_EQ(seen.config.streams, 3);
+    CHECK_EQ(PARSE("--lanes=4"), GM_CONFIG_RUN); /* alias until 0.3 */
+    CHECK_EQ(seen.config.streams, 4);
+    setenv("GEMMD_LANES", "5", 1); /* alias until 0.3 */
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.streams, 5);
+    setenv("GEMMD_STREAMS", "6", 1);
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.streams, 6);
+    unsetenv("GEMMD_STREAMS");
+    unsetenv("GEMMD_LANES");                          /* alias until 0.3 */
+    CHECK_EQ(PARSE("--lanes"), GM_CONFIG_EXIT_USAGE); /* alias until 0.3 */
+    CHECK(strstr(seen.err, "--streams needs a value"));
 }
 
 /* Every option that holds a number, in all ways of writing it. */
@@ -138,7 +157,7 @@ static const struct number_case numbers[] = {
     N("--queue-limit", queue_limit, "2048", GM_QUEUE_LIMIT_MAX),
     N("--threads", threads, "0", 0),
     N("--threads", threads, "1024", 1024),
-    N("--lanes", lanes, "64", 64),
+    N("--streams", streams, "64", 64),
     TIMEOUT("60", 60000),
     TIMEOUT("1ms", 1),
     TIMEOUT("1500ms", 1500),
@@ -206,7 +225,7 @@ static const struct {
     {"--body-limit", {"", "-4G", "1KB"}},
     {"--queue-limit", {"", "-1", "1K", "2.0", "ten"}},
     {"--threads", {"", "-2", "4k", "0x4", "two"}},
-    {"--lanes", {"", "-1", "x", "1.0"}},
+    {"--streams", {"", "-1", "x", "1.0"}},
     {"--timeout",
      {"", "-1", "+1", " 1", "1 s", "1 ", "soon", "0x10", "0X1p3", "0x10s", "inf", "nan", "infinity",
       "1us", "1S", "1.5.5s", "1,5s", ".5s"}},
@@ -226,7 +245,7 @@ static const struct {
     {"--body-limit", "a size from 1K to 1024T", {"0", "1023", "99999999999999999999"}},
     {"--queue-limit", "a number from 1 to 2048", {"0", "2049", "18446744073709551617"}},
     {"--threads", "a number from 0 to 1024", {"1025", "18446744073709551616"}},
-    {"--lanes", "a number from 0 to 64", {"65", "18446744073709551615"}},
+    {"--streams", "a number from 0 to 64", {"65", "18446744073709551615"}},
     {"--timeout",
      "a time from 1ms to 1h",
      {"0", "0s", "2h", "61m", "3601", "99999999999999999999h"}},
@@ -394,6 +413,7 @@ int main(void)
     clearenv();
     test_defaults();
     test_precedence();
+    test_aliases();
     test_good_numbers();
     test_bad_values();
     test_texts();

@@ -282,11 +282,11 @@ static void test_large_bodies(void)
 {
     const double memory = (double)(UINT64_C(1) << 30), all = memory / GM_CLIENT_MEMORY_S;
 
-    CHECK_EQ(gm_patience_rate(0, 0), GM_CLIENT_RATE_MIN);
-    CHECK_EQ(gm_patience_rate(UINT64_MAX, 0), GM_CLIENT_RATE_MIN);
-    CHECK_EQ(gm_patience_rate(1 << 20, 1 << 30), GM_CLIENT_RATE_MIN);
-    CHECK(fabs(gm_patience_rate(1 << 30, 1 << 30) - all) < 1);
-    CHECK(fabs(gm_patience_rate(1 << 29, 1 << 30) - all / 4) <
+    CHECK_EQ(gm_client_rate_min(0, 0), GM_CLIENT_RATE_MIN);
+    CHECK_EQ(gm_client_rate_min(UINT64_MAX, 0), GM_CLIENT_RATE_MIN);
+    CHECK_EQ(gm_client_rate_min(1 << 20, 1 << 30), GM_CLIENT_RATE_MIN);
+    CHECK(fabs(gm_client_rate_min(1 << 30, 1 << 30) - all) < 1);
+    CHECK(fabs(gm_client_rate_min(1 << 29, 1 << 30) - all / 4) <
           1); /* half of it, in twice the time */
 
     struct pair half = connect_pair(), small = connect_pair();

@@ -47,8 +47,8 @@ static void test_facts(void *cpu)
     CHECK(gm_backend_cpu.describe(cpu, 1) == NULL);
     CHECK(facts->kind == GM_DEVICE_CPU && facts->index == 0);
     CHECK(facts->name[0] && facts->detail[0]);
-    CHECK(facts->units >= 1 && facts->streams == 1 && facts->batch_max == 1 &&
-          facts->times_kernels);
+    CHECK(facts->compute_units >= 1 && facts->streams == 1 && facts->batch_max == 1 &&
+          facts->has_kernel_times);
     CHECK(facts->memory_bytes > 0);
     CHECK(facts->copy_gbs > 0);
     for (int dtype = 0; dtype < GM_DTYPE_COUNT; dtype++) {
@@ -310,7 +310,7 @@ static void test_same_bits(const struct gm_op *op)
     case_free(&made);
 }
 
-/* Runs on this thread, beside others and the lane of the same context. */
+/* Runs on this thread, beside others and the stream of the same context. */
 struct here {
     void *cpu;
     const struct gm_op *op;
@@ -338,7 +338,7 @@ static void *run_here(void *cls)
     return NULL;
 }
 
-/* On a caller's thread the bits are those of the lane, whatever else goes on. */
+/* On a caller's thread the bits are those of the stream, whatever else goes on. */
 static void test_here(const struct gm_op *op)
 {
     uint64_t random = check_seed(), bytes = gm_matrix_bytes(&op->result);

@@ -27,7 +27,7 @@ static bool wanted(const struct gm_variant *variant)
 /* What the account of a run must have: times of what was done, and of nothing else. */
 static bool times_fit(const struct gm_task *task, bool empty, bool prepared)
 {
-    bool timed = facts->times_kernels && !empty, copied = facts->kind != GM_DEVICE_CPU && !empty;
+    bool timed = facts->has_kernel_times && !empty, copied = facts->kind != GM_DEVICE_CPU && !empty;
     bool right = CHECK_EQ(task->times.kernel >= 0, timed);
 
     right &= CHECK_EQ(task->times.h2d >= 0, copied);

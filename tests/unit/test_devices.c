@@ -57,7 +57,7 @@ static void on_lost(void *cls)
     __atomic_add_fetch(&lost_calls, 1, __ATOMIC_SEQ_CST);
 }
 
-/* alpha has 2 devices, beta 3 and gamma 1, of two lanes each. */
+/* alpha has 2 devices, beta 3 and gamma 1, of two streams each. */
 static void set_up(void)
 {
     static const char *const names[BACKENDS] = {"alpha", "beta", "gamma"};
@@ -83,7 +83,7 @@ static void tear_down(void)
 {
     for (unsigned i = 0; i < BACKENDS; i++) {
         CHECK_EQ(fake[i].closed, opened[i]); /* whatever was opened has been closed, once */
-        CHECK(!fake[i].lane_clash);
+        CHECK(!fake[i].stream_clash);
         fake_destroy(&fake[i]);
     }
 }
@@ -315,8 +315,8 @@ static void test_open_failures(void)
     }
 }
 
-/* A number of lanes that no device can have is fatal; one that some can is fine. */
-static void test_lanes(void)
+/* A number of streams that no device can have is fatal; one that some can is fine. */
+static void test_streams(void)
 {
     struct gm_devices d;
     struct gm_error error;
@@ -330,7 +330,7 @@ static void test_lanes(void)
     gm_devices_close(&d);
     options.backend_options.streams = 7;
     CHECK_EQ(gm_devices_open(&d, &options, &error), GM_BAD_PARAMETER);
-    CHECK(strstr(error.detail, "--lanes") && strstr(error.detail, "7"));
+    CHECK(strstr(error.detail, "--streams") && strstr(error.detail, "7"));
     tear_down();
 }
 
@@ -357,7 +357,7 @@ int main(void)
     test_least_loaded();
     test_lost();
     test_open_failures();
-    test_lanes();
+    test_streams();
     test_many();
     return check_report();
 }

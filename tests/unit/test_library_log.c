@@ -38,14 +38,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 /* Sends it, and reads until the library closes. */
 static void send_all(struct MHD_Daemon *daemon, const char *text)
 {
-    const struct timeval patience = {.tv_sec = 20};
+    const struct timeval limit = {.tv_sec = 20};
     char answer[4096];
     int pair[2];
 
     if (!CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0))
         return;
     const struct sockaddr address = {.sa_family = AF_UNIX};
-    CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     CHECK_EQ(MHD_add_connection(daemon, pair[1], &address, sizeof address), MHD_YES);
     CHECK_EQ(send(pair[0], text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
     ssize_t got;

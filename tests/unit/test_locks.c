@@ -79,13 +79,13 @@ static enum gm_status try_connections(struct gm_error *err)
     return status;
 }
 
-static enum gm_status try_budget(struct gm_error *err)
+static enum gm_status try_quota(struct gm_error *err)
 {
-    static struct gm_budget budget;
-    enum gm_status status = gm_budget_open(&budget, 1000, err);
+    static struct gm_memory_quota quota;
+    enum gm_status status = gm_memory_quota_open(&quota, 1000, err);
 
     if (status == GM_OK)
-        gm_budget_close(&budget);
+        gm_memory_quota_close(&quota);
     return status;
 }
 
@@ -117,9 +117,9 @@ int main(void)
         const char *name;
         enum gm_status (*run)(struct gm_error *err);
         int least; /* of locks */
-    } tries[] = {{"limit", try_limit, 2},   {"cpu", try_cpu, 4},
-                 {"sim", try_sim, 3},       {"connections", try_connections, 1},
-                 {"budget", try_budget, 1}, {"workers", try_workers, 2},
+    } tries[] = {{"limit", try_limit, 2}, {"cpu", try_cpu, 4},
+                 {"sim", try_sim, 3},     {"connections", try_connections, 1},
+                 {"quota", try_quota, 1}, {"workers", try_workers, 2},
                  {"sched", try_sched, 3}};
 
     fake_init(&fake, 1, 1);

@@ -96,10 +96,10 @@ static void test_full_socket(const char *name)
 
     set(name, NULL, NULL);
     CHECK_STATUS(gm_notify_open(&n, &error), GM_OK, &error);
-    struct timeval patience = {0};
-    socklen_t length = sizeof patience;
-    CHECK(getsockopt(n.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, &length) == 0);
-    CHECK(patience.tv_sec > 0);
+    struct timeval limit = {0};
+    socklen_t length = sizeof limit;
+    CHECK(getsockopt(n.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, &length) == 0);
+    CHECK(limit.tv_sec > 0);
     setsockopt(n.socket, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
     while (sent < 100000 && gm_notify_send(&n, "STATUS=again", &error) == GM_OK)
         sent++;

@@ -70,11 +70,11 @@ static void *serve(void *cls)
 }
 
 /* Asks it over HOST, and ends it. */
-static enum gm_status ask(struct server *s, const char *host, int64_t patience_ns,
+static enum gm_status ask(struct server *s, const char *host, int64_t timeout_ns,
                           struct gm_error *err)
 {
     CHECK(pthread_create(&s->thread, NULL, serve, s) == 0);
-    enum gm_status status = gm_probe(host, s->port, gm_now_ns() + patience_ns, err);
+    enum gm_status status = gm_probe(host, s->port, gm_now_ns() + timeout_ns, err);
     pthread_join(s->thread, NULL);
     if (s->kept >= 0)
         close(s->kept);

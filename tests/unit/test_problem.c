@@ -94,7 +94,7 @@ static const char *field(const struct parsed *p, const char *name)
 static bool send_and_parse(const struct gm_reply *reply, struct parsed *p)
 {
     size_t len = 0;
-    char *wire = gm_reply_wire(reply, "id-1", &len);
+    char *wire = gm_reply_bytes(reply, "id-1", &len);
     bool ok = CHECK(wire != NULL) && CHECK(parse(wire, len, p));
 
     free(wire);
@@ -240,7 +240,7 @@ static void test_failed(void)
 
     gm_reply_text(&reply, 200, "text/plain", NULL);
     CHECK(reply.failed);
-    CHECK(gm_reply_wire(&reply, "id-1", &len) == NULL);
+    CHECK(gm_reply_bytes(&reply, "id-1", &len) == NULL);
     gm_reply_clear(&reply);
     CHECK(!reply.failed);
 

@@ -132,7 +132,7 @@ static void test_pieces(void)
             bench_end(&x);
         }
     }
-    CHECK_EQ(atomic_load(&bench_server.budget.reserved), 0);
+    CHECK_EQ(atomic_load(&bench_server.memory.reserved), 0);
 }
 
 /* The default form out is the form in; Accept chooses another. */

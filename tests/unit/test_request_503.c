@@ -31,7 +31,7 @@ static void test_dropped_upload(void)
         bench_begin(&x, &cases[i].ask, cases[i].stated);
         bench_push(&x, cases[i].body, strlen(cases[i].body), 5);
         CHECK_EQ(x.request->state, GM_REQUEST_BODY);
-        CHECK(atomic_load(&bench_server.budget.reserved) >= cases[i].stated);
+        CHECK(atomic_load(&bench_server.memory.reserved) >= cases[i].stated);
         bench_end(&x);
         bench_check_all_returned();
     }
@@ -49,7 +49,7 @@ static void test_memory(void)
     bench_end(&first);
     bench_begin(&first, &large, 4 * 2500 * 2500); /* 25 MB, twice */
     CHECK_EQ(first.request->state, GM_REQUEST_BODY);
-    CHECK(atomic_load(&bench_server.budget.reserved) >= 2 * 4 * 2500 * 2500);
+    CHECK(atomic_load(&bench_server.memory.reserved) >= 2 * 4 * 2500 * 2500);
     bench_begin(&second, &large, 4 * 2500 * 2500);
     bench_expect(&second, 503, "memory_full");
     bench_end(&second);

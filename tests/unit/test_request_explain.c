@@ -55,7 +55,7 @@ static void test_get(void)
     CHECK(bench_header(&x, "Server-Timing") && strstr(bench_header(&x, "Server-Timing"), "queue"));
     CHECK(!bench_header(&x, "Gemmd-Stats"));
     CHECK_EQ(x.suspends, 1);
-    CHECK_EQ(x.request->share.reserved, 0); /* the reply is text of its own */
+    CHECK_EQ(x.request->reservation.reserved, 0); /* the reply is text of its own */
     CHECK(tracing_plan.wants_report && tracing_plan.op.result.data == NULL);
     CHECK(tracing_plan.op.operand[0].data == NULL && tracing_plan.op.operand[0].rows == 1024);
     CHECK_STR(tracing_plan.variant->name, "naive");
@@ -210,7 +210,7 @@ static void test_queue(void)
     }
     bench_expect(&x[9], 503, "queue_full");
     bench_end(&x[9]);
-    CHECK(atomic_load(&bench_server.budget.reserved) == 0); /* this device says it needs nothing */
+    CHECK(atomic_load(&bench_server.memory.reserved) == 0); /* this device says it needs nothing */
     atomic_store(&x[4].closed, true);
     bench_finish(&x[4]);
     bench_expect(&x[4], 503, "cancelled");
@@ -260,7 +260,7 @@ static void test_memory(void)
     tracing_plan.scratch = 12345;
     bench_begin(&x, &ask, GM_SIZE_UNKNOWN);
     CHECK(!bench_advance(&x));
-    CHECK_EQ(atomic_load(&bench_server.budget.reserved), 12345);
+    CHECK_EQ(atomic_load(&bench_server.memory.reserved), 12345);
     atomic_store(&tracing_plan.hold, false);
     bench_finish(&x);
     bench_expect(&x, 200, NULL);
@@ -269,11 +269,11 @@ static void test_memory(void)
     tracing_plan.scratch = UINT64_MAX;
     bench_begin(&x, &ask, GM_SIZE_UNKNOWN);
     CHECK(!bench_advance(&x));
-    CHECK_EQ(atomic_load(&bench_server.budget.reserved), GM_EXPLAIN_MEMORY_BYTES);
+    CHECK_EQ(atomic_load(&bench_server.memory.reserved), GM_EXPLAIN_MEMORY_BYTES);
     atomic_store(&tracing_plan.hold, false);
     bench_finish(&x);
     bench_end(&x);
-    bench_server.budget.limit = GM_EXPLAIN_MEMORY_BYTES - 1;
+    bench_server.memory.limit = GM_EXPLAIN_MEMORY_BYTES - 1;
     serve_bare(&x, &ask);
     bench_expect(&x, 413, "too_large");
     bench_end(&x);

@@ -1,10 +1,10 @@
-/* The scheduler: order, places, lanes, batches, and the rate at which it drains. */
+/* The scheduler: order, places, streams, batches, and the rate at which it drains. */
 #include "tests/unit/sched_bench.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Everything committed runs, in order, one at a time on one lane, and is done once. */
+/* Everything committed runs, in order, one at a time on one stream, and is done once. */
 static void test_order(void)
 {
     struct bench b;
@@ -34,7 +34,7 @@ static void test_order(void)
     close_bench(&b);
 }
 
-/* Where lanes are graded long jobs leave some to shorter ones, and these to short ones. */
+/* Where streams are graded long jobs leave some to shorter ones, and these to short ones. */
 static void test_graded_streams(void)
 {
     static const double cost_s[] = {10, 20, 1, 1, 0.01};
@@ -47,7 +47,7 @@ static void test_graded_streams(void)
     fake_hold(&b.fake, true);
     for (int i = 0; i < 5; i++) {
         init_probe(&p[i]);
-        p[i].job.place.cost_s = cost_s[i];
+        p[i].job.slot.cost_s = cost_s[i];
         CHECK(submit(&b, &p[i]) == GM_OK);
         if (i % 2 == 0)
             CHECK(fake_wait_running(&b.fake, (unsigned)i / 2 + 1));
@@ -143,8 +143,8 @@ static void test_turns(void)
     fake_hold(&b.fake, true);
     for (int i = 0; i < 8; i++) {
         init_probe(&p[i]);
-        p[i].job.place.client = jobs[i].client;
-        p[i].job.place.cost_s = jobs[i].cost_s;
+        p[i].job.slot.client = jobs[i].client;
+        p[i].job.slot.cost_s = jobs[i].cost_s;
         CHECK(submit(&b, &p[i]) == GM_OK);
         if (i == 0)
             CHECK(fake_wait_running(&b.fake, 1));
@@ -192,7 +192,7 @@ static void test_sockets(void)
     close_bench(&b);
 }
 
-static void test_lanes(void)
+static void test_streams(void)
 {
     struct bench b;
     struct probe p[3];
@@ -221,7 +221,7 @@ static void test_batches(void)
 {
     struct bench b;
     struct probe p[8];
-    /* One runs and holds the lane; then keys 7 7 9 7 0 7 9: batches 7777, 99, 0. */
+    /* One runs and holds the stream; then keys 7 7 9 7 0 7 9: batches 7777, 99, 0. */
     static const uint64_t keys[8] = {7, 7, 7, 9, 7, 0, 7, 9};
 
     open_bench(&b, 1, 4, 16);
@@ -309,7 +309,7 @@ static void test_run_here(void)
     CHECK(atomic_load(&here.done) == 0);
     CHECK(gm_sched_load(b.sched).queued == 0 && gm_sched_load(b.sched).running == 0);
 
-    /* Beside what runs and waits, for all lanes are taken. */
+    /* Beside what runs and waits, for all streams are taken. */
     fake_hold(&b.fake, true);
     CHECK(submit(&b, &busy) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));
@@ -366,7 +366,7 @@ static void test_retry_after_costs(void)
     fake_hold(&b.fake, true);
     for (int i = 0; i < 3; i++) {
         init_probe(&p[i]);
-        p[i].job.place.cost_s = 10;
+        p[i].job.slot.cost_s = 10;
         CHECK(submit(&b, &p[i]) == GM_OK);
     }
     CHECK_EQ(gm_sched_retry_after(b.sched), 30);
@@ -395,7 +395,7 @@ static void test_retry_after(void)
         init_probe(&p[i]);
         CHECK(submit(&b, &p[i]) == GM_OK);
     }
-    /* Four jobs of 0.7 s each on one lane. */
+    /* Four jobs of 0.7 s each on one stream. */
     unsigned seconds = gm_sched_retry_after(b.sched);
     CHECK(seconds >= 3 && seconds <= 5); /* a sleep may be long on a busy machine */
     fake_hold(&b.fake, false);
@@ -412,7 +412,7 @@ int main(void)
     test_shares();
     test_turns();
     test_sockets();
-    test_lanes();
+    test_streams();
     test_batches();
     test_exclusive();
     test_failure();

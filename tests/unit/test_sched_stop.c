@@ -160,7 +160,7 @@ static void test_close(void)
 #define STORM_THREADS 4
 #define STORM_JOBS 400
 
-/* A job on a thread of its own, beside the lanes. */
+/* A job on a thread of its own, beside the streams. */
 struct beside {
     struct bench *bench;
     struct probe probe;
@@ -196,7 +196,7 @@ static void end_beside(struct beside *x, enum gm_status status)
     CHECK_EQ(x->probe.job.task.status, status);
 }
 
-/* A job that wants the device for itself waits for those beside the lanes too, and is then woken.
+/* A job that wants the device for itself waits for those beside the streams too, and is then woken.
  */
 static void test_alone_after_beside(void)
 {
@@ -266,14 +266,14 @@ static void *storm_main(void *cls)
         init_probe(p);
         p->job.batch_key = dice % 3;
         p->job.exclusive = dice == 3;
-        p->job.place.client = (unsigned)rand_r(&s->seed) % 5;
-        p->job.place.cost_s = dice > 12 ? 0.1 : 1e-5;
+        p->job.slot.client = (unsigned)rand_r(&s->seed) % 5;
+        p->job.slot.cost_s = dice > 12 ? 0.1 : 1e-5;
         if (dice == 4)
             p->job.deadline_ns = gm_now_ns() + 100000;
         if (dice == 5)
             atomic_store(&p->client_gone, true);
         struct gm_error error;
-        if (gm_sched_reserve(s->bench->sched, p->job.place.client, &error) != GM_OK) {
+        if (gm_sched_reserve(s->bench->sched, p->job.slot.client, &error) != GM_OK) {
             s->refused++;
             p->job.done = NULL; /* never committed */
             continue;
@@ -283,7 +283,7 @@ static void *storm_main(void *cls)
         if (dice < 8 || !gm_sched_run_here(s->bench->sched, &p->job)) {
             gm_sched_commit(s->bench->sched, &p->job);
         } else {
-            gm_sched_unreserve(s->bench->sched, p->job.place.client);
+            gm_sched_unreserve(s->bench->sched, p->job.slot.client);
             atomic_store(&p->done, 1);
         }
     }
@@ -319,10 +319,10 @@ static void test_storm(void)
 static atomic_uint measured, measuring, cut_short;
 static atomic_bool measure_long;
 
-static enum gm_status fake_measure(void *context, unsigned device, unsigned lane,
+static enum gm_status fake_measure(void *context, unsigned device, unsigned stream,
                                    const atomic_bool *stop, struct gm_error *err)
 {
-    (void)context, (void)device, (void)lane, (void)err;
+    (void)context, (void)device, (void)stream, (void)err;
     atomic_fetch_add(&measuring, 1);
     for (int i = 0; i < 5000 && atomic_load(&measure_long) && !atomic_load(stop); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -339,14 +339,14 @@ static bool reaches(atomic_uint *count, unsigned n)
     return CHECK(atomic_load(count) >= n);
 }
 
-static void test_measure(unsigned lanes)
+static void test_measure(unsigned streams)
 {
     struct gm_backend measuring_backend = fake_backend;
     struct gm_error error;
     struct bench b;
     struct probe p;
 
-    fake_init(&b.fake, lanes, 1);
+    fake_init(&b.fake, streams, 1);
     measuring_backend.measure = fake_measure;
     struct gm_sched_options options = {.backend = &measuring_backend,
                                        .context = &b.fake,

@@ -50,8 +50,8 @@ static void test_order(void)
     CHECK(gm_workers_open(1, &workers, &error) == GM_OK);
     for (int i = 0; i < 6; i++) {
         item[i].work.run = run_in_order;
-        item[i].work.place.client = work[i].client;
-        item[i].work.place.cost_s = work[i].cost_s;
+        item[i].work.slot.client = work[i].client;
+        item[i].work.slot.cost_s = work[i].cost_s;
         gm_workers_add(workers, &item[i].work);
         while (i == 0 && atomic_load(&ran_count) == 0)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);

@@ -17,7 +17,7 @@ static enum gm_status tracing_open(const struct gm_backend_options *options, voi
     (void)err;
     facts = (struct gm_device_facts){.kind = GM_DEVICE_SIM,
                                      .name = "tracing",
-                                     .units = 1,
+                                     .compute_units = 1,
                                      .streams = 1,
                                      .batch_max = 1,
                                      .gpu = gm_gpu_at(0)};

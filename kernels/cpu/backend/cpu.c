@@ -91,12 +91,12 @@ static enum gm_status cpu_open(const struct gm_backend_options *options, void **
     cpu->isa = gm_isa_best();
     cpu->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CPU,
-        .units = threads < cores ? threads : cores,
+        .compute_units = threads < cores ? threads : cores,
         .streams = 1,
         .batch_max = 1,
         .memory_bytes = gm_cpu_memory(),
         .cache_bytes = gm_cpu_cache(),
-        .times_kernels = true,
+        .has_kernel_times = true,
     };
     gm_cpu_model(cpu->facts.name, sizeof(cpu->facts.name));
     describe_build(cpu);

@@ -119,13 +119,13 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
     gpu->dram_gbs = 2e-6 * memory_clock * memory_bits / 8; /* both edges of the clock carry data */
     device->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CUDA,
-        .units = gpu->sms,
+        .compute_units = gpu->sms,
         .streams = device->streams,
         .batch_max = GM_CUDA_BATCH_MAX,
         .memory_bytes = properties.totalGlobalMem,
         .cache_bytes = (uint64_t)properties.l2CacheSize,
         .gpu = gpu,
-        .times_kernels = true,
+        .has_kernel_times = true,
     };
     for (unsigned i = 1; i < GM_DTYPE_COUNT; i++) {
         enum gm_dtype dtype = (enum gm_dtype)i;

@@ -47,7 +47,7 @@ enum gm_status gm_compare_make_reference(struct gm_compare *c, struct gm_error *
 /* The bytes that a row's result must have; NULL if they are not known, or not so exactly. */
 static const void *right_bytes(const struct gm_compare *c, const struct gm_compare_row *row)
 {
-    if (row->yardstick)
+    if (row->baseline)
         return c->copy.operand[0].data;
     if (c->has_reference)
         return c->reference.exact;
@@ -132,11 +132,12 @@ static void check_against_reference(const struct gm_compare *c, struct gm_compar
                                             : GM_VERDICT_WITHIN;
 }
 
-void gm_compare_check(struct gm_compare *c, struct gm_compare_row *row, struct gm_block *result)
+void gm_compare_check(struct gm_compare *c, struct gm_compare_row *row,
+                      struct gm_allocation *result)
 {
     const void *data = result->buffer.data;
 
-    if (row->yardstick) {
+    if (row->baseline) {
         row->deviation = compare_bytes(&c->copy, right_bytes(c, row), data);
         row->verdict = row->deviation.wrong > 0 ? GM_VERDICT_WRONG : GM_VERDICT_EXACT;
     } else if (c->has_reference) {
@@ -146,9 +147,9 @@ void gm_compare_check(struct gm_compare *c, struct gm_compare_row *row, struct g
                                           : compare_floats(&c->op, c->expected.buffer.data, data);
         row->verdict = GM_VERDICT_AGAINST;
     } else {
-        struct gm_block block = c->expected;
+        struct gm_allocation other = c->expected;
         c->expected = *result;
-        *result = block;
+        *result = other;
         c->against = row->variant;
     }
 }

@@ -68,12 +68,12 @@ static bool make_row(const struct listing *l, const struct gm_variant *variant,
         return false;
     bool able = gm_variant_check(variant, l->op, l->facts, &row.failure) == GM_OK;
     bool ours = variant->op == l->op->kind || able;
-    row.yardstick = !ours && variant->op == GM_OP_COPY && !gm_op_computes(l->op->kind);
-    if (row.yardstick) {
+    row.baseline = !ours && variant->op == GM_OP_COPY && !gm_op_computes(l->op->kind);
+    if (row.baseline) {
         row.failure.status = GM_OK;
         ours = gm_variant_check(variant, l->copy, l->facts, &row.failure) == GM_OK;
     }
-    bool named = !row.yardstick && strcmp(variant->name, l->name) == 0;
+    bool named = !row.baseline && strcmp(variant->name, l->name) == 0;
     if (!ours || (*l->name && !named && !(l->automatic_too && row.automatic)))
         return false;
     *ret = row;
@@ -83,7 +83,7 @@ static bool make_row(const struct listing *l, const struct gm_variant *variant,
 /* The rows that can run, and the memory that they take. */
 static void plan_rows(struct gm_plan *plan, const struct listing *l)
 {
-    const struct gm_source source = gm_plan_source(plan);
+    const struct gm_allocator allocator = gm_plan_allocator(plan);
     struct gm_compare_row row;
 
     plan->able = 0;
@@ -92,8 +92,8 @@ static void plan_rows(struct gm_plan *plan, const struct listing *l)
     for (size_t i = 0; gm_variant_at(i); i++) {
         if (!make_row(l, gm_variant_at(i), &row) || row.failure.status != GM_OK)
             continue;
-        const struct gm_op *op = row.yardstick ? l->copy : l->op;
-        uint64_t bytes = source.backend->scratch_bytes(source.context, op, row.variant);
+        const struct gm_op *op = row.baseline ? l->copy : l->op;
+        uint64_t bytes = allocator.backend->scratch_bytes(allocator.context, op, row.variant);
         if (bytes > plan->scratch_bytes)
             plan->scratch_bytes = bytes;
         if (gm_matrix_bytes(&op->result) > plan->result_bytes)
@@ -137,7 +137,7 @@ enum gm_status gm_handle_compare_plan(struct gm_plan *plan, const struct gm_plan
     if (status != GM_OK)
         return status;
     plan_rows(plan, &l);
-    plan->bytes = gm_block_cost(gm_plan_source(plan), plan->result_bytes);
+    plan->bytes = gm_allocation_cost(gm_plan_allocator(plan), plan->result_bytes);
     reference = plan->bytes;
     plan->has_reference =
         reference_is_cheap(&plan->op) && gm_compare_reference_bytes(&plan->op, &reference);
@@ -175,12 +175,12 @@ struct gm_compare *gm_compare_new(const struct gm_request *r, struct gm_error *e
         free(c);
         return NULL;
     }
-    /* auto's choice, the yardsticks, and the others from the end of the list. */
+    /* auto's choice, the baselines, and the others from the end of the list. */
     for (unsigned round = 0; round < 3; round++) {
         for (size_t i = variants; i > 0; i--) {
             if (!make_row(&l, gm_variant_at(i - 1), &row))
                 continue;
-            if ((row.automatic ? 0 : row.yardstick ? 1 : 2) == round)
+            if ((row.automatic ? 0 : row.baseline ? 1 : 2) == round)
                 c->row[c->count++] = row;
         }
     }
@@ -193,7 +193,7 @@ void gm_handle_compare_drop(struct gm_request *r)
 
     if (c->slot)
         gm_sched_unreserve(r->plan.device->sched, r->head.client);
-    gm_block_put(&c->expected, &r->share);
+    gm_allocation_free(&c->expected, &r->reservation);
     gm_reference_free(&c->reference);
     free(c);
     r->run.state = NULL;
@@ -201,5 +201,5 @@ void gm_handle_compare_drop(struct gm_request *r)
 
 const struct gm_op *gm_compare_op(const struct gm_compare *c, const struct gm_compare_row *row)
 {
-    return row->yardstick ? &c->copy : &c->op;
+    return row->baseline ? &c->copy : &c->op;
 }

@@ -25,7 +25,7 @@ enum gm_verdict {
 
 struct gm_compare_row {
     const struct gm_variant *variant;
-    bool yardstick; /* a copy of operand a, which is not the operation but moves as many bytes */
+    bool baseline;  /* a copy of operand a, which is not the operation but moves as many bytes */
     bool automatic; /* what `auto` takes */
     struct gm_error failure; /* status is GM_OK where it can run and nothing went wrong */
 
@@ -39,11 +39,11 @@ struct gm_compare_row {
 
 struct gm_compare {
     struct gm_op op;   /* what is compared */
-    struct gm_op copy; /* the yardstick: of operand a's bytes as they lie */
+    struct gm_op copy; /* the baseline: of operand a's bytes in their stored order */
     unsigned repeat;   /* runs to time of each */
     double slice_s;    /* what the kernel that runs now may take */
     bool begun, timing;
-    bool slot; /* a place in the queue is reserved */
+    bool slot; /* a slot of the queue is reserved */
     double us_runs, us_check;
 
     /* What results are compared with: the reference, or, where that would take too long, the
@@ -51,7 +51,7 @@ struct gm_compare {
     bool has_reference;
     struct gm_reference reference;
     const struct gm_variant *against;
-    struct gm_block expected;
+    struct gm_allocation expected;
 
     unsigned at, count;
     struct gm_compare_row row[];
@@ -80,7 +80,7 @@ void gm_compare_poison(const struct gm_compare *compare, const struct gm_compare
 /* Sets the row's verdict. The first result without a reference becomes what others are compared
  * with: *result and compare->expected change places. */
 void gm_compare_check(struct gm_compare *compare, struct gm_compare_row *row,
-                      struct gm_block *result);
+                      struct gm_allocation *result);
 
 /* figures.c, json.c, text.c: the report. */
 

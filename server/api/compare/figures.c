@@ -41,7 +41,7 @@ static double fastest_us(const struct gm_compare *c)
 
     for (unsigned i = 0; i < c->count; i++) {
         const struct gm_compare_row *row = &c->row[i];
-        if (!row->yardstick && row->us_median > 0 && (least < 0 || row->us_median < least))
+        if (!row->baseline && row->us_median > 0 && (least < 0 || row->us_median < least))
             least = row->us_median;
     }
     return least;

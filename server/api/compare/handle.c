@@ -34,16 +34,18 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
 
     if (status != GM_OK) /* perhaps since there are no operands: then there is no device either */
         return status;
-    const struct gm_source source = gm_plan_source(plan);
+    const struct gm_allocator allocator = gm_plan_allocator(plan);
     struct gm_compare *c = gm_compare_new(r, err);
     if (!c)
         return err->status;
     r->run.state = c;
-    status = gm_block_get(&r->run.result, &r->share, source, plan->result_bytes, err);
+    status =
+        gm_allocation_make(&r->run.result, &r->reservation, allocator, plan->result_bytes, err);
     /* The reference is not made of buffers: what is reserved for it is kept free by not being used.
      */
     if (status == GM_OK && !plan->has_reference)
-        status = gm_block_get(&c->expected, &r->share, source, plan->result_bytes, err);
+        status =
+            gm_allocation_make(&c->expected, &r->reservation, allocator, plan->result_bytes, err);
     if (status == GM_OK)
         status = gm_request_still_wanted(r, err);
     if (status == GM_OK)
@@ -170,7 +172,7 @@ static unsigned take_proof(struct gm_request *r, struct gm_compare_row *row)
     gm_compare_check(gm_compare_of(r), row, &r->run.result);
     row->has_accesses = task->has_accesses;
     row->accesses = task->accesses;
-    if (row->verdict == GM_VERDICT_WRONG || !r->plan.device->facts->times_kernels)
+    if (row->verdict == GM_VERDICT_WRONG || !r->plan.device->facts->has_kernel_times)
         return 0;
     take_times(row, task, 1);
     unsigned runs = row->runs > 0 ? runs_to_time(r, row->us_median) : 0;
@@ -227,9 +229,9 @@ static enum gm_status report(struct gm_request *r, struct gm_error *err)
     if (!text)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the report");
     gm_body_drop_operands(&r->body);
-    gm_block_put(&r->run.result, &r->share);
+    gm_allocation_free(&r->run.result, &r->reservation);
     gm_handle_compare_drop(r);
-    gm_share_trim(&r->share, 0);
+    gm_reservation_trim(&r->reservation, 0);
     gm_reply_text(&r->reply, 200, gm_report_media_type(r->plan.report), text);
     gm_reply_header(&r->reply, "Server-Timing", timing);
     return GM_OK;

@@ -61,7 +61,7 @@ static json_t *error_json(const struct gm_compare *c, const struct gm_compare_ro
                                         [GM_VERDICT_WRONG] = "wrong",
                                         [GM_VERDICT_AGAINST] = "compared"};
     const struct gm_deviation *d = &row->deviation;
-    bool floats = !row->yardstick && (c->reference.value || row->verdict == GM_VERDICT_AGAINST);
+    bool floats = !row->baseline && (c->reference.value || row->verdict == GM_VERDICT_AGAINST);
     json_t *error = json_object();
 
     json_object_set_new(error, "verdict", json_string(words[row->verdict]));
@@ -100,7 +100,8 @@ static json_t *row_json(const struct gm_compare *c, const struct gm_device_facts
     json_object_set_new(o, "op", json_string(gm_op_name(row->variant->op)));
     json_object_set_new(o, "kernel", json_string(row->variant->name));
     json_object_set_new(o, "auto", json_boolean(row->automatic));
-    json_object_set_new(o, "yardstick", json_boolean(row->yardstick));
+    json_object_set_new(o, "baseline", json_boolean(row->baseline));
+    json_object_set_new(o, "yardstick", json_boolean(row->baseline)); /* alias until 0.3 */
     if (row->failure.status != GM_OK)
         json_object_set_new(o, "failure",
                             json_pack("{s:s, s:s}", "code", gm_status_code(row->failure.status),

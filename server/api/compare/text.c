@@ -30,7 +30,7 @@ static void number(double value, char out[CELL_MAX])
 
 static void cell_kernel(const struct table_row *t, char out[CELL_MAX])
 {
-    snprintf(out, CELL_MAX, "%s%s%s", t->row->yardstick ? "copy/" : "", t->row->variant->name,
+    snprintf(out, CELL_MAX, "%s%s%s", t->row->baseline ? "copy/" : "", t->row->variant->name,
              t->row->automatic ? " *" : "");
 }
 
@@ -251,12 +251,12 @@ static void write_legend(FILE *out, const struct gm_request *r)
 {
     const struct gm_compare *c = gm_compare_of(r);
     const struct gm_device_facts *facts = r->plan.device->facts;
-    bool yardsticks = false;
+    bool baselines = false;
 
     fputc('\n', out);
     for (unsigned i = 0; i < c->count; i++) {
         const struct gm_compare_row *row = &c->row[i];
-        yardsticks = yardsticks || row->yardstick;
+        baselines = baselines || row->baseline;
         if (row->failure.status != GM_OK)
             fprintf(out, "%s: no result: %s\n", row->variant->name, row->failure.detail);
         if (row->verdict == GM_VERDICT_WRONG)
@@ -266,10 +266,10 @@ static void write_legend(FILE *out, const struct gm_request *r)
                     (unsigned long long)row->deviation.first);
     }
     fputs("* is what auto takes.", out);
-    if (yardsticks)
-        fputs(" copy/ is a copy of a's bytes, the yardstick.", out);
+    if (baselines)
+        fputs(" copy/ is a copy of a's bytes, the baseline.", out);
     fprintf(out, " Results were compared with %s.\n", gm_compare_reference_words(c));
-    if (facts->times_kernels)
+    if (facts->has_kernel_times)
         fputs(
             "Times are of runs one after the other on the same matrices, which a cache may hold.\n",
             out);
@@ -281,7 +281,7 @@ static void write_legend(FILE *out, const struct gm_request *r)
             GM_SECTOR);
     fputc('\n', out);
     for (unsigned i = 0; i < c->count; i++)
-        fprintf(out, "%s%s: %s\n", c->row[i].yardstick ? "copy/" : "", c->row[i].variant->name,
+        fprintf(out, "%s%s: %s\n", c->row[i].baseline ? "copy/" : "", c->row[i].variant->name,
                 c->row[i].variant->note);
 }
 

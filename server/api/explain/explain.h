@@ -1,6 +1,6 @@
 /*
- * explain.h - the access report of a kernel, as a document: what is reckoned from the counts of
- * kernels/access.h, the sentences that follow from it, and the three forms it is written in.
+ * explain.h - writes the access report of a kernel: derives figures from the counts of
+ * kernels/access.h, words sentences about them, and formats both as JSON, text or SVG.
  */
 #ifndef GM_SERVER_API_EXPLAIN_EXPLAIN_H
 #define GM_SERVER_API_EXPLAIN_EXPLAIN_H

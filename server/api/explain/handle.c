@@ -118,6 +118,6 @@ void gm_handle_explain_ran(struct gm_request *r)
     gm_reply_header(&r->reply, "Server-Timing", timing);
     gm_body_drop_operands(&r->body);
     gm_access_report_clear(&r->run.accesses);
-    gm_share_trim(&r->share, 0);
+    gm_reservation_trim(&r->reservation, 0);
     r->state = GM_REQUEST_REPLY;
 }

@@ -12,11 +12,12 @@ enum gm_status gm_body_take_operand(struct gm_body *b, unsigned index,
                                     struct gm_error *err)
 {
     struct gm_parsed *p = b->parsed;
-    struct gm_source source;
-    enum gm_status status = b->events.source(b->events.cls, &source, err);
+    struct gm_allocator allocator;
+    enum gm_status status = b->events.allocator(b->events.cls, &allocator, err);
 
     if (status == GM_OK)
-        status = gm_block_get(&p->memory[index], b->share, source, gm_matrix_bytes(matrix), err);
+        status = gm_allocation_make(&p->memory[index], b->reservation, allocator,
+                                    gm_matrix_bytes(matrix), err);
     if (status != GM_OK)
         return status;
     p->operand[index] = *matrix;
@@ -141,7 +142,7 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
         return status;
     /* Whatever the form: the body itself, or what is made of it, will take this much. */
     if (h->content_length != GM_SIZE_UNKNOWN)
-        status = gm_share_reserve(b->share, h->content_length, err);
+        status = gm_reservation_raise(b->reservation, h->content_length, err);
     if (status != GM_OK)
         return status;
     if (parts)
@@ -153,7 +154,7 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
 /* Makes room for `more` bytes of text: for all of a stated length at once, else by doubling. */
 static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_error *err)
 {
-    struct gm_block larger = {0};
+    struct gm_allocation larger = {0};
     uint64_t bytes = b->text_len + more;
 
     if (b->text.backend && bytes <= b->text.buffer.bytes)
@@ -166,12 +167,12 @@ static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_erro
     uint64_t remaining = b->parts ? gm_body_remaining(b) : GM_SIZE_UNKNOWN;
     if (remaining != GM_SIZE_UNKNOWN && bytes > b->text_len + more + remaining)
         bytes = b->text_len + more + remaining;
-    enum gm_status status = gm_block_get(&larger, b->share, b->host, bytes, err);
+    enum gm_status status = gm_allocation_make(&larger, b->reservation, b->host, bytes, err);
     if (status != GM_OK)
         return status;
     if (b->text_len > 0)
         memcpy(larger.buffer.data, b->text.buffer.data, b->text_len);
-    gm_block_put(&b->text, b->share);
+    gm_allocation_free(&b->text, b->reservation);
     b->text = larger;
     return GM_OK;
 }
@@ -259,14 +260,14 @@ uint64_t gm_body_remaining(const struct gm_body *b)
 
 void gm_body_drop_text(struct gm_body *b)
 {
-    gm_block_put(&b->text, b->share);
+    gm_allocation_free(&b->text, b->reservation);
     b->text_len = 0;
 }
 
 void gm_body_drop_operands(struct gm_body *b)
 {
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
-        gm_block_put(&b->parsed->memory[i], b->share);
+        gm_allocation_free(&b->parsed->memory[i], b->reservation);
     if (b->decoder)
         b->in->close(b->decoder);
     b->decoder = NULL;

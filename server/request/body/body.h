@@ -19,7 +19,7 @@ struct gm_parsed {
     const struct gm_codec *format;
     bool present[GM_OPERANDS_MAX];
     struct gm_matrix operand[GM_OPERANDS_MAX];
-    struct gm_block memory[GM_OPERANDS_MAX]; /* that the operands lie in */
+    struct gm_allocation memory[GM_OPERANDS_MAX]; /* that the operands lie in */
 };
 
 /* What the reader tells and asks while it reads. A failure ends the reading. */
@@ -27,7 +27,7 @@ struct gm_body_events {
     /* The format, or one more parameter, has become known. */
     enum gm_status (*settled)(void *cls, struct gm_error *err);
     /* Whence the memory for an operand comes. */
-    enum gm_status (*source)(void *cls, struct gm_source *ret, struct gm_error *err);
+    enum gm_status (*allocator)(void *cls, struct gm_allocator *ret, struct gm_error *err);
     /* There are as many operands as the operation needs, without their elements; parameters and
      * optional operands may follow. */
     enum gm_status (*operands)(void *cls, struct gm_error *err);
@@ -45,10 +45,10 @@ struct gm_body {
     const struct gm_request_head *head;
     enum gm_body_kind kind;
     enum gm_op_kind op;
-    const char *path;      /* for messages */
-    uint64_t limit;        /* --body-limit */
-    struct gm_source host; /* of memory for text */
-    struct gm_share *share;
+    const char *path;         /* for messages */
+    uint64_t limit;           /* --body-limit */
+    struct gm_allocator host; /* of memory for text */
+    struct gm_reservation *reservation;
     struct gm_parsed *parsed; /* the query's parameters are in it already */
     struct gm_body_events events;
 
@@ -56,7 +56,7 @@ struct gm_body {
     const struct gm_codec *in; /* its format; NULL until that is known, and for multipart */
     struct gm_decode_plan plan;
     struct gm_decoder *decoder; /* of a format that streams */
-    struct gm_block text;       /* a text, or the first bytes of a format not known yet */
+    struct gm_allocation text;  /* a text, or the first bytes of a format not known yet */
     uint64_t text_len;
     uint64_t space_len;     /* white space at its beginning, as far as that has been looked for */
     struct gm_parts *parts; /* of multipart/form-data, whose texts are in `text`; else NULL */
