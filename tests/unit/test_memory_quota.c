@@ -1,4 +1,4 @@
-/* Admission by memory: shares, and the blocks that are counted in them. */
+/* Admission by memory: reservations, and the allocations that are counted in them. */
 #include "server/request/memory_quota.h"
 #include "tests/unit/check.h"
 
@@ -8,7 +8,7 @@
 
 static struct gm_memory_quota quota;
 
-/* A source that rounds up to hundreds and can be told to have nothing. */
+/* An allocator that rounds up to hundreds and can be told to have nothing. */
 static bool source_empty;
 
 static uint64_t cost(void *context, uint64_t bytes)
@@ -21,7 +21,7 @@ static enum gm_status get(void *context, uint64_t bytes, struct gm_buffer *ret,
                           struct gm_error *err)
 {
     if (source_empty)
-        return gm_fail(err, GM_DEVICE_MEMORY, "the source is empty");
+        return gm_fail(err, GM_DEVICE_MEMORY, "the allocator is empty");
     *ret = (struct gm_buffer){malloc(bytes + 1), bytes, cost(context, bytes)};
     return GM_OK;
 }
@@ -167,28 +167,28 @@ static void test_blocks(void)
     CHECK_EQ(gm_allocation_cost(allocator, 101), 200);
     CHECK_STATUS(gm_reservation_raise(&reservation, 300, &error), GM_OK, &error);
     CHECK_STATUS(gm_allocation_make(&x, &reservation, allocator, 250, &error), GM_OK, &error);
-    CHECK_EQ(share.used, 300);
-    CHECK_EQ(share.reserved, 300); /* out of what was reserved */
+    CHECK_EQ(reservation.used, 300);
+    CHECK_EQ(reservation.reserved, 300); /* out of what was reserved */
     CHECK_STATUS(gm_allocation_make(&y, &reservation, allocator, 1, &error), GM_OK, &error);
     CHECK_EQ(quota.reserved, 400);
     CHECK_STATUS(gm_allocation_make(&z, &reservation, allocator, 601, &error), GM_TOO_LARGE, NULL);
     CHECK(z.backend == NULL);
     CHECK_STATUS(gm_reservation_raise(&reservation, 250, &error), GM_OK, &error);
-    CHECK_EQ(share.reserved, 650);
-    /* A source that fails leaves the reservation to be trimmed, and no block. */
+    CHECK_EQ(reservation.reserved, 650);
+    /* An allocator that fails leaves the reservation to be trimmed, and no allocation. */
     source_empty = true;
     CHECK_STATUS(gm_allocation_make(&z, &reservation, allocator, 10, &error), GM_DEVICE_MEMORY,
                  NULL);
     source_empty = false;
-    CHECK_EQ(share.used, 400);
+    CHECK_EQ(reservation.used, 400);
     gm_allocation_free(&x, &reservation);
     CHECK(x.backend == NULL && x.buffer.data == NULL);
-    CHECK_EQ(share.used, 100);
-    CHECK_EQ(share.reserved, 350);
+    CHECK_EQ(reservation.used, 100);
+    CHECK_EQ(reservation.reserved, 350);
     gm_allocation_free(&x, &reservation); /* an empty one */
     gm_allocation_free(&y, &reservation);
     gm_reservation_trim(&reservation, 0);
-    CHECK_EQ(share.used, 0);
+    CHECK_EQ(reservation.used, 0);
     close_quota();
 }
 
