@@ -202,7 +202,70 @@ static bool has_data(const struct gm_op *op)
     return has;
 }
 
-static void run_task(struct gm_sim_machine *machine, struct gm_task *task)
+/* M, N and K of the small shapes: no multiples of a tile's sides; the second for variants that want
+ * rows of whole 16 bytes. */
+static const uint64_t ragged[][3] = {{37, 41, 35}, {48, 80, 112}};
+
+/* The same operation with no side longer than these, without data. false: it is no smaller. */
+static bool shrink(const struct gm_op *op, const uint64_t sides[3], struct gm_op *ret)
+{
+    bool smaller = false;
+    struct gm_shape shape;
+
+    *ret = *op;
+    for (unsigned i = 0; i < op->operands; i++) {
+        struct gm_matrix *x = &ret->operand[i];
+        bool product = op->kind == GM_OP_MATMUL, transposed = i == 0 ? op->transa : op->transb;
+        uint64_t rows = product && i == 1 ? sides[2] : sides[0];
+        uint64_t cols = product && i == 0 ? sides[2] : sides[1];
+        if (product && i < 2 && transposed) {
+            uint64_t other = rows;
+            rows = cols;
+            cols = other;
+        }
+        smaller |= x->rows > rows || x->cols > cols || x->batch > 3;
+        x->rows = x->rows < rows ? x->rows : rows;
+        x->cols = x->cols < cols ? x->cols : cols;
+        x->batch = x->batch < 3 ? x->batch : 3;
+        x->data = NULL;
+    }
+    return smaller && gm_op_shape(ret, &shape, NULL) == GM_OK &&
+           gm_matrix_init(&ret->result, op->result.dtype, GM_ROW_MAJOR, &shape, NULL) == GM_OK;
+}
+
+/*
+ * Runs the kernel of a report on a small ragged shape first, all of it. Reports are mostly of
+ * shapes that tiles divide, and of some blocks alone: a fault at an edge could hide.
+ */
+static enum gm_status run_ragged(struct gm_sim_machine *machine,
+                                 const struct gm_device_facts *facts, struct gm_task *task)
+{
+    struct gm_task small = {.variant = task->variant, .repeat = 1};
+    struct gm_exec exec = {.machine = machine, .stop = &task->stop, .error = &small.error};
+    char text[2][GM_SHAPE_TEXT_MAX];
+    unsigned i = 0;
+
+    while (i < 2 && (!shrink(&task->op, ragged[i], &small.op) ||
+                     gm_variant_check(task->variant, &small.op, facts, NULL) != GM_OK))
+        i++;
+    if (i == 2 || gm_matrix_elements(&small.op.result) == 0)
+        return GM_OK;
+    struct gm_op op = small.op;
+    enum gm_status status = copy_in(&small, &exec, &op);
+    if (status == GM_OK)
+        status = run_kernel(&small, &exec, &op);
+    gm_sim_exec_clear(&exec);
+    if (status != GM_KERNEL_FAULT)
+        task->error = small.error;
+    else
+        gm_fail(&task->error, status, "%s (on %s%s%s)", small.error.detail,
+                gm_matrix_shape_text(&op.operand[0], text[0]), op.operands > 1 ? " and " : "",
+                op.operands > 1 ? gm_matrix_shape_text(&op.operand[1], text[1]) : "");
+    return status;
+}
+
+static void run_task(struct gm_sim_machine *machine, const struct gm_device_facts *facts,
+                     struct gm_task *task)
 {
     struct gm_exec exec = {.machine = machine, .stop = &task->stop, .error = &task->error};
     struct gm_op op = task->op;
@@ -212,6 +275,8 @@ static void run_task(struct gm_sim_machine *machine, struct gm_task *task)
     task->times = (struct gm_times){-1, -1, -1, -1, -1};
     task->has_accesses = false;
     task->status = atomic_load(&task->stop) ? GM_CANCELLED : GM_OK;
+    if (task->status == GM_OK && task->report)
+        task->status = run_ragged(machine, facts, task);
     /* An empty result is there already: no kernel runs, which so never sees a size of 0. */
     if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
         task->status = copy_in(task, &exec, &op);
@@ -232,7 +297,7 @@ static enum gm_status sim_run(void *context, unsigned device, unsigned stream,
 
     (void)device; /* there is one */
     for (unsigned i = 0; i < n; i++)
-        run_task(&sim->machine[stream], task[i]);
+        run_task(&sim->machine[stream], &sim->facts, task[i]);
     return GM_OK;
 }
 

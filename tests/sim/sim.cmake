@@ -42,8 +42,17 @@ foreach(name language arithmetic divergence)
 endforeach()
 target_compile_definitions(test_sim_divergence PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
 
-# What kernels share, where their results do not tell.
+# What kernels share, where their results do not tell, and kernels that no row has.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/parts/*.cu)
+# The example of the page for authors, so that it stays right.
+set(page ${PROJECT_SOURCE_DIR}/kernels/ADDING.md)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
+file(READ ${page} text)
+string(REGEX REPLACE "^.*\n```cuda\n([^`]*)\n```.*$" "\\1\n" example "${text}")
+file(CONFIGURE OUTPUT example/swizzled.cu CONTENT "${example}" @ONLY)
+if(NOT GEMMD_SIMT_FROM) # objects are taken by their sources' names, and this one is the build's own
+  list(APPEND kernels ${CMAKE_CURRENT_BINARY_DIR}/example/swizzled.cu)
+endif()
 gm_simt_object(simt_parts "${kernels}")
 gm_test(test_sim_walk sim sim/test_sim_walk.c sim/run_kernel.c ${simt_parts}
   LIBRARIES gemmd_kernels Threads::Threads)
@@ -54,6 +63,8 @@ foreach(name figures samples places)
   gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/explain_variant.c sim/model.c
     sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()
+target_sources(test_sim_samples PRIVATE ${simt_parts})
+add_dependencies(test_sim_samples simt_parts)
 # Without symbols and debugging information: the simulator knows its kernels by its own tables.
 target_link_options(test_sim_places PRIVATE -s)
 

@@ -137,6 +137,30 @@ static void test_sites(void)
     gm_access_report_clear(&report);
 }
 
+gm_kernel_fn gm_sim_copy_unguarded; /* parts/unguarded.cu */
+
+/* A fault that this shape does not show: the small ragged shape before it does. */
+static void test_edges(void)
+{
+    static const struct gm_variant unguarded = {.name = "unguarded",
+                                                .op = GM_OP_COPY,
+                                                .dtypes = GM_DTYPE_BIT(GM_F32),
+                                                .accepts = gm_accepts_any,
+                                                .scratch = gm_scratch_none,
+                                                .run[GM_DEVICE_SIM] = gm_sim_copy_unguarded};
+    struct gm_op op = move_of(GM_OP_COPY, GM_F32, 1024, 1024);
+    struct gm_access_report report = {0};
+    struct gm_task task = {.op = op, .variant = &unguarded, .repeat = 1, .report = &report};
+    struct gm_access_totals whole;
+
+    CHECK(run_whole(sim, &op, &unguarded, &whole));
+    CHECK_EQ(gm_backend_sim.run(sim, 0, 0, (struct gm_task *[]){&task}, 1), GM_OK);
+    CHECK_STATUS(task.status, GM_KERNEL_FAULT, &task.error);
+    if (!CHECK(strstr(task.error.detail, "unguarded.cu:11") && strstr(task.error.detail, "37x41")))
+        fprintf(stderr, "  %s\n", task.error.detail);
+    gm_access_report_clear(&report);
+}
+
 static bool open_sim(unsigned threads)
 {
     struct gm_backend_options options = {.threads = threads};
@@ -154,6 +178,7 @@ int main(void)
     if (open_sim(2)) {
         test_large();
         test_sites();
+        test_edges();
         gm_backend_sim.close(sim);
     }
     return check_report();
