@@ -22,10 +22,8 @@
         .reports = GM_EXPLAIN_REPORTS, .plan = gm_handle_explain_plan,                             \
         .handle = gm_handle_explain, .ran = gm_handle_explain_ran                                  \
     }
-#define PAGE(page_path, page)                                                                      \
-    {                                                                                              \
-        .method = "GET", .path = page_path, .body = GM_BODY_NONE, .handle = page                   \
-    }
+#define PAGE(page_path, page, is_probe)                                                            \
+    {.method = "GET", .path = page_path, .body = GM_BODY_NONE, .probe = is_probe, .handle = page},
 
 static const struct gm_route routes[] = {
     RUN(TRANSPOSE, "/v1/transpose"),
@@ -46,13 +44,7 @@ static const struct gm_route routes[] = {
     EXPLAIN("POST", GM_BODY_OPTIONAL, FLIP, "/v1/explain/flip"),
     EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
     EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
-    PAGE("/v1/kernels", gm_handle_kernels),
-    PAGE("/v1/devices", gm_handle_devices),
-    PAGE("/v1/stats", gm_handle_stats),
-    PAGE("/metrics", gm_handle_metrics),
-    PAGE("/healthz", gm_handle_healthz),
-    PAGE("/readyz", gm_handle_readyz),
-};
+    GM_PAGES(PAGE)};
 #define ROUTE_COUNT (sizeof routes / sizeof *routes)
 _Static_assert(ROUTE_COUNT < GM_ROUTES_MAX, "counters for each route, and for what has none");
 

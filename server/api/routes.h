@@ -23,6 +23,7 @@ struct gm_route {
     const char *path;
     enum gm_body_kind body;
     enum gm_op_kind op; /* where there is a plan */
+    bool probe;         /* asked every few seconds for ever: not logged while it goes well */
     bool traces;        /* on a simulated device alone, a sample of the work: shapes will do */
     unsigned reports;   /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
     /*
@@ -75,13 +76,16 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
                                       struct gm_error *err);
 void gm_handle_explain_ran(struct gm_request *request);
 
-enum gm_progress gm_handle_kernels(struct gm_request *request); /* info.c */
-enum gm_progress gm_handle_devices(struct gm_request *request);
-enum gm_progress gm_handle_stats(struct gm_request *request);
-
-enum gm_progress gm_handle_metrics(struct gm_request *request); /* metrics.c */
-
-enum gm_progress gm_handle_healthz(struct gm_request *request); /* health.c */
-enum gm_progress gm_handle_readyz(struct gm_request *request);
+/* Documents that answer GET and take no body: X(path, function, whether it is a probe). */
+#define GM_PAGES(X)                                                                                \
+    X("/v1/kernels", gm_handle_kernels, false)                                                     \
+    X("/v1/devices", gm_handle_devices, false)                                                     \
+    X("/v1/stats", gm_handle_stats, false)                                                         \
+    X("/metrics", gm_handle_metrics, true)                                                         \
+    X("/healthz", gm_handle_healthz, true)                                                         \
+    X("/readyz", gm_handle_readyz, true)
+#define GM_DECLARE_PAGE(path, page, probe) enum gm_progress page(struct gm_request *request);
+GM_PAGES(GM_DECLARE_PAGE)
+#undef GM_DECLARE_PAGE
 
 #endif

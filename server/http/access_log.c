@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Probes and scrapes come every few seconds for ever: that they went well is no news. */
-static bool is_probe(const struct gm_route *route)
-{
-    return route && (route->handle == gm_handle_healthz || route->handle == gm_handle_readyz ||
-                     route->handle == gm_handle_metrics);
-}
-
 /* Methods of unknown paths are whatever the client wrote. */
 static const char *quote_method(char *out, size_t size, const char *method)
 {
@@ -29,7 +22,7 @@ void gm_access_log(const struct gm_request *r, bool whole)
 
     if (r->reply.http == 500)
         level = GM_LOG_ERROR;
-    else if (r->reply.http == 200 && whole && is_probe(r->route))
+    else if (r->reply.http == 200 && whole && r->route && r->route->probe)
         level = GM_LOG_DEBUG;
     if (r->reply.http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0)
         snprintf(kernel, sizeof kernel, " kernel=%s device=%s kernel_us=%.1f",

@@ -4,119 +4,58 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* value is terminated. false: not one of what the row takes. */
-typedef bool read_fn(struct gm_params *params, const char *value, size_t len);
-
-#define OP(kind) (1u << GM_OP_##kind)
-#define OP_ALL (~0u)
-
-static read_fn read_kernel, read_device, read_dtype, read_shape_a, read_shape_b, read_shape_c;
-static read_fn read_transa, read_transb, read_alpha, read_beta, read_precision, read_repeat;
-static read_fn read_timeout, read_nonfinite, read_header, read_format, read_gpu;
-
-/* As kernels/gpu.h has them; the test compares. */
-#define GPU_NAMES "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
-
-static const struct row {
+struct row {
     const char *name;
     unsigned ops;
-    read_fn *read;
+    /* Reads a value, which is terminated. false: not one of what the row takes. */
+    bool (*read)(const struct row *row, void *member, const char *value, size_t len);
+    size_t member; /* where it is in struct gm_params */
+    uint64_t max;
     const char *takes;
-} rows[] = {
-    {"kernel", OP_ALL, read_kernel, "auto or the name of a kernel, see /v1/kernels"},
-    {"device", OP_ALL, read_device, "the name of a device, see /v1/devices"},
-    {"dtype", OP_ALL, read_dtype, "an element type"},
-    {"shape", OP_ALL, read_shape_a, "a shape: RxC, or BxRxC for a stack"},
-    {"shape_a", OP_ALL, read_shape_a, "a shape: RxC, or BxRxC for a stack"},
-    {"shape_b", OP(MATMUL) | OP(ADD), read_shape_b, "a shape: RxC, or BxRxC for a stack"},
-    {"shape_c", OP(MATMUL), read_shape_c, "a shape: RxC, or BxRxC for a stack"},
-    {"transa", OP(MATMUL), read_transa, "true or false (or 1 or 0)"},
-    {"transb", OP(MATMUL), read_transb, "true or false (or 1 or 0)"},
-    {"alpha", OP(MATMUL), read_alpha, "a finite number"},
-    {"beta", OP(MATMUL), read_beta, "a finite number"},
-    {"precision", OP_ALL, read_precision, "fp32, ieee, tf32 or bf16"},
-    {"repeat", OP_ALL, read_repeat, "a whole number from 1 to 1000"},
-    {"timeout_ms", OP_ALL, read_timeout, "a whole number of milliseconds from 1 to 3600000"},
-    {"nonfinite", OP_ALL, read_nonfinite, "error or null"},
-    {"header", OP_ALL, read_header, "true or false (or 1 or 0)"},
-    {"format", OP_ALL, read_format, "text, json or svg, of those that a report has"},
-    {"gpu", OP_ALL, read_gpu, GPU_NAMES},
 };
-#define ROW_COUNT (sizeof rows / sizeof *rows)
-_Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
-_Static_assert(ROW_COUNT <= 32, "gm_params.seen has a bit a row");
 
-static bool read_name(char *field, size_t size, const char *value, size_t len)
+static bool read_text(const struct row *row, void *member, const char *value, size_t len)
 {
-    if (len == 0 || len >= size)
+    if (len == 0 || len > row->max)
         return false;
-    memset(field, 0, size);
-    memcpy(field, value, len);
+    memset(member, 0, sizeof(gm_param_text));
+    memcpy(member, value, len);
     return true;
 }
 
-static bool read_kernel(struct gm_params *p, const char *value, size_t len)
+static bool read_dtype(const struct row *row, void *member, const char *value, size_t len)
 {
-    return read_name(p->kernel, sizeof p->kernel, value, len);
+    enum gm_dtype *dtype = member;
+
+    (void)row;
+    *dtype = gm_dtype_from_name(value, len);
+    return *dtype != GM_DTYPE_NONE;
 }
 
-static bool read_device(struct gm_params *p, const char *value, size_t len)
+static bool read_shape(const struct row *row, void *member, const char *value, size_t len)
 {
-    return read_name(p->device, sizeof p->device, value, len);
+    (void)row;
+    memset(member, 0, sizeof(struct gm_shape));
+    return gm_shape_parse(value, len, member);
 }
 
-static bool read_dtype(struct gm_params *p, const char *value, size_t len)
+static bool read_boolean(const struct row *row, void *member, const char *value, size_t len)
 {
-    p->dtype = gm_dtype_from_name(value, len);
-    return p->dtype != GM_DTYPE_NONE;
-}
+    bool *boolean = member;
 
-static bool read_shape(struct gm_params *p, unsigned index, const char *value, size_t len)
-{
-    p->has_shape[index] = true;
-    memset(&p->shape[index], 0, sizeof p->shape[index]);
-    return gm_shape_parse(value, len, &p->shape[index]);
-}
-
-static bool read_shape_a(struct gm_params *p, const char *value, size_t len)
-{
-    return read_shape(p, 0, value, len);
-}
-
-static bool read_shape_b(struct gm_params *p, const char *value, size_t len)
-{
-    return read_shape(p, 1, value, len);
-}
-
-static bool read_shape_c(struct gm_params *p, const char *value, size_t len)
-{
-    return read_shape(p, 2, value, len);
-}
-
-static bool read_bool(bool *field, const char *value)
-{
-    *field = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
-    return *field || strcmp(value, "false") == 0 || strcmp(value, "0") == 0;
-}
-
-static bool read_transa(struct gm_params *p, const char *value, size_t len)
-{
+    (void)row;
     (void)len;
-    return read_bool(&p->op.transa, value);
-}
-
-static bool read_transb(struct gm_params *p, const char *value, size_t len)
-{
-    (void)len;
-    return read_bool(&p->op.transb, value);
+    *boolean = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
+    return *boolean || strcmp(value, "false") == 0 || strcmp(value, "0") == 0;
 }
 
 /* A decimal number; hexadecimal, "inf" and "nan", which strtod also takes, are none. */
-static bool read_scalar(struct gm_scalar *field, const char *value, size_t len)
+static bool read_number(struct gm_scalar *scalar, const char *value, size_t len)
 {
     char *end;
 
@@ -132,77 +71,93 @@ static bool read_scalar(struct gm_scalar *field, const char *value, size_t len)
         integer = (long long)real;
         exact = strpbrk(value, ".eE") != NULL; /* plain digits too long for 64 bits are not exact */
     }
-    field->real = real;
-    field->integer = exact ? integer : 0;
-    field->is_integer = exact;
+    scalar->real = real;
+    scalar->integer = exact ? integer : 0;
+    scalar->is_integer = exact;
     return true;
 }
 
-static bool read_alpha(struct gm_params *p, const char *value, size_t len)
+static bool read_alpha(const struct row *row, void *member, const char *value, size_t len)
 {
-    p->op.has_alpha = true;
-    return read_scalar(&p->op.alpha, value, len);
+    struct gm_op_options *options = member;
+
+    (void)row;
+    options->has_alpha = true;
+    return read_number(&options->alpha, value, len);
 }
 
-static bool read_beta(struct gm_params *p, const char *value, size_t len)
+static bool read_beta(const struct row *row, void *member, const char *value, size_t len)
 {
-    p->op.has_beta = true;
-    return read_scalar(&p->op.beta, value, len);
+    struct gm_op_options *options = member;
+
+    (void)row;
+    options->has_beta = true;
+    return read_number(&options->beta, value, len);
 }
 
-static bool read_precision(struct gm_params *p, const char *value, size_t len)
+static bool read_precision(const struct row *row, void *member, const char *value, size_t len)
 {
-    return gm_precision_from_name(value, len, &p->op.precision);
+    (void)row;
+    return gm_precision_from_name(value, len, member);
 }
 
-static bool read_count(uint64_t *field, const char *value, size_t len, uint64_t max)
+static bool read_count(const struct row *row, void *member, const char *value, size_t len)
 {
+    uint64_t *count = member;
+
     if (len == 0 || strspn(value, "0123456789") != len)
         return false;
-    *field = strtoull(value, NULL, 10); /* what is too long for it is more than any max */
-    return *field >= 1 && *field <= max;
+    *count = strtoull(value, NULL, 10); /* what is too long for it is more than any max */
+    return *count >= 1 && *count <= row->max;
 }
 
-static bool read_repeat(struct gm_params *p, const char *value, size_t len)
+static bool read_header(const struct row *row, void *member, const char *value, size_t len)
 {
-    return read_count(&p->repeat, value, len, GM_REPEAT_MAX);
-}
-
-static bool read_timeout(struct gm_params *p, const char *value, size_t len)
-{
-    return read_count(&p->timeout_ms, value, len, GM_TIMEOUT_MS_MAX);
-}
-
-static bool read_header(struct gm_params *p, const char *value, size_t len)
-{
+    enum gm_header *header = member;
     bool present;
 
-    (void)len;
-    if (!read_bool(&present, value))
+    if (!read_boolean(row, &present, value, len))
         return false;
-    p->header = present ? GM_HEADER_PRESENT : GM_HEADER_ABSENT;
+    *header = present ? GM_HEADER_PRESENT : GM_HEADER_ABSENT;
     return true;
 }
 
-static bool read_nonfinite(struct gm_params *p, const char *value, size_t len)
+static bool read_nonfinite(const struct row *row, void *member, const char *value, size_t len)
 {
+    bool *null = member;
+
+    (void)row;
     (void)len;
-    p->nonfinite_null = strcmp(value, "null") == 0;
-    return p->nonfinite_null || strcmp(value, "error") == 0;
+    *null = strcmp(value, "null") == 0;
+    return *null || strcmp(value, "error") == 0;
 }
 
-/* Which of them there are depends on the report: see gm_report_choose. */
-static bool read_format(struct gm_params *p, const char *value, size_t len)
+static bool read_gpu(const struct row *row, void *member, const char *value, size_t len)
 {
-    return read_name(p->format, sizeof p->format, value, len);
+    const struct gm_gpu **gpu = member;
+
+    (void)row;
+    (void)len;
+    *gpu = gm_gpu_find(value);
+    return *gpu != NULL;
 }
 
-static bool read_gpu(struct gm_params *p, const char *value, size_t len)
-{
-    (void)len;
-    p->gpu = gm_gpu_find(value);
-    return p->gpu != NULL;
-}
+static const struct row rows[] = {
+#define PART(member_, name_, ops_, reader, max_, takes_)                                           \
+    {.name = (name_),                                                                              \
+     .ops = (ops_),                                                                                \
+     .read = read_##reader,                                                                        \
+     .member = offsetof(struct gm_params, member_),                                                \
+     .max = (max_),                                                                                \
+     .takes = (takes_)},
+#define OWN(type, ...) PART(__VA_ARGS__)
+    GM_PARAM_LIST(OWN, PART)
+#undef OWN
+#undef PART
+};
+#define ROW_COUNT (sizeof rows / sizeof *rows)
+_Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the list says these");
+_Static_assert(ROW_COUNT <= 32, "gm_params.seen has a bit a row");
 
 const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t len)
 {
@@ -281,7 +236,7 @@ static uint32_t bit_of(const struct row *row)
 {
     size_t first = 0;
 
-    while (rows[first].read != row->read)
+    while (rows[first].member != row->member || rows[first].read != row->read)
         first++;
     return UINT32_C(1) << first;
 }
@@ -316,7 +271,7 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
     if (ok) {
         memcpy(text, value, value_len);
         text[value_len] = '\0';
-        ok = row->read(&next, text, value_len);
+        ok = row->read(row, (char *)&next + row->member, text, value_len);
     }
     if (!ok && row->read == read_dtype)
         return gm_fail(err, GM_BAD_PARAMETER, "dtype is '%.*s'; it must be one of %s",

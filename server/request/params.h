@@ -1,6 +1,6 @@
 /*
  * params.h - the parameters of an operation, from the query string or from members of a JSON
- * body: one table in params.c names them, says which operations have them, and reads them.
+ * body. GM_PARAM_LIST names them, says which operations have them, and how they are read.
  */
 #ifndef GM_SERVER_REQUEST_PARAMS_H
 #define GM_SERVER_REQUEST_PARAMS_H
@@ -8,22 +8,56 @@
 #include "kernels/gpu.h"
 #include "server/limits.h"
 
-#define GM_FORMAT_NAME_MAX 8
+typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 
+#define GM_PARAM_OF(op) (1u << GM_OP_##op)
+#define GM_PARAM_OF_ALL (~0u)
+#define GM_PARAM_SHAPE "a shape: RxC, or BxRxC for a stack"
+#define GM_PARAM_BOOLEAN "true or false (or 1 or 0)"
+/* As kernels/gpu.h has them; the test compares. */
+#define GM_PARAM_GPU "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
+
+/*
+ * THE list. OWN(type, member, name, operations, reader, max, takes) declares a member of struct
+ * gm_params; PART(member, ...) reads into one that is declared there. `reader` is the function
+ * read_... of params.c for values of this kind, `max` the largest number or length that it takes,
+ * `takes` what a value can be, for people.
+ */
+#define GM_PARAM_LIST(OWN, PART)                                                                   \
+    OWN(gm_param_text, kernel, "kernel", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,            \
+        "auto or the name of a kernel, see /v1/kernels")                                           \
+    OWN(gm_param_text, device, "device", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,            \
+        "the name of a device, see /v1/devices")                                                   \
+    OWN(enum gm_dtype, dtype, "dtype", GM_PARAM_OF_ALL, dtype, 0, "an element type")               \
+    PART(shape[0], "shape", GM_PARAM_OF_ALL, shape, 0, GM_PARAM_SHAPE)                             \
+    PART(shape[0], "shape_a", GM_PARAM_OF_ALL, shape, 0, GM_PARAM_SHAPE)                           \
+    PART(shape[1], "shape_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), shape, 0, GM_PARAM_SHAPE)    \
+    PART(shape[2], "shape_c", GM_PARAM_OF(MATMUL), shape, 0, GM_PARAM_SHAPE)                       \
+    PART(op.transa, "transa", GM_PARAM_OF(MATMUL), boolean, 0, GM_PARAM_BOOLEAN)                   \
+    PART(op.transb, "transb", GM_PARAM_OF(MATMUL), boolean, 0, GM_PARAM_BOOLEAN)                   \
+    PART(op, "alpha", GM_PARAM_OF(MATMUL), alpha, 0, "a finite number")                            \
+    PART(op, "beta", GM_PARAM_OF(MATMUL), beta, 0, "a finite number")                              \
+    PART(op.precision, "precision", GM_PARAM_OF_ALL, precision, 0, "fp32, ieee, tf32 or bf16")     \
+    OWN(uint64_t, repeat, "repeat", GM_PARAM_OF_ALL, count, GM_REPEAT_MAX,                         \
+        "a whole number from 1 to 1000")                                                           \
+    OWN(uint64_t, timeout_ms, "timeout_ms", GM_PARAM_OF_ALL, count, GM_TIMEOUT_MS_MAX,             \
+        "a whole number of milliseconds from 1 to 3600000")                                        \
+    OWN(bool, nonfinite_null, "nonfinite", GM_PARAM_OF_ALL, nonfinite, 0, "error or null")         \
+    OWN(enum gm_header, header, "header", GM_PARAM_OF_ALL, header, 0, GM_PARAM_BOOLEAN)            \
+    OWN(gm_param_text, format, "format", GM_PARAM_OF_ALL, text, 7,                                 \
+        "text, json or svg, of those that a report has")                                           \
+    OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_ALL, gpu, 0, GM_PARAM_GPU)
+
+/* All zero: nothing is stated. */
 struct gm_params {
-    uint32_t seen; /* rows of the table that were given */
-    char kernel[GM_PARAMETER_BYTES_MAX + 1];
-    char device[GM_PARAMETER_BYTES_MAX + 1];
-    enum gm_dtype dtype; /* GM_DTYPE_NONE: not stated */
-    bool has_shape[GM_OPERANDS_MAX];
-    struct gm_shape shape[GM_OPERANDS_MAX];
+    uint32_t seen;                          /* rows of the list that were given */
+    struct gm_shape shape[GM_OPERANDS_MAX]; /* ndim 0: not stated */
     struct gm_op_options op;
-    uint64_t repeat;     /* 0: not stated */
-    uint64_t timeout_ms; /* 0: not stated */
-    bool nonfinite_null;
-    enum gm_header header;           /* of CSV */
-    char format[GM_FORMAT_NAME_MAX]; /* of a report */
-    const struct gm_gpu *gpu;        /* NULL: not stated */
+#define GM_PARAM_MEMBER(type, member, ...) type member;
+#define GM_PARAM_NO_MEMBER(...)
+    GM_PARAM_LIST(GM_PARAM_MEMBER, GM_PARAM_NO_MEMBER)
+#undef GM_PARAM_MEMBER
+#undef GM_PARAM_NO_MEMBER
 };
 
 /*

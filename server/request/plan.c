@@ -71,7 +71,7 @@ static enum gm_status set_shapes(const struct gm_plan_input *in,
     unsigned min = gm_op_operands_min(in->route->op), max = gm_op_operands_max(in->route->op);
 
     for (unsigned i = 0; i < max; i++) {
-        bool said = params->has_shape[i];
+        bool said = params->shape[i].ndim > 0;
         bool needed = i < min || (i == 2 && params->op.has_beta);
         if (!said && !needed)
             continue;

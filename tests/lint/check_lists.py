@@ -1,4 +1,4 @@
-"""What the program has a list of, the documents list too: options, errors, kernel variants. And
+"""What the program has a list of, the documents list too: options, parameters, errors, variants. And
 what must be one of a kind is: the weak functions of rows, of which a linker keeps any."""
 import re
 import subprocess
@@ -39,6 +39,16 @@ def errors(tree):
         yield f"{PROTOCOL} lists {code} in its row of {http}; proto/status.h does not"
 
 
+def parameters(tree):
+    rows = re.findall(r'(?:OWN|PART)\([^"\n]*"(\w+)"', tree.read("server/request/params.h") or "")
+    if not rows:
+        yield "no parameters were found in server/request/params.h"
+    text = tree.read(PROTOCOL) or ""
+    for name in rows:
+        if f"`{name}`" not in text:
+            yield f"{PROTOCOL} does not name the parameter `{name}`"
+
+
 def sections(tree, path):
     """Heading -> text up to the next heading."""
     title, text = "", {}
@@ -77,6 +87,7 @@ def row_functions(tree):
 def check(tree):
     yield from options(tree)
     yield from errors(tree)
+    yield from parameters(tree)
     yield from variants(tree)
     yield from row_functions(tree)
 
@@ -85,7 +96,8 @@ GOOD = {
     "gemmd": "#!/bin/sh\necho '  --listen ADDR  where (needs --threads)'\n",
     README: "`--listen`, `--threads`\n",
     "proto/status.h": 'X(OK, 200, "ok", "OK") \\\nX(BAD_JSON, 400, "bad_json", "...") \\\n',
-    PROTOCOL: "| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
+    "server/request/params.h": 'OWN(uint64_t, repeat, "repeat", ALL, \\\nPART(op, "alpha", 1)\n',
+    PROTOCOL: "`repeat`, `alpha`\n| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
     "kernels/variants.def": 'GM_VARIANT(GM_OP_COPY, "naive", 1)\nGM_SIMT(GM_OP_MATMUL, f,\n "tiled", 1)\n',
     KERNELS: "## Copy\n`naive`: one loop\n## matmul\n`tiled`: tiles\n",
     "kernels/cuda/one.cu": "GM_ROW_FUNCTION enum gm_status\ngm_one_accepts(int a)\n",
@@ -99,6 +111,8 @@ PLANTED = [
     ({**GOOD, PROTOCOL: "| 422 | `bad_json` |\n"}, "does not list bad_json in its row of 400"),
     ({**GOOD, PROTOCOL: "| 400 | `bad_json`, `bad_luck` |\n"}, "lists bad_luck in its row of 400"),
     ({**GOOD, "proto/status.h": ""}, "no errors were found"),
+    ({**GOOD, PROTOCOL: "`repeat`\n| 400 | `bad_json` |\n"}, "does not name the parameter `alpha`"),
+    ({**GOOD, "server/request/params.h": ""}, "no parameters were found"),
     ({**GOOD, KERNELS: "## copy\n`naive` `tiled`\n## matmul\n"}, "no `tiled` under a heading"),
     ({**GOOD, "kernels/variants.def": ""}, "no variants were found"),
     ({**GOOD, **TWICE}, "gm_one_accepts is a row's function in kernels/cuda/one.cu and in"),

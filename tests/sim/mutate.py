@@ -16,15 +16,16 @@ with the reason. DIR is a build without sanitizers, where test_sim_variants is b
 import argparse
 import collections
 import concurrent.futures
-import json
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from build_tree import BuildTree, run  # noqa: E402
 
 # What a kernel may take before it is taken to go on for ever: a sound one takes some ten seconds,
 # and most faults end a test at once.
@@ -203,34 +204,19 @@ class Builder:
     """Compiles and links as the build in `build` does."""
 
     def __init__(self, build):
-        self.build = pathlib.Path(build).resolve()
-        self.commands, entries = {}, {path: entry for entry, path in FILES.items()}
-        for row in json.loads((self.build / "compile_commands.json").read_text()):
-            path = pathlib.Path(row["file"])
-            if path in entries and "simt_kernels_code" in row["command"]:
-                self.commands[entries[path]] = row
-        self.link, self.link_folder = self.link_of("test_sim_variants")
-        self.tools = [self.cache(f"CMAKE_{name}") for name in (
+        tree = BuildTree(build)
+        self.build, entries = tree.folder, {path: entry for entry, path in FILES.items()}
+        self.commands = {entries[path]: words for path, words in tree.compilations()
+                         if path in entries and "simt_kernels_code" in str(words)}
+        self.link, self.link_folder = tree.link("tests/test_sim_variants")
+        self.tools = [tree.cache(f"CMAKE_{name}") for name in (
             "C_COMPILER", "LINKER", "OBJCOPY", "READELF", "ADDR2LINE")]
-
-    def cache(self, name):
-        text = (self.build / "CMakeCache.txt").read_text()
-        return re.search(rf"^{name}:\w+=(.*)$", text, re.M).group(1)
-
-    def link_of(self, program):
-        """The command that links it, and where: a file of make's, or as ninja says."""
-        file = self.build / f"tests/CMakeFiles/{program}.dir/link.txt"
-        if file.exists():
-            return shlex.split(file.read_text()), self.build / "tests"
-        commands = run([self.cache("CMAKE_MAKE_PROGRAM"), "-t", "commands", f"tests/{program}"],
-                       cwd=self.build)
-        return shlex.split(commands.splitlines()[-1].split(" && ")[1]), self.build
 
     def make(self, fault, folder):
         """The test program with the fault in it, or None if that does not compile."""
         source = folder / f"{fault.kernel}.cu"
         source.write_text(fault.text)
-        words = [w for w in shlex.split(self.commands[fault.kernel]["command"]) if w != "-Werror"]
+        words = [w for w in self.commands[fault.kernel] if w != "-Werror"]
         words[words.index("-o") + 1] = str(folder / "mutant.o")
         words[words.index("-c") + 1] = str(source)
         if subprocess.run(words, capture_output=True, cwd=self.build).returncode != 0:
@@ -244,13 +230,6 @@ class Builder:
         words.insert(archive, str(folder / "kernel.o"))
         run(words, cwd=self.link_folder)
         return folder / "test"
-
-
-def run(words, **options):
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        sys.exit(f"{words[0]} failed:\n{done.stderr}")
-    return done.stdout
 
 
 def judge(builder, fault, variant):

@@ -53,8 +53,8 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
 /* Shapes as parameters are for bare elements: every other form has its own. */
 static enum gm_status check_shapes(const struct gm_body *b, struct gm_error *err)
 {
-    bool any = b->parsed->params.has_shape[0] || b->parsed->params.has_shape[1] ||
-               b->parsed->params.has_shape[2];
+    const struct gm_shape *shape = b->parsed->params.shape;
+    bool any = shape[0].ndim > 0 || shape[1].ndim > 0 || shape[2].ndim > 0;
 
     return b->in == &gm_codec_raw || !any
                ? GM_OK
@@ -97,7 +97,7 @@ static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec
         .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
     };
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
-        b->plan.has_shape[i] = b->parsed->params.has_shape[i];
+        b->plan.has_shape[i] = b->parsed->params.shape[i].ndim > 0;
         b->plan.shape[i] = b->parsed->params.shape[i];
     }
     return codec->open ? codec->open(&b->plan, &b->decoder, err) : GM_OK;

@@ -63,7 +63,7 @@ static void set_plan(struct gm_body *b, unsigned index)
         .body_bytes = GM_SIZE_UNKNOWN,
         .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
     };
-    parts->plan.has_shape[index] = b->parsed->params.has_shape[index];
+    parts->plan.has_shape[index] = b->parsed->params.shape[index].ndim > 0;
     parts->plan.shape[index] = b->parsed->params.shape[index];
 }
 
@@ -114,7 +114,7 @@ static enum gm_status settle_format(struct gm_body *b, const void *bytes, size_t
     struct gm_parts *parts = b->parts;
     struct gm_part_format *form = &parts->operand[parts->index].form;
     enum gm_status status = gm_part_format_by_first_bytes(
-        bytes, len, letter(parts), b->parsed->params.has_shape[parts->index], form, err);
+        bytes, len, letter(parts), b->parsed->params.shape[parts->index].ndim > 0, form, err);
 
     if (status == GM_OK && !form->text)
         status = blame_part(parts, form->codec->open(&parts->plan, &parts->decoder, err), err);
@@ -165,7 +165,8 @@ enum gm_status gm_part_operand_end(struct gm_body *b, struct gm_error *err)
     struct gm_part_operand *operand = &parts->operand[parts->index];
     enum gm_status status = GM_OK;
 
-    if (unsettled(parts) && (parts->first_len > 0 || b->parsed->params.has_shape[parts->index]))
+    if (unsettled(parts) &&
+        (parts->first_len > 0 || b->parsed->params.shape[parts->index].ndim > 0))
         status = end_first_bytes(b, err);
     if (status == GM_OK && parts->decoder) {
         status = blame_part(parts, operand->form.codec->finish(parts->decoder, err), err);

@@ -73,7 +73,7 @@ enum gm_status gm_parts_end(struct gm_body *b, struct gm_error *err)
     if (!operand[0].given)
         return gm_fail(err, GM_MISSING_OPERAND, "there is no part a, which holds operand a");
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
-        if (!b->parsed->params.has_shape[i] ||
+        if (b->parsed->params.shape[i].ndim == 0 ||
             (operand[i].given && operand[i].form.codec == &gm_codec_raw))
             continue;
         return operand[i].given
