@@ -5,6 +5,7 @@
 #ifndef GM_PROTO_STATUS_H
 #define GM_PROTO_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -80,6 +81,17 @@ const char *gm_status_title(enum gm_status status);
  */
 enum gm_status gm_fail(struct gm_error *err, enum gm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* How far a mistyped word is from a right one, for messages that name it. */
+
+/* Words longer than this are compared by their beginnings. */
+#define GM_WORD_MAX 64
+
+/* Levenshtein's distance: characters to change, add or remove. */
+size_t gm_edit_distance(const char *from, size_t from_len, const char *to);
+
+/* Whether one may have been meant by the other: at least half of the longer one is right. */
+bool gm_is_near(const char *from, size_t from_len, const char *to);
 
 #ifdef __cplusplus
 }

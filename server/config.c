@@ -1,7 +1,7 @@
 #include "server/config.h"
 
 #include "kernels/backend.h"
-#include "proto/nearest.h"
+#include "proto/status.h"
 #include "server/limits.h"
 
 #include <ctype.h>

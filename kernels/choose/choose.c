@@ -8,7 +8,7 @@
 
 #include "kernels/layout.h"
 #include "preference.h"
-#include "proto/nearest.h"
+#include "proto/status.h"
 
 #include <stdio.h>
 #include <string.h>

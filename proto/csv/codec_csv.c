@@ -8,8 +8,7 @@
  * an element takes two bytes of it, with its separator.
  */
 #include "proto/codec.h"
-#include "proto/csv/codec_csv_text.h"
-#include "proto/csv/codec_csv_write.h"
+#include "proto/csv/internal.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * codec_csv_field.c - reads a field that is not a number as JSON writes it. It is rewritten as one
  * if it means one, else the error says what it is.
  */
-#include "proto/csv/codec_csv_text.h"
+#include "proto/csv/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

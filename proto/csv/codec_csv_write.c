@@ -1,12 +1,12 @@
 /*
- * codec_csv_write.c - writes CSV. See codec_csv_write.h. Numbers are the shortest that read back to
+ * codec_csv_write.c - writes CSV. See internal.h. Numbers are the shortest that read back to
  * the same bits, as in JSON. NaN and infinity are nan, inf and -inf. Truth values are 1 and 0,
  * which every reader of numbers accepts.
  */
-#include "proto/csv/codec_csv_write.h"
+#include "proto/csv/internal.h"
 
 #include "proto/number/number.h"
-#include "proto/steps.h"
+#include "proto/codec.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -10,9 +10,7 @@
  * second pass reads each array straight into the storage that the sink gives. json_write.c writes.
  */
 #include "proto/codec.h"
-#include "proto/json/json_rows.h"
-#include "proto/json/json_text.h"
-#include "proto/json/json_write.h"
+#include "proto/json/internal.h"
 #include "proto/number/number.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /*
- * json_rows.c - reads arrays of numbers. See json_rows.h.
+ * json_rows.c - reads arrays of numbers. See internal.h.
  *
  * Storage is asked for once, with the exact shape, before the first number is converted. No index
  * of the text is built: the only memory a text needs beside itself is its matrix.
  */
-#include "proto/json/json_rows.h"
+#include "proto/json/internal.h"
 
 #include "proto/number/number.h"
 

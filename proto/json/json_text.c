@@ -1,7 +1,7 @@
 /*
  * json_text.c - strings, members and errors of JSON text.
  */
-#include "proto/json/json_text.h"
+#include "proto/json/internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

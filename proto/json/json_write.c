@@ -2,10 +2,10 @@
  * json_write.c - a matrix as {"shape":[r,c],"dtype":"f32","data":[[...],[...]], the object left
  * open for what the caller adds. Numbers are the shortest that read back to the same bits.
  */
-#include "proto/json/json_write.h"
+#include "proto/json/internal.h"
 
 #include "proto/number/number.h"
-#include "proto/steps.h"
+#include "proto/codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>

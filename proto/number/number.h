@@ -77,6 +77,21 @@ double gm_charconv_f64(const char *text, size_t len, bool narrow);
 /* For the writers: digits * 10^exponent, correctly rounded; digits below 2^53. */
 double gm_number_scaled(uint64_t digits, int exponent);
 
+/* number_f32.cc: digits * 10^exponent; the last digits may be 0. */
+struct gm_decimal {
+    uint64_t digits;
+    int exponent;
+};
+
+/*
+ * Of the decimals that round to `positive`, which is finite, the one of fewest digits; of several
+ * such the nearest. Source: R. Giulietti, The Schubfach way to render doubles (2021).
+ */
+struct gm_decimal gm_shortest_f32(float positive);
+
+/* A gm_number_writer: the text that std::to_chars gives. */
+char *gm_write_f32(char *out, const void *element);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,6 @@
  */
 #include "proto/number/half.h"
 #include "proto/number/number.h"
-#include "proto/number/number_f32.h"
 
 #include <charconv>
 #include <cmath>

@@ -5,7 +5,7 @@
  * as {fmt} does. The shortest number between the two midpoints to the neighbours is found here with
  * three multiplications of 32 by 64 bits.
  */
-#include "proto/number/number_f32.h"
+#include "proto/number/number.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "server/request/params.h"
 
-#include "proto/nearest.h"
+#include "proto/status.h"
 
 #include <errno.h>
 #include <math.h>

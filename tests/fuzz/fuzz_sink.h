@@ -1,5 +1,5 @@
 /*
- * fuzz_sink.h - a sink for fuzz targets: holds a codec to the contract of sink.h, and keeps what
+ * fuzz_sink.h - a sink for fuzz targets: holds a codec to the contract of codec.h, and keeps what
  * it found, so that two ways of feeding the same bytes can be compared.
  */
 #ifndef GM_TESTS_FUZZ_FUZZ_SINK_H

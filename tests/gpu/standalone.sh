@@ -32,7 +32,7 @@ cu="$nvcc -std=c++17 -O3 -lineinfo -Xcompiler -Wall,-Wextra -D_GNU_SOURCE"
 cu+=" -DGM_HAVE_SM90A=$([ "$arch" = 90a ] && echo 1 || echo 0)"
 cu+=" -gencode arch=compute_$arch,code=sm_$arch -I. -Ikernels/cuda/include"
 
-library="proto/matrix.c proto/nearest.c proto/status.c $(ls kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
+library="proto/matrix.c proto/status.c $(ls kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
 kernels=$(ls kernels/cuda/*/*.cu)
 helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/baseline_nothing.cu"
 programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,lanes}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"

@@ -4,7 +4,7 @@
 //   test_number_f32 [--all]
 //
 // --all: every number there is, in some minutes.
-#include "proto/number/number_f32.h"
+#include "proto/number/number.h"
 
 #include <charconv>
 #include <cinttypes>

@@ -4,7 +4,6 @@
 #include "proto/multipart/multipart.h"
 #include "proto/number/half.h"
 #include "proto/number/number.h"
-#include "proto/number/number_f32.h"
 #include "proto/status.h"
 
 #include <cstdio>

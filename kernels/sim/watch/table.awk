@@ -6,7 +6,7 @@
 # Files whose functions are a kernel's vocabulary, not its code: what is done in one of them is
 # shown where the kernel calls it.
 function is_vocabulary(file) {
-    return file ~ /(^|\/)(kernels\/sim\/|kernels\/cuda\/lib\/element\.h|proto\/number\/(half|bits)\.h)/
+    return file ~ /(^|\/)(kernels\/sim\/|kernels\/cuda\/lib\/element\.h|proto\/number\/half\.h)/
 }
 
 # The function's own name in a mangled one: 10copy_tiledIfE... in _Z10copy_tiledIfEvPKT_ or

@@ -1,4 +1,4 @@
-#include "proto/nearest.h"
+#include "proto/status.h"
 #include "server/request/body/internal.h"
 
 #include <string.h>

@@ -1,13 +1,15 @@
 /*
- * codec_csv_text.h - CSV text that is whole in memory: its lines, its fields, and each field's
- * number. codec_csv.c itself reads numbers that are written as in JSON; everything else that people
- * and programs write comes here.
+ * internal.h - what the files of csv/ share: CSV text that is whole in memory, with its lines, its
+ * fields, and each field's number; and writing. codec_csv.c itself reads numbers that are written
+ * as in JSON; everything else that people and programs write goes through here.
  */
-#ifndef GM_PROTO_CSV_CODEC_CSV_TEXT_H
-#define GM_PROTO_CSV_CODEC_CSV_TEXT_H
+#ifndef GM_PROTO_CSV_INTERNAL_H
+#define GM_PROTO_CSV_INTERNAL_H
 
+#include "proto/codec.h"
 #include "proto/number/number.h"
-#include "proto/sink.h"
+
+/* codec_csv_text.c, codec_csv_field.c: reading. */
 
 struct gm_csv {
     const char *start, *end; /* of the text, behind a byte order mark */
@@ -80,5 +82,15 @@ enum gm_status gm_csv_bad_field(const struct gm_csv *csv, const char *p, uint64_
 
 /* The line of the text that p is in, counted from 1, as editors do. */
 uint64_t gm_csv_line_number(const struct gm_csv *csv, const char *p);
+
+/*
+ * codec_csv_write.c: a matrix as CSV: commas, a line feed behind each row, an empty line between
+ * the matrices of a stack. Nothing at all where there are no elements. As in codec.h.
+ */
+enum gm_status gm_csv_encode_bound(const struct gm_matrix *matrix, uint64_t *ret_bytes,
+                                   struct gm_error *err);
+enum gm_status gm_csv_encode(const struct gm_matrix *matrix,
+                             const struct gm_encode_options *options, char *out, uint64_t capacity,
+                             uint64_t *ret_len, struct gm_error *err);
 
 #endif
