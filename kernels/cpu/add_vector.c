@@ -1,6 +1,6 @@
 /*
  * add_vector.c - add contiguous spans in vector code, shared by the threads. Unlike direct's, its
- * inner loop (plus.h) sees only three contiguous rows.
+ * inner loop (plus.c) sees only three contiguous rows.
  *
  * Dimensions along which both operands are contiguous are merged first: most sums become one long
  * row, a stack plus one matrix becomes a few. The rest is divided into tiles. An operand in another
@@ -10,7 +10,7 @@
  */
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
-#include "kernels/cpu/lib/plus.h"
+#include "kernels/cpu/lib/inner_loops.h"
 #include "kernels/cpu/lib/rect.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/layout.h"

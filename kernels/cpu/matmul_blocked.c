@@ -12,9 +12,8 @@
  * the end, with alpha and beta. Each adds its terms in the order of k, whatever tile it is in.
  */
 #include "kernels/cpu/backend/exec.h"
-#include "kernels/cpu/lib/finish.h"
 #include "kernels/cpu/lib/grid.h"
-#include "kernels/cpu/lib/micro_kernel.h"
+#include "kernels/cpu/lib/inner_loops.h"
 #include "kernels/cpu/lib/pack.h"
 #include "kernels/cpu/lib/product.h"
 #include "kernels/variant.h"

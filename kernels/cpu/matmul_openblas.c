@@ -8,7 +8,7 @@
  */
 #include "kernels/backend.h"
 #include "kernels/cpu/backend/exec.h"
-#include "kernels/cpu/backend/openblas.h"
+#include "kernels/cpu/backend/facts.h"
 #include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/product.h"
 #include "kernels/variant.h"

@@ -12,9 +12,8 @@
  */
 #include "kernels/backend.h"
 #include "kernels/cpu/backend/exec.h"
-#include "kernels/cpu/lib/finish.h"
 #include "kernels/cpu/lib/grid.h"
-#include "kernels/cpu/lib/lines.h"
+#include "kernels/cpu/lib/inner_loops.h"
 #include "kernels/cpu/lib/pack.h"
 #include "kernels/cpu/lib/product.h"
 #include "kernels/variant.h"

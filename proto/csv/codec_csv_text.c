@@ -7,8 +7,8 @@
  * like a missing value or a truth value. None of the other fields is a number, and lines follow. So
  * a damaged number in the first row, or a row with a label, is an error, not a row that vanishes.
  */
-#include "proto/csv/internal.h"
 #include "proto/codec.h"
+#include "proto/csv/internal.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "proto/csv/internal.h"
 
 #include "proto/number/number.h"
-#include "proto/codec.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "proto/json/internal.h"
 
 #include "proto/number/number.h"
-#include "proto/codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>

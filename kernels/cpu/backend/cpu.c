@@ -12,10 +12,9 @@
 #include "kernels/buffer_pool.h"
 #include "kernels/layout.h"
 #include "kernels/roof.h"
-#include "prepare.h"
-#include "single_thread_pool.h"
+#include "pool.h"
+#include "rearrange.h"
 #if GM_HAVE_OPENBLAS
-#include "openblas.h"
 #endif
 
 #include <stdio.h>

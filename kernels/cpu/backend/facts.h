@@ -4,6 +4,9 @@
 #ifndef GM_KERNELS_CPU_BACKEND_FACTS_H
 #define GM_KERNELS_CPU_BACKEND_FACTS_H
 
+#include "isa.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,5 +26,13 @@ void gm_cpu_model(char *buf, size_t size);
  * and what cannot be read are 0: no limit. "32768K" is 33554432. */
 unsigned gm_cpu_parse_quota(const char *text);
 uint64_t gm_cpu_parse_bytes(const char *text);
+
+/*
+ * matmul_openblas.c, where this build has OpenBLAS: keeps it on the calling threads from now on;
+ * text: "OpenBLAS 0.3.21 (SkylakeX)". The name in brackets is what it takes this processor for.
+ * False where that is one with narrower vectors than `isa`: to a release that is older than the
+ * processor it may be a Prescott of 2004.
+ */
+bool gm_openblas_open(enum gm_isa isa, char *text, size_t size);
 
 #endif

@@ -1,17 +1,22 @@
 /*
- * rearrange.h - makes column-major operands row-major on the CPU, for backends whose operands are
- * on the host before they go to their device.
+ * rearrange.h - makes column-major operands row-major, on the CPU.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_REARRANGE_H
 #define GM_KERNELS_CPU_BACKEND_REARRANGE_H
 
-#include "kernels/op.h"
+#include "kernels/variant.h"
 #include "pool.h"
+
+/* For a variant that does not take the layout of x. Writes the elements of x row-major to `data`,
+ * which has room for them; *x is then that matrix. GM_CANCELLED leaves *x as it was. */
+enum gm_status gm_prepare(struct gm_matrix *x, void *data, struct gm_exec *exec);
+
+/* The same for backends whose operands are on the host before they go to their device. */
 
 /* Bytes of scratch that each thread of the pool must have. */
 size_t gm_rearrange_scratch(void);
 
-/* As gm_prepare (prepare.h), on the threads of `pool`. */
+/* As gm_prepare, on the threads of `pool`. */
 enum gm_status gm_rearrange(struct gm_matrix *x, void *data, struct gm_pool *pool,
                             const atomic_bool *stop);
 

@@ -5,7 +5,7 @@
  * another. One x uses all 8; 4 of them use 2 each, and the line is loaded once for all. They are
  * added up in a fixed order: the same bits at each call.
  */
-#include "lines.h"
+#include "inner_loops.h"
 
 #include <string.h>
 

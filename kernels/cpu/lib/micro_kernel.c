@@ -7,7 +7,7 @@
  * 32 vectors with AVX-512, 4 x 3 of 16 with AVX2, 4 x 2 of 16 with SSE2, which has no fused
  * multiply-add and needs a register more for each product.
  */
-#include "micro_kernel.h"
+#include "inner_loops.h"
 
 #define MICRO(name, target, type, bytes, ROWS, VECTORS)                                            \
     target static void name(uint64_t k, const void *panel_a, const void *panel_b, void *sums,      \

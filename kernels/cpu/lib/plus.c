@@ -4,7 +4,7 @@
  * The compiler makes vector code of the plain loop for all types but f16. What takes a dozen
  * operations in gm_f32_of_f16 is one instruction on processors that have it, with the same bits.
  */
-#include "plus.h"
+#include "inner_loops.h"
 
 #include "proto/number/half.h"
 

@@ -1,7 +1,10 @@
 /*
- * product.c - the set-up that all matmul kernels share.
+ * product.c - the set-up that all matmul kernels share, and the end of most: it turns sums into
+ * elements, for each element type.
  */
 #include "product.h"
+
+#include "proto/number/half.h"
 
 struct gm_product gm_product_make(const struct gm_op *op, bool join)
 {
@@ -24,4 +27,50 @@ struct gm_product gm_product_make(const struct gm_op *op, bool join)
     product.m *= joined;
     product.batch /= joined;
     return product;
+}
+
+/* element: the type in memory; sum: what it is computed in; load and store turn one into the
+ * other; factor: the member of a factor that is meant. Integers are computed unsigned: they
+ * wrap. */
+#define FINISH(name, element, sum, load, store, factor)                                            \
+    static void name(const struct gm_op *op, void *to, const void *sums, const void *c,            \
+                     uint64_t count)                                                               \
+    {                                                                                              \
+        sum alpha = (sum)op->alpha.factor, beta = (sum)op->beta.factor;                            \
+        element *restrict elements = to;                                                           \
+        const sum *restrict from = sums;                                                           \
+        const element *restrict more = c;                                                          \
+                                                                                                   \
+        if (c) {                                                                                   \
+            for (uint64_t i = 0; i < count; i++)                                                   \
+                elements[i] = (element)store(alpha * from[i] + beta * (sum)load(more[i]));         \
+        } else {                                                                                   \
+            for (uint64_t i = 0; i < count; i++)                                                   \
+                elements[i] = (element)store(alpha * from[i]);                                     \
+        }                                                                                          \
+    }
+
+FINISH(finish_f16, uint16_t, float, gm_f32_of_f16, gm_f16_of_f32, real)
+FINISH(finish_bf16, uint16_t, float, gm_f32_of_bf16, gm_bf16_of_f32, real)
+FINISH(finish_f32, float, float, , , real)
+FINISH(finish_f64, double, double, , , real)
+FINISH(finish_i32, uint32_t, uint32_t, , , integer)
+FINISH(finish_i64, uint64_t, uint64_t, , , integer)
+
+gm_finish_fn *gm_finish_get(enum gm_dtype dtype)
+{
+    switch (dtype) {
+    case GM_F16:
+        return finish_f16;
+    case GM_BF16:
+        return finish_bf16;
+    case GM_F32:
+        return finish_f32;
+    case GM_F64:
+        return finish_f64;
+    case GM_I32:
+        return finish_i32;
+    default:
+        return finish_i64;
+    }
 }

@@ -1,5 +1,6 @@
 /*
- * product.h - a matmul as its kernels see it: strides instead of layouts and flags.
+ * product.h - a matmul as its kernels see it: strides instead of layouts and flags; and its end,
+ * from sums to elements of the result: alpha, beta and c, and the one rounding.
  */
 #ifndef GM_KERNELS_CPU_LIB_PRODUCT_H
 #define GM_KERNELS_CPU_LIB_PRODUCT_H
@@ -24,5 +25,12 @@ static inline const char *gm_product_at(const struct gm_view *view, size_t size,
 {
     return (const char *)view->data + (t * view->batch + i * view->row + j * view->col) * size;
 }
+
+/* to[i] = alpha * sums[i] + beta * c[i] for i < count; without the second term where c is NULL. The
+ * sums are of the type that the elements are computed in. */
+typedef void gm_finish_fn(const struct gm_op *op, void *to, const void *sums, const void *c,
+                          uint64_t count);
+
+gm_finish_fn *gm_finish_get(enum gm_dtype dtype);
 
 #endif

@@ -4,8 +4,8 @@
  * warp. Warps run one after the other; within one, lane after lane. Nothing that is computed
  * depends on that order unless the kernel has a race, which is found and reported.
  */
+#include "kernels/backend.h"
 #include "kernels/sim/watch/dependent.h"
-#include "kernels/task.h"
 #include "sample.h"
 #include "worker.h"
 

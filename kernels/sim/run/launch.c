@@ -8,8 +8,8 @@
  * is exact. Launches that are alike are run once.
  */
 #include "exec.h"
+#include "kernels/backend.h"
 #include "kernels/sim/watch/dependent.h"
-#include "kernels/task.h"
 #include "sample.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * prepare.c - rearranges column-major stacks to row-major.
+ * rearrange.c - rearranges column-major stacks to row-major.
  *
  * A stack in Fortran order is, read row-major, an array [cols][rows][batch]: the first index is the
  * fastest. The result is [batch][rows][cols]. If one of the three is 1, this is one transpose of a
@@ -9,12 +9,12 @@
  * A chunk is a band of columns through consecutive rows, so that lines which neighbouring rows
  * share are still in the cache.
  */
-#include "prepare.h"
+#include "rearrange.h"
 
+#include "exec.h"
 #include "kernels/cpu/lib/rect.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/variant.h"
-#include "rearrange.h"
 
 gm_kernel_fn gm_cpu_transpose_blocked; /* kernels of variants.def */
 
