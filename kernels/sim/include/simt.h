@@ -11,19 +11,73 @@
 #ifndef GM_KERNELS_SIM_SIMT_H
 #define GM_KERNELS_SIM_SIMT_H
 
-#include "kernels/sim/include/simt/arithmetic.h"
-#include "kernels/sim/include/simt/atomic.h"
-#include "kernels/sim/include/simt/bits.h"
-#include "kernels/sim/include/simt/compile.h"
-#include "kernels/sim/include/simt/launch.h"
-#include "kernels/sim/include/simt/memory.h"
-#include "kernels/sim/include/simt/types.h"
-#include "kernels/sim/include/simt/warp.h"
+#include "kernels/sim/include/simt/functions.h"
+#include "kernels/sim/include/simt/language.h"
+#include "kernels/sim/include/simt/threads.h"
+
+#include <tuple>
 
 #define threadIdx (gm_sim_thread_idx())
 #define blockIdx (gm_sim_block_idx())
 #define blockDim (gm_sim_block_dim())
 #define gridDim (gm_sim_grid_dim())
 #define warpSize 32
+
+/* From a launch in host code to calls of the kernel by simulated threads. */
+
+template <typename T> GM_SIM_INLINE T *gm_dynamic_shared()
+{
+    return (T *)gm_sim_dynamic_shared();
+}
+
+template <typename... P> struct gm_sim_call {
+    void (*kernel)(P...);
+    std::tuple<P...> arguments;
+
+    /* Runs in every simulated thread. */
+    static void run(const void *call)
+    {
+        const gm_sim_call *self = (const gm_sim_call *)call;
+        std::apply(self->kernel, self->arguments);
+    }
+};
+
+template <typename... P, typename... A>
+enum gm_status gm_launch_dependent(struct gm_exec *exec, bool dependent, void (*kernel)(P...),
+                                   dim3 grid, dim3 block, size_t dynamic_shared, A... args)
+{
+    gm_sim_call<P...> call = {kernel, std::tuple<P...>(static_cast<P>(args)...)};
+    struct gm_sim_launch launch = {};
+
+    launch.kernel = (const void *)kernel;
+    launch.run = gm_sim_call<P...>::run;
+    launch.call = &call;
+    launch.call_bytes = sizeof call;
+    launch.grid = {grid.x, grid.y, grid.z};
+    launch.block = {block.x, block.y, block.z};
+    launch.dynamic_shared = dynamic_shared;
+    launch.dependent = dependent;
+    return gm_sim_run(exec, &launch);
+}
+template <typename... P, typename... A>
+enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, dim3 block,
+                         size_t dynamic_shared, A... args)
+{
+    return gm_launch_dependent(exec, false, kernel, grid, block, dynamic_shared, args...);
+}
+
+/* It has no cache that shared memory would be taken from. */
+template <typename... P> void gm_shared_carveout(void (*)(P...), int)
+{
+}
+
+GM_SIM_INLINE void gm_trigger_dependent()
+{
+    gm_sim_trigger_dependent();
+}
+GM_SIM_INLINE void gm_wait_for_primary()
+{
+    gm_sim_wait_for_primary();
+}
 
 #endif

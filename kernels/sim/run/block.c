@@ -6,7 +6,7 @@
  */
 #include "kernels/backend.h"
 #include "kernels/sim/watch/dependent.h"
-#include "sample.h"
+#include "job.h"
 #include "worker.h"
 
 #include <stdarg.h>

@@ -10,7 +10,7 @@
 #include "exec.h"
 #include "kernels/backend.h"
 #include "kernels/sim/watch/dependent.h"
-#include "sample.h"
+#include "job.h"
 
 #include <stdlib.h>
 #include <string.h>

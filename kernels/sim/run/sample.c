@@ -1,4 +1,4 @@
-#include "sample.h"
+#include "job.h"
 
 #include <math.h>
 #include <stdbool.h>

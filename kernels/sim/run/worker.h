@@ -1,6 +1,6 @@
 /*
- * worker.h - the state of one host thread that simulates blocks, one after the other. Shared by
- * the files of this directory; each part of it has its owner.
+ * worker.h - the state of one host thread that simulates blocks, one after the other, and of the
+ * threads of such a block. Shared by the files of this directory; each part of it has its owner.
  *
  *   block.c    runs the threads of a block as fibers: barriers, faults
  *   warp.c     what the lanes of a warp do together
@@ -15,11 +15,76 @@
 #ifndef GM_KERNELS_SIM_RUN_WORKER_H
 #define GM_KERNELS_SIM_RUN_WORKER_H
 
+#include "device.h"
+#include "fiber.h"
 #include "job.h"
-#include "kernels/sim/watch/event.h"
+#include "kernels/access.h"
 #include "kernels/sim/watch/shadow.h"
+#include "kernels/sim/watch/symbols.h"
 #include "kernels/sim/watch/tally.h"
-#include "thread.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- A thread of a simulated block: a fiber, and what it waits for. ---- */
+
+enum gm_sim_state {
+    GM_SIM_READY,   /* can go on */
+    GM_SIM_BARRIER, /* at a barrier of the block */
+    GM_SIM_WARP,    /* at an operation of its warp */
+    GM_SIM_DONE,
+    GM_SIM_ABSENT /* in a sample: never begun, or left where it was; nobody waits for it */
+};
+
+struct gm_sim_thread {
+    struct gm_fiber fiber;
+    bool started; /* the fiber is alive and waits for the next block */
+    enum gm_sim_state state;
+    struct gm_sim_dim idx;
+    unsigned tid, warp;
+    uint32_t synced;   /* clock of its last barrier or warp operation */
+    uintptr_t wait_pc; /* where it waits */
+    enum gm_sim_warp_op op;
+    unsigned mask, width;
+    int lane;
+    uint64_t value;        /* what it gives to the operation, then what it gets */
+    bool waited;           /* for the launch before, if its own is dependent */
+    uintptr_t stack_floor; /* it must not go below */
+    /* Where the compiler saw an index beyond its array, or 0; the access that follows tells the
+     * address. */
+    uintptr_t bad_pc;
+    unsigned bad_line, bad_accesses;
+    long long bad_index;
+};
+
+/* ---- What a thread did: its accesses, and the steps between them. ---- */
+
+/* Something a lane did: a step (the begin of a run of code without branches) or an access. */
+struct gm_sim_event {
+    uint32_t key; /* where: gm_sim_key */
+    uint8_t kind; /* enum gm_access_kind, or GM_SIM_STEP */
+    uint8_t bytes;
+    uint16_t memory; /* which: a buffer's index, or GM_SIM_SHARED and beyond */
+    uint64_t address;
+};
+#define GM_SIM_STEP GM_ACCESS_KINDS
+#define GM_SIM_NOWHERE UINT32_MAX
+#define GM_SIM_DYNAMIC 0x3FFFu /* the dynamic shared memory */
+#define GM_SIM_SHARED 0x4000u  /* + index of the shared variable in gm_symbols */
+
+/* Code addresses as distances from the program's beginning; one access of an odd size is several
+ * pieces at one place. */
+#define GM_SIM_PIECES 8u
+static inline uint32_t gm_sim_key(uintptr_t pc, unsigned piece)
+{
+    return (uint32_t)(pc - gm_symbols_base()) * GM_SIM_PIECES + piece;
+}
+static inline uintptr_t gm_sim_key_pc(uint32_t key)
+{
+    return gm_symbols_base() + key / GM_SIM_PIECES;
+}
+
+/* ---- A worker. ---- */
 
 #define GM_SIM_THREADS_MAX 1024u /* of a block: CUDA's limit */
 /* A fiber's stack: a kernel's own arrays, and a little for what it calls here. */

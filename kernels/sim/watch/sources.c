@@ -1,4 +1,4 @@
-#include "sources.h"
+#include "table.h"
 
 #include "symbols.h"
 

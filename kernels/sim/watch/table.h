@@ -1,5 +1,5 @@
 /*
- * table.h - what the build knows of one kernel file (kernels/sim/object.sh writes it as C): its
+ * table.h - what the build knows of the kernels. Of each file (kernels/sim/object.sh writes it as C): its
  * source lines, functions and shared variables. So a daemon reads no debugging information, and
  * may be stripped.
  */
@@ -40,5 +40,15 @@ struct gm_sim_table {
     /* Where the calling thread has the file's first shared variable. */
     uintptr_t (*shared_here)(void);
 };
+
+/* The text of the kernels' files, so that a report can show a line where the sources are not. */
+struct gm_sim_source {
+    const char *file; /* "kernels/cuda/copy/direct.cu" */
+    const char *begin, *end;
+};
+
+/* Made when the program is built. */
+extern const struct gm_sim_source gm_sim_sources[];
+extern const size_t gm_sim_source_count;
 
 #endif
