@@ -3,7 +3,7 @@
  *
  * The difference to flip_shared: the result is one long row of vectors, one a thread. A vector's
  * elements come from the 16 bytes at the mirror place, which begin anywhere: an unaligned load
- * (unaligned_load.h), then a reversal in registers. The L1 cache has what a neighbour loads too. A
+ * (vec.h), then a reversal in registers. The L1 cache has what a neighbour loads too. A
  * vector that begins in one row and ends in the next has two such loads, merged by a mask. Rows
  * shorter than a vector are fetched element by element.
  *
@@ -13,7 +13,7 @@
  * When it wins: against shared beyond some 2^18 elements. Short rows of 1-byte elements are
  * limited by instructions.
  */
-#include "kernels/cuda/lib/unaligned_load.h"
+#include "kernels/cuda/lib/vec.h"
 
 #define THREADS 128u
 

@@ -7,7 +7,7 @@
 #define GM_KERNELS_CUDA_MATMUL_BATCHED_LOADER_H
 
 #include "kernels/cuda/lib/divide.h"
-#include "kernels/cuda/lib/unaligned_load.h"
+#include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/batched.h"
 
 /* What a block is given. */

@@ -26,7 +26,7 @@ struct i64_64x128 : gm_schedules<gm_schedule<6, GM_ODD_FORWARD>> {
     static constexpr unsigned STAGES = 3, BLOCKS_PER_SM = 1, STAGED_MAX = 1;
 };
 
-/* SPECIALIZED: common load modes have kernels of their own (load_mode.h). */
+/* SPECIALIZED: common load modes have kernels of their own (tile_config.h). */
 template <typename T, typename CONFIG, bool SPECIALIZED_> struct config {
     using tile = gm_tile<T, CONFIG>;
     static constexpr bool SPECIALIZED = SPECIALIZED_;

@@ -15,7 +15,7 @@
  * a tile's 256 rows and some 130 columns.
  */
 #include "kernels/cuda/lib/register_transpose.h"
-#include "kernels/cuda/lib/unaligned_load.h"
+#include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/transpose/tile_order.h"
 
 #define N 16u           /* bytes of a vector; rows, and columns, that lie alike are as far apart */

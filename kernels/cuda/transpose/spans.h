@@ -9,7 +9,7 @@
 #define GM_KERNELS_CUDA_TRANSPOSE_SPANS_H
 
 #include "kernels/cuda/lib/kernel.h"
-#include "kernels/cuda/lib/unaligned_load.h"
+#include "kernels/cuda/lib/vec.h"
 
 /*
  * Bank-conflict padding: shared memory is divided into units of 4 bytes (or of an element, if that

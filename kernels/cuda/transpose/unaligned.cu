@@ -2,7 +2,7 @@
  * unaligned.cu - the vectorized transpose for rows of any length.
  *
  * The difference to transpose_vectorized: rows need not begin at 16 bytes, in the operand or the
- * result. The operand is read by unaligned loads (unaligned_load.h). A row of the result is stored
+ * result. The operand is read by unaligned loads (vec.h). A row of the result is stored
  * in aligned vectors, which begin elsewhere in the tile for each row: they are put together from
  * two vectors of shared memory. So that each is whole, tiles overlap by 32 bytes (1-byte elements:
  * 8), and a tile stores, of each row, the sectors that begin in its own part. Registers are
@@ -16,7 +16,7 @@
  * vectors and not few (skinny). Smaller ones have too few tiles: padded. For 1 byte, packed_u8.
  */
 #include "kernels/cuda/lib/register_transpose.h"
-#include "kernels/cuda/lib/unaligned_load.h"
+#include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/transpose/tile_order.h"
 
 /*

@@ -4,9 +4,9 @@
  * warp. Warps run one after the other; within one, lane after lane. Nothing that is computed
  * depends on that order unless the kernel has a race, which is found and reported.
  */
+#include "job.h"
 #include "kernels/backend.h"
 #include "kernels/sim/watch/dependent.h"
-#include "job.h"
 #include "worker.h"
 
 #include <stdarg.h>

@@ -8,9 +8,9 @@
  * is exact. Launches that are alike are run once.
  */
 #include "exec.h"
+#include "job.h"
 #include "kernels/backend.h"
 #include "kernels/sim/watch/dependent.h"
-#include "job.h"
 
 #include <stdlib.h>
 #include <string.h>

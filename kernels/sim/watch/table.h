@@ -1,7 +1,7 @@
 /*
- * table.h - what the build knows of the kernels. Of each file (kernels/sim/object.sh writes it as C): its
- * source lines, functions and shared variables. So a daemon reads no debugging information, and
- * may be stripped.
+ * table.h - what the build knows of the kernels. Of each file (kernels/sim/object.sh writes it as
+ * C): its source lines, functions and shared variables. So a daemon reads no debugging information,
+ * and may be stripped.
  */
 #ifndef GM_KERNELS_SIM_WATCH_TABLE_H
 #define GM_KERNELS_SIM_WATCH_TABLE_H

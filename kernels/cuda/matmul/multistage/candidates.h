@@ -3,7 +3,7 @@
  *
  * Beside its tile sizes (tile_config.h) a candidate says:
  *
- *     SPECIALIZED              common load modes have kernels of their own (load_mode.h)
+ *     SPECIALIZED              common load modes have kernels of their own (tile_config.h)
  *     RESIDENT                 blocks that share a multiprocessor, as measured
  *     RATE_.., START, SCALAR_B what the cost model needs (cost_model.h); fitted, but for the first,
  *                              whose RATE_FULL and START are set by hand so that the largest

@@ -30,7 +30,7 @@ struct gm_candidate {
     double rate_2_warps;    /* with two */
     double rate_full;       /* with all that fit */
     double start;           /* beginning and ending a tile, in steps of k */
-    double scalar_b;        /* loading one element of B (load_plan.h), in multiply-adds */
+    double scalar_b;        /* loading one element of B (gm_load_cost), in multiply-adds */
 };
 
 /* A product in tiles of a candidate: `tiles` of the result, `k_tiles` in all. */

@@ -7,7 +7,7 @@
 #include "kernels/cuda/matmul/multistage/mainloop.h"
 
 /* For a stack, in as few launches as a grid allows. With split-K, p is gm_split_of. SPECIALIZED: as
- * in load_mode.h. dependent: what was launched before writes its operands. */
+ * in tile_config.h. dependent: what was launched before writes its operands. */
 template <typename TILE, bool SPECIALIZED>
 static inline enum gm_status gm_launch_multistage(struct gm_exec *exec,
                                                   const gm_product<typename TILE::type> &p,

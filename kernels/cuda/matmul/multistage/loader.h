@@ -9,7 +9,7 @@
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LOADER_H
 
 #include "kernels/cuda/lib/vec.h"
-#include "kernels/cuda/matmul/multistage/load_mode.h"
+#include "kernels/cuda/matmul/multistage/tile_config.h"
 
 /* Keeps a value in its register: the compiler would rather compute it anew in each round, where
  * every instruction costs. */

@@ -2,7 +2,7 @@
  * repack.h - copies an operand so that rows of k-tiles are contiguous and begin at 16 bytes.
  *
  * From repacked operands k-tiles are filled by 16 bytes a copy, instead of by 8 or by elements
- * (load_mode.h). The pass reads and writes the operand once, and transposes it where k runs along
+ * (tile_config.h). The pass reads and writes the operand once, and transposes it where k runs along
  * its rows; the product reads it once for each of its tiles in the other direction. It counts as
  * part of the kernel, not as `prepare`: an event in between would keep the two from overlapping.
  */
@@ -10,7 +10,6 @@
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_REPACK_H
 
 #include "kernels/cuda/lib/tiles.h"
-#include "kernels/cuda/matmul/multistage/load_mode.h"
 #include "kernels/cuda/matmul/multistage/tile_config.h"
 
 #define GM_REPACK_THREADS 256u
