@@ -3,14 +3,14 @@
  */
 #include "kernels/buffer_pool.h"
 #include "kernels/roof.h"
-#include "server/api/document.h"
 #include "server/clock.h"
-#include "server/descriptors.h"
+#include "server/http/connection_limiter.h"
 #include "server/http/http.h"
 #include "server/http/raw_reply.h"
 #include "server/limits.h"
 #include "server/notify.h"
 #include "server/probe.h"
+#include "server/request/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,10 @@
  */
 #include "kernels/buffer_pool.h"
 #include "kernels/roof.h"
-#include "server/api/document.h"
 #include "server/clock.h"
 #include "server/limits.h"
 #include "server/request/request.h"
+#include "server/request/text.h"
 
 #include <ctype.h>
 #include <jansson.h>

@@ -5,7 +5,7 @@
  */
 #include "kernels/buffer_pool.h"
 #include "server/request/request.h"
-#include "server/request/text_stream.h"
+#include "server/request/text.h"
 
 #include <math.h>
 #include <stdio.h>

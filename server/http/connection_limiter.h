@@ -1,8 +1,9 @@
 /*
  * connection_limiter.h - bounds the number of connections, and closes one to admit another.
  *
- * descriptors.h sets the bound. As it comes near, each new connection closes the one whose client
- * is furthest behind (slow_client.h), so that idle connections keep nobody out. New connections
+ * The bound is what this process may have: each connection takes a descriptor, of which the system
+ * allows so many (ulimit -n, LimitNOFILE=). As it comes near, each new connection closes the one
+ * whose client is furthest behind, so that idle connections keep nobody out. New connections
  * wait in the listen backlog only if every open one is at work.
  */
 #ifndef GM_SERVER_HTTP_CONNECTION_LIMITER_H
@@ -11,6 +12,17 @@
 #include "server/api/stats.h"
 #include "server/http/connections.h"
 #include "server/request/memory_quota.h"
+
+/* Takes as many as this process may have: what it gets unasked is a number for programs that
+ * cannot handle more. */
+void gm_descriptors_raise(void);
+
+/*
+ * CONNECTIONS_MAX, or what is left beside those that are open, `others` that are still to be
+ * opened and OTHER_DESCRIPTORS. Where that is less than CONNECTIONS_MIN the error says how many
+ * there would have to be.
+ */
+enum gm_status gm_descriptors_connections(unsigned others, unsigned *ret, struct gm_error *err);
 
 struct gm_limiter {
     struct gm_connections *connections;
@@ -28,7 +40,7 @@ enum gm_status gm_limiter_open(struct gm_limiter *limiter, unsigned max,
                                struct gm_error *err);
 void gm_limiter_close(struct gm_limiter *limiter);
 
-/* Whether one more connection may be accepted. lingering: connections of linger.h, whose sockets
+/* Whether one more connection may be accepted. lingering: connections of linger.c, whose sockets
  * are still open. */
 bool gm_limiter_has_room(const struct gm_limiter *limiter, unsigned lingering);
 /* A connection is about to be handed to the library. */

@@ -9,16 +9,13 @@
  */
 #include "server/http/http.h"
 
-#include "server/descriptors.h"
 #include "server/http/connection_limiter.h"
 #include "server/http/internal.h"
-#include "server/http/linger.h"
-#include "server/http/listener.h"
 #include "server/http/raw_reply.h"
 #include "server/http/socket_info.h"
 #include "server/limits.h"
 #include "server/log.h"
-#include "server/request/client.h"
+#include "server/request/head.h"
 #include "server/request/request.h"
 
 #include <microhttpd.h>

@@ -1,4 +1,4 @@
-#include "server/http/linger.h"
+#include "server/http/internal.h"
 
 #include "server/clock.h"
 #include "server/http/socket_info.h"

@@ -1,4 +1,4 @@
-#include "server/http/listener.h"
+#include "server/http/internal.h"
 
 #include "server/clock.h"
 

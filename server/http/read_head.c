@@ -1,6 +1,6 @@
 #include "server/http/internal.h"
 
-#include "server/request/client.h"
+#include "server/request/head.h"
 
 #include <microhttpd.h>
 #include <string.h>

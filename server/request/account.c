@@ -2,7 +2,7 @@
 
 #include "kernels/roof.h"
 #include "proto/number/number.h"
-#include "server/request/json_line.h"
+#include "server/request/text.h"
 
 #include <math.h>
 #include <stdio.h>

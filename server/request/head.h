@@ -1,20 +1,39 @@
 /*
- * head.h - a request's first lines, as they came: what of them gemmd looks at. The strings are the
- * HTTP library's and live as long as the request. NULL: there was no such header.
+ * head.h - whose a request is; and its first lines, as they came: what of them gemmd looks at. The
+ * strings are the HTTP library's and live as long as the request. NULL: there was no such header.
  */
 #ifndef GM_SERVER_REQUEST_HEAD_H
 #define GM_SERVER_REQUEST_HEAD_H
 
 #include "server/limits.h"
 #include "server/request/accept.h"
-#include "server/request/client.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+
+/*
+ * Whose a request is, for those who share things out between clients: an opaque number. The one
+ * place that says what a client is.
+ */
+
+/*
+ * The peer's address: of IPv4 all of it, of IPv6 the first 64 bits, which is what one subscriber
+ * has. Ports do not count, so that many connections are no more than one. 0 where there is no
+ * address. NULL is fine.
+ */
+uint64_t gm_client_of(const struct sockaddr *address);
+
+/* The peer's address as people write it, without the port; an IPv4 one as such on any socket.
+ * "unknown" where there is none. NULL is fine. */
+#define GM_CLIENT_TEXT_MAX 46
+void gm_client_text(const struct sockaddr *address, char out[GM_CLIENT_TEXT_MAX]);
+
+/* ---- The head. ---- */
 
 struct gm_request_head {
-    uint64_t client; /* whose it is: client.h */
+    uint64_t client; /* whose it is: gm_client_of */
     char address[GM_CLIENT_TEXT_MAX];
     uint64_t bytes; /* what it takes of the connection's pool */
     const char *method, *path;

@@ -37,7 +37,7 @@ struct gm_memory_quota {
  * one thread at a time. */
 struct gm_reservation {
     struct gm_memory_quota *quota;
-    uint64_t client; /* whose: client.h */
+    uint64_t client; /* whose: head.h */
     uint64_t reserved, used;
 };
 

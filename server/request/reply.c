@@ -1,6 +1,6 @@
 #include "server/request/reply.h"
 
-#include "server/api/document.h"
+#include "server/request/text.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -21,8 +21,19 @@
 #include "server/request/account.h"
 #include "server/request/plan.h"
 #include "server/request/reply.h"
-#include "server/request/transport.h"
 #include "server/server.h"
+
+#include <stdbool.h>
+
+/* What a request asks of the connection it came by, so that request.c can be driven without an HTTP
+ * library. */
+struct gm_transport {
+    void (*suspend)(void *connection);
+    void (*resume)(void *connection);
+    /* Whether the peer has closed; `sending_too`: only count a close of both directions. */
+    bool (*gone)(int socket, bool sending_too);
+    bool pollable; /* sockets are the system's, which can be asked about many of them at once */
+};
 
 enum gm_request_state {
     GM_REQUEST_BODY,

@@ -1,5 +1,5 @@
 /* Access reports as JSON, as text and as a drawing: what is in them, and that they are whole. */
-#include "server/api/explain/map.h"
+#include "server/api/explain/explain.h"
 #include "server/limits.h"
 #include "tests/unit/check.h"
 #include "tests/unit/explain_case.h"

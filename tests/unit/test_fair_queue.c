@@ -1,5 +1,5 @@
 /* The order of service: against a model, and what is promised of it. */
-#include "server/request/client.h"
+#include "server/request/head.h"
 #include "server/sched/fair_queue.h"
 #include "tests/unit/check.h"
 

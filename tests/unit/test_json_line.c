@@ -1,5 +1,5 @@
 /* One line of JSON in place: commas, nesting, escapes, numbers, and what does not fit. */
-#include "server/request/json_line.h"
+#include "server/request/text.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* The listening socket: where it is, who is taken and when, and what its end does to whom. */
 #include "server/clock.h"
-#include "server/http/listener.h"
+#include "server/http/internal.h"
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
 #include "kernels/roof.h"
 #include "server/api/compare/compare.h"
 
-#include "server/api/document.h"
+#include "server/request/text.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "kernels/roof.h"
 #include "server/api/compare/compare.h"
 
-#include "server/request/text_stream.h"
+#include "server/request/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

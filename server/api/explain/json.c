@@ -2,8 +2,8 @@
  * json.c - an access report as JSON. A figure that makes no sense for the operation, or is
  * not known, is absent.
  */
-#include "server/api/document.h"
 #include "server/api/explain/explain.h"
+#include "server/request/text.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * map.c - maps of example requests: see map.h.
+ * map.c - maps of example requests: see explain.h.
  */
-#include "server/api/explain/map.h"
+#include "server/api/explain/explain.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,9 +8,8 @@
  */
 #include "server/api/explain/explain.h"
 
-#include "server/api/explain/map.h"
 #include "server/limits.h"
-#include "server/request/text_stream.h"
+#include "server/request/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

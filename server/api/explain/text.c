@@ -2,8 +2,8 @@
  * text.c - an access report for people: what is slow and why in two sentences, then a
  * table of the places in the source that access memory, their lines, and the totals.
  */
+#include "server/request/text.h"
 #include "server/api/explain/explain.h"
-#include "server/request/text_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

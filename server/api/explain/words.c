@@ -5,8 +5,6 @@
  */
 #include "server/api/explain/explain.h"
 
-#include "server/api/explain/map.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

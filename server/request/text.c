@@ -1,8 +1,108 @@
-#include "server/request/json_line.h"
+/*
+ * text.c - see text.h.
+ */
+#include "server/request/text.h"
 
 #include "proto/number/number.h"
 
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+
+/*
+ * Written like a file. The C library has open_memstream, but that forgets: a piece for which it
+ * found no memory is left out, the pieces behind it are not, and neither the stream's error flag
+ * nor its closing tells. So the memory is asked for here.
+ */
+
+#define ROOM_MIN 4096
+
+static bool make_room(struct gm_text_stream *s, size_t more)
+{
+    size_t wanted = s->len + more + 1, room = s->room < ROOM_MIN ? ROOM_MIN : s->room;
+
+    if (wanted <= s->room)
+        return true;
+    while (room < wanted)
+        room *= 2;
+    char *larger = realloc(s->text, room);
+    if (!larger)
+        return false;
+    s->text = larger;
+    s->room = room;
+    return true;
+}
+
+static ssize_t take(void *cls, const char *bytes, size_t len)
+{
+    struct gm_text_stream *s = cls;
+
+    if (s->lacking || !make_room(s, len)) {
+        s->lacking = true;
+        return 0; /* as fopencookie has it: nothing was taken */
+    }
+    memcpy(s->text + s->len, bytes, len);
+    s->len += len;
+    return (ssize_t)len;
+}
+
+bool gm_text_stream_begin(struct gm_text_stream *s)
+{
+    *s = (struct gm_text_stream){0};
+    s->out = fopencookie(s, "w", (cookie_io_functions_t){.write = take});
+    return s->out != NULL;
+}
+
+char *gm_text_stream_end(struct gm_text_stream *s, size_t *ret_len)
+{
+    bool whole = !ferror(s->out);
+
+    whole = fclose(s->out) == 0 && whole && !s->lacking && make_room(s, 0);
+    if (!whole) {
+        free(s->text);
+        return NULL;
+    }
+    s->text[s->len] = '\0';
+    if (ret_len)
+        *ret_len = s->len;
+    return s->text;
+}
+
+/*
+ * Documents. A member for which there is no memory is missed by nobody: jansson makes NULL of it,
+ * and NULL is what leaves a member out. So its memory is asked for here, and what it did not get is
+ * remembered until the text is wanted.
+ */
+
+static _Thread_local bool lacking;
+
+static void *take_memory(size_t bytes)
+{
+    void *memory = malloc(bytes);
+
+    lacking = lacking || !memory;
+    return memory;
+}
+
+void gm_document_init(void)
+{
+    json_set_alloc_funcs(take_memory, free);
+}
+
+char *gm_document_text(json_t *document, size_t json_flags)
+{
+    char *text = document ? json_dumps(document, json_flags) : NULL;
+
+    if (lacking) {
+        free(text);
+        text = NULL;
+    }
+    lacking = false;
+    json_decref(document);
+    return text;
+}
+
+/* Lines. */
 
 struct gm_json_line gm_json_line_begin(char *text, size_t size)
 {
