@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -38,8 +39,8 @@
 _Static_assert(GM_TEXT_PADDING % BUFFER_ALIGNMENT == 0, "aligned_alloc takes whole multiples");
 
 struct idle_buffer {
-    struct idle_buffer *class_next, *class_prev;
-    struct idle_buffer *older, *newer;
+    LIST_ENTRY(idle_buffer) of_class;
+    TAILQ_ENTRY(idle_buffer) by_age;
     uint64_t capacity;
     int64_t since_ns;
 };
@@ -53,17 +54,17 @@ struct gm_buffer_limit {
     pthread_cond_t left;  /* `leaving` has shrunk */
     uint64_t in_use, idle, leaving;
     int64_t now_ns; /* of the last trim */
-    struct gm_buffer_pool *pools;
+    LIST_HEAD(, gm_buffer_pool) pools;
 };
 
 struct gm_buffer_pool {
     struct gm_buffer_allocator allocator;
     struct gm_buffer_limit *limit;
     bool owns_limit;
-    struct gm_buffer_pool *next; /* below the same limit */
-    uint64_t in_use, idle;       /* its part */
-    struct idle_buffer *class[CLASSES];
-    struct idle_buffer *oldest, *newest;
+    LIST_ENTRY(gm_buffer_pool) link; /* below the same limit */
+    uint64_t in_use, idle;           /* its part */
+    LIST_HEAD(, idle_buffer) class[CLASSES];
+    TAILQ_HEAD(, idle_buffer) idle_buffers; /* oldest first */
 };
 
 /* Large buffers begin on a huge page and ask for such: faults by 2 MiB instead of 4 KiB. */
@@ -132,43 +133,17 @@ static unsigned class_of(uint64_t capacity)
 
 static void link_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
 {
-    struct idle_buffer **first = &pool->class[class_of(buffer->capacity)];
-
-    buffer->class_prev = NULL;
-    buffer->class_next = *first;
-    if (*first)
-        (*first)->class_prev = buffer;
-    *first = buffer;
-
+    LIST_INSERT_HEAD(&pool->class[class_of(buffer->capacity)], buffer, of_class);
     buffer->since_ns = pool->limit->now_ns;
-    buffer->newer = NULL;
-    buffer->older = pool->newest;
-    if (pool->newest)
-        pool->newest->newer = buffer;
-    else
-        pool->oldest = buffer;
-    pool->newest = buffer;
+    TAILQ_INSERT_TAIL(&pool->idle_buffers, buffer, by_age);
     pool->idle += buffer->capacity;
     pool->limit->idle += buffer->capacity;
 }
 
 static void unlink_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
 {
-    if (buffer->class_prev)
-        buffer->class_prev->class_next = buffer->class_next;
-    else
-        pool->class[class_of(buffer->capacity)] = buffer->class_next;
-    if (buffer->class_next)
-        buffer->class_next->class_prev = buffer->class_prev;
-
-    if (buffer->older)
-        buffer->older->newer = buffer->newer;
-    else
-        pool->oldest = buffer->newer;
-    if (buffer->newer)
-        buffer->newer->older = buffer->older;
-    else
-        pool->newest = buffer->older;
+    LIST_REMOVE(buffer, of_class);
+    TAILQ_REMOVE(&pool->idle_buffers, buffer, by_age);
     pool->idle -= buffer->capacity;
     pool->limit->idle -= buffer->capacity;
 }
@@ -177,7 +152,7 @@ static void unlink_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
 static void give_up_oldest(struct gm_buffer_pool *pool)
 {
     struct gm_buffer_limit *limit = pool->limit;
-    struct idle_buffer *buffer = pool->oldest;
+    struct idle_buffer *buffer = TAILQ_FIRST(&pool->idle_buffers);
     uint64_t capacity = buffer->capacity;
 
     unlink_idle(pool, buffer);
@@ -193,21 +168,26 @@ static void give_up_oldest(struct gm_buffer_pool *pool)
 /* A pool below the limit that has idle buffers; NULL if none has. */
 static struct gm_buffer_pool *idle_pool(const struct gm_buffer_limit *limit)
 {
-    struct gm_buffer_pool *pool = limit->pools;
+    struct gm_buffer_pool *pool;
 
-    while (pool && !pool->oldest)
-        pool = pool->next;
-    return pool;
+    LIST_FOREACH(pool, &limit->pools, link)
+    if (!TAILQ_EMPTY(&pool->idle_buffers))
+        return pool;
+    return NULL;
 }
 
 /* A pool whose oldest idle buffer is as old as this; NULL if none is. */
 static struct gm_buffer_pool *aged_pool(const struct gm_buffer_limit *limit, int64_t since_ns)
 {
-    struct gm_buffer_pool *pool = limit->pools;
+    struct gm_buffer_pool *pool;
 
-    while (pool && !(pool->oldest && pool->oldest->since_ns <= since_ns))
-        pool = pool->next;
-    return pool;
+    LIST_FOREACH(pool, &limit->pools, link)
+    {
+        const struct idle_buffer *oldest = TAILQ_FIRST(&pool->idle_buffers);
+        if (oldest && oldest->since_ns <= since_ns)
+            return pool;
+    }
+    return NULL;
 }
 
 uint64_t gm_buffer_limit_trim(struct gm_buffer_limit *limit, int64_t now_ns, int64_t idle_ns)
@@ -217,7 +197,7 @@ uint64_t gm_buffer_limit_trim(struct gm_buffer_limit *limit, int64_t now_ns, int
 
     pthread_mutex_lock(&limit->lock);
     while ((pool = aged_pool(limit, now_ns - idle_ns))) {
-        given += pool->oldest->capacity;
+        given += TAILQ_FIRST(&pool->idle_buffers)->capacity;
         give_up_oldest(pool);
     }
     limit->now_ns = now_ns;
@@ -260,9 +240,9 @@ enum gm_status gm_buffer_pool_open_below(const struct gm_buffer_allocator *alloc
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a buffer pool");
     pool->allocator = *allocator;
     pool->limit = limit;
+    TAILQ_INIT(&pool->idle_buffers);
     pthread_mutex_lock(&limit->lock);
-    pool->next = limit->pools;
-    limit->pools = pool;
+    LIST_INSERT_HEAD(&limit->pools, pool, link);
     pthread_mutex_unlock(&limit->lock);
     *ret = pool;
     return GM_OK;
@@ -295,16 +275,12 @@ enum gm_status gm_buffer_pool_open_for(const struct gm_backend_options *options,
 
 void gm_buffer_pool_close(struct gm_buffer_pool *pool)
 {
-    struct gm_buffer_pool **link;
-
     if (!pool)
         return;
     pthread_mutex_lock(&pool->limit->lock);
-    while (pool->oldest)
+    while (!TAILQ_EMPTY(&pool->idle_buffers))
         give_up_oldest(pool);
-    for (link = &pool->limit->pools; *link != pool; link = &(*link)->next)
-        ;
-    *link = pool->next;
+    LIST_REMOVE(pool, link);
     pthread_mutex_unlock(&pool->limit->lock);
     if (pool->owns_limit)
         gm_buffer_limit_close(pool->limit);
@@ -322,8 +298,8 @@ static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, vo
     pthread_mutex_lock(&limit->lock);
     for (;;) {
         uint64_t room = limit->bytes - limit->in_use;
-        struct gm_buffer_pool *from = pool->oldest ? pool : idle_pool(limit);
-        buffer = pool->class[class_of(capacity)];
+        struct gm_buffer_pool *from = TAILQ_EMPTY(&pool->idle_buffers) ? idle_pool(limit) : pool;
+        buffer = LIST_FIRST(&pool->class[class_of(capacity)]);
         if (buffer || capacity > room || limit->idle + limit->leaving <= room - capacity)
             break;
         if (from)

@@ -12,6 +12,7 @@
 #include "server/sched/worker.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 struct gm_request;
 
@@ -35,7 +36,7 @@ struct gm_server {
     _Atomic unsigned suspended;
 
     pthread_mutex_t mutex; /* guards the list of requests being served, and their count */
-    struct gm_request *requests;
+    LIST_HEAD(, gm_request) requests;
     uint64_t request_count;
 };
 

@@ -80,10 +80,7 @@ struct gm_connection *gm_connections_add(struct gm_connections *connections, int
     c->client = client;
     atomic_init(&c->turn, FIRST_TURN);
     pthread_mutex_lock(&connections->mutex);
-    c->next = connections->first;
-    if (c->next)
-        c->next->prev = c;
-    connections->first = c;
+    LIST_INSERT_HEAD(&connections->list, c, link);
     atomic_fetch_add(&connections->count, 1);
     pthread_mutex_unlock(&connections->mutex);
     return c;
@@ -94,12 +91,7 @@ void gm_connections_remove(struct gm_connections *connections, struct gm_connect
     if (!c)
         return;
     pthread_mutex_lock(&connections->mutex);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        connections->first = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
+    LIST_REMOVE(c, link);
     if (phase_of(atomic_load(&c->turn)) == GM_CONNECTION_ENDED)
         atomic_fetch_sub(&connections->leaving, 1);
     atomic_fetch_sub(&connections->count, 1);
@@ -279,9 +271,11 @@ static void look_at(struct gm_connections *connections, struct gm_connection *c,
 
 void gm_connections_sweep(struct gm_connections *connections, int64_t now_ns)
 {
+    struct gm_connection *c;
+
     pthread_mutex_lock(&connections->mutex);
-    for (struct gm_connection *c = connections->first; c; c = c->next)
-        look_at(connections, c, now_ns);
+    LIST_FOREACH(c, &connections->list, link)
+    look_at(connections, c, now_ns);
     pthread_mutex_unlock(&connections->mutex);
 }
 
@@ -292,9 +286,10 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
 
     pthread_mutex_lock(&connections->mutex);
     for (;;) {
-        struct gm_connection *last = NULL;
+        struct gm_connection *c, *last = NULL;
         int64_t late_ns = GM_CROWDED_S * SECOND;
-        for (struct gm_connection *c = connections->first; c; c = c->next) {
+        LIST_FOREACH(c, &connections->list, link)
+        {
             if (c->lag.late_ns < late_ns || atomic_load(&c->turn) != c->seen_turn ||
                 (may && !may(cls, c)))
                 continue;
@@ -311,13 +306,17 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
 
 bool gm_connections_unread(struct gm_connections *connections)
 {
+    struct gm_connection *c;
     bool unread = false;
 
     pthread_mutex_lock(&connections->mutex);
-    for (struct gm_connection *c = connections->first; c && !unread; c = c->next) {
+    LIST_FOREACH(c, &connections->list, link)
+    {
         enum gm_phase_of_connection phase = phase_of(atomic_load(&c->turn));
         unread = (phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY) &&
                  gm_socket_unread(c->socket) > 0;
+        if (unread)
+            break;
     }
     pthread_mutex_unlock(&connections->mutex);
     return unread;

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /*
  * How far a client is behind the minimum rate.
@@ -85,12 +86,12 @@ struct gm_connection {
     unsigned unread;    /* sweeps that saw bytes of it which nobody has read */
     unsigned overdue;   /* sweeps that saw it ended, and not yet closed */
     struct gm_client_lag lag;
-    struct gm_connection *prev, *next;
+    LIST_ENTRY(gm_connection) link;
 };
 
 struct gm_connections {
     pthread_mutex_t mutex; /* guards the list: whoever is on it has an open socket */
-    struct gm_connection *first;
+    LIST_HEAD(, gm_connection) list;
     uint64_t memory;            /* that all requests together may reserve; 0: not told */
     atomic_uint count, leaving; /* leaving: of those, ended but not yet closed */
     /* Told of each end, before the socket is shut down; `phase`: what it was in. May be NULL. */

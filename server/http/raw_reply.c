@@ -46,11 +46,13 @@ void gm_raw_refuse_head(int socket, const struct gm_error *error)
 void gm_raw_refuse_all(struct gm_server *server, enum gm_status status)
 {
     struct gm_error error;
+    struct gm_request *r;
 
     gm_fail(&error, status, "gemmd is ending and could not finish this");
     pthread_mutex_lock(&server->mutex);
     /* On the list, and not yet answered by its event thread: the socket is open and silent. */
-    for (struct gm_request *r = server->requests; r; r = r->next) {
+    LIST_FOREACH(r, &server->requests, link)
+    {
         struct gm_reply reply = {0};
         if (atomic_exchange(&r->connection.taken, 1))
             continue;

@@ -36,10 +36,7 @@ struct gm_request *gm_request_new(struct gm_server *server, const struct gm_requ
     gm_request_id(&r->head, r->id);
 
     pthread_mutex_lock(&server->mutex);
-    r->next = server->requests;
-    if (r->next)
-        r->next->prev = r;
-    server->requests = r;
+    LIST_INSERT_HEAD(&server->requests, r, link);
     server->request_count++;
     pthread_mutex_unlock(&server->mutex);
     return r;
@@ -68,12 +65,7 @@ void gm_request_unref(struct gm_request *r)
     gm_reply_clear(&r->reply);
 
     pthread_mutex_lock(&server->mutex);
-    if (r->prev)
-        r->prev->next = r->next;
-    else
-        server->requests = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
+    LIST_REMOVE(r, link);
     server->request_count--;
     pthread_mutex_unlock(&server->mutex);
     free(r);

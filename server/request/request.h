@@ -46,7 +46,7 @@ enum gm_request_state {
 
 struct gm_request {
     struct gm_server *server;
-    struct gm_request *prev, *next; /* in server->requests, under its mutex */
+    LIST_ENTRY(gm_request) link; /* in server->requests, under its mutex */
     _Atomic int references;
     enum gm_request_state state;
 

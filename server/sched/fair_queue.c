@@ -23,27 +23,14 @@ static unsigned size_of(double cost_s)
     return size;
 }
 
-static void append_line(struct gm_fair_size *size, struct gm_fair_line *line)
+void gm_fair_init(struct gm_fair_queue *q)
 {
-    line->next = NULL;
-    line->prev = size->last;
-    if (size->last)
-        size->last->next = line;
-    else
-        size->first = line;
-    size->last = line;
-}
-
-static void remove_line(struct gm_fair_size *size, struct gm_fair_line *line)
-{
-    if (line->prev)
-        line->prev->next = line->next;
-    else
-        size->first = line->next;
-    if (line->next)
-        line->next->prev = line->prev;
-    else
-        size->last = line->prev;
+    *q = (struct gm_fair_queue){0};
+    for (unsigned i = 0; i < GM_FAIR_SIZES; i++) {
+        TAILQ_INIT(&q->size[i].lines);
+        for (unsigned bucket = 0; bucket < GM_FAIR_BUCKETS; bucket++)
+            TAILQ_INIT(&q->size[i].line[bucket].items);
+    }
 }
 
 void gm_fair_push(struct gm_fair_queue *q, struct gm_fair_item *item)
@@ -59,17 +46,11 @@ void gm_fair_push(struct gm_fair_queue *q, struct gm_fair_item *item)
         for (unsigned i = 0; i < GM_FAIR_SIZES; i++)
             q->size[i].used_s = 0;
     }
-    if (!size->first)
+    if (TAILQ_EMPTY(&size->lines))
         size->used_s = fmax(size->used_s, q->level_s);
-    if (!line->head)
-        append_line(size, line);
-    item->next = NULL;
-    item->prev = line->tail;
-    if (line->tail)
-        line->tail->next = item;
-    else
-        line->head = item;
-    line->tail = item;
+    if (TAILQ_EMPTY(&line->items))
+        TAILQ_INSERT_TAIL(&size->lines, line, link);
+    TAILQ_INSERT_TAIL(&line->items, item, link);
     q->waiting++;
     q->waiting_s += item->cost_s;
 }
@@ -85,7 +66,8 @@ struct gm_fair_item *gm_fair_first_of(const struct gm_fair_queue *q, unsigned si
     double best_end_s = 0;
 
     for (unsigned i = 0; i < sizes; i++) {
-        struct gm_fair_item *item = q->size[i].first ? q->size[i].first->head : NULL;
+        const struct gm_fair_line *line = TAILQ_FIRST(&q->size[i].lines);
+        struct gm_fair_item *item = line ? TAILQ_FIRST(&line->items) : NULL;
         if (item && (!best || q->size[i].used_s + item->cost_s < best_end_s)) {
             best = item;
             best_end_s = q->size[i].used_s + item->cost_s;
@@ -96,14 +78,15 @@ struct gm_fair_item *gm_fair_first_of(const struct gm_fair_queue *q, unsigned si
 
 struct gm_fair_item *gm_fair_after(const struct gm_fair_queue *q, const struct gm_fair_item *item)
 {
-    if (item && item->next)
-        return item->next;
-    if (item && q->size[item->size].line[item->bucket].next)
-        return q->size[item->size].line[item->bucket].next->head;
-    for (unsigned i = item ? item->size + 1 : 0; i < GM_FAIR_SIZES; i++)
-        if (q->size[i].first)
-            return q->size[i].first->head;
-    return NULL;
+    const struct gm_fair_line *line = NULL;
+
+    if (item && TAILQ_NEXT(item, link))
+        return TAILQ_NEXT(item, link);
+    if (item)
+        line = TAILQ_NEXT(&q->size[item->size].line[item->bucket], link);
+    for (unsigned i = item ? item->size + 1 : 0; i < GM_FAIR_SIZES && !line; i++)
+        line = TAILQ_FIRST(&q->size[i].lines);
+    return line ? TAILQ_FIRST(&line->items) : NULL;
 }
 
 void gm_fair_remove(struct gm_fair_queue *q, struct gm_fair_item *item)
@@ -111,17 +94,9 @@ void gm_fair_remove(struct gm_fair_queue *q, struct gm_fair_item *item)
     struct gm_fair_size *size = &q->size[item->size];
     struct gm_fair_line *line = &size->line[item->bucket];
 
-    if (item->prev)
-        item->prev->next = item->next;
-    else
-        line->head = item->next;
-    if (item->next)
-        item->next->prev = item->prev;
-    else
-        line->tail = item->prev;
-    if (!line->head)
-        remove_line(size, line);
-    item->prev = item->next = NULL;
+    TAILQ_REMOVE(&line->items, item, link);
+    if (TAILQ_EMPTY(&line->items))
+        TAILQ_REMOVE(&size->lines, line, link);
     q->waiting--;
     q->waiting_s -= item->cost_s;
 }
@@ -132,9 +107,9 @@ void gm_fair_serve(struct gm_fair_queue *q, struct gm_fair_item *item)
     struct gm_fair_line *line = &size->line[item->bucket];
 
     gm_fair_remove(q, item);
-    if (line->head) {
-        remove_line(size, line);
-        append_line(size, line);
+    if (!TAILQ_EMPTY(&line->items)) {
+        TAILQ_REMOVE(&size->lines, line, link);
+        TAILQ_INSERT_TAIL(&size->lines, line, link);
     }
     q->level_s = fmax(q->level_s, size->used_s);
     size->used_s += item->cost_s;

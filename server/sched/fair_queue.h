@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define GM_FAIR_BUCKETS 1024
 #define GM_FAIR_SIZES 5          /* the last has no upper bound */
@@ -33,19 +34,19 @@ struct gm_fair_item {
     uint64_t client; /* whose it is: equal numbers are one client */
     double cost_s;   /* what serving it is expected to take; 0 where that is not known */
 
-    struct gm_fair_item *prev, *next; /* the queue's from here on */
+    TAILQ_ENTRY(gm_fair_item) link; /* the queue's from here on */
     unsigned bucket, size;
 };
 
 /* What a client has waiting of a size; the lines with something in them form a ring. */
 struct gm_fair_line {
-    struct gm_fair_item *head, *tail;
-    struct gm_fair_line *prev, *next;
+    TAILQ_HEAD(, gm_fair_item) items;
+    TAILQ_ENTRY(gm_fair_line) link;
 };
 
 struct gm_fair_size {
-    struct gm_fair_line *first, *last; /* whose turn it is; who has just had one */
-    double used_s;                     /* the time it has had, or has been levelled to */
+    TAILQ_HEAD(, gm_fair_line) lines; /* first whose turn it is, last who has just had one */
+    double used_s;                    /* the time it has had, or has been levelled to */
     struct gm_fair_line line[GM_FAIR_BUCKETS];
 };
 
@@ -57,7 +58,8 @@ struct gm_fair_queue {
     struct gm_fair_size size[GM_FAIR_SIZES];
 };
 
-/* All zero: nothing waits. */
+/* Nothing waits. */
+void gm_fair_init(struct gm_fair_queue *queue);
 
 unsigned gm_fair_bucket(uint64_t client);
 

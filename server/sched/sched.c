@@ -5,30 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-void gm_job_list_append(struct gm_job_list *list, struct gm_job *job)
-{
-    job->next = NULL;
-    job->prev = list->tail;
-    if (list->tail)
-        list->tail->next = job;
-    else
-        list->head = job;
-    list->tail = job;
-}
-
-void gm_job_list_remove(struct gm_job_list *list, struct gm_job *job)
-{
-    if (job->prev)
-        job->prev->next = job->next;
-    else
-        list->head = job->next;
-    if (job->next)
-        job->next->prev = job->prev;
-    else
-        list->tail = job->prev;
-    job->prev = job->next = NULL;
-}
-
 static const char *stop_reason(enum gm_status status)
 {
     switch (status) {
@@ -79,7 +55,7 @@ void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *l
     gm_fair_remove(&s->queue, &job->slot);
     gm_sched_free_slot(s, job->slot.client);
     s->backlog_s -= job->expected_s;
-    gm_job_list_append(list, job);
+    TAILQ_INSERT_TAIL(list, job, link);
 }
 
 void gm_sched_drop_all(struct gm_sched *s, struct gm_job_list *list)
@@ -90,8 +66,8 @@ void gm_sched_drop_all(struct gm_sched *s, struct gm_job_list *list)
 
 void gm_sched_end(struct gm_job_list *list, enum gm_status status)
 {
-    for (struct gm_job *job; (job = list->head) != NULL;) {
-        gm_job_list_remove(list, job);
+    for (struct gm_job *job; (job = TAILQ_FIRST(list)) != NULL;) {
+        TAILQ_REMOVE(list, job, link);
         gm_job_fail(job, status);
         job->done(job);
     }
@@ -206,12 +182,13 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
 
 void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
 {
-    struct gm_job_list orphans = {0};
+    struct gm_job_list orphans = TAILQ_HEAD_INITIALIZER(orphans);
+    struct gm_job *job;
 
     pthread_mutex_lock(&s->mutex);
     gm_sched_drop_all(s, &orphans);
-    for (struct gm_job *job = s->running.head; job; job = job->next)
-        gm_job_stop(job, status);
+    TAILQ_FOREACH(job, &s->running, link)
+    gm_job_stop(job, status);
     pthread_mutex_unlock(&s->mutex);
     gm_sched_end(&orphans, status);
 }
@@ -278,6 +255,8 @@ enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_s
 
     if (!s)
         return gm_fail(err, GM_INTERNAL, "no memory for a scheduler");
+    gm_fair_init(&s->queue);
+    TAILQ_INIT(&s->running);
     s->options = *options;
     s->idle_from_ns = gm_now_ns();
     s->facts = facts;

@@ -58,7 +58,7 @@ struct gm_job {
     unsigned batch;                             /* jobs in its launch */
     bool concurrent;                            /* others ran meanwhile */
 
-    struct gm_job *prev, *next; /* the scheduler's: in the running list, or one of ended jobs */
+    TAILQ_ENTRY(gm_job) link;   /* the scheduler's: in the running list, or one of ended jobs */
     enum gm_status stop_status; /* the scheduler's: why it was told to stop */
     double expected_s;          /* the scheduler's: its estimate */
 };
@@ -68,12 +68,7 @@ static inline struct gm_job *gm_job_of_slot(const struct gm_fair_item *slot)
     return (struct gm_job *)((char *)(uintptr_t)slot - offsetof(struct gm_job, slot));
 }
 
-struct gm_job_list {
-    struct gm_job *head, *tail;
-};
-
-void gm_job_list_append(struct gm_job_list *list, struct gm_job *job);
-void gm_job_list_remove(struct gm_job_list *list, struct gm_job *job);
+TAILQ_HEAD(gm_job_list, gm_job);
 
 /* As it is when it is handed over: nothing has happened to it yet. */
 void gm_job_reset(struct gm_job *job);

@@ -44,7 +44,7 @@ static void start(struct gm_sched *s, struct gm_job *job)
 {
     gm_fair_serve(&s->queue, &job->slot);
     gm_sched_free_slot(s, job->slot.client);
-    gm_job_list_append(&s->running, job);
+    TAILQ_INSERT_TAIL(&s->running, job, link);
     s->running_count++;
 }
 
@@ -78,7 +78,7 @@ static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 /* The device is beyond use: whoever waits for it is told so. The mutex is released meanwhile. */
 static void lose(struct gm_sched *s, const struct gm_error *error)
 {
-    struct gm_job_list orphans = {0};
+    struct gm_job_list orphans = TAILQ_HEAD_INITIALIZER(orphans);
     char why[GM_ERROR_DETAIL_MAX];
 
     gm_sched_drop_all(s, &orphans);
@@ -115,7 +115,7 @@ static void end(struct gm_sched *s, const struct launch *launch, struct gm_job *
 {
     for (unsigned i = 0; i < n; i++) {
         struct gm_job *job = batch[i];
-        gm_job_list_remove(&s->running, job);
+        TAILQ_REMOVE(&s->running, job, link);
         job->finished_ns = ended_ns;
         job->concurrent = launch->others || s->starts != launch->starts;
         if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
@@ -170,7 +170,7 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
 
 void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
 {
-    gm_job_list_append(&s->running, job);
+    TAILQ_INSERT_TAIL(&s->running, job, link);
     s->running_count++;
     struct launch launch = begin(s, &job, 1);
     pthread_mutex_unlock(&s->mutex);

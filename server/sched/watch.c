@@ -61,7 +61,10 @@ static void look_at_waiting(struct look *look, int64_t now)
 
 static void look_at_running(struct look *look, int64_t now)
 {
-    for (struct gm_job *job = look->sched->running.head; job; job = job->next) {
+    struct gm_job *job;
+
+    TAILQ_FOREACH(job, &look->sched->running, link)
+    {
         if (job->deadline_ns <= now)
             gm_job_stop(job, GM_DEADLINE);
         else if (job->abandoned && job->abandoned(job, true))
@@ -77,7 +80,7 @@ void *gm_sched_watch_main(void *cls)
 
     pthread_mutex_lock(&s->mutex);
     while (!s->closing) {
-        if (s->queue.waiting == 0 && !s->running.head) {
+        if (s->queue.waiting == 0 && TAILQ_EMPTY(&s->running)) {
             s->timer_asleep = true;
             pthread_cond_wait(&s->timer, &s->mutex);
             continue;
@@ -85,12 +88,13 @@ void *gm_sched_watch_main(void *cls)
         int64_t now = gm_now_ns();
         struct look look;
         look.sched = s;
-        look.late = look.abandoned = (struct gm_job_list){0};
+        TAILQ_INIT(&look.late);
+        TAILQ_INIT(&look.abandoned);
         look.wake = now + (int64_t)GM_WATCH_MS * 1000000;
         look.asked = 0;
         look_at_waiting(&look, now);
         look_at_running(&look, now);
-        if (look.late.head || look.abandoned.head) {
+        if (!TAILQ_EMPTY(&look.late) || !TAILQ_EMPTY(&look.abandoned)) {
             if (gm_sched_startable(s))
                 pthread_cond_signal(&s->work);
             pthread_mutex_unlock(&s->mutex);

@@ -54,6 +54,7 @@ enum gm_status gm_workers_open(unsigned threads, struct gm_workers **ret, struct
 
     if (!w)
         return gm_fail(err, GM_INTERNAL, "no memory for workers");
+    gm_fair_init(&w->queue);
     if (pthread_mutex_init(&w->mutex, NULL) != 0 || pthread_cond_init(&w->wake, NULL) != 0) {
         free(w);
         return gm_fail(err, GM_INTERNAL, "no memory for workers");

@@ -115,7 +115,7 @@ void bench_close(void)
     CHECK_EQ(atomic_load(&s->suspended), 0);
     CHECK_EQ(atomic_load(&s->memory.reserved), 0);
     CHECK_EQ(s->request_count, 0);
-    CHECK(s->requests == NULL);
+    CHECK(LIST_EMPTY(&s->requests));
     gm_memory_quota_close(&s->memory);
     pthread_mutex_destroy(&s->mutex);
 }

@@ -109,7 +109,7 @@ static void test_count(void)
         CHECK(!gm_connections_unread(&connections)); /* visits whoever is left */
         sweep(1);
     }
-    CHECK(connections.first == NULL);
+    CHECK(LIST_EMPTY(&connections.list));
     gm_connections_remove(&connections, NULL);
     CHECK(gm_connection_enter(NULL, GM_CONNECTION_BODY));
     gm_connection_moved(NULL, 1);

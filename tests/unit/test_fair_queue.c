@@ -317,6 +317,7 @@ static void test_who_is_a_client(void)
 
 int main(void)
 {
+    gm_fair_init(&queue);
     test_arrival();
     test_clients_take_turns();
     test_small_before_large();
