@@ -35,7 +35,7 @@ cu+=" -gencode arch=compute_$arch,code=sm_$arch -I. -Ikernels/cuda/include"
 library="proto/matrix.c proto/status.c $(ls kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
 kernels=$(ls kernels/cuda/*/*.cu)
 helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/baseline_nothing.cu"
-programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,lanes}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
+programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,streams}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
 
 object() {
     echo "$out/${1//\//_}.o"
