@@ -1,0 +1,52 @@
+"""gemmd: matrix operations on a GPU, a CPU or a simulated GPU, by a gemmd daemon. NumPy in, NumPy out.
+
+>>> import gemmd, numpy as np
+>>> client = gemmd.Client("http://localhost:8080")
+>>> product = client.matmul(np.random.rand(500, 300), np.random.rand(300, 400))
+>>> print(product.account)                                # which kernel ran, and how long each stage took
+>>> print(client.compare("transpose", product))           # every kernel of an operation
+>>> print(client.explain("transpose", kernel="tiled"))    # why a kernel is slow, line by line
+
+help(gemmd.Client) says all that there is to know; gemmd.AsyncClient is the same for asyncio.
+"""
+
+from .account import Account
+from .aio import AsyncClient
+from .arrays import Operand, Result
+from .client import Client
+from .errors import (
+    AuthError,
+    Error,
+    ReplyError,
+    RequestError,
+    ServerError,
+    TimeoutError,
+    TransportError,
+    UnavailableError,
+)
+from .progress import Progress, ProgressBar
+from .reports import ComparedKernel, Comparison, Explanation, Site
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Account",
+    "AsyncClient",
+    "AuthError",
+    "Client",
+    "ComparedKernel",
+    "Comparison",
+    "Error",
+    "Explanation",
+    "Operand",
+    "Progress",
+    "ProgressBar",
+    "ReplyError",
+    "RequestError",
+    "Result",
+    "ServerError",
+    "Site",
+    "TimeoutError",
+    "TransportError",
+    "UnavailableError",
+]

@@ -1,0 +1,223 @@
+"""The client for asyncio. What both clients share is in calls.py; this is Client with `await`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from . import calls
+from .address import resolve
+from .arrays import Operand, Result
+from .calls import Call, ExplainedOp, Op, Parameter
+from .client import DEFAULT_URL, Client, given, headers_of, limits_of
+from .errors import Error
+from .progress import Progress, ProgressOption, callback_of
+from .reports import Comparison, Explanation
+
+T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _as_in(method: Callable[..., Any]) -> Callable[[Method], Method]:
+    """Gives a method the documentation of its twin."""
+
+    def document(twin: Method) -> Method:
+        twin.__doc__ = (method.__doc__ or "").replace(">>> client.", ">>> await client.").replace(
+            "= client.", "= await client."
+        )
+        return twin
+
+    return document
+
+
+class AsyncClient:
+    """Client for asyncio: the same arguments, the same methods, each of them awaited.
+
+    >>> async with gemmd.AsyncClient("http://localhost:8080") as client:
+    ...     product = await client.matmul(a, b)
+    ...     both = await asyncio.gather(client.transpose(a), client.flip(a))
+
+    See gemmd.Client for arguments, operands, results, parameters and errors. A progress callback is called in
+    the event loop, and must not wait. Use a client in one event loop. `await client.aclose()` closes it.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str | None = None,
+        ca: str | os.PathLike[str] | ssl.SSLContext | None = None,
+        timeout: float | None = 90.0,
+        retries: int = 4,
+        retry_wait: float = 60.0,
+        connections: int = 10,
+        progress: ProgressOption = None,
+    ) -> None:
+        address = resolve(url, key, ca)
+        limits = limits_of(connections)
+        uds = address.socket
+        transport = (
+            None if uds is None else httpx.AsyncHTTPTransport(uds=uds, limits=limits, verify=address.tls)
+        )
+        self._address = address
+        self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
+        self._progress = callback_of(progress)
+        self._http = httpx.AsyncClient(
+            headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
+        )
+
+    @_as_in(Client.transpose)
+    async def transpose(
+        self,
+        a: Operand,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        return await self._run(calls.operation("transpose", [a], parameters), timeout, progress)
+
+    @_as_in(Client.matmul)
+    async def matmul(
+        self,
+        a: Operand,
+        b: Operand,
+        c: Operand | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        operands = [a, b] if c is None else [a, b, c]
+        return await self._run(calls.operation("matmul", operands, parameters), timeout, progress)
+
+    @_as_in(Client.add)
+    async def add(
+        self,
+        a: Operand,
+        b: Operand,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        return await self._run(calls.operation("add", [a, b], parameters), timeout, progress)
+
+    @_as_in(Client.flip)
+    async def flip(
+        self,
+        a: Operand,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        return await self._run(calls.operation("flip", [a], parameters), timeout, progress)
+
+    @_as_in(Client.compare)
+    async def compare(
+        self,
+        op: Op,
+        a: Operand,
+        b: Operand | None = None,
+        c: Operand | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Comparison:
+        return await self._run(calls.comparison(op, given(a, b, c), parameters), timeout, progress)
+
+    @_as_in(Client.explain)
+    async def explain(
+        self,
+        op: ExplainedOp,
+        a: Operand | None = None,
+        b: Operand | None = None,
+        c: Operand | None = None,
+        *,
+        drawings: bool = True,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Explanation:
+        operands = given(a, b, c)
+        figures = await self._run(calls.explanation(op, operands, parameters), timeout, progress)
+        if not drawings:
+            return figures
+        svg = await self._run(calls.drawing(op, operands, parameters), timeout, progress)
+        return Explanation(figures, svg)
+
+    @_as_in(Client.kernels)
+    async def kernels(self) -> list[dict[str, Any]]:
+        return await self._run(calls.document("/v1/kernels", "kernels"))
+
+    @_as_in(Client.devices)
+    async def devices(self) -> list[dict[str, Any]]:
+        return await self._run(calls.document("/v1/devices", "devices"))
+
+    @_as_in(Client.gpus)
+    async def gpus(self) -> list[dict[str, Any]]:
+        return await self._run(calls.document("/v1/devices", "gpus"))
+
+    @_as_in(Client.stats)
+    async def stats(self) -> dict[str, Any]:
+        return await self._run(calls.document("/v1/stats"))
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"gemmd.{type(self).__name__}({self._address.shown!r})"
+
+    async def _run(
+        self, call: Call[T], timeout: float | None = None, progress: ProgressOption = None
+    ) -> T:
+        callback = callback_of(progress) if progress is not None else self._progress
+        limit = call.timeouts(timeout if timeout is not None else self._timeout)
+        retries = calls.Retries(self._retries, self._retry_wait)
+        while True:
+            try:
+                try:
+                    async with self._http.stream(
+                        call.method,
+                        self._address.base + call.path,
+                        params=call.params,
+                        headers=call.headers,
+                        content=_chunks(call, callback) if call.body else None,
+                        timeout=limit,
+                    ) as response:
+                        receiver = calls.Receiver(response.status_code, response.headers, callback)
+                        async for chunk in response.aiter_raw():
+                            receiver.feed(chunk)
+                except httpx.HTTPError as error:
+                    raise calls.transport_error(error, self._address.shown) from error
+                return call.finish(receiver.reply())
+            except Error as error:
+                pause = retries.pause(error)
+            await asyncio.sleep(pause)
+
+
+async def _chunks(
+    call: Call[Any], callback: Callable[[Progress], object] | None
+) -> AsyncIterator[bytes]:
+    for chunk in call.chunks(callback):
+        yield chunk

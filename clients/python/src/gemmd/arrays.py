@@ -1,0 +1,212 @@
+"""Arrays to bytes and back: operands become .npy files, raw elements become results."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsFloat, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from .account import Account
+from .errors import ReplyError
+
+Array = npt.NDArray[Any]
+Buffer = Union[bytes, memoryview]
+
+
+class SupportsArrayInterface(Protocol):
+    """An array by its `__array_interface__`."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+class SupportsDLPack(Protocol):
+    """An array by DLPack."""
+
+    def __dlpack__(self, *, stream: None = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
+
+# What may be an operand: a NumPy array, whatever converts itself to one (`__array__`,
+# `__array_interface__`, DLPack: of PyTorch, JAX, pandas, ...), nested lists of numbers, a number.
+Operand = Union[npt.ArrayLike, SupportsArrayInterface, SupportsDLPack, SupportsFloat]
+
+# The daemon's names of element types, and NumPy's. bf16 is not NumPy's own: see bfloat16().
+DTYPES = {
+    "f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8",
+    "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "bool": "?", "c64": "c8", "c128": "c16",
+    "v1": "V1", "v2": "V2", "v4": "V4", "v8": "V8", "v16": "V16",
+}  # fmt: skip
+NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+
+
+class Result(np.ndarray[Any, np.dtype[Any]]):
+    """A result: a NumPy array with the `account` of the request that made it.
+
+    Views of it (slices, `.T`, `.reshape()`) keep the account. What is computed from it is a plain NumPy array.
+    `numpy.asarray(result)` is the plain array itself.
+    """
+
+    account: Account
+    """What ran, how long each stage took, and how close that came to the device's ceilings."""
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self.account = getattr(obj, "account", Account({}))
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if array is self:  # an in-place operation
+            return array
+        plain = np.asarray(array)
+        return plain[()] if return_scalar or plain.ndim == 0 else plain
+
+    def __reduce__(self) -> Any:
+        whole: tuple[Any, ...] = tuple(super().__reduce__())
+        return (*whole[:2], (whole[2], self.account))
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state[0])
+        self.account = state[1]
+
+
+def bfloat16() -> np.dtype[Any] | None:
+    """NumPy's bfloat16, which the package ml_dtypes brings; None without it."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        return None
+    return dtype
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str | None:
+    """The daemon's name of an element type, or None where it has none."""
+    if dtype.name == "bfloat16":
+        return "bf16"
+    if dtype.kind == "V" and dtype.names is None and dtype.subdtype is None:
+        return f"v{dtype.itemsize}"  # those of ml_dtypes too: they can be moved
+    return NAMES.get(dtype.newbyteorder("="))
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """NumPy's element type for the daemon's name. Without ml_dtypes, bf16 is its bits: uint16."""
+    if name == "bf16":
+        return bfloat16() or np.dtype(np.uint16)
+    return np.dtype(DTYPES[name])
+
+
+def is_array(operand: object) -> bool:
+    """Whether it has an element type of its own, as opposed to lists and numbers."""
+    return isinstance(operand, np.generic) or any(
+        hasattr(operand, name) for name in ("__array_interface__", "__array__", "__dlpack__")
+    )
+
+
+def as_array(operand: Any) -> Array:
+    """A NumPy array of the same memory where that is possible. TypeError if it is no array of numbers."""
+    if isinstance(operand, np.ma.MaskedArray):
+        raise TypeError("a masked array has elements that are not there: fill it first, a.filled(0)")
+    kind = type(operand)
+    what = f"{kind.__module__}.{kind.__qualname__}"
+    if hasattr(operand, "__cuda_array_interface__") and not hasattr(operand, "__array__"):
+        raise TypeError(f"{what} is in a GPU's memory: copy it to the host first")
+    if str(getattr(operand, "dtype", "")) == "torch.bfloat16":  # which NumPy cannot take by itself
+        bits = np.asarray(operand.detach().view(sys.modules["torch"].int16))
+        return bits.view(bfloat16() or "V2")
+    if isinstance(operand, np.ndarray):
+        array = np.asarray(operand)
+    elif hasattr(operand, "__array_interface__") or hasattr(operand, "__array__"):
+        array = np.asarray(operand)
+    elif hasattr(operand, "__dlpack__"):
+        try:
+            array = np.from_dlpack(operand)
+        except (BufferError, RuntimeError) as error:
+            raise TypeError(f"{what} cannot be read as a NumPy array: {error}") from error
+    else:
+        array = np.asarray(operand)
+    if array.dtype.kind in "OUS" and not is_array(operand):
+        raise TypeError(f"{what} is no array of numbers")
+    if array.dtype.hasobject:
+        raise TypeError(f"{what} has Python objects as elements, not numbers: convert it, a.astype('f8')")
+    return array
+
+
+def as_arrays(operands: Sequence[Any], dtype: str | None) -> list[Array]:
+    """All operands of a request as arrays of, where they have none of their own, one element type.
+
+    Lists and numbers take `dtype`, or the type of the operand that is an array (where NumPy calls that the
+    same kind), or one that holds them all.
+    """
+    typed = [as_array(o) if is_array(o) else None for o in operands]
+    target = _target([t.dtype for t in typed if t is not None], operands, dtype)
+    arrays = []
+    for operand, array in zip(operands, typed):
+        if array is None:
+            array = as_array(operand) if target is None else np.asarray(operand, dtype=target)
+        arrays.append(_as_bf16(array) if dtype == "bf16" else array)
+    return arrays
+
+
+def _target(
+    types: Sequence[np.dtype[Any]], operands: Sequence[Any], dtype: str | None
+) -> np.dtype[Any] | None:
+    """The element type for operands that have none of their own, or None: each its own."""
+    loose = [as_array(o).dtype for o in operands if not is_array(o)]
+    if not loose:
+        return None
+    if dtype == "bf16" and bfloat16() is None:
+        raise TypeError("lists become bf16 only where the package ml_dtypes is installed")
+    if dtype == "bf16" or dtype in DTYPES:
+        return dtype_of(str(dtype))
+    if not types:
+        return np.result_type(*loose)
+    return types[0] if all(_same_kind(kind, types[0]) for kind in loose) else None
+
+
+def _same_kind(kind: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether numbers of a kind may become the target: by NumPy's rule, and integers any type of numbers."""
+    if dtype_name(target) == "bf16":
+        return kind.kind in "biuf"
+    return np.can_cast(kind, target, "same_kind") or (kind.kind in "iu" and target.kind in "iufc")
+
+
+def _as_bf16(array: Array) -> Array:
+    """With dtype="bf16", 2-byte voids and integers are the bits of bf16."""
+    return array.view("V2") if array.dtype in (np.dtype("u2"), np.dtype("i2")) else array
+
+
+def npy(array: Array) -> tuple[Buffer, ...]:
+    """The array as a .npy file: a header, and its own memory where that is contiguous in some order."""
+    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+    flat = array.T if fortran else np.ascontiguousarray(array)
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": _descr(array.dtype), "fortran_order": fortran, "shape": array.shape}
+    )
+    return head.getvalue(), flat.reshape(-1).view(np.uint8).data
+
+
+def _descr(dtype: np.dtype[Any]) -> Any:
+    # ml_dtypes' own types are voids of their size to a .npy file.
+    return dtype.str if dtype.names is None and dtype.subdtype is None else np.lib.format.dtype_to_descr(dtype)
+
+
+def result(
+    data: Array, shape_field: str, dtype_field: str, operand: np.dtype[Any], account: Account
+) -> Result:
+    """The raw elements of a reply, as an array of the operands' type. ReplyError if they do not fit."""
+    try:
+        shape = tuple(int(size) for size in shape_field.split("x"))
+        same = dtype_name(operand) == dtype_field
+        dtype = operand.newbyteorder("=") if same else dtype_of(dtype_field)
+        elements = data.view(dtype).reshape(shape)
+    except (ValueError, KeyError) as error:
+        raise ReplyError(
+            f"the reply of {data.nbytes} bytes is not {shape_field!r} elements of {dtype_field!r}: {error}"
+        ) from error
+    made = elements.view(Result)
+    made.account = account
+    return made

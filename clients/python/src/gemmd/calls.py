@@ -1,0 +1,356 @@
+"""Requests and replies without a network: what both clients send, and how they read what comes back."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar, Union, cast
+
+import httpx
+import numpy as np
+
+from . import arrays
+from .account import Account
+from .arrays import Array, Buffer, Operand
+from .errors import Error, ReplyError, TimeoutError, TransportError, error_class
+from .progress import Progress
+from .reports import Comparison, Explanation
+
+T = TypeVar("T")
+
+# What a parameter of a call may be; each becomes a query parameter of its name. None is left out, a tuple
+# of sizes becomes 2x3, an element type its name.
+Parameter = Union[str, bool, int, float, np.generic, "np.dtype[Any]", type, Sequence[int], None]
+
+Op = Literal["transpose", "matmul", "add", "flip"]
+ExplainedOp = Literal["transpose", "matmul", "add", "flip", "copy"]
+
+SEND_BYTES = 1 << 20  # of the body at a time, and between two calls of a progress callback
+CONNECT_S = 10.0
+GRACE_S = 10.0  # beyond timeout_ms, for the reply to arrive
+
+
+@dataclass
+class Reply:
+    """A whole reply."""
+
+    status: int
+    headers: httpx.Headers
+    body: Array
+
+    def json(self) -> Any:
+        try:
+            return json.loads(self.body.tobytes())
+        except ValueError:
+            raise self._not_ours() from None
+
+    def account(self) -> Account:
+        try:
+            return Account(json.loads(self.headers.get("gemmd-stats", "{}")))
+        except ValueError:
+            return Account({})
+
+    def problem(self) -> ReplyError:
+        """The error that it says, or an error that says that it is none of gemmd's."""
+        try:
+            said = json.loads(self.body.tobytes())
+            code, detail = str(said["code"]), str(said["detail"])
+        except (ValueError, KeyError, TypeError):
+            return self._not_ours()
+        return error_class(self.status)(
+            detail,
+            status=self.status,
+            code=code,
+            request_id=said.get("request_id"),
+            retry_after=self._retry_after(),
+        )
+
+    def _not_ours(self) -> ReplyError:
+        kind = self.headers.get("content-type", "no type")
+        start = self.body[:200].tobytes().decode("utf-8", "replace").strip()
+        return error_class(self.status)(
+            f"a reply that is not gemmd's ({kind}): {start!r}",
+            status=self.status,
+            request_id=self.headers.get("x-request-id"),
+            retry_after=self._retry_after(),
+        )
+
+    def _retry_after(self) -> float | None:
+        """Seconds, from a number or a date."""
+        value = self.headers.get("retry-after")
+        if value is None:
+            return None
+        if value.strip().isdigit():
+            return float(value)
+        try:
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        except (TypeError, ValueError):
+            return None
+
+
+@dataclass
+class Call(Generic[T]):
+    """One request, and how its reply is read."""
+
+    method: str
+    path: str
+    read: Callable[[Reply], T]
+    params: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    body: tuple[Buffer, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.method == "POST":
+            self.headers["Content-Length"] = str(self.length)
+
+    @property
+    def length(self) -> int:
+        """Bytes of the body."""
+        return sum(len(buffer) for buffer in self.body)
+
+    def chunks(self, progress: Callable[[Progress], object] | None) -> Iterator[bytes]:
+        """The body, in pieces, with a word to the callback after each."""
+        sent = 0
+        for buffer in self.body:
+            for start in range(0, len(buffer), SEND_BYTES):
+                chunk = buffer[start : start + SEND_BYTES]
+                yield cast(bytes, chunk)  # the HTTP library takes any buffer
+                sent += len(chunk)
+                if progress is not None:
+                    progress(Progress("send", sent, self.length))
+
+    def timeouts(self, timeout: float | None) -> httpx.Timeout:
+        """The client's limit, extended where the caller gives the daemon more time than that."""
+        if timeout is None:
+            return httpx.Timeout(None, connect=CONNECT_S)
+        asked = self.params.get("timeout_ms", "")
+        allowed = int(asked) / 1000 + GRACE_S if asked.isdigit() else 0.0
+        return httpx.Timeout(timeout, connect=min(timeout, CONNECT_S), read=max(timeout, allowed))
+
+    def finish(self, reply: Reply) -> T:
+        """The result, or the error, that a reply says."""
+        if reply.status != 200:
+            raise reply.problem()
+        return self.read(reply)
+
+
+class Receiver:
+    """Collects a reply's body, in memory of the size that its header says."""
+
+    def __init__(
+        self, status: int, headers: httpx.Headers, progress: Callable[[Progress], object] | None
+    ) -> None:
+        self._status, self._headers = status, headers
+        self._progress = progress if status == 200 else None
+        length = headers.get("content-length", "")
+        self._total = int(length) if length.isdigit() else None
+        self._body = np.empty(self._total or 0, np.uint8)
+        self._rest = bytearray()  # of a body whose length is unsaid
+        self._done = self._reported = 0
+
+    def feed(self, chunk: bytes) -> None:
+        if self._total is None:
+            self._rest += chunk
+            return
+        self._body[self._done : self._done + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        self._done += len(chunk)
+        if self._progress is not None:
+            if self._done == self._total or self._done - self._reported >= SEND_BYTES:
+                self._reported = self._done
+                self._progress(Progress("receive", self._done, self._total))
+
+    def reply(self) -> Reply:
+        body = self._body if self._total is not None else np.frombuffer(self._rest, np.uint8)
+        return Reply(self._status, self._headers, body)
+
+
+class Retries:
+    """Whether, and when, a request that failed is sent again. No operation has effects, so any may be."""
+
+    def __init__(self, attempts: int, wait_s: float) -> None:
+        self._left, self._wait_s = attempts, wait_s
+        self._backoff = 0.1
+
+    def pause(self, error: Error) -> float:
+        """Seconds to wait before the next attempt; raises the error where there is none."""
+        overloaded = error.status in (429, 503) and (error.retry_after is not None or error.code is None)
+        disconnected = isinstance(error, TransportError) and not isinstance(error, TimeoutError)
+        if not (overloaded or disconnected) or self._left == 0:
+            raise error
+        # Somewhat later than asked for, so that clients that were refused together do not return together.
+        least = error.retry_after if error.retry_after is not None else self._backoff
+        wait = least * (1 + 0.1 * random.random())
+        if wait > self._wait_s:
+            raise error
+        self._left -= 1
+        self._wait_s -= wait
+        self._backoff *= 2
+        return wait
+
+
+def transport_error(error: httpx.HTTPError, where: str) -> TransportError:
+    """Our exception for one of the HTTP library's."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, httpx.TimeoutException):
+        what = {httpx.ConnectTimeout: "connection", httpx.PoolTimeout: "free connection"}
+        return TimeoutError(f"no {what.get(type(error), 'reply')} from {where} in time")
+    if isinstance(error, httpx.ConnectError):
+        return TransportError(f"cannot connect to {where}: {said}")
+    return TransportError(f"the connection to {where} ended before its reply: {said}")
+
+
+def encode(parameters: Mapping[str, Parameter]) -> dict[str, str]:
+    """Query parameters from keyword arguments. TypeError for what cannot be one."""
+    return {name: _encode(name, value) for name, value in parameters.items() if value is not None}
+
+
+def _encode(name: str, value: Parameter) -> str:
+    if name == "dtype":
+        return _encode_dtype(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    if isinstance(value, (tuple, list)) and all(isinstance(n, (int, np.integer)) for n in value):
+        return "x".join(str(int(n)) for n in value)
+    raise TypeError(f"{name} is a text, a number, a truth value or a shape, not {type(value).__qualname__}")
+
+
+def _encode_dtype(value: Any) -> str:
+    if isinstance(value, str) and (value == "bf16" or value in arrays.DTYPES):
+        return value
+    try:
+        name = arrays.dtype_name(np.dtype(value))
+    except TypeError:
+        name = None
+    if name is None and not isinstance(value, str):
+        raise TypeError(f"the daemon has no element type for dtype={value!r}")
+    return name if name is not None else str(value)
+
+
+def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Call[arrays.Result]:
+    """POST /v1/{op}."""
+    params = encode(parameters)
+    given = arrays.as_arrays(operands, params.get("dtype"))
+    shaped, finish = _as_matrices(op, given, params)
+
+    def read(reply: Reply) -> arrays.Result:
+        made = arrays.result(
+            reply.body,
+            reply.headers.get("gemmd-shape", ""),
+            reply.headers.get("gemmd-dtype", ""),
+            given[0].dtype,
+            reply.account(),
+        )
+        return finish(made)
+
+    return _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read)
+
+
+def comparison(
+    op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]
+) -> Call[Comparison]:
+    """POST /v1/compare/{op}."""
+    params = _report_params("compare", parameters)
+    shaped, _ = _as_matrices(op, arrays.as_arrays(operands, params.get("dtype")), params)
+    return _call(
+        "POST", f"/v1/compare/{op}", shaped, params, "application/json", lambda reply: Comparison(reply.json())
+    )
+
+
+def explanation(
+    op: ExplainedOp, operands: Sequence[Operand], parameters: Mapping[str, Parameter]
+) -> Call[Explanation]:
+    """GET or POST /v1/explain/{op}, as figures."""
+    return _explain(op, operands, parameters, "application/json", lambda reply: Explanation(reply.json()))
+
+
+def drawing(op: ExplainedOp, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Call[str]:
+    """The same, as a drawing."""
+    return _explain(op, operands, parameters, "image/svg+xml", lambda reply: reply.body.tobytes().decode())
+
+
+def document(path: str, member: str | None = None) -> Call[Any]:
+    """GET of a JSON document, or of one member of it."""
+
+    def read(reply: Reply) -> Any:
+        said = reply.json()
+        return said if member is None else said[member]
+
+    return _call("GET", path, (), {}, "application/json", read)
+
+
+def _explain(
+    op: ExplainedOp,
+    operands: Sequence[Operand],
+    parameters: Mapping[str, Parameter],
+    accept: str,
+    read: Callable[[Reply], T],
+) -> Call[T]:
+    params = _report_params("explain", parameters)
+    shaped, _ = _as_matrices(op, arrays.as_arrays(operands, params.get("dtype")), params)
+    return _call("POST" if shaped else "GET", f"/v1/explain/{op}", shaped, params, accept, read)
+
+
+def _report_params(route: str, parameters: Mapping[str, Parameter]) -> dict[str, str]:
+    if "format" in parameters:
+        raise TypeError(f"{route}() has no format: print what it returns, or read its members")
+    return encode(parameters)
+
+
+def _call(
+    method: str,
+    path: str,
+    operands: Sequence[Array],
+    params: dict[str, str],
+    accept: str,
+    read: Callable[[Reply], T],
+) -> Call[T]:
+    headers = {"Accept": accept}
+    if operands:
+        headers["Content-Type"] = "application/x-npy"
+    if any(a.dtype.name == "bfloat16" for a in operands):
+        params = {"dtype": "bf16", **params}  # a .npy file has no name for it
+    body = tuple(buffer for array in operands for buffer in arrays.npy(array))
+    return Call(method, path, read, params, headers, body)
+
+
+def _as_matrices(
+    op: str, given: Sequence[Array], params: Mapping[str, str]
+) -> tuple[list[Array], Callable[[arrays.Result], arrays.Result]]:
+    """Operands of one dimension as NumPy means them, where the daemon would read each as a row; and what
+    makes NumPy's result of the daemon's."""
+    if op == "matmul" and len(given) >= 2:
+        return _as_products(given, params)
+    most = max((array.ndim for array in given), default=2)
+    if op in ("add", "flip") and most < 2:
+        return list(given), lambda made: cast(arrays.Result, made.reshape(made.shape[2 - most :]))
+    return list(given), lambda made: made
+
+
+def _as_products(
+    given: Sequence[Array], params: Mapping[str, str]
+) -> tuple[list[Array], Callable[[arrays.Result], arrays.Result]]:
+    a, b, *rest = given
+    drop = tuple(axis for operand, axis in ((a, -2), (b, -1)) if operand.ndim == 1)
+    # A vector is its own transpose, as in NumPy.
+    if a.ndim == 1:
+        a = a[:, None] if params.get("transa") in ("true", "1") else a[None, :]
+    if b.ndim == 1:
+        b = b[None, :] if params.get("transb") in ("true", "1") else b[:, None]
+    if drop:
+        rest = [c if c.ndim == 0 else np.expand_dims(c, drop) for c in rest]
+
+    def finish(made: arrays.Result) -> arrays.Result:
+        kept = [n for i, n in enumerate(made.shape) if i - made.ndim not in drop]
+        return cast(arrays.Result, made.reshape(kept))
+
+    return [a, b, *rest], finish

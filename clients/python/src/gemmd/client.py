@@ -1,0 +1,314 @@
+"""The client that waits."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from . import calls
+from .address import resolve
+from .arrays import Operand, Result
+from .calls import Call, ExplainedOp, Op, Parameter
+from .errors import Error
+from .progress import ProgressOption, callback_of
+from .reports import Comparison, Explanation
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+IDLE_S = 30.0  # a connection is kept for; the daemon closes those idle for a minute
+
+
+class Client:
+    """A connection to a gemmd daemon: matrices in, matrices out, each with an account of its cost.
+
+    >>> import gemmd, numpy as np
+    >>> with gemmd.Client("http://localhost:8080") as client:
+    ...     product = client.matmul(np.ones((2, 3)), np.ones((3, 4)))
+    >>> product.shape, product.account.kernel, product.account.us["total"]
+
+    url:         "http://HOST:PORT", "https://HOST:PORT", with a path if a proxy has the daemon below one;
+                 "unix:/run/gemmd.sock" or "http+unix:///run/gemmd.sock" for a Unix socket
+    key:         sent as `Authorization: Bearer KEY`; default: the variable GEMMD_KEY, else what the file
+                 named by GEMMD_KEY_FILE has; "" for none
+    ca:          for https: a file (or folder) of certificates in PEM format to trust, or an ssl.SSLContext;
+                 default: the file GEMMD_CA, else the well-known authorities
+    timeout:     the most seconds to wait for the next bytes of a reply (connecting: 10), or None. The daemon
+                 itself gives a request up after 60 s unless it was told otherwise
+    retries:     how often a request is sent again: after 503 and 429, when `Retry-After` says, and after a
+                 connection that was refused or lost. 0 for never
+    retry_wait:  the most seconds that a call waits between its attempts, in all
+    connections: the most connections at a time; they are kept and used again
+    progress:    for every call that states none: a function that gets a `gemmd.Progress` as bytes move,
+                 or True for a bar
+
+    **Operands** are NumPy arrays; objects that convert themselves to one (`__array__`, `__array_interface__`
+    or DLPack: of PyTorch, JAX, pandas, ...) from the host's memory; nested lists; numbers. They are matrices,
+    or stacks of matrices (three dimensions). All operands of a call have one element type: float16, float32,
+    float64, int32, int64 and bfloat16 (of the package ml_dtypes) for arithmetic; any of 1, 2, 4, 8 or 16 bytes
+    for transpose and flip. A list or a number takes the type of an array beside it, or that of `dtype=`. Column-major
+    (Fortran) arrays are sent as they are; others that are not contiguous are copied first.
+
+    **Results** (`gemmd.Result`) are NumPy arrays of the operands' type, in row-major order, with the attribute
+    `account` (`gemmd.Account`). bfloat16 without ml_dtypes: send its bits as uint16 with `dtype="bf16"`;
+    the result is its bits as uint16.
+
+    **Parameters**: each method passes keyword arguments that it does not know on to the daemon as query
+    parameters. Those of every operation:
+
+    kernel:      "auto", or the name of a variant: see `kernels()`
+    device:      "cpu", "cuda", "cuda:1", "sim" (the simulated GPU): see `devices()`
+    precision:   "fp32", "ieee", "tf32" or "bf16": what the daemon may use for float32 products
+    repeat:      run the kernel that many times, alone on the device; the account has minimum and median
+    timeout_ms:  give up after so many milliseconds (503 "deadline_passed")
+    dtype:       the element type, for lists: "f32", numpy.float32, ...
+
+    Two keywords are for the call itself and are not sent: `timeout` and `progress`, as above.
+
+    **Errors** are subclasses of `gemmd.Error`, with `status`, `code`, `detail` and `request_id`:
+    `RequestError` (4xx), `UnavailableError` (429, 503), `ServerError`, `TransportError` (no reply),
+    `TimeoutError`. A TypeError or ValueError means that nothing was sent.
+
+    A client may be used by several threads. `close()` it, or use it in a `with` statement.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str | None = None,
+        ca: str | os.PathLike[str] | ssl.SSLContext | None = None,
+        timeout: float | None = 90.0,
+        retries: int = 4,
+        retry_wait: float = 60.0,
+        connections: int = 10,
+        progress: ProgressOption = None,
+    ) -> None:
+        address = resolve(url, key, ca)
+        limits = limits_of(connections)
+        uds = address.socket
+        transport = None if uds is None else httpx.HTTPTransport(uds=uds, limits=limits, verify=address.tls)
+        self._address = address
+        self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
+        self._progress = callback_of(progress)
+        self._http = httpx.Client(
+            headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
+        )
+
+    def transpose(
+        self,
+        a: Operand,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        """The transpose of a; of a stack, the transpose of each matrix. Any element type.
+
+        One dimension is a row: its transpose is a column. Parameters are those of every operation (see Client).
+
+        >>> client.transpose([[1, 2, 3], [4, 5, 6]])
+        >>> client.transpose(a, kernel="tiled", device="sim").account.accesses["global_sectors"]
+        """
+        return self._run(calls.operation("transpose", [a], parameters), timeout, progress)
+
+    def matmul(
+        self,
+        a: Operand,
+        b: Operand,
+        c: Operand | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        """The product alpha * op(a) @ op(b) + beta * c.
+
+        Shapes are as in numpy.matmul: a vector (one dimension) is a row as a and a column as b, and the result
+        lacks that dimension; a matrix is repeated for a stack. c has the shape of the result.
+
+        alpha, beta:    numbers; alpha is 1 by default, beta is 1 with a c and else 0
+        transa, transb: True to multiply with the transpose of a, of b
+        and the parameters of every operation (see Client)
+
+        >>> client.matmul(a, b, alpha=2, transb=True, precision="tf32")
+        >>> client.matmul(a, b, c, beta=0.5)
+        """
+        operands = [a, b] if c is None else [a, b, c]
+        return self._run(calls.operation("matmul", operands, parameters), timeout, progress)
+
+    def add(
+        self,
+        a: Operand,
+        b: Operand,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        """The sum a + b. A number, row, column or matrix is repeated, as in numpy.add.
+
+        Parameters are those of every operation (see Client).
+
+        >>> client.add(a, 1)
+        >>> client.add([[1, 2, 3], [4, 5, 6]], [10, 20, 30])
+        """
+        return self._run(calls.operation("add", [a, b], parameters), timeout, progress)
+
+    def flip(
+        self,
+        a: Operand,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        """Each row of a reversed, as numpy.flip(a, axis=-1). Any element type.
+
+        Parameters are those of every operation (see Client).
+
+        >>> client.flip([[1, 2, 3], [4, 5, 6]])
+        """
+        return self._run(calls.operation("flip", [a], parameters), timeout, progress)
+
+    def compare(
+        self,
+        op: Op,
+        a: Operand,
+        b: Operand | None = None,
+        c: Operand | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Comparison:
+        """Runs every kernel of an operation on the same operands, and reports times, rates and errors.
+
+        op is "transpose", "matmul", "add" or "flip"; the operands and parameters are those of op. `repeat` says
+        how often each kernel is timed, `kernel` that only this one runs.
+
+        >>> report = client.compare("transpose", a)
+        >>> print(report)
+        >>> report.fastest.kernel, [(row.kernel, row.kernel_us_median) for row in report.rows]
+        """
+        return self._run(calls.comparison(op, given(a, b, c), parameters), timeout, progress)
+
+    def explain(
+        self,
+        op: ExplainedOp,
+        a: Operand | None = None,
+        b: Operand | None = None,
+        c: Operand | None = None,
+        *,
+        drawings: bool = True,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Explanation:
+        """Says how a kernel accesses memory, line by line, what that costs, and the cure. It takes no GPU.
+
+        op is "transpose", "matmul", "add", "flip" or "copy". The shapes are those of the operands, or `shape`
+        (of a), `shape_b` and `shape_c`; 1024 x 1024 by default. Nothing is computed.
+
+        kernel:   the name of a variant that runs on the simulated GPU; "auto" by default
+        gpu:      the GPU whose limits are used, e.g. "H100" or "rtx4090"; `devices()` lists them
+        dtype:    the element type where there are no operands; "f32" by default
+        drawings: whether to fetch the drawings too (a second request); else `svg` is ""
+
+        >>> why = client.explain("transpose", kernel="tiled", shape=(8192, 8192))
+        >>> print(why.problem, why.cure)
+        >>> pathlib.Path("tiled.svg").write_text(why.svg)
+        """
+        operands = given(a, b, c)
+        figures = self._run(calls.explanation(op, operands, parameters), timeout, progress)
+        if not drawings:
+            return figures
+        svg = self._run(calls.drawing(op, operands, parameters), timeout, progress)
+        return Explanation(figures, svg)
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """The variants there are: each with "op", "name", "devices", "dtypes", "needs" and "note"."""
+        return self._run(calls.document("/v1/kernels", "kernels"))
+
+    def devices(self) -> list[dict[str, Any]]:
+        """The devices: each with "name" (what `device=` takes), "kind", "default", "model", "copy_gbs" and others.
+
+        That of kind "sim" has "gpu", the GPU that it simulates.
+        """
+        return self._run(calls.document("/v1/devices", "devices"))
+
+    def gpus(self) -> list[dict[str, Any]]:
+        """The GPUs whose limits are known: each with "name", which `explain(gpu=)` takes, and its limits."""
+        return self._run(calls.document("/v1/devices", "gpus"))
+
+    def stats(self) -> dict[str, Any]:
+        """The daemon's counters, gauges, options and limits."""
+        return self._run(calls.document("/v1/stats"))
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"gemmd.{type(self).__name__}({self._address.shown!r})"
+
+    def _run(self, call: Call[T], timeout: float | None = None, progress: ProgressOption = None) -> T:
+        callback = callback_of(progress) if progress is not None else self._progress
+        limit = call.timeouts(timeout if timeout is not None else self._timeout)
+        retries = calls.Retries(self._retries, self._retry_wait)
+        while True:
+            try:
+                try:
+                    with self._http.stream(
+                        call.method,
+                        self._address.base + call.path,
+                        params=call.params,
+                        headers=call.headers,
+                        content=call.chunks(callback) if call.body else None,
+                        timeout=limit,
+                    ) as response:
+                        receiver = calls.Receiver(response.status_code, response.headers, callback)
+                        for chunk in response.iter_raw():
+                            receiver.feed(chunk)
+                except httpx.HTTPError as error:
+                    raise calls.transport_error(error, self._address.shown) from error
+                return call.finish(receiver.reply())
+            except Error as error:
+                pause = retries.pause(error)
+            time.sleep(pause)
+
+
+def given(*operands: Operand | None) -> list[Operand]:
+    """Those operands that there are."""
+    return [operand for operand in operands if operand is not None]
+
+
+def limits_of(connections: int) -> httpx.Limits:
+    """How many connections there may be, and for how long they are kept."""
+    return httpx.Limits(
+        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=IDLE_S
+    )
+
+
+def headers_of(key: str | None) -> dict[str, str]:
+    """What every request says."""
+    headers = {"Accept-Encoding": "identity", "User-Agent": f"gemmd-python httpx/{httpx.__version__}"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    return headers
