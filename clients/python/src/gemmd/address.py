@@ -6,7 +6,9 @@ import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+import httpx
 
 UNIX = ("http+unix:", "unix:")
 
@@ -36,12 +38,11 @@ def resolve(
 
 def _base_url(url: str) -> str:
     full = url if "://" in url else f"http://{url}"
-    parts = urlsplit(full)
     try:
-        parts.port  # noqa: B018 (reading it checks it)
-    except ValueError as error:
+        parts = httpx.URL(full)
+    except httpx.InvalidURL as error:
         raise ValueError(f"{url!r}: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.host:
         raise ValueError(
             f"{url!r} is no address of a gemmd: http://HOST:PORT, https://HOST:PORT or unix:PATH"
         )

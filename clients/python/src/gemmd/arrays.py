@@ -34,7 +34,7 @@ class SupportsDLPack(Protocol):
 
 # What may be an operand: a NumPy array, whatever converts itself to one (`__array__`,
 # `__array_interface__`, DLPack: of PyTorch, JAX, pandas, ...), nested lists of numbers, a number.
-Operand = Union[npt.ArrayLike, SupportsArrayInterface, SupportsDLPack, SupportsFloat]
+Operand = Union[npt.ArrayLike, SupportsArrayInterface, SupportsDLPack, SupportsFloat, Sequence[object]]
 
 # The daemon's names of element types, and NumPy's. bf16 is not NumPy's own: see bfloat16().
 DTYPES = {

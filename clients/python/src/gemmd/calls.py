@@ -46,7 +46,7 @@ class Reply:
         try:
             return json.loads(self.body.tobytes())
         except ValueError:
-            raise self._not_ours() from None
+            raise self.not_ours() from None
 
     def account(self) -> Account:
         try:
@@ -60,7 +60,7 @@ class Reply:
             said = json.loads(self.body.tobytes())
             code, detail = str(said["code"]), str(said["detail"])
         except (ValueError, KeyError, TypeError):
-            return self._not_ours()
+            return self.not_ours()
         return error_class(self.status)(
             detail,
             status=self.status,
@@ -69,7 +69,8 @@ class Reply:
             retry_after=self._retry_after(),
         )
 
-    def _not_ours(self) -> ReplyError:
+    def not_ours(self) -> ReplyError:
+        """The error of a reply that no gemmd sends, as of a proxy."""
         kind = self.headers.get("content-type", "no type")
         start = self.body[:200].tobytes().decode("utf-8", "replace").strip()
         return error_class(self.status)(
@@ -283,7 +284,10 @@ def document(path: str, member: str | None = None) -> Call[Any]:
 
     def read(reply: Reply) -> Any:
         said = reply.json()
-        return said if member is None else said[member]
+        try:
+            return said if member is None else said[member]
+        except (KeyError, TypeError):
+            raise reply.not_ours() from None
 
     return _call("GET", path, (), {}, "application/json", read)
 

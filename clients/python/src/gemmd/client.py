@@ -113,7 +113,8 @@ class Client:
         One dimension is a row: its transpose is a column. Parameters are those of every operation (see Client).
 
         >>> client.transpose([[1, 2, 3], [4, 5, 6]])
-        >>> client.transpose(a, kernel="tiled", device="sim").account.accesses["global_sectors"]
+        >>> counted = client.transpose(a, kernel="tiled", device="sim")
+        >>> counted.account.accesses["global_sectors"]
         """
         return self._run(calls.operation("transpose", [a], parameters), timeout, progress)
 

@@ -1,0 +1,22 @@
+"""Fixtures of the clients' tests: one real daemon."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "http"))
+
+from daemon import Daemon  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def daemon():
+    one = Daemon()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="session")
+def url(daemon):
+    return daemon.url("")

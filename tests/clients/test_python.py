@@ -1,0 +1,321 @@
+"""The Python package, from its wheel, against a real daemon: what goes in, and what comes out."""
+
+import asyncio
+import io
+import pickle
+import re
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+
+import ml_dtypes
+import numpy as np
+import pytest
+import wheel
+
+import gemmd
+
+RNG = np.random.default_rng()
+
+
+@pytest.fixture(scope="module")
+def client(url):
+    with gemmd.Client(url) as one:
+        yield one
+
+
+def test_it_is_the_wheel():
+    assert gemmd.__file__.startswith(str(wheel.SITE))
+
+
+# Element types and layouts.
+
+MOVED = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "c16", "V1", "V4", "V16"]
+
+
+@pytest.mark.parametrize("code", MOVED)
+def test_moves_every_type(client, code):
+    a = RNG.integers(0, 2, (5, 7)).astype("u1").astype(code) if code[0] != "V" else np.empty((5, 7), code)
+    for got, expected in ((client.transpose(a), a.T), (client.flip(a), a[:, ::-1])):
+        assert got.dtype == a.dtype and got.shape == expected.shape
+        assert got.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("code", ["f2", "f4", "f8", "i4", "i8"])
+def test_computes(client, code):
+    a, b, c = (RNG.integers(-4, 4, shape).astype(code) for shape in ((5, 7), (7, 3), (5, 3)))
+    assert np.array_equal(client.matmul(a, b), a @ b)
+    assert np.array_equal(client.matmul(a, b, c, alpha=2, beta=3), 2 * (a @ b) + 3 * c)
+    assert np.array_equal(client.matmul(a.T, b, transa=True), a @ b)
+    assert np.array_equal(client.matmul(a, b.T, transb=np.bool_(True)), a @ b)
+    assert np.array_equal(client.add(c, c[:1]), c + c[:1])
+    assert client.add(c, c).dtype == np.dtype(code)
+
+
+def test_bfloat16(client):
+    a = RNG.integers(-4, 4, (5, 7)).astype(ml_dtypes.bfloat16)
+    product = client.matmul(a, a.T)
+    assert product.dtype == ml_dtypes.bfloat16 and product.account.dtype == "bf16"
+    assert np.array_equal(product.astype("f4"), a.astype("f4") @ a.astype("f4").T)
+    assert client.flip(a).tobytes() == a[:, ::-1].tobytes()
+    # Its bits, as integers.
+    assert client.flip(a.view("u2"), dtype="bf16").dtype == ml_dtypes.bfloat16
+    assert client.flip(a.view("u2")).dtype == np.uint16
+    assert np.array_equal(client.add(a, 1).astype("f4"), a.astype("f4") + 1)
+
+
+def test_types_that_numpy_lacks_are_moved(client):
+    a = RNG.integers(-4, 4, (5, 7)).astype(ml_dtypes.float8_e4m3fn)
+    flipped = client.flip(a)
+    assert flipped.dtype == a.dtype and flipped.tobytes() == a[:, ::-1].tobytes()
+
+
+def test_stacks_and_empty_matrices(client):
+    a, b = RNG.random((4, 5, 6), "f4"), RNG.random((6, 3), "f4")
+    assert np.allclose(client.matmul(a, b), a @ b, rtol=1e-5)
+    assert np.array_equal(client.transpose(a), a.swapaxes(1, 2))
+    assert client.matmul(a[:0], b).shape == (0, 5, 3)
+    assert client.transpose(np.empty((0, 3))).shape == (3, 0)
+    assert np.array_equal(client.matmul(np.empty((2, 0)), np.empty((0, 3))), np.zeros((2, 3)))
+
+
+def test_vectors_and_numbers_as_in_numpy(client):
+    m, s, v, w = RNG.random((3, 4)), RNG.random((2, 3, 4)), RNG.random(4), RNG.random(3)
+    for a, b in ((m, v), (w, m), (v, v), (s, v), (w, s)):
+        got, expected = client.matmul(a, b), np.matmul(a, b)
+        assert got.shape == expected.shape and np.allclose(got, expected)
+    assert np.allclose(client.matmul(m, v, w, beta=2), m @ v + 2 * w)
+    assert np.allclose(client.matmul(w, m, v), w @ m + v)
+    assert np.allclose(client.matmul(v, m.T, transa=True), v @ m.T)
+    assert np.allclose(client.matmul(m, v, transb=True), m @ v)
+    for a, b in ((v, v), (m, v), (m, 2.5), (v, 1), (np.float64(1), 2)):
+        got = client.add(a, b)
+        assert got.shape == np.add(a, b).shape and np.array_equal(got, np.add(a, b))
+    assert np.array_equal(client.flip(v), v[::-1])
+    assert np.array_equal(client.transpose(v), v[:, None])
+
+
+@pytest.mark.parametrize("make", [np.asfortranarray, lambda a: a[::2, ::-1], lambda a: a.astype(">f8"),
+                                  lambda a: np.broadcast_to(a[:1], a.shape), np.float64])
+def test_any_layout(client, make):
+    a = make(RNG.random((6, 8)))
+    assert np.array_equal(client.transpose(a), np.asarray(a).T)
+    assert client.flip(a).dtype == np.dtype("f8") and client.flip(a).flags.c_contiguous
+
+
+def test_column_major_is_not_copied():
+    a = np.asfortranarray(RNG.random((6, 8)))
+    head, body = gemmd.arrays.npy(a)
+    assert b"'fortran_order': True" in head and np.shares_memory(np.asarray(body), a)
+    assert np.array_equal(np.load(io.BytesIO(head + body)), a)
+
+
+class OnlyInterface:
+    def __init__(self, array):
+        self.kept, self.__array_interface__ = array, array.__array_interface__
+
+
+class OnlyArray:
+    def __init__(self, array):
+        self.kept = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.kept
+
+
+class OnlyDlpack:
+    def __init__(self, array):
+        self.kept = array
+
+    def __dlpack__(self, **options):
+        return self.kept.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.kept.__dlpack_device__()
+
+
+class InGpuMemory(OnlyDlpack):
+    def __dlpack__(self, **_):
+        raise BufferError("it is on a GPU")
+
+
+@pytest.mark.parametrize("wrap", [OnlyInterface, OnlyArray, OnlyDlpack, memoryview, np.ndarray.tolist])
+def test_whatever_is_an_array(client, wrap):
+    a = RNG.random((3, 4))
+    assert np.array_equal(client.transpose(wrap(a)), a.T)
+
+
+def test_lists_take_the_type_of_the_array_beside_them(client):
+    a = np.ones((2, 2), "f4")
+    assert client.add(a, [[1, 2], [3, 4]]).dtype == np.float32
+    assert client.add([[1.5, 2]], a).dtype == np.float32
+    assert client.add([[1, 2]], [[0.5, 1]]).dtype == np.float64
+    assert client.add([[1, 2]], [[3, 4]], dtype=np.float32).dtype == np.float32
+    assert client.transpose([[1, 2]], dtype="i32").dtype == np.int32
+    with pytest.raises(gemmd.RequestError, match="type"):  # 1.5 is no int32
+        client.add(np.ones((2, 2), "i4"), [[1.5, 2]])
+    with pytest.raises(gemmd.RequestError) as caught:
+        client.add(a, a.astype("f8"))
+    assert caught.value.code == "bad_dtype" and caught.value.status == 422
+
+
+@pytest.mark.parametrize("what", [
+    np.ma.masked_array([[1.0, 2]], mask=[[True, False]]), np.array([[object()]]), "text", None, [["a"]], object(),
+    InGpuMemory(np.ones((2, 2))),
+])
+def test_what_is_no_array_is_not_sent(client, what):
+    with pytest.raises(TypeError):
+        client.transpose(what)
+
+
+def test_parameters(client):
+    a = np.ones((8, 8), "f4")
+    assert client.transpose(a, kernel="naive", device="cpu").account.kernel == "naive"
+    assert client.transpose(a, kernel=None, repeat=np.int64(3)).account.repeat == 3
+    with pytest.raises(gemmd.RequestError) as caught:  # whatever it does not know goes to the daemon
+        client.transpose(a, kernal="naive")
+    error = caught.value
+    assert (error.status, error.code) == (400, "unknown_parameter") and "kernel" in error.detail
+    assert re.fullmatch(r"[0-9a-f]{32}", error.request_id) and error.request_id in str(error)
+    assert pickle.loads(pickle.dumps(error)).code == error.code
+    for wrong in ({"alpha": 1j}, {"shape": object()}, {"dtype": np.dtype("f4,f4")}):
+        with pytest.raises(TypeError):
+            client.matmul(a, a, **wrong)
+
+
+# Results.
+
+def test_a_result_is_an_array_with_an_account(client):
+    a = RNG.random((30, 20))
+    made = client.transpose(a, repeat=3)
+    account = made.account
+    assert isinstance(made, np.ndarray) and made.flags.writeable and made.flags.owndata is False
+    assert account.op == "transpose" and account.device == "cpu:0" and account.dtype == "f64"
+    assert account.shapes == {"a": (30, 20), "result": (20, 30)}
+    assert account.us["total"] > account.us["kernel"] > 0 and account.us.get("h2d") is None
+    assert account.bytes_min == 2 * a.nbytes and account.flops == 0 and account.gflops is None
+    assert account.kernel_us_min <= account.kernel_us_median and account["id"] == account.id
+    # Views keep it; what is computed is plain, and sums are numbers.
+    assert made.T.account is account and made[3:].account is account and made.copy().account is account
+    for plain in (made + 1, np.sqrt(made), made @ a, made.sum(axis=0), np.asarray(made)):
+        assert type(plain) is np.ndarray
+    assert type(made.sum()) is np.float64 and type(made.mean()) is np.float64 and type(made[0, 0]) is np.float64
+    made += 1
+    assert made.account is account
+    again = pickle.loads(pickle.dumps(made))
+    assert np.array_equal(again, made) and again.account == account
+    assert np.empty(3).view(gemmd.Result).account == {}
+
+
+def test_accounts_show_themselves(client):
+    account = client.matmul(np.ones((64, 64), "f4"), np.ones((64, 64), "f4"), repeat=2).account
+    assert repr(account).startswith("<Account matmul 64x64, 64x64 -> 64x64, f32, ") and "\n" not in repr(account)
+    assert "GFLOP/s" in repr(account)
+    lines = [line.split()[0] for line in str(account).splitlines()[1:]]
+    assert lines[0] == "receive" and "kernel" in lines and "total" in lines
+    page = ElementTree.fromstring(account._repr_html_())
+    assert {"receive", "queue", "kernel"} <= {cell.text for cell in page.iter("td")}
+    assert repr(gemmd.Account({})) == "<Account: none>"
+    counted = client.transpose(np.ones((64, 64), "f4"), kernel="naive", device="sim").account
+    assert "wavefronts" in str(counted) and counted.accesses["global_sectors"] > 0
+
+
+def test_compare(client):
+    report = client.compare("matmul", np.ones((40, 40)), np.ones((40, 40)), repeat=2)
+    assert {"naive", "blocked"} <= {row.kernel for row in report.rows}
+    ran = [row for row in report.rows if row.failure is None]
+    assert len(ran) >= 2
+    assert all(row.error["verdict"] in ("exact", "within") and row.gflops > 0 for row in ran)
+    assert report.fastest.speed == 1.0 and report.op == "matmul" and report["id"]
+    assert repr(report).startswith("matmul of 40x40, 40x40, f64, on cpu:0") and "GFLOP/s" in repr(report)
+    rows = list(ElementTree.fromstring(report._repr_html_()).iter("tr"))
+    assert len(rows) == 1 + len(report.rows)
+    counted = client.compare("transpose", np.ones((40, 40), "f4"), device="sim")
+    assert counted.fastest is None and counted.rows[0].accesses["global_sectors"] > 0 and "sectors" in repr(counted)
+    with pytest.raises(TypeError, match="format"):
+        client.compare("transpose", np.ones((4, 4)), format="text")
+
+
+def test_explain(client):
+    why = client.explain("transpose", kernel="tiled", shape=(256, 256), gpu="rtx4090")
+    worst = max(why.sites, key=lambda site: site.per_request / site.ideal_per_request)
+    assert worst.kind == "shared_load" and worst.per_request == 32 and worst.memory == "tile"
+    assert "padded" in why.cure and why.totals["occupancy"]["gpu"] == "RTX 4090"
+    assert ElementTree.fromstring(why.svg).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "32-way bank conflict" in repr(why) and "256x256 -> 256x256" in repr(why)
+    page = ElementTree.fromstring(re.sub(r"(<img [^>]*)>", r"\1/>", why._repr_html_()))
+    (picture,) = page.iter("img")
+    assert picture.get("src").startswith("data:image/svg+xml;base64,")
+    assert len(list(page.iter("tr"))) == 1 + len(why.sites)
+    plain = client.explain("matmul", np.ones((50, 60), "f4"), np.ones((60, 40), "f4"), drawings=False)
+    assert plain.svg == "" and plain["shape"]["result"] == [50, 40] and "<img" not in plain._repr_html_()
+
+
+def test_lists(client):
+    assert {"transpose", "matmul", "add", "flip", "copy"} <= {kernel["op"] for kernel in client.kernels()}
+    assert [d["name"] for d in client.devices() if d["default"]] == ["cpu:0"]
+    assert "H100" in {gpu["name"] for gpu in client.gpus()}
+    assert client.stats()["answered"]["/v1/kernels"] > 0
+
+
+# Many at once.
+
+def test_threads_share_a_client(client):
+    many = [RNG.random((50, 50)) for _ in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        for a, got in zip(many, pool.map(client.transpose, many)):
+            assert np.array_equal(got, a.T)
+
+
+def test_async(url):
+    a, b = RNG.random((40, 50)), RNG.random((50, 30))
+
+    async def work():
+        async with gemmd.AsyncClient(url, connections=4) as client:
+            products = await asyncio.gather(*(client.matmul(a, b) for _ in range(20)))
+            assert all(np.allclose(product, a @ b) and product.account.op == "matmul" for product in products)
+            assert np.array_equal(await client.transpose(a), a.T)
+            assert np.array_equal(await client.add(a, 1), a + 1)
+            assert np.array_equal(await client.flip(a), a[:, ::-1])
+            assert (await client.compare("flip", a)).fastest.kernel
+            assert (await client.explain("flip", shape=(64, 64))).svg
+            assert await client.kernels() and await client.devices() and await client.stats() and await client.gpus()
+            with pytest.raises(gemmd.RequestError):
+                await client.matmul(a, a)
+
+    asyncio.run(work())
+
+
+# Progress.
+
+def test_progress(client):
+    a, seen = RNG.random((1000, 1000)), []
+    assert np.array_equal(client.flip(a, progress=seen.append), a[:, ::-1])
+    for phase, least in (("send", a.nbytes + 128), ("receive", a.nbytes)):
+        steps = [step for step in seen if step.phase == phase]
+        done = [step.done for step in steps]
+        assert done == sorted(set(done)) and done[-1] == steps[-1].total == least and len(steps) > 5
+        assert steps[-1].fraction == 1
+    assert [s.phase for s in seen] == sorted((s.phase for s in seen), reverse=True)
+
+
+def test_progress_may_end_a_request(client):
+    def stop(progress):
+        if progress.phase == "receive":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client.flip(RNG.random((1000, 1000)), progress=stop)
+    assert client.flip([[1, 2]]).tolist() == [[2, 1]]
+    with pytest.raises(TypeError):
+        client.flip([[1, 2]], progress=5)
+
+
+def test_progress_bar(client):
+    drawn = io.StringIO()
+    bar = gemmd.ProgressBar(drawn, delay=0)
+    client.flip(RNG.random((1000, 1000)), progress=bar)
+    text = drawn.getvalue()
+    assert "sending 8 MB [" in text and "receiving 8 MB [" in text and "#" * 30 in text and text.endswith("\r")
+    quick = io.StringIO()
+    client.flip(np.ones((2, 2)), progress=gemmd.ProgressBar(quick))
+    assert quick.getvalue() == ""

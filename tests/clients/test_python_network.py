@@ -1,0 +1,227 @@
+"""The Python package over what is between a client and a daemon: TLS, Unix sockets, keys, refusals, lost
+connections, slow ones."""
+
+import asyncio
+import email.utils
+import ssl
+import time
+
+import numpy as np
+import pytest
+import trustme
+import wheel  # noqa: F401
+from relay import Relay, problem
+
+import gemmd
+from daemon import Daemon
+
+A = np.random.default_rng().random((30, 20))
+
+
+@pytest.fixture
+def relay(daemon):
+    made = []
+
+    def make(**options):
+        made.append(Relay(daemon.port, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.__exit__()
+
+
+@pytest.fixture(params=["waits", "asyncio"])
+def flip(request):
+    """flip(url, **of the client) sends one request by either client; both must do the same."""
+
+    def waits(url, *, a=A, call=None, **options):
+        with gemmd.Client(url, **options) as client:
+            return client.flip(a, **(call or {}))
+
+    def asynchronous(url, *, a=A, call=None, **options):
+        async def work():
+            async with gemmd.AsyncClient(url, **options) as client:
+                return await client.flip(a, **(call or {}))
+
+        return asyncio.run(work())
+
+    return waits if request.param == "waits" else asynchronous
+
+
+def at(relay, scheme="http"):
+    return f"{scheme}://127.0.0.1:{relay.port}"
+
+
+def right(result):
+    return np.array_equal(result, A[:, ::-1]) and result.account.op == "flip"
+
+
+# Addresses.
+
+@pytest.mark.parametrize("form", ["unix:{}", "unix://{}", "http+unix://{}", "http+unix://{quoted}"])
+def test_unix_socket(flip, relay, tmp_path, form):
+    path = tmp_path / "gemmd.sock"
+    one = relay(unix=path)
+    assert right(flip(form.format(path, quoted=str(path).replace("/", "%2F")), key="k"))
+    assert "host: localhost" in one.heads[0].lower() and "Authorization: Bearer k" in one.heads[0]
+    with pytest.raises(gemmd.TransportError, match="none.sock"):
+        flip("unix:none.sock", retries=0)
+
+
+def test_addresses(flip, daemon):
+    assert right(flip(f"127.0.0.1:{daemon.port}")) and right(flip(daemon.url("/")))
+    for wrong in ("", "http://", "ftp://host", "http://host:port", "http://host/?a=b", "unix:", "http://host:99999"):
+        with pytest.raises(ValueError):
+            gemmd.Client(wrong)
+    with pytest.raises(gemmd.RequestError) as caught:  # a path before the daemon's own
+        flip(daemon.url("/elsewhere"))
+    assert caught.value.status == 404 and caught.value.code == "not_found"
+
+
+def test_tls(flip, relay, tmp_path, monkeypatch):
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(tls)
+    one = relay(tls=tls)
+    assert right(flip(at(one, "https"), ca=tmp_path / "ca.pem"))
+    assert right(flip(at(one, "https"), ca=ssl.create_default_context(cafile=tmp_path / "ca.pem")))
+    with pytest.raises(gemmd.TransportError, match="(?i)certificate"):
+        flip(at(one, "https"), retries=0)
+    monkeypatch.setenv("GEMMD_CA", str(tmp_path / "ca.pem"))
+    assert right(flip(at(one, "https"))) and "GET" not in one.heads[0]
+    large = np.random.default_rng().random((1000, 500))
+    assert np.array_equal(flip(at(one, "https"), a=large), large[:, ::-1])
+    (tmp_path / "no.pem").write_text("nothing")
+    with pytest.raises(ValueError, match="PEM"):
+        gemmd.Client("https://localhost", ca=tmp_path / "no.pem")
+    with pytest.raises(FileNotFoundError):
+        gemmd.Client("https://localhost", ca=tmp_path / "none.pem")
+
+
+def test_keys(flip, relay, tmp_path, monkeypatch):
+    one = relay(key="id.secret")
+    with pytest.raises(gemmd.AuthError) as caught:
+        flip(at(one))
+    assert caught.value.status == 401 and caught.value.code == "no_key" and "uthorization" not in one.heads[0]
+    assert right(flip(at(one), key="id.secret"))
+    (tmp_path / "key").write_text("id.secret\n")
+    monkeypatch.setenv("GEMMD_KEY_FILE", str(tmp_path / "key"))
+    assert right(flip(at(one)))
+    monkeypatch.setenv("GEMMD_KEY", "id.other")  # goes before the file, and an argument before both
+    with pytest.raises(gemmd.AuthError):
+        flip(at(one))
+    assert right(flip(at(one), key="id.secret"))
+    assert "secret" not in repr(gemmd.Client(at(one), key="id.secret").__dict__)
+    for wrong in ("two words", "ü", "a\nb"):
+        with pytest.raises(ValueError):
+            gemmd.Client(at(one), key=wrong)
+    monkeypatch.delenv("GEMMD_KEY")
+    (tmp_path / "key").write_text("\n")
+    with pytest.raises(ValueError, match="empty"):
+        gemmd.Client(at(one))
+
+
+# Connections.
+
+def test_connections_are_used_again(relay):
+    one = relay()
+    with gemmd.Client(at(one)) as client:
+        for _ in range(10):
+            assert right(client.flip(A))
+    assert one.connections == 1
+
+    async def work():
+        async with gemmd.AsyncClient(at(one), connections=3) as client:
+            await asyncio.gather(*(client.flip(A) for _ in range(12)))
+
+    asyncio.run(work())
+    assert 2 <= one.connections <= 4
+
+
+# Refusals.
+
+def test_waits_as_long_as_it_is_told_to(flip, relay):
+    one = relay(refusals=[problem(503, "queue_full", Retry_After="1"), problem(429, "quota", Retry_After="0")])
+    start = time.monotonic()
+    assert right(flip(at(one)))
+    assert time.monotonic() - start >= 1 and one.connections == 3
+
+
+def test_a_date_says_when_too(flip, relay):
+    soon = email.utils.formatdate(time.time() + 1, usegmt=True)
+    one = relay(refusals=[problem(503, "draining", Retry_After=soon)])
+    assert right(flip(at(one))) and one.connections == 2
+
+
+def test_a_proxy_whose_daemon_restarts(flip, relay):
+    page = (503, {"Content-Type": "text/html"}, b"<html>no upstream</html>")
+    one = relay(refusals=[page, None, page])
+    assert right(flip(at(one))) and one.connections == 4
+
+
+@pytest.mark.parametrize("refusal, kind", [
+    (problem(503, "deadline_passed"), gemmd.UnavailableError),  # waiting would not help
+    (problem(503, "queue_full", Retry_After="61"), gemmd.UnavailableError),  # longer than anybody waits
+    (problem(500, "internal"), gemmd.ServerError),
+    (problem(409, "conflict", Retry_After="0"), gemmd.RequestError),
+    (problem(403, "not_yours"), gemmd.AuthError),
+    ((502, {"Content-Type": "text/html"}, b"<html>bad gateway</html>"), gemmd.ServerError),
+    ((302, {"Location": "/elsewhere"}, b""), gemmd.ReplyError),
+    ((200, {"Content-Type": "text/html"}, b"<html>hello</html>"), gemmd.ReplyError),
+    ((200, {"Gemmd-Shape": "2x2", "Gemmd-Dtype": "f64"}, b"12345"), gemmd.ReplyError),
+])
+def test_what_is_not_sent_again(flip, relay, refusal, kind):
+    one = relay(refusals=[refusal])
+    with pytest.raises(kind) as caught:
+        flip(at(one))
+    assert one.connections == 1 and type(caught.value) is kind and isinstance(caught.value, gemmd.Error)
+    if b"html" in refusal[2]:
+        assert "html" in str(caught.value) or refusal[0] == 200
+
+
+def test_attempts_end(flip, relay):
+    full = problem(503, "queue_full", Retry_After="0")
+    one = relay(refusals=[full] * 9)
+    with pytest.raises(gemmd.UnavailableError) as caught:
+        flip(at(one), retries=2)
+    error = caught.value
+    assert one.connections == 3 and error.code == "queue_full" and error.retry_after == 0 and error.request_id == "r-1"
+    with pytest.raises(gemmd.UnavailableError):
+        flip(at(one), retries=0)
+    assert one.connections == 4
+    with pytest.raises(gemmd.TransportError) as caught:
+        flip(at(relay(refusals=[None] * 9)), retries=1)
+    assert isinstance(caught.value, ConnectionError) and caught.value.status is None
+
+
+# Time.
+
+def test_silence_is_not_waited_for(flip, relay):
+    one = relay(silent=True)
+    for options in ({"timeout": 0.2}, {"call": {"timeout": 0.2}}):
+        start = time.monotonic()
+        with pytest.raises(gemmd.TimeoutError) as caught:
+            flip(at(one), **options)
+        assert isinstance(caught.value, TimeoutError) and time.monotonic() - start < 5
+    assert one.connections == 2  # it may be at work, so nothing is sent again
+
+
+def test_the_daemons_own_limit(flip, daemon):
+    with pytest.raises(gemmd.UnavailableError) as caught:
+        flip(daemon.url(""), a=np.ones((600, 600), "f4"),
+             call={"kernel": "shared", "device": "sim", "timeout_ms": 1})
+    assert caught.value.code == "deadline_passed"
+
+
+# Errors that come before the body is sent.
+
+def test_an_early_error_is_read(flip):
+    small = Daemon("--body-limit", "1M")
+    try:
+        with pytest.raises(gemmd.RequestError) as caught:
+            flip(small.url(""), a=np.ones((4000, 2000)), retries=0)
+        assert caught.value.status == 413 and caught.value.code == "body_too_large"
+    finally:
+        small.stop()
