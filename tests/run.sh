@@ -12,7 +12,7 @@ usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
   --quick        the optimised build alone, without the sanitizers and without slow tests
   --all          also what takes an hour or more: slow tests under sanitizers, the simulator under
                  them, kernels with faults in them, code for all GPUs, both commands on bare systems
-  --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, gpu
+  --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, clients, gpu
   --force        run also what is unchanged since it last passed
 
 On two cores --quick takes some 5 minutes to build and at most 3 to test; without it, it is less than
@@ -64,7 +64,7 @@ fresh=no # a run of the default suite before which nothing was built
 # threads that could race.
 labels_of() {
     case $1 in
-    release) echo 'unit http kernels sim fuzz-corpus lint gpu' ;;
+    release) echo 'unit http kernels sim fuzz-corpus lint clients gpu' ;;
     asan) echo "unit http kernels fuzz-corpus$([ $all = no ] || echo ' sim')" ;;
     tsan) echo 'unit http kernels' ;;
     esac
@@ -106,6 +106,7 @@ fingerprint() {
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :
+        cat build/clients-venv/made
         echo "$system_name, $(uname -m)"
     } 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
@@ -227,6 +228,12 @@ steps_total=$((1 + $(wc -w <<<"$wanted")))
 
 step "What gemmd and its tests are built from"
 ensure_dependencies tests
+case $label in
+'' | clients | lint)
+    logged "$logs/clients-venv.log" tests/clients/venv.sh ||
+        note "no Python environment for the clients: the tests labelled clients are skipped"
+    ;;
+esac
 has_gpu=no
 find_gpu "$([ $all = yes ] && echo all || echo one)" "the tests labelled gpu are skipped"
 has clang-format || note "no clang-format: the check of the formatting is skipped"

@@ -1,8 +1,10 @@
-"""What README.md tells its reader to type is typed here: every ```sh block that talks to a
-daemon at localhost:8080 is run against one, in the order of the page and in one scratch folder.
+"""What README.md and the pages of the clients tell their reader to type is typed here: every ```sh
+or ```python block that talks to a daemon at localhost:8080 is run against one, in the order of the page and in
+one scratch folder.
 
-A command that fails fails the check, and so does an HTTP error. A block that is not meant to be
-run stands below a comment  <!-- not run: why -->.
+A command that fails fails the check, and so does an HTTP error or an exception. A block that is not meant to
+be run stands below a comment  <!-- not run: why -->. Blocks of Python run with the sources of the package, in the
+environment that tests/clients/venv.sh makes; without it a warning says so.
 """
 import os
 import re
@@ -12,7 +14,9 @@ import tempfile
 
 import lint
 
-PAGE = "README.md"
+PAGES = ["README.md", "clients/*/README.md"]
+VENV = "build/clients-venv/bin/python"
+PACKAGE = "clients/python/src"
 ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):8080\b")
 SECONDS = 120
 # The reader sees the body of an error reply; here it also ends the block.
@@ -22,15 +26,15 @@ python3() { /usr/bin/python3 "$@"; }
 """
 
 
-def blocks(tree):
-    """(line number, text) of the blocks to run."""
-    start, text, excused, before = None, [], False, ""
-    for number, line in tree.lines(PAGE):
-        if start is None and line.strip() == "```sh":
-            start, text, excused = number, [], "<!-- not run:" in before
+def blocks(tree, page):
+    """(line number, language, text) of the blocks to run."""
+    start, language, text, excused, before = None, "", [], False, ""
+    for number, line in tree.lines(page):
+        if start is None and line.strip() in ("```sh", "```python"):
+            start, language, text, excused = number, line.strip()[3:], [], "<!-- not run:" in before
         elif start is not None and line.strip() == "```":
             if ADDRESS.search("\n".join(text)) and not excused:
-                yield start, "\n".join(text)
+                yield start, language, "\n".join(text)
             start = None
         elif start is not None:
             text.append(re.sub(r"^\$ ", "", line))
@@ -51,9 +55,19 @@ def start_daemon():
     return process, ready.group(1)
 
 
-def run_block(script, folder):
+def command(tree, language, text):
+    """What runs a block, and with which variables; None where it cannot be run here."""
+    if language == "sh":
+        return ["bash", "-c", PRELUDE + text], {}
+    if (tree.root / VENV).exists():
+        return [tree.root / VENV, "-W", "error", "-c", text], {"PYTHONPATH": str(tree.root / PACKAGE)}
+    return None
+
+
+def run_block(words, variables, folder):
     """(exit status, output) of a block; what it leaves behind is ended with it."""
-    with subprocess.Popen(["bash", "-c", script], cwd=folder, stdin=subprocess.DEVNULL, text=True,
+    with subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, text=True,
+                          env={**lint.daemon_environment(), "PYTHONDONTWRITEBYTECODE": "1", **variables},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
                           start_new_session=True) as process:
         try:
@@ -65,22 +79,26 @@ def run_block(script, folder):
 
 
 def check(tree):
-    todo = list(blocks(tree))
-    if not todo:
-        yield f"{PAGE} has no block of commands for a daemon at localhost:8080"
+    todo = [(page, *block) for page in tree.matching(*PAGES) for block in blocks(tree, page)]
+    if not any(page == "README.md" for page, *_ in todo):
+        yield "README.md has no block of commands for a daemon at localhost:8080"
         return
     process, address = start_daemon()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            for number, text in todo:
-                status, output = run_block(PRELUDE + ADDRESS.sub(address, text), folder)
+            for page, number, language, text in todo:
+                runs = command(tree, language, ADDRESS.sub(address, text))
+                if runs is None:
+                    lint.warn(f"{page}:{number} is not run: there is no {VENV} (tests/clients/venv.sh)")
+                    continue
+                status, output = run_block(*runs, folder)
                 if status != 0:
-                    yield f"{PAGE}:{number}: exit status {status} of\n{text}\nwhich says\n{output[-2000:]}"
+                    yield f"{page}:{number}: exit status {status} of\n{text}\nwhich says\n{output[-2000:]}"
     finally:
         process.terminate()
         code = process.wait(60)
     if code != 0:
-        yield f"gemmd ended with status {code} after the commands of {PAGE}"
+        yield f"gemmd ended with status {code} after these commands"
 
 
 # A daemon that serves `/ok` and answers 400 to all else.
@@ -101,8 +119,20 @@ server.serve_forever()
 """
 
 
-def planted(text, status="0"):
-    return {"gemmd": SERVER.replace("STATUS", status), PAGE: text}
+# Python as the environment has it, without one.
+PYTHON = """#!/bin/sh
+exec /usr/bin/python3 "$@"
+"""
+
+
+def planted(text, status="0", **more):
+    return {"gemmd": SERVER.replace("STATUS", status), "README.md": text, **more}
+
+
+def python(text):
+    return planted("```sh\ncurl localhost:8080/ok\n```\n", **{
+        VENV: PYTHON, f"{PACKAGE}/client.py": "from urllib.request import urlopen\n",
+        "clients/python/README.md": f"```python\nimport client\n{text}\n```\n"})
 
 
 PLANTED = [
@@ -113,10 +143,13 @@ PLANTED = [
      "README.md:4: exit status"),
     (planted("```sh\ncurl localhost:8080/ok\n```\n", "9"), "ended with status 9"),
     (planted("no commands\n"), "has no block"),
+    (python("client.urlopen('http://localhost:8080/bad')"), "clients/python/README.md:1: exit status 1"),
+    (python("import none  # localhost:8080"), "clients/python/README.md:1: exit status 1"),
 ]
 CLEAN = [
     planted("```sh\n$ curl localhost:8080/ok > file\n```\n```sh\ngrep yes file; curl 127.0.0.1:8080/ok\n```\n"
             "<!-- not run: it would fail -->\n```sh\ncurl localhost:8080/bad\n```\n"
             "```sh\n./deploy/nothing.sh\n```\n"),
+    python("assert client.urlopen('http://localhost:8080/ok').read() == b'yes'"),
 ]
 lint.main(globals())

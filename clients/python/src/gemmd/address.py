@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import httpx
 
+DEFAULT_URL = "http://localhost:8080"
 UNIX = ("http+unix:", "unix:")
 
 
@@ -25,9 +26,11 @@ class Address:
 
 
 def resolve(
-    url: str, key: str | None, ca: str | os.PathLike[str] | ssl.SSLContext | None
+    url: str | None, key: str | None, ca: str | os.PathLike[str] | ssl.SSLContext | None
 ) -> Address:
     """What a client was given, completed from the environment, and checked. ValueError if wrong."""
+    if url is None:
+        url = os.environ.get("GEMMD_URL") or DEFAULT_URL
     if url.startswith(UNIX):
         base, socket = "http://localhost", _socket_path(url)
     else:
@@ -42,7 +45,7 @@ def _base_url(url: str) -> str:
         parts = httpx.URL(full)
     except httpx.InvalidURL as error:
         raise ValueError(f"{url!r}: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.host:
+    if parts.scheme not in ("http", "https") or not parts.host or (parts.port or 0) > 65535:
         raise ValueError(
             f"{url!r} is no address of a gemmd: http://HOST:PORT, https://HOST:PORT or unix:PATH"
         )

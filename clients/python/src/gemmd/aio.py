@@ -15,7 +15,7 @@ from . import calls
 from .address import resolve
 from .arrays import Operand, Result
 from .calls import Call, ExplainedOp, Op, Parameter
-from .client import DEFAULT_URL, Client, given, headers_of, limits_of
+from .client import Client, given, headers_of, limits_of
 from .errors import Error
 from .progress import Progress, ProgressOption, callback_of
 from .reports import Comparison, Explanation
@@ -49,7 +49,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         key: str | None = None,
         ca: str | os.PathLike[str] | ssl.SSLContext | None = None,
@@ -193,7 +193,7 @@ class AsyncClient:
     ) -> T:
         callback = callback_of(progress) if progress is not None else self._progress
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
-        retries = calls.Retries(self._retries, self._retry_wait)
+        retries = calls.Retries(call, self._retries, self._retry_wait)
         while True:
             try:
                 try:

@@ -172,15 +172,17 @@ class Receiver:
 class Retries:
     """Whether, and when, a request that failed is sent again. No operation has effects, so any may be."""
 
-    def __init__(self, attempts: int, wait_s: float) -> None:
+    def __init__(self, call: Call[Any], attempts: int, wait_s: float) -> None:
         self._left, self._wait_s = attempts, wait_s
         self._backoff = 0.1
+        # Who says how long it may take has no use for an answer that takes longer.
+        self._final = {"deadline_passed"} if "timeout_ms" in call.params else set()
 
     def pause(self, error: Error) -> float:
         """Seconds to wait before the next attempt; raises the error where there is none."""
         overloaded = error.status in (429, 503) and (error.retry_after is not None or error.code is None)
         disconnected = isinstance(error, TransportError) and not isinstance(error, TimeoutError)
-        if not (overloaded or disconnected) or self._left == 0:
+        if not (overloaded or disconnected) or error.code in self._final or self._left == 0:
             raise error
         # Somewhat later than asked for, so that clients that were refused together do not return together.
         least = error.retry_after if error.retry_after is not None else self._backoff

@@ -20,7 +20,6 @@ from .reports import Comparison, Explanation
 
 T = TypeVar("T")
 
-DEFAULT_URL = "http://127.0.0.1:8080"
 IDLE_S = 30.0  # a connection is kept for; the daemon closes those idle for a minute
 
 
@@ -33,7 +32,8 @@ class Client:
     >>> product.shape, product.account.kernel, product.account.us["total"]
 
     url:         "http://HOST:PORT", "https://HOST:PORT", with a path if a proxy has the daemon below one;
-                 "unix:/run/gemmd.sock" or "http+unix:///run/gemmd.sock" for a Unix socket
+                 "unix:/run/gemmd.sock" or "http+unix:///run/gemmd.sock" for a Unix socket; default: the
+                 variable GEMMD_URL, else http://localhost:8080
     key:         sent as `Authorization: Bearer KEY`; default: the variable GEMMD_KEY, else what the file
                  named by GEMMD_KEY_FILE has; "" for none
     ca:          for https: a file (or folder) of certificates in PEM format to trust, or an ssl.SSLContext;
@@ -79,7 +79,7 @@ class Client:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         key: str | None = None,
         ca: str | os.PathLike[str] | ssl.SSLContext | None = None,
@@ -272,7 +272,7 @@ class Client:
     def _run(self, call: Call[T], timeout: float | None = None, progress: ProgressOption = None) -> T:
         callback = callback_of(progress) if progress is not None else self._progress
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
-        retries = calls.Retries(self._retries, self._retry_wait)
+        retries = calls.Retries(call, self._retries, self._retry_wait)
         while True:
             try:
                 try:
