@@ -31,7 +31,7 @@ END
     echo "libmicrohttpd $microhttpd_needed or later (HTTP)|microhttpd_settled|$(microhttpd_packages | paste -sd ' ')"
     if [ "$1" = tests ]; then
         cat <<'END'
-Python 3 with venv, numpy, pytest and PyYAML|has_python|python3 python3-venv python3-numpy python3-pytest python3-yaml
+Python 3 with numpy, pytest, PyYAML and venv|has_python|python3 python3-numpy python3-pytest python3-yaml python3-venv
 END
     fi
 }
@@ -64,7 +64,7 @@ has_openblas() {
 has_python() {
     [ -x /usr/bin/python3 ] && /usr/bin/python3 - <<'END' 2>/dev/null
 from importlib.util import find_spec
-assert all(map(find_spec, ("ensurepip", "numpy", "pytest", "yaml")))
+assert all(map(find_spec, ("numpy", "pytest", "yaml", "ensurepip")))
 END
 }
 

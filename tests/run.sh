@@ -12,7 +12,8 @@ usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
   --quick        the optimised build alone, without the sanitizers and without slow tests
   --all          also what takes an hour or more: slow tests under sanitizers, the simulator under
                  them, kernels with faults in them, code for all GPUs, both commands on bare systems
-  --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, clients, gpu
+  --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, clients,
+                 gpu
   --force        run also what is unchanged since it last passed
 
 On two cores --quick takes some 5 minutes to build and at most 3 to test; without it, it is less than
@@ -230,7 +231,7 @@ step "What gemmd and its tests are built from"
 ensure_dependencies tests
 case $label in
 '' | clients | lint)
-    logged "$logs/clients-venv.log" tests/clients/venv.sh ||
+    logged "$logs/clients-venv.log" tests/clients/venv.sh /usr/bin/python3 ||
         note "no Python environment for the clients: the tests labelled clients are skipped"
     ;;
 esac

@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# run.sh FILE - runs a file of tests with the Python that venv.sh makes; status 77 where there is none.
-python=$(dirname "${BASH_SOURCE[0]}")/../../build/clients-venv/bin/python
-if [ ! -x "$python" ]; then
-    echo "skipped: there is no build/clients-venv; tests/clients/venv.sh makes it"
+# run.sh PYTHON TEST - runs a file of tests in the environment that venv.sh makes of that Python. Exits with 77,
+# which ctest takes for skipped, where it cannot be made.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+venv=$here/../../build/clients-venv
+if ! said=$("$here/venv.sh" "$1" 2>&1); then
+    tail -n 5 <<<"$said"
+    echo "skipped: build/clients-venv cannot be made here"
     exit 77
 fi
-exec "$python" -m pytest -q -p no:cacheprovider "$@"
+shift
+exec "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"

@@ -1,32 +1,29 @@
 #!/usr/bin/env bash
-# venv.sh - makes build/clients-venv: a Python with what the tests of the clients need
-# (requirements.txt), and beside it, in build/clients-wheels, what the Python package depends on, so that the
-# tests can install its wheel into a fresh environment without a network. Does nothing where it is made already.
+# venv.sh PYTHON - makes build/clients-venv of that Python, with what the tests of the clients need
+# (requirements.txt), and beside it build/clients-wheels, with what the Python package depends on, so that the
+# tests can install its wheel into a fresh environment without a network. Does nothing where that is done.
 set -euo pipefail
 
+python=$1
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+project=$root/clients/python/pyproject.toml
 venv=$root/build/clients-venv
 wheels=$root/build/clients-wheels
-python=${1:-/usr/bin/python3}
 
-needed() {
-    sha256sum "$root"/tests/clients/{requirements.txt,venv.sh} "$root/clients/python/pyproject.toml"
-    "$python" --version
-}
+# One at a time: tests of several builds may start together.
+mkdir -p "$root/build"
+exec 9>"$root/build/clients-venv.lock"
+flock 9
 
-now=$(needed | sha256sum)
+now=$({ cat "$root"/tests/clients/{requirements.txt,venv.sh} "$project" && "$python" --version; } | sha256sum)
 [ "$(cat "$venv/made" 2>/dev/null)" != "$now" ] || exit 0
 
 rm -rf "$venv" "$wheels"
-mkdir -p "$root/build"
 "$python" -m venv "$venv"
-pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
-mapfile -t names < <("$venv/bin/python" - "$root/clients/python/pyproject.toml" <<'END'
-import sys, re
-text = open(sys.argv[1], encoding="utf-8").read()
-print("\n".join(re.findall(r'"([^"]+)"', re.search(r"^dependencies = \[(.*?)\]", text, re.M | re.S).group(1))))
-END
-)
-"${pip[@]}" download --dest "$wheels" --only-binary :all: "${names[@]}"
-"${pip[@]}" install --find-links "$wheels" "${names[@]}" --requirement "$root/tests/clients/requirements.txt"
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet --timeout 20 --retries 1 "$@"; }
+
+dependencies=$(sed -n 's/^dependencies = \[\(.*\)\]$/\1/p' "$project" | tr -d '" ' | sed 's/,\([a-z]\)/\n\1/g')
+[ -n "$dependencies" ]
+pip download --dest "$wheels" --only-binary :all: $dependencies
+pip install --find-links "$wheels" $dependencies --requirement "$root/tests/clients/requirements.txt"
 echo "$now" >"$venv/made"

@@ -41,18 +41,19 @@ class Client:
     timeout:     the most seconds to wait for the next bytes of a reply (connecting: 10), or None. The daemon
                  itself gives a request up after 60 s unless it was told otherwise
     retries:     how often a request is sent again: after 503 and 429, when `Retry-After` says, and after a
-                 connection that was refused or lost. 0 for never
+                 connection that was refused or lost (no operation has effects). 0 for never
     retry_wait:  the most seconds that a call waits between its attempts, in all
     connections: the most connections at a time; they are kept and used again
     progress:    for every call that states none: a function that gets a `gemmd.Progress` as bytes move,
-                 or True for a bar
+                 or True for a bar on standard error
 
     **Operands** are NumPy arrays; objects that convert themselves to one (`__array__`, `__array_interface__`
     or DLPack: of PyTorch, JAX, pandas, ...) from the host's memory; nested lists; numbers. They are matrices,
     or stacks of matrices (three dimensions). All operands of a call have one element type: float16, float32,
     float64, int32, int64 and bfloat16 (of the package ml_dtypes) for arithmetic; any of 1, 2, 4, 8 or 16 bytes
-    for transpose and flip. A list or a number takes the type of an array beside it, or that of `dtype=`. Column-major
-    (Fortran) arrays are sent as they are; others that are not contiguous are copied first.
+    for transpose and flip. A list or a number takes the type of an array beside it, or that of `dtype=`, or
+    NumPy's own (float64, int64). Column-major (Fortran) arrays are sent as they are; others that are not
+    contiguous are copied first.
 
     **Results** (`gemmd.Result`) are NumPy arrays of the operands' type, in row-major order, with the attribute
     `account` (`gemmd.Account`). bfloat16 without ml_dtypes: send its bits as uint16 with `dtype="bf16"`;
@@ -65,7 +66,7 @@ class Client:
     device:      "cpu", "cuda", "cuda:1", "sim" (the simulated GPU): see `devices()`
     precision:   "fp32", "ieee", "tf32" or "bf16": what the daemon may use for float32 products
     repeat:      run the kernel that many times, alone on the device; the account has minimum and median
-    timeout_ms:  give up after so many milliseconds (503 "deadline_passed")
+    timeout_ms:  give up after so many milliseconds: UnavailableError with code "deadline_passed"
     dtype:       the element type, for lists: "f32", numpy.float32, ...
 
     Two keywords are for the call itself and are not sent: `timeout` and `progress`, as above.
@@ -217,7 +218,7 @@ class Client:
         (of a), `shape_b` and `shape_c`; 1024 x 1024 by default. Nothing is computed.
 
         kernel:   the name of a variant that runs on the simulated GPU; "auto" by default
-        gpu:      the GPU whose limits are used, e.g. "H100" or "rtx4090"; `devices()` lists them
+        gpu:      the GPU whose limits are used, e.g. "H100" or "rtx4090"; `gpus()` lists them
         dtype:    the element type where there are no operands; "f32" by default
         drawings: whether to fetch the drawings too (a second request); else `svg` is ""
 
