@@ -111,22 +111,20 @@ def as_array(operand: Any) -> Array:
         raise TypeError("a masked array has elements that are not there: fill it first, a.filled(0)")
     kind = type(operand)
     what = f"{kind.__module__}.{kind.__qualname__}"
-    if hasattr(operand, "__cuda_array_interface__") and not hasattr(operand, "__array__"):
+    if not hasattr(operand, "__array__") and hasattr(operand, "__cuda_array_interface__"):
         raise TypeError(f"{what} is in a GPU's memory: copy it to the host first")
     if str(getattr(operand, "dtype", "")) == "torch.bfloat16":  # which NumPy cannot take by itself
-        bits = np.asarray(operand.detach().view(sys.modules["torch"].int16))
-        return bits.view(bfloat16() or "V2")
-    if isinstance(operand, np.ndarray):
-        array = np.asarray(operand)
-    elif hasattr(operand, "__array_interface__") or hasattr(operand, "__array__"):
-        array = np.asarray(operand)
-    elif hasattr(operand, "__dlpack__"):
-        try:
-            array = np.from_dlpack(operand)
-        except (BufferError, RuntimeError) as error:
-            raise TypeError(f"{what} cannot be read as a NumPy array: {error}") from error
-    else:
-        array = np.asarray(operand)
+        dtype = bfloat16()
+        if dtype is None:
+            raise TypeError("bfloat16 tensors can be sent only where the package ml_dtypes is installed")
+        return np.asarray(operand.view(sys.modules["torch"].int16)).view(dtype)
+    only_dlpack = hasattr(operand, "__dlpack__") and not (
+        hasattr(operand, "__array_interface__") or hasattr(operand, "__array__")
+    )
+    try:
+        array = np.from_dlpack(operand) if only_dlpack else np.asarray(operand)
+    except (BufferError, RuntimeError) as error:  # in a GPU's memory, part of a graph, ...
+        raise TypeError(f"{what} cannot be read as a NumPy array: {error}") from error
     if array.dtype.kind in "OUS" and not is_array(operand):
         raise TypeError(f"{what} is no array of numbers")
     if array.dtype.hasobject:
