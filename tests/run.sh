@@ -107,7 +107,7 @@ fingerprint() {
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :
-        cat build/clients-venv/made
+        cat build/clients-venv/made || :
         echo "$system_name, $(uname -m)"
     } 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }

@@ -13,7 +13,7 @@ help(gemmd.Client) says all that there is to know; gemmd.AsyncClient is the same
 from .account import Account
 from .aio import AsyncClient
 from .arrays import Operand, Result
-from .client import Client
+from .client import VERSION, Client
 from .errors import (
     AuthError,
     Error,
@@ -27,7 +27,7 @@ from .errors import (
 from .progress import Progress, ProgressBar
 from .reports import ComparedKernel, Comparison, Explanation, Site
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Account",

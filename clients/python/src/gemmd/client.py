@@ -20,6 +20,7 @@ from .reports import Comparison, Explanation
 
 T = TypeVar("T")
 
+VERSION = "0.1.0"
 IDLE_S = 30.0  # a connection is kept for; the daemon closes those idle for a minute
 
 
@@ -310,7 +311,7 @@ def limits_of(connections: int) -> httpx.Limits:
 
 def headers_of(key: str | None) -> dict[str, str]:
     """What every request says."""
-    headers = {"Accept-Encoding": "identity", "User-Agent": f"gemmd-python httpx/{httpx.__version__}"}
+    headers = {"Accept-Encoding": "identity", "User-Agent": f"gemmd-python/{VERSION}"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
     return headers
