@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -14,11 +15,12 @@ import httpx
 from . import calls
 from .address import resolve
 from .arrays import Operand, Result
-from .calls import Call, ExplainedOp, Op, Parameter
-from .client import Client, given, headers_of, limits_of
+from .calls import Call, ExplainedOp, Op, Operation, Parameter
+from .client import Client, give_back, given, headers_of, limits_of
 from .errors import Error
 from .progress import Progress, ProgressOption, callback_of
 from .reports import Comparison, Explanation
+from .shared import SharedMemory
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -58,6 +60,7 @@ class AsyncClient:
         retry_wait: float = 60.0,
         connections: int = 10,
         progress: ProgressOption = None,
+        shared_memory: str | bool = True,
     ) -> None:
         address = resolve(url, key, ca)
         limits = limits_of(connections)
@@ -66,6 +69,8 @@ class AsyncClient:
             None if uds is None else httpx.AsyncHTTPTransport(uds=uds, limits=limits, verify=address.tls)
         )
         self._address = address
+        self._shared = SharedMemory(address, shared_memory)
+        self._give_back = weakref.finalize(self, give_back, address, self._shared)
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
         self._progress = callback_of(progress)
         self._http = httpx.AsyncClient(
@@ -81,7 +86,7 @@ class AsyncClient:
         progress: ProgressOption = None,
         **parameters: Parameter,
     ) -> Result:
-        return await self._run(calls.operation("transpose", [a], parameters), timeout, progress)
+        return await self._operate(calls.operation("transpose", [a], parameters), timeout, progress)
 
     @_as_in(Client.matmul)
     async def matmul(
@@ -95,7 +100,7 @@ class AsyncClient:
         **parameters: Parameter,
     ) -> Result:
         operands = [a, b] if c is None else [a, b, c]
-        return await self._run(calls.operation("matmul", operands, parameters), timeout, progress)
+        return await self._operate(calls.operation("matmul", operands, parameters), timeout, progress)
 
     @_as_in(Client.add)
     async def add(
@@ -107,7 +112,7 @@ class AsyncClient:
         progress: ProgressOption = None,
         **parameters: Parameter,
     ) -> Result:
-        return await self._run(calls.operation("add", [a, b], parameters), timeout, progress)
+        return await self._operate(calls.operation("add", [a, b], parameters), timeout, progress)
 
     @_as_in(Client.flip)
     async def flip(
@@ -118,7 +123,7 @@ class AsyncClient:
         progress: ProgressOption = None,
         **parameters: Parameter,
     ) -> Result:
-        return await self._run(calls.operation("flip", [a], parameters), timeout, progress)
+        return await self._operate(calls.operation("flip", [a], parameters), timeout, progress)
 
     @_as_in(Client.compare)
     async def compare(
@@ -172,6 +177,7 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """Closes the connections."""
+        await asyncio.to_thread(self._give_back)
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -188,10 +194,29 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"gemmd.{type(self).__name__}({self._address.shown!r})"
 
+    async def _operate(
+        self, operation: Operation, timeout: float | None, progress: ProgressOption
+    ) -> Result:
+        steps = self._shared.steps(operation)
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    said = await self._run(call, timeout, progress)
+                except BaseException as error:
+                    call = steps.throw(error)
+                else:
+                    call = steps.send(said)
+        except StopIteration as end:
+            made: Result = end.value
+            return made
+
     async def _run(
         self, call: Call[T], timeout: float | None = None, progress: ProgressOption = None
     ) -> T:
         callback = callback_of(progress) if progress is not None else self._progress
+        if call.silent:
+            callback = None
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
         retries = calls.Retries(call, self._retries, self._retry_wait)
         while True:

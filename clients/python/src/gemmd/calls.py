@@ -103,6 +103,7 @@ class Call(Generic[T]):
     params: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     body: tuple[Buffer, ...] = ()
+    silent: bool = False  # nothing moves of which a progress callback should hear
 
     def __post_init__(self) -> None:
         if self.method == "POST":
@@ -239,23 +240,34 @@ def _encode_dtype(value: Any) -> str:
     return name if name is not None else str(value)
 
 
-def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Call[arrays.Result]:
+@dataclass
+class Operation:
+    """An operation: the call that sends its operands, and what it takes to pass them otherwise.
+
+    result: makes the result of its raw elements, the daemon's words for their shape and type, and the account
+    """
+
+    op: Op
+    operands: list[Array]
+    call: Call[arrays.Result]
+    result: Callable[[Array, str, str, Account], arrays.Result]
+
+
+def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Operation:
     """POST /v1/{op}."""
     params = encode(parameters)
     given = arrays.as_arrays(operands, params.get("dtype"))
     shaped, finish = _as_matrices(op, given, params)
 
-    def read(reply: Reply) -> arrays.Result:
-        made = arrays.result(
-            reply.body,
-            reply.headers.get("gemmd-shape", ""),
-            reply.headers.get("gemmd-dtype", ""),
-            given[0].dtype,
-            reply.account(),
-        )
-        return finish(made)
+    def result(data: Array, shape: str, dtype: str, account: Account) -> arrays.Result:
+        return finish(arrays.result(data, shape, dtype, given[0].dtype, account))
 
-    return _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read)
+    def read(reply: Reply) -> arrays.Result:
+        shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
+        return result(reply.body, shape, dtype, reply.account())
+
+    call = _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read)
+    return Operation(op, shaped, call, result)
 
 
 def comparison(
@@ -291,7 +303,13 @@ def document(path: str, member: str | None = None) -> Call[Any]:
         except (KeyError, TypeError):
             raise reply.not_ours() from None
 
-    return _call("GET", path, (), {}, "application/json", read)
+    return Call("GET", path, read, {}, {"Accept": "application/json"}, silent=True)
+
+
+def tell(path: str, said: Mapping[str, Any]) -> Call[None]:
+    """POST of a JSON document, to which nothing is replied."""
+    body = json.dumps(said).encode()
+    return Call("POST", path, lambda reply: None, {}, {"Content-Type": "application/json"}, (body,), silent=True)
 
 
 def _explain(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 import time
+import weakref
 from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
 
 from . import calls
-from .address import resolve
+from .address import Address, resolve
 from .arrays import Operand, Result
-from .calls import Call, ExplainedOp, Op, Parameter
+from .calls import Call, ExplainedOp, Op, Operation, Parameter
 from .errors import Error
 from .progress import ProgressOption, callback_of
 from .reports import Comparison, Explanation
+from .shared import SharedMemory
 
 T = TypeVar("T")
 
@@ -45,6 +48,9 @@ class Client:
                  connection that was refused or lost (no operation has effects). 0 for never
     retry_wait:  the most seconds that a call waits between its attempts, in all
     connections: the most connections at a time; they are kept and used again
+    shared_memory: True to pass operands and results of a quarter of a megabyte and more through shared memory, where the
+                 daemon is on this machine and was started with `--allow-shared-memory /gemmd-`; such
+                 transfers call no progress callback. A text is another prefix than "/gemmd-"; False for never
     progress:    for every call that states none: a function that gets a `gemmd.Progress` as bytes move,
                  or True for a bar on standard error
 
@@ -90,17 +96,14 @@ class Client:
         retry_wait: float = 60.0,
         connections: int = 10,
         progress: ProgressOption = None,
+        shared_memory: str | bool = True,
     ) -> None:
-        address = resolve(url, key, ca)
-        limits = limits_of(connections)
-        uds = address.socket
-        transport = None if uds is None else httpx.HTTPTransport(uds=uds, limits=limits, verify=address.tls)
-        self._address = address
+        self._address = resolve(url, key, ca)
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
         self._progress = callback_of(progress)
-        self._http = httpx.Client(
-            headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
-        )
+        self._shared = SharedMemory(self._address, shared_memory)
+        self._http = http_of(self._address, connections)
+        self._give_back = weakref.finalize(self, give_back, self._address, self._shared)
 
     def transpose(
         self,
@@ -118,7 +121,7 @@ class Client:
         >>> counted = client.transpose(a, kernel="tiled", device="sim")
         >>> counted.account.accesses["global_sectors"]
         """
-        return self._run(calls.operation("transpose", [a], parameters), timeout, progress)
+        return self._operate(calls.operation("transpose", [a], parameters), timeout, progress)
 
     def matmul(
         self,
@@ -143,7 +146,7 @@ class Client:
         >>> client.matmul(a, b, c, beta=0.5)
         """
         operands = [a, b] if c is None else [a, b, c]
-        return self._run(calls.operation("matmul", operands, parameters), timeout, progress)
+        return self._operate(calls.operation("matmul", operands, parameters), timeout, progress)
 
     def add(
         self,
@@ -161,7 +164,7 @@ class Client:
         >>> client.add(a, 1)
         >>> client.add([[1, 2, 3], [4, 5, 6]], [10, 20, 30])
         """
-        return self._run(calls.operation("add", [a, b], parameters), timeout, progress)
+        return self._operate(calls.operation("add", [a, b], parameters), timeout, progress)
 
     def flip(
         self,
@@ -177,7 +180,7 @@ class Client:
 
         >>> client.flip([[1, 2, 3], [4, 5, 6]])
         """
-        return self._run(calls.operation("flip", [a], parameters), timeout, progress)
+        return self._operate(calls.operation("flip", [a], parameters), timeout, progress)
 
     def compare(
         self,
@@ -255,6 +258,7 @@ class Client:
 
     def close(self) -> None:
         """Closes the connections."""
+        self._give_back()
         self._http.close()
 
     def __enter__(self) -> Client:
@@ -271,8 +275,25 @@ class Client:
     def __repr__(self) -> str:
         return f"gemmd.{type(self).__name__}({self._address.shown!r})"
 
+    def _operate(self, operation: Operation, timeout: float | None, progress: ProgressOption) -> Result:
+        steps = self._shared.steps(operation)
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    said = self._run(call, timeout, progress)
+                except BaseException as error:
+                    call = steps.throw(error)
+                else:
+                    call = steps.send(said)
+        except StopIteration as end:
+            made: Result = end.value
+            return made
+
     def _run(self, call: Call[T], timeout: float | None = None, progress: ProgressOption = None) -> T:
         callback = callback_of(progress) if progress is not None else self._progress
+        if call.silent:
+            callback = None
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
         retries = calls.Retries(call, self._retries, self._retry_wait)
         while True:
@@ -300,6 +321,25 @@ class Client:
 def given(*operands: Operand | None) -> list[Operand]:
     """Those operands that there are."""
     return [operand for operand in operands if operand is not None]
+
+
+def http_of(address: Address, connections: int = 1) -> httpx.Client:
+    """The HTTP library's client for an address."""
+    limits, uds = limits_of(connections), address.socket
+    transport = None if uds is None else httpx.HTTPTransport(uds=uds, limits=limits, verify=address.tls)
+    return httpx.Client(
+        headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
+    )
+
+
+def give_back(address: Address, shared: SharedMemory) -> None:
+    """Unregisters what a client has registered, as far as that is possible: it may be the program's end."""
+    regions = shared.take_all()
+    if regions:
+        with contextlib.suppress(httpx.HTTPError), http_of(address) as http:
+            for region in regions:
+                call = region.unregister()
+                http.post(address.base + call.path, content=b"".join(call.body), headers=call.headers, timeout=1)
 
 
 def limits_of(connections: int) -> httpx.Limits:
