@@ -97,13 +97,17 @@ static const struct gm_format *format_of_bytes(const char *bytes, size_t len, bo
     return gm_format_by_name("csv");
 }
 
-static bool has_shape(const struct gm_options *options)
+static const char *const operand_names[GM_OPERANDS_MAX] = {"a", "b", "c"};
+static const char *const shape_names[GM_OPERANDS_MAX] = {"shape_a", "shape_b", "shape_c"};
+
+static bool has_shape(const struct gm_options *options, size_t operand)
 {
-    return gm_options_parameter(options, "shape") || gm_options_parameter(options, "shape_a");
+    return gm_options_parameter(options, "shape") ||
+           gm_options_parameter(options, shape_names[operand]);
 }
 
-static enum gm_exit find_format(struct gm_input *input, const struct gm_options *options,
-                                bool seekable)
+static enum gm_exit find_format(struct gm_input *input, size_t operand,
+                                const struct gm_options *options, bool seekable)
 {
     ssize_t len;
 
@@ -116,14 +120,14 @@ static enum gm_exit find_format(struct gm_input *input, const struct gm_options 
         len = look(input, seekable);
         if (len < 0)
             return gm_say_wrong(GM_EXIT_FILE, "%s: %s", input->path, strerror(errno));
-        input->format = format_of_bytes(input->first, (size_t)len, has_shape(options));
+        input->format = format_of_bytes(input->first, (size_t)len, has_shape(options, operand));
     }
     if (!input->format)
         return gm_say_wrong(GM_EXIT_USAGE,
                             "%s: neither its name nor its first bytes tell its format: say "
                             "--from FORMAT, and for raw elements --shape RxC and --dtype TYPE",
                             input->path);
-    if (strcmp(input->format->name, "raw") == 0 && !has_shape(options))
+    if (strcmp(input->format->name, "raw") == 0 && !has_shape(options, operand))
         return gm_say_wrong(GM_EXIT_USAGE,
                             "%s: of raw elements --shape RxC is needed, and --dtype "
                             "TYPE unless they are f32",
@@ -150,9 +154,11 @@ static int64_t read_pipe(void *cls, void *buffer, size_t len)
     return got;
 }
 
-static enum gm_exit open_input(struct gm_input *input, struct gemmd_source *source,
+static enum gm_exit open_input(struct gm_inputs *inputs, size_t operand,
                                const struct gm_options *options)
 {
+    struct gm_input *input = &inputs->input[operand];
+    struct gemmd_source *source = &inputs->source[operand];
     bool standard = strcmp(input->path, "-") == 0;
     struct stat about;
 
@@ -164,7 +170,7 @@ static enum gm_exit open_input(struct gm_input *input, struct gemmd_source *sour
     if (standard && isatty(STDIN_FILENO) && !options->quiet)
         fprintf(stderr, "gemmctl: reading a matrix from the terminal; end it with Ctrl-D\n");
     bool seekable = S_ISREG(about.st_mode) && !standard;
-    enum gm_exit status = find_format(input, options, seekable);
+    enum gm_exit status = find_format(input, operand, options, seekable);
     if (status != GM_EXIT_OK)
         return status;
     *source = (struct gemmd_source){.type = input->format->type, .size = GEMMD_SIZE_UNKNOWN};
@@ -182,7 +188,6 @@ static enum gm_exit open_input(struct gm_input *input, struct gemmd_source *sour
 enum gm_exit gm_inputs_open(struct gm_inputs *inputs, const struct gm_options *options,
                             char *const *paths, size_t count)
 {
-    static const char *const names[GM_OPERANDS_MAX] = {"a", "b", "c"};
     size_t standard = 0;
 
     *inputs = (struct gm_inputs){0};
@@ -194,14 +199,29 @@ enum gm_exit gm_inputs_open(struct gm_inputs *inputs, const struct gm_options *o
     for (size_t i = 0; i < count; i++) {
         inputs->input[i] = (struct gm_input){.path = paths[i], .fd = -1};
         inputs->count = i + 1;
-        enum gm_exit status = open_input(&inputs->input[i], &inputs->source[i], options);
+        enum gm_exit status = open_input(inputs, i, options);
         if (status != GM_EXIT_OK) {
             gm_inputs_close(inputs);
             return status;
         }
-        inputs->source[i].name = count > 1 ? names[i] : NULL;
+        inputs->source[i].name = count > 1 ? operand_names[i] : NULL;
     }
     return GM_EXIT_OK;
+}
+
+bool gm_inputs_share_shape(const struct gm_inputs *inputs, struct gm_options *options)
+{
+    const char *shape = gm_options_parameter(options, "shape");
+
+    if (!shape || inputs->count < 2)
+        return true;
+    gm_options_drop_parameter(options, "shape");
+    for (size_t i = 0; i < inputs->count; i++)
+        if (strcmp(inputs->input[i].format->name, "raw") == 0 &&
+            !gm_options_parameter(options, shape_names[i]) &&
+            !gm_options_add_parameter(options, shape_names[i], shape))
+            return false;
+    return true;
 }
 
 void gm_inputs_close(struct gm_inputs *inputs)

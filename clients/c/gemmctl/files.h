@@ -41,6 +41,9 @@ struct gm_inputs {
 };
 enum gm_exit gm_inputs_open(struct gm_inputs *inputs, const struct gm_options *options,
                             char *const *paths, size_t count);
+/* Of several files: gives --shape to each raw one that has no shape of its own, and to no other.
+ * false: it has said why not. */
+bool gm_inputs_share_shape(const struct gm_inputs *inputs, struct gm_options *options);
 void gm_inputs_close(struct gm_inputs *inputs);
 
 /* Where a result goes: standard output, or a file beside its final name. */

@@ -4,11 +4,25 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define DEFAULT_SHAPE "512x512"
+
+static void add_words(struct gm_load *load, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add_words(struct gm_load *load, const char *format, ...)
+{
+    size_t len = strlen(load->what);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(load->what + len, sizeof load->what - len, format, args);
+    va_end(args);
+}
 
 /* ---- random operands ---- */
 
@@ -153,11 +167,9 @@ static enum gm_exit make_random(struct gm_load *load, struct gm_options *options
         bool there = i == 0 ? stated : gm_options_parameter(options, names[i]) != NULL;
         if (!there && !gm_options_add_parameter(options, names[i], load->shape[i]))
             return GM_EXIT_USAGE;
-        snprintf(load->what + strlen(load->what), sizeof load->what - strlen(load->what), "%s%s",
-                 i ? " and " : "", load->shape[i]);
+        add_words(load, "%s%s", i ? " and " : "", load->shape[i]);
     }
-    snprintf(load->what + strlen(load->what), sizeof load->what - strlen(load->what), " %s",
-             gemmd_dtype_name(dtype));
+    add_words(load, " %s", gemmd_dtype_name(dtype));
     return dtype_name || gm_options_add_parameter(options, "dtype", gemmd_dtype_name(dtype))
                ? GM_EXIT_OK
                : GM_EXIT_USAGE;
@@ -200,19 +212,20 @@ static enum gm_exit read_whole(struct gm_input *input, struct gemmd_source *sour
     return GM_EXIT_OK;
 }
 
-static enum gm_exit read_files(struct gm_load *load, const struct gm_options *options,
-                               char *const *paths, size_t count)
+static enum gm_exit read_files(struct gm_load *load, struct gm_options *options, char *const *paths,
+                               size_t count)
 {
     struct gm_inputs inputs;
     enum gm_exit status = gm_inputs_open(&inputs, options, paths, count);
 
+    if (status == GM_EXIT_OK && !gm_inputs_share_shape(&inputs, options))
+        status = GM_EXIT_USAGE;
     for (size_t i = 0; i < count && status == GM_EXIT_OK; i++) {
         load->source[i] = inputs.source[i];
         status = read_whole(&inputs.input[i], &load->source[i], &load->memory[i]);
         load->count = i + 1;
         load->bytes += status == GM_EXIT_OK ? load->source[i].size : 0;
-        snprintf(load->what + strlen(load->what), sizeof load->what - strlen(load->what), "%s%s",
-                 i ? " and " : "", paths[i]);
+        add_words(load, "%s%s", i ? " and " : "", paths[i]);
     }
     gm_inputs_close(&inputs);
     return status;

@@ -106,18 +106,21 @@ static struct gemmd_client *make_client(const struct gm_options *options, enum g
     char key[KEY_FILE_MAX];
     struct gemmd_client *client = NULL;
     struct gemmd_error err;
+    const char *key_file = options->key_file;
+    if (!key_file && !variable("GEMMD_KEY"))
+        key_file = variable("GEMMD_KEY_FILE");
     struct gemmd_options with = {
         .url = options->url ? options->url : variable("GEMMD_URL"),
         .unix_socket = options->unix_socket,
-        .key = options->key_file ? key : variable("GEMMD_KEY"),
-        .ca_file = options->ca_file,
+        .key = key_file ? key : variable("GEMMD_KEY"),
+        .ca_file = options->ca_file ? options->ca_file : variable("GEMMD_CA"),
         .proxy = options->proxy,
         .connect_timeout_ms = (uint64_t)(options->connect_timeout_s * 1000),
         .timeout_ms = (uint64_t)(options->max_time_s * 1000),
     };
 
     *ret_status = GM_EXIT_FILE;
-    if (options->key_file && !read_key(options->key_file, key))
+    if (key_file && !read_key(key_file, key))
         return NULL;
     if (gemmd_client_new(&with, &client, &err) != GEMMD_OK)
         *ret_status = gm_say_error(options, &err);

@@ -129,20 +129,6 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
     return output && output->error ? GM_EXIT_FILE : gm_say_error(options, &err);
 }
 
-/* Elements of raw operands are stated as shape_a, not as shape, where they are several: of all. */
-static bool share_shape(struct gm_options *options, const struct gm_inputs *inputs)
-{
-    static const char *const names[GM_OPERANDS_MAX] = {"shape_a", "shape_b", "shape_c"};
-    const char *shape = gm_options_parameter(options, "shape");
-
-    for (size_t i = 1; shape && i < inputs->count; i++)
-        if (strcmp(inputs->input[i].format->name, "raw") == 0 &&
-            !gm_options_parameter(options, names[i]) &&
-            !gm_options_add_parameter(options, names[i], shape))
-            return false;
-    return true;
-}
-
 enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *options,
                                 const char *name, char **args, int count)
 {
@@ -163,8 +149,9 @@ enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *
     if (status != GM_EXIT_OK)
         return status;
     const struct gm_format *format = result_format(options, &inputs);
-    status = !format || !share_shape(options, &inputs) ? GM_EXIT_USAGE
-                                                       : gm_output_open(&output, options->output);
+    status = !format || !gm_inputs_share_shape(&inputs, options)
+                 ? GM_EXIT_USAGE
+                 : gm_output_open(&output, options->output);
     if (status == GM_EXIT_OK) {
         snprintf(path, sizeof path, "/v1/%s", name);
         status = send(client, options, path, format->type, &inputs, &reply, &output);
@@ -222,8 +209,8 @@ enum gm_exit gm_command_report(struct gemmd_client *client, struct gm_options *o
     enum gm_exit status = gm_inputs_open(&inputs, options, args + 1, (size_t)count - 1);
     if (status != GM_EXIT_OK)
         return status;
-    status =
-        share_shape(options, &inputs) ? gm_output_open(&output, options->output) : GM_EXIT_USAGE;
+    status = gm_inputs_share_shape(&inputs, options) ? gm_output_open(&output, options->output)
+                                                     : GM_EXIT_USAGE;
     if (status == GM_EXIT_OK) {
         snprintf(path, sizeof path, "/v1/%s/%s", name, args[0]);
         status = send(client, options, path, NULL, &inputs, &reply, output.path ? &output : NULL);

@@ -35,8 +35,10 @@ static const struct row rows[] = {
      "where gemmd is: http://HOST:PORT, https://..., unix:PATH; else $GEMMD_URL, else "
      "http://localhost:8080"},
     {"unix-socket", 0, "PATH", TEXT, FIELD(unix_socket), "connect to this socket of this machine"},
-    {"key-file", 0, "FILE", TEXT, FIELD(key_file), "the key is in this file; else $GEMMD_KEY"},
-    {"ca", 0, "FILE", TEXT, FIELD(ca_file), "trust these certificates (PEM) for https"},
+    {"key-file", 0, "FILE", TEXT, FIELD(key_file),
+     "the key is in this file; else $GEMMD_KEY is it, or is in $GEMMD_KEY_FILE"},
+    {"ca", 0, "FILE", TEXT, FIELD(ca_file),
+     "trust these certificates (PEM) for https; else $GEMMD_CA"},
     {"proxy", 0, "URL", TEXT, FIELD(proxy), "through this HTTP proxy"},
     {"connect-timeout", 0, "TIME", TIME, FIELD(connect_timeout_s), "to connect; default 10s"},
     {"max-time", 'm', "TIME", TIME, FIELD(max_time_s), "for a request as a whole; default: none"},
@@ -104,6 +106,16 @@ const char *gm_options_parameter(const struct gm_options *options, const char *n
         if (strcmp(options->parameters[i].name, name) == 0)
             return options->parameters[i].value;
     return NULL;
+}
+
+void gm_options_drop_parameter(struct gm_options *options, const char *name)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < options->parameter_count; i++)
+        if (strcmp(options->parameters[i].name, name) != 0)
+            options->parameters[kept++] = options->parameters[i];
+    options->parameter_count = kept;
 }
 
 bool gm_options_add_parameter(struct gm_options *options, const char *name, const char *value)

@@ -52,6 +52,7 @@ void gm_options_help(void);
 
 /* The value of a parameter, or NULL. */
 const char *gm_options_parameter(const struct gm_options *options, const char *name);
+void gm_options_drop_parameter(struct gm_options *options, const char *name);
 /* false: there are too many. Texts are kept, not copied. */
 bool gm_options_add_parameter(struct gm_options *options, const char *name, const char *value);
 

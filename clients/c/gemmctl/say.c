@@ -129,8 +129,9 @@ static const char *hint(const struct gm_options *options, const struct gemmd_err
                    ? "is gemmd running there?"
                    : "is gemmd running on this machine? --url says where else it is";
     case GEMMD_BAD_TLS:
-        return options->ca_file ? "is that the CA that signed the daemon's certificate?"
-                                : "a CA of your own is given by --ca FILE";
+        return options->ca_file || getenv("GEMMD_CA")
+                   ? "is that the CA that signed the daemon's certificate?"
+                   : "a CA of your own is given by --ca FILE";
     case GEMMD_REFUSED:
         if (err->http == 401)
             return "a key is given by --key-file FILE, or in GEMMD_KEY";

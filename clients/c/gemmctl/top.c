@@ -126,7 +126,7 @@ static void draw(const struct looks *l, double interval_s)
 {
     char *text = NULL;
     size_t len = 0;
-    struct winsize size = {.ws_row = 24};
+    struct winsize size = {0};
     FILE *out = open_memstream(&text, &len);
 
     if (!out)
@@ -136,7 +136,8 @@ static void draw(const struct looks *l, double interval_s)
         return;
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     printf("\033[H");
-    unsigned lines = 0, most = size.ws_row > 2 ? size.ws_row - 2u : 1;
+    unsigned lines = 0, rows = size.ws_row > 0 ? size.ws_row : 24; /* some do not say */
+    unsigned most = rows > 2 ? rows - 2 : 1;
     for (char *line = text; *line && lines < most; lines++) {
         size_t width = strcspn(line, "\n");
         printf("%.*s\033[K\r\n", (int)width, line);

@@ -3,6 +3,7 @@
  */
 #include "clients/c/lib/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,45 +45,52 @@ static bool is_header_text(const char *text)
     return true;
 }
 
-/* Splits a URL that names a socket into that and a host that means nothing. */
+static enum gemmd_status no_memory(struct gemmd_error *err)
+{
+    return gm_client_fail(err, GEMMD_NO_MEMORY, "out of memory");
+}
+
+/* unix:PATH, unix:///PATH or http+unix://%2FPATH: `path` is what follows the colon. The URL proper
+ * then has a host that means nothing. */
+static enum gemmd_status read_socket_url(struct gemmd_client *client, const char *path,
+                                         struct gemmd_error *err)
+{
+    int len = 0;
+
+    if (path[0] == '/' && path[1] == '/')
+        path += 2;
+    char *decoded = curl_easy_unescape(NULL, path, 0, &len);
+    if (!decoded)
+        return no_memory(err);
+    bool good = len > 0 && strlen(decoded) == (size_t)len;
+    bool copied = copy(decoded, &client->socket) && copy("http://localhost", &client->url);
+    curl_free(decoded);
+    if (!good)
+        return gm_client_fail(err, GEMMD_BAD_ARGUMENT,
+                              "the URL names no socket, as unix:/run/gemmd.sock does");
+    return copied ? GEMMD_OK : no_memory(err);
+}
+
 static enum gemmd_status read_url(struct gemmd_client *client, const char *url,
                                   struct gemmd_error *err)
 {
-    const char *path;
-    int len = 0;
+    const char *rest = url;
 
-    if (is_before(url, "unix:", &path)) {
-        while (path[0] == '/' && path[1] == '/') /* unix:///run/gemmd.sock */
-            path++;
-        if (!*path)
-            return gm_client_fail(err, GEMMD_BAD_ARGUMENT, "the URL %s names no socket", url);
-        return copy(path, &client->socket) && copy("http://localhost", &client->url)
-                   ? GEMMD_OK
-                   : gm_client_fail(err, GEMMD_NO_MEMORY, "out of memory");
-    }
-    if (is_before(url, "http+unix://", &path)) {
-        char *decoded = curl_easy_unescape(NULL, path, (int)strcspn(path, "/"), &len);
-        bool good = decoded && len > 0 && strlen(decoded) == (size_t)len;
-        bool copied =
-            good && copy(decoded, &client->socket) && copy("http://localhost", &client->url);
-        curl_free(decoded);
-        if (!good)
-            return gm_client_fail(err, GEMMD_BAD_ARGUMENT,
-                                  "the URL %s names no socket, as in "
-                                  "http+unix://%%2Frun%%2Fgemmd.sock",
-                                  url);
-        return copied ? GEMMD_OK : gm_client_fail(err, GEMMD_NO_MEMORY, "out of memory");
-    }
-    if (!is_before(url, "http://", &path) && !is_before(url, "https://", &path))
+    if (is_before(url, "unix:", &rest) || is_before(url, "http+unix:", &rest))
+        return read_socket_url(client, rest, err);
+    bool has_scheme = is_before(url, "http://", &rest) || is_before(url, "https://", &rest);
+    if (!has_scheme && strstr(url, "://"))
         return gm_client_fail(err, GEMMD_BAD_ARGUMENT,
                               "the URL %s begins with none of http://, https://, unix: and "
                               "http+unix://",
                               url);
-    if (!*path || strpbrk(path, "?# \t\r\n"))
+    if (!*rest || *rest == '/' || strpbrk(rest, "?# \t\r\n"))
         return gm_client_fail(err, GEMMD_BAD_ARGUMENT,
                               "the URL %s is not one of a server, as http://localhost:8080", url);
-    if (!copy(url, &client->url))
-        return gm_client_fail(err, GEMMD_NO_MEMORY, "out of memory");
+    if (asprintf(&client->url, "%s%s", has_scheme ? "" : "http://", url) < 0) {
+        client->url = NULL;
+        return no_memory(err);
+    }
     for (size_t end = strlen(client->url); client->url[end - 1] == '/'; end--)
         client->url[end - 1] = '\0';
     return GEMMD_OK;
@@ -106,7 +114,7 @@ enum gemmd_status gemmd_client_new(const struct gemmd_options *options, struct g
     struct gemmd_client *client = calloc(1, sizeof *client);
     if (!client || pthread_mutex_init(&client->lock, NULL) != 0) {
         free(client);
-        return gm_client_fail(err, GEMMD_NO_MEMORY, "out of memory");
+        return no_memory(err);
     }
     client->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : CONNECT_TIMEOUT_MS;
     client->timeout_ms = o->timeout_ms;
@@ -118,7 +126,7 @@ enum gemmd_status gemmd_client_new(const struct gemmd_options *options, struct g
     if (status == GEMMD_OK && !((!o->unix_socket || copy(o->unix_socket, &client->socket)) &&
                                 copy(o->key, &client->key) && copy(o->ca_file, &client->ca_file) &&
                                 copy(o->proxy, &client->proxy)))
-        status = gm_client_fail(err, GEMMD_NO_MEMORY, "out of memory");
+        status = no_memory(err);
     if (status != GEMMD_OK) {
         gemmd_client_free(client);
         return status;

@@ -26,7 +26,6 @@ enum gemmd_status gm_client_fail(struct gemmd_error *err, enum gemmd_status stat
 static enum gemmd_status status_of(CURLcode code)
 {
     switch (code) {
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
         return GEMMD_BAD_ARGUMENT;
     case CURLE_OUT_OF_MEMORY:
@@ -47,6 +46,7 @@ static enum gemmd_status status_of(CURLcode code)
     case CURLE_OPERATION_TIMEDOUT:
         return GEMMD_TIMED_OUT;
     case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL: /* not of the URL, which was read before */
         return GEMMD_BAD_REPLY;
     default:
         return GEMMD_BROKEN;

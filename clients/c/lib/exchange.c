@@ -65,6 +65,20 @@ static void copy_value(char *out, size_t size, const char *value, size_t len)
     snprintf(out, size, "%.*s", (int)(len < size ? len : size - 1), value);
 }
 
+static bool is_good(int http)
+{
+    return http >= 200 && http < 300;
+}
+
+/* The head of a good reply has come. */
+static bool begin(struct exchange *x)
+{
+    if (!x->begun && x->status == GEMMD_OK && x->taker->begin)
+        x->status = x->taker->begin(x->taker->cls, &x->head, x->err);
+    x->begun = true;
+    return x->status == GEMMD_OK;
+}
+
 static size_t take_header(char *line, size_t size, size_t count, void *cls)
 {
     struct exchange *x = cls;
@@ -73,7 +87,11 @@ static size_t take_header(char *line, size_t size, size_t count, void *cls)
     const char *value;
     size_t value_len;
 
-    if (len > 5 && strncmp(line, "HTTP/", 5) == 0) { /* another reply: the one before was 100 */
+    if (len == 2 && memcmp(line, "\r\n", 2) == 0 && is_good(head->http)) {
+        if (!begin(x))
+            return 0; /* ends the transfer */
+    } else if (len > 5 &&
+               strncmp(line, "HTTP/", 5) == 0) { /* another reply: the one before was 100 */
         forget_head(head);
         const char *space = memchr(line, ' ', len);
         head->http = space ? atoi(space + 1) : 0;
@@ -102,27 +120,13 @@ static size_t take_header(char *line, size_t size, size_t count, void *cls)
     return len;
 }
 
-static bool is_good(int http)
-{
-    return http >= 200 && http < 300;
-}
-
-/* The first byte of a good reply has come, or its end. */
-static bool begin(struct exchange *x)
-{
-    if (!x->begun && x->status == GEMMD_OK && x->taker->begin)
-        x->status = x->taker->begin(x->taker->cls, &x->head, x->err);
-    x->begun = true;
-    return x->status == GEMMD_OK;
-}
-
 static size_t take_body(char *bytes, size_t size, size_t count, void *cls)
 {
     struct exchange *x = cls;
     size_t len = size * count;
 
     if (is_good(x->head.http)) {
-        if (begin(x))
+        if (x->status == GEMMD_OK)
             x->status = x->taker->write(x->taker->cls, bytes, len, x->err);
         return x->status == GEMMD_OK ? len : len + 1; /* any other number ends the transfer */
     }
@@ -314,7 +318,6 @@ static enum gemmd_status judge(struct exchange *x, CURLcode code)
         return gm_client_curl_error(x->err, code, x->said);
     if (!is_good(x->head.http))
         return gm_client_fail(x->err, GEMMD_BAD_REPLY, "the reply is not HTTP");
-    begin(x);
     return x->status;
 }
 
