@@ -201,7 +201,7 @@ ensure_dependencies build
 find_gpu here "gemmd computes on the CPU"
 
 step "Building gemmd"
-build release gemmd || die "gemmd could not be built"
+build release gemmd gemmctl || die "gemmd could not be built"
 
 step "Starting it"
 if [ -z "$port" ]; then

@@ -12,7 +12,7 @@ usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
   --quick        the optimised build alone, without the sanitizers and without slow tests
   --all          also what takes an hour or more: slow tests under sanitizers, the simulator under
                  them, kernels with faults in them, code for all GPUs, both commands on bare systems
-  --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, gpu
+  --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, clients, gpu
   --force        run also what is unchanged since it last passed
 
 On two cores --quick takes some 5 minutes to build and at most 3 to test; without it, it is less than
@@ -64,9 +64,9 @@ fresh=no # a run of the default suite before which nothing was built
 # threads that could race.
 labels_of() {
     case $1 in
-    release) echo 'unit http kernels sim fuzz-corpus lint gpu' ;;
-    asan) echo "unit http kernels fuzz-corpus$([ $all = no ] || echo ' sim')" ;;
-    tsan) echo 'unit http kernels' ;;
+    release) echo 'unit http kernels sim fuzz-corpus lint clients gpu' ;;
+    asan) echo "unit http kernels fuzz-corpus clients$([ $all = no ] || echo ' sim')" ;;
+    tsan) echo 'unit http kernels clients' ;;
     esac
 }
 
@@ -102,7 +102,7 @@ fingerprint() {
         gcc --version
         g++ --version
         cmake --version
-        pkg-config --modversion libmicrohttpd jansson
+        pkg-config --modversion libmicrohttpd jansson libcurl
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :

@@ -1,5 +1,6 @@
 """What README.md tells its reader to type is typed here: every ```sh block that talks to a
-daemon at localhost:8080 is run against one, in the order of the page and in one scratch folder.
+daemon at localhost:8080, or begins with gemmctl, is run against one, in the order of the page and in
+one scratch folder.
 
 A command that fails fails the check, and so does an HTTP error. A block that is not meant to be
 run stands below a comment  <!-- not run: why -->.
@@ -14,6 +15,7 @@ import lint
 
 PAGE = "README.md"
 ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):8080\b")
+GEMMCTL = re.compile(r"^gemmctl ", re.MULTILINE)
 SECONDS = 120
 # The reader sees the body of an error reply; here it also ends the block.
 PRELUDE = """set -eu -o pipefail
@@ -29,8 +31,9 @@ def blocks(tree):
         if start is None and line.strip() == "```sh":
             start, text, excused = number, [], "<!-- not run:" in before
         elif start is not None and line.strip() == "```":
-            if ADDRESS.search("\n".join(text)) and not excused:
-                yield start, "\n".join(text)
+            block = "\n".join(text)
+            if (ADDRESS.search(block) or GEMMCTL.search(block)) and not excused:
+                yield start, block
             start = None
         elif start is not None:
             text.append(re.sub(r"^\$ ", "", line))
@@ -51,9 +54,24 @@ def start_daemon():
     return process, ready.group(1)
 
 
-def run_block(script, folder):
+def gemmctl_folder():
+    """In the build that the daemon is of; None where that has no gemmctl."""
+    folder = os.path.dirname(os.path.abspath(lint.daemon()))
+    for build in (os.path.dirname(folder), folder):
+        if os.path.exists(os.path.join(build, "clients/c/gemmctl")):
+            return os.path.join(build, "clients/c")
+    return None
+
+
+def environment(address):
+    """gemmctl is found, and asks the daemon of the test."""
+    path = [folder for folder in (gemmctl_folder(), os.environ["PATH"]) if folder]
+    return {**lint.daemon_environment(), "PATH": os.pathsep.join(path), "GEMMD_URL": f"http://{address}"}
+
+
+def run_block(script, folder, address):
     """(exit status, output) of a block; what it leaves behind is ended with it."""
-    with subprocess.Popen(["bash", "-c", script], cwd=folder, stdin=subprocess.DEVNULL, text=True,
+    with subprocess.Popen(["bash", "-c", script], cwd=folder, env=environment(address), stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
                           start_new_session=True) as process:
         try:
@@ -73,7 +91,10 @@ def check(tree):
     try:
         with tempfile.TemporaryDirectory() as folder:
             for number, text in todo:
-                status, output = run_block(PRELUDE + ADDRESS.sub(address, text), folder)
+                if GEMMCTL.search(text) and not gemmctl_folder():
+                    lint.warn(f"{PAGE}:{number}: not run: gemmctl is not in this build")
+                    continue
+                status, output = run_block(PRELUDE + ADDRESS.sub(address, text), folder, address)
                 if status != 0:
                     yield f"{PAGE}:{number}: exit status {status} of\n{text}\nwhich says\n{output[-2000:]}"
     finally:
@@ -101,8 +122,12 @@ server.serve_forever()
 """
 
 
+# Does what it is told where it knows the daemon.
+CLIENT = "#!/bin/sh\ncase $GEMMD_URL in http://127.0.0.1:*) exec $1 ;; esac\nexit 9\n"
+
+
 def planted(text, status="0"):
-    return {"gemmd": SERVER.replace("STATUS", status), PAGE: text}
+    return {"gemmd": SERVER.replace("STATUS", status), "clients/c/gemmctl": CLIENT, PAGE: text}
 
 
 PLANTED = [
@@ -113,10 +138,12 @@ PLANTED = [
      "README.md:4: exit status"),
     (planted("```sh\ncurl localhost:8080/ok\n```\n", "9"), "ended with status 9"),
     (planted("no commands\n"), "has no block"),
+    (planted("```sh\n# so\ngemmctl false\n```\n"), "README.md:1: exit status 1"),
 ]
 CLEAN = [
     planted("```sh\n$ curl localhost:8080/ok > file\n```\n```sh\ngrep yes file; curl 127.0.0.1:8080/ok\n```\n"
             "<!-- not run: it would fail -->\n```sh\ncurl localhost:8080/bad\n```\n"
             "```sh\n./deploy/nothing.sh\n```\n"),
+    planted("```sh\ngemmctl true\n```\n"),
 ]
 lint.main(globals())
