@@ -204,12 +204,12 @@ static bool set_parts(struct exchange *x)
 {
     x->mime = curl_mime_init(x->curl);
     for (size_t i = 0; x->mime && i < x->body.count; i++) {
-        struct gm_feed *feed = &x->body.feed[i];
+        struct gm_upload *upload = &x->body.upload[i];
         curl_mimepart *part = curl_mime_addpart(x->mime);
-        curl_off_t size = feed->size == GEMMD_SIZE_UNKNOWN ? -1 : (curl_off_t)feed->size;
-        if (!part || curl_mime_name(part, feed->source->name) != CURLE_OK ||
-            (feed->source->type && curl_mime_type(part, feed->source->type) != CURLE_OK) ||
-            curl_mime_data_cb(part, size, gm_feed_read, gm_feed_seek, NULL, feed) != CURLE_OK)
+        curl_off_t size = upload->size == GEMMD_SIZE_UNKNOWN ? -1 : (curl_off_t)upload->size;
+        if (!part || curl_mime_name(part, upload->source->name) != CURLE_OK ||
+            (upload->source->type && curl_mime_type(part, upload->source->type) != CURLE_OK) ||
+            curl_mime_data_cb(part, size, gm_upload_read, gm_upload_seek, NULL, upload) != CURLE_OK)
             return false;
     }
     return x->mime && curl_easy_setopt(x->curl, CURLOPT_MIMEPOST, x->mime) == CURLE_OK;

@@ -70,7 +70,7 @@ enum gemmd_status gm_client_exchange(struct gemmd_client *client,
 /* ---- bodies ---- */
 
 /* A source while it is being sent. */
-struct gm_feed {
+struct gm_upload {
     const struct gemmd_source *source;
     uint64_t size, at; /* size may be GEMMD_SIZE_UNKNOWN */
     int64_t fd_start;  /* where a file stood, so that it can be sent again; -1: it cannot */
@@ -83,17 +83,17 @@ struct gm_feed {
 
 /* The sources of a body, sent one after the other or as its parts. */
 struct gm_body {
-    struct gm_feed feed[GM_SOURCES_MAX];
-    size_t count, now; /* now: the feed that is read, where they follow one another */
+    struct gm_upload upload[GM_SOURCES_MAX];
+    size_t count, now; /* now: the upload that is read, where they follow one another */
 };
 
 enum gemmd_status gm_body_open(struct gm_body *body, const struct gemmd_request *request,
                                enum gemmd_status *status, struct gemmd_error *err);
 uint64_t gm_body_bytes(const struct gm_body *body); /* or GEMMD_SIZE_UNKNOWN */
 
-/* As curl's read and seek callbacks want it: of a feed, and of a body as a whole. */
-size_t gm_feed_read(char *buffer, size_t size, size_t count, void *feed);
-int gm_feed_seek(void *feed, curl_off_t offset, int origin);
+/* As curl's read and seek callbacks want it: of an upload, and of a body as a whole. */
+size_t gm_upload_read(char *buffer, size_t size, size_t count, void *upload);
+int gm_upload_seek(void *upload, curl_off_t offset, int origin);
 size_t gm_body_read(char *buffer, size_t size, size_t count, void *body);
 int gm_body_seek(void *body, curl_off_t offset, int origin);
 

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum gemmd_status open_feed(struct gm_feed *feed, const struct gemmd_source *source,
-                                   enum gemmd_status *status, struct gemmd_error *err)
+static enum gemmd_status open_upload(struct gm_upload *upload, const struct gemmd_source *source,
+                                     enum gemmd_status *status, struct gemmd_error *err)
 {
-    *feed = (struct gm_feed){
+    *upload = (struct gm_upload){
         .source = source, .size = source->size, .fd_start = -1, .err = err, .status = status};
     struct stat about;
     switch (source->origin) {
@@ -25,10 +25,10 @@ static enum gemmd_status open_feed(struct gm_feed *feed, const struct gemmd_sour
         if (fstat(source->fd, &about) != 0)
             return gm_client_fail(err, GEMMD_BAD_FILE, "a file cannot be read: %s",
                                   strerror(errno));
-        feed->fd_start = S_ISREG(about.st_mode) ? lseek(source->fd, 0, SEEK_CUR) : -1;
-        if (feed->size == GEMMD_SIZE_UNKNOWN && feed->fd_start >= 0)
-            feed->size =
-                about.st_size > feed->fd_start ? (uint64_t)(about.st_size - feed->fd_start) : 0;
+        upload->fd_start = S_ISREG(about.st_mode) ? lseek(source->fd, 0, SEEK_CUR) : -1;
+        if (upload->size == GEMMD_SIZE_UNKNOWN && upload->fd_start >= 0)
+            upload->size =
+                about.st_size > upload->fd_start ? (uint64_t)(about.st_size - upload->fd_start) : 0;
         return GEMMD_OK;
     case GEMMD_FROM_CALLBACK:
         if (source->read)
@@ -38,67 +38,68 @@ static enum gemmd_status open_feed(struct gm_feed *feed, const struct gemmd_sour
     return gm_client_fail(err, GEMMD_BAD_ARGUMENT, "a body comes from nowhere");
 }
 
-/* -1 where it fails: *feed->err then says why. */
-static int64_t read_some(struct gm_feed *feed, char *buffer, size_t len)
+/* -1 where it fails: *upload->err then says why. */
+static int64_t read_some(struct gm_upload *upload, char *buffer, size_t len)
 {
-    const struct gemmd_source *source = feed->source;
+    const struct gemmd_source *source = upload->source;
     int64_t got;
 
     if (source->origin == GEMMD_FROM_MEMORY) {
-        memcpy(buffer, (const char *)source->data + feed->at, len);
+        memcpy(buffer, (const char *)source->data + upload->at, len);
         return (int64_t)len;
     }
     if (source->origin == GEMMD_FROM_CALLBACK) {
         got = source->read(source->cls, buffer, len);
         if (got < 0 || (uint64_t)got > len)
-            *feed->status =
-                gm_client_fail(feed->err, GEMMD_BAD_FILE, "what was to be sent cannot be read");
+            *upload->status =
+                gm_client_fail(upload->err, GEMMD_BAD_FILE, "what was to be sent cannot be read");
         return (uint64_t)got > len ? -1 : got;
     }
     do
-        got = feed->fd_start >= 0 ? pread(source->fd, buffer, len, feed->fd_start + (off_t)feed->at)
-                                  : read(source->fd, buffer, len);
+        got = upload->fd_start >= 0
+                  ? pread(source->fd, buffer, len, upload->fd_start + (off_t)upload->at)
+                  : read(source->fd, buffer, len);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        *feed->status = gm_client_fail(feed->err, GEMMD_BAD_FILE,
-                                       "what was to be sent cannot be read: %s", strerror(errno));
+        *upload->status = gm_client_fail(upload->err, GEMMD_BAD_FILE,
+                                         "what was to be sent cannot be read: %s", strerror(errno));
     return got;
 }
 
-size_t gm_feed_read(char *buffer, size_t size, size_t count, void *cls)
+size_t gm_upload_read(char *buffer, size_t size, size_t count, void *cls)
 {
-    struct gm_feed *feed = cls;
-    uint64_t len = (uint64_t)size * count, left = feed->size - feed->at;
+    struct gm_upload *upload = cls;
+    uint64_t len = (uint64_t)size * count, left = upload->size - upload->at;
 
-    if (feed->size != GEMMD_SIZE_UNKNOWN && len > left)
+    if (upload->size != GEMMD_SIZE_UNKNOWN && len > left)
         len = left;
     if (len == 0)
         return 0;
-    int64_t got = read_some(feed, buffer, (size_t)len);
-    if (got == 0 && feed->size != GEMMD_SIZE_UNKNOWN) {
-        *feed->status = gm_client_fail(
-            feed->err, GEMMD_BAD_FILE, "what was to be sent ends after %llu of %llu bytes",
-            (unsigned long long)feed->at, (unsigned long long)feed->size);
+    int64_t got = read_some(upload, buffer, (size_t)len);
+    if (got == 0 && upload->size != GEMMD_SIZE_UNKNOWN) {
+        *upload->status = gm_client_fail(
+            upload->err, GEMMD_BAD_FILE, "what was to be sent ends after %llu of %llu bytes",
+            (unsigned long long)upload->at, (unsigned long long)upload->size);
         got = -1;
     }
     if (got < 0)
         return CURL_READFUNC_ABORT;
-    feed->at += (uint64_t)got;
+    upload->at += (uint64_t)got;
     return (size_t)got;
 }
 
-int gm_feed_seek(void *cls, curl_off_t offset, int origin)
+int gm_upload_seek(void *cls, curl_off_t offset, int origin)
 {
-    struct gm_feed *feed = cls;
+    struct gm_upload *upload = cls;
 
     if (origin != SEEK_SET || offset < 0)
         return CURL_SEEKFUNC_CANTSEEK;
-    if ((uint64_t)offset == feed->at)
+    if ((uint64_t)offset == upload->at)
         return CURL_SEEKFUNC_OK;
-    if (feed->size != GEMMD_SIZE_UNKNOWN && (uint64_t)offset > feed->size)
+    if (upload->size != GEMMD_SIZE_UNKNOWN && (uint64_t)offset > upload->size)
         return CURL_SEEKFUNC_FAIL;
-    if (feed->source->origin == GEMMD_FROM_MEMORY || feed->fd_start >= 0) {
-        feed->at = (uint64_t)offset;
+    if (upload->source->origin == GEMMD_FROM_MEMORY || upload->fd_start >= 0) {
+        upload->at = (uint64_t)offset;
         return CURL_SEEKFUNC_OK;
     }
     return CURL_SEEKFUNC_CANTSEEK;
@@ -116,7 +117,7 @@ enum gemmd_status gm_body_open(struct gm_body *body, const struct gemmd_request 
         if (!request->sources[i].name != !request->sources[0].name)
             return gm_client_fail(err, GEMMD_BAD_ARGUMENT,
                                   "the sources of a body all have names, or none has");
-        enum gemmd_status opened = open_feed(&body->feed[i], &request->sources[i], status, err);
+        enum gemmd_status opened = open_upload(&body->upload[i], &request->sources[i], status, err);
         if (opened != GEMMD_OK)
             return opened;
     }
@@ -128,9 +129,9 @@ uint64_t gm_body_bytes(const struct gm_body *body)
     uint64_t sum = 0;
 
     for (size_t i = 0; i < body->count; i++) {
-        if (body->feed[i].size > INT64_MAX - sum)
+        if (body->upload[i].size > INT64_MAX - sum)
             return GEMMD_SIZE_UNKNOWN;
-        sum += body->feed[i].size;
+        sum += body->upload[i].size;
     }
     return sum;
 }
@@ -140,7 +141,7 @@ size_t gm_body_read(char *buffer, size_t size, size_t count, void *cls)
     struct gm_body *body = cls;
 
     for (; body->now < body->count; body->now++) {
-        size_t got = gm_feed_read(buffer, size, count, &body->feed[body->now]);
+        size_t got = gm_upload_read(buffer, size, count, &body->upload[body->now]);
         if (got > 0)
             return got;
     }
@@ -155,7 +156,7 @@ int gm_body_seek(void *cls, curl_off_t offset, int origin)
     if (offset != 0 || origin != SEEK_SET)
         return CURL_SEEKFUNC_CANTSEEK;
     for (size_t i = 0; i < body->count; i++) {
-        int sought = gm_feed_seek(&body->feed[i], 0, SEEK_SET);
+        int sought = gm_upload_seek(&body->upload[i], 0, SEEK_SET);
         if (sought != CURL_SEEKFUNC_OK)
             return sought;
     }
