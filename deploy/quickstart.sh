@@ -170,6 +170,8 @@ next_steps() {
         "  curl --data-binary @$demo/operands.json $1/v1/compare/matmul" \
         "A matrix of yours, from numpy.save:" \
         "  curl --data-binary @a.npy $1/v1/transpose -o transposed.npy" \
+        "The same without curl, and more:" \
+        "  build/release/clients/c/gemmctl --url $1 transpose a.npy -o transposed.npy" \
         "More is in README.md."
 }
 

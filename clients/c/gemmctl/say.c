@@ -4,6 +4,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,7 +14,7 @@
 #define BAR_AFTER_S 0.5 /* what takes less needs no bar */
 #define BAR_EVERY_S 0.1
 
-static volatile sig_atomic_t interrupted;
+static atomic_bool interrupted; /* set by a signal, read by any thread */
 static enum gm_when color;
 static bool with_bar;
 
@@ -21,7 +22,7 @@ static bool with_bar;
 static void interrupt(int signal)
 {
     (void)signal;
-    interrupted = 1;
+    interrupted = true;
 }
 
 bool gm_say_interrupted(void)
