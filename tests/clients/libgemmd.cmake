@@ -22,7 +22,7 @@ if(TARGET gemmctl)
     add_test(NAME clients.install COMMAND ${CMAKE_CURRENT_LIST_DIR}/install.sh
       ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
     set_tests_properties(clients.install PROPERTIES LABELS clients SKIP_RETURN_CODE 77
-      ENVIRONMENT "GEMMD_BIN=$<TARGET_FILE:gemmd>" TIMEOUT 300)
+      ENVIRONMENT "GEMMD_BIN=$<TARGET_FILE:gemmd>" TIMEOUT 300 COST 9)
   endif()
 
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_gemmctl*.py)
@@ -32,7 +32,7 @@ if(TARGET gemmctl)
     if(NOT TEST ${name})
       add_test(NAME ${name} COMMAND ${GEMMD_PYTHON} -m pytest -q -p no:cacheprovider ${file}
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-      set_tests_properties(${name} PROPERTIES LABELS clients TIMEOUT 300
+      set_tests_properties(${name} PROPERTIES LABELS clients TIMEOUT 300 COST 15
         ENVIRONMENT "GEMMD_BIN=$<TARGET_FILE:gemmd>;PYTHONDONTWRITEBYTECODE=1")
     endif()
   endforeach()
