@@ -385,6 +385,18 @@ def test_interrupt(server, files):
     assert not [p.name for p in folder.iterdir() if p.name.startswith("t.npy")]
 
 
+def test_interrupt_of_bench(server):
+    """What was measured is said, and no thread sleeps on."""
+    with front(server) as there:
+        process = subprocess.Popen([GEMMCTL, "bench", "flip", "-s", "2x2", "--rate", "5", "--duration", "1h", "--json",
+                                    "-u", there.url], env=environment(), stdout=subprocess.PIPE)
+        while len(there.heads) < 4:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=5 * SLOW)
+    assert process.returncode == 130 and json.loads(out)["good"] >= 2
+
+
 # Documents.
 
 

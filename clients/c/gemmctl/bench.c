@@ -15,7 +15,6 @@
 #include "clients/c/gemmctl/say.h"
 #include "clients/c/gemmctl/table.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,6 +28,7 @@
 #define CONCURRENCY_MAX 1024 /* threads, one a request in flight */
 #define KINDS_MAX 8          /* kinds of failures that are told apart */
 #define RATE_MAX 1e6
+#define SLEEP_NS 100000000 /* the longest that an interrupt waits for a thread */
 
 struct failure {
     struct gemmd_error err; /* the first of its kind */
@@ -61,14 +61,23 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void sleep_until(uint64_t ns)
+/* Until then, or an interrupt, which another thread may get: false. */
+static bool sleep_until(uint64_t ns)
 {
-    struct timespec when = {.tv_sec = (time_t)(ns / 1000000000),
-                            .tv_nsec = (long)(ns % 1000000000)};
+    for (uint64_t now = now_ns(); now < ns && !gm_say_interrupted(); now = now_ns()) {
+        uint64_t next = ns - now > SLEEP_NS ? now + SLEEP_NS : ns;
+        struct timespec when = {.tv_sec = (time_t)(next / 1000000000),
+                                .tv_nsec = (long)(next % 1000000000)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL);
+    }
+    return !gm_say_interrupted();
+}
 
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR &&
-           !gm_say_interrupted())
-        ;
+static bool go_on(void *cls, const struct gemmd_progress *progress)
+{
+    (void)cls;
+    (void)progress;
+    return !gm_say_interrupted();
 }
 
 static bool count_bytes(void *cls, const void *bytes, size_t len)
@@ -113,13 +122,14 @@ static void *work(void *cls)
             atomic_fetch_sub(&b->next, 1); /* it stays unsent */
             break;
         }
-        if (due > sent) {
-            sleep_until(due);
-            sent = now_ns();
-        }
+        if (due > sent && !sleep_until(due))
+            break;
+        sent = due > sent ? now_ns() : sent;
         struct gemmd_reply reply;
         enum gemmd_status status = gemmd_exchange(b->client, &request, &reply, &err);
         uint64_t done = now_ns();
+        if (status == GEMMD_STOPPED)
+            break;
         gm_histogram_add(&w->response, done - due);
         gm_histogram_add(&w->service, done - sent);
         if (status == GEMMD_OK) {
@@ -362,7 +372,8 @@ enum gm_exit gm_command_bench(struct gemmd_client *client, struct gm_options *op
         return status;
     snprintf(path, sizeof path, "/v1/%s", args[0]);
     struct gemmd_call call = {.parameters = options->parameters,
-                              .parameter_count = options->parameter_count};
+                              .parameter_count = options->parameter_count,
+                              .progress = go_on};
     struct gemmd_request request = {.path = path,
                                     .accept = load.source[0].type,
                                     .sources = load.source,
