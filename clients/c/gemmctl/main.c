@@ -4,7 +4,7 @@
  */
 #include "clients/c/gemmctl/commands.h"
 #include "clients/c/gemmctl/say.h"
-#include "proto/nearest.h"
+#include "proto/status.h"
 
 #include <errno.h>
 #include <stdlib.h>

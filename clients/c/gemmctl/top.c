@@ -5,7 +5,6 @@
  */
 #include "clients/c/gemmctl/commands.h"
 #include "clients/c/gemmctl/say.h"
-#include "clients/c/gemmctl/table.h"
 
 #include <poll.h>
 #include <stdlib.h>
