@@ -27,6 +27,7 @@ pkg-config|has pkg-config|pkg-config
 jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson|libjansson-dev
 OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
 curl|has curl|curl ca-certificates
+libcurl 7.85 or later (the clients in C)|pkg-config --atleast-version=7.85 libcurl|libcurl4-openssl-dev
 END
     echo "libmicrohttpd $microhttpd_needed or later (HTTP)|microhttpd_settled|$(microhttpd_packages | paste -sd ' ')"
     if [ "$1" = tests ]; then

@@ -120,7 +120,7 @@ build)
     image=$(realpath --canonicalize-missing "$2")
     [ ! -e "$image" ] || die "$2 is there already"
     shift 2
-    cuda_arguments=(-DGEMMD_TESTS=OFF "$@")
+    cuda_arguments=(-DGEMMD_TESTS=OFF -DGEMMD_CLIENTS=OFF "$@")
     step "Building gemmd, and what an image of it consists of"
     build release gemmd || die "gemmd could not be built"
     libraries=/usr/lib/$(gcc -dumpmachine)

@@ -170,6 +170,8 @@ next_steps() {
         "  curl --data-binary @$demo/operands.json $1/v1/compare/matmul" \
         "A matrix of yours, from numpy.save:" \
         "  curl --data-binary @a.npy $1/v1/transpose -o transposed.npy" \
+        "The same without curl, and more:" \
+        "  build/release/clients/c/gemmctl --url $1 transpose a.npy -o transposed.npy" \
         "More is in README.md."
 }
 
@@ -201,7 +203,7 @@ ensure_dependencies build
 find_gpu here "gemmd computes on the CPU"
 
 step "Building gemmd"
-build release gemmd || die "gemmd could not be built"
+build release gemmd gemmctl || die "gemmd could not be built"
 
 step "Starting it"
 if [ -z "$port" ]; then

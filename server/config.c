@@ -306,7 +306,8 @@ static void print_help(void)
     printf(
         "gemmd - matrix operations over HTTP, each answered with an account of its time and bytes\n"
         "\nUsage: gemmd [OPTION...]\n\nOptions, each also as an environment variable "
-        "(GEMMD_LISTEN for --listen; any other GEMMD_ variable is an error):\n");
+        "(GEMMD_LISTEN for --listen; any other\n"
+        "GEMMD_ variable is an error, but what clients read):\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char left[48];
         snprintf(left, sizeof left, "%s %s", options[i].flag, options[i].argument);
@@ -333,8 +334,14 @@ static void print_help(void)
 /* A variable that begins like ours: some option's, or one was meant. */
 static bool check_variable(const char *variable)
 {
+    static const char *const of_clients[] = {"GEMMD_URL", "GEMMD_KEY", "GEMMD_KEY_FILE",
+                                             "GEMMD_CA"};
     size_t len = strcspn(variable, "="), least = SIZE_MAX;
     char name[64], nearest[64] = "", shown[64], quoted[256];
+
+    for (size_t i = 0; i < sizeof of_clients / sizeof *of_clients; i++)
+        if (strlen(of_clients[i]) == len && strncmp(variable, of_clients[i], len) == 0)
+            return true;
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         if (options[i].alias) {

@@ -66,8 +66,8 @@ fresh=no # a run of the default suite before which nothing was built
 labels_of() {
     case $1 in
     release) echo 'unit http kernels sim fuzz-corpus lint clients gpu' ;;
-    asan) echo "unit http kernels fuzz-corpus$([ $all = no ] || echo ' sim')" ;;
-    tsan) echo 'unit http kernels' ;;
+    asan) echo "unit http kernels fuzz-corpus clients$([ $all = no ] || echo ' sim')" ;;
+    tsan) echo 'unit http kernels clients' ;;
     esac
 }
 
@@ -103,7 +103,7 @@ fingerprint() {
         gcc --version
         g++ --version
         cmake --version
-        pkg-config --modversion libmicrohttpd jansson
+        pkg-config --modversion libmicrohttpd jansson libcurl
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :

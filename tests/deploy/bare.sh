@@ -2,16 +2,19 @@
 # bare.sh - tries the two commands of README.md on systems that have nothing: in a root of its own,
 # made by debootstrap (minbase and git), of Debian 12 and 13 and of Ubuntu 24.04. What cannot be had
 # here is skipped, in words. Each system takes as long as the commands do, and a minute to be made.
+# Or a package of gemmd: whether it installs there, works, and goes again.
 set -euo pipefail
 
 usage() {
     cat <<'END'
 usage: ./tests/deploy/bare.sh [--roots FOLDER] [--tests ARGUMENTS] [--user] [SYSTEM...]
+       ./tests/deploy/bare.sh [--roots FOLDER] --package FILE [SYSTEM...]
 
   --roots FOLDER     keep the bare systems there, to be copied by the next call
   --tests ARGUMENTS  of tests/run.sh (default: --quick)
   --user             the commands are given by a user without root, and root installs exactly the
                      packages that the first one asks for
+  --package FILE     try this .deb, which `cpack -G DEB` makes in build/release, instead
   SYSTEM             debian-12, debian-13, ubuntu-24.04 (default: all of them)
 
 What is tried is the commit that is checked out here. Wants root and debootstrap; packages come from
@@ -28,12 +31,17 @@ logs=$root/build/log
 roots=
 arguments=--quick
 user=no
+package=
 systems=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --roots | --tests)
+    --roots | --tests | --package)
         [ -n "${2:-}" ] || die "$1 wants a value"
-        [ "$1" = --roots ] && roots=$2 || arguments=$2
+        case $1 in
+        --roots) roots=$2 ;;
+        --tests) arguments=$2 ;;
+        --package) package=$2 ;;
+        esac
         shift
         ;;
     --user) user=yes ;;
@@ -184,6 +192,33 @@ try() {
     done
 }
 
+# try_package SYSTEM: installs it, has gemmctl ask the daemon, and removes it.
+try_package() {
+    local folder=$work/$1
+    cp -a "$roots/$1" "$folder" && cp "$package" "$folder/gemmd.deb" || return
+    inside "$folder" sh -euxc '
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q update
+        apt-get -q -y install --no-install-recommends /gemmd.deb
+        gemmd >/tmp/out 2>/tmp/log &
+        daemon=$!
+        while ! grep -q listening /tmp/out; do
+            kill -0 $daemon || cat /tmp/log
+            kill -0 $daemon
+            sleep 0.1
+        done
+        test "$(printf "1,2\n3,4\n" | gemmctl transpose -)" = "$(printf "1,3\n2,4")"
+        gemmctl devices
+        ldconfig -p | grep -F libgemmd.so
+        for file in bin/gemmd bin/gemmctl lib/systemd/system/gemmd.service include/gemmd.h lib/libgemmd.a; do
+            test -s /usr/$file
+        done
+        kill $daemon
+        wait $daemon
+        apt-get -q -y purge gemmd
+        test ! -e /usr/bin/gemmctl -a ! -e /usr/lib/cmake/gemmd'
+}
+
 mkdir -p "$logs"
 steps_total=${#systems[@]}
 good=0 bad=0 results=
@@ -194,6 +229,14 @@ for system in "${systems[@]}"; do
     if [ -n "$why" ] || ! make_system "$system"; then
         note "skipped: $why"
         results+="$system: skipped: $why"$'\n'
+    elif [ -n "$package" ]; then
+        if try_package "$system" 2>&1 | tee "$log"; then
+            good=$((good + 1))
+            results+="$system: the package installs, works and goes again"$'\n'
+        else
+            bad=$((bad + 1))
+            results+="$system: FAILED: see $log"$'\n'
+        fi
     elif try "$system" "$log" 2>&1 | tee "$log"; then
         good=$((good + 1))
         results+="$system: both commands work"$'\n'

@@ -32,7 +32,9 @@ CONFINED = {
                      "server/http/send.c"],
     "jansson.h": ["proto/*.c", "server/request/account.c", "server/api/compare/json.c",
                   "server/api/explain/json.c", "server/api/info.c",
-                  "server/request/reply.c", "server/request/text.c"],
+                  "server/request/reply.c", "server/request/text.c",
+                  "clients/c/lib/error.c", "clients/c/lib/operate.c", "clients/c/gemmctl/*"],
+    "curl.h": ["clients/c/lib/*"],
     "cblas.h": ["kernels/cpu/*.c"],
     "cuda_runtime.h": ["kernels/cuda/*"],
 }

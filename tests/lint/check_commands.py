@@ -1,5 +1,6 @@
 """What README.md and the pages of the clients tell their reader to type is typed here: every ```sh
-or ```python block that talks to a daemon at localhost:8080 is run against one, in the order of the page and in
+or ```python block that talks to a daemon at localhost:8080, or begins with gemmctl, is run against one, in the
+order of the page and in
 one scratch folder.
 
 A command that fails fails the check, and so does an HTTP error or an exception. A block that is not meant to
@@ -18,6 +19,7 @@ PAGES = ["README.md", "clients/*/README.md"]
 VENV = "build/clients-venv/bin/python"
 PACKAGE = "clients/python/src"
 ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):8080\b")
+GEMMCTL = re.compile(r"^gemmctl ", re.MULTILINE)
 SECONDS = 120
 # The reader sees the body of an error reply; here it also ends the block.
 PRELUDE = """set -eu -o pipefail
@@ -33,8 +35,9 @@ def blocks(tree, page):
         if start is None and line.strip() in ("```sh", "```python"):
             start, language, text, excused = number, line.strip()[3:], [], "<!-- not run:" in before
         elif start is not None and line.strip() == "```":
-            if ADDRESS.search("\n".join(text)) and not excused:
-                yield start, language, "\n".join(text)
+            block = "\n".join(text)
+            if (ADDRESS.search(block) or GEMMCTL.search(block)) and not excused:
+                yield start, language, block
             start = None
         elif start is not None:
             text.append(re.sub(r"^\$ ", "", line))
@@ -55,19 +58,36 @@ def start_daemon():
     return process, ready.group(1)
 
 
-def command(tree, language, text):
-    """What runs a block, and with which variables; None where it cannot be run here."""
-    if language == "sh":
-        return ["bash", "-c", PRELUDE + text], {}
-    if (tree.root / VENV).exists():
-        return [tree.root / VENV, "-W", "error", "-c", text], {"PYTHONPATH": str(tree.root / PACKAGE)}
+def gemmctl_folder():
+    """In the build that the daemon is of; None where that has no gemmctl."""
+    folder = os.path.dirname(os.path.abspath(lint.daemon()))
+    for build in (os.path.dirname(folder), folder):
+        if os.path.exists(os.path.join(build, "clients/c/gemmctl")):
+            return os.path.join(build, "clients/c")
     return None
 
 
-def run_block(words, variables, folder):
+def command(tree, language, text):
+    """What runs a block, and with which variables; None, and why, where it cannot be run here."""
+    if language == "sh":
+        if GEMMCTL.search(text) and not gemmctl_folder():
+            return None, "gemmctl is not in this build"
+        return ["bash", "-c", PRELUDE + text], {}
+    if (tree.root / VENV).exists():
+        return [tree.root / VENV, "-W", "error", "-c", text], {"PYTHONPATH": str(tree.root / PACKAGE)}
+    return None, f"there is no {VENV} (tests/clients/venv.sh)"
+
+
+def environment(address):
+    """gemmctl is found, and asks the daemon of the test."""
+    path = [folder for folder in (gemmctl_folder(), os.environ["PATH"]) if folder]
+    return {**lint.daemon_environment(), "PATH": os.pathsep.join(path), "GEMMD_URL": f"http://{address}",
+            "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run_block(words, variables, folder, address):
     """(exit status, output) of a block; what it leaves behind is ended with it."""
-    with subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, text=True,
-                          env={**lint.daemon_environment(), "PYTHONDONTWRITEBYTECODE": "1", **variables},
+    with subprocess.Popen(words, cwd=folder, env={**environment(address), **variables}, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
                           start_new_session=True) as process:
         try:
@@ -87,11 +107,11 @@ def check(tree):
     try:
         with tempfile.TemporaryDirectory() as folder:
             for page, number, language, text in todo:
-                runs = command(tree, language, ADDRESS.sub(address, text))
-                if runs is None:
-                    lint.warn(f"{page}:{number} is not run: there is no {VENV} (tests/clients/venv.sh)")
+                words, variables = command(tree, language, ADDRESS.sub(address, text))
+                if words is None:
+                    lint.warn(f"{page}:{number}: not run: {variables}")
                     continue
-                status, output = run_block(*runs, folder)
+                status, output = run_block(words, variables, folder, address)
                 if status != 0:
                     yield f"{page}:{number}: exit status {status} of\n{text}\nwhich says\n{output[-2000:]}"
     finally:
@@ -123,10 +143,12 @@ server.serve_forever()
 PYTHON = """#!/bin/sh
 exec /usr/bin/python3 "$@"
 """
+# Does what it is told where it knows the daemon.
+CLIENT = "#!/bin/sh\ncase $GEMMD_URL in http://127.0.0.1:*) exec $1 ;; esac\nexit 9\n"
 
 
 def planted(text, status="0", **more):
-    return {"gemmd": SERVER.replace("STATUS", status), "README.md": text, **more}
+    return {"gemmd": SERVER.replace("STATUS", status), "clients/c/gemmctl": CLIENT, "README.md": text, **more}
 
 
 def python(text):
@@ -145,11 +167,13 @@ PLANTED = [
     (planted("no commands\n"), "has no block"),
     (python("client.urlopen('http://localhost:8080/bad')"), "clients/python/README.md:1: exit status 1"),
     (python("import none  # localhost:8080"), "clients/python/README.md:1: exit status 1"),
+    (planted("```sh\n# so\ngemmctl false\n```\n"), "README.md:1: exit status 1"),
 ]
 CLEAN = [
     planted("```sh\n$ curl localhost:8080/ok > file\n```\n```sh\ngrep yes file; curl 127.0.0.1:8080/ok\n```\n"
             "<!-- not run: it would fail -->\n```sh\ncurl localhost:8080/bad\n```\n"
             "```sh\n./deploy/nothing.sh\n```\n"),
     python("assert client.urlopen('http://localhost:8080/ok').read() == b'yes'"),
+    planted("```sh\ngemmctl true\n```\n"),
 ]
 lint.main(globals())

@@ -64,7 +64,7 @@ def reaches(tree, path, name, known):
 
 
 def check(tree):
-    headers = tree.matching("proto/*.h", "kernels/*.h", "server/*.h", "tests/*.h")
+    headers = tree.matching("proto/*.h", "kernels/*.h", "server/*.h", "clients/*.h", "tests/*.h")
     seen = seen_by_cpp(tree)
     simt, cuda = {}, {}
     for header in headers:

@@ -18,7 +18,7 @@ def value(text):
 def check(tree):
     values, parameters = {}, set()
     for path in tree.matching("kernels/*.c", "kernels/*.cu", "kernels/*.h", "kernels/*.inc",
-                              "server/*.c", "server/*.h", "proto/*.c", "proto/*.h", "proto/*.inc"):
+                              "server/*.c", "server/*.h", "clients/*.c", "clients/*.h", "proto/*.c", "proto/*.h", "proto/*.inc"):
         for number, line in tree.lines(path):
             if found := DEFINE.match(line):
                 values.setdefault(found[1], {}).setdefault(value(found[2]), f"{path}:{number}")

@@ -1,11 +1,13 @@
-"""What the program has a list of, the documents list too: options, parameters, errors, variants. And
-what must be one of a kind is: the weak functions of rows, of which a linker keeps any."""
+"""What the program has a list of, the documents list too: options (its man page also), parameters,
+errors, variants. And what must be one of a kind is: the weak functions of rows, of which a linker
+keeps any."""
 import re
 import subprocess
 
 import lint
 
 PROTOCOL, README, KERNELS = "proto/PROTOCOL.md", "README.md", "kernels/README.md"
+MANUAL = "server/gemmd.1"
 
 
 def options(tree):
@@ -20,6 +22,8 @@ def options(tree):
     for option in said:
         if not re.search(re.escape(option) + r"(?![\w-])", documents):
             yield f"{option} of gemmd --help is neither in {README} nor in {PROTOCOL}"
+        if not re.search(rf"\bFl {re.escape(option[1:])}(?![\w-])", tree.read(MANUAL) or ""):
+            yield f"{option} of gemmd --help is not in {MANUAL}"
 
 
 def errors(tree):
@@ -95,6 +99,7 @@ def check(tree):
 GOOD = {
     "gemmd": "#!/bin/sh\necho '  --listen ADDR  where (needs --threads)'\n",
     README: "`--listen`, `--threads`\n",
+    MANUAL: ".It Fl -listen Ar address\n.It Fl -threads , Fl -version\n",
     "proto/status.h": 'X(OK, 200, "ok", "OK") \\\nX(BAD_JSON, 400, "bad_json", "...") \\\n',
     "server/request/params.h": 'OWN(uint64_t, repeat, "repeat", ALL, \\\nPART(op, "alpha", 1)\n',
     PROTOCOL: "`repeat`, `alpha`\n| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
@@ -107,6 +112,7 @@ TWICE = {"kernels/cuda/two.cu": "GM_ROW_FUNCTION uint64_t gm_one_accepts(int a)\
 PLANTED = [
     ({**GOOD, README: "`--listen`\n"}, "--threads of gemmd --help is neither"),
     ({**GOOD, README: "`--listen-on`, `--threads`\n"}, "--listen of gemmd --help is neither"),
+    ({**GOOD, MANUAL: ".It Fl -listen\n"}, "--threads of gemmd --help is not in server/gemmd.1"),
     ({**GOOD, "gemmd": "#!/bin/sh\nexit 3\n"}, "ends with status 3"),
     ({**GOOD, PROTOCOL: "| 422 | `bad_json` |\n"}, "does not list bad_json in its row of 400"),
     ({**GOOD, PROTOCOL: "| 400 | `bad_json`, `bad_luck` |\n"}, "lists bad_luck in its row of 400"),

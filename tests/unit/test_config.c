@@ -106,6 +106,24 @@ static void test_precedence(void)
     unsetenv("GEMMD_MEMORY_LIMIT");
 }
 
+/* What our clients read may be in the environment of a daemon; what is nobody's may not. */
+static void test_variables_of_clients(void)
+{
+    setenv("GEMMD_URL", "http://localhost:8080", 1);
+    setenv("GEMMD_KEY", "id.secret", 1);
+    setenv("GEMMD_KEY_FILE", "key", 1);
+    setenv("GEMMD_CA", "ca.pem", 1);
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
+    setenv("GEMMD_KEYS", "", 1);
+    CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
+    CHECK(strstr(seen.err, "GEMMD_KEYS"));
+    unsetenv("GEMMD_KEYS");
+    unsetenv("GEMMD_URL");
+    unsetenv("GEMMD_KEY");
+    unsetenv("GEMMD_KEY_FILE");
+    unsetenv("GEMMD_CA");
+}
+
 /* A former name means the same. Where both are set the new one holds. */
 static void test_aliases(void)
 {
@@ -413,6 +431,7 @@ int main(void)
     clearenv();
     test_defaults();
     test_precedence();
+    test_variables_of_clients();
     test_aliases();
     test_good_numbers();
     test_bad_values();

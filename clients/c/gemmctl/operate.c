@@ -1,0 +1,225 @@
+/*
+ * operate.c - operations on files, and reports on them: compare and explain. Files go out as they
+ * are, and the daemon reads and writes their formats: nothing is converted here.
+ */
+#include "clients/c/gemmctl/commands.h"
+#include "clients/c/gemmctl/files.h"
+#include "clients/c/gemmctl/say.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most)
+{
+    static const struct {
+        const char *op;
+        size_t least, most; /* one file may hold several operands */
+    } table[] = {{"transpose", 1, 1}, {"flip", 1, 1}, {"add", 1, 2}, {"matmul", 1, 3}};
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (strcmp(table[i].op, op) == 0) {
+            *ret_least = table[i].least;
+            *ret_most = table[i].most;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The format of the result: as asked for, else by the suffix of -o, else as the operands', but no
+ * bytes onto a terminal. NULL: said what is wrong. */
+static const struct gm_format *result_format(const struct gm_options *options,
+                                             const struct gm_inputs *inputs)
+{
+    const struct gm_format *format;
+
+    if (options->to) {
+        format = gm_format_by_name(options->to);
+        if (!format || format->report)
+            gm_say_wrong(GM_EXIT_USAGE, "--to: %s is none of npy, csv, json and raw", options->to);
+        return format && !format->report ? format : NULL;
+    }
+    if (options->output && strcmp(options->output, "-") != 0) {
+        format = gm_format_by_suffix(options->output, false);
+        return format ? format : inputs->input[0].format;
+    }
+    if (options->json)
+        return gm_format_by_name("json");
+    format = inputs->input[0].format;
+    return format->binary && isatty(STDOUT_FILENO) ? gm_format_by_name("csv") : format;
+}
+
+/* One line on standard error: what ran and how long it took. */
+static void say_summary(const char *account)
+{
+    static const char *const stages[] = {"receive", "decode", "queue", "h2d",
+                                         "prepare", "kernel", "d2h",   "encode"};
+    char op[32] = "", kernel[64] = "", device[64] = "", path[32], buf[GM_QUANTITY_MAX];
+    double number;
+
+    if (!gemmd_account_text(account, "op", op, sizeof op))
+        return;
+    gemmd_account_text(account, "kernel", kernel, sizeof kernel);
+    gemmd_account_text(account, "device", device, sizeof device);
+    fprintf(stderr, "%s by %s on %s", op, kernel, device);
+    if (gemmd_account_number(account, "us.total", &number))
+        fprintf(stderr, ": %s", gm_say_seconds(number / 1e6, buf));
+    const char *separator = " (";
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        snprintf(path, sizeof path, "us.%s", stages[i]);
+        if (gemmd_account_number(account, path, &number)) {
+            fprintf(stderr, "%s%s %s", separator, stages[i], gm_say_seconds(number / 1e6, buf));
+            separator = ", ";
+        }
+    }
+    if (*separator == ',')
+        fprintf(stderr, ")");
+    if (gemmd_account_number(account, "gflops", &number) && number > 0)
+        fprintf(stderr, ", %.4g GFLOP/s", number);
+    else if (gemmd_account_number(account, "effective_gbs", &number))
+        fprintf(stderr, ", %.4g GB/s", number);
+    if (gemmd_account_number(account, "percent_of_roofline", &number))
+        fprintf(stderr, ", %.3g %% of the roofline", number);
+    else if (gemmd_account_number(account, "percent_of_copy", &number))
+        fprintf(stderr, ", %.3g %% of a copy", number);
+    fprintf(stderr, "\n");
+}
+
+static void say_account(const struct gm_options *options, const char *account)
+{
+    bool to_file = options->output && strcmp(options->output, "-") != 0;
+
+    if (!account)
+        return;
+    if (options->json) {
+        if (to_file)
+            printf("%s\n", account);
+    } else if (!options->quiet && (options->verbose || (to_file && isatty(STDERR_FILENO)))) {
+        say_summary(account);
+    }
+}
+
+/* Sends the operands and takes what comes, to the file or the callback's. */
+static enum gm_exit send(struct gemmd_client *client, struct gm_options *options, const char *path,
+                         const char *accept, struct gm_inputs *inputs, struct gemmd_reply *reply,
+                         struct gm_output *output)
+{
+    struct gm_bar bar;
+    struct gemmd_call call = {.parameters = options->parameters,
+                              .parameter_count = options->parameter_count,
+                              .progress = gm_bar_draw,
+                              .progress_cls = &bar};
+    struct gemmd_request request = {.path = path,
+                                    .accept = accept,
+                                    .sources = inputs->source,
+                                    .source_count = inputs->count,
+                                    .call = &call};
+    struct gemmd_error err;
+
+    if (output) {
+        request.write = gm_output_write;
+        request.write_cls = output;
+    }
+    gm_bar_start(&bar);
+    enum gemmd_status status = gemmd_exchange(client, &request, reply, &err);
+    gm_bar_end(&bar);
+    if (status == GEMMD_OK)
+        return GM_EXIT_OK;
+    return output && output->error ? GM_EXIT_FILE : gm_say_error(options, &err);
+}
+
+enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *options,
+                                const char *name, char **args, int count)
+{
+    struct gm_inputs inputs;
+    struct gm_output output;
+    struct gemmd_reply reply = {0};
+    size_t least = 1, most = 1;
+    char path[64];
+
+    gm_operation_takes(name, &least, &most);
+    if ((size_t)count < least || (size_t)count > most)
+        return gm_say_wrong(GM_EXIT_USAGE, "%s takes %s (- is standard input)", name,
+                            most == 1   ? "one file"
+                            : most == 2 ? "a file for a and one for b, or one with both"
+                                        : "a file for a, one for b, and one for c if there is a "
+                                          "c; or one with all");
+    enum gm_exit status = gm_inputs_open(&inputs, options, args, (size_t)count);
+    if (status != GM_EXIT_OK)
+        return status;
+    const struct gm_format *format = result_format(options, &inputs);
+    status = !format || !gm_inputs_share_shape(&inputs, options)
+                 ? GM_EXIT_USAGE
+                 : gm_output_open(&output, options->output);
+    if (status == GM_EXIT_OK) {
+        snprintf(path, sizeof path, "/v1/%s", name);
+        status = send(client, options, path, format->type, &inputs, &reply, &output);
+        enum gm_exit closed = gm_output_close(&output, status == GM_EXIT_OK);
+        status = status == GM_EXIT_OK ? closed : status;
+        if (status == GM_EXIT_OK)
+            say_account(options, reply.account);
+    }
+    gemmd_reply_free(&reply);
+    gm_inputs_close(&inputs);
+    return status;
+}
+
+/* The format of a report; NULL: said what is wrong. */
+static const char *report_format(const struct gm_options *options, const char *report)
+{
+    const char *name = options->to ? options->to : options->json ? "json" : NULL;
+    bool draws = strcmp(report, "explain") == 0;
+
+    if (!name && options->output && gm_format_by_suffix(options->output, true))
+        name = gm_format_by_suffix(options->output, true)->name;
+    if (!name)
+        name = "text";
+    if (strcmp(name, "text") == 0 || strcmp(name, "json") == 0 ||
+        (draws && strcmp(name, "svg") == 0))
+        return name;
+    gm_say_wrong(GM_EXIT_USAGE, "%s cannot be written as %s: it takes text%s json", report, name,
+                 draws ? ", svg and" : " and");
+    return NULL;
+}
+
+enum gm_exit gm_command_report(struct gemmd_client *client, struct gm_options *options,
+                               const char *name, char **args, int count)
+{
+    struct gm_inputs inputs;
+    struct gm_output output;
+    struct gemmd_reply reply = {0};
+    bool explain = strcmp(name, "explain") == 0;
+    size_t least, most = 0;
+    char path[128];
+
+    if (count < 1 ||
+        (!gm_operation_takes(args[0], &least, &most) && !(explain && strcmp(args[0], "copy") == 0)))
+        return gm_say_wrong(GM_EXIT_USAGE, "%s wants an operation: transpose, matmul, add%s flip%s",
+                            name, explain ? "," : " or", explain ? " or copy" : "");
+    if ((size_t)count - 1 > most || (!explain && count < 2))
+        return gm_say_wrong(GM_EXIT_USAGE, "%s %s takes %s files%s", name, args[0],
+                            explain     ? "no"
+                            : most == 1 ? "one of"
+                                        : "its operands'",
+                            explain ? ", or its operands'" : "");
+    const char *format = report_format(options, name);
+    if (!format || !gm_options_add_parameter(options, "format", format))
+        return GM_EXIT_USAGE;
+    enum gm_exit status = gm_inputs_open(&inputs, options, args + 1, (size_t)count - 1);
+    if (status != GM_EXIT_OK)
+        return status;
+    status = gm_inputs_share_shape(&inputs, options) ? gm_output_open(&output, options->output)
+                                                     : GM_EXIT_USAGE;
+    if (status == GM_EXIT_OK) {
+        snprintf(path, sizeof path, "/v1/%s/%s", name, args[0]);
+        status = send(client, options, path, NULL, &inputs, &reply, output.path ? &output : NULL);
+        enum gm_exit closed = gm_output_close(&output, status == GM_EXIT_OK);
+        status = status == GM_EXIT_OK ? closed : status;
+        if (reply.body)
+            gm_say_text(stdout, reply.body, reply.body_bytes);
+    }
+    gemmd_reply_free(&reply);
+    gm_inputs_close(&inputs);
+    return status;
+}

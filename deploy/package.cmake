@@ -1,0 +1,35 @@
+# package.cmake - a Debian package of all that is installed: cd build/release && cpack -G DEB.
+#
+# It installs on the Debian that it was built on and on later ones. libmicrohttpd is within the daemon
+# where the system's is too old (deploy/deps.sh); the other libraries are dependencies.
+install(FILES LICENSE RENAME copyright DESTINATION share/doc/gemmd COMPONENT man)
+install(FILES CHANGELOG.md README.md proto/PROTOCOL.md DESTINATION share/doc/gemmd COMPONENT man)
+if(EXISTS ${PROJECT_SOURCE_DIR}/build/deps/share/doc/libmicrohttpd/copyright)
+  install(FILES build/deps/share/doc/libmicrohttpd/copyright RENAME copyright.libmicrohttpd
+    DESTINATION share/doc/gemmd COMPONENT man)
+endif()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME gemmd)
+set(CPACK_PACKAGE_VENDOR gemmd)
+set(CPACK_PACKAGE_CONTACT "The gemmd project <gemmd@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "matrix operations over HTTP, and clients for them")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES OFF) # the simulator reads the symbols and line numbers of its own program
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+  "gemmd transposes, multiplies, adds and flips matrices on NVIDIA GPUs, on the CPU,
+and on a simulated GPU that explains kernels line by line. With the daemon come
+gemmctl, which asks it from a shell, and libgemmd, which does so from C.")
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libcurl4-openssl-dev, libjansson-dev") # for libgemmd.a
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+foreach(script IN ITEMS postinst prerm postrm triggers)
+  list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})
+endforeach()
+include(CPack)
+
+add_custom_target(uninstall
+  COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/deploy/uninstall.cmake ${CMAKE_BINARY_DIR})
