@@ -18,8 +18,7 @@
 #define GM_REDUCE_LAUNCH_US 1.5 /* launching the kernel that reduces the splits */
 /* The extra share of `start` if the result's rows are not whole 16-byte vectors. */
 #define GM_UNALIGNED_START 0.4
-#define GM_SPLIT_BYTES_US 2.0e6 /* bytes of splits per microsecond: written, read from the cache   \
-                                 */
+#define GM_SPLIT_BYTES_US 2.0e6 /* bytes of splits per us: written, then read */
 
 /* A tile config as the cost model sees it. The last five members are fitted to times on an H200
  * (kernels/EXPERIMENTS.md). */
