@@ -42,9 +42,8 @@ template <typename T> struct skinny {
     gm_product<T> p;
     struct gm_view large, vectors; /* row: stride from line to line, or from step to step */
     uint64_t lines, split_steps;
-    unsigned count, chunk_steps;     /* per load */
-    bool transposed, along, aligned; /* along: lines run along K; aligned: `large` allows 16-byte
-                                      * loads */
+    unsigned count, chunk_steps;     /* steps loaded at once */
+    bool transposed, along, aligned; /* aligned: `large` allows 16-byte loads */
     struct skinny_layout at;
 };
 
