@@ -1,5 +1,5 @@
 /*
- * access.c - names of accesses, the least that memory must move, and the end of a report.
+ * access.c - names kinds of accesses, adds up their costs, and frees reports.
  */
 #include "access.h"
 
@@ -35,7 +35,7 @@ void gm_access_report_clear(struct gm_access_report *report)
     memset(report, 0, sizeof(*report));
 }
 
-/* Each matrix begins a sector. */
+/* Each matrix begins at a sector. */
 static double sectors(const struct gm_matrix *matrix)
 {
     return ceil((double)gm_matrix_bytes(matrix) / GM_SECTOR);

@@ -1,10 +1,10 @@
 /*
- * access.h - how a kernel touched memory, as the simulator saw it: the totals of a run, and the
- * report of each access in its source, request by request.
+ * access.h - describes how a kernel accessed memory, as the simulator saw it.
  *
- * A request is one instruction of one warp: the addresses of its up to 32 active lanes. What it
- * costs in global memory is sectors, the distinct 32-byte segments it touches; in shared memory
- * wavefronts, the passes that 32 banks of 4 bytes need, one word a bank each.
+ * It has the totals of a run, and a report of each access in the source. A request is one memory
+ * instruction of one warp: the addresses of its up to 32 active lanes. In global memory a request
+ * costs sectors, the distinct 32-byte segments that it touches. In shared memory it costs
+ * wavefronts, the passes that 32 banks of 4 bytes need, one word per bank each.
  */
 #ifndef GM_KERNELS_ACCESS_H
 #define GM_KERNELS_ACCESS_H
@@ -39,35 +39,35 @@ static inline bool gm_access_is_shared(enum gm_access_kind kind)
     return kind >= GM_SHARED_LOAD;
 }
 
-/* What requests of one kind, or of one place in the source, come to. Where a report was made of
- * a sample these are estimates for the whole. */
+/* The sums over requests of one kind, or of one place in the source. If only a sample was run, they
+ * are estimates for the whole. */
 struct gm_access_sums {
     double requests;
-    double lanes;        /* active ones, over all requests */
+    double lanes;        /* active lanes, over all requests */
     double bytes_useful; /* distinct bytes that the lanes of a request asked for */
     double bytes_moved;  /* global: sectors of 32 bytes; shared: wavefronts of 128 */
     double units;        /* global: sectors; shared: wavefronts */
-    double units_ideal;  /* as many as the useful bytes would fill */
+    double units_ideal;  /* the units that the useful bytes would fill */
 };
 
 /* Adds `from` to `into`. */
 void gm_access_add(struct gm_access_sums *into, const struct gm_access_sums *from);
 
-/* Of a run, by kind of access, in the passes that are the kernel and those that prepare. */
+/* The totals of a run by kind of access; kernel and preparing passes have one each. */
 struct gm_access_totals {
     struct gm_access_sums kind[GM_ACCESS_KINDS];
-    double barriers;     /* each a whole block's */
-    double steps, lanes; /* runs of code without a branch, a warp's each; active lanes in them */
+    double barriers;     /* one per block that passes it */
+    double steps, lanes; /* branchless stretches of code, per warp; active lanes in them */
     double blocks, warps;
 };
 
-/* The addresses of one warp's request: an example to look at. */
+/* The addresses of one request, as an example. */
 struct gm_access_example {
     uint32_t block[3];
-    unsigned warp;           /* of the block */
-    unsigned bytes;          /* each lane's */
+    unsigned warp;           /* in the block */
+    unsigned bytes;          /* per lane */
     uint32_t active;         /* bit i: lane i takes part */
-    int64_t offset[GM_WARP]; /* from the beginning of `memory`, in bytes; of active lanes */
+    int64_t offset[GM_WARP]; /* of active lanes: bytes from the beginning of `memory` */
 };
 
 struct gm_access_site {
@@ -75,40 +75,40 @@ struct gm_access_site {
     char kernel[64]; /* "transpose_tiled" */
     char file[96];   /* "kernels/cuda/transpose/tiled.cu" */
     unsigned line;
-    char source[160]; /* that line, without the white space around it; "" if not known */
+    char source[160]; /* that line, trimmed; "" if not known */
     char memory[32];  /* what it touches: "a", "b", "c", "result", "scratch", or a shared array's
                          name */
     struct gm_access_sums sums;
     struct gm_access_example example;
 };
 
-/* One kernel launch, or several alike. */
+/* One kernel launch, or several of the same shape. */
 struct gm_launch_report {
     char kernel[64];
     bool prepares; /* a pass that rearranges data, not the kernel itself */
     uint32_t grid[3], block[3];
-    uint64_t shared;    /* bytes a block, static and dynamic */
+    uint64_t shared;    /* bytes per block, static and dynamic */
     double blocks;      /* of the grid */
-    double traced;      /* of them, how many were run and traced */
+    double traced;      /* blocks that were run and traced */
     bool steps_sampled; /* long loops were traced in part */
-    bool cut;           /* threads were left before their end, or no block was run: too long */
+    bool cut;           /* some threads were stopped early, or no block was run: too long */
 };
 
 /* All numbers are of the whole operation. */
 struct gm_access_report {
-    struct gm_access_totals totals; /* of the kernel, without what prepares */
+    struct gm_access_totals totals; /* of the kernel, without preparing passes */
     size_t launches, sites;
     struct gm_launch_report *launch; /* in the order in which they ran */
     struct gm_access_site *site;     /* of the kernel's launches, in the order of their lines */
     bool sampled;                    /* not every block or step was traced */
-    bool cut;  /* some launch was: sums are of what was followed, and less than the whole */
-    bool late; /* and that was for want of time, not by counts */
+    bool cut;  /* some launch was cut: the sums are of what was run, and too small */
+    bool late; /* it was cut because time ran out, and not by event counts */
 };
 
-/* Frees what it holds and zeroes it; an empty one is fine. */
+/* Frees what the report holds, and zeroes it. An empty report is allowed. */
 void gm_access_report_clear(struct gm_access_report *report);
 
-/* Sectors that global memory must deliver or take at the least: each byte of bytes_min once. */
+/* The fewest sectors that global memory must transfer: each byte of bytes_min once. */
 double gm_access_sectors_min(const struct gm_op *op);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /*
- * backend.c - the backends of this build.
+ * backend.c - lists the backends of this build.
  */
 #include "backend.h"
 

@@ -1,9 +1,10 @@
 /*
- * backend.h - the one header of kernels/ that a server includes: devices, buffers, and the running
- * of tasks. One table of functions each for cpu, cuda and sim, on an opaque context.
+ * backend.h - is the one header of kernels/ that the server includes: devices, buffers, tasks.
  *
- * Threads: any thread may call any function but open and close at any time, with one rule: a stream
- * is used by one thread at a time. Nothing here logs, exits or keeps globals.
+ * cpu, cuda and sim each have one table of functions on an opaque context.
+ *
+ * Threads: any thread may call any function except open and close at any time, with one rule: a
+ * stream is used by one thread at a time. Nothing here logs, exits or keeps globals.
  */
 #ifndef GM_KERNELS_BACKEND_H
 #define GM_KERNELS_BACKEND_H
@@ -21,8 +22,8 @@
 #define GM_REPORT_BYTES 67108864
 #define GM_REPORT_CPU_MS 2000
 
-/* In microseconds; negative means not measured (and is then left out of the account), as the
- * kernel of an empty result, for which none runs. */
+/* In microseconds. A negative time was not measured, and is left out of the account: for example
+ * the kernel of an empty result, because none runs. */
 struct gm_times {
     double h2d, prepare, kernel, d2h;
     double kernel_min; /* with repeat: kernel is the median, this the minimum */
@@ -35,10 +36,10 @@ struct gm_task {
     unsigned repeat;  /* run the kernel so many times (>= 1) and time each */
     atomic_bool stop; /* set by anybody: give up soon, if the device can; status GM_CANCELLED */
 
-    /* Where not NULL, the simulator traces as many blocks as the report needs and no more: the
-     * result's elements mean nothing then, and operands whose data is NULL are zeros. What it takes
-     * of memory is bounded (GM_REPORT_BYTES) where all are. Empty before, the caller's to clear
-     * after. */
+    /* If not NULL, the simulator runs and traces only as many blocks as the report needs. The
+     * result's elements are then meaningless, and operands whose data is NULL are zeros. If all
+     * are NULL, memory is bounded by GM_REPORT_BYTES. The report is empty before; the caller
+     * clears it. */
     struct gm_access_report *report;
 
     enum gm_status status; /* set by run() or run_here() */

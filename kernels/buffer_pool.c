@@ -1,16 +1,16 @@
 /*
  * buffer_pool.c - keeps idle buffers by size class, below one limit that several pools may share.
  *
- * Sizes are rounded up to one of 16 steps an octave: a buffer wastes at most 1/16, and fits the
- * next request of about its size. The padding is added on top, since matrices are often of 2^n
- * bytes. An idle buffer is in two lists, whose links are in its own first bytes. The list of its
- * class gives out the newest first, which is likely to be in a cache. The list by age gives up the
+ * Sizes are rounded up to one of 16 steps an octave. So a buffer wastes at most 1/16, and fits the
+ * next request of about its size. The padding is added on top, because matrices often have 2^n
+ * bytes. An idle buffer is in two lists, whose links are in its own first bytes: the list of its
+ * class gives out the newest first, which is likely to be in a cache; the list by age releases the
  * oldest first.
  *
  *   in_use + idle + leaving <= limit, whenever the lock is free.
  *
- * Memory is taken from the system and returned without the lock: unmapping a large buffer takes
- * milliseconds. Until it is done the buffer counts as `leaving`; who needs that room waits.
+ * Memory is allocated and released without the lock, because unmapping a large buffer takes
+ * milliseconds. Until then the buffer counts as `leaving`, and a thread that needs the room waits.
  */
 #include "buffer_pool.h"
 
@@ -30,7 +30,7 @@
 
 #define BUFFER_ALIGNMENT 64u
 #define CLASS_MIN 256u
-#define STEPS_LOG2 4 /* steps an octave: what is wasted, against how often a buffer fits again */
+#define STEPS_LOG2 4 /* steps per octave: fewer waste more, more are reused less */
 #define CLASSES (64u << STEPS_LOG2)
 
 #define PAGE ((uint64_t)4096)
@@ -67,7 +67,7 @@ struct gm_buffer_pool {
     TAILQ_HEAD(, idle_buffer) idle_buffers; /* oldest first */
 };
 
-/* Large buffers begin on a huge page and ask for such: faults by 2 MiB instead of 4 KiB. */
+/* Large buffers are aligned to huge pages and request them: faults by 2 MiB instead of 4 KiB. */
 static void *plain_take(void *cls, uint64_t bytes)
 {
     (void)cls;
@@ -84,7 +84,7 @@ static void *plain_take(void *cls, uint64_t bytes)
     if (before > 0)
         munmap(map, before);
     munmap(map + before + bytes, HUGE_PAGE - before);
-    madvise(map + before, bytes, MADV_HUGEPAGE); /* a wish: without it all works, slower */
+    madvise(map + before, bytes, MADV_HUGEPAGE); /* only advice: without huge pages it is slower */
     return map + before;
 }
 
@@ -99,7 +99,7 @@ static void plain_give(void *cls, void *data, uint64_t bytes)
 
 const struct gm_buffer_allocator gm_buffer_plain = {plain_take, plain_give, NULL};
 
-/* What lies beyond the size class: the padding, and for mapped memory the page it is on. */
+/* Bytes beyond the size class: the padding and, for mapped memory, the rest of its page. */
 static uint64_t beyond(uint64_t class_bytes)
 {
     return class_bytes < HUGE_PAGE ? GM_TEXT_PADDING : PAGE;
@@ -148,7 +148,7 @@ static void unlink_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
     pool->limit->idle -= buffer->capacity;
 }
 
-/* Gives up the pool's oldest idle buffer. Called with the lock held, which is free meanwhile. */
+/* Releases the pool's oldest idle buffer. Called with the lock held; unlocks it meanwhile. */
 static void give_up_oldest(struct gm_buffer_pool *pool)
 {
     struct gm_buffer_limit *limit = pool->limit;
@@ -287,8 +287,8 @@ void gm_buffer_pool_close(struct gm_buffer_pool *pool)
     free(pool);
 }
 
-/* An idle buffer of this capacity, or room for a new one (then *ret is NULL): either is in use now.
- * Making room leaves the lock free for moments, so each round looks at everything anew. */
+/* Reserves an idle buffer of this capacity, or room for a new one (then *ret is NULL). Making room
+ * unlocks the lock for moments, so each round checks everything again. */
 static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, void **ret)
 {
     struct gm_buffer_limit *limit = pool->limit;
@@ -320,7 +320,7 @@ static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, vo
     return status;
 }
 
-/* The system refused: all that is idle goes back to it, and it is asked once more. */
+/* The system refused: releases all idle buffers, and asks once more. */
 static void *take_after_trim(struct gm_buffer_pool *pool, uint64_t capacity)
 {
     struct gm_buffer_limit *limit = pool->limit;
@@ -376,7 +376,7 @@ void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
     if (idle) {
         uint64_t capacity = buffer->capacity;
         SHOW(idle, capacity);
-        HIDE(idle + 1, capacity - sizeof(*idle)); /* use after put shows in the sanitizer */
+        HIDE(idle + 1, capacity - sizeof(*idle)); /* the sanitizer reports a use after put */
         idle->capacity = capacity;
         pthread_mutex_lock(&pool->limit->lock);
         pool->limit->in_use -= capacity;

@@ -12,7 +12,7 @@
 
 #include "backend.h"
 
-/* Where the memory comes from. take returns NULL, or `bytes` bytes aligned to 64. */
+/* The source of the memory. take returns NULL, or `bytes` bytes aligned to 64. */
 struct gm_buffer_allocator {
     void *(*take)(void *cls, uint64_t bytes);
     void (*give)(void *cls, void *data, uint64_t bytes);
@@ -24,25 +24,24 @@ extern const struct gm_buffer_allocator gm_buffer_plain;
 
 struct gm_buffer_pool;
 
-/* One limit for several pools, of bytes in use and bytes kept, in all of them together: a pool that
- * needs room gives up what another one keeps. To be closed after them. */
+/* One limit for the bytes that several pools use and keep. A pool that needs room releases what
+ * another one keeps. Close it after its pools. */
 struct gm_buffer_limit;
 enum gm_status gm_buffer_limit_open(uint64_t bytes, struct gm_buffer_limit **ret,
                                     struct gm_error *err);
 void gm_buffer_limit_close(struct gm_buffer_limit *limit);
-/* Gives back to the system what has not been asked for again for idle_ns, and answers how many
- * bytes that is. The clock is the caller's, whose first call only sets it, and must come before
- * those buffers are put back that are to be kept: a buffer is idle since the last call before that.
- */
+/* Returns to the system the buffers that were idle for idle_ns, and returns their bytes. now_ns is
+ * the caller's clock. The first call only sets it, and must come before the first buffer that is to
+ * be kept is put back: a buffer is idle since the last call before it was put back. */
 uint64_t gm_buffer_limit_trim(struct gm_buffer_limit *limit, int64_t now_ns, int64_t idle_ns);
 enum gm_status gm_buffer_pool_open_below(const struct gm_buffer_allocator *allocator,
                                          struct gm_buffer_limit *limit, struct gm_buffer_pool **ret,
                                          struct gm_error *err);
 
-/* A pool with a limit of its own: of bytes in use and bytes kept, together. */
+/* A pool with its own limit of bytes in use and kept, together. */
 enum gm_status gm_buffer_pool_open(const struct gm_buffer_allocator *allocator, uint64_t limit,
                                    struct gm_buffer_pool **ret, struct gm_error *err);
-/* A backend's pool: below the limit that its options share, else with this one. */
+/* A backend's pool: below options->shared_limit if there is one, else with this limit. */
 enum gm_status gm_buffer_pool_open_for(const struct gm_backend_options *options,
                                        const struct gm_buffer_allocator *allocator, uint64_t limit,
                                        struct gm_buffer_pool **ret, struct gm_error *err);
@@ -54,16 +53,17 @@ void gm_buffer_pool_close(struct gm_buffer_pool *pool);
 uint64_t gm_buffer_pool_cost(uint64_t bytes);
 
 /*
- * A buffer that holds `bytes`; its content is what was there. Kept buffers of other sizes are given
- * up where the limit asks for it. GM_TOO_LARGE where it can never fit, GM_MEMORY_FULL where
- * it does not fit now or the system has no memory.
+ * Gets a buffer of `bytes`, with undefined content. Kept buffers of other sizes are released if the
+ * limit demands it. GM_TOO_LARGE if it can never fit; GM_MEMORY_FULL if it does not fit now or the
+ * system has no memory.
  */
 enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
                                   struct gm_buffer *ret, struct gm_error *err);
 /* Takes back a buffer and zeroes *buffer; an empty one is fine. */
 void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer);
 
-/* `limit` is shared where it is; the others are this pool's, or of all below the limit. */
+/* limit: the shared limit if there is one. The others count this pool, or all pools below the
+ * limit. */
 struct gm_buffer_usage {
     uint64_t limit, in_use, idle;
 };

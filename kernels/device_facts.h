@@ -1,5 +1,5 @@
 /*
- * device_facts.h - the facts of a device: its model, its capacity, its measured ceilings.
+ * device_facts.h - holds the facts of a device: model, capacity, measured ceilings.
  */
 #ifndef GM_KERNELS_DEVICE_FACTS_H
 #define GM_KERNELS_DEVICE_FACTS_H
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Facts of one device. A rate that was not measured or is not known is 0. Rates and their times may
- * rise while the device is open, when it is measured again: they are read as roof.h says. */
+/* Facts of one device. A rate that is unknown or not measured is 0. Rates and their times can rise
+ * while the device is open, when it is measured again; read them with the functions of roof.h. */
 struct gm_device_facts {
     enum gm_device_kind kind;
     unsigned index;         /* among the backend's devices */
@@ -20,17 +20,17 @@ struct gm_device_facts {
     char detail[96];        /* driver, instruction set, BLAS */
     unsigned compute_units; /* multiprocessors, or cores */
     unsigned streams;       /* tasks (or batches) that may be in flight at once */
-    bool graded_streams;    /* they share one processor: long tasks must not take all of them */
-    unsigned batch_max;     /* tasks that one run() may be given */
+    bool graded_streams;    /* streams share one processor: long tasks must not occupy all */
+    unsigned batch_max;     /* the most tasks of one run() */
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
     double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */
     double peak_gflops[GM_DTYPE_COUNT];    /* arithmetic ceiling by element type */
     int64_t measured_unix, looked_unix;    /* when copy_gbs was; the last time that any was */
-    const char *peak_name[GM_DTYPE_COUNT]; /* what unit that is: "fp32", "int32", "tensor bf16" */
-    const struct gm_gpu *gpu; /* what bounds its kernels, or those it plays; NULL on a cpu */
-    bool tuned_blas; /* the BLAS library is there, and made for this processor: auto relies on it */
-    bool has_kernel_times; /* false: kernel times of this device would mean nothing (sim) */
+    const char *peak_name[GM_DTYPE_COUNT]; /* its unit: "fp32", "int32", "tensor bf16" */
+    const struct gm_gpu *gpu;              /* limits of the GPU, real or simulated; NULL on a cpu */
+    bool tuned_blas;       /* a BLAS library is there and tuned for this processor: auto uses it */
+    bool has_kernel_times; /* false if kernel times mean nothing (sim) */
 };
 
 #ifdef __cplusplus

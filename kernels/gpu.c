@@ -1,15 +1,15 @@
 /*
- * gpu.c - facts of known GPUs, and what follows from them.
+ * gpu.c - holds the facts of known GPUs, and computes occupancy from them.
  *
- * Limits of a multiprocessor are those of its compute capability (CUDA C++ Programming Guide,
+ * Limits of a multiprocessor depend on its compute capability (CUDA C++ Programming Guide,
  * technical specifications). Counts, clocks and bandwidths are from the models' data sheets.
  * Arithmetic is units x boost clock x 2, as in those sheets, without tensor cores. A multiprocessor
- * multiplies and adds 64 32-bit integers a cycle: the guide says so up to 9.0, and we assume it for
+ * does 64 32-bit integer multiply-adds a cycle: the guide says so up to 9.0, and we assume it for
  * later ones.
  *
- * Blocks share a multiprocessor as NVIDIA's occupancy calculator documents: registers are allocated
- * a warp at a time in units of 256, from four equal parts of the file; shared memory is rounded up
- * after the system's own part is added.
+ * Blocks share a multiprocessor as NVIDIA's occupancy calculator documents. Registers are allocated
+ * per warp in units of 256, from four equal parts of the file. Shared memory is rounded up after
+ * the system's own part is added.
  */
 #include "gpu.h"
 
@@ -23,7 +23,7 @@
 
 #define KIB 1024u
 
-/* What a compute capability decides. */
+/* The limits that depend on the compute capability. */
 #define CAPABILITY_75                                                                              \
     .capability = 75, .threads_per_sm = 1024, .blocks_per_sm = 16, .registers_per_sm = 65536,      \
     .shared_per_sm = 64 * KIB, .shared_per_block = 64 * KIB, .shared_reserved = 0
@@ -46,7 +46,7 @@
     .capability = 120, .threads_per_sm = 1536, .blocks_per_sm = 24, .registers_per_sm = 65536,     \
     .shared_per_sm = 100 * KIB, .shared_per_block = 99 * KIB, .shared_reserved = KIB
 
-/* Lanes of a multiprocessor that multiply-add in a cycle, times 2 operations, times GHz. */
+/* Multiply-adds per cycle and multiprocessor, times 2 operations, times GHz. */
 #define RATES(multiprocessors, ghz, fp32_lanes, fp64_lanes)                                        \
     .sms = multiprocessors, .fp32_gflops = multiprocessors * 2.0 * (fp32_lanes) * (ghz),           \
     .fp64_gflops = multiprocessors * 2.0 * (fp64_lanes) * (ghz),                                   \
@@ -70,7 +70,8 @@ const struct gm_gpu *gm_gpu_at(size_t index)
     return index < MODELS ? &models[index] : NULL;
 }
 
-/* The next character that counts, in lower case: names are one with "rtx4090" and "RTX-4090". */
+/* The next significant character in lower case: "RTX 4090", "rtx4090" and "RTX-4090" are the same
+ * name. */
 static int next_letter(const char **at)
 {
     while (**at == ' ' || **at == '-' || **at == '_')
@@ -110,7 +111,7 @@ double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype)
     case GM_I32:
         return gpu->int32_gflops;
     default:
-        return 0; /* i64 is several instructions, of which no data sheet speaks */
+        return 0; /* i64 takes several instructions; data sheets do not give a rate */
     }
 }
 
@@ -119,7 +120,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Blocks of so many warps that the register file holds; UINT64_MAX where that is no limit. */
+/* Blocks of `warps` warps that the register file holds; UINT64_MAX if it is no limit. */
 static uint64_t by_registers(const struct gm_gpu *gpu, unsigned warps, unsigned registers)
 {
     if (registers == 0)
@@ -150,7 +151,7 @@ struct gm_occupancy gm_gpu_occupancy(const struct gm_gpu *gpu, unsigned threads,
         return o;
     unsigned warps = (threads + GM_WARP - 1) / GM_WARP;
     unsigned warps_per_sm = gpu->threads_per_sm / GM_WARP;
-    /* Of equal limits the first is named. */
+    /* If limits are equal the first is reported. */
     const struct {
         const char *name;
         uint64_t blocks;

@@ -1,6 +1,8 @@
 /*
- * gpu.h - limits of a GPU: one multiprocessor (SM), memory and arithmetic ceilings. The facts of
- * known models are a table, so that occupancy and roofline can be computed without a GPU.
+ * gpu.h - holds the limits of a GPU: one multiprocessor (SM), memory, arithmetic ceilings.
+ *
+ * The facts of known models are a table, so that occupancy and roofline can be computed without a
+ * GPU.
  *
  * Sources: the tables of technical specifications by compute capability in NVIDIA's CUDA C++
  * Programming Guide; the models' data sheets (boost clocks, no tensor cores, no sparsity).
@@ -16,44 +18,44 @@ extern "C" {
 
 #define GM_WARP 32u
 
-/* An H200's multiprocessors: what all choices that decide the order of a sum are made for, wherever
- * they run, so that the same operands give the same bits on every device. */
+/* The multiprocessors of an H200. All choices that decide the order of a sum assume this number on
+ * every device, so that the same operands give the same bits everywhere. */
 #define GM_H200_SMS 132u
 
 struct gm_gpu {
     char name[32];                   /* "H200" */
     unsigned capability;             /* 90 is compute capability 9.0 */
     unsigned sms;                    /* multiprocessors */
-    unsigned threads_per_sm;         /* resident at once; 1024 a block on every one */
+    unsigned threads_per_sm;         /* resident at once; a block has at most 1024 */
     unsigned blocks_per_sm;          /* resident at once */
     unsigned registers_per_sm;       /* of 32 bits */
     uint32_t shared_per_sm;          /* bytes */
-    uint32_t shared_per_block;       /* bytes, at most, static and dynamic together */
-    uint32_t shared_reserved;        /* bytes that the system takes of each block's */
+    uint32_t shared_per_block;       /* the most bytes, static and dynamic together */
+    uint32_t shared_reserved;        /* bytes per block that the system reserves */
     double dram_gbs;                 /* 10^9 bytes a second */
     double fp32_gflops, fp64_gflops; /* multiply-adds outside the tensor cores */
     double int32_gflops;             /* multiply-adds of integers */
-    /* Of the tensor cores, dense, summed in f32 (or f64); f16 is bf16 too. 0 if not known. */
+    /* Tensor cores, dense, accumulating in f32 (or f64); f16 is bf16 too. 0 if not known. */
     double tensor_f16_gflops, tensor_tf32_gflops, tensor_fp64_gflops;
 };
 
-/* NULL past the end. The first is the one meant where none is named. */
+/* NULL past the end. The first model is the default. */
 const struct gm_gpu *gm_gpu_at(size_t index);
-/* Case does not matter; NULL where there is no such model. */
+/* Ignores case, spaces, '-' and '_'. NULL if the model is not known. */
 const struct gm_gpu *gm_gpu_find(const char *name);
 
 /* The arithmetic ceiling of a type without tensor cores: f16 and bf16 accumulate in f32. */
 double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype);
 
-/* How many blocks of a launch fit on a multiprocessor, and what stops there being more. */
+/* The blocks of a launch that fit on a multiprocessor, and the limit that allows no more. */
 struct gm_occupancy {
     unsigned blocks, warps; /* resident on one multiprocessor */
-    double percent;         /* of the warps that it can hold */
+    double percent;         /* resident warps, of those that it can hold */
     const char *limited_by; /* "threads", "blocks", "shared memory" or "registers" */
 };
 
-/* registers: of one thread; 0 if not known, and then no limit. A block that does not fit has 0
- * blocks. */
+/* registers: per thread; 0 if not known, and then no limit. If a block does not fit, `blocks` is
+ * 0. */
 struct gm_occupancy gm_gpu_occupancy(const struct gm_gpu *gpu, unsigned threads, uint64_t shared,
                                      unsigned registers);
 

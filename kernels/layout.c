@@ -1,5 +1,5 @@
 /*
- * layout.c - strides of operands, and what must be rearranged for a variant.
+ * layout.c - computes operands' strides, and decides what must be rearranged for a variant.
  */
 #include "layout.h"
 
@@ -47,6 +47,6 @@ bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, 
         return false;
     if (variant->op == GM_OP_COPY && gm_op_is_copy(op))
         return false;
-    /* trans flags are a's and b's alone */
+    /* only a and b have transpose flags */
     return !((variant->folds & GM_FOLDS_TRANS) && index < 2 && x->batch == 1);
 }

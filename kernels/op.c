@@ -1,9 +1,8 @@
 /*
- * op.c - operations: their names, the one validation of operands, and the sizes that follow.
- * op_shape.c decides which shapes fit together.
+ * op.c - names operations, validates operands, and computes the sizes that follow.
  *
- * Kernels check nothing: what gm_op_init accepts is valid for all of them, except for limits that
- * a variant states itself.
+ * op_shape.c decides which shapes fit together. Kernels check nothing: what gm_op_init accepts is
+ * valid for all of them, except for limits that a variant states itself.
  */
 #include "op.h"
 
@@ -124,7 +123,7 @@ static enum gm_status check_types(enum gm_op_kind kind,
     return GM_OK;
 }
 
-/* A factor for an integer type: exact, or refused. */
+/* A factor for an integer type: exact, or an error. */
 static enum gm_status integer_factor(const char *name, enum gm_dtype dtype,
                                      const struct gm_scalar *given, struct gm_scalar *ret,
                                      struct gm_error *err)
@@ -145,7 +144,8 @@ static enum gm_status integer_factor(const char *name, enum gm_dtype dtype,
     return GM_OK;
 }
 
-/* A factor as the arithmetic will use it: what becomes 0 in the type is 0 for everybody. */
+/* A factor as the arithmetic will use it: if it rounds to 0 in the type, it is 0 for every
+ * kernel. */
 static enum gm_status factor(const char *name, enum gm_dtype dtype, const struct gm_scalar *given,
                              struct gm_scalar *ret, struct gm_error *err)
 {
@@ -162,7 +162,7 @@ static enum gm_status factor(const char *name, enum gm_dtype dtype, const struct
     return GM_OK;
 }
 
-/* alpha and beta, said or unsaid. */
+/* Sets alpha and beta, or their defaults. */
 static enum gm_status set_factors(struct gm_op *op, const struct gm_op_options *options, bool has_c,
                                   struct gm_error *err)
 {
@@ -233,7 +233,7 @@ uint64_t gm_op_k(const struct gm_op *op)
     return op->transa ? op->operand[0].rows : op->operand[0].cols;
 }
 
-/* Factors of integer types are integers, and real is then only near them. */
+/* For integer types `real` is only an approximation of `integer`. */
 static bool is_zero(const struct gm_scalar *factor)
 {
     return factor->is_integer ? factor->integer == 0 : factor->real == 0;

@@ -1,11 +1,11 @@
 /*
- * op_shape.c - which shapes fit together, and the result's shape, for each operation.
+ * op_shape.c - decides which shapes fit together, and derives the result's shape.
  */
 #include "op.h"
 
 static const char *const operand_names[GM_OPERANDS_MAX] = {"a", "b", "c"};
 
-/* The stack that the operands make together: equal sizes, or 1, which broadcasts. */
+/* The size of the common stack: operands have equal sizes, or 1, which broadcasts. */
 static enum gm_status join_stacks(const struct gm_op *op, struct gm_shape *shape,
                                   struct gm_error *err)
 {
@@ -59,7 +59,7 @@ static enum gm_status matmul_shape(const struct gm_op *op, struct gm_shape *shap
     return GM_OK;
 }
 
-/* What the sizes of a and b in one dimension make together; `what` names it. */
+/* Broadcasts the sizes of a and b in one dimension, which `what` names. */
 static enum gm_status broadcast(const struct gm_op *op, const char *what, uint64_t a, uint64_t b,
                                 uint64_t *ret, struct gm_error *err)
 {

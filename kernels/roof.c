@@ -1,11 +1,13 @@
 /*
- * roof.c - which units a product may use. SIMT kernels compute with plain multiply-adds. cuBLAS
- * takes the tensor cores where the types and the precision asked for allow it, and a ceiling that
- * it can pass would be none. Kernels that split f32 take them for several products of bf16.
+ * roof.c - decides which arithmetic units a product may use.
+ *
+ * SIMT kernels compute with plain multiply-adds. cuBLAS uses tensor cores if types and precision
+ * allow it: a plain ceiling would be too low for it. Kernels that split f32 use them for several
+ * bf16 products.
  */
 #include "kernels/roof.h"
 
-/* What f32 products could reach that are made of several of bf16. */
+/* The ceiling of an f32 product that is computed as several bf16 products. */
 static struct gm_roof split_roof(const struct gm_variant *variant, const struct gm_gpu *gpu)
 {
     return (struct gm_roof){gpu->tensor_f16_gflops / variant->tensor_products,

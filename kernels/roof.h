@@ -1,5 +1,5 @@
 /*
- * roof.h - the arithmetic ceiling that a variant works under: the units that it may use.
+ * roof.h - gives the arithmetic ceiling of a variant: the rate of the units that it may use.
  */
 #ifndef GM_KERNELS_ROOF_H
 #define GM_KERNELS_ROOF_H
@@ -11,7 +11,8 @@ struct gm_roof {
     const char *unit; /* "fp32", "tensor bf16" */
 };
 
-/* A rate of facts, or its time, as it is now: measure() of a backend may raise it meanwhile. */
+/* Reads a rate of the facts, or its time, atomically: measure() of a backend may raise it at the
+ * same time. */
 static inline double gm_rate(const double *rate)
 {
     double now;
@@ -24,11 +25,11 @@ static inline int64_t gm_rate_time(const int64_t *time)
     return __atomic_load_n(time, __ATOMIC_RELAXED);
 }
 
-/* Raises each rate to what was found at that time, where that is more. One thread at a time. */
+/* Raises each rate to `found`, if that is higher. One thread at a time. */
 void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,
                     int64_t unix_time);
 
-/* Of an operation's arithmetic by a variant on a device; variant NULL: by plain arithmetic. */
+/* The ceiling for `op` by a variant on a device; variant NULL: by plain arithmetic. */
 struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *op,
                           const struct gm_device_facts *facts);
 

@@ -1,6 +1,5 @@
 /*
- * variant.c - the list of variants, made from variants.def, and which of them can run an operation
- * on a device.
+ * variant.c - builds the list of variants from variants.def, and checks which can run an operation.
  */
 #include "variant.h"
 
@@ -15,7 +14,8 @@
 #define GM_ON_GPU(entry) NULL
 #endif
 
-/* The functions that rows name. Kernels do not include the list: a new row compiles this file. */
+/* Declares the functions that the rows name. No kernel includes the list, so a new row recompiles
+ * this file alone. */
 #define GM_VARIANT(op, name, dtypes, folds, accepts, run, needs, note)                             \
     gm_accepts_fn accepts;                                                                         \
     gm_kernel_fn run;

@@ -1,8 +1,9 @@
 /*
- * choose.c - chooses the variant that runs an operation.
+ * choose.c - chooses the variant that runs an operation, for `auto` or by name.
  *
- * `auto` goes by a table of preferences for each device and operation (preference.h); those of GPUs
- * are in cuda.c and cuda_matmul.c. The thresholds here were measured by tests/bench/bench_kernels.
+ * `auto` uses a table of preferences for each device and operation (preference.h); the tables of
+ * GPUs are in cuda.c and cuda_matmul.c. The thresholds here were measured with
+ * tests/bench/bench_kernels.
  */
 #include "choose.h"
 
@@ -28,15 +29,15 @@ bool gm_is_copy(const struct gm_op *op, const struct gm_device_facts *facts)
     return gm_op_is_copy(op);
 }
 
-/* Below that a copy's result is still in the cache when it is read next. */
+/* Below this size the result stays in the cache for its next reader. */
 static bool cpu_streams(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return gm_op_is_copy(op) && gm_matrix_bytes(&op->result) >= (uint64_t)1 << 20;
 }
 
-/* Where all that a better kernel prepares costs more than it saves: in total, or for each matrix
- * of a stack. */
+/* The set-up of a better kernel costs more than it saves: in total, or for each matrix of a
+ * stack. */
 static bool cpu_is_tiny(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     double depth = op->kind == GM_OP_MATMUL && gm_op_k(op) > 0 ? (double)gm_op_k(op) : 1;
@@ -46,7 +47,7 @@ static bool cpu_is_tiny(const struct gm_op *op, const struct gm_device_facts *fa
     return each * (double)op->result.batch <= 64 || (op->kind == GM_OP_MATMUL && each <= 8);
 }
 
-/* The same for add, whose better kernel joins dimensions and looks how operands lie. */
+/* The same for add, whose better kernel merges dimensions and analyses the layouts. */
 static bool cpu_adds_few(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
@@ -59,9 +60,9 @@ static bool cpu_has_blas(const struct gm_op *op, const struct gm_device_facts *f
 }
 
 /*
- * A matrix times few vectors. Those of a stack that go with one b count together: they are one
- * tall matrix. Lines along k must be long enough to pay for adding up each dot product. A tuned
- * BLAS is as good where the matrix is in the cache, or has enough vectors to keep it there.
+ * A matrix times few vectors. The matrices of a stack that share one B count as one tall matrix.
+ * Lines along K must be long enough to pay for the reduction of each dot product. A tuned BLAS is
+ * as good if the matrix is in the cache, or has enough vectors to reuse it there.
  */
 static bool cpu_is_skinny(const struct gm_op *op, const struct gm_device_facts *facts)
 {
@@ -97,7 +98,7 @@ static const struct gm_preference preferences[] = {
     {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "naive", cpu_is_tiny},
     {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", gm_always},
 
-    /* No times to go by: the textbook's best, by what they do to memory. */
+    /* The simulator has no times: the best of the textbook kernels, by their memory accesses. */
     {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", gm_always},
     {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
@@ -109,7 +110,8 @@ static const struct gm_preference preferences[] = {
     {.name = NULL},
 };
 
-/* Several variants may have one name: on different devices, or a copy beside the operation's. */
+/* Finds a variant by name. Several can have one name: on different devices, or a copy beside the
+ * operation's own. */
 static const struct gm_variant *find(const struct gm_op *op, enum gm_op_kind variant_op,
                                      const struct gm_device_facts *facts, const char *name,
                                      struct gm_error *err)
@@ -146,7 +148,8 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
 
     if (variant)
         return variant;
-    /* No preference fits: the last of the list that can, since later ones improve on earlier. */
+    /* No preference fits. Later variants of the list improve on earlier ones, so take the last that
+     * can. */
     const struct gm_variant *last = NULL;
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
         if (gm_variant_check(variant, op, facts, NULL) == GM_OK)
@@ -155,7 +158,7 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
     return last;
 }
 
-/* "a, b and c": the variants that can run op here. */
+/* Lists the variants that can run op here, as "a, b and c", and returns their number. */
 static unsigned list_able(const struct gm_op *op, const struct gm_device_facts *facts,
                           char buf[NAMES_MAX])
 {
@@ -176,13 +179,14 @@ static unsigned list_able(const struct gm_op *op, const struct gm_device_facts *
     return total;
 }
 
-/* The name nearest to what was asked for, among those that can run op; NULL if none is near. */
+/* The variant with the name most similar to `name`, among those that can run op; NULL if none is
+ * similar. */
 static const char *nearest(const struct gm_op *op, const struct gm_device_facts *facts,
                            const char *name)
 {
     const struct gm_variant *variant;
     const char *found = NULL;
-    size_t least = 3; /* further away it is another word */
+    size_t least = 3; /* a larger distance is another word */
 
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
         size_t distance = gm_edit_distance(name, strlen(name), variant->name);
@@ -195,7 +199,7 @@ static const char *nearest(const struct gm_op *op, const struct gm_device_facts 
     return found;
 }
 
-/* Why no variant of that name runs: what the nearest that bears it says, or that none does. */
+/* Fails with the reason why no variant of that name runs op here, and a list of those that can. */
 static enum gm_status refuse(const struct gm_op *op, const struct gm_device_facts *facts,
                              const char *name, struct gm_error *err)
 {
@@ -206,7 +210,8 @@ static enum gm_status refuse(const struct gm_op *op, const struct gm_device_fact
     const char *near = nearest(op, facts, name);
 
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        /* Of a name's rows, that for this operation and device knows best. */
+        /* Of several variants of that name, the one for this operation and device gives the best
+         * reason. */
         unsigned fits = 1 + 2 * (variant->op == op->kind) + (variant->run[facts->kind] != NULL);
         if (strcmp(variant->name, name) == 0 && fits > best_fit) {
             best_fit = fits;

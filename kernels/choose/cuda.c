@@ -1,11 +1,11 @@
 /*
- * cuda.c - the preferences of `auto` on a GPU, except for products (cuda_matmul.c).
+ * cuda.c - holds the preferences of `auto` on a GPU, except for products (cuda_matmul.c).
  *
  * The thresholds are those of an H200. tests/bench/results/kernels_h200.json has the times, and a
- * test compares both. Some thresholds are from other runs, whose times are not kept: those for a
- * handful of elements (transposes_few, adds_few, flips_few) and for thin transposes (is_thin,
- * is_short_of_spans, long_row_bytes of fills_tiles). Sizes in elements are of all matrices of a
- * stack together unless stated otherwise.
+ * test compares both. Some thresholds come from other runs whose times are not kept: those for few
+ * elements (transposes_few, adds_few, flips_few) and for thin transposes (is_thin,
+ * is_short_of_spans, long_row_bytes of fills_tiles). Sizes in elements are those of the whole stack
+ * unless stated otherwise.
  */
 #include "kernels/layout.h"
 #include "preference.h"
@@ -13,7 +13,7 @@
 /* ---- Transposes --------------------------------------------------------------------------------
  */
 
-/* What all fits one round of the device, in thin parts: a tile would stay mostly empty. */
+/* The matrix is thin and fits in one round of blocks, and a tile would stay mostly empty. */
 static bool transposes_few(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
@@ -21,15 +21,17 @@ static bool transposes_few(const struct gm_op *op, const struct gm_device_facts 
            gm_matrix_bytes(&op->result) <= 128 << 10;
 }
 
-/* Enough matrices for all multiprocessors, none so large that a block has it alone for long. */
+/* There are enough matrices for all multiprocessors, and none is so large that its block finishes
+ * late. */
 static bool is_small_stack(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return op->result.batch >= 512 && gm_matrix_bytes(&op->result) / op->result.batch <= 96 << 10;
 }
 
-/* Of a stack whose matrices `batched` could take whole: those that fill the tiles of `vectorized`.
- * Of elements of 1 and 2 bytes they need not quite, since `batched` moves such one by one. */
+/* For a stack that `batched` accepts: whether its matrices fill the tiles of `vectorized`.
+ * Elements of 1 and 2 bytes need not fill them entirely, because `batched` moves such elements
+ * one by one. */
 static bool fills_tiles_of_stack(uint64_t rows, uint64_t cols, uint64_t size)
 {
     if (size <= 2)
@@ -45,8 +47,8 @@ static bool is_single_and_large(const struct gm_op *op, const struct gm_device_f
     return op->result.batch == 1 && gm_matrix_bytes(&op->result) > 256 << 10;
 }
 
-/* Rows and columns of so many bytes that tiles do better than what there is else, however empty
- * they stay. The last number is for matrices of which `skinny` can take long spans. */
+/* Whether rows and columns are long enough for tiles to win, even if some stay partly empty.
+ * long_row_bytes is for matrices from which `skinny` can load long spans. */
 static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
@@ -69,8 +71,8 @@ static bool fills_tiles(const struct gm_op *op, const struct gm_device_facts *fa
            rows * size >= least[i].column_bytes;
 }
 
-/* Whole vectors, and too few rows, or columns, for the long spans of `skinny` to fill the device:
- * then tiles do better, from two vectors on, however empty they stay. (What is not thin has them
+/* Whether the matrix is whole vectors, and too short for the long spans of `skinny` to fill the
+ * device. Then tiles win from two vectors on, even if mostly empty. (If it is not thin, tiles win
  * anyway.) */
 static bool is_short_of_spans(const struct gm_op *op, const struct gm_device_facts *facts)
 {
@@ -88,19 +90,19 @@ static bool is_short_of_spans(const struct gm_op *op, const struct gm_device_fac
            gm_greater(op->result.rows, op->result.cols) <= most[i].length;
 }
 
-/* Elements of 1 byte in rows that fill half of a tile of `packed_u8`, and not enough of them for
- * the long spans of `skinny` to fill the device. */
+/* 1-byte elements in rows that fill half of a tile of `packed_u8`, and too few for the long spans
+ * of `skinny` to fill the device. */
 static bool fills_half_of_bytes(const struct gm_op *op)
 {
     return gm_dtype_size(op->result.dtype) == 1 && op->result.rows > 64 && op->result.rows < 128 &&
            op->result.cols > op->result.rows && gm_matrix_bytes(&op->result) < 20000000;
 }
 
-/* Rows, or columns, of at most so many bytes: `skinny` moves them better than tiles do, of which
- * those at the edge stay mostly empty. Only matrices that are large enough for its long spans to
- * fill the device. Of those that `vectorized` takes (whole vectors) only the shortest rows, and, of
- * elements of 8 and 16 bytes, rows that do not divide into its tiles, more of them from 48 MB on;
- * and the columns of elements of 16 bytes. */
+/* Whether rows or columns are so short that `skinny` beats tiles, whose edge tiles would stay
+ * mostly empty. The matrix must be large enough for long spans to fill the device. If `vectorized`
+ * accepts it (whole vectors), `skinny` wins only on the shortest rows; on rows of 8- and 16-byte
+ * elements that do not divide into tiles, longer ones from 48 MB on; and on columns of 16-byte
+ * elements. */
 static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
@@ -132,7 +134,7 @@ static bool is_thin(const struct gm_op *op, const struct gm_device_facts *facts)
            row > 256 && row % 256 != 0;
 }
 
-/* The same of smaller ones, and of fewer rows or columns. */
+/* The same for smaller matrices of even fewer rows or columns. */
 static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     uint64_t few = gm_lesser(op->result.rows, op->result.cols);
@@ -140,7 +142,7 @@ static bool is_thinnest(const struct gm_op *op, const struct gm_device_facts *fa
     return is_single_and_large(op, facts) && few * gm_dtype_size(op->result.dtype) <= 256;
 }
 
-/* Below that the vectors that `unaligned` and `packed_u8` keep under way do not pay. */
+/* Large enough for the many vectors in flight of `unaligned` and `packed_u8` to pay. */
 static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     uint64_t size = gm_dtype_size(op->result.dtype), bytes = gm_matrix_bytes(&op->result);
@@ -150,8 +152,8 @@ static bool is_many(const struct gm_op *op, const struct gm_device_facts *facts)
            (size == 8 && bytes >= 28000000);
 }
 
-/* Elements of 1 byte, a tile's height of them in a column, and a fourth of its width in a row; or
- * a half where `skinny` can take long spans. */
+/* 1-byte elements with at least a tile's height in a column and a quarter of its width in a row;
+ * half its width where `skinny` can use long spans. */
 static bool is_many_bytes(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     return is_many(op, facts) && op->result.cols >= 256 &&

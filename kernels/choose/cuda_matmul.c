@@ -1,16 +1,16 @@
 /*
- * cuda_matmul.c - the preferences of `auto` for products on a GPU.
+ * cuda_matmul.c - holds the preferences of `auto` for products on a GPU.
  *
  * The thresholds are those of an H200. kernels_h200.json and random_h200.json in
- * tests/bench/results/ have the times, and a test compares both. Some thresholds are from other
- * runs, whose times are not kept: those for stacks (nearly_fills_one, is_stack_of_small), for lone
- * products of a few more tiles than `small_tile` runs at once (is_tiny_product), and a part of
- * those for thin products (is_tiny_and_thin, is_thin_for_cublas, is_thin_for_tiles).
+ * tests/bench/results/ have the times, and a test compares both. Some thresholds come from other
+ * runs whose times are not kept: those for stacks (nearly_fills_one, is_stack_of_small), for single
+ * products of slightly more tiles than `small_tile` runs at once (is_tiny_product), and some for
+ * thin products (is_tiny_and_thin, is_thin_for_cublas, is_thin_for_tiles).
  *
- * cuBLAS is one of the variants where it is there. For f32 it wins small single vectors, several
- * vectors with short k whose rows are all whole 32 bytes, and large products of a transposed a
- * whose rows are not whole 16 bytes. What neither cuBLAS nor `multistage_tuned` takes, integers
- * above all, is estimated (choose/tiles.h).
+ * cuBLAS is one of the variants, if the machine has it. For f32 it wins small single vectors,
+ * several vectors with short K whose rows are all whole 32 bytes, and large products of a
+ * transposed A whose rows are not whole 16 bytes. What neither cuBLAS nor `multistage_tuned` takes,
+ * mostly integers, is estimated (choose/tiles.h).
  */
 #include "kernels/layout.h"
 #include "preference.h"
@@ -20,7 +20,7 @@ struct product {
     uint64_t m, n, k, batch, elements; /* elements: of the result */
 };
 
-/* As its kernels see it: a stack that goes with one b is one tall matrix. */
+/* The product as kernels see it: a stack that shares one B is one tall matrix. */
 static struct product product_of(const struct gm_op *op)
 {
     uint64_t joined = gm_op_joined(op);
@@ -29,17 +29,17 @@ static struct product product_of(const struct gm_op *op)
                             op->result.batch / joined, gm_matrix_elements(&op->result)};
 }
 
-/* A few vectors times a matrix, or a matrix times a few vectors, each of a stack: the larger
- * operand has so many lines, of k elements. */
+/* A thin product: a few vectors times a matrix or the reverse, possibly of a stack. The larger
+ * operand has `lines` lines of `k` elements. */
 struct thin {
     uint64_t vectors, lines, k, elements;
-    uint64_t common; /* of 1, 2, 4 and 8 the largest that divides the larger operand's rows and,
-                        with several vectors, the other's and the result's */
-    bool across;     /* a step of k adds a line of it to the vectors of the result */
-    bool even;       /* the larger operand's rows */
+    uint64_t common; /* the largest of 1, 2, 4 and 8 that divides the larger operand's rows and,
+                      * with several vectors, the other's and the result's */
+    bool across;     /* lines run across k: each step of k adds one to the result */
+    bool even;       /* rows of the larger operand are an even number of elements */
 };
 
-#define THIN_MAX 8u /* vectors: what `skinny` takes */
+#define THIN_MAX 8u /* the most vectors that `skinny` takes */
 
 static bool thin_of(const struct gm_op *op, struct thin *ret)
 {
@@ -70,12 +70,11 @@ static bool is_f32(const struct gm_op *op)
            (op->precision == GM_PRECISION_FP32 || op->precision == GM_PRECISION_IEEE);
 }
 
-/* Tiles of 8 x 8, of which `small_tile` gives each multiprocessor two at once (SPLIT_TILES
- * there).
- */
+/* Tiles of 8 x 8 that `small_tile` runs at once: two per multiprocessor (SPLIT_TILES in
+ * small_tile.cu). */
 #define SMALL_TILES (2.0 * GM_H200_SMS)
 
-/* So few sums that there is work for many threads along k alone. */
+/* So few sums that only K offers work for many threads. */
 static bool is_long_sum(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
@@ -89,9 +88,9 @@ static bool is_half(const struct gm_op *op)
     return op->result.dtype == GM_F16 || op->result.dtype == GM_BF16;
 }
 
-/* What is best at a stack of thin products. */
+/* The best variant for a stack of thin products. */
 enum thin_stack {
-    NOT_THIN, /* or no stack, or of lines or sums so short that others know it */
+    NOT_THIN, /* or not a stack, or lines or sums so short that other rules decide */
     FOR_SMALL_TILE,
     FOR_SKINNY,
     FOR_BATCHED,
@@ -99,12 +98,12 @@ enum thin_stack {
     FOR_CUBLAS
 };
 
-#define THIN_STACK_LEAST 16u /* lines, and steps of k: none with less was timed */
+#define THIN_STACK_LEAST 16u /* lines, and steps of k: shorter ones were not timed */
 
-/* By 270 of them, of which the same kernel is best in wide ranges: `skinny` as soon as there is
- * work for the device, of f32 but for many vectors of a little each, and of f64 but for most. Those
- * are for tiles, or for whole matrices a block, if b has few columns and k neither few nor many
- * steps. */
+/* Measured on 270 stacks; the same kernel is best in wide ranges. `skinny` wins as soon as there is
+ * work for the whole device: for f32 unless there are many vectors of little each, for f64 unless
+ * there are 6 or more vectors. The others are for tiles, or for whole matrices per block if B has
+ * few columns and k is neither short nor long. */
 static enum thin_stack thin_stack_of(const struct gm_op *op)
 {
     struct product p = product_of(op);
@@ -134,10 +133,10 @@ static enum thin_stack thin_stack_of(const struct gm_op *op)
     return thin.elements <= 113000 ? FOR_MULTISTAGE_TUNED : FOR_SKINNY;
 }
 
-/* Of results of a few rows or columns: short sums. */
+/* For results of a few rows or columns: short sums. */
 static bool is_tiny_and_thin(const struct gm_op *op, const struct thin *thin)
 {
-    if (is_half(op)) /* where cuBLAS's tensor cores can do nothing */
+    if (is_half(op)) /* where cuBLAS cannot use tensor cores */
         return thin->common < 4 && thin->k <= 136 && thin->elements <= 155000;
     if (thin->vectors == 1)
         return thin->k <= 48 && thin->lines <= (is_f32(op) ? 1000 : 160);
@@ -146,15 +145,15 @@ static bool is_tiny_and_thin(const struct gm_op *op, const struct thin *thin)
     return thin->k <= 88 && thin->elements <= 115000;
 }
 
-/* One trip to memory, or a few, for each matrix, and no more blocks than run at once; of the
- * smallest, any number. */
+/* Each matrix needs one trip to memory or a few, and all blocks run at once; the smallest may be
+ * any number. */
 static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
     uint64_t side = gm_greater(gm_greater(p.m, p.n), p.k);
     double tiles = (double)((p.m + 7) / 8 * ((p.n + 7) / 8)) * (double)p.batch;
     bool stack = p.batch > 1;
-    /* to where `multistage_tuned` is as good */
+    /* up to where `multistage_tuned` is as good */
     double few = !is_f32(op) ? 1 : p.k <= 20 ? 3 : p.k <= 40 ? 2 : 1.5;
     enum thin_stack stacked = thin_stack_of(op);
     struct thin thin;
@@ -177,11 +176,10 @@ static bool is_tiny_product(const struct gm_op *op, const struct gm_device_facts
             tiles <= (stack && p.k <= 100 ? 2 : 1) * SMALL_TILES);
 }
 
-/* Where cuBLAS is the better one. Of f16 and bf16 that is short sums; what its tensor cores can do,
- * if all rows are whole 8 bytes, but for a few vectors of few lines; else single vectors. Of f32
- * and f64 it takes single vectors of little, and along k of few lines that are long, across of f64
- * short sums with even rows; many vectors of f64; and short sums of f32, if all rows are whole 32
- * bytes. */
+/* Where cuBLAS beats `skinny`. For f16 and bf16: short sums; what its tensor cores can do, if all
+ * rows are whole 8 bytes, except a few vectors of few lines; otherwise single vectors. For f32 and
+ * f64: small single vectors; along k also few long lines; across, for f64, short sums with even
+ * rows; many vectors of f64; and short sums of f32 if all rows are whole 32 bytes. */
 static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
 {
     bool f64 = op->result.dtype == GM_F64;
@@ -204,8 +202,8 @@ static bool is_thin_for_cublas(const struct gm_op *op, const struct thin *thin)
     return thin->k <= 88 && thin->common == 8;
 }
 
-/* Where tiles are: of many vectors, if rows of the larger operand are an even number of elements,
- * few lines that are long, or, across, not too little. */
+/* Where tiles beat `skinny`: many vectors, if rows of the larger operand are an even number of
+ * elements, and there are few long lines or, across, enough work. */
 static bool is_thin_for_tiles(const struct gm_op *op, const struct thin *thin)
 {
     if (!is_f32(op) || thin->vectors < 5 || !thin->even)
@@ -224,7 +222,7 @@ static bool is_thin_product(const struct gm_op *op, const struct gm_device_facts
     return thin_of(op, &thin) && !is_thin_for_cublas(op, &thin) && !is_thin_for_tiles(op, &thin);
 }
 
-/* What cuBLAS would have taken. */
+/* What cuBLAS would take, if it were there. */
 static bool is_thin_without_cublas(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct thin thin;
@@ -233,10 +231,9 @@ static bool is_thin_without_cublas(const struct gm_op *op, const struct gm_devic
     return product_of(op).batch > 1 ? thin_stack_of(op) == FOR_CUBLAS : thin_of(op, &thin);
 }
 
-/* What part of a device full of blocks tiles like those of `multistage_tuned` make use of: of the
- * best of them what part the matrix fills. They are those that `multistage_tuned` once had, with
- * their rates and what beginning and ending one takes in steps of k: its new ones told worse where
- * `batched` wins. NaN where it is empty. */
+/* The fraction of the device's rate that the best of several tiles achieves on the matrix. The
+ * tiles, their rates and their start costs (in steps of k) are those that `multistage_tuned` once
+ * had: its present ones predict less well where `batched` wins. NaN for an empty matrix. */
 static double used(const struct product *p)
 {
     static const struct {
@@ -259,24 +256,24 @@ static double used(const struct product *p)
     return best;
 }
 
-/* Results that are enough for smaller tiles, or slices of k, not to be the point. */
+/* Beyond this size smaller tiles and split-K no longer matter. */
 #define FEW_ELEMENTS 3000000u
 
-/* Matrices of which each nearly fills a tile of 64 x 64, to which b comes by 8 bytes at least if it
- * is not transposed. */
+/* Whether each matrix nearly fills a tile of 64 x 64, and an untransposed B can be loaded by at
+ * least 8 bytes. */
 static bool nearly_fills_one(const struct product *p)
 {
     return p->n % 2 == 0 && gm_lesser(p->m, p->n) > 48 && gm_greater(p->m, p->n) <= 64 &&
            p->k >= 32 && p->k <= 128;
 }
 
-/* Whole matrices a block, where tiles do not fit them. The more work there is in all, the better
- * they must: of little, the device is never full. Of f64 only where cuBLAS's tensor cores have too
- * little to do. */
+/* Whether `batched` wins: a block takes whole matrices, where tiles fit badly. The more work there
+ * is in all, the better tiles must fit to win: little work never fills the device. For f64 only
+ * where cuBLAS's tensor cores have too little to do. */
 static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     static const struct {
-        double work, used, used_by_8; /* multiply-adds; the latter with n a multiple of 8 */
+        double work, used, used_by_8; /* work: multiply-adds; used_by_8: if n is a multiple of 8 */
     } most[] = {{2.5e8, 0.37, 0.44}, {3e7, 0.33, 0.29},   {8e6, 0.27, 0.23},
                 {3e6, 0.21, 0.14},   {1.4e6, 0.07, 0.14}, {0, 0, 0}};
     struct product p = product_of(op);
@@ -291,12 +288,12 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
         return stacked == FOR_BATCHED;
     if (op->result.dtype == GM_F64)
         return work <= 40e3 * (double)p.batch && p.k <= 256;
-    /* Not so: b transposed, which comes in single elements; a transposed of many rows, as tiles
-     * want it; short sums of large results, where storing is most of the work, which larger tiles
-     * do better; 16 rows, of which tiles are full, or 32 that are long, which leave lanes idle. */
-    bool lies_turned = gm_op_view(op, 0).row == 1;
+    /* Exceptions: a transposed B, which is loaded element by element; a transposed A of many rows,
+     * which suits tiles; short sums of large results, where storing is most of the work and larger
+     * tiles are better; 16 rows, which fill tiles, or 32 long rows, which leave lanes idle. */
+    bool a_transposed = gm_op_view(op, 0).row == 1;
 
-    if (!is_f32(op) || op->transb || (lies_turned && p.k > 40 && p.m >= 64) ||
+    if (!is_f32(op) || op->transb || (a_transposed && p.k > 40 && p.m >= 64) ||
         nearly_fills_one(&p) || (p.k <= 16 && p.m * p.n >= 1800) ||
         (p.m <= 16 && p.n >= 64 && p.n % 4 == 0) || (p.m <= 32 && p.n >= 190 && p.k >= 40))
         return false;
@@ -305,7 +302,7 @@ static bool is_stack_of_small(const struct gm_op *op, const struct gm_device_fac
     return used(&p) <= (p.n % 8 == 0 ? most[i].used_by_8 : most[i].used);
 }
 
-/* By our tiles, where they are as good as cuBLAS's or better: f32, but for few rows or columns. */
+/* Where our tiles are at least as good as cuBLAS: f32, except for few rows or columns. */
 static bool suits_multistage_tuned(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct product p = product_of(op);
@@ -318,17 +315,17 @@ static bool suits_multistage_tuned(const struct gm_op *op, const struct gm_devic
         return false;
     if (p.batch > 1)
         return thin_stack_of(op) != FOR_CUBLAS;
-    /* An a that lies transposed comes by elements, unless it and b come by 16 bytes. That counts
-     * where there is much of it, but where both are turned, and so large that copying them first
-     * does not. */
-    bool lies_turned = gm_op_view(op, 0).row == 1, b_turned = gm_op_view(op, 1).col != 1;
-    return p.elements >= 64 && (!lies_turned || p.elements <= FEW_ELEMENTS || p.k <= 64 ||
+    /* A transposed A is loaded element by element, unless both A and B can be loaded by 16 bytes.
+     * That matters if A is large. It does not if both are transposed and so large that repacking
+     * them is cheap in comparison. */
+    bool a_transposed = gm_op_view(op, 0).row == 1, b_transposed = gm_op_view(op, 1).col != 1;
+    return p.elements >= 64 && (!a_transposed || p.elements <= FEW_ELEMENTS || p.k <= 64 ||
                                 (p.m % 4 == 0 && p.n % 4 == 0) ||
-                                (b_turned && gm_lesser(gm_lesser(p.m, p.n), p.k) >= 4000));
+                                (b_transposed && gm_lesser(gm_lesser(p.m, p.n), p.k) >= 4000));
 }
 
-/* Integers, and f16 and bf16 where cuBLAS is not there or refuses (it adds no c to them): no times,
- * so what is estimated to take least. */
+/* For integers, and for f16 and bf16 where cuBLAS is missing or refuses (it adds no C to them):
+ * they were not timed, so the least estimated time decides. */
 static bool is_least(const struct gm_op *op, enum gm_tiles tiles)
 {
     struct product p = product_of(op);

@@ -1,7 +1,7 @@
 /*
- * preference.h - the table by which `auto` chooses.
+ * preference.h - declares the tables by which `auto` chooses.
  *
- * The first row decides whose condition holds and whose variant is in this build and accepts the
+ * The first row wins whose condition holds, and whose variant is in this build and accepts the
  * operation.
  */
 #ifndef GM_KERNELS_CHOOSE_PREFERENCE_H
@@ -13,12 +13,12 @@ typedef bool gm_condition_fn(const struct gm_op *op, const struct gm_device_fact
 
 struct gm_preference {
     enum gm_device_kind device;
-    enum gm_op_kind op, variant_op; /* a copy may do another operation's work */
-    const char *name;               /* NULL: no row, the end */
+    enum gm_op_kind op, variant_op; /* variant_op: a copy may do another operation's work */
+    const char *name;               /* NULL ends the table */
     gm_condition_fn *holds;
 };
 
-/* Conditions of several devices. */
+/* Conditions that several devices use. */
 gm_condition_fn gm_always, gm_is_copy;
 
 static inline uint64_t gm_lesser(uint64_t a, uint64_t b)

@@ -1,15 +1,15 @@
 /*
- * tiles.c - estimates times of products by their tiles.
+ * tiles.c - estimates the times of products from their tiles.
  *
- * Tiles of the result are distributed to multiprocessors, and the fullest one decides the time.
- * Each step of k takes a step's time for each of its tiles, and at least the wait for shared
- * memory. A tile's beginning and end count as some more steps. The launch is added:
+ * The tiles of the result are distributed among multiprocessors, and the fullest one decides the
+ * time. Each step of K takes a step's time for each of its tiles, and at least the latency of
+ * shared memory. The start and end of a tile count as extra steps. The launch is added:
  *
  *     us = LAUNCH + (k + steps) (waits + tiles of the fullest multiprocessor * step)
  *
- * A step's time is that of one large product of each type in tests/bench/results/kernels_h200.json.
- * The rest was fitted to its f32 products; a test compares both. Of integers only products of a few
- * vectors were timed besides.
+ * A step's time is from one large product of each type in tests/bench/results/kernels_h200.json.
+ * The other parameters were fitted to its f32 products; a test compares both. For integers, only
+ * products of a few vectors were timed besides.
  */
 #include "tiles.h"
 
@@ -17,13 +17,13 @@
 
 #define LAUNCH 4.5 /* microseconds */
 
-/* What a kernel's blocks do, whatever the elements are. */
+/* The parameters of a kernel that do not depend on the element type. */
 static const struct kernel {
     const char *name;
-    unsigned height, width; /* of a tile; of `multistage` in struct type */
-    unsigned depth;         /* k counts as whole multiples of it */
-    double steps;           /* to begin and to end a tile */
-    double waits;           /* microseconds a step */
+    unsigned height, width; /* of a tile; those of `multistage` are in struct type */
+    unsigned depth;         /* k is rounded up to a multiple */
+    double steps;           /* extra steps for the start and end of a tile */
+    double waits;           /* latency of a step, in microseconds */
 } kernels[GM_TILES_COUNT] = {
     [GM_TILES_SMALL_TILE] = {"small_tile", 16, 16, 1, 8, 0.009},
     [GM_TILES_TILED] = {"tiled", 32, 32, 32, 0, 0.010},
@@ -31,7 +31,8 @@ static const struct kernel {
     [GM_TILES_MULTISTAGE] = {"multistage", 0, 0, 8, 24, 0},
 };
 
-/* What elements cost: microseconds a step of a tile, and the tiles of `multistage`. */
+/* The parameters of an element type: microseconds per step and tile, and the tile of
+ * `multistage`. */
 struct type {
     double step[GM_TILES_COUNT];
     unsigned height, width;
@@ -65,20 +66,20 @@ static double ceil_div(double whole, double each)
     return ceil(whole / each);
 }
 
-/* Tiles of the fullest multiprocessor. */
+/* Tiles on the fullest multiprocessor. */
 static double fullest(double batch, double m, double n, double height, double width)
 {
     return ceil_div(batch * ceil_div(m, height) * ceil_div(n, width), GM_H200_SMS);
 }
 
-/* `small_tile` where lanes share sums (small_tile.cu, which has the first two numbers too): a
- * fourth of the steps, and less to wait for. */
+/* `small_tile` where lanes share sums (small_tile.cu has the first two numbers too): a quarter of
+ * the steps, and less latency. */
 #define SPLIT_K_MIN 33u
 #define SPLIT_TILES (2.0 * GM_H200_SMS)
-#define SPLIT_STEP 0.4 /* of a step of a whole tile */
+#define SPLIT_STEP 0.4 /* relative to the step of a whole tile */
 #define SPLIT_WAITS 0.010
 
-/* Of matrices of up to 8 and 4 elements either way a block of `small_tile` has 4 and 16. */
+/* Matrices per block of `small_tile`: 4 and 16 of those up to 8 x 8 and 4 x 4. */
 static double matrices_of_a_block(uint64_t m, uint64_t n)
 {
     uint64_t longer = m > n ? m : n;
@@ -91,7 +92,7 @@ const char *gm_tiles_name(enum gm_tiles tiles)
     return kernels[tiles].name;
 }
 
-/* Microseconds on an H200; no number, or infinite, where the kernel does not take the type. */
+/* Microseconds on an H200; infinite or NaN if the kernel does not take the type. */
 static double us_of(enum gm_tiles tiles, enum gm_dtype dtype, uint64_t batch, uint64_t m,
                     uint64_t n, uint64_t k)
 {

@@ -1,5 +1,5 @@
 /*
- * tiles.h - estimates which kernel with tiles of one size takes the least time on an H200.
+ * tiles.h - estimates which kernel with one tile size is fastest on an H200.
  *
  * `auto` uses it for products of types that were not timed.
  */
@@ -8,7 +8,7 @@
 
 #include "kernels/gpu.h"
 
-/* Variants of matmul, whose names gm_tiles_name says. */
+/* Variants of matmul; gm_tiles_name gives their names. */
 enum gm_tiles {
     GM_TILES_SMALL_TILE,
     GM_TILES_TILED,
@@ -20,10 +20,10 @@ enum gm_tiles {
 const char *gm_tiles_name(enum gm_tiles tiles);
 
 /*
- * The one that takes least of batch products of m x k by k x n on an H200, of those that take the
- * type. An estimate, for operands that are not transposed: within a fourth of what was measured for
- * f32, but that `register_tiled` and `multistage` are thought still slower than they are on
- * matrices of less than 50 rows.
+ * Returns the fastest kernel for `batch` products of m x k by k x n on an H200, among those that
+ * take the type. It is an estimate for operands that are not transposed, within a quarter of the
+ * times measured for f32. One exception: on matrices of fewer than 50 rows it overestimates
+ * `register_tiled` and `multistage`.
  */
 enum gm_tiles gm_least_tiles(enum gm_dtype dtype, uint64_t batch, uint64_t m, uint64_t n,
                              uint64_t k);

@@ -1,12 +1,12 @@
 /*
- * add_vector.c - add contiguous spans in vector code, shared by the threads. Unlike direct's, its
- * inner loop (plus.c) sees only three contiguous rows.
+ * add_vector.c - adds contiguous spans in vector code, on all threads.
  *
- * Dimensions along which both operands are contiguous are merged first: most sums become one long
- * row, a stack plus one matrix becomes a few. The rest is divided into tiles. An operand in another
- * order than the tile (a repeated row or column, a column-major matrix) is first written to a small
- * buffer in the tile's order, and what the next tile repeats is kept there. Sums larger than the
- * cache are computed in such a buffer too, and are then stored past the cache (stream.h).
+ * Unlike direct's, its inner loop (plus.c) sees only three contiguous rows. Dimensions along which
+ * both operands are contiguous are merged first: most sums become one long row, and a stack plus
+ * one matrix becomes a few. The rest is divided into tiles. An operand in another order than the
+ * tile (a repeated row or column, a column-major matrix) is first written to a small buffer in the
+ * tile's order, and kept there if the next tile repeats it. Sums larger than the cache are computed
+ * in such a buffer too, and are then stored past the cache (stream.h).
  */
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
@@ -20,12 +20,12 @@
 
 gm_kernel_fn gm_cpu_add_vector; /* as variants.def has it */
 
-#define TILE_BYTES 8192u                    /* three buffers of that stay in the first cache */
-#define TURNED_TILE_BYTES 131072u           /* where an operand is column-major: in the second */
-#define TURNED_ROW_BYTES 1024u              /* and then a few lines of each of many columns */
+#define TILE_BYTES 8192u                    /* three such buffers stay in the first-level cache */
+#define COL_MAJOR_TILE_BYTES 131072u        /* if one is column-major: in the second */
+#define COL_MAJOR_ROW_BYTES 1024u           /* then a few lines of each of many columns */
 #define ADD_CHUNK_BYTES ((uint64_t)1 << 18) /* of the result */
 
-/* How the result's elements go on in one dimension, and where the operands' lie then. */
+/* One dimension of the result: its size, and the operands' strides along it. */
 struct dimension {
     uint64_t size, stride[2];
 };
@@ -41,13 +41,13 @@ struct job {
     bool stream;
 };
 
-/* An operand of a tile: in place, or written out. */
+/* An operand of a tile: in place, or copied to a buffer. */
 struct source {
     const char *at;
     uint64_t row; /* bytes from one row of the tile to the next */
 };
 
-/* What a buffer holds: h rows of w elements, the first of them that at `place`. */
+/* The contents of a buffer: h rows of w elements, beginning with the one at `place`. */
 struct buffer {
     char *data;
     uint64_t place, h, w;
@@ -55,7 +55,7 @@ struct buffer {
 
 /* A thread's scratch. */
 struct scratch {
-    char operand[2][TURNED_TILE_BYTES];
+    char operand[2][COL_MAJOR_TILE_BYTES];
     char result[TILE_BYTES];
 };
 
@@ -79,7 +79,7 @@ REPEAT(repeat2, uint16_t)
 REPEAT(repeat4, uint32_t)
 REPEAT(repeat8, uint64_t)
 
-/* Writes a tile of an operand out, row by row. */
+/* Copies a tile of an operand to a buffer, row by row. */
 static void gather(const struct job *job, unsigned index, const char *from, uint64_t h, uint64_t w,
                    char *buffer)
 {
@@ -99,7 +99,7 @@ static void gather(const struct job *job, unsigned index, const char *from, uint
         repeat8(buffer, from, row, h, w);
 }
 
-/* Where the tile's elements of an operand are found, row by row; `whole` rows follow each other. */
+/* Finds a tile of an operand, row by row; if `whole`, rows are contiguous. */
 static struct source take(const struct job *job, unsigned index, const struct gm_tile *tile,
                           bool whole, struct buffer *buffer)
 {
@@ -117,7 +117,7 @@ static struct source take(const struct job *job, unsigned index, const struct gm
     return (struct source){buffer->data, tile->w * job->element};
 }
 
-/* One run of elements that lie side by side in all three. */
+/* Adds one span that is contiguous in operands and result. */
 static void add_run(const struct job *job, char *to, const char *a, const char *b, uint64_t count,
                     char *buffer)
 {
@@ -156,14 +156,14 @@ static void add_chunk(void *cls, uint64_t chunk, unsigned thread)
         gm_stream_end();
 }
 
-/* Whether both operands go on through `outer` as `inner` goes on at its end. */
+/* Whether both operands continue through `outer` with the stride that `inner` has at its end. */
 static bool continues(const struct dimension *outer, const struct dimension *inner)
 {
     return outer->stride[0] == inner->size * inner->stride[0] &&
            outer->stride[1] == inner->size * inner->stride[1];
 }
 
-/* The dimensions of the result, as few as describe it, from the outermost to the innermost. */
+/* Merges the dimensions of the result to as few as possible, outermost first. */
 static void join_dimensions(struct job *job, const struct gm_op *op)
 {
     const struct gm_view a = gm_op_view(op, 0), b = gm_op_view(op, 1);
@@ -202,8 +202,8 @@ enum gm_status gm_cpu_add_vector(const struct gm_op *op, struct gm_exec *exec)
 
     join_dimensions(&job, op);
     bool turned = job.cols.stride[0] > 1 || job.cols.stride[1] > 1;
-    uint64_t area = (turned ? TURNED_TILE_BYTES : TILE_BYTES) / job.element;
-    uint64_t width = turned ? TURNED_ROW_BYTES / job.element : area;
+    uint64_t area = (turned ? COL_MAJOR_TILE_BYTES : TILE_BYTES) / job.element;
+    uint64_t width = turned ? COL_MAJOR_ROW_BYTES / job.element : area;
     uint64_t cols = job.cols.size < width ? job.cols.size : width;
     uint64_t rows = job.rows.size < area / cols ? job.rows.size : area / cols;
     double cost = (double)(rows * cols * job.element);

@@ -1,7 +1,9 @@
 /*
- * copy_stream.c - copy with stores that bypass the cache. Unlike with memcpy, a line of the result
- * is not read before it is overwritten. Wins where the result is larger than the cache. Loses
- * where it would still be in the cache for the next reader.
+ * copy_stream.c - copies with stores that bypass the cache.
+ *
+ * Unlike with memcpy, a line of the result is not read before it is overwritten. It wins if the
+ * result is larger than the cache, and loses if the result would stay in the cache for the next
+ * reader.
  */
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/stream.h"

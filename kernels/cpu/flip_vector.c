@@ -1,7 +1,8 @@
 /*
- * flip_vector.c - flip in vector code, shared by the threads. Unlike naive, it loads whole vectors
- * and reverses them in registers. A tile of rows is collected in a small buffer; results larger
- * than the cache are stored past it (stream.h).
+ * flip_vector.c - reverses rows in vector code, on all threads.
+ *
+ * Unlike naive, it loads whole vectors and reverses them in registers. A tile of rows is collected
+ * in a small buffer; results larger than the cache are stored past it (stream.h).
  */
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
@@ -17,7 +18,7 @@ typedef struct {
     uint64_t half[2];
 } element16;
 
-/* Reverses each of so many rows, which follow each other, to rows that follow each other. */
+/* Reverses each of `rows` contiguous rows into contiguous rows. */
 typedef void flip_fn(void *to, const void *from, uint64_t rows, uint64_t cols);
 
 /* Always inlined, so that rows of a few elements, whose number is known there, are one loop. */
@@ -98,7 +99,7 @@ static void flip_chunk(void *cls, uint64_t chunk, unsigned thread)
     uint64_t end = gm_grid_chunk_end(&job->grid, chunk);
 
     for (uint64_t index = chunk * job->grid.per_chunk; index < end; index++) {
-        /* Several rows, whole, or a part of one: the tile lies in one piece. */
+        /* A tile is several whole rows, or part of one row: it is contiguous. */
         struct gm_tile tile = gm_grid_tile(&job->grid, index);
         uint64_t first = tile.i * job->cols;
         const char *from = job->a + (first + job->cols - tile.j - tile.w) * job->element;

@@ -22,8 +22,8 @@
 
 gm_kernel_fn gm_cpu_matmul_blocked; /* as variants.def has it */
 
-/* The largest tile for sums of 4 bytes; half of it each way for 8. A quarter of a MiB each for a's
- * block, b's block and the sums: what a core's own cache of 1 MiB holds. */
+/* The largest tile for sums of 4 bytes; half of it in each direction for 8. A's block, B's block
+ * and the sums take a quarter of a MiB each, which fits in a core's own cache of 1 MiB. */
 #define TILE_ROWS 240u
 #define TILE_COLS 256u
 #define TILE_K 256u
@@ -36,14 +36,15 @@ _Static_assert((TILE_ROWS * TILE_K + TILE_COLS * TILE_K + TILE_ROWS * TILE_COLS)
                    GM_CPU_SCRATCH,
                "both packed blocks and the sums lie in a thread's scratch");
 
-/* Tiles are halved until there are this many for the threads to share, their work is less, or they
- * are so many micro-blocks: each tile packs for itself, and the smaller, the more of its time. */
+/* Tiles are halved until there are this many for the threads to share, or a tile has less work than
+ * TILE_FLOPS_MIN, or only a few micro-blocks. Each tile packs for itself, and the smaller it is,
+ * the more of its time that takes. */
 #define TILES_WANTED 16u
 #define TILE_FLOPS_MIN 0x1p23
 #define TILE_BLOCKS_MIN 4u
-/* Small tiles are dealt out in chunks of about this much work. */
+/* Small tiles are grouped into chunks of about this much work. */
 #define CHUNK_FLOPS 0x1p21
-/* What a tile costs beside its arithmetic, in the same unit. */
+/* The overhead of a tile, in the same unit. */
 #define TILE_FLOPS_EXTRA 4096.0
 
 struct job {
@@ -55,7 +56,7 @@ struct job {
     struct gm_grid grid;
 };
 
-/* Sizes near each other, none above `most`, all but the last whole steps. */
+/* A tile size that divides `size` evenly: at most `most`, and a multiple of `step`. */
 static uint64_t even_tile(uint64_t size, uint64_t most, uint64_t step)
 {
     uint64_t count = size / most + (size % most != 0);
@@ -88,8 +89,8 @@ static void plan_tiles(struct job *job)
     }
 }
 
-/* The sums of a tile become elements of the result. They lie block by block, the blocks of a
- * column of blocks one after the other. */
+/* Turns the sums of a tile into elements of the result. The sums are stored block by block, down
+ * each column of blocks. */
 static void finish(const struct job *job, const struct gm_tile *tile, const char *sums)
 {
     const struct gm_product *x = &job->x;
@@ -109,7 +110,8 @@ static void finish(const struct job *job, const struct gm_tile *tile, const char
     }
 }
 
-/* One step in k: both blocks are packed, and each pair of their groups makes a block of sums. */
+/* Packs both blocks of one panel of k, and adds the product of each pair of their groups to a block
+ * of sums. */
 static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_t p, uint64_t k,
                       char *scratch)
 {

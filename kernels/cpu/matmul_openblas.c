@@ -1,10 +1,10 @@
 /*
- * matmul_openblas.c - matmul by OpenBLAS, for f32 and f64: the baseline for blocked.
+ * matmul_openblas.c - multiplies with OpenBLAS, for f32 and f64: the baseline for blocked.
  *
  * OpenBLAS runs on one thread; our threads call it for one tile of the result each. Its own threads
- * would compete with ours for the cores, would not stop when told to, and would split the work, and
- * so round the sums, by their number. A long k is computed in slices, because a call cannot be
- * interrupted. The slices add up in the result itself, so beta * c is written there first.
+ * would compete with ours for the cores, would not stop when told to, and would divide the work,
+ * and so round the sums, by their number. A long k is computed in slices, because a call cannot be
+ * interrupted. The slices accumulate in the result itself, so beta * c is written there first.
  */
 #include "kernels/backend.h"
 #include "kernels/cpu/backend/exec.h"
@@ -26,10 +26,10 @@ gm_kernel_fn gm_cpu_matmul_openblas;
 #define TILE_SIDE ((uint64_t)512)
 #define TILES_WANTED 16u
 #define TILE_FLOPS_MIN 0x1p23
-#define SLICE_FLOPS 0x1p30 /* of one call: some 50 ms where OpenBLAS is slow */
+#define SLICE_FLOPS 0x1p30 /* per call: some 50 ms if OpenBLAS is slow */
 #define SLICE_K_MIN ((uint64_t)1024)
 #define CHUNK_FLOPS 0x1p21
-#define TILE_FLOPS_EXTRA 4096.0 /* what a call costs beside its arithmetic */
+#define TILE_FLOPS_EXTRA 4096.0 /* the overhead of a call */
 
 struct job {
     struct gm_product x;
@@ -38,7 +38,7 @@ struct job {
     struct gm_grid grid;
 };
 
-/* The instruction set of the kernels that a core's name stands for. */
+/* The instruction set of the kernels that OpenBLAS has for a core's name. */
 static enum gm_isa core_isa(const char *core)
 {
     static const struct {
@@ -86,8 +86,8 @@ enum gm_status gm_cpu_openblas_accepts(const struct gm_op *op, const struct gm_d
     return GM_OK;
 }
 
-/* How BLAS is told of a view of rows x cols: plain or transposed, and how far apart its rows (of
- * what lies in memory) are. That distance is checked even where there is one row. */
+/* The transpose flag and leading dimension of a view of rows x cols. BLAS checks the leading
+ * dimension even if there is one row. */
 static CBLAS_TRANSPOSE describe(const struct gm_view *view, uint64_t rows, uint64_t cols, int *ld)
 {
     bool plain = view->col == 1;
@@ -123,8 +123,8 @@ static void call(const struct gm_product *x, const struct gm_tile *tile, uint64_
                     beta, result, ldc);
 }
 
-/* beta * c, or zeros, into the tile of the result: where there are no sums it is all, else it is
- * c alone, and the first slice applies beta. */
+/* Writes beta * c, or zeros, to a tile of the result if there are no sums. Otherwise writes c
+ * alone, and the first slice applies beta. */
 static void fill(const struct gm_product *x, const struct gm_tile *tile)
 {
     size_t size = gm_dtype_size(x->op.result.dtype);
@@ -163,7 +163,7 @@ static void multiply_chunk(void *cls, uint64_t chunk, unsigned thread)
     uint64_t end = gm_grid_chunk_end(&job->grid, chunk);
 
     (void)thread;
-    /* A build of OpenBLAS on OpenMP keeps that number for each thread. */
+    /* A build of OpenBLAS on OpenMP keeps that number per thread. */
     if (openblas_get_parallel() == OPENBLAS_OPENMP)
         openblas_set_num_threads(1);
     for (uint64_t index = chunk * job->grid.per_chunk; index < end; index++) {

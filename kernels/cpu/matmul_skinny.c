@@ -1,12 +1,11 @@
 /*
  * matmul_skinny.c - multiplies a matrix by a few vectors: the result has few rows or few columns.
- * Unlike blocked, it packs nothing but the vectors.
  *
- * Each element of the large operand takes part in few products, so copying it would cost more than
- * they do. It is read once, in its stored order; the time is that of the memory. A lane is a row of
- * a or a column of b, and makes one lane of the result. Where lanes are contiguous, each is a line
- * for dot products with all the vectors. Else a line has the elements of all lanes at one k, and is
- * added to all sums.
+ * Unlike blocked, it packs nothing but the vectors. Each element of the large operand is used in
+ * few products, so copying it would cost more than they do. It is read once, in its stored order,
+ * at the speed of memory. A lane is a row of a or a column of b, and makes one lane of the result.
+ * If lanes are contiguous, each is a line for dot products with all the vectors. Otherwise a line
+ * has the elements of all lanes at one k, and is added to all sums.
  *
  * Few lanes with a long k are also split along k. The partial sums are then added in order.
  */
@@ -27,7 +26,9 @@ gm_kernel_fn gm_cpu_matmul_skinny;
 #define VECTORS_MAX 8u
 #define LANES 512u /* of a tile */
 #define LANES_MIN 32u
-#define DEPTH 2048u /* of k at a time: what vectors and lines of it stay in the first cache */
+#define DEPTH                                                                                      \
+    2048u /* steps of k at a time: vectors and lines of this length stay in the                    \
+           * first-level cache */
 #define TILES_WANTED 16u
 #define SKINNY_CHUNK_BYTES 0x1p18
 
@@ -69,7 +70,7 @@ enum gm_status gm_cpu_skinny_accepts(const struct gm_op *op, const struct gm_dev
     return GM_OK;
 }
 
-/* The vectors of a step in k, each in a row of DEPTH sums. */
+/* Copies the vectors of one range of k, each to a row of DEPTH sums. */
 static void take_vectors(const struct job *job, uint64_t t, uint64_t p, uint64_t depth,
                          struct scratch *scratch)
 {
@@ -99,7 +100,7 @@ static void take_vectors(const struct job *job, uint64_t t, uint64_t p, uint64_t
     }
 }
 
-/* A line of the large operand in the type of the sums: in place, or widened. */
+/* A line of the large operand in the accumulator type: in place, or widened. */
 static const void *line_at(const struct job *job, const struct gm_tile *tile, uint64_t lane,
                            uint64_t p, uint64_t length, float *wide)
 {
@@ -114,7 +115,7 @@ static const void *line_at(const struct job *job, const struct gm_tile *tile, ui
     return wide;
 }
 
-/* Lines along k: a dot product a lane and vector. */
+/* Lines along k: one dot product per lane and vector. */
 static void add_dots(const struct job *job, const struct gm_tile *tile, uint64_t p, uint64_t depth,
                      struct scratch *scratch)
 {
@@ -131,7 +132,7 @@ static void add_dots(const struct job *job, const struct gm_tile *tile, uint64_t
     }
 }
 
-/* Lines across the lanes: four at a time, times a factor each. */
+/* Lines across the lanes: adds four at a time, each times a factor. */
 static void add_lines(const struct job *job, const struct gm_tile *tile, uint64_t p, uint64_t depth,
                       struct scratch *scratch)
 {
@@ -150,7 +151,7 @@ static void add_lines(const struct job *job, const struct gm_tile *tile, uint64_
     }
 }
 
-/* The sums of a tile become elements of the result. */
+/* Turns the sums of a tile into elements of the result. */
 static void finish(const struct job *job, const struct gm_tile *tile, const char *sums)
 {
     const struct gm_product *x = &job->x;
@@ -224,7 +225,7 @@ static void add_up(enum gm_sum sum, void *to, const void *from, uint64_t count)
     }
 }
 
-/* The slices of k, which are neighbours in the grid, become one sum, in their order. */
+/* Adds the slices of k, which are neighbours in the grid, in their order. */
 static void join_slices(const struct job *job)
 {
     struct scratch *scratch = scratch_of(job, 0);
@@ -244,7 +245,7 @@ static uint64_t pieces(uint64_t total, uint64_t piece)
     return total / piece + (total % piece != 0);
 }
 
-/* Which operand is large, and how its lanes and k are cut. */
+/* Decides which operand is large, and how its lanes and k are divided. */
 static void plan(struct job *job)
 {
     struct gm_product *x = &job->x;
@@ -260,7 +261,7 @@ static void plan(struct job *job)
     job->vector_stride = job->lanes_are_rows ? x->b.col : x->a.row;
     job->small_k = job->lanes_are_rows ? x->b.row : x->a.col;
 
-    /* Few tiles: lines along k are dealt out singly, down to some; then k is cut as well. */
+    /* Few tiles: lines along k get smaller tiles, down to a minimum; then k is split as well. */
     uint64_t tile = LANES, blocks, slices = 1;
     double worth = (double)x->batch * (double)lanes * (double)depth * (double)job->element;
     uint64_t wanted = worth < TILES_WANTED * SKINNY_CHUNK_BYTES
@@ -291,7 +292,7 @@ enum gm_status gm_cpu_matmul_skinny(const struct gm_op *op, struct gm_exec *exec
         .size = gm_sum_size(sum),
     };
 
-    if (job.x.m > VECTORS_MAX && job.x.n > VECTORS_MAX) /* joined, it is too tall and too wide */
+    if (job.x.m > VECTORS_MAX && job.x.n > VECTORS_MAX) /* as one tall matrix it is not skinny */
         job.x = gm_product_make(op, false);
     plan(&job);
     if (!gm_pool_run(exec->pool, job.grid.chunks, exec->stop, multiply_chunk, &job))

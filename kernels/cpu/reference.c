@@ -39,7 +39,7 @@ static const struct format *element_format(enum gm_dtype dtype)
     return dtype == GM_F16 ? &f16 : dtype == GM_BF16 ? &bf16 : dtype == GM_F32 ? &f32 : &f64;
 }
 
-/* Where element (i, j) of matrix t lies. A column-major stack is in Fortran order as a whole: the
+/* The index of element (i, j) of matrix t. A column-major stack is in Fortran order as a whole: the
  * first index, t, runs fastest. */
 static uint64_t place(const struct gm_matrix *x, uint64_t t, uint64_t i, uint64_t j)
 {
@@ -144,7 +144,7 @@ static void multiply_integers(const struct product *p, void *exact)
     }
 }
 
-/* How far a kernel's value may be from `value`, whose terms' magnitudes add up to `magnitude`. */
+/* The error bound of a kernel's value, if its terms' magnitudes add up to `magnitude`. */
 static double bound_of(const struct gm_op *op, double k, double value, double magnitude)
 {
     const struct format *element = element_format(op->result.dtype);
@@ -156,17 +156,17 @@ static double bound_of(const struct gm_op *op, double k, double value, double ma
     double sum_error = terms * sums->roundoff / (1 - terms * sums->roundoff) * magnitude;
     double own_error = terms * f64.roundoff / (1 - terms * f64.roundoff) * magnitude;
     double underflow = terms * sums->smallest * (alpha > 1 ? alpha : 1);
-    /* alpha applies to the sum, so the sum itself may be larger than what is left of it. */
+    /* The sum may be larger than alpha times the sum. */
     double peak = (magnitude + sum_error) * (alpha < 1 && alpha > 0 ? 1 / alpha : 1);
     if (!(peak < sums->overflow))
         return INFINITY;
     double bound = sum_error + own_error + underflow;
-    double size = isfinite(value) ? fabs(value) : 0; /* what is infinite has no error at all */
+    double size = isfinite(value) ? fabs(value) : 0; /* an infinite value has no error */
     return bound + element->roundoff * (size + bound) + element->smallest;
 }
 
-/* Of a term, for the bound. An infinite or NaN operand makes the result what it must be, with no
- * error at all; a product that overflows by itself leaves nothing certain. */
+/* The magnitude of a term, for the bound. An infinite or NaN operand makes the result certain,
+ * without error; a product that overflows by itself makes it uncertain. */
 static double magnitude_of(double a, double b)
 {
     return isfinite(a) && isfinite(b) ? fabs(a * b) : 0;
@@ -228,7 +228,7 @@ out:
     return status;
 }
 
-/* Element (t, i, j) of an operand of add: what there is one of is repeated. */
+/* Element (t, i, j) of an operand of add; dimensions of size 1 are repeated. */
 static union number read_repeated(const struct gm_matrix *x, uint64_t t, uint64_t i, uint64_t j)
 {
     return read_number(x, t, x->rows == 1 ? 0 : i, x->cols == 1 ? 0 : j);
@@ -309,7 +309,7 @@ void gm_reference_free(struct gm_reference *reference)
     *reference = (struct gm_reference){0};
 }
 
-/* Whether `got` may stand for `value`. Written so that a NaN where none belongs is wrong. */
+/* Whether `got` is a right result for `value`. A NaN where none belongs compares as wrong. */
 static bool agrees(const struct format *element, double got, double value, double bound)
 {
     if (isinf(bound))

@@ -1,6 +1,6 @@
 /*
- * reference.h - the reference: an operation's result by the plainest means, and how far a right
- * kernel's result may be from it.
+ * reference.h - computes an operation's result by the plainest means, and the error that kernels
+ * may have.
  *
  * For tests and comparisons. It is slow on purpose: plainness matters more.
  */
@@ -10,13 +10,13 @@
 #include "kernels/op.h"
 
 /*
- * Of each element of the result, row-major. Where elements are moved, and for integers, `exact`
- * holds their bytes. For floats that are computed it is NULL. In add `value` is the sum, rounded to
- * the element type as every right kernel must, and `bound` is 0. In matmul it is in double, and
- * `bound` what any order of the sum, any use of fused multiply-add and the rounding to the element
- * type may change, computed from k, the unit roundoffs, and the sum of the terms' magnitudes.
- * The bound is infinite where finite operands may take intermediate results beyond the range
- * of what they are kept in: then any result is right.
+ * The reference for each element of the result, row-major. For operations that only move elements,
+ * and for integers, `exact` holds their bytes; for computed floats it is NULL. In add `value` is
+ * the sum, rounded to the element type as every right kernel must, and `bound` is 0. In matmul
+ * `value` is in double. `bound` is the largest change by any order of the sum, any use of fused
+ * multiply-add, and rounding to the element type, computed from k, the unit roundoffs and the sum
+ * of the terms' magnitudes. It is infinite if finite operands may overflow in intermediate results:
+ * then any result is right.
  */
 struct gm_reference {
     void *exact;
@@ -26,12 +26,12 @@ struct gm_reference {
 /* GM_MEMORY_FULL, with nothing to free. */
 enum gm_status gm_reference_make(const struct gm_op *op, struct gm_reference *ret,
                                  struct gm_error *err);
-/* Zeroes *reference; an empty one is fine. */
+/* Frees it and zeroes *reference. An empty one is allowed. */
 void gm_reference_free(struct gm_reference *reference);
 
 struct gm_deviation {
     uint64_t wrong;  /* elements beyond their bound, or not equal where they must be */
-    uint64_t first;  /* the first of them */
+    uint64_t first;  /* index of the first */
     double worst;    /* largest |difference| / bound over finite elements; <= 1 if all is well */
     double absolute; /* largest |difference| over finite elements */
     double relative; /* the same over the largest |value|; 0 where all values are 0 */

@@ -1,6 +1,8 @@
 /*
- * transpose_blocked.c - transpose by rectangles that the threads share. Unlike in naive, every line
- * of source and result is touched once, while it is in the cache (rect.c).
+ * transpose_blocked.c - transposes rectangles that the threads share.
+ *
+ * Unlike in naive, every line of source and result is touched once, while it is in the cache
+ * (rect.c).
  */
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
@@ -10,8 +12,8 @@
 
 gm_kernel_fn gm_cpu_transpose_blocked; /* as variants.def has it */
 
-/* A rectangle: wide enough for whole lines of the source, not so wide that its columns, each in
- * a page of the result, are more than the processor keeps translations of. */
+/* The size of a rectangle: wide enough for whole lines of the source. Its columns each lie in
+ * another page of the result, so they must not exceed the processor's TLB. */
 #define RECT_BYTES ((uint64_t)1 << 20)
 #define RECT_COLS ((uint64_t)256)
 

@@ -1,10 +1,9 @@
 /*
- * backend.c - the sim backend: one device that plays a GPU, to run kernels where there is none and
- * to see what they do. Each stream has host threads of its own, one for each of its cores.
+ * backend.c - is the sim backend: one device that simulates a GPU, to run and watch kernels.
  *
- * Its memory is its own, as a GPU's is: operands are copied in and results out, so that each
- * buffer has its bounds. Times of its kernels would mean nothing and are not given; what they
- * did to memory is.
+ * Each stream has its own host threads, one per core of the stream. The device has its own memory,
+ * as a GPU does: operands are copied in and results out, so that each buffer has bounds. Times of
+ * its kernels would mean nothing and are not reported; their memory accesses are.
  */
 #include "kernels/backend.h"
 #include "kernels/buffer_pool.h"
@@ -18,8 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Long jobs have one of them at most, those of less than some seconds two, short ones all: so these
- * need not wait for longer ones, and the host's scheduler shares out its cores. */
+/* Jobs of more than some seconds use at most one stream, shorter ones up to two, short ones all. So
+ * short jobs need not wait for long ones, and the host's scheduler shares out its cores. */
 #define STREAMS 3u
 
 struct sim {
@@ -114,7 +113,7 @@ static void sim_buffer_put(void *context, struct gm_buffer *buffer)
     gm_buffer_pool_put(sim->buffers, buffer);
 }
 
-/* The device's copies of operands and result, and what the variant wants beside them. */
+/* Bytes for the device's copies of operands and result, and for the variant's scratch memory. */
 static uint64_t sim_scratch_bytes(void *context, const struct gm_op *op,
                                   const struct gm_variant *variant)
 {
@@ -129,7 +128,7 @@ static uint64_t sim_scratch_bytes(void *context, const struct gm_op *op,
     return total;
 }
 
-/* Operands that are there to be read go to the device, row-major where the variant wants that. */
+/* Copies the operands that are read to the device, row-major if the variant needs that. */
 static enum gm_status copy_in(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
 {
     double begin = microseconds(), prepared = 0;
@@ -171,7 +170,7 @@ static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, str
                                    &task->error);
     if (status != GM_OK)
         return status;
-    /* A device's memory is not zeros either: what a kernel leaves out shall show. */
+    /* Device memory is not zero either: this shows what a kernel does not write. */
     if (!exec->sampling) {
         memset(op->result.data, 0xFF, gm_matrix_bytes(&op->result));
         if (scratch > 0)
@@ -202,11 +201,11 @@ static bool has_data(const struct gm_op *op)
     return has;
 }
 
-/* M, N and K of the small shapes: no multiples of a tile's sides; the second for variants that want
- * rows of whole 16 bytes. */
+/* M, N and K of the small shapes: the first are no multiples of tile sizes; the second are for
+ * variants that need rows of whole 16 bytes. */
 static const uint64_t ragged[][3] = {{37, 41, 35}, {48, 80, 112}};
 
-/* The same operation with no side longer than these, without data. false: it is no smaller. */
+/* Shrinks the operation to these sides, without data. Returns false if it would not get smaller. */
 static bool shrink(const struct gm_op *op, const uint64_t sides[3], struct gm_op *ret)
 {
     bool smaller = false;
@@ -234,8 +233,8 @@ static bool shrink(const struct gm_op *op, const uint64_t sides[3], struct gm_op
 }
 
 /*
- * Runs the kernel of a report on a small ragged shape first, all of it. Reports are mostly of
- * shapes that tiles divide, and of some blocks alone: a fault at an edge could hide.
+ * Runs the whole kernel of a report on a small ragged shape first. Most reports are of shapes that
+ * tiles divide, and of only some blocks, where a fault at an edge could hide.
  */
 static enum gm_status run_ragged(struct gm_sim_machine *machine,
                                  const struct gm_device_facts *facts, struct gm_task *task)
@@ -277,7 +276,7 @@ static void run_task(struct gm_sim_machine *machine, const struct gm_device_fact
     task->status = atomic_load(&task->stop) ? GM_CANCELLED : GM_OK;
     if (task->status == GM_OK && task->report)
         task->status = run_ragged(machine, facts, task);
-    /* An empty result is there already: no kernel runs, which so never sees a size of 0. */
+    /* An empty result needs no kernel. So kernels never see a size of 0. */
     if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
         task->status = copy_in(task, &exec, &op);
         if (task->status == GM_OK)

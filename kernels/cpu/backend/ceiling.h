@@ -1,6 +1,7 @@
 /*
- * ceiling.h - measures this processor's ceilings: bytes copied and arithmetic done per second by
- * all threads of the pool.
+ * ceiling.h - measures the processor's ceilings, by all threads of the pool.
+ *
+ * They are bytes copied and arithmetic operations done per second.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_CEILING_H
 #define GM_KERNELS_CPU_BACKEND_CEILING_H
@@ -12,8 +13,8 @@
  * twice `cache_bytes` (within limits); 0 where there is no memory for it. */
 double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memory_bytes);
 
-/* 10^9 operations per second: multiply-adds, of two each, that touch nothing but registers.
- * f16 and bf16 have f32's, in which they are computed. */
+/* 10^9 operations per second: multiply-adds, two operations each, in registers only. f16 and bf16
+ * have the ceiling of f32, in which they are computed. */
 void gm_ceiling_arithmetic(struct gm_exec *exec, struct gm_device_facts *facts);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * ceiling_arithmetic.c - measures the arithmetic ceiling: multiply-adds in registers, for each type
- * and instruction set, as many independent ones as hide the latency.
+ * ceiling_arithmetic.c - measures the arithmetic ceiling: multiply-adds in registers.
+ *
+ * For each type and instruction set, with as many independent multiply-adds as hide the latency.
  */
 #include "ceiling.h"
 
@@ -12,8 +13,8 @@
 #define PIECES 8    /* chunks a thread in each round */
 #define ROUNDS 4
 
-/* x = x * factor + term, on CHAINS vectors. The factors come from outside and the sums go there,
- * so that the compiler cannot do it beforehand; with 1 and 0 nothing overflows. */
+/* x = x * factor + term, on CHAINS vectors. The factors are arguments and the sums are returned, so
+ * that the compiler cannot compute them beforehand; with 1 and 0 nothing overflows. */
 #define PEAK(name, target, type, bytes)                                                            \
     target static void name(const void *factors, void *ret)                                        \
     {                                                                                              \
@@ -50,7 +51,7 @@ struct peak {
     peak_fn *run[GM_ISA_COUNT];
     const char *name;
     size_t element_bytes;
-    enum gm_dtype dtypes[3]; /* that this is the ceiling of; the rest GM_DTYPE_NONE */
+    enum gm_dtype dtypes[3]; /* types with this ceiling; the rest GM_DTYPE_NONE */
     union {
         float f32[2];
         double f64[2];
@@ -83,10 +84,10 @@ static const size_t vector_bytes[GM_ISA_COUNT] = {16, 32, 64};
 struct job {
     const struct peak *peak;
     struct gm_exec *exec;
-    atomic_uint_fast64_t nanoseconds; /* of processor time, all threads' */
+    atomic_uint_fast64_t nanoseconds; /* CPU time of all threads */
 };
 
-/* Processor time, and not the clock's: what else runs on the machine is not what is asked for. */
+/* CPU time instead of wall time, so that other load on the machine does not count. */
 static uint64_t thread_nanoseconds(void)
 {
     struct timespec now;
@@ -116,7 +117,7 @@ static double measure(const struct peak *peak, struct gm_exec *exec)
     for (int round = 0; round < ROUNDS; round++) {
         atomic_store(&job.nanoseconds, 0);
         if (!gm_pool_run(exec->pool, chunks, exec->stop, peak_chunk, &job))
-            break; /* stopped: not all of it was done */
+            break; /* stopped: the work is incomplete */
         double gflops = operations * threads / (double)atomic_load(&job.nanoseconds);
         best = gflops > best ? gflops : best;
     }

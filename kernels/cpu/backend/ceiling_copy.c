@@ -17,7 +17,7 @@ gm_kernel_fn gm_cpu_copy_memcpy, gm_cpu_copy_stream; /* kernels of variants.def 
 
 #define CPU_COPY_BYTES_MIN ((uint64_t)16 << 20)
 #define COPY_BYTES_MAX ((uint64_t)64 << 20)
-#define MEMORY_SHARE 16 /* both buffers together: at most that part of the machine's memory */
+#define MEMORY_SHARE 16 /* both buffers together: at most this fraction of the machine's memory */
 #define TOUCH_BYTES ((uint64_t)4 << 20)
 #define TOUCH_SECONDS 0.06
 #define ROUNDS_MIN 6 /* the variants take turns */
@@ -44,8 +44,8 @@ static void touch_chunk(void *cls, uint64_t chunk, unsigned thread)
     memset(touch->data + chunk * touch->bytes, (int)chunk + 1, touch->bytes);
 }
 
-/* The system hands out pages at their first touch, which takes long where they were never used:
- * what was touched in time must do. Returns how much of each half that is. */
+/* Touches the pages, within a time limit: the system maps pages at their first touch, which is slow
+ * if they were never used. Returns how much of each half was touched. */
 static uint64_t touch_halves(struct gm_exec *exec, char *data, uint64_t half)
 {
     double begin = seconds();

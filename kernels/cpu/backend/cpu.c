@@ -1,9 +1,9 @@
 /*
- * cpu.c - the CPU backend: one device, whose pool of threads has all cores. It runs one task at a
- * time on all of them. Small tasks run beside it, on their callers' threads.
+ * cpu.c - is the CPU backend: one device, whose pool of threads has all cores.
  *
- * Nothing is copied to or from the device: operands and result are in plain memory, and h2d and
- * d2h are not measured.
+ * It runs one task at a time on all of them. Small tasks run at the same time, on their callers'
+ * threads. Nothing is copied to or from the device: operands and result are in plain memory, and
+ * h2d and d2h are not measured.
  */
 #include "ceiling.h"
 #include "exec.h"
@@ -56,7 +56,7 @@ static void measure(struct cpu *cpu, const atomic_bool *stop)
     struct gm_device_facts *facts = &cpu->facts, found = {0};
 
     gm_ceiling_arithmetic(&exec, &found);
-    if (facts->looked_unix == 0) /* nobody else sees them yet, and they stay the same */
+    if (facts->looked_unix == 0) /* no other thread sees them yet, and they never change */
         memcpy(facts->peak_name, found.peak_name, sizeof(found.peak_name));
     found.copy_gbs = gm_ceiling_copy(&exec, facts->cache_bytes, facts->memory_bytes);
     gm_facts_raise(facts, &found, time(NULL));
@@ -169,8 +169,7 @@ static uint64_t cpu_scratch_bytes(void *context, const struct gm_op *op,
     return total;
 }
 
-/* op's operands as the variant takes them: those that it cannot fold are rearranged into buffers.
- */
+/* Rearranges the operands that the variant cannot fold, into buffers. */
 static enum gm_status prepare(struct cpu *cpu, struct gm_task *task, struct gm_exec *exec,
                               struct gm_op *op, struct gm_buffer buffer[GM_OPERANDS_MAX])
 {
@@ -239,8 +238,8 @@ static void run_task(struct cpu *cpu, struct gm_pool *pool, struct gm_task *task
 
     task->times = (struct gm_times){-1, -1, -1, -1, -1};
     task->status = gm_exec_stopped(&exec) ? GM_CANCELLED : GM_OK;
-    /* An empty result is there already: no kernel runs, which so never sees a size of 0, and none
-     * is timed. */
+    /* An empty result needs no kernel. So kernels never see a size of 0, and no time is
+     * measured. */
     if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
         task->status = prepare(cpu, task, &exec, &op, buffer);
         if (task->status == GM_OK)

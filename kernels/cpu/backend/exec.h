@@ -1,5 +1,5 @@
 /*
- * exec.h - what a cpu kernel runs with.
+ * exec.h - holds what a cpu kernel runs with: threads, stop flag, instruction set.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_EXEC_H
 #define GM_KERNELS_CPU_BACKEND_EXEC_H
@@ -9,14 +9,14 @@
 
 struct gm_exec {
     struct gm_pool *pool;
-    const atomic_bool *stop; /* set by anybody: give up */
+    const atomic_bool *stop; /* any thread may set it to stop the kernel */
     enum gm_isa isa;
 };
 
 /* Bytes of scratch that each thread of exec->pool has. */
 #define GM_CPU_SCRATCH ((size_t)896 << 10)
 
-/* For kernels whose chunks, or whose only loop, take long: ask at least every 50 ms. */
+/* Kernels with long chunks, or with one long loop, call this at least every 50 ms. */
 static inline bool gm_exec_stopped(const struct gm_exec *exec)
 {
     return atomic_load_explicit(exec->stop, memory_order_relaxed);

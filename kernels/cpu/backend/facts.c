@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define CPUS_MAX 65536 /* where the search for a large enough affinity mask ends */
+#define CPUS_MAX 65536 /* the largest affinity mask to try */
 
 /* The first line of a file, without its end; false if there is none. */
 static bool read_line(const char *path, char *buf, size_t size)
@@ -69,7 +69,7 @@ static void find_cgroup(char *buf, size_t size)
         fclose(file);
 }
 
-/* The smallest of a limit over this process's cgroup and those it lies in; 0: none. */
+/* The smallest limit of this process's cgroup and its ancestors; 0: none. */
 static uint64_t cgroup_limit(const char *name, uint64_t (*parse)(const char *text))
 {
     char group[512], path[600], text[64];

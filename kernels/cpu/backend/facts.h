@@ -1,5 +1,5 @@
 /*
- * facts.h - what kind of processor this is and how much of it this process may use.
+ * facts.h - reads the processor's model, and how much of it this process may use.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_FACTS_H
 #define GM_KERNELS_CPU_BACKEND_FACTS_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Threads that run at once: the affinity mask's, or fewer where a cgroup's quota says so. */
+/* Threads that can run at once: by the affinity mask, or fewer by a cgroup's quota. */
 unsigned gm_cpu_cores(void);
 
-/* Bytes of memory: the machine's, or fewer where a cgroup's limit says so. */
+/* Bytes of memory: the machine's, or fewer by a cgroup's limit. */
 uint64_t gm_cpu_memory(void);
 
 /* Bytes of the last level of cache; 0 if the system does not say. */
@@ -22,16 +22,16 @@ uint64_t gm_cpu_cache(void);
 /* "Intel(R) Xeon(R) ...", or the architecture's name. */
 void gm_cpu_model(char *buf, size_t size);
 
-/* The texts behind the above, for themselves: "150000 100000" (cpu.max) is 2 cores, "max 100000"
- * and what cannot be read are 0: no limit. "32768K" is 33554432. */
+/* Parsers of the above. Of cpu.max, "150000 100000" is 2 cores; "max 100000" and unreadable texts
+ * are 0: no limit. "32768K" is 33554432. */
 unsigned gm_cpu_parse_quota(const char *text);
 uint64_t gm_cpu_parse_bytes(const char *text);
 
 /*
- * matmul_openblas.c, where this build has OpenBLAS: keeps it on the calling threads from now on;
- * text: "OpenBLAS 0.3.21 (SkylakeX)". The name in brackets is what it takes this processor for.
- * False where that is one with narrower vectors than `isa`: to a release that is older than the
- * processor it may be a Prescott of 2004.
+ * matmul_openblas.c, in builds with OpenBLAS: makes OpenBLAS compute on the calling threads from
+ * now on. text: "OpenBLAS 0.3.21 (SkylakeX)", where the name in brackets is the core that OpenBLAS
+ * detected. Returns false if that core has narrower vectors than `isa`: an OpenBLAS older than the
+ * processor may take it for a Prescott of 2004.
  */
 bool gm_openblas_open(enum gm_isa isa, char *text, size_t size);
 

@@ -1,6 +1,8 @@
 /*
- * isa.h - the instruction sets that hot loops are compiled for, chosen at run time: a plain
- * table of functions each, no ifunc, so that sanitizers and tests can have any of them.
+ * isa.h - names the instruction sets that hot loops are compiled for, chosen at run time.
+ *
+ * Each loop has a plain table of functions, and no ifunc, so that sanitizers and tests can choose
+ * any.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_ISA_H
 #define GM_KERNELS_CPU_BACKEND_ISA_H

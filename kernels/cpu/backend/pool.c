@@ -1,5 +1,5 @@
 /*
- * pool.c - compute threads.
+ * pool.c - runs jobs on compute threads.
  *
  * A job is published under the lock. Threads that wake join it (`active`) and take chunks from an
  * atomic counter until none is left. The caller does the same, then withdraws the job and waits for
@@ -34,7 +34,7 @@ struct gm_pool {
     struct worker *worker; /* threads - 1; index 0 is the caller of gm_pool_run */
     unsigned started;
 
-    pthread_mutex_t lock; /* of all below but `next` */
+    pthread_mutex_t lock; /* protects all below except `next` */
     pthread_cond_t work;  /* a job was published, or quit */
     pthread_cond_t idle;  /* active is 0 */
     bool quit;
@@ -66,7 +66,7 @@ static void take_chunks(struct gm_pool *pool, unsigned thread)
     }
 }
 
-/* With the lock held: how many to wake now. */
+/* With the lock held: the number of threads to wake now. */
 static unsigned summon(struct gm_pool *pool)
 {
     unsigned count = pool->wanted < WAKE_EACH ? pool->wanted : WAKE_EACH;
@@ -109,7 +109,7 @@ static void *work(void *cls)
     return NULL;
 }
 
-/* Compute threads take no signals: those are the program's affair. */
+/* Compute threads block signals, which are for the program's own threads. */
 static int start_worker(struct worker *worker)
 {
     char name[16];
@@ -248,7 +248,7 @@ enum gm_status gm_single_thread_pool_take(struct gm_single_thread_pool *single,
 
     pthread_mutex_lock(&single->lock);
     if (single->count > 0)
-        pool = single->idle[--single->count]; /* the last one left, which is in the caches */
+        pool = single->idle[--single->count]; /* the last used one, which is in the caches */
     pthread_mutex_unlock(&single->lock);
     if (!pool)
         return gm_pool_open(1, GM_CPU_SCRATCH, ret, err);

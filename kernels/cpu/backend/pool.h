@@ -1,7 +1,8 @@
 /*
- * pool.h - compute threads, which run the chunks of one job. A job is divided into chunks by its
- * shape, never by the number of threads, so that neither load nor --threads changes the bits of a
- * result.
+ * pool.h - runs the chunks of one job on compute threads.
+ *
+ * A job is divided into chunks by its shape, never by the number of threads. So neither load nor
+ * --threads changes the bits of a result.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_POOL_H
 #define GM_KERNELS_CPU_BACKEND_POOL_H
@@ -26,13 +27,13 @@ enum gm_status gm_pool_open(unsigned threads, size_t scratch_bytes, struct gm_po
 void gm_pool_close(struct gm_pool *pool);
 
 unsigned gm_pool_threads(const struct gm_pool *pool);
-/* 64-byte aligned; what a chunk leaves there is gone with it. */
+/* The scratch memory of a thread, 64-byte aligned. Its content is lost after a chunk. */
 void *gm_pool_scratch(const struct gm_pool *pool, unsigned thread);
 
 /*
- * Runs fn for each chunk below `chunks`, in any order, and returns when all are done; the
- * caller takes part. false if *stop (which may be NULL) was set: then some may not have run.
- * One job at a time: not to be called by two threads at once, nor from a chunk.
+ * Runs fn for each chunk below `chunks`, in any order, and returns when all are done; the caller
+ * takes part. Returns false if *stop (which may be NULL) was set: then some may not have run. One
+ * job at a time: not by two threads at once, nor from a chunk.
  */
 bool gm_pool_run(struct gm_pool *pool, uint64_t chunks, const atomic_bool *stop, gm_chunk_fn *fn,
                  void *cls);
@@ -44,7 +45,8 @@ bool gm_pool_run(struct gm_pool *pool, uint64_t chunks, const atomic_bool *stop,
  * Threads: any, at any time, but for open and close.
  */
 
-/* As many as are kept, of GM_CPU_SCRATCH bytes each: 7 MiB. More threads at once make new ones. */
+/* Pools that are kept, with GM_CPU_SCRATCH bytes each: 7 MiB. If more threads need one at once, new
+ * ones are made. */
 #define GM_SINGLE_THREAD_POOLS_KEPT 8
 
 struct gm_single_thread_pool {
@@ -56,10 +58,11 @@ struct gm_single_thread_pool {
 /* GM_MEMORY_FULL, with nothing to close. */
 enum gm_status gm_single_thread_pool_open(struct gm_single_thread_pool *single,
                                           struct gm_error *err);
-/* All are left. */
+/* Call when all pools have been left. */
 void gm_single_thread_pool_close(struct gm_single_thread_pool *single);
 
-/* The caller's until it is left; its scratch is of GM_CPU_SCRATCH bytes. GM_MEMORY_FULL. */
+/* Takes a pool for the caller, until it is left; its scratch has GM_CPU_SCRATCH bytes.
+ * GM_MEMORY_FULL. */
 enum gm_status gm_single_thread_pool_take(struct gm_single_thread_pool *single,
                                           struct gm_pool **ret, struct gm_error *err);
 void gm_single_thread_pool_leave(struct gm_single_thread_pool *single, struct gm_pool *pool);

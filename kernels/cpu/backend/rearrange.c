@@ -19,13 +19,13 @@
 gm_kernel_fn gm_cpu_transpose_blocked; /* kernels of variants.def */
 
 #define PREPARE_CHUNK_BYTES ((uint64_t)1 << 20)
-#define BAND_BYTES ((uint64_t)256) /* of a row of the result: some whole lines */
+#define BAND_BYTES ((uint64_t)256) /* of a row of the result: a few whole cache lines */
 
 struct job {
     const struct gm_matrix *x;
     char *result;
     size_t element_bytes;
-    uint64_t band, bands, run, runs; /* columns of a band, rows of a run, and how many there are */
+    uint64_t band, bands, run, runs; /* columns per band, rows per run, and their numbers */
     bool stream;
 };
 

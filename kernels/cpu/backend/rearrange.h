@@ -7,11 +7,11 @@
 #include "kernels/variant.h"
 #include "pool.h"
 
-/* For a variant that does not take the layout of x. Writes the elements of x row-major to `data`,
- * which has room for them; *x is then that matrix. GM_CANCELLED leaves *x as it was. */
+/* Writes the elements of x row-major to `data`, which has room for them, for a variant that does
+ * not accept the layout of x. *x then describes that matrix. GM_CANCELLED leaves *x unchanged. */
 enum gm_status gm_prepare(struct gm_matrix *x, void *data, struct gm_exec *exec);
 
-/* The same for backends whose operands are on the host before they go to their device. */
+/* The same for backends that rearrange operands on the host before they copy them to the device. */
 
 /* Bytes of scratch that each thread of the pool must have. */
 size_t gm_rearrange_scratch(void);

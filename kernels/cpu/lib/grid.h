@@ -1,6 +1,5 @@
 /*
- * grid.h - divides a stack of matrices into tiles, and the tiles into chunks for the threads, by
- * shape alone.
+ * grid.h - divides a stack of matrices into tiles, and tiles into chunks, by shape alone.
  */
 #ifndef GM_KERNELS_CPU_LIB_GRID_H
 #define GM_KERNELS_CPU_LIB_GRID_H
@@ -20,7 +19,7 @@ struct gm_tile {
     uint64_t i, j, h, w; /* its first row and column, its rows and columns */
 };
 
-/* tile_cost: of a full tile; so many tiles make a chunk that their cost reaches chunk_cost. */
+/* tile_cost: the cost of a full tile. A chunk has as many tiles as reach chunk_cost. */
 static inline struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_t cols,
                                           uint64_t tile_rows, uint64_t tile_cols, double tile_cost,
                                           double chunk_cost)
@@ -44,12 +43,12 @@ static inline struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_
     return grid;
 }
 
-/* Tiles of a matrix row by row, the matrices of a stack one after the other. */
+/* Tile `index`: tiles are numbered row by row, and matrix by matrix. */
 static inline struct gm_tile gm_grid_tile(const struct gm_grid *grid, uint64_t index)
 {
     struct gm_tile tile = {.matrix = index};
 
-    if (grid->down * grid->across > 1) { /* large stacks of small matrices need no divisions */
+    if (grid->down * grid->across > 1) { /* saves divisions for large stacks of small matrices */
         uint64_t in_matrix = index % (grid->down * grid->across);
         tile.matrix = index / (grid->down * grid->across);
         tile.i = in_matrix / grid->across * grid->tile_rows;

@@ -1,5 +1,5 @@
 /*
- * inner_loops.h - the innermost loops of matmul and add, for each type and each instruction set.
+ * inner_loops.h - declares the innermost loops of matmul and add, per type and instruction set.
  */
 #ifndef GM_KERNELS_CPU_LIB_INNER_LOOPS_H
 #define GM_KERNELS_CPU_LIB_INNER_LOOPS_H
@@ -34,7 +34,7 @@ static inline size_t gm_sum_size(enum gm_sum sum)
  * vectors that stay in the cache.
  */
 
-/* Vectors at a time that share the loads of a line. */
+/* Vectors that share the loads of a line. */
 #define GM_LINES_SHARED 4u
 
 struct gm_lines {
@@ -72,7 +72,7 @@ const struct gm_micro *gm_micro_get(enum gm_sum sum, enum gm_isa isa);
 /* to[i] = a[i] + b[i] for i < count; to overlaps neither. */
 typedef void gm_plus_fn(void *to, const void *a, const void *b, uint64_t count);
 
-/* Of one of the arithmetic types. */
+/* The addition for an arithmetic type. */
 gm_plus_fn *gm_plus_get(enum gm_dtype dtype, enum gm_isa isa);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * lines.c - dot products and sums of lines, for each type of sums and each instruction set.
+ * lines.c - computes dot products and sums of lines, per accumulator type and instruction set.
  *
  * A dot product has 8 partial sums of a vector each, so that its additions do not wait for one
- * another. One x uses all 8; 4 of them use 2 each, and the line is loaded once for all. They are
- * added up in a fixed order: the same bits at each call.
+ * another. One x uses all 8. Four x use 2 each, and the line is loaded once for all. Partial sums
+ * are added in a fixed order, so each call gives the same bits.
  */
 #include "inner_loops.h"
 

@@ -1,11 +1,12 @@
 /*
- * micro_kernel.c - the micro-kernel for each type of sums and each instruction set.
+ * micro_kernel.c - is the micro-kernel of the blocked matmul, per accumulator type and instruction
+ * set.
  *
- * One body, in the compiler's vector types. With the loops over the block unrolled the accumulators
- * are registers. Each p costs the loads of one row of b, a broadcast for each element of a, and a
- * multiply-add for each vector. The blocks fill the register file except for those loads: 12 x 2 of
- * 32 vectors with AVX-512, 4 x 3 of 16 with AVX2, 4 x 2 of 16 with SSE2, which has no fused
- * multiply-add and needs a register more for each product.
+ * One body, in the compiler's vector types. With the loops over the block unrolled, the
+ * accumulators are registers. Each p costs the loads of one row of b, a broadcast for each element
+ * of a, and a multiply-add for each vector. The blocks fill the register file except for those
+ * loads: 12 x 2 of 32 vectors with AVX-512, 4 x 3 of 16 with AVX2, 4 x 2 of 16 with SSE2, which has
+ * no fused multiply-add and needs one more register for each product.
  */
 #include "inner_loops.h"
 

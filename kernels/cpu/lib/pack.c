@@ -1,9 +1,9 @@
 /*
- * pack.c - packs operands. Where the lanes of one p are contiguous they are copied group by group.
- * Where they are rows, 4 of them at a time are transposed in registers. Types of 16 bits are
- * widened on the way, a row at a time.
+ * pack.c - packs operands for the micro-kernel.
  *
- * The elements themselves are not looked at: all types of 4 bytes are packed alike, and all of 8.
+ * If the lanes of one p are contiguous, they are copied group by group. If they are rows, 4 at a
+ * time are transposed in registers. Types of 16 bits are widened first, a row at a time. The
+ * element values do not matter: all types of 4 bytes share code, and so do all of 8.
  */
 #include "pack.h"
 
@@ -45,7 +45,7 @@ void gm_widen(enum gm_dtype dtype, float *dst, const void *src, uint64_t count, 
     widen[isa](dtype, dst, src, count);
 }
 
-/* Lanes that lie side by side go to one row of each group. In bytes; rows are 16 or more. */
+/* Copies contiguous lanes to one row of each group. Sizes are in bytes; rows are 16 or more. */
 static void spread(char *dst, uint64_t group_bytes, uint64_t next_group, const char *src,
                    uint64_t bytes)
 {

@@ -1,8 +1,8 @@
 /*
- * plus.c - addition, for each element type and each instruction set.
+ * plus.c - adds contiguous elements, per element type and instruction set.
  *
- * The compiler makes vector code of the plain loop for all types but f16. What takes a dozen
- * operations in gm_f32_of_f16 is one instruction on processors that have it, with the same bits.
+ * The compiler makes vector code of the plain loop for all types but f16. The dozen operations of
+ * gm_f32_of_f16 are one instruction on processors that have it, with the same bits.
  */
 #include "inner_loops.h"
 

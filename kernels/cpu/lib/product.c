@@ -1,6 +1,5 @@
 /*
- * product.c - the set-up that all matmul kernels share, and the end of most: it turns sums into
- * elements, for each element type.
+ * product.c - sets up a matmul for all kernels, and turns sums into elements for most.
  */
 #include "product.h"
 
@@ -21,7 +20,7 @@ struct gm_product gm_product_make(const struct gm_op *op, bool join)
 
     if (product.adds)
         product.c = gm_op_view(op, 2);
-    if (product.k == 0) /* even if alpha is infinite: an empty sum is 0 */
+    if (product.k == 0) /* an empty sum is 0, even if alpha is infinite */
         product.op.alpha = (struct gm_scalar){.is_integer = op->alpha.is_integer};
     uint64_t joined = join ? gm_op_joined(op) : 1;
     product.m *= joined;

@@ -1,13 +1,12 @@
 /*
- * rect.c - transposes by tiles, in three steps:
+ * rect.c - transposes by tiles, in three steps.
  *
- *   source: a few whole lines of each of a few rows, so that every line is fetched once and rows
- *           a power of two apart do not evict each other;
- *   registers: blocks of 16 bytes by 16 / element rows, transposed by interleaving halves;
- *   result: the tile is collected in a small buffer and stored in whole lines, which can then
- *           bypass the cache (stream.h).
+ *   source:    a few whole lines of each of a few rows, so that every line is fetched once, and
+ * rows a power of two apart do not evict each other registers: blocks of 16 bytes by 16 / element
+ * rows, transposed by interleaving halves result:    the tile is collected in a small buffer and
+ * stored in whole lines, which can then bypass the cache (stream.h)
  *
- * The tile of each element size is what measured best: about 256 bytes of a row of the result.
+ * The tile of each element size is the best measured: about 256 bytes of a row of the result.
  */
 #include "rect.h"
 
@@ -49,7 +48,7 @@
 #define HIGH 1, 3
 #include "rect.inc"
 
-/* An element is a whole vector: nothing to interleave, and the tile alone does it. */
+/* An element is a whole vector: nothing to interleave; only the tile matters. */
 typedef struct {
     uint64_t half[2];
 } element16;

@@ -1,6 +1,7 @@
 /*
- * rect.h - transposes a rectangle of elements of any size, for the blocked transpose and for
- * column-major stacks.
+ * rect.h - transposes a rectangle of elements of any size.
+ *
+ * For the blocked transpose and for column-major stacks.
  */
 #ifndef GM_KERNELS_CPU_LIB_RECT_H
 #define GM_KERNELS_CPU_LIB_RECT_H

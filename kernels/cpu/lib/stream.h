@@ -1,7 +1,8 @@
 /*
- * stream.h - stores that bypass the cache. A line that is written whole need not be read first,
- * which saves a third of a copy's traffic. A result larger than the cache would be evicted anyway
- * before anybody reads it.
+ * stream.h - copies with stores that bypass the cache.
+ *
+ * A line that is written whole need not be read first, which saves a third of a copy's traffic. A
+ * result larger than the cache would be evicted anyway before it is read.
  */
 #ifndef GM_KERNELS_CPU_LIB_STREAM_H
 #define GM_KERNELS_CPU_LIB_STREAM_H
@@ -13,11 +14,11 @@
 #include <emmintrin.h>
 #endif
 
-/* From what size of a result on. Measured: below it the result is still in the cache when it is
+/* The smallest result that is streamed. Measured: a smaller one is still in the cache when it is
  * read next. */
 #define GM_STREAM_MIN ((uint64_t)1 << 20)
 
-/* memcpy, by whole lines that bypass the cache where there are such stores. */
+/* Like memcpy, with whole lines that bypass the cache if the processor has such stores. */
 static inline void gm_stream(void *dst, const void *src, uint64_t bytes)
 {
 #ifdef __SSE2__
@@ -47,7 +48,7 @@ static inline void gm_stream(void *dst, const void *src, uint64_t bytes)
 #endif
 }
 
-/* Before another thread may read what was streamed. */
+/* Call before another thread may read what was streamed. */
 static inline void gm_stream_end(void)
 {
 #ifdef __SSE2__

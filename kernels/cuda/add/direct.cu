@@ -1,17 +1,17 @@
 /*
- * direct.cu - one thread an element: adds two matrices, finding each element by its strides.
+ * direct.cu - adds two matrices, one element per thread, found by its strides.
  *
- * A stride of 0 is a broadcast: one row, one column or one element stands for all of the result's,
- * and the kernel need not know. Operands without broadcasts are one long row, whatever their
- * shape, so that no block has threads to spare.
+ * A stride of 0 is a broadcast: one row, column or element stands for all of the result's, and the
+ * kernel code is the same. Operands without broadcasts are one long row, whatever their shape, so
+ * that no block has idle threads.
  *
  * Cost, elements of 4 bytes: two loads and a store of 4 sectors a request, each byte once. On an
- * H200 elements of 8 bytes reach a copy's speed, of 4 bytes 72 % of it, of 2 bytes 40 %. A
- * broadcast column costs 1 sector a request, since all lanes read the same element; a column-major
- * operand costs 32.
+ * H200 elements of 8 bytes reach the speed of a copy, of 4 bytes 72 % of it, of 2 bytes 40 %. A
+ * broadcast column costs 1 sector a request, because all lanes read the same element; a
+ * column-major operand costs 32.
  *
- * When it wins: for a few thousand elements, where add_vectorized's look at the layouts does not
- * pay.
+ * When it wins: for a few thousand elements, where add_vectorized's analysis of the layouts does
+ * not pay.
  * Source: vector addition in NVIDIA's CUDA C++ Programming Guide.
  */
 #include "kernels/cuda/add/sum.h"

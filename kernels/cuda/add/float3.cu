@@ -1,18 +1,16 @@
 /*
- * float3.cu - N x 3 matrices as an array of structures: each thread adds two points.
+ * float3.cu - adds N x 3 matrices as arrays of structures, one point per thread.
  *
- * The natural way to write it, and the first of four that differ in the order in which memory is
- * touched. A point is 12 bytes, which no single instruction loads, so x, y and z are loaded one
- * after the other; and in each of these the lanes of a warp are 12 bytes apart.
+ * This is the obvious code, and the first of four kernels that differ in the order of their memory
+ * accesses. A point is 12 bytes, which no single instruction loads. So x, y and z are loaded one
+ * after the other, and in each load the lanes of a warp are 12 bytes apart.
  *
- * Cost: a request's 32 elements of 4 bytes are spread over 384 bytes: 12 sectors where 4 would do,
- * and so three times over, for x, for y and for z. Memory itself sees each sector once, as long as
- * the L1 cache keeps it for the other two; what is paid is three times the traffic between the
- * cores and that cache.
+ * Cost: the 32 elements of a request, of 4 bytes each, are spread over 384 bytes: 12 sectors
+ * instead of 4, for each of x, y and z. Memory sees each sector once, if the L1 cache keeps it for
+ * the other two loads. The traffic between the cores and that cache is three times as high.
  *
  * When it wins: where L1 holds what the resident warps touch (3 lines for each warp's load): on an
  * H200 it is as fast as the others, and needs no conversion.
- *
  * Source: the array-of-structures example of NVIDIA's CUDA C++ Best Practices Guide.
  */
 #include "kernels/cuda/add/float3.h"

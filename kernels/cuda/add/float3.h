@@ -1,19 +1,19 @@
 /*
- * float3.h - what the add_float3 kernels have in common: which operations they take, and N x 3
- * matrices as N points.
+ * float3.h - holds what the add_float3 kernels share: the accepted operations, and launches by
+ * points.
  */
 #ifndef GM_KERNELS_CUDA_ADD_FLOAT3_H
 #define GM_KERNELS_CUDA_ADD_FLOAT3_H
 
 #include "kernels/cuda/lib/kernel.h"
 
-/* Points of a stack of N x 3 matrices, which lie one after the other. */
+/* The points of a stack of N x 3 matrices, which are contiguous. */
 static inline uint64_t gm_points(const struct gm_op *op)
 {
     return op->result.batch * op->result.rows;
 }
 
-/* Rows of three, and nothing that broadcasts. */
+/* Accepts matrices of 3 columns, without broadcasts. */
 GM_ROW_FUNCTION enum gm_status
 gm_float3_accepts(const struct gm_op *op, const struct gm_device_facts *, struct gm_error *err)
 {
@@ -32,7 +32,8 @@ gm_float3_accepts(const struct gm_op *op, const struct gm_device_facts *, struct
 
 #define GM_FLOAT3_THREADS 256u
 
-/* fn(grid, first) for each launch that `count` threads need, in blocks of GM_FLOAT3_THREADS. */
+/* Calls fn(grid, first) for each launch that `count` threads need, in blocks of
+ * GM_FLOAT3_THREADS. */
 template <typename F> static inline enum gm_status gm_float3_launches(uint64_t count, F fn)
 {
     return gm_launches(gm_ceil_div(count, GM_FLOAT3_THREADS), GM_GRID_X_MAX,

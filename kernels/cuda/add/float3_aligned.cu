@@ -1,16 +1,16 @@
 /*
- * float3_aligned.cu - adds N x 3 matrices whose points are padded to 16 bytes first.
+ * float3_aligned.cu - adds N x 3 matrices whose points are first padded to 16 bytes.
  *
- * The difference to add_float3: one instruction moves a whole point, and the lanes' 16 bytes are
- * neighbours. Operands come without the padding: it is added first and stripped from the result,
- * in passes that only rearrange and are shown as `prepare`.
+ * Unlike in add_float3, one instruction moves a whole point, and the 16 bytes of neighbouring lanes
+ * are neighbours. Operands have no padding: a pass adds it, and another strips it from the result.
+ * Both only rearrange, and are reported as `prepare`.
  *
  * Cost of the kernel: 16 sectors a request of 512 bytes. A quarter of every sector is padding, so
- * it ends at 75 % of a copy's useful rate. Cost of the passes: a, b and the result once more each,
- * a third larger on one side.
+ * the limit is 75 % of a copy's useful rate. Cost of the passes: A, B and the result once more
+ * each, a third larger on one side.
  *
- * When it wins: when data stays in this form and points are read in no order: a point of 16 bytes
- * lies in one sector, one of 12 bytes often in two.
+ * When it wins: when data stays in this form and points are read in random order: a point of 16
+ * bytes lies in one sector, one of 12 bytes often in two.
  * Source: size and alignment of structures in NVIDIA's CUDA C++ Programming Guide.
  */
 #include "kernels/cuda/add/float3.h"
@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(THREADS)
         out[3 * first + i] = span[i];
 }
 
-/* The points of a, and those of b. */
+/* Room for the padded points of A and of B. */
 GM_ROW_FUNCTION uint64_t gm_float3_aligned_scratch(const struct gm_op *op)
 {
     uint64_t bytes;

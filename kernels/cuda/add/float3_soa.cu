@@ -1,12 +1,11 @@
 /*
- * float3_soa.cu - adds N x 3 matrices as a structure of arrays: all x, all y, all z.
+ * float3_soa.cu - adds N x 3 matrices as structures of arrays: all x, all y, all z.
  *
- * The difference to add_float3: a thread's x, y and z lie in three arrays, in each of which the
- * threads' elements are neighbours. Operands come as points: they are split first and the result
- * is merged after, through shared memory as in add_float3_staged. Those passes are shown as
- * `prepare`.
+ * Unlike in add_float3, x, y and z lie in three arrays, and neighbouring threads have neighbouring
+ * elements in each. Operands are points: a pass splits them first, and another merges the result,
+ * through shared memory as in add_float3_staged. Both are reported as `prepare`.
  *
- * Cost of the kernel: 4 sectors a request, all useful. Cost of the passes: a, b and the result are
+ * Cost of the kernel: 4 sectors a request, all useful. Cost of the passes: A, B and the result are
  * read and written once more, so the whole takes three times the traffic.
  *
  * When it wins: when data stays in this form over many operations, the more so if an operation

@@ -1,16 +1,16 @@
 /*
  * float3_staged.cu - adds N x 3 matrices through shared memory.
  *
- * The difference to add_float3: a block's points are one span of 3 x 256 floats. Its threads load
- * it without regard to points, neighbours by neighbours, into shared memory; each takes its own
- * point from there, adds, and puts the sum back; then the span is stored. Only shared memory sees
+ * Unlike in add_float3, a block treats its points as one span of 3 x 256 floats. Its threads load
+ * the span into shared memory, neighbours by neighbours, without regard to points. Each thread then
+ * adds its own point in shared memory, and the block stores the span. Only shared memory sees
  * strides of 3.
  *
  * Cost: global loads and stores of 4 sectors a request, all useful. Shared memory: 1 wavefront a
  * request, also with a stride of 3, which has no factor in common with 32 banks. Two barriers.
  *
- * When it wins: where a thread needs its whole point at once (a length, a rotation) and the data
- * must stay as it is. For a sum alone add_direct does the same accesses with none of this.
+ * When it wins: where a thread needs its whole point at once (a length, a rotation) and the layout
+ * must stay. For a sum alone add_direct does the same accesses without shared memory.
  * Source: P. Micikevicius and others, "Optimizing CUDA", on float3 data; NVIDIA.
  */
 #include "kernels/cuda/add/float3.h"

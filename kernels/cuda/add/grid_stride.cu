@@ -1,17 +1,16 @@
 /*
- * grid_stride.cu - a grid as large as the device, whose threads go on to further elements.
+ * grid_stride.cu - adds two matrices in a grid-stride loop, on a grid as large as the device.
  *
- * The difference to add_direct: the device says how many blocks there are, not the shape. A thread
- * adds the element it stands on, then the one a whole grid further on, and so forth: one launch
- * does any shape, and what all elements have in common is computed once a thread.
+ * Unlike in add_direct, the device and not the shape sets the number of blocks. A thread adds one
+ * element, then the element a whole grid further on, and so forth. One launch handles any shape,
+ * and a thread computes once what its elements have in common.
  *
- * Cost: the accesses are direct's: elements of 4 bytes, two loads of 4 sectors a request and a
- * store of 4.
+ * Cost: the accesses are those of direct: elements of 4 bytes, two loads and a store of 4 sectors a
+ * request.
  *
  * When it wins: over direct on large matrices of 2 and 4 bytes an element (H200, f32 8192 x 8192:
  * 222 us instead of 266). It was predicted to win on large stacks of small matrices, and loses
  * there (65536 of 16 x 16: 81 us instead of 70), as it does for 8 bytes.
- *
  * Source: M. Harris, "CUDA Pro Tip: Write Flexible Kernels with Grid-Stride Loops", NVIDIA.
  */
 #include "kernels/cuda/add/sum.h"

@@ -1,5 +1,6 @@
 /*
- * sum.h - an elementwise sum as its kernels see it: strides, 0 where an operand broadcasts.
+ * sum.h - describes an elementwise sum to kernels: strides in elements, 0 where an operand
+ * broadcasts.
  */
 #ifndef GM_KERNELS_CUDA_ADD_SUM_H
 #define GM_KERNELS_CUDA_ADD_SUM_H
@@ -12,7 +13,7 @@ template <typename T> struct gm_addition {
     uint64_t batch, rows, cols;
 };
 
-/* Whether an operand's rows lie one after the other, so that all of them are one long row. */
+/* Whether an operand's rows are contiguous, so that they are one long row. */
 static inline bool gm_rows_are_contiguous(const struct gm_view &view, uint64_t cols)
 {
     return view.row == cols * view.col;
@@ -23,7 +24,7 @@ static inline bool gm_matrices_are_contiguous(const struct gm_view &view, uint64
     return view.batch == cols * view.col;
 }
 
-/* Of an operation, with as few rows as its strides allow: where nothing broadcasts, one. */
+/* Describes `op` with as few rows as its strides allow: one, if nothing broadcasts. */
 template <typename T> static inline gm_addition<T> gm_addition_of(const struct gm_op *op)
 {
     gm_addition<T> sum = {};
@@ -47,7 +48,7 @@ template <typename T> static inline gm_addition<T> gm_addition_of(const struct g
     return sum;
 }
 
-/* One of a stack. */
+/* Matrix `matrix` of a stack. */
 template <typename T>
 __device__ __forceinline__ const T *gm_addend_of(const struct gm_view &view, uint64_t matrix)
 {

@@ -1,16 +1,16 @@
 /*
- * vectorized.cu - adds two matrices, 16 bytes of the result a thread.
+ * vectorized.cu - adds two matrices, 16 bytes of the result per thread.
  *
- * The difference to add_direct: the result is one long row of vectors, one a thread. An operand
- * with the result's layout is loaded in the same vectors, and so is one whose rows repeat, or lie
+ * Unlike in add_direct, the result is one long row of vectors, one per thread. An operand with the
+ * result's layout is loaded in the same vectors; so is an operand whose rows repeat, or lie
  * elsewhere, but are whole vectors. A column that repeats gives one element to all of a vector.
- * The rest (odd rows that repeat, column-major) is fetched element by element, mostly from the L1
- * cache. Which of these an operand is, is known before the launch.
+ * Everything else (odd rows that repeat, column-major) is loaded element by element, mostly from
+ * the L1 cache. The load mode of each operand is chosen before the launch.
  *
- * Cost, without broadcasts: two loads of 16 sectors a request and a store of 16: a fourth of
- * direct's requests for elements of 4 bytes.
+ * Cost, without broadcasts: two loads and a store of 16 sectors a request: a quarter of direct's
+ * requests for elements of 4 bytes.
  *
- * When it wins: always, but for a handful of elements, where it is as good. One vector a thread
+ * When it wins: always, except on a handful of elements, where it is as good. One vector a thread
  * beats several, and as many blocks as there is work beats a grid-stride loop (as in copy_vector).
  */
 #include "kernels/cuda/add/sum.h"
@@ -18,11 +18,11 @@
 
 #define THREADS 128u
 
-/* How an operand is read, from the best way to the worst. */
-enum reading { AS_RESULT, BY_PIECES, ONE_ELEMENT, BY_ELEMENTS };
+/* The load mode of an operand, best first. */
+enum reading { AS_RESULT, BY_VECTORS, ONE_ELEMENT, BY_ELEMENTS };
 
-/* I: of 32 bits where places have so few; multiplications and divisions of 64 bits are several
- * instructions, and then it is they that the kernel waits for. */
+/* I: a 32-bit index type if positions fit, because 64-bit multiplications and divisions take
+ * several instructions each, and would be the limit. */
 template <typename I> struct operand {
     const void *data;
     I batch, row, col; /* strides */
@@ -30,9 +30,9 @@ template <typename I> struct operand {
 };
 
 template <typename I> struct place {
-    I at; /* in the result, seen as one row */
+    I at; /* in the result, as one long row */
     I matrix, row, col;
-    unsigned length; /* elements left there, at most a vector */
+    unsigned length; /* elements left from there on, at most a vector */
 };
 
 template <typename T> using values = gm_elements<T, 16>;
@@ -76,8 +76,8 @@ __device__ __forceinline__ const T *from_of(const operand<I> &operand, const pla
                 : place.matrix * operand.batch + place.row * operand.row + place.col * operand.col);
 }
 
-/* For the last vector, which may not be whole, and for whatever the kernel has no branch of its
- * own: odd rows that repeat, column-major operands. */
+/* For the last, possibly partial vector, and for load modes for which the kernel has no branch: odd
+ * rows that repeat, column-major operands. */
 template <typename T, typename I>
 __device__ __forceinline__ values<T> read_any(const operand<I> &operand, const place<I> &place,
                                               I rows, I cols)
@@ -88,7 +88,7 @@ __device__ __forceinline__ values<T> read_any(const operand<I> &operand, const p
 
     if (operand.reading == BY_ELEMENTS)
         return read_elements<T, I>(operand, from, place, rows, cols);
-    if (operand.reading <= BY_PIECES && place.length == N) {
+    if (operand.reading <= BY_VECTORS && place.length == N) {
         read.vec = *(const gm_vec<16> *)from;
         return read;
     }
@@ -110,9 +110,9 @@ __device__ __forceinline__ values<T> sum_of(const values<T> &left, const values<
     return sum;
 }
 
-/* a is read in no worse a way than b. Two cases have branches of their own, with both loads side by
- * side: vectors of both, and a vector of a with one element of b. Loads in branches that meet again
- * are waited for where they meet, one after the other. */
+/* A's load mode is at least as good as B's. Two cases have their own branches, with both loads side
+ * by side: vectors of both, and a vector of A with one element of B. If the loads were in branches
+ * that merge again, each would be waited for where they merge. */
 template <typename T, typename I>
 static __global__ void __launch_bounds__(THREADS)
     add_vectorized(operand<I> a, operand<I> b, T *result, I batch, I rows, I cols, I first_block)
@@ -126,18 +126,18 @@ static __global__ void __launch_bounds__(THREADS)
         return;
     place.length = count - place.at < N ? (unsigned)(count - place.at) : N;
     if (b.reading != AS_RESULT) {
-        I row = place.at / cols; /* of all matrices */
+        I row = place.at / cols; /* the row in all matrices */
         place.col = place.at - row * cols;
         place.matrix = batch == 1 ? 0 : row / rows;
         place.row = row - place.matrix * rows;
     }
     const T *from_a = from_of<T, I>(a, place), *from_b = from_of<T, I>(b, place);
     values<T> left, right;
-    if (place.length == N && b.reading <= BY_PIECES) {
+    if (place.length == N && b.reading <= BY_VECTORS) {
         left.vec = *(const gm_vec<16> *)from_a;
         right.vec = *(const gm_vec<16> *)from_b;
         gm_store_vec(result + place.at, sum_of(left, right).vec);
-    } else if (place.length == N && b.reading == ONE_ELEMENT && a.reading <= BY_PIECES) {
+    } else if (place.length == N && b.reading == ONE_ELEMENT && a.reading <= BY_VECTORS) {
         T element = *from_b;
         left.vec = *(const gm_vec<16> *)from_a;
 #pragma unroll
@@ -162,14 +162,14 @@ static enum reading reading_of(const struct gm_view &view, const gm_addition<T> 
 {
     constexpr uint64_t N = gm_per_vec<T, 16>::count;
     bool in_row = sum.cols == 1 || view.col == 1, whole = sum.cols % N == 0;
-    bool rows_join = sum.rows == 1 || view.row == sum.cols;
-    bool matrices_join = sum.batch == 1 || view.batch == sum.rows * sum.cols;
+    bool contiguous_rows = sum.rows == 1 || view.row == sum.cols;
+    bool contiguous_matrices = sum.batch == 1 || view.batch == sum.rows * sum.cols;
 
-    if (in_row && rows_join && matrices_join)
+    if (in_row && contiguous_rows && contiguous_matrices)
         return AS_RESULT;
     bool whole_rows = (sum.rows == 1 || view.row % N == 0) && view.batch % N == 0;
     if (whole && view.col == 1 && whole_rows)
-        return BY_PIECES;
+        return BY_VECTORS;
     return whole && view.col == 0 ? ONE_ELEMENT : BY_ELEMENTS;
 }
 
@@ -185,7 +185,7 @@ static enum gm_status add(const gm_addition<T> &sum, struct gm_exec *exec)
     uint64_t count = sum.batch * sum.rows * sum.cols;
     operand<I> a = operand_of<T, I>(sum.a, sum), b = operand_of<T, I>(sum.b, sum);
 
-    if (a.reading > b.reading) { /* which is which does not matter to a sum */
+    if (a.reading > b.reading) { /* a sum is commutative */
         operand<I> other = a;
         a = b;
         b = other;
@@ -204,7 +204,7 @@ GM_KERNEL(add_vectorized)
         using T = typename decltype(tag)::type;
         gm_addition<T> sum = gm_addition_of<T>(op);
 
-        /* The last block's places may lie beyond the result, by less than a block's. */
+        /* Positions of the last block may lie beyond the result, by less than a block. */
         return sum.batch * sum.rows * sum.cols <= UINT32_MAX - THREADS * 16
                    ? add<T, uint32_t>(sum, exec)
                    : add<T, uint64_t>(sum, exec);

@@ -1,15 +1,15 @@
 /*
- * direct.cu - a copy, one element a thread: the smallest kernel there is.
+ * direct.cu - copies one element per thread: the smallest kernel there is.
  *
- * Neighbouring threads touch neighbouring elements. The hardware serves a warp's 32 accesses as one
- * request, and what a request costs is the number of distinct 32-byte sectors it touches: with
- * elements of 4 bytes 32 x 4 = 128 bytes, 4 sectors, all of them useful. That is what "coalesced"
- * means, and no kernel here can do better by sectors.
+ * Neighbouring threads move neighbouring elements. The hardware serves a warp's 32 accesses as one
+ * request. A request costs the distinct 32-byte sectors that it touches: elements of 4 bytes are 32
+ * x 4 = 128 bytes, 4 sectors, all useful. This is called coalesced, and no kernel needs fewer
+ * sectors.
  *
- * Cost: each byte is read once and written once. Elements of 4 bytes: 4 sectors a load request, 4
- * a store request. Elements of 1 byte: one sector a request, so that four times as many
- * instructions move the same bytes, and with 32 bytes in flight a warp the memory's latency, not
- * its bandwidth, may be the limit. vector.cu is the answer to that.
+ * Cost: each byte is read once and written once. Elements of 4 bytes: 4 sectors a load request, 4 a
+ * store request. Elements of 1 byte: one sector a request. Four times as many instructions then
+ * move the same bytes, and with 32 bytes in flight a warp, latency may be the limit instead of
+ * bandwidth. vector.cu fixes that.
  *
  * Source: the coalescing rules in NVIDIA's CUDA C++ Best Practices Guide.
  */

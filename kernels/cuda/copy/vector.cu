@@ -1,16 +1,16 @@
 /*
- * vector.cu - a copy of 16 bytes a thread: the baseline of every operation that moves data.
+ * vector.cu - copies 16 bytes per thread: the baseline of every operation that moves data.
  *
- * The difference to copy_direct: the element type does not matter, bytes do. A thread moves a
- * uint4, the widest that one instruction moves. There are as many threads as vectors, so that what
- * is read and what is written at any time are each one short stretch of memory that moves on.
+ * Unlike in copy_direct, the element type does not matter. A thread moves one uint4, the widest
+ * access of one instruction. There are as many threads as vectors, so at any time reads, and
+ * writes, each touch one short stretch of memory.
  *
  * Cost: each byte is read once and written once; 16 sectors a request, all useful. The up to 15
  * bytes after the last vector are moved one by one.
  *
  * When it wins: beyond some MB, and always for small elements; below that the launch dominates.
- * Worse are four loads a thread before the first store, and grid-stride loops
- * (kernels/EXPERIMENTS.md): both spread what is touched at one time over more of DRAM's pages.
+ * Four loads a thread before the first store are slower, and so are grid-stride loops
+ * (kernels/EXPERIMENTS.md): both touch more of DRAM's pages at a time.
  * Source: J. Luitjens, "CUDA Pro Tip: Increase Performance with Vectorized Memory Access", NVIDIA.
  */
 #include "kernels/cuda/lib/kernel.h"

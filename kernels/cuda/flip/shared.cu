@@ -1,17 +1,17 @@
 /*
  * shared.cu - reverses each row through shared memory.
  *
- * A block takes a part of a row. Its threads read it forwards into shared memory, wait for each
- * other, and write it forwards at the mirror place: thread t takes what thread last - t has put
- * there. Rows of few elements share a block.
+ * A block takes a part of a row. Its threads read it forwards into shared memory, pass a barrier,
+ * and write it forwards at the mirrored position: thread t stores what thread last - t has loaded.
+ * Short rows share a block.
  *
- * Cost, elements of 4 bytes: loads and stores of 4 sectors a request where rows are a multiple of
- * 8 elements, else 5, since a warp's 128 bytes then begin inside a sector. Shared memory 1
- * wavefront a request: 32 words in descending order still lie in 32 banks.
+ * Cost, elements of 4 bytes: loads and stores of 4 sectors a request if rows are a multiple of 8
+ * elements, else 5, because a warp's 128 bytes then begin inside a sector. Shared memory 1
+ * wavefront a request: 32 words in descending order lie in 32 banks too.
  *
- * When it wins: on the first GPUs, where a warp had to touch memory in ascending order to be
- * coalesced. Today out[cols - 1 - i] = in[i] costs the same; this is the plainest use of shared
- * memory there is. `auto` takes it for small matrices.
+ * When it wins: on the first GPUs, where only ascending accesses were coalesced. Today out[cols - 1
+ * - i] = in[i] costs the same; this is the plainest use of shared memory. `auto` takes it for small
+ * matrices.
  * Source: M. Harris, "Using Shared Memory in CUDA C/C++", NVIDIA.
  */
 #include "kernels/cuda/lib/tiles.h"

@@ -1,17 +1,17 @@
 /*
  * vectorized.cu - reverses each row 16 bytes at a time, in registers, without shared memory.
  *
- * The difference to flip_shared: the result is one long row of vectors, one a thread. A vector's
- * elements come from the 16 bytes at the mirror place, which begin anywhere: an unaligned load
- * (vec.h), then a reversal in registers. The L1 cache has what a neighbour loads too. A
- * vector that begins in one row and ends in the next has two such loads, merged by a mask. Rows
- * shorter than a vector are fetched element by element.
+ * Unlike in flip_shared, the result is one long row of vectors, one per thread. A vector's elements
+ * come from the 16 bytes at the mirrored position, which have any alignment: an unaligned vector
+ * load (vec.h), then a reversal in registers. The L1 cache serves what a neighbour loads too. A
+ * vector that crosses from one row into the next merges two such loads by a mask. Rows shorter than
+ * a vector are loaded element by element.
  *
  * Cost: two loads of 16 or 17 sectors a request and a store of 16, for 512 bytes. Memory sees each
  * sector once.
  *
- * When it wins: against shared beyond some 2^18 elements. Short rows of 1-byte elements are
- * limited by instructions.
+ * When it wins: against shared beyond some 2^18 elements. On short rows of 1-byte elements
+ * instructions are the limit.
  */
 #include "kernels/cuda/lib/vec.h"
 
@@ -21,7 +21,7 @@
 template <typename T> __device__ __forceinline__ gm_vec<16> reversed(const gm_vec<16> &vec)
 {
     constexpr unsigned EACH =
-        sizeof(T) / 4 > 0 ? sizeof(T) / 4 : 1; /* words that stay as they are */
+        sizeof(T) / 4 > 0 ? sizeof(T) / 4 : 1; /* words of an element, which keep their order */
     gm_vec<16> result;
 
 #pragma unroll
@@ -36,7 +36,7 @@ template <typename T> __device__ __forceinline__ gm_vec<16> reversed(const gm_ve
     return result;
 }
 
-/* What ends with `last`, reversed. */
+/* The vector that ends with element `last`, reversed. */
 template <typename T> __device__ __forceinline__ gm_vec<16> backwards(const T *last)
 {
     const T *first = last - (gm_per_vec<T, 16>::count - 1);
@@ -45,7 +45,7 @@ template <typename T> __device__ __forceinline__ gm_vec<16> backwards(const T *l
         gm_unaligned_vec<T>(gm_load_vec_pair<16>(first), gm_misalignment<16>(first)));
 }
 
-/* The first `bytes` of one, the others of the other. */
+/* The first `bytes` bytes of one, the others of the other. */
 __device__ __forceinline__ gm_vec<16> merged(const gm_vec<16> &one, const gm_vec<16> &other,
                                              unsigned bytes)
 {
@@ -60,13 +60,13 @@ __device__ __forceinline__ gm_vec<16> merged(const gm_vec<16> &one, const gm_vec
     return result;
 }
 
-/* x % d, which for numbers of 32 bits is much faster when they say so. */
+/* x % d; `small` says that both have 32 bits, for which it is much faster. */
 __device__ __forceinline__ uint64_t modulo(uint64_t x, uint64_t d, bool small)
 {
     return small ? (uint32_t)x % (uint32_t)d : x % d;
 }
 
-/* Iterates backwards through rows, one after the other. */
+/* Iterates over consecutive rows, each backwards. */
 template <typename T> struct backward {
     const T *at; /* the next */
     uint64_t col, cols;
@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(THREADS)
         return;
 
     uint64_t col = modulo(at, cols, count <= UINT32_MAX);
-    uint64_t row = at - col; /* where it begins */
+    uint64_t row = at - col; /* where the row begins */
     uint64_t last = row + cols - 1 - col;
     backward<T> next = {in + last, col, cols};
     if constexpr (NARROW) {
@@ -108,8 +108,9 @@ static __global__ void __launch_bounds__(THREADS)
             return;
         }
     } else {
-        /* A vector that crosses into the next row has a second stretch, which ends as many elements
-         * after that row as the first gives. All vectors touched must lie within the operand. */
+        /* A vector that crosses into the next row takes its other elements from the end of that
+         * row, `furthest` being where a second load for them ends. Both loads must lie within the
+         * operand. */
         bool crosses = col + N > cols;
         uint64_t furthest = crosses ? last + 2 * cols : last;
         if ((row > 0 || !crosses) && (furthest / N + 1) * N <= count) {

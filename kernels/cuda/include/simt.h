@@ -1,6 +1,7 @@
 /*
- * simt.h for nvcc - the device language is CUDA's; here is what kernels/cuda/lib/kernel.h promises
- * beside it. The simulator's counterpart is kernels/sim/include/simt.h.
+ * simt.h - for nvcc: adds to CUDA's language what kernels/cuda/lib/kernel.h promises.
+ *
+ * The simulator's counterpart is kernels/sim/include/simt.h.
  */
 #ifndef GM_KERNELS_CUDA_SIMT_H
 #define GM_KERNELS_CUDA_SIMT_H
@@ -73,7 +74,7 @@ __device__ __forceinline__ uint32_t gm_load_l2_256(const uint32_t *at)
     return x;
 }
 
-/* Programmatic dependent launch came with compute capability 9.0. */
+/* The first compute capability with programmatic dependent launch. */
 #define GM_DEPENDENT_CAPABILITY 90
 
 __device__ __forceinline__ void gm_trigger_dependent()
@@ -89,7 +90,7 @@ __device__ __forceinline__ void gm_wait_for_primary()
 #endif
 }
 
-/* A hint: a device that cannot take it goes without. */
+/* Errors are ignored, because this is a hint. */
 template <typename... P> static inline void gm_shared_carveout(void (*kernel)(P...), int percent)
 {
     if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
@@ -97,9 +98,9 @@ template <typename... P> static inline void gm_shared_carveout(void (*kernel)(P.
         (void)cudaGetLastError();
 }
 
-/* Beyond 48 KB a kernel must be allowed its dynamic shared memory first. It is allowed all that the
- * device has: other threads launch the same kernel with more or less, and there is one allowance
- * for all of them. */
+/* A kernel must opt in to more than 48 KB of dynamic shared memory. It gets all that the device
+ * has, because the attribute is one for all threads, and other threads launch the same kernel with
+ * other sizes. */
 #define GM_SHARED_UNASKED 49152u
 
 static inline cudaError_t gm_allow_shared(const struct gm_gpu *gpu, const void *kernel,
@@ -137,12 +138,12 @@ static inline enum gm_status gm_launch_dependent(struct gm_exec *exec, bool depe
         config.dynamicSmemBytes = dynamic_shared;
         config.stream = gm_cuda_stream(exec);
         config.attrs = &attribute;
-        /* Code for older devices, which a newer one runs too, does not wait. */
+        /* Code compiled for older devices runs here too, but does not wait for its primary. */
         config.numAttrs = dependent && code.ptxVersion >= GM_DEPENDENT_CAPABILITY ? 1 : 0;
         error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     }
     if (error != cudaSuccess)
-        (void)cudaGetLastError(); /* or whoever asks next, as cuBLAS may, is told of it */
+        (void)cudaGetLastError(); /* else the next to ask, such as cuBLAS, sees it */
     return gm_cuda_launched(exec, error, (const void *)kernel);
 }
 

@@ -1,21 +1,21 @@
 /*
- * divide.h - divides by a number known before a launch, as a multiplication.
+ * divide.h - replaces division by a number known at launch with a multiplication.
  *
- * On a GPU a division takes some 20 instructions, each of which waits for the one before.
+ * An integer division takes some 20 dependent instructions on a GPU.
  */
 #ifndef GM_KERNELS_CUDA_LIB_DIVIDE_H
 #define GM_KERNELS_CUDA_LIB_DIVIDE_H
 
 #include "kernels/cuda/lib/kernel.h"
 
-/* d > 1, dividing numbers below 2^16: x / d is __umulhi(x, gm_reciprocal(d)). */
+/* For d > 1 and x < 2^16: x / d == __umulhi(x, gm_reciprocal(d)). */
 static inline unsigned gm_reciprocal(unsigned d)
 {
     return (unsigned)(((uint64_t)1 << 32) / d + 1);
 }
 
-/* x / d of any 32-bit number: 2^64 / d, rounded up, which is too large by less than 1, so that of
- * x / d by less than 1 / d; 0 is a divisor of 1. */
+/* For any 32-bit x. `inverse` is 2^64 / d rounded up: its error is below 1, so that of x / d is
+ * below 1 / d. An inverse of 0 stands for d = 1. */
 struct gm_divisor {
     uint64_t inverse;
 };

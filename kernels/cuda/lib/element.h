@@ -1,6 +1,8 @@
 /*
- * element.h - element types in kernels: what their sums are kept in, and the choice of a template's
- * instance. A part of kernel.h, which includes it where the device language is known.
+ * element.h - element types in kernels: accumulator types, conversions, and template dispatch by
+ * dtype.
+ *
+ * Part of kernel.h, which includes it after <simt.h>.
  */
 #ifndef GM_KERNELS_CUDA_LIB_ELEMENT_H
 #define GM_KERNELS_CUDA_LIB_ELEMENT_H
@@ -9,12 +11,12 @@
 
 #include <simt.h>
 
-/* Carries a type as a value. */
+/* A type as a value, for generic lambdas. */
 template <typename T> struct gm_tag {
     using type = T;
 };
 
-/* What a type's sums are kept in: unsigned where NumPy's integers wrap. */
+/* The accumulator type: float for f16 and bf16; unsigned for integers, because NumPy's wrap. */
 template <typename T> struct gm_acc_of {
     using type = T;
 };
@@ -32,7 +34,7 @@ template <> struct gm_acc_of<int64_t> {
 };
 template <typename T> using gm_acc = typename gm_acc_of<T>::type;
 
-/* An element as its sum's type, and back: rounded once. */
+/* gm_load widens an element to the accumulator type; gm_store rounds back, once. */
 template <typename T> __device__ __forceinline__ gm_acc<T> gm_load(T x)
 {
     return (gm_acc<T>)x;
@@ -58,13 +60,14 @@ template <> __device__ __forceinline__ gm_bf16 gm_store<gm_bf16>(float x)
     return gm_narrow<gm_bf16>(x);
 }
 
-/* A factor (alpha, beta) in the type of the sums. */
+/* alpha or beta in the accumulator type. */
 template <typename S> static inline S gm_factor(const struct gm_scalar *factor)
 {
     return factor->is_integer ? (S)factor->integer : (S)factor->real;
 }
 
-/* fn(gm_tag<T>) with T an unsigned type of the element's size: for what only moves elements. */
+/* Calls fn(gm_tag<T>) where T is the unsigned type of the element's size: for kernels that only
+ * move elements. */
 template <typename F> static inline enum gm_status gm_by_size(enum gm_dtype dtype, F fn)
 {
     switch (gm_dtype_size(dtype)) {
@@ -81,7 +84,7 @@ template <typename F> static inline enum gm_status gm_by_size(enum gm_dtype dtyp
     }
 }
 
-/* fn(gm_tag<T>) with the element's own type: for what computes. */
+/* Calls fn(gm_tag<T>) where T is the element type: for kernels that compute. */
 template <typename F> static inline enum gm_status gm_by_type(enum gm_dtype dtype, F fn)
 {
     switch (dtype) {
@@ -100,7 +103,7 @@ template <typename F> static inline enum gm_status gm_by_type(enum gm_dtype dtyp
     }
 }
 
-/* The same of f32 and f64. */
+/* The same, for kernels that take f32 and f64 only. */
 template <typename F> static inline enum gm_status gm_by_float_type(enum gm_dtype dtype, F fn)
 {
     return dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());

@@ -1,13 +1,13 @@
 /*
- * register_transpose.h - transposes a block of N x N elements, one vector a row, in registers.
+ * register_transpose.h - transposes a block of N x N elements in registers, one vector a row.
  *
  *     vector 0   a b c d         a e i m
  *     vector 1   e f g h   ->    b f j n
  *     vector 2   i j k l         c g k o
  *     vector 3   m n o p         d h l p
  *
- * Loops are unrolled, so that indices into words are known when a kernel is compiled: else the
- * words would not be in registers.
+ * All loops are unrolled, so that indices into vectors are compile-time constants. Otherwise nvcc
+ * would keep the vectors in local memory.
  */
 #ifndef GM_KERNELS_CUDA_LIB_REGISTER_TRANSPOSE_H
 #define GM_KERNELS_CUDA_LIB_REGISTER_TRANSPOSE_H
@@ -26,8 +26,8 @@ __device__ __forceinline__ void gm_transpose_4x4_bytes(const uint32_t x[4], uint
     y[3] = __byte_perm(high01, high23, 0x7632);
 }
 
-/* Transposes a block of N x N elements: vector i becomes column i. Elements of whole words only
- * change names; of 1 and 2 bytes they are picked out of words, half an instruction each. */
+/* Vector i becomes column i. Elements of whole words only change registers; elements of 1 and 2
+ * bytes are permuted, half an instruction each. */
 template <typename T, unsigned BYTES, unsigned N>
 __device__ __forceinline__ void gm_register_transpose(gm_vec<BYTES> (&block)[N])
 {

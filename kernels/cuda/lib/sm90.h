@@ -1,9 +1,9 @@
 /*
- * sm90.h - Hopper's own instructions (compute capability 9.0a): asynchronous bulk copies that a
- * barrier in shared memory waits for, and wgmma, the products of a warpgroup on the tensor cores.
+ * sm90.h - wraps Hopper's instructions (sm_90a): bulk copies with mbarriers, and wgmma on tensor
+ * cores.
  *
- * A kernel that uses them has its body under __CUDA_ARCH_FEAT_SM90_ALL, and is launched on such a
- * device alone.
+ * A kernel that uses them puts its body under __CUDA_ARCH_FEAT_SM90_ALL, and is launched only on
+ * such a device.
  *
  * Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", "mbarrier", "cp.async.bulk".
  */
@@ -15,8 +15,8 @@
 constexpr unsigned GM_WARPGROUP = 128; /* threads */
 
 /*
- * Where 16 bytes of a row stand, in bytes, by the 64-byte swizzle: the 8 rows that wgmma reads at
- * once lie in 8 different groups of 4 banks. Vectors of a row, from left to right:
+ * The 64-byte swizzle: the byte offset of 16-byte vector `vec` of a row. The 8 rows that wgmma
+ * reads at once then use 8 different groups of 4 banks. Stored vectors of a row, left to right:
  *
  *     rows 0, 1: 0 1 2 3    rows 2, 3: 1 0 3 2    rows 4, 5: 2 3 0 1    rows 6, 7: 3 2 1 0
  */
@@ -48,7 +48,7 @@ __device__ static inline void gm_barrier_arrive(uint64_t *barrier)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(gm_shared_address(barrier))
                  : "memory");
 }
-/* Waits for the end of the phase of that parity. */
+/* Waits until the phase of that parity is complete. */
 __device__ static inline void gm_barrier_wait(uint64_t *barrier, unsigned parity)
 {
     asm volatile("{\n"
@@ -70,8 +70,8 @@ __device__ static inline void gm_copy_bulk(void *to, const void *from, unsigned 
 }
 
 /*
- * An operand as wgmma is told of it: K contiguous, rows of 64 bytes (32 elements), groups of 8 rows
- * 512 bytes apart, and the 64-byte swizzle (gm_swizzled_64b).
+ * The wgmma matrix descriptor of an operand: K contiguous, rows of 64 bytes (32 elements), groups
+ * of 8 rows 512 bytes apart, 64-byte swizzle (gm_swizzled_64b).
  */
 __device__ static inline uint64_t gm_descriptor_64b(uint32_t address)
 {
@@ -81,10 +81,10 @@ __device__ static inline uint64_t gm_descriptor_64b(uint32_t address)
 }
 
 /*
- * 64 x N x 16, by the four warps of a warpgroup; add: to what d holds, else d is begun anew. A
- * thread has of every 8 columns, in d[4j .. 4j + 3]:
+ * wgmma m64nNk16 by the four warps of a warpgroup. `add`: accumulates into d; otherwise d is
+ * overwritten. For each 8 columns j a thread holds, in d[4j .. 4j + 3]:
  *
- *     row 16 * warp + lane / 4, columns 8j + lane % 4 * 2 and + 1; the same 8 rows below
+ *     row 16 * warp + lane / 4, columns 8j + lane % 4 * 2 and + 1; then the same 8 rows below
  */
 #define GM_D8(i)                                                                                   \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),    \
@@ -125,7 +125,7 @@ template <int PENDING> __device__ static inline void gm_wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* sum += d, of which the compiler must not read a value from before the wait. */
+/* sum += d. The asm statement keeps the compiler from reading d before the wait. */
 template <unsigned N> __device__ static inline void gm_promote(float (&sum)[N], float (&d)[N])
 {
 #pragma unroll

@@ -1,20 +1,20 @@
 /*
- * tiles.h - grids over stacks of matrices: one block a tile of `height` x `width` elements.
+ * tiles.h - grids over stacks of matrices: one block per tile of `height` x `width` elements.
  *
- * The tiles of a row lie along x of the grid, of a column along y, the matrices of a stack along z.
+ * Grid x runs along a row of tiles, y along a column of tiles, z along the stack.
  */
 #ifndef GM_KERNELS_CUDA_LIB_TILES_H
 #define GM_KERNELS_CUDA_LIB_TILES_H
 
 #include "kernels/cuda/lib/kernel.h"
 
-/* Where block (0, 0, 0) of a launch is. A shape may pass what a grid can hold; it is then done in
- * several launches, of which each begins where the one before has ended. */
+/* The matrix, row and column where block (0, 0, 0) of a launch begins. A shape that exceeds the
+ * grid limits takes several launches, each with its own origin. */
 struct gm_origin {
     uint64_t matrix, row, col;
 };
 
-/* fn(grid, origin) for each launch that a stack needs: one, nearly always. */
+/* Calls fn(grid, origin) for each launch that a stack needs: nearly always one. */
 template <typename F>
 static inline enum gm_status gm_tiles(uint64_t batch, uint64_t rows, uint64_t cols, unsigned height,
                                       unsigned width, F fn)
@@ -31,8 +31,8 @@ static inline enum gm_status gm_tiles(uint64_t batch, uint64_t rows, uint64_t co
     });
 }
 
-/* A block of at most `threads`, a power of two, that is no wider and no higher than it need be:
- * rows of few elements share a block. */
+/* A block of at most `threads` (a power of two) threads, no wider and no higher than needed, so
+ * that short rows share a block. */
 static inline dim3 gm_block_of_rows(uint64_t rows, uint64_t cols, unsigned threads)
 {
     dim3 block(1, 1, 1);
@@ -44,8 +44,8 @@ static inline dim3 gm_block_of_rows(uint64_t rows, uint64_t cols, unsigned threa
     return block;
 }
 
-/* As many blocks of `threads` as the device holds at once, and no more than there are tiles: for
- * kernels whose threads go on in strides of the grid. */
+/* As many blocks of `threads` as the device holds at once, at most one per tile: for grid-stride
+ * loops. */
 static inline dim3 gm_resident_grid(const struct gm_gpu *gpu, unsigned threads, uint64_t batch,
                                     uint64_t down, uint64_t across)
 {

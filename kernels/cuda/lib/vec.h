@@ -1,6 +1,5 @@
 /*
- * vec.h - vectors of 4, 8 or 16 bytes in registers: what one load or store moves, and loads that
- * begin anywhere.
+ * vec.h - vectors of 4, 8 or 16 bytes in registers, and vector loads at any address.
  */
 #ifndef GM_KERNELS_CUDA_LIB_VEC_H
 #define GM_KERNELS_CUDA_LIB_VEC_H
@@ -12,8 +11,8 @@ template <unsigned BYTES> struct alignas(BYTES) gm_vec {
     uint32_t word[BYTES / 4];
 };
 
-/* Stores a vector in global memory with one instruction: as an ordinary store nvcc may take it
- * apart into words, where they were put together one by one. */
+/* Stores a vector to global memory with one instruction. nvcc may split an ordinary store into
+ * words if the vector was assembled word by word. */
 template <unsigned BYTES>
 __device__ __forceinline__ void gm_store_vec(void *to, const gm_vec<BYTES> &vec)
 {
@@ -25,9 +24,9 @@ __device__ __forceinline__ void gm_store_vec(void *to, const gm_vec<BYTES> &vec)
         __stwb((uint32_t *)to, vec.word[0]);
 }
 
-/* Loads a vector of global memory that no thread writes, for which the L2 cache fetches the 256
- * bytes that it lies in: DRAM answers those as one. For kernels whose blocks read narrow parts of
- * many rows. */
+/* Loads a read-only vector from global memory, and has the L2 cache fetch the aligned 256 bytes
+ * around it, which DRAM serves as one access. For kernels whose blocks read narrow parts of many
+ * rows. */
 template <unsigned BYTES>
 __device__ __forceinline__ gm_vec<BYTES> gm_load_vec_l2_256(const void *at)
 {
@@ -45,41 +44,38 @@ __device__ __forceinline__ gm_vec<BYTES> gm_load_vec_l2_256(const void *at)
     return vec;
 }
 
-/* Elements of T in a vector. */
 template <typename T, unsigned BYTES> struct gm_per_vec {
     static_assert(BYTES % sizeof(T) == 0, "a vector holds whole elements");
     static constexpr unsigned count = BYTES / sizeof(T);
 };
 
-/* A vector as elements. */
 template <typename T, unsigned BYTES> union gm_elements {
     gm_vec<BYTES> vec;
     T element[BYTES / sizeof(T)];
 };
 
 /*
- * Unaligned loads: 16 (or 8, or 4) bytes that begin anywhere, from the two aligned vectors that
- * they lie in.
+ * Unaligned vector loads: 16 (or 8, or 4) bytes at any address, from the two aligned vectors that
+ * contain them.
  *
  *     memory      | low:  w0  w1  w2  w3 | high: w4  w5  w6  w7 |
  *                             ^ at = low + misalignment (6 bytes, say)
- *     by words          w1  w2  w3  w4  w5      selects: 8 bytes, 4 bytes
- *     by bytes          a funnel shift of each neighbouring pair, by the 2 bytes that are left
+ *     words:            w1  w2  w3  w4  w5      selects shift by 8 bytes, then by 4
+ *     bytes:            a funnel shift of each pair of neighbours shifts by the last 2
  */
 
-/* Two neighbours in memory. */
 template <unsigned BYTES> struct gm_vec_pair {
     gm_vec<BYTES> low, high;
 };
 
-/* Bytes from the beginning of the aligned vector that has `at`, to `at`. */
+/* Bytes from the last BYTES-aligned address to `at`. */
 template <unsigned BYTES> __device__ __forceinline__ unsigned gm_misalignment(const void *at)
 {
     return (unsigned)(uintptr_t)at & (BYTES - 1);
 }
 
-/* The one or two vectors that the BYTES bytes at `at` lie in. If they are one vector it is loaded
- * twice: so no other vector is touched, and there is no branch. */
+/* Loads the one or two aligned vectors that contain the BYTES bytes at `at`. If `at` is aligned,
+ * the same vector is loaded twice: no branch, and no access beyond it. */
 template <unsigned BYTES>
 __device__ __forceinline__ gm_vec_pair<BYTES> gm_load_vec_pair(const void *at)
 {
@@ -92,8 +88,8 @@ __device__ __forceinline__ gm_vec_pair<BYTES> gm_load_vec_pair(const void *at)
     return pair;
 }
 
-/* What begins `skip` bytes into the first of two vectors, whole elements of T. The words are moved
- * down by selects, by two and by one; what is left, bytes within words, by funnel shifts. */
+/* Returns the BYTES bytes that begin `skip` bytes into a pair. `skip` is a multiple of sizeof(T).
+ * Selects move words down by two and by one; funnel shifts move the remaining bytes. */
 template <typename T, unsigned BYTES>
 __device__ __forceinline__ gm_vec<BYTES> gm_unaligned_vec(const gm_vec_pair<BYTES> &pair,
                                                           unsigned skip)

@@ -1,32 +1,31 @@
 /*
- * batched.cu - stacks of products of any small size: whole matrices in, whole matrices out.
+ * batched.cu - multiplies stacks of small matrices of any size, whole matrices per block.
  *
- * The difference to matmul_multistage_tuned: its power-of-two tiles waste much of 33 x 33 or 65 x
- * 65. Matrices of a stack are contiguous, so what a block needs of B, and what it computes, is one
- * span, loaded by 16 bytes wherever it begins. A block takes as many matrices as give its warps
- * work, or some rows of a larger one; then B comes in double-buffered k-tiles.
+ * Unlike the power-of-two tiles of matmul_multistage_tuned, which waste much of 33 x 33 or 65 x 65,
+ * tiles follow the matrix. Matrices of a stack are contiguous. So a block's part of B, and of the
+ * result, is one contiguous span, loaded by 16 bytes at any alignment. A block takes as many
+ * matrices as keep its warps busy, or some rows of a larger matrix; then B comes in double-buffered
+ * k-tiles. A warp has 4 x 8 lanes and a tile of any multiple of 8 columns (drawn in batched.h).
+ * Rows of A that are whole 16-byte vectors are padded, so that 16-byte reads along K use different
+ * banks.
  *
- * A warp has 4 x 8 lanes, and a lane every fourth row and every eighth column (or 2 or 4
- * neighbouring columns) of the warp's part, which can so be any multiple of 8 columns. Rows of A
- * that are whole 16 bytes get padding, so that 16-byte loads along k fall in different banks.
- *
- * Cost: a step of k reads shared memory once for each of a lane's columns and rows (or once for 2
- * or 4 of them). Global memory: each element once, but B once for each tile of rows.
- * When it wins: stacks up to some 100 rows and columns that tiles do not divide.
+ * Cost: per step of K a lane reads shared memory once for each of its columns and rows (or once for
+ * 2 or 4 of them). Global memory: each element once, but B once for each tile of rows.
+ * When it wins: stacks of up to some 100 rows and columns that power-of-two tiles do not divide.
  */
 #include "kernels/cuda/matmul/batched.h"
 #include "kernels/cuda/matmul/batched_loader.h"
 #include "kernels/device_facts.h"
 
-#define BATCHED_SIDE_MAX 4096u /* of a matrix: larger ones are work for many blocks */
+#define BATCHED_SIDE_MAX 4096u /* rows or columns: a larger matrix is work for many blocks */
 
-/* Elements side by side, loaded or stored at once. */
+/* N neighbouring elements, loaded or stored in one access. */
 template <typename T, unsigned N> struct alignas(N * sizeof(T)) pack {
     T x[N];
 };
 
-/* The steps of a k-tile: row i of a is at a + from_a[i], of which AT_ONCE steps are read at once;
- * b's rows are at b, n apart. */
+/* Multiplies a k-tile. Row i of A is at a + from_a[i], and AT_ONCE steps of it are read at once;
+ * rows of B are at b, n elements apart. */
 template <typename S, unsigned AT_ONCE, typename T>
 static __device__ __forceinline__ void add_steps(T (&acc)[S::TM][S::TN], const T *a,
                                                  const unsigned *from_a, const T *b, unsigned steps,
@@ -73,7 +72,7 @@ static __device__ __forceinline__ void add_steps(T (&acc)[S::TM][S::TN], const T
     }
 }
 
-/* Stores the accumulators, finished, from (row, col) on. WITH_C: with beta c. */
+/* Stores alpha * accumulators, from (row, col) on. WITH_C: adds beta * C. */
 template <typename S, bool WITH_C, typename T>
 static __device__ __forceinline__ void store(const T (&acc)[S::TM][S::TN],
                                              const batched_product<T> &s, uint64_t matrix,
@@ -119,7 +118,7 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
     unsigned down = part / s.c.across, across = part - down * s.c.across;
     unsigned y = down * (LANES_M * S::TM) + lane / LANES_N;
     unsigned x = across * (LANES_N * S::TN) + lane % LANES_N * S::VEC;
-    unsigned mine = min(g, there - 1); /* warps beyond the last matrix add what nobody stores */
+    unsigned mine = min(g, there - 1); /* warps beyond the last matrix compute what nobody stores */
     unsigned from_a[S::TM], half = 0, begin_a = 0, misaligned = 0;
     T acc[S::TM][S::TN] = {};
 
@@ -128,7 +127,7 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
         if (s.p.b.col == 1)
             used = ((unsigned)gm_ceil_div(used, RUN) + 1) * RUN;
         for (unsigned i = used + threadIdx.x; i < s.c.room_b; i += blockDim.x) {
-            k_tile[i] = 0; /* what lanes beyond the last column read */
+            k_tile[i] = 0; /* lanes beyond the last column read this */
             if (s.c.BK < s.K)
                 k_tile[s.c.room_b + i] = 0;
         }
@@ -195,7 +194,7 @@ GM_KERNEL(matmul_batched)
     return gm_by_float_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_product<T> p = gm_product_of<T>(op);
-        enum gm_status status = GM_KERNEL_UNAVAILABLE; /* not if `accepts` was asked */
+        enum gm_status status = GM_KERNEL_UNAVAILABLE; /* `accepts` rules it out */
 
         (void)candidates_of<T>::choose(
             p, gm_gpu_of(exec), [&](auto thread_tile, const struct batched_config &c) {

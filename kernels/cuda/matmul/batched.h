@@ -1,6 +1,7 @@
 /*
- * batched.h - chooses the tile config of matmul/batched.cu: how a stack's products are divided
- * among blocks, warps and shared memory.
+ * batched.h - chooses the tile config of matmul/batched.cu by a cost model.
+ *
+ * A config divides a stack's products among blocks, warps and shared memory.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_BATCHED_H
 #define GM_KERNELS_CUDA_MATMUL_BATCHED_H
@@ -9,27 +10,34 @@
 
 #include <math.h>
 
-#define LANES_M 4u /* of a warp, which has LANES_M x LANES_N times a thread's accumulators */
+#define LANES_M 4u /* a warp has LANES_M x LANES_N lanes */
 #define LANES_N (GM_WARP / LANES_M)
 
-/* Of an H200, wherever it runs: so choices are the same on every device. */
+/* Limits of an H200, used on every device, so that choices are the same everywhere. */
 #define SM_BYTES 233472u
-#define BLOCK_BYTES (SM_BYTES / 2 - 1024) /* so that there are two */
-/* Bytes of a multiprocessor's operands and results, for each cycle that they cost it beside all
- * else: fitted, no rates. */
+#define BLOCK_BYTES (SM_BYTES / 2 - 1024) /* two blocks per multiprocessor */
+/* Bytes of operands, and of results, that cost a multiprocessor one cycle. They are fitted, not
+ * bandwidths. */
 #define LOADED_A_CYCLE 140.0
 #define STORED_A_CYCLE 12.0
 
-/* A thread's TM x TN accumulators, VEC of them in neighbouring columns; how many warps a block may
- * have; and how many a multiprocessor: AT_LEAST is what the kernel is compiled for, RESIDENT_WARPS
- * what its registers are estimated to allow. */
+/* The thread tile: TM x TN accumulators, VEC of them in neighbouring columns. WARPS: the most warps
+ * of a block. AT_LEAST: the warps per multiprocessor that the kernel is compiled for;
+ * RESIDENT_WARPS: those that its registers are estimated to allow. Lane (y, x) of a warp tile of 4
+ * TM x 8 TN, with TM = 2, TN = 4, VEC = 2:
+ *
+ *               columns 0 1   2 3  ..  14 15 | 16 17  18 19  ..
+ *     row 0             x=0   x=1  ..   x=7  |  x=0    x=1   ..      lane x has VEC columns of
+ *     ..  3             y = 0 .. 3           |                       each 8 VEC, lane y every
+ *     row 4             y=0 again            |                       fourth row */
 template <typename T, unsigned TM_, unsigned TN_, unsigned VEC_ = 1> struct thread_tile {
     using type = T;
     static constexpr unsigned TM = TM_, TN = TN_, VEC = VEC_;
     static constexpr unsigned WORDS = TM * TN * sizeof(T) / 4;
     static constexpr unsigned WARPS = WORDS <= 32 ? 16 : 8, AT_LEAST = WORDS <= 20 ? 32 : 16;
-    /* Registers: the accumulators, four steps of a's rows and one of b's columns (of f64, of which
-     * two are read at once, nvcc takes more). The bounds below leave some 20 for all else. */
+    /* Registers: the accumulators, four steps of A's rows and one of B's columns. (nvcc takes more
+     * for f64 where two columns are read at once.) The bounds below leave some 20 for everything
+     * else. */
     static constexpr unsigned NEEDS = WORDS + (4 * TM + TN) * sizeof(T) / 4 + (VEC > 1 ? 2 : 0);
     static constexpr unsigned RESIDENT_WARPS = NEEDS <= 46   ? 32
                                                : NEEDS <= 57 ? 24
@@ -39,7 +47,9 @@ template <typename T, unsigned TM_, unsigned TN_, unsigned VEC_ = 1> struct thre
 };
 
 /*
- *     a block: `many` = 2 matrices            or, of a larger one, BM rows (tiles = 3):
+ * How blocks and warps divide the result:
+ *
+ *     a block: `many` = 2 matrices            or BM rows of a larger matrix (tiles = 3):
  *
  *     +---------+  warps: down x across       +---------+
  *     | w0 | w1 |  for each matrix            | w0 | w1 |  y = 0
@@ -49,29 +59,31 @@ template <typename T, unsigned TM_, unsigned TN_, unsigned VEC_ = 1> struct thre
  *     | w6 | w7 |                             |         |  y = 2
  *     +---------+                             +---------+
  *
- * A block: `many` matrices whole, or rows [y * BM, + BM) of one. Its warps: for each
- * matrix `down` x `across`. Shared memory: `room_a` for a's rows, which are `lda` apart; then
- * one or two k-tiles of b, `BK` steps of k each. */
+ * A block computes `many` whole matrices, or rows [y * BM, + BM) of one, with `down` x `across`
+ * warps per matrix. Its shared memory:
+ *
+ *     | room_a: rows of A, lda apart | room_b: BK steps of B | room_b: the next k-tile, if any |
+ */
 struct batched_config {
     unsigned many, tiles, BM, down, across, lda, BK, room_a, room_b;
-    unsigned steps; /* of k that lie together where a row's part begins: 4, 2 or 1 */
-    bool padded;    /* rows of a lie an odd number of 16 bytes apart; else they are one span */
+    unsigned steps; /* of K in one read of a row of A: 4, 2 or 1 */
+    bool padded;    /* rows of A lie an odd number of vectors apart; else they are one span */
     uint64_t bytes;
     double cost; /* cycles */
 };
 
-/* Cost model: cycles that a multiprocessor takes for all its blocks. Its four schedulers issue an
- * instruction each a cycle, and shared memory serves one wavefront; loads and stores take
- * bandwidth; and each block waits for most of its own, a time that resident blocks share. How much
- * of each is fitted to the times of all configs of 32 shapes on an H200 (f32), within a tenth. */
+/* Cost model: the cycles that a multiprocessor takes for all its blocks. Its four schedulers each
+ * issue one instruction a cycle, and shared memory serves one wavefront. Loads and stores take
+ * bandwidth. Each block waits most of its own time, and resident blocks share that time. The
+ * weights are fitted to the times of all configs of 32 shapes on an H200 (f32), within a tenth. */
 template <typename S>
 static double estimate_cycles(const struct batched_config &c, const gm_product<typename S::type> &p,
                               unsigned warps)
 {
     using T = typename S::type;
-    double words = S::WORDS, k = (double)p.K, many = c.many; /* f64: two cycles each */
+    double words = S::WORDS, k = (double)p.K, many = c.many; /* an f64 is two words: two cycles */
     double loads = (double)S::TM / c.steps + (double)S::TN / S::VEC;
-    double issued = words + loads + S::TM / 2.0 + 2; /* of a step of a warp */
+    double issued = words + loads + S::TM / 2.0 + 2; /* instructions per step and warp */
     double waves = S::TM / (c.steps > 1 ? 2.0 : 1.0) + S::TN / (S::VEC > 1 ? 2.0 : 1.0);
     double busy = issued / 4 > waves ? issued / 4 : waves;
     double alone = 0.7 * issued + 1.75 * loads + 22;
@@ -87,19 +99,19 @@ static double estimate_cycles(const struct batched_config &c, const gm_product<t
                      (k * alone + 64 * words) / together);
 }
 
-#define SEVERAL_BYTES_MAX 40960u /* of shared memory, that several matrices may fill */
-#define WHOLE_BYTES 32768u       /* of b, up to which it comes whole */
-#define K_TILE_ELEMENTS 4096u    /* of b, else */
+#define SEVERAL_BYTES_MAX 40960u /* shared memory that several matrices may fill */
+#define WHOLE_BYTES 32768u       /* of B: up to this size it is one k-tile */
+#define K_TILE_ELEMENTS 4096u    /* elements of B in a k-tile otherwise */
 
-/* Elements of one k-tile in shared memory: vectors of 16 bytes, wherever in one it begins, and what
- * lanes beyond the last column read. */
+/* Room in shared memory, in elements, for `elements` that may begin inside a vector, plus the
+ * `beyond` elements that lanes beyond the last column read. */
 static inline uint64_t span_room(uint64_t elements, unsigned vec, unsigned beyond)
 {
     return (gm_ceil_div(elements, vec) + 1 + gm_ceil_div(beyond, vec)) * vec;
 }
 
-/* With at most so many warps, and bytes of shared memory. cost is infinite where it cannot be done
- * so. The order of a sum's steps is that of k in all of them. */
+/* The config with at most `warps` warps and `limit` bytes of shared memory. cost is infinite if
+ * there is none. All configs add the steps of K in the same order. */
 template <typename S>
 static struct batched_config config_with(const gm_product<typename S::type> &p, unsigned warps,
                                          uint64_t limit)
@@ -139,7 +151,7 @@ static struct batched_config config_with(const gm_product<typename S::type> &p, 
     return c;
 }
 
-/* No name for the linker: the simulator compiles this file too. */
+/* An unnamed namespace, because the simulator compiles this file too. */
 namespace
 {
 template <typename... S> struct candidates {
@@ -156,8 +168,8 @@ template <typename... S> struct candidates {
         }
     }
 
-    /* fn(thread tile, config) with the best, if there is one. Returns it; its cost is infinite if
-     * not. */
+    /* Calls fn(thread tile, config) with the cheapest config, and returns it. If there is none, its
+     * cost is infinite and fn is not called. */
     template <typename P, typename F>
     static struct batched_config choose(const P &p, const struct gm_gpu *gpu, F fn)
     {
@@ -173,6 +185,7 @@ template <typename... S> struct candidates {
     }
 };
 
+/* The thread tiles to choose from, as f32<TM, TN, VEC>. */
 template <unsigned TM, unsigned TN, unsigned VEC = 1> using f32 = thread_tile<float, TM, TN, VEC>;
 template <unsigned TM, unsigned TN, unsigned VEC = 1> using f64 = thread_tile<double, TM, TN, VEC>;
 
@@ -188,7 +201,7 @@ struct candidates_of<float>
                  f32<6, 4, 4>, f32<6, 8, 4>, f32<8, 4, 2>, f32<8, 6, 2>, f32<8, 8, 2>, f32<8, 4, 4>,
                  f32<8, 8, 4>> {
 };
-/* Fewer, for elements of 8 bytes take twice the registers. */
+/* Fewer candidates, because elements of 8 bytes take twice the registers. */
 template <>
 struct candidates_of<double>
     : candidates<f64<4, 2>, f64<4, 3>, f64<4, 4>, f64<4, 5>, f64<4, 6>, f64<4, 7>, f64<4, 8>,

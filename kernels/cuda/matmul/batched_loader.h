@@ -1,7 +1,8 @@
 /*
  * batched_loader.h - copies operands of matmul/batched.cu into shared memory, asynchronously.
  *
- * By 16 bytes, wherever the span begins; by elements if the operand is transposed.
+ * Copies move 16 bytes at any alignment of the span, or single elements if the operand is
+ * transposed.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_BATCHED_LOADER_H
 #define GM_KERNELS_CUDA_MATMUL_BATCHED_LOADER_H
@@ -10,7 +11,7 @@
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/batched.h"
 
-/* What a block is given. */
+/* The parameters of a launch; by_k, by_bm and by_bk are short_divisor() of K, BM and BK. */
 template <typename T> struct batched_product {
     gm_product<T> p;
     struct batched_config c;
@@ -19,7 +20,7 @@ template <typename T> struct batched_product {
 
 static_assert(BLOCK_BYTES / sizeof(float) <= UINT16_MAX, "elements of a block have 16 bits");
 
-/* x / d, by what short_divisor(d) is (gm_reciprocal). */
+/* x / d, where by = short_divisor(d). */
 static __device__ __forceinline__ unsigned divide_short(unsigned x, unsigned by)
 {
     return by > 0 ? __umulhi(x, by) : x;
@@ -29,9 +30,9 @@ static inline unsigned short_divisor(unsigned d)
     return d > 1 ? gm_reciprocal(d) : 0;
 }
 
-/* Starts to copy `vecs` vectors of 16 bytes, from the one that holds element `first` of `data`.
- * Returns that element's place in its vector. What lies beyond the operand's `total` elements
- * becomes zero. */
+/* Starts to copy `vecs` 16-byte vectors, beginning with the one that contains element `first` of
+ * `data`. Returns the position of that element in its vector. Elements at and beyond `total` become
+ * zero. */
 template <typename T>
 static __device__ __forceinline__ unsigned load_span(T *to, const T *data, uint64_t first,
                                                      unsigned vecs, uint64_t total)
@@ -54,8 +55,8 @@ static __device__ __forceinline__ unsigned load_span(T *to, const T *data, uint6
     return misaligned;
 }
 
-/* Starts to copy a's rows: `rows` of one matrix from `row` on, or all of `there` matrices. Returns
- * where the first begins in `to`. */
+/* Starts to copy `rows` rows of A, from `row` on, of each of `there` matrices. Returns where the
+ * first row begins in `to`. */
 template <typename T>
 static __device__ __forceinline__ unsigned load_a(T *to, const batched_product<T> &s,
                                                   uint64_t matrix, unsigned there, unsigned row,
@@ -65,7 +66,7 @@ static __device__ __forceinline__ unsigned load_a(T *to, const batched_product<T
     const T *from = gm_matrix_of<T>(s.p.a, matrix) + row * s.p.a.row;
     unsigned count = there * rows * s.K;
 
-    if (s.p.a.col != 1) { /* lanes go down columns */
+    if (s.p.a.col != 1) { /* lanes run down columns */
         for (unsigned e = threadIdx.x; e < there * s.c.BM * s.K; e += blockDim.x) {
             unsigned line = divide_short(e, s.by_bm), r = e - line * s.c.BM;
             unsigned g = divide_short(line, s.by_k), step = line - g * s.K;
@@ -91,7 +92,7 @@ static __device__ __forceinline__ unsigned load_a(T *to, const batched_product<T
     return 0;
 }
 
-/* Starts to copy a k-tile of b, from step `first` on. Returns where it begins in `to`. */
+/* Starts to copy a k-tile of B, from step `first` on. Returns where it begins in `to`. */
 template <typename T>
 static __device__ __forceinline__ unsigned load_b(T *to, const batched_product<T> &s,
                                                   uint64_t matrix, unsigned there, unsigned first)

@@ -1,14 +1,14 @@
 /*
- * cublas.c - matmul by cuBLAS: the baseline of every product on a GPU.
+ * cublas.c - multiplies matrices with cuBLAS: the baseline of every product on a GPU.
  *
- * cuBLAS is column-major. A row-major matrix is, read so, its own transpose, and
- * result = a b is result' = b' a': so the operands change places, and none is moved. beta * c is
- * added to what the result holds, so c is copied there first: a pass that counts as the
- * kernel's.
+ * cuBLAS is column-major. A row-major matrix, read as column-major, is its own transpose, and
+ * result = A B is result' = B' A'. So the operands change places, and none is copied. gemm adds
+ * beta * C to what the result holds, so C is copied there first; that copy counts as part of the
+ * kernel.
  *
- * Arithmetic by `precision`: ieee asks for plain arithmetic of the type (pedantic), fp32 for what
- * is no worse, tf32 and bf16 let the tensor cores round the factors of f32 products. f16 and bf16
- * are summed in f32.
+ * `precision` selects the arithmetic: ieee is the type's plain arithmetic (pedantic), fp32 allows
+ * what is no less accurate, tf32 and bf16 let the tensor cores round the factors of f32 products.
+ * f16 and bf16 accumulate in f32.
  */
 #include "kernels/cuda/backend/cublas.h"
 #include "kernels/backend.h"
@@ -41,12 +41,13 @@ enum gm_status gm_cublas_accepts_product(const struct gm_op *op,
     return GM_OK;
 }
 
-/* How cuBLAS is told of a view of rows x cols, as the transpose that it takes it for. */
+/* The transpose flag and leading dimension for a view of rows x cols, which cuBLAS reads as the
+ * transpose. */
 static int describe(const struct gm_view *view, uint64_t rows, uint64_t cols, int *ld)
 {
     bool plain = view->col == 1;
 
-    *ld = (int)(plain ? cols : rows); /* nothing lies between the rows of an operand */
+    *ld = (int)(plain ? cols : rows); /* operands have no padding between rows */
     return plain ? GM_CUBLAS_OP_N : GM_CUBLAS_OP_T;
 }
 
@@ -75,7 +76,8 @@ static void types_of(const struct gm_op *op, int *type, int *compute)
     }
 }
 
-/* c into the result; one that broadcasts doubles what is there until it is full. */
+/* Copies C into the result. If C broadcasts, the copy doubles what is there until the result is
+ * full. */
 static cudaError_t put_c(const struct gm_op *op, cudaStream_t stream)
 {
     uint64_t bytes = gm_matrix_bytes(&op->result), done = gm_matrix_bytes(&op->operand[2]);

@@ -1,18 +1,18 @@
 /*
- * dynamic_tile.cu - tiled, with a tile width chosen at run time for the device and the shape.
+ * dynamic_tile.cu - multiplies as tiled does, with a tile width chosen by device and shape.
  *
- * The difference to matmul_tiled: the width is an argument, and the tiles lie in dynamic shared
- * memory. Wide tiles load less, but need large blocks (width 32: 1024 threads), which fill a
- * multiprocessor badly where its threads are not a multiple of theirs, and of which a small result
- * has too few. The width with the best score is taken:
+ * Unlike in matmul_tiled, the width is a kernel argument, and the tiles lie in dynamic shared
+ * memory. Wide tiles load less. But they need large blocks (width 32: 1024 threads): these leave
+ * threads of a multiprocessor unused where its thread count is no multiple of theirs, and a small
+ * result has too few of them. The width with the best score wins:
  *
- *     width x occupancy x the part of the multiprocessors that get a block at all
+ *     width x occupancy x the fraction of multiprocessors that get a block
  *
  * Cost, elements of 4 bytes, width w: 2 M N K / w elements loaded, 4 sectors a request. A step
- * takes more instructions than tiled's: the compiler does not know the width and cannot unroll.
+ * takes more instructions than in tiled: the compiler cannot unroll a loop of unknown length.
  *
- * When it wins: hardly ever. On an H200 it does on one shape of many that are small: the unknown
- * width costs more than idle multiprocessors do.
+ * When it wins: hardly ever. On an H200 it wins on one of many small shapes: the unknown width
+ * costs more than idle multiprocessors do.
  * Source: Kirk, Hwu, "Programming Massively Parallel Processors", on memory and parallelism.
  */
 #include "kernels/cuda/lib/tiles.h"
@@ -56,7 +56,7 @@ static size_t shared_bytes(unsigned width, size_t element)
     return 2 * element * width * width;
 }
 
-/* The score of the head comment; 0 for tiles that the device has no room for. */
+/* The score in the head comment; 0 if the tiles do not fit on the device. */
 template <typename T>
 static double score_of(const struct gm_gpu *gpu, const gm_product<T> &p, unsigned width)
 {

@@ -1,16 +1,16 @@
 /*
- * grid_stride.cu - naive, on a grid as large as the device, whose threads go on to further
- * elements.
+ * grid_stride.cu - computes as naive does, in a grid-stride loop on a grid as large as the device.
  *
- * The difference to matmul_naive: the device decides how many blocks there are, not the shape.
- * Each thread computes the element it stands on, then the one a whole grid further along the row,
- * then further down, then in the next matrix. One launch does any shape.
+ * Unlike in matmul_naive, the device and not the shape sets the number of blocks. Each thread
+ * computes one element, then the element a whole grid further along the row, then further down,
+ * then in the next matrix. One launch handles any shape.
  *
- * Cost: the accesses are naive's, request for request.
+ * Cost: the accesses are those of naive, request for request.
  *
- * When it wins: hardly ever; it is here for the form. It was predicted to win on large stacks of
- * small matrices, and takes twice naive's time there on an H200. It loses where the last round of
- * the grid is nearly empty, since the hardware can no longer give an idle multiprocessor a block.
+ * When it wins: hardly ever; it is here as an example of the pattern. It was predicted to win on
+ * large stacks of small matrices, and takes twice naive's time there on an H200. It loses where the
+ * last round of the grid is nearly empty, because the hardware has no block left for an idle
+ * multiprocessor.
  * Source: M. Harris, "CUDA Pro Tip: Write Flexible Kernels with Grid-Stride Loops", NVIDIA.
  */
 #include "kernels/cuda/lib/tiles.h"

@@ -1,14 +1,14 @@
 /*
- * multistage.cu - a GEMM whose operands are copied ahead of use, several k-tiles at a time.
+ * multistage.cu - computes a GEMM with a multistage pipeline: k-tiles are copied ahead of use.
  *
- * The difference to matmul_register_tiled: there loads pass through registers, which then lack for
- * accumulators, and a thread waits at the barrier until the last element has arrived. Here
- * asynchronous copies go from global to shared memory by themselves (cp.async), three k-tiles
- * ahead. A thread has 8 x 16 accumulators, a block 128 x 256 (multistage/mainloop.h).
+ * Unlike in matmul_register_tiled, loads do not pass through registers, which accumulators need,
+ * and threads do not wait at the barrier for the last element. Asynchronous copies (cp.async) move
+ * data from global to shared memory, three k-tiles ahead. A thread has 8 x 16 accumulators, a block
+ * 128 x 256. multistage/mainloop.h draws the pipeline, multistage/tile_config.h the tiles.
  *
- * Cost, f32: of 100 instructions in the loop 89 are multiply-adds, 4 read shared memory. A warp
- * needs 12 wavefronts of shared memory for 128 multiply-adds, and 1.2 elements of global memory for
- * 100. Elements of 8 bytes have smaller tiles, and two k-tiles ahead.
+ * Cost, f32: of 100 instructions in the loop 89 are multiply-adds and 4 read shared memory. For 128
+ * multiply-adds a warp needs 12 wavefronts of shared memory; for 100, 1.2 elements of global
+ * memory. Elements of 8 bytes have smaller tiles, and two k-tiles ahead.
  *
  * When it wins: i32 and i64 products whose tiles fill the device. For f32 and f64 multistage_tuned
  * has the same config among others, and is as good.
@@ -20,13 +20,13 @@ struct i32_128x256 : gm_schedules<gm_schedule<8, GM_ODD_FORWARD>> {
     static constexpr unsigned BM = 128, BN = 256, BK = 8, WM = 64, WN = 64, TM = 8, TN = 16;
     static constexpr unsigned STAGES = 4, BLOCKS_PER_SM = 1, STAGED_MAX = 1;
 };
-/* More accumulators would not fit: each multiplication of i64 takes several registers. */
+/* A larger tile does not fit in registers: each multiplication of i64 takes several. */
 struct i64_64x128 : gm_schedules<gm_schedule<6, GM_ODD_FORWARD>> {
     static constexpr unsigned BM = 64, BN = 128, BK = 8, WM = 32, WN = 32, TM = 4, TN = 8;
     static constexpr unsigned STAGES = 3, BLOCKS_PER_SM = 1, STAGED_MAX = 1;
 };
 
-/* SPECIALIZED: common load modes have kernels of their own (tile_config.h). */
+/* SPECIALIZED: common load modes have their own kernels (tile_config.h). */
 template <typename T, typename CONFIG, bool SPECIALIZED_> struct config {
     using tile = gm_tile<T, CONFIG>;
     static constexpr bool SPECIALIZED = SPECIALIZED_;
@@ -41,7 +41,7 @@ template <> struct config_of<int32_t> : config<int32_t, i32_128x256, false> {
 template <> struct config_of<int64_t> : config<int64_t, i64_64x128, false> {
 };
 
-/* fn(gm_tag<T>) with the element types that asynchronous copies can move. */
+/* Calls fn(gm_tag<T>) for the element types that cp.async can copy. */
 template <typename F> static enum gm_status by_wide_type(enum gm_dtype dtype, F fn)
 {
     switch (dtype) {

@@ -1,18 +1,19 @@
 /*
- * multistage_tuned.cu - the multistage kernel with the tile config, and the split of k, that are
- * estimated to take least.
+ * multistage_tuned.cu - runs the multistage kernel with the tile config and split-K of least
+ * estimated time.
  *
- * The difference to matmul_multistage: there every tile is 128 x 256, and a result of too few tiles
- * leaves multiprocessors idle. Here there are twelve configs (f64: three), down to 16 x 32, and
- * where even these give too few tiles, k is split too (split_k.h). Large tiles use each load more
- * often; small ones, and splits, make more blocks. An operand that would be loaded element by
- * element is repacked first, if that costs less in all (repack.h).
+ * In matmul_multistage every tile is 128 x 256, and a result of few tiles leaves multiprocessors
+ * idle. Here twelve configs (f64: three) go down to 16 x 32, and if even these give too few tiles,
+ * K is split too (split_k.h). Large tiles reuse each load more; small tiles and splits make more
+ * blocks. An operand that would be loaded element by element is repacked first, if that costs less
+ * in all (repack.h).
  *
  * Cost, f32: as multistage with 128 accumulators a thread (21 multiply-adds a read of shared
- * memory); with 64, 32 and 16 accumulators 16, 11 and 8. Splits are written and read once.
+ * memory); 16, 11 and 8 multiply-adds with 64, 32 and 16 accumulators. Splits are written and read
+ * once.
  *
  * When it wins: among our own kernels on all but small results (small_tile, split_k_dot), single
- * vectors and a few that are long (skinny), and stacks that its tiles do not divide (batched).
+ * vectors and few long ones (skinny), and stacks that its tiles do not divide (batched).
  */
 #include "kernels/cuda/matmul/multistage/candidates.h"
 #include "kernels/cuda/matmul/multistage/cost_model.h"
@@ -23,28 +24,28 @@
 #include <cstring>
 
 /*
- * How operands are loaded: as they are, or repacked first (repack.h).
+ * The load plan: whether an operand is repacked first (repack.h), and the load modes that follow.
  *
- * All tiles in a row, or column, of the result load the same part of an operand. Where those loads
- * are narrow, repacking the operand once, so that all load it by 16 bytes, may cost less. Costs are
- * relative to A transposed on its way and B loaded by 16 bytes, as rates were measured
- * (cost_model.h).
+ * All tiles in a row (column) of the result load the same part of A (B). If those loads are narrow,
+ * it may cost less to repack the operand once and load it by 16 bytes. Costs are relative to A
+ * transposed by the loader and B loaded by 16 bytes, as the rates were measured (cost_model.h).
  */
 
-/* What loads of a tile cost, in multiply-adds of the tile; fitted together with the candidates. */
-#define GM_COST_B_NARROW 8.5    /* a load of B of 8 bytes, or one that transposes an element */
-#define GM_COST_STAGED 4.0      /* more if staged in registers, divided by the scheduler's warps */
-#define GM_COST_BOTH_SCALAR 0.5 /* of an element of both, where both are loaded by elements */
-#define GM_COST_A_NARROW 7.3    /* a load of A of less than 16 bytes, where nothing is staged */
-#define GM_COST_A_VEC (-3.5)    /* an element of A by 16 bytes: less than a transposed one */
-/* Rows of A from which on it is repacked: fewer leave the tiles that win empty. */
+/* The cost of a tile's loads, in multiply-adds of the tile; fitted together with the candidates. */
+#define GM_COST_B_NARROW 8.5    /* a load of B of 8 bytes, or of one element to transpose */
+#define GM_COST_STAGED 4.0      /* extra if staged, divided by warps per scheduler */
+#define GM_COST_BOTH_SCALAR 0.5 /* an element of A and B, if both are loaded element by element */
+#define GM_COST_A_NARROW 7.3    /* a load of A of less than 16 bytes, if nothing is staged */
+#define GM_COST_A_VEC (-3.5)    /* an element of A in a 16-byte load: less than a transposed one */
+/* The fewest rows of A for which it is repacked: with fewer, the tiles that win stay mostly
+ * empty. */
 #define GM_REPACK_ROWS_MIN 64u
 #define GM_REPACK_LAUNCH_US 1.5
-#define GM_REPACK_BYTES_US 2.1e6                /* of the operand, a microsecond */
-#define GM_REPACK_BYTES_MAX ((uint64_t)1 << 29) /* more is a few hundredths of the whole time */
+#define GM_REPACK_BYTES_US 2.1e6                /* bytes of the operand per microsecond */
+#define GM_REPACK_BYTES_MAX ((uint64_t)1 << 29) /* a larger one gains a few hundredths at most */
 
-/* Of both operands: how k-tiles are loaded, and how the operand is repacked first (no matrices: it
- * is not). us: what repacking takes. */
+/* For A and B: the load mode, and the repacked layout (no matrices: not repacked). us: the time
+ * that repacking takes. */
 struct gm_load_plan {
     gm_load_mode mode[2];
     gm_repack repack[2];
@@ -84,7 +85,7 @@ static inline bool gm_load_plan_of(const gm_product<T> &p, bool repack_a, bool r
     return true;
 }
 
-/* What a tile's loads cost in a step of k, in multiply-adds, with so many warps a scheduler. */
+/* The cost of a tile's loads in a step of K, in multiply-adds. warps: per scheduler. */
 template <typename T>
 static inline double gm_load_cost(const gm_candidate &candidate, const gm_load_plan &plan,
                                   double warps)
@@ -107,7 +108,7 @@ static inline double gm_load_cost(const gm_candidate &candidate, const gm_load_p
     return candidate.BM * each_a + candidate.BN * each_b;
 }
 
-/* ---- Which candidate, and how many splits. ---- */
+/* ---- The choice of a candidate and of the number of splits. ---- */
 
 #define SPLITS_MAX 256u
 #define SPLIT_K_TILES_MIN 4u
@@ -118,9 +119,10 @@ struct choice {
     gm_load_plan loads;
 };
 
-/* fn(splits) for each number of them that is worth a look: 1, and for each number of blocks that a
- * multiprocessor may get, from what two splits give it up to twice what it holds, the most splits
- * that give it no more. None has fewer than SPLIT_K_TILES_MIN k-tiles. */
+/* Calls fn(splits) for each number of splits worth an estimate: 1, and then, for each number of
+ * blocks per multiprocessor, the most splits that need no more blocks. Blocks go from what two
+ * splits need to twice what a multiprocessor holds. Each split has at least SPLIT_K_TILES_MIN
+ * k-tiles. */
 template <typename F>
 static void for_splits(const gm_candidate &candidate, const gm_workload &work, F fn)
 {
@@ -140,7 +142,7 @@ static void for_splits(const gm_candidate &candidate, const gm_workload &work, F
 template <typename T>
 static struct choice choose(const gm_candidate *candidates, unsigned count, const gm_product<T> &p)
 {
-    gm_load_plan plans[4]; /* neither operand repacked, A, B, both; as far as that can pay */
+    gm_load_plan plans[4]; /* repacks neither operand, A, B, both; those that can pay */
     unsigned many = 0;
     struct choice best = {0, 1, {}};
     double least = INFINITY;
@@ -164,7 +166,7 @@ static struct choice choose(const gm_candidate *candidates, unsigned count, cons
     return best;
 }
 
-/* Scratch memory holds the splits, then the repacked operands. */
+/* Scratch memory: the splits, then the repacked operands, each at at[i]. */
 struct plan {
     struct choice choice;
     uint64_t at[2], scratch;
@@ -188,7 +190,7 @@ template <typename T> static struct plan plan_of(const struct gm_op *op)
     return plan;
 }
 
-/* Made at the first repetition of a task, for all. */
+/* The first repetition of a task makes the plan; the others reuse it. */
 template <typename T> static struct plan kept_plan(const struct gm_op *op, struct gm_exec *exec)
 {
     struct gm_kept *kept = gm_kept_of(exec);

@@ -1,23 +1,22 @@
 /*
- * naive.cu - one thread an element of the result: a dot product straight from global memory.
+ * naive.cu - computes one element of the result per thread, straight from global memory.
  *
- * threadIdx.x runs along a row of the result. In each step the lanes of a warp read the same
- * element of A, one sector for all (a broadcast), and 32 neighbours of a row of B, 128 bytes:
- * coalesced. With x and y exchanged, each step would read 32 rows of A: 32 sectors for 128 bytes.
+ * threadIdx.x runs along a row of the result. In each step of K the lanes of a warp read the same
+ * element of A (a broadcast: one sector) and 32 neighbours in a row of B (coalesced: 128 bytes).
+ * With x and y exchanged, each step would read 32 rows of A: 32 sectors for 128 bytes.
  *
- * Cost, elements of 4 bytes, a multiply-add: two load requests, of 1 and 4 sectors. 2 M N K
- * elements are loaded where M K + K N would do. Caches catch most of that, so the limit is the L1
- * cache's rate of requests, not memory. With transb the lanes read down columns: 32 sectors a
- * request.
+ * Cost, elements of 4 bytes, per multiply-add: two load requests, of 1 and 4 sectors. It loads 2 M
+ * N K elements where M K + K N would do. Caches serve most of them, so the limit is the L1 cache's
+ * request rate, not memory. With transb the lanes read down columns: 32 sectors a request.
  *
- * When it wins: nowhere; over tiled where 32 x 32 x 32 tiles stay mostly empty (stacks of 16 x 16
- * to 65 x 65, K = 16, dot products).
+ * When it wins: never overall. It beats tiled where 32 x 32 x 32 tiles stay mostly empty (stacks of
+ * 16 x 16 to 65 x 65, K = 16, dot products).
  * Source: the matrix product without shared memory in NVIDIA's CUDA C++ Programming Guide.
  */
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/matmul/product.h"
 
-#define SIDE 32u /* of a block, which is square so that both operands are reused in the cache */
+#define SIDE 32u /* the block is SIDE x SIDE: square, so that the cache reuses both operands */
 
 template <typename T>
 static __global__ void __launch_bounds__(SIDE *SIDE) matmul_naive(gm_product<T> p, gm_origin origin)

@@ -1,5 +1,5 @@
 /*
- * product.h - a matrix product as its kernels see it: strides instead of flags.
+ * product.h - describes a matrix product to kernels, with strides instead of transpose flags.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_PRODUCT_H
 #define GM_KERNELS_CUDA_MATMUL_PRODUCT_H
@@ -7,9 +7,10 @@
 #include "kernels/cuda/lib/kernel.h"
 
 /*
- * result = alpha * a b + beta * c, with a of m x k and b of k x n as their strides say: transposed
- * and column-major operands have row and col exchanged, and one of a stack's that goes with all
- * has batch 0. k is 0 where alpha is, so that a and b are not read; c.data is NULL where beta is 0.
+ * result = alpha * A B + beta * C, with A of M x K and B of K x N. Strides are in elements.
+ * Transposed and column-major operands have `row` and `col` exchanged. A matrix that broadcasts
+ * over the stack has a batch stride of 0. K is 0 if alpha is, so that A and B are not read. c.data
+ * is NULL if beta is 0.
  */
 template <typename T> struct gm_product {
     struct gm_view a, b, c;
@@ -18,8 +19,8 @@ template <typename T> struct gm_product {
     gm_acc<T> alpha, beta;
 };
 
-/* join: a stack that goes with one b becomes one tall matrix (gm_op_joined), of which a tile has
- * rows of many, and b is read once for all that share it. */
+/* join: a stack of A that shares one B becomes one tall matrix (gm_op_joined). Its tiles then span
+ * several matrices of the stack, and B is read once for all of them. */
 template <typename T>
 static inline gm_product<T> gm_product_of(const struct gm_op *op, bool join = true)
 {
@@ -37,21 +38,21 @@ static inline gm_product<T> gm_product_of(const struct gm_op *op, bool join = tr
     uint64_t joined = join ? gm_op_joined(op) : 1;
     product.M *= joined;
     product.batch /= joined;
-    if (joined > 1) /* not to be taken for what must be a multiple of something (gm_load_mode_of) */
+    if (joined > 1) /* gm_load_mode_of would otherwise demand that unused strides are aligned */
         product.a.batch = product.c.batch = 0;
     product.alpha = gm_factor<gm_acc<T>>(&op->alpha);
     product.beta = gm_factor<gm_acc<T>>(&op->beta);
     return product;
 }
 
-/* One of a stack. */
+/* Matrix `matrix` of a stack. */
 template <typename T>
 __device__ __forceinline__ const T *gm_matrix_of(const struct gm_view &view, uint64_t matrix)
 {
     return (const T *)view.data + matrix * view.batch;
 }
 
-/* What the result has at (row, col), when the sum there is known. */
+/* The result at (row, col): alpha * sum + beta * C, rounded to T. */
 template <typename T>
 __device__ __forceinline__ T gm_finished(const gm_product<T> &p, uint64_t matrix, uint64_t row,
                                          uint64_t col, gm_acc<T> sum)

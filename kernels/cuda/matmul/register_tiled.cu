@@ -1,17 +1,17 @@
 /*
- * register_tiled.cu - a GEMM with 8 x 8 accumulators a thread.
+ * register_tiled.cu - computes a GEMM with 8 x 8 accumulators per thread, in registers.
  *
- * The difference to matmul_tiled, which reads shared memory twice for each multiply-add: a thread
- * has 64 accumulators in registers. In a step it reads 8 elements of A and 8 of B, by 16 bytes,
- * for 64 multiply-adds. A block of 256 threads computes 128 x 128, so that global loads fall as
- * well. While a k-tile is used, the next one's elements are on their way to registers, and go to
- * the other half of shared memory after (double buffering): one barrier a k-tile instead of two.
+ * Unlike in matmul_tiled, which reads shared memory twice for each multiply-add, a thread reads 8
+ * elements of A and 8 of B, 16 bytes a read, for 64 multiply-adds. A block of 256 threads computes
+ * 128 x 128, so global loads fall too. The k-tiles are double-buffered: the next one is loaded into
+ * registers while the current one is multiplied, and then stored in the other half of shared
+ * memory. So there is one barrier a k-tile instead of two.
  *
  * Cost, elements of 4 bytes: 2 M N K / 128 elements loaded, 4 sectors a request (8 where rows of A
- * begin inside a sector). Stores: 16 sectors a request, a quarter of each, since lanes are 4
- * columns apart.
+ * begin inside a sector). Stores: 16 sectors a request, of which a quarter is used, because lanes
+ * are 4 columns apart.
  *
- * When it wins: over tiled where the result fills enough tiles; f16 and bf16, which multistage
+ * When it wins: over tiled where the result fills enough tiles; for f16 and bf16, which multistage
  * lacks.
  * Source: Volkov, Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra" (register blocking).
  */
@@ -32,10 +32,10 @@
  */
 struct register_tiled_config {
     static constexpr unsigned BM = 128, BN = 128, BK = 8, TM = 8, TN = 8;
-    static constexpr unsigned VEC = 4; /* accumulators side by side */
+    static constexpr unsigned VEC = 4; /* elements of a vector */
     static constexpr unsigned SIDE = BM / TM, THREADS = SIDE * SIDE;
-    static constexpr unsigned LD = BM + 4; /* padded: stores down a column fall in all banks */
-    static constexpr unsigned LOADS = BM * BK / THREADS; /* of a thread, for either operand */
+    static constexpr unsigned LD = BM + 4; /* padded, so that stores down a column use all banks */
+    static constexpr unsigned LOADS = BM * BK / THREADS; /* per thread and operand */
 
     static_assert(BM == BN && TM == TN, "both operands are loaded alike");
     static_assert(SIDE * TM == BM && TM % VEC == 0, "the thread tiles are the block tile");
@@ -43,8 +43,8 @@ struct register_tiled_config {
 };
 using C = register_tiled_config;
 
-/* A thread's part of a k-tile of one operand: elements at `step` of k and `across`. Lanes go along
- * k where memory does. */
+/* The element of a k-tile that a thread loads: its step of K and its row of A (column of B). Lanes
+ * run along the contiguous dimension. */
 struct load_at {
     unsigned step, across;
 };
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void store(S (*tile)[C::LD], const S *from, bo
     }
 }
 
-/* The thread's elements of a step: C::VEC of them, and C::VEC of them half a tile on. */
+/* Reads a thread's fragment of one step: two vectors, half a tile apart. */
 template <typename S>
 static __device__ __forceinline__ void take(S *to, const S *row, unsigned thread)
 {

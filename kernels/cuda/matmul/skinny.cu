@@ -1,24 +1,25 @@
 /*
- * skinny.cu - a matrix times a few vectors: reads the large operand once, at the speed of memory.
+ * skinny.cu - multiplies a matrix by at most 8 vectors, reading the matrix once at memory speed.
  *
- * The difference to matmul_tiled: with at most 8 columns (or rows) in the result each element of
- * the large operand is used at most 8 times, so it goes straight to registers. Only the vectors
- * lie in shared memory, a chunk at a time. Two kernels, by how lines of the large operand lie in
- * memory (skinny.h):
- * - along k: a dot product a line; a few lanes have 16 bytes each of a line, or of several;
- * - across: each step of k adds a line, times a number, to each vector of the result.
- * Lanes are added up by a reduce-scatter, warps that share k in shared memory, blocks by split-K.
+ * Unlike in matmul_tiled, each element of the large operand is used at most 8 times, so it goes
+ * straight to registers. Only the vectors are in shared memory, one chunk of K at a time. There are
+ * two kernels, for the two layouts of the large operand's lines (drawn in skinny.h):
+ * - along: lines run along K. A line is a dot product; a few lanes load 16 bytes each of a line, or
+ *   of several lines.
+ * - across: lines run across K. Each step of K adds a line, times a number, to each result vector.
+ * A reduce-scatter adds lanes, shared memory the warps that share K, and split-K the blocks.
  *
  * Cost, elements of 4 bytes: 16 sectors a request of the large operand, all useful, if its lines
- * begin at 16 bytes; else 4 requests of 4 to 32 sectors. 3 vectors cost as much as 4, 5 to 7 as 8.
+ * are 16-byte aligned; else 4 requests of 4 to 32 sectors. 3 vectors cost as much as 4, and 5 to 7
+ * as 8.
  *
- * When it wins: results of few rows or columns, but for the smallest (small_tile, split_k_dot).
+ * When it wins: results of few rows or columns, except the smallest (small_tile, split_k_dot).
  */
 #include "kernels/cuda/matmul/skinny_layout.h"
 #include "kernels/cuda/matmul/skinny_parts.h"
 
-/* Lane `sub` of those that have a line, in group `group` of the warp's, and the warp's place in the
- * block. */
+/* A thread's position: lane `sub` of `lanes` lanes that share a line, in group `group` of the
+ * warp's `groups`; its warp is at (deep, wide) in the block. */
 struct place {
     unsigned lanes, groups, sub, group, deep, wide;
 };
@@ -34,9 +35,9 @@ static __device__ __forceinline__ place place_of(const skinny_layout &at)
             warp >> at.deep_log};
 }
 
-/* Whether two of the largest blocks are to be on a multiprocessor: where the sums of a vector for
- * each vector, or along k its factors, leave room for that, which nvcc by itself does not always.
- */
+/* Whether two of the largest blocks should fit on a multiprocessor. nvcc does not always see to
+ * that by itself. It is true if the accumulators, or along K the factors, leave enough
+ * registers. */
 template <typename T, unsigned COUNT, unsigned LINES>
 static constexpr bool two_fit = LINES == 1 && COUNT * 16 / sizeof(T) * sizeof(gm_acc<T>) <= 64;
 

@@ -1,10 +1,9 @@
 /*
- * skinny_layout.h - decides how many lanes, warps and blocks of matmul/skinny.cu share lines and
- * steps of k.
+ * skinny_layout.h - chooses how many lanes, warps and blocks of matmul/skinny.cu share lines and K.
  *
- * By the shape and strides alone, so that results are the same on every device, and the size of the
- * scratch memory is known in advance. The thresholds are those with which the layouts that were
- * measured on an H200, 40 each of 365 shapes, are missed by the least (kernels/EXPERIMENTS.md).
+ * The choice depends on shape and strides alone, so that results are the same on every device, and
+ * the scratch size is known in advance. 40 layouts for each of 365 shapes were measured on an H200.
+ * The thresholds lose least against the best layouts (kernels/EXPERIMENTS.md).
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_LAYOUT_H
 #define GM_KERNELS_CUDA_MATMUL_SKINNY_LAYOUT_H
@@ -13,21 +12,21 @@
 
 #include <cmath>
 
-/* How many times x the least multiple of `of` is that is no less. */
+/* The smallest multiple of `of` that is at least x, divided by x. */
 static inline double padding_ratio(double x, double of)
 {
     return ceil(x / of) * of / x;
 }
 
 /*
- * As a logarithm. Along k no more than have all something to do. Across, a warp's part of a line is
- * 32 to 128 elements, and where there is little to do less, so that more warps share it; more of
- * single vectors whose lines begin anywhere, since two warps then ask for the sectors in which
- * their parts meet. `whole`: from line to line it is whole vectors. `rounds`: of requests that all
- * warps of the device ask for at once.
+ * log2 of the lanes that share a line. Along: no more lanes than have work. Across: a warp covers
+ * 32 to 128 elements of a line. With little work it covers less, so that more warps share it. For a
+ * single vector whose lines are not aligned it covers more, because neighbouring warps both load
+ * the sectors at the borders between them.
  *
- * Thresholds: by 81 products, each with 1 to 32 lanes, and 652 with two of these
- * (kernels/EXPERIMENTS.md).
+ * whole: the distance between lines is whole 16-byte vectors. rounds: requests of each lane, if all
+ * warps of the device load at once. The thresholds are from 81 products, each with 1 to 32 lanes,
+ * and 652 with two of these (kernels/EXPERIMENTS.md).
  */
 template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whole, double rounds)
 {
@@ -49,12 +48,12 @@ template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whol
     return log;
 }
 
-/* Of so many products, each of so few steps, blocks are half as large: more of them
- * alternate. */
+/* With at least MANY products of at most SHORT steps, blocks are half as large, so that more of
+ * them alternate. */
 #define MANY 100u
 #define SHORT 384u
 
-/* The logarithm of the least power of two that is no less than x. */
+/* log2 of the smallest power of two that is at least x. */
 static inline unsigned log_of(double x)
 {
     unsigned log = 0;
@@ -65,17 +64,17 @@ static inline unsigned log_of(double x)
 }
 
 /*
- * As many warps as the device has at once, if each still has a few vectors to ask for: lines first,
- * those of all products of a stack, then warps of a block that share k, then splits, which take a
- * launch more to be added up.
+ * Lays out as many warps as the device holds at once, if each has at least a few vectors to load.
+ * It divides lines first (of all products of a stack), then K among warps of a block, then K among
+ * blocks: splits, which cost a second launch.
  */
 template <typename T> static void lay_out(skinny<T> *s, bool whole)
 {
-    /* Along k by vectors: 1, 2, up to 4, 8.
-     *     warps      that are wanted on the device: with more vectors fewer fit
-     *     several    from so many rounds of requests a lane on, each lane has several lines
-     *     block_log  warps of a block (log2), which load_vectors its vectors together, if lines
-     * suffice */
+    /* Along, for 1, 2, up to 4, and up to 8 vectors:
+     *     warps      the wanted number on the device: with more vectors fewer fit
+     *     several    a lane has several lines from that many rounds of requests on
+     *     block_log  log2 of the warps of a block, which load the vectors together, if there are
+     * enough lines */
     static const struct {
         double warps, several;
         unsigned block_log;
@@ -94,8 +93,8 @@ template <typename T> static void lay_out(skinny<T> *s, bool whole)
     s->at.lanes_log = lanes_log_of(*s, whole, rounds);
     s->at.several_lines = rounds >= of.several;
 
-    /* How many warps share k: as many as are wanted, if none has less than half a round, or a
-     * third. To the nearest power of two, or the next below. */
+    /* How many warps share K: as many as are wanted, if each has at least half (along: a third) of
+     * a round. Rounded to a power of two. */
     double lanes = 1u << s->at.lanes_log, line_warps = lines / (double)lines_of_a_warp(*s);
     double round = AHEAD * (s->along ? lanes * span : GM_WARP / lanes);
     if (s->at.several_lines)
@@ -122,14 +121,14 @@ template <typename T> static void lay_out(skinny<T> *s, bool whole)
         (s->at.deep_log > 0 ? s->at.deep_log : s->at.wide_log)--;
 }
 
-/* The strides and counts of op. */
+/* Describes `op`, and lays it out. */
 template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
 {
     skinny<T> s = {};
     constexpr uint64_t SPAN = 16 / sizeof(T);
 
     s.p = gm_product_of<T>(op);
-    if (s.p.M > VECTORS_MAX && s.p.N > VECTORS_MAX) /* as one tall matrix it is too large */
+    if (s.p.M > VECTORS_MAX && s.p.N > VECTORS_MAX) /* as one tall matrix it is not skinny */
         s.p = gm_product_of<T>(op, false);
     s.transposed = s.p.N > VECTORS_MAX || (s.p.M <= VECTORS_MAX && s.p.M < s.p.N);
     s.large = s.transposed ? s.p.b : s.p.a;

@@ -1,6 +1,5 @@
 /*
- * skinny_parts.h - what both kernels of matmul/skinny.cu do: load vectors of elements, add up over
- * lanes and warps, and store the results.
+ * skinny_parts.h - holds what both skinny kernels share: loading spans, adding up, storing results.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_PARTS_H
 #define GM_KERNELS_CUDA_MATMUL_SKINNY_PARTS_H
@@ -20,8 +19,8 @@ template <typename T, size_t = sizeof(T)> struct alignas(16) lane_span {
         x[i] = value;
     }
 };
-/* Elements of 2 bytes by words: nvcc would have a register for each, and move them. They are set in
- * their order: the first of a word clears the second. */
+/* Elements of 2 bytes, held in words: nvcc would use a register for each element. They are set in
+ * order, because the first of a word clears the second. */
 template <typename T> struct alignas(16) lane_span<T, 2> {
     uint32_t word[4];
 
@@ -35,8 +34,9 @@ template <typename T> struct alignas(16) lane_span<T, 2> {
     }
 };
 
-/* A lane's elements, of `left` that there are; zeros beyond. They lie side by side where spans are
- * aligned; else `apart` from each other, so that it is lanes whose elements are neighbours. */
+/* Loads 16 bytes of elements for a lane, of which `left` exist; the others are zero. If ALIGNED
+ * they are contiguous. Otherwise they are `apart` from each other, and neighbouring lanes have
+ * neighbouring elements. */
 template <typename T, bool ALIGNED>
 static __device__ __forceinline__ lane_span<T> load_lane_span(const T *from, uint64_t left,
                                                               unsigned apart)
@@ -53,17 +53,17 @@ static __device__ __forceinline__ lane_span<T> load_lane_span(const T *from, uin
 }
 
 /*
- * Reduce-scatter over lanes, with N = 4 values and 4 lanes:
+ * Warp reduce-scatter, with N = 4 values and 4 lanes:
  *
  *     lane     0 a b c d     1 a b c d     2 a b c d     3 a b c d
  *     far 2    0 a b         1 a b         2 c d         3 c d        a half each, added up
  *     far 1    0 a           1 b           2 c           3 d          the sums over 4 lanes
  *
  * Adds each of a lane's N values to those of the lanes at distances far, far / 2, ... end, and
- * calls put(first + i, sum of x[i]) in one of these lanes. All are powers of two; all lanes of the
- * warp call it. Done one value after the other, that is N exchanges for each distance; here a lane
- * keeps one half of its values, gives its partner the other, and has half as many from then on. The
- * order of additions is fixed.
+ * calls put(first + i, sum of x[i]) in one of these lanes. All numbers are powers of two, and all
+ * lanes of the warp call it. Reducing one value after the other takes N exchanges for each
+ * distance. Here a lane keeps one half of its values and gives the other half to its partner, so
+ * each distance halves the values that are left. The order of additions is fixed.
  *
  * Source: recursive halving, as reduce-scatter has it: Thakur, Rabenseifner and Gropp,
  * "Optimization of Collective Communication Operations in MPICH", 2005.
@@ -90,7 +90,7 @@ static __device__ __forceinline__ void gm_reduce_scatter(S (&x)[N], unsigned far
         }
         gm_reduce_scatter<N / 2>(half, far / 2, end, upper ? first + N / 2 : first, put);
     } else {
-        unsigned same = 2 * far - end; /* bits of the lanes that come to the same sum */
+        unsigned same = 2 * far - end; /* lanes that differ only in these bits have the same sum */
         for (; far >= end; far /= 2)
             x[0] += __shfl_xor_sync(0xFFFFFFFFu, x[0], far);
         if ((lane & same) == 0)
@@ -98,10 +98,10 @@ static __device__ __forceinline__ void gm_reduce_scatter(S (&x)[N], unsigned far
     }
 }
 
-/* A chunk: consecutive steps of k, of those that a block has. */
+/* A chunk: consecutive steps of K of a block's split, loaded at once. */
 struct skinny_chunk {
     uint64_t first;
-    unsigned count, room; /* room: with zeros behind them, so that whole spans can be read */
+    unsigned count, room; /* room: count rounded up with zeros, so that whole vectors can be read */
 };
 template <typename T>
 static __device__ __forceinline__ skinny_chunk chunk_of(const skinny<T> &s, uint64_t first,
@@ -113,7 +113,7 @@ static __device__ __forceinline__ skinny_chunk chunk_of(const skinny<T> &s, uint
     return {first, count, (count + warp_span<T> - 1) / warp_span<T> * warp_span<T>};
 }
 
-/* Where the block's split of k begins, and where the next one does. */
+/* The first step of a split, or K beyond the last split. */
 template <typename T>
 static __device__ __forceinline__ uint64_t split_begin(const skinny<T> &s, unsigned split)
 {
@@ -122,7 +122,7 @@ static __device__ __forceinline__ uint64_t split_begin(const skinny<T> &s, unsig
     return begin < s.p.K ? begin : s.p.K;
 }
 
-/* The vectors' steps: that of vector v at `step` goes to v * down + step * across. */
+/* Loads the vectors' steps of a chunk: vector v's `step` goes to v * down + step * across. */
 template <typename T, unsigned COUNT>
 static __device__ __forceinline__ void load_vectors(gm_acc<T> *to, const skinny<T> &s,
                                                     uint64_t matrix, const skinny_chunk &k,
@@ -130,7 +130,7 @@ static __device__ __forceinline__ void load_vectors(gm_acc<T> *to, const skinny<
 {
     const T *vectors = gm_matrix_of<T>(s.vectors, matrix) + k.first * s.vectors.row;
 
-    if (s.vectors.col == 1 && COUNT > 1) { /* neighbours in memory are vectors of one step */
+    if (s.vectors.col == 1 && COUNT > 1) { /* one step of all vectors is contiguous */
 #pragma unroll 4
         for (unsigned i = threadIdx.x; i < k.room * COUNT; i += blockDim.x) {
             unsigned vector = i % COUNT, step = i / COUNT;
@@ -154,16 +154,16 @@ static __device__ __forceinline__ void load_vectors(gm_acc<T> *to, const skinny<
     }
 }
 
-/* Adds what the warps have that share k, and finishes the results of a block's 2^lines_log lines
- * from `first` on. Vector v's sums are at part[v * down], of the next warp `deep` further on, and
- * that of a line at place(line) among them. */
+/* Adds the sums of the warps that share K, and finishes the results of a block's 2^lines_log lines
+ * from `first` on. In shared memory, vector v's sums begin at part[v * down], those of the next
+ * warp `deep` further on, and a line's sum is at place(line) among them. */
 template <typename T, unsigned COUNT, typename F>
 static __device__ __forceinline__ void
 add_up(const skinny<T> &s, uint64_t matrix, const gm_acc<T> *part, uint64_t first,
        unsigned lines_log, unsigned down, unsigned deep, F place)
 {
     for (unsigned i = threadIdx.x; i < COUNT << lines_log; i += blockDim.x) {
-        /* Threads that are neighbours have neighbours in the result. */
+        /* Neighbouring threads store neighbouring elements. */
         unsigned vector = s.transposed ? i >> lines_log : i % COUNT;
         unsigned in = s.transposed ? i & ((1u << lines_log) - 1) : i / COUNT;
         const gm_acc<T> *from = part + vector * down + place(in);

@@ -1,53 +1,55 @@
 /*
- * sm90_split_bf16.cu - f32 products on Hopper's tensor cores, each of six products of bf16.
+ * sm90_split_bf16.cu - multiplies f32 matrices on Hopper's tensor cores, as six bf16 products.
  *
- * A float has 24 bits, a bf16 has 8: x = hi + mid + lo, exactly but for the tail of subnormals. Of
- * the nine products of two such sums the six large ones are computed; the other three are below
- * 2^-25 of the whole. A first pass splits both operands into images of shared memory, so that the
- * kernel needs no tensor map and takes any layout. The tensor cores truncate as they accumulate:
- * hi * hi is therefore moved to f32 registers every 64 steps of K, and the five small products
- * have accumulators of their own, whose truncation is 2^-8 of that.
+ * A float has 24 significant bits, a bf16 has 8: x = hi + mid + lo, exact except for the tail of
+ * subnormals. Of the nine products of two such sums the six large ones are computed; the other
+ * three are below 2^-25 of the whole. A first pass splits both operands into images of shared
+ * memory, so the kernel needs no tensor map and takes any layout. Tensor cores truncate when they
+ * accumulate. So hi * hi moves to f32 registers every 64 steps of K, and the five small products
+ * have their own accumulators, whose truncation error is 2^-8 of that.
  *
  * Cost: 6 tensor-core products, and a pass that reads 4 and writes 6 bytes an element.
- *
- * When it wins: from some 10^9 operations on, over twice the rate of any f32 arithmetic.
- *
- * Source: M. Fasi, N. Higham et al., "Numerical behavior of NVIDIA tensor cores"; H. Ootomo and
- * R. Yokota, "Recovering single precision accuracy from Tensor Cores"; PTX ISA, wgmma.
+ * When it wins: from some 10^9 operations on, at over twice the rate of any f32 arithmetic.
+ * Source: M. Fasi, N. Higham et al., "Numerical behavior of NVIDIA tensor cores"; H. Ootomo and R.
+ * Yokota, "Recovering single precision accuracy from Tensor Cores"; PTX ISA, wgmma.
  */
 #include "kernels/cuda/matmul/sm90_split_bf16_repair.h"
 #include "kernels/device_facts.h"
 
 /*
- * A block computes BM x BN of the result. Two warpgroups of consumers have 64 rows each; one
- * thread of a third warpgroup, the producer, fills the stages:
+ * The tile and the pipeline. A block computes BM x BN of the result. Each of two consumer
+ * warpgroups has 64 rows. One thread of a third warpgroup, the producer, fills the stages:
  *
  *              B stage: BN columns x 32 of K, planes hi mid lo
  *            +--------------------------------+
  *     A      | consumer 0: rows   0 .. 63     |    stage:  0   1   2   3   0   1  ...
  *   stage:   |  (4 warps x 16 rows)           |    load    #   #   #   #   .   #
  *   BM rows  +--------------------------------+    wgmma       #   #   #   #   #
- *   x 32     | consumer 1: rows  64 .. 127    |    full[s]: bytes of a stage have come
- *            +--------------------------------+    empty[s]: both consumers have used it
+ *   x 32     | consumer 1: rows  64 .. 127    |    full[s]: the bytes of stage s have arrived
+ *            +--------------------------------+    empty[s]: both consumers have used stage s
  */
-using large_tile = gm_split_config<128, 128, 4>;
-using small_tile = gm_split_config<128, 64, 6>;
+struct large_tile {
+    static constexpr unsigned BM = 128, BN = 128, STAGES = 4;
+};
+struct small_tile {
+    static constexpr unsigned BM = 128, BN = 64, STAGES = 6;
+};
 
 #define CONSUMERS 2u     /* warpgroups */
-#define PROMOTE_EVERY 2u /* stages between two moves of hi * hi to f32 registers: 64 of K */
+#define PROMOTE_EVERY 2u /* stages between two moves of hi * hi to f32 registers: 64 steps of K */
 #define CONSUMER_REGISTERS 232
 #define PRODUCER_REGISTERS 40
 
-/* The stages of one block, as the copies fill them. */
+/* The stages in shared memory. */
 template <typename C> struct stages {
     alignas(1024) __nv_bfloat16 a[C::STAGES][GM_SPLIT_PLANES][C::BM * GM_SPLIT_BK];
     alignas(1024) __nv_bfloat16 b[C::STAGES][GM_SPLIT_PLANES][C::BN * GM_SPLIT_BK];
     uint64_t full[C::STAGES], empty[C::STAGES];
 };
-/* Dynamic shared memory begins at a multiple of 128 bytes, the swizzle wants 1024. */
+/* Dynamic shared memory is 128-byte aligned; the swizzle needs 1024. */
 template <typename C> constexpr size_t shared_bytes = sizeof(stages<C>) + 1024;
 
-/* wgmma and bulk copies are Hopper's own (sm_90a); elsewhere the kernel is never launched. */
+/* wgmma and bulk copies exist on sm_90a only; the kernel is never launched elsewhere. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 template <typename C> __device__ static void produce(const gm_split_product &s, stages<C> &shared)
@@ -75,7 +77,7 @@ template <typename C> __device__ static void produce(const gm_split_product &s, 
     }
 }
 
-/* One stage: the five small products into `low`, hi * hi into `high`. */
+/* Multiplies one stage: the five small products into `low`, hi * hi into `high`. */
 template <typename C>
 __device__ static inline void multiply_stage(const stages<C> &shared, unsigned stage, unsigned half,
                                              float (&high)[C::BN / 2], float (&low)[C::BN / 2],
@@ -108,7 +110,7 @@ __device__ static void consume(const gm_split_product &s, stages<C> &shared, uns
 
     for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
         gm_split_tile at = gm_split_tile_at(s, tile);
-        int used = -1; /* a stage whose products are still pending */
+        int used = -1; /* the stage whose products are still pending */
 #pragma unroll
         for (unsigned i = 0; i < C::BN / 2; i++)
             sum[i] = low[i] = 0;
@@ -133,7 +135,7 @@ __device__ static void consume(const gm_split_product &s, stages<C> &shared, uns
                 parity ^= 1;
             }
         }
-        gm_wgmma_wait<0>(); /* none is pending, which the compiler cannot see */
+        gm_wgmma_wait<0>(); /* none is pending, but the compiler cannot know */
         gm_promote(sum, low);
         bool doubtful = gm_split_store<C::BN>(s, at, at.row * C::BM + half * 64, sum);
         doubtful = __any_sync(0xFFFFFFFFu, doubtful);
@@ -175,15 +177,16 @@ static __global__ void __launch_bounds__((CONSUMERS + 1) * GM_WARPGROUP, 1)
 #endif
 }
 
-/* ---- The row -------------------------------------------------------------------------------- */
+/* ---- The variant: accepts, scratch, launch -------------------------------------------------- */
 
 template <typename C> static uint64_t tiles_of(const gm_product<float> &p)
 {
     return p.batch * gm_ceil_div(p.M, C::BM) * gm_ceil_div(p.N, C::BN);
 }
 
-/* fn(config) with the tile that takes fewer rounds on an H200, by its work: by the shape alone, so
- * that bits are the shape's. Half the columns take 0.55 of the time (measured). */
+/* Calls fn(config) with the tile that takes less time on an H200, whatever the device, so that
+ * the result depends on the shape alone. A round of half the columns takes 0.55 of the time
+ * (measured). */
 template <typename F> static auto with_config(const gm_product<float> &p, F fn)
 {
     double large = (double)gm_ceil_div(tiles_of<large_tile>(p), GM_H200_SMS);
@@ -203,8 +206,8 @@ extern "C" uint64_t gm_split_bf16_scratch(const struct gm_op *op)
 
     if (p.M == 0 || p.N == 0 || p.K == 0 || p.batch == 0)
         return 0;
-    return with_config(p, [&](auto gm_split_config) {
-        using C = decltype(gm_split_config);
+    return with_config(p, [&](auto config) {
+        using C = decltype(config);
         uint64_t a = gm_split_image_bytes(matrices_of(p.a, p.batch), p.M, C::BM, p.K);
         uint64_t b = gm_split_image_bytes(matrices_of(p.b, p.batch), p.N, C::BN, p.K), bytes;
         bool fits = a && b && !__builtin_add_overflow(a, b, &bytes) &&
@@ -224,7 +227,7 @@ extern "C" enum gm_status gm_split_bf16_accepts(const struct gm_op *op,
     if (op->precision == GM_PRECISION_IEEE)
         return gm_fail(
             err, GM_KERNEL_UNAVAILABLE,
-            "kernel \"split_bf16\" is no plain f32 arithmetic, which precision ieee asks for");
+            "kernel \"split_bf16\" is not plain f32 arithmetic, which precision ieee asks for");
     if (gm_op_k(op) == 0 || !gm_op_reads(op, 0))
         return gm_fail(
             err, GM_KERNEL_UNAVAILABLE,
@@ -277,6 +280,5 @@ GM_KERNEL(matmul_split_bf16)
 
     if (p.M == 0 || p.N == 0 || p.batch == 0)
         return GM_OK;
-    return with_config(
-        p, [&](auto gm_split_config) { return run<decltype(gm_split_config)>(exec, p); });
+    return with_config(p, [&](auto config) { return run<decltype(config)>(exec, p); });
 }

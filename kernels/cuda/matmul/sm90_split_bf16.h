@@ -1,8 +1,13 @@
 /*
- * sm90_split_bf16.h - f32 operands as three bf16 planes, x = hi + mid + lo: how their images lie in
- * memory, and the pass that makes them. An image is a row of stages, as shared memory is to hold
- * them: the product copies a stage at once and needs no tensor map. Any layout and shape of the
- * operand is settled here.
+ * sm90_split_bf16.h - splits f32 operands into three bf16 planes, x = hi + mid + lo.
+ *
+ * An image is a row of stages, laid out as in shared memory:
+ *
+ *     stage 0                          stage 1
+ *     | hi: rows x 32 of K | mid | lo | hi | mid | lo | ...      rows of 64 bytes, swizzled
+ *
+ * So the product copies a stage at once and needs no tensor map. The pass that writes images
+ * handles any layout and shape of the operand.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_H
 #define GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_H
@@ -12,22 +17,16 @@
 
 #include <cuda_bf16.h>
 
-/* The tile of a block: BM x BN of the result, STAGES of K under way. */
-template <unsigned BM_, unsigned BN_, unsigned STAGES_> struct gm_split_config {
-    static constexpr unsigned BM = BM_, BN = BN_, STAGES = STAGES_;
-};
-
 constexpr unsigned GM_SPLIT_BK = 32;                     /* steps of K in a stage */
-constexpr unsigned GM_SPLIT_ROW_BYTES = 2 * GM_SPLIT_BK; /* of a plane: the span of the swizzle */
+constexpr unsigned GM_SPLIT_ROW_BYTES = 2 * GM_SPLIT_BK; /* of a plane: the swizzle's width */
 constexpr unsigned GM_SPLIT_PLANES = 3;                  /* hi, mid, lo */
 constexpr unsigned GM_SPLIT_THREADS = 256;
-constexpr unsigned GM_SPLIT_GROUP_ROWS =
-    8; /* tiles of a column that run side by side, and share b */
+constexpr unsigned GM_SPLIT_GROUP_ROWS = 8; /* rows of tiles in a group of the rasterization */
 
-/* One operand as rows x k: rows of a, columns of b. */
+/* One operand as rows x K: rows of A, columns of B. */
 struct gm_split_operand {
     const float *data;
-    uint64_t matrices, matrix_stride; /* 1 matrix where it broadcasts */
+    uint64_t matrices, matrix_stride; /* one matrix if it broadcasts */
     uint64_t rows, k, row_stride, k_stride;
     __nv_bfloat16 *image; /* [matrix][tile of rows][stage of k][plane][row][k], swizzled */
 };
@@ -36,7 +35,8 @@ struct gm_split_planes {
     __nv_bfloat16 part[GM_SPLIT_PLANES];
 };
 
-/* A value that is not finite has no lower parts; one that rounds to infinity is truncated. */
+/* The parts of x. If x is not finite, the lower parts are zero. If x would round to infinity, it is
+ * truncated. */
 __device__ static inline gm_split_planes split(float x)
 {
     gm_split_planes p;
@@ -50,8 +50,8 @@ __device__ static inline gm_split_planes split(float x)
     return p;
 }
 
-/* A block brings ROWS x BK elements to shared memory along whichever dimension is contiguous, and
- * writes their three planes. Beyond the operand there are zeros. */
+/* A block reads ROWS x BK elements into shared memory, along whichever dimension is contiguous, and
+ * writes their three planes. Elements beyond the operand are zero. */
 template <unsigned ROWS>
 static __global__ void __launch_bounds__(GM_SPLIT_THREADS)
     gm_split_pass(gm_split_operand x, uint64_t first_tile, uint64_t tiles_a_matrix)
@@ -89,7 +89,7 @@ static __global__ void __launch_bounds__(GM_SPLIT_THREADS)
     }
 }
 
-/* Bytes of an operand's image; 0 where they would not fit 64 bits. */
+/* Bytes of an operand's image; 0 on overflow. */
 static uint64_t gm_split_image_bytes(uint64_t matrices, uint64_t rows, unsigned tile, uint64_t k)
 {
     uint64_t padded_rows = gm_ceil_div(rows, tile) * tile,
@@ -120,14 +120,15 @@ struct gm_split_product {
     bool a_broadcasts, b_broadcasts;
     unsigned stages_of_k;
     uint64_t tile_rows, tile_cols, tiles; /* tiles: of the whole stack */
-    uint64_t *doubtful; /* a byte a warp of consumers of each tile: some element is not finite */
+    uint64_t *doubtful; /* a byte per consumer warp of a tile: a result is not finite */
 };
 
 struct gm_split_tile {
     uint64_t matrix, row, col; /* row, col: in tiles */
 };
 
-/* Tiles go down GROUP_ROWS rows, then to the next column: what runs at once shares operands. */
+/* Tile rasterization: tiles go down GROUP_ROWS rows, then to the next column, so that blocks that
+ * run together share operands. */
 __device__ static inline gm_split_tile gm_split_tile_at(const gm_split_product &s, uint64_t tile)
 {
     uint64_t a_matrix = s.tile_rows * s.tile_cols, a_group = GM_SPLIT_GROUP_ROWS * s.tile_cols;
@@ -139,8 +140,8 @@ __device__ static inline gm_split_tile gm_split_tile_at(const gm_split_product &
     return {tile / a_matrix, first + rest % rows, rest / rows};
 }
 
-/* Stores a consumer's share of a tile, two elements at once where the result's rows let it; true if
- * some element of the thread's is not finite. */
+/* Stores a consumer's part of a tile, in pairs if the result's rows allow it. Returns true if one
+ * of the thread's elements is not finite. */
 template <unsigned BN>
 __device__ static bool gm_split_store(const gm_split_product &s, const gm_split_tile &at,
                                       uint64_t row0, const float (&sum)[BN / 2])

@@ -1,10 +1,9 @@
 /*
- * sm90_split_bf16_repair.h - infinities, NaN, and sums near the largest float, of
- * sm90_split_bf16.cu.
+ * sm90_split_bf16_repair.h - recomputes elements that sm90_split_bf16.cu got as not finite.
  *
- * inf * x is inf, but inf * (hi + mid + lo) is NaN where mid is 0; and hi * hi may overflow where
- * the whole product does not. So elements that came out as not finite are computed again as f32
- * arithmetic has it, in tiles that have any. Where there are none this ends at once.
+ * inf * x is inf, but inf * (hi + mid + lo) is NaN if mid is 0; and hi * hi may overflow where the
+ * whole product does not. So a kernel recomputes such elements in f32 arithmetic, in the tiles that
+ * have any. Without such tiles it ends at once.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_REPAIR_H
 #define GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_REPAIR_H

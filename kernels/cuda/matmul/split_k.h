@@ -1,15 +1,15 @@
 /*
- * split_k.h - adds up the results of blocks that share k (split-K).
+ * split_k.h - reduces the partial results of blocks that share K (split-K).
  *
- *         k ->   split 0    split 1    split 2
+ *         K ->   split 0    split 1    split 2
  *            A [          |          |          ]        each split: a block of its own
  *                  |           |          |
- *     scratch   A0 B0       A1 B1       A2 B2            M x N each, in the accumulators' type
+ *     scratch   A0 B0       A1 B1       A2 B2            M x N each, in the accumulator type
  *                  \___________|__________/
- *                        alpha (sum) + beta c  -> result
+ *                        alpha (sum) + beta C  -> result
  *
- * The second launch adds splits in one order, whichever block was first, so that the same operands
- * give the same bits.
+ * A second launch adds the splits in a fixed order, whichever block finished first. So the same
+ * operands give the same bits.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_SPLIT_K_H
 #define GM_KERNELS_CUDA_MATMUL_SPLIT_K_H
@@ -20,9 +20,9 @@
 #define GM_REDUCE_THREADS_MAX 1024u /* where many are */
 
 /*
- * Element i of split s is splits[s * elements + i]. Lanes run along the elements; where there are
- * many splits the block's rows of threads take turns with them, since one that added all would wait
- * for each.
+ * Element i of split s is splits[s * elements + i]. Lanes run along the elements. With many splits
+ * each row of threads in the block adds some of them, because one thread would wait for each load
+ * in turn.
  */
 template <typename T>
 static __global__ void __launch_bounds__(GM_REDUCE_THREADS_MAX)
@@ -48,7 +48,7 @@ static __global__ void __launch_bounds__(GM_REDUCE_THREADS_MAX)
     }
     if (y == 0 && i < elements) {
         uint64_t matrix = 0, row = 0, col = 0;
-        if (p.c.data) { /* else it does not matter where, and is not worth two divisions */
+        if (p.c.data) { /* without C the position is not needed, and two divisions are saved */
             matrix = i / (p.M * p.N);
             row = i % (p.M * p.N) / p.N;
             col = i % p.N;
@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(GM_REDUCE_THREADS_MAX)
     }
 }
 
-/* What a kernel that computes splits is given: its results go to `splits`, as they are. */
+/* The product as a kernel that computes splits sees it: it stores plain sums to `splits`. */
 template <typename T> static inline gm_product<T> gm_split_of(const gm_product<T> &p, void *splits)
 {
     gm_product<T> split = p;
@@ -71,13 +71,13 @@ template <typename T> static inline gm_product<T> gm_split_of(const gm_product<T
 
 static_assert(GM_REDUCE_THREADS_MAX == GM_WARP * GM_WARP, "a warp across, and up to as many deep");
 
-/* Adds up splits that the launch before writes, or launches: this one is dependent on the last. */
+/* Reduces the splits that the previous launch writes. This launch is dependent on that one. */
 template <typename T>
 static inline enum gm_status gm_reduce_splits(struct gm_exec *exec, const gm_product<T> &p,
                                               const void *splits, unsigned count)
 {
     uint64_t elements = p.batch * p.M * p.N;
-    unsigned deep = 1; /* so many rows as give each four splits to add */
+    unsigned deep = 1; /* rows of threads: each adds about four splits */
 
     while (deep < GM_REDUCE_THREADS_MAX / GM_WARP && 4 * deep < count)
         deep *= 2;
@@ -95,7 +95,7 @@ static inline uint64_t gm_splits_bytes(const struct gm_op *op, uint64_t count)
 {
     uint64_t elements = gm_matrix_elements(&op->result), width = gm_dtype_size(op->result.dtype);
 
-    width = width < 4 ? 4 : width; /* f16 and bf16 are summed in f32 */
+    width = width < 4 ? 4 : width; /* f16 and bf16 accumulate in f32 */
     return count > 0 && elements > UINT64_MAX / width / count ? UINT64_MAX
                                                               : elements * width * count;
 }

@@ -1,15 +1,14 @@
 /*
- * split_k_dot.cu - few and long dot products: up to 131,072 threads split k.
+ * split_k_dot.cu - computes few long dot products: up to 131,072 threads split K.
  *
- * The difference to matmul_skinny, which gives a warp whole lines of the large operand: here no
- * operand is large, and a dot product is a single line. A block takes a split of k, a thread every
- * 256th step of it, for all of at most 4 x 4 sums at once. Threads' sums are added by shuffles and
- * in shared memory, splits by a second launch (split_k.h), each in one order.
+ * Unlike in matmul_skinny, which gives a warp whole lines of the large operand, no operand is large
+ * here, and a dot product is a single line. A block takes a split of K. A thread takes every 256th
+ * step of it, for all of at most 4 x 4 results at once. Shuffles and shared memory add the sums of
+ * a block's threads; a second launch adds the splits (split_k.h). Both orders are fixed.
  *
- * Cost, elements of 4 bytes: 4 sectors a request along k, all useful. Only registers reuse
- * anything.
+ * Cost, elements of 4 bytes: 4 sectors a request along K, all useful. Only registers reuse loads.
  *
- * When it wins: results of at most 4 x 4, from some hundred steps of k on.
+ * When it wins: results of at most 4 x 4, with K from some hundred on.
  */
 #include "kernels/cuda/matmul/split_k.h"
 
@@ -17,11 +16,11 @@
 #define WARPS 8u
 #define THREADS (GM_WARP * WARPS)
 #define DOT_SPLITS_MAX 512u
-#define BLOCKS (8 * GM_H200_SMS) /* of all matrices: as many as an H200 has room for */
+#define BLOCKS (8 * GM_H200_SMS) /* for the whole stack: as many as an H200 has room for */
 
 static_assert(DOT_SIDE_MAX * DOT_SIDE_MAX <= THREADS, "a thread finishes each sum");
 
-/* Steps that a thread has under way, of so many rows and columns. */
+/* Steps of K that a thread loads at once, for a result of ROWS x COLS. */
 template <unsigned ROWS, unsigned COLS> static constexpr unsigned ahead = 16 / (ROWS + COLS);
 
 template <typename T, unsigned ROWS, unsigned COLS>
@@ -36,7 +35,7 @@ static __global__ void __launch_bounds__(THREADS)
     unsigned lane = threadIdx.x % GM_WARP, warp = threadIdx.x / GM_WARP;
     gm_acc<T> sum[ROWS][COLS] = {};
 
-    gm_trigger_dependent(); /* at once: there is room beside few blocks for what adds splits */
+    gm_trigger_dependent(); /* at once: few blocks leave room for the reduction */
     for (uint64_t k = begin + threadIdx.x; k < end; k += THREADS * AHEAD) {
         gm_acc<T> left[AHEAD][ROWS], right[AHEAD][COLS];
 #pragma unroll
@@ -83,8 +82,8 @@ static __global__ void __launch_bounds__(THREADS)
         p.result[at] = gm_finished(p, matrix, row, col, all);
 }
 
-/* By the shape alone, so that results are the same on every device. block_steps: what a block does
- * at once. */
+/* Depends on the shape alone, so that results are the same on every device. block_steps: the steps
+ * of K that a block loads at once. */
 static unsigned splits_of(uint64_t batch, uint64_t k, uint64_t block_steps)
 {
     uint64_t splits = batch ? BLOCKS / batch : 1, rounds = gm_ceil_div(k, block_steps);
@@ -94,7 +93,7 @@ static unsigned splits_of(uint64_t batch, uint64_t k, uint64_t block_steps)
     return splits > 1 ? (unsigned)splits : 1;
 }
 
-/* fn(rows, cols) with how many of each a thread sums: integral constants. */
+/* Calls fn(rows, cols) with the size of a thread's result, as integral constants. */
 template <unsigned N> struct count {
     static constexpr unsigned value = N;
 };

@@ -1,18 +1,18 @@
 /*
- * tiled.cu - each element is loaded once a block, and used 32 times from shared memory.
+ * tiled.cu - multiplies 32 x 32 tiles in shared memory, so that a load serves 32 multiply-adds.
  *
- * The difference to matmul_naive: the 32 rows and 32 columns that a block needs are loaded
- * together, a 32 x 32 tile of each operand at a time, one element of either a thread. Beyond the
- * operand's edge a tile is zero, so that every thread reaches every barrier. Two barriers a tile:
- * before its elements are used, since other threads loaded them, and after, since the next tile
- * overwrites them.
+ * Unlike matmul_naive, a block loads its 32 rows of A and 32 columns of B together, one 32 x 32
+ * tile of each operand at a time, one element of each per thread. Elements beyond the operand's
+ * edge are zero, so that every thread reaches every barrier. Each tile has two barriers: one before
+ * its elements are used, because other threads loaded them, and one before the next tile overwrites
+ * them.
  *
- * Cost, elements of 4 bytes: 2 M N K / 32 elements loaded, 4 sectors a request. A step reads
- * shared memory twice for one multiply-add (a broadcast, and 32 neighbours; 1 wavefront each),
- * which is the limit now: register_tiled answers it. With transa or transb lanes run along the
- * operand's columns: 32 sectors a request. f16 and bf16 are widened on their way into the tile.
+ * Cost, elements of 4 bytes: 2 M N K / 32 elements loaded, 4 sectors a request. A multiply-add
+ * reads shared memory twice (a broadcast and 32 neighbours, 1 wavefront each). That is the limit,
+ * which register_tiled removes. With transa or transb lanes run down the operand's columns: 32
+ * sectors a request. f16 and bf16 are widened when they are stored in the tile.
  *
- * When it wins: against naive wherever most tiles are full.
+ * When it wins: against naive, wherever most tiles are full.
  * Source: the matrix product with shared memory in NVIDIA's CUDA C++ Programming Guide.
  */
 #include "kernels/cuda/lib/tiles.h"

@@ -1,28 +1,35 @@
 /*
- * batched.cu - transposes stacks of small matrices: whole ones in, whole ones out.
+ * batched.cu - transposes stacks of small matrices, whole matrices per block.
  *
- * The difference to transpose_skinny: matrices of a stack are contiguous, before and after. A
- * block takes as many as fill 16 KB, or one that is larger: one span of the operand, and one of
- * the result at the same place. No size of tile has to fit them: 33 x 31 is as good as 32 x 32.
+ * Unlike the long sides in transpose_skinny, whole matrices of a stack are contiguous, before and
+ * after. A block takes as many as fill 16 KB, or one larger matrix: one span of the operand, and
+ * one span of the result at the same place (drawn below). No tile size has to fit: 33 x 31 is as
+ * good as 32 x 32.
  *
- * Cost: 16 sectors a request, all useful, but for a few at the ends of spans. Shared memory: as in
+ * Cost: 16 sectors a request, all useful but for the ends of spans. Shared memory: as
  * transpose_skinny.
- *
- * When it wins: where tiles fit badly, up to matrices that fill shared memory. Where they are
+ * When it wins: where tiles fit badly, up to matrices that fill shared memory. Where matrices are
  * whole vectors, transpose_vectorized is as good from 32 to 96 rows and columns on.
  */
 #include "kernels/cuda/lib/divide.h"
 #include "kernels/cuda/transpose/spans.h"
 #include "kernels/device_facts.h"
 
-#define BYTES 16384u              /* of a block's matrices, where several fit */
-#define MANY_THREADS_BYTES 32768u /* of them, from which on a block has MANY_THREADS */
+/*
+ *     operand   | m0: rows x cols | m1 | m2 | m3 |      one span per block, here many = 4
+ *                        | gm_load_span, padded
+ *     shared    | m0              | m1 | m2 | m3 |
+ *                        | read down columns, gm_store_span
+ *     result    | m0: cols x rows | m1 | m2 | m3 |      the same span
+ */
+#define BYTES 16384u              /* a block's matrices, if several fit */
+#define MANY_THREADS_BYTES 32768u /* from this size on a block has MANY_THREADS */
 #define THREADS 256u
 #define MANY_THREADS 512u
 
 static_assert(BYTES <= UINT16_MAX, "a block's elements have 16 bits (gm_reciprocal)");
 
-/* Walks through matrices of the result: down the columns of what lies in shared memory. */
+/* Iterates over matrices of the result: down the columns of the matrices in shared memory. */
 template <typename T> struct column_iterator {
     const T *shared;
     gm_bank_padding<T> padding;
@@ -44,11 +51,11 @@ template <typename T> struct column_iterator {
     }
 };
 
-/* The same for a iterate that comes to the end of a column once at most. */
+/* The same for an iterator that reaches the end of a column at most once. */
 template <typename T> struct short_column_iterator {
     const T *shared;
     gm_bank_padding<T> padding;
-    unsigned cols, at, left, jump; /* elements left of the column, and from there to the next */
+    unsigned cols, at, left, jump; /* elements left in the column; step to the next */
 
     __device__ __forceinline__ T operator()()
     {
@@ -97,7 +104,8 @@ template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, ui
     return gm_padded_bytes(gm_bank_padding_for<T>(a->cols), many * a->rows * a->cols);
 }
 
-/* What one matrix needs. Elements are numbered by 16 bits (gm_reciprocal); vectors are copies. */
+/* Bytes of shared memory for one matrix; UINT64_MAX if it is not accepted. Element indices have 16
+ * bits (gm_reciprocal). A matrix of one row or column is transposed by a copy. */
 static uint64_t least_bytes(const struct gm_matrix *a)
 {
     uint64_t bytes = UINT64_MAX;

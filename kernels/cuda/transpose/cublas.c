@@ -1,9 +1,10 @@
 /*
- * cublas.c - transpose by cuBLAS's geam: a baseline of our own.
+ * cublas.c - transposes with cuBLAS's geam: a baseline that is not our code.
  *
- * geam adds two matrices, each of which may be transposed: here 1 times the one and 0 times none.
- * It multiplies, so it is for numbers: a NaN stays one, but need not keep its bits. Of complex
- * numbers with an infinite part it would spoil the other (infinity times 0), so it takes none.
+ * geam adds two matrices, each of which may be transposed: here 1 times the first and 0 times the
+ * second. It multiplies, so it handles numbers and not bit patterns: a NaN stays a NaN but may
+ * change its bits. For complex numbers with an infinite part, infinity times 0 would spoil the
+ * other part, so it takes no complex numbers.
  */
 #include "kernels/cuda/backend/cublas.h"
 #include "kernels/backend.h"

@@ -1,16 +1,16 @@
 /*
- * naive.cu - a transpose of one element a thread: reads along a row, writes down a column.
+ * naive.cu - transposes one element per thread: reads along a row, writes down a column.
  *
- * The difference to a copy: the write. Neighbouring threads write a whole column apart, so a
- * warp's store touches 32 sectors where its 128 bytes would fill 4, and fills 4 bytes of each.
- * Other warps fill the rest later. While the L2 cache holds those sectors memory sees each once,
- * beyond that up to eight times, a part at a time.
+ * Only the write differs from a copy. Neighbouring threads write a whole row of the result apart,
+ * so a warp's store touches 32 sectors where its 128 bytes would fill 4, and fills 4 bytes of each.
+ * Other warps fill the rest later. As long as the L2 cache holds those sectors, memory sees each
+ * once; otherwise up to eight times, a part at a time.
  *
  * Cost, elements of 4 bytes: load 4 sectors a request, store 32, where 4 would do. Of 1 byte: load
  * 1, store 32. Of 16 bytes: load 16, store 32, only twice the least. No shared memory.
  *
- * When it wins: over tiles on a few rows, of which a 32 x 32 tile would be mostly empty, and on
- * the smallest matrices.
+ * When it wins: over tiles on a few rows, where a 32 x 32 tile would be mostly empty, and on the
+ * smallest matrices.
  * Source: M. Harris, "An Efficient Matrix Transpose in CUDA C/C++", NVIDIA.
  */
 #include "kernels/cuda/lib/tiles.h"

@@ -1,58 +1,69 @@
 /*
- * packed_u8.cu - transposes elements of 1 byte, in rows of any length, without unaligned loads.
+ * packed_u8.cu - transposes 1-byte elements in rows of any length, without unaligned loads.
  *
- * The difference to transpose_unaligned: rows begin at any of a vector's 16 bytes, but those 16
- * apart all at the same one. A thread loads vectors of 16 such rows and transposes the 16 x 16
- * bytes in registers: a vector then has every sixteenth row of a column. In shared memory a column
- * is 16 of them, one for each residue of the row modulo 16; a thread transposes these again,
- * beginning with the residue whose rows begin vectors of the result. (Residues before it begin 16
- * rows further down; their first byte is dropped.)
+ * Rows begin at any of a vector's 16 bytes, but rows 16 apart all have the same alignment. So a
+ * thread loads vectors of 16 such rows and transposes 16 x 16 bytes in registers (drawn below).
+ * Each vector then holds every sixteenth row of a column. In shared memory a column is 16 vectors,
+ * one for each residue of the row modulo 16. A thread transposes these 16 again, starting with the
+ * residue whose rows begin vectors of the result. (Residues before it begin 16 rows further down:
+ * their first byte is dropped.)
  *
  * Cost: 16 bytes an access everywhere; 1.3 instructions a byte, where transpose_unaligned takes 5.
  * An eighth of the matrix is loaded twice, the second time from the caches.
- *
  * When it wins: from about 2000 x 2000 on, if rows or columns are not whole vectors and there are
- * a tile's 256 rows and some 130 columns.
+ * at least a tile's 256 rows and some 130 columns.
  */
 #include "kernels/cuda/lib/register_transpose.h"
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/transpose/tile_order.h"
 
-#define N 16u           /* bytes of a vector; rows, and columns, that lie alike are as far apart */
-#define SIDE (N * N)    /* of a tile, and threads of a block */
-#define STEP (SIDE - N) /* from a tile to the next below */
+/*
+ * The two register transposes of a tile of 256 x 256:
+ *
+ *     pass 1, a thread: residue r, 16 columns      shared memory, column c: 16 vectors
+ *         row r        c0 c1 .. c15                    residue 0     rows 0 16 32 .. 240
+ *         row r + 16   c0 c1 .. c15           ->       residue 1     rows 1 17 33 .. 241
+ *          :                                            :
+ *         row r + 240  c0 c1 .. c15                    residue 15    rows 15 31 47 .. 255
+ *
+ *     pass 2, a thread: column c, 16 residues from `lead` on  ->  vectors of the result's row
+ *         | rows lead .. lead + 15 | lead + 16 .. lead + 31 | ...
+ */
+#define N 16u           /* bytes of a vector, and rows (columns) between equal alignments */
+#define SIDE (N * N)    /* rows and columns of a tile, and threads of a block */
+#define STEP (SIDE - N) /* rows from a tile to the next below: tiles overlap by N */
 static_assert(STEP % N == 0, "a tile's own rows are whole vectors");
-#define RESIDENT 2u /* blocks on a multiprocessor */
-/* Tall matrices of fewer columns are taken along the rows; not of more, since nothing fetches
- * stretches here (EXPERIMENTS.md, "Tall matrices"). */
+#define RESIDENT 2u /* blocks per multiprocessor */
+/* Tall matrices of fewer columns are taken along rows. Wider ones are not, because these loads do
+ * not fetch 256-byte stretches (EXPERIMENTS.md, "Tall matrices"). */
 #define FEW 1024u
-/* Of its memory so much is shared: what they need, and no more. Why the L1 cache does well with the
- * rest is in EXPERIMENTS.md. */
+/* The shared memory carveout: what the blocks need, and no more. EXPERIMENTS.md says why the rest
+ * is better used as L1 cache. */
 #define BYTES_SHARED_PERCENT 58
 
 using vec = gm_vec<N>;
 
-/* A tile, and where it lies. */
+/* A tile, and its place in operand and result. */
 struct part {
-    const uint8_t *from; /* its first element in the operand, and in the result */
+    const uint8_t *from; /* its first element in the operand and in the result */
     uint8_t *to;
     const uint8_t *begin, *end; /* of the operand */
     uint64_t rows, cols;        /* of the matrix */
-    unsigned height, width;     /* what there is of the tile in it */
-    bool first;                 /* of those below each other */
-    bool inner;                 /* all its rows are there, and all vectors that any of them touch */
+    unsigned height, width;     /* the part of the tile in the matrix */
+    bool first;                 /* the topmost tile of its column */
+    bool inner;                 /* all its rows, and all vectors that they touch, exist */
 };
 
-/* Where a column's vector of the rows of one residue stands. Lanes that write have neighbouring
- * vectors of a row, and so columns 16 apart; those that read have neighbouring columns, and
- * residues that go down by the length of the result's rows from one to the next: all in different
+/* The swizzled position of the vector of column c and a residue. Lanes that write have neighbouring
+ * vectors of a row, so columns 16 apart. Lanes that read have neighbouring columns, and residues
+ * that decrease by the length of the result's rows from one column to the next. Both use different
  * banks. */
 static __device__ __forceinline__ unsigned place(unsigned c, unsigned residue, unsigned odd_rows)
 {
     return c * N + (residue + c / N + (odd_rows ? 0 : c)) % N;
 }
 
-/* A vector that may lie across the operand's beginning or end. */
+/* Loads a vector that may extend beyond the operand's beginning or end. */
 static __device__ __forceinline__ vec load_edge(const part &p, const uint8_t *at)
 {
     vec got = {};
@@ -66,7 +77,7 @@ static __device__ __forceinline__ vec load_edge(const part &p, const uint8_t *at
     return got;
 }
 
-/* Drops the first `bits` bits. */
+/* Shifts out the first `bits` bits. */
 static __device__ __forceinline__ void drop(vec &x, unsigned bits)
 {
 #pragma unroll
@@ -74,19 +85,19 @@ static __device__ __forceinline__ void drop(vec &x, unsigned bits)
         x.word[i] = __funnelshift_r(x.word[i], i + 1 < N / 4 ? x.word[i + 1] : 0, bits);
 }
 
-/* Rows from the tile's first, in column c, to where a vector of the result begins. */
+/* Rows of column c from the tile's first to the one that begins a vector of the result. */
 static __device__ __forceinline__ unsigned lead_of(const uint8_t *to)
 {
     return (0u - (unsigned)(uintptr_t)to) % N;
 }
 
-/* How far the tile's own part of a column goes. */
+/* The end of the tile's own part of a column. */
 static __device__ __forceinline__ unsigned end_of(const part &p, unsigned lead)
 {
     return min(STEP + lead, p.height);
 }
 
-/* What of a column are no whole vectors, at the matrix's edges. */
+/* Stores the ends of a column that are not whole vectors, at the matrix's edges. */
 static __device__ __forceinline__ void store_rest(const part &p, unsigned c)
 {
     uint8_t *to = p.to + c * p.rows;
@@ -99,7 +110,8 @@ static __device__ __forceinline__ void store_rest(const part &p, unsigned c)
         to[i] = p.from[i * p.cols + c];
 }
 
-/* A vector of each of 16 rows that lie alike, as a vector of each of 16 columns. */
+/* Pass 1: loads a vector from each of 16 rows of one residue, and stores a vector for each of 16
+ * columns. */
 static __device__ __forceinline__ void load(const part &p, vec *tile)
 {
     unsigned x = threadIdx.x % N, residue = threadIdx.x / N;
@@ -120,14 +132,14 @@ static __device__ __forceinline__ void load(const part &p, vec *tile)
     gm_register_transpose<uint8_t>(block);
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
-        unsigned c = x * N + i - skip; /* wraps before the tile's first */
+        unsigned c = x * N + i - skip; /* wraps if before the tile's first column */
         if (c < p.width)
             tile[place(c, residue, p.rows % 2)] = block[i];
     }
 }
 
-/* A column's 16 residues, as 16 vectors of the result's row, one after the other. The last is not
- * whole where the row begins within a vector. */
+/* Pass 2: transposes a column's 16 residues to 16 consecutive vectors of the result's row. The last
+ * is not whole if the row begins inside a vector. */
 static __device__ __forceinline__ void transpose_tile(const part &p, vec *tile)
 {
     unsigned c = threadIdx.x, lead = lead_of(p.to + c * p.rows);

@@ -1,22 +1,22 @@
 /*
- * padded.cu - the tiled transpose without bank conflicts: the tile's rows are one element longer.
+ * padded.cu - transposes through a padded tile, without bank conflicts.
  *
- * The difference to transpose_tiled: 33 for 32. A column's words are then 33 apart, so each lies
- * in the bank after the one before (drawn below).
+ * Rows of the tile have 33 elements where transpose_tiled has 32. The words of a column are then 33
+ * apart, so each lies in the bank after the previous one (drawn below).
  *
  * Cost, elements of 4 bytes: load and store 4 sectors a request, all useful; shared memory 1
- * wavefront either way; 128 bytes more shared memory a block. The one element does for every size:
- * of 8 bytes a column takes 2 wavefronts and of 16 bytes 4, the least; of 1 and 2 bytes 1 where it
- * begins a word, else 2.
+ * wavefront a request; 128 bytes more shared memory a block. One element of padding suits every
+ * size. For 8 bytes a column takes 2 wavefronts and for 16 bytes 4, the least; for 1 and 2 bytes 1
+ * if it begins at a word, else 2.
  *
- * When it wins: against tiled on all but one of 100 shapes timed. Left between it and a copy:
- * elements move one by one, and a tile's rows are no more than 32 elements.
+ * When it wins: against tiled on all but one of 100 shapes timed. What still separates it from a
+ * copy: elements move one by one, and a tile's rows have only 32 elements.
  * Source: M. Harris, "An Efficient Matrix Transpose in CUDA C/C++", NVIDIA.
  */
 #include "kernels/cuda/lib/tiles.h"
 
 #define TILE 32u
-#define ROWS 8u /* of a tile, that a block moves at once */
+#define ROWS 8u /* rows of a tile that a block moves at once */
 
 template <typename T>
 static __global__ void __launch_bounds__(TILE *ROWS)

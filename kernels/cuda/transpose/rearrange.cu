@@ -1,27 +1,27 @@
 /*
- * rearrange.cu - column-major operands made row-major, for variants that take no other.
+ * rearrange.cu - makes column-major operands row-major, for variants that take no other layout.
  *
- * No variant of the list: what a backend does before one, shown as `prepare`. It is
- * transpose_padded once more. A stack in Fortran order is, read row-major, an array
- * [cols][rows][batch]: the first index runs fastest. What is wanted is [batch][rows][cols]. So a
- * matrix of cols rows, each of rows x batch elements, is transposed, and each row of what comes out
- * goes to where its matrix is. A single matrix has a batch of 1, and nothing to move around.
+ * It is not a variant. A backend runs it before one, and reports it as `prepare`. The code is that
+ * of transpose_padded. A stack in Fortran order is, read row-major, an array [cols][rows][batch],
+ * because the first index runs fastest. The target is [batch][rows][cols]. So a matrix of cols
+ * rows, each of rows x batch elements, is transposed, and each row of the outcome is stored where
+ * its matrix lies. A single matrix has a batch of 1, and its rows stay in order.
  *
- * Cost: each element read and written once, 4 sectors a request where elements have 4 bytes. Where
- * cols is small the rows that are written are short, and sectors are half empty.
+ * Cost: each element is read and written once, 4 sectors a request for elements of 4 bytes. With
+ * few columns the rows that are written are short, and sectors are half empty.
  */
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/transpose/rearrange.h"
 
 #define TILE 32u
-#define ROWS 8u /* of a tile, that a block moves at once */
+#define ROWS 8u /* rows of a tile that a block moves at once */
 
 template <typename T>
 static __global__ void __launch_bounds__(TILE *ROWS)
     rearrange(const T *in, T *out, uint64_t batch, uint64_t rows, uint64_t cols, gm_origin origin)
 {
     __shared__ T tile[TILE][TILE + 1];
-    uint64_t length = rows * batch; /* of a column of all matrices, interleaved */
+    uint64_t length = rows * batch; /* a column of all matrices, interleaved */
     uint64_t tile_col = origin.row + blockIdx.y * TILE;
     uint64_t tile_at = origin.col + (uint64_t)blockIdx.x * TILE;
     unsigned x = threadIdx.x;
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(TILE *ROWS)
         uint64_t col = tile_col + x, at = tile_at + y;
         if (col < cols && at < length) {
             uint64_t row =
-                at % batch * rows + at / batch; /* of all matrices, one below the other */
+                at % batch * rows + at / batch; /* the row in all matrices, one below the other */
             out[row * cols + col] = tile[x][y];
         }
     }

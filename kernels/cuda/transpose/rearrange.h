@@ -1,5 +1,5 @@
 /*
- * rearrange.h - from column-major to row-major, on the device.
+ * rearrange.h - copies a column-major matrix to row-major, on the device.
  */
 #ifndef GM_KERNELS_CUDA_TRANSPOSE_REARRANGE_H
 #define GM_KERNELS_CUDA_TRANSPOSE_REARRANGE_H
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Writes the elements of x, whose data lies on the device, row-major to `data`, which has room for
- * them. x is left as it is. */
+/* Writes the elements of x row-major to `data`, which has room for them. Both are in device memory;
+ * x is unchanged. */
 enum gm_status gm_cuda_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
 /* The same in the simulator. */
 enum gm_status gm_sim_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);

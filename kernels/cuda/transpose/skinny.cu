@@ -1,16 +1,13 @@
 /*
- * skinny.cu - transposes matrices of few columns, or few rows: long spans in, long spans out.
+ * skinny.cu - transposes matrices of few columns or few rows, in long contiguous spans.
  *
- * The difference to square tiles, which would be mostly empty: a block takes so many rows of few
- * columns as fill 16 KB. They are one span, loaded 16 bytes an access without regard to rows; each
- * column of it is a span of the result. In shared memory a thread collects its column's elements,
- * a row apart each. Of few rows it is the reverse: each row's part is a span, and all together are
- * one span of the result.
+ * Square tiles would be mostly empty. Instead a block takes as many rows of few columns as fill 16
+ * KB. They are one span, loaded 16 bytes an access without regard to rows. Each of its columns is a
+ * span of the result. In shared memory a thread collects its column's elements, a row apart each.
+ * With few rows it is the reverse (both drawn below). Spans begin anywhere; whole aligned vectors
+ * are loaded and stored (spans.h, which also pads shared memory against bank conflicts).
  *
- * Spans begin anywhere; what is loaded and stored whole are aligned vectors (spans.h, which also
- * pads shared memory against bank conflicts).
- *
- * Cost: 16 sectors a request, all useful but for the ends of spans. Of 1-byte elements
+ * Cost: 16 sectors a request, all useful but for the ends of spans. For 1-byte elements
  * instructions are the limit, five for each.
  * When it wins: large matrices with a side of up to some 1000 bytes (bounds: choose/cuda.c).
  * Source: the Futhark compiler's transposes for low width and height follow the long side too.
@@ -20,27 +17,37 @@
 #include "kernels/cuda/transpose/spans.h"
 #include "kernels/device_facts.h"
 
-#define FEW 512u /* rows, or columns: more would make spans too short to be worth it */
-/* Few rows: what a block takes; more where 128 columns of them need it, up to so much, and then by
- * more threads. At least so much of each row. */
+#define FEW 512u /* the most rows, or columns: with more, spans are too short */
+/* The two layouts. tall (few columns): one span in, one span per column out. wide (few rows): the
+ * reverse.
+ *
+ *     tall:  rows   a0 a1 a2       in   a0 a1 a2 b0 b1 b2 c0 ..      out  a0 b0 c0 ..  one span
+ *                   b0 b1 b2                                              a1 b1 c1 ..  per column
+ *                   c0 c1 c2
+ *     wide:  row 0  a0 b0 c0 ..    in   a0 b0 c0 ..  one span        out  a0 a1 a2 b0 b1 b2 c0 ..
+ *            row 1  a1 b1 c1 ..         a1 b1 c1 ..  per row
+ *
+ * wide: the bytes that a block takes; more if 128 columns need more, up to WIDE_BYTES_MAX, and then
+ * with more threads; at least WIDE_RUN_BYTES of each row. */
 #define WIDE_BYTES 8192u
 #define WIDE_COLUMNS 128u
 #define WIDE_BYTES_MAX 34816u
 #define WIDE_RUN_BYTES 128u
-#define WIDE_THREADS 128u /* twice as many beyond WIDE_BYTES_MORE */
+#define WIDE_THREADS 128u /* doubled beyond WIDE_BYTES_MORE */
 #define WIDE_BYTES_MORE 18432u
-/* Few columns: what a block takes; twice as much for so many rows; still more, up to what lets two
- * blocks share a multiprocessor of an H200, for such spans of the result. */
+/* tall: the bytes that a block takes; twice that for up to TALL_ROWS rows. More, up to
+ * TALL_BYTES_MAX (two blocks on an H200's multiprocessor), for spans of TALL_RUN_BYTES in the
+ * result. */
 #define TALL_BYTES 16384u
 #define TALL_ROWS 128u
 #define TALL_RUN_BYTES 512u
 #define TALL_BYTES_MAX 114688u
-#define TALL_THREADS 256u /* twice, four times as many beyond so many bytes */
+#define TALL_THREADS 256u /* doubled, and quadrupled, beyond these sizes */
 #define TALL_BYTES_MORE 16384u
 #define TALL_BYTES_MOST 49152u
 
-/* Columns that a block takes of few rows: 128, doubled while they stay within WIDE_BYTES; where 128
- * are more than WIDE_BYTES_MAX as many whole spans of 128 bytes as are not, or one. */
+/* wide: columns per block. 128, doubled while they fit in WIDE_BYTES. If 128 exceed WIDE_BYTES_MAX,
+ * the most whole spans of 128 bytes that do not, but at least one. */
 template <typename T> static unsigned wide_length(uint64_t rows)
 {
     constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T), N = gm_per_vec<T, 16>::count;
@@ -55,7 +62,7 @@ template <typename T> static unsigned wide_length(uint64_t rows)
     return (unsigned)(length > UNIT ? length : UNIT);
 }
 
-/* Rows that a block with so much shared memory takes of few columns: a power of two. */
+/* tall: rows per block with that much shared memory; a power of two. */
 template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared)
 {
     uint64_t room = shared < TALL_BYTES_MAX ? shared : TALL_BYTES_MAX;
@@ -69,7 +76,7 @@ template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared
     return length;
 }
 
-/* Iterates down a column of what lies in shared memory row after row. */
+/* Iterates down a column of the rows in shared memory. */
 template <typename T> struct down {
     const T *shared;
     gm_bank_padding<T> padding;
@@ -105,9 +112,9 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Iterates along a column of rows that lie `apart` elements from each other; then along the next.
- * `back` leads from below a column's last row to the next one's first, and from anywhere above it
- * to below zero, which as an unsigned number is large. */
+/* Iterates down a column of rows that are `apart` elements apart, then down the next column. `back`
+ * leads from below a column's last row to the next column's first. From any earlier row it leads
+ * below zero, which is large as an unsigned number, so that min() takes the other. */
 template <typename T> struct across {
     const T *shared;
     unsigned apart, back, at;
@@ -123,7 +130,7 @@ template <typename T> struct across {
 template <typename T, unsigned THREADS>
 static __global__ void __launch_bounds__(THREADS)
     wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned apart,
-         unsigned by_rows, unsigned by_pieces, uint64_t total, gm_origin origin)
+         unsigned by_rows, unsigned by_vecs, uint64_t total, gm_origin origin)
 {
     constexpr unsigned N = gm_per_vec<T, 16>::count;
     T *shared = gm_dynamic_shared<T>();
@@ -131,7 +138,7 @@ static __global__ void __launch_bounds__(THREADS)
     uint64_t col = origin.col + (uint64_t)blockIdx.x * length;
     unsigned count = cols - col < length ? (unsigned)(cols - col) : length;
     unsigned first = (unsigned)((matrix + col) % N);
-    unsigned most = length / N + 1; /* vectors that a row's span can lie in */
+    unsigned most = length / N + 1; /* vectors that a row's span can touch */
 
     for (unsigned base = threadIdx.x; base < rows * most; base += GM_SPAN_BATCH * THREADS) {
         gm_vec<16> vec[GM_SPAN_BATCH];
@@ -139,7 +146,7 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (unsigned b = 0; b < GM_SPAN_BATCH; b++) {
             unsigned id = base + b * THREADS;
-            unsigned i = __umulhi(id, by_pieces), p = id - i * most;
+            unsigned i = __umulhi(id, by_vecs), p = id - i * most;
             unsigned place = first + i * apart, skip = place % N;
             uint64_t from = matrix + i * cols + col - skip + p * N;
             if (i >= rows || p * N >= skip + count)
@@ -165,9 +172,9 @@ static __global__ void __launch_bounds__(THREADS)
     });
 }
 
-/* Elements between rows in shared memory: so many that lanes, who go down columns of few rows,
- * find their elements in different banks; and that each row begins at the place in a vec at which
- * it does in memory, without anything being shifted. */
+/* wide: the distance between rows in shared memory, in elements. Lanes that go down columns of few
+ * rows use different banks, and each row begins at the same position in a vector as in global
+ * memory, so that nothing is shifted. */
 template <typename T> static unsigned apart_for(const struct gm_matrix *a, unsigned length)
 {
     constexpr unsigned N = gm_per_vec<T, 16>::count;
@@ -178,7 +185,7 @@ template <typename T> static unsigned apart_for(const struct gm_matrix *a, unsig
     return vecs * N + (unsigned)(a->cols % N);
 }
 
-/* Bytes of shared memory that a block needs. */
+/* Bytes of shared memory of a block. */
 template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, uint32_t shared)
 {
     constexpr unsigned N = gm_per_vec<T, 16>::count;
@@ -195,7 +202,7 @@ static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exe
     const struct gm_matrix *a = &op->operand[0];
     unsigned cols = (unsigned)a->cols, room = gm_gpu_of(exec)->shared_per_block;
     unsigned length = tall_length<T>(cols, room), bytes = length * cols * sizeof(T);
-    unsigned vecs = length / gm_per_vec<T, 16>::count; /* of a column */
+    unsigned vecs = length / gm_per_vec<T, 16>::count; /* vectors per column */
     unsigned threads = TALL_THREADS * (bytes > TALL_BYTES_MOST   ? 4
                                        : bytes > TALL_BYTES_MORE ? 2
                                                                  : 1);

@@ -1,9 +1,8 @@
 /*
- * spans.h - contiguous spans of elements between global and shared memory, whatever their
- * alignment.
+ * spans.h - moves contiguous spans of elements between global and shared memory, at any alignment.
  *
- * For kernels whose blocks take long spans and rearrange them in shared memory: global memory sees
- * 16 bytes an access, and padding keeps elements at equal distances in different banks.
+ * For kernels whose blocks rearrange long spans in shared memory. Global memory sees 16-byte
+ * accesses, and padding keeps elements at equal distances in different banks.
  */
 #ifndef GM_KERNELS_CUDA_TRANSPOSE_SPANS_H
 #define GM_KERNELS_CUDA_TRANSPOSE_SPANS_H
@@ -12,9 +11,9 @@
 #include "kernels/cuda/lib/vec.h"
 
 /*
- * Bank-conflict padding: shared memory is divided into units of 4 bytes (or of an element, if that
- * is larger), and one unit is left out after each `1 << shift`. So elements at equal distances, a
- * power of two apart, lie in different banks:
+ * Bank-conflict padding. Shared memory is divided into units of 4 bytes (or of an element, if that
+ * is larger), and one unit is left out after each `1 << shift`. So elements whose distances are
+ * equal, and a power of two, lie in different banks:
  *
  *     bank       0    1    2   ..   31
  *              [ 0] [ 1] [ 2] .. [ 31]
@@ -23,25 +22,25 @@
  */
 template <typename T> struct gm_bank_padding {
     static constexpr unsigned unit = sizeof(T) < 4 ? 4 : (unsigned)sizeof(T);
-    static constexpr unsigned row = 128 / unit;                  /* units that the banks hold */
-    static constexpr unsigned each = unit / (unsigned)sizeof(T); /* elements of one */
-    static constexpr unsigned none = 24; /* the shift that leaves none out: 2^24 units do not fit */
+    static constexpr unsigned row = 128 / unit;                  /* units in one row of all banks */
+    static constexpr unsigned each = unit / (unsigned)sizeof(T); /* elements per unit */
+    static constexpr unsigned none = 24; /* no padding: 2^24 units do not fit */
     unsigned shift;
 
-    /* Where unit `index` is. */
+    /* The padded position of unit `index`. */
     __host__ __device__ __forceinline__ unsigned at(unsigned index) const
     {
         return index + (index >> shift);
     }
-    /* Of element `index`. */
+    /* The padded position of element `index`. */
     __device__ __forceinline__ unsigned element(unsigned index) const
     {
         return index + (index >> (shift + each / 2)) * each; /* each is 1, 2 or 4 */
     }
 };
 
-/* For elements that are `stride` apart. One less than a row would, with the one left out, be a row
- * apart: the same banks. */
+/* The padding for elements that are `stride` apart. A stride of one less than a row gets none: with
+ * the unit left out it would be a whole row, which is the same bank. */
 template <typename T> static inline gm_bank_padding<T> gm_bank_padding_for(uint64_t stride)
 {
     constexpr unsigned row = gm_bank_padding<T>::row;
@@ -50,8 +49,8 @@ template <typename T> static inline gm_bank_padding<T> gm_bank_padding_for(uint6
     return {stride % row == row - 1 ? gm_bank_padding<T>::none : shift};
 }
 
-/* Bytes of shared memory that `count` elements need, wherever in a vector they begin: what is
- * stored there is whole vectors of 16 bytes (spans.h). */
+/* Bytes of shared memory for `count` elements at any alignment: gm_load_span stores whole 16-byte
+ * vectors. */
 template <typename T>
 static inline uint64_t gm_padded_bytes(gm_bank_padding<T> padding, uint64_t count)
 {
@@ -60,12 +59,13 @@ static inline uint64_t gm_padded_bytes(gm_bank_padding<T> padding, uint64_t coun
     return (units + (units >> padding.shift) + 1) * padding.unit;
 }
 
-#define GM_SPAN_BATCH 4u /* vectors of a thread under way at once */
+#define GM_SPAN_BATCH 4u /* vectors that a thread loads at once */
 
 /*
- * Elements [first, first + count) of `in`, which has `total`, into shared memory: whole vectors of
- * 16 bytes, of which the first and the last may hold elements before and after. Returns where the
- * first element is: they keep their place in a vec. By threads `thread` of `threads`.
+ * Loads elements [first, first + count) of `in`, which has `total`, into shared memory, as thread
+ * `thread` of `threads`. It loads whole 16-byte vectors; the first and the last may contain
+ * elements before and after. Returns the position of the first element: it keeps its position in
+ * its vector.
  */
 template <typename T>
 __device__ __forceinline__ unsigned gm_load_span(const T *in, uint64_t first, unsigned count,
@@ -77,7 +77,7 @@ __device__ __forceinline__ unsigned gm_load_span(const T *in, uint64_t first, un
     unsigned skip = (unsigned)(first % N), vecs = (unsigned)gm_ceil_div(skip + count, N);
     uint64_t begin = first - skip;
     const T *from = in + begin;
-    bool partial = begin + (uint64_t)vecs * N > total; /* the last is not whole */
+    bool partial = begin + (uint64_t)vecs * N > total; /* the last vector ends beyond `total` */
     unsigned whole = vecs - partial;
 
     for (unsigned base = thread; base < whole; base += GM_SPAN_BATCH * threads) {
@@ -107,9 +107,9 @@ __device__ __forceinline__ unsigned gm_load_span(const T *in, uint64_t first, un
 }
 
 /*
- * Stores `count` elements to `out`: whole vectors of 16 bytes, and what its ends share with others'
- * vecs by elements, a thread each. iterate(i) is a iterate that begins at element i: each call of
- * what it returns gives the next one. By threads `thread` of `threads`.
+ * Stores `count` elements to `out`, as thread `thread` of `threads`: whole 16-byte vectors, and the
+ * ends, which share vectors with others, one element per thread. iterate(i) returns an iterator
+ * that begins at element i: each call of it returns the next element.
  */
 template <typename T, typename W>
 __device__ __forceinline__ void gm_store_span(T *out, unsigned count, unsigned thread,

@@ -1,15 +1,15 @@
 /*
- * tile_order.h - the order in which blocks of a transpose take the operand's tiles (rasterization).
+ * tile_order.h - orders the tiles of a transpose among blocks (tile rasterization).
  *
  *     down columns        along rows          in bands
  *     0 3 6               0 1 2               0 2 4
  *     1 4 7               3 4 5               1 3 5
  *     2 5 8               6 7 8               6 ...
  *
- * Down columns, nearly always: rows of the result then grow in long spans, and writes cost DRAM
- * more than reads. But DRAM answers 256 bytes best, and where rows are not multiples of that, a
- * tile shares some with its right neighbour. The L2 cache cannot keep the shared parts of a column
- * of tiles beyond some 40,000 rows: then tiles are taken along rows, or, where rows are long and
+ * Down columns is nearly always best: rows of the result grow in long spans, and DRAM writes cost
+ * more than reads. But DRAM serves 256 bytes best, and if rows are not multiples of that, a tile
+ * shares such stretches with its right neighbour. The L2 cache cannot keep the shared stretches of
+ * a column of tiles beyond some 40,000 rows. Then tiles go along rows or, if rows are long and
  * elements small, in bands of rows. Narrow matrices go along rows too. Measured: EXPERIMENTS.md,
  * "Tall matrices".
  */
@@ -19,13 +19,14 @@
 #include "kernels/cuda/lib/tiles.h"
 
 #define GM_STRETCH 256u
-/* What the L2 cache keeps of a column of tiles, two stretches a row: less than half of a Hopper
- * GPU's 50 MB or more, for the rest holds the result. Not tried on smaller caches. */
+/* The bytes of a column of tiles, two stretches a row, that the L2 cache keeps. That is less than
+ * half of a Hopper GPU's 50 MB or more, because the rest holds the result. Not tried on smaller
+ * caches. */
 #define GM_COLUMN_KEPT ((uint64_t)20000000)
-/* Narrow matrices: bytes of a row at most, and rows at least. */
+/* Narrow matrices: the most bytes of a row, and the fewest rows. */
 #define GM_NARROW_BYTES (5 * GM_STRETCH)
 #define GM_NARROW_ROWS 20000u
-/* Bands: rows of one at most; bytes of a row at least, and of an element at most. */
+/* Bands: the most rows of a band, the fewest bytes of a row, and the most bytes of an element. */
 #define GM_BAND_ROWS 32768u
 #define GM_BAND_ROW_BYTES (31 * GM_STRETCH)
 #define GM_BAND_ELEMENT_BYTES 4u
@@ -35,8 +36,8 @@ struct gm_tile_order {
     bool along_rows;
 };
 
-/* Whether it should go along the rows. (Of elements of 1 byte tiles are so large that narrow
- * matrices have few: some were faster so, some slower.) */
+/* Whether tiles should go along rows. Narrow matrices of 1-byte elements are left out: their tiles
+ * are so large that there are few, and some were faster, some slower. */
 static inline bool gm_is_tall(const struct gm_matrix *a)
 {
     uint64_t size = gm_dtype_size(a->dtype), row_bytes = a->cols * size;
@@ -46,7 +47,7 @@ static inline bool gm_is_tall(const struct gm_matrix *a)
             (size > 1 && row_bytes <= GM_NARROW_BYTES && a->rows >= GM_NARROW_ROWS));
 }
 
-/* The matrix of this block's tile, and its first element's row and column. */
+/* The matrix of this block's tile, and the row and column where the tile begins. */
 __device__ __forceinline__ gm_origin gm_tile_at(const gm_tile_order &order, unsigned height,
                                                 unsigned width)
 {
@@ -57,7 +58,8 @@ __device__ __forceinline__ gm_origin gm_tile_at(const gm_tile_order &order, unsi
             order.origin.col + across * width};
 }
 
-/* fn(grid, order) for each launch that tiles of `height` x `width` need: one, nearly always. */
+/* Calls fn(grid, order) for each launch that tiles of `height` x `width` need: nearly always
+ * one. */
 template <typename F>
 static inline enum gm_status gm_tiles_in_order(const struct gm_matrix *a, bool along_rows,
                                                unsigned height, unsigned width, F fn)
@@ -74,10 +76,12 @@ static inline enum gm_status gm_tiles_in_order(const struct gm_matrix *a, bool a
         });
 }
 
-/* An order that may go in bands. Of its own, for the kernels that need all their registers. */
+/* An order that may use bands. It is a type of its own, because some kernels have no registers to
+ * spare for it. */
 struct gm_banded_order {
     gm_tile_order order;
-    uint64_t band; /* rows from one z of the grid to the next, of one matrix; 0: z is the matrix */
+    uint64_t band; /* rows from one z of the grid to the next, in a single matrix; 0: z is the
+                    * matrix */
 };
 
 static inline bool gm_wants_bands(const struct gm_matrix *a)
@@ -88,7 +92,7 @@ static inline bool gm_wants_bands(const struct gm_matrix *a)
            a->cols * size >= GM_BAND_ROW_BYTES;
 }
 
-/* As gm_tile_at(). Of the last band's blocks some may be beyond the matrix: row is then no row of
+/* Like gm_tile_at(). Some blocks of the last band may be beyond the matrix: their row is not in
  * it. */
 __device__ __forceinline__ gm_origin gm_banded_tile_at(const gm_banded_order &banded,
                                                        unsigned height, unsigned width)
@@ -102,7 +106,7 @@ __device__ __forceinline__ gm_origin gm_banded_tile_at(const gm_banded_order &ba
     return at;
 }
 
-/* As gm_tiles_in_order(). Bands are whole tiles, as high as each other. */
+/* Like gm_tiles_in_order(). Bands are whole tiles and equally high. */
 template <typename F>
 static inline enum gm_status gm_tiles_in_banded_order(const struct gm_matrix *a, unsigned height,
                                                       unsigned width, F fn)
@@ -115,7 +119,7 @@ static inline enum gm_status gm_tiles_in_banded_order(const struct gm_matrix *a,
     uint64_t bands = gm_ceil_div(a->rows, GM_BAND_ROWS);
     uint64_t band = gm_ceil_div(gm_ceil_div(a->rows, height), bands) * height;
     return gm_tiles(bands, a->cols, band, width, height, [&](dim3 grid, gm_origin transposed) {
-        uint64_t row = transposed.matrix * band + transposed.col; /* the first's, of this launch */
+        uint64_t row = transposed.matrix * band + transposed.col; /* the first row of this launch */
         return fn(grid, gm_banded_order{{{0, row, transposed.row}, false}, band});
     });
 }

@@ -1,23 +1,22 @@
 /*
- * tiled.cu - a transpose through a tile in shared memory: both sides of global memory along rows.
+ * tiled.cu - transposes through a tile in shared memory: reads and writes run along rows.
  *
- * The difference to transpose_naive: a block reads a 32 x 32 tile along rows of the input and
- * writes it along rows of the result; the direction changes in shared memory, where a stride costs
- * no sectors. Its 32 x 8 threads move four elements each, which saves three quarters of the index
- * arithmetic.
+ * Unlike in transpose_naive, a block reads a 32 x 32 tile along rows of the operand and writes it
+ * along rows of the result. The direction changes in shared memory, where strides cost no sectors.
+ * Its 32 x 8 threads move four elements each, which saves three quarters of the index arithmetic.
  *
  * Cost, elements of 4 bytes: load and store 4 sectors a request, all useful. But a column of the
- * tile lies in one of the 32 banks: reading it takes 32 wavefronts where 1 would do (a 32-way bank
+ * tile lies in one of the 32 banks: reading it takes 32 wavefronts instead of 1 (a 32-way bank
  * conflict). Of 1 byte: 8 wavefronts; of 2: 16; of 8 and 16: 32, where 2 and 4 are the least.
  *
- * When it wins: against naive on more than a few rows and columns. padded is as good or better:
- * this one stays for the lesson.
+ * When it wins: against naive on more than a few rows and columns. padded is as good or better;
+ * this kernel shows the conflict.
  * Source: M. Harris, "An Efficient Matrix Transpose in CUDA C/C++", NVIDIA.
  */
 #include "kernels/cuda/lib/tiles.h"
 
 #define TILE 32u
-#define ROWS 8u /* of a tile, that a block moves at once */
+#define ROWS 8u /* rows of a tile that a block moves at once */
 
 template <typename T>
 static __global__ void __launch_bounds__(TILE *ROWS)

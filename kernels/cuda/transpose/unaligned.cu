@@ -1,28 +1,27 @@
 /*
- * unaligned.cu - the vectorized transpose for rows of any length.
+ * unaligned.cu - transposes rows of any length with vector loads and stores.
  *
- * The difference to transpose_vectorized: rows need not begin at 16 bytes, in the operand or the
- * result. The operand is read by unaligned loads (vec.h). A row of the result is stored
- * in aligned vectors, which begin elsewhere in the tile for each row: they are put together from
- * two vectors of shared memory. So that each is whole, tiles overlap by 32 bytes (1-byte elements:
- * 8), and a tile stores, of each row, the sectors that begin in its own part. Registers are
- * bounded so that several blocks share a multiprocessor, and load, transpose and store at the same
- * time.
+ * Rows need not be 16-byte aligned, in operand or result. The operand is read by unaligned vector
+ * loads (vec.h). Rows of the result are stored in aligned vectors, which begin at another place of
+ * the tile in each row, so each is assembled from two vectors of shared memory. To complete them,
+ * tiles overlap by 32 bytes (1-byte elements: 8), and a tile stores the sectors that begin in its
+ * own part (drawn below). Registers are bounded so that several blocks share a multiprocessor, and
+ * loads, transposes and stores overlap.
  *
  * Cost: twice the requests of transpose_vectorized in global and shared loads, and some 15
  * instructions a vector on either side. DRAM sees each byte once.
- *
  * When it wins: from 8 MB on (8 and 16 bytes: 28 and 64 MB) if rows or columns are not whole
- * vectors and not few (skinny). Smaller ones have too few tiles: padded. For 1 byte, packed_u8.
+ * vectors and not few (skinny). Smaller matrices have too few tiles: padded. For 1 byte, packed_u8.
  */
 #include "kernels/cuda/lib/register_transpose.h"
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/transpose/tile_order.h"
 
 /*
- * Tile config by element size: bytes of a vector, N x N blocks across and down, threads, blocks on
- * a multiprocessor. Higher for 1, 8 and 16 bytes, where the overlap would be a large part of a
- * tile. Elements of 1 byte move by 8 bytes: 16 rows of two vectors of 16 would take 128 registers.
+ * Tile config by element size: bytes of a vector, N x N blocks across and down, threads, blocks per
+ * multiprocessor. Tiles are higher for 1, 8 and 16 bytes, where the overlap would be a large part
+ * of a tile. Elements of 1 byte use vectors of 8 bytes: 16 rows of two 16-byte vectors would take
+ * 128 registers.
  *
  *     tile t     |=========== step ===========|~ overlap ~|
  *     tile t+1                                |=========== step ===========|~ overlap ~|
@@ -35,9 +34,9 @@ template <unsigned SIZE> struct shape {
     static constexpr unsigned resident = SIZE == 1 ? 2 : SIZE == 2 ? 3 : 4;
     static constexpr unsigned overlap = (SIZE == 1 ? 8 : 32) / SIZE; /* elements */
 
-    static constexpr unsigned n = bytes / SIZE; /* of a block, either way */
+    static constexpr unsigned n = bytes / SIZE; /* elements of a block, across and down */
     static constexpr unsigned rows = down * n, cols = across * n;
-    static constexpr unsigned step = rows - overlap; /* from a tile to the next */
+    static constexpr unsigned step = rows - overlap; /* rows from a tile to the next */
     static constexpr unsigned rounds = down * across / threads;
     static constexpr unsigned swizzle = 128 / bytes;
 
@@ -46,18 +45,19 @@ template <unsigned SIZE> struct shape {
     static_assert(overlap % n == 0 && step % overlap == 0, "tiles begin where sectors may");
 };
 
-/* A tile, and where it lies. */
+/* A tile, and its place in operand and result. */
 template <typename T> struct part {
-    const T *from; /* its first element in the operand, and in the result */
+    const T *from; /* its first element in the operand and in the result */
     T *to;
     const uint8_t *end;     /* of the operand */
     uint64_t rows, cols;    /* of the matrix */
-    unsigned height, width; /* what there is of the tile in it */
-    bool first;             /* of those below each other */
-    bool inner;             /* all its rows are there, and all vectors that any of them touch */
+    unsigned height, width; /* the part of the tile in the matrix */
+    bool first;             /* the topmost tile of its column */
+    bool inner;             /* all its rows, and all vectors that they touch, exist */
 };
 
-/* Where vector `y` of row c of the transposed tile stands. */
+/* The swizzled position of vector `y` in row c of the transposed tile (as in
+ * transpose_vectorized). */
 template <typename T> __device__ __forceinline__ unsigned place(unsigned c, unsigned y)
 {
     using S = shape<sizeof(T)>;
@@ -65,7 +65,8 @@ template <typename T> __device__ __forceinline__ unsigned place(unsigned c, unsi
     return c * S::down + (y ^ c / S::n % S::swizzle);
 }
 
-/* Elements of a block's row that lies across the matrix's edge, or at the operand's end. */
+/* Loads a block's row element by element: it extends beyond the matrix, or touches the operand's
+ * end. */
 template <typename T>
 __device__ __forceinline__ gm_vec<shape<sizeof(T)>::bytes> load_edge(const T *from, unsigned left)
 {
@@ -79,7 +80,7 @@ __device__ __forceinline__ gm_vec<shape<sizeof(T)>::bytes> load_edge(const T *fr
     return elements.vec;
 }
 
-/* The rows of a thread's block, each as the vectors that it lies in. */
+/* Loads the rows of a thread's block, each as a pair of aligned vectors. */
 template <typename T>
 __device__ __forceinline__ void load_block(const part<T> &p, unsigned row, unsigned col,
                                            gm_vec_pair<shape<sizeof(T)>::bytes> *pair)
@@ -105,8 +106,8 @@ __device__ __forceinline__ void load_block(const part<T> &p, unsigned row, unsig
     }
 }
 
-/* Puts them together to the block. At the edges, rows that could not be loaded so come by elements.
- */
+/* Assembles the block from the pairs. At the edges, rows that could not be loaded as pairs are
+ * loaded element by element. */
 template <typename T>
 __device__ __forceinline__ void align_block(const part<T> &p, unsigned row, unsigned col,
                                             const gm_vec_pair<shape<sizeof(T)>::bytes> *pair,
@@ -141,14 +142,14 @@ unaligned_vec(const gm_vec<shape<sizeof(T)>::bytes> *tile, unsigned c, unsigned 
                                          skip);
 }
 
-/* Elements from the tile's first row, in row c of the result, to where a sector begins: there the
- * tile's own part does, and one step further the next's. */
+/* Elements, in row c of the result, from the tile's first row to the next sector. The tile's own
+ * part begins there, and the next tile's part one step further. */
 template <typename T> __device__ __forceinline__ unsigned lead_of(const T *to)
 {
     return (0u - (unsigned)(uintptr_t)to / (unsigned)sizeof(T)) % shape<sizeof(T)>::overlap;
 }
 
-/* Piece `j` of what a tile at the matrix's edge stores of row c of the result. */
+/* Stores vector `j` of row c of the result, for a tile at the matrix's edge. */
 template <typename T>
 __device__ __forceinline__ void
 store_edge(const part<T> &p, const gm_vec<shape<sizeof(T)>::bytes> *tile, unsigned c, unsigned j)
@@ -209,7 +210,7 @@ static __global__ void __launch_bounds__(shape<sizeof(T)>::threads, shape<sizeof
     p.height = rows - row < S::rows ? (unsigned)(rows - row) : S::rows;
     p.width = cols - col < S::cols ? (unsigned)(cols - col) : S::cols;
     p.first = row == 0;
-    /* a row's last vectors reach into the next rows, of however few columns */
+    /* A row's last vectors reach into the next rows, however few columns there are. */
     p.inner = row > 0 && row + S::rows + 2 * S::n <= rows;
 
     gm_vec_pair<S::bytes> pair[S::rounds][S::n];

@@ -1,32 +1,31 @@
 /*
- * vectorized.cu - a transpose with 16 bytes an access on both sides, transposed in registers.
+ * vectorized.cu - transposes in registers, with 16-byte loads and stores.
  *
- * The difference to transpose_padded: a thread loads one vector of each of N rows, N elements a
- * vector, transposes the N x N block in registers, puts N vectors into shared memory and takes N
- * others out to store. Padding would put vectors where 16 bytes cannot be stored at once, so the
- * tile is swizzled (tile_of). Small matrices have too few large tiles: there vectors are 8 or 4
- * bytes, and tiles half or a fourth as high and wide.
+ * Unlike in transpose_padded, a thread loads one vector from each of N rows (N elements a vector),
+ * transposes the N x N block in registers, writes N vectors to shared memory and reads N others to
+ * store. Padding would misalign 16-byte accesses, so the tile is swizzled (drawn at tile_of). Small
+ * matrices have too few large tiles: their vectors are 8 or 4 bytes, and their tiles half or a
+ * quarter as high and wide.
  *
  * Cost, 16-byte vectors: 16 sectors a request, all useful; shared memory 4 wavefronts a request,
  * which 512 bytes need (overlapping tiles up to 6).
- *
- * When it wins: where rows and columns are whole vectors, but for a few of them (skinny) and
- * stacks of the smallest (batched).
+ * When it wins: where rows and columns are whole vectors, unless one is few (skinny) or the
+ * matrices of a stack are small (batched).
  * Source: the swizzles of NVIDIA's CUTLASS; Harris (transpose_padded) for the rest.
  */
 #include "kernels/cuda/lib/register_transpose.h"
 #include "kernels/cuda/transpose/tile_order.h"
 
-#define SIDE 16u /* blocks of a tile, across and, but for overlapping ones, down */
+#define SIDE 16u /* N x N blocks of a tile, across and (unless tiles overlap) down */
 #define SECTOR 32u
 
-#define LARGE_BYTES ((uint64_t)64 << 20) /* beyond what caches hold */
-#define LARGE_TILES 8u                   /* either way: EXPERIMENTS.md */
+#define LARGE_BYTES ((uint64_t)64 << 20) /* more than caches hold */
+#define LARGE_TILES 8u                   /* across and down: EXPERIMENTS.md */
 
-/* Large matrices of elements of up to 4 bytes: fewer blocks than fit (0: as many as fit), because
- * what is touched at the same time is then in fewer of DRAM's pages. A block asks for more shared
- * memory than its tile needs, which keeps others out; and the carveout keeps L1 cache for gathering
- * halves of sectors. Both numbers are measured (EXPERIMENTS.md, "Fewer blocks at once"). */
+/* Blocks per multiprocessor for large matrices of elements of up to 4 bytes; 0: as many as fit.
+ * Fewer blocks than fit touch fewer of DRAM's pages at a time. A block asks for more shared memory
+ * than its tile needs, which keeps others out, and the carveout keeps L1 cache to merge halves of
+ * sectors. Both numbers are measured (EXPERIMENTS.md, "Fewer blocks at once"). */
 template <typename T>
 static constexpr unsigned RESIDENT = sizeof(T) > 4    ? 0
                                      : sizeof(T) == 4 ? 4
@@ -34,7 +33,7 @@ static constexpr unsigned RESIDENT = sizeof(T) > 4    ? 0
 #define VECTORIZED_SHARED_PERCENT 72
 
 /*
- * Tile geometry: N x N blocks, SIDE across and SIDE down, and the swizzled position of vector y of
+ * Tile geometry: N x N blocks, SIDE across and SIDE down, and the swizzled position of vector y in
  * row c of the transposed tile: y ^ (c / N) % 8. With N = 4, vectors of 16 bytes (4 banks each):
  *
  *     position     0  1  2  3  4  5  6  7 ..
@@ -43,14 +42,14 @@ static constexpr unsigned RESIDENT = sizeof(T) > 4    ? 0
  *     row 8 ..11   2  3  0  1  6  7  4  5        so do 8 lanes that read a row
  *      :
  *
- * OVERLAPS: where rows of the result are not whole sectors of 32 bytes, two blocks would write half
- * of a sector each. There a tile also loads the last vectors of the tile above, and stores of each
- * row 16 of 17 vectors, from the first if a sector begins with it, else from the second. Rows of 17
- * are not closed under XOR, so there the position is (y + (c / N) % 8) % 17. Not for elements of 16
- * bytes, and of 1 byte only large matrices (EXPERIMENTS.md).
+ * OVERLAPS: for results whose rows are not whole 32-byte sectors. Otherwise two blocks would each
+ * write half of a sector. A tile also loads the last vectors of the tile above, and stores 16 of
+ * the 17 vectors of each row: from the first if a sector begins with it, else from the second. Rows
+ * of 17 are not closed under XOR, so the position is (y + (c / N) % 8) % 17. Not used for elements
+ * of 16 bytes, and for 1 byte only in large matrices (EXPERIMENTS.md).
  *
- * `group` is c / N, which callers know without dividing: that leaves registers for one more block
- * on a multiprocessor.
+ * `group` is c / N. Callers pass it because they know it without a division; that saves registers
+ * for one more block per multiprocessor.
  */
 template <typename T, unsigned BYTES, bool OVERLAPS> struct tile_of {
     static constexpr unsigned N = gm_per_vec<T, BYTES>::count;
@@ -80,7 +79,8 @@ static __global__ void __launch_bounds__(tile_of<T, BYTES, OVERLAPS>::threads)
     gm_vec<BYTES> *tile = gm_dynamic_shared<gm_vec<BYTES>>();
     gm_origin at = gm_banded_tile_at(order, tile_shape::step, tile_shape::width);
     uint64_t matrix = at.matrix * rows * cols;
-    /* one that overlaps begins a vector higher; above the matrix the row wraps, beyond all rows */
+    /* An overlapping tile begins a vector higher. Above the matrix the row wraps, beyond all
+     * rows. */
     uint64_t tile_row = at.row - (OVERLAPS ? N : 0), tile_col = at.col;
     unsigned x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
 
@@ -101,18 +101,18 @@ static __global__ void __launch_bounds__(tile_of<T, BYTES, OVERLAPS>::threads)
         return;
 #pragma unroll
     for (unsigned i = 0; i < N; i++) {
-        unsigned c = i * SIDE + y; /* of the tile's columns */
+        unsigned c = i * SIDE + y; /* column of the tile */
         uint64_t col = tile_col + c, begin = matrix + col * rows + tile_row;
         unsigned vec = x;
-        if (OVERLAPS) /* not the first vector, if a sector begins with the second */
+        if (OVERLAPS) /* skips the first vector if a sector begins with the second */
             vec += ((uintptr_t)out + begin * sizeof(T)) % SECTOR != 0;
         if (tile_row + vec * N < rows && col < cols)
             *(gm_vec<BYTES> *)(out + (begin + vec * N)) = tile[tile_shape::place(c, c / N, vec)];
     }
 }
 
-/* Whether it is a large matrix, or a stack of them, of many tiles either way. Of thin ones each
- * tile has little under way, and it takes all blocks that fit. */
+/* Whether it is a large matrix (or a stack of them) of many tiles across and down. A thin one has
+ * little in flight in each tile, and needs all blocks that fit. */
 template <typename T> static bool is_large(const struct gm_op *op)
 {
     uint64_t side = LARGE_TILES * SIDE * 16 / sizeof(T);
@@ -121,9 +121,10 @@ template <typename T> static bool is_large(const struct gm_op *op)
            op->result.cols >= side;
 }
 
-/* Whether tiles of such vectors fit, and are enough to keep the device busy: of a large matrix they
- * are; else tiles times an element's bytes, since a thread's block of larger elements is less work,
- * are at least quarters / 4 for each multiprocessor. What it is called with is measured. */
+/* Whether tiles with vectors of `bytes` fit in shared memory and are enough to keep the device
+ * busy. A large matrix always has enough. Otherwise tiles times the element size must reach
+ * quarters / 4 per multiprocessor, because a block of larger elements is less work for a thread.
+ * Callers pass measured values. */
 template <typename T>
 static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t bytes,
                    uint64_t quarters)
@@ -136,8 +137,8 @@ static bool enough(const struct gm_op *op, const struct gm_gpu *gpu, uint64_t by
            (is_large<T>(op) || 4 * tiles * sizeof(T) >= quarters * gpu->sms);
 }
 
-/* Whether a tile of half the side holds a whole matrix. One that it does not hold is better off in
- * a larger tile, even if that stays mostly empty: smaller vectors are less under way. */
+/* Whether a tile of half the side holds a whole matrix. A matrix that does not fit in it is better
+ * off in a larger tile, even a mostly empty one: smaller vectors have less in flight. */
 template <typename T> static bool half_holds(const struct gm_op *op, uint64_t bytes)
 {
     uint64_t side = SIDE * bytes / sizeof(T) / 2;
@@ -145,7 +146,7 @@ template <typename T> static bool half_holds(const struct gm_op *op, uint64_t by
     return op->result.rows <= side && op->result.cols <= side;
 }
 
-/* Whether the result's rows begin within sectors, and tiles are to overlap for it. */
+/* Whether the result's rows begin inside sectors, and tiles should overlap for that. */
 template <typename T> static bool overlaps(const struct gm_op *op, const struct gm_gpu *gpu)
 {
     using tile_shape = tile_of<T, 16, true>;
@@ -154,7 +155,7 @@ template <typename T> static bool overlaps(const struct gm_op *op, const struct 
            tile_shape::height * tile_shape::width * sizeof(T) <= gpu->shared_per_block;
 }
 
-/* What each of so many resident blocks can have of shared memory, with room for rounding up. */
+/* Shared memory that each of `resident` blocks can have, with room for rounding up. */
 static size_t part_of(const struct gm_gpu *gpu, unsigned resident)
 {
     return gpu->shared_per_sm / 100 * VECTORIZED_SHARED_PERCENT / resident -
@@ -177,7 +178,8 @@ static enum gm_status transpose(const struct gm_op *op, struct gm_exec *exec)
         size_t part = large ? part_of(gm_gpu_of(exec), resident) : 0;
         shared = part > shared ? part : shared;
     }
-    /* The last that overlaps stores a column's end too: an odd number of vectors leaves room. */
+    /* The last overlapping tile also stores the end of a column: an odd number of vectors leaves
+     * room for it. */
     return gm_tiles_in_banded_order(
         a, tile_shape::step, tile_shape::width, [&](dim3 grid, gm_banded_order order) {
             return gm_launch(exec, transpose_vectorized<T, BYTES, STRETCH, OVERLAPS>, grid,

@@ -1,12 +1,13 @@
 /*
- * simt.h for g++ - CUDA's device language on a CPU, as far as plain SIMT kernels speak it, and
- * what kernels/cuda/lib/kernel.h promises beside it. CUDA's own counterpart is
+ * simt.h - for g++: CUDA's device language on a CPU, for plain SIMT kernels.
+ *
+ * It also has what kernels/cuda/lib/kernel.h promises. Its counterpart for nvcc is
  * kernels/cuda/include/simt.h.
  *
  * Each CUDA thread is a fiber (kernels/sim/run/block.c). Loads and stores are ordinary ones of the
- * compiled code: the compiler, told to look for data races, calls a function before each with
- * its address, and those functions are ours (kernels/sim/watch/hooks.c). So a kernel's source needs
- * no change, and nothing of what it touches is missed.
+ * compiled code. The compiler, told to look for data races, calls a function with the address
+ * before each; those functions are ours (kernels/sim/watch/hooks.c). So a kernel's source needs no
+ * change, and no access is missed.
  */
 #ifndef GM_KERNELS_SIM_SIMT_H
 #define GM_KERNELS_SIM_SIMT_H
@@ -66,7 +67,7 @@ enum gm_status gm_launch(struct gm_exec *exec, void (*kernel)(P...), dim3 grid, 
     return gm_launch_dependent(exec, false, kernel, grid, block, dynamic_shared, args...);
 }
 
-/* It has no cache that shared memory would be taken from. */
+/* The simulator has no L1 cache that shares memory with shared memory. */
 template <typename... P> void gm_shared_carveout(void (*)(P...), int)
 {
 }

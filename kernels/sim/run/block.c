@@ -1,8 +1,9 @@
 /*
- * block.c - one block of threads. Each thread is a fiber that runs until it must wait: at a
- * barrier for the block, at a warp operation for its lanes, or because it is too far ahead of its
- * warp. Warps run one after the other; within one, lane after lane. Nothing that is computed
- * depends on that order unless the kernel has a race, which is found and reported.
+ * block.c - runs one block of threads, each as a fiber.
+ *
+ * A fiber runs until it must wait: at a barrier for the block, at a warp operation for its lanes,
+ * or because it is too far ahead of its warp. Warps run one after the other; within a warp, lane
+ * after lane. Results do not depend on that order unless the kernel has a race, which is reported.
  */
 #include "job.h"
 #include "kernels/backend.h"
@@ -16,14 +17,14 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* How often a look is taken at whether anybody still waits: some milliseconds. */
+/* Events between two checks for a stop: some milliseconds. */
 #define LOOK_EVENTS 65536u
 
 #define STACKS_BYTES (GM_SIM_THREADS_MAX * GM_SIM_STACK_BYTES)
-/* Below them all, so that a thread with too large arrays of its own (CUDA allows 512 KiB) gets as
- * far as its first step, where that is seen. */
+/* Room below all stacks. A thread whose local arrays are too large (CUDA allows 512 KiB) then
+ * reaches its first step, where that is noticed. */
 #define STACKS_SLACK ((size_t)768 << 10)
-/* Of a stack, what a kernel leaves to the functions that it calls here. */
+/* The part of a stack that is left to functions which the kernel calls in the simulator. */
 #define STACK_SPARE ((size_t)12 << 10)
 
 enum gm_status gm_sim_worker_open(struct gm_sim_worker **ret, struct gm_error *err)
@@ -111,7 +112,7 @@ static void set_fault(struct gm_sim_worker *w, uintptr_t pc, const char *format,
         return;
     fault->found = true;
     fault->block = w->block;
-    if (w->unwritten.reader && !w->left_out) { /* whatever else is wrong follows from it */
+    if (w->unwritten.reader && !w->left_out) { /* every other fault follows from this one */
         fault->thread = w->unwritten.reader->idx;
         fault->pc = w->unwritten.pc;
         snprintf(fault->text, sizeof(fault->text), "%s", w->unwritten.text);
@@ -122,7 +123,7 @@ static void set_fault(struct gm_sim_worker *w, uintptr_t pc, const char *format,
     vsnprintf(fault->text, sizeof(fault->text), format, args);
 }
 
-/* For good: the fiber is started anew for its next block. */
+/* Ends the fiber for good; it is started anew for its next block. */
 static _Noreturn void leave(struct gm_sim_worker *w)
 {
     w->current->started = false;
@@ -140,8 +141,8 @@ void gm_sim_fail(struct gm_sim_worker *w, uintptr_t pc, const char *format, ...)
     leave(w);
 }
 
-/* Somebody said stop, or all that was wanted of the block was whether it takes so long, or there is
- * no time left. */
+/* Whether to abandon the block: a stop, or the probe knows that the block takes too long, or the
+ * time is up. */
 static bool given_up(struct gm_sim_worker *w)
 {
     const struct gm_sim_job *job = w->job;
@@ -164,7 +165,7 @@ void gm_sim_count_time(struct gm_sim_worker *w, bool begins)
                GM_REPORT_CPU_MS * INT64_C(1000000);
 }
 
-/* When the running thread is to look next. */
+/* Sets when the running thread checks for a stop next. */
 static void set_look(struct gm_sim_worker *w)
 {
     w->look_at = w->thread_end < w->next_look ? w->thread_end : w->next_look;
@@ -177,7 +178,7 @@ void gm_sim_leave(struct gm_sim_worker *w, struct gm_sim_thread *t)
     w->alive--;
     w->absent++;
     w->cut = true;
-    w->left_out = true; /* what it would have written */
+    w->left_out = true; /* its further writes */
 }
 
 void gm_sim_look(struct gm_sim_worker *w)
@@ -215,7 +216,7 @@ void gm_sim_check_index(struct gm_sim_worker *w)
         gm_sim_fail(w, w->current->bad_pc, "out of bounds: index %lld", w->current->bad_index);
 }
 
-/* A fiber lives on from block to block. */
+/* A fiber is reused from block to block. */
 static void thread_body(void *cls)
 {
     struct gm_sim_thread *t = cls;
@@ -231,7 +232,7 @@ static void thread_body(void *cls)
     }
 }
 
-/* Each thread may have an equal part of what is left to its block, whichever runs first. */
+/* Grants each thread an equal part of the events left to its block, in whatever order they run. */
 static void grant(struct gm_sim_worker *w)
 {
     uint64_t max = w->job->block_max, left = w->events < max ? max - w->events : 0;
@@ -318,7 +319,7 @@ int gm_sim_syncthreads_reduce(int value, enum gm_sim_block_op op)
                               : count == w->threads - w->absent;
 }
 
-/* The compiler may have made two copies of one barrier. */
+/* The compiler may have duplicated a barrier. */
 static bool same_barrier(const struct gm_sim_thread *a, const struct gm_sim_thread *b)
 {
     struct gm_symbol_line line[2];
@@ -331,7 +332,8 @@ static bool same_barrier(const struct gm_sim_thread *a, const struct gm_sim_thre
            strcmp(line[0].file, line[1].file) == 0;
 }
 
-/* All threads wait at barriers or have ended. false: the block has ended, or is broken. */
+/* All threads wait at barriers or have ended: releases them. Returns false if the block has ended
+ * or is broken. */
 static bool pass_barrier(struct gm_sim_worker *w)
 {
     struct gm_sim_thread *waits = NULL;
@@ -406,7 +408,7 @@ static void set_threads(struct gm_sim_worker *w)
     memset(w->log_end, 0, sizeof(w->log_end));
 }
 
-/* After a fault fibers hang in the middle of it. */
+/* After a fault, gives up fibers that are in the middle of the block. */
 static void abandon(struct gm_sim_worker *w)
 {
     for (unsigned i = 0; i < w->threads; i++)

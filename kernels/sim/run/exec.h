@@ -1,6 +1,6 @@
 /*
- * exec.h - what a kernel's host function runs with in the simulator, and what its launches come
- * to.
+ * exec.h - holds what a kernel's host function runs with in the simulator, and its launches'
+ * results.
  */
 #ifndef GM_KERNELS_SIM_RUN_EXEC_H
 #define GM_KERNELS_SIM_RUN_EXEC_H
@@ -11,7 +11,7 @@
 /* The simulated device: host threads, each with its worker. */
 struct gm_sim_machine {
     struct gm_pool *pool;
-    struct gm_sim_worker **worker; /* of each thread of the pool */
+    struct gm_sim_worker **worker; /* one per thread of the pool */
     struct gm_symbols *symbols;
     const struct gm_gpu *gpu;
 };
@@ -24,7 +24,7 @@ void gm_sim_machine_close(struct gm_sim_machine *machine);
 struct gm_sim_ran {
     const void *kernel;
     uint64_t dynamic_shared;
-    uint64_t times, runs; /* how many launches it stands for, and how many of them were run */
+    uint64_t times, runs; /* launches that it stands for; those of them that were run */
     uint64_t events;      /* of one */
     struct gm_launch_report report;
     struct gm_tally tally;
@@ -34,26 +34,26 @@ struct gm_exec {
     struct gm_sim_machine *machine;
     const atomic_bool *stop;
     struct gm_sim_memory memory;
-    struct gm_sim_touched before; /* by launches that may still run when a dependent one begins */
+    struct gm_sim_touched before; /* by launches that a dependent one may overlap */
     void *scratch;
     enum gm_pass pass;
-    bool sampling;          /* run no more blocks than a report needs */
-    uint64_t events_left;   /* of a sample's budget */
-    _Atomic int64_t cpu_ns; /* what a sample took of the host threads' time, all together */
-    bool late;              /* that was too much */
-    struct gm_error *error; /* what a check found */
+    bool sampling;          /* run only as many blocks as a report needs */
+    uint64_t events_left;   /* events left for a sample */
+    _Atomic int64_t cpu_ns; /* CPU time of a sample, over all host threads */
+    bool late;              /* cpu_ns reached its limit */
+    struct gm_error *error; /* the report of a check */
     size_t ran_count, ran_room;
     struct gm_sim_ran *ran;
 };
 
-/* Before the first launch of a sample. Where operands have data all that is touched is kept. */
+/* Call before the first launch of a sample. If operands have data, all touched memory is kept. */
 void gm_sim_exec_sample(struct gm_exec *exec, bool has_data);
 void gm_sim_exec_clear(struct gm_exec *exec);
 
-/* report.c: the report of what ran; *ret is empty before. */
+/* report.c: makes the report of all launches; *ret is empty before. */
 enum gm_status gm_sim_report(struct gm_exec *exec, struct gm_access_report *ret,
                              struct gm_error *err);
-/* Of the launches of one pass. */
+/* The totals of the launches of one pass. */
 struct gm_access_totals gm_sim_totals(const struct gm_exec *exec, enum gm_pass pass);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * fiber.c - stacks are begun with the C library's makecontext, which saves the signal mask by a
- * system call at every switch and so is used once a fiber; later switches are the compiler's own
- * __builtin_setjmp and __builtin_longjmp, which save no more than the stack needs, on every
- * architecture, and which sanitizers do not intercept.
+ * fiber.c - starts fibers with makecontext and switches with __builtin_setjmp and
+ * __builtin_longjmp.
+ *
+ * makecontext saves the signal mask by a system call at every switch, so it is used only once per
+ * fiber. The compiler's builtins save no more than the stack needs, exist on every architecture,
+ * and are not intercepted by sanitizers.
  */
 #include "fiber.h"
 
@@ -32,7 +34,7 @@ static __attribute__((noinline, noclone, noreturn)) void go_on(struct gm_fiber *
 _Bool gm_fiber_start(struct gm_fiber *from, void *stack, size_t bytes, void (*body)(void *cls),
                      void *cls)
 {
-    /* Lives as long as the new fiber's first run needs it: until that switches back here. */
+    /* Lives until the new fiber first switches back here; it needs it no longer. */
     struct start start = {.body = body, .cls = cls};
 
     if (getcontext(&start.context) != 0)
@@ -44,7 +46,7 @@ _Bool gm_fiber_start(struct gm_fiber *from, void *stack, size_t bytes, void (*bo
                 (unsigned)(uintptr_t)&start);
     if (__builtin_setjmp(from->place) != 0)
         return 1;
-    setcontext(&start.context); /* comes back only where it failed */
+    setcontext(&start.context); /* returns only on failure */
     return 0;
 }
 

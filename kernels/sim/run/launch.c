@@ -1,11 +1,11 @@
 /*
- * launch.c - a grid of blocks on the host's cores: all of them to compute, or a sample to explain.
+ * launch.c - runs the blocks of a grid on the host's cores: all to compute, a sample to explain.
  *
- * The sample: blocks at the ends of each dimension of the grid are taken, since that is where
- * bounds checks bite, and some in between that stand for all the others there; of long blocks few
- * warps, by the same rule. Of long loops the first rounds are traced and the rest counted, and
- * where that takes too long threads are left. Small grids are run whole, and then what is reported
- * is exact. Launches that are alike are run once.
+ * The sample has the blocks at the ends of each dimension of the grid, where bounds checks take
+ * effect, and some in between that stand for the others. Of long blocks few warps run, by the same
+ * rule. Of long loops the first iterations are traced and the rest counted; if even that takes too
+ * long, threads are stopped. Small grids run whole, and their reports are exact. Launches of the
+ * same shape are run once.
  */
 #include "exec.h"
 #include "job.h"
@@ -17,31 +17,31 @@
 #include <sys/mman.h>
 
 /* Events (steps and accesses of a thread) that all samples of a request may take; a launch may take
- * half of what those before it left. Counts, whatever the machine and its load, so that one request
- * has one report: some tenths of a second of one core. */
+ * half of what is left. Events do not depend on the machine and its load, so a request always has
+ * the same report. They take some tenths of a second of one core. */
 #define REQUEST_EVENTS UINT64_C(48000000)
-#define LAUNCH_EVENTS_MIN UINT64_C(100000) /* with fewer a launch is not worth to be run */
-/* Events of blocks that are mostly counted, and not traced, take so much less time. */
+#define LAUNCH_EVENTS_MIN UINT64_C(100000) /* with fewer, running a launch is not worthwhile */
+/* Events that are only counted take this many times less time than traced ones. */
 #define COUNTED_PER_TRACED 6u
-/* Launches that are not alike: each has its tally. */
+/* Launches of different shapes: each has its own tally. */
 #define LAUNCHES_MAX 64u
-/* Of launches that are alike so many are run where that is cheap: small operations are reported
+/* Launches of one shape that are run if that is cheap, so that small operations are reported
  * exactly. */
 #define ALIKE_MAX 4u
-/* Rounds of a loop that are traced in a sample: more than alignment takes to repeat. */
+/* Traced iterations of a loop in a sample: more than it takes for alignment to repeat. */
 #define SAMPLE_REPEATS 96u
-/* Of one block, beyond which its cost is not looked for any further: a few are all that is run. */
+/* The most events of a probed block: a block beyond this is long, and few are run. */
 #define PROBE_EVENTS UINT64_C(6000000)
-#define CHUNKS 64u       /* pieces of work that a grid is cut into, for the cores to share */
-#define SAMPLE_CHUNKS 8u /* fewer: each core that takes part needs stacks for a block's threads */
+#define CHUNKS 64u       /* pieces of a grid, which the cores share */
+#define SAMPLE_CHUNKS 8u /* fewer, because each core needs stacks for a block's threads */
 
 /* ---- Blocks ------------------------------------------------------------------------------ */
 
 struct grid {
     struct gm_sim_machine *machine;
     const struct gm_sim_job *job;
-    uint64_t blocks, chunk;         /* all of them, this many a chunk */
-    const struct gm_sim_pick *pick; /* or these alone */
+    uint64_t blocks, chunk;         /* all blocks; blocks per chunk */
+    const struct gm_sim_pick *pick; /* or only these */
 };
 
 static struct gm_sim_dim block_at(const struct gm_sim_launch *launch, uint64_t index)
@@ -104,7 +104,7 @@ static uint64_t launch_events(const struct gm_sim_machine *machine)
     return events;
 }
 
-/* In a sample each worker counts how often each thread was where. */
+/* In a sample, makes each worker count how often each thread executes each place. */
 static bool count_repeats(struct gm_sim_machine *machine, bool on)
 {
     const size_t bytes = GM_SIM_THREADS_MAX * sizeof(*machine->worker[0]->repeats);
@@ -176,7 +176,7 @@ static enum gm_status fail_fault(struct gm_exec *exec, const struct gm_sim_launc
                    fault->thread.y, fault->thread.z, fault->text);
 }
 
-/* Runs what grid says; whether all is well. */
+/* Runs the blocks of `grid`, and returns the status. */
 static enum gm_status run_grid(struct gm_exec *exec, struct grid *grid)
 {
     struct gm_sim_machine *machine = exec->machine;
@@ -193,12 +193,12 @@ static enum gm_status run_grid(struct gm_exec *exec, struct grid *grid)
     return ran ? GM_OK : GM_CANCELLED;
 }
 
-/* What one block costs, in events: of its threads, and of the pages that they touch. */
+/* The cost of one block, in events: of its threads, and of the pages that they touch. */
 struct cost {
     uint64_t threads, pages;
 };
 
-/* *ret has more than PROBE_EVENTS where it is more. */
+/* Measures the cost of a block. A cost above PROBE_EVENTS is not measured further. */
 static enum gm_status probe(struct gm_exec *exec, struct gm_sim_job *job, struct cost *ret)
 {
     struct gm_sim_dim size = job->launch->grid;
@@ -218,7 +218,7 @@ static enum gm_status probe(struct gm_exec *exec, struct gm_sim_job *job, struct
     return status;
 }
 
-/* Runs `count` blocks; *traced counts them. */
+/* Runs `count` blocks, and adds their number to *traced. */
 static enum gm_status run_picks(struct gm_exec *exec, struct gm_sim_job *job,
                                 const struct gm_sim_pick *pick, uint64_t count, double *traced)
 {
@@ -229,9 +229,9 @@ static enum gm_status run_picks(struct gm_exec *exec, struct gm_sim_job *job,
 }
 
 /*
- * Long blocks, of which one may take all of the budget. So one from the middle is run first; if it
- * left enough for them, those at the far ends of all dimensions too, or for one, that at the far
- * end of all of them. The one from the middle stands for what is not run.
+ * Runs a sample of long blocks, of which one may use the whole budget. One from the middle runs
+ * first. If the rest of the budget allows it, those at the far ends of all dimensions follow, or
+ * only the one at the far end of all. The block from the middle stands for all that are not run.
  */
 static enum gm_status run_long(struct gm_exec *exec, struct gm_sim_job *job, uint64_t blocks,
                                uint64_t budget, struct gm_sim_pick *pick, double *traced)
@@ -255,7 +255,7 @@ static enum gm_status run_long(struct gm_exec *exec, struct gm_sim_job *job, uin
                                         : status;
 }
 
-/* Decides which blocks to run, and runs them. *traced: how many those were. */
+/* Selects the blocks to run, and runs them. *traced: their number. */
 static enum gm_status run_sample(struct gm_exec *exec, struct gm_sim_job *job, uint64_t blocks,
                                  double *traced)
 {
@@ -297,7 +297,7 @@ static enum gm_status run_sample(struct gm_exec *exec, struct gm_sim_job *job, u
     return status;
 }
 
-/* A launch that differs at most in its arguments, as slices of one do. */
+/* Finds an earlier launch that differs at most in its arguments, as parts of one launch do. */
 static struct gm_sim_ran *find_like(struct gm_exec *exec, const struct gm_sim_launch *l)
 {
     for (size_t i = 0; i < exec->ran_count; i++) {
@@ -311,8 +311,8 @@ static struct gm_sim_ran *find_like(struct gm_exec *exec, const struct gm_sim_la
     return NULL;
 }
 
-/* Whether a launch need not be run: one like it was. Where there were too many of different kinds
- * the last stands for the rest. */
+/* Whether a launch need not be run because one of the same shape was. If there were too many
+ * shapes, the last one stands for the rest. */
 static bool count_like(struct gm_exec *exec, const struct gm_sim_launch *launch, double blocks)
 {
     struct gm_sim_ran *like = find_like(exec, launch);
@@ -330,7 +330,7 @@ static bool count_like(struct gm_exec *exec, const struct gm_sim_launch *launch,
     return like != NULL;
 }
 
-/* Takes the workers' tallies; another of a launch's like is added to it. */
+/* Merges the workers' tallies into that of the launch's shape. */
 static enum gm_status merge_tallies(struct gm_exec *exec, struct gm_sim_ran *ran)
 {
     bool cut = exec->late;
@@ -452,7 +452,7 @@ void *gm_scratch(const struct gm_exec *exec)
 struct gm_kept *gm_kept_of(const struct gm_exec *exec)
 {
     (void)exec;
-    return NULL; /* a task runs once */
+    return NULL; /* the simulator runs a task once */
 }
 
 const struct gm_gpu *gm_gpu_of(const struct gm_exec *exec)

@@ -1,5 +1,5 @@
 /*
- * machine.c - the simulated device's beginning and end: host threads, and a worker for each.
+ * machine.c - opens and closes the simulated device: host threads, and a worker for each.
  */
 #include "exec.h"
 #include "kernels/cpu/backend/rearrange.h"

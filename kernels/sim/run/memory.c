@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Never to be touched, before and after each buffer: a mistaken row or two, or a negative index,
- * ends here. Costs addresses alone. */
+/* An unmapped gap before and after each buffer, which catches an index that is wrong by some rows,
+ * or negative. It costs only addresses. */
 #define GAP ((uint64_t)1 << 30)
 
 static uint64_t page_bytes(void)
@@ -69,9 +69,9 @@ uint32_t gm_sim_memory_pages(uint64_t bytes)
     return pages > UINT32_MAX ? UINT32_MAX : pages < 1 ? 1 : (uint32_t)pages;
 }
 
-/* Mapped anew, since madvise() would leave the page tables: of pages far apart as much again. Who
- * reads or writes meanwhile finds the old page or the new one. Huge pages would be counted as one
- * of the small ones. */
+/* Maps the buffer anew, because madvise() would leave the page tables: for pages far apart as much
+ * memory again. A thread that reads or writes meanwhile finds the old page or the new one. No huge
+ * pages, which would be counted as one small page each. */
 static void give_back(const struct gm_sim_buffer *buffer)
 {
     void *at = (char *)buffer->map + GAP;

@@ -1,6 +1,7 @@
 /*
- * memory.h - the simulated device's global memory: buffers far apart from each other, so that an
- * index that leaves one of them is seen, and does not reach another.
+ * memory.h - holds the simulated device's global memory: buffers far apart from each other.
+ *
+ * So an index that leaves a buffer is noticed, and does not reach another buffer.
  */
 #ifndef GM_KERNELS_SIM_RUN_MEMORY_H
 #define GM_KERNELS_SIM_RUN_MEMORY_H
@@ -24,35 +25,35 @@ struct gm_sim_buffer {
 struct gm_sim_memory {
     unsigned count;
     struct gm_sim_buffer buffer[GM_SIM_BUFFERS_MAX];
-    /* Where the contents mean nothing, as in a sample: pages that may be in memory at a time. When
-     * so many were touched all are given back, and are zeros again. 0: no limit. */
+    /* If the contents mean nothing, as in a sample: the most pages in memory at a time. When that
+     * many were touched, all are given back and are zeros again. 0: no limit. */
     uint32_t pages_max;
     _Atomic uint32_t pages;
-    _Atomic uint32_t given_back; /* how often */
+    _Atomic uint32_t given_back; /* times that pages were given back */
 };
 
 /*
- * A buffer of `bytes` zeros, 256-byte aligned as cudaMalloc's are, whose pages take memory only
- * when they are touched. GM_DEVICE_MEMORY if there is none.
+ * Adds a buffer of `bytes` zeros, 256-byte aligned as by cudaMalloc, whose pages take memory only
+ * when touched. GM_DEVICE_MEMORY if there is none.
  */
 enum gm_status gm_sim_memory_add(struct gm_sim_memory *memory, const char *name, uint64_t bytes,
                                  bool writable, void **ret, struct gm_error *err);
 void gm_sim_memory_clear(struct gm_sim_memory *memory);
 
-/* The pages that `bytes` of memory allow, each with as much for the table that it may need. */
+/* The number of pages that fit in `bytes`, including as much again for their page tables. */
 uint32_t gm_sim_memory_pages(uint64_t bytes);
-/* Somebody is about to touch a page, perhaps the first to. Any thread. */
+/* Call before a page may be touched for the first time. Any thread. */
 void gm_sim_memory_touch(struct gm_sim_memory *memory);
 
-/* What a buffer of that size takes beside its bytes: rounding to pages. */
+/* Bytes that a buffer of that size takes beyond its size: rounding to pages. */
 uint64_t gm_sim_memory_cost(uint64_t bytes);
 
-/* What launches have touched; see watch/dependent.h. No bytes where both are equal. */
+/* The bytes that launches touched (watch/dependent.h). Empty if begin equals end. */
 struct gm_sim_extent {
     uintptr_t begin, end;
 };
 
-/* Of the buffers that can be written. */
+/* One extent per writable buffer. */
 struct gm_sim_touched {
     struct gm_sim_extent read[GM_SIM_BUFFERS_MAX], written[GM_SIM_BUFFERS_MAX];
 };

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of one dimension: up to `inner` indices that stand for those between the ends, and the ends. */
+/* The picks in one dimension: its ends, and up to `inner` indices that stand for those in
+ * between. */
 struct picks {
     unsigned count, index[34];
     double weight[34];
@@ -27,7 +28,7 @@ static struct picks pick_indices(unsigned size, unsigned inner, bool first_too)
         picks.weight[picks.count++] = 1;
     }
     for (unsigned i = 0; i < inner; i++) {
-        /* Spread by the golden ratio, which falls into step with no alignment. */
+        /* Spread by the golden ratio, which resonates with no alignment. */
         double at = fmod(0.5 + i * 0.6180339887498949, 1.0);
         picks.index[picks.count] = begin + (unsigned)(at * between);
         picks.weight[picks.count++] = (double)between / inner;

@@ -1,11 +1,12 @@
 /*
- * warp.c - what the lanes of a warp do together: shuffles, votes, reductions, and waiting for each
- * other. A lane says what it wants and stops; when all that its mask names are there, each gets its
+ * warp.c - runs what the lanes of a warp do together: shuffles, votes, reductions, synchronization.
+ *
+ * A lane states its operation and stops. When all lanes of its mask are there, each gets its
  * result.
  */
 #include "worker.h"
 
-/* The lane from which `t` wants a value; itself where CUDA says so. */
+/* The lane whose value `t` gets; itself where CUDA says so. */
 static unsigned source_lane(const struct gm_sim_thread *t)
 {
     int self = (int)(t->tid % GM_WARP), width = (int)t->width, first = self / width * width;
@@ -48,7 +49,7 @@ static uint64_t reduce(enum gm_sim_warp_op op, uint64_t a, uint64_t b)
     }
 }
 
-/* What one lane gets, from what all of the group gave. */
+/* Computes the result of one lane from the values of its group. */
 static bool warp_result(struct gm_sim_worker *w, struct gm_sim_thread *warp, uint32_t group,
                         unsigned lane, const uint64_t *given, uint64_t *ret)
 {
@@ -83,7 +84,7 @@ static bool warp_result(struct gm_sim_worker *w, struct gm_sim_thread *warp, uin
     return true;
 }
 
-/* Whether another lane asks at the same place who is there. */
+/* Whether another lane waits at the same __activemask. */
 static bool is_with(const struct gm_sim_thread *t, const struct gm_sim_thread *other)
 {
     return other->state == GM_SIM_WARP && other->op == t->op && other->wait_pc == t->wait_pc;
@@ -91,8 +92,8 @@ static bool is_with(const struct gm_sim_thread *t, const struct gm_sim_thread *o
 
 #define NOBODY GM_WARP
 
-/* The lane that `leader` waits for in vain, or NOBODY: then *group is all whom it waits for. They
- * are its mask's, but for those that have ended. */
+/* Returns the lane that `leader` waits for in vain, or NOBODY: then *group is the lanes that it
+ * waits for. They are those of its mask that have not ended. */
 static unsigned absent_lane(const struct gm_sim_thread *warp, unsigned lanes, unsigned leader,
                             uint32_t *group)
 {
@@ -112,7 +113,7 @@ static unsigned absent_lane(const struct gm_sim_thread *warp, unsigned lanes, un
     return NOBODY;
 }
 
-/* Some group that waits for nobody else; 0 if there is none, which is a fault where lanes wait. */
+/* A group that is complete; 0 if there is none, which is a fault if lanes wait. */
 static uint32_t find_group(struct gm_sim_worker *w, struct gm_sim_thread *warp, unsigned lanes)
 {
     struct gm_sim_thread *first = NULL;
@@ -138,7 +139,7 @@ static uint32_t find_group(struct gm_sim_worker *w, struct gm_sim_thread *warp, 
     return 0;
 }
 
-/* Whoever waits for a lane that was left is left as well. */
+/* Lanes that wait for an abandoned lane are abandoned too. */
 static void leave_waiting(struct gm_sim_worker *w, struct gm_sim_thread *warp, unsigned lanes)
 {
     bool left = false;

@@ -1,4 +1,4 @@
-/* dependent.c - what is not waited for must not be touched. */
+/* dependent.c - reports accesses of dependent launches to what they have not waited for. */
 #include "dependent.h"
 
 #include "find.h"

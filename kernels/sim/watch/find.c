@@ -11,7 +11,8 @@ bool gm_sim_is_constant(const struct gm_sim_worker *w, uintptr_t at, size_t byte
            gm_symbols_constant(w->job->symbols, at, bytes);
 }
 
-/* Which shared variable of the kernel, or of a function it calls, holds the bytes at `offset`. */
+/* Finds the shared variable of the kernel, or of a function that it calls, that holds the bytes at
+ * `offset`. */
 static bool find_variable(const struct gm_sim_job *job, size_t offset, size_t bytes,
                           unsigned *memory)
 {
@@ -48,7 +49,7 @@ bool gm_sim_find_shared(const struct gm_sim_worker *w, uintptr_t at, size_t byte
            offset + bytes <= w->job->launch->dynamic_shared;
 }
 
-/* "tile[8][0]": a byte of a shared variable, which has it. */
+/* Describes the byte at `offset` as an element of a shared variable: "tile[8][0]". */
 static void say_element(const struct gm_symbol_shared *s, size_t offset, char *buf, size_t size)
 {
     const struct gm_sim_shared *of = s->from;
@@ -63,7 +64,7 @@ static void say_element(const struct gm_symbol_shared *s, size_t offset, char *b
         snprintf(buf + used, size - used, " + %zu", offset);
 }
 
-/* Addresses below: the system leaves them free, so that null pointers are found. */
+/* Lower addresses are null pointers, because the system leaves them free. */
 #define NULL_PAGE 4096u
 
 void gm_sim_say_where(const struct gm_sim_worker *w, uintptr_t at, char *buf, size_t size)

@@ -1,10 +1,9 @@
 /*
- * hooks.c - what the compiled code of kernels calls: before each load and store, at each step,
- * and where undefined behaviour is about to happen.
+ * hooks.c - is called by compiled kernels before each load and store, at each step, and before UB.
  *
- * They are the hooks of GCC's -fsanitize=thread, -fsanitize-coverage=trace-pc and
- * -fsanitize=bounds and its like, renamed in the kernels' object (hooks.syms), so that a program
- * that is itself built with sanitizers keeps their functions for its own code.
+ * These are the hooks of GCC's -fsanitize=thread, -fsanitize-coverage=trace-pc, and of
+ * -fsanitize=bounds and similar checks. They are renamed in the kernels' objects (hooks.syms), so
+ * that a program that is itself built with sanitizers keeps their functions for its own code.
  */
 #include "dependent.h"
 #include "find.h"
@@ -12,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The least that a page has; larger ones are counted as several. */
+/* The smallest page size; a larger page counts as several. */
 #define PAGE_BYTES 4096u
 
 _Thread_local struct gm_sim_worker *gm_sim_worker;
@@ -32,9 +31,9 @@ static _Noreturn void fail_bounds(struct gm_sim_worker *w, uintptr_t at, size_t 
                 (unsigned long long)at, where);
 }
 
-/* What is not ordered by a barrier: what `other` did before at pc[0], and `how` at pc[1]. */
+/* A race: `other` accessed at pc[0] before, `how` at pc[1], and no barrier lies between. */
 struct race {
-    struct gm_sim_thread *thread; /* whose access the fault is, at pc[1] */
+    struct gm_sim_thread *thread; /* the thread that accessed at pc[1] */
     char other[48];
     bool several, one_warp;
     const char *word[2];
@@ -67,7 +66,7 @@ static _Noreturn void fail_race(struct gm_sim_worker *w, const struct race *race
                        race->one_warp ? " or __syncwarp" : "", race->word[0], place[0],
                        race->word[1], place[1], race->other, race->word[0], s, race->word[1],
                        where);
-    gm_sim_fail(w, race->pc[1], "race"); /* ends the block; what was said first stays */
+    gm_sim_fail(w, race->pc[1], "race"); /* ends the block; the first report stays */
 }
 
 static void say_thread(const struct gm_sim_thread *t, char *buf, size_t size)
@@ -75,7 +74,7 @@ static void say_thread(const struct gm_sim_thread *t, char *buf, size_t size)
     snprintf(buf, size, "thread (%u,%u,%u)", t->idx.x, t->idx.y, t->idx.z);
 }
 
-/* How long a read of what nobody wrote may wait for who writes it, in events of the block. */
+/* How long a read of unwritten memory may wait for its writer, in events of the block. */
 #define UNWRITTEN_EVENTS (1u << 20)
 
 static void note_unwritten(struct gm_sim_worker *w, uintptr_t at, size_t bytes, uintptr_t pc,
@@ -96,7 +95,7 @@ static void note_unwritten(struct gm_sim_worker *w, uintptr_t at, size_t bytes, 
              access_words[how], where);
 }
 
-/* Another thread writes what was read before anybody wrote it. */
+/* Another thread writes what was read before anyone wrote it. */
 static _Noreturn void fail_early_read(struct gm_sim_worker *w, uintptr_t pc)
 {
     struct race race = {.thread = w->unwritten.reader,
@@ -136,7 +135,7 @@ static void check_shadow(struct gm_sim_worker *w, enum gm_shadow_verdict verdict
     fail_race(w, &race);
 }
 
-/* An index beyond an array of known size was seen at a line: is this its access? */
+/* UBSan's check saw an index beyond an array at a line: is this the access with it? */
 static void check_index(struct gm_sim_worker *w, uintptr_t at, size_t bytes, enum gm_shadow_how how,
                         uintptr_t pc)
 {
@@ -151,8 +150,8 @@ static void check_index(struct gm_sim_worker *w, uintptr_t at, size_t bytes, enu
         gm_sim_fail(w, t->bad_pc, "out of bounds: index %lld", t->bad_index);
 }
 
-/* In a sample: whether this thread was at this place often enough. What it does there is then only
- * counted, and still kept from leaving its memory. */
+/* In a sample: whether this thread executed this place often enough. Further accesses there are
+ * only counted, and still checked for their bounds. */
 static inline __attribute__((always_inline)) bool seen_enough(struct gm_sim_worker *w, uint32_t key)
 {
     unsigned place = gm_tally_place(&w->tally, key);
@@ -168,8 +167,7 @@ static inline __attribute__((always_inline)) bool seen_enough(struct gm_sim_work
     return true;
 }
 
-/* What a lane does is counted, and a look taken where that has become too much, and now and then.
- */
+/* Counts an event of a lane, and checks for a stop now and then and at the thread's limit. */
 static inline __attribute__((always_inline)) void count_event(struct gm_sim_worker *w, uintptr_t pc)
 {
     if ((uintptr_t)__builtin_frame_address(0) < w->current->stack_floor)
@@ -179,8 +177,9 @@ static inline __attribute__((always_inline)) void count_event(struct gm_sim_work
         gm_sim_look(w);
 }
 
-/* In a sample pages of global memory cost time, and memory until they are given back. They are
- * numbered by their place in the buffer, so that the account does not depend on where that lies. */
+/* In a sample, pages of global memory cost time, and memory until they are given back. They are
+ * numbered by position in the buffer, so that the report does not depend on the buffer's
+ * address. */
 static void note_page(struct gm_sim_worker *w, unsigned buffer, uintptr_t at)
 {
     struct gm_sim_memory *memory = w->job->memory;
@@ -241,7 +240,7 @@ static void access_buffer(struct gm_sim_worker *w, unsigned memory, uintptr_t at
                        how != GM_SHADOW_READ, pc);
 }
 
-/* One access, as wide as the hardware can make it: aligned to its size, a power of two. */
+/* One access, as the hardware makes it: a power of two, aligned to its size. */
 static void touch(struct gm_sim_worker *w, uintptr_t at, size_t bytes, enum gm_shadow_how how,
                   uintptr_t pc, unsigned piece)
 {
@@ -284,7 +283,7 @@ static void touch(struct gm_sim_worker *w, uintptr_t at, size_t bytes, enum gm_s
     log_event(w, key, cells ? shared_kinds[how] : global_kinds[how], bytes, index, at);
 }
 
-/* Structures without an access of their size are moved in pieces, as the device does. */
+/* Structures without an instruction of their size are moved in pieces, as on the device. */
 static void touch_pieces(struct gm_sim_worker *w, uintptr_t at, size_t bytes,
                          enum gm_shadow_how how, uintptr_t pc)
 {
@@ -357,7 +356,7 @@ void gm_sim_step(void)
         log_event(gm_sim_worker, key, GM_SIM_STEP, 0, 0, 0);
 }
 
-/* Called when the program starts, by each file of kernels. */
+/* Each kernel file calls this when the program starts. */
 void gm_sim_init(void);
 void gm_sim_init(void)
 {
@@ -425,15 +424,15 @@ bool gm_sim_is_shared(const void *at)
                  (uintptr_t)at - w->statics < w->shadow.static_bytes);
 }
 
-/* What the compiler passes of a place with undefined behaviour; all its records begin so. The
- * caller's address says the same, in the terms of the report. */
+/* What the compiler passes about undefined behaviour; all its records begin like this. The caller's
+ * address gives the same place as the report names it. */
 struct place {
     const char *file;
     uint32_t line, column;
 };
 
-/* An index may be out of an array's bounds and its address still within some memory; only the
- * access that follows tells the address. */
+/* An index may be out of an array's bounds while its address is still within some memory. Only the
+ * access that follows has the address. */
 void gm_sim_bad_index(const struct place *place, uintptr_t index);
 void gm_sim_bad_index(const struct place *place, uintptr_t index)
 {

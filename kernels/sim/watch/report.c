@@ -1,6 +1,5 @@
 /*
- * report.c - from the sums by code address to those by source line and memory: what a person
- * reads.
+ * report.c - turns sums by code address into a report by source line and memory.
  */
 #include "kernels/sim/run/exec.h"
 
@@ -39,8 +38,9 @@ static void name_memory(const struct gm_exec *exec, unsigned memory, char *buf, 
         snprintf(buf, size, "%s", exec->memory.buffer[memory].name);
 }
 
-/* Where a memory began for the thread that made the example: addresses become offsets. Shared
- * memory is every host thread's own, and its variables begin at multiples of 128. */
+/* Turns the addresses of an example into offsets, by where the memory began for the thread that
+ * made it. Each host thread has its own shared memory, whose variables begin at multiples of
+ * 128. */
 static void set_offsets(const struct gm_exec *exec, unsigned memory, struct gm_access_example *e)
 {
     uintptr_t begin = 0;
@@ -83,8 +83,8 @@ static struct gm_access_site site_of(const struct gm_exec *exec, const struct gm
     return site;
 }
 
-/* Several instructions are one place to a reader: copies of a loop's body, or a structure's parts.
- */
+/* Several instructions are one place to a reader: copies of a loop's body, or members of a
+ * structure. */
 static bool same_place(const struct gm_access_site *a, const struct gm_access_site *b)
 {
     return a->kind == b->kind && a->line == b->line && strcmp(a->kernel, b->kernel) == 0 &&
@@ -117,7 +117,7 @@ static void add_site(struct gm_access_report *report, const struct gm_access_sit
     report->site[report->sites++] = *site;
 }
 
-/* Slices of one launch are one to a reader. */
+/* Adds a launch. Parts of one launch are one to a reader. */
 static void add_launch(struct gm_access_report *report, const struct gm_launch_report *launch)
 {
     struct gm_launch_report *last =

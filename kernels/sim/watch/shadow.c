@@ -4,15 +4,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Marks beside thread numbers, which are below 1024: written by atomic operations; read, or written
- * so, by several threads of warp 0 to 31; by threads of several warps. */
+/* Marks in place of thread numbers, which are below 1024: written by atomics; accessed by several
+ * threads of warp 0 to 31; accessed by threads of several warps. */
 #define THREAD 0x03FFu
 #define ATOMIC 0x8000u
 #define OF_WARP 0x4000u
 #define OF_MANY 0x2000u
 #define WARP_OF(tid) ((tid) / 32u)
 
-/* Beyond that the clock starts anew: far before it would wrap within a block. */
+/* Beyond this time the clock restarts, far before it would wrap within a block. */
 #define CLOCK_MAX UINT32_C(0xF0000000)
 
 static void *get(size_t bytes)
@@ -88,8 +88,8 @@ static bool races(const struct gm_shadow *shadow, unsigned who, uint32_t when, u
     return (who & THREAD) != tid && !ordered(shadow, when, WARP_OF(who & THREAD), tid, synced);
 }
 
-/* One mark stands for all who did the same to a cell since what orders them before the next access:
- * for `before`, who did so at `when`, and tid, who does so now. */
+/* The mark for all threads that accessed a cell in the same way since the last synchronization: of
+ * `before`, at time `when`, and of tid, now. */
 static uint16_t joined(const struct gm_shadow *shadow, unsigned before, uint32_t when, unsigned tid,
                        uint32_t synced)
 {
@@ -142,7 +142,7 @@ access_cell(const struct gm_shadow *shadow, struct gm_shadow_cell *cell, enum gm
     return GM_SHADOW_FINE;
 }
 
-/* From now on in this block the word's bytes have cells of their own. */
+/* From now on in this block each byte of the word has its own cell. */
 static void split_word(const struct gm_shadow *shadow, struct gm_shadow_cell *word)
 {
     if (word->split >= shadow->block_began)
@@ -173,7 +173,7 @@ enum gm_shadow_verdict gm_shadow_access_global(struct gm_shadow *shadow, uint64_
                                                uint32_t synced, uint32_t where,
                                                struct gm_shadow_other *other)
 {
-    /* Elements of less than a word have cells of their own: neighbours in one word do not race. */
+    /* Elements smaller than a word have their own cells: neighbours in one word do not race. */
     size_t step = bytes >= 4 ? 4 : 1;
     enum gm_shadow_verdict verdict = GM_SHADOW_FINE;
 

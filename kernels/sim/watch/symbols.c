@@ -1,7 +1,9 @@
 /*
- * symbols.c - finds places of kernels in the tables that the build made, one for each kernel file
- * (table.h). Shared variables are thread-local ones (see include/simt.h), at the same distance
- * from one another in every thread.
+ * symbols.c - finds places of kernels in the tables that the build made, one per kernel file
+ * (table.h).
+ *
+ * Shared variables are thread-local (include/simt.h), at the same distance from one another in
+ * every thread.
  */
 #include "symbols.h"
 
@@ -10,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A known place among a thread's variables, from which the others are found; as aligned as they
- * are, so that the distance to them does not depend on the thread. */
+/* A reference point among a thread's variables, from which the others are found. It has their
+ * alignment, so that the distance does not depend on the thread. */
 static _Thread_local char anchor[128] __attribute__((aligned(128)));
 
-#define CONSTANTS_MAX 8 /* segments of the program that are not writable: three or four */
+#define CONSTANTS_MAX 8 /* read-only segments of the program: three or four */
 
 struct gm_symbols {
     size_t first; /* distance from the anchor to the first shared variable */
@@ -26,8 +28,8 @@ struct gm_symbols {
     } constant[CONSTANTS_MAX];
 };
 
-/* The tables are in a section of that name, whose begin and end the linker knows. They are weak
- * because a program that links no simulated kernel has no such section: both are then null. */
+/* The tables are in a section of that name, whose beginning and end the linker defines. They are
+ * weak, because a program without simulated kernels has no such section: both are then null. */
 extern const struct gm_sim_table *const __start_gm_sim_tables[] __attribute__((weak));
 extern const struct gm_sim_table *const __stop_gm_sim_tables[] __attribute__((weak));
 
@@ -39,7 +41,7 @@ static const struct gm_sim_table *find_table(uintptr_t at)
     return NULL;
 }
 
-/* Called for the program itself first, which is the one that is wanted. */
+/* The first call is for the program itself, the only one of interest. */
 static int read_segments(struct dl_phdr_info *program, size_t size, void *cls)
 {
     struct gm_symbols *s = cls;
@@ -71,7 +73,7 @@ static int by_begin(const void *left, const void *right)
     return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-/* The shared variables of all tables, where this thread has its copies. */
+/* Lists the shared variables of all tables, by this thread's copies. */
 static bool read_shared(struct gm_symbols *s)
 {
     size_t count = 0;

@@ -23,7 +23,7 @@ void gm_tally_free(struct gm_tally *tally)
 
 unsigned gm_tally_new_place(struct gm_tally *tally, uint32_t key)
 {
-    /* Keys are never 0: no code is at the begin of the program's file. */
+    /* Keys are never 0, because no code is at the beginning of the program's file. */
     unsigned slot = gm_tally_slot(key);
 
     while (tally->place_key[slot] != 0 && tally->place_key[slot] != key)
@@ -38,7 +38,7 @@ unsigned gm_tally_new_place(struct gm_tally *tally, uint32_t key)
     return tally->place[slot] = (uint16_t)tally->places++;
 }
 
-/* Sorts up to 32 numbers that are often in order, or in reverse. */
+/* Sorts up to 32 numbers, which are often in ascending or descending order. */
 static void sort(uint64_t *value, unsigned count)
 {
     if (count > 1 && value[0] > value[count - 1]) {
@@ -57,7 +57,7 @@ static void sort(uint64_t *value, unsigned count)
     }
 }
 
-/* The active lanes' addresses, in order. */
+/* Sorts the addresses of active lanes. */
 static unsigned gather(const uint64_t address[GM_WARP], uint32_t active, uint64_t *ret)
 {
     unsigned count = 0;
@@ -87,17 +87,17 @@ void gm_tally_sectors(const uint64_t address[GM_WARP], uint32_t active, unsigned
     *distinct_bytes = distinct * bytes;
 }
 
-/* The most words that one bank has, of those that some lanes want. */
+/* The most distinct words that lanes access in one bank. */
 static unsigned busiest_bank(const uint64_t *sorted, unsigned count, unsigned bytes)
 {
     unsigned words = bytes <= 4 ? 1 : bytes / 4, most = 0;
     uint8_t in_bank[GM_BANKS] = {0};
 
     if (count > 0 && sorted[count - 1] / 128 == sorted[0] / 128)
-        return 1; /* neighbours: a bank has one word at most */
+        return 1; /* contiguous: at most one word per bank */
     for (unsigned i = 0; i < count; i++) {
         if (i > 0 && sorted[i] / (4 * words) == sorted[i - 1] / (4 * words))
-            continue; /* one word, which all that want it get at once */
+            continue; /* the same word, which is broadcast */
         for (unsigned word = 0; word < words; word++) {
             uint8_t *bank = &in_bank[(sorted[i] / 4 + word) % GM_BANKS];
             *bank = (uint8_t)(*bank + 1);
@@ -124,7 +124,7 @@ static struct gm_tally_site *find(struct gm_tally *tally, uint32_t key, unsigned
 {
     for (size_t n = 0, i = tally->last; n < tally->count; n++, i++) {
         if (i >= tally->count)
-            i = 0; /* the next is often the one after */
+            i = 0; /* the next site is often the following one */
         struct gm_tally_site *site = &tally->site[i];
         if (site->key == key && site->kind == kind && site->memory == memory) {
             tally->last = (unsigned)i;
@@ -217,8 +217,8 @@ void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from)
     into->lacking |= from->lacking;
 }
 
-/* Steps that were not traced: what was left out at places where no memory is touched. They are
- * taken to have as many lanes as the others. */
+/* Steps that were not traced: those at places without memory accesses. They are assumed to have as
+ * many lanes as the others. */
 static double unlogged_steps(struct gm_tally *tally)
 {
     double unlogged = 0;
@@ -227,7 +227,7 @@ static double unlogged_steps(struct gm_tally *tally)
         unlogged += tally->unlogged[place];
     for (size_t i = 0; i < tally->count; i++) {
         unsigned place = gm_tally_place(tally, tally->site[i].key);
-        bool first = true; /* a place may be several sites, in as many memories */
+        bool first = true; /* a place has one site per memory */
         for (size_t j = 0; j < i; j++)
             first &= tally->site[j].key != tally->site[i].key;
         if (place < GM_TALLY_PLACES && first)

@@ -1,6 +1,7 @@
 /*
- * tally.h - what requests cost: 32-byte sectors of global memory, wavefronts of shared memory;
- * and sums of it by place in the code.
+ * tally.h - computes what requests cost, and sums it by place in the code.
+ *
+ * A request of global memory costs 32-byte sectors, one of shared memory wavefronts.
  */
 #ifndef GM_KERNELS_SIM_WATCH_TALLY_H
 #define GM_KERNELS_SIM_WATCH_TALLY_H
@@ -9,31 +10,31 @@
 
 #include <stdint.h>
 
-/* Places in the code that one launch may have: far beyond any kernel of a few hundred lines. */
+/* The most places in the code of one launch: far beyond any kernel of a few hundred lines. */
 #define GM_TALLY_PLACES 2048u
 
-/* What the requests of one instruction come to, in one of the memories it reaches. */
+/* The sums over the requests of one instruction to one memory. */
 struct gm_tally_site {
     uint32_t key;
     uint8_t kind; /* enum gm_access_kind */
     uint16_t memory;
     struct gm_access_sums sums;
-    double traced; /* lanes: sums.lanes, before places that were traced in part are scaled */
-    struct gm_access_example example; /* addresses, not offsets, until it is reported */
+    double traced; /* traced lanes: sums.lanes before partly traced places are scaled */
+    struct gm_access_example example; /* has addresses instead of offsets until it is reported */
 };
 
 struct gm_tally {
-    /* The numbers of places: a hash table by key, 0 for none. */
+    /* The numbers of places: a hash table by key; 0 is none. */
     uint32_t place_key[2 * GM_TALLY_PLACES];
     uint16_t place[2 * GM_TALLY_PLACES];
     unsigned places;
     double unlogged[GM_TALLY_PLACES]; /* lanes that were not traced */
     size_t count, room;
     struct gm_tally_site *site;
-    unsigned last; /* the site found last */
+    unsigned last; /* the site that was found last */
     double barriers, steps, step_lanes, blocks, warps;
     bool overflow; /* something did not fit: the sums are too small */
-    bool lacking;  /* something found no memory: they are too small as well */
+    bool lacking;  /* memory ran out: the sums are too small */
 };
 
 struct gm_tally_request {
@@ -41,8 +42,8 @@ struct gm_tally_request {
     uint8_t kind, bytes;
     uint16_t memory;
     uint32_t active;
-    uint64_t address[GM_WARP]; /* by lane; of active ones */
-    double weight;             /* how many requests this one stands for */
+    uint64_t address[GM_WARP]; /* of active lanes */
+    double weight;             /* requests that it stands for */
 };
 
 void gm_tally_reset(struct gm_tally *tally);
@@ -62,29 +63,29 @@ static inline unsigned gm_tally_place(struct gm_tally *tally, uint32_t key)
 }
 
 /*
- * Adds a request to its site. Returns the site's example where this request is a better one (more
- * lanes), for the caller to fill in block and warp; else NULL.
+ * Adds a request to its site. If it is a better example (more lanes), returns the site's example,
+ * for the caller to fill in block and warp; else NULL.
  */
 struct gm_access_example *gm_tally_add(struct gm_tally *tally,
                                        const struct gm_tally_request *request);
 
-/* Whether `a` is the better example: of more lanes, else of an earlier block or warp, whoever ran
- * first. */
+/* Whether `a` is the better example: it has more lanes or, if equal, an earlier block or warp. So
+ * it does not depend on which thread ran first. */
 bool gm_tally_better(const struct gm_access_example *a, const struct gm_access_example *b);
 
 /* Adds `from` to `into`. */
 void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from);
-/* Multiplies all sums. */
+/* Multiplies all sums by `factor`. */
 void gm_tally_multiply(struct gm_tally *tally, double factor);
-/* Scales the sums of places that were traced in part to the whole; whether there are any. */
+/* Scales the sums of partly traced places to the whole. Returns whether there are any. */
 bool gm_tally_scale(struct gm_tally *tally);
 
-/* Distinct sectors, and distinct bytes, of what the lanes of a warp touch. Addresses are aligned
- * to `bytes` (a power of two up to 16). */
+/* Counts the distinct sectors and bytes that the lanes of a warp touch. Addresses are aligned to
+ * `bytes` (a power of two up to 16). */
 void gm_tally_sectors(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes,
                       unsigned *sectors, unsigned *distinct_bytes);
-/* Passes that the banks need. Lanes go together as far as 128 bytes can: 32 lanes of up to 4
- * bytes, 16 of 8, 8 of 16; among those, distinct words of one bank wait for each other. */
+/* Counts the passes that the banks need. Lanes are served together up to 128 bytes: 32 lanes of up
+ * to 4 bytes, 16 of 8, 8 of 16. Among those, distinct words of one bank take a pass each. */
 unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * trace.c - from what each lane did to what its warp did.
+ * trace.c - turns the logs of a warp's lanes into the requests of the warp.
  *
- * Lanes run one after the other, and each logs its steps (runs of code without a branch) and its
- * accesses. On a GPU those of a warp go together: lanes that part at a branch meet again where the
- * branches do. That is replayed here by the old rule of SIMT machines: of all the places where
- * lanes are, the one earliest in the code goes on, with all the lanes that are there. Code is laid
- * out in source order (-fno-reorder-blocks), so a lane that skips ahead waits behind the branch
- * or at the loop's end for the others. Accesses of one place that go together are a request.
+ * Lanes run one after the other, and each logs its steps (branchless stretches of code) and its
+ * accesses. On a GPU the lanes of a warp run together: they diverge at a branch and reconverge
+ * after it. This file replays that by the old rule of SIMT machines: of all places where lanes are,
+ * the earliest in the code goes on, with all lanes that are there. Code is in source order
+ * (-fno-reorder-blocks), so a lane that skips ahead waits behind the branch, or at the loop's end,
+ * for the others. Accesses at one place that go together are a request.
  *
- * Counting a lane's visits instead would pair the first visits of two lanes even where they
- * belong to different rounds of a loop.
+ * Counting a lane's visits instead would pair the first visits of two lanes even if they belong to
+ * different iterations of a loop.
  */
 #include "kernels/sim/run/worker.h"
 
@@ -28,8 +28,8 @@ static void add_request(struct gm_sim_worker *w, const struct gm_tally_request *
     example->warp = warp;
 }
 
-/* The lanes in `at` did the same thing at the same time. Those that reached different memories, or
- * with different widths, made requests of their own. */
+/* The lanes in `at` did the same thing at the same time. Lanes with different memories or widths
+ * made separate requests. */
 static void take(struct gm_sim_worker *w, uint32_t at, unsigned warp)
 {
     while (at != 0) {
@@ -62,7 +62,7 @@ static void take(struct gm_sim_worker *w, uint32_t at, unsigned warp)
     }
 }
 
-/* The earliest place, and who is there; 0 where some lane must run on before that is known. */
+/* The lanes at the earliest place; 0 if some lane must run on before that is known. */
 static uint32_t earliest(const struct gm_sim_worker *w, const struct gm_sim_thread *thread,
                          unsigned lanes)
 {

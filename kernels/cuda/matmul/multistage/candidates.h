@@ -1,13 +1,15 @@
 /*
- * candidates.h - the tile configs that multistage_tuned chooses from, largest tiles first.
+ * candidates.h - lists the tile configs that multistage_tuned chooses from, largest tiles first.
  *
- * Beside its tile sizes (tile_config.h) a candidate says:
+ * In addition to tile sizes (tile_config.h), a candidate names:
  *
- *     SPECIALIZED              common load modes have kernels of their own (tile_config.h)
- *     RESIDENT                 blocks that share a multiprocessor, as measured
- *     RATE_.., START, SCALAR_B what the cost model needs (cost_model.h); fitted, but for the first,
- *                              whose RATE_FULL and START are set by hand so that the largest
- *                              products take it: few of its size were timed with all candidates
+ *     SPECIALIZED            common load modes have their own kernels (tile_config.h)
+ *     RESIDENT               blocks that share a multiprocessor, as measured
+ *     RATE_*, START,         parameters of the cost model (cost_model.h), fitted to measured times
+ *     SCALAR_B
+ *
+ * The first candidate is the exception: its RATE_FULL and START are set by hand so that the largest
+ * products choose it. Few products of that size were timed with all candidates.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_CANDIDATES_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_CANDIDATES_H
@@ -133,7 +135,7 @@ struct f64_16x32_by_4x4 : gm_schedules<gm_schedule<0, GM_EVEN_FORWARD>> {
     static constexpr double START = 34, SCALAR_B = 3;
 };
 
-/* No name for the linker: the simulator compiles this file too. */
+/* An unnamed namespace, because the simulator compiles this file too. */
 namespace
 {
 template <typename T, typename... CONFIG> struct candidates {

@@ -1,43 +1,43 @@
 /*
- * cost_model.h - estimates what a product takes with a tile config, in microseconds.
+ * cost_model.h - estimates the time of a product with a tile config, in microseconds.
  *
- * The time is that of the busiest multiprocessor. It is estimated for the 132 multiprocessors of an
- * H200 wherever it runs, so that choices, and with them the order of additions, are the same on
- * every device.
+ * The estimate is the time of the busiest multiprocessor. It assumes the 132 multiprocessors of an
+ * H200 on every device, so that choices, and with them the order of additions, are the same
+ * everywhere.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_COST_MODEL_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_COST_MODEL_H
 
 #include "kernels/cuda/matmul/product.h"
 
-#define GM_SM_SCHEDULERS 4u /* of a multiprocessor */
-/* 50.5 TFLOP/s of f32, about what cuBLAS reaches: the unit of rates. f64 has it too. */
+#define GM_SM_SCHEDULERS 4u /* warp schedulers of a multiprocessor */
+/* The unit of rates: 50.5 TFLOP/s, about what cuBLAS reaches in f32. f64 uses it too. */
 #define GM_UNIT_FLOPS_US 50.5e6
-/* Times what a few blocks take longer than many: blocks of the last round begin one by one. */
+/* Multiplies the extra time of a partial last round, whose blocks start one by one. */
 #define GM_LAST_ROUND_FACTOR 1.8
-#define GM_REDUCE_LAUNCH_US 1.5 /* launching what reduces the splits */
-/* More of `start` where the result's rows are not whole 16 bytes. */
+#define GM_REDUCE_LAUNCH_US 1.5 /* launching the kernel that reduces the splits */
+/* The extra share of `start` if the result's rows are not whole 16-byte vectors. */
 #define GM_UNALIGNED_START 0.4
-#define GM_SPLIT_BYTES_US 2.0e6 /* of splits, a microsecond: written, and read from the cache */
+#define GM_SPLIT_BYTES_US 2.0e6 /* bytes of splits per us: written, then read */
 
-/* A tile config as the cost model sees it. The last five were fitted to times on an H200
+/* A tile config as the cost model sees it. The last five members are fitted to times on an H200
  * (kernels/EXPERIMENTS.md). */
 struct gm_candidate {
     unsigned BM, BN, BK, staged_max;
     unsigned warps;         /* of a block */
-    unsigned blocks_per_sm; /* that share a multiprocessor */
-    double rate_1_warp;     /* in GM_UNIT_FLOPS_US, with one warp a scheduler */
+    unsigned blocks_per_sm; /* per multiprocessor */
+    double rate_1_warp;     /* in GM_UNIT_FLOPS_US, with one warp per scheduler */
     double rate_2_warps;    /* with two */
-    double rate_full;       /* with all that fit */
-    double start;           /* beginning and ending a tile, in steps of k */
+    double rate_full;       /* with as many as fit */
+    double start;           /* the fixed time of a tile, in steps of K */
     double scalar_b;        /* loading one element of B (gm_load_cost), in multiply-adds */
 };
 
-/* A product in tiles of a candidate: `tiles` of the result, `k_tiles` in all. */
+/* A product in tiles of a candidate. k_tiles: of the whole K. */
 struct gm_workload {
     double tiles, result_bytes;
     uint64_t k_tiles;
-    bool aligned; /* rows of the result are whole 16 bytes */
+    bool aligned; /* rows of the result are whole 16-byte vectors */
 };
 
 template <typename T>
@@ -50,8 +50,9 @@ static inline gm_workload gm_workload_of(const gm_candidate &candidate, const gm
         matrices * m * n * sizeof(T), gm_ceil_div(p.K, candidate.BK), p.N * sizeof(T) % 16 == 0};
 }
 
-/* Blocks of the busiest multiprocessor. A warp stays with its scheduler: where a block has fewer
- * warps than there are schedulers, as many blocks as fill the busiest of them everywhere. */
+/* Blocks on the busiest multiprocessor. A warp stays on its scheduler. So if a block has fewer
+ * warps than there are schedulers, this is the number of blocks that would load all schedulers like
+ * the busiest one. */
 static inline double gm_busiest_sm_blocks(double blocks, unsigned warps)
 {
     uint64_t busiest = gm_ceil_div((uint64_t)blocks, GM_H200_SMS);
@@ -61,13 +62,13 @@ static inline double gm_busiest_sm_blocks(double blocks, unsigned warps)
     return (double)gm_ceil_div(busiest * warps, GM_SM_SCHEDULERS) * GM_SM_SCHEDULERS / warps;
 }
 
-/* Warps a scheduler of so many blocks, one after the other if they do not fit. */
+/* Warps per scheduler for that many blocks, as if all were resident. */
 static inline double gm_scheduler_warps(const gm_candidate &candidate, double blocks)
 {
     return blocks * candidate.warps / GM_SM_SCHEDULERS;
 }
 
-/* Linear between the rates that were measured. */
+/* The rate with that many warps per scheduler, interpolated between the measured rates. */
 static inline double gm_rate(const gm_candidate &candidate, double warps)
 {
     double all = gm_scheduler_warps(candidate, candidate.blocks_per_sm);
@@ -81,8 +82,8 @@ static inline double gm_rate(const gm_candidate &candidate, double warps)
     return warps <= 1 ? candidate.rate_1_warp : low + (high - low) * (warps - from) / (to - from);
 }
 
-/* How long so many blocks of a multiprocessor take, for each GM_UNIT_FLOPS_US of one of them: in
- * rounds of as many as fit, and what is left in a round of its own. */
+/* The time of that many blocks on a multiprocessor, relative to one block at GM_UNIT_FLOPS_US.
+ * Blocks run in full rounds, and the rest in a round of its own. */
 static inline double gm_rounds(const gm_candidate &candidate, double blocks)
 {
     double left = (double)((uint64_t)blocks % candidate.blocks_per_sm);
@@ -96,10 +97,11 @@ static inline double gm_rounds(const gm_candidate &candidate, double blocks)
     return blocks * full + left * GM_LAST_ROUND_FACTOR * (own - full);
 }
 
-/* us: with A transposed on its way and B loaded by 16 bytes, as rates were measured. load_us: more,
- * for each multiply-add that other loads cost a tile a step (gm_load_cost). */
+/* us: the time if the loader transposes A and loads B by 16 bytes, as the rates were measured.
+ * load_us: the extra time for each multiply-add that other loads cost per tile and step
+ * (gm_load_cost). warps: per scheduler. */
 struct gm_estimate {
-    double us, load_us, warps; /* warps: a scheduler */
+    double us, load_us, warps;
 };
 
 static inline gm_estimate gm_estimate_of(const gm_candidate &candidate, const gm_workload &work,

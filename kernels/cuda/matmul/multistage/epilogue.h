@@ -1,13 +1,13 @@
 /*
- * epilogue.h - moves a finished tile from the registers that accumulated it into C.
+ * epilogue.h - stores a finished tile from a block's accumulators to the result.
  *
- * Where rows of C begin at 16 bytes, each thread stores its vectors. Elsewhere a warp first passes
- * its rows through shared memory, so that it stores neighbours: a thread's accumulators alone would
- * fill a small part of many sectors.
+ * If the result's rows are 16-byte aligned, each thread stores its own vectors. Otherwise a warp
+ * first passes its rows through shared memory, so that its lanes store neighbours: direct stores
+ * would fill only a small part of many sectors.
  *
- * Few instructions matter: a block multiplies nothing while it stores, and where its tile is large
- * no other block shares the multiprocessor. So places are steps from a pointer, and what is beyond
- * the edges is one comparison.
+ * Few instructions matter here: a block multiplies nothing while it stores, and large tiles leave
+ * no other block on the multiprocessor. So addresses are steps from a pointer, and a bounds check
+ * is one comparison.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_EPILOGUE_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_EPILOGUE_H
@@ -15,15 +15,20 @@
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/multistage/tile_config.h"
 
-/* A warp tile of C, and this lane's part of it: acc[i][j] belongs in the warp tile's row
- * y * VEC + down(i) and column x * VEC + across(j). TILE is a gm_tile. */
+/* A warp tile of the result, and this lane's part of it: acc[i][j] belongs in the warp tile's
+ * row y * VEC + down(i) and column x * VEC + across(j). TILE is a gm_tile. With VEC = 4, thread
+ * tile 8 x 16 (gm_f32_128x256, drawn in tile_config.h):
+ *
+ *     i            0  1  2  3   4  5  6  7       j            0 .. 3   4 .. 7    8 .. 11   12 .. 15
+ *     down(i)      0  1  2  3  32 33 34 35       across(j)    0 .. 3  16 .. 19  32 .. 35   48 .. 51
+ */
 template <typename TILE> struct gm_epilogue {
     using T = typename TILE::type;
     using S = gm_acc<T>;
     static constexpr unsigned VEC = TILE::VEC, TM = TILE::TM, TN = TILE::TN;
 
-    uint64_t matrix, row, col; /* where the warp tile begins */
-    unsigned x, y;             /* the lane's place in it */
+    uint64_t matrix, row, col; /* the warp tile's first element */
+    unsigned x, y;             /* the lane's position in it, in vectors */
 
     static constexpr __device__ int down(unsigned i)
     {
@@ -33,7 +38,7 @@ template <typename TILE> struct gm_epilogue {
     {
         return (int)(j / VEC * VEC * TILE::LANES_N + j % VEC);
     }
-    /* How many of the warp tile's rows, or columns, C has from `from` on; 0 or less: none. */
+    /* Rows (columns) of the warp tile that exist from `from` on; 0 or less: none. */
     static __device__ __forceinline__ int left(uint64_t all, uint64_t begin, unsigned most,
                                                unsigned from)
     {
@@ -49,7 +54,7 @@ template <typename TILE> struct gm_epilogue {
         return left(p.N, col, TILE::WN, from);
     }
 
-    /* Adds beta c, if there is a c. Returns the factor of the accumulators that is still due. */
+    /* Adds beta * C, if there is a C. Returns the factor that the accumulators still need. */
     __device__ __forceinline__ S add_c(const gm_product<T> &p, S (&acc)[TM][TN]) const
     {
         if (!p.c.data)
@@ -79,7 +84,7 @@ template <typename TILE> struct gm_epilogue {
         return elements.vec;
     }
 
-    /* From registers, 16 bytes a store. */
+    /* Stores straight from registers, 16 bytes a store. */
     __device__ __forceinline__ void store_direct(const gm_product<T> &p, S factor,
                                                  const S (&acc)[TM][TN], T *out) const
     {
@@ -103,13 +108,14 @@ template <typename TILE> struct gm_epilogue {
     }
 
     /*
-     * Through shared memory, WIDTH elements a store. Row i of every lane's thread tile at a time:
+     * Stores through shared memory, WIDTH elements a store, one row i of each lane's thread tile at
+     * a time:
      *
-     *     registers, row i                shared memory of the warp      C
+     *     registers, row i                shared memory of the warp      result
      *     lane (y, x) writes vectors  ->  LANES_M rows of WN elements ->  the warp stores spans of
      *     at y, x * VEC + across(j)       and a padding of 4 VEC          32 * WIDTH neighbours
      *
-     * `shared`: room that no thread of the block needs for anything else any more.
+     * `shared`: memory that no thread of the block uses any more.
      */
     template <unsigned WIDTH>
     __device__ __forceinline__ void store_through_shared(const gm_product<T> &p, S factor,
@@ -117,15 +123,15 @@ template <typename TILE> struct gm_epilogue {
                                                          S *shared) const
     {
         using vec = gm_vec<WIDTH * sizeof(T)>;
-        constexpr unsigned WN = TILE::WN, LD = WN + 4 * VEC; /* two rows, mostly all banks */
+        constexpr unsigned WN = TILE::WN, LD = WN + 4 * VEC; /* two rows use nearly all banks */
         constexpr unsigned ROOM = TILE::LANES_M * LD;
         static_assert(ROOM * TILE::THREADS / GM_WARP <= TILE::STAGES * TILE::STAGE,
                       "the stages leave room for a row of each lane");
-        constexpr unsigned SPAN = GM_WARP * WIDTH; /* of one store: a part of a row, or rows */
+        constexpr unsigned SPAN = GM_WARP * WIDTH; /* of one store: part of a row, or rows */
         static_assert(SPAN % WN == 0 || WN % SPAN == 0,
                       "a store is whole rows, or a row whole stores");
-        constexpr unsigned SPANS = SPAN < WN ? WN / SPAN : 1; /* of a row */
-        constexpr unsigned ROWS = SPAN < WN ? 1 : SPAN / WN;  /* of a span */
+        constexpr unsigned SPANS = SPAN < WN ? WN / SPAN : 1; /* per row */
+        constexpr unsigned ROWS = SPAN < WN ? 1 : SPAN / WN;  /* per span */
         unsigned lane = threadIdx.x % GM_WARP;
         unsigned first = lane * WIDTH / WN, at = lane * WIDTH % WN;
         T *mine = (T *)shared + threadIdx.x / GM_WARP * ROOM, *from = mine + first * LD + at;
@@ -160,18 +166,18 @@ template <typename TILE> struct gm_epilogue {
         }
     }
 
-    /* Stores the tile to `out`, by as many elements at once as its rows begin at multiples of. */
+    /* Stores the tile to `out`, with the widest stores to which its rows are aligned. */
     __device__ __forceinline__ void store(const gm_product<T> &p, S (&acc)[TM][TN], T *out,
                                           S *shared) const
     {
-        constexpr unsigned PAIR = VEC > 2 ? 2 : 1; /* else two elements are a vector */
+        constexpr unsigned PAIR = VEC > 2 ? 2 : 1; /* 1 if two elements already are a vector */
         S factor = add_c(p, acc);
         uint64_t begins = p.N | (uintptr_t)p.result / sizeof(*out);
 
         if (begins % VEC == 0) {
             store_direct(p, factor, acc, out);
         } else {
-            __syncthreads(); /* the last k-tile has been read */
+            __syncthreads(); /* all warps have read the last k-tile */
             if (PAIR > 1 && begins % PAIR == 0)
                 store_through_shared<PAIR>(p, factor, acc, out, shared);
             else

@@ -1,13 +1,14 @@
 /*
- * launch.h - launches the multistage kernel (mainloop.h), and says what it accepts.
+ * launch.h - launches the multistage kernel (mainloop.h), and checks what it accepts.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LAUNCH_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LAUNCH_H
 
 #include "kernels/cuda/matmul/multistage/mainloop.h"
 
-/* For a stack, in as few launches as a grid allows. With split-K, p is gm_split_of. SPECIALIZED: as
- * in tile_config.h. dependent: what was launched before writes its operands. */
+/* Multiplies a stack, in as few launches as the grid limits allow. With split-K, p is
+ * gm_split_of's. SPECIALIZED: see tile_config.h. dependent: the previous launch writes the
+ * operands. */
 template <typename TILE, bool SPECIALIZED>
 static inline enum gm_status gm_launch_multistage(struct gm_exec *exec,
                                                   const gm_product<typename TILE::type> &p,
@@ -40,13 +41,13 @@ static inline enum gm_status gm_launch_multistage(struct gm_exec *exec,
 }
 
 /*
- * What a loader can address: places in a k-tile are 32 bits wide, so either the matrix has few
- * enough elements, or its rows are close enough together. And the tiles of a matrix must fit into
- * a grid, and eight rows of them into 32 bits (gm_tile_of).
+ * The limits of a loader. Offsets in a k-tile have 32 bits. So the matrix must have fewer than 2^32
+ * elements, or its rows must be close enough together. The tiles of a matrix must fit in a grid,
+ * and eight rows of tiles in 32 bits (gm_tile_of).
  */
 #define GM_MULTISTAGE_STRIDE_MAX ((uint64_t)1 << 24)
 #define GM_MULTISTAGE_TILES_MAX ((uint64_t)1 << 28)
-#define GM_MULTISTAGE_K_MAX ((uint64_t)1 << 34) /* 2^31 k-tiles of 8 steps, counted by 32 bits */
+#define GM_MULTISTAGE_K_MAX ((uint64_t)1 << 34) /* 2^31 k-tiles of 8: counters have 32 bits */
 
 GM_ROW_FUNCTION enum gm_status gm_multistage_accepts(const struct gm_op *op,
                                                      const struct gm_device_facts *facts,

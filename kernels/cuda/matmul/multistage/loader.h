@@ -1,9 +1,9 @@
 /*
- * loader.h - copies one operand from global to shared memory, a k-tile at a time.
+ * loader.h - copies one operand from global to shared memory, one k-tile at a time.
  *
- * Copies are asynchronous (cp.async): they bypass the registers, and no thread waits for them.
- * Many narrow ones cost more than loads and stores, so kernels made for a narrow load mode stage a
- * k-tile in registers instead, and store it when the next one is loaded.
+ * Copies are asynchronous (cp.async): they bypass the registers, and no thread waits for them. But
+ * many narrow copies cost more than loads and stores. So kernels for a narrow load mode stage a
+ * k-tile in registers, and store it in shared memory when they load the next one.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LOADER_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_LOADER_H
@@ -11,30 +11,31 @@
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/multistage/tile_config.h"
 
-/* Keeps a value in its register: the compiler would rather compute it anew in each round, where
- * every instruction costs. */
+/* Keeps a value in its register. nvcc would rather recompute it in each iteration, where every
+ * instruction costs. */
 __device__ __forceinline__ void gm_keep(uint32_t &value)
 {
     asm("" : "+r"(value));
 }
 
 /*
- * Which elements of a k-tile each thread copies: SPAN rows of A (columns of B) by BK steps of k,
- * the same number for all. A thread knows its first copy and the distances to the others.
+ * The thread map: which elements of a k-tile each thread copies. A k-tile is SPAN rows of A
+ * (columns of B) by BK steps of K. Each thread copies the same number, and knows its first copy and
+ * the distances to the others.
  *
- *     straight (SPAN / width copies a row):      transposed (a warp: 8 of k by 4 of the span):
+ *     straight (SPAN / width copies a row):      transposed (a warp: 8 of K by 4 of the span):
  *         span ->                                    span ->
  *      k  t0 t1 t2 ... t31                        k  t0 t8  t16 t24 | next warp
  *         t32 ...                                    t1 t9  t17 t25 |
  *         ...                                        ...            |
  *                                                    t7 t15 t23 t31 |
- *     neighbours load neighbours                 8 neighbours load 8 steps of k, which are
- *                                                neighbours in memory
+ *     neighbouring lanes load neighbours         8 neighbouring lanes load 8 steps of K, which
+ *                                                are neighbours in memory
  */
 template <typename T, unsigned SPAN, unsigned BK, unsigned THREADS> struct gm_thread_map {
     static constexpr unsigned VEC = 16 / sizeof(T), WARPS = THREADS / GM_WARP;
-    static constexpr unsigned COPIES = SPAN * BK / THREADS; /* of elements */
-    static constexpr unsigned LAYERS = BK / 8;              /* of 8 steps of k, for a warp each */
+    static constexpr unsigned COPIES = SPAN * BK / THREADS; /* elements per thread */
+    static constexpr unsigned LAYERS = BK / 8;              /* layers of 8 steps of K */
     static_assert(COPIES * THREADS == SPAN * BK && COPIES % VEC == 0,
                   "each thread copies as many whole vectors");
     static_assert(SPAN / VEC % THREADS == 0 || THREADS % (SPAN / VEC) == 0,
@@ -43,7 +44,7 @@ template <typename T, unsigned SPAN, unsigned BK, unsigned THREADS> struct gm_th
                   "the threads fill whole rows by elements");
     static_assert(WARPS % LAYERS == 0 || LAYERS % WARPS == 0, "the warps fill whole layers");
 
-    /* A thread's first copy: its step of k, and its place along the span. */
+    /* The thread's first copy: its step of K, and its position along the span. */
     template <gm_load_mode MODE> static __device__ __forceinline__ unsigned first_k()
     {
         constexpr unsigned width = gm_load_width<T>(MODE);
@@ -73,29 +74,29 @@ template <typename T, unsigned SPAN, unsigned BK, unsigned THREADS> struct gm_th
     }
 };
 
-/* LD: elements from row to row of the k-tile. STAGED_MAX: as in tile_config.h. ONLY: the load mode
- * that the kernel is made for, or GM_LOAD_ANY. */
+/* LD: the leading dimension of the k-tile in shared memory. STAGED_MAX: see tile_config.h. ONLY:
+ * the load mode that the kernel is compiled for, or GM_LOAD_ANY. */
 template <typename T, unsigned SPAN, unsigned LD, unsigned BK, unsigned THREADS,
           unsigned STAGED_MAX, gm_load_mode ONLY>
 struct gm_loader {
     using map = gm_thread_map<T, SPAN, BK, THREADS>;
-    static constexpr bool HAS_VEC2 = map::VEC > 2; /* else 2 elements are 16 bytes */
+    static constexpr bool HAS_VEC2 = map::VEC > 2; /* false if 2 elements already are 16 bytes */
     static constexpr gm_load_mode VEC2 = HAS_VEC2 ? GM_LOAD_VEC2 : GM_LOAD_VEC;
     static constexpr bool STAGED =
         (ONLY == GM_LOAD_SCALAR || ONLY == GM_LOAD_VEC2) && gm_load_width<T>(ONLY) <= STAGED_MAX;
-    using vec = gm_vec<STAGED ? gm_load_width<T>(ONLY) * sizeof(T) : 4>; /* of one load */
+    using vec = gm_vec<STAGED ? gm_load_width<T>(ONLY) * sizeof(T) : 4>; /* one staged load */
     static constexpr unsigned LOADS = STAGED ? map::COPIES / gm_load_width<T>(ONLY) : 1;
 
     const T *from;            /* the next k-tile */
-    uint64_t stride_tile;     /* elements to the one after */
-    uint32_t at[map::COPIES]; /* this thread's elements in it */
-    uint32_t to, first_k;     /* the first of them: its place in shared memory, its step of k */
+    uint64_t stride_tile;     /* elements from one k-tile to the next */
+    uint32_t at[map::COPIES]; /* offsets of this thread's copies in it */
+    uint32_t to, first_k;     /* the first copy: its offset in shared memory, and its step of K */
     gm_load_mode mode;
     vec staged[LOADS];
-    gm_acc<T> *staged_to; /* where the first of them belongs */
+    gm_acc<T> *staged_to; /* where the first staged load is to be stored */
 
-    /* `operand`: its first k-tile, of which `left` rows or columns exist. Beyond them the last one
-     * is read again. */
+    /* operand: the first k-tile. left: the rows (columns) that exist from there on. Copies beyond
+     * them read the last one again. */
     template <gm_load_mode MODE>
     __device__ __forceinline__ void init_as(const T *operand, uint64_t left, uint64_t stride,
                                             uint64_t stride_k)
@@ -117,7 +118,8 @@ struct gm_loader {
             gm_keep(at[i]);
         }
     }
-    /* Starts to copy a k-tile of which `steps` of k exist; the rest becomes zero. WHOLE: all do. */
+    /* Starts the copies of a k-tile. Only the first `steps` steps of K exist; the others become
+     * zero. WHOLE: all exist. */
     template <gm_load_mode MODE, bool WHOLE>
     __device__ __forceinline__ void copy(gm_acc<T> *tile, unsigned steps)
     {
@@ -136,7 +138,7 @@ struct gm_loader {
         }
         staged_to = first;
     }
-    /* fn(the mode, as a type). */
+    /* Calls fn(mode as a type). */
     template <typename F> __device__ __forceinline__ void by_mode(F fn)
     {
         if constexpr (ONLY != GM_LOAD_ANY)
@@ -161,7 +163,7 @@ struct gm_loader {
         by_mode([&](auto tag) { copy<decltype(tag)::mode, WHOLE>(tile, steps); });
         from += stride_tile;
     }
-    /* Stores what load_next() has staged. */
+    /* Stores in shared memory what load_next() has staged. */
     __device__ __forceinline__ void store_staged()
     {
         if constexpr (STAGED) {

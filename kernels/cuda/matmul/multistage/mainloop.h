@@ -1,16 +1,15 @@
 /*
- * mainloop.h - the multistage kernel: multiplies one k-tile while the next ones are on their way.
+ * mainloop.h - the multistage kernel: multiplies one k-tile while the next ones are copied.
  *
- * Copies to shared memory bypass the registers (cp.async), which leaves them to accumulators, and
- * k-tiles in flight hide the latency of global memory.
+ * Copies to shared memory bypass the registers (cp.async), which leaves them to accumulators. The
+ * k-tiles in flight hide the latency of global memory. Two points are not obvious from the code:
  *
- * Two things that the arithmetic does not show:
- *
- * - Beyond the operand's edge a tile repeats its last row (or column), and beyond k it has zeros.
- *   The first adds to accumulators that are never stored, the second adds nothing.
+ * - Beyond the operand's edge a tile repeats its last row (column), and beyond K it has zeros. The
+ *   repeated rows only reach accumulators that are never stored; the zeros add nothing.
  * - Accumulators are multiplied by alpha before they are stored, even by 1. A 16-byte store takes
- *   four consecutive registers. Stored themselves, the accumulators would be kept so through the
- *   loop, in the same register bank as their factors: two cycles a multiply-add.
+ *   four consecutive registers. If accumulators were stored directly, nvcc would keep them in
+ *   consecutive registers throughout the loop, in the same register bank as their factors: two
+ *   cycles a multiply-add.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_MAINLOOP_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_MAINLOOP_H
@@ -19,23 +18,24 @@
 #include "kernels/cuda/matmul/multistage/epilogue.h"
 #include "kernels/cuda/matmul/multistage/loader.h"
 
-#define GM_RASTER_ROWS 8u /* rows of tiles that are rasterized together */
+#define GM_RASTER_ROWS 8u /* rows of tiles in a group of the rasterization */
 
-/* What a launch computes. */
+/* The parameters of a launch. */
 struct gm_mainloop {
-    uint64_t matrix;                     /* the first of the stack */
+    uint64_t matrix;                     /* index in the stack of the launch's first matrix */
     unsigned tiles_m, tiles_n;           /* of a matrix */
-    struct gm_divisor group, last_group; /* by tiles in GM_RASTER_ROWS rows; by the last rows */
-    /* Split-K: so many k-tiles a split, and one more in each of the first `extra_k_tiles`. Each
-     * split is a result of its own, `batch` matrices after the one before. */
+    struct gm_divisor group, last_group; /* divide by a group's tiles; by the last group's rows */
+    /* Split-K: each split has k_tiles k-tiles, and the first `extra_k_tiles` splits one more. A
+     * split stores its own result, `batch` matrices after the previous one. */
     uint64_t k_tiles, extra_k_tiles;
     gm_load_mode mode_a, mode_b;
-    uint64_t span_a, span_b; /* M and N, rounded up to the width of a load: rows have room for it */
+    uint64_t span_a, span_b; /* M and N rounded up to the load width; rows have room for it */
 };
 
 /*
- * The tile of a block (rasterization). GM_RASTER_ROWS rows of tiles at a time, down each column of
- * them, so that blocks that run together share rows of A and columns of B in the L2 cache:
+ * Tile rasterization: which tile a block computes. Blocks go down each column of a group of
+ * GM_RASTER_ROWS rows of tiles, so that blocks that run together share rows of A and columns of B
+ * in the L2 cache:
  *
  *     0  8 16 ..       then the
  *     1  9 17 ..       next 8 rows
@@ -53,8 +53,8 @@ static __device__ __forceinline__ void gm_tile_of(unsigned block, const struct g
     *row = first + in - *col * height;
 }
 
-/* One step of k: acc += a b, an outer product of the thread's rows and columns. Lines run back and
- * forth, so that neighbouring multiply-adds share a factor, which the hardware then reads once. */
+/* One step of K: acc += a b, the outer product of the thread's fragments. Lines run back and forth,
+ * so that consecutive multiply-adds share a factor, which the hardware then reads once. */
 template <typename TILE, typename SCHEDULE, typename S>
 static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
                                                    const S (&a)[TILE::TM], const S (&b)[TILE::TN])
@@ -71,7 +71,8 @@ static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
 }
 
 /*
- * The pipeline, with STAGES = 4. While k-tile t is multiplied, t + 1 to t + 3 are on their way:
+ * The pipeline of k-tiles over STAGES = 4 stages. While k-tile t is multiplied, the next three are
+ * in flight:
  *
  *     time       prologue   t = 0      t = 1      t = 2      t = 3      t = 4
  *     stage 0    copy 0     MULTIPLY   copy 4     :          :          MULTIPLY
@@ -79,13 +80,15 @@ static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
  *     stage 2    copy 2     :          :          MULTIPLY   copy 6     :
  *     stage 3               copy 3     :          :          MULTIPLY   copy 7
  *
- *     copy t: the copy of k-tile t begins        : it is on its way, or waits to be multiplied
+ *     copy t: the copy of k-tile t begins        : it is in flight, or waits to be multiplied
  *
- * One barrier a k-tile, before its last step of k: there this k-tile has been read, and the next
- * one has arrived, for all threads. Fragments (a step's elements of A and B) are double-buffered in
- * registers: those of step k + 1 are loaded while step k is multiplied, across k-tiles too.
+ * Each k-tile has one barrier, before its last step of K. There, for all threads, this k-tile has
+ * been read and the next one has arrived. Fragments (a step's elements of A and B) are
+ * double-buffered in registers: those of step k + 1 are loaded while step k is multiplied, also
+ * across k-tiles.
  *
- * TILE is a gm_tile; MODE_A and MODE_B are what the kernel is made for, or GM_LOAD_ANY.
+ * TILE is a gm_tile. MODE_A and MODE_B are the load modes that the kernel is compiled for, or
+ * GM_LOAD_ANY.
  */
 template <typename TILE, gm_load_mode MODE_A, gm_load_mode MODE_B>
 static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
@@ -104,7 +107,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
     uint64_t row = (uint64_t)tile_row * TILE::BM, col = (uint64_t)tile_col * TILE::BN;
     uint64_t matrix = how.matrix + blockIdx.z, split = blockIdx.y;
 
-    /* This split's k-tiles, and steps of k. */
+    /* The k-tiles and the steps of K of this split. */
     uint64_t first =
         (split * how.k_tiles + (split < how.extra_k_tiles ? split : how.extra_k_tiles)) * BK;
     unsigned k_tiles = (unsigned)how.k_tiles + (split < how.extra_k_tiles);
@@ -120,7 +123,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
 
     S *next_stage = shared;
     auto copy_next = [&]() {
-        if (begun - 1 < k_tiles) { /* there was one before */
+        if (begun - 1 < k_tiles) { /* a k-tile was loaded before: it may be staged */
             loader_a.store_staged();
             loader_b.store_staged();
         }
@@ -131,7 +134,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
             loader_a.template load_next<false>(next_stage, (unsigned)(steps % BK));
             loader_b.template load_next<false>(next_stage + TILE::TILE_A, (unsigned)(steps % BK));
         }
-        __pipeline_commit(); /* an empty one too: they are counted */
+        __pipeline_commit(); /* also if empty: __pipeline_wait_prior counts commits */
         begun++;
         next_stage += TILE::STAGE;
         if (next_stage == shared + TILE::STAGES * TILE::STAGE)
@@ -139,7 +142,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
     };
 
     S acc[TM][TN] = {};
-    S a[2][TM], b[2][TN]; /* fragments of this step of k and of the next */
+    S a[2][TM], b[2][TN]; /* fragments of this step of K and of the next */
     unsigned at_a = warp % TILE::WARPS_M * TILE::WM + y * VEC;
     unsigned at_b = TILE::TILE_A + warp / TILE::WARPS_M * TILE::WN + x * VEC;
     using schedule =
@@ -157,7 +160,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
             gm_load_fragment(&b[set][j], stage + k * TILE::LDB + at_b + j * TILE::LANES_N);
     };
 
-    gm_wait_for_primary(); /* which repacks operands */
+    gm_wait_for_primary(); /* the primary repacks operands */
 #pragma unroll
     for (unsigned i = 0; i < TILE::STAGES - 1; i++)
         copy_next();
@@ -171,12 +174,13 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
 #pragma unroll
         for (unsigned k = 0; k < BK; k++) {
             if (k == BK - 1) {
-                stage = done + 1 == k_tiles ? stage : stage + TILE::STAGE; /* of the last, again */
+                /* After the last k-tile its own fragments are loaded again. */
+                stage = done + 1 == k_tiles ? stage : stage + TILE::STAGE;
                 if (stage == shared + TILE::STAGES * TILE::STAGE)
                     stage = shared;
             }
             load_fragments((k + 1) % 2, stage, (k + 1) % BK);
-            if (k == BK - 2) { /* this k-tile is read, and the next has arrived: for all threads */
+            if (k == BK - 2) { /* all threads have read this k-tile, and the next has arrived */
                 __pipeline_wait_prior(TILE::STAGES - 2);
                 __syncthreads();
             }
@@ -188,7 +192,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
         }
     }
 
-    gm_trigger_dependent(); /* which reduces the splits */
+    gm_trigger_dependent(); /* the dependent reduces the splits */
     T *out = p.result + (split * p.batch + matrix) * p.M * p.N;
     gm_epilogue<TILE> epilogue = {matrix, row + warp % TILE::WARPS_M * TILE::WM,
                                   col + warp / TILE::WARPS_M * TILE::WN, x, y};

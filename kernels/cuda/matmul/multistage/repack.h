@@ -1,10 +1,11 @@
 /*
- * repack.h - copies an operand so that rows of k-tiles are contiguous and begin at 16 bytes.
+ * repack.h - copies an operand so that rows of its k-tiles are contiguous and 16-byte aligned.
  *
- * From repacked operands k-tiles are filled by 16 bytes a copy, instead of by 8 or by elements
- * (tile_config.h). The pass reads and writes the operand once, and transposes it where k runs along
- * its rows; the product reads it once for each of its tiles in the other direction. It counts as
- * part of the kernel, not as `prepare`: an event in between would keep the two from overlapping.
+ * The loader then fills k-tiles with 16-byte copies instead of 8-byte or single-element ones
+ * (tile_config.h). The pass reads and writes the operand once, and transposes it if K runs along
+ * its rows. The product reads the operand once for each tile in the other direction. The pass
+ * counts as part of the kernel, not as `prepare`: an event between the two would keep them from
+ * overlapping.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_REPACK_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_REPACK_H
@@ -13,15 +14,15 @@
 #include "kernels/cuda/matmul/multistage/tile_config.h"
 
 #define GM_REPACK_THREADS 256u
-#define GM_REPACK_TILE 32u /* rows and columns that a block transposes */
+#define GM_REPACK_TILE 32u /* a block transposes GM_REPACK_TILE x GM_REPACK_TILE elements */
 
-/* A repacked operand: `matrices`, each of `steps` rows (one a step of k) of `span` elements; `ld`
- * elements lie between the beginnings of rows. */
+/* A repacked operand: `matrices` matrices of `steps` rows (one per step of K) of `span` elements,
+ * with leading dimension `ld`. */
 struct gm_repack {
     uint64_t matrices, steps, span, ld;
 };
 
-/* The load mode of an operand by its strides alone, which are known before its data is. */
+/* The load mode by the strides alone, for an operand whose address is not known yet. */
 template <typename T>
 static inline gm_load_mode gm_load_mode_by_strides(const struct gm_view *view, uint64_t stride,
                                                    uint64_t stride_k)
@@ -40,10 +41,10 @@ static inline gm_repack gm_repack_of(const struct gm_view *view, uint64_t batch,
     return {view->batch ? batch : 1, steps, span, gm_ceil_div(span, vec) * vec};
 }
 
-/* A row's last 16 bytes are filled up with zeros. Where a second operand is repacked too, its pass
- * is dependent, and waits for the first when it is done itself: the product waits for the second
- * alone. Neither triggers its dependent at its beginning (kernels/EXPERIMENTS.md: measured, slow).
- */
+/* Repacks an operand whose steps of K are rows. The last 16 bytes of a row are filled up with
+ * zeros. If B is repacked after A, its pass is dependent and waits for the first only when it is
+ * done itself; the product then waits for the second alone. Neither triggers its dependent early
+ * (kernels/EXPERIMENTS.md: measured, slow). */
 template <typename T>
 static __global__ void __launch_bounds__(GM_REPACK_THREADS)
     gm_repack_rows(const T *in, T *out, gm_repack p, uint64_t batch, uint64_t stride_k,
@@ -64,8 +65,8 @@ static __global__ void __launch_bounds__(GM_REPACK_THREADS)
     gm_wait_for_primary();
 }
 
-/* The same for an operand with k along its rows, whose elements of a step are `stride` apart:
- * through a tile in shared memory, padded as in transpose/padded.cu. */
+/* The same for an operand with K along its rows: the elements of a step are `stride` apart. The
+ * tile in shared memory is padded as in transpose/padded.cu. */
 template <typename T>
 static __global__ void __launch_bounds__(GM_REPACK_THREADS)
     gm_repack_transposed(const T *in, T *out, gm_repack p, uint64_t batch, uint64_t stride,
@@ -93,8 +94,8 @@ static __global__ void __launch_bounds__(GM_REPACK_THREADS)
     gm_wait_for_primary();
 }
 
-/* Repacks the operand to `to`, which has room for p, and points the view there. dependent: the
- * launch before repacks the other operand. */
+/* Repacks the operand to `to`, which has room for p, and makes the view describe the copy.
+ * dependent: the previous launch repacks the other operand. */
 template <typename T>
 static inline enum gm_status gm_repack_operand(struct gm_exec *exec, bool dependent,
                                                const gm_repack &p, void *to, struct gm_view *view,

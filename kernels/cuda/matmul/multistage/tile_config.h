@@ -1,9 +1,8 @@
 /*
- * tile_config.h - how a block's tile of C is divided among warps and threads, and how operands get
- * into shared memory: as wide as their layout allows.
+ * tile_config.h - divides a block tile among warps and threads, and selects load modes.
  *
- * A config names its tile sizes; gm_tile derives the rest and refuses what does not fit together.
- * Sizes are elements. M is the direction of C's rows, N that of its columns, K that of the sum.
+ * A config names its tile sizes; gm_tile derives the rest and rejects what does not fit together.
+ * Sizes are in elements. The result is M x N, K is the direction of the sum.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_TILE_CONFIG_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_TILE_CONFIG_H
@@ -14,19 +13,19 @@
 
 /* ---- Load modes. ---- */
 
-/* Where rows in memory run as rows of the k-tile do: by 16 bytes, by 2 elements, or one by one.
- * Where k runs along the rows in memory: one by one, transposed on the way. ANY: the kernel finds
- * out at run time. */
+/* How an operand's k-tiles are loaded. If its rows in memory are rows of the k-tile: by 16 bytes,
+ * by 2 elements, or one by one. If K runs along its rows in memory: one by one, transposed by the
+ * loader. ANY: the kernel selects the mode at run time. */
 enum gm_load_mode { GM_LOAD_VEC, GM_LOAD_VEC2, GM_LOAD_SCALAR, GM_LOAD_TRANSPOSED, GM_LOAD_ANY };
 
-/* Elements that a load moves. */
+/* Elements per load. */
 template <typename T> static constexpr __host__ __device__ unsigned gm_load_width(gm_load_mode mode)
 {
     return mode == GM_LOAD_VEC ? 16 / sizeof(T) : mode == GM_LOAD_VEC2 ? 2 : 1;
 }
 
-/* The mode of an operand: `stride` from one row of A (column of B) to the next, `stride_k` from one
- * step of k to the next. */
+/* The widest load mode of an operand. stride: from one row of A (column of B) to the next;
+ * stride_k: from one step of K to the next. */
 template <typename T>
 static inline gm_load_mode gm_load_mode_of(const struct gm_view *view, uint64_t stride,
                                            uint64_t stride_k)
@@ -44,16 +43,16 @@ static inline gm_load_mode gm_load_mode_of(const struct gm_view *view, uint64_t 
     return GM_LOAD_SCALAR;
 }
 
-/* Whether A and B share the kernel that loads both element by element, staged in registers
- * (loader.h): neither is transposed, and not both can be loaded by 16 bytes. */
+/* Whether A and B both use the kernel that loads element by element and stages in registers
+ * (loader.h): neither is transposed, and at least one cannot be loaded by 16 bytes. */
 static inline bool gm_both_scalar(gm_load_mode a, gm_load_mode b)
 {
     return a != GM_LOAD_TRANSPOSED && b != GM_LOAD_TRANSPOSED &&
            (a != GM_LOAD_VEC || b != GM_LOAD_VEC);
 }
 
-/* fn(mode of A, mode of B) as types. SPECIALIZED: the commonest pairs have kernels of their own,
- * which take time to compile and save registers and branches. */
+/* Calls fn(mode of A, mode of B), modes as types. SPECIALIZED: the most common pairs have their own
+ * kernels, which cost compile time and save registers and branches. */
 template <gm_load_mode MODE> struct gm_load_mode_tag {
     static constexpr gm_load_mode mode = MODE;
 };
@@ -85,7 +84,7 @@ template <typename T> struct alignas(16) gm_vec_of {
     T x[16 / sizeof(T)];
 };
 
-/* A vector from shared memory, in one access. */
+/* Reads one vector from shared memory in one access. */
 template <typename S> __device__ __forceinline__ void gm_load_fragment(S *to, const S *from)
 {
     gm_vec_of<S> vec = *(const gm_vec_of<S> *)from;
@@ -95,11 +94,11 @@ template <typename S> __device__ __forceinline__ void gm_load_fragment(S *to, co
 }
 
 /*
- * The order of a thread's instructions for one k-tile. By measurement alone: which registers nvcc
- * finds depends on it. COPY_AT: the copy of the next k-tile starts before (2 i) or after (2 i + 1)
- * the multiply-adds of step i. Multiply-adds go along lines of accumulators (rows, or columns):
- * even lines forwards and odd ones backwards, or the other way round (gm_multiply says why).
- * GM_BY_COLUMNS also keeps the shared memory addresses in registers (gm_keep).
+ * The order of a thread's instructions for one k-tile. It is chosen by measurement alone, because
+ * it decides how nvcc allocates registers. COPY_AT: the copy of the next k-tile starts before (2 i)
+ * or after (2 i + 1) the multiply-adds of step i. Multiply-adds run along lines (rows or columns)
+ * of accumulators: even lines forwards and odd ones backwards, or the reverse (gm_multiply says
+ * why). GM_BY_COLUMNS also keeps the shared memory offsets in registers (gm_keep).
  */
 enum gm_forward { GM_EVEN_FORWARD, GM_ODD_FORWARD };
 enum gm_lines { GM_BY_ROWS, GM_BY_COLUMNS };
@@ -108,8 +107,8 @@ template <unsigned COPY_AT_, gm_forward FORWARD_, gm_lines LINES_ = GM_BY_ROWS> 
     static constexpr bool BY_COLUMNS = LINES_ == GM_BY_COLUMNS;
 };
 
-/* The schedules of a config: VEC is used where A is transposed on its way and B is loaded by 16
- * bytes, ANY elsewhere. */
+/* The schedules of a config: VEC if A is transposed by the loader and B is loaded by 16 bytes, ANY
+ * otherwise. */
 template <typename ANY, typename VEC = ANY> struct gm_schedules {
     template <bool IS_VEC> using schedule = std::conditional_t<IS_VEC, VEC, ANY>;
     static constexpr unsigned LAST_COPY_AT =
@@ -117,13 +116,13 @@ template <typename ANY, typename VEC = ANY> struct gm_schedules {
 };
 
 /*
- * Two configs that both multistage kernels have. Each config says:
+ * The two configs that both multistage kernels use. A config names:
  *
- *     BM, BN, BK     the block tile, and the steps of k in a k-tile
+ *     BM, BN, BK     the block tile, and the steps of K in a k-tile
  *     WM, WN         the warp tile
  *     TM, TN         the thread tile: a thread's accumulators
- *     STAGES         k-tiles in shared memory: one in use, the others on their way
- *     BLOCKS_PER_SM  blocks that share a multiprocessor, at least
+ *     STAGES         k-tiles in shared memory: one in use, the others in flight
+ *     BLOCKS_PER_SM  the least number of blocks that share a multiprocessor
  *     STAGED_MAX     the widest loads, in elements, that are staged in registers (loader.h)
  */
 struct gm_f32_128x256
@@ -137,7 +136,7 @@ struct gm_f64_128x128 : gm_schedules<gm_schedule<6, GM_ODD_FORWARD>> {
 };
 
 /*
- * gm_f32_128x256, whose vectors are 4 elements (VEC):
+ * Block, warp and thread tiles of gm_f32_128x256, with vectors of VEC = 4 elements:
  *
  *     block tile 128 x 256          warp tile 64 x 64          one lane's thread tile 8 x 16:
  *     of 2 x 4 warps                of 8 x 4 lanes, in         2 x 4 squares of VEC x VEC,
@@ -150,17 +149,18 @@ struct gm_f64_128x128 : gm_schedules<gm_schedule<6, GM_ODD_FORWARD>> {
  *      +----+----+----+----+            3 10 11 14 15                  :
  *                                       :                         column  0  16  32  48
  *
- * A quad reads two vectors of A and two of B from shared memory: lanes that read one vector are
- * close enough to be served in one wavefront.
+ * A quad reads two vectors of A and two of B from shared memory. Lanes that read the same vector
+ * are close enough to be served in one wavefront.
  *
- * One stage in shared memory: k runs down the columns of both operands, whatever their layout in
- * global memory. Rows are padded by one vector, so that stores down a column, which transpose an
- * operand on its way, fall in all banks.
+ * One stage in shared memory: K runs down the columns of both operands, whatever their layout in
+ * global memory. Rows are padded by one vector, so that the stores down a column that transpose an
+ * operand use all banks.
  *
  *             BM         VEC                 BN                   VEC
  *          +------------+---+             +--------------------+---+
  *       BK | A[k][m]    |pad|   then   BK | B[k][n]            |pad|
  *          +------------+---+             +--------------------+---+
+ *             LDA = BM + VEC                 LDB = BN + VEC
  */
 template <typename T, typename CONFIG> struct gm_tile : CONFIG {
     using C = CONFIG;

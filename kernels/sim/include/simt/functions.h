@@ -1,6 +1,8 @@
 /*
- * functions.h - CUDA's functions of one thread: arithmetic; bits and bytes; loads and stores with
- * hints, and asynchronous copies. A part of <simt.h>, which alone includes it.
+ * functions.h - defines CUDA's functions of a single thread: arithmetic, bits, hinted loads, async
+ * copies.
+ *
+ * A part of <simt.h>, which alone includes it.
  */
 #ifndef GM_KERNELS_SIM_SIMT_FUNCTIONS_H
 #define GM_KERNELS_SIM_SIMT_FUNCTIONS_H
@@ -49,7 +51,7 @@ GM_SIM_INLINE float rsqrtf(float x)
 {
     return 1.0f / __builtin_sqrtf(x);
 }
-/* The low 24 bits of each count. */
+/* Multiplies the low 24 bits of each. */
 GM_SIM_INLINE unsigned __umul24(unsigned a, unsigned b)
 {
     return (a & 0xFFFFFFu) * (b & 0xFFFFFFu);
@@ -157,8 +159,8 @@ template <typename T> GM_SIM_INLINE void __stcs(T *at, T value)
 #define __stcg __stcs
 #define __stwt __stcs
 
-/* A copy that is done at once: what is right when it is early need not be right when it is late,
- * but for what the races tell, and those are looked for. */
+/* The copy is done at once. A kernel that is right with an early copy may be wrong with a late one,
+ * but that is a race, and races are reported. */
 GM_SIM_INLINE void __pipeline_memcpy_async(void *to, const void *from, size_t bytes,
                                            size_t zeros = 0)
 {

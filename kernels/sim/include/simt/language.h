@@ -1,6 +1,7 @@
 /*
- * language.h - CUDA's keywords and types for g++: vector types, dimensions, half-width floats. A
- * part of <simt.h>.
+ * language.h - defines CUDA's keywords and types for g++: vectors, dimensions, half-width floats.
+ *
+ * A part of <simt.h>, which includes it.
  */
 #ifndef GM_KERNELS_SIM_SIMT_LANGUAGE_H
 #define GM_KERNELS_SIM_SIMT_LANGUAGE_H
@@ -13,7 +14,7 @@
 
 #define GM_ENTRY(name) gm_sim_##name
 
-/* The simulator's own part of what is compiled with a kernel: not looked at. */
+/* Simulator code that is compiled with a kernel: not instrumented. */
 #define GM_SIM_UNSEEN __attribute__((no_sanitize("thread", "undefined"), no_sanitize_coverage))
 #define GM_SIM_INLINE static inline __attribute__((always_inline))
 
@@ -23,8 +24,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
-/* One copy for each host thread, which runs one block at a time. Beginning at bank 0, so that
- * banks do not depend on what else there is. */
+/* One copy per host thread, which runs one block at a time. Each variable begins at bank 0, so that
+ * banks do not depend on the other variables. */
 #define __shared__ static thread_local __attribute__((aligned(128)))
 #define __constant__ static const
 

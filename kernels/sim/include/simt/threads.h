@@ -1,6 +1,7 @@
 /*
- * threads.h - what threads do together: barriers, votes, shuffles and reductions of a warp; atomic
- * operations, each a loop of compare and swap. A part of <simt.h>, which alone includes it.
+ * threads.h - defines what threads do together: barriers, votes, shuffles, reductions, atomics.
+ *
+ * Each atomic operation is a loop of compare and swap. A part of <simt.h>, which alone includes it.
  */
 #ifndef GM_KERNELS_SIM_SIMT_THREADS_H
 #define GM_KERNELS_SIM_SIMT_THREADS_H
@@ -51,7 +52,7 @@ template <typename T> GM_SIM_INLINE unsigned __match_any_sync(unsigned mask, T v
 {
     return (unsigned)gm_sim_warp(GM_SIM_MATCH_ANY, mask, gm_sim_bits(value), 0, 32);
 }
-/* All of the mask that have not ended, or none. */
+/* The threads of the mask that have not ended if all have the same value, else none. */
 template <typename T> GM_SIM_INLINE unsigned __match_all_sync(unsigned mask, T value, int *same)
 {
     unsigned present = __ballot_sync(mask, 1);
@@ -76,7 +77,7 @@ GM_SIM_REDUCE(__reduce_min_sync, GM_SIM_MIN, int)
 GM_SIM_REDUCE(__reduce_max_sync, GM_SIM_MAX, int)
 #undef GM_SIM_REDUCE
 
-/* Blocks of a launch run on several host threads, so these order what other blocks see. */
+/* Blocks of a launch run on several host threads, so fences order what other blocks see. */
 GM_SIM_INLINE void __threadfence()
 {
     gm_sim_fence();
@@ -84,7 +85,7 @@ GM_SIM_INLINE void __threadfence()
 #define __threadfence_block __threadfence
 #define __threadfence_system __threadfence
 
-/* As integers wrap on the device, where a signed addition here must not overflow. */
+/* Wraps as integers do on the device; a signed addition would overflow here. */
 template <typename T> static inline T gm_sim_wrapping_add(T a, T b)
 {
     if constexpr ((T)0.5f != (T)0)
