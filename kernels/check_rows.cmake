@@ -1,5 +1,5 @@
-# check_rows.cmake - a kernel file without a row in variants.def is an error: it would be compiled,
-# and never run. Also a script: cmake -D GM_KERNELS=FOLDER -P check_rows.cmake
+# check_rows.cmake - fails if a kernel file has no row in variants.def: it would be compiled, but
+# never run. Also a script: cmake -D GM_KERNELS=FOLDER -P check_rows.cmake
 
 function(gm_check_rows kernels)
   file(READ ${kernels}/variants.def rows)

@@ -1,9 +1,9 @@
 #!/bin/sh
-# object.sh - makes the simulator's object of one kernel file from what g++ compiled. The
-# sanitizers' hooks get our names. Only names that begin with gm_ are seen outside, as two kernels
-# of one name, or the same kernel for CUDA, must not be taken for each other. Source lines,
-# functions and shared variables become a table (watch/table.h), and the debugging information,
-# which the program then need not read, is dropped.
+# object.sh - turns the g++ object of one kernel file into the simulator's object.
+#
+# The sanitizers' hooks get our names. Only symbols that begin with gm_ stay global, so that kernels of
+# one name, or the same kernel for CUDA, do not clash. Source lines, functions and shared variables
+# become a table (watch/table.h). The debugging information is dropped, because no program needs it then.
 #
 #   object.sh CC LD OBJCOPY READELF ADDR2LINE ROOT IN OUT
 set -eu
@@ -13,8 +13,8 @@ cc=$1 ld=$2 objcopy=$3 readelf=$4 addr2line=$5 root=$6 in=$7 out=$8
 here=$root/kernels/sim
 code=$out.code
 
-# One section of code, so that distances in it stay; without groups, in which a linker would look
-# for copies of a template's instance.
+# One code section, so that distances in it stay; without groups, by which a linker would merge
+# instances of a template.
 "$ld" -r --force-group-allocation -T "$here/object.ld" -o "$code.o" "$in"
 "$objcopy" --redefine-syms="$here/watch/hooks.syms" "$code.o"
 
@@ -24,7 +24,7 @@ code=$out.code
 "$readelf" --debug-dump=info "$code.o" |
     grep -E 'DW_TAG_|Abbrev Number: 0|DW_AT_(name|type|linkage_name|upper_bound|low_pc)' |
     awk -f "$here/watch/dims.awk" >> "$code.symbols"
-# A place that a report can name: a call of the simulator, or a function's begin.
+# A place that a report can name: a call of the simulator, or a function's beginning.
 {
     "$readelf" -rW "$code.o" | awk '/^Relocation/ {text = / .\.rela?\.text/}
         text && $5 ~ /^gm_sim_/ {print $1}'

@@ -4,7 +4,7 @@ set(GM_SIMT_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(GEMMD_SIMT_FROM "" CACHE PATH
   "A build folder whose simulated kernels to link: they are the same machine code in every build")
 
-# gm_simt_place(NAME FILE): sets ${place} to where in its build folder the object of FILE lies.
+# gm_simt_place(NAME FILE): sets ${place} to the path of FILE's object in its build folder.
 function(gm_simt_place name file)
   file(RELATIVE_PATH folder ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
   file(RELATIVE_PATH object ${PROJECT_SOURCE_DIR} ${file})
@@ -12,7 +12,7 @@ function(gm_simt_place name file)
   set(place ${folder}/${name}/${object}.o PARENT_SCOPE)
 endfunction()
 
-# gm_simt_take(NAME FILES): their objects, of the other build folder.
+# gm_simt_take(NAME FILES): sets ${NAME} to their objects in another build folder.
 function(gm_simt_take name files)
   set(objects "")
   foreach(file IN LISTS files)

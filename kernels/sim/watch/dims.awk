@@ -1,5 +1,5 @@
-# dims.awk - the dimensions of arrays that functions have, from `readelf --debug-dump=info`: a line
-# "dims FUNCTION NAME COUNT..." each, FUNCTION by its address, or if it has none by its mangled name.
+# dims.awk - prints the dimensions of functions' arrays, from `readelf --debug-dump=info`.
+# One line each: "dims FUNCTION NAME COUNT...". FUNCTION is its address, or its mangled name if it has none.
 
 function value(line) { # of "<1c>   DW_AT_name : (indirect string, offset: 0x5): tile"
     sub(/^.*DW_AT_[a-z_]+ *: /, "", line)

@@ -1,15 +1,14 @@
-# table.awk - writes table.h's table of one kernel file. Reads the file's symbols, in the order of
-# their addresses ("function|shared ADDRESS BYTES NAME"), and what dims.awk wrote; then what
-# addr2line says of places in the file: for each the chain of functions that were put into one
-# another, from the innermost.
+# table.awk - writes the table of one kernel file that table.h declares.
+# It reads the file's symbols in the order of their addresses ("function|shared ADDRESS BYTES NAME"),
+# and the output of dims.awk; then the output of addr2line for places in the file: for each the chain
+# of inlined functions, innermost first.
 
-# Files whose functions are a kernel's vocabulary, not its code: what is done in one of them is
-# shown where the kernel calls it.
+# Files of helper functions: an access in one of them is reported at the line where the kernel calls it.
 function is_vocabulary(file) {
     return file ~ /(^|\/)(kernels\/sim\/|kernels\/cuda\/lib\/element\.h|proto\/number\/half\.h)/
 }
 
-# The function's own name in a mangled one: 10copy_tiledIfE... in _Z10copy_tiledIfEvPKT_ or
+# The function's name in a mangled one: 10copy_tiledIfE... in _Z10copy_tiledIfEvPKT_ or
 # _ZN12_GLOBAL__N_110copy_tiledIfEEvPKT_.
 function own_name(mangled, nested, name, digits) {
     if (mangled !~ /^_Z/)
@@ -27,8 +26,8 @@ function own_name(mangled, nested, name, digits) {
     return name
 }
 
-# Of _ZZ function E variable: where the last part begins, after the last E with a number behind it
-# that is as long as what follows, or has a _ after it.
+# In _ZZ function E variable: the position of the variable. It follows the last E before a number that
+# equals the length of the rest, or before a number and a _.
 function variable_at(mangled, i, digits, after) {
     for (i = length(mangled); i > 3; i--) {
         if (substr(mangled, i - 1, 1) != "E" || !match(substr(mangled, i), /^[0-9]+/))
