@@ -1,4 +1,4 @@
-/* clock.h - the one clock of the daemon: monotonic nanoseconds. */
+/* clock.h - the daemon's clock: monotonic time in nanoseconds. */
 #ifndef GM_SERVER_CLOCK_H
 #define GM_SERVER_CLOCK_H
 

@@ -15,22 +15,22 @@
 struct option_row;
 typedef bool parse_fn(const struct option_row *row, const char *text, void *field);
 
-/* One option. `min` and `max` bound numbers, in the field's unit; 0 and 0: the field is none. A
- * number too large for its field is UINT64_MAX. */
+/* One option. min and max bound a number, in the field's unit; both 0: the field is no number. A
+ * number too large for the field is UINT64_MAX. */
 struct option_row {
     const char *flag, *argument, *fallback;
-    const char *alias; /* former flag, until 0.3; or NULL */
+    const char *alias; /* former flag, an alias until 0.3; or NULL */
     parse_fn *parse;
     size_t offset;
     uint64_t min, max;
-    const char *takes; /* what a value may be, for messages and --help */
+    const char *takes; /* describes valid values, for errors and --help */
     const char *help;
 };
 
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
 
 #define FIELD(name) offsetof(struct gm_config, name)
-#define SIZE_MOST (UINT64_C(1) << 50) /* far from where sums of sizes would overflow */
+#define SIZE_MOST (UINT64_C(1) << 50) /* far below where sums of sizes overflow */
 _Static_assert(GM_QUEUE_LIMIT_MAX == 2048 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
 
 static const struct option_row options[] = {
@@ -144,7 +144,7 @@ static bool parse_listen(const struct option_row *row, const char *text, void *f
         host++;
         host_len -= 2;
     } else if (memchr(text, ':', host_len)) {
-        return false; /* IPv6 without brackets: which colon is the port's? */
+        return false; /* IPv6 without brackets is ambiguous */
     }
     if (host_len == 0 || host_len >= sizeof config->host)
         return false;
@@ -169,7 +169,8 @@ static bool parse_backend(const struct option_row *row, const char *text, void *
     return known;
 }
 
-/* Digits, no sign; *ret_rest is what follows them. What does not fit is UINT64_MAX. */
+/* Parses digits without a sign; *ret_rest is what follows. Returns UINT64_MAX if it does not
+ * fit. */
 static bool parse_digits(const char *text, uint64_t *ret, const char **ret_rest)
 {
     char *end;
@@ -226,7 +227,7 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
     char *end;
 
     (void)row;
-    /* Digits and a point: what else strtod takes ("0x10", "1e3") is no time to write. */
+    /* Digits and a point only: strtod also accepts "0x10" and "1e3". */
     size_t digits = strspn(text, "0123456789.");
     if (!isdigit((unsigned char)*text))
         return false;
@@ -266,7 +267,7 @@ static bool parse_level(const struct option_row *row, const char *text, void *fi
 #define PREFIX "GEMMD_"
 #define PREFIX_LEN (sizeof PREFIX - 1)
 
-/* GEMMD_MEMORY_LIMIT for --memory-limit. */
+/* Makes the variable's name of a flag: GEMMD_MEMORY_LIMIT for --memory-limit. */
 static void environment_name(const char *flag, char out[64])
 {
     size_t at = (size_t)snprintf(out, 64, PREFIX);
@@ -331,7 +332,8 @@ static void print_help(void)
 #undef X
 }
 
-/* A variable that begins like ours: some option's, or one was meant. */
+/* Whether a variable that begins with GEMMD_ belongs to an option. If not, it is an error: a typing
+ * mistake is likely. */
 static bool check_variable(const char *variable)
 {
     static const char *const of_clients[] = {"GEMMD_URL", "GEMMD_KEY", "GEMMD_KEY_FILE",
@@ -367,7 +369,7 @@ static bool check_variable(const char *variable)
     return false;
 }
 
-/* The variable of a flag, where it is set. */
+/* The value of a flag's variable, or NULL. */
 static bool apply_variable(struct gm_config *config, const struct option_row *row, const char *flag)
 {
     char name[64];
@@ -385,13 +387,13 @@ static bool apply_environment(struct gm_config *config)
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *row = &options[i];
         if ((row->alias && !apply_variable(config, row, row->alias)) ||
-            !apply_variable(config, row, row->flag)) /* the flag's own wins */
+            !apply_variable(config, row, row->flag)) /* the current name wins over the alias */
             return false;
     }
     return true;
 }
 
-/* Whether arg is --flag or --flag=VALUE; *ret_text is the value of the latter, or NULL. */
+/* Whether arg is --flag or --flag=VALUE. *ret_text is the VALUE, or NULL. */
 static bool is_flag(const char *arg, const char *flag, const char **ret_text)
 {
     size_t len = flag ? strlen(flag) : 0;
@@ -402,7 +404,7 @@ static bool is_flag(const char *arg, const char *flag, const char **ret_text)
     return true;
 }
 
-/* One argument: --flag VALUE or --flag=VALUE. Moves *at past what it used. */
+/* Handles one argument: --flag VALUE or --flag=VALUE. Moves *at past it. */
 static bool apply_argument(struct gm_config *config, int argc, char **argv, int *at)
 {
     const char *arg = argv[*at], *text;

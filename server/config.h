@@ -1,7 +1,9 @@
 /*
- * config.h - the daemon's options: one table in config.c makes the parser, the environment
- * variables and --help. A value that cannot be used is fatal and named, never replaced; so
- * is a variable that begins like the options' and is none.
+ * config.h - the daemon's options, from the environment and the command line.
+ *
+ * One table in config.c makes the parser, the environment variables and --help. An invalid value is
+ * a fatal error that names it, never replaced by a default. So is an unknown variable that begins
+ * with GEMMD_.
  */
 #ifndef GM_SERVER_CONFIG_H
 #define GM_SERVER_CONFIG_H
@@ -19,7 +21,7 @@ struct gm_config {
     uint64_t memory_limit;             /* bytes; 0 until gm_config_parse has set it */
     uint64_t body_limit;
     uint64_t queue_limit;
-    uint64_t threads; /* 0: one a core */
+    uint64_t threads; /* 0: one per core */
     uint64_t streams; /* 0: the backend's own choice */
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
     enum gm_log_level log_level;
@@ -27,15 +29,15 @@ struct gm_config {
 
 enum gm_config_outcome {
     GM_CONFIG_RUN,
-    GM_CONFIG_PROBE, /* not to run, but to ask the gemmd that runs with these options */
+    GM_CONFIG_PROBE, /* --probe: ask the gemmd that runs with these options */
     GM_CONFIG_EXIT_OK,
     GM_CONFIG_EXIT_USAGE
 };
 
 /*
- * Defaults, then the environment, then the command line. --help and --version print to standard
- * output and answer GM_CONFIG_EXIT_OK; a fault is named on standard error and answers
- * GM_CONFIG_EXIT_USAGE.
+ * Reads the defaults, then the environment, then the command line; later ones win. --help and
+ * --version print to standard output and return GM_CONFIG_EXIT_OK. An error is printed to standard
+ * error and returns GM_CONFIG_EXIT_USAGE.
  */
 enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *config);
 

@@ -21,8 +21,8 @@ void gm_log_set_level(enum gm_log_level level)
     log_level = level;
 }
 
-/* "2026-01-31T12:00:00.123Z level=info event=request ": its length. Names are literals and short.
- */
+/* Writes "2026-01-31T12:00:00.123Z level=info event=request "; returns its length. Names are short
+ * literals. */
 static size_t begin_line(char *line, size_t size, enum gm_log_level level, const char *event)
 {
     struct timespec now;
@@ -37,8 +37,9 @@ static size_t begin_line(char *line, size_t size, enum gm_log_level level, const
 }
 
 /*
- * Nobody may be reading: a full pipe must not stop the threads that serve. A pipe that can be
- * written at all takes a line whole, one writer at a time; other lines are dropped and counted.
+ * Never blocks: a full pipe that nobody reads must not stop the threads that serve. poll(2) says
+ * whether a pipe has room for a whole line, with one writer at a time. Other lines are dropped and
+ * counted.
  */
 static void write_line(const char *line, size_t len)
 {
@@ -58,7 +59,7 @@ static void write_line(const char *line, size_t len)
             written = write(STDERR_FILENO, note, at);
             dropped = 0;
         }
-        (void)written; /* nothing can be done about a log that cannot be written */
+        (void)written; /* a log that cannot be written cannot report it */
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -80,8 +81,7 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
     at = (size_t)n < sizeof line - at ? at + (size_t)n : sizeof line - 1;
     if (at > sizeof line - 2)
         at = sizeof line - 2;
-    /* Should a value have come unquoted after all: an event is one line, and no terminal obeys it.
-     */
+    /* In case a value was not quoted: an event must stay one line, without control sequences. */
     for (size_t i = 0; i < at; i++)
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = ' ';

@@ -1,5 +1,7 @@
 /*
- * main.c - the life of the daemon, in order: options, devices, workers, HTTP, wait, drain.
+ * main.c - starts the daemon, waits for its end, and drains it.
+ *
+ * In order: options, devices, workers, HTTP, wait, drain.
  */
 #include "kernels/buffer_pool.h"
 #include "kernels/roof.h"
@@ -24,21 +26,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long replies that are already made may take to reach their clients at the very end. */
+/* Time for finished replies to reach their clients at the very end. */
 #define FLUSH_NS 1000000000
-#define STEP_NS 10000000 /* from one look at what is in flight to the next */
-#define TRIM_MS 1000     /* from one look at memory that is kept to the next */
-#define SWEEP_STEPS 25   /* from one look at who is too slow to the next */
+#define STEP_NS 10000000 /* interval between checks for requests in progress */
+#define TRIM_MS 1000     /* interval between checks of the buffers kept for reuse */
+#define SWEEP_STEPS 25   /* steps between sweeps for slow clients */
 
 enum exit_code { EXIT_DRAINED = 0, EXIT_DEVICE_LOST = 1, EXIT_USAGE = 2, EXIT_START = 3 };
 
-/* What main waits for: eventfds, written when it happens. */
+/* What main waits for, as eventfds. */
 struct events {
     int signal; /* SIGTERM or SIGINT */
     int lost;   /* a device */
 };
 
-/* For the signal handler, which has no other way to know it. */
+/* events.signal, for the signal handler. */
 static int signal_event = -1;
 
 static void raise_event(int fd)
@@ -46,11 +48,11 @@ static void raise_event(int fd)
     uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one);
 
-    (void)written; /* an eventfd takes a count of one */
+    (void)written; /* cannot fail: adds one to an eventfd */
 }
 
-/* On any thread, perhaps on two at once: libraries start theirs before main could block signals
- * for them. */
+/* Runs on any thread, perhaps on two at once, because libraries start threads before main could
+ * block signals. */
 static void on_signal(int number)
 {
     static _Atomic int64_t first_ns;
@@ -61,7 +63,7 @@ static void on_signal(int number)
     if (atomic_compare_exchange_strong(&first_ns, &seen_ns, now_ns))
         raise_event(signal_event);
     else if (now_ns - seen_ns > (int64_t)GM_SECOND_SIGNAL_MS * 1000000)
-        _exit(EXIT_FAILURE); /* at once, wherever the first has got to */
+        _exit(EXIT_FAILURE); /* at once, whatever state the drain is in */
     errno = saved;
 }
 
@@ -98,13 +100,13 @@ static bool wait_lost(const struct events *events, int64_t until_ns)
     }
 }
 
-/* Gives memory that is kept for nobody back to the system. */
+/* Returns buffers that stayed unused to the system. */
 static void trim_memory(const struct gm_server *server)
 {
     const int64_t idle_ns = (int64_t)GM_MEMORY_KEPT_S * 1000000000;
 
     if (gm_buffer_limit_trim(server->devices.memory, gm_now_ns(), idle_ns) > 0)
-        malloc_trim(0); /* small buffers are the allocator's, which keeps them as well */
+        malloc_trim(0); /* small buffers come from malloc, which keeps freed memory too */
 }
 
 static int wait_ms(const struct gm_notify *notify)
@@ -114,7 +116,7 @@ static int wait_ms(const struct gm_notify *notify)
     return ms < 0 || ms > TRIM_MS ? TRIM_MS : ms;
 }
 
-/* Waits for a signal (false) or the loss of a device (true), with signs of life meanwhile. */
+/* Waits for a signal (false) or the loss of a device (true). Serves the watchdog meanwhile. */
 static bool wait_end(const struct gm_server *server, const struct events *events,
                      struct gm_notify *notify)
 {
@@ -130,7 +132,7 @@ static bool wait_end(const struct gm_server *server, const struct events *events
     return p[1].revents != 0;
 }
 
-/* Whether all requests are done before until_ns, and before a device is lost. */
+/* Waits until no request is in progress. Returns false at until_ns or if a device is lost. */
 static bool wait_idle(struct gm_http *http, const struct events *events, int64_t until_ns)
 {
     unsigned idle = 0;
@@ -138,8 +140,8 @@ static bool wait_idle(struct gm_http *http, const struct events *events, int64_t
     for (unsigned i = 1;; i++) {
         if (i % SWEEP_STEPS == 0)
             gm_http_tick(http);
-        /* Twice, be it too late: between its bytes being read and its being known, a request
-         * is neither. */
+        /* Idle must be seen twice, even after until_ns: a request whose bytes were read but that is
+         * not registered yet is not counted. */
         idle = gm_http_idle(http) ? idle + 1 : 0;
         int64_t now = gm_now_ns();
         if (idle >= 2 || (idle == 0 && now >= until_ns))
@@ -162,8 +164,8 @@ static void fail_jobs(struct gm_server *server, enum gm_status status)
         gm_sched_fail_all(server->devices.device[i].sched, status);
 }
 
-/* What is still in flight is answered 503: queued, computed or uploading. A job that does not
- * stop, because its device hangs, is answered too, over its head. */
+/* Answers all remaining requests with 503: queued, computed or uploading. Includes a job that does
+ * not stop because its device hangs. */
 static void end_requests(struct gm_server *server, struct gm_http *http, enum gm_status status)
 {
     int64_t until = gm_now_ns() + FLUSH_NS;
@@ -177,8 +179,8 @@ static void end_requests(struct gm_server *server, struct gm_http *http, enum gm
         sleep_ns(STEP_NS);
 }
 
-/* From SIGTERM, or the loss of a device, to the moment when nothing is in flight. Answers whether
- * a device was lost meanwhile. */
+/* Runs from SIGTERM, or the loss of a device, until no request is in progress. Returns whether a
+ * device was lost. */
 static bool drain(struct gm_server *server, struct gm_http *http, const struct events *events,
                   bool lost)
 {
@@ -186,7 +188,7 @@ static bool drain(struct gm_server *server, struct gm_http *http, const struct e
 
     atomic_store(&server->phase, GM_PHASE_DELAY);
     lost = lost || wait_lost(events, gm_now_ns() + (int64_t)config->drain_delay_ms * 1000000);
-    /* Whoever was in the backlog is still served; later requests are refused. */
+    /* Connections in the backlog are still served; later requests are refused. */
     gm_http_stop_accepting(http);
     atomic_store(&server->phase, GM_PHASE_DRAINING);
     gm_http_refuse_connections(http);
@@ -194,7 +196,7 @@ static bool drain(struct gm_server *server, struct gm_http *http, const struct e
     if (!lost && wait_idle(http, events, until))
         return false;
     lost = lost || wait_lost(events, 0);
-    gm_log(GM_LOG_WARN, "drain", "detail=\"what is left is answered 503\"");
+    gm_log(GM_LOG_WARN, "drain", "detail=\"the remaining requests are answered 503\"");
     end_requests(server, http, lost ? GM_DEVICE_LOST : GM_DRAINING);
     return lost;
 }
@@ -227,7 +229,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
     if (status == GM_OK)
         status = gm_devices_open(&server->devices, &options, err);
     if (status == GM_OK)
-        trim_memory(server); /* what measurements had; its clock runs from now on */
+        trim_memory(server); /* frees what the measurements used, and starts the clock */
     return status;
 }
 
@@ -249,15 +251,15 @@ static void log_device(const struct gm_device *device)
            gm_log_quote(model, sizeof model, device->facts->name), copy);
 }
 
-/* What the watchdog of the service manager wants to know. */
+/* Arguments of alive(). */
 struct life {
     struct gm_server *server;
     struct gm_http *http;
 };
 
-/* Alive is what /healthz says, and that it says it: the listener, an event thread and a handler
- * have to run for that. Where all connections are taken nobody new is answered, and it is not a
- * restart that helps. */
+/* Whether /healthz answers that gemmd is alive, which takes the listener, an event thread and a
+ * handler. If all connections are taken, a probe gets no answer, but a restart would not help: then
+ * only the devices are checked. */
 static enum gm_status alive(void *cls, int64_t until_ns, struct gm_error *err)
 {
     const struct life *life = cls;
@@ -295,7 +297,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
     }
     if (!gm_http_loopback(http)) {
         char text[sizeof server->config.host + 64];
-        snprintf(text, sizeof text, "anybody who can reach %s can use this daemon",
+        snprintf(text, sizeof text, "anyone who can reach %s can use this daemon",
                  server->config.host);
         gm_log_detail(GM_LOG_WARN, "listen", text);
     }
@@ -317,7 +319,8 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
     lost = drain(server, http, events, lost);
     int code = lost ? EXIT_DEVICE_LOST : EXIT_DRAINED;
     if (atomic_load(&server->suspended) > 0) {
-        /* The library aborts if it is stopped now, and a device that hangs would keep us here. */
+        /* The library would abort if it were stopped now, and the hanging device would block the
+         * exit. */
         gm_log(GM_LOG_WARN, "exit", "status=%d detail=\"a job did not stop\"", code);
         _exit(code);
     }
@@ -326,7 +329,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
     return code;
 }
 
-/* --probe. */
+/* Runs --probe. */
 static int probe(const struct gm_config *config)
 {
     struct gm_error error;
@@ -338,8 +341,8 @@ static int probe(const struct gm_config *config)
     return EXIT_FAILURE;
 }
 
-/* What opens a file next would get the number of a standard stream that is closed, and then the
- * log's lines or the ready line. */
+/* Opens /dev/null for each closed standard stream. Otherwise the next opened file would get its
+ * number, and then the log's lines or the ready line. */
 static bool open_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -357,7 +360,7 @@ int main(int argc, char **argv)
     int code = EXIT_START;
 
     if (!open_standard_streams())
-        return EXIT_START; /* and nowhere to say why */
+        return EXIT_START; /* there is no stream to report it on */
     switch (gm_config_parse(argc, argv, &server.config)) {
     case GM_CONFIG_EXIT_OK:
         return EXIT_SUCCESS;
@@ -372,7 +375,7 @@ int main(int argc, char **argv)
     gm_document_init();
     gm_descriptors_raise();
     if (!open_events(&events)) {
-        fprintf(stderr, "gemmd: cannot watch for signals: %s\n", strerror(errno));
+        fprintf(stderr, "gemmd: cannot handle signals: %s\n", strerror(errno));
         return EXIT_START;
     }
     if (gm_notify_open(&notify, &error) != GM_OK) {
@@ -385,7 +388,7 @@ int main(int argc, char **argv)
     else
         fprintf(stderr, "gemmd: %s\n", error.detail);
     if (status == GM_BAD_PARAMETER)
-        code = EXIT_USAGE; /* an option that no device here can follow */
+        code = EXIT_USAGE; /* no device supports the value of an option */
     close_server(&server);
     gm_notify_close(&notify);
     return code;

@@ -10,15 +10,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A sign of life at half of the time leaves the other half for three more tries, each of which
- * may take as long as it is from the next. */
+/* Notifies at half of the watchdog time. The other half leaves time for three more tries, each as
+ * long as the interval between them. */
 #define SIGNS_PER_PERIOD 2
 #define TRIES_PER_PERIOD 8
 
-/* A manager that does not read for this long will not miss a line either. */
+/* Time-out of a send. A manager that does not read for this long does not need the message. */
 #define SEND_S 5
 
-/* A positive decimal number that fits. */
+/* Parses a positive decimal number that fits. */
 static bool parse_number(const char *text, int64_t *ret)
 {
     char *end;
@@ -31,7 +31,8 @@ static bool parse_number(const char *text, int64_t *ret)
     return true;
 }
 
-/* A path, or with '@' a name in the abstract space of the kernel, which starts with a zero byte. */
+/* Parses a path, or with '@' a name in the abstract namespace, whose address begins with a zero
+ * byte. */
 static bool parse_address(const char *text, struct gm_notify *n)
 {
     size_t length = strlen(text);
@@ -46,7 +47,7 @@ static bool parse_address(const char *text, struct gm_notify *n)
     return true;
 }
 
-/* The time in WATCHDOG_USEC, unless WATCHDOG_PID says that it is another process's. */
+/* The time of WATCHDOG_USEC, unless WATCHDOG_PID names another process. */
 static bool parse_watchdog(int64_t *ret_ns)
 {
     const char *time = getenv("WATCHDOG_USEC"), *process = getenv("WATCHDOG_PID");

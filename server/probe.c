@@ -16,10 +16,10 @@
 static const char question[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
                                "User-Agent: gemmd-probe\r\nConnection: close\r\n\r\n";
 
-/* The answer is a status line, headers and a sentence at most. */
+/* Buffer for the answer: a status line, headers and a short body. */
 #define ANSWER_MAX 4096
 
-/* Waits for POLLIN or POLLOUT, or an error, which the next call on the socket will tell. */
+/* Waits for POLLIN, POLLOUT or an error, which the next call on the socket reports. */
 static bool wait_for(int fd, short event, int64_t until_ns)
 {
     struct pollfd p = {.fd = fd, .events = event};
@@ -38,7 +38,7 @@ static bool wait_for(int fd, short event, int64_t until_ns)
     }
 }
 
-/* "Any address" is one to listen on, not one to go to. */
+/* Replaces a wildcard address, which is for listening only, by loopback. */
 static void make_reachable(struct sockaddr *address)
 {
     struct sockaddr_in *four = (struct sockaddr_in *)address;
@@ -50,7 +50,7 @@ static void make_reachable(struct sockaddr *address)
         six->sin6_addr = in6addr_loopback;
 }
 
-/* A connected socket, or -1 and errno. */
+/* Returns a connected socket, or -1 with errno. */
 static int connect_to(const struct addrinfo *to, int64_t until_ns)
 {
     int fault = 0, fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -71,7 +71,7 @@ static int connect_to(const struct addrinfo *to, int64_t until_ns)
     return -1;
 }
 
-/* A name may have addresses on which nobody listens: the first that answers is it. */
+/* A name may have addresses on which nobody listens: uses the first that accepts. */
 static int connect_any(const char *host, const char *port, int64_t until_ns, struct gm_error *err)
 {
     struct addrinfo hints = {
@@ -94,7 +94,7 @@ static int connect_any(const char *host, const char *port, int64_t until_ns, str
     return fd;
 }
 
-/* Sends the question; the length of the answer in buf, or -1 and errno. */
+/* Sends the request. Returns the length of the answer in buf, or -1 with errno. */
 static ssize_t ask(int fd, int64_t until_ns, char buf[ANSWER_MAX])
 {
     size_t sent = 0, got = 0;
@@ -107,7 +107,7 @@ static ssize_t ask(int fd, int64_t until_ns, char buf[ANSWER_MAX])
             return -1;
         sent += n > 0 ? (size_t)n : 0;
     }
-    /* To its end: one who leaves earlier would be counted as a client that went away. */
+    /* Reads to the end: closing earlier would count as a client that went away. */
     while (got < ANSWER_MAX - 1) {
         if (!wait_for(fd, POLLIN, until_ns))
             return -1;

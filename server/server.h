@@ -1,5 +1,7 @@
 /*
- * server.h - what all requests share. Made by main before the first, ended after the last.
+ * server.h - the state that all requests share.
+ *
+ * main makes it before the first request and ends it after the last.
  */
 #ifndef GM_SERVER_SERVER_H
 #define GM_SERVER_SERVER_H
@@ -18,9 +20,9 @@ struct gm_request;
 
 enum gm_phase {
     GM_PHASE_SERVING,
-    GM_PHASE_DELAY,    /* SIGTERM seen: not ready, but still serving */
+    GM_PHASE_DELAY,    /* SIGTERM received: not ready, but still serving */
     GM_PHASE_DRAINING, /* new requests are refused */
-    GM_PHASE_ENDING    /* so are those still uploading */
+    GM_PHASE_ENDING    /* requests that are still uploading are refused too */
 };
 
 struct gm_server {
@@ -32,7 +34,8 @@ struct gm_server {
     struct gm_stats stats;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */
-    /* Requests that a worker or a device has: the HTTP library must not be stopped before. */
+    /* Requests that a worker or device holds. The HTTP library must not be stopped before this is
+     * 0. */
     _Atomic unsigned suspended;
 
     pthread_mutex_t mutex; /* guards the list of requests being served, and their count */

@@ -1,6 +1,8 @@
 /*
- * health.c - probes. Liveness fails only for what a restart mends, never for overload;
- * readiness fails when new work would be refused anyway.
+ * health.c - the health checks /healthz (liveness) and /readyz (readiness).
+ *
+ * Liveness fails only for what a restart fixes, never for overload. Readiness fails if new work
+ * would be refused.
  */
 #include "server/request/reply.h"
 #include "server/request/request.h"

@@ -1,5 +1,5 @@
 /*
- * info.c - what this daemon is, as JSON: its kernels, its devices, its counters.
+ * info.c - describes the daemon as JSON: its kernels, devices, and counters.
  */
 #include "kernels/buffer_pool.h"
 #include "kernels/roof.h"
@@ -36,7 +36,7 @@ static json_t *dtypes_json(uint32_t mask)
     return list;
 }
 
-/* The names of this daemon's devices that a variant can run on. */
+/* Names of the devices that a variant can run on. */
 static json_t *devices_of(const struct gm_devices *devices, const struct gm_variant *variant)
 {
     json_t *list = json_array();
@@ -78,7 +78,7 @@ static json_t *peaks_json(const struct gm_device_facts *facts)
     return peaks;
 }
 
-/* What bounds a kernel on a GPU. */
+/* A GPU's limits and ceilings. */
 static json_t *gpu_json(const struct gm_gpu *gpu)
 {
     json_t *o = json_object();
@@ -216,7 +216,7 @@ static json_t *answered_json(const struct gm_stats *stats)
         uint64_t n = 0;
         for (unsigned status = 0; status < GM_HTTP_STATUS_MAX; status++)
             n += atomic_load(&stats->answered[i][status]);
-        if (gm_route_index(route) == i) /* all methods of a path count together */
+        if (gm_route_index(route) == i) /* all methods of a path share one counter */
             json_object_set_new(o, route ? route->path : "other", count(n));
     }
     return o;

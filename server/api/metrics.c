@@ -1,7 +1,8 @@
 /*
- * metrics.c - GET /metrics in Prometheus' text format 0.0.4. The C client library that exists
- * for this is unmaintained, and the format is a page long: it is written here directly. All
- * figures come from stats.h's lists and the parts that keep them.
+ * metrics.c - GET /metrics, in Prometheus' text format 0.0.4.
+ *
+ * It uses no library: the C client library is unmaintained, and the format is a page long. The
+ * figures come from stats.h's lists and from the parts that keep them.
  */
 #include "kernels/buffer_pool.h"
 #include "server/request/request.h"
@@ -55,8 +56,8 @@ static void write_counters(FILE *out, const struct gm_stats *stats)
     }
 }
 
-/* `labels` without braces, may not be empty. Buckets are read once and summed, so that +Inf and
- * _count agree even while others add. */
+/* labels: without braces, may be empty. Each bucket is read once and summed, so that +Inf and
+ * _count agree even while other threads add. */
 static void write_histogram(FILE *out, const char *name, const char *labels,
                             const struct gm_histogram *histogram)
 {
@@ -129,7 +130,7 @@ static void write_queues(FILE *out, const struct gm_devices *devices)
     }
 }
 
-/* 0: not known. */
+/* Resident memory of this process, in bytes; 0: unknown. */
 static double resident_bytes(void)
 {
     unsigned long long pages = 0;

@@ -1,5 +1,6 @@
 /*
- * operate.c - POST /v1/{op}: operands in, a job on a device, the result and its account out.
+ * operate.c - POST /v1/{op}: runs an operation as a job and replies with the result and its
+ * account.
  */
 #include "kernels/choose/choose.h"
 #include "server/clock.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for the account at the end of a text: its longest form is about 1.2 KB. */
+/* Space for the account at the end of a text; the longest has about 1.2 KB. */
 #define STATS_TEXT_MAX 4096
 
 static void encode_on_worker(struct gm_work *work)
@@ -32,7 +33,8 @@ static void job_done(struct gm_job *job)
 
     gm_request_learn_cost(r);
     if (job->task.status != GM_OK) {
-        /* Here and not in the event thread: that is not called again for a client that has gone. */
+        /* Fails here, because the event thread is not called again if the client has
+         * disconnected. */
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
     } else if (r->plan.text_bytes > GM_TEXT_INLINE_BYTES_MAX) {
@@ -63,7 +65,7 @@ static bool tiny(const struct gm_request *r)
            (!*r->parsed.params.kernel || strcmp(r->parsed.params.kernel, "auto") == 0);
 }
 
-/* Repeated runs hold the device alone: what they cost at the least is bounded beforehand. */
+/* Checks the least cost of repeated runs beforehand, because they hold the device alone. */
 static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, struct gm_error *err)
 {
     const struct gm_device_facts *facts = plan->device->facts;
@@ -82,7 +84,7 @@ static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, st
                    runs < 1 ? 1 : runs);
 }
 
-/* What the job and its reply will take beside the operands, which are there. */
+/* Memory of the job and its reply, beside the operands, which are allocated already. */
 static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host,
                                   struct gm_error *err)
 {
@@ -149,7 +151,7 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     return GM_PENDING;
 }
 
-/* Writes `,"stats":{...}}` behind a text that was left open for it. */
+/* Appends `,"stats":{...}}` to a text whose object is still open. */
 static uint64_t append_stats(char *text, uint64_t len, const char *stats)
 {
     size_t stats_len = strlen(stats);
@@ -160,8 +162,8 @@ static uint64_t append_stats(char *text, uint64_t len, const char *stats)
     return len + 9 + stats_len + 2;
 }
 
-/* The text with the account at its end, which only now can be written: it holds the time that
- * the text took. */
+/* Encodes the result as text, with the account last, because that includes the time of the
+ * encoding. */
 static enum gm_status encode_text(struct gm_request *r, const struct gm_account_job *job,
                                   char **ret_stats, struct gm_error *err)
 {
@@ -223,7 +225,7 @@ static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
 
     if (status != GM_OK)
         return status;
-    if (!r->plan.codec->carries_stats) { /* nor, perhaps, its shape and type */
+    if (!r->plan.codec->carries_stats) { /* nor, perhaps, the shape and type */
         gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(&job.op->result, shape));
         gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(job.op->result.dtype));
     }

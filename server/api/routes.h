@@ -1,6 +1,7 @@
 /*
- * routes.h - THE table of what gemmd answers: a path and a method, what body they take, and the
- * function that answers. 404, 405 and the Allow header come from it.
+ * routes.h - the table of routes: path and method, the body that they take, and their handler.
+ *
+ * 404, 405 and the Allow header come from it.
  */
 #ifndef GM_SERVER_API_ROUTES_H
 #define GM_SERVER_API_ROUTES_H
@@ -12,45 +13,44 @@ struct gm_plan;
 struct gm_plan_input;
 struct gm_request;
 
-/* Where a request stands after a step. */
+/* State of a request after a step. */
 enum gm_progress {
-    GM_READY,  /* its reply is set; it is still the caller's */
+    GM_READY,  /* its reply is set; the caller still owns it */
     GM_PENDING /* handed to another thread: the caller must not touch it any more */
 };
 
 struct gm_route {
-    const char *method; /* GET answers HEAD too */
+    const char *method; /* GET also handles HEAD */
     const char *path;
     enum gm_body_kind body;
-    enum gm_op_kind op; /* where there is a plan */
-    bool probe;         /* asked every few seconds for ever: not logged while it goes well */
-    bool traces;        /* on a simulated device alone, a sample of the work: shapes will do */
-    unsigned reports;   /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
+    enum gm_op_kind op; /* if `plan` is set */
+    bool probe;         /* called every few seconds: successes are logged at level debug */
+    bool traces;        /* runs a sample on a simulated device only; shapes are enough */
+    unsigned reports;   /* formats of its report, of GM_REPORT_BIT; 0: it has no report */
     /*
-     * Of what is done with an operation, else NULL: the endpoint's part of the plan (plan.h), whose
-     * op and device are there: the variant, and what memory the request will take.
+     * For routes with an operation, else NULL: plans the endpoint's part (plan.h), the variant and
+     * the memory. The plan's op and device are set.
      */
     enum gm_status (*plan)(struct gm_plan *plan, const struct gm_plan_input *input,
                            struct gm_error *err);
-    /* Called when the body is complete, on the request's event thread or, for a large text, on a
-     * worker. */
+    /* Handles a complete body, on the request's event thread or, for a large text, on a worker. */
     enum gm_progress (*handle)(struct gm_request *request);
-    /* The rest of handle, on the event thread, once a job has run: sets the reply. */
+    /* Continues on the event thread after a job has run: sets the reply. */
     void (*ran)(struct gm_request *request);
-    /* Gives back what request->run.state holds; NULL: it is never used. */
+    /* Frees request->run.state. NULL: it is never used. */
     void (*drop)(struct gm_request *request);
 };
 
-/* NULL past the end. */
+/* The route at an index; NULL past the end. */
 const struct gm_route *gm_route_at(size_t index);
-/* For counters: a small number, one for all methods of a path (the index of its first row);
- * gm_route_count() for requests without a route. */
+/* Index for counters: the first row of the path, the same for all its methods. gm_route_count() for
+ * requests without a route. */
 size_t gm_route_index(const struct gm_route *route);
 size_t gm_route_count(void);
 
 /*
- * GM_NOT_FOUND, or GM_METHOD_NOT_ALLOWED with the methods that the path has in allow ("GET,
- * HEAD").
+ * Finds a route. Errors: GM_NOT_FOUND; GM_METHOD_NOT_ALLOWED, with the path's methods in `allow`
+ * ("GET, HEAD").
  */
 #define GM_ALLOW_MAX 64
 enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
@@ -76,7 +76,7 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
                                       struct gm_error *err);
 void gm_handle_explain_ran(struct gm_request *request);
 
-/* Documents that answer GET and take no body: X(path, function, whether it is a probe). */
+/* Pages for GET, without a body: X(path, function, whether it is a probe). */
 #define GM_PAGES(X)                                                                                \
     X("/v1/kernels", gm_handle_kernels, false)                                                     \
     X("/v1/devices", gm_handle_devices, false)                                                     \

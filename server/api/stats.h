@@ -1,6 +1,7 @@
 /*
- * stats.h - the daemon's counters and histograms: relaxed atomics that any thread may bump.
- * The one list of what is counted; /metrics and /v1/stats are written from it.
+ * stats.h - the daemon's counters and histograms: relaxed atomics that any thread may increment.
+ *
+ * The one list of them: /metrics and /v1/stats are made from it.
  */
 #ifndef GM_SERVER_API_STATS_H
 #define GM_SERVER_API_STATS_H
@@ -40,8 +41,8 @@ enum gm_counter {
         GM_COUNTER_COUNT
 };
 
-/* Upper bounds of the buckets, in seconds; +Inf is one more. From the microseconds of a small
- * kernel to the longest request. */
+/* Upper bounds of the buckets, in seconds; +Inf is one more. They range from a small kernel's
+ * microseconds to the longest request. */
 #define GM_BUCKET_COUNT 20
 extern const double gm_bucket_bounds[GM_BUCKET_COUNT];
 
@@ -56,7 +57,7 @@ struct gm_histogram {
 struct gm_stats {
     _Atomic uint64_t counter[GM_COUNTER_COUNT];
     _Atomic uint64_t answered[GM_ROUTES_MAX][GM_HTTP_STATUS_MAX]; /* by route and HTTP status */
-    _Atomic uint64_t failed[GM_STATUS_COUNT];                     /* by what went wrong */
+    _Atomic uint64_t failed[GM_STATUS_COUNT];                     /* by error status */
     struct gm_histogram total[GM_OP_COUNT];
     struct gm_histogram stage[GM_OP_COUNT][GM_STAGE_COUNT];
 };
@@ -67,7 +68,7 @@ static inline void gm_stats_add(struct gm_stats *stats, enum gm_counter counter,
 }
 
 void gm_histogram_add(struct gm_histogram *histogram, double seconds);
-/* Adds what an account measured. */
+/* Adds the stages that an account measured. */
 void gm_stats_account(struct gm_stats *stats, enum gm_op_kind op, const struct gm_account *account);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Methods of unknown paths are whatever the client wrote. */
+/* On unknown paths the method is any string that the client sent. */
 static const char *quote_method(char *out, size_t size, const char *method)
 {
     bool plain = method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] == '\0';

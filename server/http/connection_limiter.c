@@ -18,7 +18,7 @@ void gm_descriptors_raise(void)
     }
 }
 
-/* Asked one by one: that needs neither /proc nor a descriptor. */
+/* Tests descriptors one by one: this needs neither /proc nor a descriptor. */
 static unsigned count_free(rlim_t limit, unsigned most)
 {
     unsigned n = 0;
@@ -34,12 +34,13 @@ enum gm_status gm_descriptors_connections(unsigned others, unsigned *ret, struct
     unsigned kept = others + GM_OTHER_DESCRIPTORS;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return gm_fail(err, GM_INTERNAL, "cannot tell how many descriptors gemmd may have");
+        return gm_fail(err, GM_INTERNAL,
+                       "cannot read the limit of file descriptors (RLIMIT_NOFILE)");
     unsigned left = count_free(limit.rlim_cur, GM_CONNECTIONS_MAX + kept);
     if (left < GM_CONNECTIONS_MIN + kept)
         return gm_fail(err, GM_INTERNAL,
-                       "gemmd may have %llu descriptors (ulimit -n), and needs %llu: %d for "
-                       "connections, %u beside them",
+                       "gemmd may have %llu file descriptors (ulimit -n) and needs %llu: %d for "
+                       "connections, %u for everything else",
                        (unsigned long long)limit.rlim_cur,
                        (unsigned long long)limit.rlim_cur - left + GM_CONNECTIONS_MIN + kept,
                        GM_CONNECTIONS_MIN, (unsigned)(limit.rlim_cur - left) + kept);
@@ -50,20 +51,21 @@ enum gm_status gm_descriptors_connections(unsigned others, unsigned *ret, struct
     return GM_OK;
 }
 
-/* Answers, and counts, what ended within a head: no request of it is known. */
+/* Answers and counts a connection that was closed before its head was complete. It has no request
+ * yet. */
 static void refuse_head(struct gm_limiter *limiter, int socket)
 {
     struct gm_error error;
 
     gm_fail(&error, GM_UPLOAD_TIMEOUT,
-            "the request line and the headers must have come as a whole after %d seconds",
+            "the request line and headers were not complete within %d seconds",
             GM_CONNECTION_IDLE_S);
     gm_raw_refuse_head(socket, &error);
     atomic_fetch_add(&limiter->stats->failed[error.status], 1);
     atomic_fetch_add(&limiter->stats->answered[gm_route_count()][gm_status_http(error.status)], 1);
 }
 
-static void on_end(void *cls, const struct gm_connection *c, enum gm_phase_of_connection phase,
+static void on_end(void *cls, const struct gm_connection *c, enum gm_connection_phase phase,
                    enum gm_connection_end why)
 {
     static const enum gm_counter slow[] = {[GM_CONNECTION_HEAD] = GM_COUNT_SLOW_HEADS_ENDED,
@@ -102,13 +104,13 @@ void gm_limiter_close(struct gm_limiter *limiter)
 
 static unsigned underway(const struct gm_limiter *limiter)
 {
-    unsigned passed = atomic_load(&limiter->passed); /* first: it is never ahead */
+    unsigned passed = atomic_load(&limiter->passed); /* read first: it never exceeds `entered` */
 
     return atomic_load(&limiter->entered) - passed;
 }
 
-/* How many would have to leave for as many to be free as should. */
-static int crowd(struct gm_limiter *limiter)
+/* Connections above the target, which leaves one in SPARE_PART free. Negative: below it. */
+static int excess(struct gm_limiter *limiter)
 {
     unsigned staying = gm_connections_staying(limiter->connections) + underway(limiter);
 
@@ -124,7 +126,7 @@ bool gm_limiter_has_room(const struct gm_limiter *limiter, unsigned lingering)
 void gm_limiter_enter(struct gm_limiter *limiter)
 {
     atomic_fetch_add(&limiter->entered, 1);
-    if (crowd(limiter) > 0)
+    if (excess(limiter) > 0)
         gm_connections_evict(limiter->connections, GM_END_CROWDED, NULL, NULL);
 }
 
@@ -132,7 +134,7 @@ void gm_limiter_missed(struct gm_limiter *limiter)
 {
     unsigned passed = atomic_load(&limiter->passed);
 
-    /* Where it has been given up it is counted already. */
+    /* If give_up_lost was faster, the connection is counted already. */
     while (passed != atomic_load(&limiter->entered) &&
            !atomic_compare_exchange_weak(&limiter->passed, &passed, passed + 1))
         ;
@@ -148,8 +150,8 @@ struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, 
     struct gm_connection *c = gm_connections_add(limiter->connections, socket, client);
 
     gm_stats_add(limiter->stats, GM_COUNT_CONNECTIONS, 1);
-    gm_limiter_missed(
-        limiter); /* only now: whoever looks for it finds it in one place at the least */
+    gm_limiter_missed(limiter); /* after gm_connections_add, so that the connection is always
+                                   counted at least once */
     return c;
 }
 
@@ -162,7 +164,7 @@ static void give_up_lost(struct gm_limiter *limiter)
     limiter->entered_before = atomic_load(&limiter->entered);
 }
 
-/* A client that was refused memory. */
+/* A client that was refused memory, and what it holds. */
 struct wish {
     struct gm_memory_quota *quota;
     uint64_t client, held;
@@ -188,8 +190,8 @@ void gm_limiter_tick(struct gm_limiter *limiter)
 {
     gm_connections_sweep(limiter->connections, gm_now_ns());
     give_up_lost(limiter);
-    /* Those who came in a burst were let be then: nobody was behind yet. */
-    while (crowd(limiter) > 0 &&
+    /* When a burst of connections arrived, none was late enough yet to be closed. */
+    while (excess(limiter) > 0 &&
            gm_connections_evict(limiter->connections, GM_END_CROWDED, NULL, NULL))
         ;
 }

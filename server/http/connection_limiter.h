@@ -1,10 +1,10 @@
 /*
- * connection_limiter.h - bounds the number of connections, and closes one to admit another.
+ * connection_limiter.h - limits the number of connections, and closes slow ones to admit new ones.
  *
- * The bound is what this process may have: each connection takes a descriptor, of which the system
- * allows so many (ulimit -n, LimitNOFILE=). As it comes near, each new connection closes the one
- * whose client is furthest behind, so that idle connections keep nobody out. New connections
- * wait in the listen backlog only if every open one is at work.
+ * Each connection takes a file descriptor, and the system limits those (ulimit -n, LimitNOFILE=).
+ * Near the limit, each new connection closes the one whose client is furthest behind, so idle
+ * connections never block new ones. New connections wait in the listen backlog only while every
+ * open connection is at work.
  */
 #ifndef GM_SERVER_HTTP_CONNECTION_LIMITER_H
 #define GM_SERVER_HTTP_CONNECTION_LIMITER_H
@@ -13,14 +13,14 @@
 #include "server/http/connections.h"
 #include "server/request/memory_quota.h"
 
-/* Takes as many as this process may have: what it gets unasked is a number for programs that
- * cannot handle more. */
+/* Raises the soft limit of descriptors to the hard limit. The soft limit's default is low, for
+ * programs that use select(). */
 void gm_descriptors_raise(void);
 
 /*
- * CONNECTIONS_MAX, or what is left beside those that are open, `others` that are still to be
- * opened and OTHER_DESCRIPTORS. Where that is less than CONNECTIONS_MIN the error says how many
- * there would have to be.
+ * Number of connections that the descriptor limit allows: at most CONNECTIONS_MAX. It subtracts the
+ * open descriptors, `others` that will be opened, and OTHER_DESCRIPTORS. Fails below
+ * CONNECTIONS_MIN; the error says how many descriptors are needed.
  */
 enum gm_status gm_descriptors_connections(unsigned others, unsigned *ret, struct gm_error *err);
 
@@ -28,31 +28,33 @@ struct gm_limiter {
     struct gm_connections *connections;
     struct gm_stats *stats;
     unsigned max;
-    /* Connections handed to the HTTP library, and those it reported back, since the start; both
-     * wrap around. The library does not report one that it dropped: the second tick gives it up. */
+    /* Connections handed to the HTTP library, and connections that it reported, since the start;
+     * both wrap around. The library does not report a connection that it dropped; the second tick
+     * after it counts it as reported. */
     atomic_uint entered, passed;
     unsigned entered_before; /* `entered` at the last tick */
 };
 
-/* Opens `connections` too; gm_limiter_close closes it. max: connections at once. */
+/* Also opens `connections`; gm_limiter_close closes it. max: simultaneous connections. */
 enum gm_status gm_limiter_open(struct gm_limiter *limiter, unsigned max,
                                struct gm_connections *connections, struct gm_stats *stats,
                                struct gm_error *err);
 void gm_limiter_close(struct gm_limiter *limiter);
 
-/* Whether one more connection may be accepted. lingering: connections of linger.c, whose sockets
- * are still open. */
+/* Whether another connection may be accepted. lingering: connections of linger.c, which still hold
+ * a socket. */
 bool gm_limiter_has_room(const struct gm_limiter *limiter, unsigned lingering);
-/* A connection is about to be handed to the library. */
+/* Call before a connection is handed to the library. */
 void gm_limiter_enter(struct gm_limiter *limiter);
-/* The library refused it. */
+/* Call if the library refused the connection. */
 void gm_limiter_missed(struct gm_limiter *limiter);
-/* Whether the library still has connections that it has not reported. */
+/* Whether the library holds connections that it has not reported yet. */
 bool gm_limiter_underway(struct gm_limiter *limiter);
-/* The library reported it. NULL if memory ran out: the connection is then not watched. */
+/* Call when the library reports the connection. Returns NULL if memory ran out; the sweep then does
+ * not watch this connection. */
 struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, uint64_t client);
-/* After a client was refused memory: closes the connection furthest behind among clients that hold
- * more memory. Small requests are spared. */
+/* Call after a client was refused memory. Closes the connection furthest behind among those of
+ * clients that hold more memory. Small requests are spared. */
 void gm_want_memory(struct gm_connections *connections, struct gm_memory_quota *quota,
                     uint64_t client);
 /* Closes connections of slow clients. Call it a few times a second, from one thread at a time. */

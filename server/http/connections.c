@@ -6,21 +6,24 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* Sweeps that must agree: a client may close its sending half right behind a whole request,
- * which its event thread is about to see. */
-#define DESERTED_SWEEPS 2
+/* Sweeps that must see a FIN before the client counts as disconnected. A client may close its
+ * sending half right after a complete request, which its event thread is about to read. */
+#define DISCONNECTED_SWEEPS 2
 
-/* Sweeps in a row for which bytes that nobody reads are our fault: beyond, the library is stuck. */
+/* Consecutive sweeps for which unread bytes count as our delay. After that the library is stuck,
+ * and the client's time runs. */
 #define UNREAD_SWEEPS 8
 
-/* And so many until one that was ended is shut down for good: two seconds for its last word. */
+/* Sweeps until an ended connection is shut down in both directions: two seconds to send the last
+ * reply. */
 #define OVERDUE_SWEEPS 8
 
-/* What one look can add. If this process was stopped for an hour, no client was late for one. */
+/* Maximum lag that one look adds. If this process was stopped for an hour, no client was late for
+ * an hour. */
 #define STEP_NS_MAX (INT64_C(10) * 1000000000)
 
-#define TURN_STEP 8u /* above the phases */
-#define FIRST_TURN (TURN_STEP + GM_CONNECTION_HEAD)
+#define EPOCH_STEP 8u /* more than the number of phases */
+#define FIRST_EPOCH (EPOCH_STEP + GM_CONNECTION_HEAD)
 #define SECOND INT64_C(1000000000)
 
 double gm_client_rate_min(uint64_t held, uint64_t memory)
@@ -51,9 +54,9 @@ void gm_client_lag_look(struct gm_client_lag *p, int64_t now_ns, uint64_t bytes,
     p->bytes = bytes;
 }
 
-static enum gm_phase_of_connection phase_of(unsigned turn)
+static enum gm_connection_phase phase_of(unsigned epoch)
 {
-    return (enum gm_phase_of_connection)(turn % TURN_STEP);
+    return (enum gm_connection_phase)(epoch % EPOCH_STEP);
 }
 
 enum gm_status gm_connections_open(struct gm_connections *connections, struct gm_error *err)
@@ -78,7 +81,7 @@ struct gm_connection *gm_connections_add(struct gm_connections *connections, int
         return NULL;
     c->socket = socket;
     c->client = client;
-    atomic_init(&c->turn, FIRST_TURN);
+    atomic_init(&c->epoch, FIRST_EPOCH);
     pthread_mutex_lock(&connections->mutex);
     LIST_INSERT_HEAD(&connections->list, c, link);
     atomic_fetch_add(&connections->count, 1);
@@ -92,24 +95,24 @@ void gm_connections_remove(struct gm_connections *connections, struct gm_connect
         return;
     pthread_mutex_lock(&connections->mutex);
     LIST_REMOVE(c, link);
-    if (phase_of(atomic_load(&c->turn)) == GM_CONNECTION_ENDED)
+    if (phase_of(atomic_load(&c->epoch)) == GM_CONNECTION_ENDED)
         atomic_fetch_sub(&connections->leaving, 1);
     atomic_fetch_sub(&connections->count, 1);
     pthread_mutex_unlock(&connections->mutex);
     free(c);
 }
 
-bool gm_connection_enter(struct gm_connection *c, enum gm_phase_of_connection phase)
+bool gm_connection_enter(struct gm_connection *c, enum gm_connection_phase phase)
 {
     if (!c)
         return true;
-    unsigned turn = atomic_load(&c->turn), next;
+    unsigned epoch = atomic_load(&c->epoch), next;
 
     do {
-        if (phase_of(turn) == GM_CONNECTION_ENDED)
+        if (phase_of(epoch) == GM_CONNECTION_ENDED)
             return false;
-        next = turn - phase_of(turn) + TURN_STEP + phase;
-    } while (!atomic_compare_exchange_weak(&c->turn, &turn, next));
+        next = epoch - phase_of(epoch) + EPOCH_STEP + phase;
+    } while (!atomic_compare_exchange_weak(&c->epoch, &epoch, next));
     return true;
 }
 
@@ -127,7 +130,7 @@ void gm_connection_hold(struct gm_connection *c, uint64_t bytes)
 
 enum gm_connection_end gm_connection_end(const struct gm_connection *c)
 {
-    return c && phase_of(atomic_load(&c->turn)) == GM_CONNECTION_ENDED
+    return c && phase_of(atomic_load(&c->epoch)) == GM_CONNECTION_ENDED
                ? (enum gm_connection_end)atomic_load(&c->end)
                : GM_END_NONE;
 }
@@ -145,40 +148,41 @@ unsigned gm_connections_staying(const struct gm_connections *connections)
 }
 
 /*
- * Makes the edge that brings its event thread to close it. A body's sender may still be answered by
- * that thread, so its other half stays open; what a reader does not take is worth nothing to it.
+ * Makes the edge on which the event thread closes the connection. After a body, the sending half
+ * stays open, because the thread may still answer. After a reply, unsent bytes are dropped: the
+ * client does not read them.
  */
-static void shut_down(const struct gm_connection *c, enum gm_phase_of_connection phase)
+static void shut_down(const struct gm_connection *c, enum gm_connection_phase phase)
 {
     if (phase == GM_CONNECTION_REPLY)
         gm_socket_drop_unsent(c->socket);
     shutdown(c->socket, phase == GM_CONNECTION_BODY ? SHUT_RD : SHUT_RDWR);
 }
 
-/* Unless its event thread is quicker, and the client's turn is over. */
+/* Ends the connection. Returns false if its event thread was faster and has changed the phase. */
 static bool end(struct gm_connections *connections, struct gm_connection *c,
                 enum gm_connection_end why)
 {
-    unsigned turn = c->seen_turn;
-    enum gm_phase_of_connection phase = phase_of(turn);
+    unsigned epoch = c->seen_epoch;
+    enum gm_connection_phase phase = phase_of(epoch);
 
     atomic_store(&c->end, why);
-    if (!atomic_compare_exchange_strong(&c->turn, &turn, turn - phase + GM_CONNECTION_ENDED))
+    if (!atomic_compare_exchange_strong(&c->epoch, &epoch, epoch - phase + GM_CONNECTION_ENDED))
         return false;
     atomic_fetch_add(&connections->leaving, 1);
     if (connections->ended)
         connections->ended(connections->cls, c, phase, why);
-    /* Whoever sends, if too slowly, is answered with its next piece: bytes that come when both
-     * halves are closed reset the connection, and the answer is lost. Who sends nothing: by the
-     * next sweep. */
-    if (phase != GM_CONNECTION_BODY || why == GM_END_DESERTED)
+    /* A client that still sends gets its answer when its next bytes arrive. If both halves were
+     * closed now, those bytes would reset the connection and the answer would be lost. The next
+     * sweep shuts down a client that sends nothing. */
+    if (phase != GM_CONNECTION_BODY || why == GM_END_DISCONNECTED)
         shut_down(c, phase);
     return true;
 }
 
-/* What moves in this phase: bytes of the body, or of the reply. Of a head nothing counts: it is to
- * be there as a whole. */
-static uint64_t moved(const struct gm_connection *c, enum gm_phase_of_connection phase)
+/* Bytes moved in this phase: of the body or of the reply. A head counts as 0, because it must be
+ * complete in time, whatever its rate. */
+static uint64_t moved(const struct gm_connection *c, enum gm_connection_phase phase)
 {
     uint64_t received, acknowledged;
 
@@ -196,72 +200,73 @@ static uint64_t received_in_all(const struct gm_connection *c)
     return gm_socket_bytes(c->socket, &received, &acknowledged) ? received : 0;
 }
 
-static void start_turn(struct gm_connection *c, unsigned turn, int64_t now_ns)
+static void start_epoch(struct gm_connection *c, unsigned epoch, int64_t now_ns)
 {
-    /* All that has come by a new connection belongs to its first head. */
-    if (turn != FIRST_TURN && phase_of(turn) == GM_CONNECTION_HEAD)
+    /* Everything that a new connection has received belongs to its first head. */
+    if (epoch != FIRST_EPOCH && phase_of(epoch) == GM_CONNECTION_HEAD)
         c->head_from = received_in_all(c);
-    c->seen_turn = turn;
-    c->deserted = c->unread = 0;
-    gm_client_lag_start(&c->lag, now_ns, moved(c, phase_of(turn)));
+    c->seen_epoch = epoch;
+    c->disconnected = c->unread = 0;
+    gm_client_lag_start(&c->lag, now_ns, moved(c, phase_of(epoch)));
 }
 
-static double least_rate(const struct gm_connections *connections, const struct gm_connection *c)
+static double rate_min(const struct gm_connections *connections, const struct gm_connection *c)
 {
     return gm_client_rate_min(atomic_load_explicit(&c->held, memory_order_relaxed),
                               connections->memory);
 }
 
-/* The client sends, or should. */
-static void look_at_sender(struct gm_connections *connections, struct gm_connection *c,
-                           int64_t now_ns, bool head)
+/* We wait for the client to send. */
+static void check_sender(struct gm_connections *connections, struct gm_connection *c,
+                         int64_t now_ns, bool head)
 {
-    const int64_t latest = (head ? GM_CONNECTION_IDLE_S : GM_CLIENT_GRACE_S) * SECOND;
-    uint64_t bytes = moved(c, phase_of(c->seen_turn));
+    const int64_t lag_max = (head ? GM_CONNECTION_IDLE_S : GM_CLIENT_GRACE_S) * SECOND;
+    uint64_t bytes = moved(c, phase_of(c->seen_epoch));
     ssize_t unread = gm_socket_unread(c->socket);
 
-    c->deserted = unread == 0 && bytes == c->lag.bytes ? c->deserted + 1 : 0;
+    c->disconnected = unread == 0 && bytes == c->lag.bytes ? c->disconnected + 1 : 0;
     c->unread = unread > 0 ? c->unread + 1 : 0;
-    gm_client_lag_look(&c->lag, now_ns, bytes, least_rate(connections, c),
+    gm_client_lag_look(&c->lag, now_ns, bytes, rate_min(connections, c),
                        c->unread > 0 && c->unread <= UNREAD_SWEEPS);
-    if (c->deserted >= DESERTED_SWEEPS)
-        end(connections, c, GM_END_DESERTED);
-    else if (c->lag.late_ns >= latest)
+    if (c->disconnected >= DISCONNECTED_SWEEPS)
+        end(connections, c, GM_END_DISCONNECTED);
+    else if (c->lag.late_ns >= lag_max)
         end(connections, c, head && received_in_all(c) == c->head_from ? GM_END_IDLE : GM_END_SLOW);
 }
 
-/* The client takes its reply, or should. Where the kernel does not count, a reader is left to the
- * library's time-out. */
-static void look_at_reader(struct gm_connections *connections, struct gm_connection *c,
-                           int64_t now_ns)
+/* We wait for the client to read its reply. If the kernel does not count acknowledged bytes, the
+ * library's time-out applies instead. */
+static void check_reader(struct gm_connections *connections, struct gm_connection *c,
+                         int64_t now_ns)
 {
     uint64_t bytes = moved(c, GM_CONNECTION_REPLY);
 
-    gm_client_lag_look(&c->lag, now_ns, bytes, least_rate(connections, c),
+    gm_client_lag_look(&c->lag, now_ns, bytes, rate_min(connections, c),
                        bytes == 0 || !gm_socket_unsent(c->socket));
     if (c->lag.late_ns >= GM_CLIENT_GRACE_S * SECOND)
         end(connections, c, GM_END_SLOW);
 }
 
-static void look_at(struct gm_connections *connections, struct gm_connection *c, int64_t now_ns)
+static void check_connection(struct gm_connections *connections, struct gm_connection *c,
+                             int64_t now_ns)
 {
-    unsigned turn = atomic_load(&c->turn);
+    unsigned epoch = atomic_load(&c->epoch);
 
-    if (phase_of(turn) != GM_CONNECTION_ENDED && turn != c->seen_turn) {
-        start_turn(c, turn, now_ns);
+    if (phase_of(epoch) != GM_CONNECTION_ENDED && epoch != c->seen_epoch) {
+        start_epoch(c, epoch, now_ns);
         return;
     }
-    switch (phase_of(turn)) {
+    switch (phase_of(epoch)) {
     case GM_CONNECTION_HEAD:
     case GM_CONNECTION_BODY:
-        look_at_sender(connections, c, now_ns, phase_of(turn) == GM_CONNECTION_HEAD);
+        check_sender(connections, c, now_ns, phase_of(epoch) == GM_CONNECTION_HEAD);
         break;
     case GM_CONNECTION_REPLY:
-        look_at_reader(connections, c, now_ns);
+        check_reader(connections, c, now_ns);
         break;
     case GM_CONNECTION_ENDED:
-        /* The edge came with a byte, behind which the library saw nothing: another one. Or its
-         * thread is busy with an answer to send. */
+        /* The library missed the first edge, which came together with data: make another one. Or
+         * its thread is still busy sending an answer. */
         shutdown(c->socket, ++c->overdue < OVERDUE_SWEEPS ? SHUT_RD : SHUT_RDWR);
         break;
     case GM_CONNECTION_BUSY:
@@ -275,7 +280,7 @@ void gm_connections_sweep(struct gm_connections *connections, int64_t now_ns)
 
     pthread_mutex_lock(&connections->mutex);
     LIST_FOREACH(c, &connections->list, link)
-    look_at(connections, c, now_ns);
+    check_connection(connections, c, now_ns);
     pthread_mutex_unlock(&connections->mutex);
 }
 
@@ -290,13 +295,13 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
         int64_t late_ns = GM_CROWDED_S * SECOND;
         LIST_FOREACH(c, &connections->list, link)
         {
-            if (c->lag.late_ns < late_ns || atomic_load(&c->turn) != c->seen_turn ||
+            if (c->lag.late_ns < late_ns || atomic_load(&c->epoch) != c->seen_epoch ||
                 (may && !may(cls, c)))
                 continue;
             last = c;
             late_ns = c->lag.late_ns;
         }
-        /* That one may have moved on just now: then it is no candidate any more. */
+        /* end() fails if the connection has just changed its phase: then look for another. */
         if (!last || (evicted = end(connections, last, why)))
             break;
     }
@@ -312,7 +317,7 @@ bool gm_connections_unread(struct gm_connections *connections)
     pthread_mutex_lock(&connections->mutex);
     LIST_FOREACH(c, &connections->list, link)
     {
-        enum gm_phase_of_connection phase = phase_of(atomic_load(&c->turn));
+        enum gm_connection_phase phase = phase_of(atomic_load(&c->epoch));
         unread = (phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY) &&
                  gm_socket_unread(c->socket) > 0;
         if (unread)

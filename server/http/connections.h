@@ -1,13 +1,15 @@
 /*
- * connections.h - the open connections: whose turn it is on each, and since when. It ends those
- * whose client has gone without the HTTP library noticing, is too slow, or, when all connections
- * are taken, has kept us waiting for longest.
+ * connections.h - tracks each connection's phase, and closes those of slow or disconnected clients.
  *
- * The library's time-out is for silence alone: a byte now and then holds a connection, and the
- * memory of its request, for ever. And its epoll is edge-triggered and takes a short read for an
- * empty socket: a FIN that arrives together with data gives no further edge. The sweep looks at
- * the sockets themselves, and shuts down those that are to end, which makes an edge (again at each
- * sweep, for the same reason): their event thread then closes them as if their client had.
+ * A phase says whether we wait for the client or the client waits for us, and since when. If all
+ * connections are taken, the one whose client is furthest behind is closed.
+ *
+ * The HTTP library's own time-out covers silence only: one byte now and then would hold a
+ * connection, and the memory of its request, for ever. The library also misses some disconnects:
+ * its epoll is edge-triggered, and it takes a short read for an empty socket, so a FIN that arrives
+ * together with data gives no further edge. The sweep therefore looks at the sockets themselves. It
+ * ends a connection by shutting down the socket, which makes an edge (repeated at each sweep, for
+ * the same reason). The event thread then closes the connection as if its client had.
  */
 #ifndef GM_SERVER_HTTP_CONNECTIONS_H
 #define GM_SERVER_HTTP_CONNECTIONS_H
@@ -28,21 +30,21 @@
  * no credit. Time in which the client waits for us does not count.
  */
 struct gm_client_lag {
-    int64_t seen_ns; /* of the last look */
-    int64_t late_ns; /* the lag then */
-    uint64_t bytes;  /* moved until then */
+    int64_t seen_ns; /* time of the last look */
+    int64_t late_ns; /* lag at that time */
+    uint64_t bytes;  /* bytes moved until that time */
 };
 
 /*
- * The minimum rate, in bytes a second, of a client whose request holds `held` bytes of `memory`:
- * CLIENT_RATE_MIN, or more if the request holds much. Then the rate moves all that it holds within
- * CLIENT_MEMORY_S if that is all memory, within twice that time if it is half, and so on.
+ * The minimum rate, in bytes/s, of a client whose request holds `held` bytes of `memory`: at least
+ * CLIENT_RATE_MIN. A request that holds all memory must move it within CLIENT_MEMORY_S, one that
+ * holds half of it within twice that time, and so on.
  */
 double gm_client_rate_min(uint64_t held, uint64_t memory);
 
-/* Begins a wait for the client. bytes: moved so far. */
+/* Starts to wait for the client. bytes: moved so far. */
 void gm_client_lag_start(struct gm_client_lag *lag, int64_t now_ns, uint64_t bytes);
-/* Updates the lag. ours: since the last look the client waited for us. */
+/* Updates the lag. ours: the client has waited for us since the last look. */
 void gm_client_lag_look(struct gm_client_lag *lag, int64_t now_ns, uint64_t bytes, double rate,
                         bool ours);
 
@@ -50,85 +52,91 @@ void gm_client_lag_look(struct gm_client_lag *lag, int64_t now_ns, uint64_t byte
 
 struct gm_request;
 
-enum gm_phase_of_connection {
-    GM_CONNECTION_HEAD,  /* the client's turn: a request, or none for now */
-    GM_CONNECTION_BODY,  /* the client's: the rest of its request */
-    GM_CONNECTION_BUSY,  /* ours */
-    GM_CONNECTION_REPLY, /* the client's: it takes its reply */
-    GM_CONNECTION_ENDED  /* nobody's: the sweep has ended it */
+enum gm_connection_phase {
+    GM_CONNECTION_HEAD,  /* we wait for the client: for a request, or idle */
+    GM_CONNECTION_BODY,  /* we wait for the client: for the rest of its request */
+    GM_CONNECTION_BUSY,  /* the client waits for us */
+    GM_CONNECTION_REPLY, /* we wait for the client: to read its reply */
+    GM_CONNECTION_ENDED  /* ended by the sweep; the event thread has yet to close it */
 };
 
 /* Why the sweep ended a connection. */
 enum gm_connection_end {
     GM_END_NONE,
-    GM_END_DESERTED,
-    GM_END_IDLE, /* nothing of a request has come for CONNECTION_IDLE_S */
-    GM_END_SLOW, /* part of a head in CONNECTION_IDLE_S; a body, a reader: behind CLIENT_GRACE_S */
-    GM_END_CROWDED,
-    GM_END_WANTED /* another client wants memory */
+    GM_END_DISCONNECTED,
+    GM_END_IDLE,    /* no byte of a request in CONNECTION_IDLE_S */
+    GM_END_SLOW,    /* an incomplete head after CONNECTION_IDLE_S; a body or reader behind by
+                       CLIENT_GRACE_S */
+    GM_END_CROWDED, /* to admit a new connection */
+    GM_END_WANTED   /* to free memory for another client */
 };
 
 struct gm_connection {
     int socket;
-    uint64_t client; /* whose it is: head.h */
-    /* Its event thread's. */
-    struct gm_request *request; /* the one that is being served */
-    bool answered_early;        /* before its body was read, and is to be closed for it */
+    uint64_t client; /* client id: gm_client_of in head.h */
+    /* For the connection's event thread only. */
+    struct gm_request *request; /* the request in progress, or NULL */
+    bool
+        answered_early; /* the reply was sent before the body was read; the connection will close */
 
-    _Atomic unsigned turn;  /* enum gm_phase_of_connection + 8 x how often it has changed */
-    _Atomic uint64_t moved; /* bytes of bodies that have come */
-    _Atomic uint64_t held;  /* bytes of memory that its request has reserved */
+    _Atomic unsigned epoch; /* phase + 8 x number of phase changes */
+    _Atomic uint64_t moved; /* body bytes received */
+    _Atomic uint64_t held;  /* bytes that its request has reserved */
     _Atomic int end;        /* enum gm_connection_end; set before the phase is ENDED */
-    /* The sweep's own. */
-    unsigned seen_turn;
-    uint64_t head_from; /* what the kernel had received when this head's turn was first seen */
-    unsigned deserted;  /* sweeps that saw it closed, and nothing happen */
-    unsigned unread;    /* sweeps that saw bytes of it which nobody has read */
-    unsigned overdue;   /* sweeps that saw it ended, and not yet closed */
+    /* For the sweep only. */
+    unsigned seen_epoch;
+    uint64_t
+        head_from; /* bytes that the kernel had received when the sweep first saw this HEAD phase */
+    unsigned disconnected; /* sweeps that saw the client's FIN and no progress */
+    unsigned unread;       /* sweeps that saw bytes that the library has not read */
+    unsigned overdue;      /* sweeps since it was ended */
     struct gm_client_lag lag;
     LIST_ENTRY(gm_connection) link;
 };
 
 struct gm_connections {
-    pthread_mutex_t mutex; /* guards the list: whoever is on it has an open socket */
+    pthread_mutex_t mutex; /* guards the list; every connection in it has an open socket */
     LIST_HEAD(, gm_connection) list;
-    uint64_t memory;            /* that all requests together may reserve; 0: not told */
-    atomic_uint count, leaving; /* leaving: of those, ended but not yet closed */
-    /* Told of each end, before the socket is shut down; `phase`: what it was in. May be NULL. */
-    void (*ended)(void *cls, const struct gm_connection *connection,
-                  enum gm_phase_of_connection phase, enum gm_connection_end why);
+    uint64_t memory; /* the memory limit of all requests; 0: unknown */
+    atomic_uint count,
+        leaving; /* leaving: how many of `count` have been ended but not closed yet */
+    /* Called for each connection that is ended, before its socket is shut down. phase: the last one
+     * before ENDED. May be NULL. */
+    void (*ended)(void *cls, const struct gm_connection *connection, enum gm_connection_phase phase,
+                  enum gm_connection_end why);
     void *cls;
 };
 
 enum gm_status gm_connections_open(struct gm_connections *connections, struct gm_error *err);
 void gm_connections_close(struct gm_connections *connections);
 
-/* NULL without memory: then nobody watches this one. */
+/* Returns NULL if memory ran out; the sweep then does not watch this connection. */
 struct gm_connection *gm_connections_add(struct gm_connections *connections, int socket,
                                          uint64_t client);
-/* Before its socket is closed. NULL is fine. */
+/* Call before the socket is closed. NULL is fine. */
 void gm_connections_remove(struct gm_connections *connections, struct gm_connection *connection);
 
-/* The next phase, as its event thread sees it. false: it has been ended. NULL is fine. */
-bool gm_connection_enter(struct gm_connection *connection, enum gm_phase_of_connection phase);
-/* Bytes of a body have come. NULL is fine. */
+/* Enters the next phase. Returns false if the connection has been ended. Called by its event
+ * thread. NULL is fine. */
+bool gm_connection_enter(struct gm_connection *connection, enum gm_connection_phase phase);
+/* Counts received body bytes. NULL is fine. */
 void gm_connection_moved(struct gm_connection *connection, uint64_t bytes);
-/* Its request holds so much memory now. NULL is fine. */
+/* Records how many bytes its request holds now. NULL is fine. */
 void gm_connection_hold(struct gm_connection *connection, uint64_t bytes);
-/* GM_END_NONE while it has not been ended. NULL is fine. */
+/* Why it was ended; GM_END_NONE if it was not. NULL is fine. */
 enum gm_connection_end gm_connection_end(const struct gm_connection *connection);
 
 unsigned gm_connections_count(const struct gm_connections *connections);
-/* Without those that have been ended. */
+/* Count without those that have been ended. */
 unsigned gm_connections_staying(const struct gm_connections *connections);
-/* To be called a few times a second. */
+/* Call it a few times a second. */
 void gm_connections_sweep(struct gm_connections *connections, int64_t now_ns);
-/* Ends the one whose client is furthest behind, to make room for others: of all, or of those that
- * `may` is true of. false: all are at work. */
+/* Ends the connection whose client is furthest behind, among those for which may() is true (NULL:
+ * all). Returns false if every client is less than CROWDED_S behind. */
 bool gm_connections_evict(struct gm_connections *connections, enum gm_connection_end why,
                           bool (*may)(void *cls, const struct gm_connection *connection),
                           void *cls);
-/* Whether bytes of a request have come that have not been read yet. */
+/* Whether request bytes have arrived that the library has not read yet. */
 bool gm_connections_unread(struct gm_connections *connections);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * http.c - see http.h. The rules of the library that shape this file:
- *  - A handler is called on the headers, once for each piece of the body, and once at the end;
- *    after a resume, once more. A reply can be queued on the first and the last call only.
- *  - A connection is suspended before its request is given away, and resumed as the last act of
- *    whoever got it.
- *  - Suspended connections have no time-out and notice nothing; all of them must be resumed
- *    before the library is stopped.
+ * http.c - see http.h. Rules of libmicrohttpd that shape this file:
+ *
+ *  - It calls the handler on the headers, for each piece of the body, once at the end, and once
+ *    more after each resume. A reply can be queued only on the first and the last call.
+ *  - A connection is suspended before its request is handed to another thread. The thread resumes
+ *    it as its last act.
+ *  - Suspended connections have no time-out and notice nothing. All must be resumed before the
+ *    library is stopped.
  */
 #include "server/http/http.h"
 
@@ -28,9 +29,9 @@
 #error "libmicrohttpd 1.0.1 or later is needed: earlier ones mishandle lengths and disconnects"
 #endif
 
-#define LISTENER_DESCRIPTORS 2 /* its socket, and what stops it */
+#define LISTENER_DESCRIPTORS 2 /* its socket and its eventfd */
 #define LINGER_DESCRIPTORS 2   /* its pipe */
-#define LOOP_DESCRIPTORS 2     /* of each event thread: its epoll, and what wakes it */
+#define LOOP_DESCRIPTORS 2     /* of each event thread: its epoll and its eventfd */
 
 struct gm_http {
     struct gm_server *server;
@@ -95,7 +96,7 @@ static enum MHD_Result send_reply(struct gm_request *r)
     return MHD_YES;
 }
 
-/* The connection is closed before all that its client sends has been read. */
+/* Records that the connection will close before the client's whole body has been read. */
 static void mark_early(const struct gm_request *r)
 {
     struct gm_connection *c = watched(r->connection.handle);
@@ -104,7 +105,8 @@ static void mark_early(const struct gm_request *r)
         c->answered_early = true;
 }
 
-/* Past the library: because it reads on, or may have no room for any reply. */
+/* Writes to the socket directly, because the library would read on, or may have no room for a
+ * reply's headers. */
 static enum MHD_Result answer_and_close(struct gm_request *r)
 {
     mark_early(r);
@@ -119,13 +121,13 @@ static void serve(struct gm_connection *c, struct gm_request *r)
         c->request = r;
 }
 
-/* The first call: the headers are there. */
+/* The handler's first call: the headers are complete. */
 static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   void **req_cls)
 {
     if (!gm_connection_enter(watched(connection), GM_CONNECTION_BODY))
-        return MHD_NO; /* it has just been told that it was too late */
+        return MHD_NO; /* the sweep has just answered it */
     struct gm_request *r = new_request(http, connection, url, method, version);
 
     if (!r)
@@ -155,9 +157,10 @@ static enum MHD_Result on_piece(struct gm_request *r, const char *bytes, size_t 
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
     uint64_t remaining = gm_body_remaining(&r->body);
-    /* For a daemon that ends a short rest is too much as well. */
-    bool patient = r->error.status != GM_DRAINING;
-    if (patient && remaining != GM_SIZE_UNKNOWN && remaining + r->discarded <= GM_DISCARD_BYTES_MAX)
+    /* While draining, even a short rest of the body is not awaited. */
+    bool keep_reading = r->error.status != GM_DRAINING;
+    if (keep_reading && remaining != GM_SIZE_UNKNOWN &&
+        remaining + r->discarded <= GM_DISCARD_BYTES_MAX)
         return MHD_YES;
     return answer_and_close(r);
 }
@@ -179,7 +182,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         return on_piece(r, upload_data, len);
     }
     if (!gm_connection_enter(watched(connection), GM_CONNECTION_BUSY))
-        return MHD_NO; /* given up in the very moment when its last byte came */
+        return MHD_NO; /* the sweep ended it just before its last byte */
     if (r->head.chunked > 0 && (r->state == GM_REQUEST_BODY || r->state == GM_REQUEST_DISCARD))
         gm_http_head_trailers(connection, &r->head);
     if (gm_request_advance(r) != GM_READY)
@@ -187,23 +190,22 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     return r->head.bytes > GM_HEAD_BYTES_MAX ? answer_and_close(r) : send_reply(r);
 }
 
-/* The sweep has ended the connection within the body of a request: it is owed an answer. */
+/* Answers a request whose connection the sweep ended during the body. */
 static void answer_late(struct gm_request *r, enum gm_connection_end why)
 {
     double rate = gm_client_rate_min(r->reservation.reserved, r->server->memory.limit);
     char text[160];
 
     if (why == GM_END_WANTED)
-        snprintf(
-            text, sizeof text,
-            "its client is behind the least rate of %.0f bytes a second for the memory that it "
-            "holds, which another one wants",
-            rate);
+        snprintf(text, sizeof text,
+                 "its client fell behind the minimum rate of %.0f bytes per second for the memory "
+                 "that it holds, and another client needs that memory",
+                 rate);
     else if (why == GM_END_CROWDED)
-        snprintf(text, sizeof text, "its client made others wait while all connections were taken");
+        snprintf(text, sizeof text, "its client was the slowest while all connections were taken");
     else
         snprintf(text, sizeof text,
-                 "its client is %d seconds behind the least rate of %.0f bytes a second",
+                 "its client is %d seconds behind the minimum rate of %.0f bytes per second",
                  GM_CLIENT_GRACE_S, rate);
     gm_request_give_up(r, text);
     if (r->state == GM_REQUEST_DISCARD)
@@ -238,8 +240,8 @@ static void on_library_log(void *cls, const char *format, va_list args)
     gm_library_log(&((struct gm_http *)cls)->server->stats, format, args);
 }
 
-/* Where epoll_ctl finds no memory the library closes the connection, but forgets to say that its
- * request is over. Of that the head is gone by now. */
+/* If epoll_ctl runs out of memory, the library closes the connection without reporting the end of
+ * its request. The request's head is invalid by then. */
 static void drop_lost(struct gm_connection *c)
 {
     if (!c || !c->request)
@@ -249,14 +251,14 @@ static void drop_lost(struct gm_connection *c)
     c->request = NULL;
 }
 
-/* Whether the client may be sending still, and what: the rest of a body that was refused, or what
- * is behind a head or a chunk that the library has refused by itself. */
+/* Whether the client may still be sending: the rest of a refused body, or what follows a head or
+ * chunk that the library itself refused. */
 static bool is_early(const struct gm_connection *c, int socket)
 {
     return (c && c->answered_early) || gm_socket_unread(socket) > 0;
 }
 
-/* The library has taken up a connection, or is about to close it. */
+/* The library has added a connection, or is about to close it. */
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -267,7 +269,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = info ? info->connect_fd : -1;
-        /* One after the other: each answer of the library's takes the place of the one before. */
+        /* The library reuses one buffer: each call overwrites the last result. */
         info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         *context = fd >= 0 ? gm_limiter_passed(&http->limiter, fd,
                                                gm_client_of(info ? info->client_addr : NULL))
@@ -281,7 +283,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     }
 }
 
-/* For the listener. */
+/* Callbacks of the listener. */
 static bool has_room(void *cls)
 {
     const struct gm_http *http = cls;
@@ -297,7 +299,7 @@ static void take_connection(void *cls, int fd, const struct sockaddr *address, s
     if (MHD_add_connection(http->daemon, fd, address, length) == MHD_YES)
         return;
     gm_limiter_missed(&http->limiter);
-    gm_log(GM_LOG_WARN, "connection", "detail=\"the HTTP library could not take one over\"");
+    gm_log(GM_LOG_WARN, "connection", "detail=\"the HTTP library could not add a connection\"");
 }
 
 static void tick(void *cls)
@@ -309,7 +311,7 @@ static unsigned event_threads(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-    /* At least two: a handler that is busy for a moment does not stall all connections. */
+    /* At least two, so that one busy handler does not stall all connections. */
     return cores < 2 ? 2 : cores > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX : (unsigned)cores;
 }
 
@@ -320,10 +322,12 @@ static struct MHD_Daemon *start_library(struct gm_http *http)
             MHD_USE_ITC | MHD_USE_ERROR_LOG,
         0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, http,
         MHD_OPTION_THREAD_POOL_SIZE, event_threads(),
-        /* Twice: the library deals its limit out to its threads, and connections come unevenly. */
+        /* Twice the maximum: the library divides its limit among its threads, and connections are
+         * spread unevenly. */
         MHD_OPTION_CONNECTION_LIMIT, 2u * GM_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)GM_CONNECTION_POOL_BYTES,
-        /* Ours comes first, and can answer; this is for those who could not be watched. */
+        /* The sweep's time-out comes first, and can answer. This one is for connections that the
+         * sweep does not watch. */
         MHD_OPTION_CONNECTION_TIMEOUT, 2u * GM_CONNECTION_IDLE_S, MHD_OPTION_CLIENT_DISCIPLINE_LVL,
         1, MHD_OPTION_URI_LOG_CALLBACK, gm_http_head_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
         gm_http_head_unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
@@ -344,10 +348,11 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         return gm_fail(err, GM_INTERNAL, "no memory for the HTTP server");
     http->server = server;
     if (!gm_library_is_known())
-        gm_log(GM_LOG_WARN, "http",
-               "detail=\"libmicrohttpd %s runs, and gemmd was built with another version: what it "
-               "refuses by itself may go uncounted\"",
-               MHD_get_version());
+        gm_log(
+            GM_LOG_WARN, "http",
+            "detail=\"libmicrohttpd %s is not the version that gemmd was built with: requests that "
+            "it refuses itself may go uncounted\"",
+            MHD_get_version());
     status =
         gm_limiter_open(&http->limiter, connections_max, &server->connections, &server->stats, err);
     if (status != GM_OK) {
@@ -400,7 +405,7 @@ void gm_http_refuse_connections(struct gm_http *http)
 
 bool gm_http_idle(struct gm_http *http)
 {
-    /* In this order: a connection is in the second place before it leaves the first. */
+    /* The order matters: a connection is counted by the second test before it leaves the first. */
     bool owed = gm_limiter_underway(&http->limiter) ||
                 gm_connections_unread(&http->server->connections) ||
                 gm_linger_count(http->linger) > 0;

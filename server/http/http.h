@@ -1,6 +1,7 @@
 /*
- * http.h - the libmicrohttpd adapter: turns its callbacks into a request's events. The event
- * threads belong to the library; connections come to it from a listener of ours.
+ * http.h - the libmicrohttpd adapter: turns the library's callbacks into events of a request.
+ *
+ * The library owns the event threads. It gets its connections from listener.c.
  */
 #ifndef GM_SERVER_HTTP_HTTP_H
 #define GM_SERVER_HTTP_HTTP_H
@@ -9,25 +10,28 @@
 
 struct gm_http;
 
-/* Listens and serves as server->config says. The error names the address. */
+/* Listens and serves as server->config says. An error names the address. */
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err);
-/* "http://127.0.0.1:8080": where it really listens. */
+/* The address that it listens on, as "http://127.0.0.1:8080". */
 const char *gm_http_address(const struct gm_http *http);
 
-/* What the listener does now and then, for when it has stopped: ends whoever is too slow. */
+/* Closes connections of slow clients, as the listener does while it runs. For use after the
+ * listener has stopped. */
 void gm_http_tick(struct gm_http *http);
 
-/* Takes the connections that the kernel has completed. */
+/* Accepts all connections in the backlog, then stops the listener's thread. */
 void gm_http_stop_accepting(struct gm_http *http);
-/* After that: takes those that have come since, then refuses new ones. */
+/* After gm_http_stop_accepting: accepts what has arrived since, then refuses new connections. */
 void gm_http_refuse_connections(struct gm_http *http);
-/* After that: whether no request is being served, and none has come that has yet to be read. */
+/* After gm_http_refuse_connections: whether no request is in progress and no unread request has
+ * arrived. */
 bool gm_http_idle(struct gm_http *http);
-/* Whether only this machine can reach it. */
+/* Whether the address is reachable from this machine only. */
 bool gm_http_loopback(const struct gm_http *http);
-/* Whether it has as many connections as it takes. */
+/* Whether all connections are taken. */
 bool gm_http_full(struct gm_http *http);
-/* Ends all connections and threads. No request may be with a device or a worker any more. */
+/* Closes all connections and ends all threads. No request may be with a device or worker any
+ * more. */
 void gm_http_close(struct gm_http *http);
 
 #endif

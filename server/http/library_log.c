@@ -19,7 +19,7 @@ static void count(struct gm_stats *stats, const char *text)
         gm_stats_add(stats, GM_COUNT_NO_HTTP, 1);
 }
 
-/* It also tells of every disconnect: of interest only to who is looking for one. */
+/* Level debug: the library also reports every disconnect. */
 void gm_library_log(struct gm_stats *stats, const char *format, va_list args)
 {
     char text[512];

@@ -13,25 +13,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PIECE_BYTES 262144 /* read of one socket before it is the next one's turn */
+#define SOCKET_READ_BYTES 262144 /* maximum read from one socket before the next one is read */
 
 struct gm_linger {
-    int sockets[2]; /* a pipe of their numbers to the thread, which ends with it */
+    int sockets[2]; /* a pipe that passes descriptors to the thread; its end of file ends the thread
+                     */
     pthread_t thread;
     bool started;
     unsigned max;
-    atomic_uint count; /* with those in the pipe */
+    atomic_uint count; /* including those still in the pipe */
 
-    /* The thread's own. The first place of `set` is the pipe. */
+    /* For the thread only. set[0] is the pipe. */
     unsigned kept;
-    int next; /* socket of which next_bytes have come */
+    int next; /* descriptor being read from the pipe; next_bytes have arrived */
     size_t next_bytes;
     struct pollfd set[1 + GM_LINGERING_MAX];
     struct {
         int64_t until_ns;
-        uint64_t left; /* bytes that may still come */
+        uint64_t left; /* bytes that it may still send */
     } due[1 + GM_LINGERING_MAX];
-    char scratch[PIECE_BYTES];
+    char scratch[SOCKET_READ_BYTES];
 };
 
 static void end(struct gm_linger *l, unsigned i)
@@ -43,8 +44,8 @@ static void end(struct gm_linger *l, unsigned i)
     atomic_fetch_sub(&l->count, 1);
 }
 
-/* Reads a piece. Whether more may come. */
-static bool go_on(struct gm_linger *l, unsigned i, int64_t now_ns)
+/* Reads and drops what has arrived. Returns false if the socket must be closed. */
+static bool drop_input(struct gm_linger *l, unsigned i, int64_t now_ns)
 {
     ssize_t n = -1;
 
@@ -58,7 +59,7 @@ static bool go_on(struct gm_linger *l, unsigned i, int64_t now_ns)
     return l->due[i].left > 0 && now_ns < l->due[i].until_ns;
 }
 
-/* The place of the one whose time is over first. */
+/* Index of the socket that expires first. */
 static unsigned oldest(const struct gm_linger *l)
 {
     unsigned first = 1;
@@ -79,12 +80,12 @@ static void keep(struct gm_linger *l, int socket)
     l->due[l->kept].left = GM_LINGER_BYTES_MAX;
 }
 
-/* Takes up those that have been given. false: none will come any more. */
-static bool take_up(struct gm_linger *l)
+/* Takes new sockets from the pipe. Returns false at its end. */
+static bool receive_sockets(struct gm_linger *l)
 {
     ssize_t n;
 
-    /* A read may stop within a number, which would be lost with its socket: the rest comes next. */
+    /* A read may end within a descriptor's bytes; the next read gets the rest. */
     while ((n = read(l->sockets[0], (char *)&l->next + l->next_bytes,
                      sizeof l->next - l->next_bytes)) > 0) {
         l->next_bytes += (size_t)n;
@@ -113,9 +114,9 @@ static void *linger_main(void *cls)
             continue;
         int64_t now_ns = gm_now_ns();
         for (unsigned i = l->kept; i > 0; i--)
-            if (!go_on(l, i, now_ns))
+            if (!drop_input(l, i, now_ns))
                 end(l, i);
-        if (l->set[0].revents && !take_up(l))
+        if (l->set[0].revents && !receive_sockets(l))
             break;
     }
     while (l->kept > 0)
@@ -128,16 +129,16 @@ enum gm_status gm_linger_open(unsigned max, struct gm_linger **ret, struct gm_er
     struct gm_linger *l = calloc(1, sizeof *l);
 
     if (!l)
-        return gm_fail(err, GM_INTERNAL, "no memory for connections that linger");
+        return gm_fail(err, GM_INTERNAL, "no memory for lingering connections");
     l->max = max < GM_LINGERING_MAX ? max : GM_LINGERING_MAX;
     if (pipe2(l->sockets, O_CLOEXEC | O_NONBLOCK) != 0) {
         free(l);
-        return gm_fail(err, GM_INTERNAL, "no descriptors for connections that linger");
+        return gm_fail(err, GM_INTERNAL, "no descriptors for lingering connections");
     }
     l->started = pthread_create(&l->thread, NULL, linger_main, l) == 0;
     if (!l->started) {
         gm_linger_close(l);
-        return gm_fail(err, GM_INTERNAL, "cannot start the thread of connections that linger");
+        return gm_fail(err, GM_INTERNAL, "cannot start the thread for lingering connections");
     }
     *ret = l;
     return GM_OK;
@@ -160,11 +161,12 @@ void gm_linger_take(struct gm_linger *l, int socket)
 
     if (gm_socket_gone(socket, false))
         return;
-    /* In a burst some are given that the thread has yet to end for the next: not without bound. */
+    /* The thread closes the oldest when a new one arrives, but may be behind in a burst: so there
+     * is a second bound. */
     if (atomic_fetch_add(&l->count, 1) < 2 * l->max)
         kept = fcntl(socket, F_DUPFD_CLOEXEC, 0);
     if (kept >= 0 && write(l->sockets[1], &kept, sizeof kept) == sizeof kept)
-        return; /* never a part of it: a pipe takes up to PIPE_BUF bytes whole or not at all */
+        return; /* all or nothing: a pipe writes up to PIPE_BUF bytes atomically */
     atomic_fetch_sub(&l->count, 1);
     if (kept >= 0)
         close(kept);

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define TICK_MS 250
-#define ACCEPTS_MAX 256 /* at once, however fast they come: others want their turn, too */
-#define FULL_MS 10      /* until there may be room again: whoever is to make some is told already */
+#define ACCEPTS_MAX 256 /* connections accepted in a row, so that tick() runs on time */
+#define FULL_MS 10      /* delay before trying again; the limiter has already closed a connection */
 
 struct gm_listener {
     struct gm_listener_options options;
@@ -26,8 +26,7 @@ struct gm_listener {
     bool loopback;
 };
 
-/* Takes the connections that the kernel has completed, up to so many. false if the callee wants
- * none now. */
+/* Accepts up to `most` connections from the backlog. Returns false if the callee is not ready. */
 static bool accept_some(struct gm_listener *l, unsigned most)
 {
     struct sockaddr_storage address;
@@ -42,7 +41,7 @@ static bool accept_some(struct gm_listener *l, unsigned most)
         if (fd >= 0)
             l->options.take(l->options.cls, fd, (struct sockaddr *)&address, length);
         else if (errno != EINTR && errno != ECONNABORTED)
-            return errno == EAGAIN; /* no descriptors or memory: later */
+            return errno == EAGAIN; /* out of descriptors or memory: try later */
     }
     return true;
 }
@@ -55,7 +54,8 @@ static void *accept_main(void *cls)
     bool ready = true;
 
     for (;;) {
-        /* While no connection can be taken, those that wait must not keep the thread awake. */
+        /* While the callee is not ready, the socket is not polled, because its backlog would wake
+         * the thread all the time. */
         poll(p, ready ? 2 : 1, ready ? TICK_MS : FULL_MS);
         if (p[0].revents)
             break;
@@ -82,7 +82,7 @@ static int listen_on(const char *host, const char *port, struct gm_error *err)
         return -1;
     }
     int fd = -1;
-    /* A name may have addresses of which this machine has but some. */
+    /* A name may have several addresses, of which this machine has only some. */
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd >= 0)
@@ -133,7 +133,7 @@ enum gm_status gm_listener_open(const struct gm_listener_options *options, struc
     }
     if (!set_address(l)) {
         gm_listener_close(l);
-        return gm_fail(err, GM_INTERNAL, "cannot tell on which address gemmd listens");
+        return gm_fail(err, GM_INTERNAL, "cannot read the address of the listening socket");
     }
     *ret = l;
     return GM_OK;
@@ -164,7 +164,7 @@ void gm_listener_stop(struct gm_listener *l)
     if (!l->started)
         return;
     ssize_t written = write(l->stop, &one, sizeof one);
-    (void)written; /* an eventfd takes a count of one */
+    (void)written; /* cannot fail: adds one to an eventfd */
     pthread_join(l->thread, NULL);
     l->started = false;
 }

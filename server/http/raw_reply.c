@@ -6,20 +6,20 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A fresh reply of a kilobyte or two always fits an idle socket's buffer. method: NULL where none
- * is known; to HEAD there is no body. */
+/* Writes without blocking: one or two kilobytes always fit the buffer of an idle socket. method:
+ * NULL if unknown. A reply to HEAD has no body. */
 static bool send_reply(int socket, const struct gm_reply *reply, const char *id, const char *method)
 {
     size_t len;
-    char *wire = gm_reply_bytes(reply, id, &len);
+    char *bytes = gm_reply_bytes(reply, id, &len);
 
-    if (wire && method && strcmp(method, "HEAD") == 0)
+    if (bytes && method && strcmp(method, "HEAD") == 0)
         len -= reply->head_len + reply->body_len;
-    bool sent = wire && send(socket, wire, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+    bool sent = bytes && send(socket, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 
     if (sent)
         shutdown(socket, SHUT_WR);
-    free(wire);
+    free(bytes);
     return sent;
 }
 
@@ -48,9 +48,9 @@ void gm_raw_refuse_all(struct gm_server *server, enum gm_status status)
     struct gm_error error;
     struct gm_request *r;
 
-    gm_fail(&error, status, "gemmd is ending and could not finish this");
+    gm_fail(&error, status, "gemmd is shutting down and could not finish this request");
     pthread_mutex_lock(&server->mutex);
-    /* On the list, and not yet answered by its event thread: the socket is open and silent. */
+    /* A listed request that is not `taken` has an open socket on which nothing was sent. */
     LIST_FOREACH(r, &server->requests, link)
     {
         struct gm_reply reply = {0};

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The library's own note of a header, parameter, cookie or trailer. */
+/* The library's pool entry for a header, parameter, cookie or trailer. */
 #define POOL_ENTRY_BYTES 64
 
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,
@@ -16,7 +16,7 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
 
     (void)kind;
     if (name_len == 6 && strcasecmp(name, "Cookie") == 0)
-        head->bytes += value_len; /* the library takes a copy apart */
+        head->bytes += value_len; /* the library copies it, to parse it */
     gm_head_header(head, name, value ? value : "", value ? value_len : 0);
     return MHD_YES;
 }
@@ -26,7 +26,7 @@ static enum MHD_Result take_query(void *cls, enum MHD_ValueKind kind, const char
 {
     (void)kind;
     gm_head_query(cls, name, name_len, value ? value : "", value ? value_len : 0);
-    return MHD_YES; /* all are counted */
+    return MHD_YES; /* continue: the number of parameters is needed */
 }
 
 static enum MHD_Result take_trailer(void *cls, enum MHD_ValueKind kind, const char *name,
@@ -37,7 +37,7 @@ static enum MHD_Result take_trailer(void *cls, enum MHD_ValueKind kind, const ch
     (void)kind;
     (void)name;
     (void)value;
-    head->bytes += name_len + value_len + 4; /* ": " and the line's end */
+    head->bytes += name_len + value_len + 4; /* the name's ": " and the CRLF */
     return MHD_YES;
 }
 
@@ -48,7 +48,7 @@ void gm_http_head(struct MHD_Connection *connection, const char *url, const char
                                     .path = gm_head_path(url),
                                     .http_1_0 = strcmp(version, "HTTP/1.0") == 0,
                                     .content_length = GM_SIZE_UNKNOWN};
-    /* One after the other: each answer of the library's takes the place of the one before. */
+    /* The library reuses one buffer: each call overwrites the last result. */
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     ret->client = gm_client_of(info ? info->client_addr : NULL);

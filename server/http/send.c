@@ -8,11 +8,11 @@
 
 char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_t *ret_len)
 {
-    struct gm_text_stream wire;
+    struct gm_text_stream stream;
 
-    if (reply->failed || !gm_text_stream_begin(&wire))
+    if (reply->failed || !gm_text_stream_begin(&stream))
         return NULL;
-    FILE *out = wire.out;
+    FILE *out = stream.out;
     fprintf(out,
             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\nConnection: close\r\n"
             "X-Request-Id: %s\r\n",
@@ -23,7 +23,7 @@ char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_
     fputs("\r\n", out);
     fwrite(reply->head, 1, reply->head_len, out);
     fwrite(reply->body, 1, reply->body_len, out);
-    return gm_text_stream_end(&wire, ret_len);
+    return gm_text_stream_end(&stream, ret_len);
 }
 
 static void sent(void *cls)
@@ -56,7 +56,7 @@ bool gm_reply_send(struct gm_request *r, struct MHD_Connection *connection)
     struct gm_reply *reply = &r->reply;
 
     if (reply->failed || atomic_exchange(&r->connection.taken, 1))
-        return false; /* answered over the library's head, when the daemon had to end */
+        return false; /* already answered by gm_raw_refuse_all */
     struct MHD_Response *response = make_response(r);
     if (!response)
         return false;

@@ -1,6 +1,6 @@
 #include "server/http/socket_info.h"
 
-#include <linux/tcp.h> /* whose tcp_info has more members than the C library's */
+#include <linux/tcp.h> /* its tcp_info has more members than the C library's */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>

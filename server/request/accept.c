@@ -35,7 +35,7 @@ static double read_weight(const char *p, const char *end)
     return 1;
 }
 
-/* Reads the element at p; answers where the next one starts, NULL past the last. */
+/* Reads the element at p. Returns where the next one starts, or NULL past the last. */
 static const char *next_range(const char *p, struct range *ret)
 {
     p = skip_space(p);
@@ -46,7 +46,7 @@ static const char *next_range(const char *p, struct range *ret)
     return *end ? end + 1 : NULL;
 }
 
-/* How closely a range names a media type: 3 exactly, 2 by its main type, 1 by anything, 0 not. */
+/* How specific a range's match is: 3 the exact type, 2 the main type, 1 any type, 0 no match. */
 static int specificity(const struct range *range, const char *media_type)
 {
     size_t main_len = strcspn(media_type, "/") + 1;
@@ -81,7 +81,7 @@ static double weight_of(const char *const accept[GM_ACCEPT_LINES_MAX], const cha
     return q;
 }
 
-/* Empty elements of a list do not count (RFC 9110, section 5.6.1): "," is no element at all. */
+/* Whether the list is empty. Empty elements do not count (RFC 9110, section 5.6.1). */
 static bool says_nothing(const char *const accept[GM_ACCEPT_LINES_MAX])
 {
     for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && accept[i]; i++)

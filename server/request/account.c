@@ -12,12 +12,13 @@
 /* The longest account has about 1.2 KB. */
 #define GM_ACCOUNT_TEXT_MAX 4096
 
-/* Of a kernel in Server-Timing. Nine figures of up to 44 bytes stand beside it. */
+/* Length of a kernel's name in Server-Timing. Nine figures of up to 44 bytes stand beside it. */
 #define GM_KERNEL_DESC_MAX 96
 _Static_assert((GM_STAGE_COUNT + 1) * 44 + GM_KERNEL_DESC_MAX < GM_SERVER_TIMING_MAX,
                "all of Server-Timing fits");
 
-/* How often its ceiling a result may be: measurements of one thing differ by less. */
+/* Ratio of a result to its ceiling above which the ceiling is in doubt: measurements vary by
+ * less. */
 #define DOUBT 1.1
 
 static const char *const stage_names[GM_STAGE_COUNT] = {
@@ -67,7 +68,7 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
     account->mark_ns = finished_ns;
 }
 
-/* A measured figure to five digits: more would be noise to read. */
+/* Writes a measured figure with five digits; more would be noise. */
 static void set_rate(struct gm_json_line *line, const char *name, double value)
 {
     if (!isfinite(value))
@@ -78,7 +79,7 @@ static void set_rate(struct gm_json_line *line, const char *name, double value)
                       power < 0 ? round(value * unit) / unit : round(value / unit) * unit);
 }
 
-/* A time in microseconds, to the clock's nanosecond. */
+/* Writes a time in microseconds, with the clock's resolution of a nanosecond. */
 static void set_time(struct gm_json_line *line, const char *name, double us)
 {
     gm_json_line_real(line, name, round(us * 1e3) / 1e3);
@@ -124,9 +125,9 @@ static void set_times(struct gm_json_line *line, const struct gm_account *accoun
 }
 
 /*
- * The roofline (Williams, Waterman, Patterson 2009): a kernel of a given arithmetic intensity
- * can reach the lesser of the arithmetic ceiling and intensity x copy bandwidth. Work without
- * arithmetic lies under the copy ceiling alone. What was not measured is left out.
+ * The roofline (Williams, Waterman, Patterson 2009): a kernel of a given arithmetic intensity can
+ * reach the lesser of the arithmetic ceiling and intensity x copy bandwidth. Without arithmetic,
+ * only the copy ceiling applies. Figures that were not measured are omitted.
  */
 static void set_roofline(struct gm_json_line *stats, const struct gm_account_job *job,
                          double gflops)
@@ -154,8 +155,9 @@ static void set_roofline(struct gm_json_line *stats, const struct gm_account_job
         set_rate(stats, "percent_of_roofline", 100 * gflops / roof);
 }
 
-/* Which ceiling this has passed by more than measurements differ, and so must be too low: the
- * machine was busy when it was measured. What fits into a cache may pass a copy, which does not. */
+/* Names the ceiling that the result exceeds by more than measurements vary. Such a ceiling is too
+ * low, because the machine was busy when it was measured. Data that fits into a cache may exceed
+ * the copy ceiling, because the copy's data does not fit. */
 static void set_doubt(struct gm_json_line *stats, const struct gm_account_job *job, double gbs,
                       double gflops)
 {

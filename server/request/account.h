@@ -1,7 +1,8 @@
 /*
- * account.h - where a request's time went, and how far its kernel was from the hardware's
- * limit. Stages on the host are laps of one clock, so that they add up; stages on the device
- * are what the backend measured there.
+ * account.h - the account: where a request's time went, and how close its kernel came to the
+ * roofline.
+ *
+ * Host stages are laps of one clock, so they add up. Device stages are what the backend measured.
  */
 #ifndef GM_SERVER_REQUEST_ACCOUNT_H
 #define GM_SERVER_REQUEST_ACCOUNT_H
@@ -10,7 +11,7 @@
 
 #include <stdint.h>
 
-/* X(NAME, member, Server-Timing name) in the order in which they happen. */
+/* X(NAME, name in Server-Timing), in the order in which the stages happen. */
 #define GM_STAGE_LIST(X)                                                                           \
     X(RECEIVE, "receive")                                                                          \
     X(DECODE, "decode")                                                                            \
@@ -36,26 +37,27 @@ struct gm_account {
     double total_us;
 };
 
-/* What the account of a finished job is written from. */
+/* The facts of a finished job that its account reports. */
 struct gm_account_job {
     const char *id, *device;
-    const struct gm_op *op;     /* what was asked for */
-    const struct gm_task *task; /* what ran */
+    const struct gm_op *op;     /* the requested operation */
+    const struct gm_task *task; /* the task that ran */
     const struct gm_device_facts *facts;
     unsigned batch;
     bool concurrent;
 };
 
 void gm_account_start(struct gm_account *account, int64_t now_ns);
-/* The time since the last lap, or the start, was spent on `stage`. */
+/* Adds the time since the last lap, or the start, to `stage`. */
 void gm_account_lap(struct gm_account *account, enum gm_stage stage, int64_t now_ns);
-/* The last lap: ends `total`. */
+/* Adds the last lap, and sets total_us. */
 void gm_account_end(struct gm_account *account, enum gm_stage stage, int64_t now_ns);
-/* The job ran from started_ns to finished_ns; before that it waited. */
+/* Adds the stages of a job that ran from started_ns to finished_ns. Before that it was queued. */
 void gm_account_ran(struct gm_account *account, const struct gm_times *times, int64_t started_ns,
                     int64_t finished_ns);
 
-/* The account as one line of JSON, or NULL without memory; free() it. Ends `total`. */
+/* The account as one line of JSON, which the caller frees; NULL if memory ran out. Sets
+ * total_us. */
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns);
 
 /* The value of Server-Timing. */

@@ -20,7 +20,7 @@ uint64_t gm_client_of(const struct sockaddr *address)
     if (address && address->sa_family == AF_INET6) {
         struct sockaddr_in6 v6;
         memcpy(&v6, address, sizeof v6);
-        /* An IPv4 client of a socket that takes both is the same client there. */
+        /* On a dual-stack socket, an IPv4 client has the same id. */
         unsigned from = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? 12 : 0;
         unsigned to = from > 0 ? 16 : 8;
         for (unsigned i = from; i < to; i++)
@@ -113,7 +113,7 @@ void gm_head_mend_target(char *target)
 
     if (!query || !query[1])
         return;
-    /* An "&" at the very end begins none. */
+    /* A final "&" begins no parameter. */
     for (char *at = query + 1; at[0] && at[1]; at++)
         last = *at == '&' ? at : last;
     if (!strchr(last + 1, '='))
@@ -169,7 +169,7 @@ void gm_request_id(const struct gm_request_head *head, char out[GM_REQUEST_ID_MA
     if (trace_id(head->traceparent, out) || plain_id(head->request_id, out))
         return;
     ssize_t got = getrandom(bytes, sizeof bytes, 0);
-    (void)got; /* of 16 bytes it cannot fail once the pool is up, and an id need not be secret */
+    (void)got; /* 16 bytes cannot fail once the pool is initialized; the id need not be secret */
     for (size_t i = 0; i < sizeof bytes; i++) {
         *out++ = hex[bytes[i] >> 4];
         *out++ = hex[bytes[i] & 15];

@@ -1,6 +1,7 @@
 /*
- * head.h - whose a request is; and its first lines, as they came: what of them gemmd looks at. The
- * strings are the HTTP library's and live as long as the request. NULL: there was no such header.
+ * head.h - a request's head: the parts that gemmd uses, and the client that sent it.
+ *
+ * The strings belong to the HTTP library and live as long as the request. NULL: no such header.
  */
 #ifndef GM_SERVER_REQUEST_HEAD_H
 #define GM_SERVER_REQUEST_HEAD_H
@@ -14,67 +15,68 @@
 #include <sys/socket.h>
 
 /*
- * Whose a request is, for those who share things out between clients: an opaque number. The one
- * place that says what a client is.
+ * A client id: an opaque number that fair sharing tells clients apart by. Only this file defines
+ * what a client is.
  */
 
 /*
- * The peer's address: of IPv4 all of it, of IPv6 the first 64 bits, which is what one subscriber
- * has. Ports do not count, so that many connections are no more than one. 0 where there is no
- * address. NULL is fine.
+ * The client id of a peer's address: all of an IPv4 address, the first 64 bits of an IPv6 address,
+ * which one subscriber has. Ports do not count, so many connections are one client. 0 if there is
+ * no address. NULL is fine.
  */
 uint64_t gm_client_of(const struct sockaddr *address);
 
-/* The peer's address as people write it, without the port; an IPv4 one as such on any socket.
- * "unknown" where there is none. NULL is fine. */
+/* The peer's address as text, without the port. An IPv4 address is written as such on any socket.
+ * "unknown" if there is none. NULL is fine. */
 #define GM_CLIENT_TEXT_MAX 46
 void gm_client_text(const struct sockaddr *address, char out[GM_CLIENT_TEXT_MAX]);
 
 /* ---- The head. ---- */
 
 struct gm_request_head {
-    uint64_t client; /* whose it is: gm_client_of */
+    uint64_t client; /* client id: gm_client_of */
     char address[GM_CLIENT_TEXT_MAX];
-    uint64_t bytes; /* what it takes of the connection's pool */
+    uint64_t bytes; /* bytes that it takes of the connection's pool */
     const char *method, *path;
     const char *content_type, *content_encoding, *expect;
     const char *accept[GM_ACCEPT_LINES_MAX];
     const char *traceparent, *request_id;
     const char *host;
     bool http_1_0;
-    const char *repeated;     /* the name of a header that came twice and may not */
-    uint64_t content_length;  /* GM_SIZE_UNKNOWN: none was stated */
-    unsigned content_lengths; /* headers of that name */
-    bool content_length_bad;  /* one of them is no number */
-    unsigned chunked; /* Transfer-Encoding headers: the library lets none but "chunked" pass */
+    const char *repeated;     /* name of a header that came twice but may not */
+    uint64_t content_length;  /* GM_SIZE_UNKNOWN: not stated */
+    unsigned content_lengths; /* number of Content-Length headers */
+    bool content_length_bad;  /* one of them is not a number */
+    unsigned chunked; /* number of Transfer-Encoding headers: the library accepts only "chunked" */
     unsigned queries;
     struct {
         const char *name, *value;
         size_t name_len, value_len;
-    } query[GM_QUERY_PARAMETERS_MAX + 1]; /* one more than may be: shows that there are too many */
+    } query[GM_QUERY_PARAMETERS_MAX + 1]; /* one more than the maximum, to detect too many */
 };
 
-/* Takes up a header; most are of no interest. */
+/* Stores a header, if gemmd uses it. */
 void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
                     size_t value_len);
-/* Takes up a parameter of the query string; of too many the first that may not be is the last. */
+/* Stores a parameter of the query string, up to one more than the maximum. */
 void gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
                    const char *value, size_t value_len);
 /*
- * Gives the last parameter of a target a "=" in place of its first byte (or of the "&" behind it)
- * if it has none: so it is one without a name, which no operation takes. To be called before the
- * library takes the target apart: of a parameter without "=" it knows no value, and where no header
- * follows and a head leaves little of its buffer (some 7 KB do) it takes the end of that for the
- * head's end, and crashes (libmicrohttpd 1.0.1).
+ * Works around a crash of libmicrohttpd 1.0.1, in place, before the library parses the target.
+ *
+ * If the last parameter has no "=", replaces its first byte (or the "&" behind it) by "=". The
+ * parameter then has no name, and no operation takes it. Otherwise the library has no value for it.
+ * If no header follows and the head leaves little of the buffer (some 7 KB do), the library takes
+ * the end of the buffer for the end of the head, and crashes.
  */
 void gm_head_mend_target(char *target);
-/* The path of a target that may be in absolute form, as clients of a proxy write it. */
+/* The path of a target, which may be in absolute form, as clients of a proxy send it. */
 const char *gm_head_path(const char *target);
 
 #define GM_REQUEST_ID_MAX 65
 
-/* What a request is called in its reply and in the log: the trace id of a valid traceparent, else
- * the client's own id if it is a plain one, else a new one. */
+/* The request's id in its reply and in the log: the trace id of a valid traceparent, else the
+ * client's own id if it has only plain characters, else a new one. */
 void gm_request_id(const struct gm_request_head *head, char out[GM_REQUEST_ID_MAX]);
 
 #endif

@@ -32,13 +32,13 @@ bool gm_memory_quota_is_small(const struct gm_memory_quota *quota, uint64_t byte
     return bytes <= small_part(quota) / GM_SMALL_PART;
 }
 
-/* What counts as a small request's if one has `total`. */
+/* Part of a reservation of `total` bytes that counts as small. */
 static uint64_t small_bytes(const struct gm_memory_quota *quota, uint64_t total)
 {
     return gm_memory_quota_is_small(quota, total) ? total : 0;
 }
 
-/* What may be reserved in all when a request is to have `total` of it. */
+/* Limit of all reservations together, for a request that will hold `total`. */
 static uint64_t ceiling(const struct gm_memory_quota *quota, uint64_t total)
 {
     uint64_t large = quota->limit - small_part(quota);
@@ -46,13 +46,13 @@ static uint64_t ceiling(const struct gm_memory_quota *quota, uint64_t total)
     return small_bytes(quota, total) > 0 || total > large ? quota->limit : large;
 }
 
-/* Whether a client may hold so much of a whole of which so much is taken then. */
+/* Whether a client may hold `held` of `whole` if `taken` is taken then. */
 static bool is_fair(uint64_t held, uint64_t taken, uint64_t whole)
 {
     return taken <= whole && held / GM_MEMORY_SHARE <= whole - taken;
 }
 
-/* Whether the share may have `total`, which fits below the ceiling. The mutex is held. */
+/* Whether the reservation may rise to `total`, which fits below the ceiling. The mutex is held. */
 static bool may_have(const struct gm_reservation *reservation, uint64_t total)
 {
     const struct gm_memory_quota *quota = reservation->quota;
@@ -68,12 +68,13 @@ static bool may_have(const struct gm_reservation *reservation, uint64_t total)
     return !is_fair(total, total, most) && others <= small_part(quota);
 }
 
-/* Changes what a share has reserved. The mutex is held. */
+/* Changes a reservation to `total`. The mutex is held. */
 static void set_reserved(struct gm_reservation *reservation, uint64_t total)
 {
     struct gm_memory_quota *quota = reservation->quota;
     unsigned bucket = gm_fair_bucket(reservation->client);
-    uint64_t more = total - reservation->reserved; /* sums wrap around where it is less */
+    uint64_t more =
+        total - reservation->reserved; /* wraps around if `total` is less; so do the sums below */
     uint64_t more_small = small_bytes(quota, total) - small_bytes(quota, reservation->reserved);
 
     quota->reserved += more;

@@ -1,15 +1,15 @@
 /*
- * memory_quota.h - admits requests by memory: counts what they hold of --memory-limit.
+ * memory_quota.h - the memory quota: admits requests by the part of --memory-limit that they hold.
  *
- * A request reserves memory before it allocates, so that the limit holds. It allocates buffers of a
- * backend, so that buffers kept for reuse count too.
+ * A request reserves memory before it allocates, so the limit holds. Allocations are a backend's
+ * buffers, so buffers kept for reuse count too.
  *
- * Memory is divided between clients as queue slots are (sched.h): a client may hold GM_MEMORY_SHARE
- * times what is free, so one alone leaves a fifth to others. A request too large for that rule is
+ * Clients share memory as they share queue slots (sched.h): a client may hold GM_MEMORY_SHARE times
+ * what is free, so one client leaves a fifth to others. A request too large for that rule is
  * admitted while the others hold next to nothing.
  *
- * One part in GM_SMALL_MEMORY_PART of the limit is for small requests, which take at most one part
- * in GM_SMALL_PART of it each. Large requests cannot use it. Clients share it by the same rule.
+ * One part in GM_SMALL_MEMORY_PART of the limit is for small requests only, which take at most one
+ * part in GM_SMALL_PART of it each. Clients share it by the same rule.
  */
 #ifndef GM_SERVER_REQUEST_MEMORY_QUOTA_H
 #define GM_SERVER_REQUEST_MEMORY_QUOTA_H
@@ -25,30 +25,30 @@
 struct gm_memory_quota {
     uint64_t limit; /* bytes */
 
-    pthread_mutex_t mutex;     /* of all below */
-    _Atomic uint64_t reserved; /* which may be read without it */
-    uint64_t small;            /* of that, what small requests have */
+    pthread_mutex_t mutex;     /* guards all below */
+    _Atomic uint64_t reserved; /* may also be read without the mutex */
+    uint64_t small;            /* part of `reserved` that small requests hold */
     struct {
         uint64_t all, small;
-    } held[GM_FAIR_BUCKETS]; /* by clients */
+    } held[GM_FAIR_BUCKETS]; /* bytes by client */
 };
 
-/* What one request has reserved: used <= reserved, and `reserved` is counted in the quota. Used by
+/* The reservation of one request: used <= reserved, and `reserved` is counted in the quota. Used by
  * one thread at a time. */
 struct gm_reservation {
     struct gm_memory_quota *quota;
-    uint64_t client; /* whose: head.h */
+    uint64_t client; /* client id: head.h */
     uint64_t reserved, used;
 };
 
-/* A buffer that a reservation counts, and its allocator. All zero: none. */
+/* A buffer that a reservation counts, with its backend. All zero: none. */
 struct gm_allocation {
     struct gm_buffer buffer;
     const struct gm_backend *backend;
     void *context;
 };
 
-/* Makes the buffers of allocations. */
+/* Where an allocation's buffer comes from. */
 struct gm_allocator {
     const struct gm_backend *backend;
     void *context;
@@ -58,7 +58,7 @@ struct gm_allocator {
 #define GM_SMALL_PART 8
 #define GM_MEMORY_SHARE 4
 
-/* GM_INTERNAL if there is no lock. */
+/* Fails with GM_INTERNAL if the mutex cannot be created. */
 enum gm_status gm_memory_quota_open(struct gm_memory_quota *quota, uint64_t limit,
                                     struct gm_error *err);
 void gm_memory_quota_close(struct gm_memory_quota *quota);
@@ -68,21 +68,21 @@ bool gm_memory_quota_is_small(const struct gm_memory_quota *quota, uint64_t byte
 uint64_t gm_memory_quota_held(struct gm_memory_quota *quota, uint64_t client);
 
 /*
- * Raises the reservation to what is used plus `more`, if it is not that high. GM_TOO_LARGE if
- * that alone exceeds the limit, GM_MEMORY_FULL if it does not fit now; nothing has changed then.
+ * Raises the reservation to `used + more`, if it is lower. GM_TOO_LARGE if that exceeds the limit,
+ * GM_MEMORY_FULL if it does not fit now; on failure nothing changes.
  */
 enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t more,
                                     struct gm_error *err);
-/* Lowers the reservation to what is used plus `more`, if it is higher. */
+/* Lowers the reservation to `used + more`, if it is higher. */
 void gm_reservation_trim(struct gm_reservation *reservation, uint64_t more);
 
-/* Bytes that an allocation of `bytes` takes of a reservation. */
+/* Bytes of a reservation that an allocation of `bytes` takes. */
 uint64_t gm_allocation_cost(struct gm_allocator allocator, uint64_t bytes);
-/* Reserves what is not reserved yet, and allocates. `allocation` must be empty. */
+/* Reserves what is missing, then allocates. `allocation` must be empty. */
 enum gm_status gm_allocation_make(struct gm_allocation *allocation,
                                   struct gm_reservation *reservation, struct gm_allocator allocator,
                                   uint64_t bytes, struct gm_error *err);
-/* Frees it, and its part of the reservation. An empty one is fine. */
+/* Frees the allocation and its part of the reservation. An empty one is fine. */
 void gm_allocation_free(struct gm_allocation *allocation, struct gm_reservation *reservation);
 
 #endif

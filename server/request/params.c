@@ -12,9 +12,9 @@
 struct row {
     const char *name;
     unsigned ops;
-    /* Reads a value, which is terminated. false: not one of what the row takes. */
+    /* Reads a zero-terminated value. Returns false if the row does not take it. */
     bool (*read)(const struct row *row, void *member, const char *value, size_t len);
-    size_t member; /* where it is in struct gm_params */
+    size_t member; /* offset in struct gm_params */
     uint64_t max;
     const char *takes;
 };
@@ -54,7 +54,7 @@ static bool read_boolean(const struct row *row, void *member, const char *value,
     return *boolean || strcmp(value, "false") == 0 || strcmp(value, "0") == 0;
 }
 
-/* A decimal number; hexadecimal, "inf" and "nan", which strtod also takes, are none. */
+/* Reads a decimal number. Rejects hexadecimal, "inf" and "nan", which strtod accepts. */
 static bool read_number(struct gm_scalar *scalar, const char *value, size_t len)
 {
     char *end;
@@ -107,7 +107,8 @@ static bool read_count(const struct row *row, void *member, const char *value, s
 
     if (len == 0 || strspn(value, "0123456789") != len)
         return false;
-    *count = strtoull(value, NULL, 10); /* what is too long for it is more than any max */
+    *count = strtoull(value, NULL,
+                      10); /* too large a number gives ULLONG_MAX, which exceeds every max */
     return *count >= 1 && *count <= row->max;
 }
 
@@ -188,7 +189,7 @@ static enum gm_status fail_not_taken(enum gm_op_kind op, const struct row *row,
                    gm_op_name(op), row->name, takers);
 }
 
-/* A name that is not a row's: the nearest one, or all where none is near. */
+/* Fails for an unknown name: names the nearest one, or lists all if none is near. */
 static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t len,
                                    struct gm_error *err)
 {
@@ -214,7 +215,7 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
                    shown, name, gm_op_name(op), names);
 }
 
-/* The row of a name, if the operation has it. */
+/* Finds the row of a name, if the operation has it. */
 static enum gm_status find_row(enum gm_op_kind op, const char *name, size_t len,
                                const struct row **ret, struct gm_error *err)
 {
@@ -231,7 +232,7 @@ static enum gm_status find_row(enum gm_op_kind op, const char *name, size_t len,
     return GM_OK;
 }
 
-/* Two names of one thing, shape and shape_a, have one bit: that of the first. */
+/* Names of the same parameter, such as shape and shape_a, share one bit: the first one's. */
 static uint32_t bit_of(const struct row *row)
 {
     size_t first = 0;
@@ -280,7 +281,7 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
         return gm_fail(err, GM_BAD_PARAMETER, "%s is '%.*s'; it must be %s", row->name,
                        (int)(value_len < 64 ? value_len : 64), value, row->takes);
     uint32_t bit = bit_of(row);
-    /* Copied whole and set field by field, the two differ in bytes only where they differ. */
+    /* memcmp is safe, padding included: `next` is a copy of the whole struct, with fields set. */
     if ((params->seen & bit) && memcmp(&next, params, sizeof next) != 0)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, and not with the same value",
                        row->name);

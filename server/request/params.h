@@ -1,6 +1,7 @@
 /*
- * params.h - the parameters of an operation, from the query string or from members of a JSON
- * body. GM_PARAM_LIST names them, says which operations have them, and how they are read.
+ * params.h - the parameters of an operation, from the query string or from members of a JSON body.
+ *
+ * GM_PARAM_LIST names them, the operations that have them, and how to read them.
  */
 #ifndef GM_SERVER_REQUEST_PARAMS_H
 #define GM_SERVER_REQUEST_PARAMS_H
@@ -18,10 +19,10 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 #define GM_PARAM_GPU "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
 
 /*
- * THE list. OWN(type, member, name, operations, reader, max, takes) declares a member of struct
- * gm_params; PART(member, ...) reads into one that is declared there. `reader` is the function
- * read_... of params.c for values of this kind, `max` the largest number or length that it takes,
- * `takes` what a value can be, for people.
+ * The list. OWN(type, member, name, operations, reader, max, takes) declares a member of struct
+ * gm_params; PART(member, ...) reads into an existing one. `reader`: the function read_... of
+ * params.c that parses the value. `max`: the largest number or length. `takes`: the valid values,
+ * for people.
  */
 #define GM_PARAM_LIST(OWN, PART)                                                                   \
     OWN(gm_param_text, kernel, "kernel", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,            \
@@ -48,7 +49,7 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
         "text, json or svg, of those that a report has")                                           \
     OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_ALL, gpu, 0, GM_PARAM_GPU)
 
-/* All zero: nothing is stated. */
+/* All zero: no parameter is stated. */
 struct gm_params {
     uint32_t seen;                          /* rows of the list that were given */
     struct gm_shape shape[GM_OPERANDS_MAX]; /* ndim 0: not stated */
@@ -61,18 +62,18 @@ struct gm_params {
 };
 
 /*
- * Whether an operation has a parameter; *ret_bit is then its bit in `seen`. Errors:
- * GM_UNKNOWN_PARAMETER (naming the nearest), GM_BAD_PARAMETER (naming the operations that have it).
+ * Finds a parameter of an operation; *ret_bit is its bit in `seen`. Errors: GM_UNKNOWN_PARAMETER
+ * (names the nearest), GM_BAD_PARAMETER (names the operations that have it).
  */
 enum gm_status gm_params_find(enum gm_op_kind op, const char *name, size_t name_len,
                               uint32_t *ret_bit, struct gm_error *err);
-/* The operation's parameter whose name is most like this one. */
+/* The operation's parameter with the most similar name. */
 const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t name_len);
 
 /*
- * Reads one parameter of an operation into *params, which starts as all zero. Stated twice, it
- * must say the same. Errors: GM_UNKNOWN_PARAMETER (naming the nearest), GM_BAD_PARAMETER (naming
- * what it can be). *params is untouched on failure.
+ * Reads one parameter of an operation into *params, which starts as all zero. A parameter stated
+ * twice must have the same value. Errors: GM_UNKNOWN_PARAMETER (names the nearest),
+ * GM_BAD_PARAMETER (names the valid values). *params is untouched on failure.
  */
 enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const char *name,
                              size_t name_len, const char *value, size_t value_len,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Rows and columns of an operand of a trace of which nothing is said. */
+/* Default rows and columns of an operand of a trace. */
 #define TRACED_SIDE 1024
 
 struct gm_allocator gm_plan_allocator(const struct gm_plan *plan)
@@ -10,7 +10,8 @@ struct gm_allocator gm_plan_allocator(const struct gm_plan *plan)
     return (struct gm_allocator){plan->device->backend, plan->device->context};
 }
 
-/* A result's format is the body's own unless Accept wants another; a report is for people. */
+/* Chooses the format of the reply. A result has the body's format unless Accept wants another; a
+ * report is text for people. */
 static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_input *in,
                                     struct gm_error *err)
 {
@@ -60,7 +61,7 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
     return GM_OK;
 }
 
-/* A trace needs no elements: operands that no body gave, by their shapes alone. */
+/* Makes operands without data from shapes alone, because a trace needs no elements. */
 static enum gm_status set_shapes(const struct gm_plan_input *in,
                                  struct gm_matrix operand[GM_OPERANDS_MAX],
                                  bool present[GM_OPERANDS_MAX], struct gm_error *err)

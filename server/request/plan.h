@@ -1,7 +1,8 @@
 /*
- * plan.h - what will be done for a request, decided once: op, device, variant, memory, and the
- * format of the reply. The same plan serves the early check, admission, the run and the account.
- * Knows no request.
+ * plan.h - plans a request once: operation, device, variant, memory, and the format of the reply.
+ *
+ * The early check, admission, the run and the account use the same plan. It does not depend on
+ * struct gm_request.
  */
 #ifndef GM_SERVER_REQUEST_PLAN_H
 #define GM_SERVER_REQUEST_PLAN_H
@@ -10,22 +11,22 @@
 #include "server/sched/devices.h"
 
 struct gm_plan {
-    /* The format of the reply: a result's, or a report's where the route has reports. */
+    /* The format of the reply: a result's, or a report's if the route has reports. */
     const struct gm_codec *codec;
     enum gm_report_format report;
 
-    struct gm_device *device; /* NULL until it is needed, or named */
+    struct gm_device *device; /* NULL until it is needed or named */
     bool device_named;        /* by the client */
 
-    /* All below is there once the operands are, and is valid while `of` says what it is made of. */
+    /* The rest is set once the operands are known. It is valid while `of` matches the inputs. */
     struct gm_op op;
-    const struct gm_variant *variant; /* of a comparison: the one that auto takes */
-    uint64_t result_bytes;            /* of the buffer that results are written to */
-    uint64_t scratch_bytes;           /* what kernels need beside */
-    uint64_t text_bytes;              /* at most, where the result is written as text */
-    uint64_t bytes;                   /* to reserve for all of that, beside the operands */
-    unsigned able;                    /* of a comparison: kernels that can run */
-    bool has_reference;               /* of a comparison: there is memory and time for one */
+    const struct gm_variant *variant; /* for a comparison: the one that auto chooses */
+    uint64_t result_bytes;            /* size of the result buffer */
+    uint64_t scratch_bytes;           /* scratch memory of the kernels */
+    uint64_t text_bytes;              /* maximum size of the reply's text, if it is text */
+    uint64_t bytes;                   /* total to reserve, without the operands */
+    unsigned able;                    /* for a comparison: number of kernels that can run */
+    bool has_reference;               /* for a comparison: memory and time allow a reference */
 
     struct {
         bool made, c_may_follow, present[GM_OPERANDS_MAX];
@@ -36,7 +37,7 @@ struct gm_plan {
 /* How many of the operands are known. */
 enum gm_plan_operands {
     GM_PLAN_NO_OPERANDS, /* fewer than the operation needs: only format and device are planned */
-    GM_PLAN_NEEDED_OPERANDS, /* an optional one may follow */
+    GM_PLAN_NEEDED_OPERANDS, /* all required ones; an optional one may follow */
     GM_PLAN_ALL_OPERANDS     /* none can follow */
 };
 
@@ -49,17 +50,17 @@ struct gm_plan_input {
 };
 
 /*
- * Plans what can be planned with what is known. To be called whenever more is known; what has not
- * changed since is not planned again. Reserves nothing. After a failure the plan is of no use.
+ * Plans as much as the known inputs allow. Call it whenever more is known; unchanged parts are not
+ * planned again. Reserves nothing. After a failure the plan must not be used.
  */
 enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *input,
                             struct gm_error *err);
 
-/* The device alone: the one that the parameters name, or that goes without saying. */
+/* Chooses only the device: the one that the parameters name, or the default. */
 enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *input,
                               struct gm_error *err);
 
-/* Where buffers on the plan's device come from. */
+/* The allocator of buffers for the plan's device. */
 struct gm_allocator gm_plan_allocator(const struct gm_plan *plan);
 
 #endif

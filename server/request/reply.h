@@ -1,5 +1,5 @@
 /*
- * reply.h - a reply, as handlers fill it in, whatever sends it.
+ * reply.h - a reply, which handlers fill in independently of how it is sent.
  */
 #ifndef GM_SERVER_REQUEST_REPLY_H
 #define GM_SERVER_REQUEST_REPLY_H
@@ -9,13 +9,13 @@
 #define GM_REPLY_HEADERS_MAX 8
 
 struct gm_reply {
-    int http; /* status; 0 while there is no reply */
+    int http; /* HTTP status; 0: no reply yet */
     const char *media_type;
-    bool close;  /* the connection ends after it */
-    bool failed; /* something of it is missing, for want of memory: it is not sent */
+    bool close;  /* close the connection after the reply */
+    bool failed; /* memory ran out for a part of it: it is not sent */
 
-    /* The body is head[0..head_len) and then body[0..body_len). Both belong to the request, as
-     * does `text`, which is freed with it: body usually points into it, or into a buffer. */
+    /* The body is head[0..head_len), then body[0..body_len). The request owns both, and frees
+     * `text`. body usually points into text or into a buffer. */
     char head[GM_HEAD_MAX];
     size_t head_len;
     const void *body;
@@ -29,17 +29,18 @@ struct gm_reply {
     } header[GM_REPLY_HEADERS_MAX];
 };
 
-/* Copies the value. Without memory, or beyond the maximum, the reply has failed. */
+/* Adds a header; copies the value. If memory runs out, or there are too many headers, sets
+ * `failed`. */
 void gm_reply_header(struct gm_reply *reply, const char *name, const char *value);
 
-/* A whole text as the body; takes over `text`. NULL (no memory): the reply has failed. */
+/* Sets `text` as the body, and takes ownership of it. NULL (no memory) sets `failed`. */
 void gm_reply_text(struct gm_reply *reply, int http, const char *media_type, char *text);
 
 /* Frees what the reply owns. */
 void gm_reply_clear(struct gm_reply *reply);
 
-/* Replaces whatever the reply held by application/problem+json (RFC 9457). retry_after_s 0: no
- * Retry-After. */
+/* Replaces the reply by a problem document, application/problem+json (RFC 9457). retry_after_s 0:
+ * no Retry-After. */
 void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, const char *request_id,
                       unsigned retry_after_s);
 

@@ -42,7 +42,7 @@ struct gm_request *gm_request_new(struct gm_server *server, const struct gm_requ
     return r;
 }
 
-/* Everything but the reply. */
+/* Frees everything but the reply. */
 static void drop_all(struct gm_request *r)
 {
     gm_body_drop_text(&r->body);
@@ -71,7 +71,7 @@ void gm_request_unref(struct gm_request *r)
     free(r);
 }
 
-/* 503 says when to come back: when the queue will have drained at its present rate. */
+/* Seconds for Retry-After of a 503: when the queue will have drained at its present rate. */
 static unsigned retry_after(const struct gm_request *r, enum gm_status status)
 {
     const struct gm_devices *devices = &r->server->devices;
@@ -93,7 +93,7 @@ enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *er
         gm_reply_header(&r->reply, "Accept", gm_body_media_types(types));
     if (error->status == GM_METHOD_NOT_ALLOWED)
         gm_reply_header(&r->reply, "Allow", r->allow);
-    /* Where a body ends cannot be told, and what follows it on this connection cannot either. */
+    /* The end of the body is unknown, so nothing more can be read from this connection. */
     r->reply.close = error->status == GM_BAD_LENGTH;
     r->state = GM_REQUEST_REPLY;
     return GM_READY;
@@ -127,7 +127,7 @@ static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
     return GM_OK;
 }
 
-/* Asked when the headers are there, and again when trailers are. */
+/* Checks the size of the head. Called when the headers are complete, and again after trailers. */
 static enum gm_status check_head(const struct gm_request *r, struct gm_error *err)
 {
     if (r->head.bytes <= GM_HEAD_BYTES_MAX)
@@ -153,7 +153,7 @@ enum gm_status gm_request_plan(struct gm_request *r, enum gm_plan_operands opera
                : status;
 }
 
-/* What the body's reader tells and asks. */
+/* Events of the body's reader. */
 
 static enum gm_status on_settled(void *cls, struct gm_error *err)
 {
@@ -196,14 +196,13 @@ static enum gm_status begin_body(struct gm_request *r, struct gm_error *err)
     return gm_body_begin(body, err);
 }
 
-/* On the headers, where all parameters are known then: whether the device has a slot for the job.
- * To be told so after the body would be late. */
+/* Checks early, on the headers, whether the device has a slot for the job. After the body would be
+ * late. All parameters must be known by then. */
 static enum gm_status check_queue(struct gm_request *r, struct gm_error *err)
 {
     const struct gm_codec *in = r->body.in;
 
-    /* In other formats the body may say more, and name another device; and a small job may need no
-     * slot. */
+    /* In other formats the body may name another device, and a small job may need no slot. */
     if (!in || !in->push || r->head.content_length <= GM_INLINE_BYTES_MAX)
         return GM_OK;
     enum gm_status status = pick_device(r, err);
@@ -242,7 +241,7 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     return status == GM_OK ? check_queue(r, err) : status;
 }
 
-/* A failure while the body is coming: the reply waits until what remains has been dropped. */
+/* Handles an error during the body: the reply waits until the rest has been dropped. */
 static void discard(struct gm_request *r, const struct gm_error *error)
 {
     gm_request_fail(r, error);
@@ -282,7 +281,7 @@ enum gm_status gm_request_still_wanted(const struct gm_request *r, struct gm_err
     return GM_OK;
 }
 
-/* A piece of a body that is still wanted. */
+/* Reads a piece of a body that is still wanted. */
 static enum gm_status take_piece(struct gm_request *r, const void *bytes, size_t len,
                                  struct gm_error *err)
 {
@@ -307,7 +306,7 @@ void gm_request_push(struct gm_request *r, const void *bytes, size_t len)
         discard(r, &error);
 }
 
-/* The time for an answer runs from the end of the body. */
+/* The time limit starts at the end of the body. */
 static void set_deadline(struct gm_request *r)
 {
     uint64_t timeout_ms = r->server->config.timeout_ms;
@@ -317,7 +316,7 @@ static void set_deadline(struct gm_request *r)
     r->run.deadline_ns = r->run.body_end_ns + (int64_t)timeout_ms * 1000000;
 }
 
-/* The operands are complete, if all went well: on with the operation. */
+/* Decodes the operands, and goes on with the operation if all went well. */
 static enum gm_progress decode_and_handle(struct gm_request *r)
 {
     struct gm_error error;
@@ -326,7 +325,7 @@ static enum gm_progress decode_and_handle(struct gm_request *r)
     if (status == GM_OK)
         status = gm_body_decode(&r->body, &error);
     gm_account_lap(&r->account, GM_STAGE_DECODE, gm_now_ns());
-    set_deadline(r); /* the body may have said more of it */
+    set_deadline(r); /* the body may have stated timeout_ms */
     return status == GM_OK ? r->route->handle(r) : gm_request_fail(r, &error);
 }
 
@@ -406,7 +405,7 @@ void gm_request_resume(struct gm_request *r, enum gm_request_state state)
     r->state = state;
     r->connection.suspended = false;
     r->connection.transport->resume(
-        r->connection.handle); /* from here on the request may be gone */
+        r->connection.handle); /* the request may be freed from here on */
     atomic_fetch_sub(&server->suspended, 1);
 }
 
@@ -421,8 +420,8 @@ bool gm_request_job_abandoned(const struct gm_job *job, bool running)
 {
     const struct gm_request *r = gm_request_of_job(job);
 
-    /* A client may close its sending half and still read; while the job only waits that is taken
-     * for having gone, since the two cannot be told apart and the queue is precious. */
+    /* A client that has closed its sending half may still read. But that looks like a disconnect,
+     * and queue slots are scarce, so a job that only waits counts as abandoned. */
     return r->connection.transport->gone(r->connection.socket, running);
 }
 

@@ -1,19 +1,12 @@
 /*
- * request.h - one request, from its headers to the last byte of its reply. Knows no HTTP
- * library: http.c feeds it events and carries out what it decides.
+ * request.h - one request, from its headers to the last byte of its reply.
  *
- * State      who runs it        who owns its buffers
- * BODY       an event thread    the decoder fills the operands' buffers; the text is collected
- * DISCARD    an event thread    the reply is set; the rest of the body is dropped
- * WORK       a codec worker     the worker: it decodes text into operands, or the result to text
- * QUEUED     the scheduler      the scheduler and its device: operands, result, op
- * RAN        an event thread    the request: operands are given back, the result is encoded
- * REPLY      an event thread    the reply: the library reads result or text until it is sent
+ * It knows no HTTP library: http.c passes it events and does what it decides.
  *
- * In WORK and QUEUED the connection is suspended: the library neither calls the handler nor
- * frees anything, so whoever owns the request then needs no lock. The hand-over back is resume(),
- * the owner's last act. A request is freed when both the library is done with it and its
- * reply's last byte is sent (references).
+ * In WORK and QUEUED the connection is suspended: the library neither calls the handler nor frees
+ * anything, so the request's owner needs no lock. The owner's last act is resume(), which hands the
+ * request back. The request is freed when the library is done with it and the last byte of its
+ * reply is sent (references).
  */
 #ifndef GM_SERVER_REQUEST_REQUEST_H
 #define GM_SERVER_REQUEST_REQUEST_H
@@ -25,16 +18,25 @@
 
 #include <stdbool.h>
 
-/* What a request asks of the connection it came by, so that request.c can be driven without an HTTP
- * library. */
+/* What a request needs of its connection. A table of functions, so that tests can drive request.c
+ * without an HTTP library. */
 struct gm_transport {
     void (*suspend)(void *connection);
     void (*resume)(void *connection);
-    /* Whether the peer has closed; `sending_too`: only count a close of both directions. */
+    /* Whether the peer has closed. sending_too: only if it has closed both directions. */
     bool (*gone)(int socket, bool sending_too);
-    bool pollable; /* sockets are the system's, which can be asked about many of them at once */
+    bool pollable; /* sockets are real ones, which poll(2) can check many at a time */
 };
 
+/*
+ * State      who runs it        who owns its buffers
+ * BODY       an event thread    the decoder fills the operands' buffers; text is collected
+ * DISCARD    an event thread    the reply is set; the rest of the body is dropped
+ * WORK       a codec worker     the worker: it decodes text to operands, or encodes the result
+ * QUEUED     the scheduler      the scheduler and its device: operands, result, op
+ * RAN        an event thread    the request: operands are freed, the result is encoded
+ * REPLY      an event thread    the reply: the library reads result or text until it is sent
+ */
 enum gm_request_state {
     GM_REQUEST_BODY,
     GM_REQUEST_DISCARD,
@@ -46,100 +48,102 @@ enum gm_request_state {
 
 struct gm_request {
     struct gm_server *server;
-    LIST_ENTRY(gm_request) link; /* in server->requests, under its mutex */
+    LIST_ENTRY(gm_request) link; /* in server->requests, guarded by its mutex */
     _Atomic int references;
     enum gm_request_state state;
 
-    /* The connection, from the first call of the library to its last. */
+    /* The connection, from the library's first call to its last. */
     struct {
         const struct gm_transport *transport;
         void *handle;
         int socket;
-        bool suspended;    /* so the caller is not the connection's event thread */
-        _Atomic int taken; /* whoever sets it first may answer */
-        bool sent_raw;     /* the reply went out without the HTTP library knowing */
+        bool suspended;    /* then the caller is not the connection's event thread */
+        _Atomic int taken; /* the thread that sets it first may answer */
+        bool sent_raw;     /* the reply was written directly to the socket */
     } connection;
 
-    /* Known on the headers, and constant since. The strings are the library's. */
+    /* Set when the headers are complete, constant from then on. The library owns the strings. */
     struct gm_request_head head;
     char id[GM_REQUEST_ID_MAX];
-    const struct gm_route *route; /* NULL: there is none */
-    char allow[GM_ALLOW_MAX];     /* for 405 */
+    const struct gm_route *route; /* NULL: no such route */
+    char allow[GM_ALLOW_MAX];     /* the Allow header of a 405 */
 
-    /* Filled while the body is read (BODY, WORK); the plan is constant from then on. */
+    /* Set while the body is read (BODY, WORK). The plan is constant from then on. */
     struct gm_body body;
-    uint64_t discarded; /* bytes that came after an error */
+    uint64_t discarded; /* body bytes received after an error */
     struct gm_parsed parsed;
     struct gm_plan plan;
 
-    /* While it runs (WORK, QUEUED, RAN): whoever runs it owns all of this, and the operands. */
+    /* While the request runs (WORK, QUEUED, RAN): its current owner owns all of this, and the
+     * operands. */
     struct {
-        int64_t body_end_ns, deadline_ns; /* when the body was there; when the answer must be */
+        int64_t body_end_ns, deadline_ns; /* when the body was complete; when the answer is due */
         struct gm_allocation result;
         struct gm_job job;
         struct gm_work work;
-        struct gm_access_report accesses; /* of a kernel that was traced */
-        void *state;                      /* the endpoint's own; route->drop gives it back */
+        struct gm_access_report accesses; /* access report of a traced kernel */
+        void *state;                      /* the endpoint's own state; route->drop frees it */
     } run;
 
-    /* The answer: whoever runs it writes it, then the library reads it (REPLY). */
+    /* The answer: the current owner writes it, then the library reads it (REPLY). */
     struct gm_error error; /* error.status is GM_OK until something fails */
     struct gm_reply reply;
-    struct gm_allocation reply_text; /* that reply.body may point into */
+    struct gm_allocation reply_text; /* reply.body may point into it */
 
-    /* Accounts of all states. */
-    struct gm_reservation reservation; /* of the memory limit: all blocks here are counted in it */
+    /* Used in all states. */
+    struct gm_reservation reservation; /* counts all allocations here against the memory limit */
     struct gm_account account;
 };
 
 struct gm_request *gm_request_of_work(struct gm_work *work);
 
-/* A request whose headers are known; NULL without memory. The head is copied, its strings not. */
+/* Makes a request from its head; NULL if memory ran out. Copies the head, not its strings. */
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
                                   const struct gm_transport *carrier, void *connection, int socket);
-/* Drops a reference; the last frees. */
+/* Drops a reference; the last one frees the request. */
 void gm_request_unref(struct gm_request *request);
 
-/* Decides what can be decided on the headers; state BODY or DISCARD afterwards. */
+/* Checks the head. The state afterwards is BODY or DISCARD. */
 void gm_request_begin(struct gm_request *request);
-/* More of the body. */
+/* Passes a piece of the body. */
 void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
-/* The body is complete, or the connection was resumed: goes as far as it can. */
+/* Call when the body is complete or the connection was resumed: goes on as far as possible. */
 enum gm_progress gm_request_advance(struct gm_request *request);
 
-/* Whether the answer still matters: GM_DEADLINE, GM_CANCELLED or GM_DRAINING if not. For those
- * who work on a suspended request, which nobody else watches. */
+/* GM_OK if the answer still matters, else GM_DEADLINE, GM_CANCELLED or GM_DRAINING. For threads
+ * that work on a suspended request, which nothing else watches. */
 enum gm_status gm_request_still_wanted(const struct gm_request *request, struct gm_error *err);
 
-/* Waits for no more of the body; the reply says so, and why, if nothing was wrong before. */
+/* Stops waiting for the body. If there was no error before, the reply says so, and why. */
 void gm_request_give_up(struct gm_request *request, const char *why);
 
-/* Gives everything back but the reply, and makes that a problem document of *error: GM_READY. */
+/* Frees all but the reply, and makes that a problem document of *error. Returns GM_READY. */
 enum gm_progress gm_request_fail(struct gm_request *request, const struct gm_error *error);
-/* Makes the reply a text, for which the request is charged nothing; takes it over: GM_READY. NULL:
- * there was no memory for it, and that is what is replied. */
+/* Makes `text` the reply, and takes ownership; it does not count as the request's memory. NULL (no
+ * memory) makes the reply an error. Returns GM_READY. */
 enum gm_progress gm_request_reply(struct gm_request *request, const char *media_type, char *text);
-/* Suspends the connection, if it is not; a worker is to run() this, of such cost: GM_PENDING. */
+/* Suspends the connection, if it is not, and queues run() for a worker, at this expected cost.
+ * Returns GM_PENDING. */
 enum gm_progress gm_request_to_worker(struct gm_request *request, void (*run)(struct gm_work *work),
                                       double cost_s);
-/* Suspends the connection, if it is not. */
+/* Suspends the connection, unless it is suspended already. */
 void gm_request_suspend(struct gm_request *request);
-/* Hands a suspended request back to its event thread, in `state`: the caller's last act. */
+/* Hands a suspended request back to its event thread, in `state`. Must be the caller's last act. */
 void gm_request_resume(struct gm_request *request, enum gm_request_state state);
 
-/* The plan, with what is known so far; and once there are operands, memory for it is reserved. */
+/* Plans the request as far as its inputs are known. Once there are operands, also reserves the
+ * memory. */
 enum gm_status gm_request_plan(struct gm_request *request, enum gm_plan_operands operands,
                                struct gm_error *err);
 
-/* The job: runs what is planned, for this request's client. What is special about it (repeat,
- * exclusive, report, another callback) is set afterwards, and whose it is by gm_request_set_slot,
- * which estimates what it takes. */
+/* Sets up the job that runs the plan. Set anything special (repeat, exclusive, report, another
+ * callback) afterwards. gm_request_set_slot then sets its client and estimates its cost. */
 void gm_request_set_job(struct gm_request *request, void (*done)(struct gm_job *job));
 void gm_request_set_slot(struct gm_request *request);
-/* What it took: the next of its kind is expected to take as long. */
+/* Updates the cost model with the time that the job took. */
 void gm_request_learn_cost(struct gm_request *request);
 struct gm_request *gm_request_of_job(const struct gm_job *job);
-/* Whether the client has gone: for struct gm_job. */
+/* Whether the client has disconnected: the `abandoned` of struct gm_job. */
 bool gm_request_job_abandoned(const struct gm_job *job, bool running);
 
 #endif

@@ -10,9 +10,9 @@
 #include <string.h>
 
 /*
- * Written like a file. The C library has open_memstream, but that forgets: a piece for which it
- * found no memory is left out, the pieces behind it are not, and neither the stream's error flag
- * nor its closing tells. So the memory is asked for here.
+ * A stream of its own instead of open_memstream. When open_memstream runs out of memory, it drops a
+ * piece, keeps later ones, and neither sets the stream's error flag nor fails when closed. So the
+ * memory is allocated here.
  */
 
 #define ROOM_MIN 4096
@@ -39,7 +39,7 @@ static ssize_t take(void *cls, const char *bytes, size_t len)
 
     if (s->lacking || !make_room(s, len)) {
         s->lacking = true;
-        return 0; /* as fopencookie has it: nothing was taken */
+        return 0; /* fopencookie: 0 means an error */
     }
     memcpy(s->text + s->len, bytes, len);
     s->len += len;
@@ -69,9 +69,8 @@ char *gm_text_stream_end(struct gm_text_stream *s, size_t *ret_len)
 }
 
 /*
- * Documents. A member for which there is no memory is missed by nobody: jansson makes NULL of it,
- * and NULL is what leaves a member out. So its memory is asked for here, and what it did not get is
- * remembered until the text is wanted.
+ * JSON documents. jansson turns a failed allocation into NULL, and NULL omits a member silently. So
+ * its memory is allocated here, and a failure is remembered until the text is made.
  */
 
 static _Thread_local bool lacking;
@@ -125,7 +124,7 @@ static void put(struct gm_json_line *line, const char *text, size_t len)
     line->at += len;
 }
 
-/* The comma that whatever stands before calls for, and the name. */
+/* Writes the comma, if one is needed, and the name. */
 static void put_name(struct gm_json_line *line, const char *name)
 {
     if (line->at > line->begin && line->at[-1] != '{' && line->at[-1] != '[')
@@ -177,7 +176,7 @@ static void put_number(struct gm_json_line *line, const char *name, enum gm_dtyp
         return;
     }
     put(line, text, (size_t)(end - text));
-    /* A measure stays one, also where it happens to be whole. */
+    /* Keep a decimal point, even if the value is a whole number. */
     if (dtype == GM_F64 && !memchr(text, '.', (size_t)(end - text)) &&
         !memchr(text, 'e', (size_t)(end - text)))
         put(line, ".0", 2);

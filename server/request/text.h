@@ -1,6 +1,7 @@
 /*
- * text.h - texts that gemmd writes, in three ways. Where something is missing that shows at the
- * end, and then there is no text.
+ * text.h - writes texts into memory: as a stream, as JSON documents, and as one line of JSON.
+ *
+ * Memory errors are reported at the end, instead of a text.
  */
 #ifndef GM_SERVER_REQUEST_TEXT_H
 #define GM_SERVER_REQUEST_TEXT_H
@@ -10,44 +11,44 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A text in memory that is written like a file. */
+/* A text in memory, written through a FILE. */
 
 struct gm_text_stream {
     FILE *out; /* to write to */
     char *text;
     size_t len, room;
-    bool lacking; /* something that was written found no memory */
+    bool lacking; /* memory ran out for some of the text */
 };
 
-/* false: no memory. Otherwise it is to be ended, and must not move until then. */
+/* Returns false if memory ran out. Otherwise it must be ended, and must not move until then. */
 bool gm_text_stream_begin(struct gm_text_stream *stream);
 
-/* The text with a zero behind it, for free(), and its length if that is wanted; NULL if any of it
- * is missing. */
+/* Returns the text, which the caller frees, with a terminating zero, and its length if ret_len is
+ * not NULL. Returns NULL if memory ran out. */
 char *gm_text_stream_end(struct gm_text_stream *stream, size_t *ret_len);
 
 /*
- * JSON documents. Who builds one adds member by member and need not look whether each found
- * memory: that shows in the end.
+ * JSON documents. Members can be added without checks: a failed allocation is reported by
+ * gm_document_text.
  */
 
 struct json_t;
 
-/* Once, before the first document. */
+/* Call once, before the first document. */
 void gm_document_init(void);
 
 /*
- * The text of a document that was built on this thread since the last call, for free(); takes over
- * the document, which may be NULL. NULL: something of it found no memory.
+ * The text of the document built on this thread since the last call. Frees the document, which may
+ * be NULL. The caller frees the text. Returns NULL if any allocation failed.
  */
 char *gm_document_text(struct json_t *document, size_t json_flags);
 
 /*
- * One line of JSON, written in place. For the one document that every reply of an operation
- * carries: to build it as a tree first would cost more than a small operation itself.
+ * One line of JSON, written in place. For the account, which every reply of an operation carries:
+ * building a tree first would take longer than a small operation.
  *
- * The caller gives the room and sees to what JSON calls an object: as many closes as opens. What
- * does not fit is left out, and the line says so at its end.
+ * The caller provides the buffer, and must close every object and array. Text that does not fit is
+ * dropped, and gm_json_line_end returns false.
  */
 
 struct gm_json_line {
@@ -57,10 +58,11 @@ struct gm_json_line {
 
 /* size: at least 1. */
 struct gm_json_line gm_json_line_begin(char *text, size_t size);
-/* Ends the text; false if it was longer than its room. */
+/* Ends the text. Returns false if it did not fit. */
 bool gm_json_line_end(struct gm_json_line *line);
 
-/* bracket: '{' or '['. name: NULL in an array, and for the outermost. Names are plain text. */
+/* bracket: '{' or '['. name: NULL inside arrays and for the outermost one. Names must need no
+ * escapes. */
 void gm_json_line_open(struct gm_json_line *line, const char *name, char bracket);
 void gm_json_line_close(struct gm_json_line *line, char bracket);
 

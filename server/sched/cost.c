@@ -5,14 +5,15 @@
 
 #include <math.h>
 
-/* What launching anything takes, whatever its size: tiny tasks teach nothing about kernels. */
+/* Overhead of any launch. Without it, tiny tasks would distort the slowness of kernels. */
 #define LAUNCH_S 20e-6
-/* Where no ceiling is known, as of the simulator, these are of the right order. */
+/* Rates for a device without measured ceilings, such as the simulator: the right order of
+ * magnitude. */
 #define UNKNOWN_FLOPS 1e8
 #define UNKNOWN_BYTES 5e8
-#define TEXT_BYTES 3e8 /* a second, in either direction */
-#define TRACE_S 0.02   /* what the sample for a report takes, before any has run */
-/* A kernel may be this much slower than the ceiling: e^14 is a million. It is not faster. */
+#define TEXT_BYTES 3e8 /* bytes/s, to decode or to encode */
+#define TRACE_S 0.02   /* time of a traced sample, before any was measured */
+/* Maximum logarithm of the slowness: e^14 is a million. The minimum is 0. */
 #define LOG_SLOWNESS_MAX 14.0f
 
 double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *facts)
@@ -25,7 +26,7 @@ double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *fac
     return 1e-9 * fmax(memory, arithmetic);
 }
 
-/* At the ceilings, and with all that comes beside. */
+/* Least time of the whole task, launch overhead included. */
 static double least(const struct gm_task *task, const struct gm_device_facts *facts)
 {
     double once = gm_cost_seconds(&task->op, facts);
@@ -36,7 +37,7 @@ static double least(const struct gm_task *task, const struct gm_device_facts *fa
     return LAUNCH_S + once * (task->repeat > 1 ? task->repeat : 1);
 }
 
-/* Variants beyond the last share its place. */
+/* Index of a variant. Variants beyond the table share its last entry. */
 static size_t index_of(const struct gm_variant *variant)
 {
     size_t i = 0;
@@ -57,8 +58,8 @@ double gm_cost_expected(const struct gm_cost_model *model, const struct gm_task 
            exp(atomic_load_explicit(&model->log_slowness[i], memory_order_relaxed));
 }
 
-/* Half the way to what it was this time, in logarithms: kernels differ by factors, and one run
- * that was disturbed must not count for much. */
+/* Averages the old and the new value in logarithms, because kernels differ by factors, and one
+ * disturbed run must not dominate. */
 void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
                    const struct gm_device_facts *facts, double seconds, bool stopped)
 {

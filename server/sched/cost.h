@@ -1,9 +1,9 @@
 /*
  * cost.h - the cost model: estimates the time of an operation before it runs.
  *
- * The least time is that of the device's measured ceilings. Limits use it: they bound the work that
- * was asked for, not the slowness of a kernel. The expected time is the least time multiplied by
- * the slowness that recent runs of the variant have shown. The order of service uses that.
+ * The least time is the one at the device's measured ceilings. Limits use it: they bound the work
+ * asked for, not the slowness of a kernel. The expected time is the least time multiplied by the
+ * slowness that recent runs of the variant have shown. The queue's order uses it.
  */
 #ifndef GM_SERVER_SCHED_COST_H
 #define GM_SERVER_SCHED_COST_H
@@ -14,28 +14,28 @@
 
 #define GM_COST_VARIANTS_MAX 128
 
-/* The slowness of each variant on a device: measured over least time. All zero: nothing has run.
- * Any thread may read and update it; of two updates at once one may be lost. */
+/* The slowness of each variant on a device: measured over least time. All zero: no runs yet. Any
+ * thread may read and update it; one of two simultaneous updates may be lost. */
 struct gm_cost_model {
     _Atomic float log_slowness[GM_COST_VARIANTS_MAX];
-    /* Of traces, whose samples have no least: what they take over what is usual. */
+    /* For traces, which have no least time: their time over the usual one, TRACE_S. */
     _Atomic float log_trace[GM_COST_VARIANTS_MAX];
 };
 
-/* Least time of one run, in seconds; 0 if the device's ceilings are not known. */
+/* Least time of one run, in seconds; 0 if the device's ceilings are unknown. */
 double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *facts);
 
 /* Expected time of all runs of the task, in seconds; more than 0. */
 double gm_cost_expected(const struct gm_cost_model *model, const struct gm_task *task,
                         const struct gm_device_facts *facts);
-/* Updates the model: the task took so many seconds, or at least as many if it was `stopped`. */
+/* Updates the model with the seconds that a task took. If `stopped`, it would have taken more. */
 void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
                    const struct gm_device_facts *facts, double seconds, bool stopped);
-/* Expected time of a worker to read or write so much text, in seconds. */
+/* Expected time to decode or encode a text on a worker, in seconds. */
 double gm_cost_text(uint64_t bytes);
 
-/* GM_COST_LIMIT if so many runs are too much for a simulated device, which is thousands of times
- * slower than a real one and has no measured ceilings. */
+/* Returns GM_COST_LIMIT if `runs` runs are too much for a simulated device. Such a device is
+ * thousands of times slower than a real one and has no measured ceilings. */
 enum gm_status gm_cost_simulated(const struct gm_op *op, uint64_t runs, struct gm_error *err);
 
 #endif

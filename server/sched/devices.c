@@ -47,8 +47,8 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
     return GM_OK;
 }
 
-/* Whether the backend that was opened last, whose devices begin at `first`, only plays one: it is
- * for those who ask for it. */
+/* Whether the backend opened last, whose devices begin at `first`, is a simulator. "auto" never
+ * prefers one. */
 static bool simulates(const struct gm_devices *d, unsigned first)
 {
     return first < d->count && d->device[first].facts->kind == GM_DEVICE_SIM;
@@ -70,7 +70,7 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
         bool wanted = strcmp(options->backend, backend->name) == 0;
         unsigned first = d.count;
         status = open_backend(&d, backend, options, err);
-        /* A backend nobody asked for by name may be without a device; anything else is fatal. */
+        /* A backend that was not named may be without a device; any other error is fatal. */
         if (status != GM_OK && (wanted || status != GM_DEVICE_UNAVAILABLE))
             goto fail;
         if (status == GM_OK && (wanted || (automatic && !d.preferred && !simulates(&d, first))))
@@ -87,11 +87,10 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
         return GM_OK;
     }
     if (d.count > 0 && !streams_fit)
-        status = gm_fail(err, GM_BAD_PARAMETER, "--streams: no device here can have %u streams",
+        status = gm_fail(err, GM_BAD_PARAMETER, "--streams: no device here supports %u streams",
                          options->backend_options.streams);
     else if (status == GM_OK)
-        status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no device of backend %s",
-                         options->backend);
+        status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "backend %s has no device", options->backend);
 fail:
     gm_devices_close(&d);
     return status;

@@ -1,6 +1,7 @@
 /*
- * devices.h - what this daemon computes on: every device of every backend it has opened, each
- * with its queue. Made once at start, constant until the end.
+ * devices.h - the devices of all opened backends, each with its queue.
+ *
+ * Made once at start, constant until the end.
  */
 #ifndef GM_SERVER_SCHED_DEVICES_H
 #define GM_SERVER_SCHED_DEVICES_H
@@ -13,7 +14,7 @@
 #define GM_DEVICES_MAX 16
 
 struct gm_device {
-    char name[24]; /* "cpu:0": what the parameter `device` and the account say */
+    char name[24]; /* "cpu:0": as in the parameter `device` and in the account */
     const struct gm_backend *backend;
     void *context;
     const struct gm_device_facts *facts;
@@ -24,9 +25,9 @@ struct gm_device {
 struct gm_devices {
     unsigned count;
     struct gm_device device[GM_DEVICES_MAX];
-    struct gm_allocator host;       /* plain memory, for texts */
-    struct gm_buffer_limit *memory; /* of the buffers of all backends together */
-    const char *preferred;          /* name of the backend that serves requests naming no device */
+    struct gm_allocator host;       /* allocates host memory for texts */
+    struct gm_buffer_limit *memory; /* limit of the buffers of all backends together */
+    const char *preferred;          /* backend of requests that name no device */
     unsigned backends;
     struct {
         const struct gm_backend *backend;
@@ -35,8 +36,8 @@ struct gm_devices {
 };
 
 struct gm_devices_options {
-    /* "auto", which is the first that has a device and does not simulate it; or the one to prefer,
-     * which must then be there. */
+    /* Name of the preferred backend, which must have a device. "auto": the first backend that has a
+     * device and is not the simulator. */
     const char *backend;
     struct gm_backend_options backend_options;
     uint64_t queue_limit;
@@ -44,20 +45,22 @@ struct gm_devices_options {
     void *lost_cls;
 };
 
-/* Opens every backend of this build. Fails if there is no device, or not the preferred one. */
+/* Opens every backend of this build. Fails if there is no device, or the preferred backend has
+ * none. */
 enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_options *options,
                                struct gm_error *err);
-/* Ends the queues (failing what waits), then the backends. All buffers must have been put back. */
+/* Closes the queues, failing waiting jobs, then the backends. All buffers must have been freed. */
 void gm_devices_close(struct gm_devices *devices);
 
 /*
- * By name: "" the preferred backend's, "cpu" the least loaded of that kind, "cpu:0" that one.
- * GM_DEVICE_UNAVAILABLE names what there is; GM_DEVICE_LOST if all that match have failed.
+ * Chooses a device by name: "" the least loaded of the preferred backend, "cpu" the least loaded of
+ * that backend, "cpu:0" this one. GM_DEVICE_UNAVAILABLE lists the devices; GM_DEVICE_LOST if all
+ * that match have failed.
  */
 enum gm_status gm_devices_pick(struct gm_devices *devices, const char *name, struct gm_device **ret,
                                struct gm_error *err);
 
-/* Whether every device still works. */
+/* Whether no device is lost. */
 bool gm_devices_alive(const struct gm_devices *devices);
 
 #endif

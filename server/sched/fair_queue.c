@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
-/* An odd factor permutes the low bits; the high ones only shift the result. */
+/* An odd factor permutes the low bits, so these never collide. The high bits only add an offset to
+ * the result. */
 unsigned gm_fair_bucket(uint64_t client)
 {
     uint64_t high = (client / GM_FAIR_BUCKETS) * 0x9e3779b97f4a7c15u;
@@ -27,9 +28,9 @@ void gm_fair_init(struct gm_fair_queue *q)
 {
     *q = (struct gm_fair_queue){0};
     for (unsigned i = 0; i < GM_FAIR_SIZES; i++) {
-        TAILQ_INIT(&q->size[i].lines);
+        TAILQ_INIT(&q->size[i].flows);
         for (unsigned bucket = 0; bucket < GM_FAIR_BUCKETS; bucket++)
-            TAILQ_INIT(&q->size[i].line[bucket].items);
+            TAILQ_INIT(&q->size[i].flow[bucket].items);
     }
 }
 
@@ -38,19 +39,20 @@ void gm_fair_push(struct gm_fair_queue *q, struct gm_fair_item *item)
     item->bucket = gm_fair_bucket(item->client);
     item->size = size_of(item->cost_s);
     struct gm_fair_size *size = &q->size[item->size];
-    struct gm_fair_line *line = &size->line[item->bucket];
+    struct gm_fair_flow *flow = &size->flow[item->bucket];
 
     if (q->waiting == 0 && q->in_service == 0) {
-        /* Nobody has waited for what was served until now: all begin anew. */
+        /* The queue was idle: no item waited for what was served, so all classes start from
+         * zero. */
         q->level_s = q->waiting_s = 0;
         for (unsigned i = 0; i < GM_FAIR_SIZES; i++)
             q->size[i].used_s = 0;
     }
-    if (TAILQ_EMPTY(&size->lines))
+    if (TAILQ_EMPTY(&size->flows))
         size->used_s = fmax(size->used_s, q->level_s);
-    if (TAILQ_EMPTY(&line->items))
-        TAILQ_INSERT_TAIL(&size->lines, line, link);
-    TAILQ_INSERT_TAIL(&line->items, item, link);
+    if (TAILQ_EMPTY(&flow->items))
+        TAILQ_INSERT_TAIL(&size->flows, flow, link);
+    TAILQ_INSERT_TAIL(&flow->items, item, link);
     q->waiting++;
     q->waiting_s += item->cost_s;
 }
@@ -66,8 +68,8 @@ struct gm_fair_item *gm_fair_first_of(const struct gm_fair_queue *q, unsigned si
     double best_end_s = 0;
 
     for (unsigned i = 0; i < sizes; i++) {
-        const struct gm_fair_line *line = TAILQ_FIRST(&q->size[i].lines);
-        struct gm_fair_item *item = line ? TAILQ_FIRST(&line->items) : NULL;
+        const struct gm_fair_flow *flow = TAILQ_FIRST(&q->size[i].flows);
+        struct gm_fair_item *item = flow ? TAILQ_FIRST(&flow->items) : NULL;
         if (item && (!best || q->size[i].used_s + item->cost_s < best_end_s)) {
             best = item;
             best_end_s = q->size[i].used_s + item->cost_s;
@@ -78,25 +80,25 @@ struct gm_fair_item *gm_fair_first_of(const struct gm_fair_queue *q, unsigned si
 
 struct gm_fair_item *gm_fair_after(const struct gm_fair_queue *q, const struct gm_fair_item *item)
 {
-    const struct gm_fair_line *line = NULL;
+    const struct gm_fair_flow *flow = NULL;
 
     if (item && TAILQ_NEXT(item, link))
         return TAILQ_NEXT(item, link);
     if (item)
-        line = TAILQ_NEXT(&q->size[item->size].line[item->bucket], link);
-    for (unsigned i = item ? item->size + 1 : 0; i < GM_FAIR_SIZES && !line; i++)
-        line = TAILQ_FIRST(&q->size[i].lines);
-    return line ? TAILQ_FIRST(&line->items) : NULL;
+        flow = TAILQ_NEXT(&q->size[item->size].flow[item->bucket], link);
+    for (unsigned i = item ? item->size + 1 : 0; i < GM_FAIR_SIZES && !flow; i++)
+        flow = TAILQ_FIRST(&q->size[i].flows);
+    return flow ? TAILQ_FIRST(&flow->items) : NULL;
 }
 
 void gm_fair_remove(struct gm_fair_queue *q, struct gm_fair_item *item)
 {
     struct gm_fair_size *size = &q->size[item->size];
-    struct gm_fair_line *line = &size->line[item->bucket];
+    struct gm_fair_flow *flow = &size->flow[item->bucket];
 
-    TAILQ_REMOVE(&line->items, item, link);
-    if (TAILQ_EMPTY(&line->items))
-        TAILQ_REMOVE(&size->lines, line, link);
+    TAILQ_REMOVE(&flow->items, item, link);
+    if (TAILQ_EMPTY(&flow->items))
+        TAILQ_REMOVE(&size->flows, flow, link);
     q->waiting--;
     q->waiting_s -= item->cost_s;
 }
@@ -104,12 +106,12 @@ void gm_fair_remove(struct gm_fair_queue *q, struct gm_fair_item *item)
 void gm_fair_serve(struct gm_fair_queue *q, struct gm_fair_item *item)
 {
     struct gm_fair_size *size = &q->size[item->size];
-    struct gm_fair_line *line = &size->line[item->bucket];
+    struct gm_fair_flow *flow = &size->flow[item->bucket];
 
     gm_fair_remove(q, item);
-    if (!TAILQ_EMPTY(&line->items)) {
-        TAILQ_REMOVE(&size->lines, line, link);
-        TAILQ_INSERT_TAIL(&size->lines, line, link);
+    if (!TAILQ_EMPTY(&flow->items)) {
+        TAILQ_REMOVE(&size->flows, flow, link);
+        TAILQ_INSERT_TAIL(&size->flows, flow, link);
     }
     q->level_s = fmax(q->level_s, size->used_s);
     size->used_s += item->cost_s;

@@ -1,21 +1,16 @@
 /*
- * fair_queue.h - in what order those are served who wait, where many ask and some ask for much.
- * Pure: no threads, no clock; an owner's mutex guards it.
+ * fair_queue.h - decides which item is served next: fair between size classes and clients.
  *
- *  1. Sizes. By its expected cost an item is of one of GM_FAIR_SIZES sizes. Sizes in which
- * something waits share the time of whoever serves equally: served is the one whose next item would
- * be done first if all of them were served at once, each at the same rate (fair queueing: Demers,
- *     Keshav and Shenker, 1989). One in which nothing waited starts level with the one that was
- *     served last, as that was when it began (start-time: Goyal, Vin and Cheng, 1996).
- *  2. Clients. Within a size they take turns, an item a turn (Nagle, RFC 970, 1987); a client's
- *     own items are served as they came. Clients are told apart by a hash of GM_FAIR_BUCKETS
- *     values; those whose numbers differ in the low ten bits alone always are (stochastic
- *     fairness queueing: McKenney, 1990).
+ * Size classes: the expected cost puts each item into one of GM_FAIR_SIZES classes. The next item
+ * is the one that would finish first if all classes were served at once at the same rate (fair
+ * queueing: Demers, Keshav and Shenker, 1989). A class that was empty starts level with the class
+ * served last, at the start of that service (start-time: Goyal, Vin and Cheng, 1996). So small
+ * items go before a large one until they have used as much time as it will take. No class starves.
  *
- * So small items go before a large one until they have had as much time as that will take: what
- * comes waits for what is being served, and seldom for something larger than itself. Nothing waits
- * for ever, since a size in which something waits gets its share. And a client's first item of a
- * size waits for one of each other client there at most, however many those have.
+ * Clients: a class serves its clients round robin, one item each (Nagle, RFC 970, 1987), and a
+ * client's items first in, first out. So a client's first item waits for at most one item of each
+ * other client. Clients are told apart by a hash (stochastic fairness queueing: McKenney, 1990).
+ * Pure: no threads, no clock; the owner's mutex guards it.
  */
 #ifndef GM_SERVER_SCHED_FAIR_QUEUE_H
 #define GM_SERVER_SCHED_FAIR_QUEUE_H
@@ -24,59 +19,62 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+/* Hash values of clients. Numbers that differ only in the low ten bits never collide. */
 #define GM_FAIR_BUCKETS 1024
-#define GM_FAIR_SIZES 5          /* the last has no upper bound */
-#define GM_FAIR_SMALLEST_S 0.001 /* expected cost below which an item is of the first size */
-#define GM_FAIR_SIZE_STEP 16     /* and each further size reaches so many times as far */
+#define GM_FAIR_SIZES 5          /* size classes; the last one has no upper bound */
+#define GM_FAIR_SMALLEST_S 0.001 /* bound of the first class, in seconds of expected cost */
+#define GM_FAIR_SIZE_STEP 16     /* ratio of the bounds of successive classes */
 
-/* Embedded in what waits. */
+/* An item; embed it in whatever waits. */
 struct gm_fair_item {
-    uint64_t client; /* whose it is: equal numbers are one client */
-    double cost_s;   /* what serving it is expected to take; 0 where that is not known */
+    uint64_t client; /* client id; equal numbers are one client */
+    double cost_s;   /* expected time to serve it, in seconds; 0: unknown */
 
-    TAILQ_ENTRY(gm_fair_item) link; /* the queue's from here on */
+    TAILQ_ENTRY(gm_fair_item) link; /* from here on for the queue only */
     unsigned bucket, size;
 };
 
-/* What a client has waiting of a size; the lines with something in them form a ring. */
-struct gm_fair_line {
+/* The items of one client in one class. The flows that are not empty are in a ring. */
+struct gm_fair_flow {
     TAILQ_HEAD(, gm_fair_item) items;
-    TAILQ_ENTRY(gm_fair_line) link;
+    TAILQ_ENTRY(gm_fair_flow) link;
 };
 
 struct gm_fair_size {
-    TAILQ_HEAD(, gm_fair_line) lines; /* first whose turn it is, last who has just had one */
-    double used_s;                    /* the time it has had, or has been levelled to */
-    struct gm_fair_line line[GM_FAIR_BUCKETS];
+    TAILQ_HEAD(, gm_fair_flow)
+    flows;         /* round robin: the first is next, the last was served most recently */
+    double used_s; /* service time used, or the level that it started at */
+    struct gm_fair_flow flow[GM_FAIR_BUCKETS];
 };
 
 struct gm_fair_queue {
     uint64_t waiting;
-    double waiting_s; /* the sum of their costs */
+    double waiting_s; /* sum of the waiting items' costs */
     uint64_t in_service;
-    double level_s; /* used_s of the size served last, when it was */
+    double level_s; /* used_s of the class served last, when that service started */
     struct gm_fair_size size[GM_FAIR_SIZES];
 };
 
-/* Nothing waits. */
+/* Initializes an empty queue. */
 void gm_fair_init(struct gm_fair_queue *queue);
 
 unsigned gm_fair_bucket(uint64_t client);
 
-/* Client and cost are set, and stay while it waits. */
+/* Adds an item. Its client and cost_s must be set, and constant while it waits. */
 void gm_fair_push(struct gm_fair_queue *queue, struct gm_fair_item *item);
-/* Whose turn it is; NULL where nothing waits. */
+/* The next item to serve; NULL if the queue is empty. */
 struct gm_fair_item *gm_fair_first(const struct gm_fair_queue *queue);
-/* The same, of the `sizes` smallest sizes alone. */
+/* The next item of the `sizes` smallest classes. */
 struct gm_fair_item *gm_fair_first_of(const struct gm_fair_queue *queue, unsigned sizes);
-/* All that waits, in no particular order: from NULL to NULL. */
+/* Iterates over all items, in no particular order: starts with NULL, ends with NULL. */
 struct gm_fair_item *gm_fair_after(const struct gm_fair_queue *queue,
                                    const struct gm_fair_item *item);
-/* Leaves to be served: its client has had its turn, its size is charged with the cost. */
+/* Removes an item to serve it. Its client goes to the end of the ring, and its class is charged
+ * with cost_s. */
 void gm_fair_serve(struct gm_fair_queue *queue, struct gm_fair_item *item);
-/* Has been served, which took so long: that is what its size has had. */
+/* Reports the time that serving the item took; it replaces cost_s in the charge. */
 void gm_fair_served(struct gm_fair_queue *queue, const struct gm_fair_item *item, double seconds);
-/* Leaves without having been served. */
+/* Removes an item that is not served. */
 void gm_fair_remove(struct gm_fair_queue *queue, struct gm_fair_item *item);
 
 #endif

@@ -13,7 +13,7 @@ static const char *stop_reason(enum gm_status status)
     case GM_CANCELLED:
         return "the client went away";
     case GM_DRAINING:
-        return "gemmd is shutting down and could not finish this in time";
+        return "gemmd is shutting down and could not finish this request in time";
     case GM_DEVICE_LOST:
         return "the device failed and gemmd is about to restart";
     default:
@@ -73,7 +73,7 @@ void gm_sched_end(struct gm_job_list *list, enum gm_status status)
     }
 }
 
-/* Whether there is a slot for this client. The mutex is held. */
+/* Whether this client may have a slot. The mutex is held. */
 static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm_error *err)
 {
     uint64_t limit = s->options.queue_limit, taken = s->reserved + s->queue.waiting;
@@ -84,13 +84,14 @@ static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm
     if (s->closing)
         return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
     if (taken >= limit)
-        return gm_fail(err, GM_QUEUE_FULL, "all %llu places in the queue are taken (--queue-limit)",
+        return gm_fail(err, GM_QUEUE_FULL, "all %llu queue slots are taken (--queue-limit)",
                        (unsigned long long)limit);
     if (held >= GM_SCHED_SHARE * (limit - taken))
-        return gm_fail(err, GM_QUEUE_FULL,
-                       "requests from this address hold %llu of the %llu places in the queue "
-                       "(--queue-limit); the last ones are kept for others",
-                       (unsigned long long)held, (unsigned long long)limit);
+        return gm_fail(
+            err, GM_QUEUE_FULL,
+            "requests from this address hold %llu of the %llu queue slots (--queue-limit); "
+            "the rest is kept for other clients",
+            (unsigned long long)held, (unsigned long long)limit);
     return GM_OK;
 }
 
@@ -131,7 +132,7 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* What a job is expected to take of the device. The mutex is held. */
+/* Sets the job's expected time, and adds it to the backlog. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
     job->expected_s = job->slot.cost_s > 0 ? job->slot.cost_s : s->service_s;
@@ -153,7 +154,8 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         expect(s, job);
         gm_fair_push(&s->queue, &job->slot);
         pthread_cond_signal(&s->work);
-        /* The timer sleeps up to WATCH_MS between looks, and for ever when there is nothing. */
+        /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
+         * jobs. */
         if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
             s->timer_asleep = false;
             pthread_cond_signal(&s->timer);

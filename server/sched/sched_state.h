@@ -1,7 +1,8 @@
 /*
- * sched_state.h - what the parts of the scheduler share: sched.c (the public functions),
- * streams.c (threads that run jobs), watch.c (the thread that ends those nobody waits
- * for). For them alone.
+ * sched_state.h - the scheduler's internal state, shared by its three source files.
+ *
+ * sched.c has the public functions, streams.c the threads that run jobs, watch.c the thread that
+ * ends jobs whose client or time has gone. Only they include it.
  */
 #ifndef GM_SERVER_SCHED_SCHED_STATE_H
 #define GM_SERVER_SCHED_SCHED_STATE_H
@@ -16,51 +17,52 @@ struct gm_sched {
     unsigned streams, batch_max;
 
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t work;   /* a job may be startable, or closing */
-    pthread_cond_t timer;  /* there is something to watch, or closing */
+    pthread_cond_t work;   /* signals that a job may be startable, or closing */
+    pthread_cond_t timer;  /* signals that there are jobs to watch, or closing */
     struct gm_fair_queue queue;
     struct gm_job_list running;
-    uint64_t reserved; /* slots: reserved + queue.waiting <= queue_limit, but for reserve_more */
-    uint64_t held[GM_FAIR_BUCKETS]; /* how many of these are whose */
+    uint64_t reserved; /* reserved slots: reserved + queue.waiting <= queue_limit, except after
+                          reserve_more */
+    uint64_t held[GM_FAIR_BUCKETS]; /* slots, waiting jobs included, by client */
     uint64_t running_count;
-    uint64_t starts; /* launches so far: tells whether another began during one */
+    uint64_t starts; /* launches so far; shows whether another one began during a launch */
     bool *stream_busy;
     unsigned streams_free;
     bool exclusive_running, lost, closing;
-    bool timer_asleep; /* there was nothing to watch: wake it */
-    double service_s;  /* mean time a job holds a stream */
-    double backlog_s;  /* what those that wait, or run on streams, are expected to take */
+    bool timer_asleep; /* the watch thread waits without a time-out: wake it */
+    double service_s;  /* mean time that a job holds a stream, in seconds */
+    double backlog_s;  /* expected time of all jobs that wait or run on streams */
 
     int64_t idle_from_ns;     /* when the last job ended */
-    int64_t measured_ns;      /* when the ceilings were measured last; 0: not since the start */
-    atomic_bool measure_stop; /* told to whoever measures */
+    int64_t measured_ns;      /* last measurement of the ceilings; 0: only the one at start */
+    atomic_bool measure_stop; /* tells the measuring thread to stop */
 
-    unsigned streams_ready;   /* threads that run, by their own count */
-    unsigned streams_created; /* threads to join; the opener's alone */
+    unsigned streams_ready;   /* threads that have reported that they run */
+    unsigned streams_created; /* threads to join; for gm_sched_open and gm_sched_close only */
     pthread_t timer_thread;
     bool timer_started;
     pthread_t *stream_thread;
 };
 
-/* With the mutex held. */
+/* To call with the mutex held: */
 
-/* Whether the job whose turn it is may start now. */
+/* Whether the first job in the queue may start now. */
 bool gm_sched_startable(const struct gm_sched *sched);
-/* Has left the queue: its slot is free. */
+/* Frees the slot of a job that has left the queue. */
 void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
-/* Takes a waiting job out, to `list`, to be ended with gm_sched_end. */
+/* Moves a waiting job to `list`, for gm_sched_end. */
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
-/* All that wait. */
+/* Moves all waiting jobs to `list`. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
-/* Runs the job on this thread, beside the streams. The mutex is released meanwhile. */
+/* Runs the job on the calling thread, beside the streams. Releases the mutex while it runs. */
 void gm_sched_run_beside(struct gm_sched *sched, struct gm_job *job);
 
-/* Without it. */
+/* To call without it: */
 
-/* done() for each, failed with `status`. */
+/* Fails each job with `status` and calls its done(). */
 void gm_sched_end(struct gm_job_list *list, enum gm_status status);
 
-/* The threads: of a stream, and of the watch. */
+/* Thread functions: of a stream, and of the watch. */
 void *gm_sched_stream_main(void *sched);
 void *gm_sched_watch_main(void *sched);
 

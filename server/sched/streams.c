@@ -1,6 +1,5 @@
 /*
- * streams.c - a thread for each stream of the device, which takes jobs in their turn and runs
- * them.
+ * streams.c - the threads that run jobs, one for each stream of the device.
  */
 #include "server/clock.h"
 #include "server/log.h"
@@ -8,13 +7,12 @@
 
 #include <stdlib.h>
 
-/* How much of the last measured service time enters the running mean. */
+/* Weight of a new service time in the running mean. */
 #define SERVICE_WEIGHT 0.1
 
-/* Whose turn it is, of those that may have a stream now. Where streams are graded each that is
- * taken shuts out the largest size that was not yet, so that some are left for jobs that are short.
- */
-static struct gm_fair_item *first_in_turn(const struct gm_sched *s)
+/* The next job that may have a stream now. If the device has graded streams, each busy stream
+ * excludes one more of the largest size classes, so that some streams stay free for short jobs. */
+static struct gm_fair_item *first_eligible(const struct gm_sched *s)
 {
     unsigned taken = s->facts->graded_streams ? s->streams - s->streams_free : 0;
 
@@ -23,7 +21,7 @@ static struct gm_fair_item *first_in_turn(const struct gm_sched *s)
 
 bool gm_sched_startable(const struct gm_sched *s)
 {
-    const struct gm_fair_item *first = first_in_turn(s);
+    const struct gm_fair_item *first = first_eligible(s);
 
     return first && s->streams_free > 0 && !s->exclusive_running &&
            !(gm_job_of_slot(first)->exclusive && s->running_count > 0);
@@ -48,7 +46,7 @@ static void start(struct gm_sched *s, struct gm_job *job)
     s->running_count++;
 }
 
-/* The next in turn that may share a launch with the job, or NULL. */
+/* The next queued job that may share a launch with this one, or NULL. */
 static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *job)
 {
     if (job->batch_key == 0 || job->exclusive)
@@ -61,10 +59,10 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *j
     return NULL;
 }
 
-/* Moves the job whose turn it is, and what may be launched with it, to the running list. */
+/* Moves the next job, and those that may share its launch, to the running list. */
 static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
-    struct gm_job *job = gm_job_of_slot(first_in_turn(s));
+    struct gm_job *job = gm_job_of_slot(first_eligible(s));
     unsigned n = 0;
 
     s->exclusive_running = job->exclusive;
@@ -75,8 +73,8 @@ static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
     return n;
 }
 
-/* The device is beyond use: whoever waits for it is told so. The mutex is released meanwhile. */
-static void lose(struct gm_sched *s, const struct gm_error *error)
+/* Handles the loss of the device: fails all waiting jobs. Releases the mutex meanwhile. */
+static void fail_waiting(struct gm_sched *s, const struct gm_error *error)
 {
     struct gm_job_list orphans = TAILQ_HEAD_INITIALIZER(orphans);
     char why[GM_ERROR_DETAIL_MAX];
@@ -90,14 +88,14 @@ static void lose(struct gm_sched *s, const struct gm_error *error)
     pthread_mutex_lock(&s->mutex);
 }
 
-/* What was so when a launch began. */
+/* State at the start of a launch. */
 struct launch {
     int64_t begun_ns;
     uint64_t starts;
-    bool others; /* ran already */
+    bool others; /* other jobs were running */
 };
 
-/* The jobs are on the running list. */
+/* Call after the jobs were put on the running list. */
 static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n)
 {
     struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
@@ -109,7 +107,7 @@ static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n
     return launch;
 }
 
-/* The jobs leave it. */
+/* Removes the jobs from the running list. */
 static void end(struct gm_sched *s, const struct launch *launch, struct gm_job **batch, unsigned n,
                 int64_t ended_ns)
 {
@@ -125,8 +123,9 @@ static void end(struct gm_sched *s, const struct launch *launch, struct gm_job *
     s->idle_from_ns = ended_ns;
 }
 
-/* After a launch: others may start now; or none any more. The mutex may be released meanwhile. */
-static void go_on(struct gm_sched *s, enum gm_status status, const struct gm_error *error)
+/* Call after a launch: wakes the stream threads, or handles the device's loss. May release the
+ * mutex meanwhile. */
+static void after_launch(struct gm_sched *s, enum gm_status status, const struct gm_error *error)
 {
     bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
 
@@ -134,12 +133,12 @@ static void go_on(struct gm_sched *s, enum gm_status status, const struct gm_err
     if (s->queue.waiting > 0 || s->closing)
         pthread_cond_broadcast(&s->work);
     if (newly_lost)
-        lose(s, error);
+        fail_waiting(s, error);
 }
 
 /*
- * Runs a batch that is on the running list, on a stream that is taken. Called and returns with the
- * mutex held; released meanwhile. Afterwards the jobs are on no list and the stream is free.
+ * Runs a batch of the running list on a busy stream. Called with the mutex held, and releases it
+ * meanwhile. On return the jobs are on no list and the stream is free.
  */
 static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch, unsigned n,
                       struct gm_task **tasks)
@@ -165,7 +164,7 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
     s->streams_free++;
     s->service_s =
         s->service_s == 0 ? each_s : s->service_s + SERVICE_WEIGHT * (each_s - s->service_s);
-    go_on(s, status, &batch[0]->task.error);
+    after_launch(s, status, &batch[0]->task.error);
 }
 
 void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
@@ -179,10 +178,10 @@ void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
     int64_t ended = gm_now_ns();
     pthread_mutex_lock(&s->mutex);
     end(s, &launch, &job, 1, ended);
-    go_on(s, status, &job->task.error);
+    after_launch(s, status, &job->task.error);
 }
 
-/* When the ceilings are to be measured again, or that is to be asked again; GM_NEVER. */
+/* The time to measure the ceilings again, or to ask again; or GM_NEVER. */
 static int64_t measure_at(const struct gm_sched *s)
 {
     const struct gm_sched_options *o = &s->options;
@@ -196,7 +195,7 @@ static int64_t measure_at(const struct gm_sched *s)
     return idle > again ? idle : again;
 }
 
-/* Holds the device, but only until a job comes. The mutex is released meanwhile. */
+/* Measures the ceilings until a job arrives. Holds the device, and releases the mutex meanwhile. */
 static void measure(struct gm_sched *s)
 {
     struct gm_error error = {.detail = ""};
@@ -209,15 +208,15 @@ static void measure(struct gm_sched *s)
                                                         stream, &s->measure_stop, &error);
     pthread_mutex_lock(&s->mutex);
     s->measured_ns = gm_now_ns();
-    if (atomic_load(&s->measure_stop)) /* it was cut short: soon again */
+    if (atomic_load(&s->measure_stop)) /* stopped early: measure again soon */
         s->measured_ns -= s->options.measure_again_ns;
     s->exclusive_running = false;
     s->stream_busy[stream] = false;
     s->streams_free++;
-    go_on(s, status, &error);
+    after_launch(s, status, &error);
 }
 
-/* Until there may be a job to start; measures the ceilings if it comes to that. */
+/* Waits until a job may be startable. Measures the ceilings if it is time. */
 static void await_work(struct gm_sched *s)
 {
     int64_t at = measure_at(s);
@@ -239,7 +238,7 @@ void *gm_sched_stream_main(void *cls)
     struct gm_task **tasks = calloc(s->batch_max, sizeof *tasks);
 
     pthread_mutex_lock(&s->mutex);
-    /* gm_sched_open waits for this, so that a scheduler that opened has its streams. */
+    /* gm_sched_open waits for this, so that it returns only when all streams have threads. */
     if (batch && tasks)
         s->streams_ready++;
     else

@@ -1,7 +1,8 @@
 /*
- * watch.c - a thread that ends jobs nobody waits for: those out of time, and those whose
- * client has gone. It looks every GM_WATCH_MS, and earlier where a deadline is nearer; while there
- * are no jobs it sleeps.
+ * watch.c - a thread that ends jobs that are out of time or whose client has disconnected.
+ *
+ * It checks every GM_WATCH_MS, or earlier if a deadline is nearer. It sleeps while there are no
+ * jobs.
  */
 #include "server/clock.h"
 #include "server/limits.h"
@@ -9,68 +10,68 @@
 
 #include <poll.h>
 
-/* Sockets that the kernel is asked about at a time. */
-#define ASKED_MAX 256
+/* sockets per poll() call */
+#define SOCKETS_MAX 256
 
-/* Jobs that wait on these, and what is to become of them. */
-struct look {
+/* One check: the jobs that it ends, and the sockets still to poll. */
+struct check {
     struct gm_sched *sched;
     struct gm_job_list late, abandoned;
-    int64_t wake; /* when to look again */
-    unsigned asked;
-    struct gm_job *job[ASKED_MAX];
-    struct pollfd socket[ASKED_MAX];
+    int64_t wake; /* time of the next check */
+    unsigned sockets;
+    struct gm_job *job[SOCKETS_MAX];
+    struct pollfd socket[SOCKETS_MAX];
 };
 
-/* A client may close its sending half and still read; while the job only waits that is taken for
- * having gone, since the two cannot be told apart and the queue is precious. */
-static void ask(struct look *look)
+/* Polls the collected sockets. A client that has closed its sending half may still read. But that
+ * looks like a disconnect, and queue slots are scarce, so a waiting job counts as abandoned. */
+static void poll_sockets(struct check *check)
 {
-    int events = look->asked > 0 ? poll(look->socket, look->asked, 0) : 0;
+    int events = check->sockets > 0 ? poll(check->socket, check->sockets, 0) : 0;
 
-    for (unsigned i = 0; i < look->asked && events > 0; i++)
-        if (look->socket[i].revents & (POLLRDHUP | POLLHUP | POLLERR))
-            gm_sched_drop(look->sched, look->job[i], &look->abandoned);
-    look->asked = 0;
+    for (unsigned i = 0; i < check->sockets && events > 0; i++)
+        if (check->socket[i].revents & (POLLRDHUP | POLLHUP | POLLERR))
+            gm_sched_drop(check->sched, check->job[i], &check->abandoned);
+    check->sockets = 0;
 }
 
-static void look_at_waiting(struct look *look, int64_t now)
+static void check_waiting(struct check *check, int64_t now)
 {
-    const struct gm_fair_queue *queue = &look->sched->queue;
+    const struct gm_fair_queue *queue = &check->sched->queue;
 
     for (struct gm_fair_item *i = gm_fair_after(queue, NULL), *next; i; i = next) {
         struct gm_job *job = gm_job_of_slot(i);
-        next = gm_fair_after(queue, i); /* before this one may leave */
+        next = gm_fair_after(queue, i); /* read before `job` may leave the queue */
         if (job->deadline_ns <= now) {
-            gm_sched_drop(look->sched, job, &look->late);
+            gm_sched_drop(check->sched, job, &check->late);
             continue;
         }
-        if (job->deadline_ns < look->wake)
-            look->wake = job->deadline_ns;
+        if (job->deadline_ns < check->wake)
+            check->wake = job->deadline_ns;
         if (job->socket > 0) {
-            look->job[look->asked] = job;
-            look->socket[look->asked++] = (struct pollfd){job->socket, POLLRDHUP, 0};
-            if (look->asked == ASKED_MAX)
-                ask(look);
+            check->job[check->sockets] = job;
+            check->socket[check->sockets++] = (struct pollfd){job->socket, POLLRDHUP, 0};
+            if (check->sockets == SOCKETS_MAX)
+                poll_sockets(check);
         } else if (job->abandoned && job->abandoned(job, false)) {
-            gm_sched_drop(look->sched, job, &look->abandoned);
+            gm_sched_drop(check->sched, job, &check->abandoned);
         }
     }
-    ask(look);
+    poll_sockets(check);
 }
 
-static void look_at_running(struct look *look, int64_t now)
+static void check_running(struct check *check, int64_t now)
 {
     struct gm_job *job;
 
-    TAILQ_FOREACH(job, &look->sched->running, link)
+    TAILQ_FOREACH(job, &check->sched->running, link)
     {
         if (job->deadline_ns <= now)
             gm_job_stop(job, GM_DEADLINE);
         else if (job->abandoned && job->abandoned(job, true))
             gm_job_stop(job, GM_CANCELLED);
-        else if (job->deadline_ns < look->wake)
-            look->wake = job->deadline_ns;
+        else if (job->deadline_ns < check->wake)
+            check->wake = job->deadline_ns;
     }
 }
 
@@ -86,24 +87,24 @@ void *gm_sched_watch_main(void *cls)
             continue;
         }
         int64_t now = gm_now_ns();
-        struct look look;
-        look.sched = s;
-        TAILQ_INIT(&look.late);
-        TAILQ_INIT(&look.abandoned);
-        look.wake = now + (int64_t)GM_WATCH_MS * 1000000;
-        look.asked = 0;
-        look_at_waiting(&look, now);
-        look_at_running(&look, now);
-        if (!TAILQ_EMPTY(&look.late) || !TAILQ_EMPTY(&look.abandoned)) {
+        struct check check;
+        check.sched = s;
+        TAILQ_INIT(&check.late);
+        TAILQ_INIT(&check.abandoned);
+        check.wake = now + (int64_t)GM_WATCH_MS * 1000000;
+        check.sockets = 0;
+        check_waiting(&check, now);
+        check_running(&check, now);
+        if (!TAILQ_EMPTY(&check.late) || !TAILQ_EMPTY(&check.abandoned)) {
             if (gm_sched_startable(s))
                 pthread_cond_signal(&s->work);
             pthread_mutex_unlock(&s->mutex);
-            gm_sched_end(&look.late, GM_DEADLINE);
-            gm_sched_end(&look.abandoned, GM_CANCELLED);
+            gm_sched_end(&check.late, GM_DEADLINE);
+            gm_sched_end(&check.abandoned, GM_CANCELLED);
             pthread_mutex_lock(&s->mutex);
         }
         if (!s->closing) {
-            struct timespec until = gm_timespec(look.wake);
+            struct timespec until = gm_timespec(check.wake);
             pthread_cond_timedwait(&s->timer, &s->mutex, &until);
         }
     }

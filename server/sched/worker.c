@@ -15,11 +15,11 @@ struct gm_workers {
     pthread_t thread[];
 };
 
-/* The mutex is held, but released meanwhile. */
+/* Runs one item. Called with the mutex held, and releases it meanwhile. */
 static void run_next(struct gm_workers *w, struct gm_fair_item *first)
 {
     struct gm_work *work = (struct gm_work *)((char *)first - offsetof(struct gm_work, slot));
-    const struct gm_fair_item slot = *first; /* the work is its owner's again once it runs */
+    const struct gm_fair_item slot = *first; /* a copy, because run() may free the work */
     int64_t begun = gm_now_ns();
 
     pthread_mutex_unlock(&w->mutex);

@@ -1,6 +1,6 @@
 /*
  * fuzz_sched.c - the scheduler's state machine against a model. Input: streams, largest batch,
- * places in the queue; then events: slots reserved and given back, jobs committed with or without
+ * queue slots; then events: slots reserved and given back, jobs committed with or without
  * deadline, batch key and exclusiveness, clients that leave, runs that end well, badly or with the
  * device, everything told to fail, and at last close().
  *

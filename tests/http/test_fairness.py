@@ -66,7 +66,7 @@ def test_one_job_does_not_wait_behind_a_hundred(start):
 
 
 def test_a_shouter_does_not_fill_the_queue(start):
-    """Of 20 places it gets 16; the others are refused at once, and told why."""
+    """Of 20 queue slots it gets 16; the others are refused at once, and told why."""
     daemon = start("--queue-limit", "20", *ONE_AT_A_TIME)
     job, hold = SlowJob(daemon, 0.1), SlowJob(daemon, 2.5 * min(SLOW, 3))
     with sent(daemon, LOUD, hold, 1) as first:
@@ -179,7 +179,7 @@ def test_who_is_behind_makes_room_for_others(start):
         assert not served(), "there is no memory, and nobody is late yet"
         wait_until(served, "memory", 10)
         assert time.monotonic() - began < 15 * SLOW
-        problems.check(loud.reply(), 408, "upload_timeout", "memory .* another one wants")
+        problems.check(loud.reply(), 408, "upload_timeout", "memory .* another client needs")
         assert gauge(daemon, "gemmd_evicted_connections_total") == 1
         beside.send(bytes(4096 * 50 - 1000))
         assert beside.reply().status == 200, "who has little is let be"

@@ -200,7 +200,7 @@ def test_a_large_body_at_a_small_body_s_rate():
                 raw.send(bytes(int(0.05 * 3 * RATE)))  # three times what a small one has to
             reply = raw.reply()
             assert GRACE_S < time.monotonic() - began < 2.5 * GRACE_S + LATEST_S * SLOW
-            check(reply, 408, "upload_timeout", f"30 seconds behind the least rate of {least / 1e5:.0f}")
+            check(reply, 408, "upload_timeout", f"30 seconds behind the minimum rate of {least / 1e5:.0f}")
             seen.counted("slow_bodies_ended")
     finally:
         daemon.stop()

@@ -121,7 +121,7 @@ def test_jobs_beside_each_other_and_alone(daemon, start):
 
 
 def test_a_small_job_beside_a_large_one(start):
-    """On a CPU it waits neither for what runs nor for what waits, and needs no place."""
+    """On a CPU it waits neither for what runs nor for what waits, and needs no queue slot."""
     daemon = start("--queue-limit", "1", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 2.0)
     small = np.ones((64, 64), "<f4")

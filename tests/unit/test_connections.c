@@ -26,12 +26,12 @@ static int64_t now_ns = 5 * SECOND; /* the sweep's clock */
 /* The last end that was told of, and how many were. */
 static struct {
     const struct gm_connection *connection;
-    enum gm_phase_of_connection phase;
+    enum gm_connection_phase phase;
     enum gm_connection_end why;
     unsigned count;
 } told;
 
-static void on_end(void *cls, const struct gm_connection *c, enum gm_phase_of_connection phase,
+static void on_end(void *cls, const struct gm_connection *c, enum gm_connection_phase phase,
                    enum gm_connection_end why)
 {
     CHECK(cls == &told);
@@ -130,7 +130,7 @@ static void test_deserted(void)
     CHECK(!ended(&half));
     sweep(1);
     CHECK(ended(&half));
-    CHECK_EQ(gm_connection_end(half.connection), GM_END_DESERTED);
+    CHECK_EQ(gm_connection_end(half.connection), GM_END_DISCONNECTED);
     CHECK_EQ(told.count, 2);
     CHECK(!ended(&there));
     char byte;
@@ -156,7 +156,7 @@ static void test_called_meanwhile(void)
         gm_connection_moved(p.connection, 1);
     }
     sweep(3);
-    CHECK_EQ(gm_connection_end(p.connection), GM_END_DESERTED);
+    CHECK_EQ(gm_connection_end(p.connection), GM_END_DISCONNECTED);
     /* Within a body only our reading ends: the event thread may still answer. */
     CHECK(!ended(&p));
     CHECK_EQ(recv(p.ours, &(char){0}, 1, 0), 0);
@@ -234,7 +234,7 @@ static void test_slow_heads(void)
     end_pair(&used);
 }
 
-/* A body falls behind the least rate by CLIENT_GRACE_S, and what it did before does not help. */
+/* A body falls behind the minimum rate by CLIENT_GRACE_S, and what it did before does not help. */
 static void test_slow_bodies(void)
 {
     struct pair stalled = connect_pair(), steady = connect_pair(), burst = connect_pair(),
@@ -277,7 +277,7 @@ static void test_slow_bodies(void)
     end_pair(&busy);
 }
 
-/* The least rate is higher for whoever holds much: what moves it all in its time. */
+/* The minimum rate is higher for whoever holds much: what moves it all in its time. */
 static void test_large_bodies(void)
 {
     const double memory = (double)(UINT64_C(1) << 30), all = memory / GM_CLIENT_MEMORY_S;

@@ -1,4 +1,4 @@
-/* The scheduler: order, places, streams, batches, and the rate at which it drains. */
+/* The scheduler: order, queue slots, streams, batches, and the rate at which it drains. */
 #include "tests/unit/sched_bench.h"
 
 #include <sys/socket.h>
@@ -78,7 +78,7 @@ static void test_queue_limit(void)
     /* A reservation counts, and can be given back. */
     CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_OK);
     CHECK(gm_sched_reserve(b.sched, 0, &error) == GM_QUEUE_FULL);
-    CHECK(strstr(error.detail, "4 places"));
+    CHECK(strstr(error.detail, "4 queue slots"));
     gm_sched_unreserve(b.sched, 0);
     CHECK(submit(&b, &p[QUEUE]) == GM_OK);
     CHECK(submit(&b, &p[QUEUE + 1]) == GM_QUEUE_FULL);
@@ -89,8 +89,8 @@ static void test_queue_limit(void)
     close_bench(&b);
 }
 
-/* Of 16 places a client may have 13, which is four times what is then free; others come in at once,
- * and as the first one's jobs leave, it gets new places when the shares are even. */
+/* Of 16 queue slots a client may have 13, which is four times what is then free; others come in at
+ * once, and as the first one's jobs leave, it gets new slots when the shares are even. */
 static void test_shares(void)
 {
     struct bench b;
@@ -107,7 +107,7 @@ static void test_shares(void)
     CHECK_STATUS(gm_sched_reserve(b.sched, 2, &error), GM_OK, &error);
     CHECK_STATUS(gm_sched_reserve(b.sched, 3, &error), GM_OK, &error);
     CHECK_STATUS(gm_sched_reserve(b.sched, 4, &error), GM_QUEUE_FULL, NULL);
-    CHECK(strstr(error.detail, "16 places"));
+    CHECK(strstr(error.detail, "16 queue slots"));
     gm_sched_unreserve(b.sched, 1);
     CHECK_STATUS(gm_sched_reserve(b.sched, 1, &error), GM_QUEUE_FULL, NULL);
     CHECK_STATUS(gm_sched_reserve(b.sched, 2, &error), GM_OK, &error);

@@ -1,7 +1,8 @@
 /*
- * check.c - whether a kernel's result is right: against the reference, or, where the
- * plain loops of that would take too long, against another kernel's result. All of it is loops
- * over elements: for a worker, not for an event thread.
+ * check.c - checks whether a kernel's result is right.
+ *
+ * The expected result is the reference, or, if its plain loops would take too long, another
+ * kernel's result. All of this loops over elements: it runs on a worker, never on an event thread.
  */
 #include "server/api/compare/compare.h"
 
@@ -15,7 +16,7 @@ static bool is_integer(enum gm_dtype dtype)
     return dtype == GM_I32 || dtype == GM_I64;
 }
 
-/* Whether only the same bytes are right. */
+/* Whether only bitwise equality is right. */
 static bool is_exact(const struct gm_op *op)
 {
     return !gm_op_computes(op->kind) || is_integer(op->result.dtype);
@@ -29,7 +30,7 @@ bool gm_compare_reference_bytes(const struct gm_op *op, uint64_t *ret)
         bytes = gm_matrix_bytes(&op->result);
     else if (!gm_size_mul(elements, 2 * sizeof(double), &bytes))
         return false;
-    /* A product's operands too are written out, with 8 bytes an element. */
+    /* A product also needs its operands as doubles, 8 bytes an element. */
     if (op->kind == GM_OP_MATMUL &&
         (!gm_size_add(gm_matrix_elements(&op->operand[0]), gm_matrix_elements(&op->operand[1]),
                       &operands) ||
@@ -44,7 +45,7 @@ enum gm_status gm_compare_make_reference(struct gm_compare *c, struct gm_error *
     return c->has_reference ? gm_reference_make(&c->op, &c->reference, err) : GM_OK;
 }
 
-/* The bytes that a row's result must have; NULL if they are not known, or not so exactly. */
+/* The bytes that a row's result must equal; NULL if unknown, or only known approximately. */
 static const void *right_bytes(const struct gm_compare *c, const struct gm_compare_row *row)
 {
     if (row->baseline)
@@ -64,7 +65,7 @@ void gm_compare_poison(const struct gm_compare *c, const struct gm_compare_row *
         for (uint64_t i = 0; i < bytes; i++)
             out[i] = (unsigned char)~right[i];
     else if (bytes > 0)
-        memset(out, 0xFF, bytes); /* of floats: NaN */
+        memset(out, 0xFF, bytes); /* as a float: NaN */
 }
 
 static struct gm_deviation compare_bytes(const struct gm_op *op, const void *right,
@@ -97,7 +98,7 @@ static double read_float(enum gm_dtype dtype, const void *data, uint64_t at)
     }
 }
 
-/* Floats: how far two results are apart. `wrong` counts elements that are not equal. */
+/* Deviation of two float results. `wrong` counts elements that differ. */
 static struct gm_deviation compare_floats(const struct gm_op *op, const void *right,
                                           const void *result)
 {

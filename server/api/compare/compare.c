@@ -1,5 +1,5 @@
 /*
- * compare.c - which kernels a comparison runs, in what order, and what memory that takes.
+ * compare.c - plans a comparison: its kernels, their order, and the memory that they need.
  */
 #include "server/api/compare/compare.h"
 
@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What makes a variant a row. */
+/* Which variants become rows. */
 struct listing {
     const struct gm_op *op, *copy;
     const struct gm_device_facts *facts;
-    const char *name; /* of the one kernel that is asked for, or "" */
+    const char *name; /* the requested kernel, or "" for all */
     const struct gm_variant *automatic;
-    bool automatic_too; /* whatever the name: others are compared with its result */
+    bool automatic_too; /* include it even if another is named: others are compared with its result
+                         */
 };
 
 static bool reference_is_cheap(const struct gm_op *op)
@@ -28,7 +29,8 @@ static bool reference_is_cheap(const struct gm_op *op)
     return cheap;
 }
 
-/* A copy of a's elements in the order in which they lie. Without operation a copy cannot fail. */
+/* Makes the baseline: a copy of a's elements in their stored order. Fails only if the operation
+ * does. */
 static enum gm_status make_copy(const struct gm_op *op, struct gm_op *ret, struct gm_error *err)
 {
     const struct gm_op_options options = {0};
@@ -39,7 +41,7 @@ static enum gm_status make_copy(const struct gm_op *op, struct gm_op *ret, struc
     return gm_op_init(ret, GM_OP_COPY, &options, operand, present, err);
 }
 
-/* The plan's variant is the one that auto takes. */
+/* Fills in the listing. plan->variant is the one that auto chooses. */
 static enum gm_status make_listing(const struct gm_plan *plan, const char *kernel,
                                    struct gm_op *copy, struct listing *ret, struct gm_error *err)
 {
@@ -54,7 +56,7 @@ static enum gm_status make_listing(const struct gm_plan *plan, const char *kerne
     return make_copy(&plan->op, copy, err);
 }
 
-/* Whether the variant is a row, and which. */
+/* Whether the variant becomes a row; if so, fills in the row. */
 static bool make_row(const struct listing *l, const struct gm_variant *variant,
                      struct gm_compare_row *ret)
 {
@@ -80,7 +82,7 @@ static bool make_row(const struct listing *l, const struct gm_variant *variant,
     return true;
 }
 
-/* The rows that can run, and the memory that they take. */
+/* Counts the rows that can run, and the memory that they need. */
 static void plan_rows(struct gm_plan *plan, const struct listing *l)
 {
     const struct gm_allocator allocator = gm_plan_allocator(plan);
@@ -102,8 +104,8 @@ static void plan_rows(struct gm_plan *plan, const struct listing *l)
     }
 }
 
-/* Before anything runs: each kernel once to prove itself and, if that is asked for, `repeat` times.
- * What they take in truth is bounded as they run. */
+/* Checks the estimated cost before anything runs: each kernel once for the check, and `repeat`
+ * times if that is stated. The time that they really take is bounded as they run. */
 static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, struct gm_error *err)
 {
     const struct gm_device_facts *facts = plan->device->facts;
@@ -175,7 +177,7 @@ struct gm_compare *gm_compare_new(const struct gm_request *r, struct gm_error *e
         free(c);
         return NULL;
     }
-    /* auto's choice, the baselines, and the others from the end of the list. */
+    /* First auto's choice, then the baselines, then the others from the end of the list. */
     for (unsigned round = 0; round < 3; round++) {
         for (size_t i = variants; i > 0; i--) {
             if (!make_row(&l, gm_variant_at(i - 1), &row))

@@ -1,5 +1,5 @@
 /*
- * figures.c - the order and the figures of a comparison's report, whatever its form.
+ * figures.c - the order and the derived figures of a comparison's report, for all its formats.
  */
 #include "server/api/compare/compare.h"
 
@@ -34,7 +34,7 @@ static double sum(const struct gm_access_totals *totals, bool shared, bool ideal
     return units;
 }
 
-/* The least time that a kernel of the operation itself took. */
+/* Time of the fastest kernel, in microseconds; baselines do not count. */
 static double fastest_us(const struct gm_compare *c)
 {
     double least = -1;
@@ -97,7 +97,7 @@ const char *gm_compare_reference_words(const struct gm_compare *c)
     return "plain loops in f64: each element may differ by what the rounding of its sum can change";
 }
 
-/* What it is not known of comes last. */
+/* Compares two figures; unknown ones sort last. */
 static int by_figure(double left, double right)
 {
     if ((left < 0) != (right < 0))
@@ -105,7 +105,7 @@ static int by_figure(double left, double right)
     return left < right ? -1 : left > right;
 }
 
-/* A wrong result is no match for a right one, however fast it came. */
+/* Sort key: wrong results sort after right ones, whatever their speed. */
 static int badness(const struct gm_compare_row *row)
 {
     return row->failure.status != GM_OK ? 2 : row->verdict == GM_VERDICT_WRONG ? 1 : 0;

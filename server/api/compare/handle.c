@@ -1,14 +1,14 @@
 /*
- * handle.c - POST /v1/compare/{op}: the operation by every kernel that can run it.
+ * handle.c - POST /v1/compare/{op}: runs the operation by every kernel that can run it.
  *
- * A chain of jobs, one at a time, each alone on the device and each waiting for its turn like any
- * other, so that others are served meanwhile. Between jobs a worker has the request: it makes the
- * reference, checks results, and decides what runs next.
+ * A comparison is a chain of jobs, one at a time. Each job queues like any other, so other requests
+ * are served between them, and runs alone on the device. Between jobs a worker owns the request. It
+ * makes the reference, checks results, and decides what runs next.
  *
- *   worker: reference -> job: prove -> worker: check -> job: time -> worker -> ... -> report
+ *   worker: reference -> job: first run -> worker: check -> job: time -> worker -> ... -> report
  *
- * A kernel that is too slow is stopped, and one that fails is reported; the others go on. What
- * ends a request ends the chain: its deadline, a client that goes away, a drain, a lost device.
+ * A kernel that is too slow is stopped, one that fails is reported, and the others go on. What ends
+ * a request ends the chain: its deadline, a client that goes away, a drain, a lost device.
  */
 #include "server/api/compare/compare.h"
 #include "server/clock.h"
@@ -18,11 +18,12 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The part of the time left that kernels may use up: the rest is for checks and the queue, and for
- * the moment until somebody looks. */
+/* Part of the remaining time that kernels may use. The rest is for checks, for the queue, and for
+ * the delay until a slow kernel is noticed. */
 #define USABLE 0.9
 #define STOP_S (2e-3 * GM_WATCH_MS)
-/* A worker's step: mostly a check of a result, at most a reference of GM_REFERENCE_FLOPS_MAX. */
+/* Expected seconds of a worker's step: usually a check, at most a reference of
+ * GM_REFERENCE_FLOPS_MAX. */
 #define STEP_S 0.1
 
 static void step(struct gm_work *work);
@@ -32,7 +33,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     const struct gm_plan *plan = &r->plan;
     enum gm_status status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, err);
 
-    if (status != GM_OK) /* perhaps since there are no operands: then there is no device either */
+    if (status != GM_OK) /* perhaps because there are no operands, and then no device */
         return status;
     const struct gm_allocator allocator = gm_plan_allocator(plan);
     struct gm_compare *c = gm_compare_new(r, err);
@@ -41,8 +42,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     r->run.state = c;
     status =
         gm_allocation_make(&r->run.result, &r->reservation, allocator, plan->result_bytes, err);
-    /* The reference is not made of buffers: what is reserved for it is kept free by not being used.
-     */
+    /* The reference does not use buffers. Its memory stays reserved but unallocated. */
     if (status == GM_OK && !plan->has_reference)
         status =
             gm_allocation_make(&c->expected, &r->reservation, allocator, plan->result_bytes, err);
@@ -76,7 +76,7 @@ static bool job_abandoned(const struct gm_job *job, bool running)
            (running && elapsed_s(job, gm_now_ns()) > c->slice_s);
 }
 
-/* Whether a job's end is the request's too, and not only that of one kernel's row. */
+/* Whether the job's status ends the whole request, not only one row. */
 static bool is_end(const struct gm_request *r)
 {
     switch (r->run.job.task.status) {
@@ -84,7 +84,7 @@ static bool is_end(const struct gm_request *r)
     case GM_DRAINING:
     case GM_DEVICE_LOST:
         return true;
-    case GM_CANCELLED: /* unless it was only too slow */
+    case GM_CANCELLED: /* unless the kernel was only too slow */
         return r->run.job.started_ns == 0 ||
                r->connection.transport->gone(r->connection.socket, true);
     default:
@@ -105,7 +105,7 @@ static void job_done(struct gm_job *job)
     }
 }
 
-/* Runs the kernel at c->at so many times. The request is the scheduler's afterwards. */
+/* Runs the kernel at c->at `repeat` times. The scheduler owns the request afterwards. */
 static void run(struct gm_request *r, unsigned repeat)
 {
     struct gm_compare *c = gm_compare_of(r);
@@ -119,7 +119,8 @@ static void run(struct gm_request *r, unsigned repeat)
     job->task.variant = c->row[c->at].variant;
     job->task.repeat = repeat;
     job->task.has_accesses = false;
-    job->exclusive = r->plan.device->facts->kind != GM_DEVICE_SIM; /* whose times mean nothing */
+    job->exclusive =
+        r->plan.device->facts->kind != GM_DEVICE_SIM; /* the simulator's times mean nothing */
     job->abandoned = job_abandoned;
     gm_request_set_slot(r);
     if (!c->slot)
@@ -129,7 +130,7 @@ static void run(struct gm_request *r, unsigned repeat)
     gm_sched_commit(r->plan.device->sched, job);
 }
 
-/* How often to time a kernel that has taken so long: as asked for, but no longer than it may. */
+/* Number of runs to time for a kernel that took `us`: as requested, but within its time limit. */
 static unsigned runs_to_time(const struct gm_request *r, double us)
 {
     double most_s = gm_compare_of(r)->slice_s;
@@ -163,9 +164,9 @@ static void take_failure(const struct gm_request *r, struct gm_compare_row *row)
                 simulated ? gm_op_name(gm_compare_of(r)->op.kind) : "");
 }
 
-/* The first run of a kernel: is its result right, and how long did it take? Answers how often to
- * time it. */
-static unsigned take_proof(struct gm_request *r, struct gm_compare_row *row)
+/* Checks the result of a kernel's first run, and records its time. Returns how often to time the
+ * kernel. */
+static unsigned take_first_run(struct gm_request *r, struct gm_compare_row *row)
 {
     const struct gm_task *task = &r->run.job.task;
 
@@ -179,7 +180,7 @@ static unsigned take_proof(struct gm_request *r, struct gm_compare_row *row)
     return runs > 1 ? runs : 0;
 }
 
-/* A job has run. Answers how often the same kernel is to run again; 0: not at all. */
+/* Handles a finished job. Returns how often to run the same kernel again; 0: no more. */
 static unsigned take_result(struct gm_request *r)
 {
     struct gm_compare *c = gm_compare_of(r);
@@ -189,7 +190,7 @@ static unsigned take_result(struct gm_request *r)
 
     c->timing = false;
     if (job->task.status != GM_OK) {
-        /* Only too slow for more: the time of its first run stands. */
+        /* Too slow to be timed again: the time of its first run stands. */
         if (!was_timing || job->task.status != GM_CANCELLED)
             take_failure(r, row);
         return 0;
@@ -197,7 +198,7 @@ static unsigned take_result(struct gm_request *r)
     gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_BYTES, gm_op_bytes_min(&job->task.op));
     gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_FLOPS, (uint64_t)gm_op_flops(&job->task.op));
     if (!was_timing)
-        return take_proof(r, row);
+        return take_first_run(r, row);
     take_times(row, &job->task, job->task.repeat);
     return 0;
 }
@@ -237,7 +238,7 @@ static enum gm_status report(struct gm_request *r, struct gm_error *err)
     return GM_OK;
 }
 
-/* Where the time went since the request was last on a worker. */
+/* Adds the time since the request was last on a worker to the account. */
 static void account_for_job(struct gm_request *r, int64_t now_ns)
 {
     if (gm_compare_of(r)->begun) {
@@ -249,7 +250,7 @@ static void account_for_job(struct gm_request *r, int64_t now_ns)
     gm_account_lap(&r->account, GM_STAGE_QUEUE, now_ns);
 }
 
-/* On a worker: takes what has come, and starts what is next. */
+/* A worker's step: handles the finished job, and starts the next one. */
 static void step(struct gm_work *work)
 {
     struct gm_request *r = gm_request_of_work(work);
@@ -266,7 +267,7 @@ static void step(struct gm_work *work)
     if (status == GM_OK && runs == 0 && c->begun)
         c->at++;
     while (status == GM_OK && c->at < c->count && c->row[c->at].failure.status != GM_OK)
-        c->at++; /* those that cannot run */
+        c->at++; /* skip rows that cannot run */
     c->begun = true;
     c->timing = runs > 0;
     bool more = status == GM_OK && c->at < c->count;

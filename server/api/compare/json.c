@@ -1,5 +1,5 @@
 /*
- * json.c - a comparison's report for programs. What was not measured is absent.
+ * json.c - a comparison's report as JSON. Figures that were not measured are absent.
  */
 #include "kernels/roof.h"
 #include "server/api/compare/compare.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A figure to five digits: more would be noise to read. */
+/* Writes a figure with five digits; more would be noise. */
 static void set_rate(json_t *object, const char *name, double value)
 {
     char text[32];
@@ -22,7 +22,7 @@ static void set_rate(json_t *object, const char *name, double value)
     json_object_set_new(object, name, json_real(strtod(text, NULL)));
 }
 
-/* A time in microseconds, to the clock's nanosecond. */
+/* Writes a time in microseconds, with the clock's resolution of a nanosecond. */
 static void set_time(json_t *object, const char *name, double us)
 {
     if (us >= 0)

@@ -1,6 +1,6 @@
 /*
- * text.c - a comparison's report for people: a table, and what it means below it. Columns
- * in which no row has anything are left out.
+ * text.c - a comparison's report for people: a table, and its meaning below. Empty columns are
+ * omitted.
  */
 #include "kernels/roof.h"
 #include "server/api/compare/compare.h"
@@ -21,7 +21,7 @@ struct table_row {
 
 typedef void cell_fn(const struct table_row *t, char out[CELL_MAX]);
 
-/* Four digits are what a measurement is good for. */
+/* Writes a number with four digits, which is the precision of a measurement. */
 static void number(double value, char out[CELL_MAX])
 {
     if (value >= 0)
@@ -169,7 +169,7 @@ static void make_cell(const struct gm_request *r, unsigned row, unsigned column,
     columns[column].cell(&t, out);
 }
 
-/* 0: nothing is in that column. */
+/* Width of a column; 0: it is empty. */
 static size_t width_of(const struct gm_request *r, unsigned column)
 {
     size_t width = 0;

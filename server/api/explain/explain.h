@@ -1,6 +1,8 @@
 /*
- * explain.h - writes the access report of a kernel: derives figures from the counts of
- * kernels/access.h, words sentences about them, and formats both as JSON, text or SVG.
+ * explain.h - writes a kernel's access report: figures, sentences, and the formats JSON, text and
+ * SVG.
+ *
+ * The figures derive from the counts of kernels/access.h.
  */
 #ifndef GM_SERVER_API_EXPLAIN_EXPLAIN_H
 #define GM_SERVER_API_EXPLAIN_EXPLAIN_H
@@ -8,48 +10,49 @@
 #include "kernels/access.h"
 #include "kernels/backend.h"
 
-/* What a report is written from. */
+/* The inputs of a report. */
 struct gm_explain {
     const char *id, *device;
     const struct gm_op *op;
     const struct gm_variant *variant;
     const struct gm_device_facts *facts;
-    const struct gm_gpu *gpu; /* whose limits and ceilings are meant */
+    const struct gm_gpu *gpu; /* the GPU whose limits and ceilings apply */
     const struct gm_access_report *report;
 };
 
-/* How the lanes of an example lie to each other. */
+/* Access pattern of an example warp: how its lanes' addresses relate. */
 enum gm_pattern {
-    GM_PATTERN_SAME,     /* one address for all */
-    GM_PATTERN_ROW,      /* side by side, forwards or backwards */
-    GM_PATTERN_ROWS,     /* side by side in several pieces */
-    GM_PATTERN_STRIDE,   /* the same distance between neighbours, and it is not their width */
+    GM_PATTERN_SAME,     /* all lanes use one address */
+    GM_PATTERN_ROW,      /* contiguous, ascending or descending */
+    GM_PATTERN_ROWS,     /* several contiguous spans */
+    GM_PATTERN_STRIDE,   /* constant stride that is not the access width */
     GM_PATTERN_SCATTERED /* none of these */
 };
 
-/* Of one site; a figure for each request. */
+/* Figures of one access site, per request. */
 struct gm_site_figures {
     enum gm_pattern pattern;
-    int64_t stride;  /* bytes from lane to lane, of ROW, ROWS and STRIDE */
-    unsigned pieces; /* of ROWS */
+    int64_t stride;  /* bytes between neighbouring lanes; for ROW, ROWS and STRIDE */
+    unsigned pieces; /* number of spans; for ROWS */
     double units, ideal, lanes;
-    double ratio; /* units / ideal; 1 is as good as can be */
-    double cost;  /* microseconds that its units beyond the ideal take at least, on `gpu` */
+    double ratio; /* units / ideal; 1 is optimal */
+    double cost;  /* least time in microseconds on `gpu` of the units beyond the ideal */
     char verdict[40];
 };
 
-/* Of the whole. What makes no sense or is not known is negative: as what compares the traffic with
- * the whole operation, where the report has a part of it alone. */
+/* Figures of the whole kernel. Negative: unknown or not applicable, such as a comparison with the
+ * whole operation if the report covers only a part. */
 struct gm_explain_figures {
     double sectors, sectors_min, sectors_ideal, sectors_ratio;
     double wavefronts, wavefronts_ideal;
     double barriers_per_block, active_percent;
     double flops, bytes_min, bytes_moved;
-    double intensity, executed_intensity; /* flops per byte: of bytes_min, of bytes_moved */
+    double intensity, executed_intensity; /* flops per byte, of bytes_min and of bytes_moved */
     double traced, blocks;
-    const struct gm_launch_report *launch; /* the one whose occupancy it is; NULL: none ran */
+    const struct gm_launch_report
+        *launch; /* the launch that the occupancy is of; NULL: there was none */
     struct gm_occupancy occupancy;
-    double peak_gflops, ridge; /* flops per byte at which arithmetic becomes the limit */
+    double peak_gflops, ridge; /* ridge: flops per byte above which arithmetic is the limit */
     double attainable_gflops, percent_of_peak;
     bool compute_bound;
 };
@@ -57,47 +60,47 @@ struct gm_explain_figures {
 void gm_explain_figures(const struct gm_explain *explain, struct gm_explain_figures *ret);
 void gm_explain_site(const struct gm_explain *explain, const struct gm_access_site *site,
                      struct gm_site_figures *ret);
-/* The site that costs most beyond its ideal; NULL where none costs anything to speak of. */
+/* The site with the highest cost beyond its ideal; NULL if no cost matters. */
 const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 
-/* What is slow and why, and what cures it: a sentence each, from the figures alone. */
+/* Two sentences, from the figures alone: what is slow and why, and how to fix it. */
 #define GM_EXPLAIN_WORDS_MAX 512
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
-/* "Left of the ridge: ..." */
+/* Writes the position on the roofline: "Left of the ridge: ..." */
 void gm_explain_place(const struct gm_explain *explain, const struct gm_explain_figures *figures,
                       char out[GM_EXPLAIN_WORDS_MAX]);
 
-/* The document; free() it. NULL without memory. */
+/* The report, which the caller frees; NULL if memory ran out. */
 char *gm_explain_json(const struct gm_explain *explain);
 char *gm_explain_text(const struct gm_explain *explain);
 char *gm_explain_svg(const struct gm_explain *explain);
 
 /*
- * map.c: an example request as a map: which lanes touch which segment of global memory, or which
- * word of which bank of shared memory.
+ * map.c: maps an example request: which lanes touch which segment of global memory, or which word
+ * of which bank of shared memory.
  */
 
-/* A lane touches two segments at most: accesses have 16 bytes or fewer. */
+/* A lane touches at most two segments, because an access has at most 16 bytes. */
 #define GM_SEGMENTS_MAX (2 * GM_WARP)
-/* It touches up to 5 words, which are in one or two rows of 128 bytes. */
+/* A lane touches up to 5 words, in one or two rows of 128 bytes. */
 #define GM_BANK_ROWS_MAX (2 * GM_WARP)
 
 struct gm_segments {
     unsigned rows;
     struct {
-        int64_t index;      /* of the segment: its offset / 32 */
+        int64_t index;      /* of the segment: offset / 32 */
         uint32_t lanes;     /* bit i: lane i touches it */
-    } row[GM_SEGMENTS_MAX]; /* in the order of their addresses */
+    } row[GM_SEGMENTS_MAX]; /* sorted by address */
 };
 
 struct gm_banks {
     unsigned rows;
     struct {
-        int64_t index;            /* of the 128 bytes: their offset / 128 */
-        uint32_t lanes[GM_BANKS]; /* those that touch the word there */
-    } row[GM_BANK_ROWS_MAX];      /* in the order of their addresses */
-    unsigned words[GM_BANKS];     /* different words asked of each bank */
+        int64_t index;            /* of the row: offset / 128 */
+        uint32_t lanes[GM_BANKS]; /* the lanes that touch the word of each bank */
+    } row[GM_BANK_ROWS_MAX];      /* sorted by address */
+    unsigned words[GM_BANKS];     /* different words requested from each bank */
 };
 
 void gm_map_segments(const struct gm_access_example *example, struct gm_segments *ret);

@@ -1,10 +1,10 @@
 /*
- * figures.c - what follows from the counts of an access report: figures a request,
- * how the lanes of an example lie, and the place on a GPU's roofline.
+ * figures.c - derives the figures of an access report: costs per site, access patterns, the
+ * roofline.
  *
- * Costs are lower bounds on `gpu`: sectors at the bandwidth of its memory, as if no cache held
- * them, wavefronts at one a cycle of each multiprocessor. They serve to tell a site that matters
- * from one that does not, not to foretell times.
+ * Costs are lower bounds on `gpu`: sectors at the bandwidth of its memory, as if there were no
+ * cache; wavefronts at one per cycle and multiprocessor. They tell sites that matter from those
+ * that do not. They do not predict times.
  */
 #include "server/api/explain/explain.h"
 
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A site counts as a problem from here on: this much beyond its ideal, and this part of the time
- * that the operation takes at the least. */
+/* A site is a problem if it exceeds its ideal by this ratio, and costs this part of the operation's
+ * least time. */
 #define RATIO_MIN 1.1
 #define COST_MIN 0.05
 
@@ -30,7 +30,7 @@ static double fp32_lanes(const struct gm_gpu *gpu)
     return gpu->capability < 86 ? 64 : 128;
 }
 
-/* Microseconds, at the least. */
+/* Least time of so many sectors, in microseconds. */
 static double sectors_us(const struct gm_gpu *gpu, double sectors)
 {
     return sectors * GM_SECTOR / (gpu->dram_gbs * 1e3);
@@ -38,14 +38,15 @@ static double sectors_us(const struct gm_gpu *gpu, double sectors)
 
 static double wavefronts_us(const struct gm_gpu *gpu, double wavefronts)
 {
-    double per_us = gpu->fp32_gflops / (2 * fp32_lanes(gpu)) * 1e3; /* of all multiprocessors */
+    double per_us = gpu->fp32_gflops / (2 * fp32_lanes(gpu)) *
+                    1e3; /* per microsecond, of all multiprocessors */
 
     return wavefronts / per_us;
 }
 
 /* ---- A site ------------------------------------------------------------------------------- */
 
-/* The distance from lane to lane that most neighbours have, and how many of how many have it. */
+/* The most frequent distance between neighbouring lanes, and how many of how many pairs have it. */
 static int64_t usual_distance(const struct gm_access_example *example, unsigned *ret_have,
                               unsigned *ret_pairs)
 {
@@ -142,7 +143,7 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *e)
     double arithmetic = peak > 0 ? gm_op_flops(e->op) / (peak * 1e3) : 0;
     double most = COST_MIN * (arithmetic > least ? arithmetic : least);
 
-    if (e->report->cut) /* the sites' costs are of a part alone */
+    if (e->report->cut) /* the report is truncated: the sites' costs cover only a part */
         most = 0;
 
     for (size_t i = 0; i < e->report->sites; i++) {
@@ -196,8 +197,8 @@ static void set_traffic(const struct gm_explain *e, struct gm_explain_figures *f
     f->active_percent = t->steps > 0 ? 100 * t->lanes / (t->steps * GM_WARP) : NONE;
 }
 
-/* The roofline of the chosen GPU, with what the kernel moves and not with what it would have to:
- * as if no cache held anything. */
+/* Sets the roofline of the chosen GPU, for the bytes that the kernel moves, not the compulsory
+ * ones: as if there were no cache. */
 static void set_roofline(const struct gm_explain *e, struct gm_explain_figures *f)
 {
     f->flops = gm_op_flops(e->op);

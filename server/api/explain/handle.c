@@ -1,7 +1,8 @@
 /*
- * handle.c - GET and POST /v1/explain/{op}: how a kernel touches memory. The operation
- * becomes a job like any other, but for its task's report, for which the simulator traces a
- * sample; no result is kept. Shapes are enough; what a body says of elements is not looked at.
+ * handle.c - GET and POST /v1/explain/{op}: reports how a kernel accesses memory.
+ *
+ * The operation is a job like any other, except that its task has a report: the simulator traces a
+ * sample and keeps no result. Shapes are enough; elements in a body are ignored.
  */
 #include "kernels/choose/choose.h"
 #include "server/api/explain/explain.h"
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Whether there is an address for each element. */
+/* Checks that every element has an address. */
 static enum gm_status check_span(const struct gm_op *op, struct gm_error *err)
 {
     const uint64_t most = (uint64_t)GM_EXPLAIN_GIB_MAX << 30;
@@ -38,7 +39,7 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
             gm_select(&plan->op, device->facts, in->parsed->params.kernel, &plan->variant, err);
     if (status != GM_OK)
         return status;
-    /* The simulator holds what it touches, and of that no more than this. */
+    /* The simulator holds the touched memory, at most this much. */
     _Static_assert(GM_EXPLAIN_MEMORY_BYTES == GM_REPORT_BYTES, "what is reserved is what is taken");
     _Static_assert(GM_EXPLAIN_CPU_MS == GM_REPORT_CPU_MS, "one limit");
     plan->scratch_bytes = device->backend->scratch_bytes(device->context, &plan->op, plan->variant);
@@ -78,7 +79,7 @@ enum gm_progress gm_handle_explain(struct gm_request *r)
         return gm_request_fail(r, &error);
     gm_request_set_job(r, job_done);
     for (unsigned i = 0; i < job->task.op.operands; i++)
-        job->task.op.operand[i].data = NULL; /* a body's elements are not looked at */
+        job->task.op.operand[i].data = NULL; /* elements in the body are ignored */
     job->task.report = &r->run.accesses;
     gm_request_set_slot(r);
     gm_request_suspend(r);

@@ -1,6 +1,5 @@
 /*
- * json.c - an access report as JSON. A figure that makes no sense for the operation, or is
- * not known, is absent.
+ * json.c - an access report as JSON. Figures that are unknown or not applicable are absent.
  */
 #include "server/api/explain/explain.h"
 #include "server/request/text.h"
@@ -10,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A figure to six digits; a negative one is none. */
+/* Writes a figure with six digits; a negative one is omitted. */
 static void set_figure(json_t *object, const char *name, double value)
 {
     char text[32];

@@ -1,5 +1,5 @@
 /*
- * map.c - maps of example requests: see explain.h.
+ * map.c - maps of example requests; see explain.h.
  */
 #include "server/api/explain/explain.h"
 
@@ -14,7 +14,7 @@ static bool is_active(const struct gm_access_example *x, unsigned lane)
     return x->active >> lane & 1;
 }
 
-/* Rounds towards minus infinity: an access may lie before its memory. */
+/* Divides, and rounds towards minus infinity: an access may lie before its buffer. */
 static int64_t quotient(int64_t offset, int64_t unit)
 {
     return offset >= 0 ? offset / unit : -((-offset + unit - 1) / unit);
@@ -25,8 +25,8 @@ static int64_t last_byte(const struct gm_access_example *x, unsigned lane)
     return x->offset[lane] + (x->bytes > 0 ? (int64_t)x->bytes - 1 : 0);
 }
 
-/* Where `index` is or must be put among the first n of a sorted list of that stride. */
-static unsigned place(const void *first, size_t stride, unsigned n, int64_t index)
+/* Position of `index` in a sorted list of n elements of that stride, or where to insert it. */
+static unsigned position(const void *first, size_t stride, unsigned n, int64_t index)
 {
     unsigned at = 0;
 
@@ -41,7 +41,7 @@ static unsigned place(const void *first, size_t stride, unsigned n, int64_t inde
 
 static void add_segment(struct gm_segments *map, int64_t index, unsigned lane)
 {
-    unsigned at = place(map->row, sizeof map->row[0], map->rows, index);
+    unsigned at = position(map->row, sizeof map->row[0], map->rows, index);
 
     if (at == map->rows || map->row[at].index != index) {
         if (map->rows == GM_SEGMENTS_MAX)
@@ -70,7 +70,7 @@ static void add_word(struct gm_banks *map, int64_t word, unsigned lane)
 {
     int64_t index = quotient(word, GM_BANKS);
     unsigned bank = (unsigned)(word - index * (int64_t)GM_BANKS);
-    unsigned at = place(map->row, sizeof map->row[0], map->rows, index);
+    unsigned at = position(map->row, sizeof map->row[0], map->rows, index);
 
     if (at == map->rows || map->row[at].index != index) {
         if (map->rows == GM_BANK_ROWS_MAX)

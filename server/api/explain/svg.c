@@ -1,10 +1,9 @@
 /*
- * svg.c - an access report as a drawing: for each site, which lane of its example warp
- * touches which 32-byte segment of global memory, or which bank of shared memory.
+ * svg.c - draws an access report as SVG: which lane of each site's example warp touches what.
  *
- * Made to be printed in black and white: what matters is told by place, number, hatching and
- * thickness of line, never by colour. No scripts, no fonts but the generic ones; sizes are bounded
- * by the lanes of a warp and the number of sites drawn.
+ * It draws 32-byte segments of global memory and banks of shared memory. It can be printed in black
+ * and white: position, number, hatching and line width carry the meaning, never colour. No scripts,
+ * only generic fonts. The lanes of a warp and the number of sites drawn bound its size.
  */
 #include "server/api/explain/explain.h"
 
@@ -16,19 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 200 /* of the first column; labels are before it */
+#define LEFT 200 /* x of the first column; labels are left of it */
 #define CELL 22
 #define ROW 14
 #define GAP_ROW 13
 #define WIDTH (LEFT + 32 * CELL + 16)
-#define WRAP 118 /* characters of running text a line */
+#define WRAP 118 /* characters in a line of text */
 
 struct page {
     FILE *out;
-    int y; /* the top of what comes next */
+    int y; /* y of the next element */
 };
 
-/* A kernel's source and names may hold anything; what is no plain ASCII is of no use here. */
+/* Escapes XML. A kernel's source may hold any bytes; all but printable ASCII are replaced. */
 static void escape(FILE *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len && text[i]; i++) {
@@ -62,7 +61,7 @@ static void text_at(const struct page *p, int x, int y, const char *class, const
     fputs("</text>\n", p->out);
 }
 
-/* Running text, broken at spaces. */
+/* Writes a paragraph, wrapped at spaces. */
 static void paragraph(struct page *p, const char *text)
 {
     while (*text) {
@@ -109,7 +108,7 @@ static void gap(struct page *p, int64_t bytes)
     p->y += GAP_ROW;
 }
 
-/* Begins a row of cells. Far into a large matrix, the end of the row would not fit. */
+/* Writes a row's label. Deep in a large matrix there is no room for the row's end. */
 static void label(const struct page *p, int64_t begin, int64_t bytes)
 {
     if (begin < 1000000000)

@@ -1,6 +1,7 @@
 /*
- * text.c - an access report for people: what is slow and why in two sentences, then a
- * table of the places in the source that access memory, their lines, and the totals.
+ * text.c - an access report for people: two sentences on what is slow and why, then a table.
+ *
+ * The table lists the access sites in the source, their lines, and the totals.
  */
 #include "server/request/text.h"
 #include "server/api/explain/explain.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRAP 92 /* characters of running text a line */
+#define WRAP 92 /* characters in a line of text */
 
 static void say_head(FILE *out, const struct gm_explain *e, const struct gm_explain_figures *f)
 {
@@ -117,7 +118,7 @@ static void say_ceilings(FILE *out, const struct gm_explain *e, const struct gm_
                 f->attainable_gflops, gpu->name, f->peak_gflops, f->percent_of_peak);
 }
 
-/* Running text, broken at spaces. */
+/* Writes a paragraph, wrapped at spaces. */
 static void say_sentence(FILE *out, const char *text)
 {
     size_t column = 0;

@@ -1,7 +1,8 @@
 /*
- * words.c - a report in two sentences: what is slow and why, and what cures it. Rules on
- * the figures alone, never on a kernel's name, so that a kernel nobody has seen gets the right
- * words. A variant that has the cure is named where the list's names or notes speak of it.
+ * words.c - writes a report's two sentences: what is slow and why, and how to fix it.
+ *
+ * The rules use the figures alone, never a kernel's name, so they also fit kernels that nobody has
+ * seen. A variant that has the fix is named if its name or note in the list mentions it.
  */
 #include "server/api/explain/explain.h"
 
@@ -10,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDLE_PERCENT 70      /* of lanes active: below, idle lanes are worth a sentence */
-#define AGAIN_MIN 1.5        /* sectors over the compulsory ones: above, data is fetched again */
-#define OCCUPANCY_PERCENT 50 /* of warps: up to here, too few may be there to hide latency */
-#define RATIO_FINE 1.05      /* sectors over the compulsory ones: up to here, none to speak of */
+#define IDLE_PERCENT 70 /* active lanes: below this, idle lanes get a sentence */
+#define AGAIN_MIN 1.5   /* sectors / compulsory sectors: above this, data is loaded repeatedly */
+#define OCCUPANCY_PERCENT 50 /* warps: up to this, there may be too few to hide latency */
+#define RATIO_FINE 1.05      /* sectors / compulsory sectors: up to this, there is no excess */
 
 static const char *const no_words[] = {NULL};
 
-/* The first other variant of the operation whose name or note has the first of the words that
- * any has. */
+/* The first other variant of the operation whose name or note contains one of the words; earlier
+ * words win. */
 static const char *variant_with(const struct gm_explain *e, const char *const *words)
 {
     const struct gm_variant *v;
@@ -34,7 +35,7 @@ static const char *variant_with(const struct gm_explain *e, const char *const *w
     return NULL;
 }
 
-/* A technique, and who has it. */
+/* Writes a technique, and the variant that uses it. */
 static void say_cure(const struct gm_explain *e, const char *technique, const char *const *words,
                      char cure[GM_EXPLAIN_WORDS_MAX])
 {
@@ -58,7 +59,7 @@ static const char *verb(enum gm_access_kind kind)
     }
 }
 
-/* Why a request of global memory touches so many sectors. */
+/* Writes why a request to global memory touches so many sectors. */
 static void say_global(const struct gm_explain *e, const struct gm_access_site *site,
                        const struct gm_site_figures *f, char why[GM_EXPLAIN_WORDS_MAX],
                        char cure[GM_EXPLAIN_WORDS_MAX])
@@ -105,7 +106,7 @@ static void say_global(const struct gm_explain *e, const struct gm_access_site *
     }
 }
 
-/* How many banks an example's words are in. */
+/* Number of banks that an example's words are in. */
 static unsigned banks_of(const struct gm_access_example *example)
 {
     struct gm_banks map;
@@ -163,7 +164,7 @@ static void say_site(const struct gm_explain *e, const struct gm_access_site *si
              shared ? "passes through the banks" : "segments of 32 bytes", f.ideal, why);
 }
 
-/* Of a warp's lanes, in percent: those that run on average, or take part in a request of global
+/* Percentage of a warp's lanes that run on average, or that take part in a request to global
  * memory, whichever is less. */
 static double busy_percent(const struct gm_explain *e, const struct gm_explain_figures *f)
 {

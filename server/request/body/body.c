@@ -34,7 +34,7 @@ enum gm_status gm_body_set_format(struct gm_body *b, const struct gm_codec *code
     return b->events.settled(b->events.cls, err);
 }
 
-/* The decoder's sink. */
+/* The decoder's callback for an operand. */
 static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
                                    void **ret_data, struct gm_error *err)
 {
@@ -43,14 +43,14 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
 
     if (status != GM_OK)
         return status;
-    /* Better said now than after the rest of the body. */
+    /* Report it now, not after the rest of the body. */
     for (unsigned i = 0; i < gm_op_operands_min(b->op); i++)
         if (!b->parsed->present[i])
             return GM_OK;
     return b->events.operands(b->events.cls, err);
 }
 
-/* Shapes as parameters are for bare elements: every other form has its own. */
+/* Shape parameters are for raw elements only: every other format states its own shapes. */
 static enum gm_status check_shapes(const struct gm_body *b, struct gm_error *err)
 {
     const struct gm_shape *shape = b->parsed->params.shape;
@@ -71,7 +71,8 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
         gm_params_set(&b->parsed->params, b->op, name, name_len, value, value_len, err);
 
     if (status == GM_OK)
-        status = b->events.settled(b->events.cls, err); /* that may have been about the reply */
+        status = b->events.settled(b->events.cls,
+                                   err); /* settled() may have changed the reply's format */
     if (status != GM_OK)
         return status;
     b->plan.dtype = b->parsed->params.dtype;
@@ -79,7 +80,7 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
     return check_shapes(b, err);
 }
 
-/* The form is known: checks what goes with it, and opens its decoder. */
+/* Called when the format is known: checks what depends on it, and opens its decoder. */
 static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec,
                                  struct gm_error *err)
 {
@@ -140,18 +141,18 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
         status = gm_body_format_check_operands(codec, gm_op_operands_min(b->op), err);
     if (status != GM_OK)
         return status;
-    /* Whatever the form: the body itself, or what is made of it, will take this much. */
+    /* In every format, the body or the operands made from it take this much memory. */
     if (h->content_length != GM_SIZE_UNKNOWN)
         status = gm_reservation_raise(b->reservation, h->content_length, err);
     if (status != GM_OK)
         return status;
     if (parts)
         return gm_parts_open(b, err);
-    /* Not knowing the form yet, Accept can still be known to be impossible. */
+    /* Even without the format, an impossible Accept is an error. */
     return codec ? set_format(b, codec, err) : gm_body_set_format(b, &gm_codec_json, err);
 }
 
-/* Makes room for `more` bytes of text: for all of a stated length at once, else by doubling. */
+/* Makes room for `more` bytes of text: the whole stated length at once, otherwise by doubling. */
 static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_error *err)
 {
     struct gm_allocation larger = {0};
@@ -163,7 +164,7 @@ static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_erro
         bytes = 2 * b->text.buffer.bytes;
     if (b->in && b->head->content_length != GM_SIZE_UNKNOWN && bytes < b->head->content_length)
         bytes = b->head->content_length;
-    /* Of parts that come one after the other only some may be text. */
+    /* Of the remaining parts, only some may be text. */
     uint64_t remaining = b->parts ? gm_body_remaining(b) : GM_SIZE_UNKNOWN;
     if (remaining != GM_SIZE_UNKNOWN && bytes > b->text_len + more + remaining)
         bytes = b->text_len + more + remaining;
@@ -189,7 +190,8 @@ enum gm_status gm_body_add_text(struct gm_body *b, const void *bytes, uint64_t l
     return status;
 }
 
-/* The first bytes are in the text buffer: a form may follow from them. `all`: no more will come. */
+/* Tries to detect the format from the first bytes, which are in the text buffer. `all`: no more
+ * will come. */
 static enum gm_status sniff(struct gm_body *b, bool all, struct gm_error *err)
 {
     const char *text = b->text.buffer.data;
@@ -240,7 +242,7 @@ enum gm_status gm_body_decode(struct gm_body *b, struct gm_error *err)
         return gm_parts_decode(b, err);
     if (b->in->finish)
         return b->in->finish(b->decoder, err);
-    enum gm_status status = grow_text(b, 0, err); /* there may be no text at all */
+    enum gm_status status = grow_text(b, 0, err); /* allocates, even if the text is empty */
     if (status == GM_OK)
         status = b->in->decode(b->text.buffer.data, b->text_len, &b->plan, err);
     gm_body_drop_text(b);

@@ -1,7 +1,9 @@
 /*
- * body.h - reads the body of a request: finds out its format, and either streams it into its
- * operands' memory or collects its text. What comes of it is a value, struct gm_parsed, which knows
- * no request. Memory is reserved before it is taken.
+ * body.h - reads the body of a request: detects its format, and streams or collects its operands.
+ *
+ * Binary formats stream into the operands' memory; text is collected and decoded at the end. The
+ * result is a value, struct gm_parsed, which is independent of the request. Memory is reserved
+ * before it is allocated.
  */
 #ifndef GM_SERVER_REQUEST_BODY_BODY_H
 #define GM_SERVER_REQUEST_BODY_BODY_H
@@ -11,33 +13,33 @@
 #include "server/request/memory_quota.h"
 #include "server/request/params.h"
 
-/* What a request says, once it has been read. */
+/* The decoded contents of a request. */
 struct gm_parsed {
-    struct gm_params params; /* of the URL, and of the body */
-    /* What the reply is written in if the client states no other: the body's own format, NPY for
-     * multipart/form-data, JSON where there is no body or its format is not known yet. */
+    struct gm_params params; /* from the URL and the body */
+    /* Default format of the reply: the body's own format; NPY for multipart/form-data; JSON if
+     * there is no body, or its format is not known yet. */
     const struct gm_codec *format;
     bool present[GM_OPERANDS_MAX];
     struct gm_matrix operand[GM_OPERANDS_MAX];
-    struct gm_allocation memory[GM_OPERANDS_MAX]; /* that the operands lie in */
+    struct gm_allocation memory[GM_OPERANDS_MAX]; /* memory of the operands */
 };
 
-/* What the reader tells and asks while it reads. A failure ends the reading. */
+/* Callbacks of the reader. A failure ends the reading. */
 struct gm_body_events {
-    /* The format, or one more parameter, has become known. */
+    /* The format, or another parameter, is known now. */
     enum gm_status (*settled)(void *cls, struct gm_error *err);
-    /* Whence the memory for an operand comes. */
+    /* Asks where to allocate operands. */
     enum gm_status (*allocator)(void *cls, struct gm_allocator *ret, struct gm_error *err);
-    /* There are as many operands as the operation needs, without their elements; parameters and
-     * optional operands may follow. */
+    /* All required operands are known, but not their elements. Parameters and optional operands may
+     * follow. */
     enum gm_status (*operands)(void *cls, struct gm_error *err);
     void *cls;
 };
 
 enum gm_body_kind {
-    GM_BODY_NONE,     /* whatever comes is dropped */
+    GM_BODY_NONE,     /* any body is dropped */
     GM_BODY_OPERANDS, /* matrices for an operation, in any format that proto/codec.h knows */
-    GM_BODY_OPTIONAL  /* the same, or nothing at all */
+    GM_BODY_OPTIONAL  /* the same, or no body */
 };
 
 struct gm_body {
@@ -47,38 +49,38 @@ struct gm_body {
     enum gm_op_kind op;
     const char *path;         /* for messages */
     uint64_t limit;           /* --body-limit */
-    struct gm_allocator host; /* of memory for text */
+    struct gm_allocator host; /* allocates memory for text */
     struct gm_reservation *reservation;
-    struct gm_parsed *parsed; /* the query's parameters are in it already */
+    struct gm_parsed *parsed; /* already has the query's parameters */
     struct gm_body_events events;
 
     uint64_t received;         /* bytes, counted by the caller before each gm_body_push */
-    const struct gm_codec *in; /* its format; NULL until that is known, and for multipart */
+    const struct gm_codec *in; /* its format; NULL until it is known, and for multipart */
     struct gm_decode_plan plan;
-    struct gm_decoder *decoder; /* of a format that streams */
-    struct gm_allocation text;  /* a text, or the first bytes of a format not known yet */
+    struct gm_decoder *decoder; /* for a format that streams */
+    struct gm_allocation text;  /* text, or the first bytes of a format that is not known yet */
     uint64_t text_len;
-    uint64_t space_len;     /* white space at its beginning, as far as that has been looked for */
-    struct gm_parts *parts; /* of multipart/form-data, whose texts are in `text`; else NULL */
+    uint64_t space_len;     /* leading white space found so far */
+    struct gm_parts *parts; /* for multipart/form-data, whose texts are in `text`; else NULL */
 };
 
-/* "application/json, ...": all types that a body may have. */
+/* All media types that a body may have, as "application/json, ...". */
 const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX]);
 
-/* On the headers: media types, length, limits. */
+/* Call when the headers are complete: checks media types, length and limits. */
 enum gm_status gm_body_begin(struct gm_body *body, struct gm_error *err);
-/* More bytes. */
+/* Passes more bytes. */
 enum gm_status gm_body_push(struct gm_body *body, const void *bytes, size_t len,
                             struct gm_error *err);
-/* All bytes are there: settles the format if that is still open. */
+/* Call at the end of the body: detects the format if it is still unknown. */
 enum gm_status gm_body_end(struct gm_body *body, struct gm_error *err);
-/* Afterwards, on any thread: checks what was streamed, or decodes the text. */
+/* Call afterwards, on any thread: checks streamed data, or decodes the text. */
 enum gm_status gm_body_decode(struct gm_body *body, struct gm_error *err);
 
-/* What is still to come: GM_SIZE_UNKNOWN if that cannot be told. Needs the head alone. */
+/* Bytes still to come; GM_SIZE_UNKNOWN if that is unknown. Uses only the head. */
 uint64_t gm_body_remaining(const struct gm_body *body);
 
-/* Gives back what the operands hold, or the text and the decoder. Fine when there is nothing. */
+/* Frees the operands' memory, or the text and the decoder. Does nothing if there is none. */
 void gm_body_drop_operands(struct gm_body *body);
 void gm_body_drop_text(struct gm_body *body);
 

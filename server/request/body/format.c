@@ -3,10 +3,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* What curl sends when it is told nothing: as good as no type. */
+/* curl's default type, which says nothing about the body. */
 #define CURL_DEFAULT_TYPE "application/x-www-form-urlencoded"
 
-/* The length of the media type alone, without its parameters; 0 if the body's form is not said. */
+/* Length of the media type without its parameters; 0 if the type does not state the format. */
 static size_t stated_type_len(const char *content_type)
 {
     size_t len = content_type ? strcspn(content_type, "; \t") : 0;

@@ -45,7 +45,7 @@ const char *gm_body_hint_file(const void *bytes, size_t len)
     return NULL;
 }
 
-/* The beginning of a body. */
+/* The first bytes of a body. */
 struct text {
     const char *at, *end;
 };
@@ -99,7 +99,7 @@ static bool begins_number(struct text t)
     return t.at < t.end && isdigit((unsigned char)*t.at);
 }
 
-/* A line of numbers, or of names with numbers in the next. */
+/* A line of numbers, or a line of names followed by one of numbers. */
 static bool looks_like_csv(struct text t)
 {
     struct text line = first_line(t), next = {line.end, t.end};
@@ -113,7 +113,7 @@ static bool looks_like_csv(struct text t)
     return holds_any(line, ",;\t") && begins_number(next);
 }
 
-/* "name=value": what HTML forms send, and curl -d where it is told so. */
+/* "name=value", as HTML forms send it, and curl -d on request. */
 static bool looks_like_field(struct text t)
 {
     if (t.at == t.end || !isalpha((unsigned char)*t.at))
@@ -123,7 +123,7 @@ static bool looks_like_field(struct text t)
     return t.at < t.end && *t.at == '=';
 }
 
-/* One word that ends like a file's name: nothing else was sent. */
+/* A single word that ends like a file name: the name was sent, not the file. */
 static bool looks_like_file_name(struct text t)
 {
     static const char *const suffixes[] = {".npy", ".csv", ".json", ".txt",
@@ -139,7 +139,7 @@ static bool looks_like_file_name(struct text t)
     return false;
 }
 
-/* What a text looks like; NULL if like nothing in particular. */
+/* What a text looks like; NULL if it is unknown. */
 static const char *text_hint(struct text t)
 {
     if (begins(t, "\xEF\xBB\xBF[") || begins(t, "\xEF\xBB\xBF{"))

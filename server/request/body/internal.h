@@ -1,12 +1,12 @@
 /*
- * internal.h - what the files of body/ share: finding out the format of a body, or of one part of
- * it; and the parts of multipart/form-data. Knows no request.
+ * internal.h - declarations shared by the files of body/: format detection, and
+ * multipart/form-data.
  *
- * Parts named a, b and c are operands, each in a format of its own, and all others parameters.
- * They come in any order. Binary parts stream into their operands' memory; text parts are
- * collected, one behind the other, and decoded when all is there: so whatever a parameter changes
- * for a text, it may stand anywhere. For what has streamed already it may come too late: the shape
- * and type of bare elements, and the device on which operands go.
+ * None of it depends on struct gm_request. Parts named a, b and c are operands, each in its own
+ * format; all others are parameters. They come in any order. Binary parts stream into the operands'
+ * memory. Text parts are collected one after another, and decoded at the end, so parameters that
+ * affect a text may come anywhere. For streamed parts some parameters may come too late: the shape
+ * and type of raw elements, and the device of the operands.
  */
 #ifndef GM_SERVER_REQUEST_BODY_INTERNAL_H
 #define GM_SERVER_REQUEST_BODY_INTERNAL_H
@@ -15,126 +15,126 @@
 #include "server/limits.h"
 #include "server/request/body/body.h"
 
-/* format.c: the format of a body, by its Content-Type, else by its first bytes. */
+/* format.c: detects the format of a body by its Content-Type, else by its first bytes. */
 
 /*
- * By the header alone: *ret is NULL where it says nothing (absent, or what curl sends when it is
- * told nothing), so that the first bytes decide.
+ * By the header. *ret is NULL if that says nothing (absent, or curl's default), and the first bytes
+ * decide.
  */
 enum gm_status gm_body_format_by_type(const char *content_type, const struct gm_codec **ret,
                                       struct gm_error *err);
 
 /*
- * By the first `len` bytes: *ret is NULL where more are needed first; `all`: no more will come.
- * White space is passed over once: *space_len, 0 at first, is how much of it has been seen. A body
- * may consist of little else and come in small pieces.
+ * By the first `len` bytes. *ret is NULL if more are needed; `all`: there are no more. *space_len,
+ * 0 at first, is the leading white space already skipped, so that each byte is skipped once: a body
+ * may be mostly white space in small pieces.
  */
 enum gm_status gm_body_format_by_first_bytes(const char *text, uint64_t len, bool all,
                                              uint64_t *space_len, const struct gm_codec **ret,
                                              struct gm_error *err);
 
-/* Whether a whole body in this form can hold what an operation needs at the least. */
+/* Whether a body in this format can hold the operation's required operands. */
 enum gm_status gm_body_format_check_operands(const struct gm_codec *codec, unsigned operands_min,
                                              struct gm_error *err);
 
-/* hint.c: a body in no format that gemmd takes: what it looks like, and what to type instead. */
+/* hint.c: errors for a body in an unknown format: what it looks like, and what to send instead. */
 
-/* So many bytes, or all that there are, are enough. */
+/* Bytes that suffice, or all if there are fewer. */
 #define GM_BODY_HINT_BYTES 512
 
 /*
- * A kind of file that is known by its first bytes, and what to do with it ("gzip: unpack it
- * first, ..."); NULL if it is none.
+ * Recognizes a file type by its first bytes, and says what to do ("gzip: unpack it first, ...").
+ * NULL if it is unknown.
  */
 const char *gm_body_hint_file(const void *bytes, size_t len);
 
-/* GM_UNSUPPORTED_MEDIA_TYPE with the sentence for a body that begins like this; `all`: and is no
- * longer. */
+/* Fails with GM_UNSUPPORTED_MEDIA_TYPE and a hint for a body that begins like this. `all`: these
+ * are all its bytes. */
 enum gm_status gm_body_hint_fail(const void *bytes, size_t len, bool all, struct gm_error *err);
 
 /*
- * part_format.c: the format of one part. Clients state types of parts carelessly: curl calls
- * everything application/octet-stream whose suffix it does not know, .csv and .json among them. So
- * that type and text/plain are only hints, and first bytes decide.
+ * part_format.c: detects the format of one part. Types that clients state for parts are unreliable:
+ * curl sends application/octet-stream for every suffix that it does not know, .csv and .json among
+ * them. That type and text/plain are therefore only hints, and the first bytes decide.
  */
 
-/* So many of a part's first bytes tell a text from what is none. */
+/* First bytes of a part that are needed to tell text from binary. */
 #define GM_PART_FIRST_BYTES 64
 
-/* What is known of a part. */
+/* What is known about a part's format. */
 struct gm_part_format {
     const struct gm_codec *codec; /* NULL: not known yet */
-    bool text;                    /* known to be some text */
+    bool text;                    /* known to be text */
 };
 
-/* By its Content-Type, as far as that tells. `operand` is its name, 'a' to 'c'. */
+/* By its Content-Type, as far as possible. `operand` is its name, 'a' to 'c'. */
 enum gm_status gm_part_format_by_type(const char *type, char operand, struct gm_part_format *ret,
                                       struct gm_error *err);
 /*
- * By GM_PART_FIRST_BYTES or all of its bytes, of which there is at least one: NPY, bare elements if
- * it has_shape, or some text. *form is as the type left it, without a codec.
+ * By its first GM_PART_FIRST_BYTES, or all bytes; there must be at least one. The result is NPY,
+ * raw elements if has_shape, or text. On entry *form is the result of the type, without a codec.
  */
 enum gm_status gm_part_format_by_first_bytes(const void *bytes, size_t len, char operand,
                                              bool has_shape, struct gm_part_format *form,
                                              struct gm_error *err);
-/* The form of a text that is there as a whole. */
+/* The format of a complete text. */
 enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char operand,
                                       const struct gm_codec **ret, struct gm_error *err);
 
-/* part_operand.c, part_parameter.c: one part on its way to where it belongs. */
+/* part_operand.c, part_parameter.c: read one part, an operand or a parameter. */
 
-/* An operand that came as a part. */
+/* An operand from a part. */
 struct gm_part_operand {
     bool given;
     struct gm_part_format form;
-    uint64_t text_at, text_len; /* of a text: where it is in the body's */
+    uint64_t text_at, text_len; /* for text: its position in the body's text */
 };
 
 struct gm_parts {
     struct gm_multipart *parser;
     struct gm_part_operand operand[GM_OPERANDS_MAX];
-    uint32_t parameters; /* of gm_params.seen: those that were parts */
+    uint32_t parameters; /* bits of gm_params.seen: parameters that came as parts */
 
     /* The part being read. */
-    unsigned index; /* of its operand; GM_OPERANDS_MAX: it is a parameter */
+    unsigned index; /* index of its operand; GM_OPERANDS_MAX: it is a parameter */
     size_t first_len;
-    char first[GM_PART_FIRST_BYTES]; /* of an operand, until its form is known */
+    char first[GM_PART_FIRST_BYTES]; /* first bytes of an operand, until its format is known */
     char name[GM_PARAMETER_BYTES_MAX], value[GM_PARAMETER_BYTES_MAX];
     size_t value_len;
     struct gm_decode_plan plan;
-    struct gm_decoder *decoder; /* of a form that streams, from its first bytes to its end */
+    struct gm_decoder *decoder; /* for a format that streams, while its part is read */
 };
 
-/* A part named a, b or c: its header, more of its data, its end. */
+/* A part named a, b or c: begins, reads more of, and ends the part. */
 enum gm_status gm_part_operand_begin(struct gm_body *body, unsigned index, const char *type,
                                      struct gm_error *err);
 enum gm_status gm_part_operand_push(struct gm_body *body, const char *bytes, size_t len,
                                     struct gm_error *err);
 enum gm_status gm_part_operand_end(struct gm_body *body, struct gm_error *err);
-/* Afterwards: decodes its text. */
+/* After the body's end: decodes the text of an operand. */
 enum gm_status gm_part_operand_decode(struct gm_body *body, unsigned index, struct gm_error *err);
 
-/* The same for any other name. */
+/* The same for parts with other names. */
 enum gm_status gm_part_parameter_begin(struct gm_body *body, const char *name,
                                        struct gm_error *err);
 enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes, size_t len,
                                       struct gm_error *err);
 enum gm_status gm_part_parameter_end(struct gm_body *body, struct gm_error *err);
 
-/* body.c, for the parts. */
+/* body.c: functions for the parts. */
 
-/* Memory for an operand; where it goes is in *ret_data. */
+/* Allocates an operand's memory; *ret_data is its address. */
 enum gm_status gm_body_take_operand(struct gm_body *body, unsigned index,
                                     const struct gm_matrix *matrix, void **ret_data,
                                     struct gm_error *err);
-/* More text behind that which is there. */
+/* Appends to the body's text. */
 enum gm_status gm_body_add_text(struct gm_body *body, const void *bytes, uint64_t len,
                                 struct gm_error *err);
-/* This is what the reply is written in if the client states no other: tells so. */
+/* Sets the reply's default format, and calls `settled`. */
 enum gm_status gm_body_set_format(struct gm_body *body, const struct gm_codec *codec,
                                   struct gm_error *err);
 
-/* parts.c: the same steps as body.h has; body->parts is set by the first. */
+/* parts.c: the same steps as in body.h, for multipart/form-data. The first one sets body->parts. */
 
 enum gm_status gm_parts_open(struct gm_body *body, struct gm_error *err);
 enum gm_status gm_parts_push(struct gm_body *body, const void *bytes, size_t len,

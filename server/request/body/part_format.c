@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The most of a text without a line's end that can be a word typed by mistake. */
+/* Maximum length of a text without a line end that may be a mistyped word. */
 #define WORD_MAX 200
 
 static bool type_is(const char *type, size_t len, const char *name)
@@ -40,7 +40,7 @@ enum gm_status gm_part_format_by_type(const char *type, char operand, struct gm_
     return GM_OK;
 }
 
-/* Whether bytes can begin a text: without control characters that none has. */
+/* Whether bytes can begin a text: none is a control character that texts lack. */
 static bool is_text(const unsigned char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -73,7 +73,7 @@ enum gm_status gm_part_format_by_first_bytes(const void *bytes, size_t len, char
     return GM_OK;
 }
 
-/* Whether a text is one line that is no row of numbers: it has letters that no number has. */
+/* Whether a text is one line with letters that no number has. */
 static bool is_word(const char *text, uint64_t len)
 {
     bool letters = false;

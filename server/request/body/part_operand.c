@@ -7,7 +7,7 @@ static char letter(const struct gm_parts *parts)
     return (char)('a' + parts->index);
 }
 
-/* What a codec finds wrong it says of a body; here it is of a part. */
+/* Names the part in a codec's error, which speaks of the body. */
 static enum gm_status blame_part(const struct gm_parts *parts, enum gm_status status,
                                  struct gm_error *err)
 {
@@ -31,7 +31,7 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
                        "it holds an operand %c; each is a part of its own, as with curl -F "
                        "a=@a.npy -F b=@b.npy",
                        'a' + (int)index);
-    /* Better said than made room for. */
+    /* Report it before allocating memory for it. */
     if (!parts->operand[index].form.text && length != GM_SIZE_UNKNOWN && bytes > length)
         return gm_fail(err, GM_BODY_TRUNCATED,
                        "its elements need %llu bytes, and all parts together have %llu",
@@ -49,7 +49,7 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
                    name, (int)(value_len < 40 ? value_len : 40), value);
 }
 
-/* What a decoder of the operand `index` is told. */
+/* Sets the decoder's plan for the operand `index`. */
 static void set_plan(struct gm_body *b, unsigned index)
 {
     struct gm_parts *parts = b->parts;
@@ -90,7 +90,7 @@ enum gm_status gm_part_operand_begin(struct gm_body *b, unsigned index, const ch
     return blame_part(parts, operand->form.codec->open(&parts->plan, &parts->decoder, err), err);
 }
 
-/* Data of an operand of which it is known whether it streams. */
+/* Reads data of an operand whose format, or that it is text, is known. */
 static enum gm_status take_operand(struct gm_body *b, const void *bytes, size_t len,
                                    struct gm_error *err)
 {
@@ -107,7 +107,7 @@ static enum gm_status take_operand(struct gm_body *b, const void *bytes, size_t 
     return status;
 }
 
-/* The first bytes say what the type did not. */
+/* Detects the format from the first bytes, if the type did not state it. */
 static enum gm_status settle_format(struct gm_body *b, const void *bytes, size_t len,
                                     struct gm_error *err)
 {
@@ -121,7 +121,7 @@ static enum gm_status settle_format(struct gm_body *b, const void *bytes, size_t
     return status;
 }
 
-/* Whether the form is still open; then first bytes are awaited. */
+/* Whether the format is unknown, so that more first bytes are needed. */
 static bool unsettled(const struct gm_parts *parts)
 {
     const struct gm_part_operand *operand = &parts->operand[parts->index];
@@ -187,7 +187,7 @@ enum gm_status gm_part_operand_decode(struct gm_body *b, unsigned index, struct 
     enum gm_status status = GM_OK;
 
     set_plan(b, index);
-    if (operand->text_len == 0) /* there may be no text at all, but memory for it there is */
+    if (operand->text_len == 0) /* allocates, even if the text is empty */
         status = gm_body_add_text(b, "", 0, err);
     const char *text = (char *)b->text.buffer.data + operand->text_at;
     if (status == GM_OK)

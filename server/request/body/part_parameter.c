@@ -63,7 +63,7 @@ enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes,
     return GM_OK;
 }
 
-/* An element type that comes behind an operand which has one already. */
+/* Rejects a dtype that comes after an operand which already has another one. */
 static enum gm_status check_dtype(struct gm_body *b, unsigned index, struct gm_error *err)
 {
     struct gm_matrix *operand = &b->parsed->operand[index];
@@ -90,7 +90,8 @@ enum gm_status gm_part_parameter_end(struct gm_body *b, struct gm_error *err)
                                           strlen(parts->name), parts->value, parts->value_len, err);
 
     if (status == GM_OK)
-        status = b->events.settled(b->events.cls, err); /* it may have been about the reply */
+        status = b->events.settled(b->events.cls,
+                                   err); /* settled() may have changed the reply's format */
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
         if (b->parsed->present[i] && b->parsed->params.dtype != GM_DTYPE_NONE)
             status = check_dtype(b, i, err);

@@ -8,7 +8,7 @@ static bool is_parameter(const struct gm_parts *parts)
     return parts->index == GM_OPERANDS_MAX;
 }
 
-/* What the parser tells. */
+/* Callbacks of the multipart parser. */
 
 static enum gm_status on_begin(void *cls, const struct gm_multipart_part *part,
                                struct gm_error *err)
@@ -36,7 +36,7 @@ static enum gm_status on_end(void *cls, struct gm_error *err)
     return is_parameter(b->parts) ? gm_part_parameter_end(b, err) : gm_part_operand_end(b, err);
 }
 
-/* The body's life. */
+/* The body's steps. */
 
 enum gm_status gm_parts_open(struct gm_body *b, struct gm_error *err)
 {
