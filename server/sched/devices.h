@@ -57,6 +57,9 @@ void gm_devices_close(struct gm_devices *devices);
 enum gm_status gm_devices_pick(struct gm_devices *devices, const char *name, struct gm_device **ret,
                                struct gm_error *err);
 
+/* Bytes of its memory in use by whomever; 0: not known. */
+uint64_t gm_device_memory_used(const struct gm_device *device);
+
 /* Whether every device still works. */
 bool gm_devices_alive(const struct gm_devices *devices);
 

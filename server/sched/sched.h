@@ -98,6 +98,7 @@ struct gm_sched_options {
 
 struct gm_sched_load {
     uint64_t queued, running, capacity; /* capacity: of the queue */
+    uint64_t busy_ns; /* how long jobs were running in all, however many at once; never falls */
     bool lost;
 };
 

@@ -32,6 +32,8 @@ struct gm_sched {
     double backlog_s;  /* what those that wait, or run on streams, are expected to take */
 
     int64_t idle_from_ns;     /* when the last job ended */
+    int64_t busy_from_ns;     /* while jobs run: up to when busy_ns has counted */
+    uint64_t busy_ns;         /* how long jobs were running, however many at once */
     int64_t measured_ns;      /* when the ceilings were measured last; 0: not since the start */
     atomic_bool measure_stop; /* told to whoever measures */
 
@@ -50,6 +52,8 @@ bool gm_sched_startable(const struct gm_sched *sched);
 void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
 /* Takes a waiting job out, to `list`, to be ended with gm_sched_end. */
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
+/* Counts the device as busy until then, where that was not counted yet. */
+void gm_sched_count_busy(struct gm_sched *sched, int64_t until_ns);
 /* All that wait. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
 /* Runs the job on this thread, beside the streams. The mutex is released meanwhile. */

@@ -102,6 +102,8 @@ static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n
 {
     struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
 
+    if (!launch.others && s->busy_from_ns < launch.begun_ns)
+        s->busy_from_ns = launch.begun_ns;
     for (unsigned i = 0; i < n; i++) {
         batch[i]->started_ns = launch.begun_ns;
         batch[i]->batch = n;
@@ -123,6 +125,7 @@ static void end(struct gm_sched *s, const struct launch *launch, struct gm_job *
     }
     s->running_count -= n;
     s->idle_from_ns = ended_ns;
+    gm_sched_count_busy(s, ended_ns);
 }
 
 /* After a launch: others may start now; or none any more. The mutex may be released meanwhile. */
