@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define GROUP_MAX 512
+#define CGROUP_PATH_MAX 512
 #define CPUS_MAX 65536 /* where the search for a large enough affinity mask ends */
 
 /* The first line of a file, without its end; false if there is none. */
@@ -57,7 +57,7 @@ uint64_t gm_cpu_parse_bytes(const char *text)
 /* This process's cgroup v2 as a path below CGROUP_ROOT, "" for the root. */
 static void find_cgroup(char *buf, size_t size)
 {
-    char line[GROUP_MAX];
+    char line[CGROUP_PATH_MAX];
     FILE *file = fopen("/proc/self/cgroup", "re");
 
     buf[0] = '\0';
@@ -73,9 +73,9 @@ static void find_cgroup(char *buf, size_t size)
 /* The smallest of a limit over this process's cgroup and those it lies in, and whose it is, as a
  * path below CGROUP_ROOT, if that is wanted; 0: none. */
 static uint64_t cgroup_limit(const char *name, uint64_t (*parse)(const char *text),
-                             char ret_group[GROUP_MAX])
+                             char ret_group[CGROUP_PATH_MAX])
 {
-    char group[GROUP_MAX], path[GROUP_MAX + 88], text[64];
+    char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 88], text[64];
     uint64_t limit = 0;
 
     find_cgroup(group, sizeof(group));
@@ -124,7 +124,7 @@ unsigned gm_cpu_cores(void)
 }
 
 /* The memory there is. *in_group: a cgroup's, whose path is then in `group`. */
-static uint64_t find_memory(bool *in_group, char group[GROUP_MAX])
+static uint64_t find_memory(bool *in_group, char group[CGROUP_PATH_MAX])
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
@@ -136,7 +136,7 @@ static uint64_t find_memory(bool *in_group, char group[GROUP_MAX])
 
 uint64_t gm_cpu_memory(void)
 {
-    char group[GROUP_MAX];
+    char group[CGROUP_PATH_MAX];
     bool in_group;
 
     return find_memory(&in_group, group);
@@ -166,7 +166,7 @@ static uint64_t find_number(const char *path, const char *key)
 
 uint64_t gm_cpu_memory_used(void)
 {
-    char group[GROUP_MAX], path[GROUP_MAX + 88], text[64];
+    char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 88], text[64];
     bool in_group;
     uint64_t all = find_memory(&in_group, group), used, idle;
 
