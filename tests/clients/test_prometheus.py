@@ -26,6 +26,7 @@ import prometheus  # noqa: E402
 ROOT = HERE.parent.parent
 MONITORING = ROOT / "deploy" / "monitoring"
 RULES_TEST = HERE / "alerts_test.yml"
+SCRAPES = 'count_over_time(up{job="gemmd"}[1m])'
 SERIES_MAX = 1500  # of a daemon that was asked for everything
 SELECTOR = re.compile(r"\b(?:gemmd|process|up)\w*\b(?:\{[^}]*\})?")
 
@@ -36,8 +37,12 @@ def tool(name):
 
 
 PROMTOOL, PROMETHEUS = tool("promtool"), tool("prometheus")
-if not (PROMTOOL and PROMETHEUS):
-    pytest.exit("skipped: promtool and prometheus are not there; tests/run.sh fetches them where apt-get can", 77)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def both_are_here():
+    if not (PROMTOOL and PROMETHEUS):
+        pytest.exit("skipped: promtool and prometheus are not here; tests/run.sh fetches them where apt-get can", 77)
 
 
 def promtool(*arguments, text=None):
@@ -205,21 +210,25 @@ def has_data(prom, expression):
     return any(math.isfinite(value) for value in prom.values(expression))
 
 
-@pytest.fixture(scope="module")
-def prom(daemon, tmp_path_factory):
-    """It has scraped the daemon some times, before and after work that moved every counter."""
+@pytest.fixture(scope="module", autouse=True)
+def started(daemon, tmp_path_factory):
+    """From the first test on, since it takes five seconds to begin with scraping."""
     one = Prometheus(tmp_path_factory.mktemp("prometheus"), daemon)
-    try:
-        deadline = time.monotonic() + 30
-        scraped = 0
-        while scraped < 3 or not one.ask("rules")["groups"][0]["rules"][0]["lastEvaluation"].startswith("2"):
-            assert time.monotonic() < deadline, "no scrapes"
-            ask_for_everything(daemon)
-            time.sleep(0.2)
-            scraped = sum(one.values('count_over_time(up{job="gemmd"}[1m])'))
-        yield one
-    finally:
-        one.stop()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def prom(daemon, started):
+    """It has scraped the daemon some times, before and after work that moved every counter."""
+    deadline = time.monotonic() + 30
+    seen = scraped = sum(started.values(SCRAPES))
+    while scraped < seen + 3 or not started.ask("rules")["groups"][0]["rules"][0]["lastEvaluation"].startswith("2"):
+        assert time.monotonic() < deadline, "no scrapes"
+        ask_for_everything(daemon)
+        time.sleep(0.2)
+        scraped = sum(started.values(SCRAPES))
+    return started
 
 
 def dashboard():
