@@ -91,8 +91,12 @@ microhttpd_packages() {
 }
 
 microhttpd_candidate() {
-    apt-cache policy libmicrohttpd-dev 2>/dev/null |
-        awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
+    candidate_of libmicrohttpd-dev
+}
+
+# The version of a package that apt-get would install; nothing where it knows none.
+candidate_of() {
+    apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
 # at_least A B: version A is B or later.
@@ -202,6 +206,28 @@ ensure_microhttpd() {
         "$microhttpd_needed is needed"
     build_microhttpd
     has_microhttpd || die "libmicrohttpd $microhttpd_needed or later is still not found"
+}
+
+# fetch_prometheus: promtool and prometheus, for tests alone. Their package is not installed, since
+# that would start a service which listens on port 9090: the two programs are unpacked into
+# build/prometheus. False where they cannot be had.
+fetch_prometheus() {
+    local work=$root/build/prometheus
+    [ -z "$(prometheus_here)" ] || return 0
+    can_install && [ -n "$(candidate_of prometheus)" ] || return 1
+    rm -rf "$work"
+    mkdir -p "$work"
+    note "fetching prometheus, to be run from build/prometheus"
+    logged "$logs/prometheus.log" env -C "$work" apt-get -q -o Acquire::Retries=3 download prometheus &&
+        dpkg-deb --fsys-tarfile "$work"/prometheus_*.deb |
+        tar -xC "$work" --strip-components=3 ./usr/bin/prometheus ./usr/bin/promtool || rm -rf "$work"/*
+    rm -f "$work"/*.deb
+    [ -n "$(prometheus_here)" ]
+}
+
+# What there is of them: installed, or else unpacked.
+prometheus_here() {
+    (PATH=$PATH:$root/build/prometheus && command -v promtool && command -v prometheus)
 }
 
 build_microhttpd() {

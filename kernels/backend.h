@@ -82,6 +82,10 @@ struct gm_backend {
     /* Facts of device `index`, valid until close; NULL past the last. */
     const struct gm_device_facts *(*describe)(void *context, unsigned index);
 
+    /* Bytes of a device's memory (facts.memory_bytes) that are in use now, by this process and by
+     * others; 0: not known. NULL where it never is. */
+    uint64_t (*memory_used)(void *context, unsigned device);
+
     /* What buffer_get(bytes) will take: count this against a limit. UINT64_MAX on overflow. */
     uint64_t (*buffer_cost)(void *context, uint64_t bytes);
     enum gm_status (*buffer_get)(void *context, uint64_t bytes, struct gm_buffer *ret,

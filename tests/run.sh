@@ -108,6 +108,7 @@ fingerprint() {
         nvidia-smi -L || :
         command -v clang-format || :
         cat build/clients-venv/made || :
+        prometheus_here || :
         echo "$system_name, $(uname -m)"
     } 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
@@ -235,6 +236,8 @@ case $label in
         note "no Python environment for the clients: the tests labelled clients are skipped"
     ;;
 esac
+[[ ! "$(chosen_labels release)" =~ clients ]] || fetch_prometheus ||
+    note "no Prometheus: the test of it is skipped"
 has_gpu=no
 find_gpu "$([ $all = yes ] && echo all || echo one)" "the tests labelled gpu are skipped"
 has clang-format || note "no clang-format: the check of the formatting is skipped"

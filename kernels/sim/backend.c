@@ -92,6 +92,14 @@ static const struct gm_device_facts *sim_describe(void *context, unsigned index)
     return index == 0 ? &sim->facts : NULL;
 }
 
+/* It has no memory but the host's. */
+static uint64_t sim_memory_used(void *context, unsigned device)
+{
+    (void)context;
+    (void)device;
+    return gm_cpu_memory_used();
+}
+
 static uint64_t sim_buffer_cost(void *context, uint64_t bytes)
 {
     (void)context;
@@ -305,6 +313,7 @@ const struct gm_backend gm_backend_sim = {
     .open = sim_open,
     .close = sim_close,
     .describe = sim_describe,
+    .memory_used = sim_memory_used,
     .buffer_cost = sim_buffer_cost,
     .buffer_get = sim_buffer_get,
     .buffer_put = sim_buffer_put,

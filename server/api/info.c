@@ -109,6 +109,7 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
 {
     const struct gm_device_facts *f = device->facts;
     struct gm_sched_load load = gm_sched_load(device->sched);
+    uint64_t used = gm_device_memory_used(device);
     json_t *o = json_object();
 
     json_object_set_new(o, "name", json_string(device->name));
@@ -124,6 +125,8 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
     json_object_set_new(o, "batch_max", json_integer(f->batch_max));
     if (f->memory_bytes > 0)
         json_object_set_new(o, "memory_bytes", count(f->memory_bytes));
+    if (used > 0)
+        json_object_set_new(o, "memory_used_bytes", count(used));
     if (f->cache_bytes > 0)
         json_object_set_new(o, "cache_bytes", count(f->cache_bytes));
     if (gm_rate(&f->copy_gbs) > 0)
@@ -184,8 +187,8 @@ static json_t *limits_json(void)
 static json_t *counters_json(const struct gm_stats *stats)
 {
     static const char *const names[GM_COUNTER_COUNT] = {
-#define X(name, metric, help) metric,
-        GM_COUNTER_LIST(X)
+#define X(name, member, ...) member,
+        GM_COUNTER_LIST(X) GM_CLOSING_LIST(X)
 #undef X
     };
     json_t *o = json_object();
@@ -243,8 +246,10 @@ enum gm_progress gm_handle_stats(struct gm_request *r)
     for (unsigned i = 0; i < devices->count; i++) {
         struct gm_sched_load load = gm_sched_load(devices->device[i].sched);
         json_object_set_new(queues, devices->device[i].name,
-                            json_pack("{s:o, s:o, s:o}", "queued", count(load.queued), "running",
-                                      count(load.running), "capacity", count(load.capacity)));
+                            json_pack("{s:o, s:o, s:o, s:o}", "queued", count(load.queued),
+                                      "running", count(load.running), "capacity",
+                                      count(load.capacity), "busy_s",
+                                      json_real((double)load.busy_ns * 1e-9)));
     }
     json_object_set_new(o, "version", json_string(GM_VERSION));
     json_object_set_new(o, "uptime_s",

@@ -3,77 +3,180 @@
  *
  * It uses no library: the C client library is unmaintained, and the format is a page long. The
  * figures come from stats.h's lists and from the parts that keep them.
+ *
+ * The number of series is bounded: labels are routes, HTTP statuses, errors, operations, stages,
+ * devices and reasons, each from a list of ours. No label is what a client sent.
  */
 #include "kernels/buffer_pool.h"
 #include "server/request/request.h"
 #include "server/request/text.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
-static void family(FILE *out, const char *name, const char *type, const char *help)
+/* A device at one moment. */
+struct device {
+    const char *name;
+    struct gm_sched_load load;
+    double memory, memory_used; /* NAN: not known */
+};
+
+struct process {
+    double cpu_s, virtual_bytes, resident_bytes, open_fds, max_fds; /* NAN: not known */
+};
+
+/* What is written from: each is read once, so that figures fit together. */
+struct view {
+    FILE *out;
+    struct gm_server *server;
+    const struct gm_stats *stats;
+    uint64_t requests;
+    unsigned devices;
+    struct device device[GM_DEVICES_MAX];
+    struct process process;
+    /* The metric that is being written. It begins with its first sample: one without is not there.
+     */
+    const char *name, *type, *help;
+    bool begun;
+};
+
+/*
+ * THE list of metrics, beside the counters of stats.h: a name, a type, a help, and whence samples
+ * come. ONE has one sample, EACH one a device: an expression of the view `v`, and of the device
+ * `d`; NAN is no sample. MANY has those that a function writes.
+ */
+#define METRIC_LIST(ONE, EACH, MANY)                                                               \
+    MANY("gemmd_http_requests_total", "counter", "Requests answered, by route and status.",        \
+         write_answered)                                                                           \
+    MANY("gemmd_requests_rejected_total", "counter",                                               \
+         "Requests that failed, by the code of their problem.", write_failed)                      \
+    MANY("gemmd_connections_closed_total", "counter",                                              \
+         "Connections that gemmd closed before their client did, by the reason.", write_closed)    \
+    MANY("gemmd_request_duration_seconds", "histogram",                                            \
+         "From the first look at a request to its reply, for those with a result.", write_totals)  \
+    MANY("gemmd_stage_duration_seconds", "histogram", "The parts of that time, by stage.",         \
+         write_stages)                                                                             \
+    ONE("gemmd_requests_in_flight", "gauge", "Requests being served.", v->requests)                \
+    ONE("gemmd_connections", "gauge", "Connections that are open.",                                \
+        gm_connections_count(&v->server->connections))                                             \
+    ONE("gemmd_memory_used_bytes", "gauge", "Memory reserved by the requests being served.",       \
+        atomic_load(&v->server->memory.reserved))                                                  \
+    ONE("gemmd_memory_kept_bytes", "gauge", "Memory of earlier requests, kept for later ones.",    \
+        gm_buffer_limit_usage(v->server->devices.memory).idle)                                     \
+    ONE("gemmd_memory_limit_bytes", "gauge", "What they may reserve together.",                    \
+        v->server->memory.limit)                                                                   \
+    EACH("gemmd_queue_depth", "gauge", "Jobs waiting for a device.", d->load.queued)               \
+    EACH("gemmd_queue_capacity", "gauge", "Jobs that may wait.", d->load.capacity)                 \
+    EACH("gemmd_jobs_running", "gauge", "Jobs on a device.", d->load.running)                      \
+    EACH("gemmd_device_up", "gauge", "1 while the device works.", !d->load.lost)                   \
+    EACH("gemmd_device_busy_seconds_total", "counter",                                             \
+         "Time in which jobs ran on a device: its rate is the share of time that it is busy.",     \
+         d->load.busy_ns / 1e9)                                                                    \
+    EACH("gemmd_device_memory_size_bytes", "gauge", "Memory of a device.", d->memory)              \
+    EACH("gemmd_device_memory_used_bytes", "gauge",                                                \
+         "How much of it is in use, by gemmd and by others.", d->memory_used)                      \
+    MANY("gemmd_build_info", "gauge", "Always 1; the version is its label.", write_build)          \
+    ONE("process_cpu_seconds_total", "counter", "Time of processors that the process used.",       \
+        v->process.cpu_s)                                                                          \
+    ONE("process_resident_memory_bytes", "gauge", "Resident memory.", v->process.resident_bytes)   \
+    ONE("process_virtual_memory_bytes", "gauge", "Virtual memory.", v->process.virtual_bytes)      \
+    ONE("process_open_fds", "gauge", "Open file descriptors.", v->process.open_fds)                \
+    ONE("process_max_fds", "gauge", "How many there may be.", v->process.max_fds)                  \
+    ONE("process_start_time_seconds", "gauge", "When the process started, in Unix time.",          \
+        v->server->started_unix)
+
+static void describe(struct view *v, const char *name, const char *type, const char *help)
 {
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    v->name = name;
+    v->type = type;
+    v->help = help;
+    v->begun = false;
 }
 
-static void write_requests(FILE *out, const struct gm_stats *stats)
+static void begin(struct view *v)
 {
-    family(out, "gemmd_http_requests_total", "counter", "Requests answered, by route and status.");
+    if (!v->begun)
+        fprintf(v->out, "# HELP %s %s\n# TYPE %s %s\n", v->name, v->help, v->name, v->type);
+    v->begun = true;
+}
+
+/* `labels` without braces; "": none. */
+static void sample(struct view *v, const char *labels, double value)
+{
+    if (isnan(value))
+        return;
+    begin(v);
+    if (*labels)
+        fprintf(v->out, "%s{%s} %.17g\n", v->name, labels, value);
+    else
+        fprintf(v->out, "%s %.17g\n", v->name, value);
+}
+
+static void count(struct view *v, const char *labels, const _Atomic uint64_t *n)
+{
+    sample(v, labels, (double)atomic_load(n));
+}
+
+/* A route's successes are there from the start, so that the first one shows as a growth. */
+static void write_answered(struct view *v)
+{
+    char labels[160];
+
     for (size_t i = 0; i <= gm_route_count(); i++) {
-        const struct gm_route *route = gm_route_at(i);
+        const struct gm_route *route = gm_route_at(i); /* NULL: requests for no route */
         for (unsigned status = 0; status < GM_HTTP_STATUS_MAX; status++) {
-            uint64_t n = atomic_load(&stats->answered[i][status]);
-            if (n > 0)
-                fprintf(out, "gemmd_http_requests_total{route=\"%s\",code=\"%u\"} %llu\n",
-                        route ? route->path : "other", status, (unsigned long long)n);
+            bool expected = status == 200 && route && gm_route_index(route) == i;
+            if (!expected && atomic_load(&v->stats->answered[i][status]) == 0)
+                continue;
+            snprintf(labels, sizeof labels, "route=\"%s\",code=\"%u\"",
+                     route ? route->path : "other", status);
+            count(v, labels, &v->stats->answered[i][status]);
         }
     }
-    family(out, "gemmd_requests_rejected_total", "counter",
-           "Requests that failed, by the code of their problem.");
-    for (unsigned i = 1; i < GM_STATUS_COUNT; i++)
-        fprintf(out, "gemmd_requests_rejected_total{reason=\"%s\"} %llu\n",
-                gm_status_code((enum gm_status)i),
-                (unsigned long long)atomic_load(&stats->failed[i]));
 }
 
-static void write_counters(FILE *out, const struct gm_stats *stats)
+static void write_failed(struct view *v)
 {
-    static const struct {
-        const char *name, *help;
-    } counters[GM_COUNTER_COUNT] = {
-#define X(name, metric, help) {"gemmd_" metric "_total", help},
-        GM_COUNTER_LIST(X)
-#undef X
-    };
+    char labels[64];
 
-    for (unsigned i = 0; i < GM_COUNTER_COUNT; i++) {
-        family(out, counters[i].name, "counter", counters[i].help);
-        fprintf(out, "%s %llu\n", counters[i].name,
-                (unsigned long long)atomic_load(&stats->counter[i]));
+    for (unsigned i = 1; i < GM_STATUS_COUNT; i++) {
+        snprintf(labels, sizeof labels, "reason=\"%s\"", gm_status_code((enum gm_status)i));
+        count(v, labels, &v->stats->failed[i]);
     }
+}
+
+static void write_closed(struct view *v)
+{
+#define X(name, member, reason, help)                                                              \
+    count(v, "reason=\"" reason "\"", &v->stats->counter[GM_COUNT_##name]);
+    GM_CLOSING_LIST(X)
+#undef X
 }
 
 /* labels: without braces, may be empty. Each bucket is read once and summed, so that +Inf and
  * _count agree even while other threads add. */
-static void write_histogram(FILE *out, const char *name, const char *labels,
+static void write_histogram(struct view *v, const char *labels,
                             const struct gm_histogram *histogram)
 {
-    uint64_t cumulative = 0;
+    unsigned long long cumulative = 0;
 
-    for (unsigned i = 0; i <= GM_BUCKET_COUNT; i++) {
+    begin(v);
+    for (unsigned i = 0; i < GM_BUCKET_COUNT; i++) {
         cumulative += atomic_load(&histogram->bucket[i]);
-        if (i < GM_BUCKET_COUNT)
-            fprintf(out, "%s_bucket{%s,le=\"%g\"} %llu\n", name, labels, gm_bucket_bounds[i],
-                    (unsigned long long)cumulative);
-        else
-            fprintf(out, "%s_bucket{%s,le=\"+Inf\"} %llu\n", name, labels,
-                    (unsigned long long)cumulative);
+        fprintf(v->out, "%s_bucket{%s,le=\"%g\"} %llu\n", v->name, labels, gm_bucket_bounds[i],
+                cumulative);
     }
-    fprintf(out, "%s_sum{%s} %.9f\n", name, labels, (double)atomic_load(&histogram->sum_ns) * 1e-9);
-    fprintf(out, "%s_count{%s} %llu\n", name, labels, (unsigned long long)cumulative);
+    cumulative += atomic_load(&histogram->bucket[GM_BUCKET_COUNT]);
+    fprintf(v->out, "%s_bucket{%s,le=\"+Inf\"} %llu\n", v->name, labels, cumulative);
+    fprintf(v->out, "%s_sum{%s} %.9f\n", v->name, labels,
+            (double)atomic_load(&histogram->sum_ns) * 1e-9);
+    fprintf(v->out, "%s_count{%s} %llu\n", v->name, labels, cumulative);
 }
 
 static bool is_endpoint(enum gm_op_kind op)
@@ -84,101 +187,140 @@ static bool is_endpoint(enum gm_op_kind op)
     return false;
 }
 
-static void write_histograms(FILE *out, const struct gm_stats *stats)
+static void write_totals(struct view *v)
 {
     char labels[64];
 
-    family(out, "gemmd_request_duration_seconds", "histogram",
-           "From the first look at a request to its reply, for those with a result.");
     for (unsigned op = 0; op < GM_OP_COUNT; op++) {
-        if (!is_endpoint(op))
-            continue;
         snprintf(labels, sizeof labels, "op=\"%s\"", gm_op_name(op));
-        write_histogram(out, "gemmd_request_duration_seconds", labels, &stats->total[op]);
+        if (is_endpoint(op))
+            write_histogram(v, labels, &v->stats->total[op]);
     }
-    family(out, "gemmd_stage_duration_seconds", "histogram", "The parts of that time, by stage.");
+}
+
+static void write_stages(struct view *v)
+{
+    char labels[64];
+
     for (unsigned op = 0; op < GM_OP_COUNT; op++) {
         for (unsigned stage = 0; is_endpoint(op) && stage < GM_STAGE_COUNT; stage++) {
             snprintf(labels, sizeof labels, "op=\"%s\",stage=\"%s\"", gm_op_name(op),
                      gm_stage_name(stage));
-            write_histogram(out, "gemmd_stage_duration_seconds", labels, &stats->stage[op][stage]);
+            write_histogram(v, labels, &v->stats->stage[op][stage]);
         }
     }
 }
 
-static void gauge(FILE *out, const char *name, const char *help, double value)
+static void write_build(struct view *v)
 {
-    family(out, name, "gauge", help);
-    fprintf(out, "%s %.17g\n", name, value);
+    sample(v, "version=\"" GM_VERSION "\"", 1);
 }
 
-static void write_queues(FILE *out, const struct gm_devices *devices)
+static void write_metrics(struct view *v)
 {
-    static const char *const names[] = {"gemmd_queue_depth", "gemmd_queue_capacity",
-                                        "gemmd_jobs_running", "gemmd_device_up"};
-    static const char *const helps[] = {"Jobs waiting for a device.", "Jobs that may wait.",
-                                        "Jobs on a device.", "1 while the device works."};
+    char labels[sizeof v->server->devices.device->name + 16];
 
-    for (unsigned i = 0; i < 4; i++) {
-        family(out, names[i], "gauge", helps[i]);
-        for (unsigned d = 0; d < devices->count; d++) {
-            struct gm_sched_load load = gm_sched_load(devices->device[d].sched);
-            const uint64_t values[] = {load.queued, load.capacity, load.running, !load.lost};
-            fprintf(out, "%s{device=\"%s\"} %llu\n", names[i], devices->device[d].name,
-                    (unsigned long long)values[i]);
-        }
+#define ONE(name, type, help, value)                                                               \
+    describe(v, name, type, help);                                                                 \
+    sample(v, "", (double)(value));
+#define EACH(metric, type, help, value)                                                            \
+    describe(v, metric, type, help);                                                               \
+    for (const struct device *d = v->device; d < v->device + v->devices; d++) {                    \
+        snprintf(labels, sizeof labels, "device=\"%s\"", d->name);                                 \
+        sample(v, labels, (double)(value));                                                        \
     }
+#define MANY(name, type, help, write)                                                              \
+    describe(v, name, type, help);                                                                 \
+    write(v);
+#define X(name, member, metric, help)                                                              \
+    ONE(metric, "counter", help, atomic_load(&v->stats->counter[GM_COUNT_##name]))
+    GM_COUNTER_LIST(X)
+    METRIC_LIST(ONE, EACH, MANY)
+#undef X
+#undef ONE
+#undef EACH
+#undef MANY
 }
 
-/* Resident memory of this process, in bytes; 0: unknown. */
-static double resident_bytes(void)
+/* Names from before 0.2, until 0.3. */
+static void write_old_names(struct view *v)
 {
-    unsigned long long pages = 0;
+#define OLD(member, now) "gemmd_" member "_total", "counter", "Until 0.3: now " now "."
+#define X(name, member, reason, help)                                                              \
+    describe(v, OLD(member, "gemmd_connections_closed_total"));                                    \
+    count(v, "", &v->stats->counter[GM_COUNT_##name]);
+    GM_CLOSING_LIST(X)
+#undef X
+    describe(v, OLD("connections", "gemmd_connections_accepted_total"));
+    count(v, "", &v->stats->counter[GM_COUNT_CONNECTIONS]);
+#undef OLD
+}
+
+static void look_at_memory(struct process *process)
+{
+    unsigned long long virtual, resident;
     FILE *file = fopen("/proc/self/statm", "re");
 
-    if (file) {
-        if (fscanf(file, "%*u %llu", &pages) != 1)
-            pages = 0;
-        fclose(file);
+    process->virtual_bytes = process->resident_bytes = NAN;
+    if (file && fscanf(file, "%llu %llu", &virtual, &resident) == 2) {
+        process->virtual_bytes = (double)virtual * (double)sysconf(_SC_PAGESIZE);
+        process->resident_bytes = (double)resident * (double)sysconf(_SC_PAGESIZE);
     }
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+    if (file)
+        fclose(file);
 }
 
-static void write_gauges(FILE *out, struct gm_server *server)
+static void look_at_descriptors(struct process *process)
 {
-    pthread_mutex_lock(&server->mutex);
-    uint64_t in_flight = server->request_count;
-    pthread_mutex_unlock(&server->mutex);
+    struct rlimit limit;
+    DIR *folder = opendir("/proc/self/fd");
 
-    gauge(out, "gemmd_requests_in_flight", "Requests being served.", (double)in_flight);
-    gauge(out, "gemmd_connections", "Connections that are open.",
-          gm_connections_count(&server->connections));
-    gauge(out, "gemmd_memory_used_bytes", "Memory reserved by the requests being served.",
-          (double)atomic_load(&server->memory.reserved));
-    gauge(out, "gemmd_memory_kept_bytes", "Memory of earlier requests, kept for later ones.",
-          (double)gm_buffer_limit_usage(server->devices.memory).idle);
-    gauge(out, "gemmd_memory_limit_bytes", "What they may reserve together.",
-          (double)server->memory.limit);
-    double resident = resident_bytes();
-    if (resident > 0)
-        gauge(out, "process_resident_memory_bytes", "Resident memory.", resident);
-    gauge(out, "process_start_time_seconds", "When the process started, in Unix time.",
-          (double)server->started_unix);
-    write_queues(out, &server->devices);
-    family(out, "gemmd_build_info", "gauge", "Always 1; the version is its label.");
-    fprintf(out, "gemmd_build_info{version=\"%s\"} 1\n", GM_VERSION);
+    process->open_fds = folder ? -3 : NAN; /* ".", "..", and the one that reads them */
+    while (folder && readdir(folder))
+        process->open_fds++;
+    if (folder)
+        closedir(folder);
+    process->max_fds = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+                           ? (double)limit.rlim_cur
+                           : NAN;
+}
+
+static void look(struct view *v, FILE *out, struct gm_server *server)
+{
+    const struct gm_devices *devices = &server->devices;
+    struct timespec cpu;
+
+    *v = (struct view){.out = out, .server = server, .stats = &server->stats};
+    pthread_mutex_lock(&server->mutex);
+    v->requests = server->request_count;
+    pthread_mutex_unlock(&server->mutex);
+    for (; v->devices < devices->count; v->devices++) {
+        const struct gm_device *of = &devices->device[v->devices];
+        uint64_t used = gm_device_memory_used(of);
+        v->device[v->devices] = (struct device){
+            .name = of->name,
+            .load = gm_sched_load(of->sched),
+            .memory = of->facts->memory_bytes > 0 ? (double)of->facts->memory_bytes : NAN,
+            .memory_used = used > 0 ? (double)used : NAN,
+        };
+    }
+    look_at_memory(&v->process);
+    look_at_descriptors(&v->process);
+    v->process.cpu_s = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0
+                           ? ((double)cpu.tv_sec * 1e9 + (double)cpu.tv_nsec) / 1e9
+                           : NAN;
 }
 
 enum gm_progress gm_handle_metrics(struct gm_request *r)
 {
     struct gm_text_stream text;
+    struct view view;
 
     if (!gm_text_stream_begin(&text))
         return gm_request_reply(r, NULL, NULL);
-    write_requests(text.out, &r->server->stats);
-    write_counters(text.out, &r->server->stats);
-    write_histograms(text.out, &r->server->stats);
-    write_gauges(text.out, r->server);
+    look(&view, text.out, r->server);
+    write_metrics(&view);
+    write_old_names(&view);
     return gm_request_reply(r, "text/plain; version=0.0.4; charset=utf-8",
                             gm_text_stream_end(&text, NULL));
 }

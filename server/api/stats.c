@@ -1,8 +1,8 @@
 #include "server/api/stats.h"
 
 const double gm_bucket_bounds[GM_BUCKET_COUNT] = {
-    1e-6,   2.5e-6, 5e-6, 1e-5,   2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3,
-    2.5e-3, 5e-3,   1e-2, 2.5e-2, 5e-2,   0.1,  0.5,  2.5,    10,   60,
+    1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3,
+    1e-2, 2.5e-2, 5e-2, 0.1,  0.25,   0.5,  1,    2.5,    5,    10,   30,     60,
 };
 
 void gm_histogram_add(struct gm_histogram *histogram, double seconds)

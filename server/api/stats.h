@@ -1,7 +1,7 @@
 /*
  * stats.h - the daemon's counters and histograms: relaxed atomics that any thread may increment.
  *
- * The one list of them: /metrics and /v1/stats are made from it.
+ * The lists of what is counted: /v1/stats is made from them, and /metrics from them and metrics.c's.
  */
 #ifndef GM_SERVER_API_STATS_H
 #define GM_SERVER_API_STATS_H
@@ -12,38 +12,44 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* X(NAME, metric, unit text for people) - counters; the metric's name ends in its unit. */
+/* X(NAME, member, metric, help): what is counted; `member` is of "counters" in /v1/stats. A
+ * metric's name ends in its unit, in base units, and _total. */
 #define GM_COUNTER_LIST(X)                                                                         \
-    X(REQUEST_BODY_BYTES, "request_body_bytes", "Bytes of request bodies received.")               \
-    X(RESPONSE_BODY_BYTES, "response_body_bytes",                                                  \
+    X(REQUEST_BODY_BYTES, "request_body_bytes", "gemmd_request_body_bytes_total",                  \
+      "Bytes of request bodies received.")                                                         \
+    X(RESPONSE_BODY_BYTES, "response_body_bytes", "gemmd_response_body_bytes_total",               \
       "Bytes of replies' bodies handed to the network.")                                           \
-    X(KERNEL_BYTES, "kernel_bytes", "Compulsory bytes of the jobs computed.")                      \
-    X(KERNEL_FLOPS, "kernel_flops", "Arithmetic operations of the jobs computed.")                 \
-    X(ABORTED, "aborted_requests", "Requests whose connection ended before their reply was sent.") \
-    X(CONNECTIONS, "connections", "Connections taken.")                                            \
-    X(NO_HTTP, "no_http_connections",                                                              \
-      "Connections closed without an answer because what came by them is no HTTP.")                \
-    X(IDLE_ENDED, "idle_connections_ended", "Connections closed because no request came by them.") \
-    X(SLOW_HEADS_ENDED, "slow_heads_ended",                                                        \
-      "Connections closed because the head of a request did not become whole.")                    \
-    X(SLOW_BODIES_ENDED, "slow_bodies_ended",                                                      \
-      "Connections closed because a body came too slowly.")                                        \
-    X(SLOW_READERS_ENDED, "slow_readers_ended",                                                    \
-      "Connections closed because a reply was taken too slowly.")                                  \
-    X(EVICTED, "evicted_connections",                                                              \
-      "Connections closed, the one furthest behind each time, to make room for others.")           \
-    X(RAN_INLINE, "inline_jobs", "Small jobs run on an event thread, beside those of the device.")
+    X(KERNEL_BYTES, "kernel_bytes", "gemmd_kernel_bytes_total",                                    \
+      "Compulsory bytes of the jobs computed.")                                                    \
+    X(KERNEL_FLOPS, "kernel_flops", "gemmd_kernel_flops_total",                                    \
+      "Arithmetic operations of the jobs computed.")                                               \
+    X(ABORTED, "aborted_requests", "gemmd_aborted_requests_total",                                 \
+      "Requests whose connection ended before their reply was sent.")                              \
+    X(RAN_INLINE, "inline_jobs", "gemmd_inline_jobs_total",                                        \
+      "Small jobs run on an event thread, beside those of the device.")                            \
+    X(CONNECTIONS, "connections", "gemmd_connections_accepted_total", "Connections taken.")
+
+/* X(NAME, member, reason, help): why gemmd closed a connection; all are one metric, by reason. */
+#define GM_CLOSING_LIST(X)                                                                         \
+    X(NO_HTTP, "no_http_connections", "no_http", "What came is no HTTP; there was no answer.")     \
+    X(IDLE_ENDED, "idle_connections_ended", "idle", "No request came.")                            \
+    X(SLOW_HEADS_ENDED, "slow_heads_ended", "slow_head",                                           \
+      "The head of a request did not become whole.")                                               \
+    X(SLOW_BODIES_ENDED, "slow_bodies_ended", "slow_body", "A body came too slowly.")              \
+    X(SLOW_READERS_ENDED, "slow_readers_ended", "slow_reader", "A reply was taken too slowly.")    \
+    X(EVICTED, "evicted_connections", "evicted",                                                   \
+      "It was the one furthest behind, when others needed room.")
 
 enum gm_counter {
-#define X(name, metric, help) GM_COUNT_##name,
-    GM_COUNTER_LIST(X)
+#define X(name, ...) GM_COUNT_##name,
+    GM_COUNTER_LIST(X) GM_CLOSING_LIST(X)
 #undef X
         GM_COUNTER_COUNT
 };
 
 /* Upper bounds of the buckets, in seconds; +Inf is one more. They range from a small kernel's
  * microseconds to the longest request. */
-#define GM_BUCKET_COUNT 20
+#define GM_BUCKET_COUNT 24
 extern const double gm_bucket_bounds[GM_BUCKET_COUNT];
 
 struct gm_histogram {

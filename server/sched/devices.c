@@ -148,6 +148,13 @@ enum gm_status gm_devices_pick(struct gm_devices *d, const char *name, struct gm
                    name, names);
 }
 
+uint64_t gm_device_memory_used(const struct gm_device *device)
+{
+    const struct gm_backend *backend = device->backend;
+
+    return backend->memory_used ? backend->memory_used(device->context, device->facts->index) : 0;
+}
+
 bool gm_devices_alive(const struct gm_devices *d)
 {
     for (unsigned i = 0; i < d->count; i++)

@@ -60,6 +60,9 @@ void gm_devices_close(struct gm_devices *devices);
 enum gm_status gm_devices_pick(struct gm_devices *devices, const char *name, struct gm_device **ret,
                                struct gm_error *err);
 
+/* Bytes of the device's memory in use, by any process; 0: unknown. */
+uint64_t gm_device_memory_used(const struct gm_device *device);
+
 /* Whether no device is lost. */
 bool gm_devices_alive(const struct gm_devices *devices);
 

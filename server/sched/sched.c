@@ -205,12 +205,25 @@ unsigned gm_sched_retry_after(struct gm_sched *s)
     return wait > GM_RETRY_AFTER_S_MAX ? GM_RETRY_AFTER_S_MAX : (unsigned)wait;
 }
 
+/* Who asked last may have been told of later than the end of a job, whose thread only now has
+ * the mutex: what was told must not be taken back. */
+void gm_sched_count_busy(struct gm_sched *s, int64_t until_ns)
+{
+    if (until_ns <= s->busy_from_ns)
+        return;
+    s->busy_ns += (uint64_t)(until_ns - s->busy_from_ns);
+    s->busy_from_ns = until_ns;
+}
+
 struct gm_sched_load gm_sched_load(struct gm_sched *s)
 {
     pthread_mutex_lock(&s->mutex);
+    if (s->running_count > 0)
+        gm_sched_count_busy(s, gm_now_ns());
     struct gm_sched_load load = {.queued = s->queue.waiting + s->reserved,
                                  .running = s->running_count,
                                  .capacity = s->options.queue_limit,
+                                 .busy_ns = s->busy_ns,
                                  .lost = s->lost};
     pthread_mutex_unlock(&s->mutex);
     return load;

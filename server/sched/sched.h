@@ -101,6 +101,7 @@ struct gm_sched_options {
 
 struct gm_sched_load {
     uint64_t queued, running, capacity; /* capacity: queue slots */
+    uint64_t busy_ns;                   /* time with at least one job running, since the start */
     bool lost;
 };
 

@@ -34,6 +34,8 @@ struct gm_sched {
     double backlog_s;  /* expected time of all jobs that wait or run on streams */
 
     int64_t idle_from_ns;     /* when the last job ended */
+    int64_t busy_from_ns;     /* while jobs run: up to when busy_ns has counted */
+    uint64_t busy_ns;         /* time with at least one job running */
     int64_t measured_ns;      /* last measurement of the ceilings; 0: only the one at start */
     atomic_bool measure_stop; /* tells the measuring thread to stop */
 
@@ -52,6 +54,8 @@ bool gm_sched_startable(const struct gm_sched *sched);
 void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
 /* Moves a waiting job to `list`, for gm_sched_end. */
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
+/* Counts the device as busy until then, unless that was counted already. */
+void gm_sched_count_busy(struct gm_sched *sched, int64_t until_ns);
 /* Moves all waiting jobs to `list`. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
 /* Runs the job on the calling thread, beside the streams. Releases the mutex while it runs. */

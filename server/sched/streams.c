@@ -100,6 +100,8 @@ static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n
 {
     struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
 
+    if (!launch.others && s->busy_from_ns < launch.begun_ns)
+        s->busy_from_ns = launch.begun_ns;
     for (unsigned i = 0; i < n; i++) {
         batch[i]->started_ns = launch.begun_ns;
         batch[i]->batch = n;
@@ -121,6 +123,7 @@ static void end(struct gm_sched *s, const struct launch *launch, struct gm_job *
     }
     s->running_count -= n;
     s->idle_from_ns = ended_ns;
+    gm_sched_count_busy(s, ended_ns);
 }
 
 /* Call after a launch: wakes the stream threads, or handles the device's loss. May release the

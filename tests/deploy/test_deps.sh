@@ -43,5 +43,35 @@ asks debian 1.0.1-2 '' 'ninja-build libmicrohttpd-dev'
 asks debian '' ninja 'make libmicrohttpd-dev'
 asks fedora '' 'ninja make' libmicrohttpd-dev
 
+# fetches SYSTEM CANDIDATE HERE WANTED: whether fetch_prometheus asks apt-get for the package where that offers a
+# version, "" being none, and both programs are HERE or not; and whether it then says that they are here.
+fetches() {
+    local system=$1 offered=$2 here=$3 said
+    said=$(
+        . "$checkout/deploy/progress.sh"
+        trap - EXIT
+        . "$checkout/deploy/deps.sh"
+        system_id=$system
+        has() { [ "$1" = apt-get ]; }
+        apt-cache() { [ -z "$offered" ] || printf "  Candidate: %s\n" "$offered"; }
+        prometheus_here() { [ "$here" = no ] || echo "$here"; }
+        note() { :; }
+        logged() { here=build && printf 'asked, '; }
+        dpkg-deb() { tar -C "$root" -c ./usr; }
+        mkdir -p "$root/usr/bin"
+        touch "$root/usr/bin/prometheus" "$root/usr/bin/promtool"
+        fetch_prometheus && printf here || printf 'not here'
+    )
+    [ "$said" = "$4" ] && return
+    printf '%s with prometheus %s, %s before: "%s", not "%s"\n' "$1" "${2:-unknown}" "$3" "$said" "$4"
+    failed=$((failed + 1))
+}
+
+fetches debian 2.42.0 /usr/bin here
+fetches debian 2.42.0 no 'asked, here'
+[ -e "$root/build/prometheus/promtool" ] || failed=$((failed + 1))
+fetches debian '' no 'not here'
+fetches fedora 2.42.0 no 'not here'
+
 [ $failed = 0 ] && echo "all as wanted"
 exit $((failed > 0))

@@ -171,6 +171,16 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return leave(cudaSuccess);
 }
 
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    pthread_mutex_lock(&lock);
+    const struct fake_pool *of = &pool[current_device];
+    *total = fake_cuda.memory_bytes;
+    uint64_t used = of->in_use + of->pooled;
+    *available = used < fake_cuda.memory_bytes ? fake_cuda.memory_bytes - used : 0;
+    return leave(cudaSuccess);
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int device)
 {
     pthread_mutex_lock(&lock);

@@ -373,6 +373,8 @@ static void test_memory(void)
         return;
     run_one(context, 0, &made);
     CHECK(fake_cuda_pooled() >= 24000000);
+    CHECK(gm_backend_cuda.memory_used(context, 0) >= fake_cuda_pooled());
+    CHECK(gm_backend_cuda.memory_used(context, 0) < fake_cuda.memory_bytes);
     fake_cuda.fragmented = true;
     fake_cuda.memory_bytes = 30000000; /* as if others had taken the rest */
     run_one(context, 0, &made);

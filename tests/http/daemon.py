@@ -49,9 +49,9 @@ def run(*options, env=None, timeout=START_S):
 
 
 class Daemon:
-    def __init__(self, *options, env=None, listen=True, under=(), binary=BINARY):
+    def __init__(self, *options, env=None, listen=True, under=(), binary=None):
         listen_option = ("--listen", "127.0.0.1:0") if listen else ()
-        command = [*DIE_WITH_PARENT, *under, binary, *listen_option, *options]
+        command = [*DIE_WITH_PARENT, *under, binary or BINARY, *listen_option, *options]
         self.log_file = tempfile.TemporaryFile()
         self.checked = False
         self.process = subprocess.Popen(

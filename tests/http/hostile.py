@@ -10,6 +10,10 @@ from jobs import wait_until
 HASTY = os.environ.get("GEMMD_HASTY_BIN", "")
 HASTE = 30  # how much faster its time runs
 
+# What /metrics calls the reasons for which connections were closed.
+CLOSED = {"no_http_connections": "no_http", "idle_connections_ended": "idle", "slow_heads_ended": "slow_head",
+          "slow_bodies_ended": "slow_body", "slow_readers_ended": "slow_reader", "evicted_connections": "evicted"}
+
 
 class Seen:
     """A daemon's figures at the beginning of an attack, to compare with later ones."""
@@ -36,8 +40,11 @@ class Seen:
         assert now - self.stats["failed"].get(code, 0) == growth
 
     def counted(self, name, growth=1):
-        """A counter of stats.h's list: in /metrics, and the same in /v1/stats."""
-        self.check(f"gemmd_{name}_total", growth)
+        """A counter of stats.h's lists, by its name in /v1/stats: there, and the same in /metrics."""
+        if name in CLOSED:
+            self.check("gemmd_connections_closed_total", growth, reason=CLOSED[name])
+        else:
+            self.check(f"gemmd_{name}_total", growth)
         now = self.daemon.get("/v1/stats").ok().json()["counters"][name]
         assert now - self.stats["counters"][name] == growth
 

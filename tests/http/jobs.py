@@ -87,6 +87,11 @@ def gauge(daemon, name):
     return prometheus.total(prometheus.read(daemon), name)
 
 
+def evicted(daemon):
+    """Connections closed to make room for others."""
+    return prometheus.total(prometheus.read(daemon), "gemmd_connections_closed_total", reason="evicted")
+
+
 def all_given_back(daemon):
     """Waits for it, not long: a client may have all of a reply before the daemon has ended the
     request, and given its memory back."""

@@ -13,7 +13,7 @@ import prometheus
 import pytest
 import wire
 from daemon import SLOW, sanitizer_of
-from jobs import ONE_AT_A_TIME, SlowJob, all_given_back, gauge, rejected, wait_until
+from jobs import ONE_AT_A_TIME, SlowJob, all_given_back, evicted, gauge, rejected, wait_until
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "bench", "overload"))
 from openloop import Stream, percentile, run  # noqa: E402
@@ -180,7 +180,7 @@ def test_who_is_behind_makes_room_for_others(start):
         wait_until(served, "memory", 10)
         assert time.monotonic() - began < 15 * SLOW
         problems.check(loud.reply(), 408, "upload_timeout", "memory .* another client needs")
-        assert gauge(daemon, "gemmd_evicted_connections_total") == 1
+        assert evicted(daemon) == 1
         beside.send(bytes(4096 * 50 - 1000))
         assert beside.reply().status == 200, "who has little is let be"
 

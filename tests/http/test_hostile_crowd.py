@@ -12,7 +12,7 @@ import pytest
 import wire
 from daemon import BINARY, SLOW, START_S, Daemon, environment
 from hostile import unharmed
-from jobs import gauge, wait_until
+from jobs import evicted, gauge, wait_until
 
 T = "/v1/transpose"
 MAX, SPARE = 3072, 192  # CONNECTIONS_MAX, and its SPARE_PART
@@ -68,7 +68,7 @@ def test_a_crowd_keeps_nobody_out(start, crowd, data):
                 assert time.monotonic() - began < 0.5 * SLOW
             assert gauge(daemon, "gemmd_connections") <= MAX
         wait_until(lambda: gauge(daemon, "gemmd_connections") <= MAX - SPARE + 2, "room again")
-        evicted = seen.moved("gemmd_evicted_connections_total")
+        evicted = seen.moved("gemmd_connections_closed_total", reason="evicted")
         assert 500 <= evicted <= 500 + SPARE + 30, evicted
         # Those who were last are still there.
         assert gauge(daemon, "gemmd_connections") >= MAX - SPARE - 30
@@ -107,7 +107,7 @@ def test_clients_at_work_are_not_disturbed(start, crowd):
             worker.post(T, b"[[1, 2]]").ok()
             assert worker.socket is before
         time.sleep(0.02)
-    assert gauge(daemon, "gemmd_evicted_connections_total") >= 4500 + 20 - MAX
+    assert evicted(daemon) >= 4500 + 20 - MAX
     for worker in workers:
         worker.connection.close()
 

@@ -1,11 +1,14 @@
 """What gemmd says about itself: its kernels, devices, counters, limits and health."""
 
 import concurrent.futures
+import time
 
 import pytest
 
 import forms
+import hostile
 import prometheus
+from jobs import gauge, wait_until
 from wire import JSON
 
 T, M = "/v1/transpose", "/v1/matmul"
@@ -175,6 +178,48 @@ def test_bytes_are_counted(daemon):
 
     assert moved("gemmd_request_body_bytes_total") == len(body)
     assert moved("gemmd_response_body_bytes_total") >= len(reply.body)
+
+
+def test_old_names_beside_the_new(start):
+    """Until 0.3 (CHANGELOG.md)."""
+    daemon = start()
+    with daemon.raw() as raw:
+        raw.send(b"]]]]\r\n\r\n")
+        hostile.everything(raw)
+    wait_until(lambda: gauge(daemon, "gemmd_connections_closed_total") == 1, "it counts")
+    metrics = prometheus.read(daemon)
+    for member, reason in hostile.CLOSED.items():
+        now = prometheus.total(metrics, "gemmd_connections_closed_total", reason=reason)
+        assert prometheus.total(metrics, f"gemmd_{member}_total") == now == (reason == "no_http"), reason
+    now = prometheus.total(metrics, "gemmd_connections_accepted_total")
+    assert prometheus.total(metrics, "gemmd_connections_total") == now >= 2
+
+
+def test_a_busy_device(daemon):
+    """Its busy time grows by what its jobs took, on that device alone, and by no more than passes."""
+    def busy(device):
+        seconds = prometheus.total(prometheus.read(daemon), "gemmd_device_busy_seconds_total", device=device)
+        return seconds, daemon.get("/v1/stats").ok().json()["queues"][device]["busy_s"]
+
+    before, idle, began = busy("cpu:0"), busy("sim:0"), time.monotonic()
+    account = daemon.post(M + "?kernel=naive&repeat=5&device=cpu", AB).ok().json()["stats"]
+    after, took = busy("cpu:0"), time.monotonic() - began
+    for was, now in zip(before, after):
+        assert 5e-6 * account["kernel_us_min"] <= now - was <= took
+    assert busy("sim:0") == idle
+    assert busy("cpu:0") == after
+
+
+def test_memory_of_devices(daemon):
+    metrics = prometheus.read(daemon)
+    for device in daemon.get("/v1/devices").json()["devices"]:
+        size = prometheus.total(metrics, "gemmd_device_memory_size_bytes", device=device["name"])
+        used = prometheus.total(metrics, "gemmd_device_memory_used_bytes", device=device["name"])
+        assert size == device["memory_bytes"] > used > 0 and device["memory_used_bytes"] < size
+    assert prometheus.total(metrics, "process_open_fds") < prometheus.total(metrics, "process_max_fds")
+    assert abs(prometheus.total(metrics, "process_open_fds") - daemon.descriptors()) <= 2
+    for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes"):
+        assert prometheus.total(metrics, name) > 0, name
 
 
 def test_reading_the_metrics_under_load(daemon):

@@ -1,5 +1,5 @@
 """What the program has a list of, the documents list too: options (its man page also), parameters,
-errors, variants. And what must be one of a kind is: the weak functions of rows, of which a linker
+errors, metrics, variants. And what must be one of a kind is: the weak functions of rows, of which a linker
 keeps any."""
 import re
 import subprocess
@@ -53,6 +53,27 @@ def parameters(tree):
             yield f"{PROTOCOL} does not name the parameter `{name}`"
 
 
+def metrics(tree):
+    """Both ways: rows of stats.h and metrics.c with their types, and the table of PROTOCOL.md."""
+    counters, others = tree.read("server/api/stats.h") or "", tree.read("server/api/metrics.c") or ""
+    rows = {(name, "counter") for name in re.findall(r'X\(\w+, "\w+", "(gemmd_\w+)"', counters)}
+    rows |= set(re.findall(r'(?:ONE|EACH|MANY)\("(\w+)", "(\w+)"', others))
+    if not rows:
+        yield "no metrics were found in server/api"
+    described = set()
+    for _, line in tree.lines(PROTOCOL):
+        described |= set(re.findall(r"^\| *`((?:gemmd|process)_\w+)` *\| *(\w+) *\|", line))
+    for name, kind in sorted(rows - described):
+        yield f"{PROTOCOL} does not list the {kind} `{name}`"
+    for name, kind in sorted(described - rows):
+        yield f"{PROTOCOL} lists the {kind} `{name}`; server/api does not"
+    reasons = re.findall(r'X\(\w+, "\w+", "(?!gemmd_)(\w+)"', counters)
+    text = tree.read(PROTOCOL) or ""
+    for reason in reasons:
+        if f"`{reason}`" not in text:
+            yield f"{PROTOCOL} does not name `{reason}`, for which connections are closed"
+
+
 def sections(tree, path):
     """Heading -> text up to the next heading."""
     title, text = "", {}
@@ -92,17 +113,21 @@ def check(tree):
     yield from options(tree)
     yield from errors(tree)
     yield from parameters(tree)
+    yield from metrics(tree)
     yield from variants(tree)
     yield from row_functions(tree)
 
 
+METRICS = "| `gemmd_one_total` | counter | | `idle` |\n| `gemmd_queue_depth` | gauge | `device` | jobs |\n"
 GOOD = {
     "gemmd": "#!/bin/sh\necho '  --listen ADDR  where (needs --threads)'\n",
     README: "`--listen`, `--threads`\n",
     MANUAL: ".It Fl -listen Ar address\n.It Fl -threads , Fl -version\n",
     "proto/status.h": 'X(OK, 200, "ok", "OK") \\\nX(BAD_JSON, 400, "bad_json", "...") \\\n',
     "server/request/params.h": 'OWN(uint64_t, repeat, "repeat", ALL, \\\nPART(op, "alpha", 1)\n',
-    PROTOCOL: "`repeat`, `alpha`\n| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n",
+    "server/api/stats.h": 'X(ONE, "one", "gemmd_one_total", \\\n "Help.") X(IDLE, "idle_ended", "idle", "Help.")\n',
+    "server/api/metrics.c": 'EACH("gemmd_queue_depth", "gauge", "Jobs.", d->queued) \\\n',
+    PROTOCOL: "`repeat`, `alpha`\n| status | codes |\n|---|---|\n| 400 | `bad_json`, with `Allow` |\n" + METRICS,
     "kernels/variants.def": 'GM_VARIANT(GM_OP_COPY, "naive", 1)\nGM_SIMT(GM_OP_MATMUL, f,\n "tiled", 1)\n',
     KERNELS: "## Copy\n`naive`: one loop\n## matmul\n`tiled`: tiles\n",
     "kernels/cuda/one.cu": "GM_ROW_FUNCTION enum gm_status\ngm_one_accepts(int a)\n",
@@ -119,6 +144,11 @@ PLANTED = [
     ({**GOOD, "proto/status.h": ""}, "no errors were found"),
     ({**GOOD, PROTOCOL: "`repeat`\n| 400 | `bad_json` |\n"}, "does not name the parameter `alpha`"),
     ({**GOOD, "server/request/params.h": ""}, "no parameters were found"),
+    ({**GOOD, "server/api/stats.h": "", "server/api/metrics.c": ""}, "no metrics were found"),
+    ({**GOOD, PROTOCOL: METRICS.splitlines()[0]}, "does not list the gauge `gemmd_queue_depth`"),
+    ({**GOOD, PROTOCOL: METRICS.replace("gauge", "counter")}, "lists the counter `gemmd_queue_depth`; server/api"),
+    ({**GOOD, PROTOCOL: METRICS.replace("one_", "two_")}, "does not list the counter `gemmd_one_total`"),
+    ({**GOOD, PROTOCOL: METRICS.replace("idle", "")}, "does not name `idle`"),
     ({**GOOD, KERNELS: "## copy\n`naive` `tiled`\n## matmul\n"}, "no `tiled` under a heading"),
     ({**GOOD, "kernels/variants.def": ""}, "no variants were found"),
     ({**GOOD, **TWICE}, "gm_one_accepts is a row's function in kernels/cuda/one.cu and in"),

@@ -4,6 +4,8 @@
 #include "kernels/cpu/backend/isa.h"
 
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void test_parsing(void)
@@ -30,6 +32,24 @@ static void test_parsing(void)
     CHECK_EQ(gm_cpu_parse_bytes("18446744073709551615G"), 0);
 }
 
+static uint64_t number_in(const char *text, const char *key)
+{
+    FILE *lines = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    uint64_t number = gm_cpu_find_number(lines, key);
+
+    fclose(lines);
+    return number;
+}
+
+static void test_keys(void)
+{
+    CHECK_EQ(number_in("MemTotal:   10 kB\nMemAvailable:    7 kB\n", "MemAvailable:"), 7);
+    CHECK_EQ(number_in("active_file 5\ninactive_file 6\nfile 7\n", "file"), 7);
+    CHECK_EQ(number_in("inactive_file 18446744073709551615", "inactive_file"), UINT64_MAX);
+    CHECK_EQ(number_in("inactive_file_not 6\n", "inactive_file"), 0);
+    CHECK_EQ(number_in("\n", "inactive_file"), 0);
+}
+
 static void test_machine(void)
 {
     char model[96];
@@ -37,6 +57,7 @@ static void test_machine(void)
 
     CHECK(cores >= 1 && cores <= (unsigned)sysconf(_SC_NPROCESSORS_CONF));
     CHECK(gm_cpu_memory() >= (uint64_t)16 << 20);
+    CHECK(gm_cpu_memory_used() > 0 && gm_cpu_memory_used() < gm_cpu_memory());
     gm_cpu_model(model, sizeof(model));
     CHECK(model[0] != '\0' && strchr(model, '\n') == NULL);
     for (int isa = 0; isa < GM_ISA_COUNT; isa++)
@@ -70,6 +91,7 @@ static void test_affinity(void)
 int main(void)
 {
     test_parsing();
+    test_keys();
     test_machine();
     test_affinity();
     return check_report();

@@ -293,6 +293,45 @@ static void test_failure(void)
     close_bench(&b);
 }
 
+static uint64_t busy_ns(const struct bench *b)
+{
+    return gm_sched_load(b->sched).busy_ns;
+}
+
+/* The time in which anything runs counts, once, and while it passes. */
+static void test_busy(void)
+{
+    struct bench b;
+    struct probe one, two;
+    const struct timespec pause = {.tv_nsec = 20000000};
+
+    open_bench(&b, 2, 1, QUEUE);
+    init_probe(&one);
+    init_probe(&two);
+    CHECK_EQ(busy_ns(&b), 0);
+    fake_hold(&b.fake, true);
+    int64_t begun = gm_now_ns();
+    CHECK(submit(&b, &one) == GM_OK && submit(&b, &two) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 2));
+    uint64_t first = busy_ns(&b);
+    nanosleep(&pause, NULL);
+    uint64_t second = busy_ns(&b);
+    CHECK(first > 0 && second >= first + 20000000);
+    CHECK((int64_t)second <= gm_now_ns() - begun);
+    fake_hold(&b.fake, false);
+    CHECK(wait_done(&one) && wait_done(&two));
+    uint64_t all = busy_ns(&b);
+    CHECK(all >= second && (int64_t)all <= gm_now_ns() - begun);
+    nanosleep(&pause, NULL);
+    CHECK_EQ(busy_ns(&b), all); /* nothing ran */
+
+    init_probe(&one);
+    CHECK(gm_sched_run_here(b.sched, &one.job));
+    uint64_t more = (uint64_t)(one.job.finished_ns - one.job.started_ns);
+    CHECK_EQ(busy_ns(&b), all + more);
+    close_bench(&b);
+}
+
 static void test_run_here(void)
 {
     struct bench b;
@@ -416,6 +455,7 @@ int main(void)
     test_batches();
     test_exclusive();
     test_failure();
+    test_busy();
     test_run_here();
     test_run_here_not();
     test_retry_after();

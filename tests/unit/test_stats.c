@@ -221,6 +221,11 @@ static void test_metrics(void)
     CHECK(sample(text, "gemmd_queue_depth{device=\"fake:0\"}") == 0);
     CHECK(sample(text, "gemmd_queue_capacity{device=\"fake:0\"}") == 10);
     CHECK(sample(text, "gemmd_device_up{device=\"fake:0\"}") == 1);
+    CHECK(sample(text, "gemmd_device_busy_seconds_total{device=\"fake:0\"}") > 0);
+    CHECK(isnan(sample(text, "gemmd_device_memory_used_bytes{device=\"fake:0\"}"))); /* not known */
+    CHECK(!strstr(text, "gemmd_device_memory_used_bytes"));
+    CHECK(sample(text, "gemmd_http_requests_total{route=\"/v1/flip\",code=\"200\"}") == 0);
+    CHECK(sample(text, "gemmd_connections_closed_total{reason=\"idle\"}") == 0);
     CHECK(sample(text, "gemmd_memory_used_bytes") > 0);
     CHECK(sample(text, "gemmd_memory_limit_bytes") == 64 << 20);
     free(text);

@@ -122,6 +122,13 @@ static const struct gm_device_facts *cpu_describe(void *context, unsigned index)
     return index == 0 ? &cpu->facts : NULL;
 }
 
+static uint64_t cpu_memory_used(void *context, unsigned device)
+{
+    (void)context;
+    (void)device;
+    return gm_cpu_memory_used();
+}
+
 static enum gm_status cpu_measure(void *context, unsigned device, unsigned stream,
                                   const atomic_bool *stop, struct gm_error *err)
 {
@@ -284,6 +291,7 @@ const struct gm_backend gm_backend_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
+    .memory_used = cpu_memory_used,
     .buffer_cost = cpu_buffer_cost,
     .buffer_get = cpu_buffer_get,
     .buffer_put = cpu_buffer_put,

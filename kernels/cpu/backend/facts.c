@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
+#define CGROUP_PATH_MAX 512
 #define CPUS_MAX 65536 /* the largest affinity mask to try */
 
 /* The first line of a file, without its end; false if there is none. */
@@ -56,7 +57,7 @@ uint64_t gm_cpu_parse_bytes(const char *text)
 /* This process's cgroup v2 as a path below CGROUP_ROOT, "" for the root. */
 static void find_cgroup(char *buf, size_t size)
 {
-    char line[512];
+    char line[CGROUP_PATH_MAX];
     FILE *file = fopen("/proc/self/cgroup", "re");
 
     buf[0] = '\0';
@@ -69,18 +70,25 @@ static void find_cgroup(char *buf, size_t size)
         fclose(file);
 }
 
-/* The smallest limit of this process's cgroup and its ancestors; 0: none. */
-static uint64_t cgroup_limit(const char *name, uint64_t (*parse)(const char *text))
+/*
+ * The smallest limit of this process's cgroup and its ancestors; 0: none. Unless ret_group is NULL,
+ * it gets the path below CGROUP_ROOT of the group that has the limit.
+ */
+static uint64_t cgroup_limit(const char *name, uint64_t (*parse)(const char *text),
+                             char ret_group[CGROUP_PATH_MAX])
 {
-    char group[512], path[600], text[64];
+    char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 88], text[64];
     uint64_t limit = 0;
 
     find_cgroup(group, sizeof(group));
     for (;;) {
         snprintf(path, sizeof(path), CGROUP_ROOT "%s/%s", group, name);
         uint64_t here = read_line(path, text, sizeof(text)) ? parse(text) : 0;
-        if (here > 0 && (limit == 0 || here < limit))
+        if (here > 0 && (limit == 0 || here < limit)) {
             limit = here;
+            if (ret_group)
+                strcpy(ret_group, group);
+        }
         char *slash = strrchr(group, '/');
         if (!slash)
             return limit;
@@ -112,18 +120,70 @@ static unsigned affinity_cores(void)
 unsigned gm_cpu_cores(void)
 {
     unsigned cores = affinity_cores();
-    uint64_t quota = cgroup_limit("cpu.max", parse_quota);
+    uint64_t quota = cgroup_limit("cpu.max", parse_quota, NULL);
 
     return quota > 0 && quota < cores ? (unsigned)quota : cores;
 }
 
-uint64_t gm_cpu_memory(void)
+/* The memory there is. *in_group: a cgroup's, whose path is then in `group`. */
+static uint64_t find_memory(bool *in_group, char group[CGROUP_PATH_MAX])
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-    uint64_t limit = cgroup_limit("memory.max", gm_cpu_parse_bytes);
+    uint64_t limit = cgroup_limit("memory.max", gm_cpu_parse_bytes, group);
 
-    return limit > 0 && (memory == 0 || limit < memory) ? limit : memory;
+    *in_group = limit > 0 && (memory == 0 || limit < memory);
+    return *in_group ? limit : memory;
+}
+
+uint64_t gm_cpu_memory(void)
+{
+    char group[CGROUP_PATH_MAX];
+    bool in_group;
+
+    return find_memory(&in_group, group);
+}
+
+uint64_t gm_cpu_find_number(FILE *lines, const char *key)
+{
+    char line[128];
+    size_t len = strlen(key);
+
+    while (fgets(line, sizeof(line), lines))
+        if (strncmp(line, key, len) == 0 && line[len] == ' ')
+            return strtoull(line + len, NULL, 10);
+    return 0;
+}
+
+/* Of the file; 0 if it, or the key, is not there. */
+static uint64_t find_number(const char *path, const char *key)
+{
+    FILE *file = fopen(path, "re");
+    uint64_t number = file ? gm_cpu_find_number(file, key) : 0;
+
+    if (file)
+        fclose(file);
+    return number;
+}
+
+uint64_t gm_cpu_memory_used(void)
+{
+    char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 88], text[64];
+    bool in_group;
+    uint64_t all = find_memory(&in_group, group), used, idle;
+
+    if (in_group) {
+        snprintf(path, sizeof(path), CGROUP_ROOT "%s/memory.current", group);
+        used = read_line(path, text, sizeof(text)) ? gm_cpu_parse_bytes(text) : 0;
+        snprintf(path, sizeof(path), CGROUP_ROOT "%s/memory.stat", group);
+        idle = find_number(path, "inactive_file");
+    } else {
+        used = all;
+        idle = find_number("/proc/meminfo", "MemAvailable:") << 10;
+        if (idle == 0)
+            return 0;
+    }
+    return used > idle ? used - idle : 0;
 }
 
 uint64_t gm_cpu_cache(void)

@@ -9,12 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Threads that can run at once: by the affinity mask, or fewer by a cgroup's quota. */
 unsigned gm_cpu_cores(void);
 
 /* Bytes of memory: the machine's, or fewer by a cgroup's limit. */
 uint64_t gm_cpu_memory(void);
+
+/* Bytes of that memory in use now, without what the system would give back at once: caches of
+ * files. 0 if the system does not say. */
+uint64_t gm_cpu_memory_used(void);
 
 /* Bytes of the last level of cache; 0 if the system does not say. */
 uint64_t gm_cpu_cache(void);
@@ -26,6 +31,9 @@ void gm_cpu_model(char *buf, size_t size);
  * are 0: no limit. "32768K" is 33554432. */
 unsigned gm_cpu_parse_quota(const char *text);
 uint64_t gm_cpu_parse_bytes(const char *text);
+/* The number behind a key in lines of keys and numbers, as /proc/meminfo and memory.stat have; 0:
+ * not there. */
+uint64_t gm_cpu_find_number(FILE *lines, const char *key);
 
 /*
  * matmul_openblas.c, in builds with OpenBLAS: makes OpenBLAS compute on the calling threads from

@@ -104,6 +104,19 @@ static const struct gm_device_facts *cuda_describe(void *context, unsigned index
     return index < cuda->devices ? &cuda->device[index].facts : NULL;
 }
 
+static uint64_t cuda_memory_used(void *context, unsigned device)
+{
+    struct gm_cuda *cuda = context;
+    size_t available = 0, total = 0;
+
+    if (atomic_load(&cuda->device[device].lost))
+        return 0;
+    cudaError_t error = GM_CALL(cudaSetDevice, cuda->device[device].ordinal);
+    if (error == cudaSuccess)
+        error = GM_CALL(cudaMemGetInfo, &available, &total);
+    return gm_cuda_check(error, "memory in use", NULL) == GM_OK ? total - available : 0;
+}
+
 static uint64_t cuda_buffer_cost(void *context, uint64_t bytes)
 {
     (void)context;
@@ -164,6 +177,7 @@ const struct gm_backend gm_backend_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,
+    .memory_used = cuda_memory_used,
     .buffer_cost = cuda_buffer_cost,
     .buffer_get = cuda_buffer_get,
     .buffer_put = cuda_buffer_put,
