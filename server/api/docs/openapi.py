@@ -55,7 +55,7 @@ class Parameters:
             "precision": {"type": "string", "enum": known["precision"]},
             "count": {"type": "integer", "minimum": 1, "maximum": row["max"]},
             "nonfinite": {"type": "string", "enum": ["error", "null"]},
-            "gpu": {"type": "string", "minLength": 1},
+            "gpu": {"type": "string", "enum": re.split(", | and ", row["takes"].removeprefix("one of "))},
         }[reader]
 
     def members(self, takes, row):
