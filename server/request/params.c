@@ -107,9 +107,8 @@ static bool read_count(const struct row *row, void *member, const char *value, s
     size_t digits = strspn(value, "0123456789");
 
     /* A whole number may be written 3.0: JSON has one kind of numbers. */
-    if (digits == 0 ||
-        (digits < len && (value[digits] != '.' || digits + 1 == len ||
-                          strspn(value + digits + 1, "0") != len - digits - 1)))
+    if (digits == 0 || (digits < len && (value[digits] != '.' || digits + 1 == len ||
+                                         strspn(value + digits + 1, "0") != len - digits - 1)))
         return false;
     *count = strtoull(value, NULL, 10); /* what is too long for it is more than any max */
     return *count >= 1 && *count <= row->max;

@@ -15,7 +15,7 @@
 
 /* reader: which of params.c's functions; ops: a bit each in the order of `op`. */
 #define PART(member, name, ops, reader, max, takes)                                                \
-    printf(",\n{\"name\": \"%s\", \"ops\": %u, \"reader\": \"%s\", \"max\": %llu, \"takes\": "      \
+    printf(",\n{\"name\": \"%s\", \"ops\": %u, \"reader\": \"%s\", \"max\": %llu, \"takes\": "     \
            "\"%s\"}",                                                                              \
            name, (unsigned)(ops), #reader, (unsigned long long)(max), takes);
 #define OWN(type, ...) PART(__VA_ARGS__)
