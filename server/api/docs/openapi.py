@@ -38,14 +38,14 @@ class Parameters:
         """The schema of a value that is written as text, in the query or as a part."""
         op = self.tables["op"].index(takes["operation"])
         reader, known = row["reader"], self.tables
+        name = {"type": "string", "pattern": "^[!-~]+$", "maxLength": row["max"]}
         if row["name"] == "format":
             return {"type": "string", "enum": takes["formats"]}
         if row["name"] == "kernel":
             names = [v["name"] for v in known["variants"] if v["op"] == op]
-            return {"type": "string", "minLength": 1, "maxLength": row["max"],
-                    "examples": ["auto", *dict.fromkeys(names)]}
+            return {**name, "examples": ["auto", *dict.fromkeys(names)]}
         return {
-            "text": {"type": "string", "minLength": 1, "maxLength": row["max"]},
+            "text": name,
             "dtype": {"$ref": "#/components/schemas/Dtype"},
             "shape": {"type": "string", "pattern": r"^[0-9]{1,18}(x[0-9]{1,18}){0,2}$"},
             "boolean": {"type": "string", "enum": ["true", "false", "1", "0"]},
