@@ -54,13 +54,14 @@ class Parameters:
             "beta": {"type": "number"},
             "precision": {"type": "string", "enum": known["precision"]},
             "count": {"type": "integer", "minimum": 1, "maximum": row["max"]},
+            "size": {"type": "integer", "minimum": 0},
             "nonfinite": {"type": "string", "enum": ["error", "null"]},
             "gpu": {"type": "string", "enum": re.split(", | and ", row["takes"].removeprefix("one of "))},
         }[reader]
 
     def members(self, takes, row):
         """The schema of a member of a JSON body; None: it cannot be one."""
-        if row["reader"] == "shape":
+        if row["reader"] == "shape" or in_url(row):
             return None  # operands state their own
         text = self.texts(takes, row)
         if row["reader"] in ("boolean", "header"):
@@ -90,9 +91,14 @@ class Parameters:
             self.fill(one, takes)
         kind = node.pop("x-parameters", None)
         for row in self.of(takes) if kind else ():
-            schema = self.members(takes, row) if kind == "members" else self.texts(takes, row)
+            schema = self.members(takes, row) if kind == "members" or in_url(row) else self.texts(takes, row)
             if schema and row["name"] not in node["properties"]:
                 node["properties"][row["name"]] = {**schema, "description": self.describe(row)}
+
+
+def in_url(row):
+    """Regions of shared memory are named in the query alone."""
+    return row["name"].startswith(("region", "offset"))
 
 
 def error_replies(name, rule, errors):
