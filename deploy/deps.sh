@@ -13,6 +13,7 @@
 # Expects progress.sh, and $root: the checkout.
 
 microhttpd_needed=1.0.1
+viewer='flask-swagger-ui==5.34.0 --hash=sha256:63e4ecfee6345ca746c11c5341c6f2a1cbe271e518aac1659889cd3905b1110f'
 deps=$root/build/deps
 logs=$root/build/log
 export PKG_CONFIG_PATH=$deps/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
@@ -28,11 +29,12 @@ jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson
 OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
 curl|has curl|curl ca-certificates
 libcurl 7.85 or later (the clients in C)|pkg-config --atleast-version=7.85 libcurl|libcurl4-openssl-dev
+Python 3 with PyYAML and venv (the contract)|has_python yaml ensurepip|python3 python3-yaml python3-venv
 END
     echo "libmicrohttpd $microhttpd_needed or later (HTTP)|microhttpd_settled|$(microhttpd_packages | paste -sd ' ')"
     if [ "$1" = tests ]; then
         cat <<'END'
-Python 3 with numpy, pytest, PyYAML and venv|has_python|python3 python3-numpy python3-pytest python3-yaml python3-venv
+numpy and pytest for Python 3|has_python numpy pytest|python3-numpy python3-pytest
 END
     fi
 }
@@ -62,10 +64,12 @@ has_openblas() {
     pkg-config --exists openblas || compiles gcc c cblas.h
 }
 
+# has_python MODULE...: the system's Python, with these.
 has_python() {
-    [ -x /usr/bin/python3 ] && /usr/bin/python3 - <<'END' 2>/dev/null
+    [ -x /usr/bin/python3 ] && /usr/bin/python3 - "$@" <<'END' 2>/dev/null
+import sys
 from importlib.util import find_spec
-assert all(map(find_spec, ("numpy", "pytest", "yaml", "ensurepip")))
+assert all(map(find_spec, sys.argv[1:]))
 END
 }
 
@@ -118,6 +122,7 @@ ensure_dependencies() {
         [ -z "$missing_packages" ] || stop_and_list
     fi
     has_microhttpd || ensure_microhttpd
+    fetch_viewer
     note "all there: $(gcc --version | head -n 1), libmicrohttpd $(pkg-config --modversion libmicrohttpd)"
 }
 
@@ -254,6 +259,26 @@ build_microhttpd() {
     rm -rf "$deps"
     mv "$work/stage$deps" "$deps"
     rm -rf "$work"
+}
+
+# Swagger UI, which shows the contract at /docs, in the package of Python's registry that carries its
+# files: this release and no other, by its checksum.
+fetch_viewer() {
+    local work=$root/build/viewer.new
+    [ "$(cat "$root/build/viewer/release" 2>/dev/null)" != "$viewer" ] || return 0
+    rm -rf "$work" "$root/build/viewer"
+    mkdir -p "$work" "$logs"
+    echo "$viewer" >"$work/release"
+    if /usr/bin/python3 -m venv "$work/venv" >"$logs/viewer.log" 2>&1 &&
+        "$work/venv/bin/python" -m pip --disable-pip-version-check --timeout 20 --retries 1 install \
+            --no-deps --only-binary :all: --require-hashes --requirement "$work/release" \
+            --target "$work" >>"$logs/viewer.log" 2>&1; then
+        rm -rf "$work/venv"
+        mv "$work" "$root/build/viewer"
+    else
+        rm -rf "$work"
+        note "Swagger UI could not be fetched: gemmd is built without /docs"
+    fi
 }
 
 # fetch_source PACKAGE SUITE COMPONENT KEYRING: into $work, from the mirrors this system uses.

@@ -99,6 +99,7 @@ fill_image() {
     logged "$logs/image-install.log" cmake --install build/release --component daemon \
         --prefix "$image/usr" || die "gemmd could not be installed"
     put LICENSE /usr/share/doc/gemmd/copyright
+    put NOTICE /usr/share/doc/gemmd/NOTICE
     [ ! -d "$deps/share/doc" ] || cp -r "$deps/share/doc" "$image/usr/share/" # linked statically
     put_libraries build/release/server/gemmd
     ! grep -qx 'GEMMD_CUDA:STRING=ON' build/release/CMakeCache.txt || put_parts_of_libc

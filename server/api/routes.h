@@ -83,7 +83,13 @@ void gm_handle_explain_ran(struct gm_request *request);
     X("/v1/stats", gm_handle_stats, false)                                                         \
     X("/metrics", gm_handle_metrics, true)                                                         \
     X("/healthz", gm_handle_healthz, true)                                                         \
-    X("/readyz", gm_handle_readyz, true)
+    X("/readyz", gm_handle_readyz, true)                                                           \
+    X("/openapi.json", gm_handle_openapi, false)                                                   \
+    X("/docs", gm_handle_docs, false)                                                              \
+    X("/licenses", gm_handle_licenses, false)                                                      \
+    X("/docs/start.js", gm_handle_docs_file, false)                                                \
+    X("/docs/swagger-ui-bundle.js", gm_handle_docs_file, false)                                    \
+    X("/docs/swagger-ui.css", gm_handle_docs_file, false)
 #define GM_DECLARE_PAGE(path, page, probe) enum gm_progress page(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE

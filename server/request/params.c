@@ -104,8 +104,11 @@ static bool read_precision(const struct row *row, void *member, const char *valu
 static bool read_count(const struct row *row, void *member, const char *value, size_t len)
 {
     uint64_t *count = member;
+    size_t digits = strspn(value, "0123456789");
 
-    if (len == 0 || strspn(value, "0123456789") != len)
+    /* A whole number may be written 3.0: JSON has one kind of numbers. */
+    if (digits == 0 || (digits < len && (value[digits] != '.' || digits + 1 == len ||
+                                         strspn(value + digits + 1, "0") != len - digits - 1)))
         return false;
     *count = strtoull(value, NULL,
                       10); /* too large a number gives ULLONG_MAX, which exceeds every max */

@@ -21,7 +21,8 @@ MAY_INCLUDE = {
                     "kernels/cpu/backend/pool.h", "kernels/cpu/backend/facts.h",
                     "kernels/cpu/backend/rearrange.h"],
     "kernels": ["proto/*", "kernels/*"],
-    "server": ["proto/*", "kernels/[!/]*.h", "kernels/choose/choose.h", "kernels/cpu/reference.h",
+    "server": ["proto/*", "kernels/[!/]*.h", "kernels/variants.def", "kernels/choose/choose.h",
+               "kernels/cpu/reference.h",
                "server/*"],
     "clients": ["proto/*", "clients/*"],
 }

@@ -31,6 +31,7 @@ static void test_values(void)
     CHECK(p.op.beta.integer == INT64_C(9007199254740993)); /* beyond what a double holds */
     CHECK(set(&p, op, "precision", "tf32", &e) == GM_OK && p.op.precision == GM_PRECISION_TF32);
     CHECK(set(&p, op, "repeat", "1000", &e) == GM_OK && p.repeat == 1000);
+    CHECK(set(&p, op, "repeat", "1000.0", &e) == GM_OK && p.repeat == 1000);
     CHECK(set(&p, op, "timeout_ms", "1", &e) == GM_OK && p.timeout_ms == 1);
     CHECK(set(&p, op, "nonfinite", "null", &e) == GM_OK && p.nonfinite_null);
     CHECK(set(&p, op, "header", "1", &e) == GM_OK && p.header == GM_HEADER_PRESENT);
@@ -86,6 +87,9 @@ static void test_errors(void)
         {GM_OP_TRANSPOSE, "shape", "3*4", GM_BAD_PARAMETER, "RxC"},
         {GM_OP_TRANSPOSE, "repeat", "0", GM_BAD_PARAMETER, "1 to 1000"},
         {GM_OP_TRANSPOSE, "repeat", "1001", GM_BAD_PARAMETER, "1 to 1000"},
+        {GM_OP_TRANSPOSE, "repeat", "2.5", GM_BAD_PARAMETER, "1 to 1000"},
+        {GM_OP_TRANSPOSE, "repeat", "2.", GM_BAD_PARAMETER, "1 to 1000"},
+        {GM_OP_TRANSPOSE, "repeat", "0.0", GM_BAD_PARAMETER, "1 to 1000"},
         {GM_OP_TRANSPOSE, "repeat", "-1", GM_BAD_PARAMETER, "1 to 1000"},
         {GM_OP_TRANSPOSE, "timeout_ms", "99999999999999999999", GM_BAD_PARAMETER, "3600000"},
         {GM_OP_TRANSPOSE, "nonfinite", "zero", GM_BAD_PARAMETER, "error or null"},
