@@ -19,8 +19,8 @@ static enum gm_status join_stacks(const struct gm_op *op, struct gm_shape *shape
             continue;
         if (joined != 1)
             return gm_fail(err, GM_BAD_SHAPE,
-                           "%s is a stack of %llu matrices and %s one of %llu: stacks must be of "
-                           "one size, or of one matrix, which goes with each of the other's",
+                           "%s is a stack of %llu matrices and %s one of %llu: stacks must have "
+                           "equal sizes, unless one is a single matrix, which broadcasts",
                            operand_names[largest], (unsigned long long)joined, operand_names[i],
                            (unsigned long long)batch);
         largest = i;

@@ -48,7 +48,7 @@ static const struct option_row options[] = {
      .parse = parse_backend,
      .offset = FIELD(backend),
      .takes = "auto, or one that this build has",
-     .help = "the devices that serve requests naming none"},
+     .help = "backend of the requests that name no device"},
     {.flag = "--memory-limit",
      .argument = "SIZE",
      .parse = parse_size,
@@ -83,7 +83,7 @@ static const struct option_row options[] = {
      .offset = FIELD(threads),
      .max = 1024,
      .takes = "a number from 0 to 1024",
-     .help = "compute threads of the cpu device; 0: one a core"},
+     .help = "compute threads of the cpu device; 0: one per core"},
     {.flag = "--streams",
      .alias = "--lanes",
      .argument = "N",
@@ -101,8 +101,7 @@ static const struct option_row options[] = {
      .min = 1,
      .max = GM_TIMEOUT_MS_MAX,
      .takes = "a time from 1ms to 1h, as 1500ms or 60s (a bare number is seconds)",
-     .help =
-         "a request whose body has come is answered within this; timeout_ms can only shorten it"},
+     .help = "time limit of an answer, from the end of the body; timeout_ms can only shorten it"},
     {.flag = "--drain-delay",
      .argument = "TIME",
      .fallback = "0s",
@@ -110,7 +109,7 @@ static const struct option_row options[] = {
      .offset = FIELD(drain_delay_ms),
      .max = GM_TIMEOUT_MS_MAX,
      .takes = "a time from 0s to 1h, as 5s",
-     .help = "after SIGTERM: answer /readyz with 503 and go on serving for this long"},
+     .help = "after SIGTERM: keep serving for this long, while /readyz answers 503"},
     {.flag = "--drain-timeout",
      .argument = "TIME",
      .fallback = "8s",
@@ -118,7 +117,7 @@ static const struct option_row options[] = {
      .offset = FIELD(drain_timeout_ms),
      .max = GM_TIMEOUT_MS_MAX,
      .takes = "a time from 0s to 1h, as 8s",
-     .help = "then: finish what was accepted within this; the rest is answered 503"},
+     .help = "then: finish accepted requests within this time; answer the rest 503"},
     {.flag = "--log-level",
      .argument = "LEVEL",
      .fallback = "info",
@@ -320,7 +319,7 @@ static void print_help(void)
         else
             printf("  %-24s   takes %s\n", "", options[i].takes);
     }
-    printf("  %-24s ask the gemmd that listens at --listen for its /healthz, and exit: 0 if it is\n"
+    printf("  %-24s ask /healthz of the gemmd that listens at --listen, and exit: 0 if it is\n"
            "  %-24s   alive, else 1\n",
            "--probe", "");
     printf("  %-24s print the version and exit\n  %-24s print this and exit\n", "--version",
@@ -363,7 +362,7 @@ static bool check_variable(const char *variable)
     }
     snprintf(shown, sizeof shown, "%.*s", (int)len, variable);
     bool near = gm_is_near(variable + PREFIX_LEN, len - PREFIX_LEN, nearest + PREFIX_LEN);
-    fprintf(stderr, "gemmd: the environment has %s, which is no option; %s%s\n",
+    fprintf(stderr, "gemmd: the environment variable %s belongs to no option; %s%s\n",
             gm_log_quote(quoted, sizeof quoted, shown),
             near ? "the nearest is " : "see gemmd --help", near ? nearest : "");
     return false;

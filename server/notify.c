@@ -76,10 +76,10 @@ enum gm_status gm_notify_open(struct gm_notify *ret, struct gm_error *err)
         return GM_OK;
     }
     if (!parse_address(address, &n))
-        return gm_fail(err, GM_INTERNAL, "NOTIFY_SOCKET: %.128s is no socket that can be told",
+        return gm_fail(err, GM_INTERNAL, "NOTIFY_SOCKET: %.128s is not a valid socket address",
                        address);
     if (!parse_watchdog(&n.watchdog_ns))
-        return gm_fail(err, GM_INTERNAL, "WATCHDOG_USEC and WATCHDOG_PID are to be numbers");
+        return gm_fail(err, GM_INTERNAL, "WATCHDOG_USEC and WATCHDOG_PID must be numbers");
     n.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (n.socket < 0)
         return gm_fail(err, GM_INTERNAL, "no socket to notify the service manager: %s",

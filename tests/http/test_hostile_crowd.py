@@ -121,7 +121,7 @@ def refusal(limit):
     done = subprocess.run([*limited(limit), BINARY, "--listen", "127.0.0.1:0"], env=environment(),
                           timeout=START_S, text=True, capture_output=True)
     assert done.returncode == 3 and "listening" not in done.stdout, done
-    needed = re.search(rf"may have {limit} descriptors .* needs (\d+)", done.stderr)
+    needed = re.search(rf"may have {limit} file descriptors .* needs (\d+)", done.stderr)
     return done.stderr, int(needed[1]) if needed else None
 
 

@@ -1,8 +1,9 @@
 /*
- * call.h - calls of the CUDA runtime, and what their errors mean for a task and for the device.
+ * call.h - wraps calls of the CUDA runtime, and classifies their errors.
  *
- * Every call that the backend makes goes through GM_CALL, so that a test build (GM_CUDA_INJECT) can
- * make any of them fail. Kernels launch themselves: of those the outcome does.
+ * Every call of the backend goes through GM_CALL, so that a test build (GM_CUDA_INJECT) can make
+ * any of them fail. Kernel files call launches themselves; the outcome of a launch goes through
+ * gm_cuda_outcome.
  */
 #ifndef GM_KERNELS_CUDA_BACKEND_CALL_H
 #define GM_KERNELS_CUDA_BACKEND_CALL_H
@@ -10,20 +11,19 @@
 #include "exec.h"
 
 /*
- * GM_OK; GM_DEVICE_MEMORY, which trimming the pools may cure; GM_INTERNAL, where that call alone
- * failed and others will not; GM_DEVICE_LOST, where every later call of this process will fail
- * too.
+ * Classifies an error: GM_OK; GM_DEVICE_MEMORY, which trimming the pools may cure; GM_INTERNAL if
+ * only this call failed; GM_DEVICE_LOST if every later call of this process will fail too.
  */
 enum gm_status gm_cuda_status(cudaError_t error);
 
-/* The same, with the sentence "WHAT: out of memory (cudaErrorMemoryAllocation)" in *err; and the
- * runtime no longer remembers the error, if it can forget it. */
+/* The same, with "WHAT: out of memory (cudaErrorMemoryAllocation)" in *err. Clears the runtime's
+ * last error, if it can be cleared. */
 enum gm_status gm_cuda_check(cudaError_t error, const char *what, struct gm_error *err);
 
 #if GM_CUDA_INJECT
 
-/* Asked once before each call of `function`: cudaSuccess lets it be made; anything else is its
- * outcome. */
+/* Called before each call of `function`: cudaSuccess lets the call happen; any other value replaces
+ * it. */
 cudaError_t gm_cuda_inject(const char *function);
 
 #define GM_CALL(function, ...)                                                                     \
@@ -31,14 +31,14 @@ cudaError_t gm_cuda_inject(const char *function);
         cudaError_t injected_ = gm_cuda_inject(#function);                                         \
         injected_ == cudaSuccess ? function(__VA_ARGS__) : injected_;                              \
     })
-/* Of a call that gives something back: it is made all the same. */
+/* For a call that releases something: it happens in any case. */
 #define GM_CALL_GIVE(function, ...)                                                                \
     __extension__({                                                                                \
         cudaError_t injected_ = gm_cuda_inject(#function);                                         \
         cudaError_t given_ = function(__VA_ARGS__);                                                \
         injected_ == cudaSuccess ? given_ : injected_;                                             \
     })
-/* Of what a kernel's file has done: `error`, or what a test wants it to be. */
+/* The outcome of a launch by a kernel file: `error`, or what a test injects. */
 static inline cudaError_t gm_cuda_outcome(const char *function, cudaError_t error)
 {
     cudaError_t injected = gm_cuda_inject(function);

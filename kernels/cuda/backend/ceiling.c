@@ -1,9 +1,9 @@
 /*
- * ceiling.c - the best copy that the device can do: CUDA's own, or our copy kernel.
+ * ceiling.c - measures the device's copy ceiling: the better of CUDA's copy and our copy kernel.
  *
- * The operands are each twice the L2 or more, so that together they are four times as large, and
- * hold random bytes: data that toggles as real data does. The two take turns; of each the median
- * counts.
+ * The operands are each at least twice the L2 cache, so that together they are four times as large.
+ * They hold random bytes, because real data toggles bits too. The two copies alternate, and the
+ * median of each counts.
  */
 #include "call.h"
 #include "device.h"
@@ -15,9 +15,9 @@
 
 gm_kernel_fn gm_cuda_copy_vector; /* kernels of variants.def */
 
-/* So long that what a launch costs is not seen in it. */
+/* Large enough to make the launch time negligible. */
 #define GPU_COPY_BYTES_MIN ((uint64_t)256 << 20)
-#define RANDOM_BYTES ((uint64_t)1 << 20) /* made on the host; the rest repeats them */
+#define RANDOM_BYTES ((uint64_t)1 << 20) /* made on the host, then repeated */
 #define ROUNDS 9
 #define WARM_UP 2
 
@@ -44,13 +44,13 @@ static cudaError_t fill(char *data, uint64_t bytes, cudaStream_t stream)
         error =
             GM_CALL(cudaMemcpyAsync, data + done, data, done < bytes - done ? done : bytes - done,
                     cudaMemcpyDeviceToDevice, stream);
-    /* The host's bytes are read by then, whatever became of the copies. */
+    /* After this the host's bytes are no longer read, whether or not the copies succeeded. */
     cudaError_t ended = GM_CALL(cudaStreamSynchronize, stream);
     free(random);
     return error == cudaSuccess ? ended : error;
 }
 
-/* One round of both into *by_cuda and *by_kernel, in microseconds. */
+/* Runs both copies once, and stores their times in microseconds. */
 static enum gm_status copy_twice(struct gm_cuda_launch *launch, const struct gm_op *op,
                                  double *by_cuda, double *by_kernel)
 {
@@ -108,7 +108,7 @@ enum gm_status gm_cuda_measure_copy(struct gm_cuda_stream *stream, const atomic_
     bytes = bytes < GPU_COPY_BYTES_MIN ? GPU_COPY_BYTES_MIN : bytes;
     cudaError_t error = GM_CALL(cudaMallocAsync, (void **)&data, 2 * bytes, stream->handle);
     if (error == cudaErrorMemoryAllocation) {
-        (void)GM_CALL(cudaGetLastError); /* full of others' data: no ceiling is known then */
+        (void)GM_CALL(cudaGetLastError); /* memory is in use: no ceiling */
         return GM_OK;
     }
     if (error != cudaSuccess)

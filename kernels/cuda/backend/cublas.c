@@ -1,5 +1,5 @@
 /*
- * cublas.c - handles of cuBLAS, and what its answers mean.
+ * cublas.c - creates cuBLAS handles, and translates cuBLAS's errors.
  */
 #include "cublas.h"
 

@@ -1,15 +1,15 @@
 /*
- * cublas.h - as much of cuBLAS as is used, declared here and found at run time.
+ * cublas.h - declares the part of cuBLAS that is used, which is loaded at run time.
  *
- * The library is opened and not linked, so that the daemon starts, and its own kernels run, where
- * it is missing.
+ * The library is opened and not linked, so that the daemon starts, and its own kernels run, on
+ * machines without it.
  */
 #ifndef GM_KERNELS_CUDA_BACKEND_CUBLAS_H
 #define GM_KERNELS_CUDA_BACKEND_CUBLAS_H
 
 #include "exec.h"
 
-/* Values that are part of the library's interface. */
+/* Values from the library's binary interface. */
 enum { GM_CUBLAS_SUCCESS = 0, GM_CUBLAS_ALLOC_FAILED = 3, GM_CUBLAS_INVALID_VALUE = 7 };
 enum { GM_CUBLAS_ARCH_MISMATCH = 8, GM_CUBLAS_NOT_SUPPORTED = 15 };
 enum { GM_CUBLAS_OP_N = 0, GM_CUBLAS_OP_T = 1 };
@@ -22,7 +22,7 @@ enum {
     GM_CUBLAS_COMPUTE_32F_FAST_16BF = 75,
     GM_CUBLAS_COMPUTE_32F_FAST_TF32 = 77
 };
-/* Sums of f16 and bf16 stay in f32 until they are whole. */
+/* Keeps partial sums of f16 and bf16 in f32. */
 enum { GM_CUBLAS_MATH_FULL_REDUCTION = 16 };
 enum { GM_CUBLAS_GEMM_DEFAULT = -1 };
 
@@ -31,7 +31,7 @@ typedef int gm_cublas_gemm_fn(void *handle, int transa, int transb, int m, int n
                               long long stride_a, const void *b, int b_type, int ldb,
                               long long stride_b, const void *beta, void *c, int c_type, int ldc,
                               long long stride_c, int batch, int compute, int algorithm);
-/* S, D, C and Z differ in what the pointers point to. */
+/* The functions for S, D, C and Z differ only in what the pointers point to. */
 typedef int gm_cublas_geam_fn(void *handle, int transa, int transb, int m, int n, const void *alpha,
                               const void *a, int lda, const void *beta, const void *b, int ldb,
                               void *c, int ldc);
@@ -46,16 +46,16 @@ struct gm_cublas {
     gm_cublas_geam_fn *sgeam, *dgeam;
 };
 
-/* Whether the library is here, with all of these. It stays loaded to the process's end: what
- * it registered with CUDA has no way back. */
+/* Loads the library, and returns whether all these functions are in it. It stays loaded until the
+ * process ends, because it cannot unregister from CUDA. */
 bool gm_cublas_load(struct gm_cublas *ret);
 
-/* A handle on a stream of the current device, for `destroy`; NULL where there can be none. */
+/* Creates a handle on a stream of the current device, for `destroy`; NULL on failure. */
 void *gm_cublas_handle(const struct gm_cublas *blas, cudaStream_t stream);
 
-/* A call's answer as CUDA's error. cuBLAS has a runtime of its own, of whose errors ours is not
- * told: where a status hides what happened the stream is waited for, and knows whether the device
- * is beyond use. Where it is not, the call is one that this cuBLAS cannot carry out. */
+/* Translates a call's status to a CUDA error. cuBLAS has its own runtime, whose errors ours does
+ * not see. If a status does not say what happened, this waits for the stream, which knows whether
+ * the device is lost. If it is not, cuBLAS does not support the call. */
 cudaError_t gm_cublas_error(int status, cudaStream_t stream);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cublas_load.c - finds cuBLAS.
+ * cublas_load.c - loads cuBLAS at run time.
  */
 #include "cublas.h"
 

@@ -1,9 +1,10 @@
 /*
- * device.c - opening a GPU: its facts, its memory pool, its streams.
+ * device.c - opens a GPU: its facts, memory pool and streams.
  *
- * Device memory comes from the device's default pool. As it is, a pool gives what is freed back to
- * the driver whenever a stream is waited for, so that each request would map its memory anew, in
- * milliseconds; with the threshold raised it keeps what it has, and an allocation is microseconds.
+ * Device memory comes from the device's default pool. By default a pool returns freed memory to the
+ * driver whenever a stream is waited for. Each request would then map its memory anew, in
+ * milliseconds. With the release threshold raised the pool keeps its memory, and an allocation
+ * takes microseconds.
  */
 #include "device.h"
 
@@ -27,7 +28,7 @@ static void close_stream(struct gm_cuda_stream *stream)
 
 static cudaError_t open_stream(struct gm_cuda_device *device, struct gm_cuda_stream *stream)
 {
-    /* Non-blocking: nothing that a library does on the default stream holds it up. */
+    /* Non-blocking: a library's work on the default stream does not delay it. */
     cudaError_t error = GM_CALL(cudaStreamCreateWithFlags, &stream->handle, cudaStreamNonBlocking);
 
     stream->device = device;
@@ -46,8 +47,8 @@ static cudaError_t open_pool(struct gm_cuda_device *device)
                                 : error;
 }
 
-/* A handle for each stream, or none at all: a variant is there or not, whichever stream a job gets.
- */
+/* Creates a handle for each stream, or none at all: a variant must be available on every stream or
+ * on none. */
 static void open_blas(struct gm_cuda_device *device, const struct gm_cublas *blas)
 {
     size_t used = strlen(device->facts.detail);
@@ -88,7 +89,7 @@ enum gm_status gm_cuda_device_open(struct gm_cuda_device *ret, int ordinal, unsi
     for (unsigned i = 0; i < streams && error == cudaSuccess; i++)
         error = open_stream(ret, &ret->stream[i]);
     enum gm_status status = gm_cuda_check(error, "it cannot be opened", &reason);
-    /* This is also where a build without code for this GPU is found out. */
+    /* A build without code for this GPU also fails here. */
     const atomic_bool never = false;
     if (status == GM_OK)
         status = gm_cuda_measure_copy(&ret->stream[0], &never, &reason);

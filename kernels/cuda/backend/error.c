@@ -1,11 +1,10 @@
 /*
- * error.c - CUDA's errors, sorted.
+ * error.c - classifies CUDA's errors: of one call, or sticky.
  *
- * An error is either an answer to one call (its arguments, its code, the memory it asked for) or
- * sticky: the context is destroyed, and each later call answers the same until the process ends.
- * Those of the first sort are listed. What is not in the list counts as sticky, so that an error
- * nobody thought of ends the process to be restarted, and never goes on with a device that is
- * beyond use.
+ * An error of one call concerns its arguments, its code, or the memory that it asked for. A sticky
+ * error destroys the context: each later call returns the same error until the process ends. The
+ * list here has errors of the first kind. All others count as sticky, so that an unknown error
+ * makes the process restart, instead of going on with a lost device.
  */
 
 #include "call.h"

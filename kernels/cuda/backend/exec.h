@@ -1,6 +1,5 @@
 /*
- * exec.h - what a CUDA kernel's host function runs with: a stream, and the
- * bookkeeping of its launches.
+ * exec.h - holds what a CUDA kernel's host function runs with: a stream, and hooks of its launches.
  */
 #ifndef GM_KERNELS_CUDA_BACKEND_EXEC_H
 #define GM_KERNELS_CUDA_BACKEND_EXEC_H
@@ -20,12 +19,13 @@ struct gm_exec {
     cudaStream_t stream;
     const struct gm_gpu *gpu;
     void *scratch;
-    struct gm_kept *kept; /* of the task; NULL where nothing is repeated */
-    void *blas;           /* a cuBLAS handle on the stream, where variants that want one may run */
+    struct gm_kept *kept; /* of the task; NULL if it runs once */
+    void *blas;           /* a cuBLAS handle on the stream, or NULL */
     const struct gm_cublas *blas_api;
-    /* Called when the pass changes, to time what prepares apart from the kernel; may be NULL. */
+    /* Called when the pass changes, to time preparing passes separately from the kernel; may be
+     * NULL. */
     enum gm_status (*pass)(struct gm_exec *exec, enum gm_pass pass);
-    /* Called before each launch, with the kernel or NULL for a library's; may be NULL. */
+    /* Called before each launch, with the kernel, or NULL for a library's; may be NULL. */
     enum gm_status (*launching)(struct gm_exec *exec, const void *kernel);
     /* Called with the outcome of each launch. */
     enum gm_status (*launched)(struct gm_exec *exec, cudaError_t error, const void *kernel);

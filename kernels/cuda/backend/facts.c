@@ -1,13 +1,12 @@
 /*
- * facts.c - what CUDA says of a GPU, and what follows from it: how much arithmetic it could do
- * at best.
+ * facts.c - reads a GPU's facts from CUDA, and computes its arithmetic ceilings.
  *
- * Rates are multiprocessors x units x 2 operations x the highest clock. How
- * many units a multiprocessor has depends on the compute capability and nothing else; CUDA does not
- * say, its Programming Guide does (the table of throughputs of native arithmetic instructions). A
- * capability that is not in the table has no rates: what is not known is not said. Rates of tensor
- * cores, summing in f32, are those of the data sheets of A100, H100 and B200; other
- * capabilities have models of full and of half rate, and CUDA does not say which.
+ * A rate is multiprocessors x units x 2 operations x the highest clock. The units of a
+ * multiprocessor depend on the compute capability alone. CUDA does not report them; the Programming
+ * Guide does (the table of throughputs of native arithmetic instructions). A capability that is not
+ * in the table has no rates. Rates of tensor cores, accumulating in f32, are from the data sheets
+ * of A100, H100 and B200. Other capabilities have models of full and of half rate, and CUDA does
+ * not say which.
  */
 #include "call.h"
 #include "device.h"
@@ -16,7 +15,7 @@
 
 static const struct {
     unsigned capability;
-    unsigned fp32, fp64, int32; /* multiply-adds a cycle and multiprocessor */
+    unsigned fp32, fp64, int32; /* multiply-adds per cycle and multiprocessor */
     unsigned tensor_f16, tensor_tf32, tensor_fp64;
 } units[] = {
     {70, 64, 32, 64, 0, 0, 0},          {75, 64, 2, 64, 0, 0, 0},
@@ -70,7 +69,7 @@ static const char *unit_name(enum gm_dtype dtype)
     return dtype == GM_F64 ? "fp64" : dtype == GM_I32 ? "int32" : "fp32";
 }
 
-/* "580.65.06", as people know drivers; "" where the system does not tell. */
+/* The driver's version as it is published: "580.65.06"; "" if the system does not say. */
 static void read_driver(char *ret, size_t size)
 {
     FILE *file = fopen("/sys/module/nvidia/version", "re");
@@ -116,7 +115,7 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
     struct gm_gpu *gpu = &device->gpu;
     set_limits(gpu, &properties);
     set_rates(gpu, clock);
-    gpu->dram_gbs = 2e-6 * memory_clock * memory_bits / 8; /* both edges of the clock carry data */
+    gpu->dram_gbs = 2e-6 * memory_clock * memory_bits / 8; /* double data rate */
     device->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CUDA,
         .compute_units = gpu->sms,

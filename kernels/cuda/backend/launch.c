@@ -1,8 +1,8 @@
 /*
- * launch.c - a kernel's launches as its stream sees them.
+ * launch.c - records a kernel's launches on its stream, and their outcomes.
  *
- * CUDA loads the code of a kernel when it is first asked for, which takes the host a millisecond
- * or so. It is asked for before the event on the stream from which the kernel's time runs.
+ * CUDA loads a kernel's code on first use, which takes the host about a millisecond. So this asks
+ * for the code before it records the event from which the kernel is timed.
  */
 #include "device.h"
 
@@ -50,7 +50,7 @@ static cudaError_t load(struct gm_cuda_stream *stream, const void *kernel)
     if (GM_CALL(cudaFuncGetName, &name, kernel) == cudaSuccess)
         snprintf(stream->kernel_name, sizeof(stream->kernel_name), "%s", name);
     else
-        (void)GM_CALL(cudaGetLastError); /* it has none to be told, and goes without */
+        (void)GM_CALL(cudaGetLastError); /* no name is available: continues without one */
     stream->kernel = kernel;
     return cudaSuccess;
 }

@@ -1,8 +1,8 @@
 /*
- * timeline.c - events on a stream.
+ * timeline.c - records events on a stream, and reads the times between them.
  *
- * The events belong to the stream and are used again by every task. When all of them are taken,
- * what they say is read first, which waits for the stream: no number of passes is too many.
+ * The events belong to the stream, and every task reuses them. When all are in use, their times are
+ * read first, which waits for the stream. So the number of passes is not limited.
  */
 #include "device.h"
 
@@ -16,7 +16,7 @@ cudaError_t gm_timeline_open(struct gm_timeline *timeline, cudaStream_t stream)
 
     *timeline = (struct gm_timeline){.stream = stream};
     for (unsigned i = 0; i < GM_TIMELINE_EVENTS && error == cudaSuccess; i++) {
-        /* Who waits for an event sleeps: a spinning thread a stream would take the cores that
+        /* Threads sleep while they wait for an event. Spinning, they would take the cores that
          * decode and encode. */
         error =
             GM_CALL(cudaEventCreateWithFlags, &timeline->event[i].handle, cudaEventBlockingSync);
@@ -42,7 +42,8 @@ void gm_timeline_reset(struct gm_timeline *timeline)
     timeline->awaited = NULL;
 }
 
-/* Adds up what lies between the events, which have all come to pass; the last begins the next. */
+/* Adds up the times between the events, which have all completed. The last event begins the next
+ * interval. */
 static cudaError_t read_events(struct gm_timeline *timeline)
 {
     unsigned last = timeline->events - 1;

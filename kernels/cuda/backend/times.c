@@ -1,5 +1,5 @@
 /*
- * times.c - from runs to an account.
+ * times.c - computes the account's times from the times of all runs.
  */
 #include "device.h"
 

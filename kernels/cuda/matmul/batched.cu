@@ -180,13 +180,14 @@ GM_ROW_FUNCTION enum gm_status gm_matmul_batched_accepts(const struct gm_op *op,
         });
     if (fits)
         return GM_OK;
-    return gm_fail(
-        err, GM_KERNEL_UNAVAILABLE,
-        "batched multiplies stacks by stacks, of matrices small enough for some rows of a "
-        "and a part of b to fit in a block's shared memory, and these are %llu x %llu x "
-        "%llu, in stacks of %llu and %llu",
-        (unsigned long long)m, (unsigned long long)k, (unsigned long long)n,
-        (unsigned long long)op->operand[0].batch, (unsigned long long)op->operand[1].batch);
+    return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                   "kernel \"batched\" takes stacks of matrices so small that some rows of a and a "
+                   "k-tile of b "
+                   "fit in a block's shared memory, and these are %llu x %llu x %llu, in stacks of "
+                   "%llu and %llu",
+                   (unsigned long long)m, (unsigned long long)k, (unsigned long long)n,
+                   (unsigned long long)op->operand[0].batch,
+                   (unsigned long long)op->operand[1].batch);
 }
 
 GM_KERNEL(matmul_batched)

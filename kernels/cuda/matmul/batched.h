@@ -1,7 +1,5 @@
 /*
  * batched.h - chooses the tile config of matmul/batched.cu by a cost model.
- *
- * A config divides a stack's products among blocks, warps and shared memory.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_BATCHED_H
 #define GM_KERNELS_CUDA_MATMUL_BATCHED_H
@@ -16,28 +14,24 @@
 /* Limits of an H200, used on every device, so that choices are the same everywhere. */
 #define SM_BYTES 233472u
 #define BLOCK_BYTES (SM_BYTES / 2 - 1024) /* two blocks per multiprocessor */
-/* Bytes of operands, and of results, that cost a multiprocessor one cycle. They are fitted, not
+/* Bytes of operands, and of results, that cost a multiprocessor one cycle: fitted, not
  * bandwidths. */
 #define LOADED_A_CYCLE 140.0
 #define STORED_A_CYCLE 12.0
 
-/* The thread tile: TM x TN accumulators, VEC of them in neighbouring columns. WARPS: the most warps
- * of a block. AT_LEAST: the warps per multiprocessor that the kernel is compiled for;
- * RESIDENT_WARPS: those that its registers are estimated to allow. Lane (y, x) of a warp tile of 4
- * TM x 8 TN, with TM = 2, TN = 4, VEC = 2:
+/* The thread tile: TM x TN accumulators, VEC of them in neighbouring columns. Limits on warps:
+ * WARPS of a block; AT_LEAST per multiprocessor, by __launch_bounds__; RESIDENT_WARPS by registers
+ * (estimated). A warp tile with TM = 2, TN = 4, VEC = 2:
  *
- *               columns 0 1   2 3  ..  14 15 | 16 17  18 19  ..
- *     row 0             x=0   x=1  ..   x=7  |  x=0    x=1   ..      lane x has VEC columns of
- *     ..  3             y = 0 .. 3           |                       each 8 VEC, lane y every
- *     row 4             y=0 again            |                       fourth row */
+ *     row 0 .. 3    y = 0 .. 3    columns 0 1   2 3   ..  14 15 | 16 17  18 19   ..
+ *     row 4 .. 7    y = 0 .. 3      lane  x=0   x=1   ..   x=7  |  x=0    x=1    .. */
 template <typename T, unsigned TM_, unsigned TN_, unsigned VEC_ = 1> struct thread_tile {
     using type = T;
     static constexpr unsigned TM = TM_, TN = TN_, VEC = VEC_;
     static constexpr unsigned WORDS = TM * TN * sizeof(T) / 4;
     static constexpr unsigned WARPS = WORDS <= 32 ? 16 : 8, AT_LEAST = WORDS <= 20 ? 32 : 16;
-    /* Registers: the accumulators, four steps of A's rows and one of B's columns. (nvcc takes more
-     * for f64 where two columns are read at once.) The bounds below leave some 20 for everything
-     * else. */
+    /* Registers: accumulators, four steps of A's rows, one of B's columns. (nvcc takes more for f64
+     * if two columns are read at once.) The bounds below leave some 20 for the rest. */
     static constexpr unsigned NEEDS = WORDS + (4 * TM + TN) * sizeof(T) / 4 + (VEC > 1 ? 2 : 0);
     static constexpr unsigned RESIDENT_WARPS = NEEDS <= 46   ? 32
                                                : NEEDS <= 57 ? 24
@@ -47,8 +41,6 @@ template <typename T, unsigned TM_, unsigned TN_, unsigned VEC_ = 1> struct thre
 };
 
 /*
- * How blocks and warps divide the result:
- *
  *     a block: `many` = 2 matrices            or BM rows of a larger matrix (tiles = 3):
  *
  *     +---------+  warps: down x across       +---------+
@@ -59,10 +51,7 @@ template <typename T, unsigned TM_, unsigned TN_, unsigned VEC_ = 1> struct thre
  *     | w6 | w7 |                             |         |  y = 2
  *     +---------+                             +---------+
  *
- * A block computes `many` whole matrices, or rows [y * BM, + BM) of one, with `down` x `across`
- * warps per matrix. Its shared memory:
- *
- *     | room_a: rows of A, lda apart | room_b: BK steps of B | room_b: the next k-tile, if any |
+ * Shared memory: room_a for rows of A, lda apart; then room_b per k-tile of B (one or two).
  */
 struct batched_config {
     unsigned many, tiles, BM, down, across, lda, BK, room_a, room_b;
@@ -103,8 +92,8 @@ static double estimate_cycles(const struct batched_config &c, const gm_product<t
 #define WHOLE_BYTES 32768u       /* of B: up to this size it is one k-tile */
 #define K_TILE_ELEMENTS 4096u    /* elements of B in a k-tile otherwise */
 
-/* Room in shared memory, in elements, for `elements` that may begin inside a vector, plus the
- * `beyond` elements that lanes beyond the last column read. */
+/* Room, in elements, for `elements` that may begin inside a vector, and for the `beyond` elements
+ * that lanes beyond the last column read. */
 static inline uint64_t span_room(uint64_t elements, unsigned vec, unsigned beyond)
 {
     return (gm_ceil_div(elements, vec) + 1 + gm_ceil_div(beyond, vec)) * vec;
@@ -151,7 +140,7 @@ static struct batched_config config_with(const gm_product<typename S::type> &p, 
     return c;
 }
 
-/* An unnamed namespace, because the simulator compiles this file too. */
+/* An unnamed namespace: the simulator compiles this file too. Candidates: f32<TM, TN, VEC>. */
 namespace
 {
 template <typename... S> struct candidates {
@@ -168,8 +157,8 @@ template <typename... S> struct candidates {
         }
     }
 
-    /* Calls fn(thread tile, config) with the cheapest config, and returns it. If there is none, its
-     * cost is infinite and fn is not called. */
+    /* Calls fn(thread tile, config) with the cheapest config, if there is one. Returns it; its cost
+     * is infinite if there is none. */
     template <typename P, typename F>
     static struct batched_config choose(const P &p, const struct gm_gpu *gpu, F fn)
     {
@@ -185,7 +174,6 @@ template <typename... S> struct candidates {
     }
 };
 
-/* The thread tiles to choose from, as f32<TM, TN, VEC>. */
 template <unsigned TM, unsigned TN, unsigned VEC = 1> using f32 = thread_tile<float, TM, TN, VEC>;
 template <unsigned TM, unsigned TN, unsigned VEC = 1> using f64 = thread_tile<double, TM, TN, VEC>;
 

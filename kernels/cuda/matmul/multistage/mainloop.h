@@ -85,10 +85,8 @@ static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
  * Each k-tile has one barrier, before its last step of K. There, for all threads, this k-tile has
  * been read and the next one has arrived. Fragments (a step's elements of A and B) are
  * double-buffered in registers: those of step k + 1 are loaded while step k is multiplied, also
- * across k-tiles.
- *
- * TILE is a gm_tile. MODE_A and MODE_B are the load modes that the kernel is compiled for, or
- * GM_LOAD_ANY.
+ * across k-tiles. TILE is a gm_tile. MODE_A and MODE_B: the load modes the kernel is compiled for,
+ * or GM_LOAD_ANY.
  */
 template <typename TILE, gm_load_mode MODE_A, gm_load_mode MODE_B>
 static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
@@ -173,8 +171,7 @@ static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)
     for (unsigned done = 0; done < k_tiles; done++) {
 #pragma unroll
         for (unsigned k = 0; k < BK; k++) {
-            if (k == BK - 1) {
-                /* After the last k-tile its own fragments are loaded again. */
+            if (k == BK - 1) { /* after the last k-tile it is read again */
                 stage = done + 1 == k_tiles ? stage : stage + TILE::STAGE;
                 if (stage == shared + TILE::STAGES * TILE::STAGE)
                     stage = shared;
