@@ -21,6 +21,9 @@ struct gm_plan {
     struct gm_op op;
     const struct gm_variant *variant; /* of a comparison: the one that auto takes */
     uint64_t result_bytes;            /* of the buffer that results are written to */
+    void *direct;                     /* instead: where the device puts the result in a region, */
+    bool result_on_device;            /* which is its own memory; NULL: nowhere */
+    uint64_t region_bytes;            /* of the result, to be copied into a region */
     uint64_t scratch_bytes;           /* what kernels need beside */
     uint64_t text_bytes;              /* at most, where the result is written as text */
     uint64_t bytes;                   /* to reserve for all of that, beside the operands */

@@ -33,6 +33,8 @@ void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
                    const struct gm_device_facts *facts, double seconds, bool stopped);
 /* Expected time of a worker to read or write so much text, in seconds. */
 double gm_cost_text(uint64_t bytes);
+/* The same, to copy so much from one place to another. */
+double gm_cost_copy(uint64_t bytes);
 
 /* GM_COST_LIMIT if so many runs are too much for a simulated device, which is thousands of times
  * slower than a real one and has no measured ceilings. */
