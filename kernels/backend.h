@@ -22,8 +22,10 @@
 #define GM_REPORT_BYTES 67108864
 #define GM_REPORT_CPU_MS 2000
 
-/* In microseconds. A negative time was not measured, and is left out of the account: for example
- * the kernel of an empty result, because none runs. */
+#define GM_RESULT_ON_DEVICE (1u << GM_OPERANDS_MAX)
+
+/* In microseconds; negative means not measured (and is then left out of the account), as the
+ * kernel of an empty result, for which none runs. */
 struct gm_times {
     double h2d, prepare, kernel, d2h;
     double kernel_min; /* with repeat: kernel is the median, this the minimum */
@@ -33,7 +35,10 @@ struct gm_times {
 struct gm_task {
     struct gm_op op;
     const struct gm_variant *variant;
-    unsigned repeat;  /* run the kernel so many times (>= 1) and time each */
+    unsigned repeat; /* run the kernel so many times (>= 1) and time each */
+    /* Bits of operands, by their index, and GM_RESULT_ON_DEVICE: whose data is memory of the device
+     * that runs it, imported by the backend, and is not copied. */
+    unsigned on_device;
     atomic_bool stop; /* set by anybody: give up soon, if the device can; status GM_CANCELLED */
 
     /* If not NULL, the simulator runs and traces only as many blocks as the report needs. The
@@ -60,6 +65,14 @@ struct gm_buffer {
 };
 
 struct gm_buffer_limit; /* buffer_pool.h */
+
+/* Memory that is another process's too. */
+struct gm_foreign {
+    const void *handle; /* of a device's memory: 64 bytes; NULL: the host's, mapped at data */
+    unsigned device;    /* whose it is */
+    void *data;         /* of a device's memory, import sets it: an address there */
+    uint64_t bytes;
+};
 
 struct gm_backend_options {
     unsigned threads;      /* compute threads, 0: one a core */
@@ -92,6 +105,15 @@ struct gm_backend {
                                  struct gm_error *err);
     /* Takes back a buffer and zeroes *buffer; an empty one is fine. */
     void (*buffer_put)(void *context, struct gm_buffer *buffer);
+
+    /*
+     * Makes foreign memory such that run() takes operands from it and puts results into it without
+     * a copy on the host: pins the host's, opens a device's. Host code does not touch it.
+     * GM_BAD_PARAMETER where the memory is not that, or is smaller. release gives it back, when
+     * nothing runs on it. Both NULL where a backend's own code reads and writes operands.
+     */
+    enum gm_status (*import)(void *context, struct gm_foreign *foreign, struct gm_error *err);
+    void (*release)(void *context, struct gm_foreign *foreign);
 
     /* Memory beyond operands and result that the task needs while it runs (rearranged operands);
      * it is taken from the same buffers. */

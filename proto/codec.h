@@ -123,6 +123,8 @@ const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len);
 const struct gm_codec *gm_codec_by_first_bytes(const void *bytes, size_t len);
 
 extern const struct gm_codec gm_codec_json, gm_codec_csv, gm_codec_npy, gm_codec_raw;
+/* No row: JSON without the elements, of a matrix that goes elsewhere. */
+extern const struct gm_codec gm_codec_json_shape;
 
 /* ---- For encoders, which find elements by their indices. ---- */
 

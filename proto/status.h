@@ -26,9 +26,11 @@ extern "C" {
     X(BODY_TRUNCATED, 400, "body_truncated", "The body ends before its matrix does")               \
     X(BODY_TRAILING, 400, "body_trailing", "The body goes on after its last matrix")               \
     X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The request came too slowly")                        \
+    X(NOT_ALLOWED, 403, "not_allowed", "This daemon does not allow it")                            \
     X(NOT_FOUND, 404, "not_found", "There is nothing at this path")                                \
     X(METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This path does not take this method")        \
     X(NOT_ACCEPTABLE, 406, "not_acceptable", "No format named by Accept can be written")           \
+    X(REGION_CONFLICT, 409, "region_conflict", "The shared memory is not as the request has it")   \
     X(LENGTH_REQUIRED, 411, "length_required", "A body is needed")                                 \
     X(BODY_TOO_LARGE, 413, "body_too_large", "The body is larger than the limit")                  \
     X(TOO_LARGE, 413, "too_large", "The request can never fit in the memory limit")                \

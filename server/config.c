@@ -3,6 +3,7 @@
 #include "kernels/backend.h"
 #include "proto/status.h"
 #include "server/limits.h"
+#include "server/request/regions.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,8 +19,8 @@ typedef bool parse_fn(const struct option_row *row, const char *text, void *fiel
 /* One option. min and max bound a number, in the field's unit; both 0: the field is no number. A
  * number too large for the field is UINT64_MAX. */
 struct option_row {
-    const char *flag, *argument, *fallback;
-    const char *alias; /* former flag, an alias until 0.3; or NULL */
+    const char *flag, *argument, *fallback; /* argument NULL: it may stand alone */
+    const char *alias;                      /* former flag, until 0.3; or NULL */
     parse_fn *parse;
     size_t offset;
     uint64_t min, max;
@@ -27,6 +28,7 @@ struct option_row {
     const char *help;
 };
 
+static parse_fn parse_prefix, parse_flag;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
 
 #define FIELD(name) offsetof(struct gm_config, name)
@@ -117,7 +119,19 @@ static const struct option_row options[] = {
      .offset = FIELD(drain_timeout_ms),
      .max = GM_TIMEOUT_MS_MAX,
      .takes = "a time from 0s to 1h, as 8s",
-     .help = "then: finish accepted requests within this time; answer the rest 503"},
+     .help = "then: finish what was accepted within this; the rest is answered 503"},
+    {.flag = "--allow-shared-memory",
+     .argument = "PREFIX",
+     .parse = parse_prefix,
+     .offset = FIELD(shared_memory),
+     .takes = "the beginning of names of POSIX shared memory, as /gemmd-; no other slash",
+     .help = "clients may register objects of such names, and take operands and results there"},
+    {.flag = "--allow-cuda-ipc",
+     .fallback = "no",
+     .parse = parse_flag,
+     .offset = FIELD(cuda_ipc),
+     .takes = "yes or no; alone it is yes",
+     .help = "clients may register memory of a GPU; one that frees it in use can end the daemon"},
     {.flag = "--log-level",
      .argument = "LEVEL",
      .fallback = "info",
@@ -263,6 +277,24 @@ static bool parse_level(const struct option_row *row, const char *text, void *fi
     return false;
 }
 
+static bool parse_prefix(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    if (!gm_region_prefix_ok(text) || strlen(text) >= GM_PREFIX_MAX)
+        return false;
+    snprintf(field, GM_PREFIX_MAX, "%s", text);
+    return true;
+}
+
+static bool parse_flag(const struct option_row *row, const char *text, void *field)
+{
+    bool yes = strcmp(text, "yes") == 0;
+
+    (void)row;
+    memcpy(field, &yes, sizeof yes);
+    return yes || strcmp(text, "no") == 0;
+}
+
 #define PREFIX "GEMMD_"
 #define PREFIX_LEN (sizeof PREFIX - 1)
 
@@ -310,7 +342,8 @@ static void print_help(void)
         "GEMMD_ variable is an error, but what clients read):\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char left[48];
-        snprintf(left, sizeof left, "%s %s", options[i].flag, options[i].argument);
+        const char *argument = options[i].argument ? options[i].argument : "";
+        snprintf(left, sizeof left, "%s %s", options[i].flag, argument);
         printf("  %-24s %s\n", left, options[i].help);
         if (options[i].alias)
             printf("  %-24s   %s is an alias until 0.3\n", "", options[i].alias);
@@ -412,8 +445,11 @@ static bool apply_argument(struct gm_config *config, int argc, char **argv, int 
         const struct option_row *row = &options[i];
         if (!is_flag(arg, row->flag, &text) && !is_flag(arg, row->alias, &text))
             continue;
-        *at += text ? 1 : 2;
-        if (!text && *at <= argc)
+        bool alone = !text && !row->argument;
+        *at += text || alone ? 1 : 2;
+        if (alone)
+            text = "yes";
+        else if (!text && *at <= argc)
             text = argv[*at - 1];
         if (!text) {
             fprintf(stderr, "gemmd: %s needs a value: %s\n", row->flag, row->takes);

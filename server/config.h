@@ -10,9 +10,11 @@
 
 #include "server/log.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GM_BACKEND_NAME_MAX 8
+#define GM_PREFIX_MAX 64
 
 struct gm_config {
     char host[256]; /* no brackets around IPv6 */
@@ -24,6 +26,8 @@ struct gm_config {
     uint64_t threads; /* 0: one per core */
     uint64_t streams; /* 0: the backend's own choice */
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
+    char shared_memory[GM_PREFIX_MAX]; /* of objects that clients may register; "": none */
+    bool cuda_ipc;
     enum gm_log_level log_level;
 };
 

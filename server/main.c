@@ -224,6 +224,13 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
     if (pthread_mutex_init(&server->mutex, NULL) != 0)
         return gm_fail(err, GM_INTERNAL, "no lock for the server's jobs");
     enum gm_status status = gm_memory_quota_open(&server->memory, config->memory_limit, err);
+    if (status == GM_OK) {
+        server->regions = (struct gm_regions){.prefix = config->shared_memory,
+                                              .cuda_ipc = config->cuda_ipc,
+                                              .quota = &server->memory,
+                                              .devices = &server->devices};
+        status = gm_regions_open(&server->regions, err);
+    }
     if (status == GM_OK)
         status = gm_workers_open(workers, &server->workers, err);
     if (status == GM_OK)
@@ -236,6 +243,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
 static void close_server(struct gm_server *server)
 {
     gm_workers_close(server->workers);
+    gm_regions_close(&server->regions);
     gm_devices_close(&server->devices);
     gm_memory_quota_close(&server->memory);
     pthread_mutex_destroy(&server->mutex);

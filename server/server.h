@@ -10,6 +10,7 @@
 #include "server/config.h"
 #include "server/http/connections.h"
 #include "server/request/memory_quota.h"
+#include "server/request/regions.h"
 #include "server/sched/devices.h"
 #include "server/sched/worker.h"
 
@@ -30,6 +31,7 @@ struct gm_server {
     struct gm_devices devices;
     struct gm_workers *workers;
     struct gm_memory_quota memory;
+    struct gm_regions regions;
     struct gm_connections connections;
     struct gm_stats stats;
     int64_t started_ns, started_unix;

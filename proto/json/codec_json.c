@@ -46,36 +46,6 @@ static enum gm_status read_string(struct gm_json *json, const char *name,
                          name, GM_JSON_STRING_MAX);
 }
 
-/* "shape":[2,3] */
-static enum gm_status read_shape(struct gm_json *json, struct gm_shape *ret)
-{
-    static const char what[] = "shape is an array of up to 3 whole numbers, as in [2,3]";
-    struct gm_shape shape = {0};
-    if (gm_json_peek(json) != '[')
-        return gm_json_fail(json, json->at, "%s", what);
-    json->at++;
-    gm_json_space(json);
-    for (bool more = gm_json_peek(json) != ']'; more;) {
-        uint64_t size;
-        const char *end = gm_number_reader_of(GM_U64)(json->at, &size);
-        if (!end && gm_number_fault(json->at, GM_U64) == GM_NUMBER_SYNTAX)
-            return gm_json_fail(json, json->at, "%s", what);
-        if (!end || shape.ndim == GM_DIMS_MAX)
-            return gm_fail(json->err, GM_BAD_SHAPE, "%s", what);
-        shape.dim[shape.ndim++] = size;
-        json->at = end;
-        gm_json_space(json);
-        more = gm_json_peek(json) == ',';
-        if (!more && gm_json_peek(json) != ']')
-            return gm_json_fail(json, json->at, "',' or ']' is expected in a shape");
-        json->at += more;
-        gm_json_space(json);
-    }
-    json->at++;
-    *ret = shape;
-    return GM_OK;
-}
-
 static enum gm_status read_data(struct gm_json *json, const char *name, struct operand *operand)
 {
     if (!gm_json_rows_begin(gm_json_peek(json)))
@@ -93,7 +63,7 @@ static enum gm_status read_operand_member(struct gm_json *json, const struct gm_
         return read_data(json, "data", operand);
     if (gm_json_string_is(name, "shape")) {
         operand->has_shape = true;
-        return read_shape(json, &operand->shape);
+        return gm_json_shape(json, &operand->shape);
     }
     if (gm_json_string_is(name, "dtype")) {
         operand->has_dtype = true;
@@ -261,39 +231,6 @@ static enum gm_status operand_dtype(const struct body *body, const struct operan
     return GM_OK;
 }
 
-/*
- * Whether data that nests like this has the shape: flat, or dimension by dimension. Behind a
- * dimension of 0 nothing can nest: 2x0x3 is [[],[]].
- */
-static bool agrees(const struct gm_shape *nested, const struct gm_shape *shape, uint64_t elements)
-{
-    if (nested->ndim == 1 && nested->dim[0] == elements)
-        return true;
-    for (unsigned i = 0; i < nested->ndim; i++)
-        if (i >= shape->ndim || nested->dim[i] != shape->dim[i])
-            return false;
-    return nested->ndim == shape->ndim || (nested->ndim > 0 && nested->dim[nested->ndim - 1] == 0);
-}
-
-/* data does not have the shape that is stated; unless it is no good anyway, for another reason. */
-static enum gm_status bad_shape(const struct body *body, const struct operand *operand,
-                                const struct gm_shape *nested, const struct gm_matrix *stated)
-{
-    struct gm_error *err = body->json.err;
-    char want[GM_SHAPE_TEXT_MAX], have[GM_SHAPE_TEXT_MAX];
-    struct gm_matrix found;
-    enum gm_status status =
-        gm_json_rows_read(&body->json, &operand->rows, stated->dtype, operand->name, nested, NULL);
-    if (status == GM_OK)
-        status = gm_matrix_init(&found, stated->dtype, GM_ROW_MAJOR, nested, err);
-    if (status != GM_OK)
-        return status;
-    return gm_fail(err, GM_BAD_SHAPE, "%s: shape says %s (%" PRIu64 " elements), data is %s%s",
-                   operand->name, gm_matrix_shape_text(stated, want), gm_matrix_elements(stated),
-                   nested->ndim == 0 ? "a number" : gm_matrix_shape_text(&found, have),
-                   nested->ndim == 1 ? ", flat" : "");
-}
-
 /* The second pass: reads one operand into the storage that the sink gives for it. */
 static enum gm_status store_operand(const struct body *body, unsigned index)
 {
@@ -308,15 +245,10 @@ static enum gm_status store_operand(const struct body *body, unsigned index)
     enum gm_status status = operand_dtype(body, operand, &dtype);
     if (status != GM_OK)
         return status;
-    status = gm_json_rows_shape(&body->json, &operand->rows, dtype, operand->name, &nested);
+    status = gm_json_rows_matrix(&body->json, &operand->rows, dtype, operand->name,
+                                 operand->has_shape ? &operand->shape : NULL, &nested, &matrix);
     if (status != GM_OK)
         return status;
-    status = gm_matrix_init(&matrix, dtype, GM_ROW_MAJOR,
-                            operand->has_shape ? &operand->shape : &nested, err);
-    if (status != GM_OK)
-        return status;
-    if (operand->has_shape && !agrees(&nested, &operand->shape, gm_matrix_elements(&matrix)))
-        return bad_shape(body, operand, &nested, &matrix);
     status = sink->operand(sink->cls, index, &matrix, &data, err);
     if (status != GM_OK)
         return status;

@@ -92,6 +92,9 @@ struct gm_json_rows {
     uint64_t opens, commas; /* '[' and ',' in between */
 };
 
+/* Reads a shape, "[2,3]": up to 3 whole numbers. GM_BAD_JSON or GM_BAD_SHAPE. */
+enum gm_status gm_json_shape(struct gm_json *json, struct gm_shape *ret);
+
 /* Whether a value that begins so can be a number or an array of them. */
 bool gm_json_rows_begin(char first);
 
@@ -108,6 +111,16 @@ enum gm_status gm_json_rows_prescan(struct gm_json *json, struct gm_json_rows *r
  */
 enum gm_status gm_json_rows_shape(const struct gm_json *json, const struct gm_json_rows *rows,
                                   enum gm_dtype dtype, const char *name, struct gm_shape *ret);
+
+/*
+ * The matrix that an array of numbers is, its data not set, and *ret_nested, as what its elements
+ * are to be read: of that shape, nested or flat, where one is stated (not NULL). GM_BAD_SHAPE where
+ * it is not, and what gm_json_rows_shape and gm_matrix_init may say.
+ */
+enum gm_status gm_json_rows_matrix(const struct gm_json *json, const struct gm_json_rows *rows,
+                                   enum gm_dtype dtype, const char *name,
+                                   const struct gm_shape *stated, struct gm_shape *ret_nested,
+                                   struct gm_matrix *ret);
 
 /*
  * Reads every element into out, which has room for shape's. GM_BAD_JSON, GM_BAD_SHAPE (rows of

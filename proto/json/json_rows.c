@@ -18,6 +18,35 @@ bool gm_json_rows_begin(char first)
            first == 'f';
 }
 
+enum gm_status gm_json_shape(struct gm_json *json, struct gm_shape *ret)
+{
+    static const char what[] = "shape is an array of up to 3 whole numbers, as in [2,3]";
+    struct gm_shape shape = {0};
+    if (gm_json_peek(json) != '[')
+        return gm_json_fail(json, json->at, "%s", what);
+    json->at++;
+    gm_json_space(json);
+    for (bool more = gm_json_peek(json) != ']'; more;) {
+        uint64_t size;
+        const char *end = gm_number_reader_of(GM_U64)(json->at, &size);
+        if (!end && gm_number_fault(json->at, GM_U64) == GM_NUMBER_SYNTAX)
+            return gm_json_fail(json, json->at, "%s", what);
+        if (!end || shape.ndim == GM_DIMS_MAX)
+            return gm_fail(json->err, GM_BAD_SHAPE, "%s", what);
+        shape.dim[shape.ndim++] = size;
+        json->at = end;
+        gm_json_space(json);
+        more = gm_json_peek(json) == ',';
+        if (!more && gm_json_peek(json) != ']')
+            return gm_json_fail(json, json->at, "',' or ']' is expected in a shape");
+        json->at += more;
+        gm_json_space(json);
+    }
+    json->at++;
+    *ret = shape;
+    return GM_OK;
+}
+
 /* As far as they are in one array of numbers. */
 struct counts {
     uint64_t opens, closes, commas;
@@ -352,4 +381,50 @@ enum gm_status gm_json_rows_read(const struct gm_json *json, const struct gm_jso
         return gm_json_fail(json, space_after(r.at),
                             "this does not belong to %s, which ends before", name);
     return GM_OK;
+}
+
+/*
+ * Whether data that nests like this has the shape: flat, or dimension by dimension. Behind a
+ * dimension of 0 nothing can nest: 2x0x3 is [[],[]].
+ */
+static bool agrees(const struct gm_shape *nested, const struct gm_shape *shape, uint64_t elements)
+{
+    if (nested->ndim == 1 && nested->dim[0] == elements)
+        return true;
+    for (unsigned i = 0; i < nested->ndim; i++)
+        if (i >= shape->ndim || nested->dim[i] != shape->dim[i])
+            return false;
+    return nested->ndim == shape->ndim || (nested->ndim > 0 && nested->dim[nested->ndim - 1] == 0);
+}
+
+/* data does not have the shape that is stated; unless it is no good anyway, for another reason. */
+static enum gm_status bad_shape(const struct gm_json *json, const struct gm_json_rows *rows,
+                                const char *name, const struct gm_shape *nested,
+                                const struct gm_matrix *stated)
+{
+    char want[GM_SHAPE_TEXT_MAX], have[GM_SHAPE_TEXT_MAX];
+    struct gm_matrix found;
+    enum gm_status status = gm_json_rows_read(json, rows, stated->dtype, name, nested, NULL);
+    if (status == GM_OK)
+        status = gm_matrix_init(&found, stated->dtype, GM_ROW_MAJOR, nested, json->err);
+    if (status != GM_OK)
+        return status;
+    return gm_fail(json->err, GM_BAD_SHAPE,
+                   "%s: shape says %s (%" PRIu64 " elements), data is %s%s", name,
+                   gm_matrix_shape_text(stated, want), gm_matrix_elements(stated),
+                   nested->ndim == 0 ? "a number" : gm_matrix_shape_text(&found, have),
+                   nested->ndim == 1 ? ", flat" : "");
+}
+
+enum gm_status gm_json_rows_matrix(const struct gm_json *json, const struct gm_json_rows *rows,
+                                   enum gm_dtype dtype, const char *name,
+                                   const struct gm_shape *stated, struct gm_shape *ret_nested,
+                                   struct gm_matrix *ret)
+{
+    enum gm_status status = gm_json_rows_shape(json, rows, dtype, name, ret_nested);
+    if (status == GM_OK)
+        status = gm_matrix_init(ret, dtype, GM_ROW_MAJOR, stated ? stated : ret_nested, json->err);
+    if (status != GM_OK || !stated || agrees(ret_nested, stated, gm_matrix_elements(ret)))
+        return status;
+    return bad_shape(json, rows, name, ret_nested, ret);
 }

@@ -81,6 +81,45 @@ static enum gm_status nonfinite(const struct gm_matrix *matrix, uint64_t batch, 
                    stack, row, col);
 }
 
+/* The members before the elements: their length, less than HEAD_MAX. */
+static size_t put_shape(const struct gm_matrix *matrix, char *out)
+{
+    char stack[24] = "";
+    if (matrix->stacked)
+        snprintf(stack, sizeof(stack), "%" PRIu64 ",", matrix->batch);
+    return (size_t)snprintf(out, HEAD_MAX,
+                            "{\"shape\":[%s%" PRIu64 ",%" PRIu64 "],\"dtype\":\"%s\"", stack,
+                            matrix->rows, matrix->cols, gm_dtype_name(matrix->dtype));
+}
+
+static enum gm_status shape_bound(const struct gm_matrix *matrix, uint64_t *ret_bytes,
+                                  struct gm_error *err)
+{
+    (void)matrix;
+    (void)err;
+    *ret_bytes = HEAD_MAX;
+    return GM_OK;
+}
+
+static enum gm_status shape_encode(const struct gm_matrix *matrix,
+                                   const struct gm_encode_options *options, char *out,
+                                   uint64_t capacity, uint64_t *ret_len, struct gm_error *err)
+{
+    (void)options;
+    if (capacity < HEAD_MAX)
+        return gm_fail(err, GM_INTERNAL, "%" PRIu64 " bytes were given for a text", capacity);
+    *ret_len = put_shape(matrix, out);
+    return GM_OK;
+}
+
+const struct gm_codec gm_codec_json_shape = {
+    .name = "json shape",
+    .media_type = "application/json",
+    .carries_stats = true,
+    .encode_bound = shape_bound,
+    .encode = shape_encode,
+};
+
 /* One row; NULL, with *ret_col set, at an element that cannot be written. */
 static char *write_row(char *out, const char *element, uint64_t cols, uint64_t step,
                        gm_number_writer *write, bool nonfinite_null, uint64_t *ret_col)
@@ -120,13 +159,7 @@ enum gm_status gm_json_encode(const struct gm_matrix *matrix,
     gm_number_writer *write = gm_number_writer_of(matrix->dtype);
     struct gm_steps steps = gm_steps_of(matrix);
     struct extent extent = extent_of(matrix);
-    char stack[24] = "";
-    if (matrix->stacked)
-        snprintf(stack, sizeof(stack), "%" PRIu64 ",", matrix->batch);
-    char *p =
-        out + snprintf(out, HEAD_MAX,
-                       "{\"shape\":[%s%" PRIu64 ",%" PRIu64 "],\"dtype\":\"%s\",\"data\":", stack,
-                       matrix->rows, matrix->cols, gm_dtype_name(matrix->dtype));
+    char *p = stpcpy(out + put_shape(matrix, out), ",\"data\":");
 
     if (matrix->stacked)
         *p++ = '[';

@@ -9,10 +9,12 @@
 #include "server/sched/cost.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Space for the account at the end of a text; the longest has about 1.2 KB. */
+/* Room for the account at the end of a text: its longest form is about 1.2 KB. Under /v2 there is
+ * the client's id too. */
 #define STATS_TEXT_MAX 4096
 
 static void encode_on_worker(struct gm_work *work)
@@ -37,8 +39,9 @@ static void job_done(struct gm_job *job)
          * disconnected. */
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
-    } else if (r->plan.text_bytes > GM_TEXT_INLINE_BYTES_MAX) {
-        gm_request_to_worker(r, encode_on_worker, gm_cost_text(r->plan.text_bytes));
+    } else if (r->plan.text_bytes + r->plan.region_bytes > GM_TEXT_INLINE_BYTES_MAX) {
+        gm_request_to_worker(r, encode_on_worker,
+                             gm_cost_text(r->plan.text_bytes) + gm_cost_copy(r->plan.region_bytes));
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);
     }
@@ -61,7 +64,7 @@ static bool tiny(const struct gm_request *r)
     return !r->connection.suspended && r->plan.device->backend->run_here && !r->run.job.exclusive &&
            gm_op_flops(&r->run.job.task.op) <= GM_INLINE_FLOPS_MAX &&
            gm_op_bytes_min(&r->run.job.task.op) <= GM_INLINE_BYTES_MAX &&
-           r->plan.text_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
+           r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
            (!*r->parsed.params.kernel || strcmp(r->parsed.params.kernel, "auto") == 0);
 }
 
@@ -86,13 +89,26 @@ static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, st
 
 /* Memory of the job and its reply, beside the operands, which are allocated already. */
 static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host,
-                                  struct gm_error *err)
+                                  const struct gm_region_use *into, struct gm_error *err)
 {
     const struct gm_allocator allocator = gm_plan_allocator(plan);
     const struct gm_op *op = &plan->op;
     uint64_t text = 0;
 
-    plan->result_bytes = gm_matrix_bytes(&op->result);
+    uint64_t result_bytes = gm_matrix_bytes(&op->result);
+    plan->direct = NULL;
+    plan->region_bytes = 0;
+    if (into->region) {
+        if (into->bytes < result_bytes)
+            return gm_fail(err, GM_BAD_SHAPE,
+                           "the result has %llu bytes, and there is room for %llu in its region",
+                           (unsigned long long)result_bytes, (unsigned long long)into->bytes);
+        plan->direct =
+            gm_region_direct(into, allocator, plan->device->facts->index, &plan->result_on_device);
+        plan->region_bytes = plan->direct ? 0 : result_bytes;
+    }
+    plan->result_on_device = plan->direct && plan->result_on_device;
+    plan->result_bytes = plan->direct ? 0 : result_bytes;
     plan->scratch_bytes = allocator.backend->scratch_bytes(allocator.context, op, plan->variant);
     plan->text_bytes = 0;
     plan->bytes = gm_allocation_cost(allocator, plan->result_bytes);
@@ -118,7 +134,7 @@ enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_inpu
 
     if (status == GM_OK)
         status = check_cost(plan, params->repeat, err);
-    return status == GM_OK ? plan_memory(plan, in->devices->host, err) : status;
+    return status == GM_OK ? plan_memory(plan, in->devices->host, &in->parsed->into, err) : status;
 }
 
 static enum gm_status admit(struct gm_request *r, struct gm_error *err)
@@ -151,21 +167,42 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     return GM_PENDING;
 }
 
-/* Appends `,"stats":{...}}` to a text whose object is still open. */
-static uint64_t append_stats(char *text, uint64_t len, const char *stats)
-{
-    size_t stats_len = strlen(stats);
+/* What ends a text that was left open: the account, as the route's protocol has it. */
+struct ending {
+    const char *before, *after;
+    char *text;
+};
 
-    memcpy(text + len, ",\"stats\":", 9);
-    memcpy(text + len + 9, stats, stats_len);
-    memcpy(text + len + 9 + stats_len, "}\n", 2);
-    return len + 9 + stats_len + 2;
+static bool infers(const struct gm_request *r)
+{
+    return r->route->body == GM_BODY_INFER;
 }
 
-/* Encodes the result as text, with the account last, because that includes the time of the
- * encoding. */
+/* Only now can it be written: it holds the time that the text took. */
+static enum gm_status make_ending(struct gm_request *r, const struct gm_account_job *job,
+                                  struct ending *ret, struct gm_error *err)
+{
+    int64_t now = gm_now_ns();
+
+    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
+    ret->before = infers(r) ? "," : ",\"stats\":";
+    ret->after = infers(r) ? "}" : "}\n";
+    ret->text = infers(r) ? gm_infer_account(r, job, now) : gm_account_json(&r->account, job, now);
+    if (ret->text && strlen(ret->text) + 16 <= STATS_TEXT_MAX)
+        return GM_OK;
+    return gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
+}
+
+static uint64_t append_ending(char *text, uint64_t len, const struct ending *ending)
+{
+    const char *end =
+        stpcpy(stpcpy(stpcpy(text + len, ending->before), ending->text), ending->after);
+
+    return (uint64_t)(end - text);
+}
+
 static enum gm_status encode_text(struct gm_request *r, const struct gm_account_job *job,
-                                  char **ret_stats, struct gm_error *err)
+                                  struct ending *ending, struct gm_error *err)
 {
     const struct gm_encode_options options = {.nonfinite_null = r->parsed.params.nonfinite_null};
     uint64_t len;
@@ -179,35 +216,64 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
     if (status != GM_OK)
         return status;
     gm_allocation_free(&r->run.result, &r->reservation);
-    int64_t now = gm_now_ns();
-    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
-    char *stats = gm_account_json(&r->account, job, now);
-    if (!stats || strlen(stats) + 16 > STATS_TEXT_MAX) {
-        free(stats);
-        return gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
-    }
+    status = make_ending(r, job, ending, err);
+    if (status != GM_OK)
+        return status;
     if (r->plan.codec->carries_stats)
-        len = append_stats(r->reply_text.buffer.data, len, stats);
+        len = append_ending(r->reply_text.buffer.data, len, ending);
     r->reply.body = r->reply_text.buffer.data;
     r->reply.body_len = len;
-    *ret_stats = stats;
+    return GM_OK;
+}
+
+/* A head with the account in it, which is a text of its own. */
+static enum gm_status join_head(struct gm_request *r, const struct ending *ending,
+                                struct gm_error *err)
+{
+    char *text = malloc(r->reply.head_len + STATS_TEXT_MAX);
+
+    if (!text)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the head of this answer");
+    memcpy(text, r->reply.head, r->reply.head_len);
+    r->reply.head_len = append_ending(text, r->reply.head_len, ending);
+    r->reply.head = r->reply.text = text;
     return GM_OK;
 }
 
 static enum gm_status encode_binary(struct gm_request *r, const struct gm_account_job *job,
-                                    char **ret_stats, struct gm_error *err)
+                                    struct ending *ending, struct gm_error *err)
 {
     const struct gm_matrix *result = &r->run.job.task.op.result;
-    enum gm_status status = r->plan.codec->head(result, r->reply.head, &r->reply.head_len, err);
+    enum gm_status status =
+        r->plan.codec->head(result, r->reply.head_room, &r->reply.head_len, err);
 
     if (status != GM_OK)
         return status;
+    r->reply.head = r->reply.head_room;
     r->reply.body = result->data;
     r->reply.body_len = gm_matrix_bytes(result);
-    int64_t now = gm_now_ns();
-    gm_account_lap(&r->account, GM_STAGE_ENCODE, now);
-    *ret_stats = gm_account_json(&r->account, job, now);
-    return *ret_stats ? GM_OK : gm_fail(err, GM_MEMORY_FULL, "no memory for the account");
+    status = make_ending(r, job, ending, err);
+    return status == GM_OK && r->plan.codec->carries_stats ? join_head(r, ending, err) : status;
+}
+
+/* What the headers say of a result, and of its account where that has no place in the text. */
+static void set_headers(struct gm_request *r, const struct ending *ending)
+{
+    const struct gm_matrix *result = &r->run.job.task.op.result;
+    char timing[GM_SERVER_TIMING_MAX], text[GM_SHAPE_TEXT_MAX];
+
+    if (!r->plan.codec->carries_stats) { /* nor, perhaps, its shape and type */
+        gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(result, text));
+        gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(result->dtype));
+    }
+    if (r->reply.head_len > 0 && infers(r)) {
+        snprintf(text, sizeof text, "%zu", r->reply.head_len);
+        gm_reply_header(&r->reply, "Inference-Header-Content-Length", text);
+    }
+    gm_account_server_timing(&r->account, r->plan.variant->name, timing);
+    gm_reply_header(&r->reply, "Server-Timing", timing);
+    if (!infers(r))
+        gm_reply_header(&r->reply, "Gemmd-Stats", ending->text);
 }
 
 static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
@@ -219,20 +285,24 @@ static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
                                        .facts = r->plan.device->facts,
                                        .batch = r->run.job.batch,
                                        .concurrent = r->run.job.concurrent};
-    char *stats = NULL, timing[GM_SERVER_TIMING_MAX], shape[GM_SHAPE_TEXT_MAX];
-    enum gm_status status = r->plan.codec->encode ? encode_text(r, &job, &stats, err)
-                                                  : encode_binary(r, &job, &stats, err);
+    struct ending ending = {0};
+    enum gm_status status = GM_OK;
 
+    if (r->parsed.into.region)
+        status = r->plan.direct ? gm_region_check(&r->parsed.into, err)
+                                : gm_region_write(&r->parsed.into, job.op->result.data,
+                                                  r->plan.region_bytes, err);
+    gm_region_leave(&r->parsed.into);
     if (status != GM_OK)
         return status;
-    if (!r->plan.codec->carries_stats) { /* nor, perhaps, the shape and type */
-        gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(&job.op->result, shape));
-        gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(job.op->result.dtype));
-    }
-    gm_account_server_timing(&r->account, r->plan.variant->name, timing);
-    gm_reply_header(&r->reply, "Server-Timing", timing);
-    gm_reply_header(&r->reply, "Gemmd-Stats", stats);
-    free(stats);
+    status = r->plan.codec->encode ? encode_text(r, &job, &ending, err)
+                                   : encode_binary(r, &job, &ending, err);
+
+    if (status == GM_OK)
+        set_headers(r, &ending);
+    free(ending.text);
+    if (status != GM_OK)
+        return status;
     r->reply.http = 200;
     r->reply.media_type = r->plan.codec->media_type;
     gm_stats_account(&r->server->stats, r->route->op, &r->account);

@@ -22,6 +22,21 @@
         .reports = GM_EXPLAIN_REPORTS, .plan = gm_handle_explain_plan,                             \
         .handle = gm_handle_explain, .ran = gm_handle_explain_ran                                  \
     }
+#define INFER(op_kind, model)                                                                      \
+    {                                                                                              \
+        .method = "POST", .path = "/v2/models/" model "[/versions/1]/infer",                       \
+        .body = GM_BODY_INFER, .op = GM_OP_##op_kind, .begin = gm_handle_infer_begin,              \
+        .plan = gm_handle_op_plan, .handle = gm_handle_op, .ran = gm_handle_op_ran                 \
+    }
+#define ACT(act_path, what, act)                                                                   \
+    {                                                                                              \
+        .method = "POST", .path = act_path, .body = what, .handle = act                            \
+    }
+#define REGION(kind)                                                                               \
+    ACT("/v2/" kind "sharedmemory/region/{region}/register", GM_BODY_DOCUMENT,                     \
+        gm_handle_region_register),                                                                \
+        ACT("/v2/" kind "sharedmemory[/region/{region}]/unregister", GM_BODY_NONE,                 \
+            gm_handle_region_unregister)
 #define PAGE(page_path, page, is_probe)                                                            \
     {.method = "GET", .path = page_path, .body = GM_BODY_NONE, .probe = is_probe, .handle = page},
 
@@ -44,7 +59,19 @@ static const struct gm_route routes[] = {
     EXPLAIN("POST", GM_BODY_OPTIONAL, FLIP, "/v1/explain/flip"),
     EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
     EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
-    GM_PAGES(PAGE)};
+    GM_PAGES(PAGE)
+    /* The Open Inference Protocol v2: what POST does. */
+    INFER(TRANSPOSE, "transpose{variant}"),
+    INFER(MATMUL, "matmul{variant}"),
+    INFER(ADD, "add{variant}"),
+    INFER(FLIP, "flip{variant}"),
+    INFER(COPY, "{model}"), /* any other: there is none */
+    ACT("/v2/repository[/{repository}]/index", GM_BODY_NONE, gm_handle_v2_index),
+    ACT("/v2/repository/models/{model}/load", GM_BODY_NONE, gm_handle_v2_load),
+    ACT("/v2/repository/models/{model}/unload", GM_BODY_NONE, gm_handle_v2_load),
+    REGION("system"),
+    REGION("cuda"),
+};
 #define ROUTE_COUNT (sizeof routes / sizeof *routes)
 _Static_assert(ROUTE_COUNT < GM_ROUTES_MAX, "counters for each route, and for what has none");
 
@@ -67,6 +94,33 @@ size_t gm_route_index(const struct gm_route *route)
     return index;
 }
 
+static bool path_matches(const char *pattern, const char *path)
+{
+    for (const char *p = pattern; *p; p++) {
+        if (*p == '[') {
+            if (path_matches(p + 1, path))
+                return true;
+            p = strchr(p, ']');
+        } else if (*p == '{') {
+            size_t len = strcspn(path, "/");
+            if (len == 0 && p > pattern && p[-1] == '/')
+                return false;
+            path += len;
+            p = strchr(p, '}');
+        } else if (*p != ']') {
+            if (*p != *path)
+                return false;
+            path++;
+        }
+    }
+    return *path == '\0';
+}
+
+bool gm_path_is_v2(const char *path)
+{
+    return strncmp(path, "/v2", 3) == 0 && (path[3] == '\0' || path[3] == '/');
+}
+
 static bool method_matches(const char *method, const struct gm_route *route)
 {
     return strcmp(method, route->method) == 0 ||
@@ -79,13 +133,15 @@ enum gm_status gm_route_find(const char *method, const char *path, const struct 
     size_t at = 0;
 
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        if (strcmp(path, routes[i].path) != 0)
+        if (!path_matches(routes[i].path, path))
             continue;
         if (method_matches(method, &routes[i])) {
             *ret = &routes[i];
             return GM_OK;
         }
         bool get = strcmp(routes[i].method, "GET") == 0;
+        if (at > 0 && strstr(allow, routes[i].method))
+            continue;
         at += (size_t)snprintf(allow + at, GM_ALLOW_MAX - at, "%s%s%s", at ? ", " : "",
                                routes[i].method, get ? ", HEAD" : "");
     }
@@ -95,8 +151,8 @@ enum gm_status gm_route_find(const char *method, const char *path, const struct 
     char paths[GM_ERROR_DETAIL_MAX - 128] = "";
     at = 0;
     for (size_t i = 0; i < ROUTE_COUNT && at < sizeof paths; i++)
-        if (gm_route_index(&routes[i]) == i)
-            at += (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", i ? ", " : "",
+        if (gm_route_index(&routes[i]) == i && gm_path_is_v2(routes[i].path) == gm_path_is_v2(path))
+            at += (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", at ? ", " : "",
                                    routes[i].path);
     return gm_fail(err, GM_NOT_FOUND, "there is nothing at %.100s; there is: %s", path, paths);
 }

@@ -11,7 +11,9 @@
 
 struct gm_plan;
 struct gm_plan_input;
+struct gm_account_job;
 struct gm_request;
+struct gm_server;
 
 /* State of a request after a step. */
 enum gm_progress {
@@ -20,13 +22,17 @@ enum gm_progress {
 };
 
 struct gm_route {
-    const char *method; /* GET also handles HEAD */
+    const char *method; /* GET answers HEAD too */
+    /* {name} stands for the rest of a segment, which is not empty where it is all of it; what is in
+     * [brackets] may be left out. */
     const char *path;
     enum gm_body_kind body;
-    enum gm_op_kind op; /* if `plan` is set */
-    bool probe;         /* called every few seconds: successes are logged at level debug */
-    bool traces;        /* runs a sample on a simulated device only; shapes are enough */
-    unsigned reports;   /* formats of its report, of GM_REPORT_BIT; 0: it has no report */
+    enum gm_op_kind op; /* where there is a plan */
+    /* What the path says beyond the row, before the body: parameters. NULL: nothing. */
+    enum gm_status (*begin)(struct gm_request *request, struct gm_error *err);
+    bool probe;       /* asked every few seconds for ever: not logged while it goes well */
+    bool traces;      /* on a simulated device alone, a sample of the work: shapes will do */
+    unsigned reports; /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
     /*
      * For routes with an operation, else NULL: plans the endpoint's part (plan.h), the variant and
      * the memory. The plan's op and device are set.
@@ -56,6 +62,9 @@ size_t gm_route_count(void);
 enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
                              char allow[GM_ALLOW_MAX], struct gm_error *err);
 
+/* Whether it is one of the Open Inference Protocol v2, which has errors of its own form. */
+bool gm_path_is_v2(const char *path);
+
 /* The functions that the table names; one file an endpoint family. */
 
 enum gm_progress gm_handle_op(struct gm_request *request); /* operate.c */
@@ -84,14 +93,33 @@ void gm_handle_explain_ran(struct gm_request *request);
     X("/metrics", gm_handle_metrics, true)                                                         \
     X("/healthz", gm_handle_healthz, true)                                                         \
     X("/readyz", gm_handle_readyz, true)                                                           \
-    X("/openapi.json", gm_handle_openapi, false)                                                   \
-    X("/docs", gm_handle_docs, false)                                                              \
-    X("/licenses", gm_handle_licenses, false)                                                      \
-    X("/docs/start.js", gm_handle_docs_file, false)                                                \
-    X("/docs/swagger-ui-bundle.js", gm_handle_docs_file, false)                                    \
-    X("/docs/swagger-ui.css", gm_handle_docs_file, false)
+    X("/v2", gm_handle_v2, false)                                                                  \
+    X("/v2/health/live", gm_handle_v2_live, true)                                                  \
+    X("/v2/health/ready", gm_handle_v2_ready, true)                                                \
+    X("/v2/models/stats", gm_handle_v2_all_statistics, false)                                      \
+    X("/v2/models/{model}[/versions/1]", gm_handle_v2_model, false)                                \
+    X("/v2/models/{model}[/versions/1]/ready", gm_handle_v2_model_ready, false)                    \
+    X("/v2/models/{model}[/versions/1]/config", gm_handle_v2_config, false)                        \
+    X("/v2/models/{model}[/versions/1]/stats", gm_handle_v2_statistics, false)                     \
+    X("/v2/systemsharedmemory[/region/{region}]/status", gm_handle_region_status, false)           \
+    X("/v2/cudasharedmemory[/region/{region}]/status", gm_handle_region_status, false)
 #define GM_DECLARE_PAGE(path, page, probe) enum gm_progress page(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE
+
+/* What readiness is: GM_OK, or why new work would be refused. */
+enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);
+
+/* Of the Open Inference Protocol v2, what POST does; in kserve/. */
+enum gm_status gm_handle_infer_begin(struct gm_request *request,
+                                     struct gm_error *err);      /* infer.c */
+enum gm_progress gm_handle_v2_index(struct gm_request *request); /* models.c */
+enum gm_progress gm_handle_v2_load(struct gm_request *request);
+enum gm_progress gm_handle_region_register(struct gm_request *request); /* regions.c */
+enum gm_progress gm_handle_region_unregister(struct gm_request *request);
+/* What follows "outputs" in an inference reply, without the braces: the model's name, the request's
+ * id, and the account as parameters. Ends the account's total. free(); NULL without memory. */
+char *gm_infer_account(struct gm_request *request, const struct gm_account_job *job,
+                       int64_t now_ns);
 
 #endif

@@ -21,4 +21,7 @@ void gm_stats_account(struct gm_stats *stats, enum gm_op_kind op, const struct g
         if (account->us[i] >= 0)
             gm_histogram_add(&stats->stage[op][i], account->us[i] * 1e-6);
     gm_histogram_add(&stats->total[op], account->total_us * 1e-6);
+    atomic_store_explicit(&stats->last_ns[op],
+                          account->started_ns + (int64_t)(account->total_us * 1e3),
+                          memory_order_relaxed);
 }

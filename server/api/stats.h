@@ -57,13 +57,14 @@ struct gm_histogram {
     _Atomic uint64_t sum_ns;
 };
 
-#define GM_ROUTES_MAX 32
+#define GM_ROUTES_MAX 64
 #define GM_HTTP_STATUS_MAX 600
 
 struct gm_stats {
     _Atomic uint64_t counter[GM_COUNTER_COUNT];
     _Atomic uint64_t answered[GM_ROUTES_MAX][GM_HTTP_STATUS_MAX]; /* by route and HTTP status */
-    _Atomic uint64_t failed[GM_STATUS_COUNT];                     /* by error status */
+    _Atomic uint64_t failed[GM_STATUS_COUNT];                     /* by what went wrong */
+    _Atomic int64_t last_ns[GM_OP_COUNT]; /* when the last result was; 0: there was none */
     struct gm_histogram total[GM_OP_COUNT];
     struct gm_histogram stage[GM_OP_COUNT][GM_STAGE_COUNT];
 };

@@ -337,9 +337,10 @@ static struct MHD_Daemon *start_library(struct gm_http *http)
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)
 {
     unsigned connections_max;
-    enum gm_status status = gm_descriptors_connections(LISTENER_DESCRIPTORS + LINGER_DESCRIPTORS +
-                                                           LOOP_DESCRIPTORS * event_threads(),
-                                                       &connections_max, err);
+    enum gm_status status = gm_descriptors_connections(
+        (*server->config.shared_memory ? GM_REGIONS_MAX : 0) + LISTENER_DESCRIPTORS +
+            LINGER_DESCRIPTORS + LOOP_DESCRIPTORS * event_threads(),
+        &connections_max, err);
 
     if (status != GM_OK)
         return status;

@@ -56,7 +56,7 @@ void gm_raw_refuse_all(struct gm_server *server, enum gm_status status)
         struct gm_reply reply = {0};
         if (atomic_exchange(&r->connection.taken, 1))
             continue;
-        gm_reply_problem(&reply, &error, r->id, 1);
+        gm_reply_error(&reply, &error, r->head.path, r->id, 1);
         send_reply(r->connection.socket, &reply, r->id, r->head.method);
         atomic_fetch_add(&server->stats.failed[status], 1);
         gm_reply_clear(&reply);

@@ -21,7 +21,8 @@ char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_
     for (unsigned i = 0; i < reply->headers; i++)
         fprintf(out, "%s: %s\r\n", reply->header[i].name, reply->header[i].value);
     fputs("\r\n", out);
-    fwrite(reply->head, 1, reply->head_len, out);
+    if (reply->head_len > 0)
+        fwrite(reply->head, 1, reply->head_len, out);
     fwrite(reply->body, 1, reply->body_len, out);
     return gm_text_stream_end(&stream, ret_len);
 }

@@ -114,6 +114,21 @@ static void set_shapes(struct gm_json_line *line, const struct gm_op *op)
     gm_json_line_close(line, '{');
 }
 
+/* The same beside the other members, which have no objects among them: "kernel_us". */
+static void set_flat_times(struct gm_json_line *line, const struct gm_account *account)
+{
+    static const char *const names[GM_STAGE_COUNT] = {
+#define X(name, text) [GM_STAGE_##name] = text "_us",
+        GM_STAGE_LIST(X)
+#undef X
+    };
+
+    for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
+        if (account->us[i] >= 0)
+            set_time(line, names[i], account->us[i]);
+    set_time(line, "total_us", account->total_us);
+}
+
 static void set_times(struct gm_json_line *line, const struct gm_account *account)
 {
     gm_json_line_open(line, "us", '{');
@@ -209,7 +224,6 @@ static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
         units[shared] += totals->kind[kind].units;
         ideal[shared] += totals->kind[kind].units_ideal;
     }
-    gm_json_line_open(stats, "accesses", '{');
     set_count(stats, "global_sectors", units[0]);
     set_count(stats, "global_sectors_ideal", ideal[0]);
     set_count(stats, "global_sectors_min", gm_access_sectors_min(op));
@@ -218,26 +232,25 @@ static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
     set_count(stats, "barriers", totals->barriers);
     set_count(stats, "blocks", totals->blocks);
     set_count(stats, "warps", totals->warps);
-    gm_json_line_close(stats, '{');
 }
 
-char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns)
+/* `flat`: numbers, strings and true alone, no objects. */
+static void set_members(struct gm_json_line *stats, const struct gm_account *account,
+                        const struct gm_account_job *job, bool flat)
 {
-    char *text = malloc(GM_ACCOUNT_TEXT_MAX);
     const struct gm_task *task = job->task;
 
-    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
-    if (!text)
-        return NULL;
-    struct gm_json_line line = gm_json_line_begin(text, GM_ACCOUNT_TEXT_MAX), *stats = &line;
-    gm_json_line_open(stats, NULL, '{');
     gm_json_line_string(stats, "id", job->id);
     gm_json_line_string(stats, "op", gm_op_name(job->op->kind));
     gm_json_line_string(stats, "kernel", task->variant->name);
     gm_json_line_string(stats, "device", job->device);
     gm_json_line_string(stats, "dtype", gm_dtype_name(job->op->result.dtype));
-    set_shapes(stats, job->op);
-    set_times(stats, account);
+    if (flat) {
+        set_flat_times(stats, account);
+    } else {
+        set_shapes(stats, job->op);
+        set_times(stats, account);
+    }
     gm_json_line_integer(stats, "batch", job->batch);
     if (job->concurrent)
         gm_json_line_true(stats, "concurrent");
@@ -247,8 +260,32 @@ char *gm_account_json(struct gm_account *account, const struct gm_account_job *j
         set_time(stats, "kernel_us_median", task->times.kernel);
     }
     set_rates(stats, job);
-    if (task->has_accesses)
-        set_accesses(stats, job->op, &task->accesses);
+    if (!task->has_accesses)
+        return;
+    if (!flat)
+        gm_json_line_open(stats, "accesses", '{');
+    set_accesses(stats, job->op, &task->accesses);
+    if (!flat)
+        gm_json_line_close(stats, '{');
+}
+
+void gm_account_members(struct gm_json_line *line, struct gm_account *account,
+                        const struct gm_account_job *job, int64_t now_ns)
+{
+    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
+    set_members(line, account, job, true);
+}
+
+char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns)
+{
+    char *text = malloc(GM_ACCOUNT_TEXT_MAX);
+
+    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
+    if (!text)
+        return NULL;
+    struct gm_json_line line = gm_json_line_begin(text, GM_ACCOUNT_TEXT_MAX), *stats = &line;
+    gm_json_line_open(stats, NULL, '{');
+    set_members(stats, account, job, false);
     gm_json_line_close(stats, '{');
     if (gm_json_line_end(stats))
         return text;

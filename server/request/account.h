@@ -8,6 +8,7 @@
 #define GM_SERVER_REQUEST_ACCOUNT_H
 
 #include "kernels/backend.h"
+#include "server/request/text.h"
 
 #include <stdint.h>
 
@@ -59,6 +60,11 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
 /* The account as one line of JSON, which the caller frees; NULL if memory ran out. Sets
  * total_us. */
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns);
+
+/* The same as members of an object that is open: no objects among them, and "kernel_us" for what
+ * is "us":{"kernel"} there. Ends `total`. */
+void gm_account_members(struct gm_json_line *line, struct gm_account *account,
+                        const struct gm_account_job *job, int64_t now_ns);
 
 /* The value of Server-Timing. */
 #define GM_SERVER_TIMING_MAX 512

@@ -72,6 +72,7 @@ void gm_head_header(struct gm_request_head *head, const char *name, const char *
                   {"Content-Type", &head->content_type},
                   {"Content-Encoding", &head->content_encoding},
                   {"Expect", &head->expect},
+                  {"Inference-Header-Content-Length", &head->infer_header},
                   {"traceparent", &head->traceparent},
                   {"X-Request-Id", &head->request_id}};
 

@@ -39,6 +39,8 @@ struct gm_request_head {
     uint64_t bytes; /* bytes that it takes of the connection's pool */
     const char *method, *path;
     const char *content_type, *content_encoding, *expect;
+    const char
+        *infer_header; /* Inference-Header-Content-Length: of the JSON before binary tensors */
     const char *accept[GM_ACCEPT_LINES_MAX];
     const char *traceparent, *request_id;
     const char *host;

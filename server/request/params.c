@@ -44,6 +44,17 @@ static bool read_shape(const struct row *row, void *member, const char *value, s
     return gm_shape_parse(value, len, member);
 }
 
+static bool read_size(const struct row *row, void *member, const char *value, size_t len)
+{
+    uint64_t *size = member;
+
+    (void)row;
+    if (len == 0 || len > 18 || strspn(value, "0123456789") != len)
+        return false;
+    *size = strtoull(value, NULL, 10);
+    return true;
+}
+
 static bool read_boolean(const struct row *row, void *member, const char *value, size_t len)
 {
     bool *boolean = member;
@@ -198,7 +209,7 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
 {
     const char *nearest = gm_params_nearest(op, name, len);
     int shown = (int)(len < 64 ? len : 64);
-    char names[256] = "";
+    char names[384] = "";
     size_t at = 0;
 
     if (len == 0)

@@ -9,11 +9,15 @@
 #include "kernels/gpu.h"
 #include "server/limits.h"
 
+#define GM_RESULT_REGION GM_OPERANDS_MAX /* the result's index among regions */
+
 typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 
 #define GM_PARAM_OF(op) (1u << GM_OP_##op)
 #define GM_PARAM_OF_ALL (~0u)
 #define GM_PARAM_SHAPE "a shape: RxC, or BxRxC for a stack"
+#define GM_PARAM_REGION "the name of a region of shared memory"
+#define GM_PARAM_OFFSET "a whole number of bytes"
 #define GM_PARAM_BOOLEAN "true or false (or 1 or 0)"
 /* As kernels/gpu.h has them; the test compares. */
 #define GM_PARAM_GPU "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
@@ -34,6 +38,19 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
     PART(shape[0], "shape_a", GM_PARAM_OF_ALL, shape, 0, GM_PARAM_SHAPE)                           \
     PART(shape[1], "shape_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), shape, 0, GM_PARAM_SHAPE)    \
     PART(shape[2], "shape_c", GM_PARAM_OF(MATMUL), shape, 0, GM_PARAM_SHAPE)                       \
+    PART(region[0], "region", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)      \
+    PART(region[0], "region_a", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)    \
+    PART(region[1], "region_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), text,                      \
+         GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)                                                  \
+    PART(region[2], "region_c", GM_PARAM_OF(MATMUL), text, GM_PARAMETER_BYTES_MAX,                 \
+         GM_PARAM_REGION)                                                                          \
+    PART(region[GM_RESULT_REGION], "region_result", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX, \
+         GM_PARAM_REGION)                                                                          \
+    PART(offset[0], "offset", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)                           \
+    PART(offset[0], "offset_a", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)                         \
+    PART(offset[1], "offset_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), size, 0, GM_PARAM_OFFSET)  \
+    PART(offset[2], "offset_c", GM_PARAM_OF(MATMUL), size, 0, GM_PARAM_OFFSET)                     \
+    PART(offset[GM_RESULT_REGION], "offset_result", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)     \
     PART(op.transa, "transa", GM_PARAM_OF(MATMUL), boolean, 0, GM_PARAM_BOOLEAN)                   \
     PART(op.transb, "transb", GM_PARAM_OF(MATMUL), boolean, 0, GM_PARAM_BOOLEAN)                   \
     PART(op, "alpha", GM_PARAM_OF(MATMUL), alpha, 0, "a finite number")                            \
@@ -53,6 +70,9 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 struct gm_params {
     uint32_t seen;                          /* rows of the list that were given */
     struct gm_shape shape[GM_OPERANDS_MAX]; /* ndim 0: not stated */
+    /* Of shared memory: where operands are, and the result goes; "": nowhere. */
+    gm_param_text region[GM_OPERANDS_MAX + 1];
+    uint64_t offset[GM_OPERANDS_MAX + 1];
     struct gm_op_options op;
 #define GM_PARAM_MEMBER(type, member, ...) type member;
 #define GM_PARAM_NO_MEMBER(...)
@@ -60,6 +80,12 @@ struct gm_params {
 #undef GM_PARAM_MEMBER
 #undef GM_PARAM_NO_MEMBER
 };
+
+/* Whether any shape is stated. */
+static inline bool gm_params_have_shape(const struct gm_params *params)
+{
+    return params->shape[0].ndim > 0 || params->shape[1].ndim > 0 || params->shape[2].ndim > 0;
+}
 
 /*
  * Finds a parameter of an operation; *ret_bit is its bit in `seen`. Errors: GM_UNKNOWN_PARAMETER

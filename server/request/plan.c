@@ -21,6 +21,10 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
         return gm_fail(err, GM_BAD_PARAMETER,
                        "%s does not take 'gpu', which is a parameter of /v1/explain",
                        in->route->path);
+    for (unsigned i = 0; i <= GM_RESULT_REGION && in->route->reports > 0; i++)
+        if (*params->region[i])
+            return gm_fail(err, GM_BAD_PARAMETER, "%s does not take regions of shared memory",
+                           in->route->path);
     if (in->route->reports > 0)
         return gm_report_choose(in->head->accept, params->format, in->route->reports, &plan->report,
                                 err);
@@ -29,6 +33,14 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
                        "%s does not take 'format', which is for reports: Accept chooses the format "
                        "of a result",
                        in->route->path);
+    if (in->parsed->into.region && in->route->body != GM_BODY_INFER) {
+        plan->codec = &gm_codec_json_shape;
+        return GM_OK;
+    }
+    if (in->route->body == GM_BODY_INFER) { /* which states it itself */
+        plan->codec = in->parsed->format;
+        return GM_OK;
+    }
     return gm_accept_choose(in->head->accept, in->parsed->format, &plan->codec, err);
 }
 

@@ -1,5 +1,6 @@
 #include "server/request/reply.h"
 
+#include "server/api/routes.h"
 #include "server/request/text.h"
 
 #include <jansson.h>
@@ -37,10 +38,33 @@ void gm_reply_clear(struct gm_reply *reply)
     memset(reply, 0, sizeof *reply);
 }
 
+static void set_retry_after(struct gm_reply *reply, unsigned retry_after_s)
+{
+    char seconds[16];
+
+    if (retry_after_s == 0)
+        return;
+    snprintf(seconds, sizeof seconds, "%u", retry_after_s);
+    gm_reply_header(reply, "Retry-After", seconds);
+}
+
+void gm_reply_error(struct gm_reply *reply, const struct gm_error *error, const char *path,
+                    const char *request_id, unsigned retry_after_s)
+{
+    if (!path || !gm_path_is_v2(path)) {
+        gm_reply_problem(reply, error, request_id, retry_after_s);
+        return;
+    }
+    gm_reply_clear(reply);
+    gm_reply_text(reply, gm_status_http(error->status), "application/json",
+                  gm_document_text(json_pack("{s:s}", "error", error->detail), JSON_COMPACT));
+    set_retry_after(reply, retry_after_s);
+}
+
 void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, const char *request_id,
                       unsigned retry_after_s)
 {
-    char type[64], seconds[16];
+    char type[64];
     int http = gm_status_http(error->status);
 
     gm_reply_clear(reply);
@@ -50,8 +74,5 @@ void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, cons
                                 gm_status_code(error->status), "detail", error->detail, "error",
                                 error->detail, "request_id", request_id);
     gm_reply_text(reply, http, "application/problem+json", gm_document_text(problem, JSON_COMPACT));
-    if (retry_after_s > 0) {
-        snprintf(seconds, sizeof seconds, "%u", retry_after_s);
-        gm_reply_header(reply, "Retry-After", seconds);
-    }
+    set_retry_after(reply, retry_after_s);
 }

@@ -14,10 +14,11 @@ struct gm_reply {
     bool close;  /* close the connection after the reply */
     bool failed; /* memory ran out for a part of it: it is not sent */
 
-    /* The body is head[0..head_len), then body[0..body_len). The request owns both, and frees
-     * `text`. body usually points into text or into a buffer. */
-    char head[GM_HEAD_MAX];
+    /* The body is head[0..head_len) and then body[0..body_len). Both belong to the request, as
+     * does `text`, which is freed with it: body usually points into it, or into a buffer. */
+    const char *head;
     size_t head_len;
+    char head_room[GM_HEAD_MAX]; /* for head, where that is short */
     const void *body;
     uint64_t body_len;
     char *text;
@@ -43,5 +44,10 @@ void gm_reply_clear(struct gm_reply *reply);
  * no Retry-After. */
 void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, const char *request_id,
                       unsigned retry_after_s);
+
+/* The same, in the form that errors have at this path (NULL: none is known): {"error":"..."} under
+ * /v2, else a problem document. */
+void gm_reply_error(struct gm_reply *reply, const struct gm_error *error, const char *path,
+                    const char *request_id, unsigned retry_after_s);
 
 #endif

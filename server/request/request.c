@@ -49,6 +49,7 @@ static void drop_all(struct gm_request *r)
     gm_body_drop_operands(&r->body);
     if (r->run.state)
         r->route->drop(r);
+    gm_region_leave(&r->parsed.into);
     gm_allocation_free(&r->run.result, &r->reservation);
     gm_allocation_free(&r->reply_text, &r->reservation);
     gm_access_report_clear(&r->run.accesses);
@@ -88,8 +89,10 @@ enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *er
     atomic_fetch_add_explicit(&r->server->stats.failed[error->status], 1, memory_order_relaxed);
     unsigned seconds = retry_after(r, error->status);
     drop_all(r);
-    gm_reply_problem(&r->reply, &r->error, r->id, seconds);
-    if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
+    gm_reply_error(&r->reply, &r->error, r->head.path, r->id, seconds);
+    if (error->status == GM_UNSUPPORTED_MEDIA_TYPE && gm_path_is_v2(r->head.path))
+        gm_reply_header(&r->reply, "Accept-Encoding", "identity");
+    else if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
         gm_reply_header(&r->reply, "Accept", gm_body_media_types(types));
     if (error->status == GM_METHOD_NOT_ALLOWED)
         gm_reply_header(&r->reply, "Allow", r->allow);
@@ -173,14 +176,25 @@ static enum gm_status pick_device(struct gm_request *r, struct gm_error *err)
     return gm_plan_device(&r->plan, &input, err);
 }
 
-static enum gm_status on_source(void *cls, struct gm_allocator *ret, struct gm_error *err)
+static enum gm_status on_region(void *cls, const struct gm_region_part *part,
+                                struct gm_region_use *ret, struct gm_error *err)
+{
+    struct gm_request *r = cls;
+
+    return gm_region_take(&r->server->regions, r->head.client, part, ret, err);
+}
+
+static enum gm_status on_source(void *cls, struct gm_allocator *ret, unsigned *ret_device,
+                                struct gm_error *err)
 {
     struct gm_request *r = cls;
     enum gm_status status = pick_device(r, err);
 
-    if (status == GM_OK)
-        *ret = gm_plan_allocator(&r->plan);
-    return status;
+    if (status != GM_OK)
+        return status;
+    *ret = gm_plan_allocator(&r->plan);
+    *ret_device = r->plan.device->facts->index;
+    return GM_OK;
 }
 
 static enum gm_status begin_body(struct gm_request *r, struct gm_error *err)
@@ -192,7 +206,7 @@ static enum gm_status begin_body(struct gm_request *r, struct gm_error *err)
     body->path = r->route->path;
     body->limit = r->server->config.body_limit;
     body->host = r->server->devices.host;
-    body->events = (struct gm_body_events){on_settled, on_source, on_operands, r};
+    body->events = (struct gm_body_events){on_settled, on_source, on_region, on_operands, r};
     return gm_body_begin(body, err);
 }
 
@@ -229,11 +243,13 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
     if (r->route->body == GM_BODY_NONE && large)
         return gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path);
-    if (!r->route->plan)
+    if (!r->route->plan && r->route->body == GM_BODY_NONE)
         return GM_OK;
     if (atomic_load(&r->server->phase) >= GM_PHASE_DRAINING)
         return gm_fail(err, GM_DRAINING, "gemmd is shutting down");
-    status = read_query(r, err);
+    status = r->route->begin ? r->route->begin(r, err) : GM_OK;
+    if (status == GM_OK && r->route->plan)
+        status = read_query(r, err);
     if (status == GM_OK && *r->parsed.params.device)
         status = pick_device(r, err);
     if (status == GM_OK)
@@ -352,8 +368,10 @@ static enum gm_progress complete_body(struct gm_request *r)
         return r->route->handle(r);
     if (gm_body_end(&r->body, &error) != GM_OK)
         return gm_request_fail(r, &error);
-    if (r->body.text_len > GM_TEXT_INLINE_BYTES_MAX)
-        return gm_request_to_worker(r, decode_on_worker, gm_cost_text(r->body.text_len));
+    if (r->body.text_len + r->body.region_bytes > GM_TEXT_INLINE_BYTES_MAX)
+        return gm_request_to_worker(r, decode_on_worker,
+                                    gm_cost_text(r->body.text_len) +
+                                        gm_cost_copy(r->body.region_bytes));
     return decode_and_handle(r);
 }
 
@@ -430,7 +448,10 @@ void gm_request_set_job(struct gm_request *r, void (*done)(struct gm_job *job))
     struct gm_job *job = &r->run.job;
 
     job->task.op = r->plan.op;
-    job->task.op.result.data = r->run.result.buffer.data;
+    job->task.op.result.data = r->plan.direct ? r->plan.direct : r->run.result.buffer.data;
+    job->task.on_device = r->plan.result_on_device ? GM_RESULT_ON_DEVICE : 0;
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        job->task.on_device |= r->parsed.on_device[i] ? 1u << i : 0;
     job->task.variant = r->plan.variant;
     job->task.repeat = 1;
     job->batch_key = 0;

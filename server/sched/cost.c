@@ -11,9 +11,10 @@
  * magnitude. */
 #define UNKNOWN_FLOPS 1e8
 #define UNKNOWN_BYTES 5e8
-#define TEXT_BYTES 3e8 /* bytes/s, to decode or to encode */
-#define TRACE_S 0.02   /* time of a traced sample, before any was measured */
-/* Maximum logarithm of the slowness: e^14 is a million. The minimum is 0. */
+#define TEXT_BYTES 3e8   /* a second, in either direction */
+#define COPIED_BYTES 4e9 /* a second, by one thread, out of its caches */
+#define TRACE_S 0.02     /* what the sample for a report takes, before any has run */
+/* A kernel may be this much slower than the ceiling: e^14 is a million. It is not faster. */
 #define LOG_SLOWNESS_MAX 14.0f
 
 double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *facts)
@@ -77,6 +78,11 @@ void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
 double gm_cost_text(uint64_t bytes)
 {
     return (double)bytes / TEXT_BYTES;
+}
+
+double gm_cost_copy(uint64_t bytes)
+{
+    return (double)bytes / COPIED_BYTES;
 }
 
 enum gm_status gm_cost_simulated(const struct gm_op *op, uint64_t runs, struct gm_error *err)

@@ -6,6 +6,7 @@
  * is the answer to everything after it. Overruns are the sanitizers' to find.
  */
 #include "fake_cuda.h"
+#include "kernels/cuda/backend/device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static double clock_us;
 static cudaError_t broken;
 static struct fake_live live;
+static uint64_t opened_bytes;
 static unsigned long launches;
 static struct fake_pool pool[FAKE_DEVICES_MAX];
 static _Thread_local int current_device;
@@ -236,6 +238,49 @@ cudaError_t cudaFreeHost(void *data)
     free(data);
     live.pinned--;
     return leave(cudaSuccess);
+}
+
+cudaError_t cudaHostRegister(void *data, size_t bytes, unsigned flags)
+{
+    pthread_mutex_lock(&lock);
+    bool good = data && bytes > 0 && flags == cudaHostRegisterPortable;
+    live.registered += good && broken == cudaSuccess;
+    return leave(good ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostUnregister(void *data)
+{
+    pthread_mutex_lock(&lock);
+    (void)data;
+    live.registered--;
+    return leave(cudaSuccess);
+}
+
+/* A handle of the fake is an address and a size, in that order. */
+cudaError_t cudaIpcOpenMemHandle(void **data, cudaIpcMemHandle_t handle, unsigned flags)
+{
+    pthread_mutex_lock(&lock);
+    memcpy(data, handle.reserved, sizeof(*data));
+    memcpy(&opened_bytes, handle.reserved + sizeof(*data), sizeof(opened_bytes));
+    bool good = *data && flags == cudaIpcMemLazyEnablePeerAccess;
+    live.opened += good && broken == cudaSuccess;
+    return leave(good ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *data)
+{
+    pthread_mutex_lock(&lock);
+    (void)data;
+    live.opened--;
+    return leave(cudaSuccess);
+}
+
+/* In place of address_range.c, of what was opened last. */
+bool gm_cuda_allocation_bytes(const void *data, uint64_t *ret)
+{
+    (void)data;
+    *ret = opened_bytes;
+    return opened_bytes > 0;
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *ret, int device)

@@ -41,7 +41,7 @@ void fake_cuda_remember(cudaError_t error);
 
 /* What has not been given back; and streams with copies that nobody has waited for. */
 struct fake_live {
-    long streams, events, pinned, device_memory, handles, unwaited;
+    long streams, events, pinned, device_memory, handles, unwaited, registered, opened;
 };
 struct fake_live fake_cuda_live(void);
 unsigned long fake_cuda_launches(void);

@@ -5,7 +5,7 @@ target_link_libraries(gemmd_fake PRIVATE gemmd_server gemmd_flags)
 # The cuda backend, with calls that fail as they are told, on a runtime of CUDA that needs neither a
 # GPU nor the toolkit.
 file(GLOB backend CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*/*.c)
-list(FILTER backend EXCLUDE REGEX "/cublas_load\\.c$")
+list(FILTER backend EXCLUDE REGEX "/(cublas_load|address_range)\\.c$")
 set(kernels ${PROJECT_SOURCE_DIR}/kernels)
 add_library(gemmd_cuda_fake OBJECT ${backend} fault/fake_cuda.c fault/fake_cublas.c fault/inject.c
   fault/cuda_case.c ${kernels}/op.c ${kernels}/op_shape.c ${kernels}/layout.c ${kernels}/buffer_pool.c

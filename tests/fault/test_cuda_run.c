@@ -28,6 +28,8 @@ static void close_backend(void *context)
     CHECK_EQ(live.pinned, 0);
     CHECK_EQ(live.device_memory, 0);
     CHECK_EQ(live.handles, 0);
+    CHECK_EQ(live.registered, 0);
+    CHECK_EQ(live.opened, 0);
 }
 
 static bool near(double actual, double expected)
@@ -486,6 +488,55 @@ static void test_streams(void)
     close_backend(context);
 }
 
+/* Memory of other processes: what is the device's is not copied, the host's is as any. */
+static void test_foreign(void)
+{
+    struct cuda_case made;
+    struct gm_error err = {.detail = ""};
+    unsigned char handle[64] = {0};
+    uint64_t bytes = 33 * 65 * 4;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    if (make(context, &transpose, &fake_transpose, &made)) {
+        void *operand = made.task.op.operand[0].data;
+        struct gm_foreign pinned = {.data = operand, .bytes = bytes};
+        struct gm_foreign opened = {.handle = handle, .bytes = bytes};
+        CHECK_STATUS(gm_backend_cuda.import(context, &pinned, &err), GM_OK, &err);
+        run_one(context, 0, &made);
+        near(made.task.times.h2d, (double)bytes * FAKE_US_PER_BYTE);
+        gm_backend_cuda.release(context, &pinned);
+
+        memcpy(handle, &operand, sizeof operand);
+        memcpy(handle + sizeof operand, &bytes, sizeof bytes);
+        CHECK_STATUS(gm_backend_cuda.import(context, &opened, &err), GM_OK, &err);
+        CHECK(opened.data == operand);
+        cuda_case_poison(&made);
+        made.task.on_device = 1;
+        run_one(context, 0, &made);
+        near(made.task.times.h2d, 0);
+        near(made.task.times.d2h, (double)bytes * FAKE_US_PER_BYTE);
+        cuda_case_poison(&made);
+        made.task.on_device = 1 | GM_RESULT_ON_DEVICE;
+        run_one(context, 0, &made);
+        near(made.task.times.d2h, 0);
+        gm_backend_cuda.release(context, &opened);
+
+        opened = (struct gm_foreign){.handle = handle, .bytes = bytes + 1};
+        CHECK_STATUS(gm_backend_cuda.import(context, &opened, &err), GM_BAD_PARAMETER, &err);
+        CHECK(strstr(err.detail, "the allocation of raw_handle has 8580"));
+        memset(handle, 0, sizeof handle);
+        opened.bytes = 1;
+        CHECK_STATUS(gm_backend_cuda.import(context, &opened, &err), GM_BAD_PARAMETER, &err);
+        opened.device = 7;
+        CHECK_STATUS(gm_backend_cuda.import(context, &opened, &err), GM_BAD_PARAMETER, &err);
+        pinned = (struct gm_foreign){.data = NULL, .bytes = 1};
+        CHECK_STATUS(gm_backend_cuda.import(context, &pinned, &err), GM_BAD_PARAMETER, &err);
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
 int main(void)
 {
     test_facts();
@@ -502,5 +553,6 @@ int main(void)
     test_lost();
     test_devices();
     test_streams();
+    test_foreign();
     return check_report();
 }

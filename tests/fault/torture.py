@@ -40,7 +40,7 @@ sys.path.insert(0, str(HERE.parent / "http"))
 
 import wire  # noqa: E402
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment, sanitizer_of  # noqa: E402
-from torture_kinds import excused, kinds, sameness  # noqa: E402
+from torture_kinds import PREFIX, excused, kinds, sameness  # noqa: E402
 
 LIBRARY = os.environ["GEMMD_TORTURE"]
 TIMEOUT_S = 10 * SLOW  # for an answer, and for all to be given back
@@ -184,6 +184,13 @@ def converse(port, kind, before_last=lambda: None):
         return ask(raw, kind, last)
 
 
+def put_back(port, kind):
+    for request in kind.after:
+        with wire.Raw(port, TIMEOUT_S) as raw:
+            raw.send(request)
+            raw.reply()
+
+
 def ask(raw, kind, request):
     try:
         if kind.expects_100:
@@ -224,12 +231,13 @@ class Victim(Daemon):
 
     def __init__(self, cold=False):
         self.board = Board()
-        super().__init__("--log-level", "info", under=self.board.environment())
+        super().__init__("--log-level", "info", "--allow-shared-memory", PREFIX, under=self.board.environment())
         self.cold, self.settled, self.live = cold, None, None
         try:
             for _ in range(0 if cold else 2 if self.expected else 4):
                 for kind in self.kinds.values():
                     self.learn(kind, converse(self.port, kind))
+                    put_back(self.port, kind)
             self.code = code_of(self.pid)
             self.rest()
         except BaseException:
@@ -259,6 +267,9 @@ class Victim(Daemon):
 
     def check_refusal(self, kind, reply):
         expect(reply.status in (500, 503), "no right answer, and no refusal:", reply)
+        if kind.is_v2:
+            expect(kind.to_head or list(reply.json()) == ["error"], "not an error:", reply)
+            return
         expect(reply.media_type == wire.PROBLEM, "not a problem:", reply)
         expect(reply.status == 500 or reply.header("Retry-After"), "no Retry-After:", reply)
         if kind.to_head:
@@ -330,7 +341,9 @@ class Victim(Daemon):
                 time.sleep(0.002) # it may come once the answer has gone
         finally:
             fired = board.disarm()
+        put_back(self.port, kind)
         reply = converse(self.port, kind)
+        put_back(self.port, kind)
         expect(isinstance(reply, wire.Reply), "the next request:", reply)
         self.check_right(kind, reply)
         self.rest()
@@ -417,6 +430,7 @@ class Tormentor:
             time.sleep(0.003)
             self.calls[name, victim.cold] = {
                 each: victim.board.calls(each) - before[each] for each in CLASSES}
+            put_back(victim.port, victim.kinds[name])
         return self.calls[name, victim.cold][fault.name]
 
     def first_requests(self, chosen, chosen_faults):

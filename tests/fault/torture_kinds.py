@@ -1,7 +1,9 @@
 """The requests that are made of a daemon under torture, and what a right answer to each is: that
 of the same daemon without a fault, but for what differs from one answer to the next."""
 
+import atexit
 import json
+import os
 import re
 import struct
 import sys
@@ -19,9 +21,11 @@ class Kind:
     """One or more requests on a connection, of which the last is the one that is hit."""
 
     def __init__(self, name, *requests, expects_100=False, to_head=False, form="document",
-                 pieces=1):
+                 pieces=1, after=()):
+        self.after = after # requests that put back what these have left, without a fault
         self.name, self.requests, self.form, self.pieces = name, requests, form, pieces
         self.expects_100, self.to_head = expects_100, to_head
+        self.is_v2 = requests[-1].split()[1].startswith(b"/v2")
         number = re.match(r"[45]\d\d", name)
         self.status = int(number.group()) if number else 200
 
@@ -72,7 +76,57 @@ def parts(*named):
     return f"multipart/form-data; boundary={edge}", body + b"--" + edge.encode() + b"--\r\n"
 
 
+PREFIX = "/gemmd-torture-"
+
+
+def shared_object(size):
+    """The key of an object of shared memory, which is there until we end."""
+    path = f"/dev/shm{PREFIX}{os.getpid()}"
+    with open(path, "wb") as file:
+        file.write(floats(1, size // 4))
+    atexit.register(lambda: os.path.exists(path) and os.unlink(path))
+    return f"{PREFIX}{os.getpid()}"
+
+
+def v2_kinds():
+    """Of the Open Inference Protocol v2, and regions of shared memory."""
+    J, path = wire.JSON, "/v2/models/transpose/infer"
+    a = {"name": "A", "shape": [3, 4], "datatype": "FP32"}
+
+    def body(**more):
+        return json.dumps({"id": "1", "inputs": [{**a, **more}]}).encode()
+
+    data = body(data=[float(i) for i in range(12)])
+    binary = body(parameters={"binary_data_size": 48})
+    header = f"Inference-Header-Content-Length: {len(binary)}"
+    yield Kind("v2-json", post(path, J, data))
+    yield Kind("v2-binary", post(path + "?nonfinite=null", wire.RAW, binary + floats(3, 4), header))
+    yield Kind("v2-pieces", post(path, wire.RAW, binary + floats(3, 4), header), pieces=7)
+    large = {**a, "shape": [LARGE, LARGE], "data": [float(i % 101) for i in range(LARGE * LARGE)]}
+    yield Kind("v2-worker", post(path, J, json.dumps({"inputs": [large]}).encode()))
+    for name in ("v2", "v2/health/ready", "v2/models/matmul", "v2/models/matmul/config",
+                 "v2/models/matmul/stats"):
+        yield Kind("get-" + name.replace("/", "-"), get("/" + name), form="report")
+    yield Kind("v2-index", post("/v2/repository/index", None, b""), form="report")
+    yield Kind("404-v2", get("/v2/none"))
+    yield Kind("404-v2-model", post("/v2/models/none/infer", J, data))
+    yield Kind("400-v2", post(path, J, b"{"))
+    yield Kind("415-v2", post(path, J, data, "Content-Encoding: gzip"))
+    region = json.dumps({"key": shared_object(4096), "byte_size": 4096}).encode()
+    register = post("/v2/systemsharedmemory/region/r/register", J, region)
+    unregister = post("/v2/systemsharedmemory/unregister", None, b"")
+    part = body(parameters={"shared_memory_region": "r", "shared_memory_byte_size": 48})
+    yield Kind("region-register", register, after=(unregister,))
+    yield Kind("region-unregister", register, unregister, after=(unregister,))
+    yield Kind("region-status", register, get("/v2/systemsharedmemory/status"), after=(unregister,))
+    yield Kind("region-infer", register, post(path, J, part), after=(unregister,))
+    yield Kind("region-v1", register, post(
+        "/v1/transpose?region=r&shape=3x4&region_result=r&offset_result=64", None, b""),
+        after=(unregister,))
+
+
 def kinds():
+    yield from v2_kinds()
     T, M, small = "/v1/transpose", "/v1/matmul", numbers(3, 4)
     two = text(numbers(3, 3), numbers(3, 3, 5))
     J = wire.JSON
@@ -183,6 +237,12 @@ def sameness(kind, reply):
     exact = [reply.status, reply.media_type]
     there = {f"header {name}" for name, _ in reply.headers}
     document = parse(reply)
+    head = reply.header("Inference-Header-Content-Length")
+    if head: # JSON, and what follows it
+        document = json.loads(reply.body[:int(head)])
+        exact.append(reply.body[int(head):])
+    if "model_version" in document:
+        there.update(paths(document.pop("parameters"), "parameters"))
     stats = document.pop("stats", None)
     if reply.header("Gemmd-Stats"):
         there.update(paths(reply.stats, "Gemmd-Stats"))

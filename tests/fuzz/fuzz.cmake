@@ -16,6 +16,7 @@ if(NOT COMMAND fuzz_target)
 endif()
 
 fuzz_target(json LIBRARIES PkgConfig::JANSSON)
+fuzz_target(kserve LIBRARIES PkgConfig::JANSSON)
 fuzz_target(csv)
 fuzz_target(multipart)
 fuzz_target(npy)

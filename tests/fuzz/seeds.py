@@ -48,6 +48,32 @@ JSON = [
     b'{"shape":[18446744073709551615,2],"data":[1]}', b"[1" + b"0" * 60 + b"e-60]",
 ]
 
+TENSOR = b'{"name":"A","shape":[1,2],"datatype":"FP32",%s}'
+HANDLE = b"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw=="
+KSERVE = [
+    b'{"inputs":[%s]}' % (TENSOR % b'"data":[1,2]'),
+    b'{"id":"a\\u00e9","inputs":[%s],"outputs":[{"name":"C"}]}' % (TENSOR % b'"data":[[1,2]]'),
+    b'{"inputs":[%s],"parameters":{"binary_data_output":true,"timeout":1500,"kernel":"tiled"}}'
+    % (TENSOR % b'"parameters":{"binary_data_size":8}'),
+    b'{"outputs":[{"name":"C","parameters":{"binary_data":true}}],"inputs":[%s,%s]}' % (
+        TENSOR % b'"data":[1,2]', (TENSOR % b'"data":[1,null]').replace(b"A", b"B")),
+    b'{"inputs":[%s],"outputs":[{"name":"C","parameters":{"shared_memory_region":"r",'
+    b'"shared_memory_byte_size":8,"shared_memory_offset":64}}]}'
+    % (TENSOR % b'"parameters":{"shared_memory_region":"r","shared_memory_byte_size":8}'),
+    b'{"inputs":[%s],"outputs":[{"name":"C","parameters":{"classification":3}}]}'
+    % (TENSOR % b'"data":[1,2]'),
+    b'{"inputs":[{"name":"A","shape":[18446744073709551615,2],"datatype":"INT8","data":[1]}]}',
+    b'{"inputs":[{"name":"A","shape":[2],"datatype":"BOOL","data":[true,false]}],"id":""}',
+    b'{"inputs":[{"name":"A","shape":[0,3],"datatype":"BF16","data":[]}],"parameters":null}',
+    b'{"inputs":[%s]}' % (TENSOR % b'"data":[1,2,3]'), b'{"inputs":[]}', b"{}", b"[]", b"",
+    b'{"inputs":[{}],"parameters":{"refuse":1,"sequence_id":3}}', b'{"inputs":[1,2]',
+]
+REGIONS = [
+    b'{"key":"/gm_k","offset":4096,"byte_size":64}', b'{"key":"x","byte_size":-1}', b"{}", b"[1]",
+    b'{"raw_handle":{"b64":"%s"},"device_id":0,"byte_size":64}' % HANDLE,
+    b'{"raw_handle":{"b64":"AA=="},"byte_size":64}', b'{"raw_handle":{},"byte_size":1}',
+]
+
 NUMBERS = [
     "0", "-0", "0.0", "-0.0e-0", "1", "-1", "1e0", "1E+22", "1e23", "9007199254740993", "1e-400",
     "18446744073709551615", "18446744073709551616", "9223372036854775807", "-9223372036854775808",
@@ -181,6 +207,12 @@ def seeds():
     for text in JSON:
         for asked in (None, "f64", "f16", "i64", "bool"):
             yield "json", b"2" + dtype(asked) + text
+    for text in KSERVE:
+        for operands, asked in ((0, None), (1, None), (2, "f32")):
+            yield "kserve", choice(operands) + dtype(asked) + b"0" + text
+    for text in REGIONS:
+        yield "kserve", b"001" + text
+        yield "kserve", b"002" + text
     for text in NUMBERS:
         for asked in range(13):
             yield "number", choice(asked) + text.encode()

@@ -87,6 +87,25 @@ static uint64_t faulty_scratch_bytes(void *context, const struct gm_op *op,
     return gm_backend_cpu.scratch_bytes(f->cpu, op, variant);
 }
 
+/* It works on the host's memory itself. A handle of its own memory is an address. */
+static enum gm_status faulty_import(void *context, struct gm_foreign *foreign, struct gm_error *err)
+{
+    (void)context;
+    if (faulty_plan.no_imports || foreign->device > 0)
+        return gm_fail(err, GM_BAD_PARAMETER, "no import, as the test wants it");
+    if (foreign->handle)
+        memcpy(&foreign->data, foreign->handle, sizeof foreign->data);
+    atomic_fetch_add(&faulty_plan.imported, 1);
+    return GM_OK;
+}
+
+static void faulty_release(void *context, struct gm_foreign *foreign)
+{
+    (void)context;
+    (void)foreign;
+    atomic_fetch_sub(&faulty_plan.imported, 1);
+}
+
 /* Sleeps while it is held; a run after the one that loses the device, until that is so. false if
  * the task is told to stop meanwhile. */
 static bool hold(const struct faulty *f, const struct gm_task *task, unsigned number)
@@ -129,6 +148,9 @@ static enum gm_status run_one(struct faulty *f, struct gm_task *task)
     if (number <= FAULTY_RUNS_MAX) {
         faulty_plan.run[number - 1].variant = task->variant;
         faulty_plan.run[number - 1].repeat = task->repeat;
+        faulty_plan.run[number - 1].on_device = task->on_device;
+        faulty_plan.run[number - 1].operand = task->op.operand[0].data;
+        faulty_plan.run[number - 1].result = task->op.result.data;
     }
     while (number == faulty_plan.hang_at)
         pause();
@@ -177,6 +199,8 @@ const struct gm_backend faulty_backend = {
     .buffer_cost = faulty_buffer_cost,
     .buffer_get = faulty_buffer_get,
     .buffer_put = faulty_buffer_put,
+    .import = faulty_import,
+    .release = faulty_release,
     .scratch_bytes = faulty_scratch_bytes,
     .run = faulty_run,
     .run_here = faulty_run_here,

@@ -26,7 +26,11 @@ struct faulty_plan {
     struct {
         const struct gm_variant *variant;
         unsigned repeat;
+        unsigned on_device;
+        const void *operand, *result; /* where they were */
     } run[FAULTY_RUNS_MAX];
+    bool no_imports;      /* foreign memory is refused */
+    atomic_uint imported; /* and how much of it is not given back */
 };
 
 /* Set it before the backend is opened; what is atomic, at any time. */

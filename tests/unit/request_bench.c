@@ -84,6 +84,9 @@ static void open_server(uint64_t memory_limit)
     s->started_ns = gm_now_ns();
     pthread_mutex_init(&s->mutex, NULL);
     CHECK_STATUS(gm_workers_open(2, &s->workers, &error), GM_OK, &error);
+    s->regions = (struct gm_regions){
+        .prefix = BENCH_PREFIX, .cuda_ipc = true, .quota = &s->memory, .devices = &s->devices};
+    CHECK_STATUS(gm_regions_open(&s->regions, &error), GM_OK, &error);
     const struct gm_devices_options options = {
         .backend = "auto",
         .backend_options = {.threads = 1, .memory_limit = memory_limit},
@@ -111,6 +114,8 @@ void bench_close(void)
     struct gm_server *s = &bench_server;
 
     gm_workers_close(s->workers);
+    gm_regions_close(&s->regions);
+    CHECK_EQ(atomic_load(&faulty_plan.imported), 0);
     gm_devices_close(&s->devices); /* whoever resumed a request is done after that */
     CHECK_EQ(atomic_load(&s->suspended), 0);
     CHECK_EQ(atomic_load(&s->memory.reserved), 0);
@@ -150,6 +155,7 @@ void bench_begin(struct exchange *x, const struct ask *ask, uint64_t body_len)
                                    .accept = {ask->accept},
                                    .traceparent = ask->traceparent,
                                    .request_id = ask->request_id,
+                                   .infer_header = ask->infer_header,
                                    .content_length = GM_SIZE_UNKNOWN,
                                    .chunked = ask->chunked};
 

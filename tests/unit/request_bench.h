@@ -16,10 +16,13 @@
 #define TRANSPOSE .path = "/v1/transpose"
 #define MATMUL .path = "/v1/matmul"
 
+#define BENCH_PREFIX "/gemmd-bench-" /* of shared memory that may be registered */
+
 /* What a client sends before the body. */
 struct ask {
     const char *method; /* NULL: POST */
     const char *path, *query, *type, *accept, *encoding, *traceparent, *request_id;
+    const char *infer_header; /* Inference-Header-Content-Length */
     bool chunked;
     uint64_t stated; /* Content-Length, where it is not what the body has */
 };

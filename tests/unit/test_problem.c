@@ -181,7 +181,7 @@ static void test_replaces(void)
 
     gm_reply_text(&reply, 200, "text/plain", strdup("half a result"));
     gm_reply_header(&reply, "Gemmd-Stats", "{}");
-    memcpy(reply.head, "NUMPY", 5);
+    reply.head = "NUMPY";
     reply.head_len = 5;
     gm_fail(&error, GM_INTERNAL, "broken");
     gm_reply_problem(&reply, &error, "id-1", 0);
@@ -195,6 +195,31 @@ static void test_replaces(void)
     CHECK(reply.http == 0 && reply.headers == 0 && reply.text == NULL);
 }
 
+/* Under /v2 errors have the form of that protocol. */
+static void test_v2(void)
+{
+    struct gm_reply reply = {0};
+    struct gm_error error;
+    struct parsed p = {0};
+
+    gm_fail(&error, GM_QUEUE_FULL, "full \"up\"");
+    gm_reply_error(&reply, &error, "/v2/models/matmul/infer", "id-1", 7);
+    CHECK_STR(reply.media_type, "application/json");
+    if (send_and_parse(&reply, &p)) {
+        CHECK_EQ(p.status, 503);
+        CHECK_STR(field(&p, "Retry-After"), "7");
+        CHECK_EQ(p.body_len, strlen("{\"error\":\"full \\\"up\\\"\"}"));
+        CHECK(memcmp(p.body, "{\"error\":\"full \\\"up\\\"\"}", p.body_len) == 0);
+    }
+    free(p.copy);
+    static const char *const others[] = {"/v1/matmul", "/v20", "/", NULL};
+    for (size_t i = 0; i < 4; i++) {
+        gm_reply_error(&reply, &error, others[i], "id-1", 0);
+        CHECK_STR(reply.media_type, "application/problem+json");
+    }
+    gm_reply_clear(&reply);
+}
+
 /* A head and a body that is no text, and headers of the reply's own. */
 static void test_binary(void)
 {
@@ -202,7 +227,7 @@ static void test_binary(void)
     struct gm_reply reply = {.http = 200, .media_type = "application/x-npy"};
     struct parsed p = {0};
 
-    memcpy(reply.head, "\x93NUMPY\r\n\r\n", 10);
+    reply.head = "\x93NUMPY\r\n\r\n";
     reply.head_len = 10;
     reply.body = body;
     reply.body_len = sizeof body;
@@ -273,6 +298,7 @@ int main(void)
 {
     test_problems();
     test_replaces();
+    test_v2();
     test_binary();
     test_empty_body();
     test_failed();

@@ -138,6 +138,25 @@ static void cuda_buffer_put(void *context, struct gm_buffer *buffer)
     gm_buffer_pool_put(cuda->buffers, buffer);
 }
 
+/* Pinned memory is every device's; a device's own is by its number, which the client takes from
+ * CUDA. */
+static enum gm_status cuda_import(void *context, struct gm_foreign *foreign, struct gm_error *err)
+{
+    const struct gm_cuda *cuda = context;
+
+    if (foreign->device >= cuda->devices)
+        return gm_fail(err, GM_BAD_PARAMETER, "device_id is %u, and there are %u devices",
+                       foreign->device, cuda->devices);
+    return gm_cuda_import(&cuda->device[foreign->device], foreign, err);
+}
+
+static void cuda_release(void *context, struct gm_foreign *foreign)
+{
+    const struct gm_cuda *cuda = context;
+
+    gm_cuda_release(&cuda->device[foreign->device], foreign);
+}
+
 /* What a task needs beside its buffers is the device's memory, not the host's. */
 static uint64_t cuda_scratch_bytes(void *context, const struct gm_op *op,
                                    const struct gm_variant *variant)
@@ -181,6 +200,8 @@ const struct gm_backend gm_backend_cuda = {
     .buffer_cost = cuda_buffer_cost,
     .buffer_get = cuda_buffer_get,
     .buffer_put = cuda_buffer_put,
+    .import = cuda_import,
+    .release = cuda_release,
     .scratch_bytes = cuda_scratch_bytes,
     .run = cuda_run,
     .measure = cuda_measure,

@@ -114,6 +114,17 @@ struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
 const char *gm_cuda_kernel_text(const struct gm_cuda_stream *stream,
                                 const struct gm_variant *variant, char buf[GM_CUDA_KERNEL_TEXT]);
 
+/* ---- foreign.c: memory of other processes, as gm_backend's import and release have it -----------
+ */
+
+enum gm_status gm_cuda_import(const struct gm_cuda_device *device, struct gm_foreign *foreign,
+                              struct gm_error *err);
+void gm_cuda_release(const struct gm_cuda_device *device, struct gm_foreign *foreign);
+
+/* address_range.c: the size of the allocation that begins at this address of a device; false where
+ * the driver does not say, or none begins there. */
+bool gm_cuda_allocation_bytes(const void *data, uint64_t *ret);
+
 /* ---- times.c: the times of a batch, and what is made of repetitions
  * ------------------------------
  */

@@ -52,6 +52,12 @@ static bool add_room(uint64_t *total, uint64_t bytes, uint64_t *ret_at)
            gm_size_add(*total, padded & ~(uint64_t)(DEVICE_ALIGNMENT - 1), total);
 }
 
+/* Whether an operand, or the result (GM_OPERANDS_MAX), is in memory of the device already. */
+static bool is_there(const struct slot *slot, unsigned index)
+{
+    return (slot->task->on_device & 1u << index) != 0;
+}
+
 /* Where everything lies in the task's memory; false on overflow. */
 static bool plan(struct slot *slot)
 {
@@ -61,13 +67,14 @@ static bool plan(struct slot *slot)
     slot->bytes = 0;
     for (unsigned i = 0; i < op->operands; i++) {
         uint64_t bytes = gm_matrix_bytes(&op->operand[i]);
-        if (gm_op_reads(op, i))
+        if (gm_op_reads(op, i) && !is_there(slot, i))
             fits = fits && add_room(&slot->bytes, bytes, &slot->operand_at[i]);
         if (gm_needs_prepare(op, slot->task->variant, i))
             fits = fits && add_room(&slot->bytes, bytes, &slot->rearranged_at[i]);
     }
     slot->scratch_bytes = slot->task->variant->scratch(op);
-    return fits && add_room(&slot->bytes, gm_matrix_bytes(&op->result), &slot->result_at) &&
+    uint64_t result_bytes = is_there(slot, GM_OPERANDS_MAX) ? 0 : gm_matrix_bytes(&op->result);
+    return fits && add_room(&slot->bytes, result_bytes, &slot->result_at) &&
            add_room(&slot->bytes, slot->scratch_bytes, &slot->scratch_at);
 }
 
@@ -81,14 +88,18 @@ static enum gm_status take_memory(struct batch *batch, struct slot *slot)
         return gm_fail(err, GM_TOO_LARGE,
                        "%llu bytes of device memory are needed, and the device has %llu",
                        (unsigned long long)slot->bytes, (unsigned long long)facts->memory_bytes);
-    cudaError_t error = GM_CALL(cudaMallocAsync, &memory, slot->bytes, batch->stream->handle);
+    cudaError_t error =
+        GM_CALL(cudaMallocAsync, &memory, slot->bytes > 0 ? slot->bytes : DEVICE_ALIGNMENT,
+                batch->stream->handle);
     if (error != cudaSuccess)
         return gm_cuda_check(error, "device memory for the matrices", err);
     slot->memory = memory;
     for (unsigned i = 0; i < slot->op.operands; i++)
-        slot->op.operand[i].data =
-            gm_op_reads(&slot->op, i) ? slot->memory + slot->operand_at[i] : NULL;
-    slot->op.result.data = slot->memory + slot->result_at;
+        if (!is_there(slot, i))
+            slot->op.operand[i].data =
+                gm_op_reads(&slot->op, i) ? slot->memory + slot->operand_at[i] : NULL;
+    if (!is_there(slot, GM_OPERANDS_MAX))
+        slot->op.result.data = slot->memory + slot->result_at;
     return GM_OK;
 }
 
@@ -99,7 +110,7 @@ static enum gm_status copy_in(struct batch *batch, struct slot *slot)
 
     for (unsigned i = 0; i < host->operands && error == cudaSuccess; i++) {
         uint64_t bytes = gm_matrix_bytes(&host->operand[i]);
-        if (gm_op_reads(host, i) && bytes > 0)
+        if (gm_op_reads(host, i) && bytes > 0 && !is_there(slot, i))
             error = GM_CALL(cudaMemcpyAsync, slot->op.operand[i].data, host->operand[i].data, bytes,
                             cudaMemcpyHostToDevice, batch->stream->handle);
     }
@@ -150,6 +161,9 @@ static enum gm_status compute(struct batch *batch, struct slot *slot)
 static enum gm_status copy_out(struct batch *batch, struct slot *slot)
 {
     const struct gm_matrix *result = &slot->task->op.result;
+
+    if (is_there(slot, GM_OPERANDS_MAX))
+        return GM_OK;
     cudaError_t error =
         GM_CALL(cudaMemcpyAsync, result->data, slot->op.result.data, gm_matrix_bytes(result),
                 cudaMemcpyDeviceToHost, batch->stream->handle);

@@ -13,7 +13,8 @@ enum gm_status gm_body_take_operand(struct gm_body *b, unsigned index,
 {
     struct gm_parsed *p = b->parsed;
     struct gm_allocator allocator;
-    enum gm_status status = b->events.allocator(b->events.cls, &allocator, err);
+    unsigned device;
+    enum gm_status status = b->events.allocator(b->events.cls, &allocator, &device, err);
 
     if (status == GM_OK)
         status = gm_allocation_make(&p->memory[index], b->reservation, allocator,
@@ -34,27 +35,36 @@ enum gm_status gm_body_set_format(struct gm_body *b, const struct gm_codec *code
     return b->events.settled(b->events.cls, err);
 }
 
-/* The decoder's callback for an operand. */
-static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
-                                   void **ret_data, struct gm_error *err)
+/* Better said now than after the rest of the body. */
+enum gm_status gm_body_check_operands(struct gm_body *b, struct gm_error *err)
 {
-    struct gm_body *b = cls;
-    enum gm_status status = gm_body_take_operand(b, index, matrix, ret_data, err);
-
-    if (status != GM_OK)
-        return status;
-    /* Report it now, not after the rest of the body. */
     for (unsigned i = 0; i < gm_op_operands_min(b->op); i++)
         if (!b->parsed->present[i])
             return GM_OK;
     return b->events.operands(b->events.cls, err);
 }
 
-/* Shape parameters are for raw elements only: every other format states its own shapes. */
+/* The decoder's sink. */
+static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
+                                   void **ret_data, struct gm_error *err)
+{
+    struct gm_body *b = cls;
+
+    if (b->parsed->from[index].region)
+        return gm_fail(err, GM_EXTRA_OPERAND, "operand %c is in a region, and in the body too",
+                       'a' + (int)index);
+    enum gm_status status = gm_body_take_operand(b, index, matrix, ret_data, err);
+
+    return status == GM_OK ? gm_body_check_operands(b, err) : status;
+}
+
+/* Shapes as parameters are for bare elements: every other form has its own. */
 static enum gm_status check_shapes(const struct gm_body *b, struct gm_error *err)
 {
-    const struct gm_shape *shape = b->parsed->params.shape;
-    bool any = shape[0].ndim > 0 || shape[1].ndim > 0 || shape[2].ndim > 0;
+    bool any = false;
+
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        any = any || (b->parsed->params.shape[i].ndim > 0 && !b->parsed->from[i].region);
 
     return b->in == &gm_codec_raw || !any
                ? GM_OK
@@ -77,7 +87,8 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
         return status;
     b->plan.dtype = b->parsed->params.dtype;
     b->plan.header = b->parsed->params.header;
-    return check_shapes(b, err);
+    status = gm_body_check_regions(b, err);
+    return status == GM_OK ? check_shapes(b, err) : status;
 }
 
 /* Called when the format is known: checks what depends on it, and opens its decoder. */
@@ -97,7 +108,15 @@ static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec
         .body_bytes = b->head->content_length,
         .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
     };
-    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
+    /* What is in a region is not in the body, which has a run of the others. */
+    while (b->plan.operand_first + 1 < b->plan.operands_max &&
+           b->parsed->from[b->plan.operand_first].region)
+        b->plan.operand_first++;
+    for (unsigned i = b->plan.operand_first; i < GM_OPERANDS_MAX; i++) {
+        if (b->parsed->from[i].region) {
+            b->plan.operands_max = i > b->plan.operand_first ? i : b->plan.operands_max;
+            break;
+        }
         b->plan.has_shape[i] = b->parsed->params.shape[i].ndim > 0;
         b->plan.shape[i] = b->parsed->params.shape[i];
     }
@@ -112,6 +131,21 @@ const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX])
     return buf;
 }
 
+/* All that is left to do on the headers where the body is no matrix in one of our formats. */
+static enum gm_status begin_other(struct gm_body *b, struct gm_error *err)
+{
+    const struct gm_request_head *h = b->head;
+    uint64_t bytes = h->content_length == GM_SIZE_UNKNOWN ? 0 : h->content_length;
+
+    if (b->kind == GM_BODY_DOCUMENT && bytes > GM_DOCUMENT_BYTES_MAX)
+        return gm_fail(err, GM_BODY_TOO_LARGE, "%s takes a text of %d bytes at most", b->path,
+                       GM_DOCUMENT_BYTES_MAX);
+    enum gm_status status = gm_reservation_raise(b->reservation, bytes, err);
+    if (status != GM_OK)
+        return status;
+    return b->kind == GM_BODY_INFER ? gm_infer_open(b, err) : GM_OK;
+}
+
 enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
 {
     const struct gm_request_head *h = b->head;
@@ -124,21 +158,31 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
         (b->kind == GM_BODY_OPTIONAL && !h->chunked &&
          (h->content_length == GM_SIZE_UNKNOWN || h->content_length == 0)))
         return gm_body_set_format(b, &gm_codec_json, err);
+    enum gm_status status = gm_body_take_regions(b, err);
+    if (status != GM_OK || b->not_needed)
+        return status;
     if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
         return gm_fail(err, GM_LENGTH_REQUIRED,
-                       "%s takes its matrices in the body, and there is none", b->path);
+                       b->kind == GM_BODY_DOCUMENT
+                           ? "%s takes a description in the body, and there is none"
+                           : "%s takes its matrices in the body, and there is none",
+                       b->path);
     if (h->content_length != GM_SIZE_UNKNOWN && h->content_length > b->limit)
         return gm_fail(err, GM_BODY_TOO_LARGE,
                        "the body has %llu bytes; the limit is %llu (--body-limit)",
                        (unsigned long long)h->content_length, (unsigned long long)b->limit);
 
+    if (b->kind == GM_BODY_INFER || b->kind == GM_BODY_DOCUMENT)
+        return begin_other(b, err);
     const struct gm_codec *codec = NULL;
     bool parts = gm_multipart_is(h->content_type);
-    enum gm_status status = GM_OK;
+    unsigned needed = 0;
+    for (unsigned i = 0; i < gm_op_operands_min(b->op); i++)
+        needed += !b->parsed->present[i];
     if (!parts)
         status = gm_body_format_by_type(h->content_type, &codec, err);
     if (status == GM_OK)
-        status = gm_body_format_check_operands(codec, gm_op_operands_min(b->op), err);
+        status = gm_body_format_check_operands(codec, needed, err);
     if (status != GM_OK)
         return status;
     /* In every format, the body or the operands made from it take this much memory. */
@@ -162,9 +206,10 @@ static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_erro
         return GM_OK;
     if (bytes < 2 * b->text.buffer.bytes)
         bytes = 2 * b->text.buffer.bytes;
-    if (b->in && b->head->content_length != GM_SIZE_UNKNOWN && bytes < b->head->content_length)
-        bytes = b->head->content_length;
-    /* Of the remaining parts, only some may be text. */
+    uint64_t whole = b->infer ? gm_infer_text_bytes(b) : b->in ? b->head->content_length : 0;
+    if (whole != GM_SIZE_UNKNOWN && bytes < whole)
+        bytes = whole;
+    /* Of parts that come one after the other only some may be text. */
     uint64_t remaining = b->parts ? gm_body_remaining(b) : GM_SIZE_UNKNOWN;
     if (remaining != GM_SIZE_UNKNOWN && bytes > b->text_len + more + remaining)
         bytes = b->text_len + more + remaining;
@@ -218,6 +263,13 @@ enum gm_status gm_body_push(struct gm_body *b, const void *bytes, size_t len, st
                        (unsigned long long)b->limit);
     if (b->parts)
         return gm_parts_push(b, bytes, len, err);
+    if (b->infer)
+        return gm_infer_push(b, bytes, len, err);
+    if (b->kind == GM_BODY_DOCUMENT && b->received > GM_DOCUMENT_BYTES_MAX)
+        return gm_fail(err, GM_BODY_TOO_LARGE, "%s takes a text of %d bytes at most", b->path,
+                       GM_DOCUMENT_BYTES_MAX);
+    if (b->kind == GM_BODY_DOCUMENT)
+        return gm_body_add_text(b, bytes, len, err);
     if (b->in && b->in->push)
         return b->in->push(b->decoder, bytes, len, err);
     enum gm_status status = gm_body_add_text(b, bytes, len, err);
@@ -228,6 +280,13 @@ enum gm_status gm_body_end(struct gm_body *b, struct gm_error *err)
 {
     if (b->parts)
         return gm_parts_end(b, err);
+    if (b->infer)
+        return gm_infer_end(b, err);
+    if (b->not_needed)
+        return GM_OK;
+    if (b->kind == GM_BODY_DOCUMENT)
+        return gm_body_add_text(b, "", 0,
+                                err); /* there may be no text, but memory for it there is */
     if (b->in)
         return GM_OK;
     if (b->text_len == 0)
@@ -236,10 +295,16 @@ enum gm_status gm_body_end(struct gm_body *b, struct gm_error *err)
     return sniff(b, true, err);
 }
 
-enum gm_status gm_body_decode(struct gm_body *b, struct gm_error *err)
+static enum gm_status decode(struct gm_body *b, struct gm_error *err)
 {
+    if (b->not_needed)
+        return GM_OK;
     if (b->parts)
         return gm_parts_decode(b, err);
+    if (b->infer)
+        return gm_infer_decode(b, err);
+    if (b->kind == GM_BODY_DOCUMENT)
+        return GM_OK;
     if (b->in->finish)
         return b->in->finish(b->decoder, err);
     enum gm_status status = grow_text(b, 0, err); /* allocates, even if the text is empty */
@@ -247,6 +312,13 @@ enum gm_status gm_body_decode(struct gm_body *b, struct gm_error *err)
         status = b->in->decode(b->text.buffer.data, b->text_len, &b->plan, err);
     gm_body_drop_text(b);
     return status;
+}
+
+enum gm_status gm_body_decode(struct gm_body *b, struct gm_error *err)
+{
+    enum gm_status status = decode(b, err);
+
+    return status == GM_OK && b->kind != GM_BODY_DOCUMENT ? gm_body_read_regions(b, err) : status;
 }
 
 uint64_t gm_body_remaining(const struct gm_body *b)
@@ -268,11 +340,15 @@ void gm_body_drop_text(struct gm_body *b)
 
 void gm_body_drop_operands(struct gm_body *b)
 {
-    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
         gm_allocation_free(&b->parsed->memory[i], b->reservation);
+        gm_region_leave(&b->parsed->from[i]);
+    }
     if (b->decoder)
         b->in->close(b->decoder);
     b->decoder = NULL;
     gm_parts_close(b->parts);
     b->parts = NULL;
+    gm_infer_close(b->infer);
+    b->infer = NULL;
 }

@@ -12,6 +12,10 @@
 #include "server/request/head.h"
 #include "server/request/memory_quota.h"
 #include "server/request/params.h"
+#include "server/request/regions.h"
+
+#define GM_MODEL_NAME_MAX 96
+#define GM_INFER_ID_MAX 257
 
 /* The decoded contents of a request. */
 struct gm_parsed {
@@ -21,17 +25,31 @@ struct gm_parsed {
     const struct gm_codec *format;
     bool present[GM_OPERANDS_MAX];
     struct gm_matrix operand[GM_OPERANDS_MAX];
-    struct gm_allocation memory[GM_OPERANDS_MAX]; /* memory of the operands */
+    struct gm_allocation memory[GM_OPERANDS_MAX]; /* that the operands lie in */
+
+    /* Of shared memory: where an operand is, and where the result goes. */
+    struct gm_region_use from[GM_OPERANDS_MAX], into;
+    bool direct[GM_OPERANDS_MAX];    /* the device takes the operand from there itself, */
+    bool on_device[GM_OPERANDS_MAX]; /* and it is memory of the device */
+
+    /* Of an inference request: what the model is called, and the client's own id for it. */
+    char model[GM_MODEL_NAME_MAX];
+    bool has_id;
+    char id[GM_INFER_ID_MAX];
 };
 
 /* Callbacks of the reader. A failure ends the reading. */
 struct gm_body_events {
     /* The format, or another parameter, is known now. */
     enum gm_status (*settled)(void *cls, struct gm_error *err);
-    /* Asks where to allocate operands. */
-    enum gm_status (*allocator)(void *cls, struct gm_allocator *ret, struct gm_error *err);
-    /* All required operands are known, but not their elements. Parameters and optional operands may
-     * follow. */
+    /* Whence the memory for an operand comes, and which device it is for. */
+    enum gm_status (*allocator)(void *cls, struct gm_allocator *ret, unsigned *ret_device,
+                                struct gm_error *err);
+    /* Takes hold of a part of a region of shared memory. */
+    enum gm_status (*region)(void *cls, const struct gm_region_part *part,
+                             struct gm_region_use *ret, struct gm_error *err);
+    /* There are as many operands as the operation needs, without their elements; parameters and
+     * optional operands may follow. */
     enum gm_status (*operands)(void *cls, struct gm_error *err);
     void *cls;
 };
@@ -39,7 +57,9 @@ struct gm_body_events {
 enum gm_body_kind {
     GM_BODY_NONE,     /* any body is dropped */
     GM_BODY_OPERANDS, /* matrices for an operation, in any format that proto/codec.h knows */
-    GM_BODY_OPTIONAL  /* the same, or no body */
+    GM_BODY_OPTIONAL, /* the same, or nothing at all */
+    GM_BODY_INFER,    /* matrices as the Open Inference Protocol v2 has them: proto/kserve */
+    GM_BODY_DOCUMENT  /* a small text, which stays in `text` */
 };
 
 struct gm_body {
@@ -55,13 +75,16 @@ struct gm_body {
     struct gm_body_events events;
 
     uint64_t received;         /* bytes, counted by the caller before each gm_body_push */
-    const struct gm_codec *in; /* its format; NULL until it is known, and for multipart */
+    const struct gm_codec *in; /* its format; NULL until that is known, and for multipart */
+    bool not_needed;           /* there is no body, and all operands are in regions */
+    uint64_t region_bytes;     /* that are to be copied from regions */
     struct gm_decode_plan plan;
     struct gm_decoder *decoder; /* for a format that streams */
     struct gm_allocation text;  /* text, or the first bytes of a format that is not known yet */
     uint64_t text_len;
-    uint64_t space_len;     /* leading white space found so far */
-    struct gm_parts *parts; /* for multipart/form-data, whose texts are in `text`; else NULL */
+    uint64_t space_len;     /* white space at its beginning, as far as that has been looked for */
+    struct gm_parts *parts; /* of multipart/form-data, whose texts are in `text`; else NULL */
+    struct gm_infer *infer; /* of GM_BODY_INFER, whose JSON is in `text`; else NULL */
 };
 
 /* All media types that a body may have, as "application/json, ...". */

@@ -121,13 +121,43 @@ enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes,
                                       struct gm_error *err);
 enum gm_status gm_part_parameter_end(struct gm_body *body, struct gm_error *err);
 
-/* body.c: functions for the parts. */
+/* infer.c: an inference request; the same steps as body.h has. body->infer is set by the first. */
 
-/* Allocates an operand's memory; *ret_data is its address. */
+enum gm_status gm_infer_open(struct gm_body *body, struct gm_error *err);
+enum gm_status gm_infer_push(struct gm_body *body, const char *bytes, size_t len,
+                             struct gm_error *err);
+enum gm_status gm_infer_end(struct gm_body *body, struct gm_error *err);
+enum gm_status gm_infer_decode(struct gm_body *body, struct gm_error *err);
+/* The JSON's length; GM_SIZE_UNKNOWN if it ends with the body. */
+uint64_t gm_infer_text_bytes(const struct gm_body *body);
+void gm_infer_close(struct gm_infer *infer); /* NULL is fine */
+
+/* body.c, for the parts and inference requests. */
+
+/* Once as many operands are there as the operation needs: tells so. */
+enum gm_status gm_body_check_operands(struct gm_body *body, struct gm_error *err);
+/* Memory for an operand; where it goes is in *ret_data. */
 enum gm_status gm_body_take_operand(struct gm_body *body, unsigned index,
                                     const struct gm_matrix *matrix, void **ret_data,
                                     struct gm_error *err);
-/* Appends to the body's text. */
+/* regions.c: operands and results in shared memory. */
+
+/* An operand that is in a region: takes hold of it, and memory to copy it to unless the device
+ * takes it from there. */
+enum gm_status gm_body_take_region(struct gm_body *body, unsigned index,
+                                   const struct gm_matrix *matrix,
+                                   const struct gm_region_part *part, struct gm_error *err);
+/* Where the result goes. Before the operands. */
+enum gm_status gm_body_set_region(struct gm_body *body, const struct gm_region_part *part,
+                                  struct gm_error *err);
+/* What the parameters say of regions, when the head has come. */
+enum gm_status gm_body_take_regions(struct gm_body *body, struct gm_error *err);
+/* After a parameter of the body: it is not about regions, which belong into the URL. */
+enum gm_status gm_body_check_regions(const struct gm_body *body, struct gm_error *err);
+/* Copies what is to be copied. */
+enum gm_status gm_body_read_regions(struct gm_body *body, struct gm_error *err);
+
+/* More text behind that which is there. */
 enum gm_status gm_body_add_text(struct gm_body *body, const void *bytes, uint64_t len,
                                 struct gm_error *err);
 /* Sets the reply's default format, and calls `settled`. */

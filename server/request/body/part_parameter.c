@@ -90,8 +90,9 @@ enum gm_status gm_part_parameter_end(struct gm_body *b, struct gm_error *err)
                                           strlen(parts->name), parts->value, parts->value_len, err);
 
     if (status == GM_OK)
-        status = b->events.settled(b->events.cls,
-                                   err); /* settled() may have changed the reply's format */
+        status = gm_body_check_regions(b, err);
+    if (status == GM_OK)
+        status = b->events.settled(b->events.cls, err); /* it may have been about the reply */
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
         if (b->parsed->present[i] && b->parsed->params.dtype != GM_DTYPE_NONE)
             status = check_dtype(b, i, err);

@@ -59,6 +59,12 @@ enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
 #define cudaEventBlockingSync 0x01
 #define cudaStreamNonBlocking 0x01
 #define cudaHostAllocPortable 0x01
+#define cudaHostRegisterPortable 0x01
+#define cudaIpcMemLazyEnablePeerAccess 0x01
+
+typedef struct {
+    char reserved[64];
+} cudaIpcMemHandle_t;
 
 struct cudaDeviceProp {
     char name[256];
@@ -84,6 +90,10 @@ const char *cudaGetErrorString(cudaError_t error);
 
 cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *data);
+cudaError_t cudaHostRegister(void *data, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *data);
+cudaError_t cudaIpcOpenMemHandle(void **data, cudaIpcMemHandle_t handle, unsigned flags);
+cudaError_t cudaIpcCloseMemHandle(void *data);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr which, void *value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);

@@ -83,7 +83,7 @@ REQUESTS = {
     "error_add_shapes": request("POST", "/v1/add", b'{"a":[[1,2,3]],"b":[[4,5]]}', JSON),
     "error_add_alpha": request("POST", "/v1/add?alpha=2", b'{"a":[[1]],"b":[[2]]}', JSON),
     "error_flip_two": request("POST", "/v1/flip", b'{"a":[[1]],"b":[[2]]}', JSON),
-    "error_path": request("GET", "/v2", None),
+    "error_path": request("GET", "/v3", None),
     "error_method": request("GET", "/v1/transpose", None),
     "error_no_body": request("POST", "/v1/transpose", None),
     "error_media_type": request("POST", "/v1/transpose", b"1,2", "Content-Type: text/html"),

@@ -1,0 +1,129 @@
+/*
+ * regions.c - regions of shared memory, over HTTP: register, unregister, status. A region has its
+ * name in the path; without one, status and unregister are of all that the client has.
+ */
+#include "proto/kserve/kserve.h"
+#include "server/request/request.h"
+#include "server/request/text.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_cuda(const struct gm_request *r)
+{
+    return strncmp(r->head.path, "/v2/cuda", 8) == 0;
+}
+
+/* The name in the path; *ret is "" where there is none. */
+static enum gm_status name_of(const struct gm_request *r, char ret[GM_REGION_NAME_MAX],
+                              struct gm_error *err)
+{
+    const char *at = strstr(r->head.path, "/region/");
+    const char *begin = at ? at + strlen("/region/") : "";
+    size_t len = strcspn(begin, "/");
+
+    if (len >= GM_REGION_NAME_MAX)
+        return gm_fail(err, GM_BAD_PARAMETER, "the name of a region has %d bytes at most",
+                       GM_REGION_NAME_MAX - 1);
+    memcpy(ret, begin, len);
+    ret[len] = '\0';
+    return GM_OK;
+}
+
+/* What Triton answers: an empty body. */
+static enum gm_progress reply_done(struct gm_request *r)
+{
+    return gm_request_reply(r, "application/json", strdup(""));
+}
+
+static enum gm_progress register_region(struct gm_request *r)
+{
+    char name[GM_REGION_NAME_MAX];
+    struct gm_kserve_region what;
+    struct gm_error error;
+    enum gm_status status = name_of(r, name, &error);
+
+    if (status == GM_OK)
+        status = gm_kserve_read_region(r->body.text.buffer.data, r->body.text_len, is_cuda(r),
+                                       &what, &error);
+    if (status == GM_OK)
+        status = gm_region_register(&r->server->regions, r->head.client, name, &what, &error);
+    return status == GM_OK ? reply_done(r) : gm_request_fail(r, &error);
+}
+
+static enum gm_progress unregister_region(struct gm_request *r)
+{
+    char name[GM_REGION_NAME_MAX];
+    struct gm_error error;
+    enum gm_status status = name_of(r, name, &error);
+
+    if (status == GM_OK)
+        status = gm_region_unregister(&r->server->regions, r->head.client, is_cuda(r),
+                                      *name ? name : NULL, &error);
+    return status == GM_OK ? reply_done(r) : gm_request_fail(r, &error);
+}
+
+static void register_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+
+    register_region(r);
+    gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+static void unregister_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+
+    unregister_region(r);
+    gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+/* Drivers pin a gigabyte in a good part of a second, for which an event thread has no time. */
+#define PIN_S 0.1
+
+enum gm_progress gm_handle_region_register(struct gm_request *r)
+{
+    return gm_regions_pin(&r->server->regions) ? gm_request_to_worker(r, register_on_worker, PIN_S)
+                                               : register_region(r);
+}
+
+enum gm_progress gm_handle_region_unregister(struct gm_request *r)
+{
+    return gm_regions_pin(&r->server->regions)
+               ? gm_request_to_worker(r, unregister_on_worker, PIN_S)
+               : unregister_region(r);
+}
+
+static void tell_system(void *cls, const struct gm_region_facts *facts)
+{
+    json_array_append_new(cls, json_pack("{s:s, s:s, s:I, s:I}", "name", facts->name, "key",
+                                         facts->key, "offset", (json_int_t)facts->offset,
+                                         "byte_size", (json_int_t)facts->bytes));
+}
+
+static void tell_cuda(void *cls, const struct gm_region_facts *facts)
+{
+    json_array_append_new(cls, json_pack("{s:s, s:I, s:I}", "name", facts->name, "device_id",
+                                         (json_int_t)facts->device, "byte_size",
+                                         (json_int_t)facts->bytes));
+}
+
+enum gm_progress gm_handle_region_status(struct gm_request *r)
+{
+    char name[GM_REGION_NAME_MAX];
+    struct gm_error error;
+    json_t *list = json_array();
+    enum gm_status status = name_of(r, name, &error);
+
+    if (status == GM_OK)
+        status =
+            gm_region_list(&r->server->regions, r->head.client, is_cuda(r), *name ? name : NULL,
+                           is_cuda(r) ? tell_cuda : tell_system, list, &error);
+    char *text = gm_document_text(list, JSON_COMPACT);
+    if (status == GM_OK)
+        return gm_request_reply(r, "application/json", text);
+    free(text);
+    return gm_request_fail(r, &error);
+}

@@ -1,0 +1,98 @@
+/*
+ * regions.h - regions of shared memory that clients have registered, from which operands are taken
+ * and into which results are put. A region is its client's: nobody else sees or uses it.
+ *
+ * Other processes can shrink an object of shared memory at any time, and whoever then touches a
+ * mapping of it is killed. So the host's code never does: it reads and writes by pread and pwrite,
+ * which say that something is missing. Only a device's copy engine works on a mapping. That has
+ * been pinned: its pages stay where they are, whatever becomes of the object.
+ *
+ * Any thread may call any function.
+ */
+#ifndef GM_SERVER_REQUEST_REGIONS_H
+#define GM_SERVER_REQUEST_REGIONS_H
+
+#include "proto/kserve/kserve.h"
+#include "server/request/memory_quota.h"
+#include "server/sched/devices.h"
+
+struct gm_region;
+
+struct gm_regions {
+    const char *prefix; /* of the objects that may be registered; "": none */
+    bool cuda_ipc;      /* whether memory of devices may be registered */
+    struct gm_memory_quota *quota;
+    const struct gm_devices *devices;
+    pthread_mutex_t mutex; /* of all below, and of each region's references */
+    struct gm_region *first;
+    unsigned count;
+};
+
+/* A part of a region, which stays as long as this is held. All zero: none. */
+struct gm_region_use {
+    struct gm_region *region;
+    struct gm_regions *regions;
+    uint64_t offset, bytes;
+};
+
+/* What is said of a region. */
+struct gm_region_facts {
+    const char *name, *key; /* key: of the system's */
+    uint64_t device;        /* of CUDA's */
+    uint64_t offset, bytes;
+};
+
+enum gm_status gm_regions_open(struct gm_regions *regions, struct gm_error *err);
+/* None is used any more. */
+void gm_regions_close(struct gm_regions *regions);
+
+/* Whether regions are pinned for a device here, which takes a while. */
+bool gm_regions_pin(const struct gm_regions *regions);
+
+/* Whether the name of an object of shared memory may be a prefix: some characters, no slash but
+ * perhaps the first. */
+bool gm_region_prefix_ok(const char *text);
+
+/*
+ * Registers a region under a name that the client does not have yet. GM_NOT_ALLOWED,
+ * GM_REGION_CONFLICT, GM_BAD_PARAMETER (there is no such object, or it is smaller), GM_MEMORY_FULL
+ * or GM_TOO_LARGE (its bytes count as the client's), GM_COST_LIMIT (too many regions).
+ */
+enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client, const char *name,
+                                  const struct gm_kserve_region *what, struct gm_error *err);
+/* Of one kind; name NULL: all that the client has, if any. Requests that use it may finish. */
+enum gm_status gm_region_unregister(struct gm_regions *regions, uint64_t client, bool on_device,
+                                    const char *name, struct gm_error *err);
+/* Tells of the client's regions of one kind, or of one of them: GM_NOT_FOUND if it has none of that
+ * name. `tell` must not call back. */
+enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool on_device,
+                              const char *name,
+                              void (*tell)(void *cls, const struct gm_region_facts *facts),
+                              void *cls, struct gm_error *err);
+
+/* Takes hold of a part of a client's region; of all that is behind the offset where part->bytes is
+ * GM_SIZE_UNKNOWN. GM_NOT_FOUND, GM_BAD_PARAMETER (it is not within the region). */
+enum gm_status gm_region_take(struct gm_regions *regions, uint64_t client,
+                              const struct gm_region_part *part, struct gm_region_use *ret,
+                              struct gm_error *err);
+/* Lets go of it. None is fine. */
+void gm_region_leave(struct gm_region_use *use);
+/* Whether two parts have bytes in common. */
+bool gm_region_overlap(const struct gm_region_use *one, const struct gm_region_use *other);
+
+/*
+ * Where a device of this backend can read or write the part itself, for a task; NULL: it cannot,
+ * the part is to be read or written as below. *ret_on_device: it is memory of the device. Host code
+ * must not touch what it answers.
+ */
+void *gm_region_direct(const struct gm_region_use *use, struct gm_allocator backend,
+                       unsigned device, bool *ret_on_device);
+/* Whether the object still has all of the part: GM_REGION_CONFLICT if not. */
+enum gm_status gm_region_check(const struct gm_region_use *use, struct gm_error *err);
+/* Copies all of the part, or its first bytes. GM_REGION_CONFLICT where the object has shrunk;
+ * GM_BAD_PARAMETER where it is memory of a device that this backend does not have. */
+enum gm_status gm_region_read(const struct gm_region_use *use, void *out, struct gm_error *err);
+enum gm_status gm_region_write(const struct gm_region_use *use, const void *data, uint64_t bytes,
+                               struct gm_error *err);
+
+#endif
