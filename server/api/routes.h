@@ -102,7 +102,13 @@ void gm_handle_explain_ran(struct gm_request *request);
     X("/v2/models/{model}[/versions/1]/config", gm_handle_v2_config, false)                        \
     X("/v2/models/{model}[/versions/1]/stats", gm_handle_v2_statistics, false)                     \
     X("/v2/systemsharedmemory[/region/{region}]/status", gm_handle_region_status, false)           \
-    X("/v2/cudasharedmemory[/region/{region}]/status", gm_handle_region_status, false)
+    X("/v2/cudasharedmemory[/region/{region}]/status", gm_handle_region_status, false)             \
+    X("/openapi.json", gm_handle_openapi, false)                                                   \
+    X("/docs", gm_handle_docs, false)                                                              \
+    X("/licenses", gm_handle_licenses, false)                                                      \
+    X("/docs/start.js", gm_handle_docs_file, false)                                                \
+    X("/docs/swagger-ui-bundle.js", gm_handle_docs_file, false)                                    \
+    X("/docs/swagger-ui.css", gm_handle_docs_file, false)
 #define GM_DECLARE_PAGE(path, page, probe) enum gm_progress page(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE
