@@ -2,9 +2,9 @@
 
 #include "server/clock.h"
 #include "server/log.h"
+#include "server/resolve.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -74,10 +74,8 @@ static int connect_to(const struct addrinfo *to, int64_t until_ns)
 /* A name may have addresses on which nobody listens: uses the first that accepts. */
 static int connect_any(const char *host, const char *port, int64_t until_ns, struct gm_error *err)
 {
-    struct addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found;
-    int fd = -1, fault = getaddrinfo(host, port, &hints, &found);
+    int fd = -1, fault = gm_resolve(host, port, 0, &found);
 
     if (fault != 0) {
         gm_fail(err, GM_INTERNAL, "cannot find %s: %s", host, gai_strerror(fault));

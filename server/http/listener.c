@@ -1,6 +1,7 @@
 #include "server/http/internal.h"
 
 #include "server/clock.h"
+#include "server/resolve.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -71,11 +72,8 @@ static void *accept_main(void *cls)
 
 static int listen_on(const char *host, const char *port, struct gm_error *err)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
-    int fault = getaddrinfo(host, port, &hints, &found), one = 1;
+    int fault = gm_resolve(host, port, AI_PASSIVE, &found), one = 1;
 
     if (fault != 0) {
         gm_fail(err, GM_INTERNAL, "cannot listen on %s: %s", host, gai_strerror(fault));

@@ -3,6 +3,8 @@ foreach(name accept account body_form config connection_limiter connections cost
     listener log memory_quota notify params probe problem routes worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()
+gm_test(test_resolve unit unit/test_resolve.c LIBRARIES gemmd_server)
+target_link_options(test_resolve PRIVATE -Wl,--wrap=getaddrinfo)
 gm_test(test_library_log unit unit/test_library_log.c
   LIBRARIES gemmd_server PkgConfig::MICROHTTPD Threads::Threads)
 target_link_options(test_library_log PRIVATE -Wl,--wrap=MHD_get_version_bin)

@@ -75,6 +75,7 @@ static enum gm_status ask(struct server *s, const char *host, int64_t timeout_ns
 {
     CHECK(pthread_create(&s->thread, NULL, serve, s) == 0);
     enum gm_status status = gm_probe(host, s->port, gm_now_ns() + timeout_ns, err);
+    shutdown(s->socket, SHUT_RDWR); /* if it was not asked after all, it waits no longer */
     pthread_join(s->thread, NULL);
     if (s->kept >= 0)
         close(s->kept);

@@ -428,7 +428,7 @@ bool gm_sim_block_run(struct gm_sim_worker *w, struct gm_sim_dim block, double w
     w->next_look = LOOK_EVENTS;
     if (given_up(w))
         return false;
-    w->blocks++;
+    w->round++;
     gm_shadow_begin_block(&w->shadow);
     if (w->repeats)
         memset(w->repeats, 0, w->threads * sizeof(*w->repeats));

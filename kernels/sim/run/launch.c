@@ -22,7 +22,7 @@
 #define REQUEST_EVENTS UINT64_C(48000000)
 #define LAUNCH_EVENTS_MIN UINT64_C(100000) /* with fewer, running a launch is not worthwhile */
 /* Events that are only counted take this many times less time than traced ones. */
-#define COUNTED_PER_TRACED 6u
+#define COUNTED_PER_TRACED 4u
 /* Launches of different shapes: each has its own tally. */
 #define LAUNCHES_MAX 64u
 /* Launches of one shape that are run if that is cheap, so that small operations are reported
@@ -198,7 +198,8 @@ struct cost {
     uint64_t threads, pages;
 };
 
-/* Measures the cost of a block. A cost above PROBE_EVENTS is not measured further. */
+/* Measures the cost of a block. A cost above PROBE_EVENTS is not measured further. No thread is
+ * stopped before that: one of them may do most of the work. */
 static enum gm_status probe(struct gm_exec *exec, struct gm_sim_job *job, struct cost *ret)
 {
     struct gm_sim_dim size = job->launch->grid;
@@ -206,6 +207,7 @@ static enum gm_status probe(struct gm_exec *exec, struct gm_sim_job *job, struct
     struct grid grid = {.machine = exec->machine, .job = job, .blocks = 1, .pick = &pick};
 
     job->probe_max = PROBE_EVENTS;
+    job->block_max = 0;
     enum gm_status status = run_grid(exec, &grid);
     job->probe_max = 0;
     *ret = (struct cost){.threads = 1};
@@ -267,7 +269,6 @@ static enum gm_status run_sample(struct gm_exec *exec, struct gm_sim_job *job, u
     if (exec->late || budget < LAUNCH_EVENTS_MIN)
         return GM_OK;
     job->repeats_max = SAMPLE_REPEATS;
-    job->block_max = COUNTED_PER_TRACED * budget;
     job->cpu_ns = &exec->cpu_ns;
     if (!count_repeats(exec->machine, true) || !(pick = calloc(GM_SIM_PICKS_MAX, sizeof(*pick))))
         return gm_fail(exec->error, GM_MEMORY_FULL, "no memory for a sample of blocks");
@@ -276,6 +277,7 @@ static enum gm_status run_sample(struct gm_exec *exec, struct gm_sim_job *job, u
         free(pick);
         return status;
     }
+    job->block_max = budget;
     if (cost.threads + cost.pages > PROBE_EVENTS) {
         status = run_long(exec, job, blocks, COUNTED_PER_TRACED * budget, pick, traced);
         spent = launch_events(exec->machine) / COUNTED_PER_TRACED;

@@ -96,10 +96,11 @@ static inline uintptr_t gm_sim_key_pc(uint32_t key)
 #define GM_SIM_PAGE_EVENTS 256u
 #define GM_SIM_PAGES 16384u /* more than are in memory at a time */
 
-/* A page of global memory: the block that touched it last, and the value of given_back then. */
+/* A page of global memory: the round in which it was touched last, and the value of given_back
+ * then. */
 struct gm_sim_page {
     uint64_t number;
-    uint32_t block, given_back;
+    uint32_t round, given_back;
 };
 
 struct gm_sim_worker {
@@ -136,8 +137,9 @@ struct gm_sim_worker {
     bool cut;                                /* a thread of this launch was stopped early */
     bool late;                               /* the time limit was reached */
     int64_t cpu_mark_ns;                     /* this thread's CPU time up to the last count */
-    uint32_t blocks;                         /* blocks that were run */
-    struct gm_sim_page page[GM_SIM_PAGES];   /* a hash table of the last touched pages */
+    uint32_t round; /* starts with each block, and when a block has touched as many pages as may be
+                     * in memory: those of earlier rounds count as new */
+    struct gm_sim_page page[GM_SIM_PAGES]; /* a hash table of the last touched pages */
 
     /* Logs of the lanes of the running warp. */
     struct gm_sim_event log[GM_WARP][GM_SIM_LOG_EVENTS];

@@ -189,14 +189,16 @@ static void note_page(struct gm_sim_worker *w, unsigned buffer, uintptr_t at)
     struct gm_sim_page *page =
         &w->page[number * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (GM_SIM_PAGES - 1)];
 
-    bool known = page->number == number && page->block == w->blocks;
+    bool known = page->number == number && page->round == w->round;
     if (known && page->given_back == given_back)
         return;
     if (!known) {
         w->events += GM_SIM_PAGE_EVENTS;
         w->page_events += GM_SIM_PAGE_EVENTS;
+        if (w->page_events / GM_SIM_PAGE_EVENTS % memory->pages_max == 0)
+            w->round++;
     }
-    *page = (struct gm_sim_page){number, w->blocks, given_back};
+    *page = (struct gm_sim_page){number, w->round, given_back};
     gm_sim_memory_touch(memory);
 }
 
