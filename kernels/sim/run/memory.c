@@ -69,18 +69,24 @@ uint32_t gm_sim_memory_pages(uint64_t bytes)
     return pages > UINT32_MAX ? UINT32_MAX : pages < 1 ? 1 : (uint32_t)pages;
 }
 
-/* Maps the buffer anew, because madvise() would leave the page tables: for pages far apart as much
- * memory again. A thread that reads or writes meanwhile finds the old page or the new one. No huge
- * pages, which would be counted as one small page each. */
+/* Replaces the pages by new ones: madvise() would leave the page tables, which for pages far apart
+ * take as much again. Whoever accesses them meanwhile gets an old page or a new one. Huge pages
+ * would be counted as small ones, so the new mapping excludes them before it takes the old one's
+ * place. */
 static void give_back(const struct gm_sim_buffer *buffer)
 {
     void *at = (char *)buffer->map + GAP;
+    size_t bytes = buffer->usable_bytes;
+    void *new = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (mmap(at, buffer->usable_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at)
-        madvise(at, buffer->usable_bytes, MADV_NOHUGEPAGE);
-    else
-        madvise(at, buffer->usable_bytes, MADV_DONTNEED);
+    if (new != MAP_FAILED) {
+        madvise(new, bytes, MADV_NOHUGEPAGE);
+        if (mremap(new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at)
+            return;
+        munmap(new, bytes);
+    }
+    madvise(at, bytes, MADV_DONTNEED);
 }
 
 void gm_sim_memory_touch(struct gm_sim_memory *memory)
