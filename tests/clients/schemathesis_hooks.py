@@ -59,7 +59,7 @@ def before_call(context, case, kwargs):
     if "shape_a" in query:
         query.pop("shape", None)  # another name for it
     for name in list(query):
-        if name in body or (name.startswith("shape") and case.method == "POST"):
+        if name in body or (name.startswith("shape") and case.method == "POST") or name.startswith(("region", "offset")):
             del query[name]
         elif name.startswith("shape"):  # no larger than is traced in a moment
             query[name] = "x".join(str(int(size) % 200) for size in query[name].split("x"))
@@ -73,7 +73,8 @@ def before_call(context, case, kwargs):
             query[f"shape_{letter}"] = f"1x{elements}"
     elif case.path.startswith("/v1/explain/") and isinstance(case.body, NotSet):
         for letter in operands(case.operation):  # the default takes seconds, over all of these requests
-            query.setdefault(f"shape_{letter}", "40x40")
+            if letter != "a" or "shape" not in query:
+                query.setdefault(f"shape_{letter}", "40x40")
     case.query = query
 
 

@@ -46,6 +46,9 @@ def check(contract, operation, reply):
     assert str(reply.status) in operation["responses"], reply
     said = resolve(contract, operation["responses"][str(reply.status)])
     media_type = reply.media_type
+    if "content" not in said:
+        assert reply.body == b""
+        return
     assert media_type in said["content"], f"{media_type} is not among {list(said['content'])}"
     for name, header in said["headers"].items():
         header, text = resolve(contract, header), reply.header(name)
@@ -63,8 +66,8 @@ def check(contract, operation, reply):
 
 def operations(contract):
     for path, item in contract["paths"].items():
-        for method, operation in item.items():
-            yield path, method.upper(), operation
+        for method in item.keys() - {"parameters"}:
+            yield path, method.upper(), item[method]
 
 
 def multipart(members):
@@ -87,9 +90,9 @@ def body_of(media_type, example):
 def examples(contract):
     """(path, method, operation, query, body, Content-Type) of all there are."""
     for path, method, operation in operations(contract):
-        for query in operation.get("x-queries", ["" if method == "GET" else None]):
-            if query is not None:
-                yield path, method, operation, query, None, None
+        bare = method == "GET" or "requestBody" not in operation
+        for query in operation.get("x-queries", [""] if bare else []):
+            yield path, method, operation, query, None if method == "GET" else b"", None
         if "requestBody" in operation:
             for media_type, content in resolve(contract, operation["requestBody"])["content"].items():
                 for example in content["examples"].values():
@@ -101,21 +104,30 @@ def test_it_is_openapi(contract):
     assert contract["openapi"].startswith("3.1.")
 
 
+PATH = {"{model}": "matmul", "{region}": "mine", "{repository}": "all"}
+
+
 def test_examples(daemon, contract):
     """Each is answered 200, in each form that the reply can have."""
     sent = 0
     with daemon.client() as client:
         for path, method, operation, query, body, media_type in examples(contract):
-            said = resolve(contract, operation["responses"]["200"])["content"]
-            wanted = [None, *said] if method == "POST" else [None]
+            said = resolve(contract, operation["responses"].get("200", {})).get("content", {})
+            wanted = [None, *said] if method == "POST" and path.startswith("/v1/") else [None]
             for accept in wanted:
                 headers = {"Content-Type": media_type} if media_type else {}
                 if accept:
                     headers["Accept"] = accept
                 target = f"{path}?{query}" if query else path
+                for name, value in PATH.items():
+                    target = target.replace(name, value)
                 reply = client.request(method, target, body, headers)
                 if path.startswith("/docs") and reply.status == 404:
                     assert "without Swagger UI" in reply.json()["detail"]
+                elif "sharedmemory" in path:  # as the options and the client have it
+                    assert reply.status in (200, 403, 404), (target, reply)
+                elif "200" not in operation["responses"]:
+                    assert reply.status == 400, (target, reply)
                 else:
                     assert reply.status == 200, (target, body, headers, reply.body)
                     assert accept in (None, reply.media_type), (target, accept, reply)
@@ -213,7 +225,7 @@ def test_the_licences(daemon):
 KINDS = "^/(v1/(add|kernels|stats)|metrics|readyz|docs|licenses)$"
 
 
-@pytest.mark.parametrize("options", [["--phases", "coverage,fuzzing", "--max-examples", "200"]] if ALL else [
+@pytest.mark.parametrize("options", [["--phases", "coverage,fuzzing", "--max-examples", "50"]] if ALL else [
     ["--phases", "coverage", "--include-path-regex", KINDS],
     ["--phases", "fuzzing", "--max-examples", "4"],
 ], ids=lambda options: options[1])

@@ -11,9 +11,9 @@ except ImportError:
 
 CONTRACT, ROUTES, PAGES = "proto/openapi.yaml", "server/api/routes.c", "server/api/routes.h"
 
-# The schemas that describe what a file writes. What others than that file add to them is said by name.
+# The schemas that describe what a file writes. What others than that file add to them, or it writes elsewhere, is said by name.
 WRITERS = {
-    "server/request/account.c": ("Account Accesses Shapes StageTimes", "a b c"),
+    "server/request/account.c": ("Account Accesses Shapes StageTimes", "a b c total_us"),
     "server/api/compare/json.c": ("Comparison ComparisonRow Shapes", "a b c result"),
     "server/api/explain/json.c": ("Explanation Site Launch ExplanationTotals Shapes", "a b c"),
     "server/api/info.c": ("Kernels Devices Device Gpu Queue Stats", ""),
@@ -28,15 +28,15 @@ def value(expression, arguments):
 
 
 def macros(text):
-    """Name -> (parameters, method, path) of those that make a row of the table."""
+    """Name -> (parameters, body) of those that make rows of the table."""
     for name, parameters, body in re.findall(r"#define (\w+)\(([^)]*)\)((?:[^\n]*\\\n)*[^\n]*)", text):
-        method, path = (re.search(rf"\.{field} = ([^,]+),", body) for field in ("method", "path"))
-        if method and path:
-            yield name, ([p.strip() for p in parameters.split(",")], method.group(1), path.group(1))
+        yield name, ([p.strip() for p in parameters.split(",")], body)
 
 
 def optional(path):
-    """The paths that a row answers: what is in [brackets] may be left out."""
+    """The paths that a row answers: what is in [brackets] may be left out. A variable that is a part of a segment is
+    documented as the whole."""
+    path = re.sub(r"/[^/{[]+\{variant\}", "/{model}", path)
     found = re.fullmatch(r"(.*)\[(.*)\](.*)", path)
     if not found:
         return [path]
@@ -44,25 +44,34 @@ def optional(path):
     return optional(before + after) + optional(before + inner + after)
 
 
+def rows(text, known, given):
+    """(method, path) of the rows that a text makes, in which macros' parameters stand for what is given."""
+    for name, arguments in re.findall(r"(\w+)\(([^()]*)\)", text):
+        if name not in known:
+            continue
+        parameters, body = known[name]
+        inner = {p: value(a, given) for p, a in zip(parameters, arguments.split(","))}
+        method, path = (re.search(rf"\.{field} = ([^,]+),", body) for field in ("method", "path"))
+        if not method:
+            yield from rows(body, known, inner)
+            continue
+        for one in optional(value(path.group(1), inner)):
+            yield value(method.group(1), inner), one
+
+
 def routes(tree):
     """(method, path) of each row of the table."""
-    text = tree.read(ROUTES) or ""
+    text, pages = tree.read(ROUTES) or "", tree.read(PAGES) or ""
     known = dict(macros(text))
     table = text.partition("routes[] = {")[2].partition("};")[0]
-    rows = re.findall(r"(\w+)\(([^()]*)\)", table)
-    for of_pages in [arguments for name, arguments in rows if name == "GM_PAGES"]:
-        rows += [(of_pages.strip(), row) for row in re.findall(r"\bX\(([^()]*)\)",
-                 (tree.read(PAGES) or "").partition("#define GM_PAGES(")[2].partition("\n#define")[0])]
-    for name, arguments in rows:
-        if name in known:
-            parameters, method, path = known[name]
-            given = {p: value(a, {}) for p, a in zip(parameters, arguments.split(","))}
-            for one in optional(value(path, given)):
-                yield value(method, given), one
+    yield from rows(table, known, {})
+    listed = pages.partition("#define GM_PAGES(")[2].partition("\n#define")[0]
+    for macro in re.findall(r"GM_PAGES\((\w+)\)", table):
+        yield from rows(re.sub(r"\bX\(", macro + "(", listed), known, {})
 
 
 def documented(contract):
-    return {(method.upper(), path) for path, item in contract["paths"].items() for method in item}
+    return {(method.upper(), path) for path, item in contract["paths"].items() for method in item if method != "parameters"}
 
 
 def members_written(text):
@@ -92,7 +101,7 @@ def members(tree, contract):
         written, described = members_written(text), set()
         for name in schemas.split():
             described |= members_described(contract["components"]["schemas"].get(name, {}))
-        for name in sorted(written - described):
+        for name in sorted(written - described - set(others.split())):
             yield f"{path} writes the member {name!r}, which no schema of {schemas} in {CONTRACT} has"
         for name in sorted(described - written - set(others.split())):
             yield f"{CONTRACT} has a member {name!r} in one of {schemas}, which {path} does not write"
@@ -129,8 +138,9 @@ def check(tree):
 GOOD = {
     ROUTES: '#define RUN(kind, run_path) \\\n    {.method = "POST", .path = "/v1" run_path, .op = kind}\n'
             "#define BOTH(how, its_path) \\\n    {.method = how, .path = its_path, .op = 1}\n"
+            '#define TWO(k) \\\n    BOTH("GET", "/two/" k), \\\n        BOTH("POST", "/two/" k)\n'
             '#define PAGE(p, f, x) {.method = "GET", .path = p, .handle = f},\n'
-            'static const struct gm_route routes[] = {\n    RUN(ADD, "/add"),\n    BOTH("PUT", "/m[/{n}]"),\n'
+            'static const struct gm_route routes[] = {\n    RUN(ADD, "/add"),\n    BOTH("PUT", "/m[/{n}]"),\n    TWO("more"),\n'
             "    GM_PAGES(PAGE)};\n",
     PAGES: '#define GM_PAGES(X) \\\n    X("/stats", f, false) \\\n    X("/docs", g, false)\n#define OTHER\n',
     "server/request/reply.c": 'json_pack("{s:s, s:o, s:i}", "type", x, "title", f(y, "no"), "status", 3);\n'
@@ -142,6 +152,7 @@ paths:
   /v1/add: {post: {}}
   /m: {put: {}}
   "/m/{n}": {put: {}}
+  /two/more: {get: {}, post: {}, parameters: []}
   /stats: {get: {}}
   /docs: {get: {}}
 components:
@@ -163,6 +174,7 @@ PLANTED = [
     (changed(CONTRACT, "/v1/add: {post", "/v1/add: {get"), "does not have POST /v1/add"),
     (changed(CONTRACT, "  /stats", "  /more: {get: {}}\n  /stats"), "has GET /more, which"),
     (changed(CONTRACT, '  "/m/{n}": {put: {}}\n', ""), "does not have PUT /m/{n}"),
+    (changed(CONTRACT, "{get: {}, post: {}, p", "{get: {}, p"), "does not have POST /two/more"),
     (changed(PAGES, "/docs", "/pictures"), "does not have GET /pictures"),
     ({**GOOD, ROUTES: ""}, "no routes were found"),
     ({**GOOD, CONTRACT: ""}, "does not have GET /docs"),

@@ -122,7 +122,8 @@ def error_replies(name, rule, errors):
                                      if e["title"][1:2].islower() else f"`{e['code']}`: {e['title']}"
                                      for e in codes),
             "headers": headers,
-            "content": {"application/problem+json": {"schema": {"allOf": [
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/V2Error"}}}
+            if rule.get("form") == "v2" else {"application/problem+json": {"schema": {"allOf": [
                 {"$ref": "#/components/schemas/Problem"},
                 {"properties": {"status": {"const": status},
                                 "code": {"enum": [e["code"] for e in codes]}}},
@@ -151,21 +152,25 @@ def complete(document, tables, protocol):
         for status, reply in replies.items():
             components["responses"][f"{name}-{status}"] = reply
 
-    bodies = components.pop("requestBodies")
-    components["requestBodies"] = {}
+    bodies = components["requestBodies"]
+    used = set()
     for item in document["paths"].values():
-        for operation in item.values():
+        for method in item.keys() - {"parameters"}:
+            operation = item[method]
             chosen = operation.pop("x-errors")
             for status in sets[chosen]:
                 operation["responses"][str(status)] = {"$ref": f"#/components/responses/{chosen}-{status}"}
             takes = operation.pop("x-takes", None)
             if takes:
                 operation["parameters"] = parameters.query(takes)
-            if "requestBody" in operation:
+            if takes and "requestBody" in operation:
+                used.add(operation["requestBody"]["$ref"].rsplit("/", 1)[1])
                 body = copy.deepcopy(bodies[operation["requestBody"]["$ref"].rsplit("/", 1)[1]])
                 parameters.fill(body, takes)
                 components["requestBodies"][operation["operationId"]] = body
                 operation["requestBody"] = {"$ref": f"#/components/requestBodies/{operation['operationId']}"}
+    for name in used:
+        del bodies[name]
     return document
 
 
@@ -176,7 +181,9 @@ def read(path):
 
 if __name__ == "__main__":
     source, protocol, tables = sys.argv[1:]
-    done = complete(yaml.safe_load(read(source)), json.loads(read(tables)), read(protocol))
+    # By way of JSON, so that what YAML names twice is there twice.
+    document = json.loads(json.dumps(yaml.safe_load(read(source))))
+    done = complete(document, json.loads(read(tables)), read(protocol))
     text = json.dumps(done, ensure_ascii=False, separators=(",", ":"))
     for name in OURS:
         if f'"{name}"' in text:
