@@ -10,11 +10,11 @@
  * cuBLAS is one of the variants, if the machine has it. For f32 it wins small single vectors,
  * several vectors with short K whose rows are all whole 32 bytes, and large products of a
  * transposed A whose rows are not whole 16 bytes. What neither cuBLAS nor `multistage_tuned` takes,
- * mostly integers, is estimated (choose/tiles.h).
+ * mostly integers, is estimated (choose/tiles.c).
  */
+#include "kernels/choose/choose.h"
 #include "kernels/layout.h"
 #include "preference.h"
-#include "tiles.h"
 
 struct product {
     uint64_t m, n, k, batch, elements; /* elements: of the result */

@@ -11,7 +11,7 @@
  * The other parameters were fitted to its f32 products; a test compares both. For integers, only
  * products of a few vectors were timed besides.
  */
-#include "tiles.h"
+#include "kernels/choose/choose.h"
 
 #include <math.h>
 

@@ -1,7 +1,8 @@
 /*
  * stats.h - the daemon's counters and histograms: relaxed atomics that any thread may increment.
  *
- * The lists of what is counted: /v1/stats is made from them, and /metrics from them and metrics.c's.
+ * The lists of what is counted: /v1/stats is made from them, and /metrics from them and
+ * metrics.c's.
  */
 #ifndef GM_SERVER_API_STATS_H
 #define GM_SERVER_API_STATS_H

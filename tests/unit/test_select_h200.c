@@ -6,7 +6,6 @@
  * GPU: choices if the build has the kernels for GPUs, what tiles.c estimates in any.
  */
 #include "kernels/choose/choose.h"
-#include "kernels/choose/tiles.h"
 #include "kernels/device_facts.h"
 #include "kernels/layout.h"
 #include "tests/unit/check.h"
