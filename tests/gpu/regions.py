@@ -180,6 +180,7 @@ def rates(daemon, seconds):
         work = us["h2d"] + us["kernel"] + us["d2h"]
         print(f"= system regions, {N}^3 f32, {clients} clients: {per_s:.1f}/s, client {wall:.0f} us, "
               f"total {us['total']:.0f} us, copies + kernel {work:.0f} us")
+        print("stages:", {name: round(value, 1) for name, value in us.items()})
     daemon.ask("POST", "/v2/systemsharedmemory/unregister", b"")
     for one in objects:
         one.close()

@@ -119,10 +119,10 @@ static void prove(const struct kernel_case *made, const struct gm_reference *ref
         deviation.wrong = wrong_numbers(&made->op, reference);
     for (unsigned i = 0; i < made->op.operands; i++)
         prepared |= gm_needs_prepare(&made->op, variant, i) && !empty;
-    /* Sums that have scratch rearrange operands into it, which a GPU times; what products do there
-     * is part of the kernel. */
-    prepared |= facts->kind == GM_DEVICE_CUDA && made->op.kind == GM_OP_ADD &&
-                variant->scratch(&made->op) > 0 && !empty;
+    /* Sums that have scratch rearrange operands into it, and split_bf16 splits them into it, which a
+     * GPU times. What other products do there is part of the kernel. */
+    prepared |= facts->kind == GM_DEVICE_CUDA && !empty && variant->scratch(&made->op) > 0 &&
+                (made->op.kind == GM_OP_ADD || strcmp(variant->name, "split_bf16") == 0);
 
     uint64_t scratch = variant->scratch(&made->op);
     bool right = CHECK_STATUS(task.status, GM_OK, &task.error) && CHECK_EQ(deviation.wrong, 0) &&
