@@ -16,8 +16,8 @@ usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
                  gpu
   --force        run also what is unchanged since it last passed
 
-On two cores --quick takes some 5 minutes to build and at most 3 to test; without it, it is less than
-twenty. What is unchanged is not run again.
+On two cores --quick takes up to 5 minutes to build and 3 to test; the default takes 12. What is
+unchanged is not run again.
 Details of what it did are in build/log/.
 END
 }
