@@ -119,8 +119,8 @@ static void prove(const struct kernel_case *made, const struct gm_reference *ref
         deviation.wrong = wrong_numbers(&made->op, reference);
     for (unsigned i = 0; i < made->op.operands; i++)
         prepared |= gm_needs_prepare(&made->op, variant, i) && !empty;
-    /* Sums that have scratch rearrange operands into it, and split_bf16 splits them into it, which a
-     * GPU times. What other products do there is part of the kernel. */
+    /* Sums that have scratch rearrange operands into it, and split_bf16 splits them into it, which
+     * a GPU times. What other products do there is part of the kernel. */
     prepared |= facts->kind == GM_DEVICE_CUDA && !empty && variant->scratch(&made->op) > 0 &&
                 (made->op.kind == GM_OP_ADD || strcmp(variant->name, "split_bf16") == 0);
 
