@@ -24,8 +24,8 @@
 
 #define GM_RESULT_ON_DEVICE (1u << GM_OPERANDS_MAX)
 
-/* In microseconds; negative means not measured (and is then left out of the account), as the
- * kernel of an empty result, for which none runs. */
+/* In microseconds. A negative time was not measured, and is left out of the account: for example
+ * the kernel of an empty result, because none runs. */
 struct gm_times {
     double h2d, prepare, kernel, d2h;
     double kernel_min; /* with repeat: kernel is the median, this the minimum */

@@ -56,23 +56,24 @@
     X(SPARE_PART, 16, "parts",                                                                     \
       "one in this many connections is kept free; when fewer are free, each new one closes the "   \
       "one whose client is furthest behind")                                                       \
-    X(CROWDED_S, 1, "seconds", "and that is behind by no less than this: clients at work stay")    \
+    X(CROWDED_S, 1, "seconds",                                                                     \
+      "only connections whose client is behind by at least this much are closed for a new one: "   \
+      "clients at work stay")                                                                      \
     X(INFER_HEAD_BYTES_MAX, 1048576, "bytes",                                                      \
-      "JSON before binary tensors: it is looked through on an event thread, in less than a "       \
-      "millisecond, since it says where the bytes behind it go")                                   \
+      "JSON before binary tensors; an event thread scans it in less than a millisecond, because "  \
+      "it says where the bytes after it go")                                                       \
     X(DOCUMENT_BYTES_MAX, 65536, "bytes",                                                          \
-      "a body that describes something, as a region of shared memory: no description is as long")  \
+      "body that describes something, such as a region of shared memory; none is longer")          \
     X(REGIONS_MAX, 256, "regions",                                                                 \
-      "of shared memory, of all clients: each has a descriptor for as long as it is registered")   \
-    X(REGIONS_CLIENT_MAX, 64, "regions", "and of one client: a fourth of them")                    \
+      "registered regions of shared memory, of all clients; each takes a descriptor")              \
+    X(REGIONS_CLIENT_MAX, 64, "regions", "registered regions of one client: a fourth of all")      \
     X(REGION_MEMORY_PART, 2, "parts",                                                              \
-      "regions of one client may hold one part in so many of --memory-limit, so that its "         \
-      "requests "                                                                                  \
-      "find some too")                                                                             \
+      "regions of one client may hold one part in this many of --memory-limit; the rest is for "   \
+      "its requests")                                                                              \
     X(REGION_DIRECT_BYTES_MIN, 131072, "bytes",                                                    \
-      "a part of a region that a GPU copies by itself: drivers copy less than half of that by "    \
-      "code on the host, which a client that shrinks its memory would end")                        \
-    X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice what any operation knows")                    \
+      "least part of a region that a GPU copies directly; drivers copy parts of less than half "   \
+      "of that by host code, which a client that shrinks its object would crash")                  \
+    X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice as many as any operation has")                \
     X(PARAMETER_BYTES_MAX, 128, "bytes",                                                           \
       "value of a parameter, in the URL or the body: no name or shape is longer, and more "        \
       "digits make no number more exact")                                                          \

@@ -1,6 +1,8 @@
 /*
- * health.c - probes, under the names that each protocol has for them. Liveness fails only for what
- * a restart mends, never for overload; readiness fails when new work would be refused anyway.
+ * health.c - the health checks of /v1 and /v2: liveness and readiness.
+ *
+ * Liveness fails only for what a restart fixes, never for overload. Readiness fails if new work
+ * would be refused.
  */
 #include "server/request/reply.h"
 #include "server/request/request.h"

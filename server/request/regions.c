@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct gm_region {
-    struct gm_region *next;
+    LIST_ENTRY(gm_region) link;
     char name[GM_REGION_NAME_MAX];
     struct gm_kserve_region what;
     struct gm_reservation reservation;
@@ -55,9 +55,9 @@ static void destroy(struct gm_region *region)
 
 void gm_regions_close(struct gm_regions *regions)
 {
-    while (regions->first) {
-        struct gm_region *region = regions->first;
-        regions->first = region->next;
+    while (!LIST_EMPTY(&regions->list)) {
+        struct gm_region *region = LIST_FIRST(&regions->list);
+        LIST_REMOVE(region, link);
         destroy(region);
     }
     pthread_mutex_destroy(&regions->mutex);
@@ -67,20 +67,23 @@ void gm_regions_close(struct gm_regions *regions)
 
 static struct gm_region *find(const struct gm_regions *regions, uint64_t client, const char *name)
 {
-    struct gm_region *region = regions->first;
+    struct gm_region *region;
 
-    while (region && (region->reservation.client != client || strcmp(region->name, name) != 0))
-        region = region->next;
-    return region;
+    LIST_FOREACH(region, &regions->list, link)
+    if (region->reservation.client == client && strcmp(region->name, name) == 0)
+        return region;
+    return NULL;
 }
 
 /* How many regions and bytes a client has. */
 static unsigned held(const struct gm_regions *regions, uint64_t client, uint64_t *ret_bytes)
 {
+    const struct gm_region *region;
     unsigned n = 0;
 
     *ret_bytes = 0;
-    for (const struct gm_region *region = regions->first; region; region = region->next) {
+    LIST_FOREACH(region, &regions->list, link)
+    {
         if (region->reservation.client != client)
             continue;
         n++;
@@ -120,8 +123,7 @@ static enum gm_status add(struct gm_regions *regions, struct gm_region *region,
     if (status == GM_OK)
         status = gm_reservation_raise(&region->reservation, region->what.bytes, err);
     if (status == GM_OK) {
-        region->next = regions->first;
-        regions->first = region;
+        LIST_INSERT_HEAD(&regions->list, region, link);
         regions->count++;
         region->listed = true;
         region->references = 1;
@@ -132,11 +134,7 @@ static enum gm_status add(struct gm_regions *regions, struct gm_region *region,
 
 static void unlink_region(struct gm_regions *regions, struct gm_region *region)
 {
-    struct gm_region **at = &regions->first;
-
-    while (*at != region)
-        at = &(*at)->next;
-    *at = region->next;
+    LIST_REMOVE(region, link);
     regions->count--;
     region->listed = false;
 }
@@ -330,11 +328,11 @@ enum gm_status gm_region_unregister(struct gm_regions *regions, uint64_t client,
 
     for (;;) {
         pthread_mutex_lock(&regions->mutex);
-        struct gm_region *region = regions->first;
-        while (region &&
-               (region->reservation.client != client || region->what.on_device != on_device ||
-                (name && strcmp(region->name, name) != 0)))
-            region = region->next;
+        struct gm_region *region;
+        LIST_FOREACH(region, &regions->list, link)
+        if (region->reservation.client == client && region->what.on_device == on_device &&
+            (!name || strcmp(region->name, name) == 0))
+            break;
         if (region)
             unlink_region(regions, region);
         pthread_mutex_unlock(&regions->mutex);
@@ -351,10 +349,12 @@ enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool 
                               void (*tell)(void *cls, const struct gm_region_facts *facts),
                               void *cls, struct gm_error *err)
 {
+    const struct gm_region *region;
     bool any = false;
 
     pthread_mutex_lock(&regions->mutex);
-    for (const struct gm_region *region = regions->first; region; region = region->next) {
+    LIST_FOREACH(region, &regions->list, link)
+    {
         if (region->reservation.client != client || region->what.on_device != on_device ||
             (name && strcmp(region->name, name) != 0))
             continue;

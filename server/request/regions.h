@@ -1,11 +1,12 @@
 /*
- * regions.h - regions of shared memory that clients have registered, from which operands are taken
- * and into which results are put. A region is its client's: nobody else sees or uses it.
+ * regions.h - regions of shared memory that clients registered, for operands and results.
  *
- * Other processes can shrink an object of shared memory at any time, and whoever then touches a
- * mapping of it is killed. So the host's code never does: it reads and writes by pread and pwrite,
- * which say that something is missing. Only a device's copy engine works on a mapping. That has
- * been pinned: its pages stay where they are, whatever becomes of the object.
+ * A region belongs to the client that registered it: no other client sees or uses it.
+ *
+ * Another process can shrink an object of shared memory at any time. A process that then touches
+ * its mapping is killed by SIGBUS. So host code never touches a mapping: it uses pread and pwrite,
+ * which report a short count. Only a device's copy engine works on a mapping. Its pages are pinned,
+ * and stay in place whatever happens to the object.
  *
  * Any thread may call any function.
  */
@@ -16,26 +17,28 @@
 #include "server/request/memory_quota.h"
 #include "server/sched/devices.h"
 
+#include <sys/queue.h>
+
 struct gm_region;
 
 struct gm_regions {
-    const char *prefix; /* of the objects that may be registered; "": none */
+    const char *prefix; /* of names of objects that may be registered; "": none may */
     bool cuda_ipc;      /* whether memory of devices may be registered */
     struct gm_memory_quota *quota;
     const struct gm_devices *devices;
     pthread_mutex_t mutex; /* of all below, and of each region's references */
-    struct gm_region *first;
+    LIST_HEAD(, gm_region) list;
     unsigned count;
 };
 
-/* A part of a region, which stays as long as this is held. All zero: none. */
+/* A reference to a part of a region, which keeps the region registered. All zero: none. */
 struct gm_region_use {
     struct gm_region *region;
     struct gm_regions *regions;
     uint64_t offset, bytes;
 };
 
-/* What is said of a region. */
+/* The description of a region, for status. */
 struct gm_region_facts {
     const char *name, *key; /* key: of the system's */
     uint64_t device;        /* of CUDA's */
@@ -43,7 +46,7 @@ struct gm_region_facts {
 };
 
 enum gm_status gm_regions_open(struct gm_regions *regions, struct gm_error *err);
-/* None is used any more. */
+/* Call when no request uses a region any more. */
 void gm_regions_close(struct gm_regions *regions);
 
 /* Whether regions are pinned for a device here, which takes a while. */
@@ -70,12 +73,12 @@ enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool 
                               void (*tell)(void *cls, const struct gm_region_facts *facts),
                               void *cls, struct gm_error *err);
 
-/* Takes hold of a part of a client's region; of all that is behind the offset where part->bytes is
- * GM_SIZE_UNKNOWN. GM_NOT_FOUND, GM_BAD_PARAMETER (it is not within the region). */
+/* Takes a reference to a part of a client's region; of all that is behind the offset where
+ * part->bytes is GM_SIZE_UNKNOWN. GM_NOT_FOUND, GM_BAD_PARAMETER (it is not within the region). */
 enum gm_status gm_region_take(struct gm_regions *regions, uint64_t client,
                               const struct gm_region_part *part, struct gm_region_use *ret,
                               struct gm_error *err);
-/* Lets go of it. None is fine. */
+/* Drops the reference, if there is one. */
 void gm_region_leave(struct gm_region_use *use);
 /* Whether two parts have bytes in common. */
 bool gm_region_overlap(const struct gm_region_use *one, const struct gm_region_use *other);

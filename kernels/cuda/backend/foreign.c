@@ -1,11 +1,12 @@
 /*
- * foreign.c - memory of other processes: the host's is pinned, so that copy engines work on it; a
- * device's is opened by its handle, and kernels work on it.
+ * foreign.c - imports memory of other processes, for copies and kernels.
  *
- * A pinned page stays where it is until it is unpinned. If its owner shrinks the object that it was
- * part of, copies go on with what was there: only host code that touched the mapping would be
- * killed, and none does. For a device's memory there is no such thing: whoever frees it while a
- * kernel works on it ends that kernel, and with it all of this process' work on the device.
+ * Host memory is pinned, so that copy engines can work on it. Pinned pages stay in place until they
+ * are unpinned. If the owner shrinks the object, copies use the pages that were there; only host
+ * code that touched the mapping would be killed, and none does.
+ *
+ * Device memory is opened by its IPC handle. Nothing protects it: if the owner frees it while a
+ * kernel works on it, the kernel faults, and with it the CUDA context of this process.
  */
 #include "call.h"
 #include "device.h"

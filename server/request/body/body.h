@@ -25,14 +25,14 @@ struct gm_parsed {
     const struct gm_codec *format;
     bool present[GM_OPERANDS_MAX];
     struct gm_matrix operand[GM_OPERANDS_MAX];
-    struct gm_allocation memory[GM_OPERANDS_MAX]; /* that the operands lie in */
+    struct gm_allocation memory[GM_OPERANDS_MAX]; /* memory of the operands */
 
-    /* Of shared memory: where an operand is, and where the result goes. */
+    /* Regions of shared memory: of each operand, and of the result. */
     struct gm_region_use from[GM_OPERANDS_MAX], into;
-    bool direct[GM_OPERANDS_MAX];    /* the device takes the operand from there itself, */
-    bool on_device[GM_OPERANDS_MAX]; /* and it is memory of the device */
+    bool direct[GM_OPERANDS_MAX];    /* the device reads the operand there, without a copy by us */
+    bool on_device[GM_OPERANDS_MAX]; /* the region is memory of the device */
 
-    /* Of an inference request: what the model is called, and the client's own id for it. */
+    /* Inference requests: the model's name, and the client's id of the request. */
     char model[GM_MODEL_NAME_MAX];
     bool has_id;
     char id[GM_INFER_ID_MAX];
@@ -42,14 +42,14 @@ struct gm_parsed {
 struct gm_body_events {
     /* The format, or another parameter, is known now. */
     enum gm_status (*settled)(void *cls, struct gm_error *err);
-    /* Whence the memory for an operand comes, and which device it is for. */
+    /* Asks where to allocate operands, and for which device. */
     enum gm_status (*allocator)(void *cls, struct gm_allocator *ret, unsigned *ret_device,
                                 struct gm_error *err);
-    /* Takes hold of a part of a region of shared memory. */
+    /* Takes a reference to a part of a region of shared memory. */
     enum gm_status (*region)(void *cls, const struct gm_region_part *part,
                              struct gm_region_use *ret, struct gm_error *err);
-    /* There are as many operands as the operation needs, without their elements; parameters and
-     * optional operands may follow. */
+    /* All required operands are known, but not their elements. Parameters and optional operands may
+     * follow. */
     enum gm_status (*operands)(void *cls, struct gm_error *err);
     void *cls;
 };
@@ -57,7 +57,7 @@ struct gm_body_events {
 enum gm_body_kind {
     GM_BODY_NONE,     /* any body is dropped */
     GM_BODY_OPERANDS, /* matrices for an operation, in any format that proto/codec.h knows */
-    GM_BODY_OPTIONAL, /* the same, or nothing at all */
+    GM_BODY_OPTIONAL, /* the same, or no body */
     GM_BODY_INFER,    /* matrices as the Open Inference Protocol v2 has them: proto/kserve */
     GM_BODY_DOCUMENT  /* a small text, which stays in `text` */
 };
@@ -75,16 +75,16 @@ struct gm_body {
     struct gm_body_events events;
 
     uint64_t received;         /* bytes, counted by the caller before each gm_body_push */
-    const struct gm_codec *in; /* its format; NULL until that is known, and for multipart */
-    bool not_needed;           /* there is no body, and all operands are in regions */
-    uint64_t region_bytes;     /* that are to be copied from regions */
+    const struct gm_codec *in; /* its format; NULL until it is known, and for multipart */
+    bool not_needed;           /* all operands are in regions: no body is needed */
+    uint64_t region_bytes;     /* bytes to copy from regions */
     struct gm_decode_plan plan;
     struct gm_decoder *decoder; /* for a format that streams */
     struct gm_allocation text;  /* text, or the first bytes of a format that is not known yet */
     uint64_t text_len;
-    uint64_t space_len;     /* white space at its beginning, as far as that has been looked for */
-    struct gm_parts *parts; /* of multipart/form-data, whose texts are in `text`; else NULL */
-    struct gm_infer *infer; /* of GM_BODY_INFER, whose JSON is in `text`; else NULL */
+    uint64_t space_len;     /* leading white space found so far */
+    struct gm_parts *parts; /* for multipart/form-data, whose texts are in `text`; else NULL */
+    struct gm_infer *infer; /* for GM_BODY_INFER, whose JSON is in `text`; else NULL */
 };
 
 /* All media types that a body may have, as "application/json, ...". */
