@@ -47,15 +47,15 @@ struct view {
 };
 
 /*
- * THE list of metrics, beside the counters of stats.h: a name, a type, a help, and whence samples
- * come. ONE has one sample, EACH one a device: an expression of the view `v`, and of the device
- * `d`; NAN is no sample. MANY has those that a function writes.
+ * THE list of metrics, in addition to the counters of stats.h: name, type, help, and source. ONE
+ * has one sample: an expression of the view `v`. EACH has one sample a device: an expression of `v`
+ * and the device `d`. NAN means no sample. MANY has the samples that a function writes.
  */
 #define METRIC_LIST(ONE, EACH, MANY)                                                               \
     MANY("gemmd_http_requests_total", "counter", "Requests answered, by route and status.",        \
          write_answered)                                                                           \
-    MANY("gemmd_requests_rejected_total", "counter",                                               \
-         "Requests that failed, by the code of their problem.", write_failed)                      \
+    MANY("gemmd_requests_rejected_total", "counter", "Requests that failed, by error code.",       \
+         write_failed)                                                                             \
     MANY("gemmd_connections_closed_total", "counter",                                              \
          "Connections that gemmd closed before their client did, by the reason.", write_closed)    \
     MANY("gemmd_request_duration_seconds", "histogram",                                            \
@@ -67,7 +67,7 @@ struct view {
         gm_connections_count(&v->server->connections))                                             \
     ONE("gemmd_memory_used_bytes", "gauge", "Memory reserved by the requests being served.",       \
         atomic_load(&v->server->memory.reserved))                                                  \
-    ONE("gemmd_memory_kept_bytes", "gauge", "Memory of earlier requests, kept for later ones.",    \
+    ONE("gemmd_memory_kept_bytes", "gauge", "Memory of idle buffers, kept for reuse.",             \
         gm_buffer_limit_usage(v->server->devices.memory).idle)                                     \
     ONE("gemmd_memory_limit_bytes", "gauge", "What they may reserve together.",                    \
         v->server->memory.limit)                                                                   \
@@ -79,8 +79,8 @@ struct view {
          "Time in which jobs ran on a device: its rate is the share of time that it is busy.",     \
          d->load.busy_ns / 1e9)                                                                    \
     EACH("gemmd_device_memory_size_bytes", "gauge", "Memory of a device.", d->memory)              \
-    EACH("gemmd_device_memory_used_bytes", "gauge",                                                \
-         "How much of it is in use, by gemmd and by others.", d->memory_used)                      \
+    EACH("gemmd_device_memory_used_bytes", "gauge", "Memory of a device in use, by any process.",  \
+         d->memory_used)                                                                           \
     MANY("gemmd_build_info", "gauge", "Always 1; the version is its label.", write_build)          \
     ONE("process_cpu_seconds_total", "counter", "Time of processors that the process used.",       \
         v->process.cpu_s)                                                                          \

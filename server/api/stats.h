@@ -28,18 +28,20 @@
       "Requests whose connection ended before their reply was sent.")                              \
     X(RAN_INLINE, "inline_jobs", "gemmd_inline_jobs_total",                                        \
       "Small jobs run on an event thread, beside those of the device.")                            \
-    X(CONNECTIONS, "connections", "gemmd_connections_accepted_total", "Connections taken.")
+    X(CONNECTIONS, "connections", "gemmd_connections_accepted_total", "Connections accepted.")
 
 /* X(NAME, member, reason, help): why gemmd closed a connection; all are one metric, by reason. */
 #define GM_CLOSING_LIST(X)                                                                         \
-    X(NO_HTTP, "no_http_connections", "no_http", "What came is no HTTP; there was no answer.")     \
+    X(NO_HTTP, "no_http_connections", "no_http",                                                   \
+      "The client did not send HTTP, and got no answer.")                                          \
     X(IDLE_ENDED, "idle_connections_ended", "idle", "No request came.")                            \
     X(SLOW_HEADS_ENDED, "slow_heads_ended", "slow_head",                                           \
-      "The head of a request did not become whole.")                                               \
-    X(SLOW_BODIES_ENDED, "slow_bodies_ended", "slow_body", "A body came too slowly.")              \
-    X(SLOW_READERS_ENDED, "slow_readers_ended", "slow_reader", "A reply was taken too slowly.")    \
+      "The head of a request was not complete in time.")                                           \
+    X(SLOW_BODIES_ENDED, "slow_bodies_ended", "slow_body", "A client sent a body too slowly.")     \
+    X(SLOW_READERS_ENDED, "slow_readers_ended", "slow_reader",                                     \
+      "A client read a reply too slowly.")                                                         \
     X(EVICTED, "evicted_connections", "evicted",                                                   \
-      "It was the one furthest behind, when others needed room.")
+      "The client was furthest behind when others needed room.")
 
 enum gm_counter {
 #define X(name, ...) GM_COUNT_##name,

@@ -108,8 +108,8 @@ static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t tota
     if (!may_have(reservation, total))
         return gm_fail(err, GM_MEMORY_FULL,
                        "requests from this address hold %llu of the %llu bytes for requests "
-                       "(--memory-limit), this one needs %llu more, and the last ones are kept for "
-                       "others",
+                       "(--memory-limit), this one needs %llu more, and the rest is kept for "
+                       "other clients",
                        (unsigned long long)held, (unsigned long long)quota->limit,
                        (unsigned long long)(total - reservation->reserved));
     set_reserved(reservation, total);
@@ -125,7 +125,7 @@ enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t
     if (!gm_size_add(reservation->used, more, &total) || total > quota->limit)
         return gm_fail(
             err, GM_TOO_LARGE,
-            "this request needs %llu bytes beside the %llu it has, for its operands, its "
+            "this request needs %llu bytes, in addition to its %llu, for its operands, its "
             "result and their text, and all requests together may have %llu "
             "(--memory-limit)",
             (unsigned long long)more, (unsigned long long)reservation->used,

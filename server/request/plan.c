@@ -65,7 +65,7 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
     bool placed = parsed->present[0] || parsed->present[1] || parsed->present[2];
     if (used && used != device && placed)
         return gm_fail(err, GM_BAD_PARAMETER,
-                       "device=%s comes behind operands that are on %s already: put it before "
+                       "device=%s comes after operands that are already on %s: put it before "
                        "them, or into the URL",
                        name, used->name);
     plan->device = device;

@@ -234,7 +234,7 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
                        "Content-Length must be stated once, as a number, and not beside chunked");
     if (r->head.http_1_0 && r->head.chunked > 0)
         return gm_fail(err, GM_BAD_LENGTH,
-                       "HTTP/1.0 knows no chunked bodies: send HTTP/1.1, or a Content-Length");
+                       "HTTP/1.0 has no chunked bodies: send HTTP/1.1, or a Content-Length");
     if (r->head.repeated)
         return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
     status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);

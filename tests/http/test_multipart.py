@@ -230,7 +230,7 @@ def test_curl_types_names_and_fields(daemon, files):
 @pytest.mark.parametrize(
     "fields, detail",
     [
-        (["a=@a.npy", "b=b.npy"], "part b is the text 'b.npy'; to send a file write its name behind an @"),
+        (["a=@a.npy", "b=b.npy"], "part b is the text 'b.npy'; to send a file write its name after an @"),
         (["a=@a.npy", "b=@b.npy", "kernle=naive"], "no part 'kernle'; the nearest is 'kernel'"),
         (["A=@a.npy", "b=@b.npy"], "no part 'A'; the nearest is 'a'"),
         (["file=@a.npy"], "no part 'file'.*Operands are parts named a, b and c"),
@@ -243,7 +243,7 @@ def test_curl_types_names_and_fields(daemon, files):
         (["a=@a.npy;type=image/png", "b=@b.npy"], "part a is 'image/png', which is not known"),
         (["a=@a.npy", "b=@a.npy"], "30x40"),
         (["a=@a.npy", "b=@b.npy", "dtype=f64"], "operand a is f32 in its file, the request says f64"),
-        (["a=@a.npy", "b=@b.npy", "device=sim"], "comes behind operands that are on cpu:0"),
+        (["a=@a.npy", "b=@b.npy", "device=sim"], "comes after operands that are already on cpu:0"),
     ],
 )
 def test_curl_and_mistakes(daemon, files, fields, detail):

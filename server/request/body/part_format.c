@@ -99,13 +99,13 @@ enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char opera
     const struct gm_codec *codec = gm_codec_by_first_bytes(text + at, len - at);
     if (!codec && is_word(text + at, len - at))
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
-                       "part %c is the text '%.*s'; to send a file write its name behind an @, as "
+                       "part %c is the text '%.*s'; to send a file write its name after an @, as "
                        "in -F %c=@%c.npy",
                        operand, (int)(len - at < 60 ? len - at : 60), text + at, operand, operand);
     if (codec && !codec->decode)
         return gm_fail(
             err, GM_UNSUPPORTED_MEDIA_TYPE,
-            "part %c has an NPY file behind white space, which is no part of it; send it "
+            "part %c has an NPY file after white space, which is not part of it; send it "
             "as it is, with -F %c=@FILE",
             operand, operand);
     *ret = codec ? codec : &gm_codec_csv;

@@ -78,7 +78,7 @@ static enum gm_status check_dtype(struct gm_body *b, unsigned index, struct gm_e
         return gm_fail(err, GM_BAD_DTYPE, "operand %c is %s in its file, the request says %s",
                        'a' + (int)index, gm_dtype_name(operand->dtype), gm_dtype_name(asked));
     return gm_fail(err, GM_BAD_PARAMETER,
-                   "dtype=%s comes behind part %c, whose bare elements were read as %s: put it "
+                   "dtype=%s comes after part %c, whose bare elements were read as %s: put it "
                    "before them, or into the URL",
                    gm_dtype_name(asked), 'a' + (int)index, gm_dtype_name(operand->dtype));
 }
