@@ -17,6 +17,7 @@ import lint
 
 PAGES = ["README.md", "clients/*/README.md"]
 VENV = "build/clients-venv/bin/python"
+VENV_WHOLE = "build/clients-venv/made"  # written last, when all packages are there
 PACKAGE = "clients/python/src"
 ADDRESS = re.compile(r"\b(localhost|127\.0\.0\.1):8080\b")
 GEMMCTL = re.compile(r"^gemmctl ", re.MULTILINE)
@@ -73,7 +74,7 @@ def command(tree, language, text):
         if GEMMCTL.search(text) and not gemmctl_folder():
             return None, "gemmctl is not in this build"
         return ["bash", "-c", PRELUDE + text], {}
-    if (tree.root / VENV).exists():
+    if (tree.root / VENV_WHOLE).exists():
         return [tree.root / VENV, "-W", "error", "-c", text], {"PYTHONPATH": str(tree.root / PACKAGE)}
     return None, f"there is no {VENV} (tests/clients/venv.sh)"
 
@@ -153,7 +154,7 @@ def planted(text, status="0", **more):
 
 def python(text):
     return planted("```sh\ncurl localhost:8080/ok\n```\n", **{
-        VENV: PYTHON, f"{PACKAGE}/client.py": "from urllib.request import urlopen\n",
+        VENV: PYTHON, VENV_WHOLE: "so\n", f"{PACKAGE}/client.py": "from urllib.request import urlopen\n",
         "clients/python/README.md": f"```python\nimport client\n{text}\n```\n"})
 
 
