@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for the account at the end of a text: its longest form is about 1.2 KB. Under /v2 there is
- * the client's id too. */
+/* Space for the account at the end of a text: at most about 1.2 KB, and under /v2 the client's id
+ * of the request. */
 #define STATS_TEXT_MAX 4096
 
 static void encode_on_worker(struct gm_work *work)
@@ -167,7 +167,7 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     return GM_PENDING;
 }
 
-/* What ends a text that was left open: the account, as the route's protocol has it. */
+/* The end of a text: the account, in the form of the route's protocol. */
 struct ending {
     const char *before, *after;
     char *text;
@@ -178,7 +178,7 @@ static bool infers(const struct gm_request *r)
     return r->route->body == GM_BODY_INFER;
 }
 
-/* Only now can it be written: it holds the time that the text took. */
+/* Call after the text was written, because the account includes the time of that. */
 static enum gm_status make_ending(struct gm_request *r, const struct gm_account_job *job,
                                   struct ending *ret, struct gm_error *err)
 {
@@ -226,7 +226,7 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
     return GM_OK;
 }
 
-/* A head with the account in it, which is a text of its own. */
+/* A head that includes the account, as a text of its own. */
 static enum gm_status join_head(struct gm_request *r, const struct ending *ending,
                                 struct gm_error *err)
 {
@@ -256,13 +256,13 @@ static enum gm_status encode_binary(struct gm_request *r, const struct gm_accoun
     return status == GM_OK && r->plan.codec->carries_stats ? join_head(r, ending, err) : status;
 }
 
-/* What the headers say of a result, and of its account where that has no place in the text. */
+/* Headers of a result, and of its account if the text does not carry it. */
 static void set_headers(struct gm_request *r, const struct ending *ending)
 {
     const struct gm_matrix *result = &r->run.job.task.op.result;
     char timing[GM_SERVER_TIMING_MAX], text[GM_SHAPE_TEXT_MAX];
 
-    if (!r->plan.codec->carries_stats) { /* nor, perhaps, its shape and type */
+    if (!r->plan.codec->carries_stats) { /* such a format may lack shape and type too */
         gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(result, text));
         gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(result->dtype));
     }

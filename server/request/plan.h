@@ -20,16 +20,16 @@ struct gm_plan {
 
     /* The rest is set once the operands are known. It is valid while `of` matches the inputs. */
     struct gm_op op;
-    const struct gm_variant *variant; /* of a comparison: the one that auto takes */
-    uint64_t result_bytes;            /* of the buffer that results are written to */
-    void *direct;                     /* instead: where the device puts the result in a region, */
-    bool result_on_device;            /* which is its own memory; NULL: nowhere */
-    uint64_t region_bytes;            /* of the result, to be copied into a region */
-    uint64_t scratch_bytes;           /* what kernels need beside */
-    uint64_t text_bytes;              /* at most, where the result is written as text */
-    uint64_t bytes;                   /* to reserve for all of that, beside the operands */
-    unsigned able;                    /* of a comparison: kernels that can run */
-    bool has_reference;               /* of a comparison: there is memory and time for one */
+    const struct gm_variant *variant; /* for a comparison: the one that auto chooses */
+    uint64_t result_bytes;            /* size of the result buffer */
+    void *direct;                     /* not NULL: the device writes the result here, in a region */
+    bool result_on_device;            /* that region is memory of the device */
+    uint64_t region_bytes;            /* bytes of the result to copy into a region */
+    uint64_t scratch_bytes;           /* scratch memory of the kernels */
+    uint64_t text_bytes;              /* maximum size of the reply's text, if it is text */
+    uint64_t bytes;                   /* total to reserve, without the operands */
+    unsigned able;                    /* for a comparison: number of kernels that can run */
+    bool has_reference;               /* for a comparison: memory and time allow a reference */
 
     struct {
         bool made, c_may_follow, present[GM_OPERANDS_MAX];

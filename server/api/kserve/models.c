@@ -1,7 +1,7 @@
 /*
- * models.c - what the Open Inference Protocol v2 asks of a server and its models: metadata,
- * configuration, statistics, the index, inference. A model is an operation: OP, OP.VARIANT, and
- * either with @DTYPE for tensors of that type alone.
+ * models.c - the Open Inference Protocol v2: metadata, configuration, statistics, index, inference.
+ *
+ * A model is an operation. Its name is OP or OP.VARIANT, with @DTYPE for tensors of that type only.
  */
 #include "proto/kserve/kserve.h"
 #include "server/request/request.h"
@@ -24,7 +24,7 @@ static enum gm_progress reply_json(struct gm_request *r, json_t *document)
 /* Names. */
 
 struct model {
-    char name[GM_MODEL_NAME_MAX]; /* as it was asked for */
+    char name[GM_MODEL_NAME_MAX]; /* as the client wrote it */
     enum gm_op_kind op;
     const char *variant; /* NULL: whichever is best */
     enum gm_dtype dtype; /* GM_DTYPE_NONE: any */
@@ -39,8 +39,8 @@ static bool is_here(const struct gm_devices *devices, const struct gm_variant *v
     return here;
 }
 
-/* The name of an operation's next variant that a device here has, from row *at on, which is moved
- * on; NULL past the last. Rows of several devices may have one name, which is given once. */
+/* Returns the name of an operation's next variant that a device here has, and advances *at; NULL
+ * past the last. A name that several devices have is returned once. */
 static const char *next_variant(const struct gm_devices *devices, enum gm_op_kind op, size_t *at)
 {
     for (const struct gm_variant *v; (v = gm_variant_at(*at)) != NULL;) {
@@ -57,7 +57,7 @@ static const char *next_variant(const struct gm_devices *devices, enum gm_op_kin
     return NULL;
 }
 
-/* The variant's own name; NULL where the operation has none of that name on these devices. */
+/* The variant's current name; NULL if no device here has such a variant of the operation. */
 static const char *find_variant(const struct gm_devices *devices, enum gm_op_kind op,
                                 const char *name)
 {
@@ -82,7 +82,7 @@ static enum gm_status fail_variant(const struct gm_devices *devices, enum gm_op_
                    gm_op_name(op), names);
 }
 
-/* NAME = OP [.VARIANT] [@DTYPE], taken apart in place. */
+/* Splits NAME = OP [.VARIANT] [@DTYPE] in place. */
 static enum gm_status parse_name(const struct gm_devices *devices, char *name, struct model *model,
                                  struct gm_error *err)
 {
@@ -134,7 +134,7 @@ static enum gm_status model_of(const struct gm_request *r, struct model *ret, st
     return parse_name(&r->server->devices, name, ret, err);
 }
 
-/* What is said of the server and of a model. */
+/* Metadata and configuration. */
 
 enum gm_progress gm_handle_v2(struct gm_request *r)
 {
@@ -150,7 +150,7 @@ enum gm_progress gm_handle_v2(struct gm_request *r)
                                    "extensions", extensions));
 }
 
-/* The preferred device: where a request goes that names none. */
+/* The preferred device: it runs requests that name none. */
 static const struct gm_device *preferred(const struct gm_devices *devices)
 {
     for (unsigned i = 0; i < devices->count; i++)
@@ -253,7 +253,7 @@ enum gm_progress gm_handle_v2_model_ready(struct gm_request *r)
                                                       : gm_request_fail(r, &error);
 }
 
-/* Statistics: those of the operation, whichever way its requests came. */
+/* Statistics of the operation, for requests of /v1 and /v2 together. */
 
 static uint64_t count_of(const struct gm_histogram *histogram)
 {
@@ -369,7 +369,7 @@ enum gm_progress gm_handle_v2_load(struct gm_request *r)
     return gm_request_fail(r, &error);
 }
 
-/* Inference: what is special about it. All else is operate.c's. */
+/* Inference: the parts that differ from operate.c. */
 
 /* Three names of up to 256 characters, each perhaps six bytes as JSON, and the account. */
 #define TEXT_MAX 4000

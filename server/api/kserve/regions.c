@@ -1,6 +1,8 @@
 /*
- * regions.c - regions of shared memory, over HTTP: register, unregister, status. A region has its
- * name in the path; without one, status and unregister are of all that the client has.
+ * regions.c - registers, unregisters and lists regions of shared memory, over HTTP.
+ *
+ * The path has the region's name. Without one, status and unregister apply to all regions of the
+ * client.
  */
 #include "proto/kserve/kserve.h"
 #include "server/request/request.h"
@@ -31,7 +33,7 @@ static enum gm_status name_of(const struct gm_request *r, char ret[GM_REGION_NAM
     return GM_OK;
 }
 
-/* What Triton answers: an empty body. */
+/* An empty body, as Triton answers. */
 static enum gm_progress reply_done(struct gm_request *r)
 {
     return gm_request_reply(r, "application/json", strdup(""));
@@ -80,7 +82,7 @@ static void unregister_on_worker(struct gm_work *work)
     gm_request_resume(r, GM_REQUEST_REPLY);
 }
 
-/* Drivers pin a gigabyte in a good part of a second, for which an event thread has no time. */
+/* On a worker: drivers take a good part of a second to pin a gigabyte. */
 #define PIN_S 0.1
 
 enum gm_progress gm_handle_region_register(struct gm_request *r)

@@ -1,7 +1,8 @@
 /*
- * infer.c - an inference request: JSON, and binary tensors behind it. The JSON is collected. Where
- * more follows it is read at once, since it says where that goes, which is then streamed there;
- * else when all is there, as a text is.
+ * infer.c - reads an inference request: JSON, and the binary tensors after it.
+ *
+ * The JSON is collected. If binary tensors follow, it is decoded at once, because it says where
+ * they go; they are then streamed into the operands. Else it is decoded at the end, like any text.
  */
 #include "proto/kserve/kserve.h"
 #include "server/request/body/internal.h"
@@ -11,10 +12,10 @@
 
 struct gm_infer {
     uint64_t text_bytes; /* of the JSON; GM_SIZE_UNKNOWN: all there is */
-    bool read;           /* the JSON has been, and operands have memory */
+    bool read;           /* the JSON is decoded, and operands have memory */
     struct gm_kserve_request request;
     void *data[GM_OPERANDS_MAX];
-    /* Binary tensors that are there: so many of request.order, and bytes of the next. */
+    /* Binary tensors received: this many of request.order, and bytes of the next. */
     unsigned next;
     uint64_t have;
 };
@@ -54,7 +55,7 @@ static enum gm_status parse_header(const struct gm_body *b, uint64_t *ret, struc
     return GM_OK;
 }
 
-/* Before the body, or as soon as it can be told: JSON that others would have to wait for. */
+/* Refuses JSON that would hold up the event thread. Called as early as its length is known. */
 static enum gm_status check_head_bytes(uint64_t bytes, struct gm_error *err)
 {
     return bytes <= GM_INFER_HEAD_BYTES_MAX
@@ -117,7 +118,7 @@ static enum gm_status on_parameter(void *cls, const char *name, size_t name_len,
     return status == GM_OK ? b->events.settled(b->events.cls, err) : status;
 }
 
-/* Memory for each operand, in the order in which they are listed. */
+/* Allocates each operand, in the order of `inputs`. */
 static enum gm_status take_operands(struct gm_body *b, struct gm_error *err)
 {
     struct gm_infer *infer = b->infer;
@@ -133,7 +134,7 @@ static enum gm_status take_operands(struct gm_body *b, struct gm_error *err)
     return status == GM_OK ? gm_body_check_operands(b, err) : status;
 }
 
-/* The bytes behind the JSON are those of its binary tensors. */
+/* Checks that the bytes after the JSON are those of its binary tensors. */
 static enum gm_status check_binary(const struct gm_body *b, struct gm_error *err)
 {
     uint64_t need = 0, have = b->head->content_length - b->text_len;
@@ -174,7 +175,7 @@ static enum gm_status read_text(struct gm_body *b, struct gm_error *err)
     return status == GM_OK ? take_operands(b, err) : status;
 }
 
-/* The next input that bytes behind the JSON go to; NULL if there is none. */
+/* The input that the next bytes after the JSON belong to; NULL if there is none. */
 static const struct gm_kserve_input *next_binary(struct gm_infer *infer)
 {
     const struct gm_kserve_request *request = &infer->request;
@@ -242,8 +243,7 @@ enum gm_status gm_infer_decode(struct gm_body *b, struct gm_error *err)
     enum gm_status status = GM_OK;
 
     if (!infer->read) {
-        status =
-            gm_body_add_text(b, "", 0, err); /* there may be none, but memory for it there is */
+        status = gm_body_add_text(b, "", 0, err); /* allocates, even if there is no text */
         if (status == GM_OK)
             status = read_text(b, err);
     }

@@ -1,5 +1,5 @@
 /*
- * regions.c - operands that are in shared memory, and the result that goes there.
+ * regions.c - takes operands from shared memory, and prepares it for the result.
  */
 #include "server/request/body/internal.h"
 
@@ -41,7 +41,7 @@ enum gm_status gm_body_take_region(struct gm_body *b, unsigned index,
     return GM_OK;
 }
 
-/* Bare elements: their shape is a parameter too, and their type. */
+/* Elements in a region are raw: their shape and type are parameters. */
 static enum gm_status take_operand(struct gm_body *b, unsigned index, struct gm_error *err)
 {
     const struct gm_params *params = &b->parsed->params;
