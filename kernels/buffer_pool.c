@@ -11,11 +11,18 @@
  *
  * Memory is allocated and released without the lock, because unmapping a large buffer takes
  * milliseconds. Until then the buffer counts as `leaving`, and a thread that needs the room waits.
+ *
+ * In front of the lists is a magazine for each of some processors, as in a slab allocator (Bonwick
+ * and Adams, 2001): a few small buffers with a lock of their own, so that the threads that serve
+ * small requests do not wait for each other. Buffers in a magazine count as in use here, and as
+ * idle in what usage() says. A thread that needs room empties the magazines first.
  */
 #include "buffer_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 
@@ -32,6 +39,11 @@
 #define CLASS_MIN 256u
 #define STEPS_LOG2 4 /* steps per octave: fewer waste more, more are reused less */
 #define CLASSES (64u << STEPS_LOG2)
+
+#define MAGAZINES 16u
+#define MAGAZINE_BUFFERS 12u /* of two requests: operands, result and text, and some to spare */
+#define MAGAZINE_BYTES_MAX ((uint64_t)128 << 10) /* of a buffer: larger ones take longer to fill   \
+                                                  */
 
 #define PAGE ((uint64_t)4096)
 #define HUGE_PAGE ((uint64_t)2 << 20)
@@ -57,6 +69,12 @@ struct gm_buffer_limit {
     LIST_HEAD(, gm_buffer_pool) pools;
 };
 
+struct magazine {
+    _Alignas(64) pthread_mutex_t lock; /* may be taken after the limit's lock */
+    unsigned count;
+    struct idle_buffer *buffer[MAGAZINE_BUFFERS];
+};
+
 struct gm_buffer_pool {
     struct gm_buffer_allocator allocator;
     struct gm_buffer_limit *limit;
@@ -65,6 +83,7 @@ struct gm_buffer_pool {
     uint64_t in_use, idle;           /* its part */
     LIST_HEAD(, idle_buffer) class[CLASSES];
     TAILQ_HEAD(, idle_buffer) idle_buffers; /* oldest first */
+    struct magazine magazine[MAGAZINES];
 };
 
 /* Large buffers are aligned to huge pages and request them: faults by 2 MiB instead of 4 KiB. */
@@ -148,6 +167,92 @@ static void unlink_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
     pool->limit->idle -= buffer->capacity;
 }
 
+/* The magazine of the processor that the thread runs on; NULL for buffers that are too large. */
+static struct magazine *magazine_of(struct gm_buffer_pool *pool, uint64_t capacity)
+{
+    int processor = sched_getcpu();
+
+    return capacity <= MAGAZINE_BYTES_MAX
+               ? &pool->magazine[processor > 0 ? (unsigned)processor % MAGAZINES : 0]
+               : NULL;
+}
+
+/* A buffer of exactly this capacity, the last one put back; NULL if there is none. */
+static struct idle_buffer *take_from(struct magazine *magazine, uint64_t capacity)
+{
+    struct idle_buffer *found = NULL;
+
+    pthread_mutex_lock(&magazine->lock);
+    for (unsigned i = magazine->count; i-- > 0 && !found;) {
+        if (magazine->buffer[i]->capacity != capacity)
+            continue;
+        found = magazine->buffer[i];
+        magazine->count--;
+        for (; i < magazine->count; i++)
+            magazine->buffer[i] = magazine->buffer[i + 1];
+        break;
+    }
+    pthread_mutex_unlock(&magazine->lock);
+    return found;
+}
+
+/* False if it is full. */
+static bool put_into(struct magazine *magazine, struct idle_buffer *buffer)
+{
+    pthread_mutex_lock(&magazine->lock);
+    bool fits = magazine->count < MAGAZINE_BUFFERS;
+    if (fits)
+        magazine->buffer[magazine->count++] = buffer;
+    pthread_mutex_unlock(&magazine->lock);
+    return fits;
+}
+
+/* Moves the buffers of a pool's magazines to its lists; false if there were none. Called with the
+ * limit's lock held. */
+static bool empty_magazines(struct gm_buffer_pool *pool)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < MAGAZINES; i++) {
+        struct magazine *magazine = &pool->magazine[i];
+        pthread_mutex_lock(&magazine->lock);
+        any = any || magazine->count > 0;
+        while (magazine->count > 0) {
+            struct idle_buffer *buffer = magazine->buffer[--magazine->count];
+            pool->in_use -= buffer->capacity;
+            pool->limit->in_use -= buffer->capacity;
+            link_idle(pool, buffer);
+        }
+        pthread_mutex_unlock(&magazine->lock);
+    }
+    return any;
+}
+
+static bool empty_all_magazines(struct gm_buffer_limit *limit)
+{
+    struct gm_buffer_pool *pool;
+    bool any = false;
+
+    LIST_FOREACH(pool, &limit->pools, link)
+    any = empty_magazines(pool) || any;
+    return any;
+}
+
+/* Bytes in a pool's magazines. */
+static uint64_t magazine_bytes(struct gm_buffer_pool *pool)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < MAGAZINES; i++) {
+        struct magazine *magazine = &pool->magazine[i];
+        pthread_mutex_lock(&magazine->lock);
+        for (unsigned k = 0; k < magazine->count; k++)
+            bytes += magazine->buffer[k]->capacity;
+        pthread_mutex_unlock(&magazine->lock);
+    }
+    return bytes;
+}
+
 /* Releases the pool's oldest idle buffer. Called with the lock held; unlocks it meanwhile. */
 static void give_up_oldest(struct gm_buffer_pool *pool)
 {
@@ -196,6 +301,7 @@ uint64_t gm_buffer_limit_trim(struct gm_buffer_limit *limit, int64_t now_ns, int
     uint64_t given = 0;
 
     pthread_mutex_lock(&limit->lock);
+    (void)empty_all_magazines(limit); /* they are idle from now on */
     while ((pool = aged_pool(limit, now_ns - idle_ns))) {
         given += TAILQ_FIRST(&pool->idle_buffers)->capacity;
         give_up_oldest(pool);
@@ -234,10 +340,19 @@ enum gm_status gm_buffer_pool_open_below(const struct gm_buffer_allocator *alloc
                                          struct gm_buffer_limit *limit, struct gm_buffer_pool **ret,
                                          struct gm_error *err)
 {
-    struct gm_buffer_pool *pool = calloc(1, sizeof(*pool));
+    struct gm_buffer_pool *pool = aligned_alloc(_Alignof(struct gm_buffer_pool), sizeof(*pool));
 
     if (!pool)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a buffer pool");
+    memset(pool, 0, sizeof(*pool));
+    for (unsigned i = 0; i < MAGAZINES; i++) {
+        if (pthread_mutex_init(&pool->magazine[i].lock, NULL) == 0)
+            continue;
+        while (i-- > 0)
+            pthread_mutex_destroy(&pool->magazine[i].lock);
+        free(pool);
+        return gm_fail(err, GM_MEMORY_FULL, "no lock for a buffer pool");
+    }
     pool->allocator = *allocator;
     pool->limit = limit;
     TAILQ_INIT(&pool->idle_buffers);
@@ -278,10 +393,13 @@ void gm_buffer_pool_close(struct gm_buffer_pool *pool)
     if (!pool)
         return;
     pthread_mutex_lock(&pool->limit->lock);
+    (void)empty_magazines(pool);
     while (!TAILQ_EMPTY(&pool->idle_buffers))
         give_up_oldest(pool);
     LIST_REMOVE(pool, link);
     pthread_mutex_unlock(&pool->limit->lock);
+    for (unsigned i = 0; i < MAGAZINES; i++)
+        pthread_mutex_destroy(&pool->magazine[i].lock);
     if (pool->owns_limit)
         gm_buffer_limit_close(pool->limit);
     free(pool);
@@ -300,7 +418,11 @@ static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, vo
         uint64_t room = limit->bytes - limit->in_use;
         struct gm_buffer_pool *from = TAILQ_EMPTY(&pool->idle_buffers) ? idle_pool(limit) : pool;
         buffer = LIST_FIRST(&pool->class[class_of(capacity)]);
-        if (buffer || capacity > room || limit->idle + limit->leaving <= room - capacity)
+        if (buffer || (capacity <= room && limit->idle + limit->leaving <= room - capacity))
+            break;
+        if (empty_all_magazines(limit))
+            continue;
+        if (capacity > room)
             break;
         if (from)
             give_up_oldest(from);
@@ -328,6 +450,7 @@ static void *take_after_trim(struct gm_buffer_pool *pool, uint64_t capacity)
     void *data;
 
     pthread_mutex_lock(&limit->lock);
+    (void)empty_all_magazines(limit);
     while ((idle = idle_pool(limit)))
         give_up_oldest(idle);
     pthread_mutex_unlock(&limit->lock);
@@ -345,13 +468,14 @@ enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
                                   struct gm_buffer *ret, struct gm_error *err)
 {
     uint64_t capacity = gm_buffer_pool_cost(bytes);
-    void *data;
+    struct magazine *magazine = magazine_of(pool, capacity);
+    void *data = magazine ? take_from(magazine, capacity) : NULL;
 
     if (capacity > pool->limit->bytes)
         return gm_fail(err, GM_TOO_LARGE,
                        "%llu bytes are needed, and the limit of memory for requests is %llu",
                        (unsigned long long)bytes, (unsigned long long)pool->limit->bytes);
-    enum gm_status status = reserve(pool, capacity, &data);
+    enum gm_status status = data ? GM_OK : reserve(pool, capacity, &data);
     if (status != GM_OK)
         return gm_fail(err, status, "%llu bytes are needed, and too much of the %llu is in use",
                        (unsigned long long)bytes, (unsigned long long)pool->limit->bytes);
@@ -369,6 +493,15 @@ enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
     return GM_OK;
 }
 
+static void put_in_list(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
+{
+    pthread_mutex_lock(&pool->limit->lock);
+    pool->limit->in_use -= buffer->capacity;
+    pool->in_use -= buffer->capacity;
+    link_idle(pool, buffer);
+    pthread_mutex_unlock(&pool->limit->lock);
+}
+
 void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
 {
     struct idle_buffer *idle = buffer->data;
@@ -378,11 +511,9 @@ void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
         SHOW(idle, capacity);
         HIDE(idle + 1, capacity - sizeof(*idle)); /* the sanitizer reports a use after put */
         idle->capacity = capacity;
-        pthread_mutex_lock(&pool->limit->lock);
-        pool->limit->in_use -= capacity;
-        pool->in_use -= capacity;
-        link_idle(pool, idle);
-        pthread_mutex_unlock(&pool->limit->lock);
+        struct magazine *magazine = magazine_of(pool, capacity);
+        if (!magazine || !put_into(magazine, idle))
+            put_in_list(pool, idle);
     }
     *buffer = (struct gm_buffer){0};
 }
@@ -392,7 +523,9 @@ struct gm_buffer_usage gm_buffer_pool_usage(struct gm_buffer_pool *pool)
     struct gm_buffer_usage usage;
 
     pthread_mutex_lock(&pool->limit->lock);
-    usage = (struct gm_buffer_usage){pool->limit->bytes, pool->in_use, pool->idle};
+    uint64_t cached = magazine_bytes(pool);
+    usage =
+        (struct gm_buffer_usage){pool->limit->bytes, pool->in_use - cached, pool->idle + cached};
     pthread_mutex_unlock(&pool->limit->lock);
     return usage;
 }
@@ -400,9 +533,13 @@ struct gm_buffer_usage gm_buffer_pool_usage(struct gm_buffer_pool *pool)
 struct gm_buffer_usage gm_buffer_limit_usage(struct gm_buffer_limit *limit)
 {
     struct gm_buffer_usage usage;
+    struct gm_buffer_pool *pool;
+    uint64_t cached = 0;
 
     pthread_mutex_lock(&limit->lock);
-    usage = (struct gm_buffer_usage){limit->bytes, limit->in_use, limit->idle};
+    LIST_FOREACH(pool, &limit->pools, link)
+    cached += magazine_bytes(pool);
+    usage = (struct gm_buffer_usage){limit->bytes, limit->in_use - cached, limit->idle + cached};
     pthread_mutex_unlock(&limit->lock);
     return usage;
 }

@@ -82,10 +82,16 @@ static void set_reserved(struct gm_reservation *reservation, uint64_t total)
     quota->small += more_small;
     quota->held[bucket].small += more_small;
     reservation->reserved = total;
+    reservation->spare = 0;
 }
 
+/* Gives back all but `total` bytes: a small reservation only when it ends, so that small requests
+ * seldom take the mutex. */
 static void lower(struct gm_reservation *reservation, uint64_t total)
 {
+    reservation->spare = reservation->reserved - total;
+    if (total > 0 && gm_memory_quota_is_small(reservation->quota, reservation->reserved))
+        return;
     pthread_mutex_lock(&reservation->quota->mutex);
     set_reserved(reservation, total);
     pthread_mutex_unlock(&reservation->quota->mutex);
@@ -130,8 +136,11 @@ enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t
             "(--memory-limit)",
             (unsigned long long)more, (unsigned long long)reservation->used,
             (unsigned long long)quota->limit);
-    if (total <= reservation->reserved)
+    if (total <= reservation->reserved) {
+        if (reservation->spare > reservation->reserved - total)
+            reservation->spare = reservation->reserved - total;
         return GM_OK;
+    }
     pthread_mutex_lock(&quota->mutex);
     enum gm_status status = raise_to(reservation, total, err);
     pthread_mutex_unlock(&quota->mutex);
@@ -177,5 +186,5 @@ void gm_allocation_free(struct gm_allocation *allocation, struct gm_reservation 
     allocation->backend->buffer_put(allocation->context, &allocation->buffer);
     *allocation = (struct gm_allocation){0};
     reservation->used -= capacity;
-    lower(reservation, reservation->reserved - capacity);
+    lower(reservation, reservation->reserved - reservation->spare - capacity);
 }

@@ -33,12 +33,12 @@ struct gm_memory_quota {
     } held[GM_FAIR_BUCKETS]; /* bytes by client */
 };
 
-/* The reservation of one request: used <= reserved, and `reserved` is counted in the quota. Used by
- * one thread at a time. */
+/* The reservation of one request: used <= reserved - spare, and `reserved` is counted in the quota.
+ * `spare` is no longer needed, but not given back yet. Used by one thread at a time. */
 struct gm_reservation {
     struct gm_memory_quota *quota;
     uint64_t client; /* client id: head.h */
-    uint64_t reserved, used;
+    uint64_t reserved, used, spare;
 };
 
 /* A buffer that a reservation counts, with its backend. All zero: none. */

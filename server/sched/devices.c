@@ -31,6 +31,8 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
                                          .queue_limit = options->queue_limit,
                                          .measure_idle_ns = GM_MEASURE_IDLE_S * SECOND,
                                          .measure_again_ns = GM_MEASURE_AGAIN_S * SECOND,
+                                         .awake_ns =
+                                             facts->kind == GM_DEVICE_CUDA ? GM_AWAKE_US * 1000 : 0,
                                          .lost = options->lost,
                                          .lost_cls = options->lost_cls};
         status = gm_sched_open(&sched, &device->sched, err);
@@ -113,23 +115,26 @@ static bool matches(const struct gm_devices *d, const struct gm_device *device, 
     return strcmp(name, device->backend->name) == 0 || strcmp(name, device->name) == 0;
 }
 
+static uint64_t jobs_on(const struct gm_device *device)
+{
+    struct gm_sched_load load = gm_sched_load(device->sched);
+
+    return load.queued + load.running;
+}
+
 enum gm_status gm_devices_pick(struct gm_devices *d, const char *name, struct gm_device **ret,
                                struct gm_error *err)
 {
     struct gm_device *best = NULL;
-    uint64_t best_load = UINT64_MAX;
     bool lost = false;
 
     for (unsigned i = 0; i < d->count; i++) {
         if (!matches(d, &d->device[i], name))
             continue;
-        struct gm_sched_load load = gm_sched_load(d->device[i].sched);
-        if (load.lost) {
+        if (gm_sched_is_lost(d->device[i].sched))
             lost = true;
-        } else if (load.queued + load.running < best_load) {
-            best_load = load.queued + load.running;
+        else if (!best || jobs_on(&d->device[i]) < jobs_on(best))
             best = &d->device[i];
-        }
     }
     if (best) {
         *ret = best;
@@ -158,7 +163,7 @@ uint64_t gm_device_memory_used(const struct gm_device *device)
 bool gm_devices_alive(const struct gm_devices *d)
 {
     for (unsigned i = 0; i < d->count; i++)
-        if (gm_sched_load(d->device[i].sched).lost)
+        if (gm_sched_is_lost(d->device[i].sched))
             return false;
     return d->count > 0;
 }

@@ -132,6 +132,13 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
     pthread_mutex_unlock(&s->mutex);
 }
 
+void gm_sched_call(struct gm_sched *s)
+{
+    atomic_fetch_add_explicit(&s->calls, 1, memory_order_release);
+    if (!s->awake)
+        pthread_cond_signal(&s->work);
+}
+
 /* Sets the job's expected time, and adds it to the backlog. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
@@ -153,7 +160,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         atomic_store(&s->measure_stop, true);
         expect(s, job);
         gm_fair_push(&s->queue, &job->slot);
-        pthread_cond_signal(&s->work);
+        gm_sched_call(s);
         /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
          * jobs. */
         if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
@@ -229,15 +236,28 @@ struct gm_sched_load gm_sched_load(struct gm_sched *s)
     return load;
 }
 
+bool gm_sched_is_lost(const struct gm_sched *s)
+{
+    return atomic_load(&s->lost);
+}
+
+/* Whoever waits for the mutex spins first: it is held for less than a thread takes to sleep. */
 static bool init_locks(struct gm_sched *s)
 {
     pthread_condattr_t attr;
+    pthread_mutexattr_t spins;
 
     if (pthread_condattr_init(&attr) != 0)
         return false;
+    if (pthread_mutexattr_init(&spins) != 0) {
+        pthread_condattr_destroy(&attr);
+        return false;
+    }
     bool ok = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
-              pthread_mutex_init(&s->mutex, NULL) == 0 && pthread_cond_init(&s->work, &attr) == 0 &&
-              pthread_cond_init(&s->timer, &attr) == 0;
+              pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP) == 0 &&
+              pthread_mutex_init(&s->mutex, &spins) == 0 &&
+              pthread_cond_init(&s->work, &attr) == 0 && pthread_cond_init(&s->timer, &attr) == 0;
+    pthread_mutexattr_destroy(&spins);
     pthread_condattr_destroy(&attr);
     return ok;
 }
@@ -301,6 +321,7 @@ void gm_sched_close(struct gm_sched *s)
     pthread_mutex_lock(&s->mutex);
     s->closing = true;
     atomic_store(&s->measure_stop, true);
+    gm_sched_call(s);
     pthread_cond_broadcast(&s->work);
     pthread_cond_broadcast(&s->timer);
     pthread_mutex_unlock(&s->mutex);

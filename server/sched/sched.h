@@ -94,6 +94,8 @@ struct gm_sched_options {
     /* The ceilings are measured again after the device has been idle for measure_idle_ns, but at
      * least measure_again_ns after the last measurement. A new job stops it. 0: never. */
     int64_t measure_idle_ns, measure_again_ns;
+    /* How long one stream's thread waits awake for the next job before it sleeps; 0: not at all. */
+    int64_t awake_ns;
     /* Called once, from any thread and without locks, when the device is lost. */
     void (*lost)(void *cls);
     void *lost_cls;
@@ -138,5 +140,7 @@ void gm_sched_fail_all(struct gm_sched *sched, enum gm_status status);
 /* Seconds for Retry-After: the expected time of all jobs here; 1 to RETRY_AFTER_S_MAX. */
 unsigned gm_sched_retry_after(struct gm_sched *sched);
 struct gm_sched_load gm_sched_load(struct gm_sched *sched);
+/* gm_sched_load's `lost`, without the mutex. */
+bool gm_sched_is_lost(const struct gm_sched *sched);
 
 #endif

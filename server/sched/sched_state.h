@@ -28,8 +28,11 @@ struct gm_sched {
     uint64_t starts; /* launches so far; shows whether another one began during a launch */
     bool *stream_busy;
     unsigned streams_free;
-    bool exclusive_running, lost, closing;
+    bool exclusive_running, closing;
+    atomic_bool lost;  /* may also be read without the mutex */
     bool timer_asleep; /* the watch thread waits without a time-out: wake it */
+    bool awake;        /* a thread without a job is awake, and takes the next one unsignalled */
+    atomic_uint calls; /* counts what a thread that is awake must look at: commits, and the end */
     double service_s;  /* mean time that a job holds a stream, in seconds */
     double backlog_s;  /* expected time of all jobs that wait or run on streams */
 
@@ -50,6 +53,8 @@ struct gm_sched {
 
 /* Whether the first job in the queue may start now. */
 bool gm_sched_startable(const struct gm_sched *sched);
+/* Has a thread look at the queue: the one that is awake, or one that is woken. */
+void gm_sched_call(struct gm_sched *sched);
 /* Frees the slot of a job that has left the queue. */
 void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
 /* Moves a waiting job to `list`, for gm_sched_end. */

@@ -6,6 +6,7 @@
 #include "server/sched/sched_state.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 /* Weight of a new service time in the running mean. */
 #define SERVICE_WEIGHT 0.1
@@ -219,12 +220,38 @@ static void measure(struct gm_sched *s)
     after_launch(s, status, &error);
 }
 
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Waits awake for the next job until `until`: waking a thread takes longer than a small job. The
+ * mutex is released meanwhile. */
+static void stay_awake(struct gm_sched *s, int64_t until)
+{
+    unsigned calls = atomic_load_explicit(&s->calls, memory_order_relaxed);
+
+    s->awake = true;
+    pthread_mutex_unlock(&s->mutex);
+    while (atomic_load_explicit(&s->calls, memory_order_acquire) == calls && gm_now_ns() < until)
+        relax();
+    pthread_mutex_lock(&s->mutex);
+    s->awake = false;
+}
+
 /* Waits until a job may be startable. Measures the ceilings if it is time. */
 static void await_work(struct gm_sched *s)
 {
+    int64_t awake_until = s->idle_from_ns + s->options.awake_ns;
     int64_t at = measure_at(s);
 
-    if (at == GM_NEVER) {
+    if (!s->awake && s->options.awake_ns > 0 && gm_now_ns() < awake_until) {
+        stay_awake(s, awake_until);
+    } else if (at == GM_NEVER) {
         pthread_cond_wait(&s->work, &s->mutex);
     } else if (at <= gm_now_ns()) {
         measure(s);
@@ -240,6 +267,8 @@ void *gm_sched_stream_main(void *cls)
     struct gm_job **batch = calloc(s->batch_max, sizeof *batch);
     struct gm_task **tasks = calloc(s->batch_max, sizeof *tasks);
 
+    /* A backend polls its device between short sleeps, which would be 50 us longer by default. */
+    prctl(PR_SET_TIMERSLACK, 1);
     pthread_mutex_lock(&s->mutex);
     /* gm_sched_open waits for this, so that it returns only when all streams have threads. */
     if (batch && tasks)
@@ -255,7 +284,7 @@ void *gm_sched_stream_main(void *cls)
         unsigned n = take_batch(s, batch);
         unsigned stream = take_stream(s);
         if (gm_sched_startable(s))
-            pthread_cond_signal(&s->work);
+            gm_sched_call(s);
         run_batch(s, stream, batch, n, tasks);
         pthread_mutex_unlock(&s->mutex);
         for (unsigned i = 0; i < n; i++)

@@ -20,7 +20,7 @@ struct fake_stream {
 };
 
 struct fake_event {
-    bool recorded;
+    bool recorded, asked;
     double us;
     struct fake_stream *stream;
     unsigned long copies; /* before it */
@@ -411,7 +411,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     pthread_mutex_lock(&lock);
-    if (broken != cudaSuccess || flags != cudaEventBlockingSync)
+    if (broken != cudaSuccess || flags != cudaEventDefault)
         return leave(cudaErrorInvalidValue);
     *event = calloc(1, sizeof(**event));
     live.events += *event != NULL;
@@ -430,10 +430,20 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     pthread_mutex_lock(&lock);
     event->recorded = true;
+    event->asked = false;
     event->us = clock_us;
     event->stream = stream;
     event->copies = stream->copies;
     return leave(cudaSuccess);
+}
+
+/* As a device that is still at work when it is asked first. */
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    pthread_mutex_lock(&lock);
+    bool ready = event->asked || !event->recorded;
+    event->asked = true;
+    return leave(ready ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)

@@ -32,6 +32,7 @@ typedef enum cudaError {
     cudaErrorJitCompilationDisabled = 223,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorSymbolNotFound = 500,
+    cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchOutOfResources = 701,
     cudaErrorAssert = 710,
@@ -56,7 +57,7 @@ enum cudaDeviceAttr {
 
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
 
-#define cudaEventBlockingSync 0x01
+#define cudaEventDefault 0x00
 #define cudaStreamNonBlocking 0x01
 #define cudaHostAllocPortable 0x01
 #define cudaHostRegisterPortable 0x01
@@ -108,6 +109,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
