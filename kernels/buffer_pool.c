@@ -12,8 +12,8 @@
  * Memory is allocated and released without the lock, because unmapping a large buffer takes
  * milliseconds. Until then the buffer counts as `leaving`, and a thread that needs the room waits.
  *
- * In front of the lists is a magazine for each of some processors, as in a slab allocator (Bonwick
- * and Adams, 2001): a few small buffers with a lock of their own, so that the threads that serve
+ * In front of the lists is a magazine for each of some processors, as in vmem (Bonwick and Adams,
+ * 2001): a few small buffers with a lock of their own, so that the threads that serve
  * small requests do not wait for each other. Buffers in a magazine count as in use here, and as
  * idle in what usage() says. A thread that needs room empties the magazines first.
  */
@@ -42,8 +42,9 @@
 
 #define MAGAZINES 16u
 #define MAGAZINE_BUFFERS 12u /* of two requests: operands, result and text, and some to spare */
-#define MAGAZINE_BYTES_MAX ((uint64_t)128 << 10) /* of a buffer: larger ones take longer to fill   \
-                                                  */
+#define MAGAZINE_BYTES_MAX                                                                         \
+    ((uint64_t)128 << 10) /* of a buffer: larger ones take longer to fill                          \
+                           */
 
 #define PAGE ((uint64_t)4096)
 #define HUGE_PAGE ((uint64_t)2 << 20)

@@ -91,6 +91,22 @@ struct gm_fair_item *gm_fair_after(const struct gm_fair_queue *q, const struct g
     return flow ? TAILQ_FIRST(&flow->items) : NULL;
 }
 
+static struct gm_fair_item *first_of(const struct gm_fair_flow *flow)
+{
+    return flow ? TAILQ_FIRST(&flow->items) : NULL;
+}
+
+struct gm_fair_item *gm_fair_first_client(const struct gm_fair_queue *q, unsigned size)
+{
+    return first_of(TAILQ_FIRST(&q->size[size].flows));
+}
+
+struct gm_fair_item *gm_fair_next_client(const struct gm_fair_queue *q,
+                                         const struct gm_fair_item *item)
+{
+    return first_of(TAILQ_NEXT(&q->size[item->size].flow[item->bucket], link));
+}
+
 void gm_fair_remove(struct gm_fair_queue *q, struct gm_fair_item *item)
 {
     struct gm_fair_size *size = &q->size[item->size];

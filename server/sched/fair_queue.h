@@ -69,6 +69,12 @@ struct gm_fair_item *gm_fair_first_of(const struct gm_fair_queue *queue, unsigne
 /* Iterates over all items, in no particular order: starts with NULL, ends with NULL. */
 struct gm_fair_item *gm_fair_after(const struct gm_fair_queue *queue,
                                    const struct gm_fair_item *item);
+/* The first item of the client whose turn comes after that of `item`, in its class; NULL past the
+ * last client. The others of a client follow the first one (TAILQ_NEXT). */
+struct gm_fair_item *gm_fair_next_client(const struct gm_fair_queue *queue,
+                                         const struct gm_fair_item *item);
+/* The first item of the client whose turn it is in a class; NULL if the class is empty. */
+struct gm_fair_item *gm_fair_first_client(const struct gm_fair_queue *queue, unsigned size);
 /* Removes an item to serve it. Its client goes to the end of the ring, and its class is charged
  * with cost_s. */
 void gm_fair_serve(struct gm_fair_queue *queue, struct gm_fair_item *item);

@@ -6,8 +6,9 @@
  * Order: fair_queue.h's, small jobs before large ones and round robin between clients. Jobs of one
  * client and one size class start in the order of their commits. An exclusive job starts only on an
  * idle device, and blocks others while it is first in the queue. gm_sched_run_here bypasses the
- * queue, because its jobs hold no stream. A batch is the first job in the queue and the next ones
- * with its batch_key.
+ * queue, because its jobs hold no stream. A batch is the first job in the queue, and jobs of its
+ * size class with its batch_key, clients taking turns. Jobs that wait at the same moment are
+ * gathered so; none waits for others to come.
  */
 #ifndef GM_SERVER_SCHED_SCHED_H
 #define GM_SERVER_SCHED_SCHED_H
@@ -34,7 +35,8 @@ struct gm_job {
     struct gm_task task;
     struct gm_fair_item slot; /* its queue slot; the owner sets client and cost_s */
     bool exclusive;           /* must run alone on the device */
-    uint64_t batch_key;       /* jobs with the same key may share a launch; 0: none */
+    uint64_t batch_key;       /* gm_group_key: jobs with the same may share a launch; 0: none */
+    uint64_t bytes;           /* gm_op_bytes_min: what counts against batch_bytes */
     int64_t deadline_ns;      /* gm_now_ns() time, or GM_NEVER */
     /* The client's socket: the kernel is asked whether the client has closed it while the job
      * waits. 0: ask abandoned() instead. */

@@ -47,15 +47,27 @@ static void start(struct gm_sched *s, struct gm_job *job)
     s->running_count++;
 }
 
-/* The next queued job that may share a launch with this one, or NULL. */
-static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *job)
+/* How many jobs are looked at for the next one of a batch: with the mutex held, not thousands. */
+#define LOOKED_AT_MAX 64
+
+/* The next job that may share a launch with those of the batch, or NULL. Clients take turns, and
+ * the jobs of each start in order. */
+static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *batched,
+                                uint64_t bytes_left)
 {
-    if (job->batch_key == 0 || job->exclusive)
+    struct gm_fair_item *first, *item;
+    unsigned looked_at = 0;
+
+    if (batched->batch_key == 0 || batched->exclusive)
         return NULL;
-    for (struct gm_fair_item *i = NULL; (i = gm_fair_after(&s->queue, i)) != NULL;) {
-        struct gm_job *other = gm_job_of_slot(i);
-        if (other->batch_key == job->batch_key && !other->exclusive)
-            return other;
+    first = gm_fair_first_client(&s->queue, batched->slot.size);
+    for (; first && looked_at < LOOKED_AT_MAX; first = gm_fair_next_client(&s->queue, first)) {
+        for (item = first; item && looked_at < LOOKED_AT_MAX; item = TAILQ_NEXT(item, link)) {
+            struct gm_job *job = gm_job_of_slot(item);
+            looked_at++;
+            if (job->batch_key == batched->batch_key && !job->exclusive)
+                return job->bytes <= bytes_left ? job : NULL;
+        }
     }
     return NULL;
 }
@@ -64,13 +76,16 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *j
 static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
     struct gm_job *job = gm_job_of_slot(first_eligible(s));
+    uint64_t left = s->facts->batch_bytes;
     unsigned n = 0;
 
     s->exclusive_running = job->exclusive;
-    for (; job && n < s->batch_max; job = next_like(s, batch[0])) {
+    do {
         start(s, job);
         batch[n++] = job;
-    }
+        left -= job->bytes < left ? job->bytes : left;
+        job = n < s->batch_max ? next_like(s, batch[0], left) : NULL;
+    } while (job);
     return n;
 }
 
