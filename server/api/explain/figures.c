@@ -80,7 +80,7 @@ static void set_pattern(const struct gm_access_example *example, struct gm_site_
     unsigned have, pairs;
 
     f->stride = usual_distance(example, &have, &pairs);
-    f->pieces = pairs - have + 1;
+    f->spans = pairs - have + 1;
     if (pairs == 0 || (f->stride == 0 && 4 * have >= 3 * pairs))
         f->pattern = GM_PATTERN_SAME;
     else if (llabs(f->stride) == (int64_t)example->bytes && 2 * have >= pairs)
@@ -94,14 +94,14 @@ static void set_pattern(const struct gm_access_example *example, struct gm_site_
 static const char *global_verdict(const struct gm_site_figures *f)
 {
     if (f->ratio < RATIO_MIN)
-        return f->pattern == GM_PATTERN_SAME ? "one for all" : "coalesced";
+        return f->pattern == GM_PATTERN_SAME ? "one address" : "coalesced";
     switch (f->pattern) {
     case GM_PATTERN_STRIDE:
         return llabs(f->stride) >= GM_SECTOR ? "strided" : "interleaved";
     case GM_PATTERN_ROW:
         return "misaligned";
     case GM_PATTERN_ROWS:
-        return "short pieces";
+        return "short spans";
     default:
         return "scattered";
     }
@@ -115,7 +115,7 @@ static void set_verdict(enum gm_access_kind kind, struct gm_site_figures *f)
         snprintf(f->verdict, sizeof f->verdict, "%.3g-way bank conflict", f->ratio);
     else
         snprintf(f->verdict, sizeof f->verdict, "%s",
-                 f->pattern == GM_PATTERN_SAME ? "one for all" : "no conflict");
+                 f->pattern == GM_PATTERN_SAME ? "one address" : "no conflict");
 }
 
 void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *site,
