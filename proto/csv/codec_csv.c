@@ -1,5 +1,5 @@
 /*
- * codec_csv.c - reads matrices from CSV: a line a row; fields separated by commas, semicolons or
+ * codec_csv.c - reads matrices from CSV: one line per row; fields separated by commas, semicolons or
  * tabs; an empty line between the matrices of a stack. One operand a text.
  *
  * The text is read in two passes. The first counts the lines, which with the fields of the first
