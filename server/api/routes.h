@@ -62,10 +62,10 @@ size_t gm_route_count(void);
 enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
                              char allow[GM_ALLOW_MAX], struct gm_error *err);
 
-/* Whether it is one of the Open Inference Protocol v2, which has errors of its own form. */
+/* Whether it is one of the Open Inference Protocol v2, whose errors have a format of their own. */
 bool gm_path_is_v2(const char *path);
 
-/* The functions that the table names; one file an endpoint family. */
+/* The functions that the table names; one file per endpoint family. */
 
 enum gm_progress gm_handle_op(struct gm_request *request); /* operate.c */
 enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_input *input,

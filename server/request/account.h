@@ -33,8 +33,8 @@ enum gm_stage {
 const char *gm_stage_name(enum gm_stage stage);
 
 struct gm_account {
-    int64_t started_ns, mark_ns;
-    double us[GM_STAGE_COUNT]; /* negative: not measured */
+    int64_t started_ns, lap_start_ns; /* of the request, and of the running lap */
+    double us[GM_STAGE_COUNT];        /* negative: not measured */
     double total_us;
 };
 

@@ -99,7 +99,8 @@ struct gm_request *gm_request_of_work(struct gm_work *work);
 
 /* Makes a request from its head; NULL if memory ran out. Copies the head, not its strings. */
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
-                                  const struct gm_transport *carrier, void *connection, int socket);
+                                  const struct gm_transport *transport, void *connection,
+                                  int socket);
 /* Drops a reference; the last one frees the request. */
 void gm_request_unref(struct gm_request *request);
 

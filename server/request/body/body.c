@@ -58,7 +58,7 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
     return status == GM_OK ? gm_body_check_operands(b, err) : status;
 }
 
-/* Shapes as parameters are for bare elements: every other form has its own. */
+/* Shapes as parameters are for bare elements: every other format states its own. */
 static enum gm_status check_shapes(const struct gm_body *b, struct gm_error *err)
 {
     bool any = false;

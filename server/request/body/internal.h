@@ -72,10 +72,10 @@ enum gm_status gm_part_format_by_type(const char *type, char operand, struct gm_
                                       struct gm_error *err);
 /*
  * By its first GM_PART_FIRST_BYTES, or all bytes; there must be at least one. The result is NPY,
- * raw elements if has_shape, or text. On entry *form is the result of the type, without a codec.
+ * raw elements if has_shape, or text. On entry *format is the result of the type, without a codec.
  */
 enum gm_status gm_part_format_by_first_bytes(const void *bytes, size_t len, char operand,
-                                             bool has_shape, struct gm_part_format *form,
+                                             bool has_shape, struct gm_part_format *format,
                                              struct gm_error *err);
 /* The format of a complete text. */
 enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char operand,
@@ -86,7 +86,7 @@ enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char opera
 /* An operand from a part. */
 struct gm_part_operand {
     bool given;
-    struct gm_part_format form;
+    struct gm_part_format format;
     uint64_t text_at, text_len; /* for text: its position in the body's text */
 };
 

@@ -67,7 +67,7 @@ enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes,
 static enum gm_status check_dtype(struct gm_body *b, unsigned index, struct gm_error *err)
 {
     struct gm_matrix *operand = &b->parsed->operand[index];
-    bool npy = b->parts->operand[index].form.codec == &gm_codec_npy;
+    bool npy = b->parts->operand[index].format.codec == &gm_codec_npy;
     enum gm_dtype asked = b->parsed->params.dtype;
 
     if (npy && operand->dtype == GM_V2 && asked == GM_BF16)
