@@ -128,8 +128,8 @@ struct gm_backend {
      * one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the device is beyond use;
      * every task then has that status.
      *
-     * It blocks on purpose: a thread per stream is all the asynchrony a caller needs, and no callback
-     * from a driver's thread has to be reasoned about.
+     * It blocks on purpose: a thread per stream is all the asynchrony a caller needs, and no
+     * callback from a driver's thread has to be reasoned about.
      */
     enum gm_status (*run)(void *context, unsigned device, unsigned stream, struct gm_task *task[],
                           unsigned n);
