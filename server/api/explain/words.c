@@ -290,7 +290,7 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
                  "Nothing is wasted in the traced part of the kernel: each request takes the "
                  "fewest sectors that can hold its bytes.");
         snprintf(cure, GM_EXPLAIN_WORDS_MAX,
-                 "The kernel runs too long to be traced to its end: trace a smaller shape, too.");
+                 "The kernel runs too long to be traced to its end; a smaller shape can be.");
     } else {
         say_fine(e, &f, problem, cure);
     }
