@@ -114,7 +114,7 @@ static void set_shapes(struct gm_json_line *line, const struct gm_op *op)
     gm_json_line_close(line, '{');
 }
 
-/* The same beside the other members, which have no objects among them: "kernel_us". */
+/* The same without an object: "kernel_us" among the other members. */
 static void set_flat_times(struct gm_json_line *line, const struct gm_account *account)
 {
     static const char *const names[GM_STAGE_COUNT] = {
@@ -217,7 +217,7 @@ static void set_rates(struct gm_json_line *stats, const struct gm_account_job *j
 static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
                          const struct gm_access_totals *totals)
 {
-    double units[2] = {0}, ideal[2] = {0}; /* of global memory, of shared */
+    double units[2] = {0}, ideal[2] = {0}; /* global memory, shared memory */
 
     for (unsigned kind = 0; kind < GM_ACCESS_KINDS; kind++) {
         bool shared = gm_access_is_shared((enum gm_access_kind)kind);

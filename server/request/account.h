@@ -61,8 +61,8 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
  * total_us. */
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns);
 
-/* The same as members of an object that is open: no objects among them, and "kernel_us" for what
- * is "us":{"kernel"} there. Ends `total`. */
+/* The same as members of an open object. None of them is an object: "kernel_us" replaces
+ * "us":{"kernel"}. Sets total_us. */
 void gm_account_members(struct gm_json_line *line, struct gm_account *account,
                         const struct gm_account_job *job, int64_t now_ns);
 

@@ -106,7 +106,7 @@ void gm_request_unref(struct gm_request *request);
 
 /* Checks the head. The state afterwards is BODY or DISCARD. */
 void gm_request_begin(struct gm_request *request);
-/* Passes a piece of the body. */
+/* Passes the next bytes of the body. */
 void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
 /* Call when the body is complete or the connection was resumed: goes on as far as possible. */
 enum gm_progress gm_request_advance(struct gm_request *request);

@@ -91,7 +91,7 @@ enum gm_status gm_part_operand_begin(struct gm_body *b, unsigned index, const ch
     return blame_part(parts, operand->format.codec->open(&parts->plan, &parts->decoder, err), err);
 }
 
-/* Reads data of an operand whose format, or that it is text, is known. */
+/* Reads data of an operand of known format, or known to be text. */
 static enum gm_status take_operand(struct gm_body *b, const void *bytes, size_t len,
                                    struct gm_error *err)
 {

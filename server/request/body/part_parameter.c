@@ -92,7 +92,7 @@ enum gm_status gm_part_parameter_end(struct gm_body *b, struct gm_error *err)
     if (status == GM_OK)
         status = gm_body_check_regions(b, err);
     if (status == GM_OK)
-        status = b->events.settled(b->events.cls, err); /* it may have been about the reply */
+        status = b->events.settled(b->events.cls, err); /* the parameter may affect the reply */
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
         if (b->parsed->present[i] && b->parsed->params.dtype != GM_DTYPE_NONE)
             status = check_dtype(b, i, err);
