@@ -99,7 +99,7 @@ enum gm_status gm_sched_reserve(struct gm_sched *s, uint64_t client, struct gm_e
 {
     pthread_mutex_lock(&s->mutex);
     enum gm_status status = check(s, client, err);
-    atomic_store(&s->measure_stop, true); /* a job is coming */
+    atomic_store(&s->measure_stop, true); /* a job will be queued */
     if (status == GM_OK) {
         s->reserved++;
         s->held[gm_fair_bucket(client)]++;

@@ -49,8 +49,7 @@ struct gm_explain_figures {
     double flops, bytes_min, bytes_moved;
     double intensity, executed_intensity; /* flops per byte, of bytes_min and of bytes_moved */
     double traced, blocks;
-    const struct gm_launch_report
-        *launch; /* the launch that the occupancy is of; NULL: there was none */
+    const struct gm_launch_report *launch; /* launch of the occupancy; NULL: there was none */
     struct gm_occupancy occupancy;
     double peak_gflops, ridge; /* ridge: flops per byte above which arithmetic is the limit */
     double attainable_gflops, percent_of_peak;

@@ -30,7 +30,7 @@ static double fp32_lanes(const struct gm_gpu *gpu)
     return gpu->capability < 86 ? 64 : 128;
 }
 
-/* Least time of so many sectors, in microseconds. */
+/* Least time to move this many sectors, in microseconds. */
 static double sectors_us(const struct gm_gpu *gpu, double sectors)
 {
     return sectors * GM_SECTOR / (gpu->dram_gbs * 1e3);
@@ -46,7 +46,7 @@ static double wavefronts_us(const struct gm_gpu *gpu, double wavefronts)
 
 /* ---- A site ------------------------------------------------------------------------------- */
 
-/* The most frequent distance between neighbouring lanes, and how many of how many pairs have it. */
+/* The most frequent distance between neighbouring lanes; *ret_have of *ret_pairs pairs have it. */
 static int64_t usual_distance(const struct gm_access_example *example, unsigned *ret_have,
                               unsigned *ret_pairs)
 {

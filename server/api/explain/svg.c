@@ -1,9 +1,9 @@
 /*
  * svg.c - draws an access report as SVG: which lane of each site's example warp touches what.
  *
- * It draws sectors of global memory and banks of shared memory. It can be printed in black
- * and white: position, number, hatching and line width carry the meaning, never colour. No scripts,
- * only generic fonts. The lanes of a warp and the number of sites drawn bound its size.
+ * It draws sectors of global memory and banks of shared memory. It can be printed in black and
+ * white: position, number, hatching and line width carry the meaning, not colour. No scripts, only
+ * generic fonts. The lanes of a warp and the number of sites drawn bound its size.
  */
 #include "server/api/explain/explain.h"
 
