@@ -9,7 +9,7 @@
 cuda_arguments=() # of CMake, for the release build
 has_gpu=no
 
-# The compute capabilities of the GPUs that are here, as 86, one a line; nothing without a GPU.
+# The compute capabilities of the GPUs that are here, as 86, one per line; nothing without a GPU.
 gpus_here() {
     nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . |
         grep -x '[0-9][0-9]*' | sort -nu

@@ -75,7 +75,7 @@ struct gm_foreign {
 };
 
 struct gm_backend_options {
-    unsigned threads;      /* compute threads, 0: one a core */
+    unsigned threads;      /* compute threads; 0: one per core */
     unsigned streams;      /* 0: the backend's own choice */
     uint64_t memory_limit; /* of buffers, in use and kept for reuse; 0: the memory there is */
     /* Instead: a limit that several backends share, to be closed after them. May be NULL. */
@@ -128,8 +128,8 @@ struct gm_backend {
      * one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the device is beyond use;
      * every task then has that status.
      *
-     * It blocks on purpose: a thread a stream is all the asynchrony a caller needs, and no callback
-     * from a driver's thread has to be reasoned about.
+     * It blocks on purpose: a thread per stream is all the asynchrony a caller needs, and no
+     * callback from a driver's thread has to be reasoned about.
      */
     enum gm_status (*run)(void *context, unsigned device, unsigned stream, struct gm_task *task[],
                           unsigned n);

@@ -1,5 +1,5 @@
 /*
- * codec.c - the table of formats, and how to tell the format of a body.
+ * codec.c - the table of formats; finds a body's format by its media type or first bytes.
  */
 #include "proto/codec.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Raw bodies and NPY replies go between socket and memory untouched. */
+/* Raw bodies and NPY replies are copied between socket and memory unchanged. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "gemmd runs on little-endian machines");
 
 static const struct gm_codec *const codecs[] = {&gm_codec_json, &gm_codec_npy, &gm_codec_csv,

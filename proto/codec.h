@@ -1,12 +1,12 @@
 /*
- * codec.h - the table of formats of matrices, by media type. One folder a format (json, csv, npy,
- * raw), one row each in codec.c.
+ * codec.h - the table of matrix formats, by media type. Each format (json, csv, npy, raw) has one
+ * folder, and one row in codec.c.
  *
  * Text formats are read whole (`decode`). Binary formats are streamed (`open`, `push`..., `finish`,
- * `close`): bytes go from the socket's buffer to their final place and are never collected.
+ * `close`): bytes go from the socket's buffer straight to their final place.
  *
- * Nothing here allocates operand storage: it asks the sink, which belongs to the caller.
- * A decoder is used by one thread at a time; different decoders are independent.
+ * Operand storage comes from the sink, which belongs to the caller. One thread at a time may use a
+ * decoder; different decoders are independent.
  */
 #ifndef GM_PROTO_CODEC_H
 #define GM_PROTO_CODEC_H
@@ -17,50 +17,49 @@
 extern "C" {
 #endif
 
-/* ---- What a decoder is told before the body, and where it puts what it reads. ---- */
+/* ---- A decoder's input besides the body, and its output. ---- */
 
 #define GM_OPERANDS_MAX 3 /* a, b, c */
 #define GM_SIZE_UNKNOWN UINT64_MAX
 
-/* Where a decoder puts what it finds. Each function may refuse: its status ends the decoding. */
+/* Receives what a decoder finds. Each function may fail; its status ends the decoding. */
 struct gm_sink {
     /*
-     * An operand begins: index 0, 1, 2 for a, b, c, at most once each, index below
-     * operands_max. Sets *ret_data to gm_matrix_bytes(matrix) writable bytes, 64-byte aligned
-     * (not NULL even when that is 0). The sink keeps them; they are filled when decode or
-     * finish returns GM_OK.
+     * An operand begins. index: 0, 1, 2 for a, b, c, each at most once, below operands_max. Sets
+     * *ret_data to gm_matrix_bytes(matrix) writable bytes, aligned to 64 bytes; not NULL even for 0
+     * bytes. The sink owns them. They are filled when decode or finish returns GM_OK.
      */
     enum gm_status (*operand)(void *cls, unsigned index, const struct gm_matrix *matrix,
                               void **ret_data, struct gm_error *err);
     /*
-     * A parameter found in the body (a JSON member that is neither an operand nor part of
-     * one): its name and its value as text (a string's content, a number or true/false as
-     * written). All parameters come before the first operand.
+     * A parameter in the body (a JSON member that is neither an operand nor part of one). Its value
+     * is text: a string's content, or a number, true or false as written. All parameters come
+     * before the first operand.
      */
     enum gm_status (*parameter)(void *cls, const char *name, size_t name_len, const char *value,
                                 size_t value_len, struct gm_error *err);
     void *cls;
 };
 
-/* Whether the first line of a text is a header: whoever sends it has said so, or the line tells. */
+/* Whether the first line of a text is a header: as the request states, or as the line suggests. */
 enum gm_header { GM_HEADER_TELLS, GM_HEADER_PRESENT, GM_HEADER_ABSENT };
 
-/* What the reader of a body knows before it. */
+/* What is known before the body is read. */
 struct gm_decode_plan {
     enum gm_dtype
-        dtype; /* as asked for, or GM_DTYPE_NONE; may change in `parameter` (text formats) */
-    enum gm_header header;  /* of CSV; may change in the same way */
-    unsigned operands_max;  /* 1 to 3: how many operands the operation can take */
-    unsigned operand_first; /* which of them the body's first is: 0, but for a part of a body */
+        dtype; /* as requested, or GM_DTYPE_NONE; `parameter` may change it (text formats) */
+    enum gm_header header;  /* for CSV; `parameter` may change it */
+    unsigned operands_max;  /* 1 to 3: the most operands that the operation takes */
+    unsigned operand_first; /* index of the body's first operand: 0, except for a part of a body */
     bool has_shape[GM_OPERANDS_MAX];
-    struct gm_shape shape[GM_OPERANDS_MAX]; /* of raw operands */
+    struct gm_shape shape[GM_OPERANDS_MAX]; /* for raw operands */
     uint64_t body_bytes;                    /* Content-Length, or GM_SIZE_UNKNOWN */
     struct gm_sink sink;
 };
 
 /* ---- A format. ---- */
 
-/* Bytes past the end of a text that `decode` may read (their content does not matter). */
+/* `decode` may read this many bytes past the end of a text. Their content does not matter. */
 #define GM_TEXT_PADDING 64
 
 /* The longest head that `head` writes: an NPY header of a 3-D array fits in 192. */
@@ -81,10 +80,10 @@ struct gm_codec {
                              struct gm_error *err);
 
     /*
-     * Binary formats, else NULL. The plan must outlive the decoder. `open` already refuses what
-     * the plan shows to be impossible (a Content-Length that the shapes contradict). `push`
-     * takes any split of the bytes and fails as early as the bytes allow; after a failure only
-     * `close` may be called. `close(NULL)` is fine.
+     * Binary formats, else NULL. The plan must outlive the decoder. `open` fails if the plan is
+     * impossible (a Content-Length that contradicts the shapes). `push` takes bytes in any pieces,
+     * and fails as early as they allow. After a failure only `close` may be called. `close(NULL)`
+     * is fine.
      */
     enum gm_status (*open)(const struct gm_decode_plan *plan, struct gm_decoder **ret,
                            struct gm_error *err);
@@ -94,10 +93,10 @@ struct gm_codec {
     void (*close)(struct gm_decoder *decoder);
 
     /*
-     * Writing. Binary formats: `head` writes what precedes the elements, which are then sent
-     * from memory. Text formats: `encode` writes the whole into out; `encode_bound` is
-     * an upper bound of its bytes (GM_TOO_LARGE on overflow). A text format with carries_stats
-     * leaves its outer object open, so that the caller can append `,"stats":{...}}`.
+     * Writing. Binary formats: `head` writes what precedes the elements, which are then sent from
+     * memory. Text formats: `encode` writes the whole text to out; `encode_bound` is an upper bound
+     * of its length (GM_TOO_LARGE on overflow). If carries_stats is set, the outer object is left
+     * open, so that the caller can append `,"stats":{...}}`.
      */
     bool carries_stats;
     enum gm_status (*head)(const struct gm_matrix *matrix, char out[GM_HEAD_MAX], size_t *ret_len,
@@ -109,26 +108,27 @@ struct gm_codec {
                              uint64_t *ret_len, struct gm_error *err);
 };
 
-/* The rows, in the order in which messages list them; NULL past the end. */
+/* The table's rows, in the order of messages; NULL past the end. */
 const struct gm_codec *gm_codec_at(size_t index);
 
 /* "application/json, ...": all of them, for messages and headers. */
 #define GM_MEDIA_TYPES_MAX 256
 const char *gm_codec_media_types(char buf[GM_MEDIA_TYPES_MAX]);
 
-/* By media type, compared without case, parameters already cut off. NULL if there is none. */
+/* Finds a format by media type (without parameters, in any case); NULL if there is none. */
 const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len);
 
-/* By how a body begins (NPY's magic, or '[' or '{' after white space). NULL if it does not say. */
+/* Finds a format by a body's first bytes: NPY's magic, or '[' or '{' after white space. NULL if
+ * they do not tell. */
 const struct gm_codec *gm_codec_by_first_bytes(const void *bytes, size_t len);
 
 extern const struct gm_codec gm_codec_json, gm_codec_csv, gm_codec_npy, gm_codec_raw;
-/* No row: JSON without the elements, of a matrix that goes elsewhere. */
+/* Not in the table: JSON without elements, for a matrix that is stored elsewhere. */
 extern const struct gm_codec gm_codec_json_shape;
 
-/* ---- For encoders, which find elements by their indices. ---- */
+/* ---- For encoders. ---- */
 
-/* Bytes from one element to the next in each direction. */
+/* Byte strides of a matrix. */
 struct gm_steps {
     uint64_t batch, row, col;
 };

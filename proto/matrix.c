@@ -96,8 +96,8 @@ enum gm_status gm_matrix_init(struct gm_matrix *ret, enum gm_dtype dtype, enum g
                        ndim);
 
     /*
-     * Dimensions of 0 are left out of the product: the others then cannot overflow in any
-     * combination, so that nobody has to check again when 0 times something is transposed.
+     * The product leaves out dimensions of 0. So the others cannot overflow in any combination, and
+     * a transpose of 0 times something needs no further check.
      */
     uint64_t bytes = gm_dtype_size(dtype);
     for (unsigned i = 0; i < ndim; i++)

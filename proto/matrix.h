@@ -1,8 +1,8 @@
 /*
- * matrix.h - element types, shapes and the matrix that every other module passes around.
+ * matrix.h - element types, shapes, and the matrix type of all modules.
  *
- * A matrix here is a stack of `batch` matrices of rows x cols elements, dense. Sizes are
- * 64-bit, and every product of sizes is checked for overflow before it is used.
+ * A matrix is a dense stack of `batch` matrices of rows x cols elements. Sizes have 64 bits, and
+ * each product of sizes is checked for overflow.
  */
 #ifndef GM_PROTO_MATRIX_H
 #define GM_PROTO_MATRIX_H
@@ -18,9 +18,8 @@ extern "C" {
 #endif
 
 /*
- * X(NAME, name on the wire, bytes, NPY kind letter). The first six take part in
- * arithmetic; the others are moved by transpose and flip, never computed with. v1 to v16
- * are opaque elements (NPY's void types).
+ * X(NAME, name on the wire, bytes, NPY kind letter). The first six are for arithmetic; the others
+ * are only moved, by transpose and flip. v1 to v16 are opaque elements (NPY's void types).
  */
 #define GM_DTYPE_LIST(X)                                                                           \
     X(F16, "f16", 2, 'f')                                                                          \
@@ -54,7 +53,7 @@ enum gm_dtype {
 
 enum gm_layout {
     GM_ROW_MAJOR,
-    GM_COL_MAJOR /* the whole array in Fortran order: first index fastest, a stack's too */
+    GM_COL_MAJOR /* Fortran order: the first index is fastest, in a stack that of the stack */
 };
 
 #define GM_DIMS_MAX 3
@@ -68,7 +67,7 @@ struct gm_shape {
 struct gm_matrix {
     enum gm_dtype dtype;
     enum gm_layout layout;
-    bool stacked; /* came, or is to be written, with three dimensions; else batch is 1 */
+    bool stacked; /* has three dimensions as read or written; else batch is 1 */
     uint64_t batch, rows, cols;
     void *data; /* batch*rows*cols elements, native byte order, 64-byte aligned; not owned */
 };
@@ -76,27 +75,28 @@ struct gm_matrix {
 bool gm_dtype_arithmetic(enum gm_dtype dtype);
 size_t gm_dtype_size(enum gm_dtype dtype);
 const char *gm_dtype_name(enum gm_dtype dtype);
-/* GM_DTYPE_NONE where there is no such name. */
+/* GM_DTYPE_NONE if there is no such name. */
 enum gm_dtype gm_dtype_from_name(const char *name, size_t len);
 /* "f16, bf16, ...": for messages. */
 const char *gm_dtype_names(void);
 
-/* false, with *ret untouched, on overflow. */
+/* On overflow returns false, and leaves *ret unchanged. */
 bool gm_size_mul(uint64_t a, uint64_t b, uint64_t *ret);
 bool gm_size_add(uint64_t a, uint64_t b, uint64_t *ret);
 
-/* Reads "RxC", "BxRxC", "N" (1xN); digits only, no sign, no spaces. false if it is not that. */
+/* Reads "RxC", "BxRxC" or "N" (1xN): digits, no signs, no spaces. false if the text is none of
+ * these. */
 bool gm_shape_parse(const char *text, size_t len, struct gm_shape *ret);
 
 /*
- * Sets dtype, layout and sizes from a shape (0-D is 1x1, 1-D is 1xN, 3-D is a stack), data
- * to NULL. GM_BAD_SHAPE where there are more dimensions or the bytes overflow 63 bits, also if
- * they only would without the dimensions that are 0.
+ * Sets dtype, layout and sizes from a shape (0-D is 1x1, 1-D is 1xN, 3-D is a stack), and data to
+ * NULL. Error: GM_BAD_SHAPE if there are more dimensions, or if the bytes overflow 63 bits, counted
+ * without dimensions of 0.
  */
 enum gm_status gm_matrix_init(struct gm_matrix *ret, enum gm_dtype dtype, enum gm_layout layout,
                               const struct gm_shape *shape, struct gm_error *err);
 
-/* Cannot overflow on a matrix that gm_matrix_init made. */
+/* Cannot overflow for a matrix made by gm_matrix_init. */
 uint64_t gm_matrix_elements(const struct gm_matrix *matrix);
 uint64_t gm_matrix_bytes(const struct gm_matrix *matrix);
 

@@ -1,7 +1,7 @@
 /*
- * status.c - the texts of the status list, and error messages that are safe to send: of bounded
- * length, valid UTF-8, without control characters, whatever a client put into them; and the word
- * that a mistyped one may have been meant for.
+ * status.c - texts of the status list; error messages that are safe to send; suggestions for
+ * mistyped words. A message has a bounded length, and is valid UTF-8 without control characters,
+ * whatever text of a client it repeats.
  */
 #include "proto/status.h"
 
@@ -39,8 +39,8 @@ const char *gm_status_title(enum gm_status status)
 }
 
 /*
- * The length of the printable UTF-8 sequence at s (len > 0 bytes are there), 0 if there is none:
- * a control character, a stray or missing continuation, an overlong form, a surrogate.
+ * Length of the printable UTF-8 sequence at s, of which len > 0 bytes are readable. 0 if it is a
+ * control character, a stray or missing continuation, overlong, or a surrogate.
  */
 static size_t printable(const unsigned char *s, size_t len)
 {
@@ -60,7 +60,7 @@ static size_t printable(const unsigned char *s, size_t len)
     return n;
 }
 
-/* Copies len bytes of text, which hold no NUL, made printable; cut says that more followed. */
+/* Copies len bytes of text without NUL, and makes them printable. cut: more text followed. */
 static void copy_printable(char *out, const char *text, size_t len, int cut)
 {
     const unsigned char *s = (const unsigned char *)text;

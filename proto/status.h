@@ -1,6 +1,6 @@
 /*
- * status.h - the one list of ways in which a request can end. The enum, the stable code of a
- * problem document, its HTTP status and its title are made from it. A new error is one row here.
+ * status.h - the one list of outcomes of a request. The enum, the stable code of a problem
+ * document, its HTTP status and its title are made from it. A new error is one row here.
  */
 #ifndef GM_PROTO_STATUS_H
 #define GM_PROTO_STATUS_H
@@ -66,7 +66,7 @@ enum gm_status {
 /* Long enough for a sentence that says what was wrong and what is allowed. */
 #define GM_ERROR_DETAIL_MAX 512
 
-/* What went wrong, for a person. Filled only on failure; a success leaves it alone. */
+/* An error message for people. Set only on failure; success leaves it unchanged. */
 struct gm_error {
     enum gm_status status;
     char detail[GM_ERROR_DETAIL_MAX];
@@ -77,22 +77,22 @@ const char *gm_status_code(enum gm_status status);
 const char *gm_status_title(enum gm_status status);
 
 /*
- * Fills *err (which may be NULL) and returns status, so that a failing function can end
- * with `return gm_fail(err, GM_BAD_SHAPE, "a is %s, ...", ...)`. Text that a client sent
- * is cut to fit and stays valid UTF-8: control characters and broken sequences become '?'.
+ * Sets *err (which may be NULL) and returns status, so that a failing function can end with `return
+ * gm_fail(err, GM_BAD_SHAPE, "a is %s, ...", ...)`. A client's text is cut to fit and stays valid
+ * UTF-8: control characters and broken sequences become '?'.
  */
 enum gm_status gm_fail(struct gm_error *err, enum gm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* How far a mistyped word is from a right one, for messages that name it. */
+/* Distance between a mistyped word and a right one, for messages that suggest it. */
 
-/* Words longer than this are compared by their beginnings. */
+/* Of longer words only the beginning is compared. */
 #define GM_WORD_MAX 64
 
-/* Levenshtein's distance: characters to change, add or remove. */
+/* Levenshtein distance: characters to change, add or remove. */
 size_t gm_edit_distance(const char *from, size_t from_len, const char *to);
 
-/* Whether one may have been meant by the other: at least half of the longer one is right. */
+/* Whether one may be a mistyping of the other: at least half of the longer one is right. */
 bool gm_is_near(const char *from, size_t from_len, const char *to);
 
 #ifdef __cplusplus

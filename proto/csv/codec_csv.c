@@ -1,11 +1,11 @@
 /*
- * codec_csv.c - reads matrices from CSV: a line a row; fields separated by commas, semicolons or
- * tabs; an empty line between the matrices of a stack. One operand a text.
+ * codec_csv.c - reads matrices from CSV: one line per row, fields separated by commas, semicolons
+ * or tabs; an empty line between the matrices of a stack. A text holds one operand.
  *
- * The text is read in two passes. The first counts the lines, which with the fields of the first
- * line gives the shape. The second reads each field straight to its element, and checks that each
- * line has as many. The first pass never asks for more memory than a text of this length can fill:
- * an element takes two bytes of it, with its separator.
+ * The text is read in two passes. The first counts the lines and the fields of the first line; that
+ * is the shape. The second reads each field straight to its element, and checks that all lines have
+ * equally many. The operand's size is bounded by the text's: an element and its separator take at
+ * least two bytes.
  */
 #include "proto/codec.h"
 #include "proto/csv/internal.h"
@@ -13,12 +13,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How many lines each matrix has. */
+/* Counts the lines of each matrix. */
 struct lines {
     uint64_t matrices, rows;
 };
 
-/* Goes from line to line without looking at the same bytes twice. */
+/* Walks the lines, without reading the same bytes twice. */
 struct cursor {
     const char *at, *end;
     const char *feed; /* the next LF at or after `at`, or the end; NULL: not looked for */
@@ -89,8 +89,8 @@ static enum gm_status ragged(const struct gm_csv *csv, const char *line, uint64_
 }
 
 /*
- * Reads the line at *p into out, with `step` bytes from element to element, and moves *p to the
- * line's end. Numbers in JSON's grammar, in quotes or not, are read where they lie.
+ * Reads the line at *p into out, whose elements are `step` bytes apart, and moves *p to the line's
+ * end. Numbers in JSON's grammar, quoted or not, are read in place.
  */
 static enum gm_status read_line(const struct gm_csv *csv, const char **p, uint64_t cols, char *out,
                                 size_t step)
@@ -121,7 +121,7 @@ static enum gm_status read_line(const struct gm_csv *csv, const char **p, uint64
     return GM_OK;
 }
 
-/* The second pass; out is NULL where the elements are not wanted, but what is wrong with them. */
+/* The second pass. With out NULL it only finds the error. */
 static enum gm_status read_lines(const struct gm_csv *csv, uint64_t cols, char *out)
 {
     char nowhere[16];

@@ -1,6 +1,6 @@
 /*
- * codec_csv_field.c - reads a field that is not a number as JSON writes it. It is rewritten as one
- * if it means one, else the error says what it is.
+ * codec_csv_field.c - reads a field that is not a number in JSON's grammar: rewrites it as one, or
+ * says what is wrong.
  */
 #include "proto/csv/internal.h"
 
@@ -13,10 +13,10 @@ struct span {
     const char *at, *end;
 };
 
-/* Behind a number: something that ends it, and what a reader may look at. */
+/* Bytes behind a number: one that ends it, and those that a reader may read. */
 #define NUMBER_TAIL 16
 
-/* The field from p to end without what may stand around its number: blanks, quotes, blanks. */
+/* Strips blanks, then quotes, then blanks from both ends of the field from p to end. */
 static struct span trim(const struct gm_csv *csv, const char *p, const char *end)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -45,9 +45,9 @@ static char *copy_digits(const char **p, const char *end, char *out)
 }
 
 /*
- * Writes the field as JSON would write the number: no plus sign, no leading zeros, digits on both
- * sides of the point. What is no number stays none. Returns its end; NULL if it is too long for
- * any number.
+ * Rewrites the field in JSON's grammar: no plus sign, no leading zeros, digits on both sides of the
+ * point. A field that is no number does not become one. Returns the end; NULL if the field is too
+ * long for any number.
  */
 static char *rewrite(struct span f, char out[GM_NUMBER_TEXT_MAX + NUMBER_TAIL])
 {
@@ -66,7 +66,7 @@ static char *rewrite(struct span f, char out[GM_NUMBER_TEXT_MAX + NUMBER_TAIL])
     if (p < end && *p == '.' && (whole || is_digit(p + 1, end))) {
         if (!whole)
             *out++ = '0';
-        if (is_digit(++p, end) || (p < end && *p == '.')) /* two points stay two */
+        if (is_digit(++p, end) || (p < end && *p == '.')) /* a second point is kept, as an error */
             *out++ = '.';
         out = copy_digits(&p, end, out);
     }
@@ -108,7 +108,7 @@ static bool store_nonfinite(enum gm_dtype dtype, char which, bool negative, void
 
     if (!bits[dtype].infinity)
         return false;
-    memcpy(out, &value, size); /* little-endian, as all that gemmd runs on */
+    memcpy(out, &value, size); /* little-endian, like all platforms of gemmd */
     return true;
 }
 
@@ -137,7 +137,7 @@ bool gm_csv_is_number(const struct gm_csv *csv, const char *p)
     return nonfinite(f) || (end && gm_number_end(number) == end);
 }
 
-/* Whether the field holds the character at all. */
+/* Whether the field contains the character. */
 static bool holds(struct span f, char c)
 {
     return memchr(f.at, c, (size_t)(f.end - f.at)) != NULL;
@@ -149,7 +149,7 @@ static bool has_line_end(const struct gm_csv *csv)
     return memchr(csv->start, '\n', len) || memchr(csv->start, '\r', len);
 }
 
-/* What to do about a field that is no number. */
+/* The advice for a field that is no number. */
 static const char *advice(const struct gm_csv *csv, struct span f, bool second_line)
 {
     bool digits = is_digit(f.at, f.end) || is_digit(f.at + (f.at < f.end), f.end);

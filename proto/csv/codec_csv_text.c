@@ -2,10 +2,10 @@
  * codec_csv_text.c - finds the separator, a header and the number of columns in the first lines of
  * a CSV text.
  *
- * Unless the request says so, a header is recognized by its first field that is not empty. That
- * begins like a name: not like a number, not with a sign or bracket that might precede one, and not
- * like a missing value or a truth value. None of the other fields is a number, and lines follow. So
- * a damaged number in the first row, or a row with a label, is an error, not a row that vanishes.
+ * Unless the request states it, a line is a header if its first non-empty field begins like a name,
+ * none of its other fields is a number, and lines follow. Names do not begin like a number, a sign,
+ * a bracket, a missing value or a truth value. So a first row with a damaged number or a label is
+ * an error, and is never skipped.
  */
 #include "proto/codec.h"
 #include "proto/csv/internal.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Behind the quoted text that begins at p; the text's end where the quote is not closed. Two
- * quotes inside stand for one. */
+/* Skips the quoted text at p; returns the text's end if the quote is not closed. Two quotes inside
+ * stand for one. */
 static const char *skip_quoted(const char *p, const char *end)
 {
     for (p++; p < end; p++) {
@@ -50,7 +50,7 @@ uint64_t gm_csv_line_number(const struct gm_csv *csv, const char *p)
     return line;
 }
 
-/* The next line that is not blank, from the beginning of one on. */
+/* Finds the next line that is not blank. p is at the beginning of a line. */
 static const char *skip_blank_lines(const char *p, const char *end)
 {
     for (;;) {
@@ -62,8 +62,8 @@ static const char *skip_blank_lines(const char *p, const char *end)
 }
 
 /*
- * The first separator of the line at p, the comma if there is none. A tab that stands beside
- * another separator, or at the end, only aligns columns.
+ * Returns the first separator of the line at p; a comma if there is none. A tab beside another
+ * separator, or at the line's end, only aligns columns.
  */
 static char find_separator(const char *p, const char *end)
 {
@@ -98,9 +98,9 @@ bool gm_csv_is_missing(const char *text, size_t len)
     return false;
 }
 
-/* Whether it begins with what people write before numbers, or for them: digits and signs, brackets,
- * currencies; in UTF-8 a blank that does not break, cents, pounds, yens, plus-minus, dashes and
- * quotation marks, other currencies, minus, infinity, comparisons. */
+/* Whether it begins with a character that people write before a number, or for one: digits, signs,
+ * brackets, currencies; in UTF-8 also the no-break space, cents, pounds, yens, plus-minus, dashes
+ * and quotation marks, other currencies, minus, infinity, comparisons. */
 static bool is_like_number(const char *text, size_t len)
 {
     static const char *const signs[] = {"\xC2\xA0",     "\xC2\xA2",    "\xC2\xA3", "\xC2\xA5",
@@ -128,14 +128,14 @@ static bool is_name(const char *text, size_t len)
     return true;
 }
 
-/* What a line is known by. */
+/* What a line is. */
 enum line {
     LINE_NUMBERS,
     LINE_NAMES, /* a header */
     LINE_MIXED  /* it begins like a header and has numbers */
 };
 
-/* What the line at p is; its end and its number of fields in any case. */
+/* Classifies the line at p. Also returns its end and its number of fields. */
 static enum line prescan_line(const struct gm_csv *csv, const char *p, const char **ret_end,
                               uint64_t *ret_cols)
 {
@@ -165,10 +165,10 @@ static enum line prescan_line(const struct gm_csv *csv, const char *p, const cha
     return line;
 }
 
-/* Files that are no text show it in so many. */
+/* Bytes that suffice to recognize a file that is no text. */
 #define FIRST_BYTES 16
 
-/* No name begins like this, but other formats do. */
+/* Other formats begin like this, and no name does. */
 static enum gm_status check_form(const struct gm_csv *csv)
 {
     size_t len = (size_t)(csv->end - csv->start);
@@ -192,7 +192,7 @@ static enum gm_status check_form(const struct gm_csv *csv)
     return GM_OK;
 }
 
-/* The first line begins like a name, and that is not enough for it to be passed over. */
+/* The first line begins like a name, but is not a header. */
 static enum gm_status doubtful(const struct gm_csv *csv, const char *line, const char *end,
                                enum line is)
 {

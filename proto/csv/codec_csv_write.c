@@ -1,7 +1,7 @@
 /*
- * codec_csv_write.c - writes CSV. See internal.h. Numbers are the shortest that read back to
+ * codec_csv_write.c - writes CSV; see internal.h. Numbers have the fewest digits that read back to
  * the same bits, as in JSON. NaN and infinity are nan, inf and -inf. Truth values are 1 and 0,
- * which every reader of numbers accepts.
+ * which all readers of numbers accept.
  */
 #include "proto/csv/internal.h"
 
@@ -19,7 +19,7 @@ enum gm_status gm_csv_encode_bound(const struct gm_matrix *matrix, uint64_t *ret
                        "with Accept",
                        gm_dtype_name(matrix->dtype));
 
-    /* An element and what follows it; an empty line a matrix. */
+    /* An upper bound: each element with its separator, and an empty line per matrix. */
     uint64_t elements = gm_matrix_elements(matrix), bytes;
     if (!gm_size_mul(elements, gm_number_width_max(matrix->dtype) + 1, &bytes) ||
         !gm_size_add(bytes, elements > 0 ? matrix->batch : 0, &bytes) || bytes > INT64_MAX) {
@@ -31,7 +31,7 @@ enum gm_status gm_csv_encode_bound(const struct gm_matrix *matrix, uint64_t *ret
     return GM_OK;
 }
 
-/* NaN or infinity: all of a float's exponent is set, and of its fraction something or nothing. */
+/* NaN or infinity: all exponent bits are set; of NaN also some bit of the fraction. */
 static char *write_nonfinite(char *out, enum gm_dtype dtype, const char *element)
 {
     static const unsigned fraction_bits[GM_DTYPE_COUNT] = {
@@ -81,7 +81,7 @@ enum gm_status gm_csv_encode(const struct gm_matrix *matrix,
     uint64_t bound;
     enum gm_status status = gm_csv_encode_bound(matrix, &bound, err);
 
-    (void)options; /* those of JSON, which cannot write NaN */
+    (void)options; /* JSON's writers, which cannot write NaN */
     if (status != GM_OK)
         return status;
     if (capacity < bound)

@@ -5,9 +5,9 @@
  *   {"shape":[2,2], "dtype":"f64", "data":[1,2,3,4], ...}    an operand: a
  *   {"a":X, "b":X, "c":X, ...}                               X is rows, an operand or a number
  *
- * with parameters as further members. The first of two passes hands parameters to the sink and
- * steps over arrays of numbers without converting them. Then the element type is known, and the
- * second pass reads each array straight into the storage that the sink gives. json_write.c writes.
+ * with parameters as further members. Two passes: the first gives parameters to the sink, and skips
+ * arrays of numbers. Then the element type is known, and the second pass reads each array straight
+ * into the sink's storage. json_write.c writes.
  */
 #include "proto/codec.h"
 #include "proto/json/internal.h"
@@ -18,7 +18,7 @@
 
 static const char operand_letters[GM_OPERANDS_MAX + 1] = "abc";
 
-/* An operand as the first pass finds it. */
+/* An operand, as found by the first pass. */
 struct operand {
     char name[2];
     bool has_data, has_shape, has_dtype;
@@ -54,7 +54,7 @@ static enum gm_status read_data(struct gm_json *json, const char *name, struct o
     return gm_json_rows_prescan(json, &operand->rows);
 }
 
-/* Reads the member if it is one of an operand's; *ret_known says so. */
+/* Reads a member of an operand. *ret_known: whether the name is one of its members. */
 static enum gm_status read_operand_member(struct gm_json *json, const struct gm_json_string *name,
                                           struct operand *operand, bool *ret_known)
 {
@@ -102,7 +102,7 @@ static enum gm_status read_operand(struct gm_json *json, struct operand *operand
     return GM_OK;
 }
 
-/* Hands a member that is no operand to the sink, as text. */
+/* Gives a member that is no operand to the sink, as text. */
 static enum gm_status read_parameter(struct body *body, const struct gm_json_string *name)
 {
     struct gm_json *json = &body->json;
@@ -141,7 +141,7 @@ static enum gm_status read_parameter(struct body *body, const struct gm_json_str
                            json->err);
 }
 
-/* Which operand the name is, GM_OPERANDS_MAX if none. */
+/* Index of the operand of this name; GM_OPERANDS_MAX if it is none. */
 static unsigned operand_index(const struct gm_json_string *name)
 {
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
@@ -182,7 +182,7 @@ static enum gm_status read_members(struct body *body)
     }
 }
 
-/* Decides what shape, dtype and data beside each other or beside a, b and c mean. */
+/* Interprets shape, dtype and data as members of the body, alone or beside a, b and c. */
 static enum gm_status settle_members(struct body *body)
 {
     struct operand *bare = &body->bare;
@@ -231,7 +231,7 @@ static enum gm_status operand_dtype(const struct body *body, const struct operan
     return GM_OK;
 }
 
-/* The second pass: reads one operand into the storage that the sink gives for it. */
+/* The second pass: reads one operand into the sink's storage. */
 static enum gm_status store_operand(const struct body *body, unsigned index)
 {
     const struct operand *operand = &body->operand[index];

@@ -1,8 +1,8 @@
 /*
  * json_rows.c - reads arrays of numbers. See internal.h.
  *
- * Storage is asked for once, with the exact shape, before the first number is converted. No index
- * of the text is built: the only memory a text needs beside itself is its matrix.
+ * Storage is requested once, with the exact shape, before the first number is converted. There is
+ * no index of the text: besides the text itself, only the matrix takes memory.
  */
 #include "proto/json/internal.h"
 
@@ -47,15 +47,16 @@ enum gm_status gm_json_shape(struct gm_json *json, struct gm_shape *ret)
     return GM_OK;
 }
 
-/* As far as they are in one array of numbers. */
+/* Brackets and commas of one array of numbers. */
 struct counts {
     uint64_t opens, closes, commas;
 };
 
-#define SPAN_COLS 16 /* from so many columns it pays to read many numbers at once */
-#define BLOCK 64     /* bytes that count() takes at once, in sums that compilers vectorise */
+#define SPAN_COLS 16 /* from this many columns on, reading many numbers at once is faster */
+#define BLOCK 64     /* bytes per step of count(), whose sums compilers vectorise */
 
-/* Adds up what is in text[0..end), until a byte that no array of numbers holds; returns that. */
+/* Counts brackets and commas in text[0..end), up to a byte that no array of numbers contains.
+ * Returns the position of that byte. */
 static const char *count(const char *text, const char *end, struct counts *sum)
 {
     const char *p = text;
@@ -93,7 +94,7 @@ static const char *space_before(const char *p)
     return p;
 }
 
-/* No end to look for: the text's last byte is no white space. */
+/* No test for the end: the text's last byte is no white space. */
 static inline const char *space_after(const char *p)
 {
     while (is_space(*p))
@@ -192,16 +193,16 @@ struct reader {
     const char *name;
     const struct gm_shape *shape;
     gm_number_reader *read;
-    gm_number_span *span; /* many at once; NULL where nothing is kept, or for want of one */
+    gm_number_span *span; /* reads many at once; NULL if there is none, or elements are not kept */
     const char *at, *end;
     char *out;
-    size_t step; /* from element to element; 0 where nothing is kept */
+    size_t step; /* bytes between elements; 0 if they are not kept */
     uint64_t index[GM_DIMS_MAX];
 };
 
 #define PLACE_MAX 128
 
-/* "row 3, column 5 of a": where the first `levels` indices lead. */
+/* Names the position of the first `levels` indices: "row 3, column 5 of a". */
 static const char *place(const struct reader *r, unsigned levels, char buf[PLACE_MAX])
 {
     static const char *const names[] = {"matrix", "row", "column"};
@@ -225,7 +226,7 @@ static enum gm_status bad_length(const struct reader *r, unsigned level, uint64_
                    r->shape->dim[level]);
 }
 
-/* Why there is no element at r->at, where its indices say. */
+/* Fails with the reason why there is no element at r->at, and its position. */
 static enum gm_status bad_element(const struct reader *r)
 {
     const char *at = r->at, *dtype = gm_dtype_name(r->dtype);
@@ -342,7 +343,7 @@ static enum gm_status read_array(struct reader *r, unsigned level)
         more = *p == ',';
         p = more ? space_after(p + 1) : p;
     }
-    /* Too few in all: what is missing was counted behind the end, where it will be found. */
+    /* Too few in all: the missing one is found at the end. */
     bool behind = level == 0 && !more && p + 1 < r->end;
     if ((more || n != r->shape->dim[level]) && !behind)
         return bad_length(r, level, n + more);
@@ -384,8 +385,8 @@ enum gm_status gm_json_rows_read(const struct gm_json *json, const struct gm_jso
 }
 
 /*
- * Whether data that nests like this has the shape: flat, or dimension by dimension. Behind a
- * dimension of 0 nothing can nest: 2x0x3 is [[],[]].
+ * Whether data with this nesting has the shape: flat, or dimension by dimension. Inside a dimension
+ * of 0 nothing can nest: 2x0x3 is [[],[]].
  */
 static bool agrees(const struct gm_shape *nested, const struct gm_shape *shape, uint64_t elements)
 {
@@ -397,7 +398,8 @@ static bool agrees(const struct gm_shape *nested, const struct gm_shape *shape, 
     return nested->ndim == shape->ndim || (nested->ndim > 0 && nested->dim[nested->ndim - 1] == 0);
 }
 
-/* data does not have the shape that is stated; unless it is no good anyway, for another reason. */
+/* Fails because data does not have the stated shape, or for another reason if it has a worse
+ * fault. */
 static enum gm_status bad_shape(const struct gm_json *json, const struct gm_json_rows *rows,
                                 const char *name, const struct gm_shape *nested,
                                 const struct gm_matrix *stated)

@@ -51,7 +51,7 @@ enum gm_status gm_json_end(const struct gm_json *json)
                                  : gm_json_fail(json, json->at, "text after the end of the value");
 }
 
-/* Four hexadecimal digits. The caller has made sure that four bytes are there. */
+/* Reads four hexadecimal digits. The caller has checked that there are four bytes. */
 static bool hex4(const char *text, uint32_t *ret)
 {
     uint32_t value = 0;
@@ -68,7 +68,7 @@ static bool hex4(const char *text, uint32_t *ret)
     return true;
 }
 
-/* The code point of the escape at *at, which stands after the backslash; moves it on. */
+/* Reads the escape at *at, after its backslash. Returns the code point, and moves *at on. */
 static bool unescape(const char **at, const char *end, uint32_t *ret)
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -99,7 +99,8 @@ static bool unescape(const char **at, const char *end, uint32_t *ret)
     return true;
 }
 
-/* The code point of the UTF-8 sequence at *at, a byte of 0x80 or more; moves it on. */
+/* Reads the UTF-8 sequence at *at, a byte of 0x80 or more. Returns the code point, and moves *at
+ * on. */
 static bool decode_utf8(const char **at, const char *end, uint32_t *ret)
 {
     const unsigned char *s = (const unsigned char *)*at;

@@ -1,6 +1,6 @@
 /*
- * json_write.c - a matrix as {"shape":[r,c],"dtype":"f32","data":[[...],[...]], the object left
- * open for what the caller adds. Numbers are the shortest that read back to the same bits.
+ * json_write.c - writes a matrix as {"shape":[r,c],"dtype":"f32","data":[[...],[...]] and leaves
+ * the object open for the caller. Numbers have the fewest digits that read back to the same bits.
  */
 #include "proto/json/internal.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More than what stands before the rows: three sizes of 20 digits and less than 60 bytes. */
+/* Upper bound of what precedes the rows: three sizes of 20 digits and less than 60 bytes. */
 #define HEAD_MAX 128
 
 static enum gm_status check_dtype(const struct gm_matrix *matrix, struct gm_error *err)
@@ -23,11 +23,11 @@ static enum gm_status check_dtype(const struct gm_matrix *matrix, struct gm_erro
                    gm_dtype_name(matrix->dtype));
 }
 
-/* A result without elements but with more rows than this is written as []: the shape says it all,
- * and a few bytes that ask for the transpose of 0 x 10^9 are not answered with a gigabyte. */
+/* A result without elements but with more rows than this is written as []. The shape says it all,
+ * and a tiny request for the transpose of 0 x 10^9 does not get a gigabyte. */
 #define EMPTY_ROWS_MAX 65536
 
-/* How many matrices and rows are written. */
+/* Number of matrices and rows to write. */
 struct extent {
     uint64_t batch, rows;
 };
@@ -52,8 +52,8 @@ enum gm_status gm_json_encode_bound(const struct gm_matrix *matrix, uint64_t *re
 
     struct extent extent = extent_of(matrix);
     uint64_t cols = gm_matrix_elements(matrix) > 0 ? matrix->cols : 0;
-    /* An element (null is shorter than any bound) and its comma; a row's brackets and its comma; a
-     * matrix's in a stack too. */
+    /* Each element (null is shorter than any bound) and its comma; brackets and comma of each row,
+     * and in a stack of each matrix. */
     uint64_t bytes;
     if (!gm_size_mul(cols, gm_number_width_max(matrix->dtype) + 1, &bytes) ||
         !gm_size_add(bytes, 3, &bytes) || !gm_size_mul(bytes, extent.rows, &bytes) ||
@@ -81,7 +81,7 @@ static enum gm_status nonfinite(const struct gm_matrix *matrix, uint64_t batch, 
                    stack, row, col);
 }
 
-/* The members before the elements: their length, less than HEAD_MAX. */
+/* Writes the members before the elements. Returns their length, less than HEAD_MAX. */
 static size_t put_shape(const struct gm_matrix *matrix, char *out)
 {
     char stack[24] = "";
@@ -120,7 +120,7 @@ const struct gm_codec gm_codec_json_shape = {
     .encode = shape_encode,
 };
 
-/* One row; NULL, with *ret_col set, at an element that cannot be written. */
+/* Writes one row. At an element that cannot be written, returns NULL and sets *ret_col. */
 static char *write_row(char *out, const char *element, uint64_t cols, uint64_t step,
                        gm_number_writer *write, bool nonfinite_null, uint64_t *ret_col)
 {
@@ -138,7 +138,7 @@ static char *write_row(char *out, const char *element, uint64_t cols, uint64_t s
         *end = ',';
         out = end + 1;
     }
-    out -= cols > 0; /* the last comma */
+    out -= cols > 0; /* removes the last comma */
     *out++ = ']';
     return out;
 }

@@ -1,6 +1,6 @@
 /*
- * kserve_read.c - reads an inference request. One pass over the JSON steps over arrays of numbers
- * without converting them; each is read later, straight to where its elements belong.
+ * kserve_read.c - reads an inference request. One pass over the JSON skips arrays of numbers. Each
+ * array is read later, straight to its operand.
  */
 #include "proto/kserve/kserve.h"
 #include "proto/number/number.h"
@@ -11,7 +11,7 @@
 
 #define LETTERS "ABC"
 
-/* A parameter's value: a string's content, or a number, true or false as written. */
+/* A parameter's value: the content of a string, or a number, true or false as written. */
 struct value {
     char kind; /* '"', 'n' for a number, 'b' for true and false */
     const char *text;
@@ -19,14 +19,14 @@ struct value {
     struct gm_json_string string;
 };
 
-/* What the parameters of a request, an input or an output may say. */
+/* Parameters of a request, an input or an output. */
 struct said {
     bool has_binary_bytes, has_binary, binary, has_region, has_region_bytes;
     uint64_t binary_bytes;
     struct gm_region_part part;
 };
 
-/* An input, or an output, as it is read. */
+/* An input or an output that is being read. */
 struct tensor {
     struct gm_json_string name, datatype;
     bool has_shape, has_data;
@@ -46,7 +46,7 @@ struct reader {
 
 typedef enum gm_status member_fn(struct reader *r, const struct gm_json_string *name);
 
-/* As gm_json_begin, which speaks of matrices. */
+/* Like gm_json_begin, whose messages speak of matrices. */
 static enum gm_status begin_text(struct gm_json *json, const char *text, size_t len,
                                  const char *what, struct gm_error *err)
 {
@@ -59,7 +59,7 @@ static enum gm_status begin_text(struct gm_json *json, const char *text, size_t 
     return gm_json_begin(json, text, len, err);
 }
 
-/* Each member of the object that the cursor stands on; what: what is said to be one. */
+/* Reads the members of the object at the cursor. `what` names it in messages. */
 static enum gm_status read_object(struct reader *r, const char *what, member_fn *member)
 {
     struct gm_json_object object;
@@ -77,7 +77,7 @@ static enum gm_status read_object(struct reader *r, const char *what, member_fn 
     }
 }
 
-/* Each element of the array that the cursor stands on. */
+/* Reads the elements of the array at the cursor. */
 static enum gm_status read_array(struct reader *r, const char *what,
                                  enum gm_status (*element)(struct reader *r))
 {
@@ -144,7 +144,7 @@ static enum gm_status read_value(struct reader *r, const struct gm_json_string *
     return GM_OK;
 }
 
-/* A count among the parameters. */
+/* Reads a parameter that is a count. */
 static enum gm_status to_count(struct reader *r, const struct gm_json_string *name,
                                const struct value *value, uint64_t *ret)
 {
@@ -317,7 +317,7 @@ static enum gm_status input_dtype(const struct reader *r, enum gm_dtype *ret)
     return GM_OK;
 }
 
-/* Bytes that are stated beside a shape are those of the shape. */
+/* Checks that a stated number of bytes is that of the shape. */
 static enum gm_status check_bytes(const struct reader *r, const struct gm_matrix *matrix,
                                   const char *what, uint64_t stated)
 {
@@ -332,7 +332,7 @@ static enum gm_status check_bytes(const struct reader *r, const struct gm_matrix
                          gm_kserve_datatype(matrix->dtype), bytes, what, stated);
 }
 
-/* Where the elements of an input are: in one place, and all of them. */
+/* Checks that the elements of an input are in one place, all of them. */
 static enum gm_status settle_place(const struct reader *r, struct gm_kserve_input *input,
                                    enum gm_dtype dtype)
 {
@@ -422,7 +422,7 @@ static enum gm_status read_output(struct reader *r)
     return GM_OK;
 }
 
-/* Of Triton's own parameters: the time, in microseconds there. */
+/* Triton's own parameter, a time in microseconds. */
 static enum gm_status set_timeout(struct reader *r, const struct gm_json_string *name,
                                   const struct value *value)
 {
@@ -433,7 +433,7 @@ static enum gm_status set_timeout(struct reader *r, const struct gm_json_string 
         return gm_fail(r->json->err, GM_BAD_PARAMETER, "%s is a whole number of microseconds",
                        name->text);
     if (us == 0)
-        return GM_OK; /* as if it were not said */
+        return GM_OK; /* 0 means none */
     int len = snprintf(ms, sizeof ms, "%" PRIu64, us / 1000 + (us % 1000 > 0));
     return r->plan->parameter(r->plan->cls, "timeout_ms", strlen("timeout_ms"), ms, (size_t)len,
                               r->json->err);
@@ -450,7 +450,7 @@ static enum gm_status request_parameter(struct reader *r, const struct gm_json_s
         return to_bool(r, name, &value, &r->binary_output);
     if (gm_json_string_is(name, "timeout"))
         return set_timeout(r, name, &value);
-    if (gm_json_string_is(name, "priority")) /* requests are served by what they cost */
+    if (gm_json_string_is(name, "priority")) /* ignored: requests are served by their cost */
         return value.kind == 'n' ? GM_OK
                                  : gm_fail(r->json->err, GM_BAD_PARAMETER, "priority is a number");
     if (strncmp(name->text, "sequence_", 9) == 0)

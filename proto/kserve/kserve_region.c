@@ -12,7 +12,7 @@
 #define BASE64_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 #define BASE64_LEN ((GM_CUDA_HANDLE_BYTES + 2) / 3 * 4)
 
-/* The handle, which has one length; false where the text is not that. */
+/* Decodes the handle, which has a fixed length; false if the text is none. */
 static bool read_base64(const struct gm_json_string *text, unsigned char *out)
 {
     static const char digits[] = BASE64_DIGITS;
@@ -94,7 +94,7 @@ static enum gm_status read_handle(struct gm_json *json, struct gm_kserve_region 
                               GM_CUDA_HANDLE_BYTES);
 }
 
-/* A member of either kind; *ret_bit says which it was. */
+/* Reads a member of either kind. *ret_bit tells which. */
 static enum gm_status read_member(struct gm_json *json, const struct gm_json_string *name,
                                   struct gm_kserve_region *ret, unsigned *ret_seen)
 {

@@ -1,5 +1,5 @@
 /*
- * kserve_write.c - names of element types, and how replies are written.
+ * kserve_write.c - names of element types, and writers of replies.
  */
 #include "proto/kserve/kserve.h"
 #include "proto/number/number.h"
@@ -28,7 +28,7 @@ enum gm_dtype gm_kserve_dtype(const char *name, size_t len)
     return GM_DTYPE_NONE;
 }
 
-/* Up to the shape's end; fits in GM_HEAD_MAX with what is put behind it. */
+/* Writes up to the shape's end. That and what follows fit in GM_HEAD_MAX. */
 static size_t put_tensor(const struct gm_matrix *matrix, char out[GM_HEAD_MAX])
 {
     char stack[24] = "";
@@ -144,7 +144,7 @@ static enum gm_status json_encode(const struct gm_matrix *matrix,
         p = end ? end : stpcpy(p, "null");
         *p++ = ',';
     }
-    p -= elements > 0; /* the last comma */
+    p -= elements > 0; /* removes the last comma */
     p = stpcpy(p, "]}]");
     *ret_len = (uint64_t)(p - out);
     return GM_OK;

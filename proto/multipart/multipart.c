@@ -1,15 +1,15 @@
 /*
  * multipart.c - finds where the parts of multipart/form-data begin and end.
  *
- * It is our own because no parser in Debian fits. Those for mail build a tree of a whole message.
- * libmicrohttpd's copies the data, needs one of its connections, and gives no reason when it fails.
+ * No parser in Debian fits. Those for mail build a tree of a whole message. libmicrohttpd's copies
+ * the data, needs one of its connections, and gives no reason when it fails.
  *
  *   state:  DATA (preamble) -> BOUNDARY -> HEADER -> DATA -> BOUNDARY ... -> BOUNDARY -> EPILOGUE
  *
- * The delimiter "\r\n--BOUNDARY" has its only CR at its beginning, since a boundary cannot hold
- * one. So text that matches a part of it and then differs holds no other beginning. The search goes
- * on after it, is linear, and is memchr for CR almost everywhere. For the same reason bytes that
- * end a push within a delimiter need not be kept: they are the delimiter's own text.
+ * The delimiter "\r\n--BOUNDARY" has its only CR at its beginning, since a boundary cannot contain
+ * one. So text that matches a part of it and then differs contains no other beginning, and the
+ * search continues after it: linear, and memchr for CR almost everywhere. If a push ends within a
+ * delimiter, its bytes need not be kept, since they are the delimiter's own text.
  */
 #include "proto/multipart/multipart.h"
 
@@ -24,12 +24,12 @@ struct gm_multipart {
     enum { DATA, BOUNDARY, HEADER, EPILOGUE } state;
     bool in_part; /* else DATA is the preamble */
     unsigned parts;
-    size_t outside; /* bytes of preamble and epilogue */
+    size_t outside; /* bytes of preamble and epilogue so far */
 
     /*
-     * The text "\r\n--BOUNDARY--": the delimiter is its first delimiter_len bytes, of which (and of
-     * the dash behind it) `matched` have been seen last. Where there is no line before it, because
-     * the message or the part's data begin there, CR LF counts as seen: `unreal` is 2 then.
+     * The text "\r\n--BOUNDARY--". Its first delimiter_len bytes are the delimiter. The last
+     * `matched` bytes of the input match it (or also the dash behind it). At the beginning of the
+     * message or of a part's data CR LF counts as seen: `unreal` is then 2.
      */
     char delimiter[DELIMITER_MAX + 1];
     size_t delimiter_len, matched, unreal;
@@ -38,7 +38,7 @@ struct gm_multipart {
     char header[GM_MULTIPART_HEADER_MAX];
 };
 
-/* A boundary may come at once: the line's end before it has been seen. */
+/* A boundary may come at once: its CR LF counts as seen. */
 static void expect_boundary(struct gm_multipart *m)
 {
     m->state = DATA;
@@ -75,13 +75,13 @@ void gm_multipart_close(struct gm_multipart *m)
     free(m);
 }
 
-/* The boundary as it stands in a line. */
+/* The boundary as it is written, without the CR LF before it. */
 static const char *line_of(const struct gm_multipart *m)
 {
     return m->delimiter + 2;
 }
 
-/* Drops bytes that belong to no part. */
+/* Drops bytes outside of all parts. */
 static enum gm_status pass_over(struct gm_multipart *m, size_t len, struct gm_error *err)
 {
     if (len <= GM_MULTIPART_OUTSIDE_MAX - m->outside) {
@@ -107,7 +107,7 @@ static enum gm_status deliver(struct gm_multipart *m, const char *bytes, size_t 
     return m->in_part ? m->events.data(m->events.cls, bytes, len, err) : pass_over(m, len, err);
 }
 
-/* What has matched so far is no delimiter, but data. */
+/* The bytes matched so far are not a delimiter but data. */
 static enum gm_status release(struct gm_multipart *m, struct gm_error *err)
 {
     size_t from = m->unreal, len = m->matched - m->unreal;
@@ -117,13 +117,13 @@ static enum gm_status release(struct gm_multipart *m, struct gm_error *err)
     return deliver(m, m->delimiter + from, len, err);
 }
 
-/* The next CR, NULL if there is none; many in a row cost no call each. */
+/* Finds the next CR; NULL if there is none. Many CRs in a row do not cost a call each. */
 static const char *find_cr(const char *at, const char *end)
 {
     return at < end && *at == '\r' ? at : memchr(at, '\r', (size_t)(end - at));
 }
 
-/* How many bytes at `at` are those that the delimiter has behind its first `have`. */
+/* Number of bytes at `at` that continue the delimiter after its first `have`. */
 static size_t match(const struct gm_multipart *m, const char *at, const char *end, size_t have)
 {
     size_t most = m->delimiter_len - have, n = 0;
@@ -135,7 +135,7 @@ static size_t match(const struct gm_multipart *m, const char *at, const char *en
     return n;
 }
 
-/* Data up to the next delimiter or the end of what is there; *at is moved past both. */
+/* Reads data up to the next delimiter, or to the end of the input; moves *at past it. */
 static enum gm_status take_data(struct gm_multipart *m, const char **at, const char *end,
                                 struct gm_error *err)
 {
@@ -177,7 +177,7 @@ static enum gm_status end_part(struct gm_multipart *m, struct gm_error *err)
     return in_part ? m->events.end(m->events.cls, err) : GM_OK;
 }
 
-/* The byte behind a delimiter says what it is. */
+/* Decides by the byte behind a delimiter. */
 static enum gm_status take_boundary(struct gm_multipart *m, const char **at, struct gm_error *err)
 {
     bool dash = m->matched > m->delimiter_len;
@@ -202,7 +202,7 @@ static enum gm_status take_boundary(struct gm_multipart *m, const char **at, str
     return end_part(m, err);
 }
 
-/* The rest of a boundary's line, and the part's header up to and with an empty line. */
+/* Reads the rest of a boundary's line, and the part's header up to its empty line. */
 static enum gm_status take_header(struct gm_multipart *m, const char **at, const char *end,
                                   struct gm_error *err)
 {

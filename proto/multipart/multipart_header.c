@@ -1,18 +1,18 @@
 /*
  * multipart_header.c - reads the Content-Type of multipart/form-data, and the fields of a part's
- * header. Both are a word and parameters, `form-data; name="a"; filename="a.npy"`.
+ * header. Both are a word and parameters: `form-data; name="a"; filename="a.npy"`.
  *
- * A name is quoted in one of two ways. Browsers and curl since 7.81 write %22 for a quote, and a
- * backslash is a character like any other. Older ones write a backslash before a quote. The older
- * way is tried first, because the newer seldom can be read so by mistake. The rest of a header (a
- * file's name above all) is only read to find its end, and ignored.
+ * A name is quoted in one of two ways. Browsers, and curl since 7.81, write %22 for a quote; a
+ * backslash is an ordinary character. Older clients write a backslash before a quote. The older way
+ * is tried first, because text of the newer is seldom valid in it. The rest of a header, such as a
+ * file's name, is only skipped.
  */
 #include "proto/multipart/multipart.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* The most of a client's text that a message repeats. */
+/* A message repeats at most this much of a client's text. */
 #define SHOWN_MAX 60
 
 static bool is_token(char c)
@@ -27,17 +27,16 @@ static const char *skip_blanks(const char *p)
     return p;
 }
 
-/* One `; name=value`: of the value, as it is written, only where it is. */
+/* One `; name=value`. The value points into the text, as written. */
 struct parameter {
     const char *name, *value;
     size_t name_len, value_len;
-    bool
-        escapes; /* it was quoted, and a backslash in it makes the next character an ordinary one */
+    bool escapes; /* it was quoted, and a backslash escapes the next character */
 };
 
 /*
- * Reads the parameter that begins at *at, if there is one, and moves *at behind it. Answers false
- * where there is none; *at is then the text's end, or what stands there is no parameter.
+ * Reads the parameter at *at and moves *at behind it. Returns false if there is none: then *at is
+ * the text's end, or is at something that is no parameter.
  */
 static bool next_parameter(const char **at, bool escapes, struct parameter *ret)
 {
@@ -80,7 +79,8 @@ static bool parameter_is(const struct parameter *parameter, const char *name)
            strncasecmp(parameter->name, name, parameter->name_len) == 0;
 }
 
-/* Writes a quoted value without the backslashes, into out or onto itself; its length. */
+/* Copies a quoted value without its backslashes to out, which may be the value itself. Returns the
+ * length. */
 static size_t unquote(const struct parameter *parameter, char *out)
 {
     size_t n = 0;
@@ -93,7 +93,7 @@ static size_t unquote(const struct parameter *parameter, char *out)
     return n;
 }
 
-/* The length of a media type without its parameters. */
+/* Length of a media type without its parameters. */
 static size_t type_len(const char *content_type)
 {
     return strcspn(content_type, "; \t");
@@ -107,7 +107,7 @@ bool gm_multipart_is(const char *content_type)
            strncasecmp(content_type, GM_MULTIPART_TYPE, len) == 0;
 }
 
-/* RFC 2046: letters, digits and "'()+_,-./:=? and blanks", but none at the end. */
+/* RFC 2046: letters, digits and "'()+_,-./:=? and blanks", no blank at the end. */
 static bool boundary_valid(const char *boundary, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -150,7 +150,7 @@ enum gm_status gm_multipart_boundary(const char *content_type,
     return GM_OK;
 }
 
-/* Resolves %22, %0D and %0A, the three that clients write, in place. */
+/* Resolves %22, %0D and %0A in place, the three escapes that clients write. */
 static size_t unescape(char *text, size_t len)
 {
     size_t n = 0;
@@ -172,7 +172,8 @@ static size_t unescape(char *text, size_t len)
     return n;
 }
 
-/* The parameter `name`, of which *ret_count were found. Whether all of the text can be read. */
+/* Finds the parameter `name`, and counts its occurrences in *ret_count. Returns whether the whole
+ * text is well-formed. */
 static bool find_name(const char *at, bool escapes, struct parameter *ret, unsigned *ret_count)
 {
     struct parameter parameter;
@@ -187,7 +188,7 @@ static bool find_name(const char *at, bool escapes, struct parameter *ret, unsig
     return *at == '\0';
 }
 
-/* The name in the value of Content-Disposition, which it is changed to. */
+/* Changes the value of Content-Disposition to the name in it. */
 static enum gm_status read_disposition(char *value, const char **ret, struct gm_error *err)
 {
     const char *rest = value + type_len(value);
@@ -213,7 +214,7 @@ static enum gm_status read_disposition(char *value, const char **ret, struct gm_
     return GM_OK;
 }
 
-/* The elements of a part are taken as they are. */
+/* Checks an encoding: only those are allowed that leave the bytes as they are. */
 static enum gm_status check_encoding(const char *field, const char *value, struct gm_error *err)
 {
     static const char *const plain[] = {"binary", "8bit", "7bit", "identity"};
@@ -226,12 +227,12 @@ static enum gm_status check_encoding(const char *field, const char *value, struc
                    field, value);
 }
 
-/* What of a header has been read. */
+/* Fields of a header that have been read. */
 struct fields {
     char *disposition, *type, *transfer_encoding, *encoding;
 };
 
-/* A field's line, terminated: `Name: value`. */
+/* Reads a field's line, NUL-terminated: `Name: value`. */
 static enum gm_status read_field(char *line, struct fields *fields, struct gm_error *err)
 {
     const struct {
@@ -262,8 +263,8 @@ static enum gm_status read_field(char *line, struct fields *fields, struct gm_er
 }
 
 /*
- * Makes terminated lines of the header: those that go on in the next one, which then begins with a
- * blank, are joined, and blanks at their ends cut off. No other control character may be there.
+ * Splits the header into NUL-terminated lines. A line that begins with a blank continues the one
+ * before; both are joined. Blanks at line ends are removed. Other control characters are errors.
  */
 static enum gm_status split_lines(char *header, size_t len, struct gm_error *err)
 {
@@ -291,7 +292,7 @@ enum gm_status gm_multipart_header_read(char *header, size_t len, struct gm_mult
     struct gm_multipart_part part = {.type = ""};
     enum gm_status status = split_lines(header, len, err);
 
-    /* Behind the boundary, in its line, there may be blanks, which are cut off. */
+    /* Removes blanks between the boundary and its line's end. */
     if (status == GM_OK && len > 0 && *header)
         return gm_fail(err, GM_BAD_MULTIPART, "the line of a boundary goes on with '%.*s'",
                        SHOWN_MAX, header);

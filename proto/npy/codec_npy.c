@@ -1,7 +1,7 @@
 /*
- * codec_npy.c - reads NPY files, one or several back to back, as a stream. Prefix and header of a
- * file are collected, since they are small. Its elements are copied once, from the caller's buffer
- * to the operand, and byte-swapped there as they arrive if the file has the other byte order.
+ * codec_npy.c - reads NPY files, one or several back to back, as a stream. A file's prefix and
+ * header are collected, since they are small. Its elements are copied once, from the caller's
+ * buffer to the operand, and byte-swapped there if the file has the other byte order.
  *
  *   state:  PREFIX -> HEADER -> DATA -> PREFIX of the next file ...; the end comes in PREFIX
  */
@@ -13,7 +13,7 @@
 
 struct gm_decoder {
     const struct gm_decode_plan *plan;
-    unsigned index;    /* the operand being read, or all that there can be */
+    unsigned index;    /* index of the operand being read; operands_max: there can be no more */
     uint64_t received; /* bytes of the body used so far */
 
     enum { PREFIX, HEADER, DATA } state;
@@ -24,8 +24,8 @@ struct gm_decoder {
 
     char *data;
     uint64_t data_have, data_need;
-    uint64_t data_swapped; /* bytes that are in native order */
-    size_t swap_unit;      /* bytes that change places; 1: none do */
+    uint64_t data_swapped; /* bytes in native order so far */
+    size_t swap_unit;      /* bytes per unit to swap; 1: no swap */
 };
 
 static char letter(const struct gm_decoder *decoder)
@@ -68,7 +68,7 @@ static uint64_t remaining(const struct gm_decoder *decoder)
     return total > decoder->received ? total - decoder->received : 0;
 }
 
-/* Looks at as much of the prefix as is there and says how much there has to be. */
+/* Checks the prefix as far as it has come, and returns how many bytes it needs. */
 static enum gm_status check_prefix(struct gm_decoder *decoder, struct gm_error *err)
 {
     const unsigned char *prefix = decoder->prefix;
@@ -120,7 +120,7 @@ static enum gm_status check_prefix(struct gm_decoder *decoder, struct gm_error *
     return GM_OK;
 }
 
-/* The element type, given what the file has and what the request says. */
+/* Chooses the element type by the file and the request. */
 static enum gm_status settle_dtype(const struct gm_decoder *decoder, enum gm_dtype *dtype,
                                    struct gm_error *err)
 {
@@ -133,7 +133,7 @@ static enum gm_status settle_dtype(const struct gm_decoder *decoder, enum gm_dty
     return GM_OK;
 }
 
-/* Whether the order of elements in memory depends on the layout at all. */
+/* Whether the layout affects the order of elements in memory. */
 static bool has_layout(const struct gm_shape *shape)
 {
     unsigned longer = 0;
@@ -145,7 +145,7 @@ static bool has_layout(const struct gm_shape *shape)
     return longer > 1;
 }
 
-/* Whether what is left of the body is what the operand needs. */
+/* Checks that the rest of the body has the operand's length. */
 static enum gm_status check_remaining(const struct gm_decoder *decoder,
                                       const struct gm_matrix *matrix, struct gm_error *err)
 {
@@ -232,7 +232,7 @@ static void take_data(struct gm_decoder *decoder, const char *bytes, size_t len)
     }
 }
 
-/* Whatever needs no further bytes. */
+/* Takes all steps that need no further bytes. */
 static enum gm_status advance(struct gm_decoder *decoder, struct gm_error *err)
 {
     if (decoder->state == PREFIX) {

@@ -1,7 +1,7 @@
 /*
- * npy_header.c - a small strict parser for the one Python literal that an NPY file holds, and
- * its writer. Exactly the keys descr, fortran_order and shape, in any order, as Python prints
- * them (trailing commas, either quote).
+ * npy_header.c - reads and writes the head of an NPY file: a Python literal with exactly the keys
+ * descr, fortran_order and shape. The keys may come in any order, with either quote and with
+ * trailing commas, as Python prints them.
  */
 #include "proto/npy/npy_header.h"
 
@@ -21,7 +21,7 @@ static void skip_space(struct parser *p)
         p->at++;
 }
 
-/* After white space, whether c is next; it is then behind the cursor. */
+/* Skips white space, and then c if it is next. Returns whether it was. */
 static bool take(struct parser *p, char c)
 {
     skip_space(p);
@@ -48,7 +48,7 @@ static enum gm_status malformed(const struct parser *p, const char *expected)
                    expected);
 }
 
-/* A string in single or double quotes, without escapes. */
+/* Reads a string in single or double quotes, without escapes. */
 static enum gm_status read_string(struct parser *p, const char *what, const char **ret,
                                   size_t *ret_len)
 {
@@ -140,14 +140,14 @@ enum gm_status gm_npy_descr_read(const char *descr, size_t len, enum gm_dtype *r
     size_t bytes = 0;
     for (const char *p = kind + 1; p < end; p++) {
         if (*p < '0' || *p > '9' || bytes > 1000)
-            bytes = SIZE_MAX / 16; /* no type has it: units of dates end up here */
+            bytes = SIZE_MAX / 16; /* no type is longer; dates with units end here */
         else
             bytes = bytes * 10 + (size_t)(*p - '0');
     }
     for (size_t i = 0; kind < end && i < sizeof(types) / sizeof(types[0]); i++)
         if (types[i].kind == *kind && types[i].bytes == bytes && types[i].dtype != GM_BF16) {
             *ret_dtype = types[i].dtype;
-            /* Opaque elements have no byte order, whatever is written there. */
+            /* Opaque elements have no byte order, whatever the file states. */
             *ret_big_endian = descr[0] == '>' && *kind != 'V' && bytes > 1;
             return GM_OK;
         }
@@ -203,7 +203,7 @@ static enum gm_status read_bool(struct parser *p, bool *ret)
     return GM_OK;
 }
 
-/* One key and its value. seen has a bit for each key that was there before. */
+/* Reads one key and its value. `seen` has a bit for each earlier key. */
 static enum gm_status read_item(struct parser *p, struct gm_npy_header *header, unsigned *seen)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
@@ -281,7 +281,7 @@ size_t gm_npy_header_write(const struct gm_matrix *matrix, char out[GM_HEAD_MAX]
     };
     size_t bytes = gm_dtype_size(matrix->dtype);
     char kind = kinds[matrix->dtype];
-    /* numpy writes no order where there is none; bf16 is what ml_dtypes writes, <V2. */
+    /* numpy writes '|' if there is no byte order; bf16 is <V2, as ml_dtypes writes it. */
     char order = bytes == 1 || (kind == 'V' && matrix->dtype != GM_BF16) ? '|' : '<';
     char stack[24] = "";
     if (matrix->stacked)

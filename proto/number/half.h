@@ -1,10 +1,10 @@
 /*
  * half.h - f16 (IEEE binary16) and bf16 (the upper half of an f32) from and to f32 and f64.
  *
- * Every narrowing rounds once, to nearest, ties to even, also from f64: going through f32
- * would round twice. NaN stays NaN (quiet, sign and top payload bits kept), values beyond the
- * range become infinity, small ones subnormal. Selection by masks instead of branches, so that
- * a loop over these vectorises: compilers do not move floating-point operations out of branches.
+ * Each narrowing rounds once, to nearest, ties to even. That holds for f64 too: going through f32
+ * would round twice. NaN stays NaN (quiet; sign and top payload bits are kept), values beyond the
+ * range become infinity, small ones subnormal. Masks select instead of branches, so that loops over
+ * these functions vectorise: compilers do not move floating-point operations out of branches.
  */
 #ifndef GM_PROTO_NUMBER_HALF_H
 #define GM_PROTO_NUMBER_HALF_H
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* Numbers as their bits and back. */
+/* Converts numbers to their bits and back. */
 
 static inline uint32_t gm_f32_bits(float value)
 {
@@ -46,7 +46,7 @@ static inline double gm_f64_of_bits(uint64_t bits)
     return value;
 }
 
-/* yes or no, bit by bit. */
+/* Selects yes or no, bit by bit. */
 static inline uint32_t gm_select32(int condition, uint32_t yes, uint32_t no)
 {
     uint32_t mask = 0u - (uint32_t)condition;
@@ -67,8 +67,9 @@ static inline float gm_f32_of_bf16(uint16_t bf16)
 static inline float gm_f32_of_f16(uint16_t f16)
 {
     uint32_t sign = (uint32_t)(f16 & 0x8000) << 16;
-    uint32_t rest = (uint32_t)(f16 & 0x7FFF) << 13; /* exponent and mantissa at f32's places */
-    /* Exponents are biased by 15 there and by 127 here. */
+    uint32_t rest = (uint32_t)(f16 & 0x7FFF)
+                    << 13; /* exponent and mantissa moved to the bits of f32 */
+    /* The exponent's bias is 15 in f16 and 127 in f32. */
     uint32_t normal = rest + ((127 - 15) << 23);
     /* 2^-14 with the subnormal's bits as mantissa, less 2^-14. */
     uint32_t subnormal = gm_f32_bits(gm_f32_of_bits(rest + (113 << 23)) - 0x1p-14f);

@@ -1,20 +1,20 @@
 /*
- * number_read.c - reads one number of decimal text. It is scanned once into digits * 10^exponent,
- * and decimal.inc converts that. number_span.c reads many at once.
+ * number_read.c - reads one decimal number: scans it once into digits * 10^exponent, which
+ * decimal.inc converts. number_span.c reads many at once.
  *
- * Tried, and slower (17 ns for each f32 of a million random ones now): all digits by one load, a
- * shift and three multiplications (20 ns: finding the number's end then waits for that); a loop
- * over numbers for each type, with its reader inlined (23 ns: too few registers).
+ * It takes 17 ns per f32, of a million random ones. Two attempts were slower: all digits by one
+ * load, a shift and three multiplications (20 ns: finding the number's end waits for that), and a
+ * loop over numbers for each type with its reader inlined (23 ns: too few registers).
  */
 #include "proto/number/decimal.inc"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* More than any exponent that still matters, small enough never to overflow. */
+/* Beyond every exponent that matters, and far from overflow. */
 #define EXPONENT_LIMIT ((int64_t)1 << 40)
 
-/* Whether the 8 bytes at text are all digits, and then their value. */
+/* Whether the 8 bytes at text are all digits; if so, also their value. */
 static inline bool eight_digits(const char *text, uint64_t *ret)
 {
     uint64_t v;
@@ -39,7 +39,7 @@ static inline const char *scan_exponent(const char *p, int64_t *exponent)
     return p;
 }
 
-/* Inlined whatever its size, and free of branches on leading zeros: this is the hot loop. */
+/* The hot loop: always inlined, without branches on leading zeros. */
 static inline __attribute__((always_inline)) const char *scan(const char *p, struct decimal *d)
 {
     uint64_t digits = 0;
@@ -128,8 +128,8 @@ static const char *read_bf16(const char *text, void *ret)
 }
 
 /*
- * The magnitude of a number that was scanned, if it is a whole one. It need not be written as
- * one: 1.50e1 is 15. More than 64 bits count as UINT64_MAX with *ret_large set.
+ * Returns the magnitude of a scanned number if it is whole, however it is written: 1.50e1 is 15.
+ * More than 64 bits give UINT64_MAX, with *ret_large set.
  */
 static bool whole(const struct decimal *d, uint64_t *ret, bool *ret_large)
 {
@@ -138,7 +138,7 @@ static bool whole(const struct decimal *d, uint64_t *ret, bool *ret_large)
     if (d->exponent == 0 && d->count <= 19) {
         value = d->digits;
     } else {
-        /* Digit by digit: those before the point, where the exponent moves it, count. */
+        /* Digit by digit: those before the point count, after the exponent has moved it. */
         int64_t before = d->count + d->exponent, i = 0;
         for (const char *p = d->first; i < d->count; p++) {
             if (*p == '.')
@@ -157,7 +157,7 @@ static bool whole(const struct decimal *d, uint64_t *ret, bool *ret_large)
     return true;
 }
 
-/* A whole number of at most max, or of at least -lowest. */
+/* Reads a whole number between -lowest and max. */
 static inline const char *read_integer(const char *text, uint64_t max, uint64_t lowest,
                                        uint64_t *ret)
 {

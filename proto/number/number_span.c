@@ -1,21 +1,23 @@
 /*
- * number_span.c - reads many numbers with commas between them at once.
+ * number_span.c - reads many numbers, separated by commas, at once.
  *
- * The commas of the next few numbers are found first, 8 bytes at a time. Then each number's
- * beginning and end is known before any is read: the processor works on several at a time, and no
- * branch depends on how many digits one has. The digits after the point are taken from their end, 8
- * by one load and three multiplications, with those before the point masked. That is for at most 16
- * digits after the point and no exponent. Others are read one by one, as are all where most are so.
+ * It first finds the commas of the next few numbers, 8 bytes at a time. So the bounds of each
+ * number are known before any is read: the processor works on several at a time, and no branch
+ * depends on the number of digits. Digits after the point are read from their end, 8 by one load
+ * and three multiplications, with those before the point masked. This works for at most 16 digits
+ * after the point and no exponent. Other numbers are read one by one; so are all, if most are of
+ * that kind.
  *
- * Measured, a million random f32 in rows of 1000 (bench_json, gcc 12 at -O2): 13.7 ns a number, one
- * by one 17.3. In rows of fewer than 16 it does not pay, nor for f64: 24 ns became 28.
+ * Measured with a million random f32 in rows of 1000 (bench_json, gcc 12 at -O2): 13.7 ns per
+ * number; one by one 17.3. It does not pay in rows of fewer than 16, nor for f64, where 24 ns
+ * became 28.
  *
  * Sources: Lemire, "Number parsing at a gigabyte per second", 2021; Langdale and Lemire, "Parsing
  * gigabytes of JSON per second", 2019, with an index of all the text.
  */
 #include "proto/number/decimal.inc"
 
-#define COMMAS 32u /* that are looked for at once */
+#define COMMAS 32u /* commas found at once */
 
 static inline uint64_t load(const char *p)
 {
@@ -25,7 +27,7 @@ static inline uint64_t load(const char *p)
     return bytes;
 }
 
-/* The top bit of each byte that is c. */
+/* Returns the top bit of each byte that equals c. */
 static inline uint64_t bytes_that_are(uint64_t bytes, char c)
 {
     const uint64_t low = 0x7F7F7F7F7F7F7F7F;
@@ -34,7 +36,7 @@ static inline uint64_t bytes_that_are(uint64_t bytes, char c)
     return ~(((other & low) + low) | other | low);
 }
 
-/* Commas from p on, as far as the array goes and there is room for; how many. */
+/* Finds commas from p on, up to the array's end, as many as there is room for. Returns how many. */
 static inline unsigned find_commas(const char *p, const char *end, const char *comma[COMMAS])
 {
     unsigned n = 0;
@@ -53,7 +55,8 @@ static inline unsigned find_commas(const char *p, const char *end, const char *c
     return n;
 }
 
-/* The last `count` of the 8 bytes before end, up to 8, as digits; else *bad is not 0. */
+/* Reads the last `count` (at most 8) bytes before end as digits. If one is no digit, *bad is not
+ * 0. */
 static inline uint64_t digits_before(const char *end, unsigned count, uint64_t *bad)
 {
     static const uint64_t kept[9] = {
@@ -78,10 +81,10 @@ static inline unsigned at_most_8(ptrdiff_t count)
     return count < 0 ? 0 : count > 8 ? 8 : (unsigned)count;
 }
 
-#define BEHIND_MAX 16 /* digits behind the point, which two loads hold */
+#define BEHIND_MAX 16 /* digits after the point that fit in two loads */
 
-/* Whether text[0..end) is a number of few digits behind the point and without an exponent. The
- * BEHIND_MAX bytes before end can be read. */
+/* Whether text[0..end) is a number with few digits after the point and no exponent. The BEHIND_MAX
+ * bytes before end are readable. */
 static inline bool plain(const char *text, const char *end, struct decimal *d)
 {
     static const uint64_t tens[BEHIND_MAX + 1] = {

@@ -1,7 +1,7 @@
 /*
  * codec_raw.c - reads raw elements: row-major, little-endian, one operand after the other. The
- * request states their shapes and type. Only sizes can be wrong; where the body's length is known
- * they are checked before the first byte.
+ * request states their shapes and type. Only sizes can be wrong. They are checked before the first
+ * byte if the body's length is known.
  */
 #include "proto/codec.h"
 
@@ -20,7 +20,7 @@ struct gm_decoder {
     uint64_t received;
 };
 
-/* The operands that the plan has shapes for: a, and those that follow without a gap. */
+/* Number of operands with shapes in the plan: a, and those that follow without a gap. */
 static enum gm_status plan_operands(const struct gm_decode_plan *plan,
                                     struct gm_matrix matrix[GM_OPERANDS_MAX], unsigned *ret_n,
                                     uint64_t *ret_bytes, struct gm_error *err)

@@ -31,7 +31,7 @@ struct process {
     double cpu_s, virtual_bytes, resident_bytes, open_fds, max_fds; /* NAN: not known */
 };
 
-/* What is written from: each is read once, so that figures fit together. */
+/* A snapshot of the sources: each is read once, so that the figures are consistent. */
 struct view {
     FILE *out;
     struct gm_server *server;
@@ -40,16 +40,16 @@ struct view {
     unsigned devices;
     struct device device[GM_DEVICES_MAX];
     struct process process;
-    /* The metric that is being written. It begins with its first sample: one without is not there.
-     */
+    /* The metric that is being written. Its first sample writes its head, so a metric without
+     * samples is omitted. */
     const char *name, *type, *help;
     bool begun;
 };
 
 /*
  * THE list of metrics, in addition to the counters of stats.h: name, type, help, and source. ONE
- * has one sample: an expression of the view `v`. EACH has one sample a device: an expression of `v`
- * and the device `d`. NAN means no sample. MANY has the samples that a function writes.
+ * has one sample: an expression of the view `v`. EACH has one sample per device: an expression of
+ * `v` and the device `d`. NAN means no sample. MANY has the samples that a function writes.
  */
 #define METRIC_LIST(ONE, EACH, MANY)                                                               \
     MANY("gemmd_http_requests_total", "counter", "Requests answered, by route and status.",        \
@@ -123,7 +123,7 @@ static void count(struct view *v, const char *labels, const _Atomic uint64_t *n)
     sample(v, labels, (double)atomic_load(n));
 }
 
-/* A route's successes are there from the start, so that the first one shows as a growth. */
+/* A route's successes are written from the start, so that the first one shows as an increase. */
 static void write_answered(struct view *v)
 {
     char labels[160];
@@ -242,7 +242,7 @@ static void write_metrics(struct view *v)
 #undef MANY
 }
 
-/* Names from before 0.2, until 0.3. */
+/* Writes the names from before 0.2, until 0.3. */
 static void write_old_names(struct view *v)
 {
 #define OLD(member, now) "gemmd_" member "_total", "counter", "Until 0.3: now " now "."

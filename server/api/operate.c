@@ -167,7 +167,7 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     return GM_PENDING;
 }
 
-/* The end of a text: the account, in the form of the route's protocol. */
+/* The end of a text: the account, in the syntax of the route's protocol. */
 struct ending {
     const char *before, *after;
     char *text;

@@ -60,12 +60,12 @@ static const struct gm_route routes[] = {
     EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
     EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
     GM_PAGES(PAGE)
-    /* The Open Inference Protocol v2: what POST does. */
+    /* POST of the Open Inference Protocol v2. */
     INFER(TRANSPOSE, "transpose{variant}"),
     INFER(MATMUL, "matmul{variant}"),
     INFER(ADD, "add{variant}"),
     INFER(FLIP, "flip{variant}"),
-    INFER(COPY, "{model}"), /* any other: there is none */
+    INFER(COPY, "{model}"), /* any other name: not found */
     ACT("/v2/repository[/{repository}]/index", GM_BODY_NONE, gm_handle_v2_index),
     ACT("/v2/repository/models/{model}/load", GM_BODY_NONE, gm_handle_v2_load),
     ACT("/v2/repository/models/{model}/unload", GM_BODY_NONE, gm_handle_v2_load),

@@ -23,12 +23,12 @@ enum gm_progress {
 
 struct gm_route {
     const char *method; /* GET answers HEAD too */
-    /* {name} stands for the rest of a segment, which is not empty where it is all of it; what is in
-     * [brackets] may be left out. */
+    /* {name} stands for the rest of a path segment; not empty if it is the whole segment.
+     * [Brackets] enclose an optional part. */
     const char *path;
     enum gm_body_kind body;
-    enum gm_op_kind op; /* where there is a plan */
-    /* What the path says beyond the row, before the body: parameters. NULL: nothing. */
+    enum gm_op_kind op; /* for routes with a plan */
+    /* Reads parameters from the path, before the body. NULL: there are none. */
     enum gm_status (*begin)(struct gm_request *request, struct gm_error *err);
     bool probe;       /* asked every few seconds for ever: not logged while it goes well */
     bool traces;      /* on a simulated device alone, a sample of the work: shapes will do */
@@ -62,10 +62,10 @@ size_t gm_route_count(void);
 enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
                              char allow[GM_ALLOW_MAX], struct gm_error *err);
 
-/* Whether it is one of the Open Inference Protocol v2, which has errors of its own form. */
+/* Whether it is one of the Open Inference Protocol v2, whose errors have a format of their own. */
 bool gm_path_is_v2(const char *path);
 
-/* The functions that the table names; one file an endpoint family. */
+/* The functions that the table names; one file per endpoint family. */
 
 enum gm_progress gm_handle_op(struct gm_request *request); /* operate.c */
 enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_input *input,
@@ -113,18 +113,19 @@ void gm_handle_explain_ran(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE
 
-/* What readiness is: GM_OK, or why new work would be refused. */
+/* Checks readiness: GM_OK, or why new work would be refused. */
 enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);
 
-/* Of the Open Inference Protocol v2, what POST does; in kserve/. */
+/* POST of the Open Inference Protocol v2; in kserve/. */
 enum gm_status gm_handle_infer_begin(struct gm_request *request,
                                      struct gm_error *err);      /* infer.c */
 enum gm_progress gm_handle_v2_index(struct gm_request *request); /* models.c */
 enum gm_progress gm_handle_v2_load(struct gm_request *request);
 enum gm_progress gm_handle_region_register(struct gm_request *request); /* regions.c */
 enum gm_progress gm_handle_region_unregister(struct gm_request *request);
-/* What follows "outputs" in an inference reply, without the braces: the model's name, the request's
- * id, and the account as parameters. Ends the account's total. free(); NULL without memory. */
+/* Writes the members after "outputs" of an inference reply, without braces: the model's name, the
+ * request's id, and the account as parameters. Sets the account's total_us. The caller frees the
+ * text; NULL if memory ran out. */
 char *gm_infer_account(struct gm_request *request, const struct gm_account_job *job,
                        int64_t now_ns);
 

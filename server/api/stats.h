@@ -1,8 +1,7 @@
 /*
  * stats.h - the daemon's counters and histograms: relaxed atomics that any thread may increment.
  *
- * The lists of what is counted: /v1/stats is made from them, and /metrics from them and
- * metrics.c's.
+ * /v1/stats is made from the lists here, /metrics from these and the list in metrics.c.
  */
 #ifndef GM_SERVER_API_STATS_H
 #define GM_SERVER_API_STATS_H
@@ -13,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* X(NAME, member, metric, help): what is counted; `member` is of "counters" in /v1/stats. A
- * metric's name ends in its unit, in base units, and _total. */
+/* X(NAME, member, metric, help): the counters. `member` is in "counters" of /v1/stats. A metric's
+ * name ends in its base unit and _total. */
 #define GM_COUNTER_LIST(X)                                                                         \
     X(REQUEST_BODY_BYTES, "request_body_bytes", "gemmd_request_body_bytes_total",                  \
       "Bytes of request bodies received.")                                                         \
@@ -30,7 +29,7 @@
       "Small jobs run on an event thread, beside those of the device.")                            \
     X(CONNECTIONS, "connections", "gemmd_connections_accepted_total", "Connections accepted.")
 
-/* X(NAME, member, reason, help): why gemmd closed a connection; all are one metric, by reason. */
+/* X(NAME, member, reason, help): reasons why gemmd closed a connection; one metric, by reason. */
 #define GM_CLOSING_LIST(X)                                                                         \
     X(NO_HTTP, "no_http_connections", "no_http",                                                   \
       "The client did not send HTTP, and got no answer.")                                          \
@@ -66,8 +65,8 @@ struct gm_histogram {
 struct gm_stats {
     _Atomic uint64_t counter[GM_COUNTER_COUNT];
     _Atomic uint64_t answered[GM_ROUTES_MAX][GM_HTTP_STATUS_MAX]; /* by route and HTTP status */
-    _Atomic uint64_t failed[GM_STATUS_COUNT];                     /* by what went wrong */
-    _Atomic int64_t last_ns[GM_OP_COUNT]; /* when the last result was; 0: there was none */
+    _Atomic uint64_t failed[GM_STATUS_COUNT];                     /* by error */
+    _Atomic int64_t last_ns[GM_OP_COUNT]; /* time of the last result; 0: none */
     struct gm_histogram total[GM_OP_COUNT];
     struct gm_histogram stage[GM_OP_COUNT][GM_STAGE_COUNT];
 };

@@ -131,34 +131,34 @@ static const struct {
 #undef X
 };
 
-const char *gm_report_media_type(enum gm_report_format form)
+const char *gm_report_media_type(enum gm_report_format format)
 {
-    return reports[form].media_type;
+    return reports[format].media_type;
 }
 
 #define LIST_MAX 80
 
 /* "a, b and c": names or media types. */
-static void list(unsigned forms, bool types, char out[LIST_MAX])
+static void list(unsigned formats, bool types, char out[LIST_MAX])
 {
     size_t at = 0;
 
     for (unsigned i = 0; i < GM_REPORT_FORMATS; i++) {
-        const char *join = at == 0 ? "" : forms >> (i + 1) ? ", " : " and ";
-        if (forms & GM_REPORT_BIT(i))
+        const char *join = at == 0 ? "" : formats >> (i + 1) ? ", " : " and ";
+        if (formats & GM_REPORT_BIT(i))
             at += (size_t)snprintf(out + at, LIST_MAX - at, "%s%s", join,
                                    types ? reports[i].type : reports[i].name);
     }
 }
 
 enum gm_status gm_report_choose(const char *const accept[GM_ACCEPT_LINES_MAX], const char *format,
-                                unsigned forms, enum gm_report_format *ret, struct gm_error *err)
+                                unsigned formats, enum gm_report_format *ret, struct gm_error *err)
 {
     char able[LIST_MAX];
     double best = 0;
 
     for (unsigned i = 0; i < GM_REPORT_FORMATS; i++) {
-        if (!(forms & GM_REPORT_BIT(i)))
+        if (!(formats & GM_REPORT_BIT(i)))
             continue;
         bool named = strcmp(format, reports[i].name) == 0;
         double weight = *format ? (named ? 1 : 0) : gm_accept_weight(accept, reports[i].type);
@@ -169,7 +169,7 @@ enum gm_status gm_report_choose(const char *const accept[GM_ACCEPT_LINES_MAX], c
     }
     if (best > 0)
         return GM_OK;
-    list(forms, !*format, able);
+    list(formats, !*format, able);
     return *format ? gm_fail(err, GM_BAD_PARAMETER, "format is '%s'; it must be one of %s", format,
                              able)
                    : gm_fail(err, GM_NOT_ACCEPTABLE,

@@ -37,17 +37,17 @@ enum gm_report_format {
         GM_REPORT_FORMATS
 };
 
-#define GM_REPORT_BIT(form) (1u << (form))
+#define GM_REPORT_BIT(format) (1u << (format))
 
 /* The value of Content-Type. */
-const char *gm_report_media_type(enum gm_report_format form);
+const char *gm_report_media_type(enum gm_report_format format);
 
 /*
- * Chooses one of a report's formats (`forms`, of GM_REPORT_BIT): the one named by `format` if that
- * is not "", else the one with the highest q in Accept, text on ties. Errors: GM_BAD_PARAMETER,
- * GM_NOT_ACCEPTABLE.
+ * Chooses one of a report's formats (`formats`, of GM_REPORT_BIT): the one named by `format` if
+ * that is not "", else the one with the highest q in Accept, text on ties. Errors:
+ * GM_BAD_PARAMETER, GM_NOT_ACCEPTABLE.
  */
 enum gm_status gm_report_choose(const char *const accept[GM_ACCEPT_LINES_MAX], const char *format,
-                                unsigned forms, enum gm_report_format *ret, struct gm_error *err);
+                                unsigned formats, enum gm_report_format *ret, struct gm_error *err);
 
 #endif

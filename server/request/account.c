@@ -34,7 +34,7 @@ const char *gm_stage_name(enum gm_stage stage)
 
 void gm_account_start(struct gm_account *account, int64_t now_ns)
 {
-    account->started_ns = account->mark_ns = now_ns;
+    account->started_ns = account->lap_start_ns = now_ns;
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
         account->us[i] = -1;
     account->total_us = 0;
@@ -47,8 +47,8 @@ static void add(struct gm_account *account, enum gm_stage stage, double us)
 
 void gm_account_lap(struct gm_account *account, enum gm_stage stage, int64_t now_ns)
 {
-    add(account, stage, (double)(now_ns - account->mark_ns) * 1e-3);
-    account->mark_ns = now_ns;
+    add(account, stage, (double)(now_ns - account->lap_start_ns) * 1e-3);
+    account->lap_start_ns = now_ns;
 }
 
 void gm_account_end(struct gm_account *account, enum gm_stage stage, int64_t now_ns)
@@ -65,7 +65,7 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
     account->us[GM_STAGE_PREPARE] = times->prepare;
     account->us[GM_STAGE_KERNEL] = times->kernel;
     account->us[GM_STAGE_D2H] = times->d2h;
-    account->mark_ns = finished_ns;
+    account->lap_start_ns = finished_ns;
 }
 
 /* Writes a measured figure with five digits; more would be noise. */
@@ -114,7 +114,7 @@ static void set_shapes(struct gm_json_line *line, const struct gm_op *op)
     gm_json_line_close(line, '{');
 }
 
-/* The same beside the other members, which have no objects among them: "kernel_us". */
+/* The same without an object: "kernel_us" among the other members. */
 static void set_flat_times(struct gm_json_line *line, const struct gm_account *account)
 {
     static const char *const names[GM_STAGE_COUNT] = {
@@ -217,7 +217,7 @@ static void set_rates(struct gm_json_line *stats, const struct gm_account_job *j
 static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
                          const struct gm_access_totals *totals)
 {
-    double units[2] = {0}, ideal[2] = {0}; /* of global memory, of shared */
+    double units[2] = {0}, ideal[2] = {0}; /* global memory, shared memory */
 
     for (unsigned kind = 0; kind < GM_ACCESS_KINDS; kind++) {
         bool shared = gm_access_is_shared((enum gm_access_kind)kind);

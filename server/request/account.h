@@ -33,8 +33,8 @@ enum gm_stage {
 const char *gm_stage_name(enum gm_stage stage);
 
 struct gm_account {
-    int64_t started_ns, mark_ns;
-    double us[GM_STAGE_COUNT]; /* negative: not measured */
+    int64_t started_ns, lap_start_ns; /* of the request, and of the running lap */
+    double us[GM_STAGE_COUNT];        /* negative: not measured */
     double total_us;
 };
 
@@ -61,8 +61,8 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
  * total_us. */
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns);
 
-/* The same as members of an object that is open: no objects among them, and "kernel_us" for what
- * is "us":{"kernel"} there. Ends `total`. */
+/* The same as members of an open object. None of them is an object: "kernel_us" replaces
+ * "us":{"kernel"}. Sets total_us. */
 void gm_account_members(struct gm_json_line *line, struct gm_account *account,
                         const struct gm_account_job *job, int64_t now_ns);
 

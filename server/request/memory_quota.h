@@ -62,7 +62,7 @@ struct gm_allocator {
 enum gm_status gm_memory_quota_open(struct gm_memory_quota *quota, uint64_t limit,
                                     struct gm_error *err);
 void gm_memory_quota_close(struct gm_memory_quota *quota);
-/* Whether a request of so many bytes is small. */
+/* Whether a request of this many bytes is small. */
 bool gm_memory_quota_is_small(const struct gm_memory_quota *quota, uint64_t bytes);
 /* Bytes that a client has reserved. */
 uint64_t gm_memory_quota_held(struct gm_memory_quota *quota, uint64_t client);

@@ -172,7 +172,7 @@ static const struct row rows[] = {
 };
 #define ROW_COUNT (sizeof rows / sizeof *rows)
 _Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the list says these");
-_Static_assert(ROW_COUNT <= 32, "gm_params.seen has a bit a row");
+_Static_assert(ROW_COUNT <= 32, "gm_params.seen has one bit per row");
 
 const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t len)
 {
@@ -297,7 +297,7 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
     uint32_t bit = bit_of(row);
     /* memcmp is safe, padding included: `next` is a copy of the whole struct, with fields set. */
     if ((params->seen & bit) && memcmp(&next, params, sizeof next) != 0)
-        return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, and not with the same value",
+        return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, with different values",
                        row->name);
     next.seen |= bit;
     memcpy(params, &next, sizeof next);

@@ -19,7 +19,7 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 #define GM_PARAM_REGION "the name of a region of shared memory"
 #define GM_PARAM_OFFSET "a whole number of bytes"
 #define GM_PARAM_BOOLEAN "true or false (or 1 or 0)"
-/* As kernels/gpu.h has them; the test compares. */
+/* The GPUs of kernels/gpu.h; a test compares. */
 #define GM_PARAM_GPU "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
 
 /*
@@ -70,7 +70,7 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 struct gm_params {
     uint32_t seen;                          /* rows of the list that were given */
     struct gm_shape shape[GM_OPERANDS_MAX]; /* ndim 0: not stated */
-    /* Of shared memory: where operands are, and the result goes; "": nowhere. */
+    /* Regions of shared memory, of the operands and of the result; "": none. */
     gm_param_text region[GM_OPERANDS_MAX + 1];
     uint64_t offset[GM_OPERANDS_MAX + 1];
     struct gm_op_options op;

@@ -15,10 +15,10 @@ struct gm_region {
     char name[GM_REGION_NAME_MAX];
     struct gm_kserve_region what;
     struct gm_reservation reservation;
-    unsigned references; /* uses, and the list's */
+    unsigned references; /* uses, and one of the list */
     bool listed;
-    int fd; /* of the system's; else -1 */
-    /* What a backend has made of it; all zero: nothing. */
+    int fd; /* for system memory; else -1 */
+    /* A backend's import of it; all zero: none. */
     const struct gm_backend *backend;
     void *context;
     struct gm_foreign foreign;
@@ -39,7 +39,7 @@ bool gm_region_prefix_ok(const char *text)
     return *text && *text != '.' && !strchr(text, '/') && strlen(text) < GM_REGION_NAME_MAX - 1;
 }
 
-/* All but what the list has. */
+/* Frees a region that is not in the list. */
 static void destroy(struct gm_region *region)
 {
     if (region->backend)
@@ -139,7 +139,7 @@ static void unlink_region(struct gm_regions *regions, struct gm_region *region)
     region->listed = false;
 }
 
-/* Drops a reference. The mutex is not held: the last gives back what may take a while. */
+/* Drops a reference. The mutex is not held, because freeing after the last one may take a while. */
 static void unref(struct gm_regions *regions, struct gm_region *region)
 {
     pthread_mutex_lock(&regions->mutex);
@@ -149,7 +149,7 @@ static void unref(struct gm_regions *regions, struct gm_region *region)
         destroy(region);
 }
 
-/* The system's regions. */
+/* Regions of system memory. */
 
 /* "/gemmd-a" or "gemmd-a" -> "/gemmd-a"; false if it is not one name. */
 static bool object_name(const char *key, char out[GM_REGION_NAME_MAX + 1])
@@ -213,14 +213,15 @@ static enum gm_status open_object(const struct gm_regions *regions, struct gm_re
                        "be counted",
                        (unsigned long long)region->what.bytes,
                        (unsigned long long)region->what.offset);
-    region->fd = shm_open(object, O_RDWR, 0); /* and close-on-exec, and no symbolic link */
+    region->fd =
+        shm_open(object, O_RDWR, 0); /* implies close-on-exec, and follows no symbolic link */
     if (region->fd < 0)
         return gm_fail(err, GM_BAD_PARAMETER, "the object '%.60s' cannot be opened: %s",
                        region->what.key, strerror(errno));
     return check_size(region, end, err);
 }
 
-/* The first backend that can make something of foreign memory. */
+/* Finds the first backend that can import memory. */
 static bool find_importer(const struct gm_devices *devices, struct gm_allocator *ret)
 {
     for (unsigned i = 0; i < devices->backends; i++) {
@@ -238,8 +239,8 @@ bool gm_regions_pin(const struct gm_regions *regions)
     return find_importer(regions->devices, &to);
 }
 
-/* Pins a region for devices that copy by themselves. Its pages are touched by the kernel alone, on
- * behalf of the driver: where the object has shrunk by then, that is an error and no signal. */
+/* Pins a region for devices with copy engines. Only the kernel touches its pages, for the driver:
+ * if the object has shrunk by then, that is an error and not a signal. */
 static enum gm_status pin(const struct gm_regions *regions, struct gm_region *region,
                           struct gm_error *err)
 {
@@ -263,7 +264,7 @@ static enum gm_status pin(const struct gm_regions *regions, struct gm_region *re
     return status;
 }
 
-/* CUDA's regions. */
+/* Regions of CUDA memory. */
 
 static enum gm_status open_handle(const struct gm_regions *regions, struct gm_region *region,
                                   struct gm_error *err)
@@ -310,7 +311,7 @@ enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client, c
         return status;
     }
     if (!what->on_device)
-        status = pin(regions, region, err); /* only now that its bytes are counted */
+        status = pin(regions, region, err); /* now that its bytes are counted */
     if (status != GM_OK)
         gm_region_unregister(regions, client, false, name, NULL);
     return status;
@@ -400,7 +401,7 @@ void gm_region_leave(struct gm_region_use *use)
     *use = (struct gm_region_use){0};
 }
 
-/* Two regions may be of one object; those of two handles are taken for different memory. */
+/* Two regions may be in one object. Two handles count as different memory. */
 bool gm_region_overlap(const struct gm_region_use *one, const struct gm_region_use *other)
 {
     const struct gm_region *a = one->region, *b = other->region;
@@ -429,7 +430,7 @@ void *gm_region_direct(const struct gm_region_use *use, struct gm_allocator back
     if (region->what.on_device)
         return region->what.device == device && use->offset % 256 == 0 ? base + use->offset : NULL;
     base += region->mapped - region->what.bytes + use->offset;
-    /* A driver may copy little by its own code, on the host: that must not touch the mapping. */
+    /* A driver may copy few bytes by its own code on the host, which must not touch the mapping. */
     return use->bytes >= GM_REGION_DIRECT_BYTES_MIN && (uintptr_t)base % 64 == 0 ? base : NULL;
 }
 
@@ -482,8 +483,8 @@ enum gm_status gm_region_write(const struct gm_region_use *use, const void *data
 
     if (region->what.on_device)
         return fail_on_device(use, err);
-    /* It would grow again: not wrong, since those bytes are registered, but not what its client
-     * expects. */
+    /* A write would grow the object again. That is allowed, since those bytes are registered, but
+     * no client expects it. */
     enum gm_status status = check_size(region, region->what.offset + use->offset + bytes, err);
     while (status == GM_OK && at < bytes) {
         ssize_t n = pwrite(region->fd, (const char *)data + at, bytes - at,

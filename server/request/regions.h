@@ -22,11 +22,11 @@
 struct gm_region;
 
 struct gm_regions {
-    const char *prefix; /* of names of objects that may be registered; "": none may */
+    const char *prefix; /* prefix of the names of objects that may be registered; "": none may */
     bool cuda_ipc;      /* whether memory of devices may be registered */
     struct gm_memory_quota *quota;
     const struct gm_devices *devices;
-    pthread_mutex_t mutex; /* of all below, and of each region's references */
+    pthread_mutex_t mutex; /* guards all below, and each region's references */
     LIST_HEAD(, gm_region) list;
     unsigned count;
 };
@@ -49,11 +49,11 @@ enum gm_status gm_regions_open(struct gm_regions *regions, struct gm_error *err)
 /* Call when no request uses a region any more. */
 void gm_regions_close(struct gm_regions *regions);
 
-/* Whether regions are pinned for a device here, which takes a while. */
+/* Whether regions are pinned for a device, which takes a while. */
 bool gm_regions_pin(const struct gm_regions *regions);
 
-/* Whether the name of an object of shared memory may be a prefix: some characters, no slash but
- * perhaps the first. */
+/* Whether the text can be a prefix of object names: not empty, no slash except as the first
+ * character, and no dot as the first of the rest. */
 bool gm_region_prefix_ok(const char *text);
 
 /*
@@ -73,8 +73,9 @@ enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool 
                               void (*tell)(void *cls, const struct gm_region_facts *facts),
                               void *cls, struct gm_error *err);
 
-/* Takes a reference to a part of a client's region; of all that is behind the offset where
- * part->bytes is GM_SIZE_UNKNOWN. GM_NOT_FOUND, GM_BAD_PARAMETER (it is not within the region). */
+/* Takes a reference to a part of a client's region. If part->bytes is GM_SIZE_UNKNOWN, the part is
+ * all behind the offset. Errors: GM_NOT_FOUND, GM_BAD_PARAMETER (the part is not within the
+ * region). */
 enum gm_status gm_region_take(struct gm_regions *regions, uint64_t client,
                               const struct gm_region_part *part, struct gm_region_use *ret,
                               struct gm_error *err);
@@ -84,16 +85,16 @@ void gm_region_leave(struct gm_region_use *use);
 bool gm_region_overlap(const struct gm_region_use *one, const struct gm_region_use *other);
 
 /*
- * Where a device of this backend can read or write the part itself, for a task; NULL: it cannot,
- * the part is to be read or written as below. *ret_on_device: it is memory of the device. Host code
- * must not touch what it answers.
+ * Returns the address at which a device of this backend reads or writes the part itself, for a
+ * task. NULL: it cannot; use the functions below. *ret_on_device: it is memory of the device. Host
+ * code must not access this address.
  */
 void *gm_region_direct(const struct gm_region_use *use, struct gm_allocator backend,
                        unsigned device, bool *ret_on_device);
-/* Whether the object still has all of the part: GM_REGION_CONFLICT if not. */
+/* Checks that the object still has the whole part; else GM_REGION_CONFLICT. */
 enum gm_status gm_region_check(const struct gm_region_use *use, struct gm_error *err);
-/* Copies all of the part, or its first bytes. GM_REGION_CONFLICT where the object has shrunk;
- * GM_BAD_PARAMETER where it is memory of a device that this backend does not have. */
+/* Copy the whole part, or its first bytes. Errors: GM_REGION_CONFLICT if the object has shrunk,
+ * GM_BAD_PARAMETER if it is memory of a device that this backend does not have. */
 enum gm_status gm_region_read(const struct gm_region_use *use, void *out, struct gm_error *err);
 enum gm_status gm_region_write(const struct gm_region_use *use, const void *data, uint64_t bytes,
                                struct gm_error *err);

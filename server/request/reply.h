@@ -45,7 +45,7 @@ void gm_reply_clear(struct gm_reply *reply);
 void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, const char *request_id,
                       unsigned retry_after_s);
 
-/* The same, in the form that errors have at this path (NULL: none is known): {"error":"..."} under
+/* The same, in the format of errors at this path (NULL: no path is known): {"error":"..."} under
  * /v2, else a problem document. */
 void gm_reply_error(struct gm_reply *reply, const struct gm_error *error, const char *path,
                     const char *request_id, unsigned retry_after_s);

@@ -99,13 +99,14 @@ struct gm_request *gm_request_of_work(struct gm_work *work);
 
 /* Makes a request from its head; NULL if memory ran out. Copies the head, not its strings. */
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
-                                  const struct gm_transport *carrier, void *connection, int socket);
+                                  const struct gm_transport *transport, void *connection,
+                                  int socket);
 /* Drops a reference; the last one frees the request. */
 void gm_request_unref(struct gm_request *request);
 
 /* Checks the head. The state afterwards is BODY or DISCARD. */
 void gm_request_begin(struct gm_request *request);
-/* Passes a piece of the body. */
+/* Passes the next bytes of the body. */
 void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
 /* Call when the body is complete or the connection was resumed: goes on as far as possible. */
 enum gm_progress gm_request_advance(struct gm_request *request);

@@ -11,9 +11,9 @@
  * magnitude. */
 #define UNKNOWN_FLOPS 1e8
 #define UNKNOWN_BYTES 5e8
-#define TEXT_BYTES 3e8   /* a second, in either direction */
-#define COPIED_BYTES 4e9 /* a second, by one thread, out of its caches */
-#define TRACE_S 0.02     /* what the sample for a report takes, before any has run */
+#define TEXT_BYTES 3e8   /* per second, in either direction */
+#define COPIED_BYTES 4e9 /* per second, by one thread, beyond its caches */
+#define TRACE_S 0.02     /* expected time of a trace, before any has run */
 /* A kernel may be this much slower than the ceiling: e^14 is a million. It is not faster. */
 #define LOG_SLOWNESS_MAX 14.0f
 

@@ -33,7 +33,7 @@ void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
                    const struct gm_device_facts *facts, double seconds, bool stopped);
 /* Expected time to decode or encode a text on a worker, in seconds. */
 double gm_cost_text(uint64_t bytes);
-/* The same, to copy so much from one place to another. */
+/* Expected time to copy this many bytes, in seconds. */
 double gm_cost_copy(uint64_t bytes);
 
 /* Returns GM_COST_LIMIT if `runs` runs are too much for a simulated device. Such a device is

@@ -99,7 +99,7 @@ enum gm_status gm_sched_reserve(struct gm_sched *s, uint64_t client, struct gm_e
 {
     pthread_mutex_lock(&s->mutex);
     enum gm_status status = check(s, client, err);
-    atomic_store(&s->measure_stop, true); /* a job is coming */
+    atomic_store(&s->measure_stop, true); /* a job will be queued */
     if (status == GM_OK) {
         s->reserved++;
         s->held[gm_fair_bucket(client)]++;
@@ -212,8 +212,8 @@ unsigned gm_sched_retry_after(struct gm_sched *s)
     return wait > GM_RETRY_AFTER_S_MAX ? GM_RETRY_AFTER_S_MAX : (unsigned)wait;
 }
 
-/* Who asked last may have been told of later than the end of a job, whose thread only now has
- * the mutex: what was told must not be taken back. */
+/* A reader may have been told of time beyond the end of this job, because its thread got the mutex
+ * late. What was told must not be taken back. */
 void gm_sched_count_busy(struct gm_sched *s, int64_t until_ns)
 {
     if (until_ns <= s->busy_from_ns)

@@ -1,8 +1,8 @@
 /*
- * fuzz_accept.c - content negotiation. Input: the preferred form, then the Accept header's lines,
+ * fuzz_accept.c - content negotiation. Input: the preferred format, then the Accept header's lines,
  * each ended by a newline; and each line also as a media type of a body.
  *
- * Checked: weights are between 0 and 1; the form chosen is one of the table, has the largest
+ * Checked: weights are between 0 and 1; the format chosen is one of the table, has the largest
  * weight, and the preferred one wins a tie; nothing is acceptable exactly where all weights are 0;
  * letter case does not matter, nor whether the lines are joined by commas (RFC 9110, 5.3).
  */
@@ -11,13 +11,13 @@
 
 #include <ctype.h>
 
-#define FORMS_MAX 16
+#define FORMATS_MAX 16
 
-/* How much each form of the table is wanted, and what is chosen. */
+/* How much each format of the table is wanted, and what is chosen. */
 struct choice {
     enum gm_status status;
     const struct gm_codec *chosen;
-    double weight[FORMS_MAX];
+    double weight[FORMATS_MAX];
 };
 
 static struct choice choose(const char *const lines[GM_ACCEPT_LINES_MAX],
@@ -29,7 +29,7 @@ static struct choice choose(const char *const lines[GM_ACCEPT_LINES_MAX],
 
     choice.status = gm_accept_choose(lines, preferred, &choice.chosen, &err);
     for (size_t i = 0; gm_codec_at(i); i++) {
-        MUST(i < FORMS_MAX);
+        MUST(i < FORMATS_MAX);
         double weight = gm_accept_weight(lines, gm_codec_at(i)->media_type);
         MUST(weight >= 0 && weight <= 1);
         choice.weight[i] = weight;
@@ -49,7 +49,7 @@ static struct choice choose(const char *const lines[GM_ACCEPT_LINES_MAX],
 static void must_be_alike(const struct choice *one, const struct choice *other)
 {
     MUST(one->status == other->status && one->chosen == other->chosen);
-    for (size_t i = 0; i < FORMS_MAX; i++)
+    for (size_t i = 0; i < FORMATS_MAX; i++)
         MUST(one->weight[i] == other->weight[i]);
 }
 
@@ -65,7 +65,7 @@ static void check_media_type(const char *line)
         MUST(begun->name[0]);
 }
 
-static const struct gm_codec *take_form(struct fuzz_input *in)
+static const struct gm_codec *take_format(struct fuzz_input *in)
 {
     unsigned n = 0;
     while (gm_codec_at(n))
@@ -76,7 +76,7 @@ static const struct gm_codec *take_form(struct fuzz_input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct fuzz_input in = {bytes, len};
-    const struct gm_codec *preferred = take_form(&in);
+    const struct gm_codec *preferred = take_format(&in);
     const char *lines[GM_ACCEPT_LINES_MAX] = {NULL}, *one[GM_ACCEPT_LINES_MAX] = {NULL};
     char *text[GM_ACCEPT_LINES_MAX], *joined = fuzz_alloc(in.left + 1), *p = joined;
     unsigned n = 0;

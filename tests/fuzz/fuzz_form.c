@@ -2,10 +2,10 @@
  * fuzz_form.c - finding out what a body or a part is. Input: a line that is its Content-Type, then
  * its bytes.
  *
- * Checked: what is found is a form of the table, or a sentence says what to type instead; it is the
- * same however slowly the bytes come, and is found once GM_BODY_HINT_BYTES are there; a type that
- * is known decides alone; and a part whose bytes are NPY, or which has a shape, is never taken for
- * a text, nor the other way round.
+ * Checked: what is found is a format of the table, or a sentence says what to type instead; it is
+ * the same however slowly the bytes come, and is found once GM_BODY_HINT_BYTES are there; a type
+ * that is known decides alone; and a part whose bytes are NPY, or which has a shape, is never taken
+ * for a text, nor the other way round.
  */
 #include "server/request/body/internal.h"
 #include "tests/fuzz/fuzz.h"
@@ -55,27 +55,27 @@ static void check_slowly(const char *text, size_t len, size_t step, enum gm_stat
 
 static void check_part(const char *type, const char *text, size_t len, char operand, bool has_shape)
 {
-    struct gm_part_format form = {0};
+    struct gm_part_format format = {0};
     struct gm_error err = {0};
     const struct gm_codec *codec = NULL;
-    enum gm_status status = gm_part_format_by_type(type, operand, &form, &err);
+    enum gm_status status = gm_part_format_by_type(type, operand, &format, &err);
     size_t first = len < GM_PART_FIRST_BYTES ? len : GM_PART_FIRST_BYTES;
 
-    if (status == GM_OK && !form.codec && len > 0) {
+    if (status == GM_OK && !format.codec && len > 0) {
         char *copy = fuzz_alloc(first);
         memcpy(copy, text, first);
-        status = gm_part_format_by_first_bytes(copy, first, operand, has_shape, &form, &err);
+        status = gm_part_format_by_first_bytes(copy, first, operand, has_shape, &format, &err);
         free(copy);
         bool npy = gm_codec_by_first_bytes(text, first) == &gm_codec_npy;
-        MUST(status != GM_OK || !npy || form.codec == &gm_codec_npy);
-        MUST(status != GM_OK || form.codec || form.text);
+        MUST(status != GM_OK || !npy || format.codec == &gm_codec_npy);
+        MUST(status != GM_OK || format.codec || format.text);
     }
-    if (status == GM_OK && form.text && !form.codec) {
+    if (status == GM_OK && format.text && !format.codec) {
         status = gm_part_format_of_text(text, len, operand, &codec, &err);
         MUST(status != GM_OK || (is_of_table(codec) && codec->decode));
     }
-    if (status == GM_OK && form.codec)
-        MUST(is_of_table(form.codec) && form.text == (form.codec->decode != NULL));
+    if (status == GM_OK && format.codec)
+        MUST(is_of_table(format.codec) && format.text == (format.codec->decode != NULL));
     if (status != GM_OK)
         fuzz_check_error(status, &err);
 }

@@ -495,7 +495,7 @@ def test_a_simulated_device_counts_and_times_nothing(daemon, rng):
     assert all(row["failure"]["code"] == "kernel_unavailable" for row in kernels if row["kernel"] not in rows)
     assert "vectorized" in rows and "batched" not in rows
     assert all("runs" not in row and "effective_gbs" not in row for row in report["rows"])
-    # Loads of 4 sectors a request and stores of 32, where 4 and 4 would do.
+    # Loads of 4 sectors per request and stores of 32, where 4 would do for each.
     assert rows["naive"]["global_sectors_ratio"] == 4.5
     assert rows["naive"]["shared_wavefronts"] == 0
     # A store of one wavefront and a load of 32; padded, of one each.

@@ -114,10 +114,10 @@ def test_tiling_divides_the_loads_of_a_product_by_the_tile(daemon):
 def test_a_student_sees_what_is_slow_and_why(daemon):
     names = ("naive", "tiled", "padded")
     naive, tiled, padded = (text(daemon, "transpose", kernel=name) for name in names)
-    assert re.search(r"store to `result` touches 32\s+segments of 32 bytes", naive)
+    assert re.search(r"store to `result` touches 32\s+sectors of 32 bytes\s+instead\s+of\s+4", naive)
     assert re.search(r"4096\s+bytes apart", naive)
     assert re.search(r"kernel=padded", naive)
-    assert re.search(r"load from `tile` takes 32\s+passes", tiled)
+    assert re.search(r"load from `tile` takes 32\s+wavefronts", tiled)
     assert "32-way bank conflict  <--" in tiled
     assert "kernel=padded" in tiled
     assert "Nothing is wasted" in padded and "conflict  <--" not in padded
@@ -218,7 +218,7 @@ def test_types_and_shapes(daemon):
 def test_nothing_to_do(daemon):
     document = report(daemon, "transpose", shape="0x5")
     assert document["sites"] == [] and document["launches"] == []
-    assert "Nothing is to be done" in text(daemon, "transpose", shape="0x5")
+    assert "Nothing to improve" in text(daemon, "transpose", shape="0x5")
     xml.fromstring(explain(daemon, "transpose", shape="0x5", format="svg").ok().body)
 
 

@@ -352,7 +352,7 @@ static void test_text(void)
         "naive",
         "blocked",
         "of bound",
-        "* is what",
+        "* marks the kernel that auto takes",
         "skinny: no result: kernel \"skinny\" makes results of at most 8"};
     struct exchange x;
 

@@ -32,8 +32,8 @@ static void test_sites(void)
         {GM_GLOBAL_LOAD, {.begin = 124, .stride = -4}, GM_PATTERN_ROW, 4, 4, "coalesced"},
         {GM_GLOBAL_LOAD, {.stride = 16, .bytes = 16}, GM_PATTERN_ROW, 16, 16, "coalesced"},
         {GM_GLOBAL_LOAD, {.stride = 1, .bytes = 1}, GM_PATTERN_ROW, 1, 1, "coalesced"},
-        {GM_GLOBAL_LOAD, {.stride = 0}, GM_PATTERN_SAME, 1, 1, "one for all"},
-        {GM_GLOBAL_LOAD, {.active = 1u << 7}, GM_PATTERN_SAME, 1, 1, "one for all"},
+        {GM_GLOBAL_LOAD, {.stride = 0}, GM_PATTERN_SAME, 1, 1, "one address"},
+        {GM_GLOBAL_LOAD, {.active = 1u << 7}, GM_PATTERN_SAME, 1, 1, "one address"},
         {GM_GLOBAL_LOAD, {.begin = 4, .stride = 4}, GM_PATTERN_ROW, 5, 4, "misaligned"},
         {GM_GLOBAL_STORE, {.stride = 4096}, GM_PATTERN_STRIDE, 32, 4, "strided"},
         {GM_GLOBAL_STORE, {.stride = -4096, .begin = 1 << 20}, GM_PATTERN_STRIDE, 32, 4, "strided"},
@@ -51,7 +51,7 @@ static void test_sites(void)
          GM_PATTERN_ROWS,
          8,
          4,
-         "short pieces"},
+         "short spans"},
         {GM_GLOBAL_LOAD, {.stride = 4, .active = 0xFFFF}, GM_PATTERN_ROW, 2, 2, "coalesced"},
         {GM_SHARED_STORE, {.stride = 4}, GM_PATTERN_ROW, 1, 1, "no conflict"},
         {GM_SHARED_LOAD, {.stride = 132}, GM_PATTERN_STRIDE, 1, 1, "no conflict"},
@@ -64,7 +64,7 @@ static void test_sites(void)
          8,
          1,
          "8-way bank conflict"},
-        {GM_SHARED_LOAD, {.stride = 0}, GM_PATTERN_SAME, 1, 1, "one for all"},
+        {GM_SHARED_LOAD, {.stride = 0}, GM_PATTERN_SAME, 1, 1, "one address"},
         {GM_SHARED_LOAD,
          {.stride = 0, .width = 16, .pitch = 128},
          GM_PATTERN_SAME,
@@ -166,49 +166,53 @@ static void test_words(void)
     struct explain_case c;
 
     case_transpose(&c, 0);
-    check_words(&c, "touches 32 segments of 32 bytes where 4 would do", "tile of shared memory");
+    check_words(&c, "touches 32 sectors of 32 bytes instead of 4", "tile of shared memory");
     check_words(&c, "Line 23: each warp's store to `result`", "tile");
     check_words(&c, "4096 bytes apart", "");
     case_transpose(&c, 32);
-    check_words(&c, "Line 29: each warp's load from `tile` takes 32 passes", "by one element");
+    check_words(&c,
+                "Line 29: each warp's load from `tile` takes 32 wavefronts (passes over the banks) "
+                "instead of 1",
+                "by one element");
     check_words(&c, "128 bytes apart, so that they share 1 of the 32 banks",
-                "by one element (to 33 from 32)");
+                "by one element (from 32 to 33)");
     case_transpose(&c, 16); /* two rows of a tile for each 128 bytes */
-    check_words(&c, "64 bytes apart, so that they share 2 of the 32 banks", "to 17 from 16");
+    check_words(&c, "64 bytes apart, so that they share 2 of the 32 banks", "from 16 to 17");
     c.site[2].example.offset[1] = 4 * 777;
     c.site[2].example.offset[9] = 4 * 999;
     for (unsigned i = 11; i < 29; i += 2)
         c.site[2].example.offset[i] = 128 * i + 8 * (i % 3);
-    check_words(&c, "different words of one bank take turns", "by one element, so that");
+    check_words(&c, "a bank delivers different words one after another", "by one element, so that");
     case_transpose(&c, 33);
     check_words(&c, "Nothing is wasted", "4800 GB/s");
     c.explain.gpu = gm_gpu_find("L4");
-    check_words(&c, "Nothing is wasted", "L4 moves 300 GB/s");
+    check_words(&c, "Nothing is wasted", "L4 moves at most 300 GB/s");
 
     case_init(&c, GM_OP_ADD, 100000, 3);
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 3125, (struct lanes){.stride = 12});
-    check_words(&c, "12 segments of 32 bytes where 4 would do", "array of its own");
+    check_words(&c, "12 sectors of 32 bytes instead of 4", "array of its own");
 
     case_init(&c, GM_OP_COPY, 1001, 1001);
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 32000, (struct lanes){.begin = 4, .stride = 4});
-    check_words(&c, "begin in the middle of a segment", "leading dimension");
+    check_words(&c, "begins in the middle of a sector", "leading dimension");
 
     case_init(&c, GM_OP_COPY, 1024, 1024);
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 32768,
              (struct lanes){.stride = 4, .width = 4, .pitch = 99 * 32});
-    check_words(&c, "in 8 pieces", "a warp wide");
+    check_words(&c, "8 separate spans", "a warp wide");
 
     make_product(&c, 1024, 1);
-    check_words(&c, "fetched again and again, by each thread", "into a tile in shared memory");
+    check_words(&c, "each thread that needs an element fetches it again",
+                "into a tile in shared memory");
     make_product(&c, 1024, 32);
     case_add(&c, GM_SHARED_LOAD, 13, "tile", 1024, (struct lanes){.stride = 4});
-    check_words(&c, "by each tile", "registers");
+    check_words(&c, "each tile that needs an element", "registers");
 
     case_transpose(&c, 33);
     c.report.totals.lanes *= 0.5;
     check_words(&c, "On average 16 of a warp's 32 lanes", "same branch");
     c.launch[0].block[0] = 19;
-    check_words(&c, "no multiple of 32", "multiple of 32 threads");
+    check_words(&c, "not a multiple of 32", "multiple of 32 threads");
 
     case_init(&c, GM_OP_TRANSPOSE, 1, 5);
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 1, (struct lanes){.stride = 4, .active = 0x1F});
@@ -218,18 +222,19 @@ static void test_words(void)
     case_transpose(&c, 33);
     c.report.launches = 2;
     c.launch[1].prepares = true;
-    check_words(&c, "Nothing is wasted", "what rearranges the data before and after (1 passes)");
+    check_words(&c, "Nothing is wasted",
+                "rearranging the data before and after takes 1 more pass.");
 
     case_transpose(&c, 33);
     c.launch[0].shared = 100 * 1024;
-    check_words(&c, "only 16 of the 64 warps", "less shared memory");
+    check_words(&c, "on H200 only 16 of 64 warps", "less shared memory");
     c.launch[0].shared = 0;
     c.launch[0].block[0] = 4;
-    check_words(&c, "the limit is blocks", "128 to 512 threads");
+    check_words(&c, "The limit is blocks", "128 to 512 threads");
 
     case_init(&c, GM_OP_COPY, 0, 5);
     c.report.launches = 0;
-    check_words(&c, "Nothing is to be done", "");
+    check_words(&c, "Nothing to improve", "");
 }
 
 /* What is a trifle beside the whole is not named, however bad it is. */

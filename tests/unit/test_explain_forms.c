@@ -114,7 +114,7 @@ static void test_text(void)
     char *text = gm_explain_text(&c.explain);
     static const char *const parts[] = {
         "transpose, kernel mine, f32: a 1024x1024 -> 1024x1024\n",
-        "mine_kernel: grid 32x32x1, block 32x8x1, 4096 bytes of shared memory a block\n",
+        "mine_kernel: grid 32x32x1, block 32x8x1, 4096 bytes of shared memory per block\n",
         "Traced: 9 of 1024 blocks",
         "Line 29: each warp's load from `tile`",
         "   29  shared_load    tile               32768         32        32         1  32-way "
@@ -123,10 +123,10 @@ static void test_text(void)
         "   23  global_load    a                  32768         32         4         4  "
         "coalesced\n",
         "\nkernels/cuda/mine.cu\n   23  a[i] = x < y",
-        "262144 segments of 32 bytes, 1 times the 262144 that must move",
-        "barriers        1024, 1 a block",
-        "8 blocks, 64 of 64 warps (100 %)",
-        "roofline        under the slope: no arithmetic",
+        "262144 sectors of 32 bytes, 1 times the minimum of 262144",
+        "barriers        1024, 1 per block",
+        "8 blocks, 64 of 64 warps (100 %) per multiprocessor",
+        "roofline        memory is the limit: there is no arithmetic",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         check_that(text && strstr(text, parts[i]), __FILE__, __LINE__, "no \"%s\" in:\n%s",
@@ -184,7 +184,7 @@ static void test_svg(void)
 {
     struct explain_case c;
 
-    /* A row of cells for each segment or 128 bytes, and the background. */
+    /* A row of cells for each sector or 128 bytes, and the background. */
     case_transpose(&c, 0);
     check_svg(&c, 2, 1 + 32 * (4 + 32), "... 4064 bytes between them ...");
     case_transpose(&c, 32);
@@ -201,17 +201,17 @@ static void test_svg(void)
 static void test_maps(void)
 {
     struct explain_case c;
-    struct gm_segments segments;
+    struct gm_sectors sectors;
     struct gm_banks banks;
     char text[16];
 
     case_init(&c, GM_OP_COPY, 64, 64);
     struct gm_access_site *s = case_add(&c, GM_GLOBAL_LOAD, 1, "a", 1,
                                         (struct lanes){.begin = -16, .stride = 24, .bytes = 16});
-    gm_map_segments(&s->example, &segments); /* bytes -16 to 744 */
-    CHECK_EQ(segments.rows, 25);
-    CHECK(segments.row[0].index == -1 && segments.row[0].lanes == 1);
-    CHECK(segments.row[1].index == 0 && segments.row[1].lanes == 2);
+    gm_map_sectors(&s->example, &sectors); /* bytes -16 to 744 */
+    CHECK_EQ(sectors.rows, 25);
+    CHECK(sectors.row[0].index == -1 && sectors.row[0].lanes == 1);
+    CHECK(sectors.row[1].index == 0 && sectors.row[1].lanes == 2);
 
     s = case_add(&c, GM_SHARED_LOAD, 1, "t", 1, (struct lanes){.stride = 8, .bytes = 8});
     gm_map_banks(&s->example, &banks);

@@ -25,7 +25,7 @@
 #define DEFAULT_DURATION_S 10
 #define DEFAULT_CONCURRENCY 8
 #define OPEN_CONCURRENCY 256 /* in an open loop: enough that connections are no limit */
-#define CONCURRENCY_MAX 1024 /* threads, one a request in flight */
+#define CONCURRENCY_MAX 1024 /* threads, one per request in flight */
 #define KINDS_MAX 8          /* kinds of failures that are told apart */
 #define RATE_MAX 1e6
 #define SLEEP_NS 100000000 /* the longest that an interrupt waits for a thread */

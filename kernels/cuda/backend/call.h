@@ -31,7 +31,7 @@ cudaError_t gm_cuda_inject(const char *function);
         cudaError_t injected_ = gm_cuda_inject(#function);                                         \
         injected_ == cudaSuccess ? function(__VA_ARGS__) : injected_;                              \
     })
-/* For a call that releases something: it happens in any case. */
+/* For a call that releases something: it is made even if a test injects an error. */
 #define GM_CALL_GIVE(function, ...)                                                                \
     __extension__({                                                                                \
         cudaError_t injected_ = gm_cuda_inject(#function);                                         \

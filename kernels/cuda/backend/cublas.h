@@ -54,8 +54,8 @@ bool gm_cublas_load(struct gm_cublas *ret);
 void *gm_cublas_handle(const struct gm_cublas *blas, cudaStream_t stream);
 
 /* Translates a call's status to a CUDA error. cuBLAS has its own runtime, whose errors ours does
- * not see. If a status does not say what happened, this waits for the stream, which knows whether
- * the device is lost. If it is not, cuBLAS does not support the call. */
+ * not see. If the status does not say what happened, this waits for the stream, whose error says
+ * whether the device is lost. If it is not, the call counts as not supported. */
 cudaError_t gm_cublas_error(int status, cudaStream_t stream);
 
 #endif

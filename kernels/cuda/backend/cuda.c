@@ -2,9 +2,9 @@
  * cuda.c - the cuda backend: every NVIDIA GPU that works is a device, with streams that copy and
  * compute at once.
  *
- * Requests live in pinned host memory, which a GPU's copy engines read and write by themselves. To
- * pin a page costs more than to copy it, so buffers are pinned once and pooled; all devices
- * share them.
+ * Requests' buffers are pinned host memory, which a GPU's copy engines read and write by
+ * themselves. Pinning a page costs more than copying it, so buffers are pinned once and kept in a
+ * pool that all devices share.
  */
 #include "call.h"
 #include "device.h"
@@ -53,7 +53,7 @@ static void cuda_close(void *context)
     free(cuda);
 }
 
-/* Those that work. *err is what keeps the last of the others from it. */
+/* Opens the devices that work. *err says why the last one that does not work fails. */
 static void open_devices(struct gm_cuda *cuda, unsigned count, unsigned streams,
                          struct gm_error *err)
 {
@@ -74,7 +74,7 @@ static enum gm_status cuda_open(const struct gm_backend_options *options, void *
     struct gm_error reason = {.detail = "there is none"};
     int count = 0;
 
-    /* Without a driver this is where it ends, at once. */
+    /* Fails at once if there is no driver. */
     gm_cuda_check(GM_CALL(cudaGetDeviceCount, &count), "CUDA", &reason);
     unsigned devices = count > 0 ? (unsigned)count : 0;
     struct gm_cuda *cuda = calloc(1, sizeof(*cuda) + devices * sizeof(cuda->device[0]));
@@ -138,8 +138,7 @@ static void cuda_buffer_put(void *context, struct gm_buffer *buffer)
     gm_buffer_pool_put(cuda->buffers, buffer);
 }
 
-/* Pinned memory is every device's; a device's own is by its number, which the client takes from
- * CUDA. */
+/* Device memory is imported on the device whose number the client states, which is CUDA's. */
 static enum gm_status cuda_import(void *context, struct gm_foreign *foreign, struct gm_error *err)
 {
     const struct gm_cuda *cuda = context;
@@ -157,7 +156,7 @@ static void cuda_release(void *context, struct gm_foreign *foreign)
     gm_cuda_release(&cuda->device[foreign->device], foreign);
 }
 
-/* What a task needs beside its buffers is the device's memory, not the host's. */
+/* A task's scratch memory is on the device, so it needs no host memory beside its buffers. */
 static uint64_t cuda_scratch_bytes(void *context, const struct gm_op *op,
                                    const struct gm_variant *variant)
 {

@@ -5,8 +5,8 @@
  * multiprocessor depend on the compute capability alone. CUDA does not report them; the Programming
  * Guide does (the table of throughputs of native arithmetic instructions). A capability that is not
  * in the table has no rates. Rates of tensor cores, accumulating in f32, are from the data sheets
- * of A100, H100 and B200. Other capabilities have models of full and of half rate, and CUDA does
- * not say which.
+ * of A100, H100 and B200. Of other capabilities there are GPUs with tensor cores of full and of
+ * half rate, and CUDA does not say which a GPU has.
  */
 #include "call.h"
 #include "device.h"
@@ -69,7 +69,7 @@ static const char *unit_name(enum gm_dtype dtype)
     return dtype == GM_F64 ? "fp64" : dtype == GM_I32 ? "int32" : "fp32";
 }
 
-/* The driver's version as it is published: "580.65.06"; "" if the system does not say. */
+/* Reads the driver's published version, such as "580.65.06"; "" if the system does not say. */
 static void read_driver(char *ret, size_t size)
 {
     FILE *file = fopen("/sys/module/nvidia/version", "re");

@@ -30,7 +30,7 @@ bool gm_compare_reference_bytes(const struct gm_op *op, uint64_t *ret)
         bytes = gm_matrix_bytes(&op->result);
     else if (!gm_size_mul(elements, 2 * sizeof(double), &bytes))
         return false;
-    /* A product also needs its operands as doubles, 8 bytes an element. */
+    /* A product also needs its operands as doubles, 8 bytes per element. */
     if (op->kind == GM_OP_MATMUL &&
         (!gm_size_add(gm_matrix_elements(&op->operand[0]), gm_matrix_elements(&op->operand[1]),
                       &operands) ||

@@ -91,10 +91,10 @@ const char *gm_compare_reference_words(const struct gm_compare *c)
         return c->against ? "the result of another kernel: plain loops would take too long"
                           : "nothing: plain loops would take too long, and no kernel had a result";
     if (!gm_op_computes(c->op.kind) || dtype == GM_I32 || dtype == GM_I64)
-        return "plain loops: every byte must be theirs";
+        return "plain loops: every byte must be equal";
     if (c->op.kind == GM_OP_ADD)
-        return "the exact sums, rounded once: every element must be that";
-    return "plain loops in f64: each element may differ by what the rounding of its sum can change";
+        return "the exact sums, rounded once: every element must be equal";
+    return "plain loops in f64: each element may differ by the rounding errors of its sum";
 }
 
 /* Compares two figures; unknown ones sort last. */

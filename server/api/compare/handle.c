@@ -245,7 +245,7 @@ static void account_for_job(struct gm_request *r, int64_t now_ns)
         gm_account_lap(&r->account, GM_STAGE_QUEUE, r->run.job.started_ns);
         gm_compare_of(r)->us_runs +=
             (double)(r->run.job.finished_ns - r->run.job.started_ns) * 1e-3;
-        r->account.mark_ns = r->run.job.finished_ns;
+        r->account.lap_start_ns = r->run.job.finished_ns;
     }
     gm_account_lap(&r->account, GM_STAGE_QUEUE, now_ns);
 }
@@ -274,8 +274,8 @@ static void step(struct gm_work *work)
     if (more && !c->timing)
         gm_compare_poison(c, &c->row[c->at], r->run.result.buffer.data);
     int64_t now = gm_now_ns();
-    c->us_check += (double)(now - r->account.mark_ns) * 1e-3;
-    r->account.mark_ns = now;
+    c->us_check += (double)(now - r->account.lap_start_ns) * 1e-3;
+    r->account.lap_start_ns = now;
     if (more) {
         run(r, c->timing ? runs : 1);
         return;

@@ -115,7 +115,7 @@ static void cell_error(const struct table_row *t, char out[CELL_MAX])
     switch (t->row->verdict) {
     case GM_VERDICT_NONE:
         if (t->compare->against == t->row->variant)
-            snprintf(out, CELL_MAX, "(others against it)");
+            snprintf(out, CELL_MAX, "(the reference)");
         break;
     case GM_VERDICT_EXACT:
         snprintf(out, CELL_MAX, "exact");
@@ -229,22 +229,22 @@ static void write_head(FILE *out, const struct gm_request *r)
         fprintf(out, "%s %s", i == 0 ? "" : ",", gm_matrix_shape_text(&op->operand[i], shape));
     fprintf(out, " %s on %s (%s)\n", gm_dtype_name(op->result.dtype), r->plan.device->name,
             facts->name);
-    fputs("At least ", out);
+    fputs("It must move at least ", out);
     write_quantity(out, (double)gm_op_bytes_min(op), "B");
-    fputs(" must move", out);
     if (gm_op_flops(op) > 0) {
-        fputs(" and ", out);
+        fputs(" and do ", out);
         write_quantity(out, gm_op_flops(op), "flop");
-        fputs(" be done", out);
     }
+    fputc('.', out);
     if (bound)
-        fprintf(out, ": %s sets the limit", bound);
+        fprintf(out, " It is %s-bound", bound);
     if (roof > 0)
-        fprintf(out, ", %.4g GFLOP/s", roof);
+        fprintf(out, ": %.4g GFLOP/s", roof);
+    if (bound)
+        fputc('.', out);
     if (gm_rate(&facts->copy_gbs) > 0)
-        fprintf(out, "%s a copy reaches %.4g GB/s", roof > 0 ? ";" : ",",
-                gm_rate(&facts->copy_gbs));
-    fputs(".\n\n", out);
+        fprintf(out, " A copy reaches %.4g GB/s.", gm_rate(&facts->copy_gbs));
+    fputs("\n\n", out);
 }
 
 static void write_legend(FILE *out, const struct gm_request *r)
@@ -260,24 +260,22 @@ static void write_legend(FILE *out, const struct gm_request *r)
         if (row->failure.status != GM_OK)
             fprintf(out, "%s: no result: %s\n", row->variant->name, row->failure.detail);
         if (row->verdict == GM_VERDICT_WRONG)
-            fprintf(out, "%s: wrong: %llu of %llu elements, the first is number %llu\n",
+            fprintf(out, "%s: wrong: %llu of %llu elements; the first has the index %llu\n",
                     row->variant->name, (unsigned long long)row->deviation.wrong,
                     (unsigned long long)gm_matrix_elements(&gm_compare_op(c, row)->result),
                     (unsigned long long)row->deviation.first);
     }
-    fputs("* is what auto takes.", out);
+    fputs("* marks the kernel that auto takes.", out);
     if (baselines)
-        fputs(" copy/ is a copy of a's bytes, the baseline.", out);
+        fputs(" copy/ marks copies of the bytes of a: the baselines.", out);
     fprintf(out, " Results were compared with %s.\n", gm_compare_reference_words(c));
     if (facts->has_kernel_times)
-        fputs(
-            "Times are of runs one after the other on the same matrices, which a cache may hold.\n",
-            out);
+        fputs("Runs follow one another on the same matrices, which a cache may hold.\n", out);
     else
         fprintf(
             out,
-            "This device times nothing. Sectors are of %u bytes of global memory, wavefronts are "
-            "passes over the banks of shared memory; the fewer the better.\n",
+            "This device measures no times. A sector is %u bytes of global memory, a wavefront a "
+            "pass over the banks of shared memory; fewer are better.\n",
             GM_SECTOR);
     fputc('\n', out);
     for (unsigned i = 0; i < c->count; i++)

@@ -1,13 +1,13 @@
 /*
  * docs.c - GET /openapi.json, /docs and /licenses: the contract for machines, a page that shows it
- * and the licences. All are part of the program, so that none can be missing or of another version.
+ * and the licences. All are part of the program, so none can be missing or of another version.
  */
 #include "server/request/reply.h"
 #include "server/request/request.h"
 
 #include <string.h>
 
-/* The bytes of a file of the build, from NAME to NAME_end. */
+/* Embeds a file of the build: its bytes are from NAME to NAME_end. */
 #define EMBED(name, path)                                                                          \
     extern const char name[], name##_end[];                                                        \
     __asm__(".pushsection .rodata\n"                                                               \
@@ -21,7 +21,7 @@ EMBED(gm_docs_licenses, GM_DOCS_BUILD "/licenses.txt");
 EMBED(gm_docs_page, GM_DOCS_SOURCE "/page.html");
 EMBED(gm_docs_start, GM_DOCS_SOURCE "/start.js");
 
-/* Scripts and styles of this daemon alone: none within the page, none from elsewhere. */
+/* Allows scripts and styles of this daemon only: none inline, none from elsewhere. */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "              \
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -64,7 +64,7 @@ enum gm_progress gm_handle_docs_file(struct gm_request *r)
 {
     const char *name = strrchr(r->route->path, '/') + 1;
 
-    /* An hour: the page asks for them each time, and one is large. */
+    /* An hour: the page requests them each time, and one is large. */
     gm_reply_header(&r->reply, "Cache-Control", "max-age=3600");
     if (strcmp(name, "swagger-ui.css") == 0)
         return reply(r, "text/css; charset=utf-8", gm_docs_style, gm_docs_style_end);

@@ -1,6 +1,6 @@
 /*
- * tables.c - a program of the build: prints as JSON what the code has a list of, and the contract
- * for machines must have too. The lists themselves are read, so that no copy can be forgotten.
+ * tables.c - a build-time program: prints as JSON the lists that openapi.json must have too. It
+ * reads the code's own lists, so no copy can become stale.
  */
 #include "kernels/op.h"
 #include "server/request/accept.h"
@@ -10,10 +10,10 @@
 #include <stdio.h>
 
 #define TEXT(text) "\"" text "\""
-/* All that the lists hold are literals without quotes or backslashes in them. */
+/* The lists contain only literals without quotes and backslashes. */
 #define NAME(name, text, ...) "," TEXT(text)
 
-/* reader: which of params.c's functions; ops: a bit each in the order of `op`. */
+/* reader: a function of params.c; ops: one bit per operation, in the order of `op`. */
 #define PART(member, name, ops, reader, max, takes)                                                \
     printf(",\n{\"name\": \"%s\", \"ops\": %u, \"reader\": \"%s\", \"max\": %llu, \"takes\": "     \
            "\"%s\"}",                                                                              \
@@ -31,7 +31,7 @@
 #define GM_GROUPED(op, entry, name, ...) VARIANT(op, name)
 #define GM_CUDA(op, entry, name, ...) VARIANT(op, name)
 
-/* A list whose first element, null, stands before the first comma. */
+/* A list. Its first element is null, because each row begins with a comma. */
 #define LIST(name, rows)                                                                           \
     fputs("\"" name "\": [null", stdout);                                                          \
     rows;                                                                                          \

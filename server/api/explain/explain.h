@@ -32,8 +32,8 @@ enum gm_pattern {
 /* Figures of one access site, per request. */
 struct gm_site_figures {
     enum gm_pattern pattern;
-    int64_t stride;  /* bytes between neighbouring lanes; for ROW, ROWS and STRIDE */
-    unsigned pieces; /* number of spans; for ROWS */
+    int64_t stride; /* bytes between neighbouring lanes; for ROW, ROWS and STRIDE */
+    unsigned spans; /* number of spans; for ROWS */
     double units, ideal, lanes;
     double ratio; /* units / ideal; 1 is optimal */
     double cost;  /* least time in microseconds on `gpu` of the units beyond the ideal */
@@ -49,8 +49,7 @@ struct gm_explain_figures {
     double flops, bytes_min, bytes_moved;
     double intensity, executed_intensity; /* flops per byte, of bytes_min and of bytes_moved */
     double traced, blocks;
-    const struct gm_launch_report
-        *launch; /* the launch that the occupancy is of; NULL: there was none */
+    const struct gm_launch_report *launch; /* launch of the occupancy; NULL: there was none */
     struct gm_occupancy occupancy;
     double peak_gflops, ridge; /* ridge: flops per byte above which arithmetic is the limit */
     double attainable_gflops, percent_of_peak;
@@ -67,7 +66,7 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 #define GM_EXPLAIN_WORDS_MAX 512
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
-/* Writes the position on the roofline: "Left of the ridge: ..." */
+/* Writes the position on the roofline: "left of the ridge: ..." */
 void gm_explain_place(const struct gm_explain *explain, const struct gm_explain_figures *figures,
                       char out[GM_EXPLAIN_WORDS_MAX]);
 
@@ -77,21 +76,21 @@ char *gm_explain_text(const struct gm_explain *explain);
 char *gm_explain_svg(const struct gm_explain *explain);
 
 /*
- * map.c: maps an example request: which lanes touch which segment of global memory, or which word
+ * map.c: maps an example request: which lanes touch which sector of global memory, or which word
  * of which bank of shared memory.
  */
 
-/* A lane touches at most two segments, because an access has at most 16 bytes. */
-#define GM_SEGMENTS_MAX (2 * GM_WARP)
+/* A lane touches at most two sectors, because an access has at most 16 bytes. */
+#define GM_SECTORS_MAX (2 * GM_WARP)
 /* A lane touches up to 5 words, in one or two rows of 128 bytes. */
 #define GM_BANK_ROWS_MAX (2 * GM_WARP)
 
-struct gm_segments {
+struct gm_sectors {
     unsigned rows;
     struct {
-        int64_t index;      /* of the segment: offset / 32 */
-        uint32_t lanes;     /* bit i: lane i touches it */
-    } row[GM_SEGMENTS_MAX]; /* sorted by address */
+        int64_t index;     /* of the sector: offset / 32 */
+        uint32_t lanes;    /* bit i: lane i touches it */
+    } row[GM_SECTORS_MAX]; /* sorted by address */
 };
 
 struct gm_banks {
@@ -103,7 +102,7 @@ struct gm_banks {
     unsigned words[GM_BANKS];     /* different words requested from each bank */
 };
 
-void gm_map_segments(const struct gm_access_example *example, struct gm_segments *ret);
+void gm_map_sectors(const struct gm_access_example *example, struct gm_sectors *ret);
 void gm_map_banks(const struct gm_access_example *example, struct gm_banks *ret);
 
 /* A set of lanes in at most 5 characters: "7", "0-31", "3+2" (lane 3 and two more). */

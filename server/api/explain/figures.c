@@ -30,7 +30,7 @@ static double fp32_lanes(const struct gm_gpu *gpu)
     return gpu->capability < 86 ? 64 : 128;
 }
 
-/* Least time of so many sectors, in microseconds. */
+/* Least time to move this many sectors, in microseconds. */
 static double sectors_us(const struct gm_gpu *gpu, double sectors)
 {
     return sectors * GM_SECTOR / (gpu->dram_gbs * 1e3);
@@ -46,7 +46,7 @@ static double wavefronts_us(const struct gm_gpu *gpu, double wavefronts)
 
 /* ---- A site ------------------------------------------------------------------------------- */
 
-/* The most frequent distance between neighbouring lanes, and how many of how many pairs have it. */
+/* The most frequent distance between neighbouring lanes; *ret_have of *ret_pairs pairs have it. */
 static int64_t usual_distance(const struct gm_access_example *example, unsigned *ret_have,
                               unsigned *ret_pairs)
 {
@@ -80,7 +80,7 @@ static void set_pattern(const struct gm_access_example *example, struct gm_site_
     unsigned have, pairs;
 
     f->stride = usual_distance(example, &have, &pairs);
-    f->pieces = pairs - have + 1;
+    f->spans = pairs - have + 1;
     if (pairs == 0 || (f->stride == 0 && 4 * have >= 3 * pairs))
         f->pattern = GM_PATTERN_SAME;
     else if (llabs(f->stride) == (int64_t)example->bytes && 2 * have >= pairs)
@@ -94,14 +94,14 @@ static void set_pattern(const struct gm_access_example *example, struct gm_site_
 static const char *global_verdict(const struct gm_site_figures *f)
 {
     if (f->ratio < RATIO_MIN)
-        return f->pattern == GM_PATTERN_SAME ? "one for all" : "coalesced";
+        return f->pattern == GM_PATTERN_SAME ? "one address" : "coalesced";
     switch (f->pattern) {
     case GM_PATTERN_STRIDE:
         return llabs(f->stride) >= GM_SECTOR ? "strided" : "interleaved";
     case GM_PATTERN_ROW:
         return "misaligned";
     case GM_PATTERN_ROWS:
-        return "short pieces";
+        return "short spans";
     default:
         return "scattered";
     }
@@ -115,7 +115,7 @@ static void set_verdict(enum gm_access_kind kind, struct gm_site_figures *f)
         snprintf(f->verdict, sizeof f->verdict, "%.3g-way bank conflict", f->ratio);
     else
         snprintf(f->verdict, sizeof f->verdict, "%s",
-                 f->pattern == GM_PATTERN_SAME ? "one for all" : "no conflict");
+                 f->pattern == GM_PATTERN_SAME ? "one address" : "no conflict");
 }
 
 void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *site,

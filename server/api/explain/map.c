@@ -39,12 +39,12 @@ static unsigned position(const void *first, size_t stride, unsigned n, int64_t i
     return at;
 }
 
-static void add_segment(struct gm_segments *map, int64_t index, unsigned lane)
+static void add_sector(struct gm_sectors *map, int64_t index, unsigned lane)
 {
     unsigned at = position(map->row, sizeof map->row[0], map->rows, index);
 
     if (at == map->rows || map->row[at].index != index) {
-        if (map->rows == GM_SEGMENTS_MAX)
+        if (map->rows == GM_SECTORS_MAX)
             return;
         memmove(&map->row[at + 1], &map->row[at], (map->rows - at) * sizeof map->row[0]);
         map->row[at].index = index;
@@ -54,7 +54,7 @@ static void add_segment(struct gm_segments *map, int64_t index, unsigned lane)
     map->row[at].lanes |= UINT32_C(1) << lane;
 }
 
-void gm_map_segments(const struct gm_access_example *x, struct gm_segments *ret)
+void gm_map_sectors(const struct gm_access_example *x, struct gm_sectors *ret)
 {
     ret->rows = 0;
     for (unsigned lane = 0; lane < GM_WARP; lane++) {
@@ -62,7 +62,7 @@ void gm_map_segments(const struct gm_access_example *x, struct gm_segments *ret)
             continue;
         int64_t last = quotient(last_byte(x, lane), GM_SECTOR);
         for (int64_t i = quotient(x->offset[lane], GM_SECTOR); i <= last; i++)
-            add_segment(ret, i, lane);
+            add_sector(ret, i, lane);
     }
 }
 

@@ -1,9 +1,9 @@
 /*
  * svg.c - draws an access report as SVG: which lane of each site's example warp touches what.
  *
- * It draws 32-byte segments of global memory and banks of shared memory. It can be printed in black
- * and white: position, number, hatching and line width carry the meaning, never colour. No scripts,
- * only generic fonts. The lanes of a warp and the number of sites drawn bound its size.
+ * It draws sectors of global memory and banks of shared memory. It can be printed in black and
+ * white: position, number, hatching and line width carry the meaning, not colour. No scripts, only
+ * generic fonts. The lanes of a warp and the number of sites drawn bound its size.
  */
 #include "server/api/explain/explain.h"
 
@@ -120,9 +120,9 @@ static void label(const struct page *p, int64_t begin, int64_t bytes)
 
 static void draw_global(struct page *p, const struct gm_access_example *x)
 {
-    struct gm_segments map;
+    struct gm_sectors map;
 
-    gm_map_segments(x, &map);
+    gm_map_sectors(x, &map);
     column_heads(p, "lane");
     for (unsigned row = 0; row < map.rows; row++) {
         int64_t begin = map.row[row].index * (int64_t)GM_SECTOR;
@@ -136,7 +136,7 @@ static void draw_global(struct page *p, const struct gm_access_example *x)
         p->y += ROW;
     }
     text_at(p, LEFT - 8, p->y + ROW - 4, "r", "sum");
-    text_at(p, LEFT + 4, p->y + ROW - 4, "t", "%u segment%s for this request", map.rows,
+    text_at(p, LEFT + 4, p->y + ROW - 4, "t", "%u sector%s for this request", map.rows,
             map.rows == 1 ? "" : "s");
     p->y += ROW + 4;
 }
@@ -161,7 +161,7 @@ static void draw_shared(struct page *p, const struct gm_access_example *x)
         }
         p->y += ROW;
     }
-    text_at(p, LEFT - 8, p->y + ROW - 4, "r", "words asked of the bank");
+    text_at(p, LEFT - 8, p->y + ROW - 4, "r", "words per bank");
     for (unsigned bank = 0; bank < GM_BANKS; bank++) {
         snprintf(text, sizeof text, "%u", map.words[bank]);
         in_cell(p, bank, "c", text);
@@ -180,20 +180,17 @@ static void draw_site(struct page *p, const struct gm_explain *e, const struct g
     escape(p->out, s->source, sizeof s->source);
     fputs("</title>\n", p->out);
     p->y += 22;
-    const char *unit = shared ? "pass" : "segment";
-    text_at(p, 8, p->y, "b", "line %u: %s, %s: %.4g %s%s a request, %.4g would do: %s", s->line,
-            gm_access_name(s->kind), s->memory, f.units, unit,
-            f.units == 1 ? ""
-            : shared     ? "es"
-                         : "s",
-            f.ideal, f.verdict);
+    const char *unit = shared ? "wavefront" : "sector";
+    text_at(p, 8, p->y, "b", "line %u: %s, %s: %.4g %s%s per request, ideal %.4g: %s", s->line,
+            gm_access_name(s->kind), s->memory, f.units, unit, f.units == 1 ? "" : "s", f.ideal,
+            f.verdict);
     p->y += 15;
     text_at(p, 8, p->y, "s", "%s", s->source);
     p->y += 13;
-    text_at(p, 8, p->y, "g", "block (%u, %u, %u), warp %u; %u bytes a lane; in the cells: %s",
+    text_at(p, 8, p->y, "g", "block (%u, %u, %u), warp %u; %u bytes per lane; in the cells: %s",
             x->block[0], x->block[1], x->block[2], x->warp, x->bytes,
-            shared ? "the lanes that ask for the word there; thick: the bank must take turns"
-                   : "hatched where the lane touches the segment");
+            shared ? "the lanes that access this word; thick: a bank conflict"
+                   : "hatched where the lane touches the sector");
     p->y += 4;
     if (shared)
         draw_shared(p, x);

@@ -25,16 +25,16 @@ static void say_head(FILE *out, const struct gm_explain *e, const struct gm_expl
     fprintf(out, " -> %s\n", gm_matrix_shape_text(&e->op->result, shape));
     for (size_t i = 0; i < e->report->launches; i++) {
         const struct gm_launch_report *l = &e->report->launch[i];
-        fprintf(out, "%s%s: grid %ux%ux%u, block %ux%ux%u, %llu bytes of shared memory a block\n",
+        fprintf(out, "%s%s: grid %ux%ux%u, block %ux%ux%u, %llu bytes of shared memory per block\n",
                 l->kernel, l->prepares ? " (prepares, not counted below)" : "", l->grid[0],
                 l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
                 (unsigned long long)l->shared);
     }
     if (e->report->cut)
         fprintf(out,
-                "Traced: %.0f of %.0f blocks, and not to their end, which took too %s: sums are of "
-                "what\nwas followed, and less than the whole.\n",
-                f->traced, f->blocks, e->report->late ? "much time" : "many steps");
+                "Traced: %.0f of %.0f blocks, not to their end (too %s): sums cover the traced "
+                "part alone.\n",
+                f->traced, f->blocks, e->report->late ? "slow" : "many steps");
     else if (e->report->sampled)
         fprintf(out, "Traced: %.0f of %.0f blocks, interior and edge; figures are for all.\n",
                 f->traced, f->blocks);
@@ -58,8 +58,8 @@ static void say_sites(FILE *out, const struct gm_explain *e)
                 gm_access_name(s->kind), s->memory, s->sums.requests, f.lanes, f.units, f.ideal,
                 f.verdict, s == worst ? "  <--" : "");
     }
-    fprintf(out, "each, ideal: per request of a warp; in global memory segments of 32 bytes,\n"
-                 "in shared memory passes through its 32 banks\n");
+    fprintf(out, "each, ideal: per request of a warp; in global memory sectors of 32 bytes,\n"
+                 "in shared memory wavefronts (passes over its 32 banks)\n");
 }
 
 static void say_source(FILE *out, const struct gm_explain *e)
@@ -72,22 +72,22 @@ static void say_source(FILE *out, const struct gm_explain *e)
         if (!same_file)
             fprintf(out, "\n%s\n", s->file);
         if (!same_file || before->line != s->line)
-            fprintf(out, "%5u  %s\n", s->line, *s->source ? s->source : "(source not at hand)");
+            fprintf(out, "%5u  %s\n", s->line, *s->source ? s->source : "(source not available)");
         before = s;
     }
 }
 
 static void say_traffic(FILE *out, const struct gm_explain *e, const struct gm_explain_figures *f)
 {
-    fprintf(out, "\nglobal memory   %.0f segments of 32 bytes", f->sectors);
+    fprintf(out, "\nglobal memory   %.0f sectors of 32 bytes", f->sectors);
     if (f->sectors_ratio >= 0)
-        fprintf(out, ", %.4g times the %.0f that must move", f->sectors_ratio, f->sectors_min);
+        fprintf(out, ", %.4g times the minimum of %.0f", f->sectors_ratio, f->sectors_min);
     fprintf(out, "\n");
     if (f->wavefronts > 0)
-        fprintf(out, "shared memory   %.0f passes through the banks; %.0f would do\n",
-                f->wavefronts, f->wavefronts_ideal);
+        fprintf(out, "shared memory   %.0f wavefronts; the ideal is %.0f\n", f->wavefronts,
+                f->wavefronts_ideal);
     if (f->barriers_per_block > 0)
-        fprintf(out, "barriers        %.0f, %.4g a block\n", e->report->totals.barriers,
+        fprintf(out, "barriers        %.0f, %.4g per block\n", e->report->totals.barriers,
                 f->barriers_per_block);
     if (f->active_percent >= 0)
         fprintf(out, "active lanes    %.4g %%\n", f->active_percent);
@@ -100,21 +100,20 @@ static void say_ceilings(FILE *out, const struct gm_explain *e, const struct gm_
 
     if (f->launch)
         fprintf(out,
-                "occupancy       on %s: %u blocks, %u of %u warps (%.4g %%) a multiprocessor, "
+                "occupancy       on %s: %u blocks, %u of %u warps (%.4g %%) per multiprocessor, "
                 "limited by %s; registers are not counted\n",
                 gpu->name, f->occupancy.blocks, f->occupancy.warps, gpu->threads_per_sm / GM_WARP,
                 f->occupancy.percent, f->occupancy.limited_by);
     if (f->flops > 0)
-        fprintf(out, "arithmetic      %.4g operations: %.4g a byte that must move", f->flops,
+        fprintf(out, "arithmetic      %.4g operations: %.4g per byte that must move", f->flops,
                 f->intensity);
     if (f->executed_intensity >= 0)
-        fprintf(out, ", %.4g a byte moved", f->executed_intensity);
+        fprintf(out, ", %.4g per byte moved", f->executed_intensity);
     fputs(f->flops > 0 ? "\n" : "", out);
     gm_explain_place(e, f, place);
     fprintf(out, "roofline        %s\n", place);
     if (f->attainable_gflops >= 0)
-        fprintf(out,
-                "                if no cache helped, at most %.5g of %s's %.5g GFLOP/s (%.3g %%)\n",
+        fprintf(out, "                without caches at most %.5g of %s's %.5g GFLOP/s (%.3g %%)\n",
                 f->attainable_gflops, gpu->name, f->peak_gflops, f->percent_of_peak);
 }
 

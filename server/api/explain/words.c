@@ -35,7 +35,7 @@ static const char *variant_with(const struct gm_explain *e, const char *const *w
     return NULL;
 }
 
-/* Writes a technique, and the variant that uses it. */
+/* Writes a technique, and the name of a variant that uses it, if there is one. */
 static void say_cure(const struct gm_explain *e, const char *technique, const char *const *words,
                      char cure[GM_EXPLAIN_WORDS_MAX])
 {
@@ -72,35 +72,35 @@ static void say_global(const struct gm_explain *e, const struct gm_access_site *
         snprintf(why, GM_EXPLAIN_WORDS_MAX, "neighbouring lanes' addresses are %lld bytes apart",
                  apart);
         say_cure(e,
-                 "Let neighbouring lanes take neighbouring elements of a row in memory; where the "
-                 "other side then has the stride, turn the data around in a tile of shared memory",
+                 "Let neighbouring lanes access neighbouring elements of a row; if the other side "
+                 "then has the stride, transpose the data in a tile of shared memory",
                  tile, cure);
     } else if (f->pattern == GM_PATTERN_STRIDE) {
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "neighbouring lanes' addresses are %lld bytes apart and each takes %u of them, so "
-                 "that the bytes in between come along and are asked for again later",
+                 "neighbouring lanes' addresses are %lld bytes apart, and each lane accesses %u "
+                 "bytes; the bytes between them move too, and move again for later requests",
                  apart, site->example.bytes);
         say_cure(e,
-                 "Move the records through shared memory with neighbouring lanes on neighbouring "
-                 "words, keep each member in an array of its own, or pad the record to 16 bytes "
-                 "and move it as one vector",
+                 "Stage the records in shared memory, so that neighbouring lanes access "
+                 "neighbouring words; or store each member in an array of its own; or pad the "
+                 "records to 16 bytes and access each as one vector",
                  staged, cure);
     } else if (f->pattern == GM_PATTERN_ROW) {
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "its lanes lie side by side, but begin in the middle of a segment");
+                 "its lanes are contiguous, but the first begins in the middle of a sector");
         say_cure(e,
-                 "Begin rows at multiples of 32 bytes (pad the leading dimension), or let each "
-                 "warp begin where a segment does",
+                 "Align rows to 32 bytes (pad the leading dimension), or let each warp begin at "
+                 "the start of a sector",
                  no_words, cure);
     } else if (f->pattern == GM_PATTERN_ROWS) {
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "its lanes lie in %u pieces, each less than whole segments", f->pieces);
-        say_cure(e, "Make the block at least a warp wide, so that all lanes are of one row",
+                 "its lanes access %u separate spans, which do not fill their sectors", f->spans);
+        say_cure(e, "Make the block at least a warp wide, so that all lanes access one row",
                  no_words, cure);
     } else {
-        snprintf(why, GM_EXPLAIN_WORDS_MAX, "its lanes' addresses follow no row of memory");
+        snprintf(why, GM_EXPLAIN_WORDS_MAX, "its lanes' addresses have no pattern");
         say_cure(e,
-                 "Sort the work so that neighbouring lanes take neighbouring elements, or gather "
+                 "Sort the work so that neighbouring lanes access neighbouring elements, or gather "
                  "through shared memory",
                  no_words, cure);
     }
@@ -129,18 +129,19 @@ static void say_shared(const struct gm_explain *e, const struct gm_access_site *
 
     if (f->pattern != GM_PATTERN_STRIDE)
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "its words are in %u of the 32 banks, and different words of one bank take turns",
+                 "its words are in %u of the 32 banks, and a bank delivers different words one "
+                 "after another",
                  banks);
     else
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
                  "neighbouring lanes' words in `%s` are %lld bytes apart, so that they share %u of "
-                 "the 32 banks and take turns",
+                 "the 32 banks and wait for each other",
                  site->memory, apart, banks);
     if (f->pattern == GM_PATTERN_STRIDE && bytes > 0 && apart % bytes == 0)
-        snprintf(row, sizeof row, " (to %lld from %lld)", apart / bytes + 1, apart / bytes);
+        snprintf(row, sizeof row, " (from %lld to %lld)", apart / bytes, apart / bytes + 1);
     snprintf(technique, sizeof technique,
-             "Lengthen each row of the array by one element%s, so that a column runs through all "
-             "banks, or swizzle the column with the row",
+             "Pad each row of the array by one element%s, so that a column spreads over all banks, "
+             "or swizzle the column index with the row index",
              row);
     say_cure(e, technique, padded, cure);
 }
@@ -158,10 +159,10 @@ static void say_site(const struct gm_explain *e, const struct gm_access_site *si
     else
         say_global(e, site, &f, why, cure);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "Line %u: each warp's %s %s `%s` %s %.3g %s where %.3g would do: %.300s.", site->line,
+             "Line %u: each warp's %s %s `%s` %s %.3g %s instead of %.3g: %.300s.", site->line,
              verb(site->kind), strcmp(verb(site->kind), "load") == 0 ? "from" : "to", site->memory,
              shared ? "takes" : "touches", f.units,
-             shared ? "passes through the banks" : "segments of 32 bytes", f.ideal, why);
+             shared ? "wavefronts (passes over the banks)" : "sectors of 32 bytes", f.ideal, why);
 }
 
 /* Percentage of a warp's lanes that run on average, or that take part in a request to global
@@ -185,14 +186,13 @@ static void say_idle(const struct gm_explain *e, const struct gm_explain_figures
     bool ragged = block[0] * block[1] * block[2] % GM_WARP != 0;
 
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "On average %.3g of a warp's 32 lanes have something to do; the others wait, and cost "
-             "as much%s.",
+             "On average %.3g of a warp's 32 lanes are active; the idle ones cost as much%s.",
              busy_percent(e, f) * GM_WARP / 100,
-             ragged ? " (the block's threads are no multiple of 32)" : "");
+             ragged ? " (the block size is not a multiple of 32)" : "");
     say_cure(e,
-             ragged ? "Make the block a multiple of 32 threads"
-                    : "Let whole warps take the same branch, and fit blocks to the shape so that "
-                      "fewer threads lie outside of it",
+             ragged ? "Make the block size a multiple of 32 threads"
+                    : "Let all lanes of a warp take the same branch, and fit the blocks to the "
+                      "shape, so that fewer threads lie outside of it",
              no_words, cure);
 }
 
@@ -202,15 +202,16 @@ static void say_again(const struct gm_explain *e, const struct gm_explain_figure
     static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
     bool tiled = f->wavefronts > 0;
 
-    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "Every request is as small as it can be, but the kernel asks for %.3g times the "
-             "segments that must move: the same elements are fetched again and again, by %s.",
-             f->sectors_ratio, tiled ? "each tile that needs them" : "each thread that needs them");
+    snprintf(
+        problem, GM_EXPLAIN_WORDS_MAX,
+        "Each request takes the fewest sectors that can hold its bytes, but all requests "
+        "together take %.3g times the minimum: each %s that needs an element fetches it again.",
+        f->sectors_ratio, tiled ? "tile" : "thread");
     say_cure(e,
-             tiled ? "Compute more with each element that has been fetched: larger tiles, and "
-                     "several results a thread, kept in registers"
-                   : "Fetch each element once a block, into a tile in shared memory, and let all "
-                     "of the block's threads take it from there",
+             tiled ? "Compute more with each loaded element: larger tiles, and several results per "
+                     "thread, kept in registers"
+                   : "Load each element once per block into a tile in shared memory, where all "
+                     "threads of the block read it",
              tiled ? larger : tile, cure);
 }
 
@@ -221,12 +222,12 @@ static void say_occupancy(const struct gm_explain *e, const struct gm_explain_fi
     bool shared = strcmp(o->limited_by, "shared memory") == 0;
 
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "No access wastes anything, but only %u of the %u warps that a multiprocessor of a %s "
-             "can hold fit: few to work while others wait for memory; the limit is %s.",
-             o->warps, e->gpu->threads_per_sm / GM_WARP, e->gpu->name, o->limited_by);
+             "No access is wasteful, but on %s only %u of %u warps fit on a multiprocessor: few to "
+             "hide the latency of memory. The limit is %s.",
+             e->gpu->name, o->warps, e->gpu->threads_per_sm / GM_WARP, o->limited_by);
     say_cure(e,
-             shared ? "Use less shared memory a block, or more threads on the same of it"
-                    : "Use blocks of 128 to 512 threads, of which several fit",
+             shared ? "Use less shared memory per block, or more threads on the same amount"
+                    : "Use blocks of 128 to 512 threads, so that several fit",
              no_words, cure);
 }
 
@@ -243,24 +244,24 @@ static void say_fine(const struct gm_explain *e, const struct gm_explain_figures
                      char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
     double ratio = f->sectors_ratio;
+    unsigned more = preparing(e->report);
     char times[32] = "", passes[96] = ".";
 
     if (ratio >= RATIO_FINE)
         snprintf(times, sizeof times, "%.3g times ", ratio);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%s is wasted: each request touches as few segments%s as hold its bytes, and all of "
-             "them together are %sthose that must move.",
-             *times ? "Little" : "Nothing", f->wavefronts > 0 ? " and banks" : "", times);
-    if (preparing(e->report) > 0)
-        snprintf(passes, sizeof passes,
-                 "; what rearranges the data before and after (%u passes) comes on top.",
-                 preparing(e->report));
+             "%s is wasted: each request takes the fewest sectors%s that can hold its bytes, and "
+             "the sectors of all requests are %sthe minimum.",
+             *times ? "Little" : "Nothing", f->wavefronts > 0 ? " and wavefronts" : "", times);
+    if (more > 0)
+        snprintf(passes, sizeof passes, "; rearranging the data before and after takes %u more %s.",
+                 more, more == 1 ? "pass" : "passes");
     snprintf(
         cure, GM_EXPLAIN_WORDS_MAX,
         f->compute_bound
-            ? "What limits it now is arithmetic: %s reaches %.5g GFLOP/s without tensor cores%s"
-            : "What limits it now is the memory itself: %s moves %.5g GB/s at the most, and a "
-              "copy is no faster%s",
+            ? "The limit is now arithmetic: %s reaches %.5g GFLOP/s without tensor cores%s"
+            : "The limit is now the memory itself: %s moves at most %.5g GB/s, and a copy is no "
+              "faster%s",
         e->gpu->name, f->compute_bound ? f->peak_gflops : e->gpu->dram_gbs, passes);
 }
 
@@ -273,8 +274,8 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
     gm_explain_figures(e, &f);
     if (!f.launch || f.sectors + f.wavefronts == 0) {
         snprintf(problem, GM_EXPLAIN_WORDS_MAX, "%s",
-                 e->report->cut ? "No access to memory came in what was followed of the kernel."
-                                : "Nothing is to be done: no memory is accessed.");
+                 e->report->cut ? "The traced part of the kernel accesses no memory."
+                                : "Nothing to improve: the kernel accesses no memory.");
         cure[0] = '\0';
     } else if (worst) {
         say_site(e, worst, problem, cure);
@@ -286,10 +287,10 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
         say_occupancy(e, &f, problem, cure);
     } else if (e->report->cut) {
         snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-                 "In what was followed of the kernel nothing is wasted: each request touches as "
-                 "few segments as hold its bytes.");
+                 "Nothing is wasted in the traced part of the kernel: each request takes the "
+                 "fewest sectors that can hold its bytes.");
         snprintf(cure, GM_EXPLAIN_WORDS_MAX,
-                 "It runs for too long to be followed to its end: a smaller shape tells the rest.");
+                 "The kernel runs too long to be traced to its end; a smaller shape can be.");
     } else {
         say_fine(e, &f, problem, cure);
     }
@@ -299,13 +300,13 @@ void gm_explain_place(const struct gm_explain *e, const struct gm_explain_figure
                       char out[GM_EXPLAIN_WORDS_MAX])
 {
     if (e->report->cut)
-        snprintf(out, GM_EXPLAIN_WORDS_MAX,
-                 "not known: what the kernel moves was followed in part only");
+        snprintf(out, GM_EXPLAIN_WORDS_MAX, "not known: only a part of the kernel was traced");
     else if (f->executed_intensity < 0 || f->ridge < 0)
-        snprintf(out, GM_EXPLAIN_WORDS_MAX, "under the slope: %s, so memory is the limit",
-                 f->flops > 0 ? "arithmetic whose ceiling is not known" : "no arithmetic");
+        snprintf(out, GM_EXPLAIN_WORDS_MAX, "memory is the %s",
+                 f->flops > 0 ? "only known limit: this arithmetic has no known ceiling"
+                              : "limit: there is no arithmetic");
     else
         snprintf(out, GM_EXPLAIN_WORDS_MAX,
-                 "%s of the ridge: %.4g operations a byte, and the ridge is at %.4g",
+                 "%s of the ridge: %.4g operations per byte, and the ridge is at %.4g",
                  f->compute_bound ? "right" : "left", f->executed_intensity, f->ridge);
 }

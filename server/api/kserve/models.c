@@ -26,7 +26,7 @@ static enum gm_progress reply_json(struct gm_request *r, json_t *document)
 struct model {
     char name[GM_MODEL_NAME_MAX]; /* as the client wrote it */
     enum gm_op_kind op;
-    const char *variant; /* NULL: whichever is best */
+    const char *variant; /* NULL: auto */
     enum gm_dtype dtype; /* GM_DTYPE_NONE: any */
 };
 
@@ -164,7 +164,7 @@ static json_t *platform(const struct gm_request *r)
     return json_sprintf("gemmd_%s", r->server->devices.preferred);
 }
 
-/* Tensors of any size; where a model takes any type, FP32 stands for all. */
+/* Describes tensors of any size. If a model takes any type, FP32 stands for all. */
 static json_t *tensors(const struct model *model, const char *const names[], unsigned n,
                        bool config)
 {

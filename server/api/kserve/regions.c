@@ -17,7 +17,7 @@ static bool is_cuda(const struct gm_request *r)
     return strncmp(r->head.path, "/v2/cuda", 8) == 0;
 }
 
-/* The name in the path; *ret is "" where there is none. */
+/* Reads the name in the path; *ret is "" if there is none. */
 static enum gm_status name_of(const struct gm_request *r, char ret[GM_REGION_NAME_MAX],
                               struct gm_error *err)
 {
@@ -33,7 +33,7 @@ static enum gm_status name_of(const struct gm_request *r, char ret[GM_REGION_NAM
     return GM_OK;
 }
 
-/* An empty body, as Triton answers. */
+/* Replies with an empty body, like Triton. */
 static enum gm_progress reply_done(struct gm_request *r)
 {
     return gm_request_reply(r, "application/json", strdup(""));
@@ -82,7 +82,7 @@ static void unregister_on_worker(struct gm_work *work)
     gm_request_resume(r, GM_REQUEST_REPLY);
 }
 
-/* On a worker: drivers take a good part of a second to pin a gigabyte. */
+/* Expected seconds on a worker: drivers need a good part of a second to pin a gigabyte. */
 #define PIN_S 0.1
 
 enum gm_progress gm_handle_region_register(struct gm_request *r)

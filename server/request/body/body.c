@@ -35,7 +35,7 @@ enum gm_status gm_body_set_format(struct gm_body *b, const struct gm_codec *code
     return b->events.settled(b->events.cls, err);
 }
 
-/* Better said now than after the rest of the body. */
+/* Fails before the rest of the body is read. */
 enum gm_status gm_body_check_operands(struct gm_body *b, struct gm_error *err)
 {
     for (unsigned i = 0; i < gm_op_operands_min(b->op); i++)
@@ -58,7 +58,7 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
     return status == GM_OK ? gm_body_check_operands(b, err) : status;
 }
 
-/* Shapes as parameters are for bare elements: every other form has its own. */
+/* Shapes as parameters are for bare elements: every other format states its own. */
 static enum gm_status check_shapes(const struct gm_body *b, struct gm_error *err)
 {
     bool any = false;
@@ -108,7 +108,7 @@ static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec
         .body_bytes = b->head->content_length,
         .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
     };
-    /* What is in a region is not in the body, which has a run of the others. */
+    /* Operands in regions are not in the body, which has one contiguous range of the others. */
     while (b->plan.operand_first + 1 < b->plan.operands_max &&
            b->parsed->from[b->plan.operand_first].region)
         b->plan.operand_first++;
@@ -131,7 +131,7 @@ const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX])
     return buf;
 }
 
-/* All that is left to do on the headers where the body is no matrix in one of our formats. */
+/* Finishes the checks of the headers if the body is not a matrix in one of our formats. */
 static enum gm_status begin_other(struct gm_body *b, struct gm_error *err)
 {
     const struct gm_request_head *h = b->head;
@@ -209,7 +209,7 @@ static enum gm_status grow_text(struct gm_body *b, uint64_t more, struct gm_erro
     uint64_t whole = b->infer ? gm_infer_text_bytes(b) : b->in ? b->head->content_length : 0;
     if (whole != GM_SIZE_UNKNOWN && bytes < whole)
         bytes = whole;
-    /* Of parts that come one after the other only some may be text. */
+    /* Some of the parts to come may not be text. */
     uint64_t remaining = b->parts ? gm_body_remaining(b) : GM_SIZE_UNKNOWN;
     if (remaining != GM_SIZE_UNKNOWN && bytes > b->text_len + more + remaining)
         bytes = b->text_len + more + remaining;
@@ -285,8 +285,7 @@ enum gm_status gm_body_end(struct gm_body *b, struct gm_error *err)
     if (b->not_needed)
         return GM_OK;
     if (b->kind == GM_BODY_DOCUMENT)
-        return gm_body_add_text(b, "", 0,
-                                err); /* there may be no text, but memory for it there is */
+        return gm_body_add_text(b, "", 0, err); /* the text may be empty, but has memory */
     if (b->in)
         return GM_OK;
     if (b->text_len == 0)

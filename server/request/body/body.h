@@ -27,9 +27,9 @@ struct gm_parsed {
     struct gm_matrix operand[GM_OPERANDS_MAX];
     struct gm_allocation memory[GM_OPERANDS_MAX]; /* memory of the operands */
 
-    /* Regions of shared memory: of each operand, and of the result. */
+    /* The regions of shared memory of the operands, and of the result. */
     struct gm_region_use from[GM_OPERANDS_MAX], into;
-    bool direct[GM_OPERANDS_MAX];    /* the device reads the operand there, without a copy by us */
+    bool direct[GM_OPERANDS_MAX];    /* the device reads the operand from the region itself */
     bool on_device[GM_OPERANDS_MAX]; /* the region is memory of the device */
 
     /* Inference requests: the model's name, and the client's id of the request. */
@@ -58,7 +58,7 @@ enum gm_body_kind {
     GM_BODY_NONE,     /* any body is dropped */
     GM_BODY_OPERANDS, /* matrices for an operation, in any format that proto/codec.h knows */
     GM_BODY_OPTIONAL, /* the same, or no body */
-    GM_BODY_INFER,    /* matrices as the Open Inference Protocol v2 has them: proto/kserve */
+    GM_BODY_INFER,    /* matrices in the Open Inference Protocol v2: proto/kserve */
     GM_BODY_DOCUMENT  /* a small text, which stays in `text` */
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct gm_infer {
-    uint64_t text_bytes; /* of the JSON; GM_SIZE_UNKNOWN: all there is */
+    uint64_t text_bytes; /* length of the JSON; GM_SIZE_UNKNOWN: the whole body */
     bool read;           /* the JSON is decoded, and operands have memory */
     struct gm_kserve_request request;
     void *data[GM_OPERANDS_MAX];
@@ -55,7 +55,8 @@ static enum gm_status parse_header(const struct gm_body *b, uint64_t *ret, struc
     return GM_OK;
 }
 
-/* Refuses JSON that would hold up the event thread. Called as early as its length is known. */
+/* Fails if the JSON is so long that it would delay the event thread. Called as soon as its length
+ * is known. */
 static enum gm_status check_head_bytes(uint64_t bytes, struct gm_error *err)
 {
     return bytes <= GM_INFER_HEAD_BYTES_MAX
@@ -73,7 +74,7 @@ enum gm_status gm_infer_open(struct gm_body *b, struct gm_error *err)
     enum gm_status status = parse_header(b, &text_bytes, err);
 
     if (status == GM_OK)
-        status = gm_body_check_regions(b, err); /* they are named beside tensors */
+        status = gm_body_check_regions(b, err); /* tensors name their regions themselves */
     if (status == GM_OK && gm_params_have_shape(params))
         status = gm_fail(err, GM_BAD_PARAMETER,
                          "shape is for application/octet-stream; inputs state their own");
@@ -101,7 +102,7 @@ uint64_t gm_infer_text_bytes(const struct gm_body *b)
     return b->infer->text_bytes;
 }
 
-/* Shapes and types are the tensors' own. */
+/* Reads a parameter. Shapes and types are errors: the tensors state their own. */
 static enum gm_status on_parameter(void *cls, const char *name, size_t name_len, const char *value,
                                    size_t value_len, struct gm_error *err)
 {

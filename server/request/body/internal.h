@@ -72,10 +72,10 @@ enum gm_status gm_part_format_by_type(const char *type, char operand, struct gm_
                                       struct gm_error *err);
 /*
  * By its first GM_PART_FIRST_BYTES, or all bytes; there must be at least one. The result is NPY,
- * raw elements if has_shape, or text. On entry *form is the result of the type, without a codec.
+ * raw elements if has_shape, or text. On entry *format is the result of the type, without a codec.
  */
 enum gm_status gm_part_format_by_first_bytes(const void *bytes, size_t len, char operand,
-                                             bool has_shape, struct gm_part_format *form,
+                                             bool has_shape, struct gm_part_format *format,
                                              struct gm_error *err);
 /* The format of a complete text. */
 enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char operand,
@@ -86,7 +86,7 @@ enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char opera
 /* An operand from a part. */
 struct gm_part_operand {
     bool given;
-    struct gm_part_format form;
+    struct gm_part_format format;
     uint64_t text_at, text_len; /* for text: its position in the body's text */
 };
 
@@ -121,7 +121,8 @@ enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes,
                                       struct gm_error *err);
 enum gm_status gm_part_parameter_end(struct gm_body *body, struct gm_error *err);
 
-/* infer.c: an inference request; the same steps as body.h has. body->infer is set by the first. */
+/* infer.c: the same steps as in body.h, for an inference request. The first one sets
+ * body->infer. */
 
 enum gm_status gm_infer_open(struct gm_body *body, struct gm_error *err);
 enum gm_status gm_infer_push(struct gm_body *body, const char *bytes, size_t len,
@@ -132,32 +133,32 @@ enum gm_status gm_infer_decode(struct gm_body *body, struct gm_error *err);
 uint64_t gm_infer_text_bytes(const struct gm_body *body);
 void gm_infer_close(struct gm_infer *infer); /* NULL is fine */
 
-/* body.c, for the parts and inference requests. */
+/* body.c: used by parts and inference requests. */
 
-/* Once as many operands are there as the operation needs: tells so. */
+/* Calls `operands` once the operation has as many operands as it needs. */
 enum gm_status gm_body_check_operands(struct gm_body *body, struct gm_error *err);
-/* Memory for an operand; where it goes is in *ret_data. */
+/* Allocates an operand; its elements go to *ret_data. */
 enum gm_status gm_body_take_operand(struct gm_body *body, unsigned index,
                                     const struct gm_matrix *matrix, void **ret_data,
                                     struct gm_error *err);
 /* regions.c: operands and results in shared memory. */
 
-/* An operand that is in a region: takes hold of it, and memory to copy it to unless the device
- * takes it from there. */
+/* Takes a reference to the region of an operand. Allocates memory for a copy, unless the device
+ * reads the region itself. */
 enum gm_status gm_body_take_region(struct gm_body *body, unsigned index,
                                    const struct gm_matrix *matrix,
                                    const struct gm_region_part *part, struct gm_error *err);
-/* Where the result goes. Before the operands. */
+/* Sets the region of the result. Call it before the operands are taken. */
 enum gm_status gm_body_set_region(struct gm_body *body, const struct gm_region_part *part,
                                   struct gm_error *err);
-/* What the parameters say of regions, when the head has come. */
+/* Takes the regions that the parameters name. Call it when the headers are complete. */
 enum gm_status gm_body_take_regions(struct gm_body *body, struct gm_error *err);
-/* After a parameter of the body: it is not about regions, which belong into the URL. */
+/* Fails if a parameter in the body names a region: those belong into the URL. */
 enum gm_status gm_body_check_regions(const struct gm_body *body, struct gm_error *err);
-/* Copies what is to be copied. */
+/* Copies the operands that the device does not read from their regions itself. */
 enum gm_status gm_body_read_regions(struct gm_body *body, struct gm_error *err);
 
-/* More text behind that which is there. */
+/* Appends to the text. */
 enum gm_status gm_body_add_text(struct gm_body *body, const void *bytes, uint64_t len,
                                 struct gm_error *err);
 /* Sets the reply's default format, and calls `settled`. */

@@ -14,29 +14,29 @@ static bool type_is(const char *type, size_t len, const char *name)
 enum gm_status gm_part_format_by_type(const char *type, char operand, struct gm_part_format *ret,
                                       struct gm_error *err)
 {
-    struct gm_part_format form = {0};
+    struct gm_part_format format = {0};
     char types[GM_MEDIA_TYPES_MAX];
     size_t len = strcspn(type, "; \t");
 
     if (type_is(type, len, "text/plain"))
-        form.text = true;
+        format.text = true;
     else if (len > 0 && !type_is(type, len, gm_codec_raw.media_type))
-        form.codec = gm_codec_by_media_type(type, len);
-    if (form.codec)
-        form.text = form.codec->decode != NULL;
+        format.codec = gm_codec_by_media_type(type, len);
+    if (format.codec)
+        format.text = format.codec->decode != NULL;
     else if (strncasecmp(type, "multipart/", strlen("multipart/")) == 0)
         return gm_fail(
             err, GM_UNSUPPORTED_MEDIA_TYPE,
             "part %c is '%.60s', parts within a part; each operand is a part of its own, "
             "as with curl -F a=@a.npy -F b=@b.npy",
             operand, type);
-    else if (len > 0 && !form.text && !type_is(type, len, gm_codec_raw.media_type))
+    else if (len > 0 && !format.text && !type_is(type, len, gm_codec_raw.media_type))
         return gm_fail(
             err, GM_UNSUPPORTED_MEDIA_TYPE,
             "part %c is '%.60s', which is not known; it may be %s, or have no type; curl "
             "states one so: -F '%c=@FILE;type=text/csv'",
             operand, type, gm_codec_media_types(types), operand);
-    *ret = form;
+    *ret = format;
     return GM_OK;
 }
 
@@ -50,20 +50,20 @@ static bool is_text(const unsigned char *bytes, size_t len)
 }
 
 enum gm_status gm_part_format_by_first_bytes(const void *bytes, size_t len, char operand,
-                                             bool has_shape, struct gm_part_format *form,
+                                             bool has_shape, struct gm_part_format *format,
                                              struct gm_error *err)
 {
     const char *file;
 
     if (gm_codec_by_first_bytes(bytes, len) == &gm_codec_npy) {
-        form->codec = &gm_codec_npy;
-        form->text = false;
-    } else if (has_shape && !form->text) {
-        form->codec = &gm_codec_raw;
+        format->codec = &gm_codec_npy;
+        format->text = false;
+    } else if (has_shape && !format->text) {
+        format->codec = &gm_codec_raw;
     } else if ((file = gm_body_hint_file(bytes, len)) != NULL) {
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE, "part %c is %s", operand, file);
     } else if (is_text(bytes, len)) {
-        form->text = true;
+        format->text = true;
     } else {
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
                        "part %c is neither NPY nor text; for bare elements say their shape before "

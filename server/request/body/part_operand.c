@@ -32,7 +32,7 @@ static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_ma
                        "a=@a.npy -F b=@b.npy",
                        'a' + (int)index);
     /* Report it before allocating memory for it. */
-    if (!parts->operand[index].form.text && length != GM_SIZE_UNKNOWN && bytes > length)
+    if (!parts->operand[index].format.text && length != GM_SIZE_UNKNOWN && bytes > length)
         return gm_fail(err, GM_BODY_TRUNCATED,
                        "its elements need %llu bytes, and all parts together have %llu",
                        (unsigned long long)bytes, (unsigned long long)length);
@@ -79,26 +79,27 @@ enum gm_status gm_part_operand_begin(struct gm_body *b, unsigned index, const ch
                        gm_op_name(b->op), max == 1 ? "a alone" : "a and b");
     if (operand->given)
         return gm_fail(err, GM_BAD_MULTIPART, "there are two parts named %c", 'a' + (int)index);
-    enum gm_status status = gm_part_format_by_type(type, (char)('a' + index), &operand->form, err);
+    enum gm_status status =
+        gm_part_format_by_type(type, (char)('a' + index), &operand->format, err);
     if (status != GM_OK)
         return status;
     set_plan(b, index);
     operand->given = true;
     parts->first_len = 0;
-    if (!operand->form.codec || operand->form.text)
+    if (!operand->format.codec || operand->format.text)
         return GM_OK;
-    return blame_part(parts, operand->form.codec->open(&parts->plan, &parts->decoder, err), err);
+    return blame_part(parts, operand->format.codec->open(&parts->plan, &parts->decoder, err), err);
 }
 
-/* Reads data of an operand whose format, or that it is text, is known. */
+/* Reads data of an operand of known format, or known to be text. */
 static enum gm_status take_operand(struct gm_body *b, const void *bytes, size_t len,
                                    struct gm_error *err)
 {
     struct gm_parts *parts = b->parts;
     struct gm_part_operand *operand = &parts->operand[parts->index];
 
-    if (!operand->form.text)
-        return blame_part(parts, operand->form.codec->push(parts->decoder, bytes, len, err), err);
+    if (!operand->format.text)
+        return blame_part(parts, operand->format.codec->push(parts->decoder, bytes, len, err), err);
     if (operand->text_len == 0)
         operand->text_at = b->text_len;
     enum gm_status status = gm_body_add_text(b, bytes, len, err);
@@ -112,12 +113,12 @@ static enum gm_status settle_format(struct gm_body *b, const void *bytes, size_t
                                     struct gm_error *err)
 {
     struct gm_parts *parts = b->parts;
-    struct gm_part_format *form = &parts->operand[parts->index].form;
+    struct gm_part_format *format = &parts->operand[parts->index].format;
     enum gm_status status = gm_part_format_by_first_bytes(
-        bytes, len, letter(parts), b->parsed->params.shape[parts->index].ndim > 0, form, err);
+        bytes, len, letter(parts), b->parsed->params.shape[parts->index].ndim > 0, format, err);
 
-    if (status == GM_OK && !form->text)
-        status = blame_part(parts, form->codec->open(&parts->plan, &parts->decoder, err), err);
+    if (status == GM_OK && !format->text)
+        status = blame_part(parts, format->codec->open(&parts->plan, &parts->decoder, err), err);
     return status;
 }
 
@@ -126,7 +127,8 @@ static bool unsettled(const struct gm_parts *parts)
 {
     const struct gm_part_operand *operand = &parts->operand[parts->index];
 
-    return !operand->form.codec && parts->first_len < GM_PART_FIRST_BYTES && operand->text_len == 0;
+    return !operand->format.codec && parts->first_len < GM_PART_FIRST_BYTES &&
+           operand->text_len == 0;
 }
 
 static enum gm_status end_first_bytes(struct gm_body *b, struct gm_error *err)
@@ -169,13 +171,13 @@ enum gm_status gm_part_operand_end(struct gm_body *b, struct gm_error *err)
         (parts->first_len > 0 || b->parsed->params.shape[parts->index].ndim > 0))
         status = end_first_bytes(b, err);
     if (status == GM_OK && parts->decoder) {
-        status = blame_part(parts, operand->form.codec->finish(parts->decoder, err), err);
-        operand->form.codec->close(parts->decoder);
+        status = blame_part(parts, operand->format.codec->finish(parts->decoder, err), err);
+        operand->format.codec->close(parts->decoder);
         parts->decoder = NULL;
-    } else if (status == GM_OK && !operand->form.codec) {
+    } else if (status == GM_OK && !operand->format.codec) {
         status =
             gm_part_format_of_text((char *)b->text.buffer.data + operand->text_at,
-                                   operand->text_len, letter(parts), &operand->form.codec, err);
+                                   operand->text_len, letter(parts), &operand->format.codec, err);
     }
     return status;
 }
@@ -191,7 +193,7 @@ enum gm_status gm_part_operand_decode(struct gm_body *b, unsigned index, struct 
         status = gm_body_add_text(b, "", 0, err);
     const char *text = (char *)b->text.buffer.data + operand->text_at;
     if (status == GM_OK)
-        status = operand->form.codec->decode(text, operand->text_len, &parts->plan, err);
+        status = operand->format.codec->decode(text, operand->text_len, &parts->plan, err);
     if (status == GM_OK && !b->parsed->present[index])
         status = gm_fail(err, GM_MISSING_OPERAND, "it holds no matrix");
     return blame_part(parts, status, err);

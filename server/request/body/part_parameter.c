@@ -67,7 +67,7 @@ enum gm_status gm_part_parameter_push(struct gm_parts *parts, const void *bytes,
 static enum gm_status check_dtype(struct gm_body *b, unsigned index, struct gm_error *err)
 {
     struct gm_matrix *operand = &b->parsed->operand[index];
-    bool npy = b->parts->operand[index].form.codec == &gm_codec_npy;
+    bool npy = b->parts->operand[index].format.codec == &gm_codec_npy;
     enum gm_dtype asked = b->parsed->params.dtype;
 
     if (npy && operand->dtype == GM_V2 && asked == GM_BF16)
@@ -92,7 +92,7 @@ enum gm_status gm_part_parameter_end(struct gm_body *b, struct gm_error *err)
     if (status == GM_OK)
         status = gm_body_check_regions(b, err);
     if (status == GM_OK)
-        status = b->events.settled(b->events.cls, err); /* it may have been about the reply */
+        status = b->events.settled(b->events.cls, err); /* the parameter may affect the reply */
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
         if (b->parsed->present[i] && b->parsed->params.dtype != GM_DTYPE_NONE)
             status = check_dtype(b, i, err);

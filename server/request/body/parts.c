@@ -74,12 +74,12 @@ enum gm_status gm_parts_end(struct gm_body *b, struct gm_error *err)
         return gm_fail(err, GM_MISSING_OPERAND, "there is no part a, which holds operand a");
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
         if (b->parsed->params.shape[i].ndim == 0 ||
-            (operand[i].given && operand[i].form.codec == &gm_codec_raw))
+            (operand[i].given && operand[i].format.codec == &gm_codec_raw))
             continue;
         return operand[i].given
                    ? gm_fail(err, GM_BAD_PARAMETER,
                              "shape_%c is for bare elements; part %c is %s, which states its own",
-                             'a' + (int)i, 'a' + (int)i, operand[i].form.codec->media_type)
+                             'a' + (int)i, 'a' + (int)i, operand[i].format.codec->media_type)
                    : gm_fail(err, GM_BAD_PARAMETER, "there is a shape_%c, but no part %c",
                              'a' + (int)i, 'a' + (int)i);
     }
@@ -92,7 +92,7 @@ enum gm_status gm_parts_decode(struct gm_body *b, struct gm_error *err)
     enum gm_status status = GM_OK;
 
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
-        if (parts->operand[i].given && parts->operand[i].form.text)
+        if (parts->operand[i].given && parts->operand[i].format.text)
             status = gm_part_operand_decode(b, i, err);
     gm_body_drop_text(b);
     return status;
@@ -103,7 +103,7 @@ void gm_parts_close(struct gm_parts *parts)
     if (!parts)
         return;
     if (parts->decoder)
-        parts->operand[parts->index].form.codec->close(parts->decoder);
+        parts->operand[parts->index].format.codec->close(parts->decoder);
     gm_multipart_close(parts->parser);
     free(parts);
 }

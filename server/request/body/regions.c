@@ -1,5 +1,5 @@
 /*
- * regions.c - takes operands from shared memory, and prepares it for the result.
+ * regions.c - takes operands from shared memory, and prepares the region of the result.
  */
 #include "server/request/body/internal.h"
 
