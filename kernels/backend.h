@@ -153,7 +153,12 @@ struct gm_backend {
 
 /* Tasks with the same key can share a run(), whatever their shapes; 0: the task runs alone. A pure
  * function of variant, element type, repeat and report. */
-uint64_t gm_group_key(const struct gm_task *task);
+static inline uint64_t gm_group_key(const struct gm_task *task)
+{
+    if (!task->variant->groups || task->repeat > 1 || task->report)
+        return 0;
+    return (uint64_t)(uintptr_t)task->variant * GM_DTYPE_COUNT + task->op.result.dtype;
+}
 
 extern const struct gm_backend gm_backend_cpu, gm_backend_sim, gm_backend_cuda;
 

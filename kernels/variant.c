@@ -3,7 +3,6 @@
  */
 #include "variant.h"
 
-#include "backend.h"
 #include "device_facts.h"
 
 #include <stdio.h>
@@ -170,11 +169,4 @@ enum gm_status gm_variant_check(const struct gm_variant *variant, const struct g
                        dtype_list(variant->dtypes, types, sizeof(types)),
                        gm_dtype_name(op->result.dtype));
     return variant->accepts(op, facts, err);
-}
-
-uint64_t gm_group_key(const struct gm_task *task)
-{
-    if (!task->variant->groups || task->repeat > 1 || task->report)
-        return 0;
-    return (uint64_t)(uintptr_t)task->variant * GM_DTYPE_COUNT + task->op.result.dtype;
 }

@@ -28,12 +28,12 @@ struct option_row {
     const char *help;
 };
 
-static parse_fn parse_prefix, parse_flag;
+static parse_fn parse_prefix, parse_flag, parse_placement;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
 
 #define FIELD(name) offsetof(struct gm_config, name)
 #define SIZE_MOST (UINT64_C(1) << 50) /* far below where sums of sizes overflow */
-_Static_assert(GM_QUEUE_LIMIT_MAX == 2048 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
+_Static_assert(GM_QUEUE_LIMIT_MAX == 65536 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
 
 static const struct option_row options[] = {
     {.flag = "--listen",
@@ -51,6 +51,15 @@ static const struct option_row options[] = {
      .offset = FIELD(backend),
      .takes = "auto, or one that this build has",
      .help = "backend of the requests that name no device"},
+    {.flag = "--placement",
+     .argument = "RULE",
+     .fallback = "shape",
+     .parse = parse_placement,
+     .offset = FIELD(place_by_load),
+     .takes = "shape or load",
+     .help =
+         "which device runs a product that names none, where there is a GPU: by its shape alone, "
+         "so that its bits never change, or the one where it would end first"},
     {.flag = "--memory-limit",
      .argument = "SIZE",
      .parse = parse_size,
@@ -71,13 +80,14 @@ static const struct option_row options[] = {
      .help = "the largest body of a request"},
     {.flag = "--queue-limit",
      .argument = "N",
-     .fallback = "256",
+     .fallback = "65536",
      .parse = parse_count,
      .offset = FIELD(queue_limit),
      .min = 1,
      .max = GM_QUEUE_LIMIT_MAX,
-     .takes = "a number from 1 to 2048",
-     .help = "jobs that may wait for a device; one more is answered 503 at once"},
+     .takes = "a number from 1 to 65536",
+     .help = "jobs that may wait for a device; one more is answered 503 at once, as is one that "
+             "would not end in its time"},
     {.flag = "--threads",
      .argument = "N",
      .fallback = "0",
@@ -181,6 +191,17 @@ static bool parse_backend(const struct option_row *row, const char *text, void *
     if (known)
         snprintf(field, GM_BACKEND_NAME_MAX, "%s", text);
     return known;
+}
+
+static bool parse_placement(const struct option_row *row, const char *text, void *field)
+{
+    bool by_load = strcmp(text, "load") == 0;
+
+    (void)row;
+    if (!by_load && strcmp(text, "shape") != 0)
+        return false;
+    *(bool *)field = by_load;
+    return true;
 }
 
 /* Parses digits without a sign; *ret_rest is what follows. Returns UINT64_MAX if it does not

@@ -20,6 +20,7 @@ struct gm_config {
     char host[256]; /* no brackets around IPv6 */
     char port[6];
     char backend[GM_BACKEND_NAME_MAX]; /* "auto" or a backend's name */
+    bool place_by_load;                /* --placement */
     uint64_t memory_limit;             /* bytes; 0 until gm_config_parse has set it */
     uint64_t body_limit;
     uint64_t queue_limit;

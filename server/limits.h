@@ -20,7 +20,7 @@
     X(INLINE_BYTES_MAX, 131072, "bytes", "memory that such a job moves, for the same reason")      \
     X(CONNECTIONS_MAX, 3072, "connections",                                                        \
       "each connection takes a descriptor and a pool: 48 MB in all, beside the memory limit; "     \
-      "suspended requests count too, so it is far above the queue limit")                          \
+      "requests that wait for a device count too")                                                 \
     X(CONNECTION_POOL_BYTES, 16384, "bytes",                                                       \
       "request line, headers and read buffer of one connection, kept from its first request on; "  \
       "a larger pool makes uploads no faster")                                                     \
@@ -106,7 +106,8 @@
     X(REFERENCE_ELEMENTS_MAX, 16777216, "elements",                                                \
       "elements of each operand and of the result of such a check, for the same reason")           \
     X(TIMEOUT_MS_MAX, 3600000, "ms", "an hour: longer work does not belong in one HTTP request")   \
-    X(QUEUE_LIMIT_MAX, 2048, "jobs", "leaves connections for health checks and metrics")           \
+    X(QUEUE_LIMIT_MAX, 65536, "jobs",                                                              \
+      "memory of queue entries: 2 KB each; connections and --memory-limit end a queue earlier")    \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
     X(MEASURE_IDLE_S, 5, "seconds",                                                                \
       "ceilings are measured again after so much idle time, as the first measurement is too low "  \
@@ -122,8 +123,9 @@
       "of the first, as timeout(1) and service managers send it")                                  \
     X(PROBE_MS, 2000, "ms",                                                                        \
       "how long gemmd --probe waits for an answer; a healthy daemon takes a millisecond")          \
-    X(EVENT_THREADS_MAX, 8, "threads",                                                             \
-      "event threads move bytes and run small jobs; eight can fill any network")                   \
+    X(EVENT_THREADS_MAX, 16, "threads",                                                            \
+      "event threads move bytes and run small jobs of the CPU; eight can fill any network, and "   \
+      "the rest is for the jobs")                                                                  \
     X(CODEC_THREADS_MAX, 4, "threads",                                                             \
       "workers that decode and encode large texts, beside the compute threads")
 

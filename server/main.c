@@ -211,6 +211,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                             .streams = (unsigned)config->streams,
                             .memory_limit = config->memory_limit},
         .queue_limit = config->queue_limit,
+        .place_by_load = config->place_by_load,
         .lost = device_lost,
         .lost_cls = events,
     };

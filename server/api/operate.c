@@ -62,8 +62,7 @@ static void set_job(struct gm_request *r)
 static bool tiny(const struct gm_request *r)
 {
     return !r->connection.suspended && r->plan.device->backend->run_here && !r->run.job.exclusive &&
-           gm_op_flops(&r->run.job.task.op) <= GM_INLINE_FLOPS_MAX &&
-           gm_op_bytes_min(&r->run.job.task.op) <= GM_INLINE_BYTES_MAX &&
+           gm_cost_is_tiny(&r->run.job.task.op) &&
            r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
            (!*r->parsed.params.kernel || strcmp(r->parsed.params.kernel, "auto") == 0);
 }
@@ -159,7 +158,7 @@ enum gm_progress gm_handle_op(struct gm_request *r)
         gm_handle_op_ran(r);
         return GM_READY;
     }
-    if (gm_sched_reserve(r->plan.device->sched, r->head.client, &error) != GM_OK)
+    if (gm_sched_admit(r->plan.device->sched, &r->run.job, &error) != GM_OK)
         return gm_request_fail(r, &error);
     gm_request_suspend(r);
     r->state = GM_REQUEST_QUEUED;
@@ -280,6 +279,7 @@ static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
 {
     const struct gm_account_job job = {.id = r->id,
                                        .device = r->plan.device->name,
+                                       .placed = gm_placed_name(r->plan.placed),
                                        .op = &r->run.job.task.op,
                                        .task = &r->run.job.task,
                                        .facts = r->plan.device->facts,

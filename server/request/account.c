@@ -244,6 +244,8 @@ static void set_members(struct gm_json_line *stats, const struct gm_account *acc
     gm_json_line_string(stats, "op", gm_op_name(job->op->kind));
     gm_json_line_string(stats, "kernel", task->variant->name);
     gm_json_line_string(stats, "device", job->device);
+    if (job->placed)
+        gm_json_line_string(stats, "placed", job->placed);
     gm_json_line_string(stats, "dtype", gm_dtype_name(job->op->result.dtype));
     if (flat) {
         set_flat_times(stats, account);

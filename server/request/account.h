@@ -40,7 +40,7 @@ struct gm_account {
 
 /* The facts of a finished job that its account reports. */
 struct gm_account_job {
-    const char *id, *device;
+    const char *id, *device, *placed;
     const struct gm_op *op;     /* the requested operation */
     const struct gm_task *task; /* the task that ran */
     const struct gm_device_facts *facts;

@@ -10,6 +10,11 @@ struct gm_allocator gm_plan_allocator(const struct gm_plan *plan)
     return (struct gm_allocator){plan->device->backend, plan->device->context};
 }
 
+struct gm_allocator gm_plan_source(const struct gm_plan *plan)
+{
+    return (struct gm_allocator){plan->source->backend, plan->source->context};
+}
+
 /* Chooses the format of the reply. A result has the body's format unless Accept wants another; a
  * report is text for people. */
 static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_input *in,
@@ -68,9 +73,27 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
                        "device=%s comes after operands that are already on %s: put it before "
                        "them, or into the URL",
                        name, used->name);
-    plan->device = device;
+    plan->device = plan->source = device;
     plan->device_named = named;
     return GM_OK;
+}
+
+/* The device of a job that names none. Regions, named kernels and repetitions stay on the preferred
+ * one. */
+static void place(struct gm_plan *plan, const struct gm_plan_input *in)
+{
+    const struct gm_params *params = &in->parsed->params;
+    bool anywhere = !*params->kernel || strcmp(params->kernel, "auto") == 0;
+
+    plan->placed = GM_PLACED_ASKED;
+    if (plan->device_named || !anywhere || in->route->reports > 0)
+        return;
+    struct gm_device *device =
+        gm_devices_place(in->devices, plan->source, &plan->op, &plan->placed);
+    anywhere = params->repeat <= 1 && !in->parsed->into.region;
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        anywhere = anywhere && !in->parsed->from[i].region;
+    plan->device = anywhere ? device : plan->source;
 }
 
 /* Makes operands without data from shapes alone, because a trace needs no elements. */
@@ -136,8 +159,10 @@ enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *in
     status = make_op(plan, in, c_may_follow, err);
     if (status == GM_OK)
         status = gm_plan_device(plan, in, err);
-    if (status == GM_OK)
+    if (status == GM_OK) {
+        place(plan, in);
         status = in->route->plan(plan, in, err);
+    }
     if (status != GM_OK)
         return status;
     plan->of.made = true;

@@ -17,6 +17,8 @@ struct gm_plan {
 
     struct gm_device *device; /* NULL until it is needed or named */
     bool device_named;        /* by the client */
+    struct gm_device *source; /* picked first: the operands are in its buffers */
+    enum gm_placed placed;    /* why `device` was chosen */
 
     /* The rest is set once the operands are known. It is valid while `of` matches the inputs. */
     struct gm_op op;
@@ -63,7 +65,9 @@ enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *in
 enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *input,
                               struct gm_error *err);
 
-/* The allocator of buffers for the plan's device. */
+/* The allocator of buffers for the plan's device; and for operands, which come before the device is
+ * final. Every device takes operands from the buffers of `source`. */
 struct gm_allocator gm_plan_allocator(const struct gm_plan *plan);
+struct gm_allocator gm_plan_source(const struct gm_plan *plan);
 
 #endif

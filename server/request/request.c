@@ -192,8 +192,8 @@ static enum gm_status on_source(void *cls, struct gm_allocator *ret, unsigned *r
 
     if (status != GM_OK)
         return status;
-    *ret = gm_plan_allocator(&r->plan);
-    *ret_device = r->plan.device->facts->index;
+    *ret = gm_plan_source(&r->plan);
+    *ret_device = r->plan.source->facts->index;
     return GM_OK;
 }
 

@@ -27,6 +27,11 @@ double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *fac
     return 1e-9 * fmax(memory, arithmetic);
 }
 
+bool gm_cost_is_tiny(const struct gm_op *op)
+{
+    return gm_op_flops(op) <= GM_INLINE_FLOPS_MAX && gm_op_bytes_min(op) <= GM_INLINE_BYTES_MAX;
+}
+
 /* Least time of the whole task, launch overhead included. */
 static double least(const struct gm_task *task, const struct gm_device_facts *facts)
 {

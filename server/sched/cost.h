@@ -25,6 +25,9 @@ struct gm_cost_model {
 /* Least time of one run, in seconds; 0 if the device's ceilings are unknown. */
 double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *facts);
 
+/* Whether a CPU computes this in less time than it takes to hand it to another thread. */
+bool gm_cost_is_tiny(const struct gm_op *op);
+
 /* Expected time of all runs of the task, in seconds; more than 0. */
 double gm_cost_expected(const struct gm_cost_model *model, const struct gm_task *task,
                         const struct gm_device_facts *facts);

@@ -84,6 +84,8 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
             streams_fit || (d.device[i].facts->graded_streams
                                 ? options->backend_options.streams == 1
                                 : d.device[i].facts->streams == options->backend_options.streams);
+    d.automatic = automatic;
+    d.place_by_load = options->place_by_load;
     if (d.preferred && d.count > 0 && streams_fit) {
         *ret = d;
         return GM_OK;

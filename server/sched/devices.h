@@ -22,12 +22,24 @@ struct gm_device {
     struct gm_cost_model cost;
 };
 
+/* Why a job runs on its device. */
+enum gm_placed {
+    GM_PLACED_ASKED, /* the client named it, or a kernel, or the operator did (--backend) */
+    GM_PLACED_SHAPE, /* by operation, element type and shape alone */
+    GM_PLACED_LOAD   /* it would end there first */
+};
+
+/* "asked", "shape", "load" */
+const char *gm_placed_name(enum gm_placed placed);
+
 struct gm_devices {
     unsigned count;
     struct gm_device device[GM_DEVICES_MAX];
     struct gm_allocator host;       /* allocates host memory for texts */
     struct gm_buffer_limit *memory; /* limit of the buffers of all backends together */
     const char *preferred;          /* backend of requests that name no device */
+    bool automatic;                 /* chosen by gemmd: other devices may take their jobs */
+    bool place_by_load;             /* also products of floating-point elements */
     unsigned backends;
     struct {
         const struct gm_backend *backend;
@@ -41,6 +53,7 @@ struct gm_devices_options {
     const char *backend;
     struct gm_backend_options backend_options;
     uint64_t queue_limit;
+    bool place_by_load;
     void (*lost)(void *cls);
     void *lost_cls;
 };
@@ -59,6 +72,16 @@ void gm_devices_close(struct gm_devices *devices);
  */
 enum gm_status gm_devices_pick(struct gm_devices *devices, const char *name, struct gm_device **ret,
                                struct gm_error *err);
+
+/*
+ * Chooses the device of a job that names none, where `preferred` was picked for it: that one, or
+ * the CPU. What has the same bits on every device (moved elements, sums, integers) goes where it is
+ * estimated to end first: waiting, copies and kernel. A product of floating-point elements goes by
+ * its shape alone, so that the same request gives the same bits at any load: to the CPU if it is
+ * tiny (cost.h), unless place_by_load. Only a GPU that gemmd itself prefers is passed over.
+ */
+struct gm_device *gm_devices_place(struct gm_devices *devices, struct gm_device *preferred,
+                                   const struct gm_op *op, enum gm_placed *ret);
 
 /* Bytes of the device's memory in use, by any process; 0: unknown. */
 uint64_t gm_device_memory_used(const struct gm_device *device);

@@ -30,7 +30,7 @@ void gm_job_stop(struct gm_job *job, enum gm_status status)
 
 void gm_job_reset(struct gm_job *job)
 {
-    job->queued_ns = gm_now_ns();
+    job->queued_ns = job->watched_ns = gm_now_ns();
     job->started_ns = job->finished_ns = 0;
     job->stop_status = GM_OK;
     job->batch = 0;
@@ -45,15 +45,26 @@ void gm_job_fail(struct gm_job *job, enum gm_status status)
     job->finished_ns = gm_now_ns();
 }
 
-void gm_sched_free_slot(struct gm_sched *s, uint64_t client)
+/* Counts a slot of a client, or one less. */
+static void count_slot(struct gm_sched *s, uint64_t client, bool more)
 {
-    s->held[gm_fair_bucket(client)]--;
+    uint64_t *held = &s->held[gm_fair_bucket(client)];
+
+    s->clients += more && *held == 0;
+    *held += more ? 1 : (uint64_t)-1;
+    s->clients -= !more && *held == 0;
+}
+
+void gm_sched_free_slot(struct gm_sched *s, const struct gm_job *job)
+{
+    count_slot(s, job->slot.client, false);
+    s->waiting_s[gm_fair_bucket(job->slot.client)] -= job->expected_s;
 }
 
 void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *list)
 {
     gm_fair_remove(&s->queue, &job->slot);
-    gm_sched_free_slot(s, job->slot.client);
+    gm_sched_free_slot(s, job);
     s->backlog_s -= job->expected_s;
     TAILQ_INSERT_TAIL(list, job, link);
 }
@@ -95,17 +106,53 @@ static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm
     return GM_OK;
 }
 
-enum gm_status gm_sched_reserve(struct gm_sched *s, uint64_t client, struct gm_error *err)
+static double expected(const struct gm_sched *s, const struct gm_job *job)
+{
+    return job->slot.cost_s > 0 ? job->slot.cost_s : s->service_s;
+}
+
+/* Whether the job is expected to end before its deadline. Clients take turns, so it waits for at
+ * most as much work of each other client as its own client has. The mutex is held. */
+static enum gm_status check_time(const struct gm_sched *s, const struct gm_job *job,
+                                 struct gm_error *err)
+{
+    double cost = expected(s, job), left = (double)(job->deadline_ns - gm_now_ns()) * 1e-9;
+    double own = s->waiting_s[gm_fair_bucket(job->slot.client)] + cost;
+    double wait = fmin(s->backlog_s, own * (s->clients + 1)) / s->streams;
+
+    if (job->deadline_ns == GM_NEVER || s->queue.waiting == 0 || wait + cost <= left)
+        return GM_OK;
+    return gm_fail(err, GM_QUEUE_FULL,
+                   "the jobs that wait take about %.1f seconds, and the time for this request "
+                   "(--timeout, timeout_ms) ends in %.1f",
+                   wait, left > 0 ? left : 0);
+}
+
+/* job: NULL if its time is not known. */
+static enum gm_status reserve(struct gm_sched *s, uint64_t client, const struct gm_job *job,
+                              struct gm_error *err)
 {
     pthread_mutex_lock(&s->mutex);
     enum gm_status status = check(s, client, err);
-    atomic_store(&s->measure_stop, true); /* a job will be queued */
+    if (status == GM_OK && job)
+        status = check_time(s, job, err);
+    atomic_store(&s->measure_stop, true); /* a job is coming */
     if (status == GM_OK) {
         s->reserved++;
-        s->held[gm_fair_bucket(client)]++;
+        count_slot(s, client, true);
     }
     pthread_mutex_unlock(&s->mutex);
     return status;
+}
+
+enum gm_status gm_sched_reserve(struct gm_sched *s, uint64_t client, struct gm_error *err)
+{
+    return reserve(s, client, NULL, err);
+}
+
+enum gm_status gm_sched_admit(struct gm_sched *s, const struct gm_job *job, struct gm_error *err)
+{
+    return reserve(s, job->slot.client, job, err);
 }
 
 enum gm_status gm_sched_check(struct gm_sched *s, uint64_t client, struct gm_error *err)
@@ -120,7 +167,7 @@ void gm_sched_reserve_more(struct gm_sched *s, uint64_t client)
 {
     pthread_mutex_lock(&s->mutex);
     s->reserved++;
-    s->held[gm_fair_bucket(client)]++;
+    count_slot(s, client, true);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -128,7 +175,7 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
 {
     pthread_mutex_lock(&s->mutex);
     s->reserved--;
-    gm_sched_free_slot(s, client);
+    count_slot(s, client, false);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -139,11 +186,12 @@ void gm_sched_call(struct gm_sched *s)
         pthread_cond_signal(&s->work);
 }
 
-/* Sets the job's expected time, and adds it to the backlog. The mutex is held. */
+/* Sets the job's expected time, and adds it to what waits. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
-    job->expected_s = job->slot.cost_s > 0 ? job->slot.cost_s : s->service_s;
+    job->expected_s = expected(s, job);
     s->backlog_s += job->expected_s;
+    s->waiting_s[gm_fair_bucket(job->slot.client)] += job->expected_s;
 }
 
 void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
@@ -155,7 +203,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
     s->reserved--;
     if (s->lost || s->closing) {
         refused = s->lost ? GM_DEVICE_LOST : GM_DRAINING;
-        gm_sched_free_slot(s, job->slot.client);
+        count_slot(s, job->slot.client, false);
     } else {
         atomic_store(&s->measure_stop, true);
         expect(s, job);
@@ -202,10 +250,16 @@ void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
     gm_sched_end(&orphans, status);
 }
 
+/* Expected time of all jobs, per stream. The mutex is held. */
+static double backlog(const struct gm_sched *s)
+{
+    return (s->backlog_s + (double)s->reserved * s->service_s) / s->streams;
+}
+
 unsigned gm_sched_retry_after(struct gm_sched *s)
 {
     pthread_mutex_lock(&s->mutex);
-    double wait = ceil((s->backlog_s + (double)s->reserved * s->service_s) / s->streams);
+    double wait = ceil(backlog(s));
     pthread_mutex_unlock(&s->mutex);
     if (!(wait >= 1))
         return 1;
@@ -231,6 +285,7 @@ struct gm_sched_load gm_sched_load(struct gm_sched *s)
                                  .running = s->running_count,
                                  .capacity = s->options.queue_limit,
                                  .busy_ns = s->busy_ns,
+                                 .wait_s = backlog(s),
                                  .lost = s->lost};
     pthread_mutex_unlock(&s->mutex);
     return load;

@@ -53,6 +53,7 @@ struct gm_job {
     TAILQ_ENTRY(gm_job) link; /* for the scheduler: in the running list, or a list of ended jobs */
     enum gm_status stop_status; /* for the scheduler: why it was told to stop */
     double expected_s;          /* for the scheduler: expected time */
+    int64_t watched_ns;         /* for the scheduler: when its client was checked last */
 };
 
 static inline struct gm_job *gm_job_of_slot(const struct gm_fair_item *slot)
@@ -106,6 +107,7 @@ struct gm_sched_options {
 struct gm_sched_load {
     uint64_t queued, running, capacity; /* capacity: queue slots */
     uint64_t busy_ns;                   /* time with at least one job running, since the start */
+    double wait_s;                      /* expected time until a new job would start */
     bool lost;
 };
 
@@ -118,6 +120,10 @@ void gm_sched_close(struct gm_sched *sched);
 /* Reserves a queue slot for a job of this client. Fails with GM_QUEUE_FULL, GM_DRAINING or
  * GM_DEVICE_LOST. */
 enum gm_status gm_sched_reserve(struct gm_sched *sched, uint64_t client, struct gm_error *err);
+/* The same for this job, whose slot and deadline are set. Fails with GM_QUEUE_FULL also if the job
+ * is not expected to end before its deadline: it would hold memory, and be answered late. */
+enum gm_status gm_sched_admit(struct gm_sched *sched, const struct gm_job *job,
+                              struct gm_error *err);
 /* Whether gm_sched_reserve would succeed now. Reserves nothing. */
 enum gm_status gm_sched_check(struct gm_sched *sched, uint64_t client, struct gm_error *err);
 /* Releases an unused slot. */

@@ -23,7 +23,9 @@ struct gm_sched {
     struct gm_job_list running;
     uint64_t reserved; /* reserved slots: reserved + queue.waiting <= queue_limit, except after
                           reserve_more */
-    uint64_t held[GM_FAIR_BUCKETS]; /* slots, waiting jobs included, by client */
+    uint64_t held[GM_FAIR_BUCKETS];    /* slots, waiting jobs included, by client */
+    double waiting_s[GM_FAIR_BUCKETS]; /* expected time of the waiting jobs, by client */
+    unsigned clients;                  /* that hold slots */
     uint64_t running_count;
     uint64_t starts; /* launches so far; shows whether another one began during a launch */
     bool *stream_busy;
@@ -56,7 +58,7 @@ bool gm_sched_startable(const struct gm_sched *sched);
 /* Has a thread look at the queue: the one that is awake, or one that is woken. */
 void gm_sched_call(struct gm_sched *sched);
 /* Frees the slot of a job that has left the queue. */
-void gm_sched_free_slot(struct gm_sched *sched, uint64_t client);
+void gm_sched_free_slot(struct gm_sched *sched, const struct gm_job *job);
 /* Moves a waiting job to `list`, for gm_sched_end. */
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
 /* Counts the device as busy until then, unless that was counted already. */

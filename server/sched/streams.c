@@ -42,7 +42,7 @@ static unsigned take_stream(struct gm_sched *s)
 static void start(struct gm_sched *s, struct gm_job *job)
 {
     gm_fair_serve(&s->queue, &job->slot);
-    gm_sched_free_slot(s, job->slot.client);
+    gm_sched_free_slot(s, job);
     TAILQ_INSERT_TAIL(&s->running, job, link);
     s->running_count++;
 }

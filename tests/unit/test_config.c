@@ -70,7 +70,7 @@ static void test_defaults(void)
     CHECK_STR(c->port, "8080");
     CHECK_STR(c->backend, "auto");
     CHECK_EQ(c->body_limit, INT64_C(4) << 30);
-    CHECK_EQ(c->queue_limit, 256);
+    CHECK_EQ(c->queue_limit, 65536);
     CHECK_EQ(c->threads, 0);
     CHECK_EQ(c->streams, 0);
     CHECK_EQ(c->timeout_ms, 60000);
@@ -172,7 +172,7 @@ static const struct number_case numbers[] = {
     N("--body-limit", body_limit, "1K", 1024),
     N("--body-limit", body_limit, "1024", 1024),
     N("--queue-limit", queue_limit, "1", 1),
-    N("--queue-limit", queue_limit, "2048", GM_QUEUE_LIMIT_MAX),
+    N("--queue-limit", queue_limit, "65536", GM_QUEUE_LIMIT_MAX),
     N("--threads", threads, "0", 0),
     N("--threads", threads, "1024", 1024),
     N("--streams", streams, "64", 64),
@@ -261,7 +261,7 @@ static const struct {
      {"0", "1048575", "1023K", "1125899906842625", "1025T", "4611686018427387904",
       "18446744073709551616", "99999999999999999999G", "16777217T", "17179869185G"}},
     {"--body-limit", "a size from 1K to 1024T", {"0", "1023", "99999999999999999999"}},
-    {"--queue-limit", "a number from 1 to 2048", {"0", "2049", "18446744073709551617"}},
+    {"--queue-limit", "a number from 1 to 65536", {"0", "65537", "18446744073709551617"}},
     {"--threads", "a number from 0 to 1024", {"1025", "18446744073709551616"}},
     {"--streams", "a number from 0 to 64", {"65", "18446744073709551615"}},
     {"--timeout",
