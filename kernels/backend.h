@@ -121,10 +121,12 @@ struct gm_backend {
                               const struct gm_variant *variant);
 
     /*
-     * Runs n tasks (1 to batch_max, all alike in variant and shapes) on a stream of a device and
-     * returns when they are done, each with its status, error and times set. Different streams
-     * overlap: while one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the
-     * device is beyond use; every task then has that status.
+     * Runs n tasks on a stream of a device, and returns when they are done, each with its status,
+     * error and times set: the times of all. There are 1 to batch_max. Several have one
+     * gm_group_key other than 0, and gm_op_bytes_min of at most batch_bytes together; they may
+     * differ in shape. One that fails does not affect the others. Different streams overlap: while
+     * one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the device is beyond use;
+     * every task then has that status.
      *
      * It blocks on purpose: a thread a stream is all the asynchrony a caller needs, and no callback
      * from a driver's thread has to be reasoned about.
@@ -148,6 +150,10 @@ struct gm_backend {
      */
     enum gm_status (*run_here)(void *context, unsigned device, struct gm_task *task);
 };
+
+/* Tasks with the same key can share a run(), whatever their shapes; 0: the task runs alone. A pure
+ * function of variant, element type, repeat and report. */
+uint64_t gm_group_key(const struct gm_task *task);
 
 extern const struct gm_backend gm_backend_cpu, gm_backend_sim, gm_backend_cuda;
 

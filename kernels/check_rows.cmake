@@ -20,7 +20,7 @@ function(gm_check_rows kernels)
         continue()
       endif()
       set(entry ${CMAKE_MATCH_1})
-      if(NOT rows MATCHES "GM_(SIMT|CUDA)\\([A-Z0-9_]+,[ \n]*${entry},")
+      if(NOT rows MATCHES "GM_(SIMT|GROUPED|CUDA)\\([A-Z0-9_]+,[ \n]*${entry},")
         message(FATAL_ERROR "kernels/${place} has no row in kernels/variants.def. Add one:\n"
           "  GM_SIMT(GM_OP_${op_upper}, ${entry}, \"${name}\", GM_TYPES_ALL, GM_FOLDS_NOTHING,\n"
           "          gm_accepts_any, gm_scratch_none, \"\", \"what is new in it, in one sentence\")\n"

@@ -22,9 +22,13 @@ struct gm_device_facts {
     unsigned streams;       /* tasks (or batches) that may be in flight at once */
     bool graded_streams;    /* streams share one processor: long tasks must not occupy all */
     unsigned batch_max;     /* the most tasks of one run() */
+    uint64_t batch_bytes;   /* the most gm_op_bytes_min of several tasks of one run(), in all */
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
     double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */
+    /* Rates at which a kernel reads and writes the host's memory over the link, 10^9 bytes per
+     * second each way; 0 where the device's memory is the host's. */
+    double link_in_gbs, link_out_gbs;
     double peak_gflops[GM_DTYPE_COUNT];    /* arithmetic ceiling by element type */
     int64_t measured_unix, looked_unix;    /* when copy_gbs was; the last time that any was */
     const char *peak_name[GM_DTYPE_COUNT]; /* its unit: "fp32", "int32", "tensor bf16" */

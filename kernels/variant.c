@@ -23,6 +23,9 @@
     gm_accepts_fn accepts;                                                                         \
     gm_scratch_fn scratch;                                                                         \
     gm_kernel_fn gm_sim_##entry, gm_cuda_##entry;
+#define GM_GROUPED(op, entry, name, dtypes, folds, accepts, needs, note)                           \
+    gm_accepts_fn accepts;                                                                         \
+    gm_kernel_fn gm_sim_##entry, gm_cuda_##entry;
 #define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch, blas, products, needs, note)     \
     gm_accepts_fn accepts;                                                                         \
     gm_scratch_fn scratch;                                                                         \
@@ -30,6 +33,7 @@
 #include "variants.def"
 #undef GM_VARIANT
 #undef GM_SIMT
+#undef GM_GROUPED
 #undef GM_CUDA
 
 static const struct gm_variant rows[] = {
@@ -42,6 +46,10 @@ static const struct gm_variant rows[] = {
 #define GM_SIMT(op, entry, name, dtypes, folds, accepts, scratch_, needs, note)                    \
     {GM_ROW(op, name, dtypes, folds, accepts, needs, note), .scratch = scratch_,                   \
      .run = {[GM_DEVICE_SIM] = gm_sim_##entry, [GM_DEVICE_CUDA] = GM_ON_GPU(entry)}},
+#define GM_GROUPED(op, entry, name, dtypes, folds, accepts, needs, note)                           \
+    {GM_ROW(op, name, dtypes, folds, accepts, needs, note), .scratch = gm_scratch_none,            \
+     .groups = true,                                                                               \
+     .run = {[GM_DEVICE_SIM] = gm_sim_##entry, [GM_DEVICE_CUDA] = GM_ON_GPU(entry)}},
 #define GM_CUDA(op, entry, name, dtypes, folds, accepts, scratch_, blas, products, needs, note)    \
     {GM_ROW(op, name, dtypes, folds, accepts, needs, note), .scratch = scratch_,                   \
      .wants_blas = blas, .tensor_products = products,                                              \
@@ -49,6 +57,7 @@ static const struct gm_variant rows[] = {
 #include "variants.def"
 #undef GM_VARIANT
 #undef GM_SIMT
+#undef GM_GROUPED
 #undef GM_CUDA
 };
 

@@ -43,8 +43,8 @@ struct gm_device_facts; /* device_facts.h */
 struct gm_exec;         /* defined by each backend: threads, a stream, ... */
 
 /* Computes op into op->result.data. Operands are row-major, or in a layout that the variant folds;
- * others were rearranged before. Returns GM_OK, GM_CANCELLED (exec said stop), or the device's
- * error. */
+ * others were rearranged before. A variant that groups computes all of op[0] to op[n - 1], n being
+ * gm_op_count(exec). Returns GM_OK, GM_CANCELLED (exec said stop), or the device's error. */
 typedef enum gm_status gm_kernel_fn(const struct gm_op *op, struct gm_exec *exec);
 
 /* What a host function keeps from one repetition of a task for the next; all zeros before the
@@ -72,7 +72,10 @@ struct gm_variant {
     gm_accepts_fn *accepts; /* gm_accepts_any if there are no other conditions */
     gm_scratch_fn *scratch;
     gm_kernel_fn *run[GM_DEVICE_KINDS]; /* NULL on devices that cannot run it */
-    bool wants_blas;                    /* needs the device's BLAS library: facts.tuned_blas */
+    /* One launch computes several operations of one element type, whatever their shapes. On a GPU
+     * its kernel reads operands and writes results where they are, also in the host's memory. */
+    bool groups;
+    bool wants_blas;          /* needs the device's BLAS library: facts.tuned_blas */
     unsigned tensor_products; /* bf16 tensor-core products per f32 product; 0: no tensor cores */
     const char *needs;        /* for display: "OpenBLAS", "compute capability 9.0"; or "" */
     const char *note;         /* one sentence: the idea */

@@ -15,6 +15,8 @@
         (void)unused_exec;                                                                         \
         return GM_KERNEL_UNAVAILABLE;                                                              \
     }
+#define GM_GROUPED(op, entry, name, dtypes, folds, accepts, needs, note)                           \
+    GM_SIMT(op, entry, name, dtypes, folds, accepts, gm_scratch_none, needs, note)
 #include "kernels/variants.def"
 
 static enum gm_status open_none(const struct gm_backend_options *options, void **ret_context,

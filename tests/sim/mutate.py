@@ -119,7 +119,7 @@ EQUIVALENT = [
 def rows():
     """entry -> operation/name, of the list of variants."""
     text = (ROOT / "kernels/variants.def").read_text()
-    found = re.findall(r'^GM_SIMT\(GM_OP_(\w+),\s*(\w+),\s*"(\w+)"', text, re.M)
+    found = re.findall(r'^GM_(?:SIMT|GROUPED)\(GM_OP_(\w+),\s*(\w+),\s*"(\w+)"', text, re.M)
     return {entry: f"{op.lower()}/{name}" for op, entry, name in found}
 
 

@@ -49,7 +49,9 @@ cudaError_t gm_timeline_wait(struct gm_timeline *timeline);
 
 #define GM_CUDA_STREAMS 3u /* one copies in, one computes, one copies out */
 #define GM_CUDA_STREAMS_MAX 16u
-#define GM_CUDA_BATCH_MAX 16u
+#define GM_CUDA_BATCH_MAX 32u /* problems in the table of a launch: 4 KB of kernel parameters */
+/* Some 80 us of a PCIe 5.0 link with 16 lanes: the longest that a small job waits for others. */
+#define GM_CUDA_BATCH_BYTES ((uint64_t)4 << 20)
 #define GM_CUDA_NAME_MAX 128u
 
 struct gm_cuda_device;

@@ -19,6 +19,7 @@ struct gm_exec {
     cudaStream_t stream;
     const struct gm_gpu *gpu;
     void *scratch;
+    unsigned more;        /* operations after the first, for a variant that groups */
     struct gm_kept *kept; /* of the task; NULL if it runs once */
     void *blas;           /* a cuBLAS handle on the stream, or NULL */
     const struct gm_cublas *blas_api;
@@ -47,6 +48,10 @@ static inline enum gm_status gm_cuda_launched(struct gm_exec *exec, cudaError_t 
 static inline void *gm_scratch(const struct gm_exec *exec)
 {
     return exec->scratch;
+}
+static inline unsigned gm_op_count(const struct gm_exec *exec)
+{
+    return 1 + exec->more;
 }
 static inline struct gm_kept *gm_kept_of(const struct gm_exec *exec)
 {

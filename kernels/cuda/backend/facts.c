@@ -121,6 +121,7 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
         .compute_units = gpu->sms,
         .streams = device->streams,
         .batch_max = GM_CUDA_BATCH_MAX,
+        .batch_bytes = GM_CUDA_BATCH_BYTES,
         .memory_bytes = properties.totalGlobalMem,
         .cache_bytes = (uint64_t)properties.l2CacheSize,
         .gpu = gpu,

@@ -41,6 +41,7 @@
  *   gm_dynamic_shared<T>() in a kernel: the dynamic shared memory, 128-byte aligned
  *   gm_scratch(exec)       device memory, 256-byte aligned, of the size that the variant's
  *                          `scratch` function returned
+ *   gm_op_count(exec)      how many operations `op` is the first of: 1, unless the variant groups
  *   gm_kept_of(exec)       what the host function keeps for the other repetitions, or NULL
  *   gm_begin_pass(exec, pass)  later launches count as GM_PASS_PREPARES (rearranging operands or
  *                          result) or GM_PASS_COMPUTES, which is the initial pass

@@ -74,6 +74,7 @@ struct gm_sim_launch {
  * exec. */
 enum gm_status gm_sim_run(struct gm_exec *exec, const struct gm_sim_launch *launch);
 
+unsigned gm_op_count(const struct gm_exec *exec);
 void *gm_scratch(const struct gm_exec *exec);
 struct gm_kept *gm_kept_of(const struct gm_exec *exec);
 const struct gm_gpu *gm_gpu_of(const struct gm_exec *exec);

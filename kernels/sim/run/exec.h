@@ -36,6 +36,7 @@ struct gm_exec {
     struct gm_sim_memory memory;
     struct gm_sim_touched before; /* by launches that a dependent one may overlap */
     void *scratch;
+    unsigned more; /* operations after the first, for a variant that groups */
     enum gm_pass pass;
     bool sampling;          /* run only as many blocks as a report needs */
     uint64_t events_left;   /* events left for a sample */

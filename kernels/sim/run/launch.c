@@ -446,6 +446,11 @@ void gm_sim_exec_sample(struct gm_exec *exec, bool has_data)
     exec->memory.pages_max = has_data ? 0 : gm_sim_memory_pages(GM_REPORT_BYTES);
 }
 
+unsigned gm_op_count(const struct gm_exec *exec)
+{
+    return 1 + exec->more;
+}
+
 void *gm_scratch(const struct gm_exec *exec)
 {
     return exec->scratch;

@@ -28,6 +28,7 @@
 #define VARIANT(op, name) printf(",\n{\"op\": %d, \"name\": \"%s\"}", op, name);
 #define GM_VARIANT(op, name, ...) VARIANT(op, name)
 #define GM_SIMT(op, entry, name, ...) VARIANT(op, name)
+#define GM_GROUPED(op, entry, name, ...) VARIANT(op, name)
 #define GM_CUDA(op, entry, name, ...) VARIANT(op, name)
 
 /* A list whose first element, null, stands before the first comma. */
