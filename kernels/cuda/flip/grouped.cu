@@ -1,0 +1,64 @@
+/*
+ * grouped.cu - flips matrices of many operations in one launch, where they are.
+ *
+ * One block flips some whole rows, or a part of a long one: what it reads is one span, and what it
+ * writes another. Both are moved by whole vectors of 16 bytes, with shared memory between them.
+ *
+ * Cost: each element crosses the link to the host's memory once each way.
+ * When it wins: small matrices, whose launch and copies would take longer (choose/cuda.c).
+ */
+#include "kernels/cuda/lib/group.h"
+#include "kernels/cuda/lib/region.h"
+
+#define THREADS 256u
+#define SPAN_BYTES 8192u
+
+template <typename T> struct problem {
+    const T *in;
+    T *out;
+    unsigned rows, cols;    /* of all matrices of the stack */
+    unsigned height, parts; /* rows of a block; blocks of a row */
+};
+
+template <typename T> constexpr unsigned SPAN = SPAN_BYTES / sizeof(T);
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    flip_grouped(const __grid_constant__ gm_group<problem<T>> group)
+{
+    constexpr unsigned V = gm_per_vec<T, 16>::count;
+    constexpr unsigned LOADS = (SPAN<T> / V + (V > 1) + THREADS - 1) / THREADS;
+    __shared__ T span[SPAN<T>];
+    unsigned block;
+    const problem<T> &p = gm_group_problem(group, &block);
+    unsigned part = block / p.parts;
+    unsigned row = part * p.height, col = (block - part * p.parts) * SPAN<T>;
+    unsigned rows = min(p.height, p.rows - row), cols = min(SPAN<T>, p.cols - col);
+    gm_region<const T> from(p.in + row * p.cols + col, rows, cols, p.cols);
+    gm_region_loads<T, LOADS> loads;
+
+    loads.issue(from, threadIdx.x, THREADS);
+    loads.put(from, threadIdx.x, THREADS,
+              [&](unsigned y, unsigned x, T e) { span[y * cols + x] = e; });
+    __syncthreads();
+    gm_region_store(gm_region<T>(p.out + row * p.cols + (p.cols - col - cols), rows, cols, p.cols),
+                    threadIdx.x, THREADS,
+                    [&](unsigned y, unsigned x) { return span[y * cols + cols - 1 - x]; });
+}
+
+GM_KERNEL(flip_grouped)
+{
+    return gm_by_size(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+
+        return gm_group_launch(
+            op, exec, flip_grouped<T>, THREADS, [](const struct gm_op *each, problem<T> *ret) {
+                unsigned rows = (unsigned)(each->result.batch * each->result.rows);
+                unsigned cols = (unsigned)each->result.cols;
+                unsigned height = cols < SPAN<T> ? SPAN<T> / cols : 1;
+                unsigned parts = (unsigned)gm_ceil_div(cols, SPAN<T>);
+                *ret = {gm_in<T>(each, 0), gm_out<T>(each), rows, cols, height, parts};
+                return (unsigned)gm_ceil_div(rows, height) * parts;
+            });
+    });
+}

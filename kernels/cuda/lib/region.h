@@ -1,0 +1,179 @@
+/*
+ * region.h - moves a part of a row-major matrix between global and shared memory, by 16 bytes.
+ *
+ * Rows of any length, at any address: a vector that sticks out of a row is moved element by
+ * element. Where the part is whole rows, they are one span, without such ends between them:
+ *
+ *     rows of 5 elements, by vectors of 4        the same as one span
+ *     | 0 1 2 3 | 4 - - - |                      | 0 1 2 3 | 4 5 6 7 | 8 9 ...
+ *       ..7 | 8 9 ...
+ */
+#ifndef GM_KERNELS_CUDA_LIB_REGION_H
+#define GM_KERNELS_CUDA_LIB_REGION_H
+
+#include "kernels/cuda/lib/vec.h"
+
+/* x / d by a multiplication: for x < 2^16 and 0 < d < 2^16. */
+struct gm_small_divisor {
+    unsigned inverse; /* 0 stands for d = 1 */
+};
+__device__ __forceinline__ gm_small_divisor gm_small_divisor_of(unsigned d)
+{
+    return {d > 1 ? UINT32_MAX / d + 1 : 0};
+}
+__device__ __forceinline__ unsigned gm_divide(unsigned x, gm_small_divisor d)
+{
+    return d.inverse > 0 ? __umulhi(x, d.inverse) : x;
+}
+
+/* A vector of a region: elements low to high - 1 of it are the region's, the first at (row, col).
+ * Past the region's last vector it has none. */
+template <typename T> struct gm_region_vector {
+    int64_t at; /* of the vector's element 0 from the region's first, in elements */
+    unsigned low, high, row, col;
+
+    __device__ __forceinline__ bool whole() const
+    {
+        return high - low == gm_per_vec<T, 16>::count;
+    }
+};
+
+/* rows x cols elements, fewer than 2^16, in rows that are `lead` elements apart in memory. */
+template <typename T> struct gm_region {
+    static constexpr unsigned V = gm_per_vec<T, 16>::count;
+    T *data;
+    unsigned cols;
+    unsigned spans, length, apart; /* the rows, or one span of all */
+    unsigned skew;                 /* of the spans from 16 bytes: 0 if none has any */
+    unsigned slots;                /* vectors of a span */
+    gm_small_divisor by_slots, by_cols;
+
+    __device__ __forceinline__ gm_region(T *first, unsigned rows, unsigned columns, unsigned lead)
+    {
+        bool one = columns == lead || rows == 1;
+
+        data = first;
+        cols = columns;
+        spans = one ? 1 : rows;
+        length = one ? rows * columns : columns;
+        apart = lead;
+        skew = ((unsigned)((uintptr_t)first / sizeof(T)) | (one ? 0 : lead)) % V;
+        slots = (length + V - 1 + (skew > 0 ? V - 1 : 0)) / V;
+        by_slots = gm_small_divisor_of(slots);
+        by_cols = gm_small_divisor_of(cols);
+    }
+    __device__ __forceinline__ unsigned vectors() const
+    {
+        return spans * slots;
+    }
+    /* Whether all vectors are whole. */
+    __device__ __forceinline__ bool is_even() const
+    {
+        return skew == 0 && length % V == 0;
+    }
+    __device__ __forceinline__ gm_region_vector<T> vector(unsigned index) const
+    {
+        unsigned span = gm_divide(index, by_slots), slot = index - span * slots;
+        int64_t first = (int64_t)span * apart;
+        int begin = (int)(slot * V);
+        gm_region_vector<T> vector;
+
+        if (skew > 0)
+            begin -= (int)((uintptr_t)(data + first) / sizeof(T) % V);
+        unsigned at = begin < 0 ? 0 : (unsigned)begin;
+        vector.at = first + begin;
+        vector.low = at - begin;
+        vector.high = index < vectors() && at < length ? min(V, length - begin) : vector.low;
+        vector.row = spans > 1 ? span : gm_divide(at, by_cols);
+        vector.col = spans > 1 ? at : at - vector.row * cols;
+        return vector;
+    }
+    /* To the position of the next element. */
+    __device__ __forceinline__ void step(gm_region_vector<T> *vector) const
+    {
+        if (++vector->col == cols) {
+            vector->col = 0;
+            vector->row++;
+        }
+    }
+};
+
+/* What a thread loads of a region of at most N * threads vectors: all loads are under way before
+ * the first is waited for. */
+template <typename T, unsigned N> struct gm_region_loads {
+    static constexpr unsigned V = gm_per_vec<T, 16>::count;
+    gm_elements<T, 16> loaded[N];
+
+    __device__ __forceinline__ void issue(const gm_region<const T> &region, unsigned thread,
+                                          unsigned threads)
+    {
+        /* Whole vectors first: a branch to the others would wait for what was loaded before it. */
+#pragma unroll
+        for (unsigned i = 0; i < N; i++) {
+            gm_region_vector<const T> vector = region.vector(thread + i * threads);
+            if (vector.whole())
+                loaded[i].vec = *(const gm_vec<16> *)(region.data + vector.at);
+        }
+        if (region.is_even())
+            return;
+#pragma unroll
+        for (unsigned i = 0; i < N; i++) {
+            gm_region_vector<const T> vector = region.vector(thread + i * threads);
+            if (vector.whole())
+                continue;
+#pragma unroll
+            for (unsigned e = 0; e < V; e++)
+                if (e >= vector.low && e < vector.high)
+                    loaded[i].element[e] = region.data[vector.at + e];
+        }
+    }
+    /* Calls put(row, col, element) for each element. */
+    template <typename F>
+    __device__ __forceinline__ void put(const gm_region<const T> &region, unsigned thread,
+                                        unsigned threads, F put) const
+    {
+#pragma unroll
+        for (unsigned i = 0; i < N; i++) {
+            gm_region_vector<const T> vector = region.vector(thread + i * threads);
+#pragma unroll
+            for (unsigned e = 0; e < V; e++) {
+                if (e < vector.low || e >= vector.high)
+                    continue;
+                put(vector.row, vector.col, loaded[i].element[e]);
+                region.step(&vector);
+            }
+        }
+    }
+};
+
+/* Stores get(row, col) to each element of a region. */
+template <typename T, typename F>
+__device__ __forceinline__ void gm_region_store(const gm_region<T> &region, unsigned thread,
+                                                unsigned threads, F get)
+{
+    constexpr unsigned V = gm_per_vec<T, 16>::count;
+
+    for (unsigned index = thread; index < region.vectors(); index += threads) {
+        gm_region_vector<T> vector = region.vector(index);
+        gm_elements<T, 16> elements;
+        unsigned low = vector.low, high = vector.high;
+#pragma unroll
+        for (unsigned e = 0; e < V; e++) {
+            if (e < low || e >= high)
+                continue;
+            elements.element[e] = get(vector.row, vector.col);
+            region.step(&vector);
+        }
+        T *to = region.data + vector.at;
+        if (vector.whole()) {
+            gm_store_vec(to, elements.vec);
+            continue;
+        }
+#pragma unroll
+        for (unsigned e = 0; e < V; e++)
+            if (e >= low && e < high)
+                to[e] = elements.element[e];
+    }
+}
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * grouped.cu - multiplies small matrices of many operations in one launch, where they are.
+ *
+ * One block computes a tile of 64 x 64. Half of its threads load a k-tile of A by whole vectors of
+ * 16 bytes, the other half one of B, the next k-tile while this one is multiplied. So a 64 x 64 x
+ * 64 product waits once for the link to the host's memory, and reads each operand once. Wider
+ * results read A, and higher ones B, once for each tile. Results leave through shared memory, in
+ * spans as long as the tile allows.
+ *
+ * A thread has 4 x 4 accumulators, which add in the order of k: the bits of a result depend on its
+ * own operands alone.
+ *
+ * Cost, f32: each 4 steps of K a warp needs 12 wavefronts of shared memory for 64 multiply-adds a
+ * thread. A tile takes 17 ns for each step of K.
+ * When it wins: small products, whose launch and copies would take longer (choose/cuda_matmul.c).
+ */
+#include "kernels/cuda/lib/group.h"
+#include "kernels/cuda/lib/region.h"
+#include "kernels/cuda/matmul/product.h"
+
+#define THREADS 256u
+#define TILE 64u /* rows and columns of the result */
+
+template <typename T> struct problem {
+    const T *a, *b, *c; /* c is NULL if it is not read */
+    T *result;
+    gm_acc<T> alpha, beta;
+    unsigned M, N, K, a_batch, b_batch, c_batch; /* strides of the stacks; 0: broadcast */
+    unsigned across, tiles;                      /* tiles of a row, and of a matrix */
+    bool a_transposed, b_transposed;             /* lies along M; along K */
+};
+
+/* Vectors of W accumulators in shared memory, and BK steps of K in a k-tile: rows of 256 bytes. */
+template <typename S> constexpr unsigned W = 16 / sizeof(S);
+template <typename S> constexpr unsigned BK = 256 / sizeof(S);
+
+template <typename S> struct alignas(16) quad {
+    S x[W<S>];
+};
+
+/*
+ * Where element (row, col) is stored in a tile with rows of WIDTH. Vectors are swizzled by the row,
+ * so that transposed stores, down a column, use different banks as well. Rows of four vectors:
+ *
+ *     rows 0 .. W - 1     0 1 2 3
+ *     rows W .. 2W - 1    1 0 3 2
+ *     rows 2W ..          2 3 0 1
+ */
+template <typename S, unsigned WIDTH>
+__device__ __forceinline__ unsigned place(unsigned row, unsigned col)
+{
+    constexpr unsigned VECTORS = WIDTH / W<S>;
+
+    return row * WIDTH + ((col / W<S> ^ row / W<S> % VECTORS) * W<S>)+col % W<S>;
+}
+
+/* The part of an operand that is `down` x `across` in the product: rows x columns as it lies. */
+template <typename T>
+__device__ __forceinline__ gm_region<const T> part_of(const T *data, bool transposed, unsigned row,
+                                                      unsigned col, unsigned down, unsigned across,
+                                                      unsigned height, unsigned width)
+{
+    if (transposed)
+        return gm_region<const T>(data + col * height + row, across, down, height);
+    return gm_region<const T>(data + row * width + col, down, across, width);
+}
+
+/* Multiplies the k-tiles in shared memory; `steps` is rounded up to whole vectors. */
+template <typename S>
+__device__ __forceinline__ void multiply(const S *tile_a, const S *tile_b, unsigned steps,
+                                         unsigned y, unsigned x, S sum[4][4])
+{
+    for (unsigned k = 0; k < steps; k += W<S>) {
+        quad<S> a[4], b;
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++)
+            a[i] = *(const quad<S> *)&tile_a[place<S, BK<S>>(4 * y + i, k)];
+#pragma unroll
+        for (unsigned step = 0; step < W<S>; step++) {
+#pragma unroll
+            for (unsigned j = 0; j < 4; j += W<S>) {
+                b = *(const quad<S> *)&tile_b[place<S, TILE>(k + step, 16 * j + W<S> * x)];
+#pragma unroll
+                for (unsigned i = 0; i < 4; i++) {
+#pragma unroll
+                    for (unsigned e = 0; e < W<S>; e++)
+                        sum[i][j + e] += a[i].x[step] * b.x[e];
+                }
+            }
+        }
+    }
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    matmul_grouped(const __grid_constant__ gm_group<problem<T>> group)
+{
+    using S = gm_acc<T>;
+    constexpr unsigned V = gm_per_vec<T, 16>::count, HALF = THREADS / 2, TILE_A = TILE * BK<S>;
+    constexpr unsigned LOADS = (TILE * (BK<S> / V + 1) + HALF - 1) / HALF;
+    constexpr unsigned LOADS_C = (TILE * (TILE / V + 1) + THREADS - 1) / THREADS;
+    __shared__ __align__(16) S shared[2 * TILE_A]; /* a k-tile of A, one of B; then the sums */
+    static_assert(TILE * TILE <= 2 * TILE_A, "the sums fit where the operands were");
+    unsigned block, t = threadIdx.x;
+    const problem<T> &p = gm_group_problem(group, &block);
+    unsigned matrix = block / p.tiles, at = block - matrix * p.tiles;
+    unsigned row = at / p.across * TILE, col = at % p.across * TILE;
+    unsigned rows = min(TILE, p.M - row), cols = min(TILE, p.N - col);
+    bool of_a = t < HALF; /* uniform in a warp */
+    const T *operand = of_a ? p.a + (size_t)matrix * p.a_batch : p.b + (size_t)matrix * p.b_batch;
+    bool transposed = of_a ? p.a_transposed : p.b_transposed;
+    S sum[4][4] = {};
+
+    auto part = [&](unsigned k) {
+        unsigned steps = min(BK<S>, p.K - k);
+        return of_a ? part_of(operand, transposed, row, k, rows, steps, p.M, p.K)
+                    : part_of(operand, transposed, k, col, steps, cols, p.K, p.N);
+    };
+    gm_region_loads<T, LOADS> loads;
+    if (p.K > 0)
+        loads.issue(part(0), t % HALF, HALF);
+    for (unsigned k = 0; k < p.K; k += BK<S>) {
+        unsigned steps = min(BK<S>, p.K - k);
+        /* What no operand fills counts as zero, and not as what was there before. */
+        if (rows < TILE || cols < TILE || steps % W<S> != 0) {
+            for (unsigned i = t; i < 2 * TILE_A / W<S>; i += THREADS)
+                ((quad<S> *)shared)[i] = {};
+            __syncthreads();
+        }
+        loads.put(part(k), t % HALF, HALF, [&](unsigned y, unsigned x, T element) {
+            unsigned r = transposed ? x : y, c = transposed ? y : x;
+            shared[of_a ? place<S, BK<S>>(r, c) : TILE_A + place<S, TILE>(r, c)] = gm_load(element);
+        });
+        __syncthreads();
+        if (k + BK<S> < p.K)
+            loads.issue(part(k + BK<S>), t % HALF, HALF);
+        multiply(shared, shared + TILE_A, steps, t / 16, t % 16, sum);
+        __syncthreads();
+    }
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) {
+#pragma unroll
+        for (unsigned j = 0; j < 4; j += W<S>) {
+            quad<S> scaled;
+#pragma unroll
+            for (unsigned e = 0; e < W<S>; e++)
+                scaled.x[e] = p.alpha * sum[i][j + e];
+            *(quad<S> *)&shared[place<S, TILE>(4 * (t / 16) + i, 16 * j + W<S> * (t % 16))] =
+                scaled;
+        }
+    }
+    __syncthreads();
+    if (p.c) {
+        const T *c = p.c + (size_t)matrix * p.c_batch + row * p.N + col;
+        gm_region<const T> from(c, rows, cols, p.N);
+        gm_region_loads<T, LOADS_C> added;
+        added.issue(from, t, THREADS);
+        added.put(from, t, THREADS, [&](unsigned y, unsigned x, T element) {
+            shared[place<S, TILE>(y, x)] += p.beta * gm_load(element);
+        });
+        __syncthreads();
+    }
+    T *result = p.result + (size_t)matrix * p.M * p.N + row * p.N + col;
+    gm_region_store(gm_region<T>(result, rows, cols, p.N), t, THREADS, [&](unsigned y, unsigned x) {
+        return gm_store<T>(shared[place<S, TILE>(y, x)]);
+    });
+}
+
+/* A longer sum on one block would take longer than copies and a kernel that shares it. */
+#define K_MAX 1024u
+
+GM_ROW_FUNCTION enum gm_status gm_matmul_grouped_accepts(const struct gm_op *op,
+                                                         const struct gm_device_facts *,
+                                                         struct gm_error *err)
+{
+    if (gm_op_k(op) > K_MAX)
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "kernel \"grouped\" is for sums of at most %u products, and these have %llu",
+                       K_MAX, (unsigned long long)gm_op_k(op));
+    for (unsigned i = 0; i < 2; i++)
+        if (op->operand[i].batch > 1 && gm_op_reads(op, i) && !gm_lies_row_major(&op->operand[i]))
+            return gm_group_refuses(op, i, err);
+    return gm_group_refuses(op, 2, err);
+}
+
+GM_KERNEL(matmul_grouped)
+{
+    return gm_by_type(op->result.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+
+        return gm_group_launch(op, exec, matmul_grouped<T>, THREADS,
+                               [](const struct gm_op *each, problem<T> *ret) {
+                                   gm_product<T> p = gm_product_of<T>(each);
+                                   unsigned across = (unsigned)gm_ceil_div(p.N, TILE);
+                                   unsigned tiles = across * (unsigned)gm_ceil_div(p.M, TILE);
+                                   *ret = {.a = (const T *)p.a.data,
+                                           .b = (const T *)p.b.data,
+                                           .c = (const T *)p.c.data,
+                                           .result = p.result,
+                                           .alpha = p.alpha,
+                                           .beta = p.beta,
+                                           .M = (unsigned)p.M,
+                                           .N = (unsigned)p.N,
+                                           .K = (unsigned)p.K,
+                                           .a_batch = (unsigned)p.a.batch,
+                                           .b_batch = (unsigned)p.b.batch,
+                                           .c_batch = (unsigned)p.c.batch,
+                                           .across = across,
+                                           .tiles = tiles,
+                                           .a_transposed = p.a.col != 1,
+                                           .b_transposed = p.b.col != 1};
+                                   return (unsigned)p.batch * tiles;
+                               });
+    });
+}
