@@ -64,6 +64,8 @@ void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts 
 {
     for (int i = 0; i < GM_DTYPE_COUNT; i++)
         raise_rate(&facts->peak_gflops[i], found->peak_gflops[i]);
+    raise_rate(&facts->link_in_gbs, found->link_in_gbs);
+    raise_rate(&facts->link_out_gbs, found->link_out_gbs);
     if (raise_rate(&facts->copy_gbs, found->copy_gbs))
         __atomic_store_n(&facts->measured_unix, unix_time, __ATOMIC_RELAXED);
     if (found->copy_gbs > 0)

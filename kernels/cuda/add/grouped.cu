@@ -22,22 +22,23 @@ static __global__ void __launch_bounds__(THREADS)
     add_grouped(const __grid_constant__ gm_group<problem<T>> group)
 {
     constexpr unsigned V = gm_per_vec<T, 16>::count;
-    unsigned block;
-    const problem<T> &p = gm_group_problem(group, &block);
-    unsigned at = (block * THREADS + threadIdx.x) * V;
-    gm_elements<T, 16> left, right;
 
-    if (at + V <= p.count) {
-        left.vec = *(const gm_vec<16> *)(p.a + at);
-        right.vec = *(const gm_vec<16> *)(p.b + at);
+    gm_group_each(group, [&](const problem<T> &p, unsigned tile) {
+        unsigned at = (tile * THREADS + threadIdx.x) * V;
+        gm_elements<T, 16> left, right;
+
+        if (at + V <= p.count) {
+            left.vec = *(const gm_vec<16> *)(p.a + at);
+            right.vec = *(const gm_vec<16> *)(p.b + at);
 #pragma unroll
-        for (unsigned e = 0; e < V; e++)
-            left.element[e] = gm_store<T>(gm_load(left.element[e]) + gm_load(right.element[e]));
-        gm_store_vec(p.result + at, left.vec);
-        return;
-    }
-    for (unsigned i = at; i < p.count; i++)
-        p.result[i] = gm_store<T>(gm_load(p.a[i]) + gm_load(p.b[i]));
+            for (unsigned e = 0; e < V; e++)
+                left.element[e] = gm_store<T>(gm_load(left.element[e]) + gm_load(right.element[e]));
+            gm_store_vec(p.result + at, left.vec);
+            return;
+        }
+        for (unsigned i = at; i < p.count; i++)
+            p.result[i] = gm_store<T>(gm_load(p.a[i]) + gm_load(p.b[i]));
+    });
 }
 
 GM_ROW_FUNCTION enum gm_status
@@ -57,7 +58,8 @@ GM_KERNEL(add_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(
-            op, exec, add_grouped<T>, THREADS, [](const struct gm_op *each, problem<T> *ret) {
+            op, exec, add_grouped<T>, THREADS, 2 * 16 * THREADS,
+            [](const struct gm_op *each, problem<T> *ret) {
                 unsigned count = (unsigned)gm_matrix_elements(&each->result);
                 *ret = {gm_in<T>(each, 0), gm_in<T>(each, 1), gm_out<T>(each), count};
                 return (unsigned)gm_ceil_div(count, THREADS * gm_per_vec<T, 16>::count);

@@ -92,6 +92,11 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device);
 enum gm_status gm_cuda_measure_copy(struct gm_cuda_stream *stream, const atomic_bool *stop,
                                     struct gm_error *err);
 
+/* ceiling.c: the rates at which our copy kernel reads and writes pinned memory of the host, into the
+ * device's facts likewise. */
+enum gm_status gm_cuda_measure_link(struct gm_cuda_stream *stream, const atomic_bool *stop,
+                                    struct gm_error *err);
+
 /* run.c: what gm_backend's run does, on one stream. */
 enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n);
 

@@ -29,21 +29,36 @@ static __global__ void __launch_bounds__(THREADS)
     constexpr unsigned V = gm_per_vec<T, 16>::count;
     constexpr unsigned LOADS = (SPAN<T> / V + (V > 1) + THREADS - 1) / THREADS;
     __shared__ T span[SPAN<T>];
-    unsigned block;
-    const problem<T> &p = gm_group_problem(group, &block);
-    unsigned part = block / p.parts;
-    unsigned row = part * p.height, col = (block - part * p.parts) * SPAN<T>;
-    unsigned rows = min(p.height, p.rows - row), cols = min(SPAN<T>, p.cols - col);
-    gm_region<const T> from(p.in + row * p.cols + col, rows, cols, p.cols);
-    gm_region_loads<T, LOADS> loads;
 
-    loads.issue(from, threadIdx.x, THREADS);
-    loads.put(from, threadIdx.x, THREADS,
-              [&](unsigned y, unsigned x, T e) { span[y * cols + x] = e; });
-    __syncthreads();
-    gm_region_store(gm_region<T>(p.out + row * p.cols + (p.cols - col - cols), rows, cols, p.cols),
-                    threadIdx.x, THREADS,
-                    [&](unsigned y, unsigned x) { return span[y * cols + cols - 1 - x]; });
+    gm_group_each(group, [&](const problem<T> &p, unsigned index) {
+        unsigned part = index / p.parts;
+        unsigned row = part * p.height, col = (index - part * p.parts) * SPAN<T>;
+        unsigned rows = min(p.height, p.rows - row), cols = min(SPAN<T>, p.cols - col);
+        T *out = p.out + row * p.cols + (p.cols - col - cols);
+        gm_region<const T> from(p.in + row * p.cols + col, rows, cols, p.cols);
+        gm_region_loads<T, LOADS> loads;
+
+        loads.issue(from, threadIdx.x, THREADS);
+        loads.put(
+            from, threadIdx.x, THREADS,
+            [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
+#pragma unroll
+                for (unsigned e = 0; e < V; e++)
+                    span[y * cols + x + e] = elements.element[e];
+            },
+            [&](unsigned y, unsigned x, T element) { span[y * cols + x] = element; });
+        __syncthreads();
+        gm_region_store(
+            gm_region<T>(out, rows, cols, p.cols), threadIdx.x, THREADS,
+            [&](unsigned y, unsigned x) {
+                gm_elements<T, 16> elements;
+#pragma unroll
+                for (unsigned e = 0; e < V; e++)
+                    elements.element[e] = span[y * cols + cols - 1 - x - e];
+                return elements;
+            },
+            [&](unsigned y, unsigned x) { return span[y * cols + cols - 1 - x]; });
+    });
 }
 
 GM_KERNEL(flip_grouped)
@@ -52,7 +67,8 @@ GM_KERNEL(flip_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(
-            op, exec, flip_grouped<T>, THREADS, [](const struct gm_op *each, problem<T> *ret) {
+            op, exec, flip_grouped<T>, THREADS, SPAN_BYTES,
+            [](const struct gm_op *each, problem<T> *ret) {
                 unsigned rows = (unsigned)(each->result.batch * each->result.rows);
                 unsigned cols = (unsigned)each->result.cols;
                 unsigned height = cols < SPAN<T> ? SPAN<T> / cols : 1;

@@ -4,11 +4,11 @@
  * A small operation costs its launch and its copies, not its arithmetic. So one launch takes many,
  * and its kernel reads operands and writes results in the host's memory, over the link. Each byte
  * crosses the link once where a block holds all that it needs of an operand (region.h). A lone
- * operation is a table of one: a block computes the same in any company.
+ * operation is a table of one: a tile is computed alike in any company.
  *
  * The table is a kernel parameter, so it needs no copy of its own:
  *
- *     blocks   0 1 2 3 | 4 | 5 6 | ...      begin[]   0, 4, 5, ...
+ *     tiles    0 1 2 3 | 4 | 5 6 | ...      begin[]   0, 4, 5, ...
  *     problem     0    | 1 |  2  |
  */
 #ifndef GM_KERNELS_CUDA_LIB_GROUP_H
@@ -18,41 +18,49 @@
 
 constexpr unsigned GM_GROUP_MAX = 32; /* fill the 4 KB that a kernel's parameters may have */
 
+/* What the blocks of a launch have under way to load, all together: some 10 us of a PCIe 5.0 link
+ * with 16 lanes. More of it keeps results waiting behind loads, and the link does both at once only
+ * where they alternate. */
+constexpr unsigned GM_GROUP_IN_FLIGHT = 512 << 10;
+
 template <typename P> struct gm_group {
-    unsigned
-        begin[GM_GROUP_MAX]; /* the first block of each problem; the greatest number past them */
+    unsigned tiles;               /* of all problems */
+    unsigned begin[GM_GROUP_MAX]; /* the first tile of each problem; past them `tiles` */
     P problem[GM_GROUP_MAX];
 };
 
-/* This block's problem, and its number among the blocks of the problem. */
-template <typename P>
-__device__ __forceinline__ const P &gm_group_problem(const gm_group<P> &group, unsigned *ret_block)
+/* Calls compute(problem, tile) for each tile of this block; `tile` counts within the problem. */
+template <typename P, typename F>
+__device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F compute)
 {
-    unsigned at = 0;
-
+    for (unsigned tile = blockIdx.x; tile < group.tiles; tile += gridDim.x) {
+        unsigned at = 0;
 #pragma unroll
-    for (unsigned step = GM_GROUP_MAX / 2; step > 0; step /= 2)
-        at += blockIdx.x >= group.begin[at + step] ? step : 0;
-    *ret_block = blockIdx.x - group.begin[at];
-    return group.problem[at];
+        for (unsigned step = GM_GROUP_MAX / 2; step > 0; step /= 2)
+            at += tile >= group.begin[at + step] ? step : 0;
+        compute(group.problem[at], tile - group.begin[at]);
+        __syncthreads(); /* the next tile overwrites shared memory */
+    }
 }
 
-/* Launches `kernel` on op[0] and those after it. describe(op, &problem) returns its blocks. */
+/* Launches `kernel` on op[0] and those after it. describe(op, &problem) returns its tiles, for each
+ * of which a block has at most `tile_bytes` under way. */
 template <typename P, typename F>
 static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_exec *exec,
                                              void (*kernel)(gm_group<P>), unsigned threads,
-                                             F describe)
+                                             unsigned tile_bytes, F describe)
 {
     static_assert(sizeof(gm_group<P>) <= 4096, "CUDA's limit for the parameters of a kernel");
 
     return gm_launches(gm_op_count(exec), GM_GROUP_MAX, [&](uint64_t first, uint64_t count) {
         gm_group<P> group = {};
-        unsigned blocks = 0;
         for (unsigned i = 0; i < GM_GROUP_MAX; i++) {
-            group.begin[i] = i < count ? blocks : UINT32_MAX;
+            group.begin[i] = group.tiles;
             if (i < count)
-                blocks += describe(&op[first + i], &group.problem[i]);
+                group.tiles += describe(&op[first + i], &group.problem[i]);
         }
+        unsigned blocks = GM_GROUP_IN_FLIGHT / tile_bytes;
+        blocks = group.tiles < blocks ? group.tiles : blocks;
         return gm_launch(exec, kernel, dim3(blocks), dim3(threads), 0, group);
     });
 }

@@ -71,6 +71,11 @@ template <typename T> struct gm_region {
     {
         return skew == 0 && length % V == 0;
     }
+    /* Whether, besides, each is within one row. */
+    __device__ __forceinline__ bool has_even_rows() const
+    {
+        return skew == 0 && cols % V == 0;
+    }
     __device__ __forceinline__ gm_region_vector<T> vector(unsigned index) const
     {
         unsigned span = gm_divide(index, by_slots), slot = index - span * slots;
@@ -127,14 +132,22 @@ template <typename T, unsigned N> struct gm_region_loads {
                     loaded[i].element[e] = region.data[vector.at + e];
         }
     }
-    /* Calls put(row, col, element) for each element. */
-    template <typename F>
+    /* Calls put_vector(row, col, elements) for each vector if the region has even rows, else
+     * put(row, col, element) for each element. */
+    template <typename F, typename G>
     __device__ __forceinline__ void put(const gm_region<const T> &region, unsigned thread,
-                                        unsigned threads, F put) const
+                                        unsigned threads, F put_vector, G put) const
     {
+        bool even = region.has_even_rows();
+
 #pragma unroll
         for (unsigned i = 0; i < N; i++) {
             gm_region_vector<const T> vector = region.vector(thread + i * threads);
+            if (even) {
+                if (vector.whole())
+                    put_vector(vector.row, vector.col, loaded[i]);
+                continue;
+            }
 #pragma unroll
             for (unsigned e = 0; e < V; e++) {
                 if (e < vector.low || e >= vector.high)
@@ -146,15 +159,22 @@ template <typename T, unsigned N> struct gm_region_loads {
     }
 };
 
-/* Stores get(row, col) to each element of a region. */
-template <typename T, typename F>
+/* Stores get_vector(row, col), which returns elements, to each vector of a region with even rows;
+ * else get(row, col) to each element. */
+template <typename T, typename F, typename G>
 __device__ __forceinline__ void gm_region_store(const gm_region<T> &region, unsigned thread,
-                                                unsigned threads, F get)
+                                                unsigned threads, F get_vector, G get)
 {
     constexpr unsigned V = gm_per_vec<T, 16>::count;
+    bool even = region.has_even_rows();
 
     for (unsigned index = thread; index < region.vectors(); index += threads) {
         gm_region_vector<T> vector = region.vector(index);
+        T *to = region.data + vector.at;
+        if (even) {
+            gm_store_vec(to, get_vector(vector.row, vector.col).vec);
+            continue;
+        }
         gm_elements<T, 16> elements;
         unsigned low = vector.low, high = vector.high;
 #pragma unroll
@@ -164,8 +184,7 @@ __device__ __forceinline__ void gm_region_store(const gm_region<T> &region, unsi
             elements.element[e] = get(vector.row, vector.col);
             region.step(&vector);
         }
-        T *to = region.data + vector.at;
-        if (vector.whole()) {
+        if (high - low == V) {
             gm_store_vec(to, elements.vec);
             continue;
         }

@@ -91,25 +91,44 @@ __device__ __forceinline__ void multiply(const S *tile_a, const S *tile_b, unsig
     }
 }
 
+/* A vector of an operand, widened and stored: along a row of the tile, or down a column. */
+template <typename T, typename S, unsigned WIDTH>
+__device__ __forceinline__ void put_vector(S *tile, bool transposed, unsigned row, unsigned col,
+                                           const gm_elements<T, 16> &elements)
+{
+    constexpr unsigned V = gm_per_vec<T, 16>::count;
+
+    if (transposed) {
+#pragma unroll
+        for (unsigned e = 0; e < V; e++)
+            tile[place<S, WIDTH>(col + e, row)] = gm_load(elements.element[e]);
+        return;
+    }
+#pragma unroll
+    for (unsigned e = 0; e < V; e += W<S>) {
+        quad<S> vec;
+#pragma unroll
+        for (unsigned i = 0; i < W<S>; i++)
+            vec.x[i] = gm_load(elements.element[e + i]);
+        *(quad<S> *)&tile[place<S, WIDTH>(row, col + e)] = vec;
+    }
+}
+
+/* One tile of one product. `shared` holds a k-tile of A and one of B, then the sums. */
 template <typename T>
-static __global__ void __launch_bounds__(THREADS)
-    matmul_grouped(const __grid_constant__ gm_group<problem<T>> group)
+__device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile, gm_acc<T> *shared)
 {
     using S = gm_acc<T>;
     constexpr unsigned V = gm_per_vec<T, 16>::count, HALF = THREADS / 2, TILE_A = TILE * BK<S>;
     constexpr unsigned LOADS = (TILE * (BK<S> / V + 1) + HALF - 1) / HALF;
     constexpr unsigned LOADS_C = (TILE * (TILE / V + 1) + THREADS - 1) / THREADS;
-    __shared__ __align__(16) S shared[2 * TILE_A]; /* a k-tile of A, one of B; then the sums */
-    static_assert(TILE * TILE <= 2 * TILE_A, "the sums fit where the operands were");
-    unsigned block, t = threadIdx.x;
-    const problem<T> &p = gm_group_problem(group, &block);
-    unsigned matrix = block / p.tiles, at = block - matrix * p.tiles;
+    unsigned t = threadIdx.x, matrix = tile / p.tiles, at = tile - matrix * p.tiles;
     unsigned row = at / p.across * TILE, col = at % p.across * TILE;
     unsigned rows = min(TILE, p.M - row), cols = min(TILE, p.N - col);
     bool of_a = t < HALF; /* uniform in a warp */
     const T *operand = of_a ? p.a + (size_t)matrix * p.a_batch : p.b + (size_t)matrix * p.b_batch;
     bool transposed = of_a ? p.a_transposed : p.b_transposed;
-    S sum[4][4] = {};
+    S *tile_b = shared + TILE_A, sum[4][4] = {};
 
     auto part = [&](unsigned k) {
         unsigned steps = min(BK<S>, p.K - k);
@@ -127,14 +146,23 @@ static __global__ void __launch_bounds__(THREADS)
                 ((quad<S> *)shared)[i] = {};
             __syncthreads();
         }
-        loads.put(part(k), t % HALF, HALF, [&](unsigned y, unsigned x, T element) {
-            unsigned r = transposed ? x : y, c = transposed ? y : x;
-            shared[of_a ? place<S, BK<S>>(r, c) : TILE_A + place<S, TILE>(r, c)] = gm_load(element);
-        });
+        loads.put(
+            part(k), t % HALF, HALF,
+            [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
+                if (of_a)
+                    put_vector<T, S, BK<S>>(shared, transposed, y, x, elements);
+                else
+                    put_vector<T, S, TILE>(tile_b, transposed, y, x, elements);
+            },
+            [&](unsigned y, unsigned x, T element) {
+                unsigned r = transposed ? x : y, c = transposed ? y : x;
+                *(of_a ? &shared[place<S, BK<S>>(r, c)] : &tile_b[place<S, TILE>(r, c)]) =
+                    gm_load(element);
+            });
         __syncthreads();
         if (k + BK<S> < p.K)
             loads.issue(part(k + BK<S>), t % HALF, HALF);
-        multiply(shared, shared + TILE_A, steps, t / 16, t % 16, sum);
+        multiply(shared, tile_b, steps, t / 16, t % 16, sum);
         __syncthreads();
     }
 #pragma unroll
@@ -150,20 +178,49 @@ static __global__ void __launch_bounds__(THREADS)
         }
     }
     __syncthreads();
+    auto add = [&](unsigned y, unsigned x, T element) {
+        shared[place<S, TILE>(y, x)] += p.beta * gm_load(element);
+    };
     if (p.c) {
         const T *c = p.c + (size_t)matrix * p.c_batch + row * p.N + col;
         gm_region<const T> from(c, rows, cols, p.N);
         gm_region_loads<T, LOADS_C> added;
         added.issue(from, t, THREADS);
-        added.put(from, t, THREADS, [&](unsigned y, unsigned x, T element) {
-            shared[place<S, TILE>(y, x)] += p.beta * gm_load(element);
-        });
+        added.put(
+            from, t, THREADS,
+            [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
+#pragma unroll
+                for (unsigned e = 0; e < V; e++)
+                    add(y, x + e, elements.element[e]);
+            },
+            add);
         __syncthreads();
     }
+    auto get = [&](unsigned y, unsigned x) { return gm_store<T>(shared[place<S, TILE>(y, x)]); };
     T *result = p.result + (size_t)matrix * p.M * p.N + row * p.N + col;
-    gm_region_store(gm_region<T>(result, rows, cols, p.N), t, THREADS, [&](unsigned y, unsigned x) {
-        return gm_store<T>(shared[place<S, TILE>(y, x)]);
-    });
+    gm_region_store(
+        gm_region<T>(result, rows, cols, p.N), t, THREADS,
+        [&](unsigned y, unsigned x) {
+            gm_elements<T, 16> elements;
+#pragma unroll
+            for (unsigned e = 0; e < V; e++)
+                elements.element[e] = get(y, x + e);
+            return elements;
+        },
+        get);
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    matmul_grouped(const __grid_constant__ gm_group<problem<T>> group)
+{
+    using S = gm_acc<T>;
+    constexpr unsigned OPERANDS = 2 * TILE * BK<S>;
+    __shared__ __align__(16) S shared[OPERANDS];
+    static_assert(TILE * TILE <= OPERANDS, "the sums fit where the operands were");
+
+    gm_group_each(group,
+                  [&](const problem<T> &p, unsigned tile) { multiply_tile<T>(p, tile, shared); });
 }
 
 /* A longer sum on one block would take longer than copies and a kernel that shares it. */
@@ -188,7 +245,7 @@ GM_KERNEL(matmul_grouped)
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
 
-        return gm_group_launch(op, exec, matmul_grouped<T>, THREADS,
+        return gm_group_launch(op, exec, matmul_grouped<T>, THREADS, 2 * TILE * 256,
                                [](const struct gm_op *each, problem<T> *ret) {
                                    gm_product<T> p = gm_product_of<T>(each);
                                    unsigned across = (unsigned)gm_ceil_div(p.N, TILE);

@@ -30,21 +30,37 @@ static __global__ void __launch_bounds__(THREADS)
     constexpr unsigned LOADS = (SIDE * (SIDE / V + (V > 1)) + THREADS - 1) / THREADS;
     constexpr unsigned APART = sizeof(T) < 4 ? 4 / sizeof(T) : 1; /* a word: no bank conflicts */
     __shared__ T tile[SIDE][SIDE + APART];
-    unsigned block;
-    const problem<T> &p = gm_group_problem(group, &block);
-    unsigned matrix = block / p.tiles, at = block - matrix * p.tiles;
-    unsigned row = at / p.across * SIDE, col = at % p.across * SIDE;
-    unsigned rows = min(SIDE, p.rows - row), cols = min(SIDE, p.cols - col);
-    const T *in = p.in + (size_t)matrix * p.rows * p.cols + row * p.cols + col;
-    T *out = p.out + (size_t)matrix * p.rows * p.cols + col * p.rows + row;
-    gm_region<const T> from(in, rows, cols, p.cols);
-    gm_region_loads<T, LOADS> loads;
 
-    loads.issue(from, threadIdx.x, THREADS);
-    loads.put(from, threadIdx.x, THREADS, [&](unsigned y, unsigned x, T e) { tile[y][x] = e; });
-    __syncthreads();
-    gm_region_store(gm_region<T>(out, cols, rows, p.rows), threadIdx.x, THREADS,
-                    [&](unsigned y, unsigned x) { return tile[x][y]; });
+    gm_group_each(group, [&](const problem<T> &p, unsigned index) {
+        unsigned matrix = index / p.tiles, at = index - matrix * p.tiles;
+        unsigned row = at / p.across * SIDE, col = at % p.across * SIDE;
+        unsigned rows = min(SIDE, p.rows - row), cols = min(SIDE, p.cols - col);
+        size_t first = (size_t)matrix * p.rows * p.cols;
+        gm_region<const T> from(p.in + first + row * p.cols + col, rows, cols, p.cols);
+        gm_region<T> to(p.out + first + col * p.rows + row, cols, rows, p.rows);
+        gm_region_loads<T, LOADS> loads;
+
+        loads.issue(from, threadIdx.x, THREADS);
+        loads.put(
+            from, threadIdx.x, THREADS,
+            [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
+#pragma unroll
+                for (unsigned e = 0; e < V; e++)
+                    tile[y][x + e] = elements.element[e];
+            },
+            [&](unsigned y, unsigned x, T element) { tile[y][x] = element; });
+        __syncthreads();
+        gm_region_store(
+            to, threadIdx.x, THREADS,
+            [&](unsigned y, unsigned x) {
+                gm_elements<T, 16> elements;
+#pragma unroll
+                for (unsigned e = 0; e < V; e++)
+                    elements.element[e] = tile[x + e][y];
+                return elements;
+            },
+            [&](unsigned y, unsigned x) { return tile[x][y]; });
+    });
 }
 
 GM_KERNEL(transpose_grouped)
@@ -53,7 +69,8 @@ GM_KERNEL(transpose_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(
-            op, exec, transpose_grouped<T>, THREADS, [](const struct gm_op *each, problem<T> *ret) {
+            op, exec, transpose_grouped<T>, THREADS, TILE<T> * TILE<T> * sizeof(T),
+            [](const struct gm_op *each, problem<T> *ret) {
                 const struct gm_matrix *a = &each->operand[0];
                 unsigned across = (unsigned)gm_ceil_div(a->cols, TILE<T>);
                 unsigned tiles = across * (unsigned)gm_ceil_div(a->rows, TILE<T>);
