@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define STREAMS_MAX 4u
-#define GROUP_MAX 32u
+#define GROUP_MAX 64u
 #define ROUND_US 30000.0
 #define ROUNDS 3u
 
@@ -43,7 +43,7 @@ struct job {
 
 struct worker {
     unsigned stream, size;
-    double until_us, took_us;
+    double took_us, kernel_us;
     uint64_t launches;
     struct job job[GROUP_MAX];
     pthread_barrier_t *barrier;
@@ -120,6 +120,7 @@ static void launch(struct worker *worker)
     for (unsigned i = 0; i < worker->size; i++)
         if (task[i]->status != GM_OK)
             fail("a run", &task[i]->error);
+    worker->kernel_us += task[0]->times.kernel;
 }
 
 static void *work(void *cls)
@@ -132,6 +133,7 @@ static void *work(void *cls)
         pthread_barrier_wait(worker->barrier);
         double begin = now_us();
         worker->launches = 0;
+        worker->kernel_us = 0;
         while (now_us() - begin < ROUND_US) {
             launch(worker);
             worker->launches++;
@@ -149,8 +151,9 @@ static int by_size(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Jobs a second, the median of some rounds; 0 where the variant does not take them. */
-static double measure(const struct load *load)
+/* Jobs a second, the median of some rounds; 0 where the variant does not take them. *kernel_us, if
+ * it is not NULL: the mean time of the kernel. */
+static double measure(const struct load *load, double *kernel_us)
 {
     static struct worker worker[STREAMS_MAX];
     pthread_t thread[STREAMS_MAX];
@@ -177,6 +180,8 @@ static double measure(const struct load *load)
     for (unsigned i = 0; i < load->streams; i++) {
         if (takes)
             pthread_join(thread[i], NULL);
+        if (takes && kernel_us)
+            *kernel_us = worker[i].kernel_us / (double)worker[i].launches;
         for (unsigned j = 0; j < load->size; j++)
             job_put(&worker[i].job[j]);
     }
@@ -223,7 +228,7 @@ static double by_copies(struct load load)
 
     for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
         load.variant = variants[i];
-        double rate = measure(&load);
+        double rate = measure(&load, NULL);
         if (rate > best) {
             best = rate;
             best_variant = variants[i];
@@ -236,15 +241,17 @@ static double by_copies(struct load load)
 
 static void by_launch(void)
 {
+    static const unsigned sizes[] = {1, 2, 4, 8, 16, 32, GROUP_MAX};
     struct load load = {.kind = GM_OP_MATMUL, .dtype = GM_F32, .side = 64, .variant = "grouped"};
 
     printf("64 x 64 products, grouped: jobs a second (share of the link)\n%8s", "a launch");
     for (unsigned streams = 1; streams <= STREAMS_MAX; streams++)
         printf("  %6u stream%s ", streams, streams > 1 ? "s" : " ");
-    for (load.size = 1; load.size <= GROUP_MAX && load.size <= facts->batch_max; load.size *= 2) {
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        load.size = sizes[i] < facts->batch_max ? sizes[i] : facts->batch_max;
         printf("\n%8u", load.size);
         for (load.streams = 1; load.streams <= STREAMS_MAX; load.streams++) {
-            double rate = measure(&load);
+            double rate = measure(&load, NULL);
             row(&load, rate);
             printf("  %9.0f (%.2f)", rate, rate / link_rate(&load));
             fflush(stdout);
@@ -265,7 +272,7 @@ static void by_size_of(enum gm_op_kind kind, enum gm_dtype dtype)
 
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
         struct load load = {kind, dtype, sides[i], "grouped", 1, 1};
-        double lone = measure(&load);
+        double kernel_us = 0, lone = measure(&load, &kernel_us);
         if (lone == 0)
             break;
         row(&load, lone);
@@ -275,12 +282,12 @@ static void by_size_of(enum gm_op_kind kind, enum gm_dtype dtype)
         uint64_t fit = facts->batch_bytes / (bytes_of(&load, true) + bytes_of(&load, false));
         load.size = fit < facts->batch_max ? (unsigned)fit : facts->batch_max;
         load.size = load.size < GROUP_MAX ? load.size : GROUP_MAX;
-        double many = measure(&load);
+        double many = measure(&load, NULL);
         row(&load, many);
-        printf("%-9s %-4s %4llu: alone %7.1f us, by copies %7.1f; among many %7.2f us, by copies "
-               "%7.2f; link %7.2f\n",
+        printf("%-9s %-4s %4llu: alone %6.1f us (kernel %5.1f), by copies %6.1f; among many %6.2f "
+               "us, by copies %6.2f; link %6.2f\n",
                gm_op_name(kind), gm_dtype_name(dtype), (unsigned long long)sides[i], 1e6 / lone,
-               1e6 / lone_copied, 1e6 / many, 1e6 / many_copied, 1e6 / link_rate(&load));
+               kernel_us, 1e6 / lone_copied, 1e6 / many, 1e6 / many_copied, 1e6 / link_rate(&load));
         fflush(stdout);
     }
 }

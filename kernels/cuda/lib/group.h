@@ -16,7 +16,7 @@
 
 #include "kernels/cuda/lib/kernel.h"
 
-constexpr unsigned GM_GROUP_MAX = 32; /* fill the 4 KB that a kernel's parameters may have */
+constexpr unsigned GM_GROUP_MAX = 48; /* they fill the 4 KB that a kernel's parameters may have */
 
 /* What the blocks of a launch have under way to load, all together: some 10 us of a PCIe 5.0 link
  * with 16 lanes. More of it keeps results waiting behind loads, and the link does both at once only
@@ -36,8 +36,8 @@ __device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F comput
     for (unsigned tile = blockIdx.x; tile < group.tiles; tile += gridDim.x) {
         unsigned at = 0;
 #pragma unroll
-        for (unsigned step = GM_GROUP_MAX / 2; step > 0; step /= 2)
-            at += tile >= group.begin[at + step] ? step : 0;
+        for (unsigned step = 32; step > 0; step /= 2)
+            at += at + step < GM_GROUP_MAX && tile >= group.begin[at + step] ? step : 0;
         compute(group.problem[at], tile - group.begin[at]);
         __syncthreads(); /* the next tile overwrites shared memory */
     }
@@ -50,6 +50,7 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
                                              void (*kernel)(gm_group<P>), unsigned threads,
                                              unsigned tile_bytes, F describe)
 {
+    static_assert(GM_GROUP_MAX <= 64, "the search above takes six steps");
     static_assert(sizeof(gm_group<P>) <= 4096, "CUDA's limit for the parameters of a kernel");
 
     return gm_launches(gm_op_count(exec), GM_GROUP_MAX, [&](uint64_t first, uint64_t count) {

@@ -29,7 +29,7 @@ __device__ __forceinline__ unsigned gm_divide(unsigned x, gm_small_divisor d)
 /* A vector of a region: elements low to high - 1 of it are the region's, the first at (row, col).
  * Past the region's last vector it has none. */
 template <typename T> struct gm_region_vector {
-    int64_t at; /* of the vector's element 0 from the region's first, in elements */
+    int at; /* of the vector's element 0 from the region's first, in elements */
     unsigned low, high, row, col;
 
     __device__ __forceinline__ bool whole() const
@@ -79,7 +79,7 @@ template <typename T> struct gm_region {
     __device__ __forceinline__ gm_region_vector<T> vector(unsigned index) const
     {
         unsigned span = gm_divide(index, by_slots), slot = index - span * slots;
-        int64_t first = (int64_t)span * apart;
+        int first = (int)(span * apart);
         int begin = (int)(slot * V);
         gm_region_vector<T> vector;
 

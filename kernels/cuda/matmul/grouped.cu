@@ -21,13 +21,18 @@
 #define THREADS 256u
 #define TILE 64u /* rows and columns of the result */
 
+/* A longer sum on one block would take longer than copies and a kernel that shares it. */
+#define K_MAX 1024u
+
 template <typename T> struct problem {
     const T *a, *b, *c; /* c is NULL if it is not read */
     T *result;
     gm_acc<T> alpha, beta;
-    unsigned M, N, K, a_batch, b_batch, c_batch; /* strides of the stacks; 0: broadcast */
-    unsigned across, tiles;                      /* tiles of a row, and of a matrix */
-    bool a_transposed, b_transposed;             /* lies along M; along K */
+    unsigned M, N;
+    uint16_t K;
+    bool a_transposed, b_transposed;    /* lies along M; along K */
+    unsigned a_batch, b_batch, c_batch; /* strides of the stacks; 0: broadcast */
+    unsigned across, tiles;             /* tiles of a row, and of a matrix */
 };
 
 /* Vectors of W accumulators in shared memory, and BK steps of K in a k-tile: rows of 256 bytes. */
@@ -136,12 +141,19 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
                     : part_of(operand, transposed, k, col, steps, cols, p.K, p.N);
     };
     gm_region_loads<T, LOADS> loads;
-    if (p.K > 0)
-        loads.issue(part(0), t % HALF, HALF);
-    for (unsigned k = 0; k < p.K; k += BK<S>) {
-        unsigned steps = min(BK<S>, p.K - k);
+    /* A k-tile is loaded while the one before it is multiplied. The code stands once for all of
+     * them: a lone product waits for its instructions too. */
+    for (unsigned k = 0;; k += BK<S>) {
+        if (k < p.K)
+            loads.issue(part(k), t % HALF, HALF);
+        if (k > 0) {
+            multiply(shared, tile_b, min(BK<S>, p.K - (k - BK<S>)), t / 16, t % 16, sum);
+            __syncthreads();
+        }
+        if (k >= p.K)
+            break;
         /* What no operand fills counts as zero, and not as what was there before. */
-        if (rows < TILE || cols < TILE || steps % W<S> != 0) {
+        if (rows < TILE || cols < TILE || min(BK<S>, p.K - k) % W<S> != 0) {
             for (unsigned i = t; i < 2 * TILE_A / W<S>; i += THREADS)
                 ((quad<S> *)shared)[i] = {};
             __syncthreads();
@@ -159,10 +171,6 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
                 *(of_a ? &shared[place<S, BK<S>>(r, c)] : &tile_b[place<S, TILE>(r, c)]) =
                     gm_load(element);
             });
-        __syncthreads();
-        if (k + BK<S> < p.K)
-            loads.issue(part(k + BK<S>), t % HALF, HALF);
-        multiply(shared, tile_b, steps, t / 16, t % 16, sum);
         __syncthreads();
     }
 #pragma unroll
@@ -223,9 +231,6 @@ static __global__ void __launch_bounds__(THREADS)
                   [&](const problem<T> &p, unsigned tile) { multiply_tile<T>(p, tile, shared); });
 }
 
-/* A longer sum on one block would take longer than copies and a kernel that shares it. */
-#define K_MAX 1024u
-
 GM_ROW_FUNCTION enum gm_status gm_matmul_grouped_accepts(const struct gm_op *op,
                                                          const struct gm_device_facts *,
                                                          struct gm_error *err)
@@ -258,14 +263,14 @@ GM_KERNEL(matmul_grouped)
                                            .beta = p.beta,
                                            .M = (unsigned)p.M,
                                            .N = (unsigned)p.N,
-                                           .K = (unsigned)p.K,
+                                           .K = (uint16_t)p.K,
+                                           .a_transposed = p.a.col != 1,
+                                           .b_transposed = p.b.col != 1,
                                            .a_batch = (unsigned)p.a.batch,
                                            .b_batch = (unsigned)p.b.batch,
                                            .c_batch = (unsigned)p.c.batch,
                                            .across = across,
-                                           .tiles = tiles,
-                                           .a_transposed = p.a.col != 1,
-                                           .b_transposed = p.b.col != 1};
+                                           .tiles = tiles};
                                    return (unsigned)p.batch * tiles;
                                });
     });
