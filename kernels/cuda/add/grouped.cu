@@ -58,7 +58,7 @@ GM_KERNEL(add_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(
-            op, exec, add_grouped<T>, THREADS, 2 * 16 * THREADS,
+            op, exec, add_grouped<T>, THREADS, 2 * 16 * THREADS, 0,
             [](const struct gm_op *each, problem<T> *ret) {
                 unsigned count = (unsigned)gm_matrix_elements(&each->result);
                 *ret = {gm_in<T>(each, 0), gm_in<T>(each, 1), gm_out<T>(each), count};

@@ -27,8 +27,8 @@ static __global__ void __launch_bounds__(THREADS)
     flip_grouped(const __grid_constant__ gm_group<problem<T>> group)
 {
     constexpr unsigned V = gm_per_vec<T, 16>::count;
-    constexpr unsigned LOADS = (SPAN<T> / V + (V > 1) + THREADS - 1) / THREADS;
     __shared__ T span[SPAN<T>];
+    __shared__ gm_elements<T, 16> room[gm_region_room(1, SPAN<T>, V)];
 
     gm_group_each(group, [&](const problem<T> &p, unsigned index) {
         unsigned part = index / p.parts;
@@ -36,11 +36,11 @@ static __global__ void __launch_bounds__(THREADS)
         unsigned rows = min(p.height, p.rows - row), cols = min(SPAN<T>, p.cols - col);
         T *out = p.out + row * p.cols + (p.cols - col - cols);
         gm_region<const T> from(p.in + row * p.cols + col, rows, cols, p.cols);
-        gm_region_loads<T, LOADS> loads;
 
-        loads.issue(from, threadIdx.x, THREADS);
-        loads.put(
-            from, threadIdx.x, THREADS,
+        gm_region_fetch(from, threadIdx.x, THREADS, room);
+        __pipeline_wait_prior(0);
+        gm_region_put(
+            from, threadIdx.x, THREADS, room,
             [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
 #pragma unroll
                 for (unsigned e = 0; e < V; e++)
@@ -67,7 +67,7 @@ GM_KERNEL(flip_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(
-            op, exec, flip_grouped<T>, THREADS, SPAN_BYTES,
+            op, exec, flip_grouped<T>, THREADS, SPAN_BYTES, 0,
             [](const struct gm_op *each, problem<T> *ret) {
                 unsigned rows = (unsigned)(each->result.batch * each->result.rows);
                 unsigned cols = (unsigned)each->result.cols;

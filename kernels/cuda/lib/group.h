@@ -44,11 +44,11 @@ __device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F comput
 }
 
 /* Launches `kernel` on op[0] and those after it. describe(op, &problem) returns its tiles, for each
- * of which a block has at most `tile_bytes` under way. */
+ * of which a block has at most `tile_bytes` under way. `shared` is dynamic shared memory. */
 template <typename P, typename F>
 static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_exec *exec,
                                              void (*kernel)(gm_group<P>), unsigned threads,
-                                             unsigned tile_bytes, F describe)
+                                             unsigned tile_bytes, size_t shared, F describe)
 {
     static_assert(GM_GROUP_MAX <= 64, "the search above takes six steps");
     static_assert(sizeof(gm_group<P>) <= 4096, "CUDA's limit for the parameters of a kernel");
@@ -62,7 +62,7 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
         }
         unsigned blocks = GM_GROUP_IN_FLIGHT / tile_bytes;
         blocks = group.tiles < blocks ? group.tiles : blocks;
-        return gm_launch(exec, kernel, dim3(blocks), dim3(threads), 0, group);
+        return gm_launch(exec, kernel, dim3(blocks), dim3(threads), shared, group);
     });
 }
 

@@ -66,12 +66,7 @@ template <typename T> struct gm_region {
     {
         return spans * slots;
     }
-    /* Whether all vectors are whole. */
-    __device__ __forceinline__ bool is_even() const
-    {
-        return skew == 0 && length % V == 0;
-    }
-    /* Whether, besides, each is within one row. */
+    /* Whether all vectors are whole, and each within one row. */
     __device__ __forceinline__ bool has_even_rows() const
     {
         return skew == 0 && cols % V == 0;
@@ -103,61 +98,65 @@ template <typename T> struct gm_region {
     }
 };
 
-/* What a thread loads of a region of at most N * threads vectors: all loads are under way before
- * the first is waited for. */
-template <typename T, unsigned N> struct gm_region_loads {
-    static constexpr unsigned V = gm_per_vec<T, 16>::count;
-    gm_elements<T, 16> loaded[N];
+/* The vectors that a region of at most rows x cols elements, V a vector, may have. */
+__host__ __device__ constexpr unsigned gm_region_room(unsigned rows, unsigned cols, unsigned V)
+{
+    return rows * (cols / V + (V > 1));
+}
 
-    __device__ __forceinline__ void issue(const gm_region<const T> &region, unsigned thread,
-                                          unsigned threads)
-    {
-        /* Whole vectors first: a branch to the others would wait for what was loaded before it. */
-#pragma unroll
-        for (unsigned i = 0; i < N; i++) {
-            gm_region_vector<const T> vector = region.vector(thread + i * threads);
-            if (vector.whole())
-                loaded[i].vec = *(const gm_vec<16> *)(region.data + vector.at);
+/* The loops below stay loops: a kernel that runs for some microseconds waits for its code, too. */
+
+/* Begins to load the vectors of a region into shared memory, as they are. `room` has
+ * gm_region_room. A thread may read its own after __pipeline_wait_prior. */
+template <typename T>
+__device__ __forceinline__ void gm_region_fetch(const gm_region<const T> &region, unsigned thread,
+                                                unsigned threads, gm_elements<T, 16> *room)
+{
+    constexpr unsigned V = gm_per_vec<T, 16>::count;
+
+#pragma unroll 1
+    for (unsigned i = thread; i < region.vectors(); i += threads) {
+        gm_region_vector<const T> vector = region.vector(i);
+        const T *from = region.data + vector.at;
+        if (vector.whole()) {
+            __pipeline_memcpy_async(&room[i], from, 16, 0);
+            continue;
         }
-        if (region.is_even())
-            return;
+        T element[V] = {};
 #pragma unroll
-        for (unsigned i = 0; i < N; i++) {
-            gm_region_vector<const T> vector = region.vector(thread + i * threads);
-            if (vector.whole())
-                continue;
+        for (unsigned e = 0; e < V; e++)
+            if (e >= vector.low && e < vector.high)
+                element[e] = from[e];
 #pragma unroll
-            for (unsigned e = 0; e < V; e++)
-                if (e >= vector.low && e < vector.high)
-                    loaded[i].element[e] = region.data[vector.at + e];
+        for (unsigned e = 0; e < V; e++)
+            room[i].element[e] = element[e];
+    }
+    __pipeline_commit();
+}
+
+/* Calls put_vector(row, col, elements) for each vector that the thread has fetched if the region
+ * has even rows, else put(row, col, element) for each element. */
+template <typename T, typename F, typename G>
+__device__ __forceinline__ void gm_region_put(const gm_region<const T> &region, unsigned thread,
+                                              unsigned threads, const gm_elements<T, 16> *room,
+                                              F put_vector, G put)
+{
+    bool even = region.has_even_rows();
+
+#pragma unroll 1
+    for (unsigned i = thread; i < region.vectors(); i += threads) {
+        gm_region_vector<const T> vector = region.vector(i);
+        if (even) {
+            put_vector(vector.row, vector.col, room[i]);
+            continue;
+        }
+#pragma unroll 1
+        for (unsigned e = vector.low; e < vector.high; e++) {
+            put(vector.row, vector.col, room[i].element[e]);
+            region.step(&vector);
         }
     }
-    /* Calls put_vector(row, col, elements) for each vector if the region has even rows, else
-     * put(row, col, element) for each element. */
-    template <typename F, typename G>
-    __device__ __forceinline__ void put(const gm_region<const T> &region, unsigned thread,
-                                        unsigned threads, F put_vector, G put) const
-    {
-        bool even = region.has_even_rows();
-
-#pragma unroll
-        for (unsigned i = 0; i < N; i++) {
-            gm_region_vector<const T> vector = region.vector(thread + i * threads);
-            if (even) {
-                if (vector.whole())
-                    put_vector(vector.row, vector.col, loaded[i]);
-                continue;
-            }
-#pragma unroll
-            for (unsigned e = 0; e < V; e++) {
-                if (e < vector.low || e >= vector.high)
-                    continue;
-                put(vector.row, vector.col, loaded[i].element[e]);
-                region.step(&vector);
-            }
-        }
-    }
-};
+}
 
 /* Stores get_vector(row, col), which returns elements, to each vector of a region with even rows;
  * else get(row, col) to each element. */
@@ -168,8 +167,9 @@ __device__ __forceinline__ void gm_region_store(const gm_region<T> &region, unsi
     constexpr unsigned V = gm_per_vec<T, 16>::count;
     bool even = region.has_even_rows();
 
-    for (unsigned index = thread; index < region.vectors(); index += threads) {
-        gm_region_vector<T> vector = region.vector(index);
+#pragma unroll 1
+    for (unsigned i = thread; i < region.vectors(); i += threads) {
+        gm_region_vector<T> vector = region.vector(i);
         T *to = region.data + vector.at;
         if (even) {
             gm_store_vec(to, get_vector(vector.row, vector.col).vec);

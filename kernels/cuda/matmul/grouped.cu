@@ -75,6 +75,7 @@ template <typename S>
 __device__ __forceinline__ void multiply(const S *tile_a, const S *tile_b, unsigned steps,
                                          unsigned y, unsigned x, S sum[4][4])
 {
+#pragma unroll 1
     for (unsigned k = 0; k < steps; k += W<S>) {
         quad<S> a[4], b;
 #pragma unroll
@@ -119,33 +120,42 @@ __device__ __forceinline__ void put_vector(S *tile, bool transposed, unsigned ro
     }
 }
 
-/* One tile of one product. `shared` holds a k-tile of A and one of B, then the sums. */
+/* Dynamic shared memory. */
+template <typename T> struct memory {
+    static constexpr unsigned OPERAND = TILE * BK<gm_acc<T>>, V = gm_per_vec<T, 16>::count;
+    static constexpr unsigned ROOM = gm_region_room(TILE, BK<gm_acc<T>>, V);
+    alignas(16) gm_acc<T> tiles[2 * OPERAND]; /* a k-tile of A and one of B, then the sums */
+    gm_elements<T, 16> room[2 * ROOM];        /* what is loaded of A and of B, or of C */
+    static_assert(TILE * TILE <= 2 * OPERAND, "the sums fit where the operands were");
+    static_assert(gm_region_room(BK<gm_acc<T>>, TILE, V) <= ROOM, "room for B");
+    static_assert(gm_region_room(TILE, TILE, V) <= 2 * ROOM, "room for C");
+};
+
+/* One tile of one product. */
 template <typename T>
-__device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile, gm_acc<T> *shared)
+__device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile, memory<T> *memory)
 {
     using S = gm_acc<T>;
-    constexpr unsigned V = gm_per_vec<T, 16>::count, HALF = THREADS / 2, TILE_A = TILE * BK<S>;
-    constexpr unsigned LOADS = (TILE * (BK<S> / V + 1) + HALF - 1) / HALF;
-    constexpr unsigned LOADS_C = (TILE * (TILE / V + 1) + THREADS - 1) / THREADS;
+    constexpr unsigned V = gm_per_vec<T, 16>::count, HALF = THREADS / 2;
     unsigned t = threadIdx.x, matrix = tile / p.tiles, at = tile - matrix * p.tiles;
     unsigned row = at / p.across * TILE, col = at % p.across * TILE;
     unsigned rows = min(TILE, p.M - row), cols = min(TILE, p.N - col);
     bool of_a = t < HALF; /* uniform in a warp */
     const T *operand = of_a ? p.a + (size_t)matrix * p.a_batch : p.b + (size_t)matrix * p.b_batch;
     bool transposed = of_a ? p.a_transposed : p.b_transposed;
-    S *tile_b = shared + TILE_A, sum[4][4] = {};
+    S *shared = memory->tiles, *tile_b = shared + memory->OPERAND, sum[4][4] = {};
+    gm_elements<T, 16> *room = memory->room + (of_a ? 0 : memory->ROOM);
 
     auto part = [&](unsigned k) {
         unsigned steps = min(BK<S>, p.K - k);
         return of_a ? part_of(operand, transposed, row, k, rows, steps, p.M, p.K)
                     : part_of(operand, transposed, k, col, steps, cols, p.K, p.N);
     };
-    gm_region_loads<T, LOADS> loads;
     /* A k-tile is loaded while the one before it is multiplied. The code stands once for all of
      * them: a lone product waits for its instructions too. */
     for (unsigned k = 0;; k += BK<S>) {
         if (k < p.K)
-            loads.issue(part(k), t % HALF, HALF);
+            gm_region_fetch(part(k), t % HALF, HALF, room);
         if (k > 0) {
             multiply(shared, tile_b, min(BK<S>, p.K - (k - BK<S>)), t / 16, t % 16, sum);
             __syncthreads();
@@ -154,12 +164,13 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
             break;
         /* What no operand fills counts as zero, and not as what was there before. */
         if (rows < TILE || cols < TILE || min(BK<S>, p.K - k) % W<S> != 0) {
-            for (unsigned i = t; i < 2 * TILE_A / W<S>; i += THREADS)
+            for (unsigned i = t; i < 2 * memory->OPERAND / W<S>; i += THREADS)
                 ((quad<S> *)shared)[i] = {};
             __syncthreads();
         }
-        loads.put(
-            part(k), t % HALF, HALF,
+        __pipeline_wait_prior(0);
+        gm_region_put(
+            part(k), t % HALF, HALF, room,
             [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
                 if (of_a)
                     put_vector<T, S, BK<S>>(shared, transposed, y, x, elements);
@@ -192,10 +203,10 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
     if (p.c) {
         const T *c = p.c + (size_t)matrix * p.c_batch + row * p.N + col;
         gm_region<const T> from(c, rows, cols, p.N);
-        gm_region_loads<T, LOADS_C> added;
-        added.issue(from, t, THREADS);
-        added.put(
-            from, t, THREADS,
+        gm_region_fetch(from, t, THREADS, memory->room);
+        __pipeline_wait_prior(0);
+        gm_region_put(
+            from, t, THREADS, memory->room,
             [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
 #pragma unroll
                 for (unsigned e = 0; e < V; e++)
@@ -222,13 +233,9 @@ template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     matmul_grouped(const __grid_constant__ gm_group<problem<T>> group)
 {
-    using S = gm_acc<T>;
-    constexpr unsigned OPERANDS = 2 * TILE * BK<S>;
-    __shared__ __align__(16) S shared[OPERANDS];
-    static_assert(TILE * TILE <= OPERANDS, "the sums fit where the operands were");
-
-    gm_group_each(group,
-                  [&](const problem<T> &p, unsigned tile) { multiply_tile<T>(p, tile, shared); });
+    gm_group_each(group, [&](const problem<T> &p, unsigned tile) {
+        multiply_tile<T>(p, tile, gm_dynamic_shared<memory<T>>());
+    });
 }
 
 GM_ROW_FUNCTION enum gm_status gm_matmul_grouped_accepts(const struct gm_op *op,
@@ -251,7 +258,7 @@ GM_KERNEL(matmul_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(op, exec, matmul_grouped<T>, THREADS, 2 * TILE * 256,
-                               [](const struct gm_op *each, problem<T> *ret) {
+                               sizeof(memory<T>), [](const struct gm_op *each, problem<T> *ret) {
                                    gm_product<T> p = gm_product_of<T>(each);
                                    unsigned across = (unsigned)gm_ceil_div(p.N, TILE);
                                    unsigned tiles = across * (unsigned)gm_ceil_div(p.M, TILE);

@@ -19,17 +19,17 @@ template <typename T> struct problem {
     unsigned rows, cols, across, tiles; /* tiles of a row, and of a matrix */
 };
 
-/* Rows of a tile have at least 128 bytes, and a tile at most 33 KB. */
-template <typename T> constexpr unsigned TILE = sizeof(T) == 1 ? 128 : sizeof(T) == 16 ? 32 : 64;
+/* Rows of a tile have at least 128 bytes, and a tile at most 17 KB. */
+template <typename T> constexpr unsigned TILE = sizeof(T) == 1 ? 128 : sizeof(T) >= 8 ? 32 : 64;
 
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     transpose_grouped(const __grid_constant__ gm_group<problem<T>> group)
 {
     constexpr unsigned SIDE = TILE<T>, V = gm_per_vec<T, 16>::count;
-    constexpr unsigned LOADS = (SIDE * (SIDE / V + (V > 1)) + THREADS - 1) / THREADS;
     constexpr unsigned APART = sizeof(T) < 4 ? 4 / sizeof(T) : 1; /* a word: no bank conflicts */
     __shared__ T tile[SIDE][SIDE + APART];
+    __shared__ gm_elements<T, 16> room[gm_region_room(SIDE, SIDE, V)];
 
     gm_group_each(group, [&](const problem<T> &p, unsigned index) {
         unsigned matrix = index / p.tiles, at = index - matrix * p.tiles;
@@ -38,11 +38,11 @@ static __global__ void __launch_bounds__(THREADS)
         size_t first = (size_t)matrix * p.rows * p.cols;
         gm_region<const T> from(p.in + first + row * p.cols + col, rows, cols, p.cols);
         gm_region<T> to(p.out + first + col * p.rows + row, cols, rows, p.rows);
-        gm_region_loads<T, LOADS> loads;
 
-        loads.issue(from, threadIdx.x, THREADS);
-        loads.put(
-            from, threadIdx.x, THREADS,
+        gm_region_fetch(from, threadIdx.x, THREADS, room);
+        __pipeline_wait_prior(0);
+        gm_region_put(
+            from, threadIdx.x, THREADS, room,
             [&](unsigned y, unsigned x, const gm_elements<T, 16> &elements) {
 #pragma unroll
                 for (unsigned e = 0; e < V; e++)
@@ -69,7 +69,7 @@ GM_KERNEL(transpose_grouped)
         using T = typename decltype(tag)::type;
 
         return gm_group_launch(
-            op, exec, transpose_grouped<T>, THREADS, TILE<T> * TILE<T> * sizeof(T),
+            op, exec, transpose_grouped<T>, THREADS, TILE<T> * TILE<T> * sizeof(T), 0,
             [](const struct gm_op *each, problem<T> *ret) {
                 const struct gm_matrix *a = &each->operand[0];
                 unsigned across = (unsigned)gm_ceil_div(a->cols, TILE<T>);
