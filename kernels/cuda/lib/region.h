@@ -43,10 +43,10 @@ template <typename T> struct gm_region {
     static constexpr unsigned V = gm_per_vec<T, 16>::count;
     T *data;
     unsigned cols;
-    unsigned spans, length, apart; /* the rows, or one span of all */
-    unsigned skew;                 /* of the spans from 16 bytes: 0 if none has any */
-    unsigned slots;                /* vectors of a span */
-    gm_small_divisor by_slots, by_cols;
+    unsigned spans, length, apart;              /* the rows, or one span of all */
+    unsigned skew;                              /* of the spans from 16 bytes: 0 if none has any */
+    unsigned slots;                             /* vectors of a span */
+    gm_small_divisor by_slots, by_cols, by_row; /* by_row: by the whole vectors of a row */
 
     __device__ __forceinline__ gm_region(T *first, unsigned rows, unsigned columns, unsigned lead)
     {
@@ -61,6 +61,7 @@ template <typename T> struct gm_region {
         slots = (length + V - 1 + (skew > 0 ? V - 1 : 0)) / V;
         by_slots = gm_small_divisor_of(slots);
         by_cols = gm_small_divisor_of(cols);
+        by_row = gm_small_divisor_of(max(cols / V, 1u));
     }
     __device__ __forceinline__ unsigned vectors() const
     {
@@ -88,6 +89,13 @@ template <typename T> struct gm_region {
         vector.col = spans > 1 ? at : at - vector.row * cols;
         return vector;
     }
+    /* The same, if the region has even rows, in fewer instructions. */
+    __device__ __forceinline__ gm_region_vector<T> even_vector(unsigned index) const
+    {
+        unsigned row = gm_divide(index, by_row), col = (index - row * (cols / V)) * V;
+
+        return {(int)(row * apart + col), 0, V, row, col};
+    }
     /* To the position of the next element. */
     __device__ __forceinline__ void step(gm_region_vector<T> *vector) const
     {
@@ -104,7 +112,10 @@ __host__ __device__ constexpr unsigned gm_region_room(unsigned rows, unsigned co
     return rows * (cols / V + (V > 1));
 }
 
-/* The loops below stay loops: a kernel that runs for some microseconds waits for its code, too. */
+/*
+ * The loops below stay loops, because a kernel that runs for some microseconds waits for its code,
+ * too. Regions with even rows have loops of their own, whose few instructions overlap.
+ */
 
 /* Begins to load the vectors of a region into shared memory, as they are. `room` has
  * gm_region_room. A thread may read its own after __pipeline_wait_prior. */
@@ -113,9 +124,15 @@ __device__ __forceinline__ void gm_region_fetch(const gm_region<const T> &region
                                                 unsigned threads, gm_elements<T, 16> *room)
 {
     constexpr unsigned V = gm_per_vec<T, 16>::count;
+    bool even = region.has_even_rows();
 
+    if (even) {
+#pragma unroll 4
+        for (unsigned i = thread; i < region.vectors(); i += threads)
+            __pipeline_memcpy_async(&room[i], region.data + region.even_vector(i).at, 16, 0);
+    }
 #pragma unroll 1
-    for (unsigned i = thread; i < region.vectors(); i += threads) {
+    for (unsigned i = thread; !even && i < region.vectors(); i += threads) {
         gm_region_vector<const T> vector = region.vector(i);
         const T *from = region.data + vector.at;
         if (vector.whole()) {
@@ -141,15 +158,17 @@ __device__ __forceinline__ void gm_region_put(const gm_region<const T> &region, 
                                               unsigned threads, const gm_elements<T, 16> *room,
                                               F put_vector, G put)
 {
-    bool even = region.has_even_rows();
-
+    if (region.has_even_rows()) {
+#pragma unroll 4
+        for (unsigned i = thread; i < region.vectors(); i += threads) {
+            gm_region_vector<const T> vector = region.even_vector(i);
+            put_vector(vector.row, vector.col, room[i]);
+        }
+        return;
+    }
 #pragma unroll 1
     for (unsigned i = thread; i < region.vectors(); i += threads) {
         gm_region_vector<const T> vector = region.vector(i);
-        if (even) {
-            put_vector(vector.row, vector.col, room[i]);
-            continue;
-        }
 #pragma unroll 1
         for (unsigned e = vector.low; e < vector.high; e++) {
             put(vector.row, vector.col, room[i].element[e]);
@@ -165,16 +184,19 @@ __device__ __forceinline__ void gm_region_store(const gm_region<T> &region, unsi
                                                 unsigned threads, F get_vector, G get)
 {
     constexpr unsigned V = gm_per_vec<T, 16>::count;
-    bool even = region.has_even_rows();
 
+    if (region.has_even_rows()) {
+#pragma unroll 2
+        for (unsigned i = thread; i < region.vectors(); i += threads) {
+            gm_region_vector<T> vector = region.even_vector(i);
+            gm_store_vec(region.data + vector.at, get_vector(vector.row, vector.col).vec);
+        }
+        return;
+    }
 #pragma unroll 1
     for (unsigned i = thread; i < region.vectors(); i += threads) {
         gm_region_vector<T> vector = region.vector(i);
         T *to = region.data + vector.at;
-        if (even) {
-            gm_store_vec(to, get_vector(vector.row, vector.col).vec);
-            continue;
-        }
         gm_elements<T, 16> elements;
         unsigned low = vector.low, high = vector.high;
 #pragma unroll

@@ -215,18 +215,21 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
             add);
         __syncthreads();
     }
-    auto get = [&](unsigned y, unsigned x) { return gm_store<T>(shared[place<S, TILE>(y, x)]); };
     T *result = p.result + (size_t)matrix * p.M * p.N + row * p.N + col;
     gm_region_store(
         gm_region<T>(result, rows, cols, p.N), t, THREADS,
         [&](unsigned y, unsigned x) {
             gm_elements<T, 16> elements;
 #pragma unroll
-            for (unsigned e = 0; e < V; e++)
-                elements.element[e] = get(y, x + e);
+            for (unsigned e = 0; e < V; e += W<S>) {
+                quad<S> sums = *(const quad<S> *)&shared[place<S, TILE>(y, x + e)];
+#pragma unroll
+                for (unsigned i = 0; i < W<S>; i++)
+                    elements.element[e + i] = gm_store<T>(sums.x[i]);
+            }
             return elements;
         },
-        get);
+        [&](unsigned y, unsigned x) { return gm_store<T>(shared[place<S, TILE>(y, x)]); });
 }
 
 template <typename T>
