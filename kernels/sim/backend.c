@@ -10,6 +10,7 @@
 #include "kernels/cpu/backend/facts.h"
 #include "kernels/cpu/backend/rearrange.h"
 #include "kernels/layout.h"
+#include "kernels/roof.h"
 #include "kernels/sim/run/exec.h"
 
 #include <stdio.h>
@@ -365,6 +366,7 @@ static enum gm_status sim_run(void *context, unsigned device, unsigned stream,
         run_task(&sim->machine[stream], &sim->facts, task[0]);
     else
         run_group(&sim->machine[stream], &sim->facts, task, n);
+    gm_volume_share(task, n, &sim->facts);
     return GM_OK;
 }
 

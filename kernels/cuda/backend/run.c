@@ -17,6 +17,7 @@
 #include "device.h"
 #include "kernels/cuda/transpose/rearrange.h"
 #include "kernels/layout.h"
+#include "kernels/roof.h"
 
 #include <string.h>
 
@@ -274,8 +275,7 @@ static void compute_group(struct batch *batch)
         struct gm_task *task = batch->slot[i].task;
         if (!is_due(task))
             continue;
-        task->status =
-            gm_variant_check(variant, &task->op, &batch->stream->device->facts, &task->error);
+        task->status = variant->accepts(&task->op, &batch->stream->device->facts, &task->error);
         if (task->status == GM_OK)
             batch->group[count++] = task->op;
     }
@@ -377,6 +377,7 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
             task[i]->times = gm_cuda_times_of(&batch.times);
         }
     }
+    gm_volume_share(task, n, &stream->device->facts);
     gm_cuda_times_close(&batch.times);
     return batch.status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
 }
