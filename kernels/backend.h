@@ -31,6 +31,12 @@ struct gm_times {
     double kernel_min; /* with repeat: kernel is the median, this the minimum */
 };
 
+/* What tasks compute, and the bytes that they move at least. */
+struct gm_volume {
+    double flops, bytes;
+    double link_in, link_out; /* those of `bytes` that a kernel moves over the link to the host */
+};
+
 /* One operation to run. The caller owns it, its buffers and its op's data throughout. */
 struct gm_task {
     struct gm_op op;
@@ -50,7 +56,8 @@ struct gm_task {
     enum gm_status status; /* set by run() or run_here() */
     struct gm_error error; /* where status is not GM_OK */
     struct gm_times times;
-    bool has_accesses; /* set by the simulator where it ran the whole of the operation */
+    struct gm_volume volume; /* of all tasks of a run() of several, to which the times belong */
+    bool has_accesses;       /* set by the simulator where it ran the whole of the operation */
     struct gm_access_totals accesses;
 };
 

@@ -50,6 +50,47 @@ struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *
     return (struct gm_roof){gm_rate(&facts->peak_gflops[dtype]), facts->peak_name[dtype]};
 }
 
+struct gm_volume gm_volume_of(const struct gm_task *task, const struct gm_device_facts *facts)
+{
+    const struct gm_op *op = &task->op;
+    struct gm_volume volume = {gm_op_flops(op), (double)gm_op_bytes_min(op), 0, 0};
+
+    if (!task->variant->groups || facts->kind != GM_DEVICE_CUDA)
+        return volume;
+    for (unsigned i = 0; i < op->operands; i++)
+        if (gm_op_reads(op, i) && !(task->on_device & 1u << i))
+            volume.link_in += (double)gm_matrix_bytes(&op->operand[i]);
+    if (!(task->on_device & GM_RESULT_ON_DEVICE))
+        volume.link_out = (double)gm_matrix_bytes(&op->result);
+    return volume;
+}
+
+void gm_volume_share(struct gm_task *task[], unsigned n, const struct gm_device_facts *facts)
+{
+    struct gm_volume all = {0};
+
+    for (unsigned i = 0; i < n; i++) {
+        struct gm_volume one = gm_volume_of(task[i], facts);
+        if (task[i]->status != GM_OK)
+            continue;
+        all.flops += one.flops;
+        all.bytes += one.bytes;
+        all.link_in += one.link_in;
+        all.link_out += one.link_out;
+    }
+    for (unsigned i = 0; i < n; i++)
+        task[i]->volume = all;
+}
+
+double gm_link_seconds(double in, double out, const struct gm_device_facts *facts)
+{
+    double in_gbs = gm_rate(&facts->link_in_gbs), out_gbs = gm_rate(&facts->link_out_gbs);
+
+    if (!(in_gbs > 0) || !(out_gbs > 0))
+        return 0;
+    return 1e-9 * (in / in_gbs > out / out_gbs ? in / in_gbs : out / out_gbs);
+}
+
 static bool raise_rate(double *rate, double found)
 {
     bool more = found > *rate;
@@ -64,6 +105,8 @@ void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts 
 {
     for (int i = 0; i < GM_DTYPE_COUNT; i++)
         raise_rate(&facts->peak_gflops[i], found->peak_gflops[i]);
+    raise_rate(&facts->link_in_gbs, found->link_in_gbs);
+    raise_rate(&facts->link_out_gbs, found->link_out_gbs);
     if (raise_rate(&facts->copy_gbs, found->copy_gbs))
         __atomic_store_n(&facts->measured_unix, unix_time, __ATOMIC_RELAXED);
     if (found->copy_gbs > 0)

@@ -1,10 +1,11 @@
 /*
- * roof.h - gives the arithmetic ceiling of a variant: the rate of the units that it may use.
+ * roof.h - gives the ceilings of a variant: the rate of the units that it may use, the time that
+ * the link to the host takes.
  */
 #ifndef GM_KERNELS_ROOF_H
 #define GM_KERNELS_ROOF_H
 
-#include "device_facts.h"
+#include "backend.h"
 
 struct gm_roof {
     double gflops;    /* 10^9 operations per second; 0 if not known */
@@ -28,6 +29,15 @@ static inline int64_t gm_rate_time(const int64_t *time)
 /* Raises each rate to `found`, if that is higher. One thread at a time. */
 void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,
                     int64_t unix_time);
+
+/* A task's own volume; and that of all of a run(), for a backend to set in each that succeeded. */
+struct gm_volume gm_volume_of(const struct gm_task *task, const struct gm_device_facts *facts);
+void gm_volume_share(struct gm_task *task[], unsigned n, const struct gm_device_facts *facts);
+
+/* The least time that the link to the host takes for bytes in and out, which it moves at once, in
+ * seconds: what bounds a kernel that reads and writes there (roof "link"). 0 if nothing is moved or
+ * the rates are not known. */
+double gm_link_seconds(double in, double out, const struct gm_device_facts *facts);
 
 /* The ceiling for `op` by a variant on a device; variant NULL: by plain arithmetic. */
 struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *op,

@@ -10,6 +10,7 @@
 #include "kernels/cpu/backend/facts.h"
 #include "kernels/cpu/backend/rearrange.h"
 #include "kernels/layout.h"
+#include "kernels/roof.h"
 #include "kernels/sim/run/exec.h"
 
 #include <stdio.h>
@@ -20,6 +21,11 @@
 /* Jobs of more than some seconds use at most one stream, shorter ones up to two, short ones all. So
  * short jobs need not wait for long ones, and the host's scheduler shares out its cores. */
 #define STREAMS 3u
+
+/* Tasks of one launch: so many as there are buffers for their matrices. And their bytes: a launch
+ * hears no stop of one task, and so must take little time. */
+#define BATCH_MAX (GM_SIM_BUFFERS_MAX / (GM_OPERANDS_MAX + 1))
+#define BATCH_BYTES ((uint64_t)64 << 10)
 
 struct sim {
     struct gm_device_facts facts;
@@ -64,7 +70,8 @@ static enum gm_status sim_open(const struct gm_backend_options *options, void **
         .compute_units = gpu->sms,
         .streams = STREAMS,
         .graded_streams = true,
-        .batch_max = 1,
+        .batch_max = BATCH_MAX,
+        .batch_bytes = BATCH_BYTES,
         .memory_bytes = gm_cpu_memory(),
         .gpu = gpu,
         .has_kernel_times = false,
@@ -167,7 +174,8 @@ static enum gm_status copy_in(struct gm_task *task, struct gm_exec *exec, struct
     return GM_OK;
 }
 
-static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
+/* Memory for what the kernel writes. */
+static enum gm_status add_result(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
 {
     uint64_t scratch = task->variant->scratch(op);
     enum gm_status status = gm_sim_memory_add(&exec->memory, "result", gm_matrix_bytes(&op->result),
@@ -184,7 +192,14 @@ static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, str
         if (scratch > 0)
             memset(exec->scratch, 0xFF, scratch);
     }
-    return task->variant->run[GM_DEVICE_SIM](op, exec);
+    return GM_OK;
+}
+
+static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
+{
+    enum gm_status status = add_result(task, exec, op);
+
+    return status == GM_OK ? task->variant->run[GM_DEVICE_SIM](op, exec) : status;
 }
 
 static enum gm_status copy_out(struct gm_task *task, struct gm_exec *exec, const struct gm_op *op)
@@ -271,20 +286,30 @@ static enum gm_status run_ragged(struct gm_sim_machine *machine,
     return status;
 }
 
+/* Whether the task is to be computed: an empty result needs no kernel. So kernels never see a size
+ * of 0. */
+static bool begin(struct gm_task *task)
+{
+    task->times = (struct gm_times){-1, -1, -1, -1, -1};
+    task->has_accesses = false;
+    task->status = GM_OK;
+    if (atomic_load(&task->stop))
+        task->status = gm_fail(&task->error, GM_CANCELLED, "stopped before it was done");
+    return task->status == GM_OK && (task->report || gm_matrix_elements(&task->op.result) > 0);
+}
+
 static void run_task(struct gm_sim_machine *machine, const struct gm_device_facts *facts,
                      struct gm_task *task)
 {
     struct gm_exec exec = {.machine = machine, .stop = &task->stop, .error = &task->error};
     struct gm_op op = task->op;
 
-    if (task->report)
+    if (!begin(task))
+        return;
+    if (task->report) {
         gm_sim_exec_sample(&exec, has_data(&op));
-    task->times = (struct gm_times){-1, -1, -1, -1, -1};
-    task->has_accesses = false;
-    task->status = atomic_load(&task->stop) ? GM_CANCELLED : GM_OK;
-    if (task->status == GM_OK && task->report)
         task->status = run_ragged(machine, facts, task);
-    /* An empty result needs no kernel. So kernels never see a size of 0. */
+    }
     if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
         task->status = copy_in(task, &exec, &op);
         if (task->status == GM_OK)
@@ -297,14 +322,51 @@ static void run_task(struct gm_sim_machine *machine, const struct gm_device_fact
     gm_sim_exec_clear(&exec);
 }
 
+/* Runs tasks of a variant that groups in one launch. If the launch fails, each is run by itself, so
+ * that a fault is reported for the task that has it. */
+static void run_group(struct gm_sim_machine *machine, const struct gm_device_facts *facts,
+                      struct gm_task *task[], unsigned n)
+{
+    const atomic_bool never = false;
+    struct gm_error error = {.detail = ""};
+    struct gm_exec exec = {.machine = machine, .stop = &never, .error = &error};
+    struct gm_task *due[BATCH_MAX];
+    struct gm_op op[BATCH_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct gm_task *of = task[i];
+        if (!begin(of))
+            continue;
+        op[count] = of->op;
+        of->status = gm_variant_check(of->variant, &of->op, facts, &of->error);
+        if (of->status == GM_OK)
+            of->status = copy_in(of, &exec, &op[count]);
+        if (of->status == GM_OK)
+            of->status = add_result(of, &exec, &op[count]);
+        if (of->status == GM_OK)
+            due[count++] = of;
+    }
+    exec.more = count - 1;
+    bool alone = count > 0 && task[0]->variant->run[GM_DEVICE_SIM](op, &exec) != GM_OK;
+    for (unsigned i = 0; i < count; i++)
+        memcpy(due[i]->op.result.data, op[i].result.data, gm_matrix_bytes(&op[i].result));
+    gm_sim_exec_clear(&exec);
+    for (unsigned i = 0; i < count && alone; i++)
+        run_task(machine, facts, due[i]);
+}
+
 static enum gm_status sim_run(void *context, unsigned device, unsigned stream,
                               struct gm_task *task[], unsigned n)
 {
     struct sim *sim = context;
 
     (void)device; /* there is one */
-    for (unsigned i = 0; i < n; i++)
-        run_task(&sim->machine[stream], &sim->facts, task[i]);
+    if (n == 1)
+        run_task(&sim->machine[stream], &sim->facts, task[0]);
+    else
+        run_group(&sim->machine[stream], &sim->facts, task, n);
+    gm_volume_share(task, n, &sim->facts);
     return GM_OK;
 }
 

@@ -123,6 +123,8 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
     json_object_set_new(o, "lanes", json_integer(f->streams));
     json_object_set_new(o, "times_kernels", json_boolean(f->has_kernel_times));
     json_object_set_new(o, "batch_max", json_integer(f->batch_max));
+    if (f->batch_bytes > 0)
+        json_object_set_new(o, "batch_bytes", count(f->batch_bytes));
     if (f->memory_bytes > 0)
         json_object_set_new(o, "memory_bytes", count(f->memory_bytes));
     if (used > 0)
@@ -131,6 +133,10 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
         json_object_set_new(o, "cache_bytes", count(f->cache_bytes));
     if (gm_rate(&f->copy_gbs) > 0)
         json_object_set_new(o, "copy_gbs", json_real(gm_rate(&f->copy_gbs)));
+    if (gm_rate(&f->link_in_gbs) > 0)
+        json_object_set_new(o, "link_in_gbs", json_real(gm_rate(&f->link_in_gbs)));
+    if (gm_rate(&f->link_out_gbs) > 0)
+        json_object_set_new(o, "link_out_gbs", json_real(gm_rate(&f->link_out_gbs)));
     if (gm_rate_time(&f->measured_unix) > 0)
         json_object_set_new(o, "copy_measured_unix", json_integer(gm_rate_time(&f->measured_unix)));
     if (gm_rate_time(&f->looked_unix) > 0)

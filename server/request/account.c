@@ -139,32 +139,44 @@ static void set_times(struct gm_json_line *line, const struct gm_account *accoun
     gm_json_line_close(line, '{');
 }
 
+/* What was done in the time of the kernel: by all jobs of the batch. */
+static struct gm_volume volume_of(const struct gm_account_job *job)
+{
+    return job->batch > 1 ? job->task->volume : gm_volume_of(job->task, job->facts);
+}
+
+static double link_seconds(const struct gm_account_job *job, const struct gm_volume *volume)
+{
+    return gm_link_seconds(volume->link_in, volume->link_out, job->facts);
+}
+
 /*
  * The roofline (Williams, Waterman, Patterson 2009): a kernel of a given arithmetic intensity can
- * reach the lesser of the arithmetic ceiling and intensity x copy bandwidth. Without arithmetic,
- * only the copy ceiling applies. Figures that were not measured are omitted.
+ * reach the lesser of the arithmetic ceiling and intensity x bandwidth: of a copy on the device, or
+ * of the link, for a kernel that reads and writes the host's memory. Without arithmetic, only the
+ * bandwidth applies. Figures that were not measured are omitted.
  */
 static void set_roofline(struct gm_json_line *stats, const struct gm_account_job *job,
-                         double gflops)
+                         const struct gm_volume *volume, double gflops)
 {
-    const struct gm_op *op = job->op;
-    double flops = gm_op_flops(op), bytes = (double)gm_op_bytes_min(op);
-    struct gm_roof peak = gm_roof_of(job->task->variant, op, job->facts);
-    double memory = gm_rate(&job->facts->copy_gbs);
+    struct gm_roof peak = gm_roof_of(job->task->variant, job->op, job->facts);
+    double copy = gm_rate(&job->facts->copy_gbs), link_s = link_seconds(job, volume);
+    double memory_s = link_s > 0 ? link_s : copy > 0 ? 1e-9 * volume->bytes / copy : 0;
+    const char *memory = link_s > 0 ? "link" : "dram";
 
-    if (flops == 0) {
+    if (volume->flops == 0) {
         gm_json_line_string(stats, "bound", "memory");
-        if (memory > 0)
-            gm_json_line_string(stats, "roof", "dram");
+        if (copy > 0 || link_s > 0)
+            gm_json_line_string(stats, "roof", memory);
         return;
     }
-    if (!(peak.gflops > 0) || !(memory > 0) || bytes == 0)
+    if (!(peak.gflops > 0) || !(memory_s > 0))
         return;
-    double slope = flops / bytes * memory;
+    double slope = 1e-9 * volume->flops / memory_s;
     bool compute = slope >= peak.gflops;
     double roof = compute ? peak.gflops : slope;
     gm_json_line_string(stats, "bound", compute ? "compute" : "memory");
-    gm_json_line_string(stats, "roof", compute ? peak.unit : "dram");
+    gm_json_line_string(stats, "roof", compute ? peak.unit : memory);
     set_rate(stats, "roofline_gflops", roof);
     if (gflops > 0)
         set_rate(stats, "percent_of_roofline", 100 * gflops / roof);
@@ -189,15 +201,13 @@ static void set_doubt(struct gm_json_line *stats, const struct gm_account_job *j
 
 static void set_rates(struct gm_json_line *stats, const struct gm_account_job *job)
 {
-    const struct gm_op *op = job->op;
-    double bytes = (double)gm_op_bytes_min(op) * job->batch;
-    double flops = gm_op_flops(op) * job->batch;
+    struct gm_volume volume = volume_of(job);
     double kernel_s = job->facts->has_kernel_times ? job->task->times.kernel * 1e-6 : -1;
-    double gflops = kernel_s > 0 ? flops / kernel_s * 1e-9 : 0;
-    double gbs = kernel_s > 0 ? bytes / kernel_s * 1e-9 : 0;
-    double copy = gm_rate(&job->facts->copy_gbs);
+    double gflops = kernel_s > 0 ? volume.flops / kernel_s * 1e-9 : 0;
+    double gbs = kernel_s > 0 ? volume.bytes / kernel_s * 1e-9 : 0;
+    double copy = gm_rate(&job->facts->copy_gbs), link_s = link_seconds(job, &volume);
 
-    set_count(stats, "bytes_min", bytes);
+    set_count(stats, "bytes_min", volume.bytes);
     if (gbs > 0)
         set_rate(stats, "effective_gbs", gbs);
     if (copy > 0) {
@@ -205,12 +215,14 @@ static void set_rates(struct gm_json_line *stats, const struct gm_account_job *j
         if (gbs > 0)
             set_rate(stats, "percent_of_copy", 100 * gbs / copy);
     }
-    set_count(stats, "flops", flops);
+    if (link_s > 0 && kernel_s > 0)
+        set_rate(stats, "percent_of_link", 100 * link_s / kernel_s);
+    set_count(stats, "flops", volume.flops);
     if (gflops > 0)
         set_rate(stats, "gflops", gflops);
-    if (bytes > 0)
-        set_rate(stats, "intensity", flops / bytes);
-    set_roofline(stats, job, gflops);
+    if (volume.bytes > 0)
+        set_rate(stats, "intensity", volume.flops / volume.bytes);
+    set_roofline(stats, job, &volume, gflops);
     set_doubt(stats, job, gbs, gflops);
 }
 

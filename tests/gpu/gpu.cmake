@@ -24,11 +24,13 @@ if(TARGET gemmd_cuda)
   set_target_properties(bench_gpu PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
   target_link_libraries(bench_gpu PRIVATE gpu_kernels gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
-  add_executable(bench_streams bench/bench_streams.c)
-  set_target_properties(bench_streams PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
-  target_link_libraries(bench_streams PRIVATE gemmd_kernels gemmd_cuda gemmd_flags Threads::Threads m
-    ${CMAKE_DL_LIBS})
+  foreach(name streams groups)
+    add_executable(bench_${name} bench/bench_${name}.c)
+    set_target_properties(bench_${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
+    target_link_libraries(bench_${name} PRIVATE gemmd_kernels gemmd_cuda gemmd_flags Threads::Threads m
+      ${CMAKE_DL_LIBS})
+  endforeach()
 
   # The backend whose calls fail as they are told: its test, and a daemon to try it on.
   file(GLOB backend CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*/*.c)

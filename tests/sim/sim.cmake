@@ -26,6 +26,13 @@ if(NOT GEMMD_SANITIZE)
   set_tests_properties(sim.test_sim_variants_large PROPERTIES LABELS sim TIMEOUT 900)
 endif()
 
+# Groups of tasks in one launch, here and on a GPU.
+gm_test(test_groups sim sim/test_groups.c LIBRARIES gemmd_kernels Threads::Threads m)
+if(TARGET gemmd_cuda)
+  add_test(NAME gpu.test_groups COMMAND test_groups cuda)
+  set_tests_properties(gpu.test_groups PROPERTIES LABELS gpu SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
+endif()
+
 # Its parts.
 foreach(name tally shadow trace)
   gm_test(test_sim_${name} unit sim/test_sim_${name}.c sim/model_count.c

@@ -182,6 +182,8 @@ static void test_marks(void)
     struct gm_account a;
 
     job.batch = 3;
+    task.volume =
+        (struct gm_volume){.flops = 3e6, .bytes = 3.0 * 4 * (100 * 50 + 50 * 200 + 100 * 200)};
     job.concurrent = true;
     task.repeat = 5;
     task.times.kernel_min = 90;

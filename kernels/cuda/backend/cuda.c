@@ -185,6 +185,8 @@ static enum gm_status cuda_measure(void *context, unsigned device, unsigned stre
     enum gm_status status = gm_cuda_check(GM_CALL(cudaSetDevice, of->ordinal), "the device", err);
     if (status == GM_OK)
         status = gm_cuda_measure_copy(&of->stream[stream], stop, err);
+    if (status == GM_OK)
+        status = gm_cuda_measure_link(&of->stream[stream], stop, err);
     if (status == GM_DEVICE_LOST)
         atomic_store(&of->lost, true);
     return status == GM_DEVICE_LOST ? status : GM_OK;

@@ -93,6 +93,8 @@ enum gm_status gm_cuda_device_open(struct gm_cuda_device *ret, int ordinal, unsi
     const atomic_bool never = false;
     if (status == GM_OK)
         status = gm_cuda_measure_copy(&ret->stream[0], &never, &reason);
+    if (status == GM_OK)
+        status = gm_cuda_measure_link(&ret->stream[0], &never, &reason);
     if (status == GM_OK) {
         open_blas(ret, blas);
         return GM_OK;

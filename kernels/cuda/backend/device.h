@@ -49,7 +49,7 @@ cudaError_t gm_timeline_wait(struct gm_timeline *timeline);
 
 #define GM_CUDA_STREAMS 3u /* one copies in, one computes, one copies out */
 #define GM_CUDA_STREAMS_MAX 16u
-#define GM_CUDA_BATCH_MAX 32u /* problems in the table of a launch: 4 KB of kernel parameters */
+#define GM_CUDA_BATCH_MAX 48u /* problems of a launch: GM_GROUP_MAX of kernels/cuda/lib/group.h */
 /* Some 80 us of a PCIe 5.0 link with 16 lanes: the longest that a small job waits for others. */
 #define GM_CUDA_BATCH_BYTES ((uint64_t)4 << 20)
 #define GM_CUDA_NAME_MAX 128u
@@ -90,6 +90,11 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device);
  * second, into its facts, where that is more than they have; nothing where there is no memory to
  * measure with, or it is stopped. */
 enum gm_status gm_cuda_measure_copy(struct gm_cuda_stream *stream, const atomic_bool *stop,
+                                    struct gm_error *err);
+
+/* ceiling.c: the rates at which our copy kernel reads and writes pinned memory of the host, into
+ * the device's facts likewise. */
+enum gm_status gm_cuda_measure_link(struct gm_cuda_stream *stream, const atomic_bool *stop,
                                     struct gm_error *err);
 
 /* run.c: what gm_backend's run does, on one stream. */

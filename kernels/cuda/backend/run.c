@@ -1,27 +1,29 @@
 /*
- * run.c - tasks on a stream: in, rearranged where the variant wants that, computed, out.
+ * run.c - runs tasks on a stream: copies operands in, computes, copies results out.
  *
- * All of it is put on the stream at once and waited for once, asleep. While this stream
- * copies, the kernels of other streams run, and the other way round: that is the overlap, and all
- * of it. A batch goes stage by stage, so that a stage's time is one interval, and each of its tasks
- * is told the times of all.
+ * All of it is put on the stream at once, and then waited for once. While this stream copies, the
+ * kernels of other streams run, and the other way round. A batch goes stage by stage, so that the
+ * time of a stage is one interval. Each task of a batch is told the times of all.
  *
- * What may fail, and what then: a step of one task (no memory, a launch that is refused) fails that
- * task; one that wants for memory is tried again after the pools were trimmed. What records an
- * event or waits for the stream fails all of them. In any case nothing is on the stream any more
- * when this returns, since the caller's memory is part of it; where that cannot be had the device
- * is lost.
+ * A variant that groups needs one stage: its kernel computes all tasks in one launch, and reads and
+ * writes their matrices where they are, in pinned memory of the host or in the device's.
+ *
+ * Failures: a step of one task that fails (no memory, a refused launch) fails that task. A step
+ * that lacks memory is tried again after the pools were trimmed. A failed event, wait or launch of
+ * a group fails all tasks. The caller's memory is on the stream, so this returns only when the
+ * stream is empty; if that cannot be reached, the device is lost.
  */
 #include "call.h"
 #include "device.h"
 #include "kernels/cuda/transpose/rearrange.h"
 #include "kernels/layout.h"
+#include "kernels/roof.h"
 
 #include <string.h>
 
 #define DEVICE_ALIGNMENT 256u /* as cudaMalloc's, of each matrix */
 
-/* A task, and its matrices on the device: all of them one allocation. */
+/* A task. Its matrices on the device are one allocation. */
 struct slot {
     struct gm_task *task;
     struct gm_op op;
@@ -35,9 +37,10 @@ struct batch {
     struct gm_cuda_stream *stream;
     unsigned n;
     struct slot slot[GM_CUDA_BATCH_MAX];
+    struct gm_op group[GM_CUDA_BATCH_MAX]; /* for a variant that groups: the operations due */
     struct gm_cuda_times times;
     unsigned run;          /* of the repetitions */
-    enum gm_status status; /* what befell all of them */
+    enum gm_status status; /* of what fails all of them */
     struct gm_error error;
 };
 
@@ -52,13 +55,13 @@ static bool add_room(uint64_t *total, uint64_t bytes, uint64_t *ret_at)
            gm_size_add(*total, padded & ~(uint64_t)(DEVICE_ALIGNMENT - 1), total);
 }
 
-/* Whether an operand, or the result (GM_OPERANDS_MAX), is in memory of the device already. */
+/* Whether an operand, or the result (GM_OPERANDS_MAX), is in the device's memory already. */
 static bool is_there(const struct slot *slot, unsigned index)
 {
     return (slot->task->on_device & 1u << index) != 0;
 }
 
-/* Where everything lies in the task's memory; false on overflow. */
+/* Plans where each matrix lies in the task's memory. Returns false on overflow. */
 static bool plan(struct slot *slot)
 {
     const struct gm_op *op = &slot->task->op;
@@ -140,22 +143,31 @@ static enum gm_status rearrange(struct batch *batch, struct slot *slot)
     return status;
 }
 
-static enum gm_status compute(struct batch *batch, struct slot *slot)
+/* Launches the variant on op[0] to op[count - 1]. */
+static enum gm_status launch(struct batch *batch, const struct gm_op *op, unsigned count,
+                             void *scratch, struct gm_kept *kept, struct gm_error *err)
 {
-    const struct gm_variant *variant = slot->task->variant;
-    struct gm_error *err = &slot->task->error;
+    const struct gm_variant *variant = batch->slot[0].task->variant;
     struct gm_cuda_launch launch = gm_cuda_launch_on(batch->stream, variant, err);
 
     err->detail[0] = '\0';
-    launch.exec.scratch = slot->scratch_bytes > 0 ? slot->memory + slot->scratch_at : NULL;
-    launch.exec.kept = &slot->kept;
+    launch.exec.more = count - 1;
+    launch.exec.scratch = scratch;
+    launch.exec.kept = kept;
     launch.prepare_us = &batch->times.prepare[batch->run];
     launch.kernel_us = &batch->times.kernel[batch->run];
     gm_timeline_await(&batch->stream->timeline, launch.kernel_us);
-    enum gm_status status = variant->run[GM_DEVICE_CUDA](&slot->op, &launch.exec);
+    enum gm_status status = variant->run[GM_DEVICE_CUDA](op, &launch.exec);
     if (status != GM_OK && err->detail[0] == '\0')
         gm_fail(err, status, "kernel \"%s\" could not run", variant->name);
     return status;
+}
+
+static enum gm_status compute(struct batch *batch, struct slot *slot)
+{
+    return launch(batch, &slot->op, 1,
+                  slot->scratch_bytes > 0 ? slot->memory + slot->scratch_at : NULL, &slot->kept,
+                  &slot->task->error);
 }
 
 static enum gm_status copy_out(struct batch *batch, struct slot *slot)
@@ -171,7 +183,7 @@ static enum gm_status copy_out(struct batch *batch, struct slot *slot)
     return gm_cuda_check(error, "the copy from the device", &slot->task->error);
 }
 
-/* Something befell all tasks: keeps the first. */
+/* Records an error that fails all tasks. The first one is kept, or the loss of the device. */
 static void fail_all(struct batch *batch, cudaError_t error, const char *what)
 {
     struct gm_error reason;
@@ -183,7 +195,7 @@ static void fail_all(struct batch *batch, cudaError_t error, const char *what)
     }
 }
 
-/* Gives the driver what the pool keeps and nobody uses. */
+/* Returns to the driver what the pool keeps and nobody uses. */
 static bool trim(struct batch *batch)
 {
     cudaError_t error =
@@ -202,8 +214,8 @@ static bool is_due(struct gm_task *task)
     return task->status == GM_OK && gm_matrix_elements(&task->op.result) > 0;
 }
 
-/* One step of each task that is still to be done. What is put on the stream counts as *us; where
- * that is NULL the step says itself what counts. */
+/* Runs one step of each task that is still due. The work that it puts on the stream counts as *us;
+ * if that is NULL, the step itself says what counts. */
 static void each(struct batch *batch, step_fn *step, double *us)
 {
     struct gm_timeline *timeline = &batch->stream->timeline;
@@ -234,7 +246,7 @@ static void each(struct batch *batch, step_fn *step, double *us)
         fail_all(batch, gm_timeline_record(timeline, NULL), "an event");
 }
 
-/* Puts into words what ended the device: whose kernel it was is known only where it was alone. */
+/* Says in words what ended the device. Whose kernel it was is known only if it ran alone. */
 static void describe_loss(struct batch *batch)
 {
     const struct gm_cuda_device *device = batch->stream->device;
@@ -252,15 +264,39 @@ static void wait_for(struct batch *batch)
         fail_all(batch, gm_timeline_wait(&batch->stream->timeline), "waiting for the device");
 }
 
-/* With `repeat` the kernel runs in groups, one behind the other without the host in between: so
- * each but the first is timed as the device alone runs it. A stop is heard between groups, which
- * grow as long as they are short. */
+/* Computes all tasks that are due in one launch. The variant is asked again whether it accepts
+ * each: one task must not harm the others. */
+static void compute_group(struct batch *batch)
+{
+    const struct gm_variant *variant = batch->slot[0].task->variant;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < batch->n; i++) {
+        struct gm_task *task = batch->slot[i].task;
+        if (!is_due(task))
+            continue;
+        task->status = variant->accepts(&task->op, &batch->stream->device->facts, &task->error);
+        if (task->status == GM_OK)
+            batch->group[count++] = task->op;
+    }
+    if (count == 0)
+        return;
+    batch->status = launch(batch, batch->group, count, NULL, &batch->slot[0].kept, &batch->error);
+}
+
+/* With `repeat`, the kernel runs several times without the host in between, so that each run but
+ * the first is timed as the device alone runs it. A stop is heard between such series, which grow
+ * as long as they are short. */
 static void compute_all(struct batch *batch)
 {
+    bool groups = batch->slot[0].task->variant->groups;
     unsigned group = 1, left = 1;
 
     for (batch->run = 0; batch->run < batch->times.runs; batch->run++) {
-        each(batch, compute, NULL);
+        if (groups)
+            compute_group(batch);
+        else
+            each(batch, compute, NULL);
         if (batch->status != GM_OK || batch->times.runs == 1 || --left > 0)
             continue;
         wait_for(batch);
@@ -269,7 +305,7 @@ static void compute_all(struct batch *batch)
     }
 }
 
-/* Off the stream with all of it, whatever has happened. */
+/* Empties the stream, whatever has happened. */
 static void settle(struct batch *batch)
 {
     for (unsigned i = 0; i < batch->n; i++) {
@@ -280,7 +316,7 @@ static void settle(struct batch *batch)
     }
     wait_for(batch);
     if (batch->status != GM_OK) {
-        /* A lost device answers at once. One that was only taken for lost still writes into the
+        /* A lost device answers at once. One that only seemed lost may still write into the
          * caller's memory, which somebody else gets next. */
         struct gm_error reason = {.detail = "nothing is known of what it still does"};
         cudaError_t error = GM_CALL(cudaStreamSynchronize, batch->stream->handle);
@@ -320,11 +356,15 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
 
     begin(&batch, task);
     if (batch.status == GM_OK) {
-        each(&batch, take_memory, NULL);
-        each(&batch, copy_in, &batch.times.copy_in);
-        each(&batch, rearrange, NULL);
+        bool in_place = task[0]->variant->groups;
+        if (!in_place) {
+            each(&batch, take_memory, NULL);
+            each(&batch, copy_in, &batch.times.copy_in);
+            each(&batch, rearrange, NULL);
+        }
         compute_all(&batch);
-        each(&batch, copy_out, &batch.times.copy_out);
+        if (!in_place)
+            each(&batch, copy_out, &batch.times.copy_out);
         settle(&batch);
     }
     if (batch.status == GM_DEVICE_LOST)
@@ -337,6 +377,7 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
             task[i]->times = gm_cuda_times_of(&batch.times);
         }
     }
+    gm_volume_share(task, n, &stream->device->facts);
     gm_cuda_times_close(&batch.times);
     return batch.status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_SIM_BUFFERS_MAX 8
+#define GM_SIM_BUFFERS_MAX 32 /* eight tasks of a launch, with three operands and a result each */
 
 struct gm_sim_buffer {
     uintptr_t begin, end;

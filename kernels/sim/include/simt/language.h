@@ -21,6 +21,7 @@
 #define __global__ __attribute__((noinline))
 #define __device__ __attribute__((always_inline))
 #define __host__
+#define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))

@@ -1,0 +1,305 @@
+/*
+ * test_groups.c - groups of tasks by the variants `grouped`: in one launch each result has the bits
+ * that it has alone, whatever the company.
+ *
+ *   test_groups [sim | cuda]
+ *
+ * 77 where there is no such device. Lone results are compared with the oracle's.
+ */
+#include "kernels/backend.h"
+#include "kernels/choose/choose.h"
+#include "kernels/cpu/reference.h"
+#include "tests/unit/operands.h"
+
+#include <math.h>
+
+#define SKIPPED 77
+#define TASKS 24u
+#define POISON 0xFF
+
+static const struct gm_backend *backend;
+static const struct gm_device_facts *facts;
+static void *context;
+static uint64_t random_state;
+
+struct member {
+    struct gm_task task;
+    struct gm_buffer buffer[GM_OPERANDS_MAX + 1];
+    void *alone; /* the bits of the result of the task by itself */
+};
+
+struct wanted {
+    enum gm_op_kind kind;
+    enum gm_dtype dtype;
+    uint64_t batch, m, k, n; /* of a product; others are m x n */
+    unsigned trans;          /* 1: a, 2: b */
+    bool has_c, shares_b;
+    double alpha;
+};
+
+static bool make(const struct wanted *wanted, struct member *ret)
+{
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
+    bool present[GM_OPERANDS_MAX] = {true, gm_op_operands_min(wanted->kind) == 2, wanted->has_c};
+    struct gm_op_options options = {.precision = GM_PRECISION_FP32};
+    struct gm_error err = {.detail = ""};
+    bool product = wanted->kind == GM_OP_MATMUL;
+    uint64_t a[2] = {wanted->m, product ? wanted->k : wanted->n};
+    uint64_t b[2] = {product ? wanted->k : wanted->m, wanted->n};
+    enum gm_status status = GM_OK;
+
+    memset(ret, 0, sizeof(*ret));
+    options.transa = wanted->trans & 1;
+    options.transb = wanted->trans & 2;
+    if (product && wanted->alpha != 1) {
+        options.has_alpha = true;
+        options.alpha = (struct gm_scalar){wanted->alpha, (int64_t)wanted->alpha, true};
+        options.alpha.is_integer = wanted->alpha == floor(wanted->alpha);
+    }
+    for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++) {
+        uint64_t rows = i == 1 ? b[0] : a[0], cols = i == 0 ? a[1] : b[1];
+        if (i < 2 && wanted->trans >> i & 1) {
+            uint64_t other = rows;
+            rows = cols;
+            cols = other;
+        }
+        struct gm_shape shape = {3, {i == 1 && wanted->shares_b ? 1 : wanted->batch, rows, cols}};
+        if (present[i])
+            status = gm_matrix_init(&operand[i], wanted->dtype, GM_ROW_MAJOR, &shape, &err);
+    }
+    struct gm_op *op = &ret->task.op;
+    if (status == GM_OK)
+        status = gm_op_init(op, wanted->kind, &options, operand, present, &err);
+    if (status == GM_OK)
+        status = gm_select(op, facts, "grouped", &ret->task.variant, &err);
+    ret->task.repeat = 1;
+    for (unsigned i = 0; i <= op->operands && status == GM_OK; i++) {
+        struct gm_matrix *x = i < op->operands ? &op->operand[i] : &op->result;
+        status = backend->buffer_get(context, gm_matrix_bytes(x), &ret->buffer[i], &err);
+        if (status != GM_OK)
+            break;
+        x->data = ret->buffer[i].data;
+        if (i < op->operands)
+            random_fill(&random_state, x->dtype, x->data, gm_matrix_elements(x));
+    }
+    return CHECK_STATUS(status, GM_OK, &err);
+}
+
+static void put(struct member *member)
+{
+    for (unsigned i = 0; i <= GM_OPERANDS_MAX; i++)
+        backend->buffer_put(context, &member->buffer[i]);
+    free(member->alone);
+}
+
+static void poison(struct member *member)
+{
+    memset(member->task.op.result.data, POISON, gm_matrix_bytes(&member->task.op.result));
+}
+
+/* Runs the task by itself, proves the result, and keeps its bits. */
+static void run_alone(struct member *member)
+{
+    struct gm_op *op = &member->task.op;
+    uint64_t bytes = gm_matrix_bytes(&op->result);
+    struct gm_reference reference = {0};
+    struct gm_error err = {.detail = ""};
+
+    poison(member);
+    CHECK_EQ(backend->run(context, 0, 0, (struct gm_task *[]){&member->task}, 1), GM_OK);
+    CHECK_STATUS(member->task.status, GM_OK, &member->task.error);
+    if (CHECK_STATUS(gm_reference_make(op, &reference, &err), GM_OK, &err))
+        CHECK_EQ(gm_reference_compare(&reference, op, op->result.data).wrong, 0);
+    gm_reference_free(&reference);
+    member->alone = malloc(bytes + 1);
+    if (!member->alone)
+        abort();
+    memcpy(member->alone, op->result.data, bytes);
+}
+
+static bool is_as_alone(const struct member *member)
+{
+    const struct gm_matrix *result = &member->task.op.result;
+
+    return memcmp(member->alone, result->data, gm_matrix_bytes(result)) == 0;
+}
+
+/* Random groups of them, as large as one launch may be. */
+static void run_groups(struct member *member, unsigned count, unsigned rounds)
+{
+    for (unsigned round = 0; round < rounds; round++) {
+        struct gm_task *task[64];
+        unsigned n = 0, first = (unsigned)random_below(&random_state, count);
+        uint64_t bytes = 0;
+        for (unsigned i = 0; i < count; i++) {
+            struct gm_task *next = &member[(first + i) % count].task;
+            uint64_t more = gm_op_bytes_min(&next->op);
+            if (n == facts->batch_max || n == 64 || bytes + more > facts->batch_bytes)
+                continue;
+            CHECK(gm_group_key(next) != 0 && gm_group_key(next) == gm_group_key(&member->task));
+            poison(&member[(first + i) % count]);
+            bytes += more;
+            task[n++] = next;
+        }
+        CHECK(n > 1);
+        CHECK_EQ(backend->run(context, 0, 0, task, n), GM_OK);
+        for (unsigned i = 0; i < count; i++) {
+            bool ran = false;
+            for (unsigned j = 0; j < n; j++)
+                ran = ran || task[j] == &member[i].task;
+            if (!ran)
+                continue;
+            CHECK_STATUS(member[i].task.status, GM_OK, &member[i].task.error);
+            CHECK(is_as_alone(&member[i]));
+        }
+    }
+}
+
+static uint64_t a_side(void)
+{
+    static const uint64_t sides[] = {1, 3, 8, 17, 31, 33, 40, 64, 65, 100};
+
+    return sides[random_below(&random_state, facts->kind == GM_DEVICE_SIM ? 7 : 10)];
+}
+
+static void test_type(enum gm_op_kind kind, enum gm_dtype dtype)
+{
+    struct member member[TASKS];
+    unsigned count = facts->kind == GM_DEVICE_SIM ? TASKS / 2 : TASKS, made = 0;
+
+    for (; made < count; made++) {
+        struct wanted wanted = {.kind = kind, .dtype = dtype, .alpha = 1};
+        wanted.batch = random_below(&random_state, 4) == 0 ? 3 : 1;
+        wanted.m = a_side();
+        wanted.k = a_side();
+        wanted.n = a_side();
+        if (made == 1) /* an empty one */
+            wanted.m = 0;
+        if (kind == GM_OP_MATMUL) {
+            wanted.trans = (unsigned)random_below(&random_state, 4);
+            wanted.has_c = random_below(&random_state, 2);
+            wanted.shares_b = random_below(&random_state, 2);
+            wanted.alpha = made % 5 == 2 ? 0 : made % 3 == 1 ? -3 : 1;
+            if (made == 3)
+                wanted.k = 0;
+        }
+        if (!make(&wanted, &member[made]))
+            break;
+        run_alone(&member[made]);
+    }
+    if (CHECK_EQ(made, count))
+        run_groups(member, count, facts->kind == GM_DEVICE_SIM ? 2 : 10);
+    for (unsigned i = 0; i < made; i++)
+        put(&member[i]);
+}
+
+static void test_types(void)
+{
+    static const enum gm_op_kind kinds[] = {GM_OP_MATMUL, GM_OP_TRANSPOSE, GM_OP_ADD, GM_OP_FLIP};
+
+    for (unsigned i = 0; i < 4; i++)
+        for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
+            if (!gm_op_computes(kinds[i]) || GM_TYPES_ARITHMETIC & GM_DTYPE_BIT(dtype))
+                test_type(kinds[i], (enum gm_dtype)dtype);
+}
+
+/* Tasks that cannot run fail alone: one that was told to stop, one that the variant refuses. */
+static void test_bad_tasks(void)
+{
+    const struct wanted wanted = {GM_OP_MATMUL, GM_F32, 1, 20, 30, 10, 0, true, false, 1};
+    struct member member[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        if (!make(&wanted, &member[i]))
+            return;
+        run_alone(&member[i]);
+        poison(&member[i]);
+    }
+    atomic_store(&member[1].task.stop, true);
+    member[2].task.op.operand[2].layout = GM_COL_MAJOR;
+    CHECK_EQ(backend->run(context, 0, 0,
+                          (struct gm_task *[]){&member[0].task, &member[1].task, &member[2].task,
+                                               &member[3].task},
+                          4),
+             GM_OK);
+    CHECK_EQ(member[1].task.status, GM_CANCELLED);
+    CHECK_EQ(member[2].task.status, GM_KERNEL_UNAVAILABLE);
+    CHECK(strstr(member[2].task.error.detail, "row-major"));
+    for (unsigned i = 0; i < 4; i += 3) {
+        CHECK_STATUS(member[i].task.status, GM_OK, &member[i].task.error);
+        CHECK(is_as_alone(&member[i]));
+    }
+    for (unsigned i = 0; i < 4; i++)
+        put(&member[i]);
+}
+
+/* What may not share a launch has no key, or another. */
+static void test_keys(void)
+{
+    const struct wanted f32 = {GM_OP_ADD, GM_F32, 1, 20, 0, 10, 0, false, false, 1};
+    struct wanted f64 = f32, flip = f32;
+    struct gm_access_report report = {.launches = 0};
+    struct member member[3];
+
+    f64.dtype = GM_F64;
+    flip.kind = GM_OP_FLIP;
+    if (!make(&f32, &member[0]) || !make(&f64, &member[1]) || !make(&flip, &member[2]))
+        return;
+    uint64_t key = gm_group_key(&member[0].task);
+    CHECK(key != 0);
+    CHECK(gm_group_key(&member[1].task) != 0 && gm_group_key(&member[1].task) != key);
+    CHECK(gm_group_key(&member[2].task) != 0 && gm_group_key(&member[2].task) != key);
+    member[0].task.repeat = 2;
+    CHECK_EQ(gm_group_key(&member[0].task), 0);
+    member[0].task.repeat = 1;
+    member[0].task.report = &report;
+    CHECK_EQ(gm_group_key(&member[0].task), 0);
+    member[0].task.report = NULL;
+    CHECK_EQ(gm_select(&member[0].task.op, facts, "direct", &member[0].task.variant, NULL), GM_OK);
+    CHECK_EQ(gm_group_key(&member[0].task), 0);
+    for (unsigned i = 0; i < 3; i++)
+        put(&member[i]);
+}
+
+/* A GPU copies nothing, and repeats where matrices are; the simulator copies as for others. */
+static void test_times(void)
+{
+    const struct wanted wanted = {GM_OP_TRANSPOSE, GM_F32, 1, 50, 0, 70, 0, false, false, 1};
+    struct member member;
+
+    if (facts->kind == GM_DEVICE_SIM || !make(&wanted, &member))
+        return;
+    run_alone(&member);
+    for (unsigned repeat = 1; repeat <= 5; repeat += 4) {
+        poison(&member);
+        member.task.repeat = repeat;
+        CHECK_EQ(backend->run(context, 0, 0, (struct gm_task *[]){&member.task}, 1), GM_OK);
+        CHECK_STATUS(member.task.status, GM_OK, &member.task.error);
+        CHECK(is_as_alone(&member));
+        CHECK(member.task.times.h2d < 0 && member.task.times.d2h < 0);
+        CHECK(member.task.times.prepare < 0 && member.task.times.kernel > 0);
+    }
+    put(&member);
+}
+
+int main(int argc, char **argv)
+{
+    const struct gm_backend_options options = {0};
+    const char *name = argc > 1 ? argv[1] : "sim";
+    struct gm_error err = {.detail = ""};
+
+    for (size_t i = 0; (backend = gm_backend_at(i)) && strcmp(backend->name, name) != 0; i++)
+        continue;
+    if (!backend || backend->open(&options, &context, &err) != GM_OK) {
+        printf("skipped: no device %s: %s\n", name, backend ? err.detail : "not in this build");
+        return SKIPPED;
+    }
+    facts = backend->describe(context, 0);
+    random_state = check_seed();
+    test_types();
+    test_bad_tasks();
+    test_keys();
+    test_times();
+    backend->close(context);
+    return check_report();
+}
