@@ -1,12 +1,13 @@
 /*
  * region.h - moves a part of a row-major matrix between global and shared memory, by 16 bytes.
  *
- * Rows of any length, at any address: a vector that sticks out of a row is moved element by
- * element. Where the part is whole rows, they are one span, without such ends between them:
+ * Rows of any length, at any address. A vector that sticks out of a row is loaded whole where it
+ * is still within the matrix, but stored element by element. Where the part is whole rows, they are
+ * one span, without such ends between them:
  *
- *     rows of 5 elements, by vectors of 4        the same as one span
- *     | 0 1 2 3 | 4 - - - |                      | 0 1 2 3 | 4 5 6 7 | 8 9 ...
- *       ..7 | 8 9 ...
+ *     rows of 5 elements, by vectors of 4         the same as one span
+ *     | 0 1 2 3 | 4 - - - |                       | 0 1 2 3 | 4 5 6 7 | 8 9 ...
+ *     | - 5 6 7 | 8 9 - - |
  */
 #ifndef GM_KERNELS_CUDA_LIB_REGION_H
 #define GM_KERNELS_CUDA_LIB_REGION_H
@@ -38,21 +39,25 @@ template <typename T> struct gm_region_vector {
     }
 };
 
-/* rows x cols elements, fewer than 2^16, in rows that are `lead` elements apart in memory. */
+/* rows x cols elements, fewer than 2^16, in rows that are `lead` elements apart in memory. To load
+ * them: `all` elements from the first to the end of the operand, which begins at 16 bytes. */
 template <typename T> struct gm_region {
     static constexpr unsigned V = gm_per_vec<T, 16>::count;
     T *data;
     unsigned cols;
-    unsigned spans, length, apart;              /* the rows, or one span of all */
-    unsigned skew;                              /* of the spans from 16 bytes: 0 if none has any */
-    unsigned slots;                             /* vectors of a span */
+    unsigned spans, length, apart; /* the rows, or one span of all */
+    unsigned skew;                 /* of the spans from 16 bytes: 0 if none has any */
+    unsigned slots;                /* vectors of a span */
+    int left;                      /* elements from the first to the end of the whole operand */
     gm_small_divisor by_slots, by_cols, by_row; /* by_row: by the whole vectors of a row */
 
-    __device__ __forceinline__ gm_region(T *first, unsigned rows, unsigned columns, unsigned lead)
+    __device__ __forceinline__ gm_region(T *first, unsigned rows, unsigned columns, unsigned lead,
+                                         unsigned all = 0)
     {
         bool one = columns == lead || rows == 1;
 
         data = first;
+        left = (int)all;
         cols = columns;
         spans = one ? 1 : rows;
         length = one ? rows * columns : columns;
@@ -135,7 +140,7 @@ __device__ __forceinline__ void gm_region_fetch(const gm_region<const T> &region
     for (unsigned i = thread; !even && i < region.vectors(); i += threads) {
         gm_region_vector<const T> vector = region.vector(i);
         const T *from = region.data + vector.at;
-        if (vector.whole()) {
+        if (vector.at + (int)V <= region.left) {
             __pipeline_memcpy_async(&room[i], from, 16, 0);
             continue;
         }
