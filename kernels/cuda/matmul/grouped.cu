@@ -59,8 +59,8 @@ __device__ __forceinline__ unsigned place(unsigned row, unsigned col)
     return row * WIDTH + ((col / W<S> ^ row / W<S> % VECTORS) * W<S>)+col % W<S>;
 }
 
-/* The part of an operand that is `down` x `across` in the product: rows x columns as it lies.
- * `left`: elements from its matrix to the end of the operand. */
+/* The part of an operand that is `down` x `across` in the product: rows x columns in its stored
+ * order. `left`: elements from its matrix to the end of the operand. */
 template <typename T>
 __device__ __forceinline__ gm_region<const T>
 part_of(const T *data, bool transposed, unsigned row, unsigned col, unsigned down, unsigned across,
