@@ -10,6 +10,26 @@
 #include "kernels/layout.h"
 #include "preference.h"
 
+/* ---- Small jobs --------------------------------------------------------------------------------
+ */
+
+/* Operands and result together. Up to there `grouped` takes two thirds of the time of copies and a
+ * kernel for a lone job, and half of it for many: tests/bench/results/groups_h200.json. Rows that
+ * are not whole vectors of 16 bytes cost more, and were not timed beyond the second. */
+#define GROUPED_BYTES ((uint64_t)1 << 20)
+#define GROUPED_UNEVEN_BYTES ((uint64_t)128 << 10)
+
+/* On a device that gathers jobs, which reads and writes the host's memory over a link. */
+static bool is_small_job(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    uint64_t size = gm_dtype_size(op->result.dtype);
+    bool even = op->kind == GM_OP_ADD ||
+                (op->result.cols * size % 16 == 0 && op->result.rows * size % 16 == 0);
+
+    return facts->batch_max > 1 &&
+           gm_op_bytes_min(op) <= (even ? GROUPED_BYTES : GROUPED_UNEVEN_BYTES);
+}
+
 /* ---- Transposes --------------------------------------------------------------------------------
  */
 
@@ -179,6 +199,7 @@ static bool adds_few(const struct gm_op *op, const struct gm_device_facts *facts
 const struct gm_preference gm_preferences_cuda[] = {
     {GM_DEVICE_CUDA, GM_OP_COPY, GM_OP_COPY, "vector", gm_always},
 
+    {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "grouped", is_small_job},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", transposes_few},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "vectorized", is_short_of_spans},
@@ -190,9 +211,11 @@ const struct gm_preference gm_preferences_cuda[] = {
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "unaligned", is_many},
     {GM_DEVICE_CUDA, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
 
+    {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "grouped", is_small_job},
     {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "direct", adds_few},
     {GM_DEVICE_CUDA, GM_OP_ADD, GM_OP_ADD, "vectorized", gm_always},
 
+    {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "grouped", is_small_job},
     {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_COPY, "vector", gm_is_copy},
     {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "shared", flips_few},
     {GM_DEVICE_CUDA, GM_OP_FLIP, GM_OP_FLIP, "vectorized", gm_always},

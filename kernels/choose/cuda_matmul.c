@@ -351,7 +351,33 @@ static bool is_least_by_register_tiled(const struct gm_op *op, const struct gm_d
     return is_least(op, GM_TILES_REGISTER_TILED);
 }
 
+/* `grouped` reads A and B over the link once for each 64 columns and rows of the result, and waits
+ * for it once for each 256 bytes of accumulators along K, of which 16 tiles do so at once. Up to
+ * these limits it is at least as fast as copies and another kernel for a lone product, and for many
+ * takes half of the time or less: tests/bench/results/groups_h200.json. */
+#define GROUPED_TILE 64u
+#define GROUPED_TILES 16u
+#define GROUPED_WAITS 8.0
+#define GROUPED_LINK_BYTES 720e3
+
+static bool is_small_job(const struct gm_op *op, const struct gm_device_facts *facts)
+{
+    struct product p = product_of(op);
+    double size = (double)gm_dtype_size(op->result.dtype), batch = (double)p.batch;
+    double down = (double)((p.m + GROUPED_TILE - 1) / GROUPED_TILE);
+    double across = (double)((p.n + GROUPED_TILE - 1) / GROUPED_TILE);
+    double waits = (double)p.k * (size < 4 ? 4 : size) / 256;
+    double rounds = batch * down * across / GROUPED_TILES;
+    double bytes = batch * size *
+                   (across * (double)p.m * (double)p.k + down * (double)p.n * (double)p.k +
+                    (double)p.m * (double)p.n);
+
+    return facts->batch_max > 1 && bytes <= GROUPED_LINK_BYTES &&
+           (rounds > 1 ? rounds : 1) * waits <= GROUPED_WAITS;
+}
+
 const struct gm_preference gm_preferences_cuda_matmul[] = {
+    {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "grouped", is_small_job},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "small_tile", is_tiny_product},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "split_k_dot", is_long_sum},
     {GM_DEVICE_CUDA, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", is_thin_product},

@@ -268,7 +268,7 @@ static void by_launch(void)
 
 static void by_size_of(enum gm_op_kind kind, enum gm_dtype dtype)
 {
-    static const uint64_t sides[] = {8, 32, 64, 96, 128, 192, 256, 384, 512};
+    static const uint64_t sides[] = {8, 32, 64, 96, 128, 160, 192, 256, 384, 512, 700};
 
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
         struct load load = {kind, dtype, sides[i], "grouped", 1, 1};

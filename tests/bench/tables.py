@@ -4,6 +4,7 @@
     build/release/tests/bench/bench_kernels --json tests/bench/results/kernels_cpu.json
     bench_gpu --json tests/bench/results/kernels_h200.json              (on a machine with a GPU)
     bench_streams --json tests/bench/results/streams_h200.json          (there too)
+    bench_groups --json tests/bench/results/groups_h200.json            (there too)
     tests/gpu/counters.py ... --json tests/bench/results/counters_h200.json
     tests/gpu/limits.py ... --json tests/bench/results/limits_h200.json
     build/release/tests/bench/bench_json --json tests/bench/results/json.json
@@ -245,6 +246,7 @@ TABLES = {
     "bench_gpu": [("bench_gpu", "BENCHMARKS.md", gpu_table), ("auto", "BENCHMARKS.md", auto_table)],
     "bench_gpu_random": [],  # for a test of auto's choices
     "bench_streams": [("bench_streams", "BENCHMARKS.md", streams_table)],
+    "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it
     "bench_json": [("bench_json", "BENCHMARKS.md", json_table)],
     "load": [("load", "BENCHMARKS.md", load_table)],
     "counters": [("counters", "kernels/COUNTERS.md", counters_table)],

@@ -530,6 +530,54 @@ static void test_cuda(void)
     CHECK(strstr(err.detail, "single matrices"));
 }
 
+/* Small jobs, on a device that gathers them. */
+static void test_cuda_small_jobs(void)
+{
+    static const struct {
+        enum gm_op_kind kind;
+        enum gm_dtype dtype;
+        enum gm_layout layout;
+        const char *a, *b;
+        bool grouped;
+    } cases[] = {
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "64x64", "64x64", true},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x60", "60x80", true},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "160x160", "160x160", true},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "192x192", "192x192", false},
+        {GM_OP_MATMUL, GM_F64, GM_ROW_MAJOR, "128x128", "128x128", true},
+        {GM_OP_MATMUL, GM_F64, GM_ROW_MAJOR, "160x160", "160x160", false},
+        {GM_OP_MATMUL, GM_BF16, GM_ROW_MAJOR, "100x200", "200x50", true},
+        {GM_OP_MATMUL, GM_I64, GM_ROW_MAJOR, "8x40x40", "8x40x40", true},
+        {GM_OP_MATMUL, GM_F32, GM_COL_MAJOR, "8x40x40", "8x40x40", false},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "400x40x40", "400x40x40", false},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "4x2000", "2000x4", false}, /* a long sum */
+        {GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "256x256", NULL, true},
+        {GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "512x512", NULL, false},
+        {GM_OP_TRANSPOSE, GM_U8, GM_ROW_MAJOR, "99x99", NULL, true},
+        {GM_OP_TRANSPOSE, GM_U8, GM_ROW_MAJOR, "700x700", NULL, false},
+        {GM_OP_TRANSPOSE, GM_F32, GM_COL_MAJOR, "64x64", NULL, false}, /* a copy */
+        {GM_OP_ADD, GM_F16, GM_ROW_MAJOR, "300x301", "300x301", true},
+        {GM_OP_ADD, GM_F16, GM_ROW_MAJOR, "300x301", "1x301", false}, /* a broadcast */
+        {GM_OP_FLIP, GM_C128, GM_ROW_MAJOR, "100x100", NULL, true},
+    };
+    struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA, .tuned_blas = true, .batch_max = 48};
+    const struct gm_variant *variant = NULL;
+    struct gm_error err = {.detail = ""};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gm_op op =
+            make(cases[i].kind, cases[i].dtype, cases[i].layout, cases[i].a, cases[i].b);
+        cuda.batch_max = 48;
+        if (gm_select(&op, &cuda, NULL, &variant, &err) != GM_OK)
+            return; /* this build has none */
+        if (!CHECK_EQ(strcmp(variant->name, "grouped") == 0, cases[i].grouped))
+            fprintf(stderr, "  %s %s\n", gm_op_name(cases[i].kind), cases[i].a);
+        cuda.batch_max = 1;
+        CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_OK, &err);
+        CHECK(strcmp(variant->name, "grouped") != 0);
+    }
+}
+
 int main(void)
 {
     test_auto();
@@ -538,6 +586,7 @@ int main(void)
     test_refused();
     test_other_device();
     test_cuda();
+    test_cuda_small_jobs();
     test_cuda_transposes();
     test_cuda_products();
     test_cuda_thin_products_of_halves();

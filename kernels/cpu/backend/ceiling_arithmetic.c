@@ -3,7 +3,9 @@
  *
  * For each type and instruction set, with as many independent multiply-adds as hide the latency.
  */
-#include "ceiling.h"
+#include "exec.h"
+#include "facts.h"
+#include "kernels/backend.h"
 
 #include <string.h>
 #include <time.h>

@@ -5,7 +5,9 @@
  * which a virtual machine has an unknown part, would need GiBs and seconds for that. So there is a
  * cap on the size, and one on the time for the first touch of the pages.
  */
-#include "ceiling.h"
+#include "exec.h"
+#include "facts.h"
+#include "kernels/backend.h"
 
 #include "kernels/variant.h"
 

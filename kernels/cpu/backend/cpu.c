@@ -5,7 +5,6 @@
  * threads. Nothing is copied to or from the device: operands and result are in plain memory, and
  * h2d and d2h are not measured.
  */
-#include "ceiling.h"
 #include "exec.h"
 #include "facts.h"
 #include "kernels/backend.h"

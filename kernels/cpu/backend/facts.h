@@ -1,5 +1,5 @@
 /*
- * facts.h - reads the processor's model, and how much of it this process may use.
+ * facts.h - reads the processor's model, how much of it this process may use, and its ceilings.
  */
 #ifndef GM_KERNELS_CPU_BACKEND_FACTS_H
 #define GM_KERNELS_CPU_BACKEND_FACTS_H
@@ -34,6 +34,18 @@ uint64_t gm_cpu_parse_bytes(const char *text);
 /* The number behind a key in lines of keys and numbers, as /proc/meminfo and memory.stat have; 0:
  * not there. */
 uint64_t gm_cpu_find_number(FILE *lines, const char *key);
+
+struct gm_exec;         /* exec.h */
+struct gm_device_facts; /* kernels/device_facts.h */
+
+/* Measured by all threads of the pool. ceiling_copy.c: 10^9 bytes read + written per second by the
+ * better of the copy variants, on buffers beyond twice `cache_bytes` (within limits); 0 where there
+ * is no memory for it. */
+double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memory_bytes);
+
+/* ceiling_arithmetic.c: 10^9 operations per second: multiply-adds, two operations each, in
+ * registers only. f16 and bf16 have the ceiling of f32, in which they are computed. */
+void gm_ceiling_arithmetic(struct gm_exec *exec, struct gm_device_facts *facts);
 
 /*
  * matmul_openblas.c, in builds with OpenBLAS: makes OpenBLAS compute on the calling threads from

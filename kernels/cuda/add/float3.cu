@@ -13,7 +13,7 @@
  * H200 it is as fast as the others, and needs no conversion.
  * Source: the array-of-structures example of NVIDIA's CUDA C++ Best Practices Guide.
  */
-#include "kernels/cuda/add/float3.h"
+#include "kernels/cuda/add/sum.h"
 
 static __global__ void add_float3(const float3 *a, const float3 *b, float3 *result, uint64_t points)
 {

@@ -13,7 +13,7 @@
  * bytes lies in one sector, one of 12 bytes often in two.
  * Source: size and alignment of structures in NVIDIA's CUDA C++ Programming Guide.
  */
-#include "kernels/cuda/add/float3.h"
+#include "kernels/cuda/add/sum.h"
 
 #define THREADS GM_FLOAT3_THREADS
 #define SPAN (3 * THREADS) /* floats of a block's points */

@@ -12,7 +12,7 @@
  * needs few of a structure's members. For one sum of all members: never.
  * Source: structure of arrays in NVIDIA's CUDA C++ Best Practices Guide.
  */
-#include "kernels/cuda/add/float3.h"
+#include "kernels/cuda/add/sum.h"
 
 #define THREADS GM_FLOAT3_THREADS
 #define SPAN (3 * THREADS) /* floats of a block's points */

@@ -13,7 +13,7 @@
  * must stay. For a sum alone add_direct does the same accesses without shared memory.
  * Source: P. Micikevicius and others, "Optimizing CUDA", on float3 data; NVIDIA.
  */
-#include "kernels/cuda/add/float3.h"
+#include "kernels/cuda/add/sum.h"
 
 #define THREADS GM_FLOAT3_THREADS
 #define SPAN (3 * THREADS) /* floats */

@@ -35,7 +35,8 @@ static __global__ void __launch_bounds__(THREADS)
         unsigned row = part * p.height, col = (index - part * p.parts) * SPAN<T>;
         unsigned rows = min(p.height, p.rows - row), cols = min(SPAN<T>, p.cols - col);
         T *out = p.out + row * p.cols + (p.cols - col - cols);
-        gm_region<const T> from(p.in + row * p.cols + col, rows, cols, p.cols);
+        unsigned begin = row * p.cols + col;
+        gm_region<const T> from(p.in + begin, rows, cols, p.cols, p.rows * p.cols - begin);
 
         gm_region_fetch(from, threadIdx.x, THREADS, room);
         __pipeline_wait_prior(0);

@@ -28,4 +28,17 @@ static __device__ __forceinline__ unsigned gm_divide(unsigned x, struct gm_divis
     return d.inverse > 0 ? (unsigned)__umul64hi(d.inverse, x) : x;
 }
 
+/* The same for x < 2^16 and 0 < d < 2^16, with a divisor that is made on the device. */
+struct gm_small_divisor {
+    unsigned inverse; /* 0 stands for d = 1 */
+};
+__device__ __forceinline__ gm_small_divisor gm_small_divisor_of(unsigned d)
+{
+    return {d > 1 ? UINT32_MAX / d + 1 : 0};
+}
+__device__ __forceinline__ unsigned gm_divide(unsigned x, gm_small_divisor d)
+{
+    return d.inverse > 0 ? __umulhi(x, d.inverse) : x;
+}
+
 #endif

@@ -18,10 +18,10 @@
 
 constexpr unsigned GM_GROUP_MAX = 48; /* they fill the 4 KB that a kernel's parameters may have */
 
-/* What the blocks of a launch have under way to load, all together: some 10 us of a PCIe 5.0 link
+/* What the blocks of a launch have under way to load, all together: some 8 us of a PCIe 5.0 link
  * with 16 lanes. More of it keeps results waiting behind loads, and the link does both at once only
  * where they alternate. */
-constexpr unsigned GM_GROUP_IN_FLIGHT = 512 << 10;
+constexpr unsigned GM_GROUP_IN_FLIGHT = 384 << 10;
 
 template <typename P> struct gm_group {
     unsigned tiles;               /* of all problems */
@@ -66,8 +66,9 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
     });
 }
 
-/* Larger operations gain nothing from company: their copies take longer than a launch. */
-constexpr uint64_t GM_GROUPED_BYTES = 1 << 20;
+/* The most bytes of an operation: more than GM_CUDA_BATCH_BYTES would make others wait. `auto`
+ * takes `grouped` for fewer (kernels/choose). */
+constexpr uint64_t GM_GROUPED_BYTES = 4 << 20;
 
 /* Operands are read where they are, so nothing can rearrange them before. */
 static inline enum gm_status gm_group_refuses(const struct gm_op *op, unsigned operand,

@@ -59,15 +59,17 @@ __device__ __forceinline__ unsigned place(unsigned row, unsigned col)
     return row * WIDTH + ((col / W<S> ^ row / W<S> % VECTORS) * W<S>)+col % W<S>;
 }
 
-/* The part of an operand that is `down` x `across` in the product: rows x columns as it lies. */
+/* The part of an operand that is `down` x `across` in the product: rows x columns in its stored
+ * order. `left`: elements from its matrix to the end of the operand. */
 template <typename T>
-__device__ __forceinline__ gm_region<const T> part_of(const T *data, bool transposed, unsigned row,
-                                                      unsigned col, unsigned down, unsigned across,
-                                                      unsigned height, unsigned width)
+__device__ __forceinline__ gm_region<const T>
+part_of(const T *data, bool transposed, unsigned row, unsigned col, unsigned down, unsigned across,
+        unsigned height, unsigned width, unsigned left)
 {
-    if (transposed)
-        return gm_region<const T>(data + col * height + row, across, down, height);
-    return gm_region<const T>(data + row * width + col, down, across, width);
+    unsigned at = transposed ? col * height + row : row * width + col;
+
+    return transposed ? gm_region<const T>(data + at, across, down, height, left - at)
+                      : gm_region<const T>(data + at, down, across, width, left - at);
 }
 
 /* Multiplies the k-tiles in shared memory; `steps` is rounded up to whole vectors. */
@@ -146,10 +148,12 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
     S *shared = memory->tiles, *tile_b = shared + memory->OPERAND, sum[4][4] = {};
     gm_elements<T, 16> *room = memory->room + (of_a ? 0 : memory->ROOM);
 
+    unsigned left = of_a ? p.M * p.K : p.K * p.N;
+
     auto part = [&](unsigned k) {
         unsigned steps = min(BK<S>, p.K - k);
-        return of_a ? part_of(operand, transposed, row, k, rows, steps, p.M, p.K)
-                    : part_of(operand, transposed, k, col, steps, cols, p.K, p.N);
+        return of_a ? part_of(operand, transposed, row, k, rows, steps, p.M, p.K, left)
+                    : part_of(operand, transposed, k, col, steps, cols, p.K, p.N, left);
     };
     /* A k-tile is loaded while the one before it is multiplied. The code stands once for all of
      * them: a lone product waits for its instructions too. */
@@ -202,7 +206,7 @@ __device__ __forceinline__ void multiply_tile(const problem<T> &p, unsigned tile
     };
     if (p.c) {
         const T *c = p.c + (size_t)matrix * p.c_batch + row * p.N + col;
-        gm_region<const T> from(c, rows, cols, p.N);
+        gm_region<const T> from(c, rows, cols, p.N, p.M * p.N - (row * p.N + col));
         gm_region_fetch(from, t, THREADS, memory->room);
         __pipeline_wait_prior(0);
         gm_region_put(

@@ -17,6 +17,7 @@ template <typename T> struct problem {
     const T *in;
     T *out;
     unsigned rows, cols, across, tiles; /* tiles of a row, and of a matrix */
+    unsigned count;                     /* elements of all matrices */
 };
 
 /* Rows of a tile have at least 128 bytes, and a tile at most 17 KB. */
@@ -35,8 +36,8 @@ static __global__ void __launch_bounds__(THREADS)
         unsigned matrix = index / p.tiles, at = index - matrix * p.tiles;
         unsigned row = at / p.across * SIDE, col = at % p.across * SIDE;
         unsigned rows = min(SIDE, p.rows - row), cols = min(SIDE, p.cols - col);
-        size_t first = (size_t)matrix * p.rows * p.cols;
-        gm_region<const T> from(p.in + first + row * p.cols + col, rows, cols, p.cols);
+        unsigned first = matrix * p.rows * p.cols, begin = first + row * p.cols + col;
+        gm_region<const T> from(p.in + begin, rows, cols, p.cols, p.count - begin);
         gm_region<T> to(p.out + first + col * p.rows + row, cols, rows, p.rows);
 
         gm_region_fetch(from, threadIdx.x, THREADS, room);
@@ -74,8 +75,13 @@ GM_KERNEL(transpose_grouped)
                 const struct gm_matrix *a = &each->operand[0];
                 unsigned across = (unsigned)gm_ceil_div(a->cols, TILE<T>);
                 unsigned tiles = across * (unsigned)gm_ceil_div(a->rows, TILE<T>);
-                *ret = {gm_in<T>(each, 0), gm_out<T>(each), (unsigned)a->rows,
-                        (unsigned)a->cols, across,          tiles};
+                *ret = {gm_in<T>(each, 0),
+                        gm_out<T>(each),
+                        (unsigned)a->rows,
+                        (unsigned)a->cols,
+                        across,
+                        tiles,
+                        (unsigned)gm_matrix_elements(a)};
                 return (unsigned)a->batch * tiles;
             });
     });
