@@ -330,7 +330,8 @@ static const char *const unmodelled[] = {
     "transpose_skinny",        "transpose_batched",     "flip_vectorized",
     "add_vectorized",          "matmul_register_tiled", "matmul_multistage",
     "matmul_multistage_tuned", "matmul_small_tile",     "matmul_skinny",
-    "matmul_batched",          "matmul_split_k_dot",
+    "matmul_batched",          "matmul_split_k_dot",    "transpose_grouped",
+    "matmul_grouped",          "add_grouped",           "flip_grouped",
 };
 
 static bool is_modelled(const struct gm_variant *variant)
