@@ -36,6 +36,7 @@ END
     if [ "$1" = tests ]; then
         cat <<'END'
 numpy and pytest for Python 3|has_python numpy pytest|python3-numpy python3-pytest
+openssl (certificates for tests of TLS)|has openssl|openssl
 END
     fi
 }
