@@ -257,6 +257,44 @@ def test_a_handshake_that_stops_is_ended(authority, part, monkeypatch):
         daemon.kill()
 
 
+@pytest.fixture
+def hasty(authority):
+    """In a world whose time runs thirty times as fast."""
+    daemon = Daemon(*options(authority.sign("hasty")), "--timeout", "3600s", binary=HASTY)
+    yield daemon
+    daemon.stop()
+    daemon.kill()
+
+
+def test_a_body_that_is_too_slow(hasty, authority):
+    """The answer goes through the session, when the next bytes come."""
+    with connect(hasty, context(authority)) as secure:
+        secure.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
+                       b"Content-Type: text/csv\r\n\r\n" % T.encode())
+        for _ in range(int(10 * SLOW / 0.1)):
+            try:
+                secure.sendall(b"1,2\n")
+            except OSError:
+                break
+            time.sleep(0.1)
+        assert problem(read_all(secure)) == (408, "upload_timeout")
+
+
+def test_a_reader_that_is_too_slow(hasty, authority):
+    side = 4096
+    with connect(hasty, context(authority)) as secure:
+        secure.sendall(b"POST %s?shape=%dx%d&dtype=u8 HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
+                       b"Content-Type: application/octet-stream\r\n\r\n" % (T.encode(), side, side, side * side)
+                       + bytes(side * side))
+        name = 'gemmd_connections_closed_total{reason="slow_reader"}'
+        wait_until(lambda: counted(hasty, context(authority), name) == 1, "it is ended")
+        received = 0
+        with contextlib.suppress(OSError):
+            while piece := secure.recv(65536):
+                received += len(piece)
+        assert received < side * side
+
+
 def test_handshakes_that_stop_leave_room(start, authority):
     """More of them than connections are allowed: an honest client gets in."""
     daemon = start(*options(authority.sign("crowd")),
