@@ -48,6 +48,10 @@
     X(MEMORY_KEPT_S, 60, "seconds",                                                                \
       "buffers are kept for reuse, which is faster than the system's allocator; one that stays "   \
       "unused for this long is returned to the system")                                            \
+    X(LISTENS_MAX, 8, "addresses", "places to listen: --listen may be given so many times")        \
+    X(CONFIG_BYTES_MAX, 65536, "bytes", "configuration file: far more than all options take")      \
+    X(TLS_FILE_BYTES_MAX, 1048576, "bytes",                                                        \
+      "file of certificates or of a key: a bundle of all public authorities is a fourth of it")    \
     X(CONNECTIONS_MIN, 16, "connections",                                                          \
       "gemmd does not start with descriptors for fewer: a browser alone opens six")                \
     X(OTHER_DESCRIPTORS, 32, "descriptors",                                                        \

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 /*
  * How far a client is behind the minimum rate.
@@ -51,6 +52,7 @@ void gm_client_lag_look(struct gm_client_lag *lag, int64_t now_ns, uint64_t byte
 /* ---- Connections. ---- */
 
 struct gm_request;
+struct gm_tls;
 
 enum gm_connection_phase {
     GM_CONNECTION_HEAD,  /* we wait for the client: for a request, or idle */
@@ -73,7 +75,8 @@ enum gm_connection_end {
 
 struct gm_connection {
     int socket;
-    uint64_t client; /* client id: gm_client_of in head.h */
+    uint64_t client;    /* client id: gm_client_of in head.h */
+    struct gm_tls *tls; /* what its TLS session uses; NULL: no TLS */
     /* For the connection's event thread only. */
     struct gm_request *request; /* the request in progress, or NULL */
     bool
@@ -110,9 +113,10 @@ struct gm_connections {
 enum gm_status gm_connections_open(struct gm_connections *connections, struct gm_error *err);
 void gm_connections_close(struct gm_connections *connections);
 
-/* Returns NULL if memory ran out; the sweep then does not watch this connection. */
+/* Returns NULL if memory ran out; the sweep then does not watch this connection. tls: NULL if it
+ * has no TLS; the caller keeps the reference. */
 struct gm_connection *gm_connections_add(struct gm_connections *connections, int socket,
-                                         uint64_t client);
+                                         uint64_t client, struct gm_tls *tls);
 /* Call before the socket is closed. NULL is fine. */
 void gm_connections_remove(struct gm_connections *connections, struct gm_connection *connection);
 
@@ -138,5 +142,24 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
                           void *cls);
 /* Whether request bytes have arrived that the library has not read yet. */
 bool gm_connections_unread(struct gm_connections *connections);
+
+/* socket_info.c: asks the kernel about a socket, as the HTTP library does not. */
+
+/* What a read would return: > 0 if there are bytes, 0 at the end of the stream, < 0 if there is
+ * nothing yet. */
+ssize_t gm_socket_unread(int socket);
+/* Whether the peer has not yet acknowledged some written bytes. */
+bool gm_socket_unsent(int socket);
+/* Bytes received, and bytes acknowledged by the peer, since the connection began. Returns false if
+ * the socket is not TCP, or the kernel does not count them. */
+bool gm_socket_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowledged);
+/* Whether the peer has closed. sending_too: only if it has closed both directions. */
+bool gm_socket_gone(int socket, bool sending_too);
+/* Makes close() drop unsent bytes and reset the connection. */
+void gm_socket_drop_unsent(int socket);
+
+/* Writes without blocking, and closes the sending half: one or two kilobytes always fit the buffer
+ * of an idle socket. Returns whether all were taken. */
+bool gm_socket_send_last(int socket, const void *bytes, size_t len);
 
 #endif

@@ -12,8 +12,9 @@ struct gm_http;
 
 /* Listens and serves as server->config says. An error names the address. */
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err);
-/* The address that it listens on, as "http://127.0.0.1:8080". */
-const char *gm_http_address(const struct gm_http *http);
+/* The i-th address that it listens on, as "http://127.0.0.1:8080", "https://..." or "unix:/path".
+ */
+const char *gm_http_address(const struct gm_http *http, unsigned i);
 
 /* Closes connections of slow clients, as the listener does while it runs. For use after the
  * listener has stopped. */
@@ -26,10 +27,17 @@ void gm_http_refuse_connections(struct gm_http *http);
 /* After gm_http_refuse_connections: whether no request is in progress and no unread request has
  * arrived. */
 bool gm_http_idle(struct gm_http *http);
-/* Whether the address is reachable from this machine only. */
+/* Whether all addresses are reachable from this machine only. */
 bool gm_http_loopback(const struct gm_http *http);
 /* Whether all connections are taken. */
 bool gm_http_full(struct gm_http *http);
+/* Answers every request that has no reply yet with this status, whether it is uploading or on a
+ * device. Later results are dropped. Those over TLS are left to their event threads. */
+void gm_http_refuse_requests(struct gm_server *server, enum gm_status status);
+/* Reads the certificates again, for new connections. If that fails, the old ones stay. */
+enum gm_status gm_http_reload(struct gm_http *http, struct gm_error *err);
+/* When the first certificate expires, in Unix time; INT64_MAX: there is none. */
+int64_t gm_http_expires(struct gm_http *http);
 /* Closes all connections and ends all threads. No request may be with a device or worker any
  * more. */
 void gm_http_close(struct gm_http *http);

@@ -1,4 +1,4 @@
-#include "server/http/socket_info.h"
+#include "server/http/connections.h"
 
 #include <linux/tcp.h> /* its tcp_info has more members than the C library's */
 #include <netinet/in.h>
@@ -48,4 +48,13 @@ void gm_socket_drop_unsent(int socket)
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
 
     setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+bool gm_socket_send_last(int socket, const void *bytes, size_t len)
+{
+    bool sent = send(socket, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+
+    if (sent)
+        shutdown(socket, SHUT_WR);
+    return sent;
 }

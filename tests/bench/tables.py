@@ -195,6 +195,23 @@ def load_table(document):
         )
 
 
+def tls_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, "
+        f"shared with the load itself and, by {document['load_before']:g} processes at its beginning, with other work. Requests a "
+        f"second, and microseconds of gemmd's processor time for each. All in [the result file]({link}).\n\n"
+    )
+    yield "| f32 | connections | plain | TLS 1.3 | TLS / plain | CPU, plain | CPU, TLS |\n|---|---|--:|--:|--:|--:|--:|\n"
+    for row in document["results"]:
+        plain, tls = row["servers"]["plain"], row["servers"]["TLS 1.3"]
+        yield (
+            f"| {row['op']} {row['size']}x{row['size']} | {row['connections']}, {'kept' if row['kept'] else 'one a request'} | "
+            f"{number(plain['rate'])} | {number(tls['rate'])} | {row['of_plain']:.2f} | {number(plain['cpu_us'])} | "
+            f"{number(tls['cpu_us'])} |\n"
+        )
+
+
 def json_table(document):
     link = "tests/bench/results/" + document["file"]
     yield (
@@ -249,6 +266,7 @@ TABLES = {
     "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it
     "bench_json": [("bench_json", "BENCHMARKS.md", json_table)],
     "load": [("load", "BENCHMARKS.md", load_table)],
+    "tls": [("tls", "BENCHMARKS.md", tls_table)],
     "counters": [("counters", "kernels/COUNTERS.md", counters_table)],
     "limits": [("limits", "kernels/COUNTERS.md", limits_table)],
 }

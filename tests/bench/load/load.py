@@ -26,6 +26,7 @@ import platform
 import random
 import re
 import signal
+import ssl
 import statistics
 import subprocess
 import sys
@@ -55,6 +56,8 @@ FULL = [(op, size, form, connections) for op in ("matmul", "transpose") for size
 class Server:
     """A process that says where it listens, or a port at which it is to listen."""
 
+    scheme = "http"
+
     def __init__(self, name, command, port=None):
         self.name, self.port = name, port
         env = {key: value for key, value in os.environ.items() if not key.startswith("GEMMD_")}
@@ -73,6 +76,15 @@ class Server:
             if time.monotonic() > deadline or self.process.poll() is not None:
                 raise SystemExit(f"{name} did not start")
             time.sleep(0.05)
+
+    def url(self, path):
+        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
+
+    def connection(self):
+        if self.scheme == "http":
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT_S,
+                                           context=ssl._create_unverified_context())
 
     def answers(self):
         try:
@@ -139,6 +151,7 @@ def start_servers(options):
 
 
 class Case:
+    closes = False  # whether each request has a connection of its own
     def __init__(self, op, size, form, connections, rng, folder):
         self.op, self.size, self.form, self.connections = op, size, form, connections
         self.operands = [rng.uniform(-1, 1, (size, size)).astype(np.float32)
@@ -189,7 +202,7 @@ class Case:
         return result.shape == bound.shape and bool((np.abs(result - a @ b) <= bound).all())
 
     def prove(self, server):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
+        connection = server.connection()
         connection.request("POST", self.path(server), self.body, {"Content-Type": TYPES[self.form]})
         response = connection.getresponse()
         reply = response.read()
@@ -208,11 +221,11 @@ class Case:
 
 def send_once(case, server):
     """One request by curl: how long it took, in microseconds."""
-    command = ["curl", "--silent", "--show-error", "--max-time", str(WAIT_S), "--output", os.devnull,
+    command = ["curl", "--silent", "--insecure", "--show-error", "--max-time", str(WAIT_S), "--output", os.devnull,
                "--header", f"Content-Type: {TYPES[case.form]}", "--header", "Expect:",
                "--data-binary", f"@{case.file}", "--write-out",
                "%{http_code} %{size_download} %{time_pretransfer} %{time_total}",
-               f"http://127.0.0.1:{server.port}{case.path(server)}"]
+               server.url(case.path(server))]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"curl: {server.name}: {done.stderr}")
@@ -229,8 +242,9 @@ def drive(case, server, seconds):
         us = send_once(case, server)
         return {"rate": 1e6 / us, "p50_us": us, "cpu_us": 1e6 * (server.cpu_s() - before)}
     command = ["wrk", "-t1", f"-c{case.connections}", f"-d{seconds}", f"--timeout={WAIT_S}",
-               "-s", os.path.join(HERE, "post.lua"), f"http://127.0.0.1:{server.port}{case.path(server)}"]
-    env = {**os.environ, "GM_BODY": case.file, "GM_TYPE": TYPES[case.form]}
+               "-s", os.path.join(HERE, "post.lua"), server.url(case.path(server))]
+    env = {**os.environ, "GM_BODY": case.file, "GM_TYPE": TYPES[case.form],
+           "GM_CLOSE": "1" if case.closes else ""}
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     cpu_s = server.cpu_s() - before
     said = re.search(r"^GM (.*)$", done.stdout, re.MULTILINE)

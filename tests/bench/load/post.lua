@@ -5,6 +5,7 @@
 local file = assert(io.open(os.getenv("GM_BODY"), "rb"))
 wrk.method = "POST"
 wrk.headers["Content-Type"] = os.getenv("GM_TYPE")
+if os.getenv("GM_CLOSE") == "1" then wrk.headers["Connection"] = "close" end
 wrk.body = file:read("*a")
 file:close()
 
