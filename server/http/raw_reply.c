@@ -14,7 +14,7 @@ static bool send_reply(int socket, const struct gm_reply *reply, const char *id,
     char *bytes = gm_reply_bytes(reply, id, &len);
 
     if (bytes && method && strcmp(method, "HEAD") == 0)
-        len -= reply->head_len + reply->body_len;
+        len -= reply->body_len;
     bool sent = bytes && send(socket, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 
     if (sent)
