@@ -33,7 +33,6 @@ void gm_access_log(const struct gm_request *r, bool whole)
            r->id, r->head.address, quote_method(method, sizeof method, r->head.method),
            gm_log_quote(path, sizeof path, r->head.path), r->reply.http,
            r->reply.http == 0 ? "none" : gm_status_code(r->error.status),
-           (unsigned long long)r->body.received,
-           (unsigned long long)(r->reply.head_len + r->reply.body_len), kernel, total_us,
-           whole ? "sent" : "aborted");
+           (unsigned long long)r->body.received, (unsigned long long)r->reply.body_len, kernel,
+           total_us, whole ? "sent" : "aborted");
 }

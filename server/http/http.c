@@ -103,7 +103,7 @@ static void count_reply(struct gm_request *r)
     atomic_fetch_add_explicit(&stats->answered[gm_route_index(r->route)][r->reply.http], 1,
                               memory_order_relaxed);
     if (!head)
-        gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.head_len + r->reply.body_len);
+        gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.body_len);
     if (r->error.status == GM_MEMORY_FULL)
         gm_want_memory(&r->server->connections, &r->server->memory, r->head.client);
 }

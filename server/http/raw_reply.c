@@ -12,7 +12,7 @@ static char *bytes_of(const struct gm_reply *reply, const char *id, const char *
     char *bytes = gm_reply_bytes(reply, id, ret_len);
 
     if (bytes && strcmp(method, "HEAD") == 0)
-        *ret_len -= reply->head_len + reply->body_len;
+        *ret_len -= reply->body_len;
     return bytes;
 }
 
