@@ -118,9 +118,9 @@
       "if the machine was busy; a new job stops it")                                               \
     X(MEASURE_AGAIN_S, 600, "seconds",                                                             \
       "time between two such measurements, each of which takes a tenth of a second")               \
-    X(AWAKE_US, 200, "us",                                                                         \
-      "how long one thread of an idle GPU stays awake for the next job; waking it would take "     \
-      "50 us, longer than many jobs, and a client's next request comes within this time")          \
+    X(AWAKE_US, 1000, "us",                                                                        \
+      "how long one thread of an idle GPU stays awake for the next job; waking it takes 50 us, "   \
+      "longer than many jobs, and a client's next request comes within this time")                 \
     X(WATCH_MS, 50, "ms", "how often the clients of queued jobs are checked for disconnects")      \
     X(SECOND_SIGNAL_MS, 1000, "ms",                                                                \
       "a second SIGTERM or SIGINT after this time ends gemmd at once; an earlier one is a copy "   \
