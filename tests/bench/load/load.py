@@ -47,7 +47,7 @@ TYPES = {"raw": "application/octet-stream", "npy": "application/x-npy", "json": 
          "v2": "application/octet-stream"}
 BIG = 8192  # 256 MB of f32
 SLOW = 1024  # with many connections such requests take a second each, so that turns are longer
-SLOW_TURNS = 5
+SLOW_TURNS = 3
 RAW = "gemmd, /v1 raw"  # beside /v2
 READY_S, WAIT_S = 60, 120
 
@@ -119,6 +119,10 @@ class Server:
                 total += int(fields[11]) + int(fields[12])
         return total / os.sysconf("SC_CLK_TCK")
 
+    def last_words(self):
+        self.log.seek(0)
+        return self.log.read()[-2000:].decode(errors="replace")
+
     def settle(self):
         """Waits until it has done what was asked of it, by clients that left too."""
         deadline = time.monotonic() + WAIT_S
@@ -155,9 +159,11 @@ def start_bare(path):
 
 
 def start_triton(venv, folder):
-    """An instance of the model a core, with a thread for products each: of what was tried the quickest,
-    since the threads of several instances get into each other's way."""
-    packages = glob.glob(os.path.join(os.path.abspath(venv), "lib", "python3*", "site-packages"))[0]
+    """An instance of the model a core, with a thread for products each. One instance with all threads
+    was a quarter faster with one connection, and slower with many. The Python of an instance heeds no
+    PYTHONPATH: it takes its packages, and so a NumPy with OpenBLAS, from the first python3 of PATH."""
+    venv = os.path.abspath(venv)
+    packages = glob.glob(os.path.join(venv, "lib", "python3*", "site-packages"))[0]
     root = os.path.join(packages, "pytriton", "tritonserver")
     model = os.path.join(folder, "models", "matmul")
     os.makedirs(os.path.join(model, "1"))
@@ -172,7 +178,8 @@ def start_triton(venv, folder):
                              os.path.dirname(model), "--backend-directory", os.path.join(root, "backends"),
                              "--http-address", "127.0.0.1", "--http-port", str(port), "--allow-grpc", "false",
                              "--allow-metrics", "false"],
-                  port, {"PYTHONPATH": packages, "OPENBLAS_NUM_THREADS": "1"})
+                  port, {"PATH": os.path.join(venv, "bin") + ":" + os.environ["PATH"],
+                         "OPENBLAS_NUM_THREADS": "1"})
 
 
 def start_servers(options, folder):
@@ -334,7 +341,8 @@ def drive(case, server, seconds):
     cpu_s = server.cpu_s() - before
     said = re.search(r"^GM (.*)$", done.stdout, re.MULTILINE)
     if done.returncode or not said:
-        raise SystemExit(f"wrk: {done.stdout}{done.stderr}")
+        raise SystemExit(f"{case}: {server.name} (ended with {server.process.poll()}): wrk: {done.stdout}{done.stderr}"
+                         f"{server.last_words()}")
     count, us, received, errors, bad, p50, p99 = (float(word) for word in said.group(1).split())
     if errors or bad:
         raise SystemExit(f"{case}: {server.name}: {errors:.0f} errors, {bad:.0f} answers not 2xx")
