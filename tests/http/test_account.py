@@ -19,13 +19,13 @@ T, M = "/v1/transpose", "/v1/matmul"
 RAW = {"Content-Type": wire.RAW}
 
 TYPES = {
-    "id": str, "op": str, "kernel": str, "device": str, "dtype": str, "shapes": dict, "us": dict,
+    "id": str, "op": str, "kernel": str, "device": str, "placed": str, "dtype": str, "shapes": dict, "us": dict,
     "batch": int, "concurrent": bool, "doubt": str, "repeat": int, "kernel_us_min": float,
     "kernel_us_median": float, "bytes_min": int, "effective_gbs": float, "copy_gbs": float,
-    "percent_of_copy": float, "flops": float, "gflops": float, "intensity": float, "bound": str,
+    "percent_of_copy": float, "percent_of_link": float, "flops": float, "gflops": float, "intensity": float, "bound": str,
     "roof": str, "roofline_gflops": float, "percent_of_roofline": float,
 }
-ALWAYS = ("id", "op", "kernel", "device", "dtype", "shapes", "us", "bytes_min")
+ALWAYS = ("id", "op", "kernel", "device", "placed", "dtype", "shapes", "us", "bytes_min")
 # Printed figures are rounded; ratios of them are compared within this.
 ROUNDING = 2e-3
 
