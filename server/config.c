@@ -28,7 +28,8 @@ struct option_row {
     const char *help;
 };
 
-static parse_fn parse_prefix, parse_flag, parse_placement;
+static parse_fn parse_prefix, parse_flag, parse_placement, parse_text, parse_quota,
+    parse_log_format;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
 
 #define FIELD(name) offsetof(struct gm_config, name)
@@ -143,6 +144,49 @@ static const struct option_row options[] = {
      .offset = FIELD(cuda_ipc),
      .takes = "yes or no; without a value it is yes",
      .help = "clients may register memory of a GPU; one that frees it in use can end the daemon"},
+    {.flag = "--keys",
+     .argument = "FILE",
+     .parse = parse_text,
+     .offset = FIELD(keys),
+     .takes = "the path of a file that gemmctl key new has made",
+     .help = "who may come in; read again on SIGHUP"},
+    {.flag = "--open-probes",
+     .fallback = "no",
+     .parse = parse_flag,
+     .offset = FIELD(open_probes),
+     .takes = "yes or no; without a value it is yes",
+     .help = "with --keys: health checks take none"},
+    {.flag = "--insecure",
+     .fallback = "no",
+     .parse = parse_flag,
+     .offset = FIELD(insecure),
+     .takes = "yes or no; without a value it is yes",
+     .help = "without --keys: listen beyond this machine all the same"},
+    {.flag = "--quota",
+     .argument = "LIST",
+     .parse = parse_quota,
+     .offset = FIELD(quota),
+     .takes = "some of requests, bytes, device, memory and jobs, as requests=100,memory=4G",
+     .help = "of each client, an address, or a key whose line says none of that kind"},
+    {.flag = "--cors",
+     .argument = "ORIGINS",
+     .parse = parse_text,
+     .offset = FIELD(cors),
+     .takes = "origins with commas between, as https://lab.example, or *",
+     .help = "web pages of these may send requests"},
+    {.flag = "--allow-host",
+     .argument = "NAMES",
+     .parse = parse_text,
+     .offset = FIELD(hosts),
+     .takes = "names with commas between, as gemmd.example",
+     .help = "on loopback, requests for these names are answered too: a proxy's"},
+    {.flag = "--log-format",
+     .argument = "FORMAT",
+     .fallback = "logfmt",
+     .parse = parse_log_format,
+     .offset = FIELD(log_format),
+     .takes = "logfmt or json",
+     .help = "how log lines are written"},
     {.flag = "--log-level",
      .argument = "LEVEL",
      .fallback = "info",
@@ -219,24 +263,11 @@ static bool parse_digits(const char *text, uint64_t *ret, const char **ret_rest)
 
 static bool parse_size(const struct option_row *row, const char *text, void *field)
 {
-    static const char suffixes[] = "KMGT";
-    uint64_t n, factor = 1;
-    const char *rest;
+    uint64_t n;
 
     (void)row;
-    if (!parse_digits(text, &n, &rest))
+    if (!gm_read_size(text, strlen(text), &n))
         return false;
-    const char *suffix = *rest ? strchr(suffixes, toupper((unsigned char)*rest)) : NULL;
-    if (suffix) {
-        factor = UINT64_C(1) << (10 * (suffix - suffixes + 1));
-        rest++;
-        if (rest[0] == 'i' && rest[1] == 'B')
-            rest += 2;
-    }
-    if (*rest)
-        return false;
-    if (!gm_size_mul(n, factor, &n))
-        n = UINT64_MAX;
     memcpy(field, &n, sizeof n);
     return true;
 }
@@ -315,6 +346,30 @@ static bool parse_flag(const struct option_row *row, const char *text, void *fie
     (void)row;
     memcpy(field, &yes, sizeof yes);
     return yes || strcmp(text, "no") == 0;
+}
+
+static bool parse_text(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    if (strlen(text) >= GM_CONFIG_TEXT_MAX)
+        return false;
+    snprintf(field, GM_CONFIG_TEXT_MAX, "%s", text);
+    return true;
+}
+
+static bool parse_quota(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    return gm_quota_read(text, strlen(text), field, NULL) == GM_OK;
+}
+
+static bool parse_log_format(const struct option_row *row, const char *text, void *field)
+{
+    enum gm_log_format format = strcmp(text, "json") == 0 ? GM_LOG_JSON : GM_LOG_FMT;
+
+    (void)row;
+    memcpy(field, &format, sizeof format);
+    return format == GM_LOG_JSON || strcmp(text, "logfmt") == 0;
 }
 
 #define PREFIX "GEMMD_"

@@ -8,6 +8,7 @@
 #ifndef GM_SERVER_CONFIG_H
 #define GM_SERVER_CONFIG_H
 
+#include "proto/key.h"
 #include "server/log.h"
 
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 
 #define GM_BACKEND_NAME_MAX 8
 #define GM_PREFIX_MAX 64
+#define GM_CONFIG_TEXT_MAX 1024 /* of a path, or a list of names */
 
 struct gm_config {
     char host[256]; /* no brackets around IPv6 */
@@ -29,7 +31,13 @@ struct gm_config {
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
     char shared_memory[GM_PREFIX_MAX]; /* of objects that clients may register; "": none */
     bool cuda_ipc;
+    char keys[GM_CONFIG_TEXT_MAX];  /* path of the keys file; "": none */
+    char cors[GM_CONFIG_TEXT_MAX];  /* origins, "*" or "" */
+    char hosts[GM_CONFIG_TEXT_MAX]; /* further names of this machine */
+    bool open_probes, insecure;
+    struct gm_quota_limits quota;
     enum gm_log_level log_level;
+    enum gm_log_format log_format;
 };
 
 enum gm_config_outcome {

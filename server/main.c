@@ -38,10 +38,11 @@ enum exit_code { EXIT_DRAINED = 0, EXIT_DEVICE_LOST = 1, EXIT_USAGE = 2, EXIT_ST
 struct events {
     int signal; /* SIGTERM or SIGINT */
     int lost;   /* a device */
+    int reload; /* SIGHUP */
 };
 
-/* events.signal, for the signal handler. */
-static int signal_event = -1;
+/* events.signal and events.reload, for the signal handlers. */
+static int signal_event = -1, reload_event = -1;
 
 static void raise_event(int fd)
 {
@@ -67,6 +68,15 @@ static void on_signal(int number)
     errno = saved;
 }
 
+static void on_reload(int number)
+{
+    int saved = errno;
+
+    (void)number;
+    raise_event(reload_event);
+    errno = saved;
+}
+
 static void device_lost(void *cls)
 {
     raise_event(((const struct events *)cls)->lost);
@@ -78,11 +88,15 @@ static bool open_events(struct events *events)
 
     events->signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     events->lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (events->signal < 0 || events->lost < 0)
+    events->reload = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (events->signal < 0 || events->lost < 0 || events->reload < 0)
         return false;
     signal_event = events->signal;
+    reload_event = events->reload;
     signal(SIGPIPE, SIG_IGN);
-    return sigaction(SIGTERM, &action, NULL) == 0 && sigaction(SIGINT, &action, NULL) == 0;
+    const struct sigaction hangup = {.sa_handler = on_reload, .sa_flags = SA_RESTART};
+    return sigaction(SIGTERM, &action, NULL) == 0 && sigaction(SIGINT, &action, NULL) == 0 &&
+           sigaction(SIGHUP, &hangup, NULL) == 0;
 }
 
 /* Waits until a device is lost (true) or until_ns (false). */
@@ -116,15 +130,42 @@ static int wait_ms(const struct gm_notify *notify)
     return ms < 0 || ms > TRIM_MS ? TRIM_MS : ms;
 }
 
+/* Reads what can change while gemmd runs. On a fault what there was stays. */
+static void reload(struct gm_server *server)
+{
+    struct gm_error error;
+    unsigned keys;
+
+    if (!*server->config.keys)
+        gm_log_detail(GM_LOG_INFO, "reload", "there is nothing to read again: no --keys");
+    else if (gm_access_reload(&server->access, &keys, &error) == GM_OK)
+        gm_log(GM_LOG_INFO, "reload", "keys=%u", keys);
+    else
+        gm_log_detail(GM_LOG_ERROR, "reload", error.detail);
+}
+
+/* What belongs to a key goes with it. */
+static void key_gone(void *cls, uint64_t client)
+{
+    struct gm_server *server = cls;
+
+    gm_region_unregister(&server->regions, client, false, NULL, NULL);
+    gm_region_unregister(&server->regions, client, true, NULL, NULL);
+}
+
 /* Waits for a signal (false) or the loss of a device (true). Serves the watchdog meanwhile. */
-static bool wait_end(const struct gm_server *server, const struct events *events,
+static bool wait_end(struct gm_server *server, const struct events *events,
                      struct gm_notify *notify)
 {
-    struct pollfd p[2] = {{.fd = events->signal, .events = POLLIN},
-                          {.fd = events->lost, .events = POLLIN}};
+    struct pollfd p[3] = {{.fd = events->signal, .events = POLLIN},
+                          {.fd = events->lost, .events = POLLIN},
+                          {.fd = events->reload, .events = POLLIN}};
     struct gm_error error;
+    uint64_t count;
 
-    while (poll(p, 2, wait_ms(notify)) <= 0) {
+    while (poll(p, 3, wait_ms(notify)) <= 0 || !(p[0].revents || p[1].revents)) {
+        if (read(events->reload, &count, sizeof count) > 0)
+            reload(server);
         trim_memory(server);
         if (gm_notify_watch(notify, &error) != GM_OK)
             gm_log_detail(GM_LOG_WARN, "watchdog", error.detail);
@@ -232,6 +273,15 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                                               .devices = &server->devices};
         status = gm_regions_open(&server->regions, err);
     }
+    if (status == GM_OK) {
+        server->access.keys_file = config->keys;
+        server->access.cors = config->cors;
+        server->access.hosts = config->hosts;
+        server->access.open_probes = config->open_probes;
+        server->access.gone = key_gone;
+        server->access.gone_cls = server;
+        status = gm_access_open(&server->access, &config->quota, err);
+    }
     if (status == GM_OK)
         status = gm_workers_open(workers, &server->workers, err);
     if (status == GM_OK)
@@ -245,6 +295,7 @@ static void close_server(struct gm_server *server)
 {
     gm_workers_close(server->workers);
     gm_regions_close(&server->regions);
+    gm_access_close(&server->access);
     gm_devices_close(&server->devices);
     gm_memory_quota_close(&server->memory);
     pthread_mutex_destroy(&server->mutex);
@@ -302,11 +353,13 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
 
     if (gm_http_open(server, &http, &error) != GM_OK) {
         fprintf(stderr, "gemmd: %s\n", error.detail);
-        return EXIT_START;
+        return error.status == GM_NOT_ALLOWED ? EXIT_USAGE : EXIT_START;
     }
     if (!gm_http_loopback(http)) {
-        char text[sizeof server->config.host + 64];
-        snprintf(text, sizeof text, "anyone who can reach %s can use this daemon",
+        char text[sizeof server->config.host + 80];
+        snprintf(text, sizeof text,
+                 *server->config.keys ? "keys and matrices travel unencrypted to %s"
+                                      : "anyone who can reach %s can use this daemon",
                  server->config.host);
         gm_log_detail(GM_LOG_WARN, "listen", text);
     }
@@ -380,7 +433,7 @@ int main(int argc, char **argv)
     case GM_CONFIG_RUN:
         break;
     }
-    gm_log_set_level(server.config.log_level);
+    gm_log_setup(server.config.log_level, server.config.log_format);
     gm_document_init();
     gm_descriptors_raise();
     if (!open_events(&events)) {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Connects to where --listen HOST:PORT listens; a wildcard address means loopback. GM_OK if a
- * complete answer with status 200 arrives by until_ns. */
+ * complete answer with status 200 arrives by until_ns, or 401: it asks for a key. */
 enum gm_status gm_probe(const char *host, const char *port, int64_t until_ns, struct gm_error *err);
 
 #endif

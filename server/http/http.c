@@ -88,6 +88,7 @@ static struct gm_connection *watched(struct MHD_Connection *connection)
 
 static enum MHD_Result send_reply(struct gm_request *r)
 {
+    gm_request_finish(r);
     if (!gm_connection_enter(watched(r->connection.handle), GM_CONNECTION_REPLY) ||
         !gm_reply_send(r, r->connection.handle))
         return MHD_NO;
@@ -110,6 +111,7 @@ static void mark_early(const struct gm_request *r)
 static enum MHD_Result answer_and_close(struct gm_request *r)
 {
     mark_early(r);
+    gm_request_finish(r);
     if (gm_raw_reply_send(r))
         count_reply(r);
     return MHD_NO;
@@ -135,6 +137,7 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
     *req_cls = r;
     serve(watched(connection), r);
     gm_request_begin(r);
+    gm_connection_claim(watched(connection), r->head.client);
     gm_connection_hold(watched(connection), r->reservation.reserved);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
@@ -368,6 +371,12 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
                                                 .tick = tick,
                                                 .cls = http};
     status = gm_listener_open(&options, &http->listener, err);
+    if (status == GM_OK && !gm_listener_loopback(http->listener) && !*server->config.keys &&
+        !server->config.insecure)
+        status = gm_fail(err, GM_NOT_ALLOWED,
+                         "%s can be reached from beyond this machine, by anybody: name who may "
+                         "come in with --keys FILE (gemmctl key new makes one), or say --insecure",
+                         gm_listener_address(http->listener));
     if (status == GM_OK)
         status = gm_linger_open(connections_max / GM_SPARE_PART, &http->linger, err);
     if (status != GM_OK)

@@ -29,6 +29,18 @@ uint64_t gm_client_of(const struct sockaddr *address)
     return client;
 }
 
+bool gm_client_is_loopback(const struct sockaddr *address)
+{
+    if (address && address->sa_family == AF_INET)
+        return gm_client_of(address) >> 24 == IN_LOOPBACKNET;
+    if (!address || address->sa_family != AF_INET6)
+        return false;
+    struct sockaddr_in6 v6;
+    memcpy(&v6, address, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
 void gm_client_text(const struct sockaddr *address, char out[GM_CLIENT_TEXT_MAX])
 {
     const char *text = NULL;
@@ -74,7 +86,12 @@ void gm_head_header(struct gm_request_head *head, const char *name, const char *
                   {"Expect", &head->expect},
                   {"Inference-Header-Content-Length", &head->infer_header},
                   {"traceparent", &head->traceparent},
-                  {"X-Request-Id", &head->request_id}};
+                  {"X-Request-Id", &head->request_id},
+                  {"Authorization", &head->authorization},
+                  {"Origin", &head->origin},
+                  {"Sec-Fetch-Site", &head->fetch_site},
+                  {"Sec-Fetch-Mode", &head->fetch_mode},
+                  {"Access-Control-Request-Method", &head->preflight_method}};
 
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         if (strcasecmp(name, wanted[i].name) != 0)

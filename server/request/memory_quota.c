@@ -93,6 +93,7 @@ static void lower(struct gm_reservation *reservation, uint64_t total)
     if (total > 0 && gm_memory_quota_is_small(reservation->quota, reservation->reserved))
         return;
     pthread_mutex_lock(&reservation->quota->mutex);
+    gm_quota_release(reservation->account, reservation->reserved - total);
     set_reserved(reservation, total);
     pthread_mutex_unlock(&reservation->quota->mutex);
 }
@@ -118,8 +119,10 @@ static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t tota
                        "other clients",
                        (unsigned long long)held, (unsigned long long)quota->limit,
                        (unsigned long long)(total - reservation->reserved));
-    set_reserved(reservation, total);
-    return GM_OK;
+    enum gm_status status = gm_quota_hold(reservation->account, reservation->reserved, total, err);
+    if (status == GM_OK)
+        set_reserved(reservation, total);
+    return status;
 }
 
 enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t more,
