@@ -277,7 +277,6 @@ enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_by
             gm_bucket_take(&account->bucket[GM_QUOTA_BYTES], &bytes, body_bytes, now_ns);
         account->jobs += job;
         add(&account->counts->requests, 1);
-        add(&account->counts->bytes, body_bytes);
     }
     pthread_mutex_unlock(&account->mutex);
     return status;
@@ -304,10 +303,14 @@ static void charge(struct gm_quota_account *account, unsigned kind, uint64_t tok
 
 void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int64_t now_ns)
 {
-    if (!account)
-        return;
-    add(&account->counts->bytes, bytes);
-    charge(account, GM_QUOTA_BYTES, bytes, now_ns);
+    if (account)
+        charge(account, GM_QUOTA_BYTES, bytes, now_ns);
+}
+
+void gm_quota_count_bytes(struct gm_quota_account *account, uint64_t bytes)
+{
+    if (account)
+        add(&account->counts->bytes, bytes);
 }
 
 void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns)
@@ -322,7 +325,6 @@ void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes)
 {
     if (!account)
         return;
-    atomic_fetch_sub_explicit(&account->counts->bytes, bytes, memory_order_relaxed);
     pthread_mutex_lock(&account->mutex);
     if (is_limited(account, GM_QUOTA_BYTES)) {
         const struct gm_rate rate = rate_of(account, GM_QUOTA_BYTES);

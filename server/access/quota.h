@@ -119,6 +119,8 @@ void gm_quota_leave(struct gm_quota_account *account);
 /* Charges what was not known before. */
 void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int64_t now_ns);
 void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns);
+/* Counts bytes that were moved, whenever they were charged. */
+void gm_quota_count_bytes(struct gm_quota_account *account, uint64_t bytes);
 /* Gives back body bytes that were charged and did not come. */
 void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes);
 /* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. */

@@ -84,8 +84,10 @@ void gm_request_finish(struct gm_request *r)
     if (!r->caller.account)
         return;
     settle_quota(r);
-    if (r->entered)
+    if (r->entered) {
         gm_quota_charge_bytes(r->caller.account, sent, gm_now_ns());
+        gm_quota_count_bytes(r->caller.account, sent);
+    }
     gm_quota_headers(r->caller.account, gm_now_ns(), policy, state);
     if (*policy) {
         gm_reply_header(&r->reply, "RateLimit-Policy", policy);
@@ -102,6 +104,8 @@ void gm_request_unref(struct gm_request *r)
     drop_all(r);
     gm_reply_clear(&r->reply);
     settle_quota(r);
+    if (r->entered)
+        gm_quota_count_bytes(r->caller.account, r->body.received);
     gm_quota_unref(r->caller.account);
 
     pthread_mutex_lock(&server->mutex);
