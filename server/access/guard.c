@@ -16,7 +16,6 @@
 #include "server/request/reply.h"
 
 #include <arpa/inet.h>
-#include <nettle/base64.h>
 #include <string.h>
 #include <strings.h>
 
@@ -68,7 +67,8 @@ static bool is_name_of_ours(const struct gm_access *access, const char *host, si
 
     if (ends && (len == local_len || host[len - local_len - 1] == '.'))
         return true;
-    return (strlen(access->host_name) == len && strncasecmp(access->host_name, host, len) == 0) ||
+    return (len > 0 && strlen(access->host_name) == len &&
+            strncasecmp(access->host_name, host, len) == 0) ||
            lists(access->hosts, host, len);
 }
 
@@ -123,56 +123,6 @@ bool gm_access_is_preflight(const struct gm_access *access, const struct gm_requ
 {
     return strcmp(head->method, "OPTIONS") == 0 && head->origin && head->preflight_method &&
            origin_may_ask(access, head->origin);
-}
-
-/* The text behind a scheme and blanks, or NULL. */
-static const char *after_scheme(const char *text, const char *scheme)
-{
-    size_t len = strlen(scheme);
-
-    if (strncasecmp(text, scheme, len) != 0 || text[len] != ' ')
-        return NULL;
-    text += len;
-    return text + strspn(text, " ");
-}
-
-/* The length without blanks at the end; 0 where there are some within. */
-static size_t word_length(const char *text)
-{
-    size_t len = strcspn(text, " \t");
-
-    return text[len + strspn(text + len, " \t")] == '\0' ? len : 0;
-}
-
-size_t gm_access_credentials(const char *authorization, char out[GM_KEY_TEXT_MAX])
-{
-    const char *bearer = after_scheme(authorization, "Bearer");
-    const char *basic = bearer ? NULL : after_scheme(authorization, "Basic");
-    char plain[BASE64_DECODE_LENGTH(4 * GM_KEY_TEXT_MAX)];
-    size_t len = 0, size = sizeof plain;
-    struct base64_decode_ctx context;
-
-    if (bearer) {
-        len = word_length(bearer);
-        if (len >= GM_KEY_TEXT_MAX)
-            return 0;
-        memcpy(out, bearer, len);
-        return len;
-    }
-    size_t text_len = basic ? word_length(basic) : 0;
-    base64_decode_init(&context);
-    if (text_len > 0 && text_len <= 4 * GM_KEY_TEXT_MAX &&
-        base64_decode_update(&context, &size, (uint8_t *)plain, text_len, basic) &&
-        base64_decode_final(&context)) {
-        const char *colon = memchr(plain, ':', size);
-        len = colon ? (size_t)(plain + size - (colon + 1)) : 0;
-        if (len < GM_KEY_TEXT_MAX)
-            memcpy(out, colon ? colon + 1 : plain, len);
-        else
-            len = 0;
-    }
-    explicit_bzero(plain, sizeof plain);
-    return len;
 }
 
 /* Looks up the key that was sent. Hashing comes first, so that the lock is held for a look-up

@@ -5,10 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <nettle/base64.h>
 #include <nettle/memops.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,6 +172,56 @@ bool gm_keys_find(const struct gm_keys *keys, const char *id,
     ret->roles = key->line.roles & GM_ROLE_ADMIN ? ~0u : key->line.roles;
     memcpy(ret->name, key->line.name, sizeof ret->name);
     return true;
+}
+
+/* The text behind a scheme and blanks, or NULL. */
+static const char *after_scheme(const char *text, const char *scheme)
+{
+    size_t len = strlen(scheme);
+
+    if (strncasecmp(text, scheme, len) != 0 || text[len] != ' ')
+        return NULL;
+    text += len;
+    return text + strspn(text, " ");
+}
+
+/* The length without blanks at the end; 0 where there are some within. */
+static size_t word_length(const char *text)
+{
+    size_t len = strcspn(text, " \t");
+
+    return text[len + strspn(text + len, " \t")] == '\0' ? len : 0;
+}
+
+size_t gm_access_credentials(const char *authorization, char out[GM_KEY_TEXT_MAX])
+{
+    const char *bearer = after_scheme(authorization, "Bearer");
+    const char *basic = bearer ? NULL : after_scheme(authorization, "Basic");
+    char plain[BASE64_DECODE_LENGTH(4 * GM_KEY_TEXT_MAX)];
+    size_t len = 0, size = sizeof plain;
+    struct base64_decode_ctx context;
+
+    if (bearer) {
+        len = word_length(bearer);
+        if (len >= GM_KEY_TEXT_MAX)
+            return 0;
+        memcpy(out, bearer, len);
+        return len;
+    }
+    size_t text_len = basic ? word_length(basic) : 0;
+    base64_decode_init(&context);
+    if (text_len > 0 && text_len <= 4 * GM_KEY_TEXT_MAX &&
+        base64_decode_update(&context, &size, (uint8_t *)plain, text_len, basic) &&
+        base64_decode_final(&context)) {
+        const char *colon = memchr(plain, ':', size);
+        len = colon ? (size_t)(plain + size - (colon + 1)) : 0;
+        if (len < GM_KEY_TEXT_MAX)
+            memcpy(out, colon ? colon + 1 : plain, len);
+        else
+            len = 0;
+    }
+    explicit_bzero(plain, sizeof plain);
+    return len;
 }
 
 /* The text of a file, which the caller frees. */
