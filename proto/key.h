@@ -59,9 +59,10 @@ struct gm_quota_limits {
 #define GM_KEY_LINE_MAX 512
 
 struct gm_key_line {
-    char name[GM_KEY_NAME_MAX], id[GM_KEY_ID_MAX];
+    char id[GM_KEY_ID_MAX]; /* first what each request looks at */
     unsigned char hash[GM_KEY_HASH_BYTES];
     unsigned roles; /* bits of enum gm_role; at least one */
+    char name[GM_KEY_NAME_MAX];
     struct gm_quota_limits quota;
 };
 

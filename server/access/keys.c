@@ -19,35 +19,48 @@ struct key {
     struct gm_quota_account *account; /* with a reference */
 };
 
+/* index: of a key plus 1; 0: free. tag: bits of the hash, so that other keys are seldom looked at.
+ */
+struct slot {
+    unsigned index, tag;
+};
+
 struct gm_keys {
     struct key *key;
     unsigned count, room;
-    /* Open addressing: index of a key plus 1, or 0. At least half of each is free. */
-    unsigned *by_id, *by_name;
+    /* Open addressing. At least half of each is free. */
+    struct slot *by_id, *by_name;
     size_t mask;
 };
 
-static size_t hash_text(const char *text)
+static uint64_t hash_text(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a; the file is the operator's */
 
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return (size_t)(hash ^ hash >> 32);
+    return hash ^ hash >> 32;
 }
 
 /* The slot of a text, or the free one where it belongs. name: of the table by name. */
-static unsigned *find_slot(const struct gm_keys *keys, const char *text, bool name)
+static struct slot *find_slot(const struct gm_keys *keys, const char *text, bool name)
 {
-    unsigned *slots = name ? keys->by_name : keys->by_id;
-    size_t at = hash_text(text) & keys->mask;
+    struct slot *slots = name ? keys->by_name : keys->by_id;
+    uint64_t hash = hash_text(text);
+    size_t at = (size_t)hash & keys->mask;
+    unsigned tag = (unsigned)(hash >> 32);
 
-    for (; slots[at]; at = (at + 1) & keys->mask) {
-        const struct gm_key_line *line = &keys->key[slots[at] - 1].line;
-        if (strcmp(name ? line->name : line->id, text) == 0)
+    for (; slots[at].index; at = (at + 1) & keys->mask) {
+        const struct gm_key_line *line = &keys->key[slots[at].index - 1].line;
+        if (slots[at].tag == tag && strcmp(name ? line->name : line->id, text) == 0)
             break;
     }
     return &slots[at];
+}
+
+static void fill(struct slot *slot, const char *text, unsigned index)
+{
+    *slot = (struct slot){index, (unsigned)(hash_text(text) >> 32)};
 }
 
 void gm_keys_free(struct gm_keys *keys)
@@ -92,28 +105,30 @@ static struct gm_keys *make_keys(size_t lines)
 static struct gm_quota_account *account_of(struct gm_quotas *quotas, const struct gm_keys *old,
                                            const char *id)
 {
-    const unsigned *slot = old ? find_slot(old, id, false) : NULL;
+    unsigned at = old ? find_slot(old, id, false)->index : 0;
 
-    return slot && *slot ? gm_quota_ref(old->key[*slot - 1].account) : gm_quota_of_key(quotas);
+    return at ? gm_quota_ref(old->key[at - 1].account) : gm_quota_of_key(quotas);
 }
 
 static enum gm_status add_key(struct gm_keys *keys, const struct gm_key_line *line,
                               struct gm_quotas *quotas, const struct gm_keys *old,
                               struct gm_error *err)
 {
-    unsigned *id = find_slot(keys, line->id, false), *name = find_slot(keys, line->name, true);
+    struct slot *id = find_slot(keys, line->id, false), *name = find_slot(keys, line->name, true);
     struct key *key = &keys->key[keys->count];
 
-    if (*id || *name)
+    if (id->index || name->index)
         return gm_fail(err, GM_BAD_PARAMETER, "an earlier line has the same %s",
-                       *id ? "id" : "name");
+                       id->index ? "id" : "name");
     if (keys->count == keys->room)
         return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d keys", GM_KEYS_MAX);
     key->line = *line;
     key->account = account_of(quotas, old, line->id);
     if (!key->account)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the keys");
-    *id = *name = ++keys->count;
+    keys->count++;
+    fill(id, line->id, keys->count);
+    fill(name, line->name, keys->count);
     return GM_OK;
 }
 
@@ -162,7 +177,7 @@ bool gm_keys_find(const struct gm_keys *keys, const char *id,
                   const unsigned char hash[GM_KEY_HASH_BYTES], struct gm_caller *ret)
 {
     static const struct key nobody; /* its hash is no text's that anybody knows */
-    unsigned at = *find_slot(keys, id, false);
+    unsigned at = find_slot(keys, id, false)->index;
     const struct key *key = at ? &keys->key[at - 1] : &nobody;
     int same = memeql_sec(key->line.hash, hash, GM_KEY_HASH_BYTES);
 
@@ -316,7 +331,7 @@ enum gm_status gm_access_reload(struct gm_access *access, unsigned *ret_count, s
     access->keys = keys;
     pthread_mutex_unlock(&access->mutex);
     for (unsigned i = 0; i < old->count; i++) {
-        if (*find_slot(keys, old->key[i].line.id, false))
+        if (find_slot(keys, old->key[i].line.id, false)->index)
             continue;
         atomic_store(&old->key[i].account->revoked, true);
         access->gone(access->gone_cls, old->key[i].account->client);

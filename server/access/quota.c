@@ -60,11 +60,35 @@ static struct gm_rate rate_of(const struct gm_quota_account *account, unsigned k
                                    : (struct gm_rate){most, SECOND};
 }
 
+static bool is_limit(uint64_t most)
+{
+    return most != GM_QUOTA_UNSAID && most != GM_QUOTA_NONE;
+}
+
 static bool is_limited(const struct gm_quota_account *account, unsigned kind)
 {
-    uint64_t most = account->limits.most[kind];
+    return atomic_load_explicit(&account->limited, memory_order_relaxed) & 1u << kind;
+}
 
-    return most != GM_QUOTA_UNSAID && most != GM_QUOTA_NONE;
+bool gm_quota_has_rates(const struct gm_quota_account *account)
+{
+    const unsigned rates = (1u << GM_QUOTA_RATES) - 1;
+
+    return account && (atomic_load_explicit(&account->limited, memory_order_relaxed) & rates);
+}
+
+/* Sets the limits, those unsaid to the defaults. */
+static void set_limits(struct gm_quota_account *account, const struct gm_quota_limits *limits)
+{
+    unsigned limited = 0;
+
+    for (unsigned i = 0; i < GM_QUOTA_COUNT; i++) {
+        uint64_t most =
+            limits->most[i] != GM_QUOTA_UNSAID ? limits->most[i] : account->quotas->limits.most[i];
+        account->limits.most[i] = most;
+        limited |= is_limit(most) ? 1u << i : 0;
+    }
+    atomic_store(&account->limited, limited);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t n)
@@ -107,7 +131,7 @@ static struct gm_quota_account *make_account(struct gm_quotas *quotas)
     if (!account)
         return NULL;
     account->quotas = quotas;
-    account->limits = quotas->limits;
+    set_limits(account, &quotas->limits);
     atomic_init(&account->references, 1);
     return account;
 }
@@ -136,9 +160,7 @@ void gm_quota_set(struct gm_quota_account *account, const char *name,
     pthread_mutex_lock(&quotas->mutex);
     snprintf(account->name, sizeof account->name, "%s", name);
     pthread_mutex_lock(&account->mutex);
-    for (unsigned i = 0; i < GM_QUOTA_COUNT; i++)
-        account->limits.most[i] =
-            limits->most[i] != GM_QUOTA_UNSAID ? limits->most[i] : quotas->limits.most[i];
+    set_limits(account, limits);
     pthread_mutex_unlock(&account->mutex);
     pthread_mutex_unlock(&quotas->mutex);
 }
@@ -263,6 +285,10 @@ enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_by
 
     if (!account)
         return GM_OK;
+    if (!gm_quota_has_rates(account) && !is_limited(account, GM_QUOTA_JOBS)) {
+        atomic_fetch_add(&account->jobs, job);
+        return GM_OK;
+    }
     pthread_mutex_lock(&account->mutex);
     unsigned full = find_full(account, cost, job, now_ns, &wait_ns);
     enum gm_status status = GM_OK;
@@ -275,8 +301,7 @@ enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_by
             gm_bucket_take(&account->bucket[GM_QUOTA_REQUESTS], &requests, 1, now_ns);
         if (is_limited(account, GM_QUOTA_BYTES))
             gm_bucket_take(&account->bucket[GM_QUOTA_BYTES], &bytes, body_bytes, now_ns);
-        account->jobs += job;
-        add(&account->counts->requests, 1);
+        atomic_fetch_add(&account->jobs, job);
     }
     pthread_mutex_unlock(&account->mutex);
     return status;
@@ -284,15 +309,14 @@ enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_by
 
 void gm_quota_leave(struct gm_quota_account *account)
 {
-    if (!account)
-        return;
-    pthread_mutex_lock(&account->mutex);
-    account->jobs--;
-    pthread_mutex_unlock(&account->mutex);
+    if (account)
+        atomic_fetch_sub(&account->jobs, 1);
 }
 
 static void charge(struct gm_quota_account *account, unsigned kind, uint64_t tokens, int64_t now_ns)
 {
+    if (!is_limited(account, kind))
+        return;
     pthread_mutex_lock(&account->mutex);
     if (is_limited(account, kind)) {
         const struct gm_rate rate = rate_of(account, kind);
@@ -307,18 +331,20 @@ void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int
         charge(account, GM_QUOTA_BYTES, bytes, now_ns);
 }
 
-void gm_quota_count_bytes(struct gm_quota_account *account, uint64_t bytes)
+void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t device_ns)
 {
-    if (account)
-        add(&account->counts->bytes, bytes);
+    if (!account)
+        return;
+    add(&account->counts->requests, 1);
+    add(&account->counts->bytes, bytes);
+    if (device_ns > 0)
+        add(&account->counts->device_ns, (uint64_t)device_ns);
 }
 
 void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns)
 {
-    if (!account || device_ns <= 0)
-        return;
-    add(&account->counts->device_ns, (uint64_t)device_ns);
-    charge(account, GM_QUOTA_DEVICE, (uint64_t)device_ns, now_ns);
+    if (account && device_ns > 0)
+        charge(account, GM_QUOTA_DEVICE, (uint64_t)device_ns, now_ns);
 }
 
 void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes)
@@ -341,30 +367,28 @@ enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uin
 
     if (!account)
         return GM_OK;
-    pthread_mutex_lock(&account->mutex);
-    uint64_t most = account->limits.most[GM_QUOTA_MEMORY], others = account->memory - had;
-    if (!is_limited(account, GM_QUOTA_MEMORY))
-        most = UINT64_MAX;
-    if (total > most)
-        status = gm_fail(err, GM_TOO_LARGE,
-                         "this request needs %llu bytes of memory, and the quota of this client is "
-                         "%llu",
-                         (unsigned long long)total, (unsigned long long)most);
-    else if (others > most - total)
-        status = refuse(account, GM_QUOTA_MEMORY, 0, &wait_s, err);
-    else
+    uint64_t others = account->memory - had;
+    if (is_limited(account, GM_QUOTA_MEMORY)) {
+        pthread_mutex_lock(&account->mutex);
+        uint64_t most = account->limits.most[GM_QUOTA_MEMORY];
+        if (total > most)
+            status = gm_fail(err, GM_TOO_LARGE,
+                             "this request needs %llu bytes of memory, and the quota of this "
+                             "client is %llu",
+                             (unsigned long long)total, (unsigned long long)most);
+        else if (others > most - total)
+            status = refuse(account, GM_QUOTA_MEMORY, 0, &wait_s, err);
+        pthread_mutex_unlock(&account->mutex);
+    }
+    if (status == GM_OK)
         account->memory = others + total;
-    pthread_mutex_unlock(&account->mutex);
     return status;
 }
 
 void gm_quota_release(struct gm_quota_account *account, uint64_t bytes)
 {
-    if (!account)
-        return;
-    pthread_mutex_lock(&account->mutex);
-    account->memory -= bytes;
-    pthread_mutex_unlock(&account->mutex);
+    if (account)
+        account->memory -= bytes;
 }
 
 void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,
@@ -374,7 +398,7 @@ void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,
     size_t policy_at = 0, state_at = 0;
 
     *policy = *state = '\0';
-    if (!account)
+    if (!gm_quota_has_rates(account))
         return;
     pthread_mutex_lock(&account->mutex);
     for (unsigned kind = 0; kind < GM_QUOTA_RATES; kind++) {

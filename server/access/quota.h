@@ -59,17 +59,21 @@ struct gm_quota_account {
     atomic_bool revoked;    /* its key is gone: it may not leave anything behind */
     atomic_uint references; /* one each of its key, its requests and what they hold */
 
+    atomic_uint limited;   /* bits of the kinds that have a limit: most clients have none */
+    _Atomic uint64_t jobs; /* at work now; changed with the mutex where they are limited */
+    uint64_t memory;       /* held now; the memory quota's mutex guards it */
+    struct gm_quota_counts *counts; /* its own, or those that it shares */
+
     pthread_mutex_t mutex; /* guards what follows */
     struct gm_quota_limits limits;
     struct gm_bucket bucket[GM_QUOTA_RATES];
-    uint64_t memory, jobs; /* held now */
 
     /* Guarded by the mutex of the quotas. */
     char name[GM_KEY_NAME_MAX]; /* of its key; "": an address */
     bool named;                 /* has counters of its own */
     TAILQ_ENTRY(gm_quota_account) link;
     struct gm_quota_account *next; /* of an address: in its bucket of the hash table */
-    struct gm_quota_counts own, *counts;
+    struct gm_quota_counts own;
 };
 
 TAILQ_HEAD(gm_quota_account_list, gm_quota_account);
@@ -119,11 +123,14 @@ void gm_quota_leave(struct gm_quota_account *account);
 /* Charges what was not known before. */
 void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int64_t now_ns);
 void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns);
-/* Counts bytes that were moved, whenever they were charged. */
-void gm_quota_count_bytes(struct gm_quota_account *account, uint64_t bytes);
+/* Counts a request for /metrics. All at once: clients may share the counters. */
+void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t device_ns);
+/* Whether anything of the kinds before memory is limited. */
+bool gm_quota_has_rates(const struct gm_quota_account *account);
 /* Gives back body bytes that were charged and did not come. */
 void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes);
-/* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. */
+/* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. Call
+ * these two with the memory quota's mutex held. */
 enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,
                              struct gm_error *err);
 void gm_quota_release(struct gm_quota_account *account, uint64_t bytes);

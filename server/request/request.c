@@ -63,9 +63,14 @@ static void settle_quota(struct gm_request *r)
 
     if (!r->entered) /* what was refused costs nothing: else a client that tries again stays out */
         return;
+    if (!r->counted)
+        gm_quota_count(account, r->body.received + r->body_sent, r->device_ns);
+    r->counted = true;
     if (r->is_job)
         gm_quota_leave(account);
     r->is_job = false;
+    if (!gm_quota_has_rates(account))
+        return;
     if (r->body_charged > r->body.received)
         gm_quota_return_bytes(account, r->body_charged - r->body.received);
     else if (r->body.received > r->body_charged)
@@ -76,18 +81,19 @@ static void settle_quota(struct gm_request *r)
 void gm_request_finish(struct gm_request *r)
 {
     char policy[GM_RATE_LIMIT_MAX], state[GM_RATE_LIMIT_MAX];
-    uint64_t sent = strcmp(r->head.method, "HEAD") == 0 ? 0 : r->reply.head_len + r->reply.body_len;
+    bool head = strcmp(r->head.method, "HEAD") == 0;
     bool page =
         r->route && strcmp(r->route->method, "GET") == 0 && !(r->route->roles & GM_ROLE_PROBE);
 
     gm_access_headers(&r->server->access, &r->head, r->error.status, page, &r->reply);
     if (!r->caller.account)
         return;
+    r->body_sent = head ? 0 : r->reply.head_len + r->reply.body_len;
     settle_quota(r);
-    if (r->entered) {
-        gm_quota_charge_bytes(r->caller.account, sent, gm_now_ns());
-        gm_quota_count_bytes(r->caller.account, sent);
-    }
+    if (!gm_quota_has_rates(r->caller.account))
+        return;
+    if (r->entered)
+        gm_quota_charge_bytes(r->caller.account, r->body_sent, gm_now_ns());
     gm_quota_headers(r->caller.account, gm_now_ns(), policy, state);
     if (*policy) {
         gm_reply_header(&r->reply, "RateLimit-Policy", policy);
@@ -104,8 +110,6 @@ void gm_request_unref(struct gm_request *r)
     drop_all(r);
     gm_reply_clear(&r->reply);
     settle_quota(r);
-    if (r->entered)
-        gm_quota_count_bytes(r->caller.account, r->body.received);
     gm_quota_unref(r->caller.account);
 
     pthread_mutex_lock(&server->mutex);
@@ -566,11 +570,11 @@ void gm_request_charge_device(struct gm_request *r)
 {
     const struct gm_job *job = &r->run.job;
 
-    if (job->started_ns > 0)
-        gm_quota_charge_device(r->caller.account,
-                               (job->finished_ns - job->started_ns) /
-                                   (job->batch > 1 ? job->batch : 1),
-                               job->finished_ns);
+    if (job->started_ns == 0)
+        return;
+    int64_t took_ns = (job->finished_ns - job->started_ns) / (job->batch > 1 ? job->batch : 1);
+    r->device_ns += took_ns;
+    gm_quota_charge_device(r->caller.account, took_ns, job->finished_ns);
 }
 
 void gm_request_learn_cost(struct gm_request *r)

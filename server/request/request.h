@@ -68,6 +68,9 @@ struct gm_request {
     const struct gm_route *route; /* NULL: no such route */
     struct gm_caller caller;
     bool entered, is_job;     /* its client's quota let it in, and counts it as an operation */
+    bool counted;             /* in its client\'s counters */
+    int64_t device_ns;        /* that its jobs had */
+    uint64_t body_sent;       /* of the reply, once it is about to be sent */
     uint64_t body_charged;    /* body bytes that were charged to the client when it came in */
     unsigned quota_wait_s;    /* Retry-After, where its client's quota refused it */
     char allow[GM_ALLOW_MAX]; /* the Allow header of a 405 */

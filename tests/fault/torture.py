@@ -39,6 +39,7 @@ os.environ.setdefault("GEMMD_TORTURE", str(BUILD / "tests/libtorture.so"))
 sys.path.insert(0, str(HERE.parent / "http"))
 
 import wire  # noqa: E402
+import keyring  # noqa: E402
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment, sanitizer_of  # noqa: E402
 from torture_kinds import PREFIX, excused, kinds, sameness  # noqa: E402
 
@@ -82,6 +83,12 @@ FAULTS = {
     "PROCESS": "EPERM",
 }
 assert list(FAULTS) == CLASSES, (list(FAULTS), CLASSES)
+
+
+FOLDER = tempfile.TemporaryDirectory()
+KEYS = keyring.Keyring(os.path.join(FOLDER.name, "keys"))
+KEYS.add("torture", "use,read", "requests=1000000,bytes=100G,device=3600,memory=100G,jobs=1000")
+GUARDED = ("--keys", KEYS.path, "--cors", "https://lab.example")
 
 
 class Fault:
@@ -173,21 +180,27 @@ class Closed:
         return f"<closed behind {self.got[:60]!r}>"
 
 
+def with_key(request):
+    """The request, with the victim's key."""
+    line, _, rest = request.partition(b"\r\n")
+    return line + b"\r\nAuthorization: Bearer " + KEYS.keys["torture"].encode() + b"\r\n" + rest
+
+
 def converse(port, kind, before_last=lambda: None):
     """The last answer to a kind's requests on a connection of their own, or Closed."""
     *first, last = kind.requests
     with wire.Raw(port, TIMEOUT_S) as raw:
         for request in first:
-            raw.send(request)
+            raw.send(with_key(request))
             raw.reply()
         before_last()
-        return ask(raw, kind, last)
+        return ask(raw, kind, last if kind.keyless else with_key(last))
 
 
 def put_back(port, kind):
     for request in kind.after:
         with wire.Raw(port, TIMEOUT_S) as raw:
-            raw.send(request)
+            raw.send(with_key(request))
             raw.reply()
 
 
@@ -231,7 +244,7 @@ class Victim(Daemon):
 
     def __init__(self, cold=False):
         self.board = Board()
-        super().__init__("--log-level", "info", "--allow-shared-memory", PREFIX, under=self.board.environment())
+        super().__init__("--log-level", "info", "--allow-shared-memory", PREFIX, *GUARDED, under=self.board.environment())
         self.cold, self.settled, self.live = cold, None, None
         try:
             for _ in range(0 if cold else 2 if self.expected else 4):
@@ -300,7 +313,7 @@ class Victim(Daemon):
         deadline, blocks_deadline = now + TIMEOUT_S, now + 0.1
         while True:
             with wire.Raw(self.port, TIMEOUT_S) as raw:
-                raw.send(wire.head("GET", "/v1/stats", "Connection: close"))
+                raw.send(with_key(wire.head("GET", "/v1/stats", "Connection: close")))
                 stats = raw.reply().json()
             now = {"memory used": stats["memory"]["used_bytes"],
                    "requests": stats["requests_in_flight"] - 1,
