@@ -8,7 +8,6 @@
 #include "server/clock.h"
 #include "server/http/connection_limiter.h"
 #include "server/http/http.h"
-#include "server/http/raw_reply.h"
 #include "server/limits.h"
 #include "server/notify.h"
 #include "server/probe.h"

@@ -2,7 +2,6 @@
 
 #include "server/clock.h"
 #include "server/log.h"
-#include "server/resolve.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -69,6 +69,17 @@ static int connect_to(const struct addrinfo *to, int64_t until_ns)
     close(fd);
     errno = fault;
     return -1;
+}
+
+int gm_resolve(const char *host, const char *port, int flags, struct addrinfo **ret)
+{
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    int fault = getaddrinfo(host, port, &hints, ret);
+
+    if (fault != 0 && strcasecmp(host, "localhost") == 0)
+        fault = getaddrinfo("127.0.0.1", port, &hints, ret);
+    return fault;
 }
 
 /* A name may have addresses on which nobody listens: uses the first that accepts. */

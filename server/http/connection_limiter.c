@@ -1,7 +1,7 @@
 #include "server/http/connection_limiter.h"
 
 #include "server/clock.h"
-#include "server/http/raw_reply.h"
+#include "server/http/internal.h"
 #include "server/limits.h"
 #include "server/log.h"
 

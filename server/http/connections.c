@@ -1,6 +1,6 @@
 #include "server/http/connections.h"
 
-#include "server/http/socket_info.h"
+#include "server/http/internal.h"
 #include "server/limits.h"
 
 #include <stdlib.h>

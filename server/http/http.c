@@ -12,8 +12,6 @@
 
 #include "server/http/connection_limiter.h"
 #include "server/http/internal.h"
-#include "server/http/raw_reply.h"
-#include "server/http/socket_info.h"
 #include "server/limits.h"
 #include "server/log.h"
 #include "server/request/head.h"

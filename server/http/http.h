@@ -30,6 +30,9 @@ bool gm_http_idle(struct gm_http *http);
 bool gm_http_loopback(const struct gm_http *http);
 /* Whether all connections are taken. */
 bool gm_http_full(struct gm_http *http);
+/* Answers every request that has no reply yet with this status, whether it is uploading or on a
+ * device. Later results are dropped. */
+void gm_raw_refuse_all(struct gm_server *server, enum gm_status status);
 /* Closes all connections and ends all threads. No request may be with a device or worker any
  * more. */
 void gm_http_close(struct gm_http *http);

@@ -1,7 +1,6 @@
 #include "server/http/internal.h"
 
 #include "server/clock.h"
-#include "server/http/socket_info.h"
 #include "server/limits.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-#include "server/http/raw_reply.h"
-
+#include "server/http/http.h"
 #include "server/http/internal.h"
 
 #include <stdlib.h>

@@ -332,6 +332,12 @@ class Victim(Daemon):
             expect(time.monotonic() < deadline, "left behind:", now, "instead of", self.settled)
             time.sleep(0.001)
 
+    def begin_hit(self, kind, fault, n):
+        self.board.arm(fault, n)
+        if kind.reload: # main reads the keys, with the fault, before the request comes
+            self.signal(signal.SIGHUP)
+            time.sleep(0.005 * SLOW)
+
     def hit(self, kind, fault, n):
         """(whether there was an n-th call, what the answer was)"""
         answer = self.hit_once(kind, fault, n)
@@ -348,7 +354,7 @@ class Victim(Daemon):
     def hit_once(self, kind, fault, n):
         board = self.board
         try:
-            reply = converse(self.port, kind, lambda: board.arm(fault, n))
+            reply = converse(self.port, kind, lambda: self.begin_hit(kind, fault, n))
             outcome = self.check(kind, reply, fault)
             if board.words[FIRED] == 0:
                 time.sleep(0.002) # it may come once the answer has gone
@@ -494,7 +500,7 @@ def start_once(board, fault, n):
     """How a daemon fares whose n-th call fails before it is ready: (whether one did, how)."""
     board.arm(fault, n)
     process = subprocess.Popen(
-        [*board.environment(), BINARY, "--listen", "127.0.0.1:0"], env=environment(),
+        [*board.environment(), BINARY, "--listen", "127.0.0.1:0", *GUARDED], env=environment(),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         line = process.stdout.readline() # to its end, if there is none
