@@ -1,6 +1,5 @@
 #include "server/http/connections.h"
 
-#include "server/http/internal.h"
 #include "server/limits.h"
 
 #include <stdlib.h>

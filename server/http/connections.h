@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 /*
  * How far a client is behind the minimum rate.
@@ -140,5 +141,20 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
                           void *cls);
 /* Whether request bytes have arrived that the library has not read yet. */
 bool gm_connections_unread(struct gm_connections *connections);
+
+/* ---- Sockets (socket_info.c): what the kernel knows and the HTTP library does not report. ---- */
+
+/* What a read would return: > 0 if there are bytes, 0 at the end of the stream, < 0 if there is
+ * nothing yet. */
+ssize_t gm_socket_unread(int socket);
+/* Whether the peer has not yet acknowledged some written bytes. */
+bool gm_socket_unsent(int socket);
+/* Bytes received, and bytes acknowledged by the peer, since the connection began. Returns false if
+ * the socket is not TCP, or the kernel does not count them. */
+bool gm_socket_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowledged);
+/* Whether the peer has closed. sending_too: only if it has closed both directions. */
+bool gm_socket_gone(int socket, bool sending_too);
+/* Makes close() drop unsent bytes and reset the connection. */
+void gm_socket_drop_unsent(int socket);
 
 #endif

@@ -104,22 +104,6 @@ void gm_library_log(struct gm_stats *stats, const char *format, va_list args);
  * refusals may go uncounted. */
 bool gm_library_is_known(void);
 
-/* socket_info.c: asks the kernel for the peer's state and the unread or unsent bytes of a socket,
- * which the HTTP library does not report. */
-
-/* What a read would return: > 0 if there are bytes, 0 at the end of the stream, < 0 if there is
- * nothing yet. */
-ssize_t gm_socket_unread(int socket);
-/* Whether the peer has not yet acknowledged some written bytes. */
-bool gm_socket_unsent(int socket);
-/* Bytes received, and bytes acknowledged by the peer, since the connection began. Returns false if
- * the socket is not TCP, or the kernel does not count them. */
-bool gm_socket_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowledged);
-/* Whether the peer has closed. sending_too: only if it has closed both directions. */
-bool gm_socket_gone(int socket, bool sending_too);
-/* Makes close() drop unsent bytes and reset the connection. */
-void gm_socket_drop_unsent(int socket);
-
 /* raw_reply.c: writes a reply directly to the socket, bypassing the HTTP library. The library
  * accepts no reply in the middle of a body, and none for requests that cannot finish before the
  * daemon ends (gm_raw_refuse_all in http.h). */

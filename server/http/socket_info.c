@@ -1,4 +1,4 @@
-#include "server/http/internal.h"
+#include "server/http/connections.h"
 
 #include <linux/tcp.h> /* its tcp_info has more members than the C library's */
 #include <netinet/in.h>

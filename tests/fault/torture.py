@@ -509,7 +509,7 @@ def start_once(board, fault, n):
             ready = re.fullmatch(rb"listening on http://127\.0\.0\.1:(\d+)\n", line)
             expect(ready, "not a ready line:", line)
             with wire.Raw(int(ready.group(1)), TIMEOUT_S) as raw:
-                raw.send(wire.head("POST", "/v1/transpose", "Content-Length: 9"), b"[[1],[2]]")
+                raw.send(with_key(wire.head("POST", "/v1/transpose", "Content-Length: 9")), b"[[1],[2]]")
                 reply = raw.reply()
             expect(reply.status == 200 and reply.json()["data"] == [[1, 2]], reply)
             process.send_signal(signal.SIGTERM)

@@ -299,12 +299,13 @@ def test_the_log_names_keys_and_never_has_them(start, ring, form):
         return
     lines = [json.loads(line) for line in log.splitlines()]
     audits = [line for line in lines if line["event"] == "audit"]
-    assert [(a["key"], a["code"], a["client"]) for a in audits] == [
-        ("user", "forbidden", "127.0.0.1"), ("user", "forbidden", "127.0.0.1"), ("none", "unauthorized", "127.0.0.1")]
+    assert sorted((a["key"], a["code"], a["client"]) for a in audits) == [
+        ("none", "unauthorized", "127.0.0.1"), ("user", "forbidden", "127.0.0.1"), ("user", "forbidden", "127.0.0.1")]
     assert all(a["reason"] and a["outcome"] == "refused" and a["level"] == "warn" for a in audits)
     requests = [line for line in lines if line["event"] == "request"]
-    assert [r["status"] for r in requests] == [200, 403, 403, 401, 400, 404]
-    assert requests[-1]["id"] == "007" and requests[0]["key"] == "user" and isinstance(requests[0]["total_us"], float)
+    assert sorted(r["status"] for r in requests) == [200, 400, 401, 403, 403, 404]
+    lost, = (r for r in requests if r["status"] == 404)
+    assert lost["id"] == "007" and lost["key"] == "user" and isinstance(lost["total_us"], float)
 
 
 needs_gemmctl = pytest.mark.skipif(not GEMMCTL.is_file(), reason="gemmctl was not built")
