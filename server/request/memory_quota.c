@@ -114,7 +114,7 @@ static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t tota
                        (unsigned long long)(total - reservation->reserved));
     if (!may_have(reservation, total))
         return gm_fail(err, GM_MEMORY_FULL,
-                       "requests from this address hold %llu of the %llu bytes for requests "
+                       "requests of this client hold %llu of the %llu bytes for requests "
                        "(--memory-limit), this one needs %llu more, and the rest is kept for "
                        "other clients",
                        (unsigned long long)held, (unsigned long long)quota->limit,

@@ -377,3 +377,20 @@ def test_ten_thousand_keys(start, tmp_path):
     assert text.count("gemmd_key_requests_total{") == 101  # a hundred, and all others
     assert 'gemmd_key_requests_total{key="other"} 3\n' in text
     assert 'gemmd_key_requests_total{key="k1"} 1\n' in text
+
+
+def test_fairness_is_by_key(start, ring):
+    """Two keys behind one address, as behind a proxy, are two clients."""
+    daemon = start("--keys", ring.path, "--memory-limit", "128M", "--backend", "cpu")
+    big, small = "?shape=10000x1000&dtype=f32", "?shape=2500x1000&dtype=f32"
+    body = bytes(10_000_000)
+
+    def ask(name):
+        return daemon.post(T + small, body, {**ring.headers(name), "Content-Type": wire.RAW})
+
+    with daemon.raw() as raw:  # 80 MB, for an operand that does not come and its result
+        raw.send(wire.head("POST", T + big, "Content-Length: 40000000", "Content-Type: " + wire.RAW,
+                           "Authorization: Bearer " + ring.keys["user"]) + bytes(1000))
+        wait_until(lambda: ask("user").status == 503, "the memory of one client")
+        assert ask("user").json()["code"] == "memory_full"
+        ask("both").ok()
