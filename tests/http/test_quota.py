@@ -157,7 +157,7 @@ def test_one_job_after_the_other_on_new_connections(start, ring):
 
 
 def test_memory(start, ring):
-    ring.add("small", quota="memory=4M")
+    ring.add("small", quota="memory=4500K")
     daemon = start("--keys", ring.path)
     headers = {**ring.headers("small"), "Content-Type": wire.RAW}
     reply = daemon.post(T + "?shape=1024x1024&dtype=f32", bytes(4 << 20), headers)
