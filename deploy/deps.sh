@@ -29,6 +29,7 @@ jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson
 nettle 3.6 or later (hashes of keys)|pkg-config --atleast-version=3.6 nettle|nettle-dev
 OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
 curl|has curl|curl ca-certificates
+GnuTLS 3.7 or later (TLS)|pkg-config --atleast-version=3.7 gnutls|libgnutls28-dev
 libcurl 7.85 or later (the clients in C)|pkg-config --atleast-version=7.85 libcurl|libcurl4-openssl-dev
 Python 3 with PyYAML and venv (the contract)|has_python yaml ensurepip|python3 python3-yaml python3-venv
 END
@@ -36,6 +37,7 @@ END
     if [ "$1" = tests ]; then
         cat <<'END'
 numpy and pytest for Python 3|has_python numpy pytest|python3-numpy python3-pytest
+openssl (certificates for tests of TLS)|has openssl|openssl
 END
     fi
 }
@@ -74,8 +76,11 @@ assert all(map(find_spec, sys.argv[1:]))
 END
 }
 
+# Of ours, one that was built without TLS counts as none.
 has_microhttpd() {
-    pkg-config --atleast-version=$microhttpd_needed libmicrohttpd
+    pkg-config --atleast-version=$microhttpd_needed libmicrohttpd &&
+        { [ ! -f "$deps/lib/pkgconfig/libmicrohttpd.pc" ] ||
+            grep -q gnutls "$deps/lib/pkgconfig/libmicrohttpd.pc"; }
 }
 
 # Whether it is there, or will be built from source by what is there.
@@ -250,7 +255,7 @@ build_microhttpd() {
     {
         logged "$logs/microhttpd-configure.log" env -C "$work/source" ./configure \
             --prefix="$deps" --with-pic --disable-shared --disable-doc --disable-examples \
-            --disable-curl --disable-https --disable-postprocessor --disable-bauth --disable-dauth &&
+            --disable-curl --enable-https --disable-postprocessor --disable-bauth --disable-dauth &&
             logged "$logs/microhttpd-make.log" make -C "$work/source" -j "$(nproc)" &&
             logged "$logs/microhttpd-install.log" make -C "$work/source" install DESTDIR="$work/stage"
     } || die "libmicrohttpd could not be built"

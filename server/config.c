@@ -6,8 +6,7 @@
 #include "server/request/regions.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,18 @@ struct option_row {
     const char *help;
 };
 
+/* Where the values come from that are read now. Each source's addresses take the place of those of
+ * the source before. */
+struct source {
+    enum source_kind { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND } kind;
+    const char *path; /* of SOURCE_FILE */
+    unsigned line;
+    struct gm_config *config;
+    FILE *faults_to;
+    unsigned faults;
+    bool listened; /* it has named an address */
+};
+
 static parse_fn parse_prefix, parse_flag, parse_placement, parse_text, parse_quota,
     parse_log_format;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
@@ -36,15 +47,49 @@ static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_dura
 #define SIZE_MOST (UINT64_C(1) << 50) /* far below where sums of sizes overflow */
 _Static_assert(GM_QUEUE_LIMIT_MAX == 65536 && GM_TIMEOUT_MS_MAX == 3600000, "the table says these");
 
+/* Algorithms if --tls-priority does not say: those with forward secrecy and authenticated
+ * encryption; the server's order holds. */
+#define TLS_PRIORITY                                                                               \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
+    "+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305:-MAC-ALL:+AEAD:-GROUP-ALL:+GROUP-X25519:"        \
+    "+GROUP-SECP256R1:+GROUP-SECP384R1:%SERVER_PRECEDENCE"
+
 static const struct option_row options[] = {
     {.flag = "--listen",
      .argument = "ADDR:PORT",
      .fallback = "127.0.0.1:8080",
      .parse = parse_listen,
-     .offset = FIELD(host),
-     .takes = "an address and a port, as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free one",
+     .takes =
+         "an address and a port, as 127.0.0.1:8080 or [::1]:8080 (port 0 picks a free one; "
+         "',plain' after it: without TLS), or a Unix socket, as unix:/run/gemmd.sock,mode=0660; "
+         "at most 8, each its own --listen, or with spaces between them",
      .help =
          "where to listen; when ready, 'listening on http://ADDR:PORT' goes to standard output"},
+    {.flag = "--tls-cert",
+     .argument = "FILE",
+     .parse = parse_text,
+     .offset = FIELD(tls_cert),
+     .takes = "a file in PEM: the certificate, then those that signed it",
+     .help = "speak TLS, 1.2 and 1.3, on all addresses but Unix sockets; SIGHUP reads it again"},
+    {.flag = "--tls-key",
+     .argument = "FILE",
+     .parse = parse_text,
+     .offset = FIELD(tls_key),
+     .takes = "a file in PEM",
+     .help = "the private key of --tls-cert"},
+    {.flag = "--tls-client-ca",
+     .argument = "FILE",
+     .parse = parse_text,
+     .offset = FIELD(tls_client_ca),
+     .takes = "a file in PEM",
+     .help = "serve only clients that have a certificate of one of these authorities"},
+    {.flag = "--tls-priority",
+     .argument = "LIST",
+     .fallback = TLS_PRIORITY,
+     .parse = parse_text,
+     .offset = FIELD(tls_priority),
+     .takes = "a priority string of GnuTLS; versions before TLS 1.2 stay off",
+     .help = "TLS algorithms, in the order of choice"},
     {.flag = "--backend",
      .argument = "NAME",
      .fallback = "auto",
@@ -187,6 +232,12 @@ static const struct option_row options[] = {
      .offset = FIELD(log_format),
      .takes = "logfmt or json",
      .help = "how log lines are written"},
+    {.flag = "--sandbox",
+     .fallback = "yes",
+     .parse = parse_flag,
+     .offset = FIELD(sandbox),
+     .takes = "yes or no",
+     .help = "once started, give up the system calls that gemmd has no use for (seccomp)"},
     {.flag = "--log-level",
      .argument = "LEVEL",
      .fallback = "info",
@@ -197,31 +248,27 @@ static const struct option_row options[] = {
 };
 #define OPTION_COUNT (sizeof options / sizeof *options)
 
+/* One address, or several with spaces between them. Adds them to those that there are. */
 static bool parse_listen(const struct option_row *row, const char *text, void *field)
 {
-    struct gm_config *config = (struct gm_config *)((char *)field - row->offset);
-    const char *colon = strrchr(text, ':');
-    const char *host = text;
-    size_t host_len, port_len;
+    struct gm_config *config = field;
+    char word[GM_CONFIG_TEXT_MAX];
 
-    if (!colon)
+    (void)row;
+    text += strspn(text, " \t");
+    if (!*text)
         return false;
-    host_len = (size_t)(colon - text);
-    port_len = strlen(colon + 1);
-    if (host_len >= 2 && host[0] == '[' && host[host_len - 1] == ']') {
-        host++;
-        host_len -= 2;
-    } else if (memchr(text, ':', host_len)) {
-        return false; /* IPv6 without brackets is ambiguous */
+    for (; *text; text += strspn(text, " \t")) {
+        struct gm_listen listen = {.mode = 0};
+        size_t len = strcspn(text, " \t");
+        if (len >= sizeof word || config->listens == GM_LISTENS_MAX)
+            return false;
+        snprintf(word, sizeof word, "%.*s", (int)len, text);
+        if (!gm_config_listen(word, &listen))
+            return false;
+        config->listen[config->listens++] = listen;
+        text += len;
     }
-    if (host_len == 0 || host_len >= sizeof config->host)
-        return false;
-    if (port_len == 0 || port_len >= sizeof config->port ||
-        strspn(colon + 1, "0123456789") != port_len || atoi(colon + 1) > 65535)
-        return false;
-    memcpy(config->host, host, host_len);
-    config->host[host_len] = '\0';
-    memcpy(config->port, colon + 1, port_len + 1);
     return true;
 }
 
@@ -248,67 +295,22 @@ static bool parse_placement(const struct option_row *row, const char *text, void
     return true;
 }
 
-/* Parses digits without a sign; *ret_rest is what follows. Returns UINT64_MAX if it does not
- * fit. */
-static bool parse_digits(const char *text, uint64_t *ret, const char **ret_rest)
-{
-    char *end;
-
-    if (!isdigit((unsigned char)*text))
-        return false;
-    *ret = strtoull(text, &end, 10);
-    *ret_rest = end;
-    return true;
-}
-
 static bool parse_size(const struct option_row *row, const char *text, void *field)
 {
-    uint64_t n;
-
     (void)row;
-    if (!gm_read_size(text, strlen(text), &n))
-        return false;
-    memcpy(field, &n, sizeof n);
-    return true;
+    return gm_config_size(text, field);
 }
 
 static bool parse_count(const struct option_row *row, const char *text, void *field)
 {
-    uint64_t n;
-    const char *rest;
-
     (void)row;
-    if (!parse_digits(text, &n, &rest) || *rest)
-        return false;
-    memcpy(field, &n, sizeof n);
-    return true;
+    return gm_config_count(text, field);
 }
 
 static bool parse_duration(const struct option_row *row, const char *text, void *field)
 {
-    static const struct {
-        const char *unit;
-        double ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-    char *end;
-
     (void)row;
-    /* Digits and a point only: strtod also accepts "0x10" and "1e3". */
-    size_t digits = strspn(text, "0123456789.");
-    if (!isdigit((unsigned char)*text))
-        return false;
-    double n = strtod(text, &end);
-    if (end != text + digits)
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].unit) != 0)
-            continue;
-        double ms = ceil(n * units[i].ms);
-        uint64_t whole = ms < 0x1p63 ? (uint64_t)ms : UINT64_MAX;
-        memcpy(field, &whole, sizeof whole);
-        return true;
-    }
-    return false;
+    return gm_config_duration(text, field);
 }
 
 static bool parse_level(const struct option_row *row, const char *text, void *field)
@@ -348,15 +350,6 @@ static bool parse_flag(const struct option_row *row, const char *text, void *fie
     return yes || strcmp(text, "no") == 0;
 }
 
-static bool parse_text(const struct option_row *row, const char *text, void *field)
-{
-    (void)row;
-    if (strlen(text) >= GM_CONFIG_TEXT_MAX)
-        return false;
-    snprintf(field, GM_CONFIG_TEXT_MAX, "%s", text);
-    return true;
-}
-
 static bool parse_quota(const struct option_row *row, const char *text, void *field)
 {
     (void)row;
@@ -372,6 +365,15 @@ static bool parse_log_format(const struct option_row *row, const char *text, voi
     return format == GM_LOG_JSON || strcmp(text, "logfmt") == 0;
 }
 
+static bool parse_text(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    if (!*text || strlen(text) >= GM_CONFIG_TEXT_MAX)
+        return false;
+    snprintf(field, GM_CONFIG_TEXT_MAX, "%s", text);
+    return true;
+}
+
 #define PREFIX "GEMMD_"
 #define PREFIX_LEN (sizeof PREFIX - 1)
 
@@ -385,29 +387,54 @@ static void environment_name(const char *flag, char out[64])
     out[at] = '\0';
 }
 
-static bool set_option(struct gm_config *config, const struct option_row *row, const char *source,
+/* Reports a fault of what is read now, and counts it. */
+static void fault(struct source *source, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void fault(struct source *source, const char *format, ...)
+{
+    va_list args;
+
+    source->faults++;
+    if (source->kind == SOURCE_FILE)
+        fprintf(source->faults_to, "gemmd: %s:%u: ", source->path, source->line);
+    else
+        fputs("gemmd: ", source->faults_to);
+    va_start(args, format);
+    vfprintf(source->faults_to, format, args);
+    va_end(args);
+    fputc('\n', source->faults_to);
+}
+
+static void list_backends(char *out, size_t size)
+{
+    size_t at = (size_t)snprintf(out, size, "; this build has:");
+
+    for (size_t i = 0; gm_backend_at(i) && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, " %s", gm_backend_at(i)->name);
+}
+
+static void set_option(struct source *source, const struct option_row *row, const char *name,
                        const char *text)
 {
-    void *field = (char *)config + row->offset;
-    bool read = row->parse(row, text, field), within = true;
+    void *field = (char *)source->config + row->offset;
+    char quoted[256], more[128] = "";
 
+    if (row->parse == parse_listen && !source->listened) {
+        source->config->listens = 0;
+        source->listened = true;
+    }
+    bool read = row->parse(row, text, field), within = true;
     if (read && row->max > 0) {
         uint64_t number;
         memcpy(&number, field, sizeof number);
         within = number >= row->min && number <= row->max;
     }
     if (read && within)
-        return true;
-    char quoted[256];
-    fprintf(stderr, "gemmd: %s: %s is %s %s\n", source, gm_log_quote(quoted, sizeof quoted, text),
-            within ? "not" : "out of range: it takes", row->takes);
-    if (row->parse == parse_backend) {
-        fprintf(stderr, "gemmd: this build has:");
-        for (size_t i = 0; gm_backend_at(i); i++)
-            fprintf(stderr, " %s", gm_backend_at(i)->name);
-        fprintf(stderr, "\n");
-    }
-    return false;
+        return;
+    if (row->parse == parse_backend)
+        list_backends(more, sizeof more);
+    fault(source, "%s: %s is %s %s%s", name, gm_log_quote(quoted, sizeof quoted, text),
+          within ? "not" : "out of range: it takes", row->takes, more);
 }
 
 static void print_help(void)
@@ -416,7 +443,7 @@ static void print_help(void)
         "gemmd - matrix operations over HTTP, each answered with an account of its time and bytes\n"
         "\nUsage: gemmd [OPTION...]\n\nOptions, each also as an environment variable "
         "(GEMMD_LISTEN for --listen; any other\n"
-        "GEMMD_ variable is an error, but what clients read):\n");
+        "GEMMD_ variable is an error, but what clients read), and in the file of --config:\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char left[48];
         const char *argument = options[i].argument ? options[i].argument : "";
@@ -429,6 +456,12 @@ static void print_help(void)
         else
             printf("  %-24s   takes %s\n", "", options[i].takes);
     }
+    printf("  %-24s read options from this file, one a line, as 'memory-limit = 4G'; the\n"
+           "  %-24s   environment and the command line come before it\n",
+           "--config FILE", "");
+    printf("  %-24s say whether gemmd could run so, without listening, and exit: 0 if it\n"
+           "  %-24s   could, else 1\n",
+           "--check", "");
     printf("  %-24s ask /healthz of the gemmd that listens at --listen, and exit: 0 if it is\n"
            "  %-24s   alive, else 1\n",
            "--probe", "");
@@ -443,28 +476,28 @@ static void print_help(void)
 
 /* Whether a variable that begins with GEMMD_ belongs to an option. If not, it is an error: a typing
  * mistake is likely. */
-static bool check_variable(const char *variable)
+static void check_variable(struct source *source, const char *variable)
 {
-    static const char *const of_clients[] = {"GEMMD_URL", "GEMMD_KEY", "GEMMD_KEY_FILE",
-                                             "GEMMD_CA"};
+    static const char *const others[] = {"GEMMD_URL", "GEMMD_KEY", "GEMMD_KEY_FILE", "GEMMD_CA",
+                                         "GEMMD_CONFIG"};
     size_t len = strcspn(variable, "="), least = SIZE_MAX;
     char name[64], nearest[64] = "", shown[64], quoted[256];
 
-    for (size_t i = 0; i < sizeof of_clients / sizeof *of_clients; i++)
-        if (strlen(of_clients[i]) == len && strncmp(variable, of_clients[i], len) == 0)
-            return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strlen(others[i]) == len && strncmp(variable, others[i], len) == 0)
+            return;
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         if (options[i].alias) {
             environment_name(options[i].alias, name);
             if (strlen(name) == len && strncmp(variable, name, len) == 0)
-                return true;
+                return;
         }
         environment_name(options[i].flag, name);
         size_t distance =
             gm_edit_distance(variable + PREFIX_LEN, len - PREFIX_LEN, name + PREFIX_LEN);
         if (strlen(name) == len && strncmp(variable, name, len) == 0)
-            return true;
+            return;
         if (distance < least) {
             least = distance;
             memcpy(nearest, name, sizeof nearest);
@@ -472,35 +505,125 @@ static bool check_variable(const char *variable)
     }
     snprintf(shown, sizeof shown, "%.*s", (int)len, variable);
     bool near = gm_is_near(variable + PREFIX_LEN, len - PREFIX_LEN, nearest + PREFIX_LEN);
-    fprintf(stderr, "gemmd: the environment variable %s belongs to no option; %s%s\n",
-            gm_log_quote(quoted, sizeof quoted, shown),
-            near ? "the nearest is " : "see gemmd --help", near ? nearest : "");
-    return false;
+    fault(source, "the environment variable %s belongs to no option; %s%s",
+          gm_log_quote(quoted, sizeof quoted, shown), near ? "the nearest is " : "see gemmd --help",
+          near ? nearest : "");
 }
 
-/* The value of a flag's variable, or NULL. */
-static bool apply_variable(struct gm_config *config, const struct option_row *row, const char *flag)
+/* The value of a flag's variable, if there is one. */
+static void apply_variable(struct source *source, const struct option_row *row, const char *flag)
 {
     char name[64];
 
     environment_name(flag, name);
     const char *text = getenv(name);
-    return !text || set_option(config, row, name, text);
+    if (text)
+        set_option(source, row, name, text);
 }
 
-static bool apply_environment(struct gm_config *config)
+static void apply_environment(struct source *source)
 {
     for (char **variable = environ; variable && *variable; variable++)
-        if (strncmp(*variable, PREFIX, PREFIX_LEN) == 0 && !check_variable(*variable))
-            return false;
+        if (strncmp(*variable, PREFIX, PREFIX_LEN) == 0)
+            check_variable(source, *variable);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *row = &options[i];
-        if ((row->alias && !apply_variable(config, row, row->alias)) ||
-            !apply_variable(config, row, row->flag)) /* the current name wins over the alias */
-            return false;
+        if (row->alias)
+            apply_variable(source, row, row->alias);
+        apply_variable(source, row, row->flag); /* the current name wins over the alias */
     }
-    return true;
 }
+
+/* ---- The file ---- */
+
+static const struct option_row *row_of(const char *name)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option_row *row = &options[i];
+        if (strcmp(name, row->flag + 2) == 0 || (row->alias && strcmp(name, row->alias + 2) == 0))
+            return row;
+    }
+    return NULL;
+}
+
+static void fault_unknown(struct source *source, const char *name)
+{
+    const char *nearest = options[0].flag + 2;
+    size_t len = strlen(name), least = SIZE_MAX;
+    char quoted[256];
+
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        size_t distance = gm_edit_distance(name, len, options[i].flag + 2);
+        if (distance < least) {
+            least = distance;
+            nearest = options[i].flag + 2;
+        }
+    }
+    bool near = gm_is_near(name, len, nearest);
+    fault(source, "there is no option %s; %s%s", gm_log_quote(quoted, sizeof quoted, name),
+          near ? "the nearest is " : "see gemmd --help", near ? nearest : "");
+}
+
+static void apply_line(struct source *source, char *line)
+{
+    char *text = gm_config_trim(line), *equals = strchr(text, '=');
+
+    if (!*text || *text == '#')
+        return;
+    if (!equals) {
+        char quoted[256];
+        fault(source, "%s is not NAME = VALUE", gm_log_quote(quoted, sizeof quoted, text));
+        return;
+    }
+    *equals = '\0';
+    const char *name = gm_config_trim(text);
+    const struct option_row *row = row_of(name);
+    if (row)
+        set_option(source, row, name, gm_config_trim(equals + 1));
+    else
+        fault_unknown(source, name);
+}
+
+unsigned gm_config_read(struct gm_config *config, const char *path, const char *text, size_t len,
+                        FILE *faults)
+{
+    struct source source = {
+        .kind = SOURCE_FILE, .path = path, .config = config, .faults_to = faults};
+    char line[2 * GM_CONFIG_TEXT_MAX];
+
+    while (len > 0) {
+        const char *end = memchr(text, '\n', len);
+        size_t line_len = end ? (size_t)(end - text) : len;
+        source.line++;
+        if (line_len >= sizeof line || memchr(text, '\0', line_len)) {
+            fault(&source, "the line %s",
+                  line_len >= sizeof line ? "is too long" : "has a zero byte");
+        } else {
+            memcpy(line, text, line_len);
+            line[line_len] = '\0';
+            apply_line(&source, line);
+        }
+        text += line_len + (end != NULL);
+        len -= line_len + (end != NULL);
+    }
+    return source.faults;
+}
+
+static unsigned apply_file(struct gm_config *config, const char *path)
+{
+    struct gm_file file;
+    struct gm_error error;
+
+    if (gm_file_read(path, GM_CONFIG_BYTES_MAX, &file, &error) != GM_OK) {
+        fprintf(stderr, "gemmd: --config: %s\n", error.detail);
+        return 1;
+    }
+    unsigned faults = gm_config_read(config, path, file.bytes, file.len, stderr);
+    gm_file_free(&file);
+    return faults;
+}
+
+/* ---- The command line ---- */
 
 /* Whether arg is --flag or --flag=VALUE. *ret_text is the VALUE, or NULL. */
 static bool is_flag(const char *arg, const char *flag, const char **ret_text)
@@ -513,31 +636,89 @@ static bool is_flag(const char *arg, const char *flag, const char **ret_text)
     return true;
 }
 
-/* Handles one argument: --flag VALUE or --flag=VALUE. Moves *at past it. */
-static bool apply_argument(struct gm_config *config, int argc, char **argv, int *at)
+/* Handles one argument: --flag VALUE or --flag=VALUE. Returns how many it takes. */
+static int apply_argument(struct source *source, int argc, char **argv, int at)
 {
-    const char *arg = argv[*at], *text;
+    const char *arg = argv[at], *text;
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *row = &options[i];
         if (!is_flag(arg, row->flag, &text) && !is_flag(arg, row->alias, &text))
             continue;
         bool alone = !text && !row->argument;
-        *at += text || alone ? 1 : 2;
+        int taken = text || alone ? 1 : 2;
         if (alone)
             text = "yes";
-        else if (!text && *at <= argc)
-            text = argv[*at - 1];
-        if (!text) {
-            fprintf(stderr, "gemmd: %s needs a value: %s\n", row->flag, row->takes);
-            return false;
-        }
-        return set_option(config, row, row->flag, text);
+        else if (!text && at + 1 < argc)
+            text = argv[at + 1];
+        if (text)
+            set_option(source, row, row->flag, text);
+        else
+            fault(source, "%s needs a value: %s", row->flag, row->takes);
+        return taken;
     }
     char quoted[256];
-    fprintf(stderr, "gemmd: there is no option %s; see gemmd --help\n",
-            gm_log_quote(quoted, sizeof quoted, arg));
-    return false;
+    fault(source, "there is no option %s; see gemmd --help",
+          gm_log_quote(quoted, sizeof quoted, arg));
+    return 1;
+}
+
+/* The last --config of the command line, else of the environment; NULL if there is none. Removes
+ * them, --probe and --check from the arguments, and sets the outcome that they ask for. */
+static const char *take_commands(int *argc, char **argv, struct source *source,
+                                 enum gm_config_outcome *ret)
+{
+    const char *path = getenv("GEMMD_CONFIG"), *text;
+    int kept = 1;
+
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--probe") == 0) {
+            *ret = GM_CONFIG_PROBE;
+        } else if (strcmp(argv[i], "--check") == 0) {
+            *ret = GM_CONFIG_CHECK;
+        } else if (is_flag(argv[i], "--config", &text)) {
+            path = text ? text : ++i < *argc ? argv[i] : NULL;
+            if (!path)
+                fault(source, "--config needs a value: a file");
+        } else {
+            argv[kept++] = argv[i];
+        }
+    }
+    *argc = kept;
+    return path;
+}
+
+/* What no option says alone. */
+static void check_together(struct source *source)
+{
+    const struct gm_config *config = source->config;
+
+    if (!*config->tls_cert != !*config->tls_key)
+        fault(source, "--tls-cert and --tls-key belong together");
+    if (*config->tls_client_ca && !*config->tls_cert)
+        fault(source, "--tls-client-ca needs --tls-cert");
+}
+
+static unsigned apply_all(struct gm_config *config, int argc, char **argv,
+                          enum gm_config_outcome *ret)
+{
+    struct source source = {.config = config, .faults_to = stderr};
+
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (options[i].fallback)
+            set_option(&source, &options[i], options[i].flag, options[i].fallback);
+    const char *path = take_commands(&argc, argv, &source, ret);
+    if (path)
+        source.faults += apply_file(config, path);
+    source.kind = SOURCE_ENVIRONMENT;
+    source.listened = false;
+    apply_environment(&source);
+    source.kind = SOURCE_COMMAND;
+    source.listened = false;
+    for (int i = 1; i < argc;)
+        i += apply_argument(&source, argc, argv, i);
+    check_together(&source);
+    return source.faults;
 }
 
 enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *config)
@@ -556,19 +737,7 @@ enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *
         }
     }
     config->memory_limit = gm_host_memory() / 2;
-    for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (options[i].fallback &&
-            !set_option(config, &options[i], options[i].flag, options[i].fallback))
-            return GM_CONFIG_EXIT_USAGE;
-    if (!apply_environment(config))
-        return GM_CONFIG_EXIT_USAGE;
-    for (int i = 1; i < argc;) {
-        if (strcmp(argv[i], "--probe") == 0) {
-            outcome = GM_CONFIG_PROBE;
-            i++;
-        } else if (!apply_argument(config, argc, argv, &i)) {
-            return GM_CONFIG_EXIT_USAGE;
-        }
-    }
-    return outcome;
+    if (apply_all(config, argc, argv, &outcome) == 0)
+        return outcome;
+    return outcome == GM_CONFIG_CHECK ? GM_CONFIG_EXIT_CHECK : GM_CONFIG_EXIT_USAGE;
 }

@@ -48,6 +48,10 @@
     X(MEMORY_KEPT_S, 60, "seconds",                                                                \
       "buffers are kept for reuse, which is faster than the system's allocator; one that stays "   \
       "unused for this long is returned to the system")                                            \
+    X(LISTENS_MAX, 8, "addresses", "places to listen: --listen may be given so many times")        \
+    X(CONFIG_BYTES_MAX, 65536, "bytes", "configuration file: far more than all options take")      \
+    X(TLS_FILE_BYTES_MAX, 1048576, "bytes",                                                        \
+      "file of certificates or of a key: a bundle of all public authorities is a fourth of it")    \
     X(CONNECTIONS_MIN, 16, "connections",                                                          \
       "gemmd does not start with descriptors for fewer: a browser alone opens six")                \
     X(OTHER_DESCRIPTORS, 32, "descriptors",                                                        \
@@ -123,9 +127,9 @@
       "if the machine was busy; a new job stops it")                                               \
     X(MEASURE_AGAIN_S, 600, "seconds",                                                             \
       "time between two such measurements, each of which takes a tenth of a second")               \
-    X(AWAKE_US, 200, "us",                                                                         \
-      "how long one thread of an idle GPU stays awake for the next job; waking it would take "     \
-      "50 us, longer than many jobs, and a client's next request comes within this time")          \
+    X(AWAKE_US, 1000, "us",                                                                        \
+      "how long one thread of an idle GPU stays awake for the next job; waking it takes 50 us, "   \
+      "longer than many jobs, and a client's next request comes within this time")                 \
     X(WATCH_MS, 50, "ms", "how often the clients of queued jobs are checked for disconnects")      \
     X(SECOND_SIGNAL_MS, 1000, "ms",                                                                \
       "a second SIGTERM or SIGINT after this time ends gemmd at once; an earlier one is a copy "   \

@@ -9,13 +9,14 @@
 #include "server/http/connection_limiter.h"
 #include "server/http/http.h"
 #include "server/limits.h"
-#include "server/notify.h"
 #include "server/probe.h"
+#include "server/process.h"
 #include "server/request/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,7 +30,8 @@
 #define FLUSH_NS 1000000000
 #define STEP_NS 10000000 /* interval between checks for requests in progress */
 #define TRIM_MS 1000     /* interval between checks of the buffers kept for reuse */
-#define SWEEP_STEPS 25   /* steps between sweeps for slow clients */
+#define EXPIRES_SOON_S (14 * 86400)
+#define SWEEP_STEPS 25 /* steps between sweeps for slow clients */
 
 enum exit_code { EXIT_DRAINED = 0, EXIT_DEVICE_LOST = 1, EXIT_USAGE = 2, EXIT_START = 3 };
 
@@ -67,7 +69,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
-static void on_reload(int number)
+static void on_hangup(int number)
 {
     int saved = errno;
 
@@ -84,6 +86,7 @@ static void device_lost(void *cls)
 static bool open_events(struct events *events)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction hangup = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
 
     events->signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     events->lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -93,7 +96,6 @@ static bool open_events(struct events *events)
     signal_event = events->signal;
     reload_event = events->reload;
     signal(SIGPIPE, SIG_IGN);
-    const struct sigaction hangup = {.sa_handler = on_reload, .sa_flags = SA_RESTART};
     return sigaction(SIGTERM, &action, NULL) == 0 && sigaction(SIGINT, &action, NULL) == 0 &&
            sigaction(SIGHUP, &hangup, NULL) == 0;
 }
@@ -129,20 +131,6 @@ static int wait_ms(const struct gm_notify *notify)
     return ms < 0 || ms > TRIM_MS ? TRIM_MS : ms;
 }
 
-/* Reads what can change while gemmd runs. On a fault what there was stays. */
-static void reload(struct gm_server *server)
-{
-    struct gm_error error;
-    unsigned keys;
-
-    if (!*server->config.keys)
-        gm_log_detail(GM_LOG_INFO, "reload", "there is nothing to read again: no --keys");
-    else if (gm_access_reload(&server->access, &keys, &error) == GM_OK)
-        gm_log(GM_LOG_INFO, "reload", "keys=%u", keys);
-    else
-        gm_log_detail(GM_LOG_ERROR, "reload", error.detail);
-}
-
 /* What belongs to a key goes with it. */
 static void key_gone(void *cls, uint64_t client)
 {
@@ -152,19 +140,70 @@ static void key_gone(void *cls, uint64_t client)
     gm_region_unregister(&server->regions, client, true, NULL, NULL);
 }
 
-/* Waits for a signal (false) or the loss of a device (true). Serves the watchdog meanwhile. */
-static bool wait_end(struct gm_server *server, const struct events *events,
+/* Warns of a certificate that clients refuse, or soon will. */
+static void check_certificate(struct gm_http *http)
+{
+    int64_t left_s =
+        gm_http_expires(http) == INT64_MAX ? INT64_MAX : gm_http_expires(http) - time(NULL);
+
+    if (left_s < 0)
+        gm_log_detail(GM_LOG_WARN, "tls", "the certificate has expired");
+    else if (left_s < EXPIRES_SOON_S)
+        gm_log(GM_LOG_WARN, "tls", "detail=\"the certificate expires soon\" days=%d",
+               (int)(left_s / 86400));
+}
+
+static void reload_keys(struct gm_server *server)
+{
+    struct gm_error error;
+    unsigned keys;
+
+    if (gm_access_reload(&server->access, &keys, &error) == GM_OK)
+        gm_log(GM_LOG_INFO, "reload", "keys=%u", keys);
+    else
+        gm_log_detail(GM_LOG_ERROR, "reload", error.detail);
+}
+
+static void reload_certificates(struct gm_http *http)
+{
+    struct gm_error error;
+
+    if (gm_http_reload(http, &error) == GM_OK)
+        gm_log(GM_LOG_INFO, "reload", "outcome=done");
+    else
+        gm_log_detail(GM_LOG_ERROR, "reload", error.detail);
+    check_certificate(http);
+}
+
+/* On SIGHUP: reads what can change while gemmd runs. What fails stays as it was. */
+static void reload(struct gm_server *server, struct gm_http *http, const struct events *events)
+{
+    const struct gm_config *config = &server->config;
+    uint64_t count;
+
+    if (read(events->reload, &count, sizeof count) != sizeof count)
+        return;
+    if (*config->keys)
+        reload_keys(server);
+    if (*config->tls_cert)
+        reload_certificates(http);
+    if (!*config->keys && !*config->tls_cert)
+        gm_log_detail(GM_LOG_INFO, "reload",
+                      "there is nothing to read again: no --keys, no --tls-cert");
+}
+
+/* Waits for a signal (false) or the loss of a device (true). Serves the watchdog and reloads
+ * meanwhile. */
+static bool wait_end(struct gm_server *server, struct gm_http *http, const struct events *events,
                      struct gm_notify *notify)
 {
     struct pollfd p[3] = {{.fd = events->signal, .events = POLLIN},
                           {.fd = events->lost, .events = POLLIN},
                           {.fd = events->reload, .events = POLLIN}};
     struct gm_error error;
-    uint64_t count;
 
     while (poll(p, 3, wait_ms(notify)) <= 0 || !(p[0].revents || p[1].revents)) {
-        if (read(events->reload, &count, sizeof count) > 0)
-            reload(server);
+        reload(server, http, events);
         trim_memory(server);
         if (gm_notify_watch(notify, &error) != GM_OK)
             gm_log_detail(GM_LOG_WARN, "watchdog", error.detail);
@@ -214,7 +253,7 @@ static void end_requests(struct gm_server *server, struct gm_http *http, enum gm
     fail_jobs(server, status);
     while (atomic_load(&server->suspended) > 0 && gm_now_ns() < until)
         sleep_ns(STEP_NS);
-    gm_raw_refuse_all(server, status);
+    gm_http_refuse_requests(server, status);
     while (!gm_http_idle(http) && gm_now_ns() < until)
         sleep_ns(STEP_NS);
 }
@@ -239,6 +278,19 @@ static bool drain(struct gm_server *server, struct gm_http *http, const struct e
     gm_log(GM_LOG_WARN, "drain", "detail=\"the remaining requests are answered 503\"");
     end_requests(server, http, lost ? GM_DEVICE_LOST : GM_DRAINING);
     return lost;
+}
+
+static enum gm_status open_access(struct gm_server *server, struct gm_error *err)
+{
+    const struct gm_config *config = &server->config;
+
+    server->access.keys_file = config->keys;
+    server->access.cors = config->cors;
+    server->access.hosts = config->hosts;
+    server->access.open_probes = config->open_probes;
+    server->access.gone = key_gone;
+    server->access.gone_cls = server;
+    return gm_access_open(&server->access, &config->quota, err);
 }
 
 static enum gm_status open_server(struct gm_server *server, struct events *events,
@@ -272,15 +324,8 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                                               .devices = &server->devices};
         status = gm_regions_open(&server->regions, err);
     }
-    if (status == GM_OK) {
-        server->access.keys_file = config->keys;
-        server->access.cors = config->cors;
-        server->access.hosts = config->hosts;
-        server->access.open_probes = config->open_probes;
-        server->access.gone = key_gone;
-        server->access.gone_cls = server;
-        status = gm_access_open(&server->access, &config->quota, err);
-    }
+    if (status == GM_OK)
+        status = open_access(server, err);
     if (status == GM_OK)
         status = gm_workers_open(workers, &server->workers, err);
     if (status == GM_OK)
@@ -314,6 +359,7 @@ static void log_device(const struct gm_device *device)
 struct life {
     struct gm_server *server;
     struct gm_http *http;
+    struct gm_listen place; /* where to ask */
 };
 
 /* Whether /healthz answers that gemmd is alive, which takes the listener, an event thread and a
@@ -322,11 +368,10 @@ struct life {
 static enum gm_status alive(void *cls, int64_t until_ns, struct gm_error *err)
 {
     const struct life *life = cls;
-    const char *port = strrchr(gm_http_address(life->http), ':') + 1;
 
     if (gm_http_full(life->http) && gm_devices_alive(&life->server->devices))
         return GM_OK;
-    return gm_probe(life->server->config.host, port, until_ns, err);
+    return gm_probe(&life->place, until_ns, err);
 }
 
 static void tell(const struct gm_notify *notify, const char *lines)
@@ -339,10 +384,38 @@ static void tell(const struct gm_notify *notify, const char *lines)
 
 static void tell_ready(const struct gm_notify *notify, const struct gm_http *http)
 {
-    char lines[192];
+    char lines[GM_CONFIG_TEXT_MAX + 64];
 
-    snprintf(lines, sizeof lines, "READY=1\nSTATUS=listening on %s", gm_http_address(http));
+    snprintf(lines, sizeof lines, "READY=1\nSTATUS=listening on %s", gm_http_address(http, 0));
     tell(notify, lines);
+}
+
+/* With the port that the system has picked, if it was 0. */
+static void set_life(struct life *life)
+{
+    unsigned i;
+
+    gm_probe_place(&life->server->config, &life->place, &i);
+    if (*life->place.port)
+        snprintf(life->place.port, sizeof life->place.port, "%s",
+                 strrchr(gm_http_address(life->http, i), ':') + 1);
+}
+
+static void warn_of_reach(const struct gm_server *server, const struct gm_http *http)
+{
+    const struct gm_config *config = &server->config;
+    /* Over TLS nobody on the way reads a key, and who has no certificate may be kept out. */
+    bool secure_too = !*config->keys && !*config->tls_client_ca;
+    const char *address = gm_http_exposed(http, secure_too);
+    char text[GM_CONFIG_TEXT_MAX + 64];
+
+    if (!address)
+        return;
+    snprintf(text, sizeof text,
+             *config->keys ? "keys and matrices travel unencrypted to %s"
+                           : "anyone who can reach %s can use this daemon",
+             address);
+    gm_log_detail(GM_LOG_WARN, "listen", text);
 }
 
 static int serve(struct gm_server *server, struct events *events, struct gm_notify *notify)
@@ -354,24 +427,22 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
         fprintf(stderr, "gemmd: %s\n", error.detail);
         return error.status == GM_NOT_ALLOWED ? EXIT_USAGE : EXIT_START;
     }
-    if (!gm_http_loopback(http)) {
-        char text[sizeof server->config.host + 80];
-        snprintf(text, sizeof text,
-                 *server->config.keys ? "keys and matrices travel unencrypted to %s"
-                                      : "anyone who can reach %s can use this daemon",
-                 server->config.host);
-        gm_log_detail(GM_LOG_WARN, "listen", text);
-    }
+    if (server->config.sandbox && gm_sandbox_enter(&error) != GM_OK)
+        gm_log_detail(GM_LOG_WARN, "sandbox", error.detail);
+    warn_of_reach(server, http);
+    check_certificate(http);
     for (unsigned i = 0; i < server->devices.count; i++)
         log_device(&server->devices.device[i]);
-    printf("listening on %s\n", gm_http_address(http));
+    for (unsigned i = 0; i < server->config.listens; i++)
+        printf("listening on %s\n", gm_http_address(http, i));
     fflush(stdout);
-    struct life life = {server, http};
+    struct life life = {.server = server, .http = http};
+    set_life(&life);
     notify->alive = alive;
     notify->cls = &life;
     tell_ready(notify, http);
 
-    bool lost = wait_end(server, events, notify);
+    bool lost = wait_end(server, http, events, notify);
     tell(notify, "STOPPING=1\nSTATUS=draining");
     gm_log(lost ? GM_LOG_ERROR : GM_LOG_INFO, lost ? "device_lost" : "signal",
            "detail=\"draining\" drain_delay_ms=%llu drain_timeout_ms=%llu",
@@ -396,10 +467,66 @@ static int probe(const struct gm_config *config)
     struct gm_error error;
     int64_t until = gm_now_ns() + (int64_t)GM_PROBE_MS * 1000000;
 
-    if (gm_probe(config->host, config->port, until, &error) == GM_OK)
+    struct gm_listen place;
+    unsigned i;
+
+    gm_probe_place(config, &place, &i);
+    if (gm_probe(&place, until, &error) == GM_OK)
         return EXIT_SUCCESS;
     fprintf(stderr, "gemmd: %s\n", error.detail);
     return EXIT_FAILURE;
+}
+
+static bool uses_low_port(const struct gm_config *config)
+{
+    bool low = false;
+
+    for (unsigned i = 0; i < config->listens; i++)
+        low = low || (*config->listen[i].port && atoi(config->listen[i].port) < IPPORT_RESERVED &&
+                      atoi(config->listen[i].port) > 0);
+    return low;
+}
+
+static enum gm_status check_tls(const struct gm_config *config, struct gm_error *err)
+{
+    struct gm_tls *tls;
+    enum gm_status status = gm_tls_load(config, &tls, err);
+
+    if (status != GM_OK)
+        return status;
+    bool expired = gm_tls_expires(tls) < time(NULL);
+    gm_tls_unref(tls);
+    return expired ? gm_fail(err, GM_INTERNAL, "%s: the certificate has expired", config->tls_cert)
+                   : GM_OK;
+}
+
+static enum gm_status check_keys(struct gm_server *server, struct gm_error *err)
+{
+    enum gm_status status = open_access(server, err);
+
+    gm_access_close(&server->access);
+    return status;
+}
+
+/* Runs --check: what the options alone do not show. */
+static int check(struct gm_server *server)
+{
+    const struct gm_config *config = &server->config;
+    struct gm_error error;
+    enum gm_status status = GM_OK;
+
+    if (*config->tls_cert)
+        status = check_tls(config, &error);
+    if (status == GM_OK && *config->keys)
+        status = check_keys(server, &error);
+    if (status == GM_OK)
+        status = gm_http_check_reach(config, &error);
+    if (status != GM_OK) {
+        fprintf(stderr, "gemmd: %s\n", error.detail);
+        return EXIT_FAILURE;
+    }
+    printf("gemmd could run so\n");
+    return EXIT_SUCCESS;
 }
 
 /* Opens /dev/null for each closed standard stream. Otherwise the next opened file would get its
@@ -427,12 +554,18 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     case GM_CONFIG_EXIT_USAGE:
         return EXIT_USAGE;
+    case GM_CONFIG_EXIT_CHECK:
+        return EXIT_FAILURE;
+    case GM_CONFIG_CHECK:
+        return check(&server);
     case GM_CONFIG_PROBE:
         return probe(&server.config);
     case GM_CONFIG_RUN:
         break;
     }
     gm_log_setup(server.config.log_level, server.config.log_format);
+    if (server.config.sandbox && gm_sandbox_begin(uses_low_port(&server.config), &error) != GM_OK)
+        gm_log_detail(GM_LOG_WARN, "sandbox", error.detail);
     gm_document_init();
     gm_descriptors_raise();
     if (!open_events(&events)) {

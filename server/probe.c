@@ -1,6 +1,8 @@
 #include "server/probe.h"
 
 #include "server/clock.h"
+#include "server/config.h"
+#include "server/http/http.h"
 #include "server/log.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static const char question[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -50,15 +53,27 @@ static void make_reachable(struct sockaddr *address)
         six->sin6_addr = in6addr_loopback;
 }
 
-/* Returns a connected socket, or -1 with errno. */
-static int connect_to(const struct addrinfo *to, int64_t until_ns)
+void gm_probe_place(const struct gm_config *config, struct gm_listen *ret, unsigned *ret_index)
 {
-    int fault = 0, fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    unsigned at = 0;
+
+    for (unsigned i = config->listens; i > 0; i--)
+        if (config->listen[i - 1].plain)
+            at = i - 1;
+    *ret = config->listen[at];
+    ret->plain = ret->plain || !*config->tls_cert;
+    *ret_index = at;
+}
+
+/* Returns a connected socket, or -1 with errno. */
+static int connect_to(const struct sockaddr *to, socklen_t to_len, int64_t until_ns)
+{
+    int fault = 0, fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t length = sizeof fault;
 
     if (fd < 0)
         return -1;
-    if (connect(fd, to->ai_addr, to->ai_addrlen) == 0)
+    if (connect(fd, to, to_len) == 0)
         return fd;
     if (errno != EINPROGRESS || !wait_for(fd, POLLOUT, until_ns))
         fault = errno;
@@ -82,72 +97,119 @@ int gm_resolve(const char *host, const char *port, int flags, struct addrinfo **
     return fault;
 }
 
-/* A name may have addresses on which nobody listens: uses the first that accepts. */
-static int connect_any(const char *host, const char *port, int64_t until_ns, struct gm_error *err)
+/* For messages: "HOST port PORT" or "unix:PATH". */
+static const char *name_of(const struct gm_listen *at, char out[320])
 {
-    struct addrinfo *found;
-    int fd = -1, fault = gm_resolve(host, port, 0, &found);
+    if (*at->port)
+        snprintf(out, 320, "%s port %s", at->host, at->port);
+    else
+        snprintf(out, 320, "unix:%s", at->host);
+    return out;
+}
+
+static int connect_unix(const struct gm_listen *at, int64_t until_ns)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%.*s", (int)sizeof address.sun_path - 1,
+             at->host);
+    return connect_to((const struct sockaddr *)&address, sizeof address, until_ns);
+}
+
+/* A name may have addresses on which nobody listens: uses the first that accepts. */
+static int connect_any(const struct gm_listen *at, int64_t until_ns, struct gm_error *err)
+{
+    struct addrinfo *found = NULL;
+    char name[320];
+    int fd = -1, fault = *at->port ? gm_resolve(at->host, at->port, 0, &found) : 0;
 
     if (fault != 0) {
-        gm_fail(err, GM_INTERNAL, "cannot find %s: %s", host, gai_strerror(fault));
+        gm_fail(err, GM_INTERNAL, "cannot find %s: %s", at->host, gai_strerror(fault));
         return -1;
     }
+    if (!found)
+        fd = connect_unix(at, until_ns);
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
         make_reachable(a->ai_addr);
-        fd = connect_to(a, until_ns);
-        if (fd < 0)
-            gm_fail(err, GM_INTERNAL, "cannot connect to %s port %s: %s", host, port,
-                    strerror(errno));
+        fd = connect_to(a->ai_addr, a->ai_addrlen, until_ns);
     }
-    freeaddrinfo(found);
+    if (fd < 0)
+        gm_fail(err, GM_INTERNAL, "cannot connect to %s: %s", name_of(at, name), strerror(errno));
+    if (found)
+        freeaddrinfo(found);
     return fd;
 }
 
+/* A connection: with TLS if tls.session is set. */
+struct line {
+    int fd;
+    struct gm_tls_client tls;
+};
+
+static ssize_t send_some(struct line *line, const char *bytes, size_t len)
+{
+    return line->tls.session ? gm_tls_client_send(&line->tls, bytes, len)
+                             : send(line->fd, bytes, len, MSG_NOSIGNAL);
+}
+
+static ssize_t receive_some(struct line *line, char *bytes, size_t len)
+{
+    return line->tls.session ? gm_tls_client_receive(&line->tls, bytes, len)
+                             : recv(line->fd, bytes, len, 0);
+}
+
 /* Sends the request. Returns the length of the answer in buf, or -1 with errno. */
-static ssize_t ask(int fd, int64_t until_ns, char buf[ANSWER_MAX])
+static ssize_t ask(struct line *line, int64_t until_ns, char buf[ANSWER_MAX])
 {
     size_t sent = 0, got = 0;
 
     while (sent < sizeof question - 1) {
-        if (!wait_for(fd, POLLOUT, until_ns))
+        if (!wait_for(line->fd, POLLOUT, until_ns))
             return -1;
-        ssize_t n = send(fd, question + sent, sizeof question - 1 - sent, MSG_NOSIGNAL);
+        ssize_t n = send_some(line, question + sent, sizeof question - 1 - sent);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             return -1;
         sent += n > 0 ? (size_t)n : 0;
     }
-    /* Reads to the end: closing earlier would count as a client that went away. */
+    /* Reads to the end: closing earlier would count as a client that went away. TLS may have bytes
+     * that the socket has not, so reading comes before waiting. */
     while (got < ANSWER_MAX - 1) {
-        if (!wait_for(fd, POLLIN, until_ns))
-            return -1;
-        ssize_t n = recv(fd, buf + got, ANSWER_MAX - 1 - got, 0);
+        ssize_t n = receive_some(line, buf + got, ANSWER_MAX - 1 - got);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             return -1;
         if (n == 0)
             break;
         got += n > 0 ? (size_t)n : 0;
+        if (n < 0 && !wait_for(line->fd, POLLIN, until_ns))
+            return -1;
     }
     buf[got] = '\0';
     return (ssize_t)got;
 }
 
-enum gm_status gm_probe(const char *host, const char *port, int64_t until_ns, struct gm_error *err)
+enum gm_status gm_probe(const struct gm_listen *at, int64_t until_ns, struct gm_error *err)
 {
-    char answer[ANSWER_MAX], quoted[160];
-    int fd = connect_any(host, port, until_ns, err);
+    char answer[ANSWER_MAX], quoted[160], name[320];
+    struct line line = {.fd = connect_any(at, until_ns, err)};
+    ssize_t length = -1;
 
-    if (fd < 0)
+    if (line.fd < 0)
         return GM_INTERNAL;
-    ssize_t length = ask(fd, until_ns, answer);
+    if (at->plain || gm_tls_client_open(&line.tls, line.fd, wait_for, until_ns))
+        length = ask(&line, until_ns, answer);
     int fault = errno;
-    close(fd);
+    bool refused = line.tls.refused;
+    gm_tls_client_close(&line.tls);
+    close(line.fd);
+    if (refused)
+        return GM_OK;
     if (length < 0)
-        return gm_fail(err, GM_INTERNAL, "no answer from %s port %s: %s", host, port,
+        return gm_fail(err, GM_INTERNAL, "no answer from %s: %s", name_of(at, name),
                        strerror(fault));
     answer[strcspn(answer, "\r\n")] = '\0';
     /* One that asks for a key is alive too. A lost device ends it, so that its health is known. */
     if (strncmp(answer, "HTTP/1.1 200", 12) == 0 || strncmp(answer, "HTTP/1.1 401", 12) == 0)
         return GM_OK;
-    return gm_fail(err, GM_INTERNAL, "/healthz of %s port %s answers %s", host, port,
+    return gm_fail(err, GM_INTERNAL, "/healthz of %s answers %s", name_of(at, name),
                    gm_log_quote(quoted, sizeof quoted, answer));
 }

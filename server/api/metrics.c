@@ -328,8 +328,10 @@ static void write_old_names(struct view *v)
 {
 #define OLD(member, now) "gemmd_" member "_total", "counter", "Until 0.3: now " now "."
 #define X(name, member, reason, help)                                                              \
-    describe(v, OLD(member, "gemmd_connections_closed_total"));                                    \
-    count(v, "", &v->stats->counter[GM_COUNT_##name]);
+    if (GM_COUNT_##name != GM_COUNT_NO_TLS) { /* which is newer */                                 \
+        describe(v, OLD(member, "gemmd_connections_closed_total"));                                \
+        count(v, "", &v->stats->counter[GM_COUNT_##name]);                                         \
+    }
     GM_CLOSING_LIST(X)
 #undef X
     describe(v, OLD("connections", "gemmd_connections_accepted_total"));

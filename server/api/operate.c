@@ -86,6 +86,14 @@ static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, st
                    runs < 1 ? 1 : runs);
 }
 
+/* Room for what a binary format writes before the elements. A multiple of 256, as devices like
+ * addresses best. */
+static uint64_t head_bytes(const struct gm_codec *codec)
+{
+    _Static_assert((GM_HEAD_MAX | STATS_TEXT_MAX) % 256 == 0, "elements are aligned");
+    return codec->encode ? 0 : GM_HEAD_MAX + (codec->carries_stats ? STATS_TEXT_MAX : 0);
+}
+
 /* Memory of the job and its reply, beside the operands, which are allocated already. */
 static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host,
                                   const struct gm_region_use *into, struct gm_error *err)
@@ -107,7 +115,8 @@ static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host
         plan->region_bytes = plan->direct ? 0 : result_bytes;
     }
     plan->result_on_device = plan->direct && plan->result_on_device;
-    plan->result_bytes = plan->direct ? 0 : result_bytes;
+    plan->head_bytes = head_bytes(plan->codec);
+    plan->result_bytes = plan->direct ? 0 : plan->head_bytes + result_bytes;
     plan->scratch_bytes = allocator.backend->scratch_bytes(allocator.context, op, plan->variant);
     plan->text_bytes = 0;
     plan->bytes = gm_allocation_cost(allocator, plan->result_bytes);
@@ -167,10 +176,11 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     return GM_PENDING;
 }
 
-/* The end of a text: the account, in the syntax of the route's protocol. */
+/* The account as the end of a text, in the syntax of the route's protocol. */
 struct ending {
     const char *before, *after;
     char *text;
+    size_t head_len; /* of a binary reply: what is before its elements */
 };
 
 static bool infers(const struct gm_request *r)
@@ -226,34 +236,25 @@ static enum gm_status encode_text(struct gm_request *r, const struct gm_account_
     return GM_OK;
 }
 
-/* A head that includes the account, as a text of its own. */
-static enum gm_status join_head(struct gm_request *r, const struct ending *ending,
-                                struct gm_error *err)
-{
-    char *text = malloc(r->reply.head_len + STATS_TEXT_MAX);
-
-    if (!text)
-        return gm_fail(err, GM_MEMORY_FULL, "no memory for the head of this answer");
-    memcpy(text, r->reply.head, r->reply.head_len);
-    r->reply.head_len = append_ending(text, r->reply.head_len, ending);
-    r->reply.head = r->reply.text = text;
-    return GM_OK;
-}
-
+/* Writes the head into the room before the elements, so that both are sent as one. */
 static enum gm_status encode_binary(struct gm_request *r, const struct gm_account_job *job,
                                     struct ending *ending, struct gm_error *err)
 {
     const struct gm_matrix *result = &r->run.job.task.op.result;
-    enum gm_status status =
-        r->plan.codec->head(result, r->reply.head_room, &r->reply.head_len, err);
+    char *room = r->run.result.buffer.data, *elements = room + r->plan.head_bytes;
+    size_t len;
+    enum gm_status status = r->plan.codec->head(result, room, &len, err);
 
+    if (status == GM_OK)
+        status = make_ending(r, job, ending, err);
     if (status != GM_OK)
         return status;
-    r->reply.head = r->reply.head_room;
-    r->reply.body = result->data;
-    r->reply.body_len = gm_matrix_bytes(result);
-    status = make_ending(r, job, ending, err);
-    return status == GM_OK && r->plan.codec->carries_stats ? join_head(r, ending, err) : status;
+    if (r->plan.codec->carries_stats)
+        len = append_ending(room, len, ending);
+    ending->head_len = len;
+    r->reply.body = memmove(elements - len, room, len);
+    r->reply.body_len = len + gm_matrix_bytes(result);
+    return GM_OK;
 }
 
 /* Headers of a result, and of its account if the text does not carry it. */
@@ -266,8 +267,8 @@ static void set_headers(struct gm_request *r, const struct ending *ending)
         gm_reply_header(&r->reply, "Gemmd-Shape", gm_matrix_shape_text(result, text));
         gm_reply_header(&r->reply, "Gemmd-Dtype", gm_dtype_name(result->dtype));
     }
-    if (r->reply.head_len > 0 && infers(r)) {
-        snprintf(text, sizeof text, "%zu", r->reply.head_len);
+    if (ending->head_len > 0 && infers(r)) {
+        snprintf(text, sizeof text, "%zu", ending->head_len);
         gm_reply_header(&r->reply, "Inference-Header-Content-Length", text);
     }
     gm_account_server_timing(&r->account, r->plan.variant->name, timing);

@@ -33,6 +33,7 @@
 #define GM_CLOSING_LIST(X)                                                                         \
     X(NO_HTTP, "no_http_connections", "no_http",                                                   \
       "The client did not send HTTP, and got no answer.")                                          \
+    X(NO_TLS, "failed_handshakes", "tls", "A handshake of TLS failed, or was none.")               \
     X(IDLE_ENDED, "idle_connections_ended", "idle", "No request came.")                            \
     X(SLOW_HEADS_ENDED, "slow_heads_ended", "slow_head",                                           \
       "The head of a request was not complete in time.")                                           \

@@ -67,7 +67,6 @@ void gm_access_log(const struct gm_request *r, bool whole)
            "total_us=%.1f outcome=%s",
            r->id, r->head.address, key, method, path, r->reply.http,
            r->reply.http == 0 ? "none" : gm_status_code(r->error.status),
-           (unsigned long long)r->body.received,
-           (unsigned long long)(r->reply.head_len + r->reply.body_len), kernel, total_us,
-           whole ? "sent" : "aborted");
+           (unsigned long long)r->body.received, (unsigned long long)r->reply.body_len, kernel,
+           total_us, whole ? "sent" : "aborted");
 }

@@ -79,7 +79,8 @@ static void on_end(void *cls, const struct gm_connection *c, enum gm_connection_
         gm_stats_add(limiter->stats, GM_COUNT_EVICTED, 1);
     else if (why == GM_END_SLOW)
         gm_stats_add(limiter->stats, slow[phase], 1);
-    if (why == GM_END_SLOW && phase == GM_CONNECTION_HEAD)
+    /* Over TLS there is no answer: this thread may not use the session. */
+    if (why == GM_END_SLOW && phase == GM_CONNECTION_HEAD && !c->tls)
         refuse_head(limiter, c->socket);
 }
 
@@ -145,9 +146,10 @@ bool gm_limiter_underway(struct gm_limiter *limiter)
     return underway(limiter) > 0;
 }
 
-struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, uint64_t client)
+struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, uint64_t client,
+                                        struct gm_tls *tls)
 {
-    struct gm_connection *c = gm_connections_add(limiter->connections, socket, client);
+    struct gm_connection *c = gm_connections_add(limiter->connections, socket, client, tls);
 
     gm_stats_add(limiter->stats, GM_COUNT_CONNECTIONS, 1);
     gm_limiter_missed(limiter); /* after gm_connections_add, so that the connection is always

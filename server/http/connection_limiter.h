@@ -52,7 +52,8 @@ void gm_limiter_missed(struct gm_limiter *limiter);
 bool gm_limiter_underway(struct gm_limiter *limiter);
 /* Call when the library reports the connection. Returns NULL if memory ran out; the sweep then does
  * not watch this connection. */
-struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, uint64_t client);
+struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, uint64_t client,
+                                        struct gm_tls *tls);
 /* Call after a client was refused memory. Closes the connection furthest behind among those of
  * clients that hold more memory. Small requests are spared. */
 void gm_want_memory(struct gm_connections *connections, struct gm_memory_quota *quota,

@@ -72,7 +72,7 @@ void gm_connections_close(struct gm_connections *connections)
 }
 
 struct gm_connection *gm_connections_add(struct gm_connections *connections, int socket,
-                                         uint64_t client)
+                                         uint64_t client, struct gm_tls *tls)
 {
     struct gm_connection *c = calloc(1, sizeof *c);
 
@@ -80,6 +80,7 @@ struct gm_connection *gm_connections_add(struct gm_connections *connections, int
         return NULL;
     c->socket = socket;
     c->client = client;
+    c->tls = tls;
     atomic_init(&c->epoch, FIRST_EPOCH);
     pthread_mutex_lock(&connections->mutex);
     LIST_INSERT_HEAD(&connections->list, c, link);

@@ -52,6 +52,7 @@ void gm_client_lag_look(struct gm_client_lag *lag, int64_t now_ns, uint64_t byte
 /* ---- Connections. ---- */
 
 struct gm_request;
+struct gm_tls;
 
 enum gm_connection_phase {
     GM_CONNECTION_HEAD,  /* we wait for the client: for a request, or idle */
@@ -75,6 +76,7 @@ enum gm_connection_end {
 struct gm_connection {
     int socket;
     _Atomic uint64_t client; /* client id, head.h: by address, then that of its last request */
+    struct gm_tls *tls;      /* what its TLS session uses; NULL: no TLS */
     /* For the connection's event thread only. */
     struct gm_request *request; /* the request in progress, or NULL */
     bool
@@ -111,9 +113,10 @@ struct gm_connections {
 enum gm_status gm_connections_open(struct gm_connections *connections, struct gm_error *err);
 void gm_connections_close(struct gm_connections *connections);
 
-/* Returns NULL if memory ran out; the sweep then does not watch this connection. */
+/* Returns NULL if memory ran out; the sweep then does not watch this connection. tls: NULL if it
+ * has no TLS; the caller keeps the reference. */
 struct gm_connection *gm_connections_add(struct gm_connections *connections, int socket,
-                                         uint64_t client);
+                                         uint64_t client, struct gm_tls *tls);
 /* Call before the socket is closed. NULL is fine. */
 void gm_connections_remove(struct gm_connections *connections, struct gm_connection *connection);
 
@@ -142,7 +145,7 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
 /* Whether request bytes have arrived that the library has not read yet. */
 bool gm_connections_unread(struct gm_connections *connections);
 
-/* ---- Sockets (socket_info.c): what the kernel knows and the HTTP library does not report. ---- */
+/* socket_info.c: asks the kernel about a socket, as the HTTP library does not. */
 
 /* What a read would return: > 0 if there are bytes, 0 at the end of the stream, < 0 if there is
  * nothing yet. */
@@ -156,5 +159,9 @@ bool gm_socket_bytes(int socket, uint64_t *ret_received, uint64_t *ret_acknowled
 bool gm_socket_gone(int socket, bool sending_too);
 /* Makes close() drop unsent bytes and reset the connection. */
 void gm_socket_drop_unsent(int socket);
+
+/* Writes without blocking, and closes the sending half: one or two kilobytes always fit the buffer
+ * of an idle socket. Returns whether all were taken. */
+bool gm_socket_send_last(int socket, const void *bytes, size_t len);
 
 #endif

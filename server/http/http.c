@@ -27,13 +27,15 @@
 #error "libmicrohttpd 1.0.1 or later is needed: earlier ones mishandle lengths and disconnects"
 #endif
 
-#define LISTENER_DESCRIPTORS 2 /* its socket and its eventfd */
-#define LINGER_DESCRIPTORS 2   /* its pipe */
-#define LOOP_DESCRIPTORS 2     /* of each event thread: its epoll and its eventfd */
+#define LISTENER_DESCRIPTORS (1 + GM_LISTENS_MAX) /* its eventfd and its sockets */
+#define LINGER_DESCRIPTORS 2                      /* its pipe */
+#define LOOP_DESCRIPTORS 2 /* of each event thread: its epoll and its eventfd */
 
 struct gm_http {
     struct gm_server *server;
-    struct MHD_Daemon *daemon;
+    struct MHD_Daemon *daemon, *secure; /* without and with TLS; NULL where nothing listens so */
+    pthread_mutex_t tls_mutex;          /* guards tls */
+    struct gm_tls *tls;                 /* for new connections; NULL: no TLS */
     struct gm_listener *listener;
     struct gm_linger *linger;
     struct gm_limiter limiter;
@@ -49,7 +51,34 @@ static void resume(void *connection)
     MHD_resume_connection(connection);
 }
 
-static const struct gm_transport transport = {suspend, resume, gm_socket_gone, true};
+static bool send_plain(void *connection, int socket, const void *bytes, size_t len)
+{
+    (void)connection;
+    return gm_socket_send_last(socket, bytes, len);
+}
+
+static void *session_of(void *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+    return info ? info->tls_session : NULL;
+}
+
+static bool send_secure(void *connection, int socket, const void *bytes, size_t len)
+{
+    void *session = session_of(connection);
+    bool sent = session && gm_tls_send_last(session, bytes, len);
+
+    if (sent)
+        shutdown(socket, SHUT_WR);
+    return sent;
+}
+
+static const struct gm_transport plain_transport = {suspend, resume,     gm_socket_gone,
+                                                    true,    send_plain, true};
+static const struct gm_transport secure_transport = {suspend, resume,      gm_socket_gone,
+                                                     true,    send_secure, false};
 
 static struct gm_request *new_request(struct gm_http *http, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version)
@@ -60,7 +89,9 @@ static struct gm_request *new_request(struct gm_http *http, struct MHD_Connectio
     int socket = info ? info->connect_fd : -1;
 
     gm_http_head(connection, url, method, version, &head);
-    return gm_request_new(http->server, &head, &transport, connection, socket);
+    return gm_request_new(http->server, &head,
+                          session_of(connection) ? &secure_transport : &plain_transport, connection,
+                          socket);
 }
 
 static void count_reply(struct gm_request *r)
@@ -71,7 +102,7 @@ static void count_reply(struct gm_request *r)
     atomic_fetch_add_explicit(&stats->answered[gm_route_index(r->route)][r->reply.http], 1,
                               memory_order_relaxed);
     if (!head)
-        gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.head_len + r->reply.body_len);
+        gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.body_len);
     if (r->error.status == GM_MEMORY_FULL)
         gm_want_memory(&r->server->connections, &r->server->memory, r->head.client);
 }
@@ -259,6 +290,30 @@ static bool is_early(const struct gm_connection *c, int socket)
     return (c && c->answered_early) || gm_socket_unread(socket) > 0;
 }
 
+/* Watches a new connection, and sets up its session if it has one. */
+static struct gm_connection *begin_connection(struct gm_http *http,
+                                              struct MHD_Connection *connection, int fd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    uint64_t client = gm_client_of(info ? info->client_addr : NULL);
+    void *session = session_of(connection);
+    struct gm_tls *tls = NULL;
+
+    if (session) {
+        pthread_mutex_lock(&http->tls_mutex);
+        tls = gm_tls_ref(http->tls);
+        pthread_mutex_unlock(&http->tls_mutex);
+    }
+    struct gm_connection *c = gm_limiter_passed(&http->limiter, fd, client, tls);
+    /* A session that is not set up has no certificate: its handshake fails. */
+    if (c && tls)
+        gm_tls_attach(tls, session);
+    else
+        gm_tls_unref(tls);
+    return c;
+}
+
 /* The library has added a connection, or is about to close it. */
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
@@ -270,16 +325,19 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = info ? info->connect_fd : -1;
-        /* The library reuses one buffer: each call overwrites the last result. */
-        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        *context = fd >= 0 ? gm_limiter_passed(&http->limiter, fd,
-                                               gm_client_of(info ? info->client_addr : NULL))
-                           : NULL;
+        *context = fd >= 0 ? begin_connection(http, connection, fd) : NULL;
     } else {
-        drop_lost(*context);
-        if (info && is_early(*context, info->connect_fd))
+        struct gm_connection *c = *context;
+        struct gm_tls *tls = c ? c->tls : NULL;
+        drop_lost(c);
+        if (info && is_early(c, info->connect_fd)) {
+            /* Of a TLS connection the library has ended the session alone. */
+            if (tls)
+                shutdown(info->connect_fd, SHUT_WR);
             gm_linger_take(http->linger, info->connect_fd);
-        gm_connections_remove(&http->server->connections, *context);
+        }
+        gm_connections_remove(&http->server->connections, c);
+        gm_tls_unref(tls);
         *context = NULL;
     }
 }
@@ -292,12 +350,13 @@ static bool has_room(void *cls)
     return gm_limiter_has_room(&http->limiter, gm_linger_count(http->linger));
 }
 
-static void take_connection(void *cls, int fd, const struct sockaddr *address, socklen_t length)
+static void take_connection(void *cls, bool secure, int fd, const struct sockaddr *address,
+                            socklen_t length)
 {
     struct gm_http *http = cls;
 
     gm_limiter_enter(&http->limiter);
-    if (MHD_add_connection(http->daemon, fd, address, length) == MHD_YES)
+    if (MHD_add_connection(secure ? http->secure : http->daemon, fd, address, length) == MHD_YES)
         return;
     gm_limiter_missed(&http->limiter);
     gm_log(GM_LOG_WARN, "connection", "detail=\"the HTTP library could not add a connection\"");
@@ -316,11 +375,17 @@ static unsigned event_threads(void)
     return cores < 2 ? 2 : cores > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX : (unsigned)cores;
 }
 
-static struct MHD_Daemon *start_library(struct gm_http *http)
+static struct MHD_Daemon *start_library(struct gm_http *http, bool secure)
 {
+    struct MHD_OptionItem more[2] = {{MHD_OPTION_END, 0, NULL}, {MHD_OPTION_END, 0, NULL}};
+
+    /* The library wants a certificate. begin_connection gives each session its own. */
+    if (secure)
+        more[0] =
+            (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0, gm_tls_no_certificate()};
     return MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
-            MHD_USE_ITC | MHD_USE_ERROR_LOG,
+            MHD_USE_ITC | MHD_USE_ERROR_LOG | (secure ? MHD_USE_TLS : 0),
         0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, http,
         MHD_OPTION_THREAD_POOL_SIZE, event_threads(),
         /* Twice the maximum: the library divides its limit among its threads, and connections are
@@ -332,7 +397,52 @@ static struct MHD_Daemon *start_library(struct gm_http *http)
         MHD_OPTION_CONNECTION_TIMEOUT, 2u * GM_CONNECTION_IDLE_S, MHD_OPTION_CLIENT_DISCIPLINE_LVL,
         1, MHD_OPTION_URI_LOG_CALLBACK, gm_http_head_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
         gm_http_head_unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+}
+
+/* Whether an address listens with, or without, TLS. */
+static bool listens(const struct gm_config *config, bool secure)
+{
+    for (unsigned i = 0; i < config->listens; i++)
+        if (secure == (*config->tls_cert && !config->listen[i].plain))
+            return true;
+    return false;
+}
+
+/* Starts a library for each way that is listened. */
+static enum gm_status start_libraries(struct gm_http *http, struct gm_error *err)
+{
+    const struct gm_config *config = &http->server->config;
+    bool plain = listens(config, false), secure = listens(config, true);
+
+    if (plain)
+        http->daemon = start_library(http, false);
+    if (secure)
+        http->secure = start_library(http, true);
+    return (plain && !http->daemon) || (secure && !http->secure)
+               ? gm_fail(err, GM_INTERNAL, "the HTTP library did not start")
+               : GM_OK;
+}
+
+static enum gm_status refuse_reach(const char *address, struct gm_error *err)
+{
+    return gm_fail(err, GM_NOT_ALLOWED,
+                   "%s can be reached from beyond this machine, by anybody: name who may come in "
+                   "with --keys FILE (gemmctl key new makes one), or say --insecure",
+                   address);
+}
+
+static bool needs_keys(const struct gm_config *config)
+{
+    return !*config->keys && !config->insecure;
+}
+
+enum gm_status gm_http_check_reach(const struct gm_config *config, struct gm_error *err)
+{
+    for (unsigned i = 0; needs_keys(config) && i < config->listens; i++)
+        if (gm_listener_is_exposed(&config->listen[i]))
+            return refuse_reach(config->listen[i].host, err);
+    return GM_OK;
 }
 
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)
@@ -340,7 +450,7 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
     unsigned connections_max;
     enum gm_status status = gm_descriptors_connections(
         (*server->config.shared_memory ? GM_REGIONS_MAX : 0) + LISTENER_DESCRIPTORS +
-            LINGER_DESCRIPTORS + LOOP_DESCRIPTORS * event_threads(),
+            LINGER_DESCRIPTORS + 2 * LOOP_DESCRIPTORS * event_threads(),
         &connections_max, err);
 
     if (status != GM_OK)
@@ -349,6 +459,7 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
     if (!http)
         return gm_fail(err, GM_INTERNAL, "no memory for the HTTP server");
     http->server = server;
+    pthread_mutex_init(&http->tls_mutex, NULL);
     if (!gm_library_is_known())
         gm_log(
             GM_LOG_WARN, "http",
@@ -362,38 +473,61 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         return status;
     }
     server->connections.memory = server->memory.limit;
-    const struct gm_listener_options options = {.host = server->config.host,
-                                                .port = server->config.port,
+    const char *exposed = NULL;
+    const struct gm_listener_options options = {.listen = server->config.listen,
+                                                .listens = server->config.listens,
+                                                .secure = *server->config.tls_cert,
                                                 .ready = has_room,
                                                 .take = take_connection,
                                                 .tick = tick,
                                                 .cls = http};
-    status = gm_listener_open(&options, &http->listener, err);
-    if (status == GM_OK && !gm_listener_loopback(http->listener) && !*server->config.keys &&
-        !server->config.insecure)
-        status = gm_fail(err, GM_NOT_ALLOWED,
-                         "%s can be reached from beyond this machine, by anybody: name who may "
-                         "come in with --keys FILE (gemmctl key new makes one), or say --insecure",
-                         gm_listener_address(http->listener));
+    if (*server->config.tls_cert)
+        status = gm_tls_load(&server->config, &http->tls, err);
+    if (status == GM_OK)
+        status = gm_listener_open(&options, &http->listener, err);
+    if (status == GM_OK)
+        exposed = gm_listener_exposed(http->listener, true);
+    if (exposed && needs_keys(&server->config))
+        status = refuse_reach(exposed, err);
     if (status == GM_OK)
         status = gm_linger_open(connections_max / GM_SPARE_PART, &http->linger, err);
-    if (status != GM_OK)
-        goto fail;
-    http->daemon = start_library(http);
-    status = http->daemon ? gm_listener_start(http->listener, err)
-                          : gm_fail(err, GM_INTERNAL, "the HTTP library did not start");
-    if (status != GM_OK)
-        goto fail;
-    *ret = http;
-    return GM_OK;
-fail:
-    gm_http_close(http);
+    if (status == GM_OK)
+        status = start_libraries(http, err);
+    if (status == GM_OK)
+        status = gm_listener_start(http->listener, err);
+    if (status == GM_OK)
+        *ret = http;
+    else
+        gm_http_close(http);
     return status;
 }
 
-const char *gm_http_address(const struct gm_http *http)
+enum gm_status gm_http_reload(struct gm_http *http, struct gm_error *err)
 {
-    return gm_listener_address(http->listener);
+    struct gm_tls *tls = NULL, *before;
+    enum gm_status status = http->tls ? gm_tls_load(&http->server->config, &tls, err) : GM_OK;
+
+    if (status != GM_OK || !tls)
+        return status;
+    pthread_mutex_lock(&http->tls_mutex);
+    before = http->tls;
+    http->tls = tls;
+    pthread_mutex_unlock(&http->tls_mutex);
+    gm_tls_unref(before);
+    return GM_OK;
+}
+
+int64_t gm_http_expires(struct gm_http *http)
+{
+    pthread_mutex_lock(&http->tls_mutex);
+    int64_t expires = http->tls ? gm_tls_expires(http->tls) : INT64_MAX;
+    pthread_mutex_unlock(&http->tls_mutex);
+    return expires;
+}
+
+const char *gm_http_address(const struct gm_http *http, unsigned i)
+{
+    return gm_listener_address(http->listener, i);
 }
 
 void gm_http_tick(struct gm_http *http)
@@ -424,9 +558,9 @@ bool gm_http_idle(struct gm_http *http)
     return idle && !owed;
 }
 
-bool gm_http_loopback(const struct gm_http *http)
+const char *gm_http_exposed(const struct gm_http *http, bool secure_too)
 {
-    return gm_listener_loopback(http->listener);
+    return gm_listener_exposed(http->listener, secure_too);
 }
 
 bool gm_http_full(struct gm_http *http)
@@ -441,6 +575,10 @@ void gm_http_close(struct gm_http *http)
     gm_listener_close(http->listener);
     if (http->daemon)
         MHD_stop_daemon(http->daemon);
+    if (http->secure)
+        MHD_stop_daemon(http->secure);
+    gm_tls_unref(http->tls);
+    pthread_mutex_destroy(&http->tls_mutex);
     gm_linger_close(http->linger);
     gm_limiter_close(&http->limiter);
     free(http);

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 /*
- * listener.c: the listening socket and the thread that accepts on it. The HTTP library could do
+ * listener.c: the listening sockets and the thread that accepts on them. The HTTP library could do
  * both. But its way to stop listening races with its own event threads, and never leaves the
  * backlog known to be empty.
  */
@@ -21,23 +21,30 @@
 struct gm_listener;
 
 struct gm_listener_options {
-    const char *host, *port;
+    const struct gm_listen *listen;
+    unsigned listens; /* at least 1 */
+    bool secure;      /* those that are not plain speak TLS */
     /* ready: whether take may be called; false: try again later. take: receives a new connection,
      * and must close it. */
     bool (*ready)(void *cls);
-    void (*take)(void *cls, int socket, const struct sockaddr *address, socklen_t length);
+    void (*take)(void *cls, bool secure, int socket, const struct sockaddr *address,
+                 socklen_t length);
     /* Called about four times a second. */
     void (*tick)(void *cls);
     void *cls;
 };
 
-/* Binds and listens. An error names the address. gm_listener_start starts the thread. */
+/* Binds and listens. An error names the address. gm_listener_start starts the thread. The file of a
+ * Unix socket that nobody listens on any more is replaced; gm_listener_close removes ours. */
 enum gm_status gm_listener_open(const struct gm_listener_options *options, struct gm_listener **ret,
                                 struct gm_error *err);
-/* The address that it listens on, as "http://127.0.0.1:8080". */
-const char *gm_listener_address(const struct gm_listener *listener);
-/* Whether that is a loopback address. */
-bool gm_listener_loopback(const struct gm_listener *listener);
+/* The i-th address that it listens on, as "http://127.0.0.1:8080" or "unix:/run/gemmd.sock". */
+const char *gm_listener_address(const struct gm_listener *listener, unsigned i);
+/* The first address that can be reached from beyond this machine, NULL if none can. secure_too:
+ * those with TLS count. */
+const char *gm_listener_exposed(const struct gm_listener *listener, bool secure_too);
+/* The same of a place where nobody listens yet. */
+bool gm_listener_is_exposed(const struct gm_listen *listen_at);
 enum gm_status gm_listener_start(struct gm_listener *listener, struct gm_error *err);
 /* Accepts what is in the backlog, then ends the thread. */
 void gm_listener_stop(struct gm_listener *listener);
@@ -104,17 +111,6 @@ void gm_library_log(struct gm_stats *stats, const char *format, va_list args);
  * refusals may go uncounted. */
 bool gm_library_is_known(void);
 
-/* raw_reply.c: writes a reply directly to the socket, bypassing the HTTP library. The library
- * accepts no reply in the middle of a body, and none for requests that cannot finish before the
- * daemon ends (gm_raw_refuse_all in http.h). */
-
-/* Sends request->reply, unless another thread has answered. Returns whether it was sent. The caller
- * must close the connection in either case. */
-bool gm_raw_reply_send(struct gm_request *request);
-
-/* Answers a connection whose request head is incomplete. */
-void gm_raw_refuse_head(int socket, const struct gm_error *error);
-
 /* access_log.c: writes one log line for each request. */
 
 /* whole: the reply was sent to its last byte. */
@@ -122,13 +118,22 @@ void gm_access_log(const struct gm_request *request, bool whole);
 
 /* send.c: converts a reply to a response of the HTTP library. */
 
-/* The whole reply, serialized, for a socket that the library does not write to. The caller frees
- * it. */
+/* The whole reply, serialized, for a connection that the library does not write to. The caller
+ * frees it. */
 char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_t *ret_len);
 /*
  * Queues the reply on an MHD connection. The response holds a reference to the request until the
  * last byte is sent. Returns false if the connection must be closed.
  */
 bool gm_reply_send(struct gm_request *request, struct MHD_Connection *connection);
+
+/* raw_reply.c: replies that bypass the HTTP library, which accepts none in the middle of a body,
+ * and none for requests that cannot finish before the daemon ends. */
+
+/* Sends request->reply, unless another thread has answered. Returns whether it was sent. The caller
+ * must close the connection in either case. */
+bool gm_raw_reply_send(struct gm_request *request);
+/* Answers a connection whose request head is incomplete, and which has no TLS. */
+void gm_raw_refuse_head(int socket, const struct gm_error *error);
 
 #endif

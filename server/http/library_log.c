@@ -17,6 +17,8 @@ static void count(struct gm_stats *stats, const char *text)
                                   memory_order_relaxed);
     else if (strstr(text, "request line") || strstr(text, "before the request"))
         gm_stats_add(stats, GM_COUNT_NO_HTTP, 1);
+    else if (strstr(text, "handshake"))
+        gm_stats_add(stats, GM_COUNT_NO_TLS, 1);
 }
 
 /* Level debug: the library also reports every disconnect. */

@@ -17,12 +17,10 @@ char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_
             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\nConnection: close\r\n"
             "X-Request-Id: %s\r\n",
             reply->http, MHD_get_reason_phrase_for((unsigned)reply->http), reply->media_type,
-            (unsigned long long)(reply->head_len + reply->body_len), request_id);
+            (unsigned long long)reply->body_len, request_id);
     for (unsigned i = 0; i < reply->headers; i++)
         fprintf(out, "%s: %s\r\n", reply->header[i].name, reply->header[i].value);
     fputs("\r\n", out);
-    if (reply->head_len > 0)
-        fwrite(reply->head, 1, reply->head_len, out);
     fwrite(reply->body, 1, reply->body_len, out);
     return gm_text_stream_end(&stream, ret_len);
 }
@@ -35,18 +33,12 @@ static void sent(void *cls)
 static struct MHD_Response *make_response(struct gm_request *r)
 {
     struct gm_reply *reply = &r->reply;
-    struct MHD_IoVec parts[2];
-    unsigned n = 0;
 
-    if (reply->head_len > 0)
-        parts[n++] = (struct MHD_IoVec){reply->head, reply->head_len};
-    if (reply->body_len > 0)
-        parts[n++] = (struct MHD_IoVec){reply->body, reply->body_len};
     atomic_fetch_add(&r->references, 1);
-    struct MHD_Response *response =
-        n > 1 ? MHD_create_response_from_iovec(parts, n, sent, r)
-              : MHD_create_response_from_buffer_with_free_callback_cls(
-                    n ? parts[0].iov_len : 0, n ? parts[0].iov_base : "", sent, r);
+    /* A body in several parts would go out after the headers, not with them: a system call more,
+     * which wakes up the client for nothing. */
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        reply->body_len, reply->body_len > 0 ? reply->body : "", sent, r);
     if (!response)
         gm_request_unref(r);
     return response;
@@ -57,7 +49,7 @@ bool gm_reply_send(struct gm_request *r, struct MHD_Connection *connection)
     struct gm_reply *reply = &r->reply;
 
     if (reply->failed || atomic_exchange(&r->connection.taken, 1))
-        return false; /* already answered by gm_raw_refuse_all */
+        return false; /* already answered by gm_http_refuse_requests */
     struct MHD_Response *response = make_response(r);
     if (!response)
         return false;

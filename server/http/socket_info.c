@@ -49,3 +49,12 @@ void gm_socket_drop_unsent(int socket)
 
     setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
+
+bool gm_socket_send_last(int socket, const void *bytes, size_t len)
+{
+    bool sent = send(socket, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+
+    if (sent)
+        shutdown(socket, SHUT_WR);
+    return sent;
+}

@@ -23,7 +23,8 @@ struct gm_plan {
     /* The rest is set once the operands are known. It is valid while `of` matches the inputs. */
     struct gm_op op;
     const struct gm_variant *variant; /* for a comparison: the one that auto chooses */
-    uint64_t result_bytes;            /* size of the result buffer */
+    uint64_t head_bytes;              /* room for the reply's head, before the result's elements */
+    uint64_t result_bytes;            /* size of the result buffer, with that room */
     void *direct;                     /* not NULL: the device writes the result here, in a region */
     bool result_on_device;            /* that region is memory of the device */
     uint64_t region_bytes;            /* bytes of the result to copy into a region */

@@ -4,7 +4,10 @@
 #ifndef GM_SERVER_REQUEST_REPLY_H
 #define GM_SERVER_REQUEST_REPLY_H
 
-#include "proto/codec.h"
+#include "proto/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #define GM_REPLY_HEADERS_MAX 20
 
@@ -14,11 +17,8 @@ struct gm_reply {
     bool close;  /* close the connection after the reply */
     bool failed; /* memory ran out for a part of it: it is not sent */
 
-    /* The body is head[0..head_len) and then body[0..body_len). Both belong to the request, as
-     * does `text`, which is freed with it: body usually points into it, or into a buffer. */
-    const char *head;
-    size_t head_len;
-    char head_room[GM_HEAD_MAX]; /* for head, where that is short */
+    /* The body belongs to the request, as does `text`, which is freed with it: body points into it,
+     * or into a buffer. */
     const void *body;
     uint64_t body_len;
     char *text;

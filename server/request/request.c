@@ -88,7 +88,7 @@ void gm_request_finish(struct gm_request *r)
     gm_access_headers(&r->server->access, &r->head, r->error.status, page, &r->reply);
     if (!r->caller.account)
         return;
-    r->body_sent = head ? 0 : r->reply.head_len + r->reply.body_len;
+    r->body_sent = head ? 0 : r->reply.body_len;
     settle_quota(r);
     if (!gm_quota_has_rates(r->caller.account))
         return;
@@ -539,12 +539,18 @@ bool gm_request_job_abandoned(const struct gm_job *job, bool running)
     return r->connection.transport->gone(r->connection.socket, running);
 }
 
+/* The result's elements in its buffer. */
+static void *elements(const struct gm_request *r)
+{
+    return (char *)r->run.result.buffer.data + r->plan.head_bytes;
+}
+
 void gm_request_set_job(struct gm_request *r, void (*done)(struct gm_job *job))
 {
     struct gm_job *job = &r->run.job;
 
     job->task.op = r->plan.op;
-    job->task.op.result.data = r->plan.direct ? r->plan.direct : r->run.result.buffer.data;
+    job->task.op.result.data = r->plan.direct ? r->plan.direct : elements(r);
     job->task.on_device = r->plan.result_on_device ? GM_RESULT_ON_DEVICE : 0;
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         job->task.on_device |= r->parsed.on_device[i] ? 1u << i : 0;

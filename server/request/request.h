@@ -26,6 +26,10 @@ struct gm_transport {
     /* Whether the peer has closed. sending_too: only if it has closed both directions. */
     bool (*gone)(int socket, bool sending_too);
     bool pollable; /* sockets are real ones, which poll(2) can check many at a time */
+    /* Writes the last bytes of the connection at once, past the HTTP library, and closes the
+     * sending half. Returns false if they do not fit, or no more can be sent. */
+    bool (*send_last)(void *connection, int socket, const void *bytes, size_t len);
+    bool any_thread; /* whether others than the event thread may call send_last */
 };
 
 /*

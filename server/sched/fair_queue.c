@@ -12,16 +12,46 @@ unsigned gm_fair_bucket(uint64_t client)
     return (unsigned)((client * 0xbf58476d1ce4e5b9u + (high >> 32)) % GM_FAIR_BUCKETS);
 }
 
-static unsigned size_of(double cost_s)
+/* Costs below this are in class `size` or in a smaller one. */
+static double bound_of(unsigned size)
 {
     double bound_s = GM_FAIR_SMALLEST_S;
+
+    while (size-- > 0)
+        bound_s *= GM_FAIR_SIZE_STEP;
+    return bound_s;
+}
+
+static unsigned size_of(double cost_s)
+{
     unsigned size = 0;
 
-    while (size < GM_FAIR_SIZES - 1 && cost_s >= bound_s) {
-        bound_s *= GM_FAIR_SIZE_STEP;
+    while (size < GM_FAIR_SIZES - 1 && cost_s >= bound_of(size))
         size++;
-    }
     return size;
+}
+
+static bool alike(double a_s, double b_s)
+{
+    return a_s < GM_FAIR_ALIKE * b_s && b_s < GM_FAIR_ALIKE * a_s;
+}
+
+/* The class of an item: that of its cost; or the one beside it, if the client has nothing in its
+ * own, and its last item there, and the bound between them, are about that cost. */
+static unsigned class_of(const struct gm_fair_queue *q, const struct gm_fair_item *item)
+{
+    unsigned own = size_of(item->cost_s);
+
+    if (!TAILQ_EMPTY(&q->size[own].flow[item->bucket].items))
+        return own;
+    for (unsigned i = own > 0 ? own - 1 : 1; i <= own + 1 && i < GM_FAIR_SIZES; i += 2) {
+        const struct gm_fair_item *last =
+            TAILQ_LAST(&q->size[i].flow[item->bucket].items, gm_fair_items);
+        if (last && alike(last->cost_s, item->cost_s) &&
+            alike(bound_of(i < own ? i : own), item->cost_s))
+            return i;
+    }
+    return own;
 }
 
 void gm_fair_init(struct gm_fair_queue *q)
@@ -37,7 +67,7 @@ void gm_fair_init(struct gm_fair_queue *q)
 void gm_fair_push(struct gm_fair_queue *q, struct gm_fair_item *item)
 {
     item->bucket = gm_fair_bucket(item->client);
-    item->size = size_of(item->cost_s);
+    item->size = class_of(q, item);
     struct gm_fair_size *size = &q->size[item->size];
     struct gm_fair_flow *flow = &size->flow[item->bucket];
 

@@ -7,6 +7,9 @@
  * served last, at the start of that service (start-time: Goyal, Vin and Cheng, 1996). So small
  * items go before a large one until they have used as much time as it will take. No class starves.
  *
+ * Costs are estimates, which move while items wait. So an item joins those of its client in the
+ * next class if they cost about as much: equal items do not overtake each other at a class's bound.
+ *
  * Clients: a class serves its clients round robin, one item each (Nagle, RFC 970, 1987), and a
  * client's items first in, first out. So a client's first item waits for at most one item of each
  * other client. Clients are told apart by a hash (stochastic fairness queueing: McKenney, 1990).
@@ -24,6 +27,7 @@
 #define GM_FAIR_SIZES 5          /* size classes; the last one has no upper bound */
 #define GM_FAIR_SMALLEST_S 0.001 /* bound of the first class, in seconds of expected cost */
 #define GM_FAIR_SIZE_STEP 16     /* ratio of the bounds of successive classes */
+#define GM_FAIR_ALIKE 4          /* costs differ by less than this factor: about equal */
 
 /* An item; embed it in whatever waits. */
 struct gm_fair_item {
@@ -36,7 +40,7 @@ struct gm_fair_item {
 
 /* The items of one client in one class. The flows that are not empty are in a ring. */
 struct gm_fair_flow {
-    TAILQ_HEAD(, gm_fair_item) items;
+    TAILQ_HEAD(gm_fair_items, gm_fair_item) items;
     TAILQ_ENTRY(gm_fair_flow) link;
 };
 

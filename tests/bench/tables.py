@@ -184,6 +184,8 @@ def load_table(document):
     yield f"| f32 | form | connections | gemmd | p50 | p99 | library alone | {' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
     yield "|---|---|--:|--:|--:|--:|--:|" + "--:|" * len(peers) + "--:|--:|\n"
     for row in document["results"]:
+        if row["form"] == "v2":
+            continue
         seen = row["servers"]
         ours = seen["gemmd"]
         p99 = number(ours["p99_us"] * 1e-3) if "p99_us" in ours else ""
@@ -193,6 +195,45 @@ def load_table(document):
             f"{number(ours['rate'])} | {number(ours['p50_us'] * 1e-3)} | {p99} | {rates} | "
             f"{row['of_bare']:.2f} | {row['of_fastapi']:.1f} |\n"
         )
+
+
+def tls_table(document):
+    link = "tests/bench/results/" + document["file"]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, "
+        f"shared with the load itself and, by {document['load_before']:g} processes at its beginning, with other work. Requests a "
+        f"second, and microseconds of gemmd's processor time for each. All in [the result file]({link}).\n\n"
+    )
+    yield "| f32 | connections | plain | TLS 1.3 | TLS / plain | CPU, plain | CPU, TLS |\n|---|---|--:|--:|--:|--:|--:|\n"
+    for row in document["results"]:
+        plain, tls = row["servers"]["plain"], row["servers"]["TLS 1.3"]
+        yield (
+            f"| {row['op']} {row['size']}x{row['size']} | {row['connections']}, {'kept' if row['kept'] else 'one a request'} | "
+            f"{number(plain['rate'])} | {number(tls['rate'])} | {row['of_plain']:.2f} | {number(plain['cpu_us'])} | "
+            f"{number(tls['cpu_us'])} |\n"
+        )
+
+
+def triton_table(document):
+    if "triton" not in document["versions"]:
+        return
+    yield (
+        f"Measured in the same run: Triton {document['versions']['triton']} with an instance of the model for each core. Requests a second, "
+        f"and latencies in milliseconds.\n\n"
+    )
+    yield "| f32 | connections | gemmd /v2 | p50 | p99 | gemmd /v1 raw | library alone | Triton | p50 | p99 | /v2 / raw | /v2 / Triton |\n"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+    for row in document["results"]:
+        if row["form"] != "v2":
+            continue
+        seen = row["servers"]
+        cells = [row["connections"]]
+        for name in ("gemmd", "gemmd, /v1 raw", "bare", "Triton"):
+            cells.append(number(seen[name]["rate"]))
+            if name in ("gemmd", "Triton"):
+                cells += [number(seen[name][key] * 1e-3) for key in ("p50_us", "p99_us")]
+        cells += [f"{row['of_raw']:.2f}", f"{row['of_triton']:.1f}"]
+        yield f"| {row['op']} {row['size']}x{row['size']} | {' | '.join(str(cell) for cell in cells)} |\n"
 
 
 def json_table(document):
@@ -248,7 +289,8 @@ TABLES = {
     "bench_streams": [("bench_streams", "BENCHMARKS.md", streams_table)],
     "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it
     "bench_json": [("bench_json", "BENCHMARKS.md", json_table)],
-    "load": [("load", "BENCHMARKS.md", load_table)],
+    "load": [("load", "BENCHMARKS.md", load_table), ("load_triton", "BENCHMARKS.md", triton_table)],
+    "tls": [("tls", "BENCHMARKS.md", tls_table)],
     "counters": [("counters", "kernels/COUNTERS.md", counters_table)],
     "limits": [("limits", "kernels/COUNTERS.md", limits_table)],
 }

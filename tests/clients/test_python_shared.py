@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -112,14 +113,14 @@ def test_a_daemon_that_forgets(allowing, relay):
 
 
 def test_prefixes(start):
-    other = start("--allow-shared-memory", "/other-")
-    for option, count in ((True, 0), ("/other-", 1)):
-        with gemmd.Client(other.url(""), shared_memory=option) as client:
+    for prefix in ("/other-", "other"):
+        daemon = start("--allow-shared-memory", prefix)
+        with gemmd.Client(daemon.url("")) as client:
             assert np.array_equal(client.flip(A), A[:, ::-1])
-            assert len(regions(other)) == count
-    for wrong in ("gemmd-", "/a/b"):
-        with pytest.raises(ValueError):
-            gemmd.Client(other.url(""), shared_memory=wrong)
+            assert [region["key"] for region in regions(daemon)] == [f"/{prefix.lstrip('/')}{regions(daemon)[0]['name']}"]
+    daemon = start()
+    with gemmd.Client(daemon.url("")) as client:
+        assert np.array_equal(client.flip(A), A[:, ::-1])
 
 
 def test_a_program_that_closes_nothing(allowing, relay):
@@ -134,3 +135,24 @@ def test_a_program_that_closes_nothing(allowing, relay):
                           env={**os.environ, "PYTHONPATH": str(wheel.SITE)})
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert len(json.loads(done.stdout)) == 1
+
+
+def test_programs_that_are_killed(allowing, relay):
+    """What they leave is taken away when there is no room beside it."""
+    program = (
+        "import gemmd, numpy, os, signal, sys\n"
+        "client = gemmd.Client(sys.argv[1])\n"
+        "client.flip(numpy.ones((1500, 1000)))\n"  # a region of 32 MB
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", program, at(relay)], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PYTHONPATH": str(wheel.SITE)})
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    left = {region["name"] for region in regions(allowing)}
+    assert len(left) == 2
+    with gemmd.Client(at(relay)) as client:
+        before = sent(allowing)
+        assert np.array_equal(client.flip(A), A[:, ::-1])
+        assert sent(allowing) - before < 2000
+        assert len(regions(allowing)) == 1 and not left & {region["name"] for region in regions(allowing)}

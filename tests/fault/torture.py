@@ -40,6 +40,7 @@ sys.path.insert(0, str(HERE.parent / "http"))
 
 import wire  # noqa: E402
 import keyring  # noqa: E402
+from certificates import OPENSSL, Authority  # noqa: E402
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment, sanitizer_of  # noqa: E402
 from torture_kinds import PREFIX, excused, kinds, sameness  # noqa: E402
 
@@ -496,11 +497,25 @@ class Tormentor:
 # The start.
 
 
-def start_once(board, fault, n):
+def start_options(folder):
+    """(without TLS, with it): all ways to listen, said in a file."""
+    lines = ["listen = 127.0.0.1:0,plain", f"listen = unix:{folder}/socket,mode=0660"]
+    plain, secure = Path(folder, "plain.conf"), Path(folder, "secure.conf")
+    plain.write_text("\n".join(lines) + "\n")
+    if not OPENSSL:
+        return (["--config", str(plain)],) * 2
+    pair = Authority(Path(folder)).sign("server")
+    lines += ["listen = 127.0.0.1:0", f"tls-cert = {pair[0]}", f"tls-key = {pair[1]}",
+              f"tls-client-ca = {folder}/ca.pem"]
+    secure.write_text("\n".join(lines) + "\n")
+    return ["--config", str(plain)], ["--config", str(secure)]
+
+
+def start_once(board, fault, n, start):
     """How a daemon fares whose n-th call fails before it is ready: (whether one did, how)."""
     board.arm(fault, n)
     process = subprocess.Popen(
-        [*board.environment(), BINARY, "--listen", "127.0.0.1:0", *GUARDED], env=environment(),
+        [*board.environment(), BINARY, *start, *GUARDED], env=environment(),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         line = process.stdout.readline() # to its end, if there is none
@@ -541,8 +556,11 @@ def thinned(most):
 def start_up(tormentor, chosen_faults):
     options = tormentor.options
     board = Board()
+    folder = tempfile.TemporaryDirectory()
+    # GnuTLS's own libraries end the process where memory lacks: libtasn1 does not look, GMP aborts.
+    plain, secure = start_options(folder.name)
     watch = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(Failure("it hangs")))
-    start_once(board, chosen_faults[0], 1 << 40)
+    start_once(board, chosen_faults[0], 1 << 40, secure)
     spans = [(fault, board.calls(fault.name)) for fault in chosen_faults]
     rounds = [(fault, n) for fault, most in spans for n in thinned(most)]
     if options.at:
@@ -555,7 +573,7 @@ def start_up(tormentor, chosen_faults):
             break
         signal.alarm(int(3 * TIMEOUT_S))
         try:
-            fired, how = start_once(board, fault, n)
+            fired, how = start_once(board, fault, n, plain if fault.name == "MEMORY" else secure)
             if fired:
                 tormentor.hits += 1
                 tormentor.outcomes[how] = tormentor.outcomes.get(how, 0) + 1
@@ -564,6 +582,7 @@ def start_up(tormentor, chosen_faults):
         finally:
             signal.alarm(0)
     signal.signal(signal.SIGALRM, watch)
+    folder.cleanup()
 
 
 def parse_options():

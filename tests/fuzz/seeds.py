@@ -209,6 +209,16 @@ NPY = [
 RAW = ["2x2\n", "2x3 3x2\n", "0x5\n", "4\n", "2x1x2 - 2\n", "-\n", "4294967296x4294967296\n", "\n"]
 
 
+CONFIGS = [
+    b"# where\nlisten = 127.0.0.1:0\n\nlisten=unix:/run/g.sock,mode=0660\r\n", b"listen = [::1]:8080,plain 0.0.0.0:1",
+    b"queue-limit = 7\ntimeout = 1.5m\nmemory-limit=4GiB\nlanes = 3\n", b"queue-limt = 5\nno words\n= 5\n\0\n",
+    b"tls-cert = /a.pem\ntls-key = /a.key\ntls-client-ca=x\ntls-priority = NORMAL\nsandbox = no\n",
+    b"backend = quantum\nlog-level = debug\nallow-cuda-ipc = yes\nallow-shared-memory = /gemmd-\n",
+    b"body-limit = 99999999999999999999T\ndrain-delay = 0.0001ms\nthreads = 1025\nlisten = " + b"127.0.0.1:1 " * 9,
+    b"x" * 3000 + b"\nlisten = unix:" + b"y" * 200,
+]
+
+
 def seeds():
     for query, body in golden_requests():
         if body[:1] in b"[{" and body:
@@ -275,6 +285,8 @@ def seeds():
         for asked in range(len(DTYPES)):
             for flags, sizes in ((0, b"23"), (1, b"32"), (2, b"222"), (7, b"213"), (4, b"04"), (3, b"101")):
                 yield "encode", choice(form) + choice(asked) + choice(flags) + sizes + b"\1\x7f\xc0\x80\0\x3c"
+    for text in CONFIGS:
+        yield "config", text
 
 
 def main():

@@ -266,6 +266,7 @@ def device_memory(daemon, seconds):
         per_s, wall, us = rate(daemon, clients, product(daemon, N), seconds)
         print(f"= device regions, {N}^3 f32, {clients} clients: {per_s:.1f}/s, client {wall:.0f} us, "
               f"total {us['total']:.0f} us, kernel {us['kernel']:.0f} us, {1e6 / us['kernel']:.1f}/s")
+        print("stages:", {name: round(value, 1) for name, value in us.items()})
     status, document, _ = daemon.ask("GET", "/v2/cudasharedmemory/status")
     check(document == [{"name": "r", "device_id": 0, "byte_size": 3 * size}], f"status {document}")
     check(daemon.ask("POST", "/v2/cudasharedmemory/unregister", b"")[0] == 200, "unregister")

@@ -17,7 +17,7 @@ SLOW = 10.0 if os.environ.get("GM_SLOW", "0") not in ("", "0") else 1.0
 
 START_S = 20 * SLOW  # until the ready line: start-up measures ceilings
 STOP_S = 15 * SLOW  # from SIGTERM to the exit of an idle daemon
-READY = re.compile(r"listening on http://127\.0\.0\.1:(\d+)\Z")
+READY = re.compile(r"listening on https?://127\.0\.0\.1:(\d+)\Z")
 SANITIZER = re.compile(r"(AddressSanitizer|ThreadSanitizer|LeakSanitizer|runtime error:)")
 # So that a daemon ends with the tests, even if they are killed. (A preexec_fn could say the same,
 # but is not safe beside threads.)

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 import wire
+from certificates import OPENSSL, Authority
 from daemon import BINARY, environment, run
 from jobs import wait_until
 from keyring import Keyring, basic, bearer
@@ -201,6 +202,73 @@ def test_beyond_loopback_it_takes_keys_or_a_word(start, ring):
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             assert process.stdout.readline().startswith("listening on http://0.0.0.0:")
             process.terminate()
+
+
+def test_each_address_is_looked_at(ring, tmp_path):
+    """A loopback address or a Unix socket beside it does not hide one that others reach."""
+    local = ["--listen", "127.0.0.1:0", "--listen", f"unix:{tmp_path}/sock"]
+    assert run("--check", *local).returncode == 0
+    for check, status in (([], 2), (["--check"], 1)):
+        done = run(*check, *local, "--listen", "0.0.0.0:0")
+        assert done.returncode == status and "0.0.0.0" in done.stderr and "--insecure" in done.stderr
+    for more in (["--keys", ring.path], ["--insecure"]):
+        assert run("--check", *local, "--listen", "0.0.0.0:0", *more).returncode == 0
+
+
+def test_check_reads_the_keys(ring):
+    assert run("--check", "--keys", ring.path).returncode == 0
+    ring.write(ring.text() + "name=eve\n")
+    done = run("--check", "--keys", ring.path)
+    assert done.returncode == 1 and ring.path in done.stderr and "could run" not in done.stdout
+
+
+def log_of(*options):
+    """What it logs at its start, which then ends."""
+    with subprocess.Popen([BINARY, *options], env=environment(), text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith("listening on ")
+        process.terminate()
+        return process.stderr.read()
+
+
+@pytest.fixture
+def pair(tmp_path):
+    if not OPENSSL:
+        pytest.skip("no openssl")
+    pair = Authority(tmp_path / "tls").sign("server")
+    done = run("--check", "--tls-cert", pair[0], "--tls-key", pair[1])
+    if "has no TLS" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    return pair
+
+
+def test_it_warns_of_keys_in_the_clear(ring, pair):
+    words, tls = "travel unencrypted", ["--tls-cert", pair[0], "--tls-key", pair[1]]
+    keys = ["--keys", ring.path]
+    assert words in log_of("--listen", "0.0.0.0:0", *keys)
+    assert words not in log_of("--listen", "127.0.0.1:0", *keys)
+    assert words not in log_of("--listen", "0.0.0.0:0", *keys, *tls)
+    assert words not in log_of("--listen", "0.0.0.0:0", "--listen", "127.0.0.1:0,plain", *keys, *tls)
+    assert words in log_of("--listen", "0.0.0.0:0", "--listen", "0.0.0.0:0,plain", *keys, *tls)
+
+
+def test_one_bad_file_keeps_the_old_of_its_kind(start, ring, pair):
+    daemon = start("--keys", ring.path, "--listen", "127.0.0.1:0", "--tls-cert", pair[0], "--tls-key", pair[1],
+                   "--listen", "127.0.0.1:0,plain", listen=False)
+    good, bad = "level=info event=reload", "level=error event=reload"
+    with open(pair[0]) as file:
+        certificate = file.read()
+    with open(pair[0], "w") as file:
+        file.write("no certificate\n")
+    ring.add("new")
+    reload(daemon, bad)
+    wait_until(lambda: f"{good} keys=5" in daemon.log(), "the keys")
+    assert "outcome=done" not in daemon.log()
+    with open(pair[0], "w") as file:
+        file.write(certificate)
+    ring.write("nonsense\n")
+    reload(daemon, f"{good} outcome=done")
+    assert daemon.log().count(bad) == 2
 
 
 def test_keys_come_and_go_without_a_lost_request(start, ring):

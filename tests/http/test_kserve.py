@@ -74,6 +74,7 @@ def test_server(daemon):
     assert daemon.get("/v2/health/live").ok().json() == {"live": True}
     assert daemon.get("/v2/health/ready").ok().json() == {"ready": True}
     server = daemon.get("/v2").ok().json()
+    assert "shared_memory_prefix" not in server
     assert server["name"] == "gemmd" and server["version"]
     assert {"binary_tensor_data", "statistics"} <= set(server["extensions"])
     assert daemon.request("HEAD", "/v2/health/live").ok().body == b""

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -88,6 +91,7 @@ def part(region, size, offset=None):
 
 def test_register_and_status(daemon):
     with Object(8192) as one, Object(100) as other:
+        assert daemon.get("/v2").ok().json()["shared_memory_prefix"] == PREFIX
         assert status(daemon).ok().json() == []
         assert register(daemon, "a", one.key, 4096, 1024).ok().body == b""
         register(daemon, "b", other.key.lstrip("/"), 100).ok()
@@ -379,3 +383,60 @@ def test_client_is_killed(daemon):
     while daemon.get("/v1/stats").json()["requests_in_flight"] > 1:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+# Registers a region, removes the object's name, and asks for a product that takes a while.
+KILLED = """
+import json, mmap, os, socket, sys
+port, key, n = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+size = n * n * 4
+fd = os.open("/dev/shm" + key, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+os.ftruncate(fd, 2 * size)
+region = mmap.mmap(fd, 2 * size)
+
+def post(path, body=b""):
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(f"POST {path} HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n".encode() + body)
+    return s
+
+assert b" 200 " in post("/v2/systemsharedmemory/region/killed/register", json.dumps(
+    {"key": key, "offset": 0, "byte_size": 2 * size}).encode()).recv(100)
+os.unlink("/dev/shm" + key)
+where = f"shape_a={n}x{n}&shape_b={n}x{n}&region_a=killed&region_b=killed"
+s = post(f"/v1/matmul?{where}&region_result=killed&offset_result={size}&kernel=naive")
+print("asked", flush=True)
+while True:
+    region[:8] = os.urandom(8)
+"""
+
+
+def test_process_is_killed(daemon):
+    """A process is killed while the daemon works on its region. The region stays, and counts, until
+    a client of the same address takes it away; its object, which has no name any more, goes with it."""
+    n, key = 1000, f"{PREFIX}killed"
+    size = 2 * n * n * 4
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(daemon.port), key, str(n)],
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "asked\n"
+
+    def stats():
+        return daemon.get("/v1/stats").ok().json()
+
+    deadline = time.monotonic() + 20 * SLOW
+    while stats()["requests_in_flight"] < 2:
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL and not os.path.exists("/dev/shm" + key)
+    daemon.post("/v1/flip", b"[[1,2]]").ok()
+    while stats()["requests_in_flight"] > 1:
+        assert time.monotonic() < deadline
+    assert status(daemon, "killed").ok().json() == [
+        {"name": "killed", "key": key, "offset": 0, "byte_size": size}]
+    assert stats()["memory"]["used_bytes"] >= size
+    daemon.post("/v1/flip?region=killed&shape=2x2").ok()
+    with Object(128 << 20) as one:
+        refused(register(daemon, "mine", one.key, (128 << 20) - size + 1), 413, f"beside {size}")
+        descriptors = daemon.descriptors()
+        unregister(daemon, "killed").ok()
+        assert daemon.descriptors() < descriptors
+        register(daemon, "mine", one.key, 128 << 20).ok()

@@ -163,7 +163,7 @@ def test_a_port_that_was_just_given_up_can_be_had_again(start):
         client.get("/healthz").ok()
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
-    again = start("--listen", f"127.0.0.1:{daemon.port}")
+    again = start("--listen", f"127.0.0.1:{daemon.port}", listen=False)
     assert again.port == daemon.port
 
 

@@ -58,7 +58,7 @@ static bool gone(int socket, bool sending_too)
     return atomic_load(&x->closed) || (!sending_too && atomic_load(&x->half_closed));
 }
 
-static const struct gm_transport transport = {suspend, resume, gone, false};
+static const struct gm_transport transport = {.suspend = suspend, .resume = resume, .gone = gone};
 
 static void on_lost(void *cls)
 {

@@ -66,8 +66,8 @@ static void test_defaults(void)
 {
     CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
     const struct gm_config *c = &seen.config;
-    CHECK_STR(c->host, "127.0.0.1");
-    CHECK_STR(c->port, "8080");
+    CHECK_STR(c->listen[0].host, "127.0.0.1");
+    CHECK_STR(c->listen[0].port, "8080");
     CHECK_STR(c->backend, "auto");
     CHECK_EQ(c->body_limit, INT64_C(4) << 30);
     CHECK_EQ(c->queue_limit, 65536);
@@ -235,7 +235,7 @@ static const struct {
     {"--listen",
      {"", "127.0.0.1", ":8080", "[]:8080", "::1:8080", "::1", "[::1]", "[::1:80",
       "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:99999", "127.0.0.1:100000", "127.0.0.1:-1",
-      "127.0.0.1:+80", "127.0.0.1: 80", "127.0.0.1:80 ", "127.0.0.1:http", "127.0.0.1:0x50"}},
+      "127.0.0.1:+80", "127.0.0.1: 80", "127.0.0.1:80 x", "127.0.0.1:http", "127.0.0.1:0x50"}},
     {"--backend", {"", "gpu", "CPU", "cpu:0", "cuda3", "automatic"}},
     {"--memory-limit",
      {"", "-1", "+1M", " 1M", "1M ", "1X", "M", "1MB", "1Mi", "1MiBs", "1.5G", "0x100000", "1e9",
@@ -318,8 +318,8 @@ static void test_texts(void)
 
     for (size_t i = 0; i < sizeof listens / sizeof *listens; i++) {
         CHECK_EQ(PARSE("--listen", listens[i].text), GM_CONFIG_RUN);
-        CHECK_STR(seen.config.host, listens[i].host);
-        CHECK_STR(seen.config.port, listens[i].port);
+        CHECK_STR(seen.config.listen[0].host, listens[i].host);
+        CHECK_STR(seen.config.listen[0].port, listens[i].port);
     }
     for (unsigned i = 0; i < GM_LOG_LEVEL_COUNT; i++) {
         CHECK_EQ(PARSE("--log-level", levels[i]), GM_CONFIG_RUN);
@@ -332,11 +332,11 @@ static void test_texts(void)
     /* A host as long as the field, and one byte longer. */
     char text[300];
     memset(text, 'h', sizeof text);
-    strcpy(text + sizeof seen.config.host - 1, ":80");
+    strcpy(text + sizeof seen.config.listen[0].host - 1, ":80");
     CHECK_EQ(PARSE("--listen", text), GM_CONFIG_RUN);
-    CHECK_EQ(strlen(seen.config.host), sizeof seen.config.host - 1);
+    CHECK_EQ(strlen(seen.config.listen[0].host), sizeof seen.config.listen[0].host - 1);
     memset(text, 'h', sizeof text);
-    strcpy(text + sizeof seen.config.host, ":80");
+    strcpy(text + sizeof seen.config.listen[0].host, ":80");
     CHECK_EQ(PARSE("--listen", text), GM_CONFIG_EXIT_USAGE);
 }
 
@@ -393,11 +393,11 @@ static void test_probe(void)
 {
     setenv("GEMMD_LISTEN", "0.0.0.0:81", 1);
     CHECK_EQ(PARSE("--probe"), GM_CONFIG_PROBE);
-    CHECK_STR(seen.config.host, "0.0.0.0");
-    CHECK_STR(seen.config.port, "81");
+    CHECK_STR(seen.config.listen[0].host, "0.0.0.0");
+    CHECK_STR(seen.config.listen[0].port, "81");
     CHECK_EQ(PARSE("--listen", "[::1]:82", "--probe", "--threads", "3"), GM_CONFIG_PROBE);
-    CHECK_STR(seen.config.host, "::1");
-    CHECK_STR(seen.config.port, "82");
+    CHECK_STR(seen.config.listen[0].host, "::1");
+    CHECK_STR(seen.config.listen[0].port, "82");
     CHECK_EQ(PARSE("--probe", "--threads", "some"), GM_CONFIG_EXIT_USAGE);
     CHECK_EQ(PARSE("--listen", "--probe"), GM_CONFIG_EXIT_USAGE);
     CHECK_EQ(PARSE("--probe=yes"), GM_CONFIG_EXIT_USAGE);

@@ -10,7 +10,7 @@ static struct gm_limiter limiter;
 
 static void pass(void)
 {
-    struct gm_connection *c = gm_limiter_passed(&limiter, -1, 0);
+    struct gm_connection *c = gm_limiter_passed(&limiter, -1, 0, NULL);
 
     CHECK_EQ(gm_connections_count(&connections), 1);
     gm_connections_remove(&connections, c);

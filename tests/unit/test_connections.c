@@ -57,7 +57,7 @@ static struct pair connect_pair(void)
         abort();
     p.ours = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     close(listening);
-    p.connection = gm_connections_add(&connections, p.ours, 0);
+    p.connection = gm_connections_add(&connections, p.ours, 0, NULL);
     CHECK(p.connection != NULL);
     return p;
 }

@@ -349,6 +349,79 @@ static void test_many(void)
     tear_down();
 }
 
+/* The device of a square product, transpose, ... of this element type. */
+static const char *placed(struct gm_devices *d, enum gm_op_kind kind, enum gm_dtype dtype,
+                          uint64_t side, enum gm_placed why)
+{
+    const struct gm_shape shape = {.ndim = 2, .dim = {side, side}};
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {{0}};
+    bool present[GM_OPERANDS_MAX] = {true, kind == GM_OP_MATMUL || kind == GM_OP_ADD};
+    struct gm_op_options options = {0};
+    struct gm_device *device = NULL;
+    struct gm_error error;
+    enum gm_placed seen;
+    struct gm_op op;
+
+    for (unsigned i = 0; i < 2; i++)
+        CHECK(gm_matrix_init(&operand[i], dtype, GM_ROW_MAJOR, &shape, &error) == GM_OK);
+    if (!CHECK_STATUS(gm_op_init(&op, kind, &options, operand, present, &error), GM_OK, &error) ||
+        !CHECK_STATUS(gm_devices_pick(d, "", &device, &error), GM_OK, &error))
+        return "";
+    device = gm_devices_place(d, device, &op, &seen);
+    CHECK_STR(gm_placed_name(seen), gm_placed_name(why));
+    return device->name;
+}
+
+/* Products of floating-point elements go by shape alone; what has the same bits everywhere goes
+ * where it ends first. */
+static void test_place(void)
+{
+    struct gm_devices d;
+    struct gm_error error;
+    struct probe p[4];
+
+    set_up();
+    CHECK_STATUS(open_devices(&d, "auto", &error), GM_OK, &error);
+    for (unsigned i = 0; i < d.count; i++) {
+        struct gm_device_facts *facts = (struct gm_device_facts *)d.device[i].facts;
+        bool cpu = facts->kind == GM_DEVICE_CPU;
+        facts->copy_gbs = cpu ? 20 : 4000;
+        facts->peak_gflops[GM_F32] = facts->peak_gflops[GM_I32] = cpu ? 100 : 60000;
+        facts->link_in_gbs = facts->link_out_gbs = cpu ? 0 : 50;
+    }
+    CHECK_STR(placed(&d, GM_OP_MATMUL, GM_F32, 64, GM_PLACED_SHAPE), "gamma:0");
+    CHECK_STR(placed(&d, GM_OP_MATMUL, GM_F32, 512, GM_PLACED_SHAPE), "alpha:0");
+    CHECK_STR(placed(&d, GM_OP_MATMUL, GM_I32, 64, GM_PLACED_LOAD), "gamma:0");
+    CHECK_STR(placed(&d, GM_OP_MATMUL, GM_I32, 2048, GM_PLACED_LOAD), "alpha:0");
+    CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 64, GM_PLACED_LOAD), "gamma:0");
+    CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 512, GM_PLACED_LOAD), "alpha:0");
+
+    /* Waiting counts, but never for the bits of a product: one second of work waits on each GPU. */
+    fake_hold(&fake[0], true);
+    for (unsigned i = 0; i < 4; i++) {
+        memset(&p[i], 0, sizeof p[i]);
+        p[i].job.deadline_ns = INT64_MAX;
+        p[i].job.slot.cost_s = 1;
+        p[i].job.abandoned = on_abandoned;
+        p[i].job.done = on_done;
+        if (CHECK(gm_sched_reserve(d.device[i % 2].sched, 0, &error) == GM_OK))
+            gm_sched_commit(d.device[i % 2].sched, &p[i].job);
+    }
+    CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 512, GM_PLACED_LOAD), "gamma:0");
+    CHECK(strncmp(placed(&d, GM_OP_MATMUL, GM_F32, 512, GM_PLACED_SHAPE), "alpha", 5) == 0);
+    d.place_by_load = true;
+    CHECK_STR(placed(&d, GM_OP_MATMUL, GM_F32, 512, GM_PLACED_LOAD), "gamma:0");
+    d.place_by_load = false;
+    d.automatic = false; /* --backend alpha */
+    CHECK(strncmp(placed(&d, GM_OP_TRANSPOSE, GM_F32, 64, GM_PLACED_ASKED), "alpha", 5) == 0);
+    fake_hold(&fake[0], false);
+    for (unsigned i = 0; i < 4; i++)
+        CHECK(wait_done(&p[i]));
+    gm_devices_close(&d);
+    for (unsigned i = 0; i < BACKENDS; i++)
+        fake_destroy(&fake[i]);
+}
+
 int main(void)
 {
     test_names();
@@ -359,5 +432,6 @@ int main(void)
     test_open_failures();
     test_streams();
     test_many();
+    test_place();
     return check_report();
 }

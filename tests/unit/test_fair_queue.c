@@ -129,6 +129,36 @@ static void test_large_do_not_starve(double small_takes_s)
     check_empty();
 }
 
+/* Equal items of one client come as they came, though the estimate of their cost moves over a bound
+ * meanwhile. Smaller ones still come first, and other clients' ones take turns. */
+static void test_estimates_move(void)
+{
+    static const double cost_s[] = {0.015, 0.017, 0.03, 0.014, 0.018};
+    struct gm_fair_item item[20], small, other;
+
+    for (int i = 0; i < 20; i++)
+        push(&item[i], 1, cost_s[i % 5]);
+    push(&small, 1, 0.0009);
+    push(&other, 2, 0.015);
+    CHECK(serve() == &small);
+    CHECK(serve() == &item[0]);
+    CHECK(serve() == &other);
+    for (int i = 1; i < 20; i++)
+        CHECK(serve() == &item[i]);
+    check_empty();
+    push(&item[0], 1, 0.3); /* downwards too */
+    push(&item[1], 1, 0.2);
+    push(&item[2], 1, 0.06); /* that much less than the bound is another kind */
+    CHECK(serve() == &item[2]);
+    CHECK(serve() == &item[0]);
+    push(&item[3], 1, 0.07);
+    push(&item[4], 1, 0.01); /* as is that much less than the last one */
+    CHECK(serve() == &item[4]);
+    while (serve())
+        ;
+    check_empty();
+}
+
 /* What a size has had while nobody else wanted it does not count against it. */
 static void test_no_debts(void)
 {
@@ -155,29 +185,46 @@ struct model {
     unsigned count, in_service;
     unsigned ring[GM_FAIR_SIZES][CLIENTS], ring_count[GM_FAIR_SIZES]; /* clients */
     double used[GM_FAIR_SIZES], level;
+    const struct gm_fair_item *base; /* all items, and the size of each */
+    unsigned size[ITEMS];
 };
 
-static unsigned model_size(const struct gm_fair_item *item)
+static unsigned model_size(const struct model *m, const struct gm_fair_item *item)
 {
-    static const double bound[] = {0.001, 0.016, 0.256, 4.096};
-    unsigned size = 0;
-
-    while (size < 4 && item->cost_s >= bound[size])
-        size++;
-    return size;
+    return m->size[item - m->base];
 }
 
 static struct gm_fair_item *model_next(const struct model *m, unsigned size, uint64_t client)
 {
     for (unsigned i = 0; i < m->count; i++)
-        if (m->item[i]->client == client && model_size(m->item[i]) == size)
+        if (m->item[i]->client == client && model_size(m, m->item[i]) == size)
             return m->item[i];
     return NULL;
 }
 
+static unsigned model_find_size(const struct model *m, const struct gm_fair_item *item)
+{
+    static const double bound[] = {0.001, 0.016, 0.256, 4.096};
+    const struct gm_fair_item *of[GM_FAIR_SIZES] = {0}; /* the last one of each size */
+    unsigned own = 0;
+
+    while (own < 4 && item->cost_s >= bound[own])
+        own++;
+    for (unsigned i = 0; i < m->count; i++)
+        if (m->item[i]->client == item->client)
+            of[model_size(m, m->item[i])] = m->item[i];
+    for (unsigned low = own > 0 ? own - 1 : own; low <= own && low < 4 && !of[own]; low++) {
+        const struct gm_fair_item *near = of[low < own ? low : own + 1];
+        if (near && near->cost_s < 4 * item->cost_s && item->cost_s < 4 * near->cost_s &&
+            bound[low] < 4 * item->cost_s && item->cost_s < 4 * bound[low])
+            return low < own ? low : own + 1;
+    }
+    return own;
+}
+
 static void model_push(struct model *m, struct gm_fair_item *item)
 {
-    unsigned size = model_size(item);
+    unsigned size = m->size[item - m->base] = model_find_size(m, item);
 
     if (m->count == 0 && m->in_service == 0) {
         memset(m->used, 0, sizeof m->used);
@@ -206,7 +253,7 @@ static struct gm_fair_item *model_first(const struct model *m)
 
 static void model_leave(struct model *m, const struct gm_fair_item *item, bool served)
 {
-    unsigned size = model_size(item), at = 0, client = 0;
+    unsigned size = model_size(m, item), at = 0, client = 0;
 
     while (m->item[at] != item)
         at++;
@@ -246,6 +293,7 @@ static void test_against_model(unsigned seed)
     struct gm_fair_item *running[3] = {0};
 
     memset(&m, 0, sizeof m);
+    m.base = item;
     for (unsigned made = 0; made < ITEMS || m.count > 0;) {
         unsigned dice = (unsigned)rand_r(&seed) % 16, lane = (unsigned)rand_r(&seed) % 3;
         if (dice < 6 && made < ITEMS) {
@@ -259,14 +307,14 @@ static void test_against_model(unsigned seed)
             /* Quarters, so that sums are exact in whatever order they are made. */
             double took = (double)(rand_r(&seed) % 64) / 4;
             gm_fair_served(&queue, running[lane], took);
-            m.used[model_size(running[lane])] += took - running[lane]->cost_s;
+            m.used[model_size(&m, running[lane])] += took - running[lane]->cost_s;
             m.in_service--;
             running[lane] = NULL;
         } else if (m.count > 0) {
             running[lane] = model_first(&m);
             gm_fair_serve(&queue, running[lane]);
             model_leave(&m, running[lane], true);
-            unsigned size = model_size(running[lane]);
+            unsigned size = model_size(&m, running[lane]);
             m.level = m.used[size] > m.level ? m.used[size] : m.level;
             m.used[size] += running[lane]->cost_s;
             m.in_service++;
@@ -323,6 +371,7 @@ int main(void)
     test_small_before_large();
     test_large_do_not_starve(1e-4);
     test_large_do_not_starve(0.05); /* five hundred times what was expected */
+    test_estimates_move();
     test_no_debts();
     for (unsigned i = 0; i < 50; i++)
         test_against_model(check_seed() + i);

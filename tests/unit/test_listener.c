@@ -43,8 +43,10 @@ static bool on_ready(void *cls)
     return atomic_load(&seen.ready);
 }
 
-static void on_take(void *cls, int fd, const struct sockaddr *address, socklen_t length)
+static void on_take(void *cls, bool secure, int fd, const struct sockaddr *address,
+                    socklen_t length)
 {
+    CHECK(!secure);
     unsigned n = atomic_load(&seen.taken);
 
     if (atomic_load(&seen.endless)) {
@@ -66,14 +68,17 @@ static void on_tick(void *cls)
 
 static struct gm_listener *open_listener(const char *host, const char *port, struct gm_error *err)
 {
-    const struct gm_listener_options options = {.host = host,
-                                                .port = port,
+    struct gm_listen listen_at = {.mode = 0600};
+    const struct gm_listener_options options = {.listen = &listen_at,
+                                                .listens = 1,
                                                 .ready = on_ready,
                                                 .take = on_take,
                                                 .tick = on_tick,
                                                 .cls = &seen};
     struct gm_listener *l = NULL;
 
+    snprintf(listen_at.host, sizeof listen_at.host, "%s", host);
+    snprintf(listen_at.port, sizeof listen_at.port, "%s", port);
     memset(&seen, 0, sizeof seen);
     atomic_store(&seen.ready, true);
     err->status = GM_OK;
@@ -91,7 +96,7 @@ static void close_listener(struct gm_listener *l)
 
 static unsigned port_of(const struct gm_listener *l)
 {
-    const char *colon = strrchr(gm_listener_address(l), ':');
+    const char *colon = strrchr(gm_listener_address(l, 0), ':');
 
     return colon ? (unsigned)atoi(colon + 1) : 0;
 }
@@ -120,17 +125,17 @@ static void test_addresses(void)
         return;
     CHECK(port_of(l) > 0 && port_of(l) < 65536);
     snprintf(want, sizeof want, "http://127.0.0.1:%u", port_of(l));
-    CHECK_STR(gm_listener_address(l), want);
-    CHECK(gm_listener_loopback(l));
+    CHECK_STR(gm_listener_address(l, 0), want);
+    CHECK(!gm_listener_exposed(l, true));
     close_listener(l); /* never started */
 
     l = open_listener("localhost", "0", &error);
-    CHECK(l && port_of(l) > 0 && gm_listener_loopback(l));
+    CHECK(l && port_of(l) > 0 && !gm_listener_exposed(l, true));
     close_listener(l);
 
     l = open_listener("0.0.0.0", "0", &error);
-    CHECK(l && strncmp(gm_listener_address(l), "http://0.0.0.0:", 15) == 0);
-    CHECK(l && !gm_listener_loopback(l));
+    CHECK(l && strncmp(gm_listener_address(l, 0), "http://0.0.0.0:", 15) == 0);
+    CHECK(l && gm_listener_exposed(l, true));
     close_listener(l);
 
     l = open_listener("::1", "0", &error);
@@ -139,8 +144,8 @@ static void test_addresses(void)
         return;
     }
     snprintf(want, sizeof want, "http://[::1]:%u", port_of(l));
-    CHECK_STR(gm_listener_address(l), want);
-    CHECK(gm_listener_loopback(l));
+    CHECK_STR(gm_listener_address(l, 0), want);
+    CHECK(!gm_listener_exposed(l, true));
     close_listener(l);
 }
 

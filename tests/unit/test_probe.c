@@ -1,5 +1,6 @@
 /* Asking a gemmd whether it is alive: answers, good, bad, slow and none, from a socket of ours. */
 #include "server/clock.h"
+#include "server/config.h"
 #include "server/probe.h"
 #include "tests/unit/check.h"
 
@@ -69,12 +70,22 @@ static void *serve(void *cls)
     return NULL;
 }
 
+static enum gm_status probe_at(const char *host, const char *port, int64_t until_ns,
+                               struct gm_error *err)
+{
+    struct gm_listen at = {.plain = true};
+
+    snprintf(at.host, sizeof at.host, "%s", host);
+    snprintf(at.port, sizeof at.port, "%s", port);
+    return gm_probe(&at, until_ns, err);
+}
+
 /* Asks it over HOST, and ends it. */
 static enum gm_status ask(struct server *s, const char *host, int64_t timeout_ns,
                           struct gm_error *err)
 {
     CHECK(pthread_create(&s->thread, NULL, serve, s) == 0);
-    enum gm_status status = gm_probe(host, s->port, gm_now_ns() + timeout_ns, err);
+    enum gm_status status = probe_at(host, s->port, gm_now_ns() + timeout_ns, err);
     shutdown(s->socket, SHUT_RDWR); /* if it was not asked after all, it waits no longer */
     pthread_join(s->thread, NULL);
     if (s->kept >= 0)
@@ -160,11 +171,11 @@ static void test_in_time(void)
     }
     /* One who never accepts: the connection is made by the kernel, and stays unanswered. */
     CHECK(listen_at(&s, AF_INET, "127.0.0.1"));
-    CHECK_STATUS(gm_probe("127.0.0.1", s.port, gm_now_ns() + SECOND / 10, &error), GM_INTERNAL,
+    CHECK_STATUS(probe_at("127.0.0.1", s.port, gm_now_ns() + SECOND / 10, &error), GM_INTERNAL,
                  &error);
     CHECK(strstr(error.detail, strerror(ETIMEDOUT)));
     /* The time is already over. */
-    CHECK_STATUS(gm_probe("127.0.0.1", s.port, gm_now_ns() - SECOND, &error), GM_INTERNAL, &error);
+    CHECK_STATUS(probe_at("127.0.0.1", s.port, gm_now_ns() - SECOND, &error), GM_INTERNAL, &error);
     close(s.socket);
 }
 
@@ -175,9 +186,9 @@ static void test_nobody(void)
 
     CHECK(listen_at(&s, AF_INET, "127.0.0.1"));
     close(s.socket);
-    CHECK_STATUS(gm_probe("127.0.0.1", s.port, gm_now_ns() + SECOND, &error), GM_INTERNAL, &error);
+    CHECK_STATUS(probe_at("127.0.0.1", s.port, gm_now_ns() + SECOND, &error), GM_INTERNAL, &error);
     CHECK(strstr(error.detail, strerror(ECONNREFUSED)) && strstr(error.detail, s.port));
-    CHECK_STATUS(gm_probe("no.such.host.invalid", "80", gm_now_ns() + SECOND, &error), GM_INTERNAL,
+    CHECK_STATUS(probe_at("no.such.host.invalid", "80", gm_now_ns() + SECOND, &error), GM_INTERNAL,
                  &error);
     CHECK(strstr(error.detail, "no.such.host.invalid"));
 }

@@ -21,11 +21,12 @@ static void check_transposed(const struct exchange *x)
 {
     const struct gm_reply *reply = &x->request->reply;
     float result[COLS][ROWS];
-    bool same = CHECK_EQ(reply->body_len, sizeof result);
+    uint64_t head = strcmp(reply->media_type, NPY) == 0 ? 128 : 0;
+    bool same = CHECK_EQ(reply->body_len, head + sizeof result);
 
     if (!same)
         return;
-    memcpy(result, reply->body, sizeof result);
+    memcpy(result, (const char *)reply->body + head, sizeof result);
     for (unsigned i = 0; i < COLS; i++)
         for (unsigned j = 0; j < ROWS; j++)
             same = same && result[i][j] == matrix[j][i];
@@ -151,8 +152,7 @@ static void test_forms_out(void)
         bench_expect(&x, 200, NULL);
         CHECK_STR(x.request->reply.media_type, cases[i].media_type);
         if (i == 0) {
-            CHECK_EQ((x.request->reply.head_len) % 64, 0);
-            CHECK(memcmp(x.request->reply.head, "\x93NUMPY", 6) == 0);
+            CHECK(memcmp(x.request->reply.body, "\x93NUMPY", 6) == 0);
             check_transposed(&x);
         }
         bench_end(&x);

@@ -245,6 +245,72 @@ static void test_batches(void)
     close_bench(&b);
 }
 
+/* A launch takes no more bytes than the device says, and clients take turns in it. */
+static void test_batch_bytes(void)
+{
+    struct bench b;
+    struct probe p[7];
+
+    open_bench(&b, 1, 4, 16);
+    b.fake.facts.batch_bytes = 100;
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 7; i++) {
+        init_probe(&p[i]);
+        p[i].job.batch_key = 7;
+        p[i].job.bytes = i == 3 ? 90 : 40;
+        p[i].job.slot.client = i < 4 ? 1 : 2;
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i == 0)
+            CHECK(fake_wait_running(&b.fake, 1));
+    }
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 7; i++)
+        CHECK(wait_done(&p[i]));
+    CHECK(p[0].job.batch == 1);
+    CHECK(p[1].job.batch == 2 && p[4].job.batch == 2 && p[1].job.started_ns == p[4].job.started_ns);
+    CHECK(p[3].job.batch == 1);
+    close_bench(&b);
+}
+
+/* A job that would not end before its deadline is refused at once. */
+static void test_in_time(void)
+{
+    struct bench b;
+    struct probe p[3], late;
+    struct gm_error error = {0};
+
+    open_bench(&b, 1, 1, 16);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 3; i++) {
+        init_probe(&p[i]);
+        p[i].job.slot.client = 1;
+        p[i].job.slot.cost_s = 2;
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i == 0)
+            CHECK(fake_wait_running(&b.fake, 1));
+    }
+    init_probe(&late);
+    late.job.slot.client = 1;
+    late.job.slot.cost_s = 2;
+    late.job.deadline_ns = gm_now_ns() + INT64_C(7000000000);
+    CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_QUEUE_FULL, NULL);
+    CHECK(strstr(error.detail, "--timeout"));
+    CHECK_EQ(gm_sched_load(b.sched).queued, 2); /* nothing was reserved */
+    late.job.deadline_ns = gm_now_ns() + INT64_C(9000000000);
+    CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_OK, &error);
+    gm_sched_unreserve(b.sched, 1);
+    /* Another client takes turns with the first, and waits for as much of its work as it has
+     * itself. */
+    late.job.slot.client = 2;
+    late.job.deadline_ns = gm_now_ns() + INT64_C(7000000000);
+    CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_OK, &error);
+    gm_sched_unreserve(b.sched, 2);
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 3; i++)
+        CHECK(wait_done(&p[i]));
+    close_bench(&b);
+}
+
 /* A job that wants the device alone waits for the others, and they for it. */
 static void test_exclusive(void)
 {
@@ -453,6 +519,8 @@ int main(void)
     test_sockets();
     test_streams();
     test_batches();
+    test_batch_bytes();
+    test_in_time();
     test_exclusive();
     test_failure();
     test_busy();

@@ -146,8 +146,12 @@ enum gm_progress gm_handle_v2(struct gm_request *r)
         json_array_append_new(extensions, json_string("system_shared_memory"));
     if (c->cuda_ipc)
         json_array_append_new(extensions, json_string("cuda_shared_memory"));
-    return reply_json(r, json_pack("{s:s, s:s, s:o}", "name", "gemmd", "version", GM_VERSION,
-                                   "extensions", extensions));
+    json_t *server = json_pack("{s:s, s:s, s:o}", "name", "gemmd", "version", GM_VERSION,
+                               "extensions", extensions);
+    if (*c->shared_memory)
+        json_object_set_new(server, "shared_memory_prefix",
+                            json_sprintf("/%s", c->shared_memory + (*c->shared_memory == '/')));
+    return reply_json(r, server);
 }
 
 /* The preferred device: it runs requests that name none. */

@@ -3,8 +3,10 @@
  * that receives a body whole and replies with as many bytes as it is asked for, and does nothing
  * else. It is the measure of what a request costs before any matrix is seen.
  *
- *   bench_bare        prints "listening on http://127.0.0.1:PORT"; ends on SIGTERM
- *   POST /bytes/N     replies with N bytes: the body, from its beginning on and again
+ *   bench_bare [suspend]  prints "listening on http://127.0.0.1:PORT"; ends on SIGTERM. With
+ * suspend, each request is suspended when its body is there, and resumed by one other thread: what
+ * a server must do whose work is done elsewhere, as on a GPU POST /bytes/N     replies with N
+ * bytes: the body, from its beginning on and again
  *
  * Nothing is slower than it has to be: connections are dealt out to the event threads one after
  * the other, each keeps its buffer from request to request and leaves it to a later one, and
@@ -33,6 +35,8 @@
 struct buffer {
     char *data;
     uint64_t capacity, received;
+    struct MHD_Connection *connection;
+    bool resumed;
     struct buffer *next;
 };
 
@@ -74,6 +78,47 @@ static bool make_room(struct buffer *buffer, uint64_t bytes)
     madvise(buffer->data, bytes, MADV_HUGEPAGE);
     buffer->capacity = bytes;
     return true;
+}
+
+/* With "suspend": those whose requests wait to be resumed, and the thread that does it. */
+static bool suspends, ending;
+static struct buffer *waiting;
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t waiting_changed = PTHREAD_COND_INITIALIZER;
+static pthread_t resumer;
+
+static void *resume_all(void *cls)
+{
+    pthread_mutex_lock(&waiting_lock);
+    while (!ending || waiting) {
+        struct buffer *list = waiting;
+        waiting = NULL;
+        if (!list) {
+            pthread_cond_wait(&waiting_changed, &waiting_lock);
+            continue;
+        }
+        pthread_mutex_unlock(&waiting_lock);
+        while (list) {
+            struct buffer *buffer = list;
+            list = buffer->next; /* the buffer may be in use again once its request is resumed */
+            MHD_resume_connection(buffer->connection);
+        }
+        pthread_mutex_lock(&waiting_lock);
+    }
+    pthread_mutex_unlock(&waiting_lock);
+    return cls;
+}
+
+static void suspend(struct MHD_Connection *connection, struct buffer *buffer)
+{
+    buffer->resumed = true;
+    buffer->connection = connection;
+    MHD_suspend_connection(connection);
+    pthread_mutex_lock(&waiting_lock);
+    buffer->next = waiting;
+    waiting = buffer;
+    pthread_cond_signal(&waiting_changed);
+    pthread_mutex_unlock(&waiting_lock);
 }
 
 static struct buffer *buffer_of(struct MHD_Connection *connection)
@@ -131,6 +176,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
             !make_room(buffer, length > bytes ? length : bytes))
             return MHD_NO;
         buffer->received = 0;
+        buffer->resumed = false;
+        return MHD_YES;
+    }
+    if (*upload_data_size == 0 && suspends && !buffer->resumed) {
+        suspend(connection, buffer);
         return MHD_YES;
     }
     if (*upload_data_size == 0)
@@ -180,7 +230,7 @@ static void on_signal(int number_of_signal)
     (void)number_of_signal; /* accept is interrupted */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct sigaction action = {.sa_handler = on_signal};
@@ -194,8 +244,9 @@ int main(void)
         perror("bench_bare");
         return 1;
     }
+    suspends = argc > 1 && strcmp(argv[1], "suspend") == 0;
     struct MHD_Daemon *daemon = start();
-    if (!daemon) {
+    if (!daemon || (suspends && pthread_create(&resumer, NULL, resume_all, NULL) != 0)) {
         fprintf(stderr, "bench_bare: the HTTP library did not start\n");
         return 1;
     }
@@ -205,6 +256,13 @@ int main(void)
         length = sizeof(address);
         getpeername(fd, (struct sockaddr *)&address, &length);
         MHD_add_connection(daemon, fd, (struct sockaddr *)&address, length);
+    }
+    if (suspends) {
+        pthread_mutex_lock(&waiting_lock);
+        ending = true;
+        pthread_cond_signal(&waiting_changed);
+        pthread_mutex_unlock(&waiting_lock);
+        pthread_join(resumer, NULL);
     }
     MHD_stop_daemon(daemon);
     close(listener);

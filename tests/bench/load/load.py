@@ -1,8 +1,12 @@
-"""How many requests gemmd serves, beside what the HTTP library does by itself and beside the same
-service in FastAPI and NumPy. Started by run.sh, which says what else is needed.
+"""How many requests gemmd serves, beside what the HTTP library does by itself, beside the same
+service in FastAPI and NumPy, and beside a Triton server with a model in NumPy. Started by run.sh,
+which says what else is needed.
 
-    load.py --gemmd GEMMD --bare BENCH_BARE [--full] [--only WORDS] [--rounds N] [--seconds S]
-            [--json FILE]
+    load.py --gemmd GEMMD --bare BENCH_BARE [--triton VENV] [--full] [--only WORDS] [--rounds N]
+            [--seconds S] [--json FILE]
+
+Cases of the form "v2" are for Triton: the bytes of its own client, which gemmd takes under /v2. They
+show gemmd's /v1 with the same matrices too. Without Triton there are none.
 
 All servers run all the time; each case goes round them in an order that changes at random, and a
 ratio is the median of its rounds' ratios, so that what else the machine does hits both sides alike.
@@ -16,7 +20,9 @@ in the middle of a request; so the largest matrices are sent by curl, one reques
 """
 
 import argparse
+import copy
 import datetime
+import glob
 import http.client
 import io
 import json
@@ -25,7 +31,9 @@ import os
 import platform
 import random
 import re
+import shutil
 import signal
+import ssl
 import statistics
 import subprocess
 import sys
@@ -35,8 +43,12 @@ import time
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TYPES = {"raw": "application/octet-stream", "npy": "application/x-npy", "json": "application/json"}
+TYPES = {"raw": "application/octet-stream", "npy": "application/x-npy", "json": "application/json",
+         "v2": "application/octet-stream"}
 BIG = 8192  # 256 MB of f32
+SLOW = 1024  # with many connections such requests take a second each, so that turns are longer
+SLOW_TURNS = 3
+RAW = "gemmd, /v1 raw"  # beside /v2
 READY_S, WAIT_S = 60, 120
 
 # operation, size, form, connections
@@ -46,6 +58,8 @@ SHORT = [
     ("matmul", 64, "npy", 8), ("matmul", 64, "json", 8),
     ("matmul", 512, "raw", 8), ("transpose", 1024, "raw", 8),
 ]
+TRITON = [("matmul", 64, "v2", 1), ("matmul", 64, "v2", 8), ("matmul", 64, "v2", 32),
+          ("matmul", 512, "v2", 8), ("matmul", 1024, "v2", 32)]
 FULL = [(op, size, form, connections) for op in ("matmul", "transpose") for size in (16, 64, 512, 1024)
         for form in ("raw", "npy", "json") for connections in (1, 8, 64)
         if form != "json" or size <= 512] + [
@@ -55,9 +69,11 @@ FULL = [(op, size, form, connections) for op in ("matmul", "transpose") for size
 class Server:
     """A process that says where it listens, or a port at which it is to listen."""
 
-    def __init__(self, name, command, port=None):
+    scheme = "http"
+
+    def __init__(self, name, command, port=None, env=None):
         self.name, self.port = name, port
-        env = {key: value for key, value in os.environ.items() if not key.startswith("GEMMD_")}
+        env = {key: value for key, value in os.environ.items() if not key.startswith("GEMMD_")} | (env or {})
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, text=True,
                                         stdout=self.log if port else subprocess.PIPE,
@@ -73,6 +89,15 @@ class Server:
             if time.monotonic() > deadline or self.process.poll() is not None:
                 raise SystemExit(f"{name} did not start")
             time.sleep(0.05)
+
+    def url(self, path):
+        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
+
+    def connection(self):
+        if self.scheme == "http":
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT_S,
+                                           context=ssl._create_unverified_context())
 
     def answers(self):
         try:
@@ -93,6 +118,18 @@ class Server:
             if int(fields[3]) == self.process.pid:  # the session that it leads
                 total += int(fields[11]) + int(fields[12])
         return total / os.sysconf("SC_CLK_TCK")
+
+    def last_words(self):
+        self.log.seek(0)
+        return self.log.read()[-2000:].decode(errors="replace")
+
+    def settle(self):
+        """Waits until it has done what was asked of it, by clients that left too."""
+        deadline = time.monotonic() + WAIT_S
+        before = -1.0
+        while (now := self.cpu_s()) - before > 0.02 and time.monotonic() < deadline:
+            before = now
+            time.sleep(0.1)
 
     def stop(self):
         try:
@@ -121,7 +158,31 @@ def start_bare(path):
     return Server("bare", [path])
 
 
-def start_servers(options):
+def start_triton(venv, folder):
+    """An instance of the model a core, with a thread for products each. One instance with all threads
+    was a quarter faster with one connection, and slower with many. The Python of an instance heeds no
+    PYTHONPATH: it takes its packages, and so a NumPy with OpenBLAS, from the first python3 of PATH."""
+    venv = os.path.abspath(venv)
+    packages = glob.glob(os.path.join(venv, "lib", "python3*", "site-packages"))[0]
+    root = os.path.join(packages, "pytriton", "tritonserver")
+    model = os.path.join(folder, "models", "matmul")
+    os.makedirs(os.path.join(model, "1"))
+    shutil.copy(os.path.join(HERE, "triton_model.py"), os.path.join(model, "1", "model.py"))
+    tensor = '{{ name: "{}" data_type: TYPE_FP32 dims: [ -1, -1 ] }}'
+    with open(os.path.join(model, "config.pbtxt"), "w", encoding="ascii") as file:
+        file.write(f'backend: "python"\ninput [ {tensor.format("A")}, {tensor.format("B")} ]\n'
+                   f'output [ {tensor.format("C")} ]\n'
+                   f"instance_group [ {{ kind: KIND_CPU count: {os.cpu_count()} }} ]\n")
+    port = free_port()
+    return Server("Triton", [os.path.join(root, "bin", "tritonserver"), "--model-repository",
+                             os.path.dirname(model), "--backend-directory", os.path.join(root, "backends"),
+                             "--http-address", "127.0.0.1", "--http-port", str(port), "--allow-grpc", "false",
+                             "--allow-metrics", "false"],
+                  port, {"PATH": os.path.join(venv, "bin") + ":" + os.environ["PATH"],
+                         "OPENBLAS_NUM_THREADS": "1"})
+
+
+def start_servers(options, folder):
     cores = os.cpu_count()
 
     def numpy_server(workers):
@@ -136,21 +197,52 @@ def start_servers(options):
     yield numpy_server(1)
     if cores > 1:
         yield numpy_server(cores)
+    if options.triton:
+        yield start_triton(options.triton, folder)
 
 
 class Case:
-    def __init__(self, op, size, form, connections, rng, folder):
+    closes = False  # whether each request has a connection of its own
+
+    def __init__(self, op, size, form, connections, rng, folder, triton=None):
         self.op, self.size, self.form, self.connections = op, size, form, connections
         self.operands = [rng.uniform(-1, 1, (size, size)).astype(np.float32)
                          for _ in range(2 if op == "matmul" else 1)]
-        self.body = self.encode()
         self.file = os.path.join(folder, "body")
-        with open(self.file, "wb") as file:
-            file.write(self.body)
+        self.raw_file = os.path.join(folder, "raw")
         self.reply_bytes = {}  # of each server, once it is known
+        with open(self.raw_file, "wb") as file:
+            file.write(b"".join(x.tobytes() for x in self.operands))
+        if form == "v2":
+            command = [os.path.join(triton, "bin", "python"), os.path.join(HERE, "triton_request.py"),
+                       str(size), self.raw_file, self.file]
+            self.json_bytes = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        else:
+            with open(self.file, "wb") as file:
+                file.write(self.encode())
 
     def __str__(self):
         return f"{self.op} {self.size}x{self.size} {self.form}, {self.connections} connections"
+
+    def servers_of(self, servers):
+        """Those that take it."""
+        taken = [server for server in servers
+                 if not server.name.startswith("FastAPI" if self.form == "v2" else "Triton")]
+        if self.form == "v2":
+            taken.append(copy.copy(taken[0]))
+            taken[-1].name = RAW
+        return taken
+
+    def form_of(self, server):
+        return "raw" if server.name == RAW else self.form
+
+    def file_of(self, server):
+        return self.raw_file if server.name == RAW else self.file
+
+    def headers(self, server):
+        form = self.form_of(server)
+        said = {"Content-Type": TYPES[form]}
+        return said | {"Inference-Header-Content-Length": self.json_bytes} if form == "v2" else said
 
     def encode(self):
         if self.form == "raw":
@@ -167,20 +259,23 @@ class Case:
     def path(self, server):
         if server.name == "bare":
             return f"/bytes/{self.reply_bytes['gemmd']}"
+        form = self.form_of(server)
+        if form == "v2":
+            return f"/v2/models/{self.op}/infer"
         shape = f"{self.size}x{self.size}"
         names = ("shape_a", "shape_b")[: len(self.operands)]
         query = "?" + "&".join(f"{name}={shape}" for name in names) + "&dtype=f32"
-        return f"/v1/{self.op}{query if self.form == 'raw' else ''}"
+        return f"/v1/{self.op}{query if form == 'raw' else ''}"
 
-    def decode(self, reply):
-        if self.form == "raw":
+    def decode(self, form, reply):
+        if form == "raw":
             return np.frombuffer(reply, np.float32).reshape(self.size, self.size)
-        if self.form == "npy":
+        if form == "npy":
             return np.load(io.BytesIO(reply))
         return np.array(json.loads(reply)["data"], np.float32)
 
-    def right(self, reply):
-        result = self.decode(reply)
+    def right(self, form, reply):
+        result = self.decode(form, reply)
         if self.op == "transpose":
             return np.array_equal(result, self.operands[0].T)
         a, b = (x.astype(np.float64) for x in self.operands)
@@ -189,8 +284,10 @@ class Case:
         return result.shape == bound.shape and bool((np.abs(result - a @ b) <= bound).all())
 
     def prove(self, server):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
-        connection.request("POST", self.path(server), self.body, {"Content-Type": TYPES[self.form]})
+        connection = server.connection()
+        with open(self.file_of(server), "rb") as file:
+            body = file.read()
+        connection.request("POST", self.path(server), body, self.headers(server))
         response = connection.getresponse()
         reply = response.read()
         connection.close()
@@ -199,20 +296,22 @@ class Case:
         self.reply_bytes[server.name] = len(reply)
         if server.name == "bare":
             wanted = self.reply_bytes["gemmd"]
-            correct = reply == (self.body * -(-wanted // len(self.body)))[:wanted]
+            correct = reply == (body * -(-wanted // len(body)))[:wanted]
+        elif self.form_of(server) == "v2":
+            correct = self.right("raw", reply[int(response.getheader("Inference-Header-Content-Length")):])
         else:
-            correct = self.right(reply)
+            correct = self.right(self.form_of(server), reply)
         if not correct:
             raise SystemExit(f"{self}: the answer of {server.name} is wrong")
 
 
 def send_once(case, server):
     """One request by curl: how long it took, in microseconds."""
-    command = ["curl", "--silent", "--show-error", "--max-time", str(WAIT_S), "--output", os.devnull,
+    command = ["curl", "--silent", "--insecure", "--show-error", "--max-time", str(WAIT_S), "--output", os.devnull,
                "--header", f"Content-Type: {TYPES[case.form]}", "--header", "Expect:",
                "--data-binary", f"@{case.file}", "--write-out",
                "%{http_code} %{size_download} %{time_pretransfer} %{time_total}",
-               f"http://127.0.0.1:{server.port}{case.path(server)}"]
+               server.url(case.path(server))]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"curl: {server.name}: {done.stderr}")
@@ -224,18 +323,26 @@ def send_once(case, server):
 
 def drive(case, server, seconds):
     """One turn: a dictionary of what was seen."""
+    if case.size >= SLOW and case.connections > 8:
+        seconds *= SLOW_TURNS
     before = server.cpu_s()
     if case.size == BIG:
         us = send_once(case, server)
         return {"rate": 1e6 / us, "p50_us": us, "cpu_us": 1e6 * (server.cpu_s() - before)}
     command = ["wrk", "-t1", f"-c{case.connections}", f"-d{seconds}", f"--timeout={WAIT_S}",
-               "-s", os.path.join(HERE, "post.lua"), f"http://127.0.0.1:{server.port}{case.path(server)}"]
-    env = {**os.environ, "GM_BODY": case.file, "GM_TYPE": TYPES[case.form]}
+               "-s", os.path.join(HERE, "post.lua"), server.url(case.path(server))]
+    headers = case.headers(server)
+    env = {**os.environ, "GM_BODY": case.file_of(server), "GM_TYPE": headers["Content-Type"],
+           "GM_CLOSE": "1" if case.closes else ""}
+    if "Inference-Header-Content-Length" in headers:
+        env["GM_JSON_BYTES"] = headers["Inference-Header-Content-Length"]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
+    server.settle()
     cpu_s = server.cpu_s() - before
     said = re.search(r"^GM (.*)$", done.stdout, re.MULTILINE)
     if done.returncode or not said:
-        raise SystemExit(f"wrk: {done.stdout}{done.stderr}")
+        raise SystemExit(f"{case}: {server.name} (ended with {server.process.poll()}): wrk: {done.stdout}{done.stderr}"
+                         f"{server.last_words()}")
     count, us, received, errors, bad, p50, p99 = (float(word) for word in said.group(1).split())
     if errors or bad:
         raise SystemExit(f"{case}: {server.name}: {errors:.0f} errors, {bad:.0f} answers not 2xx")
@@ -265,11 +372,15 @@ def take_turns(case, servers, options, rng):
     return rounds
 
 
+# What gemmd's rate is compared with: the best of the servers whose names begin like this.
+OTHERS = {"of_bare": "bare", "of_fastapi": "FastAPI", "of_raw": RAW, "of_triton": "Triton"}
+
+
 def measure(case, servers, options, rng):
     """One row of the result."""
     rounds = take_turns(case, servers, options, rng)
     row = {"op": case.op, "dtype": "f32", "size": case.size, "form": case.form,
-           "connections": case.connections, "request_bytes": len(case.body),
+           "connections": case.connections, "request_bytes": os.path.getsize(case.file),
            "reply_bytes": case.reply_bytes["gemmd"], "servers": {}}
     for server in servers:
         runs = [seen[server.name] for seen in rounds]
@@ -277,11 +388,12 @@ def measure(case, servers, options, rng):
             key: round(statistics.median(run[key] for run in runs), 3)
             for key in runs[0]}
         row["servers"][server.name]["rates"] = [round(run["rate"], 2) for run in runs]
-    ours = [seen["gemmd"]["rate"] for seen in rounds]
-    peers = [max(seen[name]["rate"] for name in seen if name.startswith("FastAPI")) for seen in rounds]
-    row["of_bare"] = round(statistics.median(
-        our / seen["bare"]["rate"] for our, seen in zip(ours, rounds)), 3)
-    row["of_fastapi"] = round(statistics.median(our / peer for our, peer in zip(ours, peers)), 3)
+    for key, begin in OTHERS.items():
+        others = [max((seen[name]["rate"] for name in seen if name.startswith(begin)), default=0)
+                  for seen in rounds]
+        if all(others):
+            row[key] = round(statistics.median(
+                seen["gemmd"]["rate"] / other for seen, other in zip(rounds, others)), 3)
     return row
 
 
@@ -290,8 +402,10 @@ def show(case, row):
     for name, seen in row["servers"].items():
         print(f"    {name:20s} {seen['rate']:11.1f} requests/s   p50 {seen['p50_us'] / 1e3:9.3f} ms   "
               f"p99 {seen.get('p99_us', math.nan) / 1e3:9.3f} ms   {seen['cpu_us']:10.1f} us of CPU each")
-    print(f"    gemmd is {row['of_bare']:.2f} of the bare library, "
-          f"{row['of_fastapi']:.1f} times FastAPI and NumPy at their best", flush=True)
+    said = {"of_bare": "of the bare library", "of_raw": "of its own /v1 raw",
+            "of_fastapi": "times FastAPI and NumPy at their best", "of_triton": "times Triton and NumPy"}
+    print("    gemmd is " + ", ".join(f"{row[key]:.2f} {words}" for key, words in said.items() if key in row),
+          flush=True)
 
 
 def first_line(command):
@@ -305,17 +419,23 @@ def machine():
     return found.group(1) if found else platform.machine()
 
 
-def versions():
+def versions(triton):
     from importlib.metadata import version
 
-    return {name: version(name) for name in ("fastapi", "uvicorn", "numpy")} | {
+    seen = {name: version(name) for name in ("fastapi", "uvicorn", "numpy")} | {
         "python": platform.python_version(), "wrk": first_line(["wrk", "-v"]).split(" [")[0]}
+    if triton:
+        connection = http.client.HTTPConnection("127.0.0.1", triton.port, timeout=WAIT_S)
+        connection.request("GET", "/v2")
+        seen["triton"] = json.loads(connection.getresponse().read())["version"]
+    return seen
 
 
 def main():
     parser = argparse.ArgumentParser(description="see the head of load.py")
     parser.add_argument("--gemmd", required=True)
     parser.add_argument("--bare", required=True)
+    parser.add_argument("--triton", help="the virtual environment that has nvidia-pytriton")
     parser.add_argument("--full", action="store_true", help="every operation, size, form and number "
                         "of connections: half an hour")
     parser.add_argument("--only", default="", help="cases whose name holds all of these words")
@@ -324,27 +444,30 @@ def main():
     parser.add_argument("--json", help="the result file")
     options = parser.parse_args()
 
-    cases = [case for case in (FULL if options.full else SHORT)
+    cases = [case for case in (FULL if options.full else SHORT) + (TRITON if options.triton else [])
              if all(word in "{0} {1}x{1} {2} {3}".format(*case).split() for word in options.only.split())]
     began, load_before = time.monotonic(), os.getloadavg()[0]
     rng, shuffler = np.random.default_rng(1), random.Random(1)
     rows, servers = [], []
-    try:
-        servers.extend(start_servers(options))
-        with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for server in start_servers(options, folder):
+                servers.append(server)
+            triton = next((server for server in servers if server.name == "Triton"), None)
+            said = versions(triton)
             for parameters in cases:
-                case = Case(*parameters, rng, folder)
-                rows.append(measure(case, servers, options, shuffler))
+                case = Case(*parameters, rng, folder, options.triton)
+                rows.append(measure(case, case.servers_of(servers), options, shuffler))
                 show(case, rows[-1])
-    finally:
-        for server in servers:
-            server.stop()
+        finally:
+            for server in servers:
+                server.stop()
     print(f"{time.monotonic() - began:.0f} s; load before {load_before:.1f}")
     if options.json:
         document = {"benchmark": "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
                     "commit": first_line(["git", "describe", "--always", "--dirty"]),
                     "device": machine(), "cores": os.cpu_count(), "load_before": round(load_before, 2),
-                    "rounds": options.rounds, "seconds": options.seconds, "versions": versions(),
+                    "rounds": options.rounds, "seconds": options.seconds, "versions": said,
                     "results": rows}
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)

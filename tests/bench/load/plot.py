@@ -13,12 +13,14 @@ import sys
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, ROW = 760, 240, 30, 64, 50, 26
 # In print and without colours each server has a mark of its own.
 MARKS = [
+    ("gemmd,", '<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="white" stroke="black" stroke-width="1.5"/>'),
     ("gemmd", '<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="black"/>'),
     ("bare", '<path d="M{x:.1f} {y:.1f}m-5-5h10v10h-10z" fill="white" stroke="black" stroke-width="1.5"/>'),
     ("FastAPI, 1", '<path d="M{x:.1f} {y:.1f}m0-6l6 11h-12z" fill="white" stroke="black" stroke-width="1.5"/>'),
     ("FastAPI, ", '<path d="M{x:.1f} {y:.1f}m0-6.5l6.5 6.5-6.5 6.5-6.5-6.5z" fill="#999" stroke="black"/>'),
+    ("Triton", '<path d="M{x:.1f} {y:.1f}m-5-5l10 10m0-10l-10 10" stroke="black" stroke-width="2.5"/>'),
 ]
-NAMES = {"bare": "the HTTP library alone"}
+NAMES = {"bare": "the HTTP library alone", "gemmd, /v1 raw": "gemmd, /v1 raw beside /v2"}
 
 
 def mark_of(name):
@@ -46,15 +48,15 @@ def draw(document):
     yield (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
            f'font-family="sans-serif" fill="black">')
     yield ("<title>Requests a second of gemmd and others</title><desc>For each case the rates of gemmd, "
-           "of the HTTP library by itself, and of FastAPI with NumPy.</desc>")
+           "of the HTTP library by itself, of FastAPI with NumPy, and of Triton with NumPy.</desc>")
     yield f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
     yield text(WIDTH / 2, 20, f"{document['device']}, {document['cores']} cores, {document['date'][:10]}",
                "middle", 14)
     at = 20
-    for name in rows[0]["servers"]:
+    for name in dict.fromkeys(name for row in rows for name in row["servers"]):
         yield mark_of(name).format(x=at, y=42)
-        yield text(at + 12, 46, NAMES.get(name, name))
-        at += 40 + 7 * len(NAMES.get(name, name))
+        yield text(at + 10, 46, NAMES.get(name, name))
+        at += 30 + 6 * len(NAMES.get(name, name))
     for power in range(low, high + 1):
         x = x_of(10.0**power)
         yield f'<path d="M{x:.1f} {TOP}V{height - BOTTOM}" stroke="#ccc"/>'

@@ -1,10 +1,12 @@
--- What wrk sends, over and over: the file GM_BODY, of the media type GM_TYPE. At the end it says in
--- one line for load.py: requests, then microseconds, bytes, errors, replies that are not 2xx or
+-- What wrk sends, over and over: the file GM_BODY, of the media type GM_TYPE; for the Open Inference
+-- Protocol, GM_JSON_BYTES says how many bytes of it are JSON. At the end it says in one line for load.py: requests, then microseconds, bytes, errors, replies that are not 2xx or
 -- 3xx, and the latency's median and 99th percentile in microseconds.
 
 local file = assert(io.open(os.getenv("GM_BODY"), "rb"))
 wrk.method = "POST"
 wrk.headers["Content-Type"] = os.getenv("GM_TYPE")
+if os.getenv("GM_CLOSE") == "1" then wrk.headers["Connection"] = "close" end
+wrk.headers["Inference-Header-Content-Length"] = os.getenv("GM_JSON_BYTES")
 wrk.body = file:read("*a")
 file:close()
 

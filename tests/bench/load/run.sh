@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh - gemmd under load, beside the HTTP library by itself and beside FastAPI and NumPy: tables
+# run.sh - gemmd under load, beside the HTTP library by itself, FastAPI and NumPy, and Triton: tables
 # and a plot. Installs and builds what it needs, in build/ and by the system's package manager.
 set -euo pipefail
 
@@ -7,7 +7,7 @@ usage() {
     cat <<'END'
 usage: tests/bench/load/run.sh [--full] [--only WORDS] [--rounds N] [--seconds S] [--json FILE]
 
-  --full        every operation, size, form and number of connections, instead of two minutes of some
+  --full        every operation, size, form and number of connections, instead of four minutes of some
   --only WORDS  the cases that have all of these words: --only "matmul 64x64 raw"
   --rounds N    turns of each server at a case (2)
   --seconds S   of a turn (1)
@@ -23,6 +23,7 @@ cd "$root"
 
 here=tests/bench/load
 venv=build/load-venv
+triton=build/triton-venv
 json=build/load.json
 arguments=()
 while [ $# -gt 0 ]; do
@@ -60,6 +61,30 @@ has wrk || { can_install && install_packages wrk; } || die "wrk is needed: insta
     logged "$logs/load-venv.log" /usr/bin/python3 -m venv "$venv"
     logged "$logs/load-pip.log" "$venv/bin/pip" install fastapi 'uvicorn[standard]' numpy
 }
+
+# Triton's server comes with nvidia-pytriton, for x86-64, with a process for models in each version of
+# Python. It finds the libraries that came with it from where the Python backend is, so it goes there.
+# What else that package asks for is for its own interface, which is not used.
+make_triton() {
+    local version backends
+    logged "$logs/triton-venv.log" /usr/bin/python3 -m venv "$triton" &&
+        logged "$logs/triton-client.log" "$triton/bin/pip" install 'numpy<2' 'tritonclient[http]' &&
+        logged "$logs/triton-pip.log" "$triton/bin/pip" install --only-binary :all: --no-deps nvidia-pytriton ||
+        return
+    version=$("$triton/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    backends=$triton/lib/python$version/site-packages/pytriton/tritonserver/backends/python
+    cp "$backends/../../python_backend_stubs/$version/triton_python_backend_stub" "$backends" || return
+    if ldd "$backends/triton_python_backend_stub" | grep -q 'libpython.*not found'; then
+        can_install && install_packages "libpython$version" || return
+    fi
+    touch "$triton/ready"
+}
+if [ ! -e "$triton/ready" ]; then
+    note "installing Triton's server and client into $triton"
+    rm -rf "$triton"
+    make_triton || note "Triton cannot be had here: nothing is compared with it"
+fi
+[ ! -e "$triton/ready" ] || arguments+=(--triton "$triton")
 
 step "The optimised build"
 find_gpu here "gemmd runs on the CPU"

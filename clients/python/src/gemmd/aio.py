@@ -60,7 +60,7 @@ class AsyncClient:
         retry_wait: float = 60.0,
         connections: int = 10,
         progress: ProgressOption = None,
-        shared_memory: str | bool = True,
+        shared_memory: bool = True,
     ) -> None:
         address = resolve(url, key, ca)
         limits = limits_of(connections)

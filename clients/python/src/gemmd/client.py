@@ -49,8 +49,8 @@ class Client:
     retry_wait:  the most seconds that a call waits between its attempts, in all
     connections: the most connections at a time; they are kept and used again
     shared_memory: True to pass operands and results of a quarter of a megabyte and more through shared memory, where the
-                 daemon is on this machine and was started with `--allow-shared-memory /gemmd-`; such
-                 transfers call no progress callback. A text is another prefix than "/gemmd-"; False for never
+                 daemon is on this machine and was started with `--allow-shared-memory`; such transfers
+                 call no progress callback. False for never
     progress:    for every call that states none: a function that gets a `gemmd.Progress` as bytes move,
                  or True for a bar on standard error
 
@@ -96,7 +96,7 @@ class Client:
         retry_wait: float = 60.0,
         connections: int = 10,
         progress: ProgressOption = None,
-        shared_memory: str | bool = True,
+        shared_memory: bool = True,
     ) -> None:
         self._address = resolve(url, key, ca)
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait

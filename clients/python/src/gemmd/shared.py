@@ -12,6 +12,7 @@ import ipaddress
 import math
 import mmap
 import os
+import re
 import secrets
 import sys
 import threading
@@ -29,7 +30,6 @@ from .document import shape_text
 from .errors import Error, ReplyError
 
 FOLDER = "/dev/shm"
-PREFIX = "/gemmd-"  # of objects' names; the daemon's --allow-shared-memory says which it takes
 BYTES_MIN = 1 << 18  # of operands and result; 0.5 MB take 0.5 ms in place of 0.7 (measured), less gain nothing
 ALIGNMENT = 4096  # of operands in a region: a page, as copies to a GPU like best
 VANISHED = ("not_found", "region_conflict", "not_allowed")  # as with a daemon that was started anew
@@ -78,13 +78,10 @@ class Region:
 class SharedMemory:
     """The regions of one client. Any thread may use it."""
 
-    def __init__(self, address: Address, option: str | bool) -> None:
-        """option: True, a prefix of names, or False for never."""
-        self._prefix = option if isinstance(option, str) else PREFIX
-        if not self._prefix.startswith("/") or "/" in self._prefix[1:]:
-            raise ValueError(f"shared_memory is a prefix of names, as {PREFIX!r}, not {self._prefix!r}")
-        near = option is not False and os.path.isdir(FOLDER) and _is_here(address)
-        self._bytes_max = None if near else 0  # None: the daemon was not asked yet
+    def __init__(self, address: Address, wanted: bool) -> None:
+        near = wanted and os.path.isdir(FOLDER) and _is_here(address)
+        self._prefix: str | None = None if near else ""  # of objects' names; None: the daemon was not asked yet
+        self._bytes_max = sys.maxsize  # less once a region of that size was refused
         self._kept: list[Region] = []
         self._lost: list[Region] = []  # of calls that were given up: the daemon may write into them
         self._lock = threading.Lock()
@@ -92,10 +89,10 @@ class SharedMemory:
     def steps(self, operation: Operation) -> Generator[Call[Any], Any, Result]:
         """The calls that make an operation, through shared memory or not; returns its result."""
         size = _size(operation)
-        if size >= BYTES_MIN:
-            if self._bytes_max is None:
-                self._bytes_max = yield from _asked()
-            region = (yield from self._region(size)) if size <= self._bytes_max else None
+        if BYTES_MIN <= size <= self._bytes_max and self._prefix != "":
+            if self._prefix is None:
+                self._prefix = yield from _asked()
+            region = (yield from self._region(self._prefix, size)) if self._prefix else None
             if region is not None:
                 try:
                     return (yield from self._through(region, operation))
@@ -111,7 +108,7 @@ class SharedMemory:
             taken, self._kept, self._lost = self._kept + self._lost, [], []
         return taken
 
-    def _region(self, size: int) -> Generator[Call[Any], Any, Region | None]:
+    def _region(self, prefix: str, size: int) -> Generator[Call[Any], Any, Region | None]:
         """A region of at least that size, or None where there can be none."""
         with self._lock:
             fitting = [region for region in self._kept if region.size >= size]
@@ -120,12 +117,17 @@ class SharedMemory:
                 self._kept.remove(best)
                 return best
         try:
-            region = Region(self._prefix, 1 << (size - 1).bit_length())
+            region = Region(prefix, 1 << (size - 1).bit_length())
         except OSError:
             self._bytes_max = size - 1
             return None
         try:
-            yield region.register()
+            try:
+                yield region.register()
+            except ReplyError:
+                if not (yield from _freed()):
+                    raise
+                yield region.register()
         except ReplyError:
             self._bytes_max = size - 1
             return None
@@ -152,13 +154,29 @@ class SharedMemory:
         return made
 
 
-def _asked() -> Generator[Call[Any], Any, int]:
-    """How many bytes the daemon takes in this way, as far as it says: none, or any."""
+def _asked() -> Generator[Call[Any], Any, str]:
+    """The prefix of objects' names that the daemon takes; empty where it takes none."""
     try:
-        said = yield calls.document("/v2")
-        return sys.maxsize if "system_shared_memory" in said["extensions"] else 0
+        prefix = str((yield calls.document("/v2"))["shared_memory_prefix"])
     except (ReplyError, KeyError, TypeError):
-        return 0
+        return ""
+    return prefix if prefix.startswith("/") and not prefix.startswith("/.") and "/" not in prefix[1:] else ""
+
+
+def _freed() -> Generator[Call[Any], Any, bool]:
+    """Takes away the regions of processes that were killed, and says whether there were any. Where processes of
+    other containers look dead, their next call finds its region gone, and goes by the socket."""
+    gone = [one["name"] for one in (yield calls.document("/v2/systemsharedmemory/status")) if _is_left(one["name"])]
+    for name in gone:
+        with contextlib.suppress(ReplyError):
+            yield calls.tell(f"/v2/systemsharedmemory/region/{name}/unregister", {})
+    return bool(gone)
+
+
+def _is_left(name: str) -> bool:
+    """Whether it is the name of a region of a process that is no more."""
+    found = re.fullmatch(r"py-([0-9]+)-[0-9a-f]+", name)
+    return found is not None and not os.path.exists(f"/proc/{found[1]}")
 
 
 def _is_here(address: Address) -> bool:
