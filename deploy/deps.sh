@@ -26,6 +26,7 @@ CMake 3.22 or later|has_cmake|cmake
 ninja or make|has_generator|ninja-build
 pkg-config|has pkg-config|pkg-config
 jansson 2.13 or later (JSON documents)|pkg-config --atleast-version=2.13 jansson|libjansson-dev
+nettle 3.6 or later (hashes of keys)|pkg-config --atleast-version=3.6 nettle|nettle-dev
 OpenBLAS (matrix products on the CPU)|has_openblas|libopenblas-pthread-dev
 curl|has curl|curl ca-certificates
 GnuTLS 3.7 or later (TLS)|pkg-config --atleast-version=3.7 gnutls|libgnutls28-dev

@@ -26,6 +26,10 @@ extern "C" {
     X(BODY_TRUNCATED, 400, "body_truncated", "The body ends before its matrix does")               \
     X(BODY_TRAILING, 400, "body_trailing", "The body goes on after its last matrix")               \
     X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The request came too slowly")                        \
+    X(UNAUTHORIZED, 401, "unauthorized", "A key is needed")                                        \
+    X(FORBIDDEN, 403, "forbidden", "This key may not do that")                                     \
+    X(CROSS_ORIGIN, 403, "cross_origin", "A page of another origin may not ask")                   \
+    X(UNKNOWN_HOST, 403, "unknown_host", "This machine has no such name")                          \
     X(NOT_ALLOWED, 403, "not_allowed", "This daemon does not allow it")                            \
     X(NOT_FOUND, 404, "not_found", "There is nothing at this path")                                \
     X(METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This path does not take this method")        \
@@ -35,6 +39,7 @@ extern "C" {
     X(BODY_TOO_LARGE, 413, "body_too_large", "The body is larger than the limit")                  \
     X(TOO_LARGE, 413, "too_large", "The request can never fit in the memory limit")                \
     X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type", "The body's format is not known")     \
+    X(QUOTA_EXCEEDED, 429, "quota_exceeded", "The quota is used up")                               \
     X(HEAD_TOO_LARGE, 431, "head_too_large", "Request line and headers are too large")             \
     X(BAD_SHAPE, 422, "bad_shape", "The shapes do not fit together")                               \
     X(BAD_DTYPE, 422, "bad_dtype", "The element type does not fit")                                \

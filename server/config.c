@@ -39,7 +39,8 @@ struct source {
     bool listened; /* it has named an address */
 };
 
-static parse_fn parse_prefix, parse_flag, parse_path, parse_placement;
+static parse_fn parse_prefix, parse_flag, parse_placement, parse_text, parse_quota,
+    parse_log_format;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
 
 #define FIELD(name) offsetof(struct gm_config, name)
@@ -66,26 +67,26 @@ static const struct option_row options[] = {
          "where to listen; when ready, 'listening on http://ADDR:PORT' goes to standard output"},
     {.flag = "--tls-cert",
      .argument = "FILE",
-     .parse = parse_path,
+     .parse = parse_text,
      .offset = FIELD(tls_cert),
      .takes = "a file in PEM: the certificate, then those that signed it",
      .help = "speak TLS, 1.2 and 1.3, on all addresses but Unix sockets; SIGHUP reads it again"},
     {.flag = "--tls-key",
      .argument = "FILE",
-     .parse = parse_path,
+     .parse = parse_text,
      .offset = FIELD(tls_key),
      .takes = "a file in PEM",
      .help = "the private key of --tls-cert"},
     {.flag = "--tls-client-ca",
      .argument = "FILE",
-     .parse = parse_path,
+     .parse = parse_text,
      .offset = FIELD(tls_client_ca),
      .takes = "a file in PEM",
      .help = "serve only clients that have a certificate of one of these authorities"},
     {.flag = "--tls-priority",
      .argument = "LIST",
      .fallback = TLS_PRIORITY,
-     .parse = parse_path,
+     .parse = parse_text,
      .offset = FIELD(tls_priority),
      .takes = "a priority string of GnuTLS; versions before TLS 1.2 stay off",
      .help = "TLS algorithms, in the order of choice"},
@@ -188,6 +189,49 @@ static const struct option_row options[] = {
      .offset = FIELD(cuda_ipc),
      .takes = "yes or no; without a value it is yes",
      .help = "clients may register memory of a GPU; one that frees it in use can end the daemon"},
+    {.flag = "--keys",
+     .argument = "FILE",
+     .parse = parse_text,
+     .offset = FIELD(keys),
+     .takes = "the path of a file that gemmctl key new has made",
+     .help = "who may come in; read again on SIGHUP"},
+    {.flag = "--open-probes",
+     .fallback = "no",
+     .parse = parse_flag,
+     .offset = FIELD(open_probes),
+     .takes = "yes or no; without a value it is yes",
+     .help = "with --keys: health checks take none"},
+    {.flag = "--insecure",
+     .fallback = "no",
+     .parse = parse_flag,
+     .offset = FIELD(insecure),
+     .takes = "yes or no; without a value it is yes",
+     .help = "without --keys: listen beyond this machine all the same"},
+    {.flag = "--quota",
+     .argument = "LIST",
+     .parse = parse_quota,
+     .offset = FIELD(quota),
+     .takes = "some of requests, bytes, device, memory and jobs, as requests=100,memory=4G",
+     .help = "of each client, an address, or a key whose line says none of that kind"},
+    {.flag = "--cors",
+     .argument = "ORIGINS",
+     .parse = parse_text,
+     .offset = FIELD(cors),
+     .takes = "origins with commas between, as https://lab.example, or *",
+     .help = "web pages of these may send requests"},
+    {.flag = "--allow-host",
+     .argument = "NAMES",
+     .parse = parse_text,
+     .offset = FIELD(hosts),
+     .takes = "names with commas between, as gemmd.example",
+     .help = "on loopback, requests for these names are answered too: a proxy's"},
+    {.flag = "--log-format",
+     .argument = "FORMAT",
+     .fallback = "logfmt",
+     .parse = parse_log_format,
+     .offset = FIELD(log_format),
+     .takes = "logfmt or json",
+     .help = "how log lines are written"},
     {.flag = "--sandbox",
      .fallback = "yes",
      .parse = parse_flag,
@@ -208,7 +252,7 @@ static const struct option_row options[] = {
 static bool parse_listen(const struct option_row *row, const char *text, void *field)
 {
     struct gm_config *config = field;
-    char word[GM_PATH_MAX];
+    char word[GM_CONFIG_TEXT_MAX];
 
     (void)row;
     text += strspn(text, " \t");
@@ -306,12 +350,27 @@ static bool parse_flag(const struct option_row *row, const char *text, void *fie
     return yes || strcmp(text, "no") == 0;
 }
 
-static bool parse_path(const struct option_row *row, const char *text, void *field)
+static bool parse_quota(const struct option_row *row, const char *text, void *field)
 {
     (void)row;
-    if (!*text || strlen(text) >= GM_PATH_MAX)
+    return gm_quota_read(text, strlen(text), field, NULL) == GM_OK;
+}
+
+static bool parse_log_format(const struct option_row *row, const char *text, void *field)
+{
+    enum gm_log_format format = strcmp(text, "json") == 0 ? GM_LOG_JSON : GM_LOG_FMT;
+
+    (void)row;
+    memcpy(field, &format, sizeof format);
+    return format == GM_LOG_JSON || strcmp(text, "logfmt") == 0;
+}
+
+static bool parse_text(const struct option_row *row, const char *text, void *field)
+{
+    (void)row;
+    if (!*text || strlen(text) >= GM_CONFIG_TEXT_MAX)
         return false;
-    snprintf(field, GM_PATH_MAX, "%s", text);
+    snprintf(field, GM_CONFIG_TEXT_MAX, "%s", text);
     return true;
 }
 
@@ -505,22 +564,9 @@ static void fault_unknown(struct source *source, const char *name)
           near ? "the nearest is " : "see gemmd --help", near ? nearest : "");
 }
 
-/* Removes white space at both ends. */
-static char *trim(char *text)
-{
-    static const char blank[] = " \t\r";
-    size_t len;
-
-    text += strspn(text, blank);
-    for (len = strlen(text); len > 0 && strchr(blank, text[len - 1]); len--)
-        ;
-    text[len] = '\0';
-    return text;
-}
-
 static void apply_line(struct source *source, char *line)
 {
-    char *text = trim(line), *equals = strchr(text, '=');
+    char *text = gm_config_trim(line), *equals = strchr(text, '=');
 
     if (!*text || *text == '#')
         return;
@@ -530,10 +576,10 @@ static void apply_line(struct source *source, char *line)
         return;
     }
     *equals = '\0';
-    const char *name = trim(text);
+    const char *name = gm_config_trim(text);
     const struct option_row *row = row_of(name);
     if (row)
-        set_option(source, row, name, trim(equals + 1));
+        set_option(source, row, name, gm_config_trim(equals + 1));
     else
         fault_unknown(source, name);
 }
@@ -543,7 +589,7 @@ unsigned gm_config_read(struct gm_config *config, const char *path, const char *
 {
     struct source source = {
         .kind = SOURCE_FILE, .path = path, .config = config, .faults_to = faults};
-    char line[2 * GM_PATH_MAX];
+    char line[2 * GM_CONFIG_TEXT_MAX];
 
     while (len > 0) {
         const char *end = memchr(text, '\n', len);

@@ -8,6 +8,7 @@
 #ifndef GM_SERVER_CONFIG_H
 #define GM_SERVER_CONFIG_H
 
+#include "proto/key.h"
 #include "proto/status.h"
 #include "server/limits.h"
 #include "server/log.h"
@@ -19,7 +20,7 @@
 
 #define GM_BACKEND_NAME_MAX 8
 #define GM_PREFIX_MAX 64
-#define GM_PATH_MAX 1024
+#define GM_CONFIG_TEXT_MAX 1024 /* of a path, or a list of names */
 
 /* A place to listen. */
 struct gm_listen {
@@ -33,12 +34,13 @@ struct gm_config {
     struct gm_listen listen[GM_LISTENS_MAX];
     unsigned listens;
     /* Files in PEM; "": none. The client CA makes clients show a certificate. */
-    char tls_cert[GM_PATH_MAX], tls_key[GM_PATH_MAX], tls_client_ca[GM_PATH_MAX];
-    char tls_priority[GM_PATH_MAX];    /* GnuTLS's list of algorithms */
-    bool sandbox;                      /* forbid system calls that gemmd does not need */
-    char backend[GM_BACKEND_NAME_MAX]; /* "auto" or a backend's name */
-    bool place_by_load;                /* --placement */
-    uint64_t memory_limit;             /* bytes; 0 until gm_config_parse has set it */
+    char tls_cert[GM_CONFIG_TEXT_MAX], tls_key[GM_CONFIG_TEXT_MAX],
+        tls_client_ca[GM_CONFIG_TEXT_MAX];
+    char tls_priority[GM_CONFIG_TEXT_MAX]; /* GnuTLS's list of algorithms */
+    bool sandbox;                          /* forbid system calls that gemmd does not need */
+    char backend[GM_BACKEND_NAME_MAX];     /* "auto" or a backend's name */
+    bool place_by_load;                    /* --placement */
+    uint64_t memory_limit;                 /* bytes; 0 until gm_config_parse has set it */
     uint64_t body_limit;
     uint64_t queue_limit;
     uint64_t threads; /* 0: one per core */
@@ -46,7 +48,13 @@ struct gm_config {
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
     char shared_memory[GM_PREFIX_MAX]; /* of objects that clients may register; "": none */
     bool cuda_ipc;
+    char keys[GM_CONFIG_TEXT_MAX];  /* path of the keys file; "": none */
+    char cors[GM_CONFIG_TEXT_MAX];  /* origins, "*" or "" */
+    char hosts[GM_CONFIG_TEXT_MAX]; /* further names of this machine */
+    bool open_probes, insecure;
+    struct gm_quota_limits quota;
     enum gm_log_level log_level;
+    enum gm_log_format log_format;
 };
 
 enum gm_config_outcome {
@@ -82,6 +90,9 @@ bool gm_config_listen(const char *text, struct gm_listen *ret);
 bool gm_config_count(const char *text, uint64_t *ret);
 bool gm_config_size(const char *text, uint64_t *ret);
 bool gm_config_duration(const char *text, uint64_t *ret);
+
+/* Removes white space at both ends of a line, in place. */
+char *gm_config_trim(char *text);
 
 /* A file's content; a zero byte follows it. */
 struct gm_file {

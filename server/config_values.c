@@ -3,7 +3,6 @@
  *
  * Apart from the table of config.c, because none of it knows an option.
  */
-#include "proto/matrix.h"
 #include "server/config.h"
 
 #include <ctype.h>
@@ -17,6 +16,18 @@
 #include <unistd.h>
 
 #define UNIX_PATH_MAX (sizeof((struct sockaddr_un *)NULL)->sun_path)
+
+char *gm_config_trim(char *text)
+{
+    static const char blank[] = " \t\r";
+    size_t len;
+
+    text += strspn(text, blank);
+    for (len = strlen(text); len > 0 && strchr(blank, text[len - 1]); len--)
+        ;
+    text[len] = '\0';
+    return text;
+}
 
 /* "unix:PATH" or "unix:PATH,mode=0660". Without a mode, only gemmd's own user may connect. */
 static bool parse_unix(const char *text, struct gm_listen *ret)
@@ -93,25 +104,7 @@ static bool parse_digits(const char *text, uint64_t *ret, const char **ret_rest)
 
 bool gm_config_size(const char *text, uint64_t *ret)
 {
-    static const char suffixes[] = "KMGT";
-    uint64_t n, factor = 1;
-    const char *rest;
-
-    if (!parse_digits(text, &n, &rest))
-        return false;
-    const char *suffix = *rest ? strchr(suffixes, toupper((unsigned char)*rest)) : NULL;
-    if (suffix) {
-        factor = UINT64_C(1) << (10 * (suffix - suffixes + 1));
-        rest++;
-        if (rest[0] == 'i' && rest[1] == 'B')
-            rest += 2;
-    }
-    if (*rest)
-        return false;
-    if (!gm_size_mul(n, factor, &n))
-        n = UINT64_MAX;
-    *ret = n;
-    return true;
+    return gm_read_size(text, strlen(text), ret);
 }
 
 bool gm_config_count(const char *text, uint64_t *ret)

@@ -113,6 +113,15 @@
     X(QUEUE_LIMIT_MAX, 65536, "jobs",                                                              \
       "memory of queue entries: 2 KB each; connections and --memory-limit end a queue earlier")    \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
+    X(KEYS_MAX, 65536, "keys", "lines of --keys: a few hundred bytes each, and seconds to read")   \
+    X(KEYS_FILE_BYTES_MAX, 33554432, "bytes", "of that file: such lines at their longest")         \
+    X(QUOTA_NAMED_MAX, 100, "keys",                                                                \
+      "keys with counters of their own in /metrics, so that its length is bounded; further ones "  \
+      "are counted together as `other`")                                                           \
+    X(QUOTA_ADDRESSES_MAX, 4096, "addresses",                                                      \
+      "addresses whose quotas are remembered without --keys; the one unseen for longest goes")     \
+    X(QUOTA_DEBT_S, 86400, "seconds",                                                              \
+      "longest time for which a client is refused for what one request took; quotas are no ban")   \
     X(MEASURE_IDLE_S, 5, "seconds",                                                                \
       "ceilings are measured again after so much idle time, as the first measurement is too low "  \
       "if the machine was busy; a new job stops it")                                               \

@@ -3,6 +3,10 @@
  *
  *   2026-01-31T12:00:00.123Z level=info event=request id=... status=200
  *
+ * or, with --log-format json, as an object:
+ *
+ *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"request","id":"...","status":200}
+ *
  * Only server/ logs, and each failure once. Each line is one write(2), so that threads do not mix
  * their lines.
  */
@@ -24,8 +28,10 @@ enum gm_log_level {
         GM_LOG_LEVEL_COUNT
 };
 
+enum gm_log_format { GM_LOG_FMT, GM_LOG_JSON };
+
 /* Call once at start, before other threads exist. */
-void gm_log_set_level(enum gm_log_level level);
+void gm_log_setup(enum gm_log_level level, enum gm_log_format format);
 
 /* Logs an event: its name, and a format of key=value pairs, which may be "". Pass strings from
  * outside through gm_log_quote. */

@@ -8,12 +8,10 @@
 #include "server/clock.h"
 #include "server/http/connection_limiter.h"
 #include "server/http/http.h"
-#include "server/http/tls.h"
 #include "server/limits.h"
-#include "server/notify.h"
 #include "server/probe.h"
+#include "server/process.h"
 #include "server/request/text.h"
-#include "server/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,6 +131,15 @@ static int wait_ms(const struct gm_notify *notify)
     return ms < 0 || ms > TRIM_MS ? TRIM_MS : ms;
 }
 
+/* What belongs to a key goes with it. */
+static void key_gone(void *cls, uint64_t client)
+{
+    struct gm_server *server = cls;
+
+    gm_region_unregister(&server->regions, client, false, NULL, NULL);
+    gm_region_unregister(&server->regions, client, true, NULL, NULL);
+}
+
 /* Warns of a certificate that clients refuse, or soon will. */
 static void check_certificate(struct gm_http *http)
 {
@@ -146,14 +153,21 @@ static void check_certificate(struct gm_http *http)
                (int)(left_s / 86400));
 }
 
-/* On SIGHUP: what fails stays as it was. */
-static void reload(struct gm_http *http, const struct events *events)
+static void reload_keys(struct gm_server *server)
 {
     struct gm_error error;
-    uint64_t count;
+    unsigned keys;
 
-    if (read(events->reload, &count, sizeof count) != sizeof count)
-        return;
+    if (gm_access_reload(&server->access, &keys, &error) == GM_OK)
+        gm_log(GM_LOG_INFO, "reload", "keys=%u", keys);
+    else
+        gm_log_detail(GM_LOG_ERROR, "reload", error.detail);
+}
+
+static void reload_certificates(struct gm_http *http)
+{
+    struct gm_error error;
+
     if (gm_http_reload(http, &error) == GM_OK)
         gm_log(GM_LOG_INFO, "reload", "outcome=done");
     else
@@ -161,10 +175,27 @@ static void reload(struct gm_http *http, const struct events *events)
     check_certificate(http);
 }
 
+/* On SIGHUP: reads what can change while gemmd runs. What fails stays as it was. */
+static void reload(struct gm_server *server, struct gm_http *http, const struct events *events)
+{
+    const struct gm_config *config = &server->config;
+    uint64_t count;
+
+    if (read(events->reload, &count, sizeof count) != sizeof count)
+        return;
+    if (*config->keys)
+        reload_keys(server);
+    if (*config->tls_cert)
+        reload_certificates(http);
+    if (!*config->keys && !*config->tls_cert)
+        gm_log_detail(GM_LOG_INFO, "reload",
+                      "there is nothing to read again: no --keys, no --tls-cert");
+}
+
 /* Waits for a signal (false) or the loss of a device (true). Serves the watchdog and reloads
  * meanwhile. */
-static bool wait_end(const struct gm_server *server, struct gm_http *http,
-                     const struct events *events, struct gm_notify *notify)
+static bool wait_end(struct gm_server *server, struct gm_http *http, const struct events *events,
+                     struct gm_notify *notify)
 {
     struct pollfd p[3] = {{.fd = events->signal, .events = POLLIN},
                           {.fd = events->lost, .events = POLLIN},
@@ -172,8 +203,7 @@ static bool wait_end(const struct gm_server *server, struct gm_http *http,
     struct gm_error error;
 
     while (poll(p, 3, wait_ms(notify)) <= 0 || !(p[0].revents || p[1].revents)) {
-        if (p[2].revents)
-            reload(http, events);
+        reload(server, http, events);
         trim_memory(server);
         if (gm_notify_watch(notify, &error) != GM_OK)
             gm_log_detail(GM_LOG_WARN, "watchdog", error.detail);
@@ -250,6 +280,19 @@ static bool drain(struct gm_server *server, struct gm_http *http, const struct e
     return lost;
 }
 
+static enum gm_status open_access(struct gm_server *server, struct gm_error *err)
+{
+    const struct gm_config *config = &server->config;
+
+    server->access.keys_file = config->keys;
+    server->access.cors = config->cors;
+    server->access.hosts = config->hosts;
+    server->access.open_probes = config->open_probes;
+    server->access.gone = key_gone;
+    server->access.gone_cls = server;
+    return gm_access_open(&server->access, &config->quota, err);
+}
+
 static enum gm_status open_server(struct gm_server *server, struct events *events,
                                   struct gm_error *err)
 {
@@ -282,6 +325,8 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
         status = gm_regions_open(&server->regions, err);
     }
     if (status == GM_OK)
+        status = open_access(server, err);
+    if (status == GM_OK)
         status = gm_workers_open(workers, &server->workers, err);
     if (status == GM_OK)
         status = gm_devices_open(&server->devices, &options, err);
@@ -294,6 +339,7 @@ static void close_server(struct gm_server *server)
 {
     gm_workers_close(server->workers);
     gm_regions_close(&server->regions);
+    gm_access_close(&server->access);
     gm_devices_close(&server->devices);
     gm_memory_quota_close(&server->memory);
     pthread_mutex_destroy(&server->mutex);
@@ -338,7 +384,7 @@ static void tell(const struct gm_notify *notify, const char *lines)
 
 static void tell_ready(const struct gm_notify *notify, const struct gm_http *http)
 {
-    char lines[GM_PATH_MAX + 64];
+    char lines[GM_CONFIG_TEXT_MAX + 64];
 
     snprintf(lines, sizeof lines, "READY=1\nSTATUS=listening on %s", gm_http_address(http, 0));
     tell(notify, lines);
@@ -358,12 +404,17 @@ static void set_life(struct life *life)
 static void warn_of_reach(const struct gm_server *server, const struct gm_http *http)
 {
     const struct gm_config *config = &server->config;
-    char text[sizeof config->listen[0].host + 64];
+    /* Over TLS nobody on the way reads a key, and who has no certificate may be kept out. */
+    bool secure_too = !*config->keys && !*config->tls_client_ca;
+    const char *address = gm_http_exposed(http, secure_too);
+    char text[GM_CONFIG_TEXT_MAX + 64];
 
-    if (gm_http_loopback(http) || *config->tls_client_ca)
+    if (!address)
         return;
-    snprintf(text, sizeof text, "anyone who can reach %s can use this daemon",
-             gm_http_address(http, 0));
+    snprintf(text, sizeof text,
+             *config->keys ? "keys and matrices travel unencrypted to %s"
+                           : "anyone who can reach %s can use this daemon",
+             address);
     gm_log_detail(GM_LOG_WARN, "listen", text);
 }
 
@@ -374,7 +425,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
 
     if (gm_http_open(server, &http, &error) != GM_OK) {
         fprintf(stderr, "gemmd: %s\n", error.detail);
-        return EXIT_START;
+        return error.status == GM_NOT_ALLOWED ? EXIT_USAGE : EXIT_START;
     }
     if (server->config.sandbox && gm_sandbox_enter(&error) != GM_OK)
         gm_log_detail(GM_LOG_WARN, "sandbox", error.detail);
@@ -436,23 +487,43 @@ static bool uses_low_port(const struct gm_config *config)
     return low;
 }
 
-/* Runs --check: what the options alone do not show. */
-static int check(const struct gm_config *config)
+static enum gm_status check_tls(const struct gm_config *config, struct gm_error *err)
 {
-    struct gm_error error;
     struct gm_tls *tls;
+    enum gm_status status = gm_tls_load(config, &tls, err);
 
-    if (*config->tls_cert) {
-        if (gm_tls_load(config, &tls, &error) != GM_OK) {
-            fprintf(stderr, "gemmd: %s\n", error.detail);
-            return EXIT_FAILURE;
-        }
-        bool expired = gm_tls_expires(tls) < time(NULL);
-        gm_tls_unref(tls);
-        if (expired) {
-            fprintf(stderr, "gemmd: %s: the certificate has expired\n", config->tls_cert);
-            return EXIT_FAILURE;
-        }
+    if (status != GM_OK)
+        return status;
+    bool expired = gm_tls_expires(tls) < time(NULL);
+    gm_tls_unref(tls);
+    return expired ? gm_fail(err, GM_INTERNAL, "%s: the certificate has expired", config->tls_cert)
+                   : GM_OK;
+}
+
+static enum gm_status check_keys(struct gm_server *server, struct gm_error *err)
+{
+    enum gm_status status = open_access(server, err);
+
+    gm_access_close(&server->access);
+    return status;
+}
+
+/* Runs --check: what the options alone do not show. */
+static int check(struct gm_server *server)
+{
+    const struct gm_config *config = &server->config;
+    struct gm_error error;
+    enum gm_status status = GM_OK;
+
+    if (*config->tls_cert)
+        status = check_tls(config, &error);
+    if (status == GM_OK && *config->keys)
+        status = check_keys(server, &error);
+    if (status == GM_OK)
+        status = gm_http_check_reach(config, &error);
+    if (status != GM_OK) {
+        fprintf(stderr, "gemmd: %s\n", error.detail);
+        return EXIT_FAILURE;
     }
     printf("gemmd could run so\n");
     return EXIT_SUCCESS;
@@ -486,13 +557,13 @@ int main(int argc, char **argv)
     case GM_CONFIG_EXIT_CHECK:
         return EXIT_FAILURE;
     case GM_CONFIG_CHECK:
-        return check(&server.config);
+        return check(&server);
     case GM_CONFIG_PROBE:
         return probe(&server.config);
     case GM_CONFIG_RUN:
         break;
     }
-    gm_log_set_level(server.config.log_level);
+    gm_log_setup(server.config.log_level, server.config.log_format);
     if (server.config.sandbox && gm_sandbox_begin(uses_low_port(&server.config), &error) != GM_OK)
         gm_log_detail(GM_LOG_WARN, "sandbox", error.detail);
     gm_document_init();

@@ -1,4 +1,4 @@
-#include "server/notify.h"
+#include "server/process.h"
 
 #include "server/clock.h"
 

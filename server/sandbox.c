@@ -1,12 +1,12 @@
 /*
- * sandbox.c - see sandbox.h.
+ * sandbox.c - see process.h.
  *
  * The filter is a table of what is allowed; all else fails with EPERM. It was made from what gemmd
  * and the C library call, and from what NVIDIA's driver library calls while kernels run. There is
  * no libseccomp: for one architecture a filter is the loop below, and every image would have to
  * bring the library.
  */
-#include "server/sandbox.h"
+#include "server/process.h"
 
 #include <errno.h>
 #include <linux/audit.h>

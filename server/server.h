@@ -6,6 +6,7 @@
 #ifndef GM_SERVER_SERVER_H
 #define GM_SERVER_SERVER_H
 
+#include "server/access/access.h"
 #include "server/api/stats.h"
 #include "server/config.h"
 #include "server/http/connections.h"
@@ -32,6 +33,7 @@ struct gm_server {
     struct gm_workers *workers;
     struct gm_memory_quota memory;
     struct gm_regions regions;
+    struct gm_access access;
     struct gm_connections connections;
     struct gm_stats stats;
     int64_t started_ns, started_unix;

@@ -5,7 +5,8 @@
  * figures come from stats.h's lists and from the parts that keep them.
  *
  * The number of series is bounded: labels are routes, HTTP statuses, errors, operations, stages,
- * devices and reasons, each from a list of ours. No label is what a client sent.
+ * devices and reasons, each from a list of ours, and names of at most QUOTA_NAMED_MAX keys, which
+ * the operator wrote. No label is what a client sent.
  */
 #include "kernels/buffer_pool.h"
 #include "server/request/request.h"
@@ -58,6 +59,14 @@ struct view {
          write_failed)                                                                             \
     MANY("gemmd_connections_closed_total", "counter",                                              \
          "Connections that gemmd closed before their client did, by the reason.", write_closed)    \
+    MANY("gemmd_key_requests_total", "counter", "Requests let in, by the name of their key.",      \
+         write_key_requests)                                                                       \
+    MANY("gemmd_key_body_bytes_total", "counter", "Bytes of their bodies and their replies'.",     \
+         write_key_bytes)                                                                          \
+    MANY("gemmd_key_device_seconds_total", "counter", "Time of devices that they had.",            \
+         write_key_device)                                                                         \
+    MANY("gemmd_quota_refused_total", "counter",                                                   \
+         "Requests refused by a quota, by the name of their key and the quota.", write_refused)    \
     MANY("gemmd_request_duration_seconds", "histogram",                                            \
          "From the first look at a request to its reply, for those with a result.", write_totals)  \
     MANY("gemmd_stage_duration_seconds", "histogram", "The parts of that time, by stage.",         \
@@ -149,6 +158,78 @@ static void write_failed(struct view *v)
         snprintf(labels, sizeof labels, "reason=\"%s\"", gm_status_code((enum gm_status)i));
         count(v, labels, &v->stats->failed[i]);
     }
+}
+
+/* Calls write(): for the keys that have counters of their own, then for all others, and for clients
+ * without a key. */
+static void for_each_key(struct view *v, void (*write)(struct view *v, const char *key,
+                                                       const struct gm_quota_counts *counts))
+{
+    struct gm_quotas *quotas = &v->server->access.quotas;
+    const struct gm_quota_account *account;
+
+    pthread_mutex_lock(&quotas->mutex);
+    TAILQ_FOREACH(account, &quotas->keys, link)
+    if (account->named)
+        write(v, account->name, account->counts);
+    if (!TAILQ_EMPTY(&quotas->keys))
+        write(v, "other", &quotas->others);
+    if (quotas->by_address)
+        write(v, "none", &quotas->nobody);
+    pthread_mutex_unlock(&quotas->mutex);
+}
+
+static void key_sample(struct view *v, const char *key, double value)
+{
+    char labels[GM_KEY_NAME_MAX + 16];
+
+    snprintf(labels, sizeof labels, "key=\"%s\"", key);
+    sample(v, labels, value);
+}
+
+static void write_requests_of(struct view *v, const char *key, const struct gm_quota_counts *counts)
+{
+    key_sample(v, key, (double)atomic_load(&counts->requests));
+}
+
+static void write_bytes_of(struct view *v, const char *key, const struct gm_quota_counts *counts)
+{
+    key_sample(v, key, (double)atomic_load(&counts->bytes));
+}
+
+static void write_device_of(struct view *v, const char *key, const struct gm_quota_counts *counts)
+{
+    key_sample(v, key, (double)atomic_load(&counts->device_ns) / 1e9);
+}
+
+static void write_refused_of(struct view *v, const char *key, const struct gm_quota_counts *counts)
+{
+    char labels[GM_KEY_NAME_MAX + 48];
+
+    for (unsigned i = 0; i < GM_QUOTA_COUNT; i++) {
+        snprintf(labels, sizeof labels, "key=\"%s\",quota=\"%s\"", key, gm_quota_name(i));
+        count(v, labels, &counts->refused[i]);
+    }
+}
+
+static void write_key_requests(struct view *v)
+{
+    for_each_key(v, write_requests_of);
+}
+
+static void write_key_bytes(struct view *v)
+{
+    for_each_key(v, write_bytes_of);
+}
+
+static void write_key_device(struct view *v)
+{
+    for_each_key(v, write_device_of);
+}
+
+static void write_refused(struct view *v)
+{
+    for_each_key(v, write_refused_of);
 }
 
 static void write_closed(struct view *v)

@@ -164,6 +164,7 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     set_job(r);
     if (tiny(r) && gm_sched_run_here(r->plan.device->sched, &r->run.job)) {
         gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
+        gm_request_charge_device(r);
         gm_handle_op_ran(r);
         return GM_READY;
     }

@@ -7,38 +7,44 @@
 
 #define RUN(op_kind, run_path)                                                                     \
     {                                                                                              \
-        .method = "POST", .path = run_path, .body = GM_BODY_OPERANDS, .op = GM_OP_##op_kind,       \
-        .plan = gm_handle_op_plan, .handle = gm_handle_op, .ran = gm_handle_op_ran                 \
+        .method = "POST", .roles = GM_ROLE_USE, .path = run_path, .body = GM_BODY_OPERANDS,        \
+        .op = GM_OP_##op_kind, .plan = gm_handle_op_plan, .handle = gm_handle_op,                  \
+        .ran = gm_handle_op_ran                                                                    \
     }
 #define COMPARE(op_kind, compare_path)                                                             \
     {                                                                                              \
-        .method = "POST", .path = compare_path, .body = GM_BODY_OPERANDS, .op = GM_OP_##op_kind,   \
-        .reports = GM_COMPARE_REPORTS, .plan = gm_handle_compare_plan,                             \
+        .method = "POST", .roles = GM_ROLE_USE, .path = compare_path, .body = GM_BODY_OPERANDS,    \
+        .op = GM_OP_##op_kind, .reports = GM_COMPARE_REPORTS, .plan = gm_handle_compare_plan,      \
         .handle = gm_handle_compare, .drop = gm_handle_compare_drop                                \
     }
 #define EXPLAIN(how, what, op_kind, explain_path)                                                  \
     {                                                                                              \
-        .method = how, .path = explain_path, .body = what, .op = GM_OP_##op_kind, .traces = true,  \
-        .reports = GM_EXPLAIN_REPORTS, .plan = gm_handle_explain_plan,                             \
-        .handle = gm_handle_explain, .ran = gm_handle_explain_ran                                  \
+        .method = how, .roles = GM_ROLE_USE, .path = explain_path, .body = what,                   \
+        .op = GM_OP_##op_kind, .traces = true, .reports = GM_EXPLAIN_REPORTS,                      \
+        .plan = gm_handle_explain_plan, .handle = gm_handle_explain, .ran = gm_handle_explain_ran  \
     }
 #define INFER(op_kind, model)                                                                      \
     {                                                                                              \
-        .method = "POST", .path = "/v2/models/" model "[/versions/1]/infer",                       \
+        .method = "POST", .roles = GM_ROLE_USE, .path = "/v2/models/" model "[/versions/1]/infer", \
         .body = GM_BODY_INFER, .op = GM_OP_##op_kind, .begin = gm_handle_infer_begin,              \
         .plan = gm_handle_op_plan, .handle = gm_handle_op, .ran = gm_handle_op_ran                 \
     }
 #define ACT(act_path, what, act)                                                                   \
     {                                                                                              \
-        .method = "POST", .path = act_path, .body = what, .handle = act                            \
+        .method = "POST", .roles = GM_ROLE_USE, .path = act_path, .body = what, .handle = act      \
     }
 #define REGION(kind)                                                                               \
     ACT("/v2/" kind "sharedmemory/region/{region}/register", GM_BODY_DOCUMENT,                     \
         gm_handle_region_register),                                                                \
         ACT("/v2/" kind "sharedmemory[/region/{region}]/unregister", GM_BODY_NONE,                 \
             gm_handle_region_unregister)
-#define PAGE(page_path, page, is_probe)                                                            \
-    {.method = "GET", .path = page_path, .body = GM_BODY_NONE, .probe = is_probe, .handle = page},
+#define PAGE(page_path, page, is_probe, lets_in)                                                   \
+    {.method = "GET",                                                                              \
+     .path = page_path,                                                                            \
+     .body = GM_BODY_NONE,                                                                         \
+     .roles = lets_in,                                                                             \
+     .probe = is_probe,                                                                            \
+     .handle = page},
 
 static const struct gm_route routes[] = {
     RUN(TRANSPOSE, "/v1/transpose"),

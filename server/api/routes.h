@@ -6,6 +6,7 @@
 #ifndef GM_SERVER_API_ROUTES_H
 #define GM_SERVER_API_ROUTES_H
 
+#include "server/access/access.h"
 #include "server/request/accept.h"
 #include "server/request/body/body.h"
 
@@ -30,6 +31,7 @@ struct gm_route {
     enum gm_op_kind op; /* for routes with a plan */
     /* Reads parameters from the path, before the body. NULL: there are none. */
     enum gm_status (*begin)(struct gm_request *request, struct gm_error *err);
+    unsigned roles;   /* whose keys it lets in, one of these: access.h */
     bool probe;       /* asked every few seconds for ever: not logged while it goes well */
     bool traces;      /* on a simulated device alone, a sample of the work: shapes will do */
     unsigned reports; /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
@@ -85,31 +87,36 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
                                       struct gm_error *err);
 void gm_handle_explain_ran(struct gm_request *request);
 
-/* Pages for GET, without a body: X(path, function, whether it is a probe). */
+/* Pages for GET, without a body: X(path, function, whether it is a probe, the roles that it lets
+ * in). */
+#define GM_OF_ANY GM_ROLES_ANY
+#define GM_OF_READ GM_ROLE_READ
+#define GM_OF_PROBE GM_ROLES_ANY | GM_ROLE_PROBE
 #define GM_PAGES(X)                                                                                \
-    X("/v1/kernels", gm_handle_kernels, false)                                                     \
-    X("/v1/devices", gm_handle_devices, false)                                                     \
-    X("/v1/stats", gm_handle_stats, false)                                                         \
-    X("/metrics", gm_handle_metrics, true)                                                         \
-    X("/healthz", gm_handle_healthz, true)                                                         \
-    X("/readyz", gm_handle_readyz, true)                                                           \
-    X("/v2", gm_handle_v2, false)                                                                  \
-    X("/v2/health/live", gm_handle_v2_live, true)                                                  \
-    X("/v2/health/ready", gm_handle_v2_ready, true)                                                \
-    X("/v2/models/stats", gm_handle_v2_all_statistics, false)                                      \
-    X("/v2/models/{model}[/versions/1]", gm_handle_v2_model, false)                                \
-    X("/v2/models/{model}[/versions/1]/ready", gm_handle_v2_model_ready, false)                    \
-    X("/v2/models/{model}[/versions/1]/config", gm_handle_v2_config, false)                        \
-    X("/v2/models/{model}[/versions/1]/stats", gm_handle_v2_statistics, false)                     \
-    X("/v2/systemsharedmemory[/region/{region}]/status", gm_handle_region_status, false)           \
-    X("/v2/cudasharedmemory[/region/{region}]/status", gm_handle_region_status, false)             \
-    X("/openapi.json", gm_handle_openapi, false)                                                   \
-    X("/docs", gm_handle_docs, false)                                                              \
-    X("/licenses", gm_handle_licenses, false)                                                      \
-    X("/docs/start.js", gm_handle_docs_file, false)                                                \
-    X("/docs/swagger-ui-bundle.js", gm_handle_docs_file, false)                                    \
-    X("/docs/swagger-ui.css", gm_handle_docs_file, false)
-#define GM_DECLARE_PAGE(path, page, probe) enum gm_progress page(struct gm_request *request);
+    X("/v1/kernels", gm_handle_kernels, false, GM_OF_ANY)                                          \
+    X("/v1/devices", gm_handle_devices, false, GM_OF_ANY)                                          \
+    X("/v1/stats", gm_handle_stats, false, GM_OF_READ)                                             \
+    X("/metrics", gm_handle_metrics, true, GM_OF_READ)                                             \
+    X("/healthz", gm_handle_healthz, true, GM_OF_PROBE)                                            \
+    X("/readyz", gm_handle_readyz, true, GM_OF_PROBE)                                              \
+    X("/v2", gm_handle_v2, false, GM_OF_ANY)                                                       \
+    X("/v2/health/live", gm_handle_v2_live, true, GM_OF_PROBE)                                     \
+    X("/v2/health/ready", gm_handle_v2_ready, true, GM_OF_PROBE)                                   \
+    X("/v2/models/stats", gm_handle_v2_all_statistics, false, GM_OF_ANY)                           \
+    X("/v2/models/{model}[/versions/1]", gm_handle_v2_model, false, GM_OF_ANY)                     \
+    X("/v2/models/{model}[/versions/1]/ready", gm_handle_v2_model_ready, false, GM_OF_ANY)         \
+    X("/v2/models/{model}[/versions/1]/config", gm_handle_v2_config, false, GM_OF_ANY)             \
+    X("/v2/models/{model}[/versions/1]/stats", gm_handle_v2_statistics, false, GM_OF_ANY)          \
+    X("/v2/systemsharedmemory[/region/{region}]/status", gm_handle_region_status, false,           \
+      GM_OF_ANY)                                                                                   \
+    X("/v2/cudasharedmemory[/region/{region}]/status", gm_handle_region_status, false, GM_OF_ANY)  \
+    X("/openapi.json", gm_handle_openapi, false, GM_OF_ANY)                                        \
+    X("/docs", gm_handle_docs, false, GM_OF_ANY)                                                   \
+    X("/licenses", gm_handle_licenses, false, GM_OF_ANY)                                           \
+    X("/docs/start.js", gm_handle_docs_file, false, GM_OF_ANY)                                     \
+    X("/docs/swagger-ui-bundle.js", gm_handle_docs_file, false, GM_OF_ANY)                         \
+    X("/docs/swagger-ui.css", gm_handle_docs_file, false, GM_OF_ANY)
+#define GM_DECLARE_PAGE(path, page, probe, roles) enum gm_progress page(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE
 

@@ -116,6 +116,12 @@ bool gm_connection_enter(struct gm_connection *c, enum gm_connection_phase phase
     return true;
 }
 
+void gm_connection_claim(struct gm_connection *connection, uint64_t client)
+{
+    if (connection)
+        atomic_store_explicit(&connection->client, client, memory_order_relaxed);
+}
+
 void gm_connection_moved(struct gm_connection *c, uint64_t bytes)
 {
     if (c)

@@ -75,8 +75,8 @@ enum gm_connection_end {
 
 struct gm_connection {
     int socket;
-    uint64_t client;    /* client id: gm_client_of in head.h */
-    struct gm_tls *tls; /* what its TLS session uses; NULL: no TLS */
+    _Atomic uint64_t client; /* client id, head.h: by address, then that of its last request */
+    struct gm_tls *tls;      /* what its TLS session uses; NULL: no TLS */
     /* For the connection's event thread only. */
     struct gm_request *request; /* the request in progress, or NULL */
     bool
@@ -123,6 +123,8 @@ void gm_connections_remove(struct gm_connections *connections, struct gm_connect
 /* Enters the next phase. Returns false if the connection has been ended. Called by its event
  * thread. NULL is fine. */
 bool gm_connection_enter(struct gm_connection *connection, enum gm_connection_phase phase);
+/* Says whose request is being read. NULL is fine. */
+void gm_connection_claim(struct gm_connection *connection, uint64_t client);
 /* Counts received body bytes. NULL is fine. */
 void gm_connection_moved(struct gm_connection *connection, uint64_t bytes);
 /* Records how many bytes its request holds now. NULL is fine. */

@@ -12,7 +12,6 @@
 
 #include "server/http/connection_limiter.h"
 #include "server/http/internal.h"
-#include "server/http/tls.h"
 #include "server/limits.h"
 #include "server/log.h"
 #include "server/request/head.h"
@@ -118,6 +117,7 @@ static struct gm_connection *watched(struct MHD_Connection *connection)
 
 static enum MHD_Result send_reply(struct gm_request *r)
 {
+    gm_request_finish(r);
     if (!gm_connection_enter(watched(r->connection.handle), GM_CONNECTION_REPLY) ||
         !gm_reply_send(r, r->connection.handle))
         return MHD_NO;
@@ -140,6 +140,7 @@ static void mark_early(const struct gm_request *r)
 static enum MHD_Result answer_and_close(struct gm_request *r)
 {
     mark_early(r);
+    gm_request_finish(r);
     if (gm_raw_reply_send(r))
         count_reply(r);
     return MHD_NO;
@@ -165,6 +166,7 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
     *req_cls = r;
     serve(watched(connection), r);
     gm_request_begin(r);
+    gm_connection_claim(watched(connection), r->head.client);
     gm_connection_hold(watched(connection), r->reservation.reserved);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
@@ -422,6 +424,27 @@ static enum gm_status start_libraries(struct gm_http *http, struct gm_error *err
                : GM_OK;
 }
 
+static enum gm_status refuse_reach(const char *address, struct gm_error *err)
+{
+    return gm_fail(err, GM_NOT_ALLOWED,
+                   "%s can be reached from beyond this machine, by anybody: name who may come in "
+                   "with --keys FILE (gemmctl key new makes one), or say --insecure",
+                   address);
+}
+
+static bool needs_keys(const struct gm_config *config)
+{
+    return !*config->keys && !config->insecure;
+}
+
+enum gm_status gm_http_check_reach(const struct gm_config *config, struct gm_error *err)
+{
+    for (unsigned i = 0; needs_keys(config) && i < config->listens; i++)
+        if (gm_listener_is_exposed(&config->listen[i]))
+            return refuse_reach(config->listen[i].host, err);
+    return GM_OK;
+}
+
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)
 {
     unsigned connections_max;
@@ -450,6 +473,7 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         return status;
     }
     server->connections.memory = server->memory.limit;
+    const char *exposed = NULL;
     const struct gm_listener_options options = {.listen = server->config.listen,
                                                 .listens = server->config.listens,
                                                 .secure = *server->config.tls_cert,
@@ -461,6 +485,10 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         status = gm_tls_load(&server->config, &http->tls, err);
     if (status == GM_OK)
         status = gm_listener_open(&options, &http->listener, err);
+    if (status == GM_OK)
+        exposed = gm_listener_exposed(http->listener, true);
+    if (exposed && needs_keys(&server->config))
+        status = refuse_reach(exposed, err);
     if (status == GM_OK)
         status = gm_linger_open(connections_max / GM_SPARE_PART, &http->linger, err);
     if (status == GM_OK)
@@ -530,9 +558,9 @@ bool gm_http_idle(struct gm_http *http)
     return idle && !owed;
 }
 
-bool gm_http_loopback(const struct gm_http *http)
+const char *gm_http_exposed(const struct gm_http *http, bool secure_too)
 {
-    return gm_listener_loopback(http->listener);
+    return gm_listener_exposed(http->listener, secure_too);
 }
 
 bool gm_http_full(struct gm_http *http)

@@ -40,8 +40,11 @@ enum gm_status gm_listener_open(const struct gm_listener_options *options, struc
                                 struct gm_error *err);
 /* The i-th address that it listens on, as "http://127.0.0.1:8080" or "unix:/run/gemmd.sock". */
 const char *gm_listener_address(const struct gm_listener *listener, unsigned i);
-/* Whether all are loopback addresses or Unix sockets. */
-bool gm_listener_loopback(const struct gm_listener *listener);
+/* The first address that can be reached from beyond this machine, NULL if none can. secure_too:
+ * those with TLS count. */
+const char *gm_listener_exposed(const struct gm_listener *listener, bool secure_too);
+/* The same of a place where nobody listens yet. */
+bool gm_listener_is_exposed(const struct gm_listen *listen_at);
 enum gm_status gm_listener_start(struct gm_listener *listener, struct gm_error *err);
 /* Accepts what is in the backlog, then ends the thread. */
 void gm_listener_stop(struct gm_listener *listener);

@@ -1,7 +1,7 @@
 #include "server/http/internal.h"
 
 #include "server/clock.h"
-#include "server/resolve.h"
+#include "server/probe.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -24,7 +24,7 @@
 struct place {
     int socket; /* -1: none */
     bool secure, loopback;
-    char address[GM_PATH_MAX];
+    char address[GM_CONFIG_TEXT_MAX];
     /* Of a Unix socket: its path ("" for others) and which file that was. */
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     dev_t device;
@@ -191,7 +191,7 @@ static bool set_address(struct place *place)
     bool six = address.ss_family == AF_INET6;
     snprintf(place->address, sizeof place->address, six ? "%s://[%.90s]:%.8s" : "%s://%.90s:%.8s",
              place->secure ? "https" : "http", host, port);
-    place->loopback = strcmp(host, "::1") == 0 || (!six && strncmp(host, "127.", 4) == 0);
+    place->loopback = gm_client_is_loopback((struct sockaddr *)&address);
     return true;
 }
 
@@ -238,13 +238,23 @@ const char *gm_listener_address(const struct gm_listener *l, unsigned i)
     return l->place[i].address;
 }
 
-bool gm_listener_loopback(const struct gm_listener *l)
+const char *gm_listener_exposed(const struct gm_listener *l, bool secure_too)
 {
-    bool loopback = true;
-
     for (unsigned i = 0; i < l->places; i++)
-        loopback = loopback && l->place[i].loopback;
-    return loopback;
+        if (!l->place[i].loopback && (secure_too || !l->place[i].secure))
+            return l->place[i].address;
+    return NULL;
+}
+
+bool gm_listener_is_exposed(const struct gm_listen *listen_at)
+{
+    struct addrinfo *found;
+
+    if (!*listen_at->port || gm_resolve(listen_at->host, listen_at->port, AI_PASSIVE, &found) != 0)
+        return false;
+    bool exposed = !gm_client_is_loopback(found->ai_addr);
+    freeaddrinfo(found);
+    return exposed;
 }
 
 enum gm_status gm_listener_start(struct gm_listener *l, struct gm_error *err)

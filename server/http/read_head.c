@@ -52,6 +52,7 @@ void gm_http_head(struct MHD_Connection *connection, const char *url, const char
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     ret->client = gm_client_of(info ? info->client_addr : NULL);
+    ret->loopback = gm_client_is_loopback(info ? info->client_addr : NULL);
     gm_client_text(info ? info->client_addr : NULL, ret->address);
     int entries = MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_header, ret) +
                   MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_query, ret) +

@@ -49,7 +49,7 @@ bool gm_reply_send(struct gm_request *r, struct MHD_Connection *connection)
     struct gm_reply *reply = &r->reply;
 
     if (reply->failed || atomic_exchange(&r->connection.taken, 1))
-        return false; /* already answered by gm_raw_refuse_all */
+        return false; /* already answered by gm_http_refuse_requests */
     struct MHD_Response *response = make_response(r);
     if (!response)
         return false;

@@ -1,4 +1,4 @@
-#include "server/http/tls.h"
+#include "server/http/http.h"
 
 #include "server/config.h"
 
@@ -24,7 +24,7 @@ struct gm_tls {
 
 static enum gm_status make_priority(const char *list, gnutls_priority_t *ret, struct gm_error *err)
 {
-    char text[GM_PATH_MAX + sizeof NEVER];
+    char text[GM_CONFIG_TEXT_MAX + sizeof NEVER];
 
     snprintf(text, sizeof text, "%s" NEVER, list);
     int fault = gnutls_priority_init(ret, text, NULL);

@@ -29,6 +29,18 @@ uint64_t gm_client_of(const struct sockaddr *address)
     return client;
 }
 
+bool gm_client_is_loopback(const struct sockaddr *address)
+{
+    if (address && address->sa_family == AF_INET)
+        return gm_client_of(address) >> 24 == IN_LOOPBACKNET;
+    if (!address || address->sa_family != AF_INET6)
+        return false;
+    struct sockaddr_in6 v6;
+    memcpy(&v6, address, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
 void gm_client_text(const struct sockaddr *address, char out[GM_CLIENT_TEXT_MAX])
 {
     const char *text = NULL;
@@ -63,25 +75,41 @@ static bool parse_length(const char *text, size_t len, uint64_t *ret)
     return true;
 }
 
+/* The headers that are kept as they are. Compared by their length first: this is done for each
+ * header of each request. */
+#define WANTED(name, field)                                                                        \
+    {                                                                                              \
+        name, sizeof name - 1, offsetof(struct gm_request_head, field)                             \
+    }
+static const struct {
+    const char *name;
+    size_t len, offset;
+} wanted[] = {WANTED("Host", host),
+              WANTED("Content-Type", content_type),
+              WANTED("Content-Encoding", content_encoding),
+              WANTED("Expect", expect),
+              WANTED("Inference-Header-Content-Length", infer_header),
+              WANTED("traceparent", traceparent),
+              WANTED("X-Request-Id", request_id),
+              WANTED("Authorization", authorization),
+              WANTED("Origin", origin),
+              WANTED("Sec-Fetch-Site", fetch_site),
+              WANTED("Sec-Fetch-Mode", fetch_mode),
+              WANTED("Access-Control-Request-Method", preflight_method)};
+
 void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
                     size_t value_len)
 {
-    const struct {
-        const char *name, **field;
-    } wanted[] = {{"Host", &head->host},
-                  {"Content-Type", &head->content_type},
-                  {"Content-Encoding", &head->content_encoding},
-                  {"Expect", &head->expect},
-                  {"Inference-Header-Content-Length", &head->infer_header},
-                  {"traceparent", &head->traceparent},
-                  {"X-Request-Id", &head->request_id}};
+    size_t len = strlen(name);
 
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        if (strcasecmp(name, wanted[i].name) != 0)
+        if (wanted[i].len != len || strcasecmp(name, wanted[i].name) != 0)
             continue;
-        if (*wanted[i].field)
+        const char **field = (const char **)((char *)head + wanted[i].offset);
+        if (*field)
             head->repeated = wanted[i].name;
-        *wanted[i].field = value;
+        *field = value;
+        return;
     }
     if (strcasecmp(name, "Content-Length") == 0) {
         head->content_lengths++;

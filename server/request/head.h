@@ -31,10 +31,14 @@ uint64_t gm_client_of(const struct sockaddr *address);
 #define GM_CLIENT_TEXT_MAX 46
 void gm_client_text(const struct sockaddr *address, char out[GM_CLIENT_TEXT_MAX]);
 
+/* Whether it is an IP address of this machine alone. NULL is fine. */
+bool gm_client_is_loopback(const struct sockaddr *address);
+
 /* ---- The head. ---- */
 
 struct gm_request_head {
-    uint64_t client; /* client id: gm_client_of */
+    uint64_t client; /* client id: gm_client_of, or of its key: quota.h */
+    bool loopback;   /* gm_client_is_loopback */
     char address[GM_CLIENT_TEXT_MAX];
     uint64_t bytes; /* bytes that it takes of the connection's pool */
     const char *method, *path;
@@ -44,6 +48,9 @@ struct gm_request_head {
     const char *accept[GM_ACCEPT_LINES_MAX];
     const char *traceparent, *request_id;
     const char *host;
+    const char *authorization;
+    const char *origin, *fetch_site, *fetch_mode; /* of browsers; fetch_...: Sec-Fetch-... */
+    const char *preflight_method;                 /* Access-Control-Request-Method */
     bool http_1_0;
     const char *repeated;     /* name of a header that came twice but may not */
     uint64_t content_length;  /* GM_SIZE_UNKNOWN: not stated */

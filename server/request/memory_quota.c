@@ -93,6 +93,7 @@ static void lower(struct gm_reservation *reservation, uint64_t total)
     if (total > 0 && gm_memory_quota_is_small(reservation->quota, reservation->reserved))
         return;
     pthread_mutex_lock(&reservation->quota->mutex);
+    gm_quota_release(reservation->account, reservation->reserved - total);
     set_reserved(reservation, total);
     pthread_mutex_unlock(&reservation->quota->mutex);
 }
@@ -113,13 +114,15 @@ static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t tota
                        (unsigned long long)(total - reservation->reserved));
     if (!may_have(reservation, total))
         return gm_fail(err, GM_MEMORY_FULL,
-                       "requests from this address hold %llu of the %llu bytes for requests "
+                       "requests of this client hold %llu of the %llu bytes for requests "
                        "(--memory-limit), this one needs %llu more, and the rest is kept for "
                        "other clients",
                        (unsigned long long)held, (unsigned long long)quota->limit,
                        (unsigned long long)(total - reservation->reserved));
-    set_reserved(reservation, total);
-    return GM_OK;
+    enum gm_status status = gm_quota_hold(reservation->account, reservation->reserved, total, err);
+    if (status == GM_OK)
+        set_reserved(reservation, total);
+    return status;
 }
 
 enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t more,

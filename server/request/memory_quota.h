@@ -16,6 +16,7 @@
 
 #include "kernels/backend.h"
 
+#include "server/access/quota.h"
 #include "server/sched/fair_queue.h"
 
 #include <pthread.h>
@@ -37,7 +38,8 @@ struct gm_memory_quota {
  * `spare` is no longer needed, but not given back yet. Used by one thread at a time. */
 struct gm_reservation {
     struct gm_memory_quota *quota;
-    uint64_t client; /* client id: head.h */
+    uint64_t client;                  /* client id: head.h */
+    struct gm_quota_account *account; /* may limit what its client holds; NULL: it does not */
     uint64_t reserved, used, spare;
 };
 
@@ -69,7 +71,7 @@ uint64_t gm_memory_quota_held(struct gm_memory_quota *quota, uint64_t client);
 
 /*
  * Raises the reservation to `used + more`, if it is lower. GM_TOO_LARGE if that exceeds the limit,
- * GM_MEMORY_FULL if it does not fit now; on failure nothing changes.
+ * GM_MEMORY_FULL or GM_QUOTA_EXCEEDED if it does not fit now; on failure nothing changes.
  */
 enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t more,
                                     struct gm_error *err);

@@ -12,7 +12,7 @@
 
 struct gm_region {
     LIST_ENTRY(gm_region) link;
-    char name[GM_REGION_NAME_MAX];
+    char name[GM_REGION_NAME_MAX], owner[GM_KEY_NAME_MAX];
     struct gm_kserve_region what;
     struct gm_reservation reservation;
     unsigned references; /* uses, and one of the list */
@@ -50,6 +50,7 @@ static void destroy(struct gm_region *region)
         close(region->fd);
     if (region->reservation.quota)
         gm_reservation_trim(&region->reservation, 0);
+    gm_quota_unref(region->reservation.account);
     free(region);
 }
 
@@ -99,6 +100,9 @@ static enum gm_status check_room(const struct gm_regions *regions, const struct 
     unsigned n = held(regions, client, &bytes);
 
     most = regions->quota->limit / GM_REGION_MEMORY_PART;
+    /* A region that got into the list before its key went is found there and dropped. */
+    if (region->reservation.account && atomic_load(&region->reservation.account->revoked))
+        return gm_fail(err, GM_UNAUTHORIZED, "the key was revoked meanwhile");
     if (find(regions, client, region->name))
         return gm_fail(err, GM_REGION_CONFLICT,
                        "there is a region '%.60s' already: unregister it first", region->name);
@@ -291,8 +295,10 @@ static enum gm_status open_handle(const struct gm_regions *regions, struct gm_re
     return status;
 }
 
-enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client, const char *name,
-                                  const struct gm_kserve_region *what, struct gm_error *err)
+enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client,
+                                  struct gm_quota_account *account, const char *owner,
+                                  const char *name, const struct gm_kserve_region *what,
+                                  struct gm_error *err)
 {
     struct gm_region *region = calloc(1, sizeof *region);
 
@@ -300,8 +306,10 @@ enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client, c
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a region");
     region->what = *what;
     region->fd = -1;
-    region->reservation = (struct gm_reservation){.quota = regions->quota, .client = client};
+    region->reservation = (struct gm_reservation){
+        .quota = regions->quota, .client = client, .account = gm_quota_ref(account)};
     memcpy(region->name, name, strlen(name) + 1);
+    memcpy(region->owner, owner, strlen(owner) + 1);
     enum gm_status status =
         what->on_device ? open_handle(regions, region, err) : open_object(regions, region, err);
     if (status == GM_OK)
@@ -345,7 +353,7 @@ enum gm_status gm_region_unregister(struct gm_regions *regions, uint64_t client,
     return any || !name ? GM_OK : fail_unknown(name, err);
 }
 
-enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool on_device,
+enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool all, bool on_device,
                               const char *name,
                               void (*tell)(void *cls, const struct gm_region_facts *facts),
                               void *cls, struct gm_error *err)
@@ -356,10 +364,11 @@ enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool 
     pthread_mutex_lock(&regions->mutex);
     LIST_FOREACH(region, &regions->list, link)
     {
-        if (region->reservation.client != client || region->what.on_device != on_device ||
+        if ((!all && region->reservation.client != client) || region->what.on_device != on_device ||
             (name && strcmp(region->name, name) != 0))
             continue;
-        const struct gm_region_facts facts = {region->name, region->what.key, region->what.device,
+        const struct gm_region_facts facts = {region->name,        region->what.key,
+                                              region->owner,       region->what.device,
                                               region->what.offset, region->what.bytes};
         any = true;
         tell(cls, &facts);

@@ -41,6 +41,7 @@ struct gm_region_use {
 /* The description of a region, for status. */
 struct gm_region_facts {
     const char *name, *key; /* key: of the system's */
+    const char *owner;      /* its client's key; "": an address */
     uint64_t device;        /* of CUDA's */
     uint64_t offset, bytes;
 };
@@ -57,18 +58,21 @@ bool gm_regions_pin(const struct gm_regions *regions);
 bool gm_region_prefix_ok(const char *text);
 
 /*
- * Registers a region under a name that the client does not have yet. GM_NOT_ALLOWED,
+ * Registers a region under a name that the client does not have yet. account: the client's, or
+ * NULL; the region keeps a reference. owner: its key's name, or "". GM_NOT_ALLOWED,
  * GM_REGION_CONFLICT, GM_BAD_PARAMETER (there is no such object, or it is smaller), GM_MEMORY_FULL
  * or GM_TOO_LARGE (its bytes count as the client's), GM_COST_LIMIT (too many regions).
  */
-enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client, const char *name,
-                                  const struct gm_kserve_region *what, struct gm_error *err);
+enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client,
+                                  struct gm_quota_account *account, const char *owner,
+                                  const char *name, const struct gm_kserve_region *what,
+                                  struct gm_error *err);
 /* Of one kind; name NULL: all that the client has, if any. Requests that use it may finish. */
 enum gm_status gm_region_unregister(struct gm_regions *regions, uint64_t client, bool on_device,
                                     const char *name, struct gm_error *err);
-/* Tells of the client's regions of one kind, or of one of them: GM_NOT_FOUND if it has none of that
- * name. `tell` must not call back. */
-enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool on_device,
+/* Tells of the client's regions of one kind (all: of all clients'), or of those of a name:
+ * GM_NOT_FOUND if there is none. `tell` must not call back. */
+enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool all, bool on_device,
                               const char *name,
                               void (*tell)(void *cls, const struct gm_region_facts *facts),
                               void *cls, struct gm_error *err);

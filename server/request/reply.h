@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_REPLY_HEADERS_MAX 8
+#define GM_REPLY_HEADERS_MAX 20
 
 struct gm_reply {
     int http; /* HTTP status; 0: no reply yet */

@@ -56,6 +56,51 @@ static void drop_all(struct gm_request *r)
     gm_reservation_trim(&r->reservation, 0);
 }
 
+/* Ends the job, and corrects the charge of a body that came in another length than was said. */
+static void settle_quota(struct gm_request *r)
+{
+    struct gm_quota_account *account = r->caller.account;
+
+    if (!r->entered) /* what was refused costs nothing: else a client that tries again stays out */
+        return;
+    if (!r->counted)
+        gm_quota_count(account, r->body.received + r->body_sent, r->device_ns);
+    r->counted = true;
+    if (r->is_job)
+        gm_quota_leave(account);
+    r->is_job = false;
+    if (!gm_quota_has_rates(account))
+        return;
+    if (r->body_charged > r->body.received)
+        gm_quota_return_bytes(account, r->body_charged - r->body.received);
+    else if (r->body.received > r->body_charged)
+        gm_quota_charge_bytes(account, r->body.received - r->body_charged, gm_now_ns());
+    r->body_charged = r->body.received;
+}
+
+void gm_request_finish(struct gm_request *r)
+{
+    char policy[GM_RATE_LIMIT_MAX], state[GM_RATE_LIMIT_MAX];
+    bool head = strcmp(r->head.method, "HEAD") == 0;
+    bool page =
+        r->route && strcmp(r->route->method, "GET") == 0 && !(r->route->roles & GM_ROLE_PROBE);
+
+    gm_access_headers(&r->server->access, &r->head, r->error.status, page, &r->reply);
+    if (!r->caller.account)
+        return;
+    r->body_sent = head ? 0 : r->reply.body_len;
+    settle_quota(r);
+    if (!gm_quota_has_rates(r->caller.account))
+        return;
+    if (r->entered)
+        gm_quota_charge_bytes(r->caller.account, r->body_sent, gm_now_ns());
+    gm_quota_headers(r->caller.account, gm_now_ns(), policy, state);
+    if (*policy) {
+        gm_reply_header(&r->reply, "RateLimit-Policy", policy);
+        gm_reply_header(&r->reply, "RateLimit", state);
+    }
+}
+
 void gm_request_unref(struct gm_request *r)
 {
     struct gm_server *server = r->server;
@@ -64,6 +109,8 @@ void gm_request_unref(struct gm_request *r)
         return;
     drop_all(r);
     gm_reply_clear(&r->reply);
+    settle_quota(r);
+    gm_quota_unref(r->caller.account);
 
     pthread_mutex_lock(&server->mutex);
     LIST_REMOVE(r, link);
@@ -72,12 +119,15 @@ void gm_request_unref(struct gm_request *r)
     free(r);
 }
 
-/* Seconds for Retry-After of a 503: when the queue will have drained at its present rate. */
+/* Seconds for Retry-After: of a 503, when the queue will have drained at its present rate; of a
+ * 429, when the quota allows it, or when other requests of the client may have ended. */
 static unsigned retry_after(const struct gm_request *r, enum gm_status status)
 {
     const struct gm_devices *devices = &r->server->devices;
     const struct gm_device *device = r->plan.device ? r->plan.device : &devices->device[0];
 
+    if (status == GM_QUOTA_EXCEEDED)
+        return r->quota_wait_s > 0 ? r->quota_wait_s : 1;
     return gm_status_http(status) == 503 ? gm_sched_retry_after(device->sched) : 0;
 }
 
@@ -223,6 +273,50 @@ static enum gm_status check_queue(struct gm_request *r, struct gm_error *err)
     return status == GM_OK ? gm_sched_check(r->plan.device->sched, r->head.client, err) : status;
 }
 
+/* Answers a preflight request; what it is about comes with another one. */
+static enum gm_status reply_preflight(struct gm_request *r, struct gm_error *err)
+{
+    gm_reply_text(&r->reply, 204, "text/plain", strdup(""));
+    return r->reply.failed ? gm_fail(err, GM_MEMORY_FULL, "no memory for this answer") : GM_OK;
+}
+
+/* Finds the route, and lets the request in or not. Who has no key does not learn what routes there
+ * are. */
+static enum gm_status admit(struct gm_request *r, struct gm_error *err)
+{
+    struct gm_access *access = &r->server->access;
+    struct gm_error unknown;
+    enum gm_status status = gm_access_check_browser(access, &r->head, err);
+
+    if (status != GM_OK)
+        return status;
+    if (gm_access_is_preflight(access, &r->head))
+        return reply_preflight(r, err);
+    enum gm_status found =
+        gm_route_find(r->head.method, r->head.path, &r->route, r->allow, &unknown);
+    unsigned roles = found == GM_OK ? r->route->roles : GM_ROLES_ANY;
+    status = gm_access_identify(access, &r->head, roles, &r->caller, err);
+    if (*r->caller.name) /* the client is the key, wherever it comes from */
+        r->head.client = r->caller.account->client;
+    r->reservation.client = r->head.client;
+    r->reservation.account = r->caller.account;
+    if (status == GM_OK && found != GM_OK) {
+        *err = unknown;
+        status = found;
+    }
+    if (status != GM_OK || (roles & GM_ROLE_PROBE))
+        return status;
+    uint64_t body = r->head.content_lengths > 0 ? r->head.content_length : 0;
+    bool job = r->route->plan;
+    status = gm_quota_enter(r->caller.account, body, job, gm_now_ns(), &r->quota_wait_s, err);
+    if (status != GM_OK)
+        return status;
+    r->entered = true;
+    r->is_job = job;
+    r->body_charged = body;
+    return GM_OK;
+}
+
 static enum gm_status begin(struct gm_request *r, struct gm_error *err)
 {
     enum gm_status status = check_head(r, err);
@@ -237,8 +331,8 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
                        "HTTP/1.0 has no chunked bodies: send HTTP/1.1, or a Content-Length");
     if (r->head.repeated)
         return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
-    status = gm_route_find(r->head.method, r->head.path, &r->route, r->allow, err);
-    if (status != GM_OK)
+    status = admit(r, err);
+    if (status != GM_OK || r->reply.http)
         return status;
     bool large = r->head.content_lengths > 0 && r->head.content_length > GM_DISCARD_BYTES_MAX;
     if (r->route->body == GM_BODY_NONE && large)
@@ -271,6 +365,8 @@ void gm_request_begin(struct gm_request *r)
     r->state = GM_REQUEST_BODY;
     if (begin(r, &error) != GM_OK)
         discard(r, &error);
+    else if (r->reply.http)
+        r->state = GM_REQUEST_DISCARD; /* the answer needs no body */
 }
 
 void gm_request_give_up(struct gm_request *r, const char *why)
@@ -476,10 +572,23 @@ void gm_request_set_slot(struct gm_request *r)
     job->socket = r->connection.transport->pollable ? r->connection.socket : 0;
 }
 
+void gm_request_charge_device(struct gm_request *r)
+{
+    const struct gm_job *job = &r->run.job;
+
+    if (job->started_ns == 0)
+        return;
+    int64_t took_ns = (job->finished_ns - job->started_ns) / (job->batch > 1 ? job->batch : 1);
+    r->device_ns += took_ns;
+    gm_quota_charge_device(r->caller.account, took_ns, job->finished_ns);
+}
+
 void gm_request_learn_cost(struct gm_request *r)
 {
     const struct gm_job *job = &r->run.job;
     enum gm_status status = job->task.status;
+
+    gm_request_charge_device(r);
     bool stopped = status == GM_CANCELLED || status == GM_DEADLINE;
 
     if (status == GM_OK || (stopped && job->started_ns > 0))

@@ -70,7 +70,14 @@ struct gm_request {
     struct gm_request_head head;
     char id[GM_REQUEST_ID_MAX];
     const struct gm_route *route; /* NULL: no such route */
-    char allow[GM_ALLOW_MAX];     /* the Allow header of a 405 */
+    struct gm_caller caller;
+    bool entered, is_job;     /* its client's quota let it in, and counts it as an operation */
+    bool counted;             /* in its client\'s counters */
+    int64_t device_ns;        /* that its jobs had */
+    uint64_t body_sent;       /* of the reply, once it is about to be sent */
+    uint64_t body_charged;    /* body bytes that were charged to the client when it came in */
+    unsigned quota_wait_s;    /* Retry-After, where its client's quota refused it */
+    char allow[GM_ALLOW_MAX]; /* the Allow header of a 405 */
 
     /* Set while the body is read (BODY, WORK). The plan is constant from then on. */
     struct gm_body body;
@@ -122,6 +129,10 @@ enum gm_status gm_request_still_wanted(const struct gm_request *request, struct 
 /* Stops waiting for the body. If there was no error before, the reply says so, and why. */
 void gm_request_give_up(struct gm_request *request, const char *why);
 
+/* Call before the reply is sent, once: adds the headers that do not depend on what it says, and
+ * settles the client's quota. */
+void gm_request_finish(struct gm_request *request);
+
 /* Frees all but the reply, and makes that a problem document of *error. Returns GM_READY. */
 enum gm_progress gm_request_fail(struct gm_request *request, const struct gm_error *error);
 /* Makes `text` the reply, and takes ownership; it does not count as the request's memory. NULL (no
@@ -145,7 +156,9 @@ enum gm_status gm_request_plan(struct gm_request *request, enum gm_plan_operands
  * callback) afterwards. gm_request_set_slot then sets its client and estimates its cost. */
 void gm_request_set_job(struct gm_request *request, void (*done)(struct gm_job *job));
 void gm_request_set_slot(struct gm_request *request);
-/* Updates the cost model with the time that the job took. */
+/* Charges the client with the time that the job had of the device. */
+void gm_request_charge_device(struct gm_request *request);
+/* The same, and updates the cost model with the time that the job took. */
 void gm_request_learn_cost(struct gm_request *request);
 struct gm_request *gm_request_of_job(const struct gm_job *job);
 /* Whether the client has disconnected: the `abandoned` of struct gm_job. */

@@ -98,11 +98,10 @@ static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm
         return gm_fail(err, GM_QUEUE_FULL, "all %llu queue slots are taken (--queue-limit)",
                        (unsigned long long)limit);
     if (held >= GM_SCHED_SHARE * (limit - taken))
-        return gm_fail(
-            err, GM_QUEUE_FULL,
-            "requests from this address hold %llu of the %llu queue slots (--queue-limit); "
-            "the rest is kept for other clients",
-            (unsigned long long)held, (unsigned long long)limit);
+        return gm_fail(err, GM_QUEUE_FULL,
+                       "requests of this client hold %llu of the %llu queue slots (--queue-limit); "
+                       "the rest is kept for other clients",
+                       (unsigned long long)held, (unsigned long long)limit);
     return GM_OK;
 }
 

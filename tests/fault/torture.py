@@ -39,6 +39,7 @@ os.environ.setdefault("GEMMD_TORTURE", str(BUILD / "tests/libtorture.so"))
 sys.path.insert(0, str(HERE.parent / "http"))
 
 import wire  # noqa: E402
+import keyring  # noqa: E402
 from certificates import OPENSSL, Authority  # noqa: E402
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment, sanitizer_of  # noqa: E402
 from torture_kinds import PREFIX, excused, kinds, sameness  # noqa: E402
@@ -83,6 +84,12 @@ FAULTS = {
     "PROCESS": "EPERM",
 }
 assert list(FAULTS) == CLASSES, (list(FAULTS), CLASSES)
+
+
+FOLDER = tempfile.TemporaryDirectory()
+KEYS = keyring.Keyring(os.path.join(FOLDER.name, "keys"))
+KEYS.add("torture", "use,read", "requests=1000000,bytes=100G,device=3600,memory=100G,jobs=1000")
+GUARDED = ("--keys", KEYS.path, "--cors", "https://lab.example")
 
 
 class Fault:
@@ -174,21 +181,27 @@ class Closed:
         return f"<closed behind {self.got[:60]!r}>"
 
 
+def with_key(request):
+    """The request, with the victim's key."""
+    line, _, rest = request.partition(b"\r\n")
+    return line + b"\r\nAuthorization: Bearer " + KEYS.keys["torture"].encode() + b"\r\n" + rest
+
+
 def converse(port, kind, before_last=lambda: None):
     """The last answer to a kind's requests on a connection of their own, or Closed."""
     *first, last = kind.requests
     with wire.Raw(port, TIMEOUT_S) as raw:
         for request in first:
-            raw.send(request)
+            raw.send(with_key(request))
             raw.reply()
         before_last()
-        return ask(raw, kind, last)
+        return ask(raw, kind, last if kind.keyless else with_key(last))
 
 
 def put_back(port, kind):
     for request in kind.after:
         with wire.Raw(port, TIMEOUT_S) as raw:
-            raw.send(request)
+            raw.send(with_key(request))
             raw.reply()
 
 
@@ -232,7 +245,7 @@ class Victim(Daemon):
 
     def __init__(self, cold=False):
         self.board = Board()
-        super().__init__("--log-level", "info", "--allow-shared-memory", PREFIX, under=self.board.environment())
+        super().__init__("--log-level", "info", "--allow-shared-memory", PREFIX, *GUARDED, under=self.board.environment())
         self.cold, self.settled, self.live = cold, None, None
         try:
             for _ in range(0 if cold else 2 if self.expected else 4):
@@ -301,7 +314,7 @@ class Victim(Daemon):
         deadline, blocks_deadline = now + TIMEOUT_S, now + 0.1
         while True:
             with wire.Raw(self.port, TIMEOUT_S) as raw:
-                raw.send(wire.head("GET", "/v1/stats", "Connection: close"))
+                raw.send(with_key(wire.head("GET", "/v1/stats", "Connection: close")))
                 stats = raw.reply().json()
             now = {"memory used": stats["memory"]["used_bytes"],
                    "requests": stats["requests_in_flight"] - 1,
@@ -320,6 +333,12 @@ class Victim(Daemon):
             expect(time.monotonic() < deadline, "left behind:", now, "instead of", self.settled)
             time.sleep(0.001)
 
+    def begin_hit(self, kind, fault, n):
+        self.board.arm(fault, n)
+        if kind.reload: # main reads the keys, with the fault, before the request comes
+            self.signal(signal.SIGHUP)
+            time.sleep(0.005 * SLOW)
+
     def hit(self, kind, fault, n):
         """(whether there was an n-th call, what the answer was)"""
         answer = self.hit_once(kind, fault, n)
@@ -336,7 +355,7 @@ class Victim(Daemon):
     def hit_once(self, kind, fault, n):
         board = self.board
         try:
-            reply = converse(self.port, kind, lambda: board.arm(fault, n))
+            reply = converse(self.port, kind, lambda: self.begin_hit(kind, fault, n))
             outcome = self.check(kind, reply, fault)
             if board.words[FIRED] == 0:
                 time.sleep(0.002) # it may come once the answer has gone
@@ -496,7 +515,7 @@ def start_once(board, fault, n, start):
     """How a daemon fares whose n-th call fails before it is ready: (whether one did, how)."""
     board.arm(fault, n)
     process = subprocess.Popen(
-        [*board.environment(), BINARY, *start], env=environment(),
+        [*board.environment(), BINARY, *start, *GUARDED], env=environment(),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         line = process.stdout.readline() # to its end, if there is none
@@ -505,7 +524,7 @@ def start_once(board, fault, n, start):
             ready = re.fullmatch(rb"listening on http://127\.0\.0\.1:(\d+)\n", line)
             expect(ready, "not a ready line:", line)
             with wire.Raw(int(ready.group(1)), TIMEOUT_S) as raw:
-                raw.send(wire.head("POST", "/v1/transpose", "Content-Length: 9"), b"[[1],[2]]")
+                raw.send(with_key(wire.head("POST", "/v1/transpose", "Content-Length: 9")), b"[[1],[2]]")
                 reply = raw.reply()
             expect(reply.status == 200 and reply.json()["data"] == [[1, 2]], reply)
             process.send_signal(signal.SIGTERM)

@@ -21,7 +21,8 @@ class Kind:
     """One or more requests on a connection, of which the last is the one that is hit."""
 
     def __init__(self, name, *requests, expects_100=False, to_head=False, form="document",
-                 pieces=1, after=()):
+                 pieces=1, after=(), keyless=False, reload=False):
+        self.keyless, self.reload = keyless, reload # sent without a key; as the keys are read again
         self.after = after # requests that put back what these have left, without a fault
         self.name, self.requests, self.form, self.pieces = name, requests, form, pieces
         self.expects_100, self.to_head = expects_100, to_head
@@ -158,6 +159,13 @@ def kinds():
     for path in ("/v1/stats", "/v1/kernels", "/v1/devices", "/metrics", "/healthz", "/readyz"):
         yield Kind("get-" + path.rpartition("/")[2], get(path), form="report")
     yield Kind("head", wire.head("HEAD", "/v1/stats"), to_head=True, form="report")
+    yield Kind("401", post(T, J, text(small)), keyless=True)
+    yield Kind("401-long", wire.head("POST", T, "Content-Length: 3000000") + bytes(3000000), keyless=True)
+    yield Kind("401-v2", get("/v2"), keyless=True)
+    yield Kind("401-basic", get("/v1/kernels", "Authorization: Basic OmEuYg=="), keyless=True)
+    yield Kind("403-origin", get("/v1/kernels", "Origin: https://evil.example"))
+    yield Kind("cors", post(T, J, text(small), "Origin: https://lab.example"))
+    yield Kind("reload", post(T, J, text(small)), reload=True)
     yield Kind("404", get("/v1/none"))
     yield Kind("405", get(T))
     yield Kind("415", post(T, "image/png", b"\x89PNG"))

@@ -90,6 +90,18 @@ NUMBERS = [
     "6.103515625e-05", "6.10053539276123046875e-05", "1e-45", "12345678901234567890e-5",
 ]
 
+KEY_LINE = b"name=%s id=%s sha256=" + b"0123456789abcdefABCDEF0123456789" * 2 + b" roles=%s"
+KEYS = [
+    b"0", b"0\n \t\n# none\n\r\n", b"0" + KEY_LINE % (b"a", b"1", b"use"),
+    b"0" + b"\n".join(KEY_LINE % (b"k%d" % i, b"%d" % i, b"use,read,admin") for i in range(3)),
+    b"0" + b"\n".join(KEY_LINE % (b"a", b"%d" % i, b"use") for i in range(2)),
+    b"0" + b"\n".join(KEY_LINE % (b"%d" % i, b"a", b"use") for i in range(2)),
+    b"0" + KEY_LINE % (b"a.b_c-D", b"Z9", b"read") + b"  quota=requests=10,bytes=4KiB,device=60,memory=none,jobs=1\t\r\n",
+    b"0" + KEY_LINE % (b"other", b"1", b"use"), b"0" + KEY_LINE % (b"a", b"1", b"use,use"), b"0name=a name=a", b"0name", b"0x=1",
+    b"1Bearer 1a.secret", b"1bearer   1a.secret \t", b"1Basic dTphLmI=", b"1Basic OmEuYg==", b"1Basic YQ", b"1Basic ====",
+    b"1Digest x", b"1Bearer " + b"k" * 160, b"1Basic " + b"QUFB" * 200, b"2requests=1", b"2bytes=99999999999999999999T,jobs=2",
+    b"2memory=none,", b"2device=86401", b"2", b"2jobs", b"2jobs=1,jobs=1",
+]
 ACCEPT = [
     "*/*", "application/json", "application/json;q=0.5, application/x-npy", "text/*;q=0.3, */*;q=0",
     "application/*", "APPLICATION/X-NPY ; Q=0.001", "application/json;q=1.1", "application/json;q=x",
@@ -243,6 +255,8 @@ def seeds():
         for size in (0, 4, 16, 48):
             for asked, said in (("f32", "0"), ("i8", "1"), ("c128", "2"), (None, "3")):
                 yield "raw", b"2" + dtype(asked) + said.encode() + line.encode() + bytes(range(size))
+    for text in KEYS:
+        yield "key", text
     for text in ACCEPT:
         for preferred in range(4):
             yield "accept", choice(preferred) + text.encode()

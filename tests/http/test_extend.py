@@ -33,8 +33,8 @@ PARAMETER = [
 ENDPOINT = [
     (
         "server/api/routes.h",
-        '    X("/healthz", gm_handle_healthz, true)',
-        '    X("/v1/motto", gm_handle_motto, false) \\\n',
+        '    X("/healthz", gm_handle_healthz, true, GM_OF_PROBE)',
+        '    X("/v1/motto", gm_handle_motto, false, GM_OF_ANY) \\\n',
     ),
     (
         "server/api/health.c",

@@ -12,7 +12,7 @@ from hostile import Seen, everything, post, unharmed
 from problems import check
 
 T = "/v1/transpose"
-H = b"Host: x\r\n"
+H = b"Host: localhost\r\n"
 GET = b"GET /healthz HTTP/1.1\r\n" + H
 POST = b"POST /v1/transpose HTTP/1.1\r\n" + H
 BODY = b"[[7]]"
@@ -35,9 +35,9 @@ PAGES = {
     "a space in the target": (b"GET /heal thz HTTP/1.1\r\n" + H + b"\r\n", 400),
     "a space at the end": (b"GET /healthz HTTP/1.1 \r\n" + H + b"\r\n", 400),
     "no Host": (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
-    "bare LF": (b"GET /healthz HTTP/1.1\nHost: x\n\n", 400),
-    "bare LF in a header": (b"GET /healthz HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400),
-    "bare CR in a header": (b"GET /healthz HTTP/1.1\r\nHost: x\rX: y\r\n\r\n", 400),
+    "bare LF": (b"GET /healthz HTTP/1.1\nHost: localhost\n\n", 400),
+    "bare LF in a header": (b"GET /healthz HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n", 400),
+    "bare CR in a header": (b"GET /healthz HTTP/1.1\r\nHost: localhost\rX: y\r\n\r\n", 400),
     "a folded header": (GET + b"X: y\r\n z\r\n\r\n", 400),
     "a folded length": (POST + b"Content-Length:\r\n 5\r\n\r\n" + BODY, 400),
     "a folded first line": (b"GET /healthz HTTP/1.1\r\n z\r\n" + H + b"\r\n", 400),

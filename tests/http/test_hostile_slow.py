@@ -59,9 +59,9 @@ def check_time(began, seconds):
 
 
 BEGINNINGS = {
-    "stops": (b"POST /v1/transpose HTTP/1.1\r\nHost: x\r\nX: ", b"", 0),
+    "stops": (b"POST /v1/transpose HTTP/1.1\r\nHost: localhost\r\nX: ", b"", 0),
     "a request line": (b"GE", b"", 0),
-    "header lines": (b"GET / HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n", 0.2),
+    "header lines": (b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n", 0.2),
     "a header without an end": (b"GET / HTTP/1.1\r\nX: ", b"y", 0.05),
     "empty lines": (b"\r\n", b"", 0),
 }
@@ -118,7 +118,7 @@ def test_a_head_that_comes_late_but_whole(hasty):
     """In pieces, but within its minute: and the next has a minute of its own."""
     with hasty.raw() as raw:
         for _ in range(2):
-            for piece in (b"GET /hea", b"lthz HTTP/1.1\r\nHo", b"st: x\r\n", b"\r\n"):
+            for piece in (b"GET /hea", b"lthz HTTP/1.1\r\nHo", b"st: localhost\r\n", b"\r\n"):
                 time.sleep(0.15 * HEAD_S)
                 raw.send(piece)
             assert raw.reply().ok().body == b"ok\n"

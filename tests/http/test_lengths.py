@@ -214,17 +214,17 @@ def test_broken_chunks(daemon, garbage):
 NO_HTTP = {
     "a word": b"hello\r\n\r\n",
     "no Host": b"GET / HTTP/1.1\r\n\r\n",
-    "another version": b"GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
+    "another version": b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200) + b"\r\n\r\n",
-    "a huge header": b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 500000 + b"\r\n\r\n",
-    "a huge path": b"GET /" + b"a" * 500000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a huge query": b"GET /metrics?" + b"a&" * 50000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-    "many headers": b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 5000 + b"\r\n",
-    "a space": b"POST /v1/transpose HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\n[[1]]",
-    "a folded line": b"GET /healthz HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
-    "chunked twice": b"POST /v1/transpose HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    "a huge header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 500000 + b"\r\n\r\n",
+    "a huge path": b"GET /" + b"a" * 500000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a huge query": b"GET /metrics?" + b"a&" * 50000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"a: b\r\n" * 5000 + b"\r\n",
+    "a space": b"POST /v1/transpose HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\n[[1]]",
+    "a folded line": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n folded\r\n\r\n",
+    "chunked twice": b"POST /v1/transpose HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n5\r\n[[1]]\r\n0\r\n\r\n",
-    "an odd coding": b"POST /v1/transpose HTTP/1.1\r\nHost: x\r\n"
+    "an odd coding": b"POST /v1/transpose HTTP/1.1\r\nHost: localhost\r\n"
     b"Transfer-Encoding: gzip\r\n\r\n[[1]]",
 }
 

@@ -168,7 +168,7 @@ def test_half_sent_requests_do_not_hold_it_beyond_the_drain_timeout(start):
     beginnings = [
         b"",
         b"PO",
-        b"POST /v1/transpose HTTP/1.1\r\nHost: x\r\nContent-",
+        b"POST /v1/transpose HTTP/1.1\r\nHost: localhost\r\nContent-",
         wire.head("POST", T, "Content-Length: 1000") + b"[[1",
         wire.head("POST", T, "Transfer-Encoding: chunked") + b"5\r\n[[1",
         wire.head("POST", T, "Content-Length: 100000000", "Content-Type: " + wire.NPY),

@@ -88,7 +88,7 @@ class Client:
 
 def head(method, path, *headers, host=True):
     """The bytes of a request line and its headers, each "Name: value"."""
-    lines = [f"{method} {path} HTTP/1.1", *(("Host: test",) if host else ()), *headers, "", ""]
+    lines = [f"{method} {path} HTTP/1.1", *(("Host: localhost",) if host else ()), *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 

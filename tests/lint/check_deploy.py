@@ -48,9 +48,10 @@ def options():
                           capture_output=True, text=True, timeout=60)
     found, name = {}, None
     for line in done.stdout.splitlines():
-        option = re.match(r"  --([a-z-]+) [A-Z]", line)
+        option = re.match(r"  --([a-z-]+) ", line)
         if option:
             name = "GEMMD_" + option.group(1).upper().replace("-", "_")
+        if name and re.match(r" +takes ", line): # else it is no variable, as --probe
             found[name] = None
         default = re.search(r"; default (\S+)$", line)
         if name and default:

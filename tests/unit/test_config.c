@@ -114,10 +114,10 @@ static void test_variables_of_clients(void)
     setenv("GEMMD_KEY_FILE", "key", 1);
     setenv("GEMMD_CA", "ca.pem", 1);
     CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_RUN);
-    setenv("GEMMD_KEYS", "", 1);
+    setenv("GEMMD_KEYFILE", "", 1);
     CHECK_EQ(parse((const char *const[]){NULL}), GM_CONFIG_EXIT_USAGE);
-    CHECK(strstr(seen.err, "GEMMD_KEYS"));
-    unsetenv("GEMMD_KEYS");
+    CHECK(strstr(seen.err, "GEMMD_KEYFILE"));
+    unsetenv("GEMMD_KEYFILE");
     unsetenv("GEMMD_URL");
     unsetenv("GEMMD_KEY");
     unsetenv("GEMMD_KEY_FILE");

@@ -126,16 +126,16 @@ static void test_addresses(void)
     CHECK(port_of(l) > 0 && port_of(l) < 65536);
     snprintf(want, sizeof want, "http://127.0.0.1:%u", port_of(l));
     CHECK_STR(gm_listener_address(l, 0), want);
-    CHECK(gm_listener_loopback(l));
+    CHECK(!gm_listener_exposed(l, true));
     close_listener(l); /* never started */
 
     l = open_listener("localhost", "0", &error);
-    CHECK(l && port_of(l) > 0 && gm_listener_loopback(l));
+    CHECK(l && port_of(l) > 0 && !gm_listener_exposed(l, true));
     close_listener(l);
 
     l = open_listener("0.0.0.0", "0", &error);
     CHECK(l && strncmp(gm_listener_address(l, 0), "http://0.0.0.0:", 15) == 0);
-    CHECK(l && !gm_listener_loopback(l));
+    CHECK(l && gm_listener_exposed(l, true));
     close_listener(l);
 
     l = open_listener("::1", "0", &error);
@@ -145,7 +145,7 @@ static void test_addresses(void)
     }
     snprintf(want, sizeof want, "http://[::1]:%u", port_of(l));
     CHECK_STR(gm_listener_address(l, 0), want);
-    CHECK(gm_listener_loopback(l));
+    CHECK(!gm_listener_exposed(l, true));
     close_listener(l);
 }
 

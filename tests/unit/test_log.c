@@ -91,7 +91,7 @@ static void test_levels(void)
     bool named = true;
 
     for (unsigned level = 0; level < GM_LOG_LEVEL_COUNT; level++) {
-        gm_log_set_level((enum gm_log_level)level);
+        gm_log_setup((enum gm_log_level)level, GM_LOG_FMT);
         open_pipe();
         for (unsigned i = 0; i < GM_LOG_LEVEL_COUNT; i++)
             gm_log((enum gm_log_level)i, "x", "n=%u", i);
@@ -103,7 +103,7 @@ static void test_levels(void)
         }
         close_pipe();
     }
-    gm_log_set_level(GM_LOG_INFO);
+    gm_log_setup(GM_LOG_INFO, GM_LOG_FMT);
     for (unsigned level = 0; level < GM_LOG_LEVEL_COUNT; level++)
         CHECK_EQ(lines[level], level + 1);
     CHECK(named);

@@ -127,7 +127,7 @@ static void test_clients(void)
         CHECK_STATUS(gm_reservation_raise(&loud[i], 1500, &error), i < 8 ? GM_OK : GM_MEMORY_FULL,
                      NULL);
     }
-    CHECK(strstr(error.detail, "from this address hold 12000 of the 16000 bytes"));
+    CHECK(strstr(error.detail, "of this client hold 12000 of the 16000 bytes"));
     CHECK(strstr(error.detail, "1500 more"));
     CHECK_STATUS(gm_reservation_raise(&loud[0], 1501, &error), GM_MEMORY_FULL,
                  NULL); /* nor by growing */

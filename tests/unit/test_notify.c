@@ -1,6 +1,6 @@
 /* What the service manager is told: over a socket of ours in the manager's place. */
 #include "server/clock.h"
-#include "server/notify.h"
+#include "server/process.h"
 #include "tests/unit/check.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Names of hosts, on a system that does not even know localhost: a minimal one has no /etc/hosts.
  */
-#include "server/resolve.h"
+#include "server/probe.h"
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* What is left to a process in the sandbox, and what is not: in a child, with a thread that began
  * before. */
-#include "server/sandbox.h"
+#include "server/process.h"
 #include "tests/unit/check.h"
 
 #include <errno.h>

@@ -7,12 +7,12 @@ _gemmctl_ask() {
 
 _gemmctl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i command=
-    local commands='transpose matmul add flip compare explain kernels devices stats bench top'
+    local commands='transpose matmul add flip compare explain kernels devices stats bench top key'
     local options='--url --unix-socket --key-file --ca --proxy --connect-timeout --max-time --output
         --from --to --kernel --device --dtype --shape --shape-a --shape-b --shape-c --transa --transb
         --alpha --beta --precision --repeat --timeout-ms --header --nonfinite --gpu --param
-        --concurrency --requests --duration --rate --interval --json --quiet --verbose --color --help
-        --version'
+        --concurrency --requests --duration --rate --interval --keys --roles --quota --json --quiet --verbose
+        --color --help --version'
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ " $commands " == *" ${COMP_WORDS[i]} "* ]] && command=${COMP_WORDS[i]} && break
     done
@@ -27,8 +27,10 @@ _gemmctl() {
     --header) words='true false' ;;
     --nonfinite) words='error null' ;;
     --color) words='auto always never' ;;
-    -o | --output | --key-file | --ca | --unix-socket) ;;
+    -o | --output | --key-file | --keys | --ca | --unix-socket) ;;
     compare | bench) words='transpose matmul add flip' ;;
+    --roles) words='use read admin use,read' ;;
+    key) words='new list revoke' ;;
     explain | kernels) words='transpose matmul add flip copy' ;;
     *)
         if [[ $word == -* ]]; then

@@ -6,10 +6,11 @@ function __gemmctl_ask
         awk -v column=$argv[2] 'NR > 1 { print $column }' | sort -u
 end
 
-set -l commands transpose matmul add flip compare explain kernels devices stats bench top
+set -l commands transpose matmul add flip compare explain kernels devices stats bench top key
 
 complete -c gemmctl -n "not __fish_seen_subcommand_from $commands" -f -a "$commands"
 complete -c gemmctl -n '__fish_seen_subcommand_from compare bench' -a 'transpose matmul add flip'
+complete -c gemmctl -n '__fish_seen_subcommand_from key' -f -a 'new list revoke'
 complete -c gemmctl -n '__fish_seen_subcommand_from explain kernels' -a 'transpose matmul add flip copy'
 
 complete -c gemmctl -s u -l url -x -d 'where gemmd is'
@@ -46,6 +47,9 @@ complete -c gemmctl -s n -l requests -x -d 'so many requests, or looks'
 complete -c gemmctl -l duration -x -d 'for so long'
 complete -c gemmctl -s r -l rate -x -d 'requests a second, in an open loop'
 complete -c gemmctl -s i -l interval -x -d 'between two looks'
+complete -c gemmctl -l keys -r -d 'the keys file'
+complete -c gemmctl -l roles -x -a 'use read admin use,read' -d 'of a new key'
+complete -c gemmctl -l quota -x -d 'of a new key'
 complete -c gemmctl -s j -l json -d 'say everything as JSON'
 complete -c gemmctl -s q -l quiet -d 'no progress, no summary'
 complete -c gemmctl -s v -l verbose -d 'say what ran and how long'

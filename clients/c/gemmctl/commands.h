@@ -14,6 +14,7 @@ gm_command gm_command_operate; /* transpose, matmul, add, flip */
 gm_command gm_command_report;  /* compare, explain */
 gm_command gm_command_kernels, gm_command_devices, gm_command_stats;
 gm_command gm_command_bench, gm_command_top;
+gm_command gm_command_key; /* of a file, without a daemon */
 
 /* How many operands an operation takes; false (and said) if it is none of ours. */
 bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most);

@@ -28,6 +28,8 @@ static const struct {
     {"bench", "OP [FILE...]", "many requests: how many a second, and how long they take",
      gm_command_bench},
     {"top", "", "what the daemon does, live", gm_command_top},
+    {"key", "new|list|revoke", "the keys file of a daemon; new and revoke take a NAME",
+     gm_command_key},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

@@ -76,6 +76,10 @@ static const struct row rows[] = {
      "bench: so many requests a second, whether or not earlier ones have been answered"},
     {"interval", 'i', "TIME", TIME, FIELD(interval_s), "top: between two looks; default 1s"},
 
+    {"keys", 0, "FILE", TEXT, FIELD(keys), "key: the keys file; else $GEMMD_KEYS"},
+    {"roles", 0, "LIST", TEXT, FIELD(roles), "key new: some of use, read and admin; default use"},
+    {"quota", 0, "LIST", TEXT, FIELD(quota), "key new: as requests=100,bytes=10M,jobs=4"},
+
     {"json", 'j', NULL, SWITCH, FIELD(json), "say everything as JSON"},
     {"quiet", 'q', NULL, SWITCH, FIELD(quiet), "no progress, no summary"},
     {"verbose", 'v', NULL, SWITCH, FIELD(verbose), "say on standard error what ran and how long"},

@@ -37,6 +37,8 @@ struct gm_options {
     /* what is said */
     bool json, quiet, verbose;
     const char *color;
+    /* key */
+    const char *keys, *roles, *quota;
     /* bench, top */
     uint64_t concurrency, requests;
     double rate, duration_s, interval_s;

@@ -33,7 +33,6 @@ static enum gm_progress reply(struct gm_request *r, const char *media_type, cons
     r->reply.media_type = media_type;
     r->reply.body = begin;
     r->reply.body_len = (uint64_t)(end - begin);
-    gm_reply_header(&r->reply, "X-Content-Type-Options", "nosniff");
     r->state = GM_REQUEST_REPLY;
     return GM_READY;
 }
@@ -56,7 +55,6 @@ EMBED(gm_docs_style, GM_DOCS_VIEWER "/swagger-ui.css");
 enum gm_progress gm_handle_docs(struct gm_request *r)
 {
     gm_reply_header(&r->reply, "Content-Security-Policy", POLICY);
-    gm_reply_header(&r->reply, "Referrer-Policy", "no-referrer");
     return reply(r, "text/html; charset=utf-8", gm_docs_page, gm_docs_page_end);
 }
 

@@ -115,7 +115,7 @@ def error_replies(name, rule, errors):
     for status in sorted({e["status"] for e in rows}):
         codes = [e for e in rows if e["status"] == status]
         headers = {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}}
-        for header in {405: ["Allow"], 415: ["Accept"], 503: ["Retry-After"]}.get(status, []):
+        for header in {405: ["Allow"], 415: ["Accept"], 429: ["Retry-After"], 503: ["Retry-After"]}.get(status, []):
             headers[header] = {"$ref": f"#/components/headers/{header}"}
         replies[status] = {
             "description": "; ".join(f"`{e['code']}`: {e['title'][0].lower() + e['title'][1:]}"

@@ -50,7 +50,8 @@ static enum gm_progress register_region(struct gm_request *r)
         status = gm_kserve_read_region(r->body.text.buffer.data, r->body.text_len, is_cuda(r),
                                        &what, &error);
     if (status == GM_OK)
-        status = gm_region_register(&r->server->regions, r->head.client, name, &what, &error);
+        status = gm_region_register(&r->server->regions, r->head.client, r->caller.account,
+                                    r->caller.name, name, &what, &error);
     return status == GM_OK ? reply_done(r) : gm_request_fail(r, &error);
 }
 
@@ -98,11 +99,24 @@ enum gm_progress gm_handle_region_unregister(struct gm_request *r)
                : unregister_region(r);
 }
 
+/* "owner" where the list is an admin's: else all are the client's own. */
+static void add_owner(json_t *list, const struct gm_region_facts *facts)
+{
+    json_object_set_new(json_array_get(list, json_array_size(list) - 1), "owner",
+                        json_string(facts->owner));
+}
+
 static void tell_system(void *cls, const struct gm_region_facts *facts)
 {
     json_array_append_new(cls, json_pack("{s:s, s:s, s:I, s:I}", "name", facts->name, "key",
                                          facts->key, "offset", (json_int_t)facts->offset,
                                          "byte_size", (json_int_t)facts->bytes));
+}
+
+static void tell_system_all(void *cls, const struct gm_region_facts *facts)
+{
+    tell_system(cls, facts);
+    add_owner(cls, facts);
 }
 
 static void tell_cuda(void *cls, const struct gm_region_facts *facts)
@@ -112,17 +126,27 @@ static void tell_cuda(void *cls, const struct gm_region_facts *facts)
                                          (json_int_t)facts->bytes));
 }
 
+static void tell_cuda_all(void *cls, const struct gm_region_facts *facts)
+{
+    tell_cuda(cls, facts);
+    add_owner(cls, facts);
+}
+
 enum gm_progress gm_handle_region_status(struct gm_request *r)
 {
+    /* Without keys everybody has all roles, and regions are their address's all the same. */
+    bool all = *r->caller.name && (r->caller.roles & GM_ROLE_ADMIN);
     char name[GM_REGION_NAME_MAX];
     struct gm_error error;
     json_t *list = json_array();
     enum gm_status status = name_of(r, name, &error);
 
     if (status == GM_OK)
-        status =
-            gm_region_list(&r->server->regions, r->head.client, is_cuda(r), *name ? name : NULL,
-                           is_cuda(r) ? tell_cuda : tell_system, list, &error);
+        status = gm_region_list(
+            &r->server->regions, r->head.client, all, is_cuda(r), *name ? name : NULL,
+            is_cuda(r) ? (all ? tell_cuda_all : tell_cuda) : (all ? tell_system_all : tell_system),
+            list, &error);
+    r->caller.acted_as_admin = all;
     char *text = gm_document_text(list, JSON_COMPACT);
     if (status == GM_OK)
         return gm_request_reply(r, "application/json", text);

@@ -131,7 +131,7 @@ class Connection:
 
 
 async def one(loop, port, stream, idle, results, due):
-    head = "\r\n".join([f"POST {stream.path} HTTP/1.1", "Host: gemmd", *stream.headers,
+    head = "\r\n".join([f"POST {stream.path} HTTP/1.1", "Host: localhost", *stream.headers,
                         f"Content-Length: {len(stream.body)}", "", ""]).encode()
     connection = idle.pop() if idle else None
     if connection and time.monotonic() - connection.used > IDLE_S:

@@ -15,7 +15,7 @@ def npy(array, version=(1, 0)):
 
 
 def request(method, target, body=None, *headers, chunks=0):
-    lines = [f"{method} {target} HTTP/1.1", "Host: gemmd", "X-Request-Id: golden", *headers]
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", "X-Request-Id: golden", *headers]
     if chunks:
         lines.append("Transfer-Encoding: chunked")
         pieces = [body[i : i + chunks] for i in range(0, len(body), chunks)] + [b""]

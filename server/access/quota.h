@@ -1,0 +1,143 @@
+/*
+ * quota.h - what a client may take: token buckets, memory and jobs, counted by key or address.
+ *
+ * A rate of N a window is a bucket of N tokens that fills again within a window. So N may come at
+ * once, and over any longer time the rate holds. What a request costs is known late (the time of a
+ * device) or is more than a bucket holds (a large body): such a cost is charged in full and may
+ * leave the bucket in debt, and the next request waits until that is paid.
+ *
+ * Times are arguments: gm_now_ns() of clock.h, or a test's own. Any thread may call any function.
+ */
+#ifndef GM_SERVER_ACCESS_QUOTA_H
+#define GM_SERVER_ACCESS_QUOTA_H
+
+#include "proto/key.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+/* ---- A bucket. Pure; the owner's mutex guards it. ---- */
+
+struct gm_rate {
+    uint64_t tokens; /* a window, and what the bucket holds; 1 to GM_QUOTA_MOST */
+    int64_t window_ns;
+};
+
+/* All zero: full. The only state is the time at which it will be full: a token moves that by
+ * window / tokens, rounded up, so errors never favour the client and never add up to much. */
+struct gm_bucket {
+    int64_t full_ns;
+};
+
+/* How long until `cost` tokens are there; 0: they are. A cost above what the bucket holds needs it
+ * full. */
+int64_t gm_bucket_wait(const struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t cost,
+                       int64_t now_ns);
+/* Takes tokens, whether or not they are there: each time a debt of at most QUOTA_DEBT_S. */
+void gm_bucket_take(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t cost,
+                    int64_t now_ns);
+/* Gives tokens back that were taken and not used. */
+void gm_bucket_give(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t cost);
+/* Whole tokens that are there. */
+uint64_t gm_bucket_left(const struct gm_bucket *bucket, const struct gm_rate *rate, int64_t now_ns);
+
+/* ---- A client's account. ---- */
+
+#define GM_QUOTA_RATES GM_QUOTA_MEMORY /* the kinds before it are rates */
+
+/* Counters, for /metrics. */
+struct gm_quota_counts {
+    _Atomic uint64_t requests, bytes, device_ns, refused[GM_QUOTA_COUNT];
+};
+
+struct gm_quotas;
+
+struct gm_quota_account {
+    struct gm_quotas *quotas;
+    uint64_t client;        /* client id: head.h */
+    atomic_bool revoked;    /* its key is gone: it may not leave anything behind */
+    atomic_uint references; /* one each of its key, its requests and what they hold */
+
+    atomic_uint limited;   /* bits of the kinds that have a limit: most clients have none */
+    _Atomic uint64_t jobs; /* at work now; changed with the mutex where they are limited */
+    uint64_t memory;       /* held now; the memory quota's mutex guards it */
+    struct gm_quota_counts *counts; /* its own, or those that it shares */
+
+    pthread_mutex_t mutex; /* guards what follows */
+    struct gm_quota_limits limits;
+    struct gm_bucket bucket[GM_QUOTA_RATES];
+
+    /* Guarded by the mutex of the quotas. */
+    char name[GM_KEY_NAME_MAX]; /* of its key; "": an address */
+    bool named;                 /* has counters of its own */
+    TAILQ_ENTRY(gm_quota_account) link;
+    struct gm_quota_account *next; /* of an address: in its bucket of the hash table */
+    struct gm_quota_counts own;
+};
+
+TAILQ_HEAD(gm_quota_account_list, gm_quota_account);
+
+#define GM_QUOTA_TABLE 1024 /* hash values of addresses */
+
+/* All accounts. */
+struct gm_quotas {
+    struct gm_quota_limits limits;                /* of a client where its key says none: --quota */
+    bool by_address;                              /* whether clients without a key have accounts */
+    pthread_mutex_t mutex;                        /* guards the lists; taken before an account's */
+    struct gm_quota_account_list keys, addresses; /* addresses: least recently used first */
+    struct gm_quota_account *table[GM_QUOTA_TABLE];
+    unsigned named, address_count;
+    uint64_t sequence;                     /* of keys seen */
+    struct gm_quota_counts others, nobody; /* of keys that are not named; of addresses */
+};
+
+enum gm_status gm_quotas_open(struct gm_quotas *quotas, const struct gm_quota_limits *limits,
+                              struct gm_error *err);
+/* Call when nothing refers to an account any more. */
+void gm_quotas_close(struct gm_quotas *quotas);
+
+/* A new account for a key, with one reference. Its client id is unlike any address's. NULL: no
+ * memory. */
+struct gm_quota_account *gm_quota_of_key(struct gm_quotas *quotas);
+/* Sets the key's name and limits; those unsaid are --quota's. */
+void gm_quota_set(struct gm_quota_account *account, const char *name,
+                  const struct gm_quota_limits *limits);
+/* The account of an address, with a reference for the caller. NULL: addresses have none, or memory
+ * ran out. */
+struct gm_quota_account *gm_quota_of_address(struct gm_quotas *quotas, uint64_t client);
+/* NULL is fine, here and below: nothing is limited. */
+struct gm_quota_account *gm_quota_ref(struct gm_quota_account *account);
+void gm_quota_unref(struct gm_quota_account *account);
+
+/* ---- A request. ---- */
+
+/*
+ * Lets a request in, and charges it: one request, the bytes of its body, and a job if it is one. Or
+ * changes nothing and fails with GM_QUOTA_EXCEEDED; *ret_wait_s is for Retry-After.
+ */
+enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_bytes, bool job,
+                              int64_t now_ns, unsigned *ret_wait_s, struct gm_error *err);
+/* The job's reply is about to be sent. */
+void gm_quota_leave(struct gm_quota_account *account);
+/* Charges what was not known before. */
+void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int64_t now_ns);
+void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns);
+/* Counts a request for /metrics. All at once: clients may share the counters. */
+void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t device_ns);
+/* Whether anything of the kinds before memory is limited. */
+bool gm_quota_has_rates(const struct gm_quota_account *account);
+/* Gives back body bytes that were charged and did not come. */
+void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes);
+/* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. Call
+ * these two with the memory quota's mutex held. */
+enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,
+                             struct gm_error *err);
+void gm_quota_release(struct gm_quota_account *account, uint64_t bytes);
+
+/* The values of RateLimit-Policy and RateLimit; "" where there is no rate. */
+#define GM_RATE_LIMIT_MAX 192
+void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,
+                      char policy[GM_RATE_LIMIT_MAX], char state[GM_RATE_LIMIT_MAX]);
+
+#endif

@@ -1,0 +1,225 @@
+"""Quotas of keys and addresses: 429, its headers, and what is counted. (Edges of their arithmetic: unit/test_quota.c.)"""
+
+import re
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import wire
+from jobs import wait_until
+from keyring import Keyring
+
+T = "/v1/transpose"
+BODY = b"[[1,2],[3,4]]"
+
+
+@pytest.fixture
+def ring(tmp_path):
+    ring = Keyring(str(tmp_path / "keys"))
+    ring.add("free", "use,read")
+    return ring
+
+
+def refused(reply, kind):
+    assert reply.status == 429, reply
+    assert reply.json()["code"] == "quota_exceeded"
+    assert int(reply.header("retry-after")) >= 1
+    return int(reply.header("retry-after"))
+
+
+def counted(daemon, ring, metric, key, **labels):
+    text = daemon.get("/metrics", ring.headers("free")).ok().body.decode()
+    want = "".join(f',{name}="{value}"' for name, value in labels.items())
+    found = re.search(rf'^gemmd_{metric}{{key="{key}"{want}}} (\S+)$', text, re.M)
+    return float(found.group(1)) if found else None
+
+
+def test_requests(start, ring):
+    """As many as a window holds, and no more; the next second has as many again."""
+    ring.add("slow", quota="requests=3")
+    daemon = start("--keys", ring.path)
+    with daemon.client() as client:
+        began = time.monotonic()
+        replies = [client.request("POST", T, BODY, ring.headers("slow")) for _ in range(8)]
+        took = time.monotonic() - began
+    passed = [reply for reply in replies if reply.status == 200]
+    assert 3 <= len(passed) <= 3 + 3 * took + 1
+    assert [r.status for r in replies[:3]] == [200] * 3
+    for reply in replies[3:]:
+        if reply.status != 200:
+            assert refused(reply, "requests") == 1
+    assert passed[0].header("ratelimit-policy") == '"requests";q=3;qu="requests";w=1'
+    assert re.fullmatch(r'"requests";r=2;t=1', passed[0].header("ratelimit"))
+    daemon.post(T, BODY, ring.headers("free")).ok()  # others notice nothing
+    time.sleep(1.05)
+    for _ in range(3):
+        daemon.post(T, BODY, ring.headers("slow")).ok()
+    assert counted(daemon, ring, "quota_refused_total", "slow", quota="requests") == 8 - len(passed)
+    assert counted(daemon, ring, "key_requests_total", "slow") == len(passed) + 3
+    assert daemon.post(T, BODY, ring.headers("free")).ok().header("ratelimit") is None
+
+
+def test_v2_says_it_in_its_form(start, ring):
+    ring.add("slow", quota="requests=1")
+    daemon = start("--keys", ring.path)
+    replies = [daemon.get("/v2", ring.headers("slow")) for _ in range(3)]
+    last = next(reply for reply in replies if reply.status == 429)
+    assert list(last.json()) == ["error"] and int(last.header("retry-after")) == 1
+
+
+def test_probes_are_not_counted(start, ring):
+    ring.add("slow", quota="requests=1")
+    daemon = start("--keys", ring.path)
+    for _ in range(10):
+        daemon.get("/healthz", ring.headers("slow")).ok()
+
+
+def test_bytes(start, ring):
+    """A body larger than the quota is taken once; then the client waits for as long as it was."""
+    ring.add("thin", quota="bytes=100K")
+    daemon = start("--keys", ring.path)
+    body = np.zeros((256, 256), np.float32).tobytes()  # 256 KiB, and the reply as much
+    headers = {**ring.headers("thin"), "Content-Type": wire.RAW}
+    daemon.post(T + "?shape=256x256&dtype=f32", body, headers).ok()
+    reply = daemon.post(T + "?shape=256x256&dtype=f32", body, headers)
+    assert refused(reply, "bytes") == 6  # (512 KiB + the second's own 100 KiB - 100 KiB) / 100 KiB/s
+    assert counted(daemon, ring, "key_body_bytes_total", "thin") >= 2 * len(body)
+    assert counted(daemon, ring, "quota_refused_total", "thin", quota="bytes") == 1
+
+
+def test_bytes_that_never_come_are_given_back(start, ring):
+    ring.add("thin", quota="bytes=1M")
+    daemon = start("--keys", ring.path)
+    with daemon.raw() as raw:
+        raw.send(wire.head("POST", T, "Content-Length: 1000000000", "Content-Type: " + wire.RAW,
+                           "Authorization: Bearer " + ring.keys["thin"]))
+        assert raw.reply().status == 400  # no shape: refused before the body
+    wait_until(lambda: daemon.post(T, BODY, ring.headers("thin")).status == 200, "the bytes")
+
+
+def test_refused_early_with_a_body_to_come(start, ring):
+    ring.add("slow", quota="requests=1")
+    daemon = start("--keys", ring.path)
+    daemon.post(T, BODY, ring.headers("slow")).ok()
+    with daemon.raw() as raw:
+        raw.send(wire.head("POST", T, "Content-Length: 1073741824", "Authorization: Bearer " + ring.keys["slow"]))
+        assert refused(raw.reply(), "requests") == 1
+
+
+def test_device_time(start, ring):
+    """It is charged when a job has run: the one that overdraws it ends, and the next waits."""
+    ring.add("busy", quota="device=1")
+    daemon = start("--keys", ring.path, "--backend", "cpu")
+    shape = "shape_a=1024x1024&shape_b=1024x1024&dtype=f32&repeat=1000&kernel=naive"
+    body = bytes(2 * 4 * 1024 * 1024)
+    headers = {**ring.headers("busy"), "Content-Type": wire.RAW}
+    small = "/v1/matmul?" + shape.replace("1000", "1").replace("naive", "auto")
+    for _ in range(400):
+        reply = daemon.post(small.replace("&repeat=1", ""), body, headers)
+        if reply.status == 429:
+            break
+        assert reply.status == 200
+    wait = refused(reply, "device")
+    assert 1 <= wait <= 60
+    assert '"device";q=1;qu="seconds";w=60' in reply.header("ratelimit-policy")
+    assert counted(daemon, ring, "key_device_seconds_total", "busy") >= 1
+    daemon.get("/v1/kernels", ring.headers("busy")).ok()  # that takes no device
+
+
+def test_jobs_at_a_time(start, ring):
+    ring.add("two", quota="jobs=2")
+    daemon = start("--keys", ring.path)
+    waiting = [daemon.raw() for _ in range(2)]
+    try:
+        for raw in waiting:  # bodies that do not end
+            raw.send(wire.head("POST", T, "Content-Length: 13", "Authorization: Bearer " + ring.keys["two"]) + b"[[1,2]")
+        wait_until(lambda: daemon.post(T, BODY, ring.headers("two")).status == 429, "two jobs")
+        daemon.get("/v1/kernels", ring.headers("two")).ok()
+        daemon.post(T, BODY, ring.headers("free")).ok()
+        waiting[0].send(b",[3,4]]")
+        waiting[0].reply().ok()
+        daemon.post(T, BODY, ring.headers("two")).ok()
+    finally:
+        for raw in waiting:
+            raw.socket.close()
+    for _ in range(5):  # clients that left hold nothing
+        wait_until(lambda: daemon.post(T, BODY, ring.headers("two")).status == 200, "the slots")
+
+
+def test_one_job_after_the_other_on_new_connections(start, ring):
+    """A slot is free before its reply is sent, so that whoever has the reply may go on at once."""
+    ring.add("one", quota="jobs=1")
+    daemon = start("--keys", ring.path)
+    for _ in range(200):
+        daemon.post(T, BODY, ring.headers("one")).ok()
+
+
+def test_memory(start, ring):
+    ring.add("small", quota="memory=4500K")
+    daemon = start("--keys", ring.path)
+    headers = {**ring.headers("small"), "Content-Type": wire.RAW}
+    reply = daemon.post(T + "?shape=1024x1024&dtype=f32", bytes(4 << 20), headers)
+    assert reply.status == 413 and reply.json()["code"] == "too_large"
+    daemon.post(T + "?shape=512x512&dtype=f32", bytes(1 << 20), headers).ok()
+    with daemon.raw() as raw:  # one that holds 2 MiB, and waits
+        raw.send(wire.head("POST", T + "?shape=512x512&dtype=f32", "Content-Length: 1048576", "Content-Type: " + wire.RAW,
+                           "Authorization: Bearer " + ring.keys["small"]) + bytes(1000))
+        wait_until(lambda: daemon.post(T + "?shape=600x600&dtype=f32", bytes(1440000), headers).status == 429, "memory")
+    wait_until(lambda: daemon.post(T + "?shape=512x512&dtype=f32", bytes(1 << 20), headers).status == 200, "it is back")
+
+
+def test_a_reload_keeps_what_was_taken(start, ring):
+    """Not the window that a new table would give: or who edits the file resets all quotas."""
+    ring.add("slow", quota="bytes=1K")
+    daemon = start("--keys", ring.path)
+    daemon.post(T, b"[[" + b"1," * 5000 + b"1]]", ring.headers("slow")).ok()
+    refused(daemon.post(T, BODY, ring.headers("slow")), "bytes")
+    ring.add("another")
+    daemon.signal(1)
+    wait_until(lambda: "keys=3" in daemon.log(), "the reload")
+    refused(daemon.post(T, BODY, ring.headers("slow")), "bytes")
+    ring.lines["slow"] = ring.lines["slow"].replace("bytes=1K", "bytes=none")
+    ring.write()
+    daemon.signal(1)
+    wait_until(lambda: daemon.log().count("keys=3") == 2, "the reload")
+    daemon.post(T, BODY, ring.headers("slow")).ok()
+
+
+def test_of_all_clients(start, ring):
+    """--quota holds for addresses, and for keys that say nothing of that kind."""
+    daemon = start("--quota", "requests=2")
+    replies = [daemon.post(T, BODY) for _ in range(6)]
+    assert [r.status for r in replies[:2]] == [200, 200] and 429 in [r.status for r in replies]
+    time.sleep(1.1)
+    assert 'gemmd_quota_refused_total{key="none",quota="requests"}' in daemon.get("/metrics").ok().body.decode()
+    ring.add("own", quota="requests=none")
+    ring.add("plain")
+    keyed = start("--keys", ring.path, "--quota", "requests=2")
+    for _ in range(6):
+        keyed.post(T, BODY, ring.headers("own")).ok()
+    assert 429 in [keyed.post(T, BODY, ring.headers("plain")).status for _ in range(6)]
+
+
+def test_many_at_once_get_no_more(start, ring):
+    """The rate holds over all of a key's connections."""
+    ring.add("rate", quota="requests=50")
+    daemon = start("--keys", ring.path)
+    passed, lock = [0], threading.Lock()
+    began = time.monotonic()
+
+    def ask():
+        with daemon.client() as client:
+            while time.monotonic() - began < 2:
+                if client.request("POST", T, BODY, ring.headers("rate")).status == 200:
+                    with lock:
+                        passed[0] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.monotonic() - began
+    assert 50 * 1.5 <= passed[0] <= 50 + 50 * took

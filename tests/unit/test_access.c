@@ -1,0 +1,212 @@
+/* Keys files, the table of keys, and what is read from Authorization, Host and Origin. */
+#include "server/access/access.h"
+
+#include "server/request/head.h"
+#include "tests/unit/check.h"
+
+static struct gm_quotas quotas;
+
+static const char key_a[] = "1a.secret", key_b[] = "2b.another";
+
+static struct gm_key_line line_of(const char *name, const char *key)
+{
+    struct gm_key_line line = {.roles = GM_ROLE_USE};
+
+    snprintf(line.name, sizeof line.name, "%s", name);
+    CHECK(gm_key_id(key, strlen(key), line.id));
+    gm_key_hash(key, strlen(key), line.hash);
+    return line;
+}
+
+static struct gm_keys *parse(const char *text, const struct gm_keys *old)
+{
+    struct gm_keys *keys = NULL;
+    struct gm_error error = {.detail = ""};
+
+    CHECK_STATUS(gm_keys_parse(text, strlen(text), &quotas, old, &keys, &error), GM_OK, &error);
+    return keys;
+}
+
+static bool find(const struct gm_keys *keys, const char *key, struct gm_caller *ret)
+{
+    unsigned char hash[GM_KEY_HASH_BYTES];
+    char id[GM_KEY_ID_MAX];
+
+    *ret = (struct gm_caller){.account = NULL};
+    if (!gm_key_id(key, strlen(key), id))
+        return false;
+    gm_key_hash(key, strlen(key), hash);
+    return gm_keys_find(keys, id, hash, ret);
+}
+
+static void test_lines(void)
+{
+    struct gm_key_line line = line_of("alice", key_a), read;
+    char text[GM_KEY_LINE_MAX], again[GM_KEY_LINE_MAX];
+    struct gm_error error;
+
+    line.roles = GM_ROLE_USE | GM_ROLE_ADMIN;
+    line.quota.most[GM_QUOTA_JOBS] = 5;
+    line.quota.most[GM_QUOTA_BYTES] = GM_QUOTA_NONE;
+    gm_key_line_write(&line, text);
+    CHECK(strstr(text, " roles=use,admin quota=bytes=none,jobs=5\n"));
+    CHECK_STATUS(gm_key_line_read(text, strlen(text) - 1, &read, &error), GM_OK, &error);
+    CHECK_STR(gm_key_line_write(&read, again), text);
+    /* The longest line fits. */
+    memset(line.name, 'n', GM_KEY_NAME_MAX - 1);
+    memset(line.id, 'i', GM_KEY_ID_MAX - 1);
+    line.roles = 7;
+    for (unsigned i = 0; i < GM_QUOTA_COUNT; i++)
+        line.quota.most[i] = i == GM_QUOTA_DEVICE ? GM_QUOTA_DEVICE_MOST : GM_QUOTA_MOST;
+    gm_key_line_write(&line, text);
+    CHECK_EQ(text[strlen(text) - 1], '\n');
+    CHECK_STATUS(gm_key_line_read(text, strlen(text) - 1, &read, &error), GM_OK, &error);
+}
+
+static void test_sizes(void)
+{
+    static const struct {
+        const char *text;
+        uint64_t value; /* 0: it is none */
+    } cases[] = {{"1", 1},
+                 {"10M", 10 << 20},
+                 {"4KiB", 4096},
+                 {"2g", UINT64_C(2) << 30},
+                 {"18446744073709551615", UINT64_MAX},
+                 {"18446744073709551616", UINT64_MAX},
+                 {"184467440737095516150", UINT64_MAX},
+                 {"99999999999T", UINT64_MAX},
+                 {"", 0},
+                 {"K", 0},
+                 {"1KB", 0},
+                 {"1 ", 0},
+                 {"-1", 0},
+                 {"1.5", 0},
+                 {"0x10", 0},
+                 {"1iB", 0}};
+
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t value = 0;
+        CHECK_EQ(gm_read_size(cases[i].text, strlen(cases[i].text), &value), cases[i].value > 0);
+        CHECK(value == cases[i].value);
+    }
+}
+
+static void test_table(void)
+{
+    struct gm_key_line a = line_of("a", key_a), b = line_of("b", key_b);
+    char text[2 * GM_KEY_LINE_MAX], second[GM_KEY_LINE_MAX];
+    struct gm_caller caller;
+
+    gm_key_line_write(&a, text);
+    struct gm_keys *one = parse(text, NULL);
+    CHECK_EQ(gm_keys_count(one), 1);
+    CHECK(find(one, key_a, &caller));
+    CHECK_STR(caller.name, "a");
+    CHECK_EQ(caller.roles, GM_ROLE_USE);
+    struct gm_quota_account *account = caller.account;
+    CHECK(!find(one, "1a.secreT", &caller) && !find(one, key_b, &caller));
+    CHECK(!find(one, "zz.secret", &caller) && !caller.account);
+    /* Another table has the same account for the same id, whatever its name is now. */
+    snprintf(a.name, sizeof a.name, "new");
+    a.roles = GM_ROLE_ADMIN;
+    strcat(strcpy(text, gm_key_line_write(&b, second)), "");
+    gm_key_line_write(&a, second);
+    strcat(text, second);
+    struct gm_keys *two = parse(text, one);
+    gm_keys_free(one);
+    CHECK(find(two, key_a, &caller) && caller.account == account);
+    CHECK_STR(account->name, "new");
+    CHECK(caller.roles & GM_ROLE_USE & GM_ROLE_READ || caller.roles == ~0u); /* admin: all */
+    gm_quota_unref(caller.account);
+    /* A fault leaves the accounts as they were. */
+    struct gm_keys *none = NULL;
+    struct gm_error error;
+    strcat(text, "name=x\n");
+    CHECK_EQ(gm_keys_parse(text, strlen(text), &quotas, two, &none, &error), GM_BAD_PARAMETER);
+    CHECK(!none && strstr(error.detail, "line 3: id is missing"));
+    gm_keys_free(two);
+    CHECK_STR(account->name, "new"); /* the first look-up still has a reference */
+    gm_quota_unref(account);
+    CHECK(TAILQ_EMPTY(&quotas.keys));
+    struct gm_keys *empty = parse("", NULL);
+    CHECK(!find(empty, key_a, &caller));
+    gm_keys_free(empty);
+}
+
+static void test_credentials(void)
+{
+    static const struct {
+        const char *text, *key;
+    } cases[] = {{"Bearer a.b", "a.b"},
+                 {"bearer  a.b \t", "a.b"},
+                 {"Bearer", ""},
+                 {"Bearera.b", ""},
+                 {"Bearer a b", ""},
+                 {"Basic dTphLmI=", "a.b"},
+                 {"BASIC OmEuYg==", "a.b"},
+                 {"Basic dTphLmI", ""},
+                 {"Basic YQ==", ""},
+                 {"Basic dTphOmI=", "a:b"},
+                 {"Basic ====", ""},
+                 {"Basic", ""},
+                 {"Negotiate dTphLmI=", ""},
+                 {"", ""},
+                 {" Bearer a.b", ""}};
+    char out[GM_KEY_TEXT_MAX], longest[1024] = "Bearer ";
+
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t len = gm_access_credentials(cases[i].text, out);
+        CHECK_EQ(len, strlen(cases[i].key));
+        CHECK(memcmp(out, cases[i].key, len) == 0);
+    }
+    memset(longest + 7, 'k', GM_KEY_TEXT_MAX - 1);
+    CHECK_EQ(gm_access_credentials(longest, out), GM_KEY_TEXT_MAX - 1);
+    memset(longest + 7, 'k', GM_KEY_TEXT_MAX);
+    CHECK_EQ(gm_access_credentials(longest, out), 0);
+}
+
+static enum gm_status browser(const struct gm_access *access, const char *host, const char *origin)
+{
+    const struct gm_request_head head = {
+        .method = "POST", .host = host, .origin = origin, .loopback = true};
+
+    return gm_access_check_browser(access, &head, NULL);
+}
+
+static void test_browsers(void)
+{
+    struct gm_access access = {.cors = "https://a.example,https://b.example", .hosts = "proxy"};
+
+    CHECK_EQ(browser(&access, "localhost:1", NULL), GM_OK);
+    CHECK_EQ(browser(&access, "", NULL), GM_OK);
+    CHECK_EQ(browser(&access, NULL, NULL), GM_OK);
+    CHECK_EQ(browser(&access, "PROXY:80", NULL), GM_OK);
+    CHECK_EQ(browser(&access, "[::1]:80", "http://[::1]:80"), GM_OK);
+    CHECK_EQ(browser(&access, "[::ffff:1.2.3.4]", NULL), GM_OK);
+    CHECK_EQ(browser(&access, "[::1", NULL), GM_UNKNOWN_HOST);
+    CHECK_EQ(browser(&access, "[]", NULL), GM_UNKNOWN_HOST);
+    CHECK_EQ(browser(&access, ":80", NULL), GM_UNKNOWN_HOST);
+    CHECK_EQ(browser(&access, ".localhost", NULL), GM_OK);
+    CHECK_EQ(browser(&access, "prox", NULL), GM_UNKNOWN_HOST);
+    CHECK_EQ(browser(&access, "localhost", "https://b.example"), GM_OK);
+    CHECK_EQ(browser(&access, "localhost", "https://a.example,https://b.example"), GM_CROSS_ORIGIN);
+    CHECK_EQ(browser(&access, "localhost", "localhost"), GM_CROSS_ORIGIN);
+    CHECK_EQ(browser(&access, "localhost", "http://localhost:1"), GM_CROSS_ORIGIN);
+    CHECK_EQ(browser(&access, NULL, "http://"), GM_CROSS_ORIGIN);
+}
+
+int main(void)
+{
+    const struct gm_quota_limits limits = {{0}};
+    struct gm_error error;
+
+    CHECK_STATUS(gm_quotas_open(&quotas, &limits, &error), GM_OK, &error);
+    test_lines();
+    test_sizes();
+    test_table();
+    test_credentials();
+    test_browsers();
+    gm_quotas_close(&quotas);
+    return check_report();
+}
