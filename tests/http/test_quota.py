@@ -165,7 +165,9 @@ def test_memory(start, ring):
     daemon.post(T + "?shape=512x512&dtype=f32", bytes(1 << 20), headers).ok()
     with daemon.raw() as raw:  # one that holds 2 MiB, and waits
         raw.send(wire.head("POST", T + "?shape=512x512&dtype=f32", "Content-Length: 1048576", "Content-Type: " + wire.RAW,
-                           "Authorization: Bearer " + ring.keys["small"]) + bytes(1000))
+                           "Authorization: Bearer " + ring.keys["small"], "Expect: 100-continue"))
+        assert raw.socket.recv(100).startswith(b"HTTP/1.1 100 ")  # let in before the next one comes
+        raw.send(bytes(1000))
         wait_until(lambda: daemon.post(T + "?shape=600x600&dtype=f32", bytes(1440000), headers).status == 429, "memory")
     wait_until(lambda: daemon.post(T + "?shape=512x512&dtype=f32", bytes(1 << 20), headers).status == 200, "it is back")
 
