@@ -72,6 +72,9 @@ static void test_round_moves(void)
      */
     try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 450, 454);
     try_move(GM_OP_TRANSPOSE, GM_F64, 2, 478, 320);
+    /* Of its tiles that do not, in rows of whole 256 bytes. */
+    try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 240, 224);
+    try_move(GM_OP_TRANSPOSE, GM_C128, SINGLE, 24, 48);
     /* Tall: tiles along the rows. */
     try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 20002, 34);
     try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 20001, 17);
