@@ -396,7 +396,7 @@ region = mmap.mmap(fd, 2 * size)
 
 def post(path, body=b""):
     s = socket.create_connection(("127.0.0.1", port))
-    s.sendall(f"POST {path} HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n".encode() + body)
+    s.sendall(f"POST {path} HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n".encode() + body)
     return s
 
 assert b" 200 " in post("/v2/systemsharedmemory/region/killed/register", json.dumps(
