@@ -459,6 +459,8 @@ def test_fairness_is_by_key(start, ring):
     with daemon.raw() as raw:  # 80 MB, for an operand that does not come and its result
         raw.send(wire.head("POST", T + big, "Content-Length: 40000000", "Content-Type: " + wire.RAW,
                            "Authorization: Bearer " + ring.keys["user"]) + bytes(1000))
-        wait_until(lambda: ask("user").status == 503, "the memory of one client")
+        wait_until(lambda: daemon.get("/v1/stats", ring.headers("reader")).json()["memory"]["used_bytes"] >= 80_000_000,
+                   "the memory of one client")
+        assert ask("user").status == 503
         assert ask("user").json()["code"] == "memory_full"
         ask("both").ok()
