@@ -46,7 +46,7 @@ def context(files, secure):
 
 
 def test_python(secure, files):
-    url = f"https://localhost:{secure.port}"
+    url = f"https://127.0.0.1:{secure.port}"
     with gemmd.Client(url, ca=context(files, secure)) as client:
         assert (client.transpose(MATRIX) == MATRIX.T).all()
 
@@ -66,7 +66,7 @@ def test_gemmctl(secure, files, tmp_path):
     if secure.mutual:
         pytest.skip("gemmctl has no option for a certificate of its own")
     np.save(tmp_path / "m.npy", MATRIX)
-    url = f"https://localhost:{secure.port}"
+    url = f"https://127.0.0.1:{secure.port}"
     done = gemmctl("transpose", str(tmp_path / "m.npy"), "-o", str(tmp_path / "t.npy"), "--ca", files["ca.pem"], url=url)
     assert done[0] == 0, done
     assert (np.load(tmp_path / "t.npy") == MATRIX.T).all()

@@ -64,7 +64,7 @@ def connect(daemon, made):
 
 
 def client(daemon, made, timeout=60):
-    return http.client.HTTPSConnection("localhost", daemon.port, context=made,
+    return http.client.HTTPSConnection("127.0.0.1", daemon.port, context=made,
                                        timeout=timeout * SLOW)
 
 
@@ -113,10 +113,10 @@ def test_old_versions_are_refused(server, authority, most):
 
 
 @pytest.mark.parametrize("program,arguments,said", [
-    ("curl", ("-sS", "--cacert", "{ca}", "https://localhost:{port}/healthz"), "ok"),
+    ("curl", ("-sS", "--cacert", "{ca}", "https://127.0.0.1:{port}/healthz"), "ok"),
     ("openssl", ("s_client", "-brief", "-verify_return_error", "-CAfile", "{ca}", "-connect",
-                 "localhost:{port}"), "Verification: OK"),
-    ("gnutls-cli", ("--x509cafile", "{ca}", "-p", "{port}", "localhost"), "Handshake was completed"),
+                 "127.0.0.1:{port}"), "Verification: OK"),
+    ("gnutls-cli", ("--x509cafile", "{ca}", "-p", "{port}", "127.0.0.1"), "Handshake was completed"),
 ])
 def test_clients_of_others(server, authority, program, arguments, said):
     if not shutil.which(program):
