@@ -42,9 +42,8 @@
 
 #define MAGAZINES 16u
 #define MAGAZINE_BUFFERS 12u /* of two requests: operands, result and text, and some to spare */
-#define MAGAZINE_BYTES_MAX                                                                         \
-    ((uint64_t)128 << 10) /* of a buffer: larger ones take longer to fill                          \
-                           */
+/* Of a buffer: larger ones take longer to fill. */
+#define MAGAZINE_BYTES_MAX ((uint64_t)128 << 10)
 
 #define PAGE ((uint64_t)4096)
 #define HUGE_PAGE ((uint64_t)2 << 20)
@@ -184,7 +183,7 @@ static struct idle_buffer *take_from(struct magazine *magazine, uint64_t capacit
     struct idle_buffer *found = NULL;
 
     pthread_mutex_lock(&magazine->lock);
-    for (unsigned i = magazine->count; i-- > 0 && !found;) {
+    for (unsigned i = magazine->count; i-- > 0;) {
         if (magazine->buffer[i]->capacity != capacity)
             continue;
         found = magazine->buffer[i];

@@ -83,17 +83,16 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
 static void place(struct gm_plan *plan, const struct gm_plan_input *in)
 {
     const struct gm_params *params = &in->parsed->params;
-    bool anywhere = !*params->kernel || strcmp(params->kernel, "auto") == 0;
+    bool anywhere = (!*params->kernel || strcmp(params->kernel, "auto") == 0) &&
+                    params->repeat <= 1 && !in->parsed->into.region;
 
     plan->placed = GM_PLACED_ASKED;
-    if (plan->device_named || !anywhere || in->route->reports > 0)
+    if (plan->device_named || in->route->reports > 0)
         return;
-    struct gm_device *device =
-        gm_devices_place(in->devices, plan->source, &plan->op, &plan->placed);
-    anywhere = params->repeat <= 1 && !in->parsed->into.region;
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         anywhere = anywhere && !in->parsed->from[i].region;
-    plan->device = anywhere ? device : plan->source;
+    plan->device = anywhere ? gm_devices_place(in->devices, plan->source, &plan->op, &plan->placed)
+                            : plan->source;
 }
 
 /* Makes operands without data from shapes alone, because a trace needs no elements. */

@@ -32,6 +32,7 @@ def test_placed(start):
         stats = product(daemon, 8, "<f4", device=device)
         assert (stats["placed"], stats["device"]) == ("asked", f"{device}:0") and f"{device}:0" in devices
     assert product(daemon, 8, "<f4", kernel="naive")["placed"] == "asked"
+    assert product(daemon, 8, "<f4", repeat=3)["placed"] == "asked"
 
 
 def test_placed_by_load(start):
