@@ -141,6 +141,16 @@ class Daemon:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
+    def has_open(self, path):
+        """Whether it holds this file open, or one that had this name and is deleted."""
+        def target(fd):
+            try:
+                return os.readlink(f"/proc/{self.pid}/fd/{fd}")
+            except FileNotFoundError: # closed in the meantime
+                return None
+
+        return any(target(fd) in (path, path + " (deleted)") for fd in os.listdir(f"/proc/{self.pid}/fd"))
+
     # Ending it.
 
     def signal(self, number):

@@ -1,10 +1,10 @@
 /*
- * cuda.c - the cuda backend: every NVIDIA GPU that works is a device, with streams that copy and
- * compute at once.
+ * cuda.c - the cuda backend: each NVIDIA GPU that works is a device, whose streams copy and compute
+ * at the same time.
  *
- * Requests' buffers are pinned host memory, which a GPU's copy engines read and write by
- * themselves. Pinning a page costs more than copying it, so buffers are pinned once and kept in a
- * pool that all devices share.
+ * The buffers of requests are pinned host memory: a GPU's copy engines read and write it without
+ * the CPU. To pin a page costs more than to copy it, so buffers are pinned once and stay in a pool
+ * that all devices share.
  */
 #include "call.h"
 #include "device.h"
@@ -27,7 +27,7 @@ static void *take_pinned(void *cls, uint64_t bytes)
     (void)cls;
     if (GM_CALL(cudaHostAlloc, &data, bytes, cudaHostAllocPortable) == cudaSuccess)
         return data;
-    (void)GM_CALL(cudaGetLastError); /* the caller tries again, or says that memory is full */
+    (void)GM_CALL(cudaGetLastError); /* the caller tries again, or reports full memory */
     return NULL;
 }
 
@@ -53,7 +53,7 @@ static void cuda_close(void *context)
     free(cuda);
 }
 
-/* Opens the devices that work. *err says why the last one that does not work fails. */
+/* Opens the devices that work. *err has the reason of the last one that does not. */
 static void open_devices(struct gm_cuda *cuda, unsigned count, unsigned streams,
                          struct gm_error *err)
 {
@@ -138,7 +138,7 @@ static void cuda_buffer_put(void *context, struct gm_buffer *buffer)
     gm_buffer_pool_put(cuda->buffers, buffer);
 }
 
-/* Device memory is imported on the device whose number the client states, which is CUDA's. */
+/* The client states the device of its memory by CUDA's number. */
 static enum gm_status cuda_import(void *context, struct gm_foreign *foreign, struct gm_error *err)
 {
     const struct gm_cuda *cuda = context;

@@ -1,7 +1,7 @@
 /*
- * device.h - one GPU as the backend knows it: its streams, events, launches and times.
+ * device.h - one GPU of the backend: its streams, and the events and times of what runs on them.
  *
- * The backend owns its devices, a device its streams; a stream is used by one thread at a time.
+ * The backend owns the devices, and a device owns its streams. One thread at a time uses a stream.
  */
 #ifndef GM_KERNELS_CUDA_BACKEND_DEVICE_H
 #define GM_KERNELS_CUDA_BACKEND_DEVICE_H
@@ -10,8 +10,8 @@
 #include "exec.h"
 #include "kernels/backend.h"
 
-/* ---- timeline.c: events on a stream, between its stages, from which their times are read --------
- * An event says to whose time that counts which goes on from there to the next event. */
+/* ---- timeline.c: CUDA events between the stages of a stream, which give each stage's time -------
+ * Each event points to the time that counts what runs from this event to the next one. */
 
 #define GM_TIMELINE_EVENTS 64u
 
@@ -20,37 +20,37 @@ struct gm_timeline {
     unsigned events;
     struct {
         cudaEvent_t handle;
-        double *us; /* NULL: nobody's */
+        double *us; /* NULL: not counted */
     } event[GM_TIMELINE_EVENTS];
-    /* What the next launch begins: the event waits for it, so that what the host does before, such
-     * as loading the kernel's code, is not taken for the kernel's time. */
+    /* The time that begins with the next launch. Its event is recorded only then, so that the work
+     * of the host before it, such as loading the kernel's code, does not count. */
     double *awaited;
 };
 
-/* On the current device. gm_timeline_close of one that is all zero, or half open, is fine. */
+/* Opens a timeline on the current device. gm_timeline_close takes one that is all zero, or one
+ * whose opening failed. */
 cudaError_t gm_timeline_open(struct gm_timeline *timeline, cudaStream_t stream);
 void gm_timeline_close(struct gm_timeline *timeline);
 
-/* Forgets all events, which point to what may be gone. */
+/* Forgets all events. Call it before the times that they point to are freed. */
 void gm_timeline_reset(struct gm_timeline *timeline);
 
-/* What goes on from now, or from the next launch, counts as *us, in microseconds, which is
- * negative until some was read. */
+/* What runs from now on (record), or from the next launch on (await), counts as *us, in
+ * microseconds. *us is negative until gm_timeline_wait has read a time. */
 cudaError_t gm_timeline_record(struct gm_timeline *timeline, double *us);
 void gm_timeline_await(struct gm_timeline *timeline, double *us);
-/* Called before each launch. */
+/* Records the event that gm_timeline_await asked for. Called before each launch. */
 cudaError_t gm_timeline_launching(struct gm_timeline *timeline);
 
-/* Waits, asleep, for all that is on the stream, and reads the times. */
+/* Sleeps until the stream has done all its work, then reads the times. */
 cudaError_t gm_timeline_wait(struct gm_timeline *timeline);
 
-/* ---- device.c: a GPU and its streams, with what a task on them needs ----------------------------
- */
+/* ---- device.c: a GPU and its streams ------------------------------------------------------- */
 
 #define GM_CUDA_STREAMS 3u /* one copies in, one computes, one copies out */
 #define GM_CUDA_STREAMS_MAX 16u
 #define GM_CUDA_BATCH_MAX 48u /* problems of a launch: GM_GROUP_MAX of kernels/cuda/lib/group.h */
-/* Some 80 us of a PCIe 5.0 link with 16 lanes: the longest that a small job waits for others. */
+/* About 80 us of a PCIe 5.0 x16 link: a small job waits no longer than that for others. */
 #define GM_CUDA_BATCH_BYTES ((uint64_t)4 << 20)
 #define GM_CUDA_NAME_MAX 128u
 
@@ -61,54 +61,53 @@ struct gm_cuda_stream {
     cudaStream_t handle;
     struct gm_timeline timeline;
     void *blas; /* a cuBLAS handle on the stream; NULL where there is none */
-    /* The kernel launched last, and its name, asked for while the device still answers. */
+    /* The last kernel launched. Its name is read at once: a lost device no longer tells it. */
     const void *kernel;
     char kernel_name[GM_CUDA_NAME_MAX];
 };
 
 struct gm_cuda_device {
-    int ordinal; /* CUDA's number of it */
+    int ordinal; /* its number in CUDA */
     struct gm_gpu gpu;
     struct gm_device_facts facts;
-    const struct gm_cublas *blas; /* NULL where the library is not here */
+    const struct gm_cublas *blas; /* NULL without cuBLAS */
     cudaMemPool_t pool;
     atomic_bool lost;
     unsigned streams;
     struct gm_cuda_stream stream[GM_CUDA_STREAMS_MAX];
 };
 
-/* Opens a GPU with so many streams, and measures it. GM_DEVICE_UNAVAILABLE and why, with nothing to
- * close, where it cannot be used. blas may be NULL, else outlives the device. */
+/* Opens a GPU with this number of streams, and measures it. GM_DEVICE_UNAVAILABLE, with the reason
+ * in *err and nothing to close, where it cannot be used. blas is NULL, or outlives the device. */
 enum gm_status gm_cuda_device_open(struct gm_cuda_device *ret, int ordinal, unsigned streams,
                                    const struct gm_cublas *blas, struct gm_error *err);
 void gm_cuda_device_close(struct gm_cuda_device *device);
 
-/* facts.c: what CUDA says of a GPU. */
+/* facts.c: reads the GPU's properties from CUDA. */
 cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device);
 
-/* ceiling.c: the best copy that the device can do, on the device, in 10^9 bytes read and written a
- * second, into its facts, where that is more than they have; nothing where there is no memory to
- * measure with, or it is stopped. */
+/* ceiling.c: measures the rate of the best copy in device memory, in 10^9 bytes a second, read and
+ * written. Raises the rate in the device's facts, never lowers it. Leaves the facts alone where
+ * there is no memory to measure with, or *stop is set. */
 enum gm_status gm_cuda_measure_copy(struct gm_cuda_stream *stream, const atomic_bool *stop,
                                     struct gm_error *err);
 
-/* ceiling.c: the rates at which our copy kernel reads and writes pinned memory of the host, into
- * the device's facts likewise. */
+/* ceiling.c: the same for the rates at which our copy kernel reads and writes the host's pinned
+ * memory. */
 enum gm_status gm_cuda_measure_link(struct gm_cuda_stream *stream, const atomic_bool *stop,
                                     struct gm_error *err);
 
-/* run.c: what gm_backend's run does, on one stream. */
+/* run.c: gm_backend's run, on one stream. */
 enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n);
 
-/* ---- launch.c: what a kernel's host function runs with: its launches' outcome, its passes
- * --------
+/* ---- launch.c: what a kernel's host function launches with ------------------------------------
  */
 
 struct gm_cuda_launch {
     struct gm_exec exec; /* the first member: kernels hand back a pointer to it */
     struct gm_cuda_stream *stream;
     const struct gm_variant *variant; /* NULL where none is run */
-    double *prepare_us, *kernel_us;   /* what its passes count as */
+    double *prepare_us, *kernel_us;   /* the times that count its passes */
     struct gm_error *error;
 };
 
@@ -116,43 +115,42 @@ struct gm_cuda_launch {
 struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
                                         const struct gm_variant *variant, struct gm_error *err);
 
-/* "kernel \"padded\" of transpose (_Z16transpose_padded...)": what the stream launched last. */
+/* Names the last kernel launched: kernel "padded" of transpose (_Z16transpose_padded...). */
 #define GM_CUDA_KERNEL_TEXT 256
 const char *gm_cuda_kernel_text(const struct gm_cuda_stream *stream,
                                 const struct gm_variant *variant, char buf[GM_CUDA_KERNEL_TEXT]);
 
-/* ---- foreign.c: memory of other processes, as gm_backend's import and release have it -----------
+/* ---- foreign.c: memory of other processes: gm_backend's import and release --------------------
  */
 
 enum gm_status gm_cuda_import(const struct gm_cuda_device *device, struct gm_foreign *foreign,
                               struct gm_error *err);
 void gm_cuda_release(const struct gm_cuda_device *device, struct gm_foreign *foreign);
 
-/* address_range.c: the size of the allocation that begins at this address of a device; false where
- * the driver does not say, or none begins there. */
+/* address_range.c: the size of the device's allocation that begins at this address. False where
+ * none begins there, or the driver does not tell. */
 bool gm_cuda_allocation_bytes(const void *data, uint64_t *ret);
 
-/* ---- times.c: the times of a batch, and what is made of repetitions
- * ------------------------------
+/* ---- times.c: the times of a batch and of its repetitions --------------------------------------
  */
 
 /* In microseconds; negative until measured. */
 struct gm_cuda_times {
     double copy_in, rearrange, copy_out;
     unsigned runs;
-    double *prepare, *kernel; /* of each run: the variant's passes */
-    double one[2];            /* where they lie if there is one run */
+    double *prepare, *kernel; /* of each run */
+    double one[2];            /* their place when there is one run */
 };
 
-/* Room for so many repetitions (0 counts as 1); false where there is no memory. */
+/* Opens times for this number of runs (0 counts as 1). False where there is no memory. */
 bool gm_cuda_times_open(struct gm_cuda_times *ret, unsigned repeat);
 void gm_cuda_times_close(struct gm_cuda_times *times);
 
-/* How many runs to put on the stream before it is waited for, when the last group of that many has
- * just been read and ended with `run`: some milliseconds of work. */
+/* The number of runs to launch before the next wait: some milliseconds of work. The last group had
+ * `group` runs, ended with `run`, and its times have been read. */
 unsigned gm_cuda_times_group(const struct gm_cuda_times *times, unsigned run, unsigned group);
 
-/* The medians and the least, as the account wants them. Sorts the runs. */
+/* The median and the least time of the runs, for the account. Sorts the runs. */
 struct gm_times gm_cuda_times_of(struct gm_cuda_times *times);
 
 #endif

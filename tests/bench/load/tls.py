@@ -42,7 +42,7 @@ def make_certificate(folder):
 def measure(case, servers, options, rng):
     rounds = load.take_turns(case, servers, options, rng)
     row = {"op": case.op, "dtype": "f32", "size": case.size, "connections": case.connections,
-           "kept": not case.closes, "request_bytes": len(case.body), "servers": {}}
+           "kept": not case.closes, "request_bytes": os.path.getsize(case.file), "servers": {}}
     for name in (PLAIN, TLS):
         runs = [seen[name] for seen in rounds]
         row["servers"][name] = {key: round(statistics.median(run[key] for run in runs), 3) for key in runs[0]}
