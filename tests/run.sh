@@ -174,7 +174,7 @@ test_preset() {
     [ $all = no ] || { without=() && export GM_ALL=1; }
     rm -f "$results"
     setsid "${launcher[@]}" ctest --test-dir "build/$preset" --label-regex "$chosen" \
-        "${without[@]}" --parallel 2 --timeout 600 --output-on-failure --no-tests=ignore \
+        "${without[@]}" --parallel "$((2 * $(nproc)))" --timeout 600 --output-on-failure --no-tests=ignore \
         --output-junit "$results" </dev/null 2>&1 &
     running=$!
     wait "$running" || status=$?
