@@ -197,6 +197,31 @@ def load_table(document):
         )
 
 
+def load_gpu_table(document):
+    link = "tests/bench/results/" + document["file"]
+    versions = document["versions"]
+    peers = [name for name in document["results"][0]["servers"] if name.startswith("FastAPI")]
+    yield (
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, shared with "
+        f"the load itself; FastAPI {versions['fastapi']}, uvicorn {versions['uvicorn']}, CuPy {versions['cupy']}, {versions['wrk']}. "
+        f"Requests a second; times are gemmd's latencies in milliseconds. All in [the result file]({link}).\n\n"
+    )
+    yield (
+        f"| f32 | form | connections | gemmd | p50 | p99 | gemmd, `device=cuda` | library alone | library that resumes | "
+        f"{' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
+    )
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|" + "--:|" * len(peers) + "--:|--:|\n"
+    for row in document["results"]:
+        seen = row["servers"]
+        ours = seen["gemmd"]
+        cells = [f"{row['op']} {row['size']}x{row['size']}", row["form"], row["connections"], number(ours["rate"])]
+        cells += [number(ours[key] * 1e-3) if key in ours else "" for key in ("p50_us", "p99_us")]
+        cells += [number(seen[name]["rate"]) if name in seen else ""
+                  for name in ["gemmd, device=cuda", "bare", "bare, suspends"] + peers]
+        cells += [f"{row['of_bare']:.2f}", f"{row['of_fastapi']:.1f}"]
+        yield f"| {' | '.join(str(cell) for cell in cells)} |\n"
+
+
 def tls_table(document):
     link = "tests/bench/results/" + document["file"]
     yield (
@@ -290,6 +315,7 @@ TABLES = {
     "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it
     "bench_json": [("bench_json", "BENCHMARKS.md", json_table)],
     "load": [("load", "BENCHMARKS.md", load_table), ("load_triton", "BENCHMARKS.md", triton_table)],
+    "load_gpu": [("load_gpu", "BENCHMARKS.md", load_gpu_table)],
     "tls": [("tls", "BENCHMARKS.md", tls_table)],
     "counters": [("counters", "kernels/COUNTERS.md", counters_table)],
     "limits": [("limits", "kernels/COUNTERS.md", limits_table)],

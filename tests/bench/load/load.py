@@ -2,8 +2,11 @@
 service in FastAPI and NumPy, and beside a Triton server with a model in NumPy. Started by run.sh,
 which says what else is needed.
 
-    load.py --gemmd GEMMD --bare BENCH_BARE [--triton VENV] [--full] [--only WORDS] [--rounds N]
+    load.py --gemmd GEMMD --bare BENCH_BARE [--triton VENV | --gpu] [--full] [--only WORDS] [--rounds N]
             [--seconds S] [--json FILE]
+
+With --gpu the servers are gemmd on a GPU, the HTTP library alone, also as it suspends and resumes each
+request from another thread, and the service in FastAPI with CuPy for NumPy.
 
 Cases of the form "v2" are for Triton: the bytes of its own client, which gemmd takes under /v2. They
 show gemmd's /v1 with the same matrices too. Without Triton there are none.
@@ -49,6 +52,8 @@ BIG = 8192  # 256 MB of f32
 SLOW = 1024  # with many connections such requests take a second each, so that turns are longer
 SLOW_TURNS = 3
 RAW = "gemmd, /v1 raw"  # beside /v2
+ON_GPU = "gemmd, device=cuda"  # beside gemmd, which chooses where a small product runs
+GPU_SMALL = 256  # up to this size
 READY_S, WAIT_S = 60, 120
 
 # operation, size, form, connections
@@ -60,6 +65,10 @@ SHORT = [
 ]
 TRITON = [("matmul", 64, "v2", 1), ("matmul", 64, "v2", 8), ("matmul", 64, "v2", 32),
           ("matmul", 512, "v2", 8), ("matmul", 1024, "v2", 32)]
+# Of a machine with a GPU, which has more cores.
+GPU = [("matmul", 64, "raw", 1), ("matmul", 64, "raw", 8), ("matmul", 64, "raw", 64), ("matmul", 64, "raw", 256),
+       ("matmul", 64, "npy", 8), ("matmul", 256, "raw", 64), ("matmul", 512, "raw", 32),
+       ("transpose", 1024, "raw", 8), ("transpose", BIG, "raw", 1)]
 FULL = [(op, size, form, connections) for op in ("matmul", "transpose") for size in (16, 64, 512, 1024)
         for form in ("raw", "npy", "json") for connections in (1, 8, 64)
         if form != "json" or size <= 512] + [
@@ -150,8 +159,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start_gemmd(path):
-    return Server("gemmd", [path, "--listen", "127.0.0.1:0", "--backend", "cpu", "--log-level", "warn"])
+def start_gemmd(path, backend="cpu"):
+    return Server("gemmd", [path, "--listen", "127.0.0.1:0", "--backend", backend, "--log-level", "warn"])
 
 
 def start_bare(path):
@@ -182,21 +191,29 @@ def start_triton(venv, folder):
                          "OPENBLAS_NUM_THREADS": "1"})
 
 
+def arrays(options):
+    """The package whose arrays FastAPI's service computes with."""
+    return "cupy" if options.gpu else "numpy"
+
+
 def start_servers(options, folder):
-    cores = os.cpu_count()
+    # Each worker with CuPy has a context of its own on the GPU: a few fill it.
+    most = min(os.cpu_count(), 4) if options.gpu else os.cpu_count()
 
     def numpy_server(workers):
         port = free_port()
         return Server(f"FastAPI, {workers} worker{'s' * (workers > 1)}",
                       [sys.executable, "-m", "uvicorn", "--app-dir", HERE, "numpy_server:app",
                        "--port", str(port), "--workers", str(workers), "--no-access-log",
-                       "--log-level", "warning"], port)
+                       "--log-level", "warning"], port, {"ARRAYS": arrays(options)})
 
-    yield start_gemmd(options.gemmd)
+    yield start_gemmd(options.gemmd, "cuda" if options.gpu else "cpu")
     yield start_bare(options.bare)
+    if options.gpu:
+        yield Server("bare, suspends", [options.bare, "suspend"])
     yield numpy_server(1)
-    if cores > 1:
-        yield numpy_server(cores)
+    if most > 1:
+        yield numpy_server(most)
     if options.triton:
         yield start_triton(options.triton, folder)
 
@@ -231,6 +248,9 @@ class Case:
         if self.form == "v2":
             taken.append(copy.copy(taken[0]))
             taken[-1].name = RAW
+        elif any(server.name == "bare, suspends" for server in servers) and self.size <= GPU_SMALL:
+            taken.append(copy.copy(taken[0]))
+            taken[-1].name = ON_GPU
         return taken
 
     def form_of(self, server):
@@ -257,15 +277,16 @@ class Case:
         return json.dumps(dict(zip("ab", rows)) if len(rows) > 1 else rows[0]).encode()
 
     def path(self, server):
-        if server.name == "bare":
+        if server.name.startswith("bare"):
             return f"/bytes/{self.reply_bytes['gemmd']}"
         form = self.form_of(server)
         if form == "v2":
             return f"/v2/models/{self.op}/infer"
         shape = f"{self.size}x{self.size}"
         names = ("shape_a", "shape_b")[: len(self.operands)]
-        query = "?" + "&".join(f"{name}={shape}" for name in names) + "&dtype=f32"
-        return f"/v1/{self.op}{query if form == 'raw' else ''}"
+        query = [f"{name}={shape}" for name in names] + ["dtype=f32"] if form == "raw" else []
+        query += ["device=cuda"] * (server.name == ON_GPU)
+        return f"/v1/{self.op}{'?' if query else ''}{'&'.join(query)}"
 
     def decode(self, form, reply):
         if form == "raw":
@@ -294,7 +315,7 @@ class Case:
         if response.status != 200:
             raise SystemExit(f"{self}: {server.name} answers {response.status}: {reply[:300]!r}")
         self.reply_bytes[server.name] = len(reply)
-        if server.name == "bare":
+        if server.name.startswith("bare"):
             wanted = self.reply_bytes["gemmd"]
             correct = reply == (body * -(-wanted // len(body)))[:wanted]
         elif self.form_of(server) == "v2":
@@ -329,7 +350,8 @@ def drive(case, server, seconds):
     if case.size == BIG:
         us = send_once(case, server)
         return {"rate": 1e6 / us, "p50_us": us, "cpu_us": 1e6 * (server.cpu_s() - before)}
-    command = ["wrk", "-t1", f"-c{case.connections}", f"-d{seconds}", f"--timeout={WAIT_S}",
+    threads = min(case.connections, max(1, os.cpu_count() // 2))
+    command = ["wrk", f"-t{threads}", f"-c{case.connections}", f"-d{seconds}", f"--timeout={WAIT_S}",
                "-s", os.path.join(HERE, "post.lua"), server.url(case.path(server))]
     headers = case.headers(server)
     env = {**os.environ, "GM_BODY": case.file_of(server), "GM_TYPE": headers["Content-Type"],
@@ -372,8 +394,9 @@ def take_turns(case, servers, options, rng):
     return rounds
 
 
-# What gemmd's rate is compared with: the best of the servers whose names begin like this.
-OTHERS = {"of_bare": "bare", "of_fastapi": "FastAPI", "of_raw": RAW, "of_triton": "Triton"}
+# What gemmd's rate is compared with: the best of the servers whose names match this.
+OTHERS = {"of_bare": "bare$", "of_suspends": "bare, suspends", "of_fastapi": "FastAPI", "of_raw": RAW,
+          "of_triton": "Triton"}
 
 
 def measure(case, servers, options, rng):
@@ -388,8 +411,8 @@ def measure(case, servers, options, rng):
             key: round(statistics.median(run[key] for run in runs), 3)
             for key in runs[0]}
         row["servers"][server.name]["rates"] = [round(run["rate"], 2) for run in runs]
-    for key, begin in OTHERS.items():
-        others = [max((seen[name]["rate"] for name in seen if name.startswith(begin)), default=0)
+    for key, pattern in OTHERS.items():
+        others = [max((seen[name]["rate"] for name in seen if re.match(pattern, name)), default=0)
                   for seen in rounds]
         if all(others):
             row[key] = round(statistics.median(
@@ -398,12 +421,12 @@ def measure(case, servers, options, rng):
 
 
 def show(case, row):
-    print(f"{case}")
+    print(case)
     for name, seen in row["servers"].items():
         print(f"    {name:20s} {seen['rate']:11.1f} requests/s   p50 {seen['p50_us'] / 1e3:9.3f} ms   "
               f"p99 {seen.get('p99_us', math.nan) / 1e3:9.3f} ms   {seen['cpu_us']:10.1f} us of CPU each")
     said = {"of_bare": "of the bare library", "of_raw": "of its own /v1 raw",
-            "of_fastapi": "times FastAPI and NumPy at their best", "of_triton": "times Triton and NumPy"}
+            "of_suspends": "of the library that suspends", "of_fastapi": "times FastAPI at its best", "of_triton": "times Triton and NumPy"}
     print("    gemmd is " + ", ".join(f"{row[key]:.2f} {words}" for key, words in said.items() if key in row),
           flush=True)
 
@@ -413,17 +436,23 @@ def first_line(command):
     return done.stdout.split("\n")[0].strip() or "unknown"
 
 
-def machine():
+def machine(gpu=False):
+    if gpu:
+        return first_line(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         found = re.search(r"^model name\s*:\s*(.*)$", file.read(), re.MULTILINE)
     return found.group(1) if found else platform.machine()
 
 
-def versions(triton):
+def versions(options, triton):
     from importlib.metadata import version
 
     seen = {name: version(name) for name in ("fastapi", "uvicorn", "numpy")} | {
         "python": platform.python_version(), "wrk": first_line(["wrk", "-v"]).split(" [")[0]}
+    if options.gpu:
+        import cupy
+
+        seen["cupy"] = cupy.__version__
     if triton:
         connection = http.client.HTTPConnection("127.0.0.1", triton.port, timeout=WAIT_S)
         connection.request("GET", "/v2")
@@ -436,6 +465,7 @@ def main():
     parser.add_argument("--gemmd", required=True)
     parser.add_argument("--bare", required=True)
     parser.add_argument("--triton", help="the virtual environment that has nvidia-pytriton")
+    parser.add_argument("--gpu", action="store_true", help="gemmd and its peers on a GPU")
     parser.add_argument("--full", action="store_true", help="every operation, size, form and number "
                         "of connections: half an hour")
     parser.add_argument("--only", default="", help="cases whose name holds all of these words")
@@ -444,7 +474,7 @@ def main():
     parser.add_argument("--json", help="the result file")
     options = parser.parse_args()
 
-    cases = [case for case in (FULL if options.full else SHORT) + (TRITON if options.triton else [])
+    cases = [case for case in (FULL if options.full else GPU if options.gpu else SHORT) + (TRITON if options.triton else [])
              if all(word in "{0} {1}x{1} {2} {3}".format(*case).split() for word in options.only.split())]
     began, load_before = time.monotonic(), os.getloadavg()[0]
     rng, shuffler = np.random.default_rng(1), random.Random(1)
@@ -454,7 +484,7 @@ def main():
             for server in start_servers(options, folder):
                 servers.append(server)
             triton = next((server for server in servers if server.name == "Triton"), None)
-            said = versions(triton)
+            said = versions(options, triton)
             for parameters in cases:
                 case = Case(*parameters, rng, folder, options.triton)
                 rows.append(measure(case, case.servers_of(servers), options, shuffler))
@@ -464,9 +494,9 @@ def main():
                 server.stop()
     print(f"{time.monotonic() - began:.0f} s; load before {load_before:.1f}")
     if options.json:
-        document = {"benchmark": "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
+        document = {"benchmark": "load_gpu" if options.gpu else "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
                     "commit": first_line(["git", "describe", "--always", "--dirty"]),
-                    "device": machine(), "cores": os.cpu_count(), "load_before": round(load_before, 2),
+                    "device": machine(options.gpu), "cores": os.cpu_count(), "load_before": round(load_before, 2),
                     "rounds": options.rounds, "seconds": options.seconds, "versions": said,
                     "results": rows}
         with open(options.json, "w", encoding="utf-8") as file:

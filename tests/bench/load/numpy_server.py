@@ -1,4 +1,5 @@
-"""The service that is written in an afternoon: FastAPI and NumPy, run by uvicorn.
+"""The service that is written in an afternoon: FastAPI and NumPy, run by uvicorn. ARRAYS=cupy makes it
+compute on a GPU.
 
     uvicorn --app-dir tests/bench/load numpy_server:app
 
@@ -6,11 +7,14 @@ It takes what gemmd takes, for transpose and matmul of f32: bare elements with ?
 ?shape_b=, .npy files back to back, and JSON.
 """
 
+import importlib
 import io
+import os
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
+arrays = importlib.import_module(os.environ.get("ARRAYS", "numpy"))
 app = FastAPI()
 
 
@@ -40,6 +44,8 @@ async def operands(request, form):
 
 
 def reply(result, form):
+    if arrays is not np:
+        result = arrays.asnumpy(result)
     if form == "application/json":
         return {"shape": result.shape, "dtype": "f32", "data": result.tolist()}
     if form == "application/x-npy":
@@ -53,11 +59,11 @@ def reply(result, form):
 async def transpose(request: Request):
     form = request.headers["content-type"]
     (a,) = await operands(request, form)
-    return reply(np.ascontiguousarray(a.T), form)
+    return reply(arrays.ascontiguousarray(arrays.asarray(a).T), form)
 
 
 @app.post("/v1/matmul")
 async def matmul(request: Request):
     form = request.headers["content-type"]
     a, b = await operands(request, form)
-    return reply(a @ b, form)
+    return reply(arrays.asarray(a) @ arrays.asarray(b), form)

@@ -15,12 +15,14 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM, ROW = 760, 240, 30, 64, 50, 26
 MARKS = [
     ("gemmd,", '<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="white" stroke="black" stroke-width="1.5"/>'),
     ("gemmd", '<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="black"/>'),
+    ("bare, ", '<path d="M{x:.1f} {y:.1f}m-5-5h10v10h-10z" fill="#999" stroke="black" stroke-width="1.5"/>'),
     ("bare", '<path d="M{x:.1f} {y:.1f}m-5-5h10v10h-10z" fill="white" stroke="black" stroke-width="1.5"/>'),
     ("FastAPI, 1", '<path d="M{x:.1f} {y:.1f}m0-6l6 11h-12z" fill="white" stroke="black" stroke-width="1.5"/>'),
     ("FastAPI, ", '<path d="M{x:.1f} {y:.1f}m0-6.5l6.5 6.5-6.5 6.5-6.5-6.5z" fill="#999" stroke="black"/>'),
     ("Triton", '<path d="M{x:.1f} {y:.1f}m-5-5l10 10m0-10l-10 10" stroke="black" stroke-width="2.5"/>'),
 ]
-NAMES = {"bare": "the HTTP library alone", "gemmd, /v1 raw": "gemmd, /v1 raw beside /v2"}
+NAMES = {"bare": "the HTTP library alone", "bare, suspends": "the library, resuming requests",
+         "gemmd, device=cuda": "gemmd, all on the GPU", "gemmd, /v1 raw": "gemmd, /v1 raw beside /v2"}
 
 
 def mark_of(name):

@@ -1,6 +1,7 @@
 -- What wrk sends, over and over: the file GM_BODY, of the media type GM_TYPE; for the Open Inference
--- Protocol, GM_JSON_BYTES says how many bytes of it are JSON. At the end it says in one line for load.py: requests, then microseconds, bytes, errors, replies that are not 2xx or
--- 3xx, and the latency's median and 99th percentile in microseconds.
+-- Protocol, GM_JSON_BYTES says how many bytes of it are JSON. At the end it says in one line for load.py:
+-- requests, then microseconds, bytes, errors, replies that are not 2xx or 3xx, and the latency's median
+-- and 99th percentile in microseconds.
 
 local file = assert(io.open(os.getenv("GM_BODY"), "rb"))
 wrk.method = "POST"

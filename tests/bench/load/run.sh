@@ -5,8 +5,9 @@ set -euo pipefail
 
 usage() {
     cat <<'END'
-usage: tests/bench/load/run.sh [--full] [--only WORDS] [--rounds N] [--seconds S] [--json FILE]
+usage: tests/bench/load/run.sh [--gpu] [--full] [--only WORDS] [--rounds N] [--seconds S] [--json FILE]
 
+  --gpu         gemmd on the GPU, beside FastAPI and CuPy
   --full        every operation, size, form and number of connections, instead of four minutes of some
   --only WORDS  the cases that have all of these words: --only "matmul 64x64 raw"
   --rounds N    turns of each server at a case (2)
@@ -26,9 +27,14 @@ venv=build/load-venv
 triton=build/triton-venv
 json=build/load.json
 arguments=()
+gpu=no
 while [ $# -gt 0 ]; do
     case $1 in
     --full) arguments+=("$1") ;;
+    --gpu)
+        arguments+=("$1")
+        gpu=yes
+        ;;
     --only | --rounds | --seconds)
         [ $# -gt 1 ] || die "$1 wants a value"
         arguments+=("$1" "$2")
@@ -79,12 +85,16 @@ make_triton() {
     fi
     touch "$triton/ready"
 }
-if [ ! -e "$triton/ready" ]; then
+if [ $gpu = yes ] && ! "$venv/bin/python" -c 'import cupy' 2>/dev/null; then
+    toolkit=$(nvcc --version | sed -n 's/.*release \([0-9]*\).*/\1/p') || die "--gpu wants nvcc"
+    note "installing CuPy into $venv"
+    logged "$logs/load-cupy.log" "$venv/bin/pip" install "cupy-cuda${toolkit}x"
+elif [ $gpu = no ] && [ ! -e "$triton/ready" ]; then
     note "installing Triton's server and client into $triton"
     rm -rf "$triton"
     make_triton || note "Triton cannot be had here: nothing is compared with it"
 fi
-[ ! -e "$triton/ready" ] || arguments+=(--triton "$triton")
+[ $gpu = yes ] || [ ! -e "$triton/ready" ] || arguments+=(--triton "$triton")
 
 step "The optimised build"
 find_gpu here "gemmd runs on the CPU"
