@@ -153,7 +153,7 @@ class Soak:
         self.certificate = self.authority.sign("server")
         self.ring = Keyring(str(folder / "keys"))
         for name, roles, quota in (("user", "use", ""), ("reader", "read", ""), ("boss", "admin", ""),
-                                   ("thin", "use", "requests=5"), ("small", "use", "memory=1M")):
+                                   ("crowd", "use", ""), ("thin", "use", "requests=5"), ("small", "use", "memory=1M")):
             self.ring.add(name, roles, quota)
         self.object = f"/gemmd-soak-{os.getpid()}"
         with open("/dev/shm" + self.object, "wb") as file:
@@ -166,7 +166,7 @@ class Soak:
         self.steady = Process([
             self.options.gemmd, "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0,plain",
             "--listen", f"unix:{self.folder}/sock", "--keys", self.ring.path, "--tls-cert", self.certificate[0],
-            "--tls-key", self.certificate[1], "--threads", "1", "--queue-limit", "8", "--memory-limit", "256M",
+            "--tls-key", self.certificate[1], "--threads", "1", "--queue-limit", "24", "--memory-limit", "256M",
             "--allow-shared-memory", "/gemmd-soak"], 3)
         self.place = Place(self.steady, self.folder, traffic.ssl.create_default_context(cafile=self.authority.file))
         self.register()
