@@ -18,7 +18,7 @@ import pytest
 from certificates import OPENSSL, Authority
 from daemon import SLOW, Daemon, run
 from hostile import HASTE, HASTY
-from jobs import wait_until
+from jobs import Threads, wait_until
 
 if not OPENSSL:
     pytest.skip("there is no openssl to make certificates with", allow_module_level=True)
@@ -246,8 +246,8 @@ def hasty(authority):
     daemon.kill()
 
 
-def test_a_handshake_that_stops_is_ended(hasty, authority):
-    """Before its first byte, within its first message, and after that: none is answered for ever."""
+def stop_handshakes(hasty, authority):
+    """Before its first byte, within its first message, and after that: it is ended."""
     text = hello(context(authority))
     stopped = [hasty.raw().send(text[:part]) for part in (0, 5, 100, None)]
     began = time.monotonic()
@@ -259,21 +259,21 @@ def test_a_handshake_that_stops_is_ended(hasty, authority):
         assert 0.9 * 60 / HASTE <= took <= 60 / HASTE + 4 * SLOW, took
 
 
-def test_a_body_that_is_too_slow(hasty, authority):
+def send_slowly(hasty, authority):
     """The answer goes through the session, when the next bytes come."""
     with connect(hasty, context(authority)) as secure:
         secure.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
                        b"Content-Type: text/csv\r\n\r\n" % T.encode())
-        for _ in range(int(10 * SLOW / 0.1)):
+        for _ in range(int(10 * SLOW / 0.02)):
             try:
                 secure.sendall(b"1,2\n")
             except OSError:
                 break
-            time.sleep(0.1)
+            time.sleep(0.02)
         assert problem(read_all(secure)) == (408, "upload_timeout")
 
 
-def test_a_reader_that_is_too_slow(hasty, authority):
+def read_slowly(hasty, authority):
     side = 4096
     with connect(hasty, context(authority)) as secure:
         secure.sendall(b"POST %s?shape=%dx%d&dtype=u8 HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
@@ -286,6 +286,14 @@ def test_a_reader_that_is_too_slow(hasty, authority):
             while piece := secure.recv(65536):
                 received += len(piece)
         assert received < side * side
+
+
+def test_clients_that_are_too_slow_are_ended(hasty, authority):
+    """All at once, since they take their time."""
+    threads = Threads()
+    for client_of in (stop_handshakes, send_slowly, read_slowly):
+        threads.go(client_of, hasty, authority)
+    threads.join()
 
 
 def test_handshakes_that_stop_leave_room(start, authority):
