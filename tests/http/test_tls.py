@@ -354,6 +354,34 @@ def test_reload_loses_no_request(start, authority):
     kept.close()
 
 
+def resume(daemon, made, session):
+    """A request on a connection of its own; returns its session, and whether that was resumed."""
+    plain = socket.create_connection(("127.0.0.1", daemon.port), timeout=20 * SLOW)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with made.wrap_socket(plain, server_hostname="localhost", session=session) as secure:
+        secure.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert read_all(secure).startswith(b"HTTP/1.1 200 ")
+        return secure.session, secure.session_reused
+
+
+def test_sessions_are_resumed(start, authority):
+    """Until the certificate is read again."""
+    daemon, made = start(*options(authority.sign("resumed"))), {}
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        one = made[version] = context(authority)
+        one.minimum_version = one.maximum_version = version
+        session, resumed = resume(daemon, one, None)
+        assert not resumed and session.has_ticket and 0 < session.ticket_lifetime_hint <= 3600
+        for _ in range(3):
+            session, resumed = resume(daemon, one, session)
+            assert resumed
+        made[version] = one, session
+    daemon.signal(signal.SIGHUP)
+    wait_until(lambda: "event=reload" in daemon.log(), "it has happened")
+    for one, session in made.values():
+        assert not resume(daemon, one, session)[1]
+
+
 def test_what_cannot_be_read_again_stays(start, authority):
     pair = authority.sign("broken", serial=7)
     daemon = start(*options(pair))
@@ -391,6 +419,7 @@ def test_only_clients_with_a_certificate(start, authority, tmp_path):
     daemon = start(*options(server_pair), "--tls-client-ca", str(trusted))
     ours, theirs = authority.sign("ours", client=True), other.sign("theirs", client=True)
     assert ask(daemon, context(authority, ours))[0] == 200
+    assert not resume(daemon, context(authority, ours), None)[0].has_ticket
     assert "certificate required" in refused(daemon, context(authority))
     assert "unknown ca" in refused(daemon, context(authority, theirs))
     assert "certificate expired" in refused(
