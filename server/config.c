@@ -25,6 +25,7 @@ struct option_row {
     uint64_t min, max;
     const char *takes; /* describes valid values, for errors and --help */
     const char *help;
+    const char *const *words; /* of parse_word, in the order of their enum, and NULL */
 };
 
 /* Where the values come from that are read now. Each source's addresses take the place of those of
@@ -39,9 +40,16 @@ struct source {
     bool listened; /* it has named an address */
 };
 
-static parse_fn parse_prefix, parse_flag, parse_placement, parse_text, parse_quota,
-    parse_log_format;
-static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_level;
+static parse_fn parse_prefix, parse_flag, parse_placement, parse_text, parse_quota, parse_log_to;
+static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_word;
+
+static const char *const format_words[] = {"logfmt", "json", NULL};
+static const char *const level_words[] = {
+#define X(name, text) text,
+    GM_LOG_LEVEL_LIST(X)
+#undef X
+        NULL,
+};
 
 #define FIELD(name) offsetof(struct gm_config, name)
 #define SIZE_MOST (UINT64_C(1) << 50) /* far below where sums of sizes overflow */
@@ -228,10 +236,18 @@ static const struct option_row options[] = {
     {.flag = "--log-format",
      .argument = "FORMAT",
      .fallback = "logfmt",
-     .parse = parse_log_format,
+     .parse = parse_word,
+     .words = format_words,
      .offset = FIELD(log_format),
      .takes = "logfmt or json",
      .help = "how log lines are written"},
+    {.flag = "--log-to",
+     .argument = "PLACE",
+     .fallback = "stderr",
+     .parse = parse_log_to,
+     .offset = FIELD(log_to),
+     .takes = "stderr, journald or syslog, the last two perhaps as journald:/PATH of a socket",
+     .help = "where the log goes"},
     {.flag = "--sandbox",
      .fallback = "yes",
      .parse = parse_flag,
@@ -241,10 +257,11 @@ static const struct option_row options[] = {
     {.flag = "--log-level",
      .argument = "LEVEL",
      .fallback = "info",
-     .parse = parse_level,
+     .parse = parse_word,
+     .words = level_words,
      .offset = FIELD(log_level),
      .takes = "error, warn, info or debug",
-     .help = "what to log to standard error"},
+     .help = "what to log"},
 };
 #define OPTION_COUNT (sizeof options / sizeof *options)
 
@@ -313,19 +330,11 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
     return gm_config_duration(text, field);
 }
 
-static bool parse_level(const struct option_row *row, const char *text, void *field)
+static bool parse_word(const struct option_row *row, const char *text, void *field)
 {
-    static const char *const names[] = {
-#define X(name, text) text,
-        GM_LOG_LEVEL_LIST(X)
-#undef X
-    };
-
-    (void)row;
-    for (size_t i = 0; i < GM_LOG_LEVEL_COUNT; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            enum gm_log_level level = (enum gm_log_level)i;
-            memcpy(field, &level, sizeof level);
+    for (unsigned value = 0; row->words[value]; value++) {
+        if (strcmp(text, row->words[value]) == 0) {
+            memcpy(field, &value, sizeof value); /* an enum */
             return true;
         }
     }
@@ -356,13 +365,10 @@ static bool parse_quota(const struct option_row *row, const char *text, void *fi
     return gm_quota_read(text, strlen(text), field, NULL) == GM_OK;
 }
 
-static bool parse_log_format(const struct option_row *row, const char *text, void *field)
+static bool parse_log_to(const struct option_row *row, const char *text, void *field)
 {
-    enum gm_log_format format = strcmp(text, "json") == 0 ? GM_LOG_JSON : GM_LOG_FMT;
-
     (void)row;
-    memcpy(field, &format, sizeof format);
-    return format == GM_LOG_JSON || strcmp(text, "logfmt") == 0;
+    return gm_log_place_read(text, field);
 }
 
 static bool parse_text(const struct option_row *row, const char *text, void *field)

@@ -55,6 +55,7 @@ struct gm_config {
     struct gm_quota_limits quota;
     enum gm_log_level log_level;
     enum gm_log_format log_format;
+    struct gm_log_place log_to;
 };
 
 enum gm_config_outcome {

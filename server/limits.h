@@ -50,6 +50,9 @@
       "unused for this long is returned to the system")                                            \
     X(LISTENS_MAX, 8, "addresses", "places to listen: --listen may be given so many times")        \
     X(CONFIG_BYTES_MAX, 65536, "bytes", "configuration file: far more than all options take")      \
+    X(TLS_RESUME_S, 3600, "seconds",                                                               \
+      "a TLS session may be resumed for this long: what its ticket's key protects under TLS 1.2 "  \
+      "is as old at most")                                                                         \
     X(TLS_FILE_BYTES_MAX, 1048576, "bytes",                                                        \
       "file of certificates or of a key: a bundle of all public authorities is a fourth of it")    \
     X(CONNECTIONS_MIN, 16, "connections",                                                          \

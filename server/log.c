@@ -1,10 +1,10 @@
 #include "server/log.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +14,8 @@
 
 static enum gm_log_level log_level = GM_LOG_INFO;
 static enum gm_log_format log_format = GM_LOG_FMT;
+static struct gm_log_place log_place;
+static int log_socket = -1; /* < 0: standard error */
 
 static const char *const level_names[GM_LOG_LEVEL_COUNT] = {
 #define X(name, text) [GM_LOG_##name] = text,
@@ -25,6 +27,19 @@ void gm_log_setup(enum gm_log_level level, enum gm_log_format format)
 {
     log_level = level;
     log_format = format;
+}
+
+enum gm_status gm_log_open(const struct gm_log_place *place, struct gm_error *err)
+{
+    int fd = place->kind == GM_LOG_STDERR ? -1 : gm_log_socket_open(place);
+
+    if (place->kind != GM_LOG_STDERR && fd < 0)
+        return gm_fail(err, GM_INTERNAL, "--log-to: %s: %s", place->path, strerror(errno));
+    if (log_socket >= 0)
+        close(log_socket);
+    log_place = *place;
+    log_socket = fd;
+    return GM_OK;
 }
 
 /* Whether a value is a number in JSON, so that it needs no quotes. */
@@ -53,25 +68,41 @@ static bool is_text(const char *key, size_t len)
     return false;
 }
 
-/* Writes a value: a number as it is, else a string. What gm_log_quote escaped is escaped as JSON
- * does it: \xNN is the byte's number as \u00NN. Returns what is behind the value. */
-static const char *write_value(FILE *out, const char *key, size_t key_len, const char *value)
+const char *gm_log_pair_next(const char *at, struct gm_log_pair *ret)
 {
-    bool quoted = *value == '"';
-    const char *p = value + quoted;
-    size_t len = strcspn(value, " \n");
+    at += strspn(at, " \n");
+    if (!*at)
+        return NULL;
+    ret->key = at;
+    ret->key_len = strcspn(at, "= \n");
+    at += ret->key_len;
+    at += *at == '=';
+    ret->quoted = *at == '"';
+    at += ret->quoted;
+    ret->value = at;
+    while (*at && *at != '\n' && *at != (ret->quoted ? '"' : ' '))
+        at += ret->quoted && *at == '\\' && at[1] ? 2 : 1;
+    ret->value_len = (size_t)(at - ret->value);
+    return at + (ret->quoted && *at == '"');
+}
 
-    if (!quoted && !is_text(key, key_len) && is_number(value, len)) {
-        fwrite(value, 1, len, out);
-        return value + len;
+/* Writes a value: a number as it is, else a string. What gm_log_quote escaped is escaped as JSON
+ * does it: \xNN is the byte's number as \u00NN. */
+static void write_value(FILE *out, const struct gm_log_pair *pair)
+{
+    const char *p = pair->value, *end = p + pair->value_len;
+
+    if (!pair->quoted && !is_text(pair->key, pair->key_len) && is_number(p, pair->value_len)) {
+        fwrite(p, 1, pair->value_len, out);
+        return;
     }
     fputc('"', out);
-    for (; *p && *p != '\n' && *p != (quoted ? '"' : ' '); p++) {
-        if (quoted && *p == '\\' && p[1] == 'x' && isxdigit((unsigned char)p[2]) &&
+    for (; p < end; p++) {
+        if (pair->quoted && *p == '\\' && p[1] == 'x' && isxdigit((unsigned char)p[2]) &&
             isxdigit((unsigned char)p[3])) {
             fprintf(out, "\\u00%.2s", p + 2);
             p += 3;
-        } else if (quoted && *p == '\\' && (p[1] == '"' || p[1] == '\\')) {
+        } else if (pair->quoted && *p == '\\' && (p[1] == '"' || p[1] == '\\')) {
             fprintf(out, "\\%c", *++p);
         } else if (*p == '"' || *p == '\\') {
             fprintf(out, "\\%c", *p);
@@ -80,7 +111,6 @@ static const char *write_value(FILE *out, const char *key, size_t key_len, const
         }
     }
     fputc('"', out);
-    return p + (quoted && *p == '"');
 }
 
 /* Writes a line of key=value pairs, which begins with a time, as an object. Returns its length, 0
@@ -89,15 +119,14 @@ static size_t to_json(const char *line, char *text, size_t size)
 {
     FILE *out = fmemopen(text, size, "w");
     size_t len = strcspn(line, " ");
+    struct gm_log_pair pair;
 
     if (!out)
         return 0;
     fprintf(out, "{\"time\":\"%.*s\"", (int)len, line);
-    for (const char *p = line + len; *(p += strspn(p, " \n"));) {
-        size_t key_len = strcspn(p, "= \n");
-        fprintf(out, ",\"%.*s\":", (int)key_len, p);
-        p += key_len;
-        p = write_value(out, p - key_len, key_len, *p == '=' ? p + 1 : p);
+    for (const char *p = line + len; (p = gm_log_pair_next(p, &pair));) {
+        fprintf(out, ",\"%.*s\":", (int)pair.key_len, pair.key);
+        write_value(out, &pair);
     }
     fputs("}\n", out);
     long at = ftell(out);
@@ -121,42 +150,55 @@ static size_t begin_line(char *line, size_t size, enum gm_log_level level, const
     return at + (size_t)n;
 }
 
-/* Writes a line of key=value pairs, len bytes and a zero, in the format that was chosen. */
-static ssize_t put_line(const char *line, size_t len)
+/* Whether standard error has room for a whole line, as poll(2) says of a pipe. */
+static bool has_room(void)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLOUT);
+}
+
+/* Writes a line of key=value pairs, len bytes and a zero, in the format that was chosen. Returns
+ * whether it was taken. */
+static bool put_line(enum gm_log_level level, const char *event, const char *line, size_t len)
 {
     char text[3 * LINE_MAX_BYTES];
+    const char *pairs = line + strcspn(line, " ");
 
+    if (log_socket < 0 && !has_room())
+        return false;
     if (log_format == GM_LOG_JSON) {
         len = to_json(line, text, sizeof text);
         line = text;
+        if (len == 0)
+            return false;
     }
-    return write(STDERR_FILENO, line, len);
+    if (log_socket >= 0) /* the time and the level are in fields of their own */
+        return gm_log_socket_send(log_socket, &log_place, level, event, pairs,
+                                  log_format == GM_LOG_JSON ? text : strstr(pairs, "event="));
+    ssize_t written = write(STDERR_FILENO, line, len);
+    (void)written; /* a log that cannot be written cannot report it */
+    return true;
 }
 
 /*
- * Never blocks: a full pipe that nobody reads must not stop the threads that serve. poll(2) says
- * whether a pipe has room for a whole line, with one writer at a time. Other lines are dropped and
- * counted.
+ * Never blocks: a full pipe that nobody reads, or a journal that is busy, must not stop the threads
+ * that serve. One thread writes at a time. Lines that are not taken are counted.
  */
-static void write_line(const char *line, size_t len)
+static void write_line(enum gm_log_level level, const char *event, const char *line, size_t len)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static unsigned long dropped;
-    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     char note[160];
 
     pthread_mutex_lock(&mutex);
-    if (poll(&p, 1, 0) <= 0 || !(p.revents & POLLOUT)) {
+    if (!put_line(level, event, line, len)) {
         dropped++;
-    } else {
-        ssize_t written = put_line(line, len);
-        if (dropped > 0 && poll(&p, 1, 0) > 0 && (p.revents & POLLOUT)) {
-            size_t at = begin_line(note, sizeof note, GM_LOG_WARN, "log");
-            at += (size_t)snprintf(note + at, sizeof note - at, "dropped=%lu\n", dropped);
-            written = put_line(note, at);
+    } else if (dropped > 0) {
+        size_t at = begin_line(note, sizeof note, GM_LOG_WARN, "log");
+        at += (size_t)snprintf(note + at, sizeof note - at, "dropped=%lu\n", dropped);
+        if (put_line(GM_LOG_WARN, "log", note, at))
             dropped = 0;
-        }
-        (void)written; /* a log that cannot be written cannot report it */
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -186,7 +228,7 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
         at--;
     line[at++] = '\n';
     line[at] = '\0';
-    write_line(line, at);
+    write_line(level, event, line, at);
 }
 
 void gm_log_detail(enum gm_log_level level, const char *event, const char *detail)

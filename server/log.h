@@ -1,5 +1,5 @@
 /*
- * log.h - writes the log to standard error: one line for each event, as key=value pairs.
+ * log.h - writes the log: one line for each event, as key=value pairs.
  *
  *   2026-01-31T12:00:00.123Z level=info event=request id=... status=200
  *
@@ -7,13 +7,20 @@
  *
  *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"request","id":"...","status":200}
  *
- * Only server/ logs, and each failure once. Each line is one write(2), so that threads do not mix
- * their lines.
+ * It goes to standard error, to journald with each pair as a field of its own, or to syslog.
+ *
+ * Only server/ logs, and each failure once. Each line is one write(2) or sendto(2), so that threads
+ * do not mix their lines. No line is waited for: what cannot be taken at once is dropped, counted,
+ * and told of later.
  */
 #ifndef GM_SERVER_LOG_H
 #define GM_SERVER_LOG_H
 
+#include "proto/status.h"
+
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/un.h>
 
 #define GM_LOG_LEVEL_LIST(X)                                                                       \
     X(ERROR, "error")                                                                              \
@@ -30,8 +37,19 @@ enum gm_log_level {
 
 enum gm_log_format { GM_LOG_FMT, GM_LOG_JSON };
 
+enum gm_log_kind { GM_LOG_STDERR, GM_LOG_JOURNALD, GM_LOG_SYSLOG };
+
+/* Where the log goes; path: of the socket. All zero: standard error. */
+struct gm_log_place {
+    enum gm_log_kind kind;
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+};
+
 /* Call once at start, before other threads exist. */
 void gm_log_setup(enum gm_log_level level, enum gm_log_format format);
+/* Sends what is logged from now on to this place; before, it goes to standard error. Call it in the
+ * same way. GM_INTERNAL says why nobody there can be reached. */
+enum gm_status gm_log_open(const struct gm_log_place *place, struct gm_error *err);
 
 /* Logs an event: its name, and a format of key=value pairs, which may be "". Pass strings from
  * outside through gm_log_quote. */
@@ -44,5 +62,30 @@ void gm_log_detail(enum gm_log_level level, const char *event, const char *detai
 /* Quotes a text for use as a value. Escapes quotes, backslashes, and bytes that are not printable
  * ASCII. Truncates to `size`. Returns out. */
 const char *gm_log_quote(char *out, size_t size, const char *text);
+
+/* A pair of a line. value: without its quotes, with the escapes of gm_log_quote. */
+struct gm_log_pair {
+    const char *key, *value;
+    size_t key_len, value_len;
+    bool quoted;
+};
+
+/* Reads the pair at `at`; returns what is behind it, NULL if there is none. */
+const char *gm_log_pair_next(const char *at, struct gm_log_pair *ret);
+
+/* ---- log_socket.c ---- */
+
+/* "stderr", "journald" or "syslog"; the last two perhaps with :/PATH of another socket than the
+ * system's. False for all else. */
+bool gm_log_place_read(const char *text, struct gm_log_place *ret);
+
+/* Opens a socket to send to the place. Returns -1 with errno if nobody is there. */
+int gm_log_socket_open(const struct gm_log_place *place);
+/*
+ * Sends a line, without blocking. pairs: its key=value pairs, in logfmt; message: the line as
+ * people read it, both without a newline. Returns whether it was taken.
+ */
+bool gm_log_socket_send(int fd, const struct gm_log_place *place, enum gm_log_level level,
+                        const char *event, const char *pairs, const char *message);
 
 #endif

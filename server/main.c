@@ -513,9 +513,9 @@ static int check(struct gm_server *server)
 {
     const struct gm_config *config = &server->config;
     struct gm_error error;
-    enum gm_status status = GM_OK;
+    enum gm_status status = gm_log_open(&config->log_to, &error);
 
-    if (*config->tls_cert)
+    if (status == GM_OK && *config->tls_cert)
         status = check_tls(config, &error);
     if (status == GM_OK && *config->keys)
         status = check_keys(server, &error);
@@ -564,6 +564,10 @@ int main(int argc, char **argv)
         break;
     }
     gm_log_setup(server.config.log_level, server.config.log_format);
+    if (gm_log_open(&server.config.log_to, &error) != GM_OK) {
+        fprintf(stderr, "gemmd: %s\n", error.detail);
+        return EXIT_START;
+    }
     if (server.config.sandbox && gm_sandbox_begin(uses_low_port(&server.config), &error) != GM_OK)
         gm_log_detail(GM_LOG_WARN, "sandbox", error.detail);
     gm_document_init();

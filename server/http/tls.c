@@ -1,6 +1,7 @@
 #include "server/http/http.h"
 
 #include "server/config.h"
+#include "server/limits.h"
 
 #include <errno.h>
 #include <gnutls/abstract.h>
@@ -18,6 +19,7 @@ struct gm_tls {
     atomic_uint references;
     gnutls_certificate_credentials_t credentials;
     gnutls_priority_t priority;
+    gnutls_datum_t ticket_key; /* of these credentials alone: a reload ends what can be resumed */
     bool verify_clients;
     int64_t expires;
 };
@@ -114,6 +116,9 @@ enum gm_status gm_tls_load(const struct gm_config *config, struct gm_tls **ret,
         status = load_pair(tls, config, err);
     if (status == GM_OK && *config->tls_client_ca)
         status = load_client_ca(tls, config->tls_client_ca, err);
+    if (status == GM_OK && !tls->verify_clients &&
+        gnutls_session_ticket_key_generate(&tls->ticket_key) != 0)
+        status = gm_fail(err, GM_INTERNAL, "no key for TLS's session tickets");
     if (status == GM_OK)
         *ret = tls;
     else
@@ -132,6 +137,10 @@ void gm_tls_unref(struct gm_tls *tls)
 {
     if (!tls || atomic_fetch_sub(&tls->references, 1) > 1)
         return;
+    if (tls->ticket_key.data) {
+        gnutls_memset(tls->ticket_key.data, 0, tls->ticket_key.size);
+        gnutls_free(tls->ticket_key.data);
+    }
     if (tls->priority)
         gnutls_priority_deinit(tls->priority);
     if (tls->credentials)
@@ -170,6 +179,13 @@ bool gm_tls_attach(struct gm_tls *tls, void *session)
     if (gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->credentials) != 0 ||
         gnutls_priority_set(session, tls->priority) != 0)
         return false;
+    /* Who comes back resumes its session, without a signature. But a client's certificate is looked
+     * at each time. */
+    if (!tls->verify_clients) {
+        if (gnutls_session_ticket_enable_server(session, &tls->ticket_key) != 0)
+            return false;
+        gnutls_db_set_cache_expiration(session, GM_TLS_RESUME_S);
+    }
     if (tls->verify_clients) {
         /* Asked for, not required: so that verify_client can say what is wrong. */
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
