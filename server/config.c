@@ -323,21 +323,8 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
 
 static bool parse_level(const struct option_row *row, const char *text, void *field)
 {
-    static const char *const names[] = {
-#define X(name, text) text,
-        GM_LOG_LEVEL_LIST(X)
-#undef X
-    };
-
     (void)row;
-    for (size_t i = 0; i < GM_LOG_LEVEL_COUNT; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            enum gm_log_level level = (enum gm_log_level)i;
-            memcpy(field, &level, sizeof level);
-            return true;
-        }
-    }
-    return false;
+    return gm_config_level(text, field);
 }
 
 static bool parse_prefix(const struct option_row *row, const char *text, void *field)

@@ -41,7 +41,7 @@ struct gm_config {
     char backend[GM_BACKEND_NAME_MAX];     /* "auto" or a backend's name */
     bool place_by_load;                    /* --placement */
     uint64_t memory_limit;                 /* bytes; 0 until gm_config_parse has set it */
-    uint64_t matrix_memory; /* bytes; UINT64_MAX until gm_config_parse has set it */
+    uint64_t matrix_memory;                /* bytes; UINT64_MAX until gm_config_parse has set it */
     uint64_t body_limit;
     uint64_t queue_limit;
     uint64_t threads; /* 0: one per core */
@@ -91,6 +91,7 @@ bool gm_config_listen(const char *text, struct gm_listen *ret);
 bool gm_config_count(const char *text, uint64_t *ret);
 bool gm_config_size(const char *text, uint64_t *ret);
 bool gm_config_duration(const char *text, uint64_t *ret);
+bool gm_config_level(const char *text, enum gm_log_level *ret);
 
 /* Removes white space at both ends of a line, in place. */
 char *gm_config_trim(char *text);

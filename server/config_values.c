@@ -187,3 +187,20 @@ void gm_file_free(struct gm_file *file)
     free(file->bytes);
     *file = (struct gm_file){.bytes = NULL};
 }
+
+bool gm_config_level(const char *text, enum gm_log_level *ret)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        GM_LOG_LEVEL_LIST(X)
+#undef X
+    };
+
+    for (size_t i = 0; i < GM_LOG_LEVEL_COUNT; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret = (enum gm_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
