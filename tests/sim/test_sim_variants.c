@@ -299,6 +299,28 @@ static void test_whole_stacks(void)
     }
 }
 
+/* By `grouped`: whole tiles whose last step along k is no whole vector; the end of c in a tile that
+ * is not the first; a stack with one c, whose vectors begin elsewhere than the results'; the
+ * longest sum. */
+static void test_grouped_products(void)
+{
+    static const uint64_t cases[][6] = {
+        {SINGLE, SINGLE, SINGLE, 64, 75, 64}, {SINGLE, SINGLE, SINGLE, 65, 5, 63},
+        {SINGLE, SINGLE, SINGLE, 70, 3, 130}, {3, 3, SINGLE, 9, 5, 7},
+        {2, SINGLE, SINGLE, 65, 40, 67},      {3, 3, 3, 67, 33, 5},
+        {SINGLE, SINGLE, SINGLE, 2, 1024, 3}, {SINGLE, SINGLE, SINGLE, 128, 131, 128},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t type = 0; type < ARITHMETIC; type++) {
+            for (unsigned trans = first_trans(i + type); trans < 4; trans += trans_step()) {
+                for (unsigned drawn = 0; drawn < 3; drawn++)
+                    try_product(arithmetic[type], cases[i], cases[i][3], cases[i][4], cases[i][5],
+                                trans, "grouped");
+            }
+        }
+    }
+}
+
 /* By `split_k_dot`: one slice of k and several, sums in one row, in one column, and both. */
 static void test_long_sums(void)
 {
@@ -460,6 +482,7 @@ static void test_all(void)
     test_round_sums();
     test_round_products();
     test_whole_stacks();
+    test_grouped_products();
     test_long_sums();
     test_repacked_products();
     test_thin_products();
