@@ -122,6 +122,17 @@ struct gm_backend {
     enum gm_status (*import)(void *context, struct gm_foreign *foreign, struct gm_error *err);
     void (*release)(void *context, struct gm_foreign *foreign);
 
+    /*
+     * Memory of a device, for operands and results that stay there (on_device of struct gm_task).
+     * GM_DEVICE_MEMORY where there is none left. Give it back when no task uses it. copy: to or
+     * from it, and waits for that. All NULL where devices work on buffers of the host.
+     */
+    enum gm_status (*device_get)(void *context, unsigned device, uint64_t bytes, void **ret,
+                                 struct gm_error *err);
+    void (*device_put)(void *context, unsigned device, void *data);
+    enum gm_status (*device_copy)(void *context, unsigned device, void *to, const void *from,
+                                  uint64_t bytes, bool to_device, struct gm_error *err);
+
     /* Memory beyond operands and result that the task needs while it runs (rearranged operands);
      * it is taken from the same buffers. */
     uint64_t (*scratch_bytes)(void *context, const struct gm_op *op,

@@ -34,7 +34,8 @@ struct gm_sink {
     /*
      * A parameter in the body (a JSON member that is neither an operand nor part of one). Its value
      * is text: a string's content, or a number, true or false as written. All parameters come
-     * before the first operand.
+     * before the first operand. An operand that is not in the body is a parameter "a", "b" or "c",
+     * whose value is "ref:" and its name.
      */
     enum gm_status (*parameter)(void *cls, const char *name, size_t name_len, const char *value,
                                 size_t value_len, struct gm_error *err);

@@ -35,6 +35,7 @@ extern "C" {
     X(METHOD_NOT_ALLOWED, 405, "method_not_allowed", "This path does not take this method")        \
     X(NOT_ACCEPTABLE, 406, "not_acceptable", "No format named by Accept can be written")           \
     X(REGION_CONFLICT, 409, "region_conflict", "The shared memory is not as the request has it")   \
+    X(PRECONDITION_FAILED, 412, "precondition_failed", "The matrix is not as the request has it")  \
     X(LENGTH_REQUIRED, 411, "length_required", "A body is needed")                                 \
     X(BODY_TOO_LARGE, 413, "body_too_large", "The body is larger than the limit")                  \
     X(TOO_LARGE, 413, "too_large", "The request can never fit in the memory limit")                \
@@ -59,7 +60,8 @@ extern "C" {
     X(DEADLINE, 503, "deadline_passed", "The request's time ran out")                              \
     X(DEVICE_MEMORY, 503, "device_memory", "The device ran out of memory")                         \
     X(DEVICE_LOST, 503, "device_lost", "The device has failed")                                    \
-    X(CANCELLED, 503, "cancelled", "The client went away")
+    X(CANCELLED, 503, "cancelled", "The client went away")                                         \
+    X(STORAGE_FULL, 507, "storage_full", "There is no room to keep this")
 
 enum gm_status {
 #define X(name, http, code, title) GM_##name,

@@ -123,6 +123,14 @@ static const struct option_row options[] = {
      .takes = "a size from 1M to 1024T, as 512M or 4G",
      .help = "host memory for all requests together "
              "(default: half of what the machine or its cgroup has)"},
+    {.flag = "--matrix-memory",
+     .argument = "SIZE",
+     .parse = parse_size,
+     .offset = FIELD(matrix_memory),
+     .max = SIZE_MOST,
+     .takes = "a size up to 1024T, as 512M or 4G; 0 allows none",
+     .help = "of --memory-limit, what matrices that clients keep by name may have together "
+             "(default: half of it)"},
     {.flag = "--body-limit",
      .argument = "SIZE",
      .fallback = "4G",
@@ -743,7 +751,11 @@ enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *
         }
     }
     config->memory_limit = gm_host_memory() / 2;
-    if (apply_all(config, argc, argv, &outcome) == 0)
+    config->matrix_memory = UINT64_MAX;
+    unsigned faults = apply_all(config, argc, argv, &outcome);
+    if (config->matrix_memory == UINT64_MAX)
+        config->matrix_memory = config->memory_limit / 2;
+    if (faults == 0)
         return outcome;
     return outcome == GM_CONFIG_CHECK ? GM_CONFIG_EXIT_CHECK : GM_CONFIG_EXIT_USAGE;
 }

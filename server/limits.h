@@ -80,6 +80,17 @@
     X(REGION_DIRECT_BYTES_MIN, 131072, "bytes",                                                    \
       "least part of a region that a GPU copies directly; drivers copy parts of less than half "   \
       "of that by host code, which a client that shrinks its object would crash")                  \
+    X(MATRICES_MAX, 262144, "matrices",                                                            \
+      "named matrices of all owners; each takes half a kilobyte beside its elements")              \
+    X(MATRICES_OWNER_MAX, 131072, "matrices", "named matrices of one owner: half of all")          \
+    X(MATRIX_OWNER_PART, 2, "parts",                                                               \
+      "one owner may hold one part in this many of --matrix-memory; the rest is for others")       \
+    X(MATRIX_DEVICE_PART, 2, "parts",                                                              \
+      "named matrices may hold one part in this many of a device's memory; the rest is for "       \
+      "requests")                                                                                  \
+    X(MATRIX_TTL_S_MAX, 31536000, "seconds", "a year: longer is for ever")                         \
+    X(MATRICES_LISTED_MAX, 1000, "matrices",                                                       \
+      "named matrices in one page of a list, about 300 bytes each; the page says where to go on")  \
     X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice as many as any operation has")                \
     X(PARAMETER_BYTES_MAX, 128, "bytes",                                                           \
       "value of a parameter, in the URL or the body: no name or shape is longer, and more "        \

@@ -138,6 +138,7 @@ static void key_gone(void *cls, uint64_t client)
 
     gm_region_unregister(&server->regions, client, false, NULL, NULL);
     gm_region_unregister(&server->regions, client, true, NULL, NULL);
+    gm_matrices_drop_client(&server->matrices, client);
 }
 
 /* Warns of a certificate that clients refuse, or soon will. */
@@ -204,6 +205,7 @@ static bool wait_end(struct gm_server *server, struct gm_http *http, const struc
 
     while (poll(p, 3, wait_ms(notify)) <= 0 || !(p[0].revents || p[1].revents)) {
         reload(server, http, events);
+        gm_matrices_tick(&server->matrices);
         trim_memory(server);
         if (gm_notify_watch(notify, &error) != GM_OK)
             gm_log_detail(GM_LOG_WARN, "watchdog", error.detail);
@@ -324,6 +326,12 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                                               .devices = &server->devices};
         status = gm_regions_open(&server->regions, err);
     }
+    if (status == GM_OK) {
+        server->matrices.limit = config->matrix_memory;
+        server->matrices.quota = &server->memory;
+        server->matrices.devices = &server->devices;
+        status = gm_matrices_open(&server->matrices, err);
+    }
     if (status == GM_OK)
         status = open_access(server, err);
     if (status == GM_OK)
@@ -339,6 +347,7 @@ static void close_server(struct gm_server *server)
 {
     gm_workers_close(server->workers);
     gm_regions_close(&server->regions);
+    gm_matrices_close(&server->matrices);
     gm_access_close(&server->access);
     gm_devices_close(&server->devices);
     gm_memory_quota_close(&server->memory);

@@ -10,6 +10,7 @@
 #include "server/api/stats.h"
 #include "server/config.h"
 #include "server/http/connections.h"
+#include "server/matrices/matrices.h"
 #include "server/request/memory_quota.h"
 #include "server/request/regions.h"
 #include "server/sched/devices.h"
@@ -33,6 +34,7 @@ struct gm_server {
     struct gm_workers *workers;
     struct gm_memory_quota memory;
     struct gm_regions regions;
+    struct gm_matrices matrices;
     struct gm_access access;
     struct gm_connections connections;
     struct gm_stats stats;

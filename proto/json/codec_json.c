@@ -3,7 +3,8 @@
  *
  *   [[1,2],[3,4]]                                            rows: operand a
  *   {"shape":[2,2], "dtype":"f64", "data":[1,2,3,4], ...}    an operand: a
- *   {"a":X, "b":X, "c":X, ...}                               X is rows, an operand or a number
+ *   {"ref":"w", ...}                                         a matrix that is elsewhere: a
+ *   {"a":X, "b":X, "c":X, ...}                               X is rows, one of these or a number
  *
  * with parameters as further members. Two passes: the first gives parameters to the sink, and skips
  * arrays of numbers. Then the element type is known, and the second pass reads each array straight
@@ -21,10 +22,10 @@ static const char operand_letters[GM_OPERANDS_MAX + 1] = "abc";
 /* An operand, as found by the first pass. */
 struct operand {
     char name[2];
-    bool has_data, has_shape, has_dtype;
+    bool has_data, has_shape, has_dtype, has_ref;
     struct gm_json_rows rows;
     struct gm_shape shape;
-    struct gm_json_string dtype;
+    struct gm_json_string dtype, ref;
 };
 
 struct body {
@@ -69,13 +70,36 @@ static enum gm_status read_operand_member(struct gm_json *json, const struct gm_
         operand->has_dtype = true;
         return read_string(json, "dtype", &operand->dtype);
     }
+    if (gm_json_string_is(name, "ref")) {
+        operand->has_ref = true;
+        return read_string(json, "ref", &operand->ref);
+    }
     *ret_known = false;
     return GM_OK;
 }
 
-/* The value of "a", "b" or "c". */
-static enum gm_status read_operand(struct gm_json *json, struct operand *operand)
+/* Gives the name of an operand that is elsewhere to the sink, as the parameter "a", "b" or "c". */
+static enum gm_status give_ref(const struct body *body, const struct operand *operand,
+                               const char *name)
 {
+    const struct gm_json *json = &body->json;
+    const struct gm_sink *sink = &body->plan->sink;
+    char value[sizeof "ref:" + GM_JSON_STRING_MAX] = "ref:";
+
+    if (operand->has_data || operand->has_shape || operand->has_dtype)
+        return gm_json_fail(json, json->at, "%s has a \"ref\" and a \"%s\"", name,
+                            operand->has_data    ? "data"
+                            : operand->has_shape ? "shape"
+                                                 : "dtype");
+    memcpy(value + 4, operand->ref.text, operand->ref.len);
+    return sink->parameter(sink->cls, name, 1, value, 4 + operand->ref.len, json->err);
+}
+
+/* The value of "a", "b" or "c". */
+static enum gm_status read_operand(struct body *body, struct operand *operand)
+{
+    struct gm_json *json = &body->json;
+
     if (gm_json_peek(json) != '{')
         return read_data(json, operand->name, operand);
 
@@ -94,9 +118,12 @@ static enum gm_status read_operand(struct gm_json *json, struct operand *operand
             return status;
         if (!known)
             return gm_json_fail(json, json->at,
-                                "%s has a member \"%s\"; an operand has shape, dtype and data",
+                                "%s has a member \"%s\"; an operand has shape, dtype and data, or "
+                                "ref",
                                 operand->name, name->text);
     }
+    if (operand->has_ref)
+        return give_ref(body, operand, operand->name);
     if (!operand->has_data)
         return gm_json_fail(json, json->at, "%s has no member \"data\"", operand->name);
     return GM_OK;
@@ -158,7 +185,7 @@ static enum gm_status read_member(struct body *body, const struct gm_json_string
                        "there is an operand %c; this operation takes %s", operand_letters[index],
                        max == 1 ? "a alone" : "a and b");
     if (index < GM_OPERANDS_MAX)
-        return read_operand(&body->json, &body->operand[index]);
+        return read_operand(body, &body->operand[index]);
 
     bool known;
     enum gm_status status = read_operand_member(&body->json, name, &body->bare, &known);
@@ -191,6 +218,12 @@ static enum gm_status settle_members(struct body *body)
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         lettered |= body->operand[i].has_data;
 
+    if (bare->has_ref && lettered)
+        return gm_json_fail(&body->json, body->json.start,
+                            "\"ref\" stands beside operands by letter; write it inside one of "
+                            "them, as in {\"a\":{\"ref\":\"w\"}}");
+    if (bare->has_ref)
+        return give_ref(body, bare, body->operand[body->plan->operand_first].name);
     if (lettered && (bare->has_data || bare->has_shape))
         return gm_json_fail(&body->json, body->json.start,
                             "\"%s\" stands beside operands by letter; write it inside them, as in "

@@ -24,14 +24,21 @@ struct gm_region_part {
 };
 
 /* Where the elements of a tensor are. */
-enum gm_kserve_place { GM_KSERVE_ABSENT, GM_KSERVE_JSON, GM_KSERVE_BINARY, GM_KSERVE_REGION };
+enum gm_kserve_place {
+    GM_KSERVE_ABSENT,
+    GM_KSERVE_JSON,
+    GM_KSERVE_BINARY,
+    GM_KSERVE_REGION,
+    GM_KSERVE_REF /* a matrix that the server keeps */
+};
 
 struct gm_kserve_input {
     enum gm_kserve_place place;
-    struct gm_matrix matrix;    /* its data is not set */
-    struct gm_json_rows rows;   /* for GM_KSERVE_JSON */
-    struct gm_shape nested;     /* and the nesting of its elements */
-    struct gm_region_part part; /* for GM_KSERVE_REGION */
+    struct gm_matrix matrix;          /* its data is not set */
+    struct gm_json_rows rows;         /* for GM_KSERVE_JSON */
+    struct gm_shape nested;           /* and the nesting of its elements */
+    struct gm_region_part part;       /* for GM_KSERVE_REGION */
+    char ref[GM_JSON_STRING_MAX + 1]; /* for GM_KSERVE_REF: its name */
 };
 
 struct gm_kserve_request {

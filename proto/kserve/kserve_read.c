@@ -21,9 +21,10 @@ struct value {
 
 /* Parameters of a request, an input or an output. */
 struct said {
-    bool has_binary_bytes, has_binary, binary, has_region, has_region_bytes;
+    bool has_binary_bytes, has_binary, binary, has_region, has_region_bytes, has_ref;
     uint64_t binary_bytes;
     struct gm_region_part part;
+    char ref[GM_JSON_STRING_MAX + 1];
 };
 
 /* An input or an output that is being read. */
@@ -198,6 +199,18 @@ static enum gm_status read_region_parameter(struct reader *r, const struct gm_js
     return GM_OK;
 }
 
+static enum gm_status to_ref(struct reader *r, const struct value *value)
+{
+    struct said *said = &r->tensor.said;
+
+    if (value->kind != '"' || value->len == 0 || value->len >= sizeof said->ref)
+        return gm_fail(r->json->err, GM_BAD_PARAMETER, "ref is the name of a matrix");
+    said->has_ref = true;
+    memcpy(said->ref, value->text, value->len);
+    said->ref[value->len] = '\0';
+    return GM_OK;
+}
+
 static enum gm_status input_parameter(struct reader *r, const struct gm_json_string *name)
 {
     struct value value;
@@ -208,13 +221,17 @@ static enum gm_status input_parameter(struct reader *r, const struct gm_json_str
         r->tensor.said.has_binary_bytes = known = true;
         status = to_count(r, name, &value, &r->tensor.said.binary_bytes);
     }
+    if (status == GM_OK && !known && gm_json_string_is(name, "ref")) {
+        known = true;
+        status = to_ref(r, &value);
+    }
     if (status == GM_OK && !known)
         status = read_region_parameter(r, name, &value, &known);
     if (status != GM_OK || known)
         return status;
     return gm_fail(r->json->err, GM_UNKNOWN_PARAMETER,
                    "an input has the parameters binary_data_size, or shared_memory_region, "
-                   "shared_memory_byte_size and shared_memory_offset; there is no '%.64s'",
+                   "shared_memory_byte_size and shared_memory_offset, or ref; there is no '%.64s'",
                    name->text);
 }
 
@@ -339,10 +356,10 @@ static enum gm_status settle_place(const struct reader *r, struct gm_kserve_inpu
     const struct tensor *t = &r->tensor;
     struct gm_error *err = r->json->err;
 
-    if (t->has_data + t->said.has_binary_bytes + t->said.has_region != 1)
+    if (t->has_data + t->said.has_binary_bytes + t->said.has_region + t->said.has_ref != 1)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "input %s has its elements as data, or behind the JSON (binary_data_size), "
-                       "or in a shared_memory_region: in one of them",
+                       "or in a shared_memory_region or a named matrix (ref): in one of them",
                        t->name.text);
     if (t->has_data) {
         input->place = GM_KSERVE_JSON;
@@ -356,6 +373,11 @@ static enum gm_status settle_place(const struct reader *r, struct gm_kserve_inpu
     if (t->said.has_binary_bytes) {
         input->place = GM_KSERVE_BINARY;
         return check_bytes(r, &input->matrix, "binary_data_size", t->said.binary_bytes);
+    }
+    if (t->said.has_ref) {
+        input->place = GM_KSERVE_REF;
+        memcpy(input->ref, t->said.ref, sizeof input->ref);
+        return GM_OK;
     }
     input->place = GM_KSERVE_REGION;
     input->part = t->said.part;

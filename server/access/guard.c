@@ -178,7 +178,7 @@ static void add_cors(const struct gm_access *access, const struct gm_request_hea
         return;
     gm_reply_header(reply, "Access-Control-Allow-Origin", head->origin);
     if (gm_access_is_preflight(access, head)) {
-        gm_reply_header(reply, "Access-Control-Allow-Methods", "GET, HEAD, POST");
+        gm_reply_header(reply, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE");
         gm_reply_header(reply, "Access-Control-Allow-Headers",
                         "Accept, Authorization, Content-Type, Inference-Header-Content-Length, "
                         "X-Request-Id, traceparent");

@@ -268,6 +268,11 @@ enum gm_progress gm_handle_stats(struct gm_request *r)
                                   count(atomic_load(&server->memory.reserved)), "kept_bytes",
                                   count(gm_buffer_limit_usage(devices->memory).idle), "limit_bytes",
                                   count(server->memory.limit)));
+    struct gm_matrices_usage kept = gm_matrices_usage(&server->matrices);
+    json_object_set_new(o, "matrices",
+                        json_pack("{s:o, s:o, s:o, s:o}", "count", count(kept.count), "used_bytes",
+                                  count(kept.bytes), "device_bytes", count(kept.device_bytes),
+                                  "limit_bytes", count(server->matrices.limit)));
     json_object_set_new(o, "queues", queues);
     json_object_set_new(o, "answered", answered_json(&server->stats));
     json_object_set_new(o, "failed", failed_json(&server->stats));

@@ -38,6 +38,7 @@ struct view {
     struct gm_server *server;
     const struct gm_stats *stats;
     uint64_t requests;
+    struct gm_matrices_usage kept;
     unsigned devices;
     struct device device[GM_DEVICES_MAX];
     struct process process;
@@ -78,6 +79,10 @@ struct view {
         atomic_load(&v->server->memory.reserved))                                                  \
     ONE("gemmd_memory_kept_bytes", "gauge", "Memory of idle buffers, kept for reuse.",             \
         gm_buffer_limit_usage(v->server->devices.memory).idle)                                     \
+    ONE("gemmd_matrices", "gauge", "Named matrices.", v->kept.count)                               \
+    ONE("gemmd_matrices_bytes", "gauge", "Bytes of named matrices.", v->kept.bytes)                \
+    ONE("gemmd_matrices_device_bytes", "gauge", "Those of them that are in memory of devices.",    \
+        v->kept.device_bytes)                                                                      \
     ONE("gemmd_memory_limit_bytes", "gauge", "What they may reserve together.",                    \
         v->server->memory.limit)                                                                   \
     EACH("gemmd_queue_depth", "gauge", "Jobs waiting for a device.", d->load.queued)               \
@@ -377,6 +382,7 @@ static void look(struct view *v, FILE *out, struct gm_server *server)
     pthread_mutex_lock(&server->mutex);
     v->requests = server->request_count;
     pthread_mutex_unlock(&server->mutex);
+    v->kept = gm_matrices_usage(&server->matrices);
     for (; v->devices < devices->count; v->devices++) {
         const struct gm_device *of = &devices->device[v->devices];
         uint64_t used = gm_device_memory_used(of);

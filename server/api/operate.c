@@ -96,10 +96,14 @@ static uint64_t head_bytes(const struct gm_codec *codec)
 
 /* Memory of the job and its reply, beside the operands, which are allocated already. */
 static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host,
-                                  const struct gm_region_use *into, struct gm_error *err)
+                                  const struct gm_parsed *parsed, struct gm_error *err)
 {
+    const struct gm_region_use *into = &parsed->into;
     const struct gm_allocator allocator = gm_plan_allocator(plan);
     const struct gm_op *op = &plan->op;
+    /* The result is written to memory of the device, which only the matrix it becomes counts. */
+    bool stays = *parsed->params.keep && parsed->params.returns != GM_RETURN_RESULT &&
+                 allocator.backend->device_get;
     uint64_t text = 0;
 
     uint64_t result_bytes = gm_matrix_bytes(&op->result);
@@ -116,7 +120,7 @@ static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host
     }
     plan->result_on_device = plan->direct && plan->result_on_device;
     plan->head_bytes = head_bytes(plan->codec);
-    plan->result_bytes = plan->direct ? 0 : plan->head_bytes + result_bytes;
+    plan->result_bytes = plan->direct || stays ? 0 : plan->head_bytes + result_bytes;
     plan->scratch_bytes = allocator.backend->scratch_bytes(allocator.context, op, plan->variant);
     plan->text_bytes = 0;
     plan->bytes = gm_allocation_cost(allocator, plan->result_bytes);
@@ -142,13 +146,44 @@ enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_inpu
 
     if (status == GM_OK)
         status = check_cost(plan, params->repeat, err);
-    return status == GM_OK ? plan_memory(plan, in->devices->host, &in->parsed->into, err) : status;
+    return status == GM_OK ? plan_memory(plan, in->devices->host, in->parsed, err) : status;
+}
+
+/* Makes the named matrix that the result becomes. On a device, it has its memory from now on; else
+ * it takes over the result's buffer, which the reply may be sent from too. */
+static enum gm_status make_kept(struct gm_request *r, struct gm_error *err)
+{
+    const struct gm_params *params = &r->parsed.params;
+    const struct gm_matrix_caller caller = gm_request_matrix_caller(r);
+    const struct gm_matrix_terms terms = gm_request_matrix_terms(r);
+    const struct gm_conditions conditions = gm_request_conditions(r);
+    struct gm_plan *plan = &r->plan;
+
+    if (!*params->keep)
+        return params->ttl_s == 0 && !*params->share
+                   ? GM_OK
+                   : gm_fail(err, GM_BAD_PARAMETER,
+                             "ttl and share are of a result that is kept: add keep=NAME");
+    if (r->parsed.into.region)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "the result goes into a region, or is kept: not both");
+    enum gm_status status = gm_matrix_make(&r->server->matrices, &caller, params->keep, &terms,
+                                           &conditions, &plan->op.result, &r->run.kept, err);
+    if (status != GM_OK || plan->result_bytes > 0)
+        return status;
+    plan->direct = gm_matrix_place(&r->run.kept, plan->device);
+    plan->result_on_device = plan->direct != NULL;
+    if (!plan->direct) /* there is no room: it goes to the host, as that of others does */
+        plan->result_bytes = plan->head_bytes + gm_matrix_bytes(&plan->op.result);
+    return GM_OK;
 }
 
 static enum gm_status admit(struct gm_request *r, struct gm_error *err)
 {
     enum gm_status status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, err);
 
+    if (status == GM_OK)
+        status = make_kept(r, err);
     if (status == GM_OK)
         status = gm_allocation_make(&r->run.result, &r->reservation, gm_plan_allocator(&r->plan),
                                     r->plan.result_bytes, err);
@@ -241,7 +276,7 @@ static enum gm_status encode_binary(struct gm_request *r, const struct gm_accoun
                                     struct ending *ending, struct gm_error *err)
 {
     const struct gm_matrix *result = &r->run.job.task.op.result;
-    char *room = r->run.result.buffer.data, *elements = room + r->plan.head_bytes;
+    char *elements = result->data, *room = elements - r->plan.head_bytes;
     size_t len;
     enum gm_status status = r->plan.codec->head(result, room, &len, err);
 
@@ -289,17 +324,23 @@ static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
                                        .concurrent = r->run.job.concurrent};
     struct ending ending = {0};
     enum gm_status status = GM_OK;
+    bool created;
 
     if (r->parsed.into.region)
         status = r->plan.direct ? gm_region_check(&r->parsed.into, err)
                                 : gm_region_write(&r->parsed.into, job.op->result.data,
                                                   r->plan.region_bytes, err);
     gm_region_leave(&r->parsed.into);
+    if (status == GM_OK && r->run.kept.named && !r->plan.result_on_device)
+        status = gm_matrix_adopt(&r->run.kept, &r->run.result, &r->reservation,
+                                 r->run.job.task.op.result.data, err);
     if (status != GM_OK)
         return status;
     status = r->plan.codec->encode ? encode_text(r, &job, &ending, err)
                                    : encode_binary(r, &job, &ending, err);
 
+    if (status == GM_OK && r->run.kept.named) /* last, so that no failure leaves it there */
+        status = gm_request_publish(r, &created, err);
     if (status == GM_OK)
         set_headers(r, &ending);
     free(ending.text);

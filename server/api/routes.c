@@ -38,6 +38,11 @@
         gm_handle_region_register),                                                                \
         ACT("/v2/" kind "sharedmemory[/region/{region}]/unregister", GM_BODY_NONE,                 \
             gm_handle_region_unregister)
+#define MATRIX(how, what, do_begin, do_plan, act)                                                  \
+    {                                                                                              \
+        .method = how, .roles = GM_ROLE_USE, .path = "/v1/matrices/{name}", .body = what,          \
+        .op = GM_OP_COPY, .begin = do_begin, .plan = do_plan, .handle = act                        \
+    }
 #define PAGE(page_path, page, is_probe, lets_in)                                                   \
     {.method = "GET",                                                                              \
      .path = page_path,                                                                            \
@@ -65,6 +70,9 @@ static const struct gm_route routes[] = {
     EXPLAIN("POST", GM_BODY_OPTIONAL, FLIP, "/v1/explain/flip"),
     EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
     EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
+    MATRIX("GET", GM_BODY_NONE, NULL, gm_handle_put_plan, gm_handle_get),
+    MATRIX("PUT", GM_BODY_OPERANDS, gm_handle_put_begin, gm_handle_put_plan, gm_handle_put),
+    MATRIX("DELETE", GM_BODY_NONE, NULL, NULL, gm_handle_delete),
     GM_PAGES(PAGE)
     /* POST of the Open Inference Protocol v2. */
     INFER(TRANSPOSE, "transpose{variant}"),

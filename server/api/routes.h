@@ -87,12 +87,22 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
                                       struct gm_error *err);
 void gm_handle_explain_ran(struct gm_request *request);
 
+/* matrices/matrices.c */
+enum gm_status gm_handle_put_begin(struct gm_request *request, struct gm_error *err);
+enum gm_status gm_handle_put_plan(struct gm_plan *plan, const struct gm_plan_input *input,
+                                  struct gm_error *err);
+enum gm_progress gm_handle_put(struct gm_request *request);
+enum gm_progress gm_handle_get(struct gm_request *request);
+enum gm_progress gm_handle_delete(struct gm_request *request);
+
 /* Pages for GET, without a body: X(path, function, whether it is a probe, the roles that it lets
  * in). */
 #define GM_OF_ANY GM_ROLES_ANY
 #define GM_OF_READ GM_ROLE_READ
+#define GM_OF_USE GM_ROLE_USE
 #define GM_OF_PROBE GM_ROLES_ANY | GM_ROLE_PROBE
 #define GM_PAGES(X)                                                                                \
+    X("/v1/matrices", gm_handle_matrices, false, GM_OF_USE)                                        \
     X("/v1/kernels", gm_handle_kernels, false, GM_OF_ANY)                                          \
     X("/v1/devices", gm_handle_devices, false, GM_OF_ANY)                                          \
     X("/v1/stats", gm_handle_stats, false, GM_OF_READ)                                             \

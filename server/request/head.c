@@ -95,7 +95,9 @@ static const struct {
               WANTED("Origin", origin),
               WANTED("Sec-Fetch-Site", fetch_site),
               WANTED("Sec-Fetch-Mode", fetch_mode),
-              WANTED("Access-Control-Request-Method", preflight_method)};
+              WANTED("Access-Control-Request-Method", preflight_method),
+              WANTED("If-Match", if_match),
+              WANTED("If-None-Match", if_none_match)};
 
 void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
                     size_t value_len)

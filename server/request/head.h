@@ -51,6 +51,7 @@ struct gm_request_head {
     const char *authorization;
     const char *origin, *fetch_site, *fetch_mode; /* of browsers; fetch_...: Sec-Fetch-... */
     const char *preflight_method;                 /* Access-Control-Request-Method */
+    const char *if_match, *if_none_match;
     bool http_1_0;
     const char *repeated;     /* name of a header that came twice but may not */
     uint64_t content_length;  /* GM_SIZE_UNKNOWN: not stated */

@@ -191,3 +191,42 @@ void gm_allocation_free(struct gm_allocation *allocation, struct gm_reservation 
     reservation->used -= capacity;
     lower(reservation, reservation->reserved - reservation->spare - capacity);
 }
+
+void gm_allocation_drop(struct gm_allocation *allocation, struct gm_reservation *reservation)
+{
+    if (!allocation->backend)
+        return;
+    reservation->used -= allocation->buffer.capacity;
+    allocation->backend->buffer_put(allocation->context, &allocation->buffer);
+    *allocation = (struct gm_allocation){0};
+}
+
+enum gm_status gm_allocation_move(struct gm_allocation *to, struct gm_reservation *to_reservation,
+                                  struct gm_allocation *from,
+                                  struct gm_reservation *from_reservation, struct gm_error *err)
+{
+    struct gm_memory_quota *quota = to_reservation->quota;
+    uint64_t capacity = from->buffer.capacity, had = to_reservation->reserved;
+    uint64_t left = from_reservation->reserved - capacity;
+
+    pthread_mutex_lock(&quota->mutex);
+    gm_quota_release(from_reservation->account, capacity);
+    enum gm_status status = gm_quota_hold(to_reservation->account, had, had + capacity, err);
+    if (status == GM_OK) {
+        uint64_t spare = from_reservation->spare < left ? from_reservation->spare : left;
+        set_reserved(from_reservation, left);
+        from_reservation->spare = spare;
+        set_reserved(to_reservation, had + capacity);
+    } else {
+        /* It was this one's until now, so that it cannot be refused. */
+        (void)gm_quota_hold(from_reservation->account, left, left + capacity, NULL);
+    }
+    pthread_mutex_unlock(&quota->mutex);
+    if (status != GM_OK)
+        return status;
+    from_reservation->used -= capacity;
+    to_reservation->used += capacity;
+    *to = *from;
+    *from = (struct gm_allocation){0};
+    return GM_OK;
+}

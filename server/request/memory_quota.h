@@ -86,5 +86,12 @@ enum gm_status gm_allocation_make(struct gm_allocation *allocation,
                                   uint64_t bytes, struct gm_error *err);
 /* Frees the allocation and its part of the reservation. An empty one is fine. */
 void gm_allocation_free(struct gm_allocation *allocation, struct gm_reservation *reservation);
+/* Frees the allocation, and keeps its part of the reservation for another one. */
+void gm_allocation_drop(struct gm_allocation *allocation, struct gm_reservation *reservation);
+/* Moves an allocation, and its part of a reservation, to another one: *to is empty. Only an account
+ * of the other reservation can refuse it, with GM_QUOTA_EXCEEDED or GM_TOO_LARGE. */
+enum gm_status gm_allocation_move(struct gm_allocation *to, struct gm_reservation *to_reservation,
+                                  struct gm_allocation *from,
+                                  struct gm_reservation *from_reservation, struct gm_error *err);
 
 #endif

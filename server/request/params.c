@@ -1,6 +1,7 @@
 #include "server/request/params.h"
 
 #include "proto/status.h"
+#include "server/matrices/matrices.h"
 
 #include <errno.h>
 #include <math.h>
@@ -147,6 +148,58 @@ static bool read_nonfinite(const struct row *row, void *member, const char *valu
     return *null || strcmp(value, "error") == 0;
 }
 
+static bool read_name(const struct row *row, void *member, const char *value, size_t len)
+{
+    return gm_matrix_name_ok(value, len) && read_text(row, member, value, len);
+}
+
+static bool read_share(const struct row *row, void *member, const char *value, size_t len)
+{
+    return gm_matrix_share_ok(value, len) && read_text(row, member, value, len);
+}
+
+static bool read_ref(const struct row *row, void *member, const char *value, size_t len)
+{
+    const size_t before = sizeof "ref:" - 1;
+
+    return strncmp(value, "ref:", before) == 0 && gm_matrix_ref_ok(value + before, len - before) &&
+           read_text(row, member, value + before, len - before);
+}
+
+static bool read_returns(const struct row *row, void *member, const char *value, size_t len)
+{
+    enum gm_return *returns = member;
+
+    (void)row;
+    (void)len;
+    *returns = strcmp(value, "account") == 0 ? GM_RETURN_ACCOUNT : GM_RETURN_RESULT;
+    return *returns == GM_RETURN_ACCOUNT || strcmp(value, "result") == 0;
+}
+
+/* "7", "0:100", "50:", ":5", ":" */
+static bool read_range(const struct row *row, void *member, const char *value, size_t len)
+{
+    struct gm_range *range = member;
+    size_t digits = strspn(value, "0123456789");
+    const char *colon = value + digits, *end = colon;
+
+    (void)row;
+    if (len == 0 || digits > 18)
+        return false;
+    memset(range, 0, sizeof *range);
+    range->stated = true;
+    range->from = strtoull(value, NULL, 10);
+    range->to = range->from + 1;
+    if (*colon == ':') {
+        size_t more = strspn(colon + 1, "0123456789");
+        if (more > 18)
+            return false;
+        range->to = more > 0 ? strtoull(colon + 1, NULL, 10) : UINT64_MAX;
+        end = colon + 1 + more;
+    }
+    return !*end && (digits > 0 || *colon == ':');
+}
+
 static bool read_gpu(const struct row *row, void *member, const char *value, size_t len)
 {
     const struct gm_gpu **gpu = member;
@@ -172,7 +225,7 @@ static const struct row rows[] = {
 };
 #define ROW_COUNT (sizeof rows / sizeof *rows)
 _Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the list says these");
-_Static_assert(ROW_COUNT <= 32, "gm_params.seen has one bit per row");
+_Static_assert(ROW_COUNT <= 64, "gm_params.seen has one bit per row");
 
 const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t len)
 {
@@ -218,9 +271,6 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
     if (gm_is_near(name, len, nearest))
         return gm_fail(err, GM_UNKNOWN_PARAMETER,
                        "there is no parameter '%.*s'; the nearest is '%s'", shown, name, nearest);
-    if (len == 1 && *name >= 'a' && *name < 'a' + GM_OPERANDS_MAX)
-        return gm_fail(err, GM_UNKNOWN_PARAMETER,
-                       "there is no parameter '%c': operands go into the body", *name);
     for (size_t i = 0; i < ROW_COUNT && at < sizeof names; i++)
         if (rows[i].ops & (1u << op))
             at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "",
@@ -247,17 +297,17 @@ static enum gm_status find_row(enum gm_op_kind op, const char *name, size_t len,
 }
 
 /* Names of the same parameter, such as shape and shape_a, share one bit: the first one's. */
-static uint32_t bit_of(const struct row *row)
+static uint64_t bit_of(const struct row *row)
 {
     size_t first = 0;
 
     while (rows[first].member != row->member || rows[first].read != row->read)
         first++;
-    return UINT32_C(1) << first;
+    return UINT64_C(1) << first;
 }
 
 enum gm_status gm_params_find(enum gm_op_kind op, const char *name, size_t name_len,
-                              uint32_t *ret_bit, struct gm_error *err)
+                              uint64_t *ret_bit, struct gm_error *err)
 {
     const struct row *row;
     enum gm_status status = find_row(op, name, name_len, &row, err);
@@ -294,12 +344,21 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
     if (!ok)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is '%.*s'; it must be %s", row->name,
                        (int)(value_len < 64 ? value_len : 64), value, row->takes);
-    uint32_t bit = bit_of(row);
+    uint64_t bit = bit_of(row);
     /* memcmp is safe, padding included: `next` is a copy of the whole struct, with fields set. */
     if ((params->seen & bit) && memcmp(&next, params, sizeof next) != 0)
         return gm_fail(err, GM_BAD_PARAMETER, "%s is stated twice, with different values",
                        row->name);
     next.seen |= bit;
     memcpy(params, &next, sizeof next);
+    return GM_OK;
+}
+
+enum gm_status gm_params_only(const struct gm_params *params, uint64_t allowed, const char *path,
+                              struct gm_error *err)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if ((params->seen & ~allowed & UINT64_C(1) << i))
+            return gm_fail(err, GM_BAD_PARAMETER, "%s does not take '%s'", path, rows[i].name);
     return GM_OK;
 }

@@ -18,6 +18,9 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 #define GM_PARAM_SHAPE "a shape: RxC, or BxRxC for a stack"
 #define GM_PARAM_REGION "the name of a region of shared memory"
 #define GM_PARAM_OFFSET "a whole number of bytes"
+#define GM_PARAM_REF "ref:NAME, a named matrix; other operands are in the body"
+#define GM_PARAM_RANGE "an index, or a range of them from 0, as 7, 0:100 or 50:"
+#define GM_PARAM_RESULTS (GM_PARAM_OF_ALL & ~GM_PARAM_OF(COPY))
 #define GM_PARAM_BOOLEAN "true or false (or 1 or 0)"
 /* The GPUs of kernels/gpu.h; a test compares. */
 #define GM_PARAM_GPU "one of H200, H100, A100, B200, RTX 5090, RTX 4090, RTX 3090, L4 and T4"
@@ -51,6 +54,19 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
     PART(offset[1], "offset_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), size, 0, GM_PARAM_OFFSET)  \
     PART(offset[2], "offset_c", GM_PARAM_OF(MATMUL), size, 0, GM_PARAM_OFFSET)                     \
     PART(offset[GM_RESULT_REGION], "offset_result", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)     \
+    PART(ref[0], "a", GM_PARAM_OF_ALL, ref, GM_PARAMETER_BYTES_MAX, GM_PARAM_REF)                  \
+    PART(ref[1], "b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), ref, GM_PARAMETER_BYTES_MAX,         \
+         GM_PARAM_REF)                                                                             \
+    PART(ref[2], "c", GM_PARAM_OF(MATMUL), ref, GM_PARAMETER_BYTES_MAX, GM_PARAM_REF)              \
+    OWN(gm_param_text, keep, "keep", GM_PARAM_RESULTS, name, 64,                                   \
+        "a name: letters, digits and _, with no digit first, 64 at most")                          \
+    OWN(enum gm_return, returns, "return", GM_PARAM_RESULTS, returns, 0, "result or account")      \
+    OWN(uint64_t, ttl_s, "ttl", GM_PARAM_OF_ALL, count, GM_MATRIX_TTL_S_MAX,                       \
+        "a whole number of seconds from 1 to 31536000")                                            \
+    OWN(gm_param_text, share, "share", GM_PARAM_OF_ALL, share, GM_PARAMETER_BYTES_MAX,             \
+        "*, or names of keys with commas between")                                                 \
+    OWN(struct gm_range, rows, "rows", GM_PARAM_OF(COPY), range, 0, GM_PARAM_RANGE)                \
+    OWN(struct gm_range, cols, "cols", GM_PARAM_OF(COPY), range, 0, GM_PARAM_RANGE)                \
     PART(op.transa, "transa", GM_PARAM_OF(MATMUL), boolean, 0, GM_PARAM_BOOLEAN)                   \
     PART(op.transb, "transb", GM_PARAM_OF(MATMUL), boolean, 0, GM_PARAM_BOOLEAN)                   \
     PART(op, "alpha", GM_PARAM_OF(MATMUL), alpha, 0, "a finite number")                            \
@@ -66,13 +82,24 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
         "text, json or svg, of those that a report has")                                           \
     OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_ALL, gpu, 0, GM_PARAM_GPU)
 
+/* What comes back: unsaid, the account alone of a result that is kept or goes into a region, else
+ * the result. */
+enum gm_return { GM_RETURN_UNSAID, GM_RETURN_RESULT, GM_RETURN_ACCOUNT };
+
+/* Rows or columns: from `from` to before `to`, which is UINT64_MAX for the end. All zero: all. */
+struct gm_range {
+    bool stated;
+    uint64_t from, to;
+};
+
 /* All zero: no parameter is stated. */
 struct gm_params {
-    uint32_t seen;                          /* rows of the list that were given */
+    uint64_t seen;                          /* rows of the list that were given */
     struct gm_shape shape[GM_OPERANDS_MAX]; /* ndim 0: not stated */
     /* Regions of shared memory, of the operands and of the result; "": none. */
     gm_param_text region[GM_OPERANDS_MAX + 1];
     uint64_t offset[GM_OPERANDS_MAX + 1];
+    gm_param_text ref[GM_OPERANDS_MAX]; /* named matrices, without "ref:"; "": none */
     struct gm_op_options op;
 #define GM_PARAM_MEMBER(type, member, ...) type member;
 #define GM_PARAM_NO_MEMBER(...)
@@ -92,7 +119,11 @@ static inline bool gm_params_have_shape(const struct gm_params *params)
  * (names the nearest), GM_BAD_PARAMETER (names the operations that have it).
  */
 enum gm_status gm_params_find(enum gm_op_kind op, const char *name, size_t name_len,
-                              uint32_t *ret_bit, struct gm_error *err);
+                              uint64_t *ret_bit, struct gm_error *err);
+/* Fails if a parameter was stated beside these (bits of `seen`), and names it and `path`, which
+ * does not take it. */
+enum gm_status gm_params_only(const struct gm_params *params, uint64_t allowed, const char *path,
+                              struct gm_error *err);
 /* The operation's parameter with the most similar name. */
 const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t name_len);
 

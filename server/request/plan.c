@@ -30,6 +30,15 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
         if (*params->region[i])
             return gm_fail(err, GM_BAD_PARAMETER, "%s does not take regions of shared memory",
                            in->route->path);
+    if (in->route->reports > 0 && (*params->keep || params->returns != GM_RETURN_UNSAID ||
+                                   params->ttl_s > 0 || *params->share))
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%s has no result: it does not take keep, return, ttl and share",
+                       in->route->path);
+    if (in->route->reports > 0 && (params->rows.stated || params->cols.stated))
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%s does not take rows and cols, which are for reading named matrices",
+                       in->route->path);
     if (in->route->reports > 0)
         return gm_report_choose(in->head->accept, params->format, in->route->reports, &plan->report,
                                 err);
@@ -38,8 +47,14 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
                        "%s does not take 'format', which is for reports: Accept chooses the format "
                        "of a result",
                        in->route->path);
-    if (in->parsed->into.region && in->route->body != GM_BODY_INFER) {
-        plan->codec = &gm_codec_json_shape;
+    bool elsewhere = in->parsed->into.region || *params->keep;
+    if (params->returns == GM_RETURN_RESULT && in->parsed->into.region)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "the result goes into a region: return=result cannot be had beside it");
+    if (params->returns == GM_RETURN_ACCOUNT ||
+        (elsewhere && params->returns == GM_RETURN_UNSAID)) {
+        plan->codec =
+            in->route->body == GM_BODY_INFER ? &gm_codec_kserve_region : &gm_codec_json_shape;
         return GM_OK;
     }
     if (in->route->body == GM_BODY_INFER) { /* which states it itself */
@@ -78,19 +93,19 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
     return GM_OK;
 }
 
-/* The device of a job that names none. Regions, named kernels and repetitions stay on the preferred
- * one. */
+/* The device of a job that names none. Regions, named matrices, named kernels and repetitions stay
+ * on the preferred one. */
 static void place(struct gm_plan *plan, const struct gm_plan_input *in)
 {
     const struct gm_params *params = &in->parsed->params;
     bool anywhere = (!*params->kernel || strcmp(params->kernel, "auto") == 0) &&
-                    params->repeat <= 1 && !in->parsed->into.region;
+                    params->repeat <= 1 && !in->parsed->into.region && !*params->keep;
 
     plan->placed = GM_PLACED_ASKED;
     if (plan->device_named || in->route->reports > 0)
         return;
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
-        anywhere = anywhere && !in->parsed->from[i].region;
+        anywhere = anywhere && !in->parsed->from[i].region && !in->parsed->ref[i].named;
     plan->device = anywhere ? gm_devices_place(in->devices, plan->source, &plan->op, &plan->placed)
                             : plan->source;
 }

@@ -36,7 +36,7 @@ struct gm_plan {
 
     struct {
         bool made, c_may_follow, present[GM_OPERANDS_MAX];
-        uint32_t parameters; /* gm_params.seen */
+        uint64_t parameters; /* gm_params.seen */
     } of;
 };
 

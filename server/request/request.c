@@ -50,6 +50,7 @@ static void drop_all(struct gm_request *r)
     if (r->run.state)
         r->route->drop(r);
     gm_region_leave(&r->parsed.into);
+    gm_matrix_leave(&r->run.kept);
     gm_allocation_free(&r->run.result, &r->reservation);
     gm_allocation_free(&r->reply_text, &r->reservation);
     gm_access_report_clear(&r->run.accesses);
@@ -218,7 +219,7 @@ static enum gm_status on_operands(void *cls, struct gm_error *err)
     return gm_request_plan(cls, GM_PLAN_NEEDED_OPERANDS, err);
 }
 
-static enum gm_status pick_device(struct gm_request *r, struct gm_error *err)
+enum gm_status gm_request_pick_device(struct gm_request *r, struct gm_error *err)
 {
     const struct gm_plan_input input = {
         .route = r->route, .parsed = &r->parsed, .devices = &r->server->devices};
@@ -238,7 +239,7 @@ static enum gm_status on_source(void *cls, struct gm_allocator *ret, unsigned *r
                                 struct gm_error *err)
 {
     struct gm_request *r = cls;
-    enum gm_status status = pick_device(r, err);
+    enum gm_status status = gm_request_pick_device(r, err);
 
     if (status != GM_OK)
         return status;
@@ -256,7 +257,8 @@ static enum gm_status begin_body(struct gm_request *r, struct gm_error *err)
     body->path = r->route->path;
     body->limit = r->server->config.body_limit;
     body->host = r->server->devices.host;
-    body->events = (struct gm_body_events){on_settled, on_source, on_region, on_operands, r};
+    body->events = (struct gm_body_events){
+        on_settled, on_source, on_region, gm_request_ref, gm_request_ref_data, on_operands, r};
     return gm_body_begin(body, err);
 }
 
@@ -269,7 +271,7 @@ static enum gm_status check_queue(struct gm_request *r, struct gm_error *err)
     /* In other formats the body may name another device, and a small job may need no slot. */
     if (!in || !in->push || r->head.content_length <= GM_INLINE_BYTES_MAX)
         return GM_OK;
-    enum gm_status status = pick_device(r, err);
+    enum gm_status status = gm_request_pick_device(r, err);
     return status == GM_OK ? gm_sched_check(r->plan.device->sched, r->head.client, err) : status;
 }
 
@@ -345,7 +347,7 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     if (status == GM_OK && r->route->plan)
         status = read_query(r, err);
     if (status == GM_OK && *r->parsed.params.device)
-        status = pick_device(r, err);
+        status = gm_request_pick_device(r, err);
     if (status == GM_OK)
         status = begin_body(r, err);
     return status == GM_OK ? check_queue(r, err) : status;

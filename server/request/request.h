@@ -90,6 +90,7 @@ struct gm_request {
     struct {
         int64_t body_end_ns, deadline_ns; /* when the body was complete; when the answer is due */
         struct gm_allocation result;
+        struct gm_matrix_use kept; /* the named matrix that the result becomes, or the reply is */
         struct gm_job job;
         struct gm_work work;
         struct gm_access_report accesses; /* access report of a traced kernel */
@@ -121,6 +122,22 @@ void gm_request_begin(struct gm_request *request);
 void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
 /* Call when the body is complete or the connection was resumed: goes on as far as possible. */
 enum gm_progress gm_request_advance(struct gm_request *request);
+
+/* Whose named matrices the request means. */
+struct gm_matrix_caller gm_request_matrix_caller(const struct gm_request *request);
+/* What it says of the matrix that it keeps. The strings belong to the request. */
+struct gm_matrix_terms gm_request_matrix_terms(const struct gm_request *request);
+struct gm_conditions gm_request_conditions(const struct gm_request *request);
+/* Makes the matrix of the request public, and tells so in the reply's headers. *ret_created: its
+ * name is new. */
+enum gm_status gm_request_publish(struct gm_request *request, bool *ret_created,
+                                  struct gm_error *err);
+/* The body's events `ref` and `ref_data`. */
+enum gm_status gm_request_ref(void *request, const char *name, struct gm_matrix_use *ret,
+                              uint64_t *add_bytes, struct gm_error *err);
+enum gm_status gm_request_ref_data(void *request, unsigned index, struct gm_error *err);
+/* Chooses the device on which the operands are, if that has not been done. */
+enum gm_status gm_request_pick_device(struct gm_request *request, struct gm_error *err);
 
 /* GM_OK if the answer still matters, else GM_DEADLINE, GM_CANCELLED or GM_DRAINING. For threads
  * that work on a suspended request, which nothing else watches. */

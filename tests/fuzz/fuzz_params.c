@@ -124,13 +124,13 @@ static void try_pair(struct gm_params *params, enum gm_op_kind op, struct pair *
     struct gm_params before;
     struct gm_error err = {0};
 
-    uint32_t bit = 0;
+    uint64_t bit = 0;
     struct gm_error unknown = {0};
 
     memcpy(&before, params, sizeof before);
     enum gm_status status = set(params, op, pair, &err);
     enum gm_status found = gm_params_find(op, pair->name, pair->name_len, &bit, &unknown);
-    MUST(found == GM_OK ? __builtin_popcount(bit) == 1 : bit == 0);
+    MUST(found == GM_OK ? __builtin_popcountll(bit) == 1 : bit == 0);
     if (found != GM_OK)
         MUST(status == found && strcmp(err.detail, unknown.detail) == 0);
     if (status != GM_OK) {

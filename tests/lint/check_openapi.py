@@ -18,6 +18,7 @@ WRITERS = {
     "server/api/explain/json.c": ("Explanation Site Launch ExplanationTotals Shapes", "a b c"),
     "server/api/info.c": ("Kernels Devices Device Gpu Queue Stats", ""),
     "server/request/reply.c": ("Problem", ""),
+    "server/api/matrices/matrices.c": ("NamedMatrix NamedMatrices", ""),
 }
 
 

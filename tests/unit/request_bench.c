@@ -89,6 +89,9 @@ static void open_server(uint64_t memory_limit)
     s->regions = (struct gm_regions){
         .prefix = BENCH_PREFIX, .cuda_ipc = true, .quota = &s->memory, .devices = &s->devices};
     CHECK_STATUS(gm_regions_open(&s->regions, &error), GM_OK, &error);
+    s->matrices = (struct gm_matrices){
+        .limit = memory_limit / 2, .quota = &s->memory, .devices = &s->devices};
+    CHECK_STATUS(gm_matrices_open(&s->matrices, &error), GM_OK, &error);
     const struct gm_devices_options options = {
         .backend = "auto",
         .backend_options = {.threads = 1, .memory_limit = memory_limit},
@@ -118,6 +121,7 @@ void bench_close(void)
     gm_workers_close(s->workers);
     gm_regions_close(&s->regions);
     CHECK_EQ(atomic_load(&faulty_plan.imported), 0);
+    gm_matrices_close(&s->matrices);
     gm_devices_close(&s->devices); /* whoever resumed a request is done after that */
     CHECK_EQ(atomic_load(&s->suspended), 0);
     CHECK_EQ(atomic_load(&s->memory.reserved), 0);
@@ -159,6 +163,8 @@ void bench_begin(struct exchange *x, const struct ask *ask, uint64_t body_len)
                                    .traceparent = ask->traceparent,
                                    .request_id = ask->request_id,
                                    .infer_header = ask->infer_header,
+                                   .if_match = ask->if_match,
+                                   .if_none_match = ask->if_none_match,
                                    .content_length = GM_SIZE_UNKNOWN,
                                    .chunked = ask->chunked};
 

@@ -23,6 +23,7 @@ struct ask {
     const char *method; /* NULL: POST */
     const char *path, *query, *type, *accept, *encoding, *traceparent, *request_id;
     const char *infer_header; /* Inference-Header-Content-Length */
+    const char *if_match, *if_none_match;
     bool chunked;
     uint64_t stated; /* Content-Length, where it is not what the body has */
 };

@@ -156,6 +156,29 @@ static void cuda_release(void *context, struct gm_foreign *foreign)
     gm_cuda_release(&cuda->device[foreign->device], foreign);
 }
 
+static enum gm_status cuda_device_get(void *context, unsigned device, uint64_t bytes, void **ret,
+                                      struct gm_error *err)
+{
+    struct gm_cuda *cuda = context;
+
+    return gm_cuda_resident_get(&cuda->device[device], bytes, ret, err);
+}
+
+static void cuda_device_put(void *context, unsigned device, void *data)
+{
+    struct gm_cuda *cuda = context;
+
+    gm_cuda_resident_put(&cuda->device[device], data);
+}
+
+static enum gm_status cuda_device_copy(void *context, unsigned device, void *to, const void *from,
+                                       uint64_t bytes, bool to_device, struct gm_error *err)
+{
+    struct gm_cuda *cuda = context;
+
+    return gm_cuda_resident_copy(&cuda->device[device], to, from, bytes, to_device, err);
+}
+
 /* A task's scratch memory is on the device, so it needs no host memory beside its buffers. */
 static uint64_t cuda_scratch_bytes(void *context, const struct gm_op *op,
                                    const struct gm_variant *variant)
@@ -203,6 +226,9 @@ const struct gm_backend gm_backend_cuda = {
     .buffer_put = cuda_buffer_put,
     .import = cuda_import,
     .release = cuda_release,
+    .device_get = cuda_device_get,
+    .device_put = cuda_device_put,
+    .device_copy = cuda_device_copy,
     .scratch_bytes = cuda_scratch_bytes,
     .run = cuda_run,
     .measure = cuda_measure,

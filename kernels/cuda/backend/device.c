@@ -37,6 +37,25 @@ static cudaError_t open_stream(struct gm_cuda_device *device, struct gm_cuda_str
     return error == cudaSuccess ? gm_timeline_open(&stream->timeline, stream->handle) : error;
 }
 
+/* Opens a stream that has no events. */
+static cudaError_t open_plain(cudaStream_t *stream)
+{
+    cudaError_t error = GM_CALL(cudaStreamCreateWithFlags, stream, cudaStreamNonBlocking);
+
+    if (error != cudaSuccess)
+        *stream = NULL;
+    return error;
+}
+
+static void close_plain(cudaStream_t *stream)
+{
+    if (!*stream)
+        return;
+    (void)GM_CALL_GIVE(cudaStreamSynchronize, *stream);
+    (void)GM_CALL_GIVE(cudaStreamDestroy, *stream);
+    *stream = NULL;
+}
+
 static cudaError_t open_pool(struct gm_cuda_device *device)
 {
     uint64_t keep = UINT64_MAX;
@@ -86,6 +105,10 @@ enum gm_status gm_cuda_device_open(struct gm_cuda_device *ret, int ordinal, unsi
         error = gm_cuda_read_facts(ret);
     if (error == cudaSuccess)
         error = open_pool(ret);
+    if (error == cudaSuccess)
+        error = open_plain(&ret->allocating);
+    if (error == cudaSuccess)
+        error = open_plain(&ret->copying);
     for (unsigned i = 0; i < streams && error == cudaSuccess; i++)
         error = open_stream(ret, &ret->stream[i]);
     enum gm_status status = gm_cuda_check(error, "it cannot be opened", &reason);
@@ -110,6 +133,8 @@ void gm_cuda_device_close(struct gm_cuda_device *device)
         (void)GM_CALL(cudaSetDevice, device->ordinal);
     for (unsigned i = 0; i < device->streams; i++)
         close_stream(&device->stream[i]);
+    close_plain(&device->copying);
+    close_plain(&device->allocating);
     if (device->pool)
         (void)GM_CALL(cudaMemPoolTrimTo, device->pool, 0);
     (void)GM_CALL(cudaGetLastError);

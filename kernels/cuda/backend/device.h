@@ -73,6 +73,7 @@ struct gm_cuda_device {
     const struct gm_cublas *blas; /* NULL without cuBLAS */
     cudaMemPool_t pool;
     atomic_bool lost;
+    cudaStream_t allocating, copying; /* resident.c's; any thread may put work on them */
     unsigned streams;
     struct gm_cuda_stream stream[GM_CUDA_STREAMS_MAX];
 };
@@ -99,6 +100,14 @@ enum gm_status gm_cuda_measure_link(struct gm_cuda_stream *stream, const atomic_
 
 /* run.c: gm_backend's run, on one stream. */
 enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n);
+
+/* resident.c: memory for matrices that stay, as gm_backend's device_get, device_put and device_copy
+ * have it. */
+enum gm_status gm_cuda_resident_get(struct gm_cuda_device *device, uint64_t bytes, void **ret,
+                                    struct gm_error *err);
+void gm_cuda_resident_put(struct gm_cuda_device *device, void *data);
+enum gm_status gm_cuda_resident_copy(struct gm_cuda_device *device, void *to, const void *from,
+                                     uint64_t bytes, bool to_device, struct gm_error *err);
 
 /* ---- launch.c: what a kernel's host function launches with ------------------------------------
  */

@@ -120,6 +120,22 @@ static enum gm_status copy_in(struct batch *batch, struct slot *slot)
     return gm_cuda_check(error, "the copy to the device", &slot->task->error);
 }
 
+/* Whether some task has an operand to copy in, or a result to copy out. Where none has, there is no
+ * such stage, and no time of it. */
+static bool copies(const struct batch *batch, bool out)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < batch->n; i++) {
+        const struct slot *slot = &batch->slot[i];
+        const struct gm_op *op = &slot->task->op;
+        any = any || (out && !is_there(slot, GM_OPERANDS_MAX));
+        for (unsigned k = 0; k < op->operands && !out; k++)
+            any = any || (gm_op_reads(op, k) && !is_there(slot, k));
+    }
+    return any;
+}
+
 static enum gm_status rearrange(struct batch *batch, struct slot *slot)
 {
     struct gm_error *err = &slot->task->error;
@@ -359,11 +375,12 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
         bool in_place = task[0]->variant->groups;
         if (!in_place) {
             each(&batch, take_memory, NULL);
-            each(&batch, copy_in, &batch.times.copy_in);
+            if (copies(&batch, false))
+                each(&batch, copy_in, &batch.times.copy_in);
             each(&batch, rearrange, NULL);
         }
         compute_all(&batch);
-        if (!in_place)
+        if (!in_place && copies(&batch, true))
             each(&batch, copy_out, &batch.times.copy_out);
         settle(&batch);
     }

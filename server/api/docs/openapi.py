@@ -32,7 +32,8 @@ class Parameters:
     def of(self, takes):
         op = self.tables["op"].index(takes["operation"])
         return [row for row in self.tables["parameters"]
-                if row["ops"] >> op & 1 and row["name"] not in takes["without"]]
+                if row["ops"] >> op & 1 and row["name"] not in takes.get("without", ())
+                and row["name"] in takes.get("only", (row["name"],))]
 
     def texts(self, takes, row):
         """The schema of a value that is written as text, in the query or as a part."""
@@ -56,12 +57,17 @@ class Parameters:
             "count": {"type": "integer", "minimum": 1, "maximum": row["max"]},
             "size": {"type": "integer", "minimum": 0},
             "nonfinite": {"type": "string", "enum": ["error", "null"]},
+            "ref": {**name, "pattern": "^ref:[!-~]+$"},
+            "name": {**name, "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"},
+            "returns": {"type": "string", "enum": ["result", "account"]},
+            "share": {**name, "pattern": r"^(\*|[A-Za-z0-9._-]{1,63}(,[A-Za-z0-9._-]{1,60})?)$"},
+            "range": {"type": "string", "pattern": r"^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"},
             "gpu": {"type": "string", "enum": re.split(", | and ", row["takes"].removeprefix("one of "))},
         }[reader]
 
     def members(self, takes, row):
         """The schema of a member of a JSON body; None: it cannot be one."""
-        if row["reader"] == "shape" or in_url(row):
+        if row["reader"] in ("shape", "range") or in_url(row):
             return None  # operands state their own
         text = self.texts(takes, row)
         if row["reader"] in ("boolean", "header"):
@@ -97,8 +103,8 @@ class Parameters:
 
 
 def in_url(row):
-    """Regions of shared memory are named in the query alone."""
-    return row["name"].startswith(("region", "offset"))
+    """Regions of shared memory are named in the query alone; a body has operands where the query names them."""
+    return row["name"].startswith(("region", "offset")) or row["reader"] == "ref"
 
 
 def error_replies(name, rule, errors):

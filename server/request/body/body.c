@@ -44,15 +44,21 @@ enum gm_status gm_body_check_operands(struct gm_body *b, struct gm_error *err)
     return b->events.operands(b->events.cls, err);
 }
 
+/* Whether an operand is in a region, or a named matrix: it is not in the body. */
+static bool is_elsewhere(const struct gm_body *b, unsigned index)
+{
+    return b->parsed->from[index].region || b->parsed->ref[index].named;
+}
+
 /* The decoder's sink. */
 static enum gm_status sink_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
                                    void **ret_data, struct gm_error *err)
 {
     struct gm_body *b = cls;
 
-    if (b->parsed->from[index].region)
-        return gm_fail(err, GM_EXTRA_OPERAND, "operand %c is in a region, and in the body too",
-                       'a' + (int)index);
+    if (is_elsewhere(b, index))
+        return gm_fail(err, GM_EXTRA_OPERAND, "operand %c is in a %s, and in the body too",
+                       'a' + (int)index, b->parsed->ref[index].named ? "named matrix" : "region");
     enum gm_status status = gm_body_take_operand(b, index, matrix, ret_data, err);
 
     return status == GM_OK ? gm_body_check_operands(b, err) : status;
@@ -88,6 +94,8 @@ static enum gm_status sink_parameter(void *cls, const char *name, size_t name_le
     b->plan.dtype = b->parsed->params.dtype;
     b->plan.header = b->parsed->params.header;
     status = gm_body_check_regions(b, err);
+    if (status == GM_OK)
+        status = gm_body_take_refs(b, err);
     return status == GM_OK ? check_shapes(b, err) : status;
 }
 
@@ -108,12 +116,12 @@ static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec
         .body_bytes = b->head->content_length,
         .sink = {.operand = sink_operand, .parameter = sink_parameter, .cls = b},
     };
-    /* Operands in regions are not in the body, which has one contiguous range of the others. */
+    /* Operands that are elsewhere leave the body one contiguous range of the others. */
     while (b->plan.operand_first + 1 < b->plan.operands_max &&
-           b->parsed->from[b->plan.operand_first].region)
+           is_elsewhere(b, b->plan.operand_first))
         b->plan.operand_first++;
     for (unsigned i = b->plan.operand_first; i < GM_OPERANDS_MAX; i++) {
-        if (b->parsed->from[i].region) {
+        if (is_elsewhere(b, i)) {
             b->plan.operands_max = i > b->plan.operand_first ? i : b->plan.operands_max;
             break;
         }
@@ -156,9 +164,11 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
                        h->content_encoding);
     if (b->kind == GM_BODY_NONE ||
         (b->kind == GM_BODY_OPTIONAL && !h->chunked &&
-         (h->content_length == GM_SIZE_UNKNOWN || h->content_length == 0)))
-        return gm_body_set_format(b, &gm_codec_json, err);
-    enum gm_status status = gm_body_take_regions(b, err);
+         (h->content_length == GM_SIZE_UNKNOWN || h->content_length == 0))) {
+        enum gm_status set = gm_body_set_format(b, &gm_codec_json, err);
+        return set == GM_OK ? gm_body_take_refs(b, err) : set;
+    }
+    enum gm_status status = b->kind == GM_BODY_INFER ? GM_OK : gm_body_take_regions(b, err);
     if (status != GM_OK || b->not_needed)
         return status;
     if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
@@ -317,7 +327,9 @@ enum gm_status gm_body_decode(struct gm_body *b, struct gm_error *err)
 {
     enum gm_status status = decode(b, err);
 
-    return status == GM_OK && b->kind != GM_BODY_DOCUMENT ? gm_body_read_regions(b, err) : status;
+    if (status == GM_OK && b->kind != GM_BODY_DOCUMENT)
+        status = gm_body_read_regions(b, err);
+    return status == GM_OK ? gm_body_read_refs(b, err) : status;
 }
 
 uint64_t gm_body_remaining(const struct gm_body *b)
@@ -342,6 +354,7 @@ void gm_body_drop_operands(struct gm_body *b)
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
         gm_allocation_free(&b->parsed->memory[i], b->reservation);
         gm_region_leave(&b->parsed->from[i]);
+        gm_matrix_leave(&b->parsed->ref[i]);
     }
     if (b->decoder)
         b->in->close(b->decoder);

@@ -9,6 +9,7 @@
 #define GM_SERVER_REQUEST_BODY_BODY_H
 
 #include "proto/codec.h"
+#include "server/matrices/matrices.h"
 #include "server/request/head.h"
 #include "server/request/memory_quota.h"
 #include "server/request/params.h"
@@ -29,8 +30,10 @@ struct gm_parsed {
 
     /* The regions of shared memory of the operands, and of the result. */
     struct gm_region_use from[GM_OPERANDS_MAX], into;
-    bool direct[GM_OPERANDS_MAX];    /* the device reads the operand from the region itself */
-    bool on_device[GM_OPERANDS_MAX]; /* the region is memory of the device */
+    struct gm_matrix_use ref[GM_OPERANDS_MAX]; /* named matrices of the operands */
+    bool
+        direct[GM_OPERANDS_MAX]; /* the device reads the operand from its region or matrix itself */
+    bool on_device[GM_OPERANDS_MAX]; /* that is memory of the device */
 
     /* Inference requests: the model's name, and the client's id of the request. */
     char model[GM_MODEL_NAME_MAX];
@@ -48,6 +51,11 @@ struct gm_body_events {
     /* Takes a reference to a part of a region of shared memory. */
     enum gm_status (*region)(void *cls, const struct gm_region_part *part,
                              struct gm_region_use *ret, struct gm_error *err);
+    /* Takes a reference to a named matrix, and adds the bytes that ref_data will have to copy. */
+    enum gm_status (*ref)(void *cls, const char *name, struct gm_matrix_use *ret,
+                          uint64_t *add_bytes, struct gm_error *err);
+    /* Sets where the elements of such an operand are: parsed->operand[index].data and on_device. */
+    enum gm_status (*ref_data)(void *cls, unsigned index, struct gm_error *err);
     /* All required operands are known, but not their elements. Parameters and optional operands may
      * follow. */
     enum gm_status (*operands)(void *cls, struct gm_error *err);
@@ -76,8 +84,8 @@ struct gm_body {
 
     uint64_t received;         /* bytes, counted by the caller before each gm_body_push */
     const struct gm_codec *in; /* its format; NULL until it is known, and for multipart */
-    bool not_needed;           /* all operands are in regions: no body is needed */
-    uint64_t region_bytes;     /* bytes to copy from regions */
+    bool not_needed;           /* all operands are in regions or have names: no body is needed */
+    uint64_t region_bytes;     /* bytes to copy from regions and named matrices */
     struct gm_decode_plan plan;
     struct gm_decoder *decoder; /* for a format that streams */
     struct gm_allocation text;  /* text, or the first bytes of a format that is not known yet */

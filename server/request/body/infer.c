@@ -67,6 +67,17 @@ static enum gm_status check_head_bytes(uint64_t bytes, struct gm_error *err)
                          (unsigned long long)bytes, GM_INFER_HEAD_BYTES_MAX);
 }
 
+/* Tensors name their regions and matrices themselves. */
+static enum gm_status check_places(const struct gm_params *params, struct gm_error *err)
+{
+    for (unsigned i = 0; i <= GM_RESULT_REGION; i++)
+        if (*params->region[i] || (i < GM_OPERANDS_MAX && *params->ref[i]))
+            return gm_fail(err, GM_BAD_PARAMETER,
+                           "inputs and outputs of an inference request name regions and matrices "
+                           "in parameters of their own");
+    return GM_OK;
+}
+
 enum gm_status gm_infer_open(struct gm_body *b, struct gm_error *err)
 {
     const struct gm_params *params = &b->parsed->params;
@@ -74,7 +85,7 @@ enum gm_status gm_infer_open(struct gm_body *b, struct gm_error *err)
     enum gm_status status = parse_header(b, &text_bytes, err);
 
     if (status == GM_OK)
-        status = gm_body_check_regions(b, err); /* tensors name their regions themselves */
+        status = check_places(params, err);
     if (status == GM_OK && gm_params_have_shape(params))
         status = gm_fail(err, GM_BAD_PARAMETER,
                          "shape is for application/octet-stream; inputs state their own");
@@ -116,7 +127,29 @@ static enum gm_status on_parameter(void *cls, const char *name, size_t name_len,
                        "%.*s is no parameter of an inference request: inputs state their own shape "
                        "and datatype",
                        (int)(name_len < 40 ? name_len : 40), name);
+    if (status == GM_OK)
+        status = check_places(params, err);
     return status == GM_OK ? b->events.settled(b->events.cls, err) : status;
+}
+
+/* Takes a named matrix. The input states its shape and type too: they must be right. */
+static enum gm_status take_ref(struct gm_body *b, unsigned index,
+                               const struct gm_kserve_input *input, struct gm_error *err)
+{
+    const struct gm_matrix *stated = &input->matrix, *there = &b->parsed->operand[index];
+    enum gm_status status = gm_body_take_ref(b, index, input->ref, err);
+    char shapes[2][GM_SHAPE_TEXT_MAX];
+
+    if (status != GM_OK)
+        return status;
+    if (there->dtype != stated->dtype)
+        return gm_fail(err, GM_BAD_DTYPE, "input %c is stated as %s, and the named matrix has %s",
+                       'A' + (int)index, gm_dtype_name(stated->dtype), gm_dtype_name(there->dtype));
+    if (there->batch != stated->batch || there->rows != stated->rows || there->cols != stated->cols)
+        return gm_fail(err, GM_BAD_SHAPE, "input %c is stated as %s, and the named matrix is %s",
+                       'A' + (int)index, gm_matrix_shape_text(stated, shapes[0]),
+                       gm_matrix_shape_text(there, shapes[1]));
+    return GM_OK;
 }
 
 /* Allocates each operand, in the order of `inputs`. */
@@ -130,6 +163,8 @@ static enum gm_status take_operands(struct gm_body *b, struct gm_error *err)
         const struct gm_kserve_input *input = &infer->request.input[index];
         status = input->place == GM_KSERVE_REGION
                      ? gm_body_take_region(b, index, &input->matrix, &input->part, err)
+                 : input->place == GM_KSERVE_REF
+                     ? take_ref(b, index, input, err)
                      : gm_body_take_operand(b, index, &input->matrix, &infer->data[index], err);
     }
     return status == GM_OK ? gm_body_check_operands(b, err) : status;

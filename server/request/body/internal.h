@@ -87,13 +87,14 @@ enum gm_status gm_part_format_of_text(const char *text, uint64_t len, char opera
 struct gm_part_operand {
     bool given;
     struct gm_part_format format;
+    bool is_ref;                /* it is the text ref:NAME */
     uint64_t text_at, text_len; /* for text: its position in the body's text */
 };
 
 struct gm_parts {
     struct gm_multipart *parser;
     struct gm_part_operand operand[GM_OPERANDS_MAX];
-    uint32_t parameters; /* bits of gm_params.seen: parameters that came as parts */
+    uint64_t parameters; /* bits of gm_params.seen: parameters that came as parts */
 
     /* The part being read. */
     unsigned index; /* index of its operand; GM_OPERANDS_MAX: it is a parameter */
@@ -157,6 +158,16 @@ enum gm_status gm_body_take_regions(struct gm_body *body, struct gm_error *err);
 enum gm_status gm_body_check_regions(const struct gm_body *body, struct gm_error *err);
 /* Copies the operands that the device does not read from their regions itself. */
 enum gm_status gm_body_read_regions(struct gm_body *body, struct gm_error *err);
+
+/* refs.c: operands that are named matrices. */
+
+/* Takes a reference to one. */
+enum gm_status gm_body_take_ref(struct gm_body *body, unsigned index, const char *name,
+                                struct gm_error *err);
+/* Takes those that the parameters name and that are not taken yet. */
+enum gm_status gm_body_take_refs(struct gm_body *body, struct gm_error *err);
+/* After the body: finds their elements, which may copy. */
+enum gm_status gm_body_read_refs(struct gm_body *body, struct gm_error *err);
 
 /* Appends to the text. */
 enum gm_status gm_body_add_text(struct gm_body *body, const void *bytes, uint64_t len,

@@ -77,6 +77,9 @@ enum gm_status gm_part_operand_begin(struct gm_body *b, unsigned index, const ch
     if (index >= max)
         return gm_fail(err, GM_EXTRA_OPERAND, "there is a part %c; %s takes %s", 'a' + (int)index,
                        gm_op_name(b->op), max == 1 ? "a alone" : "a and b");
+    if (b->parsed->present[index] && !operand->given)
+        return gm_fail(err, GM_EXTRA_OPERAND, "operand %c is in a %s, and in a part too",
+                       'a' + (int)index, b->parsed->ref[index].named ? "named matrix" : "region");
     if (operand->given)
         return gm_fail(err, GM_BAD_MULTIPART, "there are two parts named %c", 'a' + (int)index);
     enum gm_status status =
@@ -161,6 +164,32 @@ enum gm_status gm_part_operand_push(struct gm_body *b, const char *bytes, size_t
     return status == GM_OK && len > 0 ? take_operand(b, bytes, len, err) : status;
 }
 
+/* Whether a text begins with "ref:", as no matrix does. */
+static bool is_ref(const struct gm_body *b, const struct gm_part_operand *operand)
+{
+    return operand->text_len >= 4 &&
+           memcmp((char *)b->text.buffer.data + operand->text_at, "ref:", 4) == 0;
+}
+
+/* Takes the named matrix that the part's text names. Blanks and line ends may follow it. */
+static enum gm_status take_ref(struct gm_body *b, struct gm_error *err)
+{
+    struct gm_parts *parts = b->parts;
+    struct gm_part_operand *operand = &parts->operand[parts->index];
+    const char name = letter(parts), *text = (char *)b->text.buffer.data + operand->text_at;
+    uint64_t len = operand->text_len;
+
+    while (memchr(" \t\r\n", text[len - 1], 4))
+        len--;
+    enum gm_status status =
+        gm_params_set(&b->parsed->params, b->op, &name, 1, text, (size_t)len, err);
+    if (status == GM_OK)
+        status = gm_body_take_refs(b, err);
+    operand->is_ref = true;
+    operand->format.text = false; /* there is nothing to decode */
+    return status;
+}
+
 enum gm_status gm_part_operand_end(struct gm_body *b, struct gm_error *err)
 {
     struct gm_parts *parts = b->parts;
@@ -174,6 +203,8 @@ enum gm_status gm_part_operand_end(struct gm_body *b, struct gm_error *err)
         status = blame_part(parts, operand->format.codec->finish(parts->decoder, err), err);
         operand->format.codec->close(parts->decoder);
         parts->decoder = NULL;
+    } else if (status == GM_OK && !operand->format.codec && is_ref(b, operand)) {
+        status = take_ref(b, err);
     } else if (status == GM_OK && !operand->format.codec) {
         status =
             gm_part_format_of_text((char *)b->text.buffer.data + operand->text_at,

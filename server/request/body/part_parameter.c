@@ -36,7 +36,7 @@ enum gm_status gm_part_parameter_begin(struct gm_body *b, const char *name, stru
 {
     struct gm_parts *parts = b->parts;
     size_t len = strlen(name);
-    uint32_t bit = 0;
+    uint64_t bit = 0;
     enum gm_status status = gm_params_find(b->op, name, len, &bit, err);
 
     if (status == GM_UNKNOWN_PARAMETER || len >= sizeof parts->name)
@@ -94,7 +94,8 @@ enum gm_status gm_part_parameter_end(struct gm_body *b, struct gm_error *err)
     if (status == GM_OK)
         status = b->events.settled(b->events.cls, err); /* the parameter may affect the reply */
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
-        if (b->parsed->present[i] && b->parsed->params.dtype != GM_DTYPE_NONE)
+        if (b->parsed->present[i] && !b->parsed->ref[i].named &&
+            b->parsed->params.dtype != GM_DTYPE_NONE)
             status = check_dtype(b, i, err);
     return status;
 }

@@ -70,13 +70,17 @@ enum gm_status gm_parts_end(struct gm_body *b, struct gm_error *err)
 
     if (status != GM_OK || !any)
         return status;
-    if (!operand[0].given)
+    if (!operand[0].given && !b->parsed->present[0])
         return gm_fail(err, GM_MISSING_OPERAND, "there is no part a, which holds operand a");
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
         if (b->parsed->params.shape[i].ndim == 0 ||
             (operand[i].given && operand[i].format.codec == &gm_codec_raw))
             continue;
-        return operand[i].given
+        return operand[i].is_ref
+                   ? gm_fail(err, GM_BAD_PARAMETER,
+                             "shape_%c is for bare elements; part %c is a named matrix",
+                             'a' + (int)i, 'a' + (int)i)
+               : operand[i].given
                    ? gm_fail(err, GM_BAD_PARAMETER,
                              "shape_%c is for bare elements; part %c is %s, which states its own",
                              'a' + (int)i, 'a' + (int)i, operand[i].format.codec->media_type)

@@ -76,9 +76,13 @@ enum gm_status gm_body_take_regions(struct gm_body *b, struct gm_error *err)
         status = gm_body_set_region(b, &part, err);
     }
     for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++) {
-        if (!*params->region[i])
+        if (!*params->region[i] && !*params->ref[i])
             continue;
-        status = take_operand(b, i, err);
+        if (*params->region[i] && *params->ref[i])
+            return gm_fail(err, GM_EXTRA_OPERAND,
+                           "operand %c is in a region, and a named matrix too", 'a' + (int)i);
+        status = *params->region[i] ? take_operand(b, i, err)
+                                    : gm_body_take_ref(b, i, params->ref[i], err);
         taken++;
     }
     if (status != GM_OK || taken == 0)

@@ -1,0 +1,48 @@
+/*
+ * internal.h - declarations shared by the files of matrices/.
+ */
+#ifndef GM_SERVER_MATRICES_INTERNAL_H
+#define GM_SERVER_MATRICES_INTERNAL_H
+
+#include "server/matrices/matrices.h"
+
+struct gm_matrix_owner {
+    LIST_ENTRY(gm_matrix_owner) link;
+    char name[GM_KEY_NAME_MAX];
+    uint64_t count, bytes; /* names, and bytes of all that exists */
+    unsigned matrices;     /* that exist */
+};
+
+/* The mutex guards what is not constant: all from `references` on. What a copy works on is kept by
+ * `moving`, which one thread at a time sets. */
+struct gm_named {
+    char name[GM_MATRIX_NAME_MAX], share[GM_MATRIX_SHARE_MAX], etag[GM_ETAG_MAX];
+    struct gm_matrix_owner *owner;
+    struct gm_matrix matrix; /* without data */
+    uint64_t bytes;
+    int64_t created, expires; /* Unix time; expires 0: never */
+
+    unsigned references; /* uses, and one of the table */
+    bool listed, moving, is_resident;
+    int64_t used;
+    TAILQ_ENTRY(gm_named) link;          /* in its list of the table */
+    TAILQ_ENTRY(gm_named) resident_link; /* in its device's list */
+    struct gm_reservation reservation;   /* room for `host`, whether it is there or not */
+    struct gm_allocation host;           /* the elements on the host, if it is not empty, */
+    void *host_data;                     /* here */
+    const struct gm_device *device;      /* and on a device; NULL: on none */
+    void *device_data;
+};
+
+/* name.c: the length of OWNER in OWNER.NAME; SIZE_MAX: there is none. */
+size_t gm_matrix_owner_len(const char *text, size_t len);
+/* Whether a list of names of keys has this one. */
+bool gm_matrix_share_has(const char *share, const char *key);
+
+/* store.c: drops a reference. The mutex is held. */
+void gm_matrix_unref(struct gm_matrices *matrices, struct gm_named *named);
+
+/* memory.c: gives back the memory of its device, if it has some. The mutex is held. */
+void gm_matrix_leave_device(struct gm_matrices *matrices, struct gm_named *named);
+
+#endif

@@ -1,0 +1,78 @@
+/* name.c - the names of matrices, and of whom they are shared with. */
+#include "server/matrices/internal.h"
+
+#include <string.h>
+
+static bool is_letter(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool gm_matrix_name_ok(const char *text, size_t len)
+{
+    bool ok = len > 0 && len < GM_MATRIX_NAME_MAX && is_letter(*text);
+
+    for (size_t i = 0; ok && i < len; i++)
+        ok = is_letter(text[i]) || is_digit(text[i]);
+    return ok;
+}
+
+/* Whether it can be the name of a key. */
+static bool key_name_ok(const char *text, size_t len)
+{
+    bool ok = len > 0 && len < GM_KEY_NAME_MAX;
+
+    for (size_t i = 0; ok && i < len; i++)
+        ok = is_letter(text[i]) || is_digit(text[i]) || text[i] == '.' || text[i] == '-';
+    return ok;
+}
+
+/* Names have no dots, owners may. */
+size_t gm_matrix_owner_len(const char *text, size_t len)
+{
+    const char *dot = memrchr(text, '.', len);
+
+    return dot ? (size_t)(dot - text) : SIZE_MAX;
+}
+
+bool gm_matrix_ref_ok(const char *text, size_t len)
+{
+    size_t owner = gm_matrix_owner_len(text, len);
+
+    if (owner == SIZE_MAX)
+        return gm_matrix_name_ok(text, len);
+    return key_name_ok(text, owner) && gm_matrix_name_ok(text + owner + 1, len - owner - 1);
+}
+
+bool gm_matrix_share_ok(const char *text, size_t len)
+{
+    if (len >= GM_MATRIX_SHARE_MAX)
+        return false;
+    for (size_t n; len > 0 && strcmp(text, "*") != 0; text += n + 1, len -= n + 1) {
+        n = strcspn(text, ",");
+        if (!key_name_ok(text, n))
+            return false;
+        if (n == len)
+            break;
+        if (n + 1 == len)
+            return false;
+    }
+    return len > 0;
+}
+
+bool gm_matrix_share_has(const char *share, const char *key)
+{
+    size_t len = strlen(key);
+
+    if (strcmp(share, "*") == 0)
+        return true;
+    for (const char *at = share; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == len && memcmp(at, key, len) == 0)
+            return true;
+    return false;
+}

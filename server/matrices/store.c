@@ -1,0 +1,481 @@
+/* store.c - the table of named matrices: names, owners, room. */
+#include "server/matrices/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define TABLE_SIZE 65536
+
+static int64_t unix_now(void)
+{
+    return (int64_t)time(NULL);
+}
+
+/* ---- The table. The mutex is held. ---- */
+
+static struct gm_named_list *list_of(const struct gm_matrices *m, const char *owner,
+                                     const char *name)
+{
+    uint64_t hash = m->seed;
+
+    for (const char *p = owner; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(0x9E3779B97F4A7C15);
+    hash ^= hash >> 29;
+    for (const char *p = name; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(0x9E3779B97F4A7C15);
+    return &m->table[(hash ^ hash >> 32) % TABLE_SIZE];
+}
+
+static bool has_expired(const struct gm_named *named, int64_t now)
+{
+    return named->expires > 0 && named->expires <= now;
+}
+
+static struct gm_named *find(const struct gm_matrices *m, const char *owner, const char *name)
+{
+    struct gm_named *named;
+
+    TAILQ_FOREACH(named, list_of(m, owner, name), link)
+    if (strcmp(named->name, name) == 0 && strcmp(named->owner->name, owner) == 0)
+        return has_expired(named, unix_now()) ? NULL : named;
+    return NULL;
+}
+
+/* Frees one that nobody refers to. */
+static void destroy(struct gm_matrices *m, struct gm_named *named)
+{
+    struct gm_matrix_owner *owner = named->owner;
+
+    gm_matrix_leave_device(m, named);
+    gm_allocation_free(&named->host, &named->reservation);
+    gm_reservation_trim(&named->reservation, 0);
+    gm_quota_unref(named->reservation.account);
+    m->bytes -= named->bytes;
+    owner->bytes -= named->bytes;
+    if (--owner->matrices == 0) {
+        LIST_REMOVE(owner, link);
+        free(owner);
+    }
+    free(named);
+}
+
+void gm_matrix_unref(struct gm_matrices *m, struct gm_named *named)
+{
+    if (--named->references == 0)
+        destroy(m, named);
+}
+
+/* Takes its name away. */
+static void unlist(struct gm_matrices *m, struct gm_named *named)
+{
+    TAILQ_REMOVE(list_of(m, named->owner->name, named->name), named, link);
+    named->listed = false;
+    named->owner->count--;
+    m->count--;
+    gm_matrix_unref(m, named);
+}
+
+static void sweep(struct gm_matrices *m, bool (*is_due)(const struct gm_named *, int64_t),
+                  int64_t argument)
+{
+    struct gm_named *named, *next;
+
+    m->expires = INT64_MAX;
+    for (unsigned i = 0; i < TABLE_SIZE; i++) {
+        for (named = TAILQ_FIRST(&m->table[i]); named; named = next) {
+            next = TAILQ_NEXT(named, link);
+            if (is_due(named, argument))
+                unlist(m, named);
+            else if (named->expires > 0 && named->expires < m->expires)
+                m->expires = named->expires;
+        }
+    }
+}
+
+static bool is_of_client(const struct gm_named *named, int64_t client)
+{
+    return named->reservation.client == (uint64_t)client;
+}
+
+static bool is_any(const struct gm_named *named, int64_t argument)
+{
+    (void)named;
+    (void)argument;
+    return true;
+}
+
+enum gm_status gm_matrices_open(struct gm_matrices *m, struct gm_error *err)
+{
+    if (getrandom(&m->seed, sizeof m->seed, 0) != sizeof m->seed)
+        m->seed = (uint64_t)(uintptr_t)m; /* only who floods the table with names would know */
+    m->expires = INT64_MAX;
+    m->table = malloc(TABLE_SIZE * sizeof *m->table);
+    if (!m->table)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the table of named matrices");
+    for (unsigned i = 0; i < TABLE_SIZE; i++)
+        TAILQ_INIT(&m->table[i]);
+    for (unsigned i = 0; i < GM_DEVICES_MAX; i++)
+        TAILQ_INIT(&m->resident[i]);
+    pthread_mutex_init(&m->mutex, NULL);
+    pthread_cond_init(&m->moved, NULL);
+    return GM_OK;
+}
+
+void gm_matrices_close(struct gm_matrices *m)
+{
+    if (!m->table)
+        return;
+    sweep(m, is_any, 0);
+    free(m->table);
+    m->table = NULL;
+    pthread_cond_destroy(&m->moved);
+    pthread_mutex_destroy(&m->mutex);
+}
+
+void gm_matrices_tick(struct gm_matrices *m)
+{
+    int64_t now = unix_now();
+
+    pthread_mutex_lock(&m->mutex);
+    if (m->expires <= now)
+        sweep(m, has_expired, now);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+void gm_matrices_drop_client(struct gm_matrices *m, uint64_t client)
+{
+    pthread_mutex_lock(&m->mutex);
+    sweep(m, is_of_client, (int64_t)client);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+/* ---- Writing. ---- */
+
+/* The owner's entry; NULL: no memory. The mutex is held. */
+static struct gm_matrix_owner *owner_of(struct gm_matrices *m, const char *name)
+{
+    struct gm_matrix_owner *owner;
+
+    LIST_FOREACH(owner, &m->owners, link)
+    if (strcmp(owner->name, name) == 0)
+        return owner;
+    owner = calloc(1, sizeof *owner);
+    if (owner) {
+        snprintf(owner->name, sizeof owner->name, "%s", name);
+        LIST_INSERT_HEAD(&m->owners, owner, link);
+    }
+    return owner;
+}
+
+static enum gm_status check_room(const struct gm_matrices *m, const struct gm_matrix_owner *owner,
+                                 uint64_t bytes, struct gm_error *err)
+{
+    uint64_t most = m->limit / GM_MATRIX_OWNER_PART;
+
+    if (bytes > most)
+        return gm_fail(err, GM_TOO_LARGE,
+                       "the matrix has %llu bytes; those of one owner may have %llu, one part in "
+                       "%d of --matrix-memory",
+                       (unsigned long long)bytes, (unsigned long long)most, GM_MATRIX_OWNER_PART);
+    if (owner->bytes > most - bytes || m->bytes > m->limit - bytes)
+        return gm_fail(err, GM_STORAGE_FULL,
+                       "the matrix has %llu bytes, and there are %llu already, %llu of them this "
+                       "owner's; the limits are %llu (--matrix-memory) and %llu. What replaces "
+                       "another counts beside it: delete that, or some other, first",
+                       (unsigned long long)bytes, (unsigned long long)m->bytes,
+                       (unsigned long long)owner->bytes, (unsigned long long)m->limit,
+                       (unsigned long long)most);
+    if (m->count >= GM_MATRICES_MAX || owner->count >= GM_MATRICES_OWNER_MAX)
+        return gm_fail(err, GM_STORAGE_FULL,
+                       "there are %llu named matrices, %llu of them this owner's; the limits are "
+                       "%d and %d",
+                       (unsigned long long)m->count, (unsigned long long)owner->count,
+                       GM_MATRICES_MAX, GM_MATRICES_OWNER_MAX);
+    return GM_OK;
+}
+
+static enum gm_status check_conditions(const struct gm_matrices *m,
+                                       const struct gm_conditions *conditions, const char *owner,
+                                       const char *name, struct gm_error *err)
+{
+    const struct gm_named *there = find(m, owner, name);
+
+    return gm_etag_check(conditions, there ? there->etag : NULL, err);
+}
+
+/* Numbers of versions: unlike those before, also of a gemmd that ran before. */
+static enum gm_status make_etag(char etag[GM_ETAG_MAX], struct gm_error *err)
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return gm_fail(err, GM_INTERNAL, "the system has no random number");
+    snprintf(etag, GM_ETAG_MAX, "%016llx", (unsigned long long)random);
+    return GM_OK;
+}
+
+static enum gm_status enter(struct gm_matrices *m, struct gm_named *named, const char *owner,
+                            const struct gm_conditions *conditions, struct gm_error *err)
+{
+    enum gm_status status = check_conditions(m, conditions, owner, named->name, err);
+
+    if (status != GM_OK)
+        return status;
+    named->owner = owner_of(m, owner);
+    if (!named->owner)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for a named matrix");
+    status = check_room(m, named->owner, named->bytes, err);
+    if (status != GM_OK && named->owner->matrices == 0) {
+        LIST_REMOVE(named->owner, link);
+        free(named->owner);
+    }
+    if (status != GM_OK)
+        return status;
+    named->owner->matrices++;
+    named->owner->bytes += named->bytes;
+    m->bytes += named->bytes;
+    return GM_OK;
+}
+
+enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                              const char *name, const struct gm_matrix_terms *terms,
+                              const struct gm_conditions *conditions,
+                              const struct gm_matrix *matrix, struct gm_matrix_use *ret,
+                              struct gm_error *err)
+{
+    struct gm_named *named;
+    enum gm_status status = GM_OK;
+
+    if (*terms->share && !caller->has_key)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "share names keys, and here are none: start gemmd with --keys");
+    named = calloc(1, sizeof *named);
+    if (!named)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for a named matrix");
+    named->references = 1;
+    named->matrix = *matrix;
+    named->matrix.data = NULL;
+    named->bytes = gm_matrix_bytes(matrix);
+    named->created = named->used = unix_now();
+    named->expires = terms->ttl_s > 0 ? named->created + (int64_t)terms->ttl_s : 0;
+    snprintf(named->name, sizeof named->name, "%s", name);
+    snprintf(named->share, sizeof named->share, "%s", terms->share);
+    status = make_etag(named->etag, err);
+    pthread_mutex_lock(&m->mutex);
+    if (status == GM_OK)
+        status = enter(m, named, caller->owner, conditions, err);
+    pthread_mutex_unlock(&m->mutex);
+    if (status != GM_OK) {
+        free(named);
+        return status;
+    }
+    named->reservation = (struct gm_reservation){
+        .quota = m->quota, .client = caller->client, .account = gm_quota_ref(caller->account)};
+    *ret = (struct gm_matrix_use){named, m};
+    return GM_OK;
+}
+
+enum gm_status gm_matrix_publish(const struct gm_matrix_use *use,
+                                 const struct gm_conditions *conditions, bool *ret_created,
+                                 struct gm_error *err)
+{
+    struct gm_matrices *m = use->matrices;
+    struct gm_named *named = use->named;
+    const char *owner = named->owner->name;
+    const struct gm_quota_account *account = named->reservation.account;
+
+    pthread_mutex_lock(&m->mutex);
+    enum gm_status status = check_conditions(m, conditions, owner, named->name, err);
+    /* One that gets into the table before its key goes is found there and dropped. */
+    if (status == GM_OK && account && atomic_load(&account->revoked))
+        status = gm_fail(err, GM_UNAUTHORIZED, "the key was revoked meanwhile");
+    if (status == GM_OK) {
+        struct gm_named *before = NULL, *other;
+        struct gm_named_list *list = list_of(m, owner, named->name);
+        TAILQ_FOREACH(other, list, link)
+        if (strcmp(other->name, named->name) == 0 && other->owner == named->owner)
+            before = other;
+        *ret_created = !before || has_expired(before, unix_now());
+        if (before)
+            unlist(m, before);
+        TAILQ_INSERT_TAIL(list, named, link);
+        named->listed = true;
+        named->references++;
+        named->owner->count++;
+        m->count++;
+        if (named->expires > 0 && named->expires < m->expires)
+            m->expires = named->expires;
+    }
+    pthread_mutex_unlock(&m->mutex);
+    return status;
+}
+
+/* ---- Reading. ---- */
+
+static enum gm_status fail_unknown(const char *ref, struct gm_error *err)
+{
+    return gm_fail(err, GM_NOT_FOUND, "there is no named matrix '%.130s' for this client", ref);
+}
+
+/* Finds what a reference is for this caller. *ret_own: it may change it. The mutex is held. */
+static struct gm_named *find_for(const struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                                 const char *ref, bool *ret_own)
+{
+    size_t len = strlen(ref), owner_chars = gm_matrix_owner_len(ref, len);
+    char owner[GM_KEY_NAME_MAX];
+
+    if (!gm_matrix_ref_ok(ref, len))
+        return NULL;
+    if (owner_chars == SIZE_MAX) {
+        *ret_own = true;
+        return find(m, caller->owner, ref);
+    }
+    snprintf(owner, sizeof owner, "%.*s", (int)owner_chars, ref);
+    struct gm_named *named = find(m, owner, ref + owner_chars + 1);
+    if (!named || !caller->has_key)
+        return NULL;
+    *ret_own = caller->admin || strcmp(owner, caller->owner) == 0;
+    return *ret_own || gm_matrix_share_has(named->share, caller->owner) ? named : NULL;
+}
+
+enum gm_status gm_matrix_take(struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                              const char *ref, struct gm_matrix_use *ret, struct gm_error *err)
+{
+    bool own;
+
+    pthread_mutex_lock(&m->mutex);
+    struct gm_named *named = find_for(m, caller, ref, &own);
+    if (named) {
+        named->references++;
+        named->used = unix_now();
+    }
+    if (named && named->is_resident) {
+        struct gm_named_list *list = &m->resident[named->device - m->devices->device];
+        TAILQ_REMOVE(list, named, resident_link);
+        TAILQ_INSERT_TAIL(list, named, resident_link);
+    }
+    pthread_mutex_unlock(&m->mutex);
+    if (!named)
+        return fail_unknown(ref, err);
+    *ret = (struct gm_matrix_use){named, m};
+    return GM_OK;
+}
+
+void gm_matrix_leave(struct gm_matrix_use *use)
+{
+    if (use->named) {
+        pthread_mutex_lock(&use->matrices->mutex);
+        gm_matrix_unref(use->matrices, use->named);
+        pthread_mutex_unlock(&use->matrices->mutex);
+    }
+    *use = (struct gm_matrix_use){0};
+}
+
+static void tell(const struct gm_named *named, struct gm_matrix_facts *ret)
+{
+    *ret = (struct gm_matrix_facts){.matrix = named->matrix,
+                                    .bytes = named->bytes,
+                                    .device = named->device ? named->device->name : "host",
+                                    .created = named->created,
+                                    .used = named->used,
+                                    .expires = named->expires};
+    memcpy(ret->owner, named->owner->name, sizeof ret->owner);
+    memcpy(ret->name, named->name, sizeof ret->name);
+    memcpy(ret->share, named->share, sizeof ret->share);
+    memcpy(ret->etag, named->etag, sizeof ret->etag);
+}
+
+struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use)
+{
+    struct gm_matrix_facts facts;
+
+    pthread_mutex_lock(&use->matrices->mutex);
+    tell(use->named, &facts);
+    pthread_mutex_unlock(&use->matrices->mutex);
+    return facts;
+}
+
+const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use)
+{
+    return &use->named->matrix;
+}
+
+enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                                const char *ref, const struct gm_conditions *conditions,
+                                struct gm_error *err)
+{
+    enum gm_status status = GM_OK;
+    bool own = false;
+
+    pthread_mutex_lock(&m->mutex);
+    struct gm_named *named = find_for(m, caller, ref, &own);
+    if (!named)
+        status = fail_unknown(ref, err);
+    else if (!own)
+        status = gm_fail(err, GM_FORBIDDEN, "%.130s is shared with this key, to read", ref);
+    if (status == GM_OK)
+        status = gm_etag_check(conditions, named->etag, err);
+    if (status == GM_OK)
+        unlist(m, named);
+    pthread_mutex_unlock(&m->mutex);
+    return status;
+}
+
+static bool may_see(const struct gm_named *named, const struct gm_matrix_caller *caller)
+{
+    return strcmp(named->owner->name, caller->owner) == 0 || caller->admin ||
+           (caller->has_key && gm_matrix_share_has(named->share, caller->owner));
+}
+
+struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                                       unsigned from, unsigned most, unsigned *ret_count,
+                                       unsigned *ret_next)
+{
+    struct gm_matrix_facts *list = NULL, *more;
+    unsigned count = 0, room = 0;
+    const struct gm_named *named;
+    int64_t now = unix_now();
+    bool lacking = false;
+
+    pthread_mutex_lock(&m->mutex);
+    for (; from < TABLE_SIZE && count < most && !lacking; from++) {
+        TAILQ_FOREACH(named, &m->table[from], link)
+        {
+            if (!may_see(named, caller) || has_expired(named, now))
+                continue;
+            if (count == room) {
+                room = room > 0 ? 2 * room : 16;
+                more = reallocarray(list, room, sizeof *list);
+                lacking = !more;
+                if (lacking)
+                    break;
+                list = more;
+            }
+            tell(named, &list[count++]);
+        }
+    }
+    pthread_mutex_unlock(&m->mutex);
+    if (lacking || (!list && !(list = malloc(1)))) {
+        free(list);
+        return NULL;
+    }
+    *ret_count = count;
+    *ret_next = from < TABLE_SIZE ? from : 0;
+    return list;
+}
+
+struct gm_matrices_usage gm_matrices_usage(struct gm_matrices *m)
+{
+    struct gm_matrices_usage usage = {0};
+
+    pthread_mutex_lock(&m->mutex);
+    usage.count = m->count;
+    usage.bytes = m->bytes;
+    for (unsigned i = 0; i < GM_DEVICES_MAX; i++)
+        usage.device_bytes += m->resident_bytes[i];
+    pthread_mutex_unlock(&m->mutex);
+    return usage;
+}
