@@ -41,7 +41,7 @@ struct gm_matrices {
     pthread_mutex_t mutex;       /* guards all below, and what is said at struct gm_named */
     pthread_cond_t moved;        /* a copy between host and device has ended */
     struct gm_named_list *table; /* by owner and name; also what has no name yet is in none */
-    uint64_t seed;               /* of its hash */
+    uint64_t seed, etags;        /* of its hash; what the next ETag is made from */
     struct gm_named_list resident[GM_DEVICES_MAX]; /* by device: least recently used first */
     uint64_t resident_bytes[GM_DEVICES_MAX];
     LIST_HEAD(, gm_matrix_owner) owners;

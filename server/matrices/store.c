@@ -1,6 +1,8 @@
 /* store.c - the table of named matrices: names, owners, room. */
 #include "server/matrices/internal.h"
 
+#include "server/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,8 +111,14 @@ static bool is_any(const struct gm_named *named, int64_t argument)
 
 enum gm_status gm_matrices_open(struct gm_matrices *m, struct gm_error *err)
 {
-    if (getrandom(&m->seed, sizeof m->seed, 0) != sizeof m->seed)
-        m->seed = (uint64_t)(uintptr_t)m; /* only who floods the table with names would know */
+    uint64_t random[2];
+
+    if (getrandom(random, sizeof random, 0) != sizeof random) { /* else these will have to do */
+        random[0] = (uint64_t)gm_now_ns();
+        random[1] = (uint64_t)unix_now() << 20;
+    }
+    m->seed = random[0];
+    m->etags = random[1];
     m->expires = INT64_MAX;
     m->table = malloc(TABLE_SIZE * sizeof *m->table);
     if (!m->table)
@@ -206,15 +214,15 @@ static enum gm_status check_conditions(const struct gm_matrices *m,
     return gm_etag_check(conditions, there ? there->etag : NULL, err);
 }
 
-/* Numbers of versions: unlike those before, also of a gemmd that ran before. */
-static enum gm_status make_etag(char etag[GM_ETAG_MAX], struct gm_error *err)
+/* Numbers of versions, unlike those before, also of a gemmd that ran before: SplitMix64 (Steele,
+ * Lea and Flood, 2014), from where the system's random number has begun it. The mutex is held. */
+static void make_etag(struct gm_matrices *m, char etag[GM_ETAG_MAX])
 {
-    uint64_t random;
+    uint64_t x = m->etags += 0x9e3779b97f4a7c15u;
 
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return gm_fail(err, GM_INTERNAL, "the system has no random number");
-    snprintf(etag, GM_ETAG_MAX, "%016llx", (unsigned long long)random);
-    return GM_OK;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    snprintf(etag, GM_ETAG_MAX, "%016llx", (unsigned long long)(x ^ x >> 31));
 }
 
 static enum gm_status enter(struct gm_matrices *m, struct gm_named *named, const char *owner,
@@ -247,7 +255,7 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
                               struct gm_error *err)
 {
     struct gm_named *named;
-    enum gm_status status = GM_OK;
+    enum gm_status status;
 
     if (*terms->share && !caller->has_key)
         return gm_fail(err, GM_BAD_PARAMETER,
@@ -263,10 +271,9 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
     named->expires = terms->ttl_s > 0 ? named->created + (int64_t)terms->ttl_s : 0;
     snprintf(named->name, sizeof named->name, "%s", name);
     snprintf(named->share, sizeof named->share, "%s", terms->share);
-    status = make_etag(named->etag, err);
     pthread_mutex_lock(&m->mutex);
-    if (status == GM_OK)
-        status = enter(m, named, caller->owner, conditions, err);
+    make_etag(m, named->etag);
+    status = enter(m, named, caller->owner, conditions, err);
     pthread_mutex_unlock(&m->mutex);
     if (status != GM_OK) {
         free(named);

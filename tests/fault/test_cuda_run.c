@@ -537,6 +537,91 @@ static void test_foreign(void)
     close_backend(context);
 }
 
+/* A matrix that stays: taken, filled, used by a task that copies nothing, read and given back. Each
+ * step may fail, in words. */
+static enum gm_status stay_once(void *context, struct gm_error *err)
+{
+    uint64_t bytes = 33 * 65 * 4;
+    void *operand = NULL, *result = NULL;
+    struct cuda_case made;
+
+    if (cuda_case_make(context, &transpose, &fake_transpose, check_seed(), &made, err) != GM_OK)
+        return err->status;
+    void *in = made.task.op.operand[0].data, *out = made.task.op.result.data;
+    cuda_case_poison(&made);
+    enum gm_status status = gm_backend_cuda.device_get(context, 0, bytes, &operand, err);
+    if (status == GM_OK)
+        status = gm_backend_cuda.device_get(context, 0, bytes, &result, err);
+    if (status == GM_OK)
+        status = gm_backend_cuda.device_copy(context, 0, operand, in, bytes, true, err);
+    if (status == GM_OK) {
+        made.task.op.operand[0].data = operand;
+        made.task.op.result.data = result;
+        made.task.on_device = 1 | GM_RESULT_ON_DEVICE;
+        gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1);
+        status = made.task.status;
+        *err = made.task.error;
+        made.task.op.operand[0].data = in;
+        made.task.op.result.data = out;
+    }
+    if (status == GM_OK) {
+        CHECK(made.task.times.h2d < 0 && made.task.times.d2h < 0 && made.task.times.kernel > 0);
+        status = gm_backend_cuda.device_copy(context, 0, out, result, bytes, false, err);
+    }
+    CHECK(fake_cuda_is_broken() || fake_cuda_live().unwaited == 0);
+    if (status == GM_OK)
+        CHECK(cuda_case_is_right(&made));
+    if (result)
+        gm_backend_cuda.device_put(context, 0, result);
+    if (operand)
+        gm_backend_cuda.device_put(context, 0, operand);
+    cuda_case_put(context, &made);
+    return status;
+}
+
+static void test_resident(void)
+{
+    static const char *const calls[] = {"cudaMallocAsync", "cudaMemcpyAsync",
+                                        "cudaStreamSynchronize", "cudaSetDevice"};
+    static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorInvalidValue,
+                                         cudaErrorIllegalAddress};
+    struct gm_error err = {.detail = ""};
+    void *data = NULL;
+
+    for (unsigned i = 0; i < 4; i++) {
+        for (unsigned e = 0; e < 3; e++) {
+            for (unsigned long n = 1; n <= 4; n++) {
+                bool breaks = errors[e] == cudaErrorIllegalAddress;
+                fake_cuda_reset();
+                void *context = open_backend(1);
+                inject_reset();
+                inject_at(calls[i], n, errors[e], breaks ? fake_cuda_break : fake_cuda_remember);
+                err.detail[0] = '\0';
+                enum gm_status status = stay_once(context, &err);
+                CHECK(status == GM_OK || err.detail[0]);
+                CHECK(!breaks || !inject_has_fired() || status == GM_DEVICE_LOST);
+                inject_reset();
+                if (!breaks)
+                    CHECK_STATUS(stay_once(context, &err), GM_OK, &err);
+                close_backend(context);
+            }
+        }
+    }
+    /* What the pool keeps in pieces of the wrong size is given back. */
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    fake_cuda.memory_bytes = 20000000;
+    fake_cuda.fragmented = true;
+    CHECK_STATUS(gm_backend_cuda.device_get(context, 0, 12000000, &data, &err), GM_OK, &err);
+    CHECK_STATUS(gm_backend_cuda.device_get(context, 0, 12000000, &data, &err), GM_DEVICE_MEMORY,
+                 &err);
+    gm_backend_cuda.device_put(context, 0, data);
+    CHECK_STATUS(gm_backend_cuda.device_get(context, 0, 16000000, &data, &err), GM_OK, &err);
+    gm_backend_cuda.device_put(context, 0, data);
+    close_backend(context);
+    fake_cuda_reset();
+}
+
 int main(void)
 {
     test_facts();
@@ -554,5 +639,6 @@ int main(void)
     test_devices();
     test_streams();
     test_foreign();
+    test_resident();
     return check_report();
 }

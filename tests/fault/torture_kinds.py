@@ -21,14 +21,14 @@ class Kind:
     """One or more requests on a connection, of which the last is the one that is hit."""
 
     def __init__(self, name, *requests, expects_100=False, to_head=False, form="document",
-                 pieces=1, after=(), keyless=False, reload=False):
+                 pieces=1, after=(), keyless=False, reload=False, status=None):
         self.keyless, self.reload = keyless, reload # sent without a key; as the keys are read again
         self.after = after # requests that put back what these have left, without a fault
         self.name, self.requests, self.form, self.pieces = name, requests, form, pieces
         self.expects_100, self.to_head = expects_100, to_head
         self.is_v2 = requests[-1].split()[1].startswith(b"/v2")
         number = re.match(r"[45]\d\d", name)
-        self.status = int(number.group()) if number else 200
+        self.status = status or (int(number.group()) if number else 200)
 
 
 def post(path, media_type, body, *headers):
@@ -126,8 +126,39 @@ def v2_kinds():
         after=(unregister,))
 
 
+def matrix_kinds():
+    """Of named matrices. What is small stays on the event thread, what is large goes to a worker."""
+    def put(name, body, *headers):
+        return wire.head("PUT", f"/v1/matrices/{name}", f"Content-Type: {wire.NPY}", f"Content-Length: {len(body)}",
+                         *headers) + body
+
+    def delete(name):
+        return wire.head("DELETE", f"/v1/matrices/{name}", "Content-Length: 0")
+
+    small, large = npy(5, 7), npy(640, 1024)
+    after = delete("w"), delete("v")
+    yield Kind("matrix-put", put("w", small), form="report", after=after, status=201)
+    yield Kind("matrix-put-worker", put("w", large), form="report", after=after, status=201)
+    yield Kind("matrix-replace", put("w", large), put("w", small), form="report", after=after)
+    yield Kind("matrix-get", put("w", small), get("/v1/matrices/w?rows=1:3"), after=after)
+    yield Kind("matrix-get-worker", put("w", large), get("/v1/matrices/w?cols=:9", "Accept: text/csv"), after=after)
+    yield Kind("matrix-list", put("w", small), get("/v1/matrices"), form="report", after=after)
+    yield Kind("matrix-delete", put("w", small), delete("w"), after=after, status=204)
+    yield Kind("matrix-use", put("w", small), post("/v1/transpose?a=ref:w", None, b""), after=after)
+    yield Kind("matrix-json", put("w", npy(3, 3)), post("/v1/matmul", wire.JSON, b'{"a": {"ref": "w"}, "b": {"ref": "w"}}'),
+               after=after)
+    yield Kind("matrix-parts", put("w", npy(5, 5)), post("/v1/matmul", *parts((b"a", b"text/plain", b"ref:w"),
+               (b"b", b"application/octet-stream", npy(5, 5)))), after=after)
+    yield Kind("matrix-keep", put("w", small), post("/v1/transpose?a=ref:w&keep=v&ttl=100", None, b""), after=after)
+    yield Kind("matrix-keep-large", put("w", large), post("/v1/transpose?a=ref:w&keep=v&return=result", None, b"",
+               f"Accept: {wire.NPY}"), after=after)
+    yield Kind("412-matrix", put("w", small), put("w", small, "If-None-Match: *"), form="report", after=after)
+    yield Kind("404-matrix", post("/v1/transpose?a=ref:none", None, b""))
+
+
 def kinds():
     yield from v2_kinds()
+    yield from matrix_kinds()
     T, M, small = "/v1/transpose", "/v1/matmul", numbers(3, 4)
     two = text(numbers(3, 3), numbers(3, 3, 5))
     J = wire.JSON

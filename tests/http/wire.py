@@ -144,7 +144,7 @@ class Raw:
         assert version in ("HTTP/1.1", "HTTP/1.0"), line
         headers = [tuple(part.strip() for part in field.split(":", 1)) for field in fields]
         reply = Reply(int(status), headers, b"")
-        if not to_head and reply.status >= 200:
+        if not to_head and reply.status >= 200 and reply.status not in (204, 304):
             length = reply.header("Content-Length")
             assert length is not None, f"a reply without a length: {text!r}"
             reply.body = self._take(int(length), deadline)

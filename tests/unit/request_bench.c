@@ -16,11 +16,11 @@ struct gm_server bench_server;
 /* So that gone(), which is only given a socket, finds its connection: socket 100 + i is [i]. */
 static struct exchange *_Atomic exchange_at[EXCHANGES_MAX];
 
-const struct gm_backend *bench_second;
+const struct gm_backend *bench_first = &faulty_backend, *bench_second;
 
 const struct gm_backend *gm_backend_at(size_t index)
 {
-    return index == 0 ? &faulty_backend : index == 1 ? bench_second : NULL;
+    return index == 0 ? bench_first : index == 1 ? bench_second : NULL;
 }
 
 uint64_t gm_host_memory(void)

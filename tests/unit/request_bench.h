@@ -40,8 +40,9 @@ struct exchange {
 };
 
 extern struct gm_server bench_server;
-/* A backend beside the faulty one; NULL, as it is at first: none. Set before bench_open. */
-extern const struct gm_backend *bench_second;
+/* The faulty backend, or another one; and one beside it; NULL, as it is at first: none. Set before
+ * bench_open. */
+extern const struct gm_backend *bench_first, *bench_second;
 
 /* Checks that no request holds anything, or is there. */
 void bench_check_all_returned(void);

@@ -19,7 +19,7 @@ endforeach()
 foreach(name devices locks sched sched_stop)
   gm_test(test_${name} unit unit/test_${name}.c unit/fake_backend.c LIBRARIES gemmd_server)
 endforeach()
-foreach(name body_parts body_parts_forms compare compare_end request request_infer request_regions request_end request_503 stats)
+foreach(name body_parts body_parts_forms compare compare_end matrices request request_infer request_regions request_end request_503 stats)
   gm_test(test_${name} unit unit/test_${name}.c unit/request_bench.c unit/faulty_backend.c
     LIBRARIES gemmd_server PkgConfig::JANSSON m)
 endforeach()

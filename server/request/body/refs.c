@@ -44,6 +44,11 @@ enum gm_status gm_body_read_refs(struct gm_body *b, struct gm_error *err)
             return gm_fail(err, GM_BAD_DTYPE,
                            "operand %c is a named matrix of %s, the request says %s", 'a' + (int)i,
                            gm_dtype_name(p->operand[i].dtype), gm_dtype_name(dtype));
+        if (p->params.shape[i].ndim > 0)
+            return gm_fail(err, GM_BAD_PARAMETER,
+                           "shape_%c is for bare elements; operand %c is a named matrix, which has "
+                           "its own",
+                           'a' + (int)i, 'a' + (int)i);
         enum gm_status status = b->events.ref_data(b->events.cls, i, err);
         if (status != GM_OK)
             return status;
