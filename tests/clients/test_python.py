@@ -319,3 +319,64 @@ def test_progress_bar(client):
     quick = io.StringIO()
     client.flip(np.ones((2, 2)), progress=gemmd.ProgressBar(quick))
     assert quick.getvalue() == ""
+
+
+# Named matrices.
+
+
+def test_named_matrices(client):
+    a, b, c = (RNG.integers(-4, 4, shape).astype("f4") for shape in ((5, 7), (7, 3), (5, 3)))
+    x, w, z = client.put(a), client.put(b, "w"), client.put(c, "z", ttl=1000)
+    assert isinstance(x, gemmd.NamedMatrix) and x.shape == (5, 7) and x.dtype == "f32"
+    assert np.array_equal(client.get(x), a) and np.array_equal(client.get("w"), b)
+    assert np.array_equal(client.get(w, rows=slice(1, 4), cols=2), b[1:4, 2:3])
+    assert np.array_equal(client.get(w, rows=slice(5, None)), b[5:])
+    for operands in ((x, w, z), (a, w, z), (x, b, z), (x, w, c), (a, b, z), (a, w, c), (x, b, c)):
+        product = client.matmul(*operands, alpha=2, beta=3)
+        assert np.array_equal(product, 2 * (a @ b) + 3 * c) and product.account.op == "matmul"
+    assert np.array_equal(client.matmul([1.0] * 7, w), np.ones(7, "f4") @ b)  # a row of w's type
+    assert np.array_equal(client.matmul(x, w), a @ b) and np.array_equal(client.transpose(x), a.T)
+    kept = client.keep("y", "add", x, x)
+    assert kept == gemmd.NamedMatrix("y", (5, 7), "f32", kept.etag) and np.array_equal(client.get(kept), a + a)
+    assert np.array_equal(client.flip(a, keep="y"), a[:, ::-1]) and np.array_equal(client.get("y"), a[:, ::-1])
+    assert {m["name"] for m in client.matrices()} >= {x.name, "w", "y", "z"}
+    assert client.compare("transpose", x).fastest and client.explain("matmul", x, w, drawings=False).problem
+    newer = client.put(2 * b, "w", etag=w.etag)
+    for etag in (w.etag, ""):
+        with pytest.raises(gemmd.RequestError, match="precondition_failed") as refused:
+            client.put(b, "w", etag=etag)
+        assert refused.value.status == 412
+    assert np.array_equal(client.get(newer), 2 * b)
+    for matrix in (x, w, "y", z):
+        client.delete(matrix)
+    with pytest.raises(gemmd.RequestError, match="not_found"):
+        client.get(x)
+    with pytest.raises(gemmd.RequestError, match="not_found"):
+        client.matmul(a, w)
+    for wrong in ("a/b", "", "x?y"):
+        with pytest.raises(ValueError):
+            client.get(wrong)
+    for rows in (slice(-1, None), slice(0, 4, 2), -3):
+        with pytest.raises((ValueError, gemmd.RequestError)):
+            client.get(client.put(a, "r"), rows=rows)
+    client.delete("r")
+
+
+def test_named_matrices_of_other_types(client):
+    a = RNG.integers(-4, 4, (2, 3, 4)).astype(ml_dtypes.bfloat16)
+    x = client.put(a)
+    assert x.dtype == "bf16" and client.get(x).dtype == ml_dtypes.bfloat16 and np.array_equal(client.get(x), a)
+    assert np.array_equal(client.add(x, x), a + a)
+    assert np.array_equal(client.get(client.put(np.asfortranarray(np.ones((3, 5), "i8")), x.name)), np.ones((3, 5), "i8"))
+    client.delete(x)
+
+
+def test_named_matrices_async(url):
+    async def work():
+        async with gemmd.AsyncClient(url) as other:
+            x = await other.put([[1.0, 2.0]], dtype="f4")
+            y = await other.keep("y", "add", x, x)
+            assert (await other.get(y)).tolist() == [[2, 4]] and len(await other.matrices()) >= 2
+            await asyncio.gather(other.delete(x), other.delete(y))
+
+    asyncio.run(work())

@@ -12,7 +12,7 @@ help(gemmd.Client) says all that there is to know; gemmd.AsyncClient is the same
 
 from .account import Account
 from .aio import AsyncClient
-from .arrays import Operand, Result
+from .arrays import NamedMatrix, Operand, Result
 from .client import VERSION, Client
 from .errors import (
     AuthError,
@@ -38,6 +38,7 @@ __all__ = [
     "Comparison",
     "Error",
     "Explanation",
+    "NamedMatrix",
     "Operand",
     "Progress",
     "ProgressBar",

@@ -14,7 +14,7 @@ import httpx
 
 from . import calls
 from .address import resolve
-from .arrays import Operand, Result
+from .arrays import Array, NamedMatrix, Operand, Result
 from .calls import Call, ExplainedOp, Op, Operation, Parameter
 from .client import Client, give_back, given, headers_of, limits_of
 from .errors import Error
@@ -124,6 +124,57 @@ class AsyncClient:
         **parameters: Parameter,
     ) -> Result:
         return await self._operate(calls.operation("flip", [a], parameters), timeout, progress)
+
+    @_as_in(Client.put)
+    async def put(
+        self,
+        array: Operand,
+        name: str | None = None,
+        *,
+        etag: str | None = None,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> NamedMatrix:
+        return await self._run(calls.put(array, name, etag, parameters), timeout, progress)
+
+    @_as_in(Client.keep)
+    async def keep(
+        self,
+        name: str,
+        op: Op,
+        *operands: Operand,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> NamedMatrix:
+        return await self._run(calls.kept(name, op, operands, parameters), timeout, progress)
+
+    @_as_in(Client.get)
+    async def get(
+        self,
+        matrix: str | NamedMatrix,
+        *,
+        rows: int | slice | None = None,
+        cols: int | slice | None = None,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+    ) -> Array:
+        return await self._run(calls.get(matrix, rows, cols), timeout, progress)
+
+    @_as_in(Client.delete)
+    async def delete(self, matrix: str | NamedMatrix) -> None:
+        await self._run(calls.delete(matrix))
+
+    @_as_in(Client.matrices)
+    async def matrices(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        path: str | None = "/v1/matrices"
+        while path is not None:
+            page = await self._run(calls.document(path))
+            found += page["matrices"]
+            path = page.get("next")
+        return found
 
     @_as_in(Client.compare)
     async def compare(

@@ -6,6 +6,7 @@ import importlib
 import io
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat, Union
 
 import numpy as np
@@ -32,9 +33,26 @@ class SupportsDLPack(Protocol):
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
 
+@dataclass(frozen=True)
+class NamedMatrix:
+    """A matrix that the daemon keeps under a name: an operand of any operation, in place of its elements.
+
+    name:  what it is called there; "OWNER.NAME" for one that another key shares
+    shape, dtype: of what was written; dtype is the daemon's name, as "f32"
+    etag:  the version that was written. The name may have another one by now
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    etag: str
+
+
 # What may be an operand: a NumPy array, whatever converts itself to one (`__array__`,
 # `__array_interface__`, DLPack: of PyTorch, JAX, pandas, ...), nested lists of numbers, a number.
-Operand = Union[npt.ArrayLike, SupportsArrayInterface, SupportsDLPack, SupportsFloat, Sequence[object]]
+Operand = Union[
+    npt.ArrayLike, SupportsArrayInterface, SupportsDLPack, SupportsFloat, Sequence[object], NamedMatrix
+]
 
 # The daemon's names of element types, and NumPy's. bf16 is not NumPy's own: see bfloat16().
 DTYPES = {
@@ -100,13 +118,15 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 def is_array(operand: object) -> bool:
     """Whether it has an element type of its own, as opposed to lists and numbers."""
-    return isinstance(operand, np.generic) or any(
+    return isinstance(operand, (np.generic, NamedMatrix)) or any(
         hasattr(operand, name) for name in ("__array_interface__", "__array__", "__dlpack__")
     )
 
 
 def as_array(operand: Any) -> Array:
     """A NumPy array of the same memory where that is possible. TypeError if it is no array of numbers."""
+    if isinstance(operand, NamedMatrix):  # its shape and type, without elements
+        return np.broadcast_to(np.zeros((), dtype_of(operand.dtype)), operand.shape)
     if isinstance(operand, np.ma.MaskedArray):
         raise TypeError("a masked array has elements that are not there: fill it first, a.filled(0)")
     kind = type(operand)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import email.utils
 import json
+import operator
 import random
+import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +18,7 @@ import numpy as np
 
 from . import arrays
 from .account import Account
-from .arrays import Array, Buffer, Operand
+from .arrays import Array, Buffer, NamedMatrix, Operand
 from .errors import Error, ReplyError, TimeoutError, TransportError, error_class
 from .progress import Progress
 from .reports import Comparison, Explanation
@@ -106,7 +109,7 @@ class Call(Generic[T]):
     silent: bool = False  # nothing moves of which a progress callback should hear
 
     def __post_init__(self) -> None:
-        if self.method == "POST":
+        if self.method in ("POST", "PUT"):
             self.headers["Content-Length"] = str(self.length)
 
     @property
@@ -135,7 +138,7 @@ class Call(Generic[T]):
 
     def finish(self, reply: Reply) -> T:
         """The result, or the error, that a reply says."""
-        if reply.status != 200:
+        if not 200 <= reply.status < 300:
             raise reply.problem()
         return self.read(reply)
 
@@ -171,7 +174,8 @@ class Receiver:
 
 
 class Retries:
-    """Whether, and when, a request that failed is sent again. No operation has effects, so any may be."""
+    """Whether, and when, a request that failed is sent again. Operations have no effects, and writing a named matrix
+    twice is writing it once, so any may be."""
 
     def __init__(self, call: Call[Any], attempts: int, wait_s: float) -> None:
         self._left, self._wait_s = attempts, wait_s
@@ -256,8 +260,11 @@ class Operation:
 def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Operation:
     """POST /v1/{op}."""
     params = encode(parameters)
+    if "keep" in params:
+        params.setdefault("return", "result")
     given = arrays.as_arrays(operands, params.get("dtype"))
     shaped, finish = _as_matrices(op, given, params)
+    names = _names(operands)
 
     def result(data: Array, shape: str, dtype: str, account: Account) -> arrays.Result:
         return finish(arrays.result(data, shape, dtype, given[0].dtype, account))
@@ -266,8 +273,85 @@ def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Para
         shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
         return result(reply.body, shape, dtype, reply.account())
 
-    call = _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read)
+    call = _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read, names)
     return Operation(op, shaped, call, result)
+
+
+def kept(name: str, op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Call[NamedMatrix]:
+    """POST /v1/{op}, whose result gets a name and does not come back."""
+    params = {**encode(parameters), "keep": name, "return": "account"}
+    shaped, _ = _as_matrices(op, arrays.as_arrays(operands, params.get("dtype")), params)
+
+    def read(reply: Reply) -> NamedMatrix:
+        return _named(name, reply)
+
+    return _call("POST", f"/v1/{op}", shaped, params, "application/json", read, _names(operands))
+
+
+def put(
+    array: Operand, name: str | None, etag: str | None, parameters: Mapping[str, Parameter]
+) -> Call[NamedMatrix]:
+    """PUT /v1/matrices/{name}; with an etag, only in place of that version; with "", only where there is none."""
+    if name is None:
+        name = f"m_{secrets.token_hex(8)}"
+    params = encode(parameters)
+    given = arrays.as_arrays([array], params.get("dtype"))
+
+    def read(reply: Reply) -> NamedMatrix:
+        return _named(name, reply)
+
+    call = _call("PUT", _path_of(name), given, params, "application/json", read)
+    if etag is not None:
+        call.headers["If-Match" if etag else "If-None-Match"] = f'"{etag}"' if etag else "*"
+    return call
+
+
+def get(
+    matrix: str | NamedMatrix, rows: int | slice | None, cols: int | slice | None
+) -> Call[Array]:
+    """GET /v1/matrices/{name}, or a part of it."""
+    params = {name: _range(name, said) for name, said in (("rows", rows), ("cols", cols)) if said is not None}
+
+    def read(reply: Reply) -> Array:
+        shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
+        same = arrays.dtype_of(dtype) if dtype == "bf16" or dtype in arrays.DTYPES else np.dtype("V1")
+        return np.asarray(arrays.result(reply.body, shape, dtype, same, Account({})))
+
+    return Call("GET", _path_of(matrix), read, params, {"Accept": "application/octet-stream"})
+
+
+def delete(matrix: str | NamedMatrix) -> Call[None]:
+    """DELETE /v1/matrices/{name}."""
+    return Call("DELETE", _path_of(matrix), lambda reply: None, silent=True)
+
+
+def _path_of(matrix: str | NamedMatrix) -> str:
+    name = matrix if isinstance(matrix, str) else matrix.name
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        raise ValueError(f"{name!r} is no name of a matrix")
+    return f"/v1/matrices/{name}"
+
+
+def _named(name: str, reply: Reply) -> NamedMatrix:
+    said = reply.json()
+    try:
+        return NamedMatrix(name, tuple(said["shape"]), str(said["dtype"]), reply.headers["etag"].strip('"'))
+    except (KeyError, TypeError):
+        raise reply.not_ours() from None
+
+
+def _range(name: str, said: int | slice) -> str:
+    if isinstance(said, slice):
+        bounds = (said.start, said.stop)
+        if said.step not in (None, 1) or any(n is not None and operator.index(n) < 0 for n in bounds):
+            raise ValueError(f"{name} are one after the other, counted from 0: not {said}")
+        return ":".join("" if n is None else str(operator.index(n)) for n in bounds)
+    return str(operator.index(said))
+
+
+def _names(operands: Sequence[Operand]) -> list[str | None]:
+    """The names of those operands that have one."""
+    return [operand.name if isinstance(operand, NamedMatrix) else None for operand in operands]
 
 
 def comparison(
@@ -277,7 +361,13 @@ def comparison(
     params = _report_params("compare", parameters)
     shaped, _ = _as_matrices(op, arrays.as_arrays(operands, params.get("dtype")), params)
     return _call(
-        "POST", f"/v1/compare/{op}", shaped, params, "application/json", lambda reply: Comparison(reply.json())
+        "POST",
+        f"/v1/compare/{op}",
+        shaped,
+        params,
+        "application/json",
+        lambda reply: Comparison(reply.json()),
+        _names(operands),
     )
 
 
@@ -321,7 +411,9 @@ def _explain(
 ) -> Call[T]:
     params = _report_params("explain", parameters)
     shaped, _ = _as_matrices(op, arrays.as_arrays(operands, params.get("dtype")), params)
-    return _call("POST" if shaped else "GET", f"/v1/explain/{op}", shaped, params, accept, read)
+    return _call(
+        "POST" if shaped else "GET", f"/v1/explain/{op}", shaped, params, accept, read, _names(operands)
+    )
 
 
 def _report_params(route: str, parameters: Mapping[str, Parameter]) -> dict[str, str]:
@@ -337,14 +429,35 @@ def _call(
     params: dict[str, str],
     accept: str,
     read: Callable[[Reply], T],
+    names: Sequence[str | None] = (),
 ) -> Call[T]:
     headers = {"Accept": accept}
+    if any(name is not None for name in names):
+        params = {**params, **{letter: f"ref:{name}" for letter, name in zip("abc", names) if name is not None}}
+    sent = [i for i in range(len(operands)) if i >= len(names) or names[i] is None]
+    if len(sent) > 1 and sent != list(range(sent[0], sent[0] + len(sent))):
+        # .npy files back to back are operands one after the other: these are parts.
+        headers["Content-Type"] = f"multipart/form-data; boundary={BOUNDARY}"
+        return Call(method, path, read, params, headers, _parts({"abc"[i]: operands[i] for i in sent}))
+    operands = [operands[i] for i in sent]
     if operands:
         headers["Content-Type"] = "application/x-npy"
     if any(a.dtype.name == "bfloat16" for a in operands):
         params = {"dtype": "bf16", **params}  # a .npy file has no name for it
     body = tuple(buffer for array in operands for buffer in arrays.npy(array))
     return Call(method, path, read, params, headers, body)
+
+
+BOUNDARY = f"gemmd-{secrets.token_hex(16)}"
+
+
+def _parts(operands: Mapping[str, Array]) -> tuple[Buffer, ...]:
+    """The body of multipart/form-data."""
+    body: list[Buffer] = []
+    for letter, array in operands.items():
+        body.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{letter}"\r\n\r\n'.encode())
+        body += [*arrays.npy(array), b"\r\n"]
+    return (*body, f"--{BOUNDARY}--\r\n".encode())
 
 
 def _as_matrices(

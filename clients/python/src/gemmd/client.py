@@ -14,7 +14,7 @@ import httpx
 
 from . import calls
 from .address import Address, resolve
-from .arrays import Operand, Result
+from .arrays import Array, NamedMatrix, Operand, Result
 from .calls import Call, ExplainedOp, Op, Operation, Parameter
 from .errors import Error
 from .progress import ProgressOption, callback_of
@@ -65,6 +65,8 @@ class Client:
     **Results** (`gemmd.Result`) are NumPy arrays of the operands' type, in row-major order, with the attribute
     `account` (`gemmd.Account`). bfloat16 without ml_dtypes: send its bits as uint16 with `dtype="bf16"`;
     the result is its bits as uint16.
+
+    **Named matrices** (`gemmd.NamedMatrix`) are operands that the daemon keeps: see `put()` and `keep()`.
 
     **Parameters**: each method passes keyword arguments that it does not know on to the daemon as query
     parameters. Those of every operation:
@@ -181,6 +183,80 @@ class Client:
         >>> client.flip([[1, 2, 3], [4, 5, 6]])
         """
         return self._operate(calls.operation("flip", [a], parameters), timeout, progress)
+
+    def put(
+        self,
+        array: Operand,
+        name: str | None = None,
+        *,
+        etag: str | None = None,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> NamedMatrix:
+        """Has the daemon keep a matrix, which is then an operand of any operation without being sent again.
+
+        name:  letters, digits and _; one that nobody has by default. What had it before is replaced
+        etag:  only in place of that version (`RequestError` with status 412 otherwise); "": only if there is none
+        ttl:   seconds after which it is forgotten; by default with the daemon
+        share: keys that may read it, as "bob,carol", or "*"
+
+        >>> weights = client.put(a, "weights")
+        >>> client.matmul(b, weights)
+        >>> client.put(2 * a, "weights", etag=weights.etag, ttl=60)
+        """
+        return self._run(calls.put(array, name, etag, parameters), timeout, progress)
+
+    def keep(
+        self,
+        name: str,
+        op: Op,
+        *operands: Operand,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> NamedMatrix:
+        """Runs an operation, and has the daemon keep the result under a name; it does not come back.
+
+        >>> layer = client.keep("layer", "matmul", a, b, alpha=2)
+        >>> client.add(layer, 1)
+        """
+        return self._run(calls.kept(name, op, operands, parameters), timeout, progress)
+
+    def get(
+        self,
+        matrix: str | NamedMatrix,
+        *,
+        rows: int | slice | None = None,
+        cols: int | slice | None = None,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+    ) -> Array:
+        """The elements of a named matrix, or some of its rows and columns.
+
+        >>> x = client.put(a)
+        >>> client.get(x)
+        >>> client.get(x.name, rows=slice(0, 2), cols=3)
+        """
+        return self._run(calls.get(matrix, rows, cols), timeout, progress)
+
+    def delete(self, matrix: str | NamedMatrix) -> None:
+        """Has the daemon forget a named matrix. What still uses it goes on.
+
+        >>> x = client.put(a)
+        >>> client.delete(x)
+        """
+        self._run(calls.delete(matrix))
+
+    def matrices(self) -> list[dict[str, Any]]:
+        """The named matrices that this client may read: "name", "shape", "dtype", "bytes", "device", "etag" and others."""
+        found: list[dict[str, Any]] = []
+        path: str | None = "/v1/matrices"
+        while path is not None:
+            page = self._run(calls.document(path))
+            found += page["matrices"]
+            path = page.get("next")
+        return found
 
     def compare(
         self,

@@ -192,7 +192,10 @@ def _is_here(address: Address) -> bool:
 def _size(operation: Operation) -> int:
     """Bytes that operands and result take in a region; 0 where they do not go into one."""
     given = operation.operands
-    named = any(name.startswith(("region", "offset", "shape")) for name in operation.call.params)
+    params = operation.call.params
+    named = any(name.startswith(("region", "offset", "shape")) for name in params) or not params.keys().isdisjoint(
+        ("a", "b", "c", "keep")
+    )
     if named or not all(a.flags.c_contiguous and a.size and a.dtype.isnative for a in given):
         return 0
     if any(arrays.dtype_name(a.dtype) is None for a in given):
