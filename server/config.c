@@ -273,40 +273,16 @@ static const struct option_row options[] = {
 };
 #define OPTION_COUNT (sizeof options / sizeof *options)
 
-/* One address, or several with spaces between them. Adds them to those that there are. */
 static bool parse_listen(const struct option_row *row, const char *text, void *field)
 {
-    struct gm_config *config = field;
-    char word[GM_CONFIG_TEXT_MAX];
-
     (void)row;
-    text += strspn(text, " \t");
-    if (!*text)
-        return false;
-    for (; *text; text += strspn(text, " \t")) {
-        struct gm_listen listen = {.mode = 0};
-        size_t len = strcspn(text, " \t");
-        if (len >= sizeof word || config->listens == GM_LISTENS_MAX)
-            return false;
-        snprintf(word, sizeof word, "%.*s", (int)len, text);
-        if (!gm_config_listen(word, &listen))
-            return false;
-        config->listen[config->listens++] = listen;
-        text += len;
-    }
-    return true;
+    return gm_config_add_listens(text, field);
 }
 
 static bool parse_backend(const struct option_row *row, const char *text, void *field)
 {
-    bool known = strcmp(text, "auto") == 0;
-
     (void)row;
-    for (size_t i = 0; gm_backend_at(i); i++)
-        known = known || strcmp(text, gm_backend_at(i)->name) == 0;
-    if (known)
-        snprintf(field, GM_BACKEND_NAME_MAX, "%s", text);
-    return known;
+    return gm_config_backend(text, field);
 }
 
 static bool parse_placement(const struct option_row *row, const char *text, void *field)

@@ -92,6 +92,10 @@ bool gm_config_listen(const char *text, struct gm_listen *ret);
 bool gm_config_count(const char *text, uint64_t *ret);
 bool gm_config_size(const char *text, uint64_t *ret);
 bool gm_config_duration(const char *text, uint64_t *ret);
+/* One address, or several with spaces between them: adds them to those that there are. */
+bool gm_config_add_listens(const char *text, struct gm_config *config);
+/* "auto", or a backend that this build has. */
+bool gm_config_backend(const char *text, char ret[GM_BACKEND_NAME_MAX]);
 
 /* Removes white space at both ends of a line, in place. */
 char *gm_config_trim(char *text);

@@ -5,6 +5,8 @@
  */
 #include "server/config.h"
 
+#include "kernels/backend.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -186,4 +188,36 @@ void gm_file_free(struct gm_file *file)
         explicit_bzero(file->bytes, file->len);
     free(file->bytes);
     *file = (struct gm_file){.bytes = NULL};
+}
+
+bool gm_config_add_listens(const char *text, struct gm_config *config)
+{
+    char word[GM_CONFIG_TEXT_MAX];
+
+    text += strspn(text, " \t");
+    if (!*text)
+        return false;
+    for (; *text; text += strspn(text, " \t")) {
+        struct gm_listen listen = {.mode = 0};
+        size_t len = strcspn(text, " \t");
+        if (len >= sizeof word || config->listens == GM_LISTENS_MAX)
+            return false;
+        snprintf(word, sizeof word, "%.*s", (int)len, text);
+        if (!gm_config_listen(word, &listen))
+            return false;
+        config->listen[config->listens++] = listen;
+        text += len;
+    }
+    return true;
+}
+
+bool gm_config_backend(const char *text, char ret[GM_BACKEND_NAME_MAX])
+{
+    bool known = strcmp(text, "auto") == 0;
+
+    for (size_t i = 0; gm_backend_at(i); i++)
+        known = known || strcmp(text, gm_backend_at(i)->name) == 0;
+    if (known)
+        snprintf(ret, GM_BACKEND_NAME_MAX, "%s", text);
+    return known;
 }

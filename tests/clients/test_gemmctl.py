@@ -450,3 +450,39 @@ def test_man_pages():
         pytest.skip("there is no mandoc")
     done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stdout, done.stdout
+
+
+# Named matrices.
+
+
+def test_named_matrices(url, files):
+    a, b, folder = files
+    assert good("put", "w", folder / "b.npy", url=url) == b"w: 23x41 f32\n"
+    good("put", "x", folder / "a.raw", "--shape", "37x23", "--ttl", "1000", "-q", url=url)
+    assert np.array_equal(loaded(good("get", "w", url=url)), b)
+    assert np.array_equal(loaded(good("get", "w", "--rows", "2:5", "--cols", "7", url=url)), b[2:5, 7:8])
+    good("get", "x", "-o", folder / "x.csv", url=url)
+    assert np.array_equal(np.loadtxt(folder / "x.csv", delimiter=","), a)
+    # Beside files, alone, as the second operand, and in reports.
+    assert np.array_equal(loaded(good("matmul", folder / "a.npy", "ref:w", url=url)), a @ b)
+    assert np.array_equal(loaded(good("matmul", "ref:x", "ref:w", url=url)), a @ b)
+    assert np.array_equal(loaded(good("matmul", "ref:x", folder / "b.raw", "--shape", "23x41", "-t", "npy", url=url)), a @ b)
+    np.save(folder / "c.npy", a @ b)
+    got = good("matmul", folder / "a.npy", "ref:w", folder / "c.npy", "--beta", "-1", url=url)
+    assert np.array_equal(loaded(got), 0 * (a @ b))
+    assert b"naive" in good("compare", "transpose", "ref:x", url=url)
+    assert good("matmul", "ref:x", "ref:w", "--keep", "y", url=url) == b"y: 37x41 f32\n"
+    good("flip", "ref:y", "--keep", "y", "-o", folder / "f.npy", url=url)
+    assert np.array_equal(np.load(folder / "f.npy"), (a @ b)[:, ::-1])
+    assert np.array_equal(loaded(good("get", "y", url=url)), (a @ b)[:, ::-1])
+    said = json.loads(good("put", "w", folder / "b.npy", "--json", url=url))
+    assert said["name"] == "w" and said["shape"] == [23, 41]
+    lines = good("list", url=url).decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["name", "w", "x", "y"] and "37x41" in lines[3]
+    assert {json.loads(line)["name"] for line in good("list", "--json", url=url).splitlines()} == {"w", "x", "y"}
+    good("delete", "w", "x", "y", url=url)
+    assert len(good("list", url=url).splitlines()) == 1
+    for arguments, status in ((("get", "w"), 1), (("delete", "w"), 1), (("flip", "ref:w"), 1), (("get", "a/b"), 2),
+                              (("put", "w"), 2), (("get",), 2), (("delete",), 2), (("list", "w"), 2),
+                              (("put", "9", folder / "a.npy"), 1), (("put", "w", folder / "none.npy"), 6)):
+        assert gemmctl(*arguments, url=url)[0] == status, arguments

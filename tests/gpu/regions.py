@@ -177,7 +177,7 @@ def rates(daemon, seconds):
         check(daemon.register(f"r{client}", objects[-1].key, 3 * size)[0] == 200, "register")
     for clients in (1, 4):
         per_s, wall, us = rate(daemon, clients, product(daemon, N, "r0"), seconds)
-        work = us["h2d"] + us["kernel"] + us["d2h"]
+        work = sum(us.get(stage, 0) for stage in ("h2d", "kernel", "d2h"))
         print(f"= system regions, {N}^3 f32, {clients} clients: {per_s:.1f}/s, client {wall:.0f} us, "
               f"total {us['total']:.0f} us, copies + kernel {work:.0f} us")
         print("stages:", {name: round(value, 1) for name, value in us.items()})

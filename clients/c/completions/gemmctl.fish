@@ -6,7 +6,7 @@ function __gemmctl_ask
         awk -v column=$argv[2] 'NR > 1 { print $column }' | sort -u
 end
 
-set -l commands transpose matmul add flip compare explain kernels devices stats bench top key
+set -l commands transpose matmul add flip put get list delete compare explain kernels devices stats bench top key
 
 complete -c gemmctl -n "not __fish_seen_subcommand_from $commands" -f -a "$commands"
 complete -c gemmctl -n '__fish_seen_subcommand_from compare bench' -a 'transpose matmul add flip'
@@ -47,6 +47,11 @@ complete -c gemmctl -s n -l requests -x -d 'so many requests, or looks'
 complete -c gemmctl -l duration -x -d 'for so long'
 complete -c gemmctl -s r -l rate -x -d 'requests a second, in an open loop'
 complete -c gemmctl -s i -l interval -x -d 'between two looks'
+complete -c gemmctl -l keep -x -d 'the daemon keeps the result under this name'
+complete -c gemmctl -l ttl -x -d 'put, --keep: for so many seconds'
+complete -c gemmctl -l share -x -d 'put, --keep: these keys may read it'
+complete -c gemmctl -l rows -x -d 'get: as 0:100'
+complete -c gemmctl -l cols -x -d 'get: the same of columns'
 complete -c gemmctl -l keys -r -d 'the keys file'
 complete -c gemmctl -l roles -x -a 'use read admin use,read' -d 'of a new key'
 complete -c gemmctl -l quota -x -d 'of a new key'

@@ -15,6 +15,11 @@ gm_command gm_command_report;  /* compare, explain */
 gm_command gm_command_kernels, gm_command_devices, gm_command_stats;
 gm_command gm_command_bench, gm_command_top;
 gm_command gm_command_key; /* of a file, without a daemon */
+gm_command gm_command_put, gm_command_get, gm_command_list, gm_command_delete; /* named matrices */
+
+/* Says what the daemon keeps now, by a reply that has its shape and type. */
+enum gm_exit gm_say_kept(const struct gm_options *options, const char *name,
+                         const struct gemmd_reply *reply);
 
 /* How many operands an operation takes; false (and said) if it is none of ours. */
 bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most);

@@ -154,11 +154,11 @@ static int64_t read_pipe(void *cls, void *buffer, size_t len)
     return got;
 }
 
-static enum gm_exit open_input(struct gm_inputs *inputs, size_t operand,
+static enum gm_exit open_input(struct gm_inputs *inputs, size_t index,
                                const struct gm_options *options)
 {
-    struct gm_input *input = &inputs->input[operand];
-    struct gemmd_source *source = &inputs->source[operand];
+    struct gm_input *input = &inputs->input[index];
+    struct gemmd_source *source = &inputs->source[index];
     bool standard = strcmp(input->path, "-") == 0;
     struct stat about;
 
@@ -170,7 +170,7 @@ static enum gm_exit open_input(struct gm_inputs *inputs, size_t operand,
     if (standard && isatty(STDIN_FILENO) && !options->quiet)
         fprintf(stderr, "gemmctl: reading a matrix from the terminal; end it with Ctrl-D\n");
     bool seekable = S_ISREG(about.st_mode) && !standard;
-    enum gm_exit status = find_format(input, operand, options, seekable);
+    enum gm_exit status = find_format(input, input->operand, options, seekable);
     if (status != GM_EXIT_OK)
         return status;
     *source = (struct gemmd_source){.type = input->format->type, .size = GEMMD_SIZE_UNKNOWN};
@@ -185,7 +185,18 @@ static enum gm_exit open_input(struct gm_inputs *inputs, size_t operand,
     return GM_EXIT_OK;
 }
 
-enum gm_exit gm_inputs_open(struct gm_inputs *inputs, const struct gm_options *options,
+/* Adds an operand that the daemon has as a parameter. */
+static bool add_ref(struct gm_options *options, const char *ref, size_t operand)
+{
+    return gm_options_add_parameter(options, operand_names[operand], ref);
+}
+
+static bool is_ref(const char *path)
+{
+    return strncmp(path, "ref:", 4) == 0;
+}
+
+enum gm_exit gm_inputs_open(struct gm_inputs *inputs, struct gm_options *options,
                             char *const *paths, size_t count)
 {
     size_t standard = 0;
@@ -197,30 +208,44 @@ enum gm_exit gm_inputs_open(struct gm_inputs *inputs, const struct gm_options *o
         return gm_say_wrong(GM_EXIT_USAGE, "standard input (-) can be one operand only; NPY files "
                                            "back to back are: cat a.npy b.npy | gemmctl matmul -");
     for (size_t i = 0; i < count; i++) {
-        inputs->input[i] = (struct gm_input){.path = paths[i], .fd = -1};
-        inputs->count = i + 1;
-        enum gm_exit status = open_input(inputs, i, options);
+        size_t at = inputs->count;
+        if (is_ref(paths[i])) {
+            if (!add_ref(options, paths[i], i))
+                return GM_EXIT_USAGE;
+            continue;
+        }
+        inputs->input[at] = (struct gm_input){.path = paths[i], .fd = -1, .operand = i};
+        inputs->count = at + 1;
+        enum gm_exit status = open_input(inputs, at, options);
         if (status != GM_EXIT_OK) {
             gm_inputs_close(inputs);
             return status;
         }
-        inputs->source[i].name = count > 1 ? operand_names[i] : NULL;
     }
+    for (size_t i = 0; i < inputs->count && inputs->count > 1; i++)
+        inputs->source[i].name = operand_names[inputs->input[i].operand];
     return GM_EXIT_OK;
+}
+
+/* Whether the only file is not operand a: a shape for all is its own. */
+static bool is_later(const struct gm_inputs *inputs)
+{
+    return inputs->count == 1 && inputs->input[0].operand > 0;
 }
 
 bool gm_inputs_share_shape(const struct gm_inputs *inputs, struct gm_options *options)
 {
     const char *shape = gm_options_parameter(options, "shape");
 
-    if (!shape || inputs->count < 2)
+    if (!shape || (inputs->count < 2 && !is_later(inputs)))
         return true;
     gm_options_drop_parameter(options, "shape");
-    for (size_t i = 0; i < inputs->count; i++)
+    for (size_t i = 0; i < inputs->count; i++) {
+        const char *name = shape_names[inputs->input[i].operand];
         if (strcmp(inputs->input[i].format->name, "raw") == 0 &&
-            !gm_options_parameter(options, shape_names[i]) &&
-            !gm_options_add_parameter(options, shape_names[i], shape))
+            !gm_options_parameter(options, name) && !gm_options_add_parameter(options, name, shape))
             return false;
+    }
     return true;
 }
 

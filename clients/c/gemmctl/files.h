@@ -28,18 +28,19 @@ struct gm_input {
     const struct gm_format *format;
     char first[4096]; /* of a pipe: what was read to see the format */
     size_t first_len, first_at;
+    size_t operand; /* 0 for a, 1 for b, 2 for c */
 };
 
 /*
  * Opens the files, and fills one source for each: parts named a, b, c, or where there is one file
- * the whole body. What fails is said on standard error.
+ * the whole body. ref:NAME is no file, but a parameter. What fails is said on standard error.
  */
 struct gm_inputs {
     struct gm_input input[GM_OPERANDS_MAX];
     struct gemmd_source source[GM_OPERANDS_MAX];
     size_t count;
 };
-enum gm_exit gm_inputs_open(struct gm_inputs *inputs, const struct gm_options *options,
+enum gm_exit gm_inputs_open(struct gm_inputs *inputs, struct gm_options *options,
                             char *const *paths, size_t count);
 /* Of several files: gives --shape to each raw one that has no shape of its own, and to no other.
  * false: it has said why not. */

@@ -18,6 +18,11 @@ static const struct {
     {"matmul", "A B [C]", "alpha * A B + beta * C", gm_command_operate},
     {"add", "A B", "A + B; a row, a column or a number is repeated", gm_command_operate},
     {"flip", "A", "each row of it reversed", gm_command_operate},
+    {"put", "NAME FILE", "the daemon keeps the matrix: then ref:NAME is an operand",
+     gm_command_put},
+    {"get", "NAME", "a matrix that it keeps", gm_command_get},
+    {"list", "", "the matrices that it keeps", gm_command_list},
+    {"delete", "NAME...", "it forgets them", gm_command_delete},
     {"compare", "OP FILE...", "every kernel of an operation on the same operands: a table",
      gm_command_report},
     {"explain", "OP [FILE...]", "where a kernel accesses memory, what that costs, and the cure",
@@ -44,7 +49,9 @@ static void print_help(void)
     }
     gm_options_help();
     printf(
-        "\nFILE is .npy, .csv, .json or .raw, or - for standard input; -o FILE likewise.\n"
+        "\nFILE is .npy, .csv, .json or .raw, or - for standard input; -o FILE likewise. An "
+        "operand\n"
+        "is also ref:NAME, a matrix that the daemon keeps.\n"
         "\nExit status: 0 done, 1 the request is wrong, 2 the command line is, 3 no connection,\n"
         "4 busy or too slow, 5 the daemon failed, 6 a file failed, 7 no such key. "
         "See gemmctl(1).\n");

@@ -27,6 +27,12 @@ bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most)
     return false;
 }
 
+/* The first operand's; NPY where the daemon has them all. */
+static const struct gm_format *format_of_inputs(const struct gm_inputs *inputs)
+{
+    return inputs->count > 0 ? inputs->input[0].format : gm_format_by_name("npy");
+}
+
 /* The format of the result: as asked for, else by the suffix of -o, else as the operands', but no
  * bytes onto a terminal. NULL: said what is wrong. */
 static const struct gm_format *result_format(const struct gm_options *options,
@@ -42,11 +48,11 @@ static const struct gm_format *result_format(const struct gm_options *options,
     }
     if (options->output && strcmp(options->output, "-") != 0) {
         format = gm_format_by_suffix(options->output, false);
-        return format ? format : inputs->input[0].format;
+        return format ? format : format_of_inputs(inputs);
     }
     if (options->json)
         return gm_format_by_name("json");
-    format = inputs->input[0].format;
+    format = format_of_inputs(inputs);
     return format->binary && isatty(STDOUT_FILENO) ? gm_format_by_name("csv") : format;
 }
 
@@ -110,7 +116,8 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
                               .parameter_count = options->parameter_count,
                               .progress = gm_bar_draw,
                               .progress_cls = &bar};
-    struct gemmd_request request = {.path = path,
+    struct gemmd_request request = {.method = "POST",
+                                    .path = path,
                                     .accept = accept,
                                     .sources = inputs->source,
                                     .source_count = inputs->count,
@@ -127,6 +134,23 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
     if (status == GEMMD_OK)
         return GM_EXIT_OK;
     return output && output->error ? GM_EXIT_FILE : gm_say_error(options, &err);
+}
+
+/* The result stays at the daemon. */
+static enum gm_exit keep(struct gemmd_client *client, struct gm_options *options, const char *path,
+                         struct gm_inputs *inputs)
+{
+    struct gemmd_reply reply = {0};
+
+    if (!gm_inputs_share_shape(inputs, options))
+        return GM_EXIT_USAGE;
+    enum gm_exit status = send(client, options, path, "application/json", inputs, &reply, NULL);
+    if (status == GM_EXIT_OK)
+        status = gm_say_kept(options, gm_options_parameter(options, "keep"), &reply);
+    if (status == GM_EXIT_OK && options->verbose && reply.account)
+        say_summary(reply.account);
+    gemmd_reply_free(&reply);
+    return status;
 }
 
 enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *options,
@@ -148,12 +172,20 @@ enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *
     enum gm_exit status = gm_inputs_open(&inputs, options, args, (size_t)count);
     if (status != GM_EXIT_OK)
         return status;
+    snprintf(path, sizeof path, "/v1/%s", name);
+    if (gm_options_parameter(options, "keep") && !options->output && !options->to) {
+        status = keep(client, options, path, &inputs);
+        gm_inputs_close(&inputs);
+        return status;
+    }
+    if (gm_options_parameter(options, "keep") && !gm_options_parameter(options, "return") &&
+        !gm_options_add_parameter(options, "return", "result"))
+        return GM_EXIT_USAGE;
     const struct gm_format *format = result_format(options, &inputs);
     status = !format || !gm_inputs_share_shape(&inputs, options)
                  ? GM_EXIT_USAGE
                  : gm_output_open(&output, options->output);
     if (status == GM_EXIT_OK) {
-        snprintf(path, sizeof path, "/v1/%s", name);
         status = send(client, options, path, format->type, &inputs, &reply, &output);
         enum gm_exit closed = gm_output_close(&output, status == GM_EXIT_OK);
         status = status == GM_EXIT_OK ? closed : status;

@@ -38,10 +38,11 @@ struct gemmd_source {
 };
 
 struct gemmd_request {
+    const char *method; /* NULL: GET without sources, else POST */
     const char *path;   /* "/v1/transpose", without parameters */
     const char *accept; /* media type of the reply; NULL: unsaid */
     const struct gemmd_source *sources;
-    size_t source_count;           /* 0: GET, else POST */
+    size_t source_count;
     const struct gemmd_call *call; /* or NULL */
     gemmd_write_fn *write;         /* takes the body of a good reply; NULL: it is collected, up to
                                       GEMMD_DOCUMENT_MAX bytes */

@@ -231,6 +231,17 @@ static bool set_whole(struct exchange *x)
            add_header(x, "Content-Type", type ? type : "");
 }
 
+/* POST without a body has one of length 0. */
+static bool set_method(struct exchange *x)
+{
+    const char *method = x->request->method;
+
+    if (x->body.count == 0 && strcmp(method, "POST") == 0)
+        return curl_easy_setopt(x->curl, CURLOPT_POST, 1L) == CURLE_OK &&
+               curl_easy_setopt(x->curl, CURLOPT_POSTFIELDS, "") == CURLE_OK;
+    return curl_easy_setopt(x->curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
+}
+
 static bool set_headers(const struct gemmd_client *client, struct exchange *x)
 {
     char key[GM_CLIENT_KEY_MAX + sizeof "Bearer "];
@@ -293,6 +304,8 @@ static enum gemmd_status prepare(const struct gemmd_client *client, struct excha
     if (url && curl_easy_setopt(x->curl, CURLOPT_URL, url) == CURLE_OK && set_headers(client, x))
         set = x->body.count == 0 || (x->request->sources[0].name ? set_parts(x) : set_whole(x));
     free(url);
+    if (set && x->request->method)
+        set = set_method(x);
     if (!set)
         return gm_client_fail(x->err, GEMMD_NO_MEMORY, "out of memory");
     curl_easy_setopt(x->curl, CURLOPT_HTTPHEADER, x->headers);

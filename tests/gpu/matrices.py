@@ -1,0 +1,265 @@
+"""Named matrices on a GPU: results are right and stay there, what does not fit gives way, and what that saves.
+
+    matrices.py GEMMD [SECONDS]    starts that daemon, with --backend cuda, on a free port
+
+Plain Python and numpy. Lines that begin with "= " are for a summary.
+"""
+import http.client
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+
+NPY = {"Content-Type": "application/x-npy", "Accept": "application/x-npy"}
+N = 4096
+wrong = []
+
+
+def check(held, what):
+    if not held:
+        wrong.append(what)
+        print("WRONG:", what)
+
+
+def npy(array):
+    file = io.BytesIO()
+    numpy.save(file, array)
+    return file.getvalue()
+
+
+class Daemon:
+    def __init__(self, binary):
+        self.process = subprocess.Popen(
+            [binary, "--listen", "127.0.0.1:0", "--backend", "cuda", "--log-level", "warn", "--matrix-memory", "16G",
+             "--memory-limit", "48G"], stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.port = int(line.rpartition(":")[2]) if "listening" in line else None
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+def ask(connection, method, path, body=None, headers=None):
+    """(status, body, headers)"""
+    connection.request(method, path, body, headers or {})
+    reply = connection.getresponse()
+    return reply.status, reply.read(), reply.headers
+
+
+def account(headers):
+    return json.loads(headers["Gemmd-Stats"])
+
+
+def put(connection, name, array):
+    status, body, _ = ask(connection, "PUT", f"/v1/matrices/{name}", npy(array), NPY)
+    check(status in (200, 201), f"put {name}: {status} {body[:200]}")
+    return json.loads(body)
+
+
+def get(connection, name):
+    status, body, _ = ask(connection, "GET", f"/v1/matrices/{name}", headers=NPY)
+    check(status == 200, f"get {name}: {status}")
+    return numpy.load(io.BytesIO(body))
+
+
+def same_bits(daemon):
+    """By names and by their bytes, alone and kept: one result. Nothing that stays there is copied."""
+    random, one = numpy.random.default_rng(1), daemon.connect()
+    for dtype in ("f4", "f8", "f2", "i4"):
+        for shape in ((3, 5, 4), (64, 64, 64), (200, 300, 100), (1024, 1024, 1024), (1, 4096, 4096)):
+            m, k, n = shape
+            a = random.integers(-4, 5, (m, k)).astype(dtype)
+            b = random.standard_normal((k, n)).astype(dtype) if dtype[0] == "f" else random.integers(-4, 5, (k, n)).astype(dtype)
+            check(put(one, "a", a)["device"] == "cuda:0", f"a of {shape} is not on the device")
+            put(one, "b", b)
+            status, body, headers = ask(one, "POST", "/v1/matmul?device=cuda", npy(a) + npy(b), NPY)
+            sent = numpy.load(io.BytesIO(body))
+            status, body, headers = ask(one, "POST", "/v1/matmul?a=ref:a&b=ref:b&device=cuda", headers=NPY)
+            named = numpy.load(io.BytesIO(body))
+            us = account(headers)["us"]
+            check(status == 200 and sent.tobytes() == named.tobytes(), f"{dtype} {shape}: other bits by name")
+            check("h2d" not in us, f"{dtype} {shape}: operands were copied: {us}")
+            status, body, headers = ask(one, "POST", "/v1/matmul?a=ref:a&b=ref:b&keep=c&device=cuda")
+            us = account(headers)["us"]
+            check(status == 200 and "h2d" not in us and "d2h" not in us, f"{dtype} {shape}: copied, kept: {status} {us}")
+            check(get(one, "c").tobytes() == sent.tobytes(), f"{dtype} {shape}: other bits kept")
+            check(numpy.array_equal(get(one, "a"), a), f"{dtype} {shape}: a came back otherwise")
+            for op, kept in (("transpose", lambda x: x.T), ("flip", lambda x: x[:, ::-1])):
+                ask(one, "POST", f"/v1/{op}?a=ref:b&keep=d&device=cuda")
+                check(numpy.array_equal(get(one, "d"), kept(b)), f"{op} {dtype} {shape}")
+            status, body, _ = ask(one, "POST", "/v1/add?a=ref:c&b=ref:c&device=cpu", headers=NPY)
+            check(numpy.load(io.BytesIO(body)).tobytes() == (sent + sent).tobytes(), f"on the cpu {dtype} {shape}")
+    print("= results by names have the bits of those that were sent")
+
+
+def races(daemon, seconds):
+    """Writers, readers and users of one name: each sees a whole version of it."""
+    stop, seen = threading.Event(), set()
+    side = 1024
+    put(daemon.connect(), "r", numpy.full((side, side), 1, "f4"))
+
+    def write(seed):
+        one, random = daemon.connect(), numpy.random.default_rng(seed)
+        while not stop.is_set():
+            put(one, "r", numpy.full((side, side), random.integers(1, 9), "f4"))
+            if random.random() < 0.2:
+                ask(one, "DELETE", "/v1/matrices/r")
+
+    def use(path, method):
+        one = daemon.connect()
+        while not stop.is_set():
+            status, body, _ = ask(one, method, path, headers=NPY)
+            if status == 404:
+                continue
+            check(status == 200, f"{path}: {status} {body[:100]}")
+            array = numpy.load(io.BytesIO(body))
+            check(array.min() == array.max(), f"{path}: a torn matrix")
+            seen.add(float(array[0, 0]))
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(2)] + [
+        threading.Thread(target=use, args=args) for args in (
+            ("/v1/matrices/r", "GET"), ("/v1/flip?a=ref:r&device=cuda", "POST"),
+            ("/v1/transpose?a=ref:r&keep=s&return=result&device=cuda", "POST"))]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    check(len(seen) > 3, f"few versions were seen: {seen}")
+    print(f"= races of writers, readers and users: {len(seen)} values seen, each whole")
+
+
+def timed(daemon, clients, path, seconds):
+    """(requests a second, median of the clients' clock in us, medians of the account)"""
+    walls, accounts, lock = [], [], threading.Lock()
+    until = time.monotonic() + seconds
+    barrier = threading.Barrier(clients)
+
+    def work(index):
+        one, mine, said = daemon.connect(), [], []
+        for _ in range(3):
+            ask(one, "POST", path.replace("@", str(index)))
+        barrier.wait()
+        while time.monotonic() < until:
+            begin = time.perf_counter()
+            status, body, headers = ask(one, "POST", path.replace("@", str(index)))
+            mine.append(time.perf_counter() - begin)
+            said.append(account(headers)["us"])
+            check(status == 200, f"{path}: {status} {body[:200]}")
+        with lock:
+            walls.extend(mine)
+            accounts.extend(said)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
+    begin = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    per_s = len(walls) / (time.monotonic() - begin)
+    middle = {name: sorted(u.get(name, 0) for u in accounts)[len(accounts) // 2] for name in ("total", "kernel", "queue")}
+    return per_s, 1e6 * sorted(walls)[len(walls) // 2], middle
+
+
+def products(daemon, seconds):
+    one, random = daemon.connect(), numpy.random.default_rng(3)
+    for name in ("x", "y"):
+        put(one, name, random.standard_normal((N, N)).astype("f4"))
+    for clients in (1, 8):
+        per_s, wall, us = timed(daemon, clients, "/v1/matmul?a=ref:x&b=ref:y&keep=z@&device=cuda", seconds)
+        print(f"= {N}^3 f32 by names, kept, {clients} clients: {per_s:.1f}/s ({per_s * us['kernel'] / 1e6:.3f} of the kernel's rate); "
+              f"total - kernel {us['total'] - us['kernel']:.0f} us, client - kernel {wall - us['kernel']:.0f} us, kernel {us['kernel']:.0f} us")
+
+
+def weights(daemon, seconds, connections=64):
+    """A row of 8192 by weights that stay. (Against a bare library: tests/bench.)"""
+    one, random = daemon.connect(), numpy.random.default_rng(4)
+    put(one, "w", random.standard_normal((8192, 8192)).astype("f4"))
+    body, count = npy(random.standard_normal((1, 8192)).astype("f4")), [0] * connections
+    until = time.monotonic() + seconds
+
+    def work(index):
+        mine = daemon.connect()
+        while time.monotonic() < until:
+            status, _, _ = ask(mine, "POST", "/v1/matmul?b=ref:w&device=cuda", body, NPY)
+            check(status == 200, f"weights: {status}")
+            count[index] += 1
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(f"= 1 x 8192 by named 8192 x 8192, {connections} connections of one Python process: {sum(count) / seconds:.0f}/s")
+
+
+def many(daemon, total=100000, clients=32):
+    """Small ones put, used, deleted: nothing grows, nothing is lost."""
+    body, slow, lock = npy(numpy.eye(64, dtype="f4")), [], threading.Lock()
+
+    def work(index):
+        one, mine = daemon.connect(), []
+        for i in range(total // clients):
+            name = f"m{index}_{i}"
+            for method, path, content in (("PUT", f"/v1/matrices/{name}", body), ("POST", f"/v1/flip?a=ref:{name}", None),
+                                          ("DELETE", f"/v1/matrices/{name}", None)):
+                begin = time.perf_counter()
+                status, _, _ = ask(one, method, path, content, NPY)
+                mine.append(time.perf_counter() - begin)
+                check(status in (200, 201, 204), f"{method} {path}: {status}")
+        with lock:
+            slow.extend(mine)
+
+    before = stats(daemon)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
+    begin = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took, after = time.monotonic() - begin, stats(daemon)
+    check(after == before, f"left behind: {after}, before {before}")
+    slow.sort()
+    print(f"= {total} matrices of 64 x 64 put, used, deleted by {clients} clients: {3 * total / took:.0f} requests/s, "
+          f"p50 {1e3 * slow[len(slow) // 2]:.2f} ms, p99 {1e3 * slow[int(0.99 * len(slow))]:.2f} ms")
+
+
+def stats(daemon):
+    return json.loads(ask(daemon.connect(), "GET", "/v1/stats")[1])["matrices"]
+
+
+def main():
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 5
+    daemon = Daemon(sys.argv[1])
+    if daemon.port is None:
+        print("there is no GPU that gemmd can use: skipped")
+        sys.exit(77)
+    try:
+        same_bits(daemon)
+        races(daemon, seconds)
+        products(daemon, seconds)
+        weights(daemon, seconds)
+        many(daemon)
+        one = daemon.connect()
+        for matrix in json.loads(ask(one, "GET", "/v1/matrices")[1])["matrices"]:
+            check(ask(one, "DELETE", f"/v1/matrices/{matrix['name']}")[0] == 204, "delete")
+        left = stats(daemon)
+        check(left["used_bytes"] == left["device_bytes"] == 0, f"left: {left}")
+    finally:
+        code = daemon.end()
+    check(code == 0, f"exit code {code}")
+    print("all well" if not wrong else f"{len(wrong)} wrong")
+    sys.exit(bool(wrong))
+
+
+main()
