@@ -402,6 +402,15 @@ class Victim(Daemon):
 # The request path.
 
 
+def applies(kind, fault):
+    """GnuTLS's own libraries end the process where memory lacks within a handshake: libtasn1 does not look, GMP aborts."""
+    return kind.tls != HANDSHAKE or fault.name != "MEMORY"
+
+
+def rounds_of(chosen, chosen_faults):
+    return [(name, fault) for name in chosen for fault in chosen_faults if applies(Victim.kinds[name], fault)]
+
+
 def report_in(text):
     """A sanitizer's report, out of the log that it is in."""
     found = SANITIZER.search(text)
@@ -486,7 +495,7 @@ class Tormentor:
         """The same, for the first request of all: what is made or read only then may fail too."""
         self.daemon() # what is right is known from one that is warm
         self.begin()
-        rounds = [(name, fault) for name in chosen for fault in chosen_faults]
+        rounds = rounds_of(chosen, chosen_faults)
         if not self.options.all:
             self.options.random.shuffle(rounds)
         for name, fault in rounds:
@@ -507,7 +516,7 @@ class Tormentor:
                     break
 
     def requests(self, chosen, chosen_faults):
-        rounds = [(name, fault) for name in chosen for fault in chosen_faults]
+        rounds = rounds_of(chosen, chosen_faults)
         if self.options.all or self.options.at:
             for name, fault in rounds:
                 most = 2 * self.most(name, fault) + 3 # ticks of the daemon's own come between
@@ -586,8 +595,7 @@ def start_up(tormentor, chosen_faults):
     options = tormentor.options
     board = Board()
     folder = tempfile.TemporaryDirectory()
-    # GnuTLS's own libraries end the process where memory lacks: libtasn1 does not look, GMP aborts.
-    plain, secure = start_options(folder.name)
+    plain, secure = start_options(folder.name) # applies() says why the first, where memory lacks
     watch = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(Failure("it hangs")))
     start_once(board, chosen_faults[0], 1 << 40, secure)
     spans = [(fault, board.calls(fault.name)) for fault in chosen_faults]
