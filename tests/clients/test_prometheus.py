@@ -80,7 +80,7 @@ def ask_for_everything(daemon):
 
 @pytest.fixture(scope="module")
 def daemon():
-    one = gemmd.Daemon()
+    one = gemmd.Daemon("--quota", "requests=1000000")  # without one there are no figures of clients
     yield one
     one.stop()
 

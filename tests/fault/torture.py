@@ -25,6 +25,7 @@ import random
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -42,7 +43,7 @@ import wire  # noqa: E402
 import keyring  # noqa: E402
 from certificates import OPENSSL, Authority  # noqa: E402
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment, sanitizer_of  # noqa: E402
-from torture_kinds import PREFIX, excused, kinds, sameness  # noqa: E402
+from torture_kinds import HANDSHAKE, PREFIX, excused, kinds, sameness  # noqa: E402
 
 LIBRARY = os.environ["GEMMD_TORTURE"]
 KEPT_ROUNDS = 10  # after so many rounds of five, the magazines of the buffers are full
@@ -91,6 +92,12 @@ FOLDER = tempfile.TemporaryDirectory()
 KEYS = keyring.Keyring(os.path.join(FOLDER.name, "keys"))
 KEYS.add("torture", "use,read", "requests=1000000,bytes=100G,device=3600,memory=100G,jobs=1000")
 GUARDED = ("--keys", KEYS.path, "--cors", "https://lab.example")
+TLS = ()
+if OPENSSL:
+    AUTHORITY = Authority(Path(FOLDER.name, "tls"))
+    PAIR = AUTHORITY.sign("server")
+    CONTEXT = ssl.create_default_context(cafile=AUTHORITY.file)
+    TLS = ("--listen", "127.0.0.1:0", "--tls-cert", PAIR[0], "--tls-key", PAIR[1])
 
 
 class Fault:
@@ -189,13 +196,22 @@ def with_key(request):
 
 
 def converse(port, kind, before_last=lambda: None):
-    """The last answer to a kind's requests on a connection of their own, or Closed."""
+    """The last answer to a kind's requests on a connection of their own, or Closed. port: of TLS, if it
+    takes that."""
     *first, last = kind.requests
+    if kind.tls == HANDSHAKE:
+        before_last()
     with wire.Raw(port, TIMEOUT_S) as raw:
+        if kind.tls:
+            try:
+                raw.socket = CONTEXT.wrap_socket(raw.socket, server_hostname="localhost")
+            except OSError:
+                return Closed(raw.buffer)
         for request in first:
             raw.send(with_key(request))
             raw.reply()
-        before_last()
+        if kind.tls != HANDSHAKE:
+            before_last()
         return ask(raw, kind, last if kind.keyless else with_key(last))
 
 
@@ -220,11 +236,11 @@ def ask(raw, kind, request):
             for at in range(0, len(request), size):
                 raw.send(request[at:at + size])
                 time.sleep(0.002 if kind.pieces > 1 else 0)
-    except (ConnectionError, AssertionError):
+    except (ConnectionError, AssertionError, ssl.SSLError):
         pass # it may have answered before it closed
     try:
         return raw.reply(to_head=kind.to_head)
-    except (ConnectionError, AssertionError):
+    except (ConnectionError, AssertionError, ssl.SSLError):
         return Closed(raw.buffer)
 
 
@@ -242,22 +258,28 @@ class Victim(Daemon):
     kind of request, cold while it has answered none."""
 
     expected = {}
-    kinds = {kind.name: kind for kind in kinds()}
+    kinds = {kind.name: kind for kind in kinds() if TLS or not kind.tls}
 
     def __init__(self, cold=False):
         self.board = Board()
-        super().__init__("--log-level", "info", "--allow-shared-memory", PREFIX, *GUARDED, under=self.board.environment())
+        super().__init__("--listen", "127.0.0.1:0,plain", "--log-level", "info", "--allow-shared-memory", PREFIX,
+                         *GUARDED, *TLS, under=self.board.environment(), listen=False)
+        if TLS:
+            self.tls_port = int(self._first_line(time.monotonic() + TIMEOUT_S).rpartition(":")[2])
         self.cold, self.settled, self.live = cold, None, None
         try:
             for _ in range(0 if cold else 2 if self.expected else 4):
                 for kind in self.kinds.values():
-                    self.learn(kind, converse(self.port, kind))
+                    self.learn(kind, self.converse(kind))
                     put_back(self.port, kind)
             self.code = code_of(self.pid)
             self.rest()
         except BaseException:
             self.kill()
             raise
+
+    def converse(self, kind, *before_last):
+        return converse(self.tls_port if kind.tls else self.port, kind, *before_last)
 
     def learn(self, kind, reply):
         expect(isinstance(reply, wire.Reply), kind.name, "without a fault:", reply)
@@ -299,7 +321,8 @@ class Victim(Daemon):
         expect(self.alive(), "it died with", self.process.poll())
         if isinstance(reply, Closed):
             expect(not fault.borne, "closed for a fault that is to be borne", reply)
-            cut = fault.name in ("SEND", "EPOLL_CTL")
+            # A record takes memory: over TLS, what was begun may end, and the client knows it.
+            cut = fault.name in ("SEND", "EPOLL_CTL") or (kind.tls and fault.name == "MEMORY")
             expect(cut or not reply.got, "a part of an answer:", reply)
             return "closed"
         if not fault.borne and reply.status in (500, 503):
@@ -361,14 +384,14 @@ class Victim(Daemon):
     def hit_once(self, kind, fault, n):
         board = self.board
         try:
-            reply = converse(self.port, kind, lambda: self.begin_hit(kind, fault, n))
+            reply = self.converse(kind, lambda: self.begin_hit(kind, fault, n))
             outcome = self.check(kind, reply, fault)
             if board.words[FIRED] == 0:
                 time.sleep(0.002) # it may come once the answer has gone
         finally:
             fired = board.disarm()
         put_back(self.port, kind)
-        reply = converse(self.port, kind)
+        reply = self.converse(kind)
         put_back(self.port, kind)
         expect(isinstance(reply, wire.Reply), "the next request:", reply)
         self.check_right(kind, reply)
@@ -377,6 +400,15 @@ class Victim(Daemon):
 
 
 # The request path.
+
+
+def applies(kind, fault):
+    """GnuTLS's own libraries end the process where memory lacks within a handshake: libtasn1 does not look, GMP aborts."""
+    return kind.tls != HANDSHAKE or fault.name != "MEMORY"
+
+
+def rounds_of(chosen, chosen_faults):
+    return [(name, fault) for name in chosen for fault in chosen_faults if applies(Victim.kinds[name], fault)]
 
 
 def report_in(text):
@@ -452,7 +484,7 @@ class Tormentor:
         victim = self.daemon()
         if (name, victim.cold) not in self.calls:
             before = {each: victim.board.calls(each) for each in CLASSES}
-            converse(victim.port, victim.kinds[name])
+            victim.converse(victim.kinds[name])
             time.sleep(0.003)
             self.calls[name, victim.cold] = {
                 each: victim.board.calls(each) - before[each] for each in CLASSES}
@@ -463,7 +495,7 @@ class Tormentor:
         """The same, for the first request of all: what is made or read only then may fail too."""
         self.daemon() # what is right is known from one that is warm
         self.begin()
-        rounds = [(name, fault) for name in chosen for fault in chosen_faults]
+        rounds = rounds_of(chosen, chosen_faults)
         if not self.options.all:
             self.options.random.shuffle(rounds)
         for name, fault in rounds:
@@ -484,7 +516,7 @@ class Tormentor:
                     break
 
     def requests(self, chosen, chosen_faults):
-        rounds = [(name, fault) for name in chosen for fault in chosen_faults]
+        rounds = rounds_of(chosen, chosen_faults)
         if self.options.all or self.options.at:
             for name, fault in rounds:
                 most = 2 * self.most(name, fault) + 3 # ticks of the daemon's own come between
@@ -563,8 +595,7 @@ def start_up(tormentor, chosen_faults):
     options = tormentor.options
     board = Board()
     folder = tempfile.TemporaryDirectory()
-    # GnuTLS's own libraries end the process where memory lacks: libtasn1 does not look, GMP aborts.
-    plain, secure = start_options(folder.name)
+    plain, secure = start_options(folder.name) # applies() says why the first, where memory lacks
     watch = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(Failure("it hangs")))
     start_once(board, chosen_faults[0], 1 << 40, secure)
     spans = [(fault, board.calls(fault.name)) for fault in chosen_faults]

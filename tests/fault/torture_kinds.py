@@ -21,7 +21,8 @@ class Kind:
     """One or more requests on a connection, of which the last is the one that is hit."""
 
     def __init__(self, name, *requests, expects_100=False, to_head=False, form="document",
-                 pieces=1, after=(), keyless=False, reload=False, status=None):
+                 pieces=1, after=(), keyless=False, reload=False, status=None, tls=None):
+        self.tls = tls # HANDSHAKE or SESSION: over TLS, from which of them on it is hit
         self.keyless, self.reload = keyless, reload # sent without a key; as the keys are read again
         self.after = after # requests that put back what these have left, without a fault
         self.name, self.requests, self.form, self.pieces = name, requests, form, pieces
@@ -156,9 +157,28 @@ def matrix_kinds():
     yield Kind("404-matrix", post("/v1/transpose?a=ref:none", None, b""))
 
 
+HANDSHAKE, SESSION = "handshake", "session"
+
+
+def tls_kinds():
+    """Of what differs over TLS: handshakes, records, early errors, and a certificate that is read again."""
+    T, J = "/v1/transpose", wire.JSON
+    small = post(T, J, text(numbers(3, 4)))
+    yield Kind("tls-handshake", small, tls=HANDSHAKE)
+    yield Kind("tls-json", small, tls=SESSION)
+    yield Kind("tls-npy-large", post(T, wire.NPY, npy(640, 1024)), tls=SESSION)
+    yield Kind("tls-worker", post(T, J, text(numbers(LARGE, LARGE))), tls=SESSION)
+    yield Kind("tls-in-pieces", small, tls=SESSION, pieces=9)
+    yield Kind("401-tls", small, tls=SESSION, keyless=True)
+    yield Kind("413-tls", wire.head("POST", T, f"Content-Length: {1 << 50}") + bytes(1 << 20), tls=SESSION)
+    yield Kind("400-tls-in-body", post(T + "?dtype=f32", wire.NPY, npy(30, 30)[:-4] + bytes(5000)), tls=SESSION)
+    yield Kind("tls-reload", small, tls=HANDSHAKE, reload=True)
+
+
 def kinds():
     yield from v2_kinds()
     yield from matrix_kinds()
+    yield from tls_kinds()
     T, M, small = "/v1/transpose", "/v1/matmul", numbers(3, 4)
     two = text(numbers(3, 3), numbers(3, 3, 5))
     J = wire.JSON

@@ -220,6 +220,7 @@ def start_servers(options, folder):
 
 class Case:
     closes = False  # whether each request has a connection of its own
+    keys = ""  # a file of keys, of which each request has another; one key: all have it
 
     def __init__(self, op, size, form, connections, rng, folder, triton=None):
         self.op, self.size, self.form, self.connections = op, size, form, connections
@@ -355,7 +356,7 @@ def drive(case, server, seconds):
                "-s", os.path.join(HERE, "post.lua"), server.url(case.path(server))]
     headers = case.headers(server)
     env = {**os.environ, "GM_BODY": case.file_of(server), "GM_TYPE": headers["Content-Type"],
-           "GM_CLOSE": "1" if case.closes else ""}
+           "GM_CLOSE": "1" if case.closes else "", "GM_KEYS": case.keys}
     if "Inference-Header-Content-Length" in headers:
         env["GM_JSON_BYTES"] = headers["Inference-Header-Content-Length"]
     done = subprocess.run(command, env=env, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The soak: hours of mixed load in one run, to see whether anything grows, and that nothing fails.
 
-    soak.py --gemmd GEMMD --fake GEMMD_FAKE --json FILE [--minutes N] [--rate N] [--seed N] [--log FILE]
+    soak.py --gemmd GEMMD --fake GEMMD_FAKE --json FILE [--minutes N] [--rate N] [--seed N] [--commit WORD]
 
 Two daemons. One has all the load of traffic.py over plain connections, TLS and a Unix socket, while its
 keys change every twenty seconds and its certificate every few minutes (SIGHUP); flat.py judges its
@@ -9,12 +9,8 @@ memory, descriptors, threads and latency. The other's device is lost again and a
 with status 1, is started again after a second, as systemd would, and a Python client that knows nothing of
 that must get an answer to each of its calls.
 
-It takes the Python of build/clients-venv, openssl, and what the tests have built:
-
-    build/clients-venv/bin/python tests/bench/soak/soak.py --gemmd build/release/server/gemmd \\
-        --fake build/release/tests/gemmd_fake --json tests/bench/results/soak_cpu.json
-
-FILE is written anew each minute. The exit status is 0 if all was right and flat.
+It takes the Python of build/clients-venv, openssl, and what the tests have built: tests/README.md has the
+line to type. FILE is written anew each minute. The exit status is 0 if all was right and flat.
 """
 
 import argparse
