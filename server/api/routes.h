@@ -93,7 +93,11 @@ void gm_handle_explain_ran(struct gm_request *request);
 #define GM_OF_ANY GM_ROLES_ANY
 #define GM_OF_READ GM_ROLE_READ
 #define GM_OF_PROBE GM_ROLES_ANY | GM_ROLE_PROBE
+#define GM_OF_ALL GM_ROLES_ANY | GM_ROLE_PUBLIC
 #define GM_PAGES(X)                                                                                \
+    X("/", gm_handle_console, false, GM_OF_ALL)                                                    \
+    X("/console/{file}", gm_handle_console_file, false, GM_OF_ALL)                                 \
+    X("/console/{folder}/{file}", gm_handle_console_file, false, GM_OF_ALL)                        \
     X("/v1/kernels", gm_handle_kernels, false, GM_OF_ANY)                                          \
     X("/v1/devices", gm_handle_devices, false, GM_OF_ANY)                                          \
     X("/v1/stats", gm_handle_stats, false, GM_OF_READ)                                             \
