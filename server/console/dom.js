@@ -41,6 +41,8 @@ export function figure(value) {
 
 export function time(us) {
   if (us === undefined || us === null || !Number.isFinite(us)) return "–";
+  for (const [size, unit] of [[86400e6, "days"], [3600e6, "h"], [60e6, "min"]])
+    if (us >= 2 * size) return `${figure(us / size)} ${unit}`;
   if (us >= 1e6) return `${figure(us / 1e6)} s`;
   return us >= 1000 ? `${figure(us / 1000)} ms` : `${figure(us)} µs`;
 }
@@ -96,7 +98,7 @@ export function figures(pairs) {
 // columns: [title, is a number, wraps]. A cell is text or an element. The first cell names its row.
 export function table(caption, columns, rows, chosen) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", null,
-    h("caption", null, caption),
+    h("caption", null, h("span", null, caption)),
     h("thead", null, h("tr", null, columns.map(([title, n]) => h("th", { scope: "col", class: n ? "n" : null }, title)))),
     h("tbody", null, rows.map((cells, r) => h("tr", { class: chosen?.(r) ? "chosen" : null }, cells.map((cell, c) =>
       c === 0 ? h("th", { scope: "row" }, cell)

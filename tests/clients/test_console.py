@@ -344,7 +344,12 @@ def test_explain(visit):
     expect(cards.nth(1).locator(".source .cost2").first).to_contain_text("tile[x]")
     cards.nth(0).get_by_role("button", name=re.compile("^global load a")).click()
     expect(cards.nth(0)).to_contain_text("100 % of what is fetched is used")
+    page.get_by_label("Warp of the block").focus()
+    page.keyboard.press("ArrowRight")
+    expect(cards.nth(0)).to_contain_text("Block 0, 0, 0, warp 1")
+    expect(cards.nth(0)).to_contain_text("a, from byte 4096")  # the next row
     link = visitor.fragment()
+    assert "warp=1" in link
     visitor.open("#" + link)
     expect(cards.nth(0)).to_contain_text("100 % of what is fetched is used")
     page.get_by_label("GPU").select_option("RTX 4090")

@@ -80,10 +80,10 @@ export function show(main, parameters, keep) {
   function drawCharts() {
     const names = Object.keys(history.at(-1).busy).filter((name) => !name.startsWith("sim") || history.some((one) => one.busy[name] > 0));
     const list = [
-      ["Requests a second", [["requests", (one) => one.rate, "l-blue"]], figure],
-      ["Latency", [["99th percentile", (one) => one.p99, "l-red"], ["median", (one) => one.p50, "l-blue"]], time],
-      ["Jobs that wait", [["waiting", (one) => one.queued, "l-blue"]], figure],
-      ["Memory in use", [["memory", (one) => one.memory, "l-blue"]], bytes],
+      ["Requests a second", [["requests", (one) => one.rate, "l-blue"]], figure, undefined, 10],
+      ["Latency", [["99th percentile", (one) => one.p99, "l-red"], ["median", (one) => one.p50, "l-blue"]], time, undefined, 1000],
+      ["Jobs that wait", [["waiting", (one) => one.queued, "l-blue"]], figure, undefined, 10],
+      ["Memory in use", [["memory", (one) => one.memory, "l-blue"]], bytes, undefined, 2 ** 20],
       ["Busy share of devices", names.map((name, i) => [name, (one) => one.busy[name], ["l-blue", "l-red", "l-green", "l-pink"][i % 4]]), (n) => `${figure(100 * n)} %`, 1],
     ];
     boxes ??= list.map(([title]) => {
@@ -92,13 +92,13 @@ export function show(main, parameters, keep) {
       ends.push(fits(box, () => drawCharts()));
       return box;
     });
-    list.forEach(([title, lines, text, most], i) => { if (boxes[i].clientWidth) put(boxes[i], plot(boxes[i].clientWidth, title, lines, text, most)); });
+    list.forEach(([title, lines, text, most, least], i) => { if (boxes[i].clientWidth) put(boxes[i], plot(boxes[i].clientWidth, title, lines, text, most, least)); });
   }
 
-  function plot(width, title, lines, text, most) {
+  function plot(width, title, lines, text, most, least = 0) {
     const data = series(), height = 150, left = 62, end = data.at(-1).at, values = lines.flatMap(([, value]) => data.map(value)).filter(Number.isFinite);
     const svg = frame(width, height, `${title}: ${lines.map(([name, value]) => `${name} ${text(value(data.at(-1)))}`).join(", ")}`);
-    const x = d3.scale.linear().domain([-60 * Number(state.minutes), 0]).range([left, width - 8]), y = d3.scale.linear().domain([0, most ?? (Math.max(...values, 0) * 1.15 || 1)]).range([height - 24, 10]);
+    const x = d3.scale.linear().domain([-60 * Number(state.minutes), 0]).range([left, width - 8]), y = d3.scale.linear().domain([0, most ?? Math.max(least, Math.max(...values, 0) * 1.15)]).range([height - 24, 10]);
     axis(d3, svg, y, "left", { x: left, size: width - left - 8, ticks: 3, format: (n) => (n ? text(n) : "0") });
     axis(d3, svg, x, "bottom", { y: height - 24, values: [-60, -45, -30, -15, 0].map((n) => n * Number(state.minutes)), format: (at) => (at ? `−${-at} s` : "now") });
     const path = (value) => d3.svg.line().defined((one) => Number.isFinite(value(one))).x((one) => x(one.at - end)).y((one) => y(value(one)));
