@@ -129,6 +129,7 @@ ensure_dependencies() {
     fi
     has_microhttpd || ensure_microhttpd
     fetch_viewer
+    offer "the console" has_d3 libjs-d3 || :
     note "all there: $(gcc --version | head -n 1), libmicrohttpd $(pkg-config --modversion libmicrohttpd)"
 }
 
@@ -265,6 +266,26 @@ build_microhttpd() {
     rm -rf "$deps"
     mv "$work/stage$deps" "$deps"
     rm -rf "$work"
+}
+
+# offer WHAT CHECK PACKAGE: installs what gemmd can do without, if that is possible here.
+offer() {
+    ! $2 || return 0
+    if can_install && [ -n "$(candidate_of "$3")" ] && { [ "$EUID" = 0 ] || { has sudo && sudo -n true 2>/dev/null; }; }; then
+        note "installing: $3"
+        apt_get install "$3" && return 0
+    fi
+    note "no $3: $1 is left out"
+    return 1
+}
+
+# d3 of Debian's and Ubuntu's releases is one and the same, 3.5.17.
+has_d3() {
+    [ -f /usr/share/javascript/d3/d3.min.js ]
+}
+
+has_chromium() {
+    has chromium
 }
 
 # Swagger UI, which shows the contract at /docs, in the package of Python's registry that carries its

@@ -70,6 +70,9 @@ struct gm_access_example {
     int64_t offset[GM_WARP]; /* of active lanes: bytes from the beginning of `memory` */
 };
 
+/* How many warps of the example's block a site shows: those of 256 threads. */
+#define GM_WARPS_SHOWN 8u
+
 struct gm_access_site {
     enum gm_access_kind kind;
     char kernel[64]; /* "transpose_tiled" */
@@ -80,6 +83,9 @@ struct gm_access_site {
                          name */
     struct gm_access_sums sums;
     struct gm_access_example example;
+    /* The same of the first warps of that block, by their number; active is 0 where one was not
+     * traced, or made no such request. */
+    struct gm_access_example warp[GM_WARPS_SHOWN];
 };
 
 /* One kernel launch, or several of the same shape. */

@@ -127,6 +127,9 @@
     X(QUEUE_LIMIT_MAX, 65536, "jobs",                                                              \
       "memory of queue entries: 2 KB each; connections and --memory-limit end a queue earlier")    \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
+    X(RECENT_ACCOUNTS_MAX, 1000, "accounts",                                                       \
+      "accounts of the last requests, which /v1/requests shows: 1.6 MB, and more than a screen "   \
+      "can draw")                                                                                  \
     X(KEYS_MAX, 65536, "keys", "lines of --keys: a few hundred bytes each, and seconds to read")   \
     X(KEYS_FILE_BYTES_MAX, 33554432, "bytes", "of that file: such lines at their longest")         \
     X(QUOTA_NAMED_MAX, 100, "keys",                                                                \

@@ -333,6 +333,8 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
         status = gm_matrices_open(&server->matrices, err);
     }
     if (status == GM_OK)
+        status = gm_recents_open(&server->recents, err);
+    if (status == GM_OK)
         status = open_access(server, err);
     if (status == GM_OK)
         status = gm_workers_open(workers, &server->workers, err);
@@ -349,6 +351,7 @@ static void close_server(struct gm_server *server)
     gm_regions_close(&server->regions);
     gm_matrices_close(&server->matrices);
     gm_access_close(&server->access);
+    gm_recents_close(&server->recents);
     gm_devices_close(&server->devices);
     gm_memory_quota_close(&server->memory);
     pthread_mutex_destroy(&server->mutex);

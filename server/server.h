@@ -38,6 +38,7 @@ struct gm_server {
     struct gm_access access;
     struct gm_connections connections;
     struct gm_stats stats;
+    struct gm_recents recents;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */
     /* Requests that a worker or device holds. The HTTP library must not be stopped before this is

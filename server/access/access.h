@@ -40,8 +40,11 @@ struct gm_caller {
     bool acted_as_admin;              /* the request did what only an admin may */
 };
 
-/* What a route lets in, beside enum gm_role: a request without a key, with --open-probes. */
+/* What a route lets in, beside enum gm_role: a request without a key, with --open-probes; or in any
+ * case, for what is the same for everybody. Neither is counted against a quota. */
 #define GM_ROLE_PROBE 8u
+#define GM_ROLE_PUBLIC 16u
+#define GM_ROLES_UNCOUNTED (GM_ROLE_PROBE | GM_ROLE_PUBLIC)
 #define GM_ROLES_ANY ((unsigned)GM_ROLE_USE | GM_ROLE_READ)
 
 /* The members up to `gone` are set; quota: --quota. Reads the keys. */

@@ -147,13 +147,13 @@ static bool find_key(struct gm_access *access, const char *authorization, struct
 enum gm_status gm_access_identify(struct gm_access *access, const struct gm_request_head *head,
                                   unsigned roles, struct gm_caller *ret, struct gm_error *err)
 {
-    bool open = access->open_probes && (roles & GM_ROLE_PROBE);
+    bool open = (roles & GM_ROLE_PUBLIC) || (access->open_probes && (roles & GM_ROLE_PROBE));
 
     ret->roles = ~0u;
     /* Whether there are keys never changes after the start. */
     if (!*access->keys_file) {
         ret->account =
-            roles & GM_ROLE_PROBE ? NULL : gm_quota_of_address(&access->quotas, head->client);
+            roles & GM_ROLES_UNCOUNTED ? NULL : gm_quota_of_address(&access->quotas, head->client);
         return GM_OK;
     }
     if (open)

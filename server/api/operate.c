@@ -312,6 +312,41 @@ static void set_headers(struct gm_request *r, const struct ending *ending)
         gm_reply_header(&r->reply, "Gemmd-Stats", ending->text);
 }
 
+/* Keeps the account for /v1/requests. */
+static void remember(struct gm_request *r, const struct gm_account_job *job)
+{
+    const struct gm_task *task = job->task;
+    const int64_t ago_ns = gm_now_ns() - r->account.started_ns;
+    struct timespec now;
+    struct gm_recent recent = {.client = r->head.client,
+                               .account = r->account,
+                               .device = job->device,
+                               .placed = job->placed,
+                               .facts = job->facts,
+                               .op = *job->op,
+                               .variant = task->variant,
+                               .times = task->times,
+                               .volume = task->volume,
+                               .has_accesses = task->has_accesses,
+                               .accesses = task->accesses,
+                               .repeat = task->repeat,
+                               .batch = job->batch,
+                               .concurrent = job->concurrent,
+                               .stream = r->run.job.stream,
+                               .started_ns = r->run.job.started_ns,
+                               .finished_ns = r->run.job.finished_ns};
+
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        recent.op.operand[i].data = NULL;
+    recent.op.result.data = NULL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    recent.arrived_unix_us = now.tv_sec * 1000000 + (now.tv_nsec - ago_ns) / 1000;
+    strcpy(recent.id, r->id);
+    snprintf(recent.client_name, sizeof recent.client_name, "%s",
+             *r->caller.name ? r->caller.name : r->head.address);
+    gm_recents_add(&r->server->recents, &recent);
+}
+
 static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
 {
     const struct gm_account_job job = {.id = r->id,
@@ -349,6 +384,7 @@ static enum gm_status make_reply(struct gm_request *r, struct gm_error *err)
     r->reply.http = 200;
     r->reply.media_type = r->plan.codec->media_type;
     gm_stats_account(&r->server->stats, r->route->op, &r->account);
+    remember(r, &job);
     gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_BYTES, gm_op_bytes_min(&r->run.job.task.op));
     gm_stats_add(&r->server->stats, GM_COUNT_KERNEL_FLOPS,
                  (uint64_t)gm_op_flops(&r->run.job.task.op));

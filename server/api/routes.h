@@ -13,6 +13,7 @@
 struct gm_plan;
 struct gm_plan_input;
 struct gm_account_job;
+struct gm_recent;
 struct gm_request;
 struct gm_server;
 
@@ -101,11 +102,18 @@ enum gm_progress gm_handle_delete(struct gm_request *request);
 #define GM_OF_READ GM_ROLE_READ
 #define GM_OF_USE GM_ROLE_USE
 #define GM_OF_PROBE GM_ROLES_ANY | GM_ROLE_PROBE
+#define GM_OF_ALL GM_ROLES_ANY | GM_ROLE_PUBLIC
 #define GM_PAGES(X)                                                                                \
     X("/v1/matrices", gm_handle_matrices, false, GM_OF_USE)                                        \
+    X("/", gm_handle_console, false, GM_OF_ALL)                                                    \
+    X("/console/{file}", gm_handle_console_file, false, GM_OF_ALL)                                 \
+    X("/console/{folder}/{file}", gm_handle_console_file, false, GM_OF_ALL)                        \
     X("/v1/kernels", gm_handle_kernels, false, GM_OF_ANY)                                          \
     X("/v1/devices", gm_handle_devices, false, GM_OF_ANY)                                          \
     X("/v1/stats", gm_handle_stats, false, GM_OF_READ)                                             \
+    X("/v1/requests", gm_handle_requests, false, GM_OF_ANY)                                        \
+    X("/v1/requests/roofline.svg", gm_handle_requests_roofline, false, GM_OF_ANY)                  \
+    X("/v1/requests/waterfall.svg", gm_handle_requests_waterfall, false, GM_OF_ANY)                \
     X("/metrics", gm_handle_metrics, true, GM_OF_READ)                                             \
     X("/healthz", gm_handle_healthz, true, GM_OF_PROBE)                                            \
     X("/readyz", gm_handle_readyz, true, GM_OF_PROBE)                                              \
@@ -129,6 +137,10 @@ enum gm_progress gm_handle_delete(struct gm_request *request);
 #define GM_DECLARE_PAGE(path, page, probe, roles) enum gm_progress page(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE
+
+/* The last accounts as pictures, which the caller frees; NULL if memory ran out. requests_svg.c */
+char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n);
+char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n);
 
 /* Checks readiness: GM_OK, or why new work would be refused. */
 enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);

@@ -1,5 +1,7 @@
 #include "server/api/stats.h"
 
+#include <string.h>
+
 const double gm_bucket_bounds[GM_BUCKET_COUNT] = {
     1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3,
     1e-2, 2.5e-2, 5e-2, 0.1,  0.25,   0.5,  1,    2.5,    5,    10,   30,     60,
@@ -24,4 +26,61 @@ void gm_stats_account(struct gm_stats *stats, enum gm_op_kind op, const struct g
     atomic_store_explicit(&stats->last_ns[op],
                           account->started_ns + (int64_t)(account->total_us * 1e3),
                           memory_order_relaxed);
+}
+
+enum gm_status gm_recents_open(struct gm_recents *recents, struct gm_error *err)
+{
+    recents->count = 0;
+    if (pthread_mutex_init(&recents->mutex, NULL) != 0)
+        return gm_fail(err, GM_INTERNAL, "no lock for the last accounts");
+    return GM_OK;
+}
+
+void gm_recents_close(struct gm_recents *recents)
+{
+    pthread_mutex_destroy(&recents->mutex);
+}
+
+static struct gm_recent *place_of(struct gm_recents *recents, uint64_t number)
+{
+    return &recents->ring[number % GM_RECENT_ACCOUNTS_MAX];
+}
+
+void gm_recents_add(struct gm_recents *recents, const struct gm_recent *recent)
+{
+    pthread_mutex_lock(&recents->mutex);
+    uint64_t number = ++recents->count;
+    struct gm_recent *place = place_of(recents, number);
+    memcpy(place, recent, sizeof *place);
+    place->number = number;
+    pthread_mutex_unlock(&recents->mutex);
+}
+
+/* Copies the one of this number. Returns false if it is not there, or another client's. */
+static bool copy_one(struct gm_recents *recents, uint64_t number, const uint64_t *client,
+                     struct gm_recent *ret)
+{
+    pthread_mutex_lock(&recents->mutex);
+    const struct gm_recent *place = place_of(recents, number);
+    bool there = place->number == number && (!client || place->client == *client);
+    if (there)
+        memcpy(ret, place, sizeof *ret);
+    pthread_mutex_unlock(&recents->mutex);
+    return there;
+}
+
+size_t gm_recents_copy(struct gm_recents *recents, const uint64_t *client, uint64_t since,
+                       struct gm_recent *ret, size_t n)
+{
+    size_t copied = 0;
+
+    pthread_mutex_lock(&recents->mutex);
+    uint64_t number = recents->count;
+    pthread_mutex_unlock(&recents->mutex);
+    uint64_t oldest = number > GM_RECENT_ACCOUNTS_MAX ? number - GM_RECENT_ACCOUNTS_MAX : 0;
+    /* From the newest back, filling `ret` from its end. */
+    for (; number > since && number > oldest && copied < n; number--)
+        copied += copy_one(recents, number, client, &ret[n - 1 - copied]);
+    memmove(ret, &ret[n - copied], copied * sizeof *ret);
+    return copied;
 }

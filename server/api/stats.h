@@ -1,14 +1,19 @@
 /*
  * stats.h - the daemon's counters and histograms: relaxed atomics that any thread may increment.
  *
- * /v1/stats is made from the lists here, /metrics from these and the list in metrics.c.
+ * /v1/stats is made from the lists here, /metrics from these and the list in metrics.c. The last
+ * accounts, which /v1/requests shows, are kept here too.
  */
 #ifndef GM_SERVER_API_STATS_H
 #define GM_SERVER_API_STATS_H
 
 #include "kernels/op.h"
+#include "server/access/quota.h"
+#include "server/limits.h"
 #include "server/request/account.h"
+#include "server/request/head.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -80,5 +85,48 @@ static inline void gm_stats_add(struct gm_stats *stats, enum gm_counter counter,
 void gm_histogram_add(struct gm_histogram *histogram, double seconds);
 /* Adds the stages that an account measured. */
 void gm_stats_account(struct gm_stats *stats, enum gm_op_kind op, const struct gm_account *account);
+
+/* ---- The last accounts. ---- */
+
+/* What an account is made of, by value: it outlives its request. */
+struct gm_recent {
+    uint64_t number;                   /* from 1, in the order in which requests were answered */
+    uint64_t client;                   /* client id */
+    char client_name[GM_KEY_NAME_MAX]; /* of its key, or its address */
+    char id[GM_REQUEST_ID_MAX];
+    int64_t arrived_unix_us;
+    struct gm_account account;
+    const char *device, *placed;
+    const struct gm_device_facts *facts;
+    /* Of its task. */
+    struct gm_op op; /* without data */
+    const struct gm_variant *variant;
+    struct gm_times times;
+    struct gm_volume volume;
+    bool has_accesses;
+    struct gm_access_totals accesses;
+    unsigned repeat, batch;
+    bool concurrent;
+    int stream;                      /* of the device; -1: it ran on an event thread */
+    int64_t started_ns, finished_ns; /* when its job had the device */
+};
+_Static_assert(GM_KEY_NAME_MAX >= GM_CLIENT_TEXT_MAX, "a name or an address fits");
+
+/* A ring of them. Any thread may call. */
+struct gm_recents {
+    pthread_mutex_t mutex; /* held for a copy of one record */
+    uint64_t count;        /* of all that were added, which is the number of the newest */
+    struct gm_recent ring[GM_RECENT_ACCOUNTS_MAX];
+};
+
+/* Fails with GM_INTERNAL if the mutex cannot be created. */
+enum gm_status gm_recents_open(struct gm_recents *recents, struct gm_error *err);
+void gm_recents_close(struct gm_recents *recents);
+/* Keeps a copy in place of the oldest, under the next number. */
+void gm_recents_add(struct gm_recents *recents, const struct gm_recent *recent);
+/* Copies the newest that have a number above `since`, at most n, in the order of their numbers.
+ * client: its own alone; NULL: all. Returns how many there were. */
+size_t gm_recents_copy(struct gm_recents *recents, const uint64_t *client, uint64_t since,
+                       struct gm_recent *ret, size_t n);
 
 #endif

@@ -38,16 +38,22 @@ void gm_account_start(struct gm_account *account, int64_t now_ns)
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
         account->us[i] = -1;
     account->total_us = 0;
+    account->spans = 0;
 }
 
-static void add(struct gm_account *account, enum gm_stage stage, double us)
+static void add_span(struct gm_account *account, enum gm_stage stage, int64_t start_ns,
+                     int64_t end_ns)
 {
-    account->us[stage] = account->us[stage] < 0 ? us : account->us[stage] + us;
+    if (account->spans < GM_SPANS_MAX)
+        account->span[account->spans++] = (struct gm_span){stage, start_ns, end_ns};
 }
 
 void gm_account_lap(struct gm_account *account, enum gm_stage stage, int64_t now_ns)
 {
-    add(account, stage, (double)(now_ns - account->lap_start_ns) * 1e-3);
+    double us = (double)(now_ns - account->lap_start_ns) * 1e-3;
+
+    account->us[stage] = account->us[stage] < 0 ? us : account->us[stage] + us;
+    add_span(account, stage, account->lap_start_ns, now_ns);
     account->lap_start_ns = now_ns;
 }
 
@@ -60,11 +66,21 @@ void gm_account_end(struct gm_account *account, enum gm_stage stage, int64_t now
 void gm_account_ran(struct gm_account *account, const struct gm_times *times, int64_t started_ns,
                     int64_t finished_ns)
 {
+    int64_t at_ns = started_ns;
+
     gm_account_lap(account, GM_STAGE_QUEUE, started_ns);
     account->us[GM_STAGE_H2D] = times->h2d;
     account->us[GM_STAGE_PREPARE] = times->prepare;
     account->us[GM_STAGE_KERNEL] = times->kernel;
     account->us[GM_STAGE_D2H] = times->d2h;
+    /* The device measures how long they took; they follow one another from the job's start. */
+    for (unsigned i = GM_STAGE_H2D; i <= GM_STAGE_D2H; i++) {
+        if (account->us[i] < 0)
+            continue;
+        int64_t end_ns = at_ns + (int64_t)(account->us[i] * 1e3);
+        add_span(account, (enum gm_stage)i, at_ns, end_ns);
+        at_ns = end_ns;
+    }
     account->lap_start_ns = finished_ns;
 }
 
@@ -283,11 +299,10 @@ static void set_members(struct gm_json_line *stats, const struct gm_account *acc
         gm_json_line_close(stats, '{');
 }
 
-void gm_account_members(struct gm_json_line *line, struct gm_account *account,
-                        const struct gm_account_job *job, int64_t now_ns)
+void gm_account_members(struct gm_json_line *line, const struct gm_account *account,
+                        const struct gm_account_job *job, bool flat)
 {
-    account->total_us = (double)(now_ns - account->started_ns) * 1e-3;
-    set_members(line, account, job, true);
+    set_members(line, account, job, flat);
 }
 
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns)

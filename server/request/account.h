@@ -32,10 +32,22 @@ enum gm_stage {
 
 const char *gm_stage_name(enum gm_stage stage);
 
+/* A stretch of time that a request spent in a stage. It can be in one several times: it waits for a
+ * worker, for the device, and for the thread that answers. */
+struct gm_span {
+    enum gm_stage stage;
+    int64_t start_ns, end_ns;
+};
+/* No request has more: receive, decode and encode with a wait before each, and four on the device.
+ */
+#define GM_SPANS_MAX 12
+
 struct gm_account {
     int64_t started_ns, lap_start_ns; /* of the request, and of the running lap */
     double us[GM_STAGE_COUNT];        /* negative: not measured */
     double total_us;
+    unsigned spans;
+    struct gm_span span[GM_SPANS_MAX]; /* in the order of their starts */
 };
 
 /* The facts of a finished job that its account reports. */
@@ -61,10 +73,10 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
  * total_us. */
 char *gm_account_json(struct gm_account *account, const struct gm_account_job *job, int64_t now_ns);
 
-/* The same as members of an open object. None of them is an object: "kernel_us" replaces
- * "us":{"kernel"}. Sets total_us. */
-void gm_account_members(struct gm_json_line *line, struct gm_account *account,
-                        const struct gm_account_job *job, int64_t now_ns);
+/* The same as members of an open object, and total_us as it is. flat: none of them is an object:
+ * "kernel_us" replaces "us":{"kernel"}. */
+void gm_account_members(struct gm_json_line *line, const struct gm_account *account,
+                        const struct gm_account_job *job, bool flat);
 
 /* The value of Server-Timing. */
 #define GM_SERVER_TIMING_MAX 512

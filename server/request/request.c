@@ -306,7 +306,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
         *err = unknown;
         status = found;
     }
-    if (status != GM_OK || (roles & GM_ROLE_PROBE))
+    if (status != GM_OK || (roles & GM_ROLES_UNCOUNTED))
         return status;
     uint64_t body = r->head.content_lengths > 0 ? r->head.content_length : 0;
     bool job = r->route->plan;

@@ -48,6 +48,7 @@ struct gm_job {
 
     int64_t queued_ns, started_ns, finished_ns; /* started_ns is 0 if it never ran */
     unsigned batch;                             /* number of jobs in its launch */
+    int stream;                                 /* that it ran on; -1: none, gm_sched_run_here */
     bool concurrent;                            /* other jobs ran at the same time */
 
     TAILQ_ENTRY(gm_job) link; /* for the scheduler: in the running list, or a list of ended jobs */

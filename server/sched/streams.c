@@ -111,8 +111,8 @@ struct launch {
     bool others; /* other jobs were running */
 };
 
-/* Call after the jobs were put on the running list. */
-static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n)
+/* Call after the jobs were put on the running list. stream: -1 beside all streams. */
+static struct launch begin(struct gm_sched *s, int stream, struct gm_job **batch, unsigned n)
 {
     struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
 
@@ -121,6 +121,7 @@ static struct launch begin(struct gm_sched *s, struct gm_job **batch, unsigned n
     for (unsigned i = 0; i < n; i++) {
         batch[i]->started_ns = launch.begun_ns;
         batch[i]->batch = n;
+        batch[i]->stream = stream;
     }
     return launch;
 }
@@ -162,7 +163,7 @@ static void after_launch(struct gm_sched *s, enum gm_status status, const struct
 static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch, unsigned n,
                       struct gm_task **tasks)
 {
-    struct launch launch = begin(s, batch, n);
+    struct launch launch = begin(s, (int)stream, batch, n);
 
     for (unsigned i = 0; i < n; i++)
         tasks[i] = &batch[i]->task;
@@ -190,7 +191,7 @@ void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
 {
     TAILQ_INSERT_TAIL(&s->running, job, link);
     s->running_count++;
-    struct launch launch = begin(s, &job, 1);
+    struct launch launch = begin(s, -1, &job, 1);
     pthread_mutex_unlock(&s->mutex);
     enum gm_status status =
         s->options.backend->run_here(s->options.context, s->options.device, &job->task);

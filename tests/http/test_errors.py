@@ -256,7 +256,7 @@ def test_method_not_allowed(daemon, method, path, allow):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v3", "/v1/", "/healthz/", "/%2e%2e/etc/passwd", "/V1/stats", "/v1/transposed",
+    "path", ["/console", "/v3", "/v1/", "/healthz/", "/%2e%2e/etc/passwd", "/V1/stats", "/v1/transposed",
              "/v1/matmul/x", "/nowhere"],
 )
 def test_no_such_page(daemon, path):

@@ -503,3 +503,16 @@ def test_counted_by_path(start):
     metrics = daemon.get("/metrics").body.decode()
     lines = [line for line in metrics.splitlines() if 'route="/v1/explain/copy"' in line]
     assert len(lines) == 1 and lines[0].endswith(" 2")
+
+
+def test_warps_of_the_example(daemon):
+    """Each warp of the block in its own place: of a transpose, rows of the tile that follow one another."""
+    sites = daemon.get("/v1/explain/transpose?kernel=tiled&shape=64x64&format=json").ok().json()["sites"]
+    load = next(site for site in sites if site["kind"] == "global_load")
+    assert [one["warp"] for one in load["warps"]] == list(range(8))
+    assert load["warps"][0] == load["example"]
+    for warp, one in enumerate(load["warps"]):
+        assert one["block"] == load["example"]["block"]
+        assert one["addresses"] == [warp * 64 * 4 + 4 * lane for lane in range(32)]
+    stores = [site for site in sites if site["kind"] == "shared_load"]
+    assert [one["addresses"][:2] for one in stores[0]["warps"]] == [[4 * warp, 4 * warp + 128] for warp in range(8)]

@@ -104,7 +104,7 @@ def test_other_words_are_no_keys(daemon, value):
 
 
 def test_without_a_key(daemon):
-    for path in (T, "/v1/kernels", "/metrics", "/v1/stats", "/healthz", "/readyz", "/docs", "/openapi.json", "/none", "/"):
+    for path in (T, "/v1/kernels", "/metrics", "/v1/stats", "/healthz", "/readyz", "/docs", "/openapi.json", "/none", "/v1/requests"):
         reply = daemon.get(path)
         refused(reply, 401, "unauthorized")
         assert "Bearer" in authenticate(reply)

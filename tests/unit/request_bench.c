@@ -81,6 +81,7 @@ static void open_server(uint64_t memory_limit)
     s->config.body_limit = 64 << 20;
     s->config.timeout_ms = TIMEOUT_S * 1000;
     CHECK_STATUS(gm_memory_quota_open(&s->memory, memory_limit, &error), GM_OK, &error);
+    CHECK_STATUS(gm_recents_open(&s->recents, &error), GM_OK, &error);
     s->access.keys_file = s->access.cors = s->access.hosts = "";
     CHECK_STATUS(gm_access_open(&s->access, &s->config.quota, &error), GM_OK, &error);
     s->started_ns = gm_now_ns();
@@ -128,6 +129,7 @@ void bench_close(void)
     CHECK_EQ(s->request_count, 0);
     CHECK(LIST_EMPTY(&s->requests));
     gm_access_close(&s->access);
+    gm_recents_close(&s->recents);
     gm_memory_quota_close(&s->memory);
     pthread_mutex_destroy(&s->mutex);
 }

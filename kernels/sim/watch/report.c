@@ -80,6 +80,11 @@ static struct gm_access_site site_of(const struct gm_exec *exec, const struct gm
     gm_symbols_source(line.file, line.line, site.source, sizeof(site.source));
     name_memory(exec, from->memory, site.memory, sizeof(site.memory));
     set_offsets(exec, from->memory, &site.example);
+    for (unsigned i = 0; i < GM_WARPS_SHOWN; i++) {
+        site.warp[i] = from->warp[i];
+        if (site.warp[i].active)
+            set_offsets(exec, from->memory, &site.warp[i]);
+    }
     return site;
 }
 
@@ -110,8 +115,10 @@ static void add_site(struct gm_access_report *report, const struct gm_access_sit
         if (!same_place(other, site))
             continue;
         gm_access_add(&other->sums, &site->sums);
-        if (gm_tally_better(&site->example, &other->example))
+        if (gm_tally_better(&site->example, &other->example)) {
             other->example = site->example;
+            memcpy(other->warp, site->warp, sizeof other->warp);
+        }
         return;
     }
     report->site[report->sites++] = *site;

@@ -147,6 +147,14 @@ static struct gm_tally_site *find(struct gm_tally *tally, uint32_t key, unsigned
     return site;
 }
 
+static void set_example(struct gm_access_example *example, const struct gm_tally_request *request)
+{
+    example->bytes = request->bytes;
+    example->active = request->active;
+    for (unsigned lane = 0; lane < GM_WARP; lane++)
+        example->offset[lane] = request->active >> lane & 1 ? (int64_t)request->address[lane] : 0;
+}
+
 struct gm_access_example *gm_tally_add(struct gm_tally *tally,
                                        const struct gm_tally_request *request)
 {
@@ -171,12 +179,26 @@ struct gm_access_example *gm_tally_add(struct gm_tally *tally,
     site->traced = site->sums.lanes;
     if (site->example.active != 0 && (unsigned)__builtin_popcount(site->example.active) >= lanes)
         return NULL;
-    site->example.bytes = request->bytes;
-    site->example.active = request->active;
-    for (unsigned lane = 0; lane < GM_WARP; lane++)
-        site->example.offset[lane] =
-            request->active >> lane & 1 ? (int64_t)request->address[lane] : 0;
+    set_example(&site->example, request);
     return &site->example;
+}
+
+void gm_tally_show(struct gm_tally *tally, const struct gm_tally_request *request,
+                   const uint32_t block[3], unsigned warp)
+{
+    struct gm_tally_site *site = find(tally, request->key, request->kind, request->memory);
+
+    if (!site || warp >= GM_WARPS_SHOWN || memcmp(site->example.block, block, 3 * sizeof *block))
+        return;
+    for (unsigned i = 0; i < GM_WARPS_SHOWN; i++) /* of an example that was not the best */
+        if (memcmp(site->warp[i].block, block, 3 * sizeof *block))
+            site->warp[i].active = 0;
+    struct gm_access_example *shown = &site->warp[warp];
+    if (__builtin_popcount(shown->active) >= __builtin_popcount(request->active))
+        return;
+    set_example(shown, request);
+    memcpy(shown->block, block, sizeof shown->block);
+    shown->warp = warp;
 }
 
 bool gm_tally_better(const struct gm_access_example *a, const struct gm_access_example *b)
@@ -198,8 +220,10 @@ void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from)
             continue;
         gm_access_add(&site->sums, &other->sums);
         site->traced += other->traced;
-        if (gm_tally_better(&other->example, &site->example))
+        if (gm_tally_better(&other->example, &site->example)) {
             site->example = other->example;
+            memcpy(site->warp, other->warp, sizeof site->warp);
+        }
     }
     for (unsigned slot = 0; slot < SLOTS; slot++) {
         if (from->place_key[slot] == 0)

@@ -20,7 +20,8 @@ struct gm_tally_site {
     uint16_t memory;
     struct gm_access_sums sums;
     double traced; /* traced lanes: sums.lanes before partly traced places are scaled */
-    struct gm_access_example example; /* has addresses instead of offsets until it is reported */
+    /* Have addresses instead of offsets until they are reported. */
+    struct gm_access_example example, warp[GM_WARPS_SHOWN];
 };
 
 struct gm_tally {
@@ -68,6 +69,11 @@ static inline unsigned gm_tally_place(struct gm_tally *tally, uint32_t key)
  */
 struct gm_access_example *gm_tally_add(struct gm_tally *tally,
                                        const struct gm_tally_request *request);
+
+/* Shows the request that was just added beside its site's example, if it is of the same block and
+ * no other of its warp has more lanes. */
+void gm_tally_show(struct gm_tally *tally, const struct gm_tally_request *request,
+                   const uint32_t block[3], unsigned warp);
 
 /* Whether `a` is the better example: it has more lanes or, if equal, an earlier block or warp. So
  * it does not depend on which thread ran first. */

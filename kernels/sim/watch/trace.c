@@ -18,14 +18,14 @@
 static void add_request(struct gm_sim_worker *w, const struct gm_tally_request *request,
                         unsigned warp)
 {
+    const uint32_t block[3] = {w->block.x, w->block.y, w->block.z};
     struct gm_access_example *example = gm_tally_add(&w->tally, request);
 
-    if (!example)
-        return;
-    example->block[0] = w->block.x;
-    example->block[1] = w->block.y;
-    example->block[2] = w->block.z;
-    example->warp = warp;
+    if (example) {
+        memcpy(example->block, block, sizeof block);
+        example->warp = warp;
+    }
+    gm_tally_show(&w->tally, request, block, warp);
 }
 
 /* The lanes in `at` did the same thing at the same time. Lanes with different memories or widths

@@ -34,6 +34,9 @@ if(GEMMD_VIEWER)
 else()
   message(STATUS "Swagger UI not found: gemmd is built without /docs")
 endif()
+if(GEMMD_D3 AND GEMMD_D3_LICENSE)
+  list(APPEND licenses ${GEMMD_D3_LICENSE})
+endif()
 add_custom_command(OUTPUT ${made}/licenses.txt
   COMMAND ${CMAKE_COMMAND} -E cat ${licenses} > ${made}/licenses.txt
   DEPENDS ${licenses} VERBATIM)

@@ -75,6 +75,16 @@ static json_t *example_json(const struct gm_access_example *x)
     return o;
 }
 
+static json_t *warps_json(const struct gm_access_site *site)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < GM_WARPS_SHOWN; i++)
+        if (site->warp[i].active)
+            json_array_append_new(list, example_json(&site->warp[i]));
+    return list;
+}
+
 static json_t *site_json(const struct gm_explain *e, const struct gm_access_site *site)
 {
     bool shared = gm_access_is_shared(site->kind);
@@ -96,6 +106,7 @@ static json_t *site_json(const struct gm_explain *e, const struct gm_access_site
     set_count(o, "bytes_moved", site->sums.bytes_moved);
     set_text(o, "verdict", f.verdict);
     json_object_set_new(o, "example", example_json(&site->example));
+    json_object_set_new(o, "warps", warps_json(site));
     return o;
 }
 

@@ -412,7 +412,8 @@ char *gm_infer_account(struct gm_request *r, const struct gm_account_job *job, i
     if (r->parsed.has_id)
         gm_json_line_string(&line, "id", r->parsed.id);
     gm_json_line_open(&line, "parameters", '{');
-    gm_account_members(&line, &r->account, job, now_ns);
+    r->account.total_us = (double)(now_ns - r->account.started_ns) * 1e-3;
+    gm_account_members(&line, &r->account, job, true);
     gm_json_line_close(&line, '{');
     if (gm_json_line_end(&line))
         return text;

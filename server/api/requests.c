@@ -1,0 +1,212 @@
+/*
+ * requests.c - GET /v1/requests: the last accounts, with the start of each stage, as JSON and as
+ * pictures.
+ */
+#include "server/clock.h"
+#include "server/limits.h"
+#include "server/request/request.h"
+#include "server/request/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The longest account has about 1.2 KB, and its stages take 60 bytes each. */
+#define RECORD_TEXT_MAX 3072
+/* Time that writing one takes, for the workers' queue. */
+#define RECORD_S 5e-6
+
+/* What a request asks for. */
+struct question {
+    uint64_t since, limit;
+};
+
+static enum gm_status read_number(const char *name, const char *text, uint64_t least, uint64_t most,
+                                  uint64_t *ret, struct gm_error *err)
+{
+    size_t digits = strspn(text, "0123456789");
+    uint64_t value = strtoull(text, NULL, 10);
+
+    if (digits == 0 || digits > 19 || text[digits] || value < least || value > most)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%s is '%.40s'; it must be a whole number from %llu to %llu", name, text,
+                       (unsigned long long)least, (unsigned long long)most);
+    *ret = value;
+    return GM_OK;
+}
+
+static enum gm_status read_question(const struct gm_request_head *head, struct question *ret,
+                                    struct gm_error *err)
+{
+    enum gm_status status = GM_OK;
+
+    *ret = (struct question){.limit = 100};
+    for (unsigned i = 0; i < head->queries && status == GM_OK; i++) {
+        const char *name = head->query[i].name, *value = head->query[i].value;
+        if (name && strcmp(name, "since") == 0)
+            status = read_number(name, value ? value : "", 0, INT64_MAX, &ret->since, err);
+        else if (name && strcmp(name, "limit") == 0)
+            status =
+                read_number(name, value ? value : "", 1, GM_RECENT_ACCOUNTS_MAX, &ret->limit, err);
+        else
+            status = gm_fail(err, GM_UNKNOWN_PARAMETER,
+                             "there is no parameter '%.40s'; there are since and limit",
+                             name ? name : "");
+    }
+    return status;
+}
+
+static double us_since_start(const struct gm_request *r, int64_t ns)
+{
+    return (double)(ns - r->server->started_ns) / 1e3;
+}
+
+static void write_stages(struct gm_json_line *line, const struct gm_request *r,
+                         const struct gm_recent *recent)
+{
+    const struct gm_account *account = &recent->account;
+
+    gm_json_line_open(line, "stages", '[');
+    for (unsigned i = 0; i < account->spans; i++) {
+        const struct gm_span *span = &account->span[i];
+        gm_json_line_open(line, NULL, '{');
+        gm_json_line_string(line, "stage", gm_stage_name(span->stage));
+        gm_json_line_real(line, "start_us", us_since_start(r, span->start_ns));
+        gm_json_line_real(line, "us", (double)(span->end_ns - span->start_ns) / 1e3);
+        gm_json_line_close(line, '{');
+    }
+    gm_json_line_close(line, '[');
+    if (recent->started_ns == 0)
+        return;
+    gm_json_line_open(line, "ran", '{');
+    if (recent->stream >= 0)
+        gm_json_line_integer(line, "stream", recent->stream);
+    gm_json_line_real(line, "start_us", us_since_start(r, recent->started_ns));
+    gm_json_line_real(line, "us", (double)(recent->finished_ns - recent->started_ns) / 1e3);
+    gm_json_line_close(line, '{');
+}
+
+static void write_record(struct gm_json_line *line, const struct gm_request *r,
+                         const struct gm_recent *recent)
+{
+    const struct gm_task task = {.op = recent->op,
+                                 .variant = recent->variant,
+                                 .repeat = recent->repeat,
+                                 .times = recent->times,
+                                 .volume = recent->volume,
+                                 .has_accesses = recent->has_accesses,
+                                 .accesses = recent->accesses};
+    const struct gm_account_job job = {.id = recent->id,
+                                       .device = recent->device,
+                                       .placed = recent->placed,
+                                       .op = &task.op,
+                                       .task = &task,
+                                       .facts = recent->facts,
+                                       .batch = recent->batch,
+                                       .concurrent = recent->concurrent};
+
+    gm_json_line_open(line, NULL, '{');
+    gm_json_line_integer(line, "number", (int64_t)recent->number);
+    gm_json_line_string(line, "client", recent->client_name);
+    gm_json_line_integer(line, "arrived_unix_us", recent->arrived_unix_us);
+    gm_json_line_real(line, "arrived_us", us_since_start(r, recent->account.started_ns));
+    write_stages(line, r, recent);
+    gm_json_line_open(line, "account", '{');
+    gm_account_members(line, &recent->account, &job, false);
+    gm_json_line_close(line, '{');
+    gm_json_line_close(line, '{');
+}
+
+static enum gm_status write_json(struct gm_request *r, const struct gm_recent *recent, size_t n,
+                                 struct gm_error *err)
+{
+    const uint64_t size = (n + 1) * RECORD_TEXT_MAX;
+    enum gm_status status =
+        gm_allocation_make(&r->reply_text, &r->reservation, r->server->devices.host, size, err);
+
+    if (status != GM_OK)
+        return status;
+    struct gm_json_line line = gm_json_line_begin(r->reply_text.buffer.data, size);
+    gm_json_line_open(&line, NULL, '{');
+    gm_json_line_real(&line, "now_us", us_since_start(r, gm_now_ns()));
+    gm_json_line_open(&line, "requests", '[');
+    for (size_t i = 0; i < n; i++)
+        write_record(&line, r, &recent[i]);
+    gm_json_line_close(&line, '[');
+    gm_json_line_close(&line, '{');
+    if (!gm_json_line_end(&line))
+        return gm_fail(err, GM_INTERNAL, "the accounts are longer than they can be");
+    r->reply.http = 200;
+    r->reply.media_type = "application/json";
+    r->reply.body = line.begin;
+    r->reply.body_len = (uint64_t)(line.at - line.begin);
+    return GM_OK;
+}
+
+/* A client's own, or with the role `read` all. Without keys everybody has all roles, and requests
+ * are their address's all the same. */
+static size_t copy_visible(struct gm_request *r, const struct question *question,
+                           struct gm_recent *ret)
+{
+    bool all = *r->caller.name && (r->caller.roles & GM_ROLE_READ);
+
+    return gm_recents_copy(&r->server->recents, all ? NULL : &r->head.client, question->since, ret,
+                           question->limit);
+}
+
+static enum gm_status write_reply(struct gm_request *r, const struct question *question,
+                                  struct gm_error *err)
+{
+    struct gm_recent *recent = calloc(question->limit, sizeof *recent);
+    enum gm_status status = GM_OK;
+
+    if (!recent)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the accounts");
+    size_t n = copy_visible(r, question, recent);
+    if (strstr(r->route->path, ".svg"))
+        gm_request_reply(r, "image/svg+xml",
+                         strstr(r->route->path, "roofline") ? gm_requests_roofline_svg(recent, n)
+                                                            : gm_requests_waterfall_svg(recent, n));
+    else
+        status = write_json(r, recent, n, err);
+    free(recent);
+    return status;
+}
+
+static void write_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+    struct question question;
+    struct gm_error error;
+    enum gm_status status = gm_request_still_wanted(r, &error);
+
+    if (status == GM_OK)
+        status = read_question(&r->head, &question, &error);
+    if (status == GM_OK)
+        status = write_reply(r, &question, &error);
+    if (status != GM_OK)
+        gm_request_fail(r, &error);
+    gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+/* A thousand accounts take milliseconds to write, for which an event thread's other connections
+ * would have to wait. */
+enum gm_progress gm_handle_requests(struct gm_request *r)
+{
+    struct question question;
+    struct gm_error error;
+
+    if (read_question(&r->head, &question, &error) != GM_OK)
+        return gm_request_fail(r, &error);
+    return gm_request_to_worker(r, write_on_worker, (double)question.limit * RECORD_S);
+}
+
+enum gm_progress gm_handle_requests_roofline(struct gm_request *r)
+{
+    return gm_handle_requests(r);
+}
+
+enum gm_progress gm_handle_requests_waterfall(struct gm_request *r)
+{
+    return gm_handle_requests(r);
+}

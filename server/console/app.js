@@ -1,0 +1,72 @@
+// app.js - which view is shown, and the link that brings it back: #/VIEW?NAME=VALUE&...
+import { devices } from "./api.js";
+import { failure, h, show, tell } from "./dom.js";
+
+const VIEWS = [
+  ["playground", "Playground"], ["compare", "Compare"], ["explain", "Explain"], ["tour", "Tour"],
+  ["roofline", "Roofline"], ["waterfall", "Waterfall"], ["live", "Live"],
+];
+
+const main = document.getElementById("main");
+let shown, leave, turn = 0;
+
+function place() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const view = VIEWS.some(([name]) => name === path) ? path : "playground";
+  return { view, parameters: new URLSearchParams(query) };
+}
+
+// Makes the link say what the view shows, without a step in the browser's history.
+function keep(view, state) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(state))
+    if (value !== undefined && value !== null && value !== "") query.set(name, value);
+  const text = query.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
+  history.replaceState(null, "", `#/${view}${text ? `?${text}` : ""}`);
+}
+
+async function go() {
+  const { view, parameters } = place();
+  const mine = ++turn;
+  leave?.();
+  leave = undefined;
+  tell();
+  for (const link of document.querySelectorAll("#views a"))
+    if (link.hash === `#/${view}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
+  document.title = `${VIEWS.find(([name]) => name === view)[1]} · gemmd`;
+  try {
+    const module = await import(`./views/${view}.js`);
+    if (mine !== turn) return;
+    show(main);
+    main.dataset.view = view;
+    const left = module.show(main, parameters, (state) => mine === turn && keep(view, state));
+    leave = typeof left === "function" ? left : undefined;
+  } catch (error) {
+    if (mine === turn) show(main, failure(error));
+  }
+  if (shown && shown !== view) main.focus({ preventScroll: true });
+  if (shown !== view) scrollTo(0, 0);
+  shown = view;
+}
+
+async function describe() {
+  const line = document.getElementById("device");
+  try {
+    const { devices: all } = await devices();
+    const one = all.find((device) => device.default) ?? all[0];
+    const gpu = all.some((device) => device.kind === "cuda");
+    line.textContent = `${one.name} · ${one.model}${gpu ? "" : " · no GPU here: kernels for GPUs are simulated"}`;
+    line.title = line.textContent;
+  } catch (error) {
+    line.textContent = error.message;
+  }
+}
+
+show(document.getElementById("views"), VIEWS.map(([name, title]) => h("li", null, h("a", { href: `#/${name}` }, title))));
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+addEventListener("hashchange", go);
+go();
+describe();

@@ -1,0 +1,102 @@
+/*
+ * console.c - GET / and /console/...: the web console, whose files are part of the program.
+ *
+ * They need no key, since they have nothing in them that is not public; what they show comes from
+ * the API, which asks for one. All but the page itself are sent as gzip: d3 alone has 240 KB.
+ */
+#include "server/request/reply.h"
+#include "server/request/request.h"
+
+#include <string.h>
+
+#ifdef GM_CONSOLE_FILES
+
+/* Bytes of the build: from NAME to NAME_end. */
+#define EMBED(name, path)                                                                          \
+    extern const char name[], name##_end[];                                                        \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".globl " #name ", " #name "_end\n"                                                    \
+            ".hidden " #name ", " #name "_end\n" #name ":\n"                                       \
+            ".incbin \"" path "\"\n" #name "_end:\n"                                               \
+            ".popsection\n")
+
+EMBED(gm_console_page, GM_CONSOLE_PAGE);
+#define GM_FILE(n, name, path) EMBED(gm_console_file_##n, path);
+#include GM_CONSOLE_FILES
+#undef GM_FILE
+
+static const struct file {
+    const char *name, *begin, *end;
+} files[] = {
+#define GM_FILE(n, name, path) {name, gm_console_file_##n, gm_console_file_##n##_end},
+#include GM_CONSOLE_FILES
+#undef GM_FILE
+};
+
+/* Scripts, styles and data of this daemon only: none inline, none from elsewhere. */
+#define POLICY                                                                                     \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "        \
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+static enum gm_progress reply(struct gm_request *r, const char *media_type, const char *begin,
+                              const char *end)
+{
+    r->reply.http = 200;
+    r->reply.media_type = media_type;
+    r->reply.body = begin;
+    r->reply.body_len = (uint64_t)(end - begin);
+    r->state = GM_REQUEST_REPLY;
+    return GM_READY;
+}
+
+static const char *media_type_of(const char *name)
+{
+    const char *suffix = strrchr(name, '.');
+
+    if (strcmp(suffix, ".js") == 0)
+        return "text/javascript; charset=utf-8";
+    return strcmp(suffix, ".css") == 0 ? "text/css; charset=utf-8" : "text/plain; charset=utf-8";
+}
+
+enum gm_progress gm_handle_console(struct gm_request *r)
+{
+    gm_reply_header(&r->reply, "Content-Security-Policy", POLICY);
+    gm_reply_header(&r->reply, "Cache-Control", "no-cache");
+    return reply(r, "text/html; charset=utf-8", gm_console_page, gm_console_page_end);
+}
+
+enum gm_progress gm_handle_console_file(struct gm_request *r)
+{
+    const char *name = r->head.path + strlen("/console/");
+    struct gm_error error;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (strcmp(files[i].name, name) != 0)
+            continue;
+        gm_reply_header(&r->reply, "Content-Encoding", "gzip");
+        /* Short: after an update a page of two versions would be none. */
+        gm_reply_header(&r->reply, "Cache-Control", "max-age=60");
+        return reply(r, media_type_of(name), files[i].begin, files[i].end);
+    }
+    gm_fail(&error, GM_NOT_FOUND, "the console has no file %.100s", name);
+    return gm_request_fail(r, &error);
+}
+
+#else
+
+enum gm_progress gm_handle_console(struct gm_request *r)
+{
+    struct gm_error error;
+
+    gm_fail(&error, GM_NOT_FOUND,
+            "this gemmd was built without its console, since d3 (package libjs-d3) was not there; "
+            "what it answers is at /openapi.json");
+    return gm_request_fail(r, &error);
+}
+
+enum gm_progress gm_handle_console_file(struct gm_request *r)
+{
+    return gm_handle_console(r);
+}
+
+#endif

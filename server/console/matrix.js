@@ -1,0 +1,216 @@
+// matrix.js - matrices in the browser: made, read from text and files, written as NPY.
+
+const KINDS = {
+  f32: ["<f4", Float32Array], f64: ["<f8", Float64Array], i32: ["<i4", Int32Array], i64: ["<i8", BigInt64Array],
+  f16: ["<f2", Uint16Array], bf16: ["<V2", Uint16Array],
+};
+const OTHERS = { "<i2": Int16Array, "|i1": Int8Array, "|u1": Uint8Array, "|b1": Uint8Array, "<u2": Uint16Array, "<u4": Uint32Array, "<u8": BigUint64Array };
+export const DTYPES = Object.keys(KINDS);
+
+// Above this a browser's tab has trouble, not gemmd.
+export const ELEMENTS_MAX = 1 << 26;
+
+// data: bits where the type has no array of its own (f16, bf16); at() gives numbers.
+export class Matrix {
+  constructor(shape, dtype, data) {
+    Object.assign(this, { shape, dtype, data });
+    this.cols = shape[shape.length - 1];
+    this.rows = shape.slice(0, -1).reduce((a, b) => a * b, 1); // of a stack: one under the other
+  }
+
+  at(row, col) {
+    const value = this.data[row * this.cols + col];
+    if (this.dtype === "f16") return halfToNumber(value);
+    if (this.dtype === "bf16") return bitsToFloat(value * 65536);
+    return typeof value === "bigint" ? Number(value) : value;
+  }
+
+  text(row, col) {
+    const value = this.data[row * this.cols + col];
+    if (typeof value === "bigint") return String(value);
+    const number = this.at(row, col);
+    if (Number.isInteger(number) && Math.abs(number) < 1e9) return String(number);
+    return Number.isFinite(number) ? String(Number(number.toPrecision(6))) : String(number).replace("Infinity", "inf").replace("NaN", "nan");
+  }
+}
+
+const view = new DataView(new ArrayBuffer(8));
+function bitsToFloat(bits) {
+  view.setUint32(0, bits);
+  return view.getFloat32(0);
+}
+function floatToBits(number) {
+  view.setFloat32(0, number);
+  return view.getUint32(0);
+}
+
+function halfToNumber(bits) {
+  const sign = bits & 0x8000 ? -1 : 1, power = (bits >> 10) & 31, rest = bits & 1023;
+  if (power === 31) return rest ? NaN : sign * Infinity;
+  return sign * (power ? 2 ** (power - 15) * (1 + rest / 1024) : 2 ** -24 * rest);
+}
+
+// To nearest, ties to even.
+function numberToHalf(number) {
+  if (Number.isNaN(number)) return 0x7e00;
+  const sign = number < 0 || Object.is(number, -0) ? 0x8000 : 0, size = Math.abs(number);
+  if (size >= 65520) return sign | 0x7c00;
+  if (size < 2 ** -14) return sign | even(size * 2 ** 24);
+  const power = Math.min(15, Math.floor(Math.log2(size)));
+  return sign | (even(size / 2 ** power * 1024) - 1024 + ((power + 15) << 10));
+}
+
+function even(x) {
+  const low = Math.floor(x), rest = x - low;
+  return rest > 0.5 || (rest === 0.5 && low % 2) ? low + 1 : low;
+}
+
+function numberToBf16(number) {
+  if (Number.isNaN(number)) return 0x7fc0;
+  const bits = floatToBits(number);
+  return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
+}
+
+export function fromNumbers(shape, dtype, numbers) {
+  const [, Kind] = KINDS[dtype] ?? KINDS.f32;
+  const data = new Kind(numbers.length);
+  for (let i = 0; i < numbers.length; i++)
+    data[i] = dtype === "f16" ? numberToHalf(numbers[i]) : dtype === "bf16" ? numberToBf16(numbers[i])
+      : dtype === "i64" ? BigInt(Math.trunc(numbers[i])) : numbers[i];
+  return new Matrix(shape, dtype, data);
+}
+
+// ---- Made. ----
+
+export const GENERATORS = [["random", "Random"], ["identity", "Identity"], ["ramp", "Ramp"], ["image", "Picture"]];
+
+// The same numbers for the same seed, so that a link shows the same matrix.
+function random(seed) {
+  let state = (seed * 2654435761 + 1) >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+export function generate(kind, rows, cols, dtype = "f32", seed = 1) {
+  if (!(rows >= 1 && cols >= 1 && rows * cols <= ELEMENTS_MAX))
+    throw new Error(`A matrix here has at least one row and column, and at most ${ELEMENTS_MAX.toLocaleString("en")} elements.`);
+  const numbers = new Float64Array(rows * cols), next = random(seed), whole = dtype.startsWith("i");
+  for (let r = 0, i = 0; r < rows; r++)
+    for (let c = 0; c < cols; c++, i++)
+      numbers[i] = kind === "identity" ? Number(r === c)
+        : kind === "ramp" ? (whole ? i % 1000 : i / numbers.length)
+          : kind === "image" ? ripple(r / rows, c / cols) * (whole ? 100 : 1)
+            : whole ? Math.floor(next() * 19) - 9 : next() * 2 - 1;
+  return fromNumbers([rows, cols], dtype, numbers);
+}
+
+// Rings, with a corner that tells which way up the picture is.
+function ripple(y, x) {
+  if (x < 0.22 && y < 0.22 && (x < 0.06 || y < 0.06)) return 1;
+  const distance = Math.hypot(x - 0.62, y - 0.4);
+  return Math.cos(distance * 34) * Math.exp(-distance * 2.4);
+}
+
+// ---- Read. ----
+
+function fromRows(rows, dtype) {
+  const lists = rows.map((row) => (Array.isArray(row) ? row : [row]));
+  const cols = lists[0]?.length ?? 0;
+  const wrong = lists.findIndex((row) => row.length !== cols);
+  if (wrong >= 0) throw new Error(`Row ${wrong + 1} has ${lists[wrong].length} numbers, and the first has ${cols}.`);
+  const numbers = lists.flat();
+  const bad = numbers.findIndex((one) => typeof one !== "number" || Number.isNaN(one));
+  if (bad >= 0) throw new Error(`Row ${Math.floor(bad / cols) + 1} has something that is not a number.`);
+  return fromNumbers([lists.length, cols], dtype, numbers);
+}
+
+export function parseText(text, dtype = "f32") {
+  const trimmed = text.trim();
+  if (!trimmed) throw new Error("Type some numbers, such as 1, 2 on one line and 3, 4 on the next.");
+  if (trimmed.startsWith("[") || trimmed.startsWith("{")) {
+    let value;
+    try {
+      value = JSON.parse(trimmed);
+    } catch (error) {
+      throw new Error(`This begins like JSON, but is not: ${error.message}`);
+    }
+    if (Array.isArray(value)) return fromRows(Array.isArray(value[0]) ? value : [value], dtype);
+    if (!Array.isArray(value.data) || !Array.isArray(value.shape)) throw new Error('JSON is rows, [[1, 2], [3, 4]], or {"shape": [2, 2], "data": [1, 2, 3, 4]}.');
+    const flat = value.data.flat(Infinity), [rows, cols] = value.shape.length === 1 ? [1, ...value.shape] : value.shape;
+    if (value.shape.length > 2 || flat.length !== rows * cols) throw new Error(`The shape says ${value.shape.join(" x ")}, and there are ${flat.length} numbers.`);
+    return fromNumbers([rows, cols], KINDS[value.dtype] ? value.dtype : dtype, flat);
+  }
+  const lines = trimmed.split(/\r\n|\r|\n/).filter((line) => line.trim());
+  const separator = /[,;\t]/.exec(lines[lines.length - 1])?.[0] ?? /\s+/;
+  const cells = lines.map((line) => line.trim().split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1")));
+  if (cells.length > 1 && cells[0].every((cell) => Number.isNaN(Number(cell)))) cells.shift(); // a line of names
+  return fromRows(cells.map((row) => row.map((cell) => (cell === "" ? NaN : Number(cell)))), dtype);
+}
+
+export function parseNpy(buffer, dtypeOfBits) {
+  const start = new Uint8Array(buffer, 0, Math.min(12, buffer.byteLength)), about = new DataView(buffer);
+  if (start.length < 12 || String.fromCharCode(...start.subarray(1, 6)) !== "NUMPY") throw new Error("This is not a .npy file.");
+  const wide = start[6] >= 2, length = wide ? about.getUint32(8, true) : about.getUint16(8, true), begin = (wide ? 12 : 10) + length;
+  const text = new TextDecoder("latin1").decode(new Uint8Array(buffer, wide ? 12 : 10, length));
+  const descr = /'descr':\s*'([^']+)'/.exec(text)?.[1], fortran = /'fortran_order':\s*True/.test(text);
+  const dims = (/'shape':\s*\(([^)]*)\)/.exec(text)?.[1] ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(Number);
+  const shape = dims.length === 0 ? [1, 1] : dims.length === 1 ? [1, dims[0]] : dims;
+  const known = Object.entries(KINDS).find(([, [name]]) => name === descr);
+  const Kind = known?.[1][1] ?? OTHERS[descr];
+  if (!Kind) throw new Error(`The file has elements of type ${descr ?? "unknown"}, which this page cannot show. gemmd may still take it: send it with curl.`);
+  const count = shape.reduce((a, b) => a * b, 1);
+  if (count > ELEMENTS_MAX) throw new Error("The file is too large for a page; send it with curl.");
+  const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
+  const dtype = known?.[0] ?? dtypeOfBits ?? { i: "i32", u: "i32", b: "i32" }[descr[1]];
+  const matrix = new Matrix(shape, descr === "<V2" ? "bf16" : dtype, data);
+  if (!fortran || shape.length > 2) return matrix;
+  const turned = new Kind(count), [rows, cols] = shape;
+  for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) turned[r * cols + c] = data[c * rows + r];
+  return new Matrix(shape, matrix.dtype, turned);
+}
+
+// The brightness of a picture, 0 to 1.
+async function parsePicture(file, dtype) {
+  const bitmap = await createImageBitmap(file), scale = Math.min(1, 1024 / Math.max(bitmap.width, bitmap.height));
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(1, Math.round(bitmap.width * scale));
+  canvas.height = Math.max(1, Math.round(bitmap.height * scale));
+  const context = canvas.getContext("2d");
+  context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
+  const numbers = Float64Array.from({ length: pixels.length / 4 }, (_, i) =>
+    (0.2126 * pixels[4 * i] + 0.7152 * pixels[4 * i + 1] + 0.0722 * pixels[4 * i + 2]) / 255 * (dtype.startsWith("i") ? 100 : 1));
+  return fromNumbers([canvas.height, canvas.width], dtype, numbers);
+}
+
+export async function parseFile(file, dtype = "f32") {
+  if (file.type.startsWith("image/") && !/svg/.test(file.type)) return parsePicture(file, dtype);
+  if (/\.npy$/i.test(file.name)) return parseNpy(await file.arrayBuffer());
+  const buffer = await file.arrayBuffer();
+  if (new Uint8Array(buffer)[0] === 0x93) return parseNpy(buffer);
+  return parseText(new TextDecoder().decode(buffer), dtype);
+}
+
+// ---- Written. ----
+
+export function toNpy(matrix) {
+  const [descr] = KINDS[matrix.dtype];
+  const dims = `(${matrix.shape.join(", ")}${matrix.shape.length === 1 ? "," : ""})`;
+  let text = `{'descr': '${descr}', 'fortran_order': False, 'shape': ${dims}, }`;
+  text += `${" ".repeat((64 - ((10 + text.length + 1) % 64)) % 64)}\n`;
+  const before = new Uint8Array(10 + text.length);
+  before.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, text.length & 255, text.length >> 8]);
+  for (let i = 0; i < text.length; i++) before[10 + i] = text.charCodeAt(i);
+  return new Blob([before, matrix.data], { type: "application/x-npy" });
+}
+
+export function toCsv(matrix) {
+  const lines = [];
+  for (let r = 0; r < matrix.rows; r++)
+    lines.push(Array.from({ length: matrix.cols }, (_, c) => matrix.text(r, c)).join(","));
+  return new Blob([`${lines.join("\n")}\n`], { type: "text/csv" });
+}

@@ -1,0 +1,110 @@
+// compare.js - every kernel of an operation on the same matrices: time, rate, ceiling, error, and why.
+import { devices, kernelsOf } from "../api.js";
+import { announce, card, choice, empty, failure, field, figure, h, head, s, select, shape, show as put, table, time } from "../dom.js";
+import { compare } from "../comparison.js";
+import { DTYPES } from "../matrix.js";
+import { axis, fits, frame, load, reachable } from "../plot.js";
+
+const OPS = [["matmul", "matmul"], ["transpose", "transpose"], ["add", "add"], ["flip", "flip"]];
+
+export function show(main, parameters, keep) {
+  const number = (name, otherwise) => Math.max(1, Math.min(8192, Math.round(Number(parameters.get(name))) || otherwise));
+  const state = { op: OPS.some(([op]) => op === parameters.get("op")) ? parameters.get("op") : "matmul", rows: number("rows", 512), cols: number("cols", 512), inner: number("inner", 512),
+    dtype: parameters.get("dtype") ?? "f32", device: parameters.get("device") ?? "", order: parameters.get("order") ?? "speed" };
+  const settings = h("div", { class: "row" }), place = h("div", { class: "lines" });
+  let report, ends = [], stop, lesson = [];
+
+  put(main, head("Compare", "Every kernel of an operation on the same matrices, each alone on the device, its result checked."),
+    h("form", { class: "card", "aria-label": "What to compare", onsubmit: (event) => { event.preventDefault(); go(); } }, settings), place);
+
+  async function drawSettings() {
+    const size = (label, key) => field(label, h("input", { type: "number", min: 1, max: 8192, value: state[key], oninput: (event) => { state[key] = Math.round(Number(event.target.value)); } }));
+    let places = [];
+    try {
+      places = (await devices()).devices.map((one) => [one.name, `${one.name} (${one.model})`]);
+    } catch (error) {
+      put(place, failure(error));
+    }
+    put(settings, choice("Operation", OPS, state.op, (op) => { state.op = op; drawSettings(); }), size("Rows", "rows"), size("Columns", "cols"), state.op === "matmul" ? size("Inner", "inner") : null,
+      field("Element type", select(DTYPES, state.dtype, (value) => { state.dtype = value; })),
+      field("Device", select([["", "the preferred one"], ...places], state.device, (value) => {
+        state.device = value;
+        if (value.startsWith("sim") && state.rows === 512) Object.assign(state, { rows: 128, cols: 128, inner: 128 });
+        drawSettings();
+      })), h("button", { type: "submit", class: "main" }, "Compare"));
+  }
+
+  async function go() {
+    stop?.abort();
+    stop = new AbortController();
+    keep({ ...state, inner: state.op === "matmul" ? state.inner : undefined, run: 1 });
+    put(place, h("div", { class: "card" }, empty("Each kernel runs alone, one after the other. This takes some seconds.", h("button", { type: "button", onclick: () => stop.abort() }, "Stop"))));
+    announce("Comparing");
+    try {
+      [report, lesson] = await Promise.all([compare(state.op, state, stop.signal), kernelsOf(state.op, state.device)]);
+      await load();
+      draw();
+      announce(`${report.rows.length} kernels; the fastest is ${report.rows[0]?.kernel}`);
+    } catch (error) {
+      put(place, error.name === "AbortError" ? h("div", { class: "card" }, empty("Stopped.")) : failure(error));
+    }
+  }
+
+  function draw() {
+    ends.forEach((end) => end());
+    ends = [];
+    keep({ ...state, inner: state.op === "matmul" ? state.inner : undefined, run: 1 });
+    const rows = report.rows.slice(), simulated = !rows.some((row) => row.kernel_us_median > 0);
+    if (state.order === "lesson") rows.sort((a, b) => rank(a) - rank(b));
+    const ran = rows.filter((row) => !row.failure), box = h("div"), charts = [];
+    const moves = !(report.flops > 0);
+    if (simulated) charts.push(["Sectors of global memory, times the fewest there can be", ran.filter((row) => row.accesses), (row) => row.accesses.global_sectors_ratio, figure, 1, "each byte once"]);
+    else charts.push(moves ? ["GB/s", ran, (row) => row.effective_gbs, figure, report.copy_gbs, "a copy"] : ["GFLOP/s", ran, (row) => row.gflops, figure, report.roofline_gflops, `the roofline (${report.bound})`],
+      ["Time of the kernel, median", ran, (row) => row.kernel_us_median, time]);
+    put(place, card(null, h("div", { class: "between" }, h("h2", null, `${report.op} ${shape(report.shapes.result)} ${report.dtype} on ${report.device}`),
+      choice("Order", [["speed", "Fastest first"], ["lesson", "As taught"]], state.order, (order) => { state.order = order; draw(); })),
+    simulated ? h("p", { class: "note" }, `${report.device} is simulated: kernels are not timed there. What they do to memory is counted.`) : null, box,
+    report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${state.rows}` }, "See them under the roofline")) : null),
+    card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true], ["Error"], ["What it does", false, true]],
+      rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), time(row.kernel_us_median), figure(moves ? row.effective_gbs : row.gflops),
+        row.percent_of_roofline ?? row.percent_of_copy ? `${figure(moves ? row.percent_of_copy : row.percent_of_roofline)} %` : "–", row.failure ? row.failure.detail : errorWords(row.error),
+        h("span", null, row.note, " ", explainable(row) ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
+    rows.some((row) => row.percent_of_copy > 105) ? h("p", { class: "small muted" }, "Above 100 %: these matrices fit a cache, which the copy that is the ceiling does not.") : null,
+    h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named: of those that can run here, the one with the least estimated time.`)));
+    ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name]) => bars(window.d3, width, title, list, value, text, ceiling, name)))));
+  }
+
+  const rank = (row) => (row.baseline ? -1 : lesson.indexOf(row.kernel));
+  drawSettings();
+  if (parameters.has("run")) go();
+  else put(place, h("div", { class: "card" }, empty("Which kernel is fastest, by how much, and is it as exact? Choose an operation and compare.", h("button", { type: "button", class: "main", onclick: go }, "Compare"))));
+  return () => { stop?.abort(); ends.forEach((end) => end()); };
+}
+
+const explainable = (row) => ["naive", "tiled", "padded", "register_tiled", "vectorized", "direct", "grid_stride", "shared", "float3", "vector_loads", "warp_tiled"].includes(row.kernel);
+
+function errorWords(error) {
+  if (!error) return "–";
+  if (error.verdict === "exact") return "exact";
+  const size = error.max_relative !== undefined ? `, ${figure(error.max_relative)} of the largest element` : "";
+  return error.verdict === "within" ? `within the bound${size}` : error.verdict === "wrong" ? `WRONG in ${error.wrong} elements` : `as the other kernel's${size}`;
+}
+
+function bars(d3, width, title, rows, value, text, ceiling, name) {
+  const ROW = 30, left = width < 560 ? 108 : 150, height = 52 + rows.length * ROW, label = `${title}: ${rows.map((row) => `${row.kernel} ${text(value(row))}`).join(", ")}`;
+  const svg = frame(width, height, label), most = Math.max(ceiling ?? 0, ...rows.map((row) => value(row) || 0)) || 1, x = d3.scale.linear().domain([0, most]).range([left, width - 80]);
+  svg.append(s("text", { x: 0, y: 14, "font-weight": 600 }, title));
+  axis(d3, svg, x, "bottom", { y: height - 22, size: height - 50, ticks: width < 560 ? 3 : 6, format: (n) => (n ? text(n) : "0") });
+  const marks = rows.map((row, i) => {
+    const top = 24 + i * ROW, wide = Math.max(1, x(value(row) || 0) - left);
+    return s("g", { class: "pick" }, s("rect", { class: "hit", x: 0, y: top, width, height: ROW }), s("text", { x: left - 10, y: top + 19, "text-anchor": "end", "font-weight": row.auto ? 700 : 400 }, row.kernel),
+      s("rect", { class: row.baseline ? "o-copy" : `o-${row.op}`, x: left, y: top + 5, width: wide, height: ROW - 10, rx: 3 }), s("text", { class: "halo", x: left + wide + 7, y: top + 19 }, text(value(row))));
+  });
+  svg.append(...marks);
+  if (ceiling > 0) {
+    svg.append(s("line", { class: "roof soft", x1: x(ceiling), x2: x(ceiling), y1: 20, y2: height - 22 }));
+    svg.append(s("text", { class: "halo muted", x: Math.min(x(ceiling), width - 8), y: 14, "text-anchor": "end" }, `${name}: ${text(ceiling)}`));
+  }
+  reachable(svg, marks, (i) => `${rows[i].kernel}: ${text(value(rows[i]))}${rows[i].auto ? ", what auto takes" : ""}\n${rows[i].note}\nresult: ${errorWords(rows[i].error)}`);
+  return svg;
+}

@@ -1,0 +1,404 @@
+"""The console at /, as its visitors use it: headless Chromium clicks through every view of a real daemon. Whatever the browser
+complains of is a failure, and so is what axe finds."""
+
+import io
+import json
+import re
+import shutil
+import urllib.parse
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from keyring import Keyring
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+VIEWS = ["Playground", "Compare", "Explain", "Tour", "Roofline", "Waterfall", "Live"]
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+FIRST_VIEW_BYTES = 300_000
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """A page that keeps what its browser complains of."""
+
+    def __init__(self, browser, url, **options):
+        self.url, self.faults, self.asked = url, [], []
+        self.context = browser.new_context(**{"viewport": DESK, "accept_downloads": True, **options})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15000)
+        self.page.on("console", lambda said: said.type in ("error", "warning") and self.faults.append(said.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, link=""):
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.url}/{link}")
+        expect(self.page.locator("h1")).to_be_visible()
+
+    def go(self, view):
+        self.page.get_by_role("navigation", name="Views").get_by_role("link", name=view, exact=True).click()
+        expect(self.page.locator("h1")).to_have_text(view)
+
+    def fragment(self):
+        return urllib.parse.urlparse(self.page.url).fragment
+
+    def settle(self):
+        """Each view has then shown what it fetches."""
+        view = self.page.locator("main").get_attribute("data-view")
+        ready = {"playground": ".matrix", "compare": "svg.chart", "explain": ".source .cost2", "tour": "svg.lanes", "roofline": "svg.chart",
+                 "waterfall": "svg.chart", "live": "svg.chart"}[view]
+        expect(self.page.locator(ready).first).to_be_visible()
+
+    def close(self):
+        elsewhere = [url for url in self.asked if not url.startswith((self.url, "data:", "blob:", "about:"))]
+        self.context.close()
+        assert not self.faults, self.faults
+        assert not elsewhere, elsewhere
+
+
+@pytest.fixture
+def visit(browser, shared_daemon):
+    if shared_daemon.get("/").status == 404:
+        pytest.skip("this gemmd was built without the console")
+    visitors = []
+
+    def one(url=None, **options):
+        visitors.append(Visitor(browser, url or f"http://127.0.0.1:{shared_daemon.port}", **options))
+        return visitors[-1]
+
+    yield one
+    for visitor in visitors:
+        visitor.close()
+
+
+@pytest.fixture
+def busy(daemon):
+    """The daemon, with something to look at."""
+    with daemon.client() as client:
+        for n in (8, 64, 200):
+            body = npy(np.ones((n, n), np.float32))
+            for op, operands in (("matmul", 2), ("transpose", 1), ("add", 2), ("flip", 1)):
+                client.post(f"/v1/{op}", body * operands, {"Content-Type": "application/x-npy"}).ok()
+    return daemon
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def accessible(page, where):
+    found = Axe().run(page)
+    assert found.violations_count == 0, f"{where}: {found.generate_report()}"
+
+
+# ---- All views. ----
+
+LINKS = {"Playground": "#/playground?op=matmul", "Compare": "#/compare?op=transpose&rows=64&cols=64&run=1", "Explain": "#/explain", "Tour": "#/tour?step=2",
+         "Roofline": "#/roofline", "Waterfall": "#/waterfall", "Live": "#/live"}
+
+
+@pytest.mark.parametrize("options", [{"color_scheme": "light"}, {"viewport": PHONE, "color_scheme": "dark", "has_touch": True}], ids=["desk, light", "phone, dark"])
+def test_every_view_is_whole_and_accessible(visit, busy, options):
+    visitor = visit(**options)
+    visitor.open()
+    for view in VIEWS:
+        visitor.go(view)
+        visitor.page.evaluate("link => { location.hash = link }", LINKS[view])
+        visitor.settle()
+        wide = visitor.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide[0] <= wide[1], (view, wide)
+        accessible(visitor.page, f"{view}, {options}")
+        assert visitor.page.title() == f"{view} · gemmd"
+
+
+def test_the_first_view_is_small(visit):
+    visitor = visit()
+    sizes = []
+    visitor.page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    for link in ("", "#/roofline"):
+        sizes.clear()
+        visitor.open(link)
+        visitor.page.wait_for_load_state("networkidle")
+        assert len(sizes) > 5 and sum(sizes) < FIRST_VIEW_BYTES, (link, sum(sizes))
+
+
+def test_the_policy(daemon):
+    page = daemon.get("/")
+    if page.status == 404:
+        assert "built without" in page.json()["detail"]
+        return
+    policy = page.header("Content-Security-Policy")
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=", page.body.decode())
+    assert b"Michael Bostock" in daemon.get("/licenses").body
+    assert daemon.get("/console/none.js").status == 404 and daemon.get("/console/../../etc/passwd").status == 404
+
+
+def test_keyboard_alone(visit, busy):
+    """From the address bar to an opened request, without a pointer."""
+    visitor = visit()
+    visitor.open("#/roofline")
+    page = visitor.page
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    chart = page.locator("svg.chart").first
+    expect(chart).to_be_visible()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('svg.chart')"):
+            break
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".point.chosen")).to_have_count(1)
+    expect(page.get_by_role("status")).to_contain_text("GFLOP/s")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Waterfall")
+    assert visitor.fragment().startswith("/waterfall?id=")
+
+
+# ---- The playground. ----
+
+
+def result(page):
+    """The cells of the result that are seen."""
+    expect(page.locator(".matrix td").first).to_be_visible()
+    return [[float(cell) for cell in row.locator("td").all_inner_texts()] for row in page.locator(".matrix tbody tr").all()]
+
+
+def test_two_typed_matrices(visit):
+    visitor = visit(viewport=PHONE)
+    visitor.open()
+    page = visitor.page
+    for name, text in (("a", "1, 2\n3, 4"), ("b", "[[5, 6], [7, 8]]")):
+        page.get_by_role("group", name=f"Where {name} comes from").get_by_role("button", name="Type").click()
+        page.get_by_label(f"Numbers of {name}").fill(text)
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert result(page) == [[19, 22], [43, 50]]
+    expect(page.get_by_role("heading", name="Account")).to_be_visible()
+    for line in ("curl", "Python", "gemmctl"):
+        assert "matmul" in page.get_by_label(f"{line} line", exact=True).inner_text()
+
+
+def test_errors_are_said_in_words(visit):
+    visitor = visit()
+    visitor.open()
+    page = visitor.page
+    page.get_by_label("Rows of b").fill("3")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("must equal")
+    visitor.faults = [fault for fault in visitor.faults if "422" not in fault]  # the browser's own line on the status
+    page.get_by_role("group", name="Where a comes from").get_by_role("button", name="Type").click()
+    page.get_by_label("Numbers of a").fill("1, x")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("not a number")
+
+
+@pytest.mark.parametrize("name, content", [("a.npy", npy(np.asfortranarray(np.arange(6, dtype=np.float64).reshape(2, 3)))), ("a.csv", b"x;y;z\r\n0;1;2\r\n3;4;5\r\n"),
+                                           ("a.json", json.dumps({"shape": [2, 3], "data": list(range(6))}).encode())])
+def test_files_in_and_out(visit, name, content):
+    visitor = visit()
+    visitor.open("#/playground?op=transpose")
+    page = visitor.page
+    page.get_by_role("group", name="Where a comes from").get_by_role("button", name="File").click()
+    page.get_by_label("File for a").set_input_files({"name": name, "mimeType": "application/octet-stream", "buffer": content})
+    expect(page.get_by_role("form").get_by_text(re.compile(r"2 × 3, f"))).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("heading", name="Result, 3 × 2")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download .npy").click()
+    got = np.load(download.value.path())
+    assert np.array_equal(got, np.arange(6).reshape(2, 3).T)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download .csv").click()
+    assert open(download.value.path()).read() == "0,3\n1,4\n2,5\n"
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i32", "i64"])
+def test_each_type_goes_round(visit, dtype):
+    """What the page makes and reads of a type is what gemmd means by it: flipped twice it is the same."""
+    visitor = visit()
+    visitor.open(f"#/playground?op=flip&dtype={dtype}&a=ramp:2x4")
+    page = visitor.page
+    row = result(page)[0]
+    whole = dtype.startswith("i")
+    expected = [3, 2, 1, 0] if whole else [0.375, 0.25, 0.125, 0]
+    assert row == expected
+    assert f"dtype={dtype}" in visitor.fragment() or dtype == "f32"
+
+
+def test_a_table_of_any_size(visit):
+    visitor = visit()
+    visitor.open("#/playground?op=flip&dtype=i32&a=ramp:500000x3")
+    page = visitor.page
+    box = page.locator(".matrix")
+    expect(box).to_be_visible()
+    assert page.locator(".matrix tr").count() < 40
+    box.evaluate("box => { box.scrollTop = box.scrollHeight }")
+    expect(page.get_by_role("rowheader", name="499999")).to_be_visible()
+    last = [499999 * 3 + c for c in (2, 1, 0)]
+    assert page.locator(".matrix tbody tr").last.locator("td").all_inner_texts() == [str(n % 1000) for n in last]
+
+
+# ---- What others see of requests. ----
+
+
+def test_roofline_and_waterfall(visit, start):
+    daemon = start()
+    with daemon.client() as client:
+        for _ in range(3):
+            account = client.post("/v1/matmul", npy(np.ones((40, 40), np.float32)) * 2, {"Content-Type": "application/x-npy"}).ok().stats
+        client.post("/v1/transpose", npy(np.ones((300, 300), np.float32)), {"Content-Type": "application/x-npy"}).ok()
+    visitor = visit(f"http://127.0.0.1:{daemon.port}")
+    visitor.open("#/roofline")
+    page = visitor.page
+    expect(page.locator("circle.point.o-matmul")).to_have_count(3)
+    expect(page.locator("circle.point.o-transpose")).to_have_count(1)
+    for words in ("dram", "fp32"):
+        expect(page.locator("svg.chart").first).to_contain_text(words)
+    page.locator("circle.point.o-matmul").last.hover()
+    expect(page.locator(".tip")).to_contain_text("40 × 40")
+    page.get_by_label("Join a comparison").select_option("matmul:512")
+    expect(page.locator("path.lesson")).to_have_count(1)
+    page.locator("circle.point.o-transpose").click()
+    expect(page.get_by_role("heading", name=re.compile("^transpose by"))).to_be_visible()
+    expect(page.locator("rect.s-kernel").first).to_be_visible()
+    visitor.open(f"#/waterfall?id={account['id']}")
+    expect(page.get_by_role("heading", name=re.compile("^matmul by"))).to_be_visible()
+    page.get_by_role("button", name="The last 200").click()
+    expect(page.locator("g.pick")).to_have_count(4)
+    page.get_by_role("button", name="Shares of each").click()
+    assert "scale=own" in visitor.fragment()
+    page.get_by_role("button", name="Make some traffic").click()
+    expect(page.locator("g.pick")).to_have_count(18)
+    page.get_by_role("button", name="Streams").click()
+    expect(page.locator("rect.lane").first).to_be_visible()
+    before = visitor.fragment()
+    page.get_by_role("button", name="Closer").click()
+    assert visitor.fragment() != before and "from=" in visitor.fragment()
+    accessible(page, "streams")
+    visitor.open("#/waterfall?id=nobody")
+    expect(page.get_by_text("no longer among the last 1,000")).to_be_visible()
+
+
+def test_live(visit, start):
+    daemon = start()
+    visitor = visit(f"http://127.0.0.1:{daemon.port}")
+    visitor.open("#/live")
+    page = visitor.page
+    expect(page.get_by_text("Nobody has asked for anything yet.")).to_be_visible()
+    page.get_by_role("button", name="Make some traffic").click()
+    expect(page.get_by_role("table", name=re.compile("Of the last 14 accounts"))).to_be_visible()
+    expect(page.get_by_role("rowheader", name="127.0.0.1")).to_be_visible()
+    page.get_by_role("button", name="5 minutes").click()
+    assert visitor.fragment() == "/live?minutes=5"
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+
+
+# ---- The lessons. ----
+
+
+def test_compare(visit):
+    visitor = visit()
+    visitor.open("#/compare")
+    page = visitor.page
+    for size in ("Rows", "Columns", "Inner"):
+        page.get_by_label(size, exact=True).fill("96")
+    page.locator("form").get_by_role("button", name="Compare").click()
+    table = page.get_by_role("table")
+    expect(table).to_contain_text("naive")
+    expect(table).to_contain_text("(auto)")
+    expect(table).to_contain_text("within the bound")
+    expect(page.locator("svg.chart")).to_have_count(2)
+    page.get_by_role("button", name="As taught").click()
+    link = visitor.fragment()
+    assert "rows=96" in link and "order=lesson" in link and "run=1" in link
+    visitor.open("#" + link)  # brings all of it back
+    expect(page.get_by_label("Inner", exact=True)).to_have_value("96")
+    expect(page.get_by_role("table")).to_contain_text("naive")
+
+
+def test_explain(visit):
+    visitor = visit()
+    visitor.open("#/explain")
+    page = visitor.page
+    cards = page.locator(".beside > section")
+    expect(cards).to_have_count(3)
+    for card, words in ((0, "12.5 % of what is fetched is used"), (1, "one has 32 words to give"), (2, "No bank has two words")):
+        expect(cards.nth(card)).to_contain_text(words)
+    expect(cards.nth(1).locator(".source .cost2").first).to_contain_text("tile[x]")
+    cards.nth(0).get_by_role("button", name=re.compile("^global load a")).click()
+    expect(cards.nth(0)).to_contain_text("100 % of what is fetched is used")
+    page.get_by_label("Warp of the block").focus()
+    page.keyboard.press("ArrowRight")
+    expect(cards.nth(0)).to_contain_text("Block 0, 0, 0, warp 1")
+    expect(cards.nth(0)).to_contain_text("a, from byte 4096")  # the next row
+    link = visitor.fragment()
+    assert "warp=1" in link
+    visitor.open("#" + link)
+    expect(cards.nth(0)).to_contain_text("100 % of what is fetched is used")
+    page.get_by_label("GPU").select_option("RTX 4090")
+    page.get_by_label("Element type").select_option("f64")
+    page.locator("form").get_by_role("button", name="Explain").click()
+    expect(cards.nth(0)).to_contain_text("8 sectors of 32 bytes for 256 bytes")
+
+
+def test_tour(visit):
+    visitor = visit()
+    visitor.open("#/tour")
+    page = visitor.page
+    for step in range(1, 9):
+        expect(page.locator("h2").first).to_have_text(re.compile(rf"^{step}\. "))
+        expect(page.get_by_text("Running it")).to_have_count(0)
+        expect(page.locator("main svg.chart, main table").first).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+        if step < 8:
+            page.get_by_role("button", name=re.compile("^Next: ")).click()
+    assert visitor.fragment() == "/tour?step=8"
+    expect(page.locator("path.lesson")).to_have_count(1)
+
+
+# ---- Keys. ----
+
+
+def test_a_key_is_asked_for_once(visit, start, tmp_path):
+    ring = Keyring(str(tmp_path / "keys"))
+    key = ring.add("ann", "use")
+    daemon = start("--keys", ring.path)
+    visitor = visit(f"http://127.0.0.1:{daemon.port}")
+    visitor.open("#/live")
+    page = visitor.page
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("wants a key")
+    accessible(page, "the dialog")
+    dialog.get_by_label(re.compile("^Key")).fill("no.key")
+    page.keyboard.press("Enter")
+    expect(dialog).to_contain_text("not known here")
+    dialog.get_by_label(re.compile("^Key")).fill(key)
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("has not the role read")).to_be_visible()
+    visitor.open("#/playground?op=matmul")  # the same tab: not asked again
+    expect(page.locator(".matrix")).to_be_visible()
+    assert page.evaluate("localStorage.length") == 0 and page.evaluate("document.cookie") == ""
+    # What the browser itself says of 401 and 403 was expected here.
+    visitor.faults = [fault for fault in visitor.faults if "401" not in fault and "403" not in fault]
+    another = visit(f"http://127.0.0.1:{daemon.port}")
+    another.open()
+    expect(another.page.get_by_role("dialog")).to_contain_text("wants a key")
+    another.faults = [fault for fault in another.faults if "401" not in fault]
