@@ -154,7 +154,8 @@ void gm_matrix_leave(struct gm_matrix_use *use);
 struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use);
 /* Its type and shape, without data. */
 const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use);
-/* Bytes that gm_matrix_data would have to copy for this device; NULL: for the host. */
+/* Bytes that gm_matrix_data would have to copy, or wait for, for this device; NULL: for the host.
+ */
 uint64_t gm_matrix_to_copy(const struct gm_matrix_use *use, const struct gm_device *device);
 /*
  * *ret: where the device (NULL: the host) finds the elements; *ret_on_device: that is its own

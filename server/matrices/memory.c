@@ -227,6 +227,7 @@ uint64_t gm_matrix_to_copy(const struct gm_matrix_use *use, const struct gm_devi
 
     pthread_mutex_lock(&use->matrices->mutex);
     bool there = wants_device ? named->device == device : named->host.backend != NULL;
+    there = there && !named->moving; /* else gm_matrix_data waits */
     pthread_mutex_unlock(&use->matrices->mutex);
     return there ? 0 : named->bytes;
 }

@@ -253,6 +253,7 @@ static enum gm_status get(struct gm_request *r, struct gm_error *err)
     size_t len;
     enum gm_status status = take_part(r, &part, err);
 
+    gm_matrix_leave(&r->run.kept); /* a slow client keeps the copy alone */
     if (status == GM_OK && r->plan.codec->encode) {
         status = encode_text(r, &part, err);
         gm_allocation_free(&r->run.result, &r->reservation);
