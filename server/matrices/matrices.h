@@ -152,7 +152,6 @@ enum gm_status gm_matrix_take(struct gm_matrices *matrices, const struct gm_matr
 /* Drops the reference, if there is one. */
 void gm_matrix_leave(struct gm_matrix_use *use);
 struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use);
-/* Its type and shape, without data. */
 const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use);
 /* Bytes that gm_matrix_data would have to copy, or wait for, for this device; NULL: for the host.
  */
