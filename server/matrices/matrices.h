@@ -26,10 +26,10 @@
 #define GM_MATRIX_NAME_MAX 65                                    /* with the zero */
 #define GM_MATRIX_REF_MAX (GM_KEY_NAME_MAX + GM_MATRIX_NAME_MAX) /* OWNER.NAME */
 #define GM_ETAG_MAX 24                                           /* without quotes */
+#define GM_MATRICES_TABLE 65536                                  /* positions in the table */
 #define GM_MATRIX_SHARE_MAX (GM_PARAMETER_BYTES_MAX + 1)
 
 struct gm_named; /* a named matrix */
-
 TAILQ_HEAD(gm_named_list, gm_named);
 struct gm_matrix_owner;
 
@@ -194,7 +194,7 @@ struct gm_matrices_usage gm_matrices_usage(struct gm_matrices *matrices);
  */
 enum gm_status gm_etag_check(const struct gm_conditions *conditions, const char *etag,
                              struct gm_error *err);
-/* For a GET: whether If-None-Match has this very tag, of a matrix in a format, or is "*". */
+/* For a GET: whether If-None-Match has this very tag, or is "*". */
 bool gm_etag_listed(const char *if_none_match, const char *etag);
 
 #endif

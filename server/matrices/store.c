@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TABLE_SIZE 65536
-
 static int64_t unix_now(void)
 {
     return (int64_t)time(NULL);
@@ -29,7 +27,7 @@ static struct gm_named_list *list_of(const struct gm_matrices *m, const char *ow
     hash ^= hash >> 29;
     for (const char *p = name; *p; p++)
         hash = (hash ^ (unsigned char)*p) * UINT64_C(0x9E3779B97F4A7C15);
-    return &m->table[(hash ^ hash >> 32) % TABLE_SIZE];
+    return &m->table[(hash ^ hash >> 32) % GM_MATRICES_TABLE];
 }
 
 static bool has_expired(const struct gm_named *named, int64_t now)
@@ -88,7 +86,7 @@ static void sweep(struct gm_matrices *m, bool (*is_due)(const struct gm_named *,
     struct gm_named *named, *next;
 
     m->expires = INT64_MAX;
-    for (unsigned i = 0; i < TABLE_SIZE; i++) {
+    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++) {
         for (named = TAILQ_FIRST(&m->table[i]); named; named = next) {
             next = TAILQ_NEXT(named, link);
             bool due = is_due(named, argument);
@@ -129,10 +127,10 @@ enum gm_status gm_matrices_open(struct gm_matrices *m, struct gm_error *err)
     enum gm_status status = *m->dir ? gm_matrix_dir_open(m, err) : GM_OK;
     if (status != GM_OK)
         return status;
-    m->table = malloc(TABLE_SIZE * sizeof *m->table);
+    m->table = malloc(GM_MATRICES_TABLE * sizeof *m->table);
     if (!m->table)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the table of named matrices");
-    for (unsigned i = 0; i < TABLE_SIZE; i++)
+    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++)
         TAILQ_INIT(&m->table[i]);
     for (unsigned i = 0; i < GM_DEVICES_MAX; i++)
         TAILQ_INIT(&m->resident[i]);
@@ -570,7 +568,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
     bool lacking = false;
 
     pthread_mutex_lock(&m->mutex);
-    for (; from < TABLE_SIZE && count < most && !lacking; from++) {
+    for (; from < GM_MATRICES_TABLE && count < most && !lacking; from++) {
         TAILQ_FOREACH(named, &m->table[from], link)
         {
             if (!may_see(named, caller) || has_expired(named, now))
@@ -592,7 +590,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
         return NULL;
     }
     *ret_count = count;
-    *ret_next = from < TABLE_SIZE ? from : 0;
+    *ret_next = from < GM_MATRICES_TABLE ? from : 0;
     return list;
 }
 

@@ -85,7 +85,7 @@ def test_killed_at_any_moment(folder):
     rng = np.random.default_rng(int(os.environ.get("GM_SEED", "1")))
     answered, asked = {f"n{i}": 0 for i in range(4)}, {f"n{i}": 0 for i in range(4)}
     shape, value = (100, 100), 0
-    for _ in range(4):
+    for _ in range(3):
         daemon = Daemon("--matrix-dir", str(folder))
         for name, least in answered.items():
             reply = fetch(daemon, name)

@@ -387,6 +387,9 @@ static enum gm_status after_of(const struct gm_request *r, unsigned *ret, struct
             return gm_fail(err, GM_BAD_PARAMETER,
                            "after is '%.40s'; it is what the page before says as next", value);
         *ret = (unsigned)strtoul(value, NULL, 10);
+        if (*ret >= GM_MATRICES_TABLE)
+            return gm_fail(err, GM_BAD_PARAMETER, "after is %u; it is below %d", *ret,
+                           GM_MATRICES_TABLE);
     }
     return GM_OK;
 }
