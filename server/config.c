@@ -131,6 +131,12 @@ static const struct option_row options[] = {
      .takes = "a size up to 1024T, as 512M or 4G; 0 allows none",
      .help = "of --memory-limit, what matrices that clients keep by name may have together "
              "(default: half of it)"},
+    {.flag = "--matrix-dir",
+     .argument = "DIR",
+     .parse = parse_text,
+     .offset = FIELD(matrix_dir),
+     .takes = "a directory that gemmd may write to",
+     .help = "matrices that clients keep are in files there, and outlive the daemon"},
     {.flag = "--body-limit",
      .argument = "SIZE",
      .fallback = "4G",

@@ -42,6 +42,7 @@ struct gm_config {
     bool place_by_load;                    /* --placement */
     uint64_t memory_limit;                 /* bytes; 0 until gm_config_parse has set it */
     uint64_t matrix_memory;                /* bytes; UINT64_MAX until gm_config_parse has set it */
+    char matrix_dir[GM_CONFIG_TEXT_MAX];   /* "": none */
     uint64_t body_limit;
     uint64_t queue_limit;
     uint64_t threads; /* 0: one per core */

@@ -141,6 +141,26 @@ static void key_gone(void *cls, uint64_t client)
     gm_matrices_drop_client(&server->matrices, client);
 }
 
+/* Who owns a named matrix that is in a file: a key, or "@" and the client id of an address. */
+static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
+                     struct gm_quota_account **ret_account)
+{
+    struct gm_server *server = cls;
+    char *end;
+
+    if (*owner != '@')
+        return gm_access_find_owner(&server->access, owner, ret_client, ret_account);
+    *ret_client = strtoull(owner + 1, &end, 16);
+    *ret_account = NULL;
+    return !*end && strlen(owner) == 17;
+}
+
+static void matrix_damaged(void *cls, const struct gm_error *why)
+{
+    (void)cls;
+    gm_log_detail(GM_LOG_ERROR, "matrix_dir", why->detail);
+}
+
 /* Warns of a certificate that clients refuse, or soon will. */
 static void check_certificate(struct gm_http *http)
 {
@@ -328,6 +348,9 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
     }
     if (status == GM_OK) {
         server->matrices.limit = config->matrix_memory;
+        server->matrices.dir = config->matrix_dir;
+        server->matrices.owner_of = owner_of;
+        server->matrices.owner_cls = server;
         server->matrices.quota = &server->memory;
         server->matrices.devices = &server->devices;
         status = gm_matrices_open(&server->matrices, err);
@@ -340,6 +363,8 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
         status = gm_workers_open(workers, &server->workers, err);
     if (status == GM_OK)
         status = gm_devices_open(&server->devices, &options, err);
+    if (status == GM_OK)
+        status = gm_matrices_load(&server->matrices, matrix_damaged, NULL, err);
     if (status == GM_OK)
         trim_memory(server); /* frees what the measurements used, and starts the clock */
     return status;

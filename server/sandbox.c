@@ -113,6 +113,7 @@ static const int allowed[] = {
     SYS_statfs,
     SYS_fstatfs,
     SYS_ftruncate,
+    SYS_fsync,
     SYS_fallocate,
     SYS_flock,
     SYS_unlinkat,

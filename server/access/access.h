@@ -76,6 +76,11 @@ enum gm_status gm_access_identify(struct gm_access *access, const struct gm_requ
  * is none. `out` is to be wiped. */
 size_t gm_access_credentials(const char *authorization, char out[GM_KEY_TEXT_MAX]);
 
+/* The client id and account (with a reference, perhaps NULL) of a key by its name. false: there is
+ * no such key. */
+bool gm_access_find_owner(struct gm_access *access, const char *name, uint64_t *ret_client,
+                          struct gm_quota_account **ret_account);
+
 /* Adds the headers that the checks above ask for: WWW-Authenticate, and those of CORS. page: adds
  * those that keep a page from being framed or misread. */
 void gm_access_headers(const struct gm_access *access, const struct gm_request_head *head,
@@ -89,6 +94,8 @@ enum gm_status gm_keys_parse(const char *text, size_t len, struct gm_quotas *quo
                              const struct gm_keys *old, struct gm_keys **ret, struct gm_error *err);
 void gm_keys_free(struct gm_keys *keys);
 unsigned gm_keys_count(const struct gm_keys *keys);
+/* The account of a key by its name, with a reference; NULL: there is no such key. */
+struct gm_quota_account *gm_keys_account(const struct gm_keys *keys, const char *name);
 /* Sets the caller, and returns true, if the key is one of the table. Takes as long for an id that
  * is unknown as for a wrong secret. */
 bool gm_keys_find(const struct gm_keys *keys, const char *id,

@@ -170,6 +170,23 @@ enum gm_status gm_access_identify(struct gm_access *access, const struct gm_requ
                    ret->name, roles & GM_ROLE_USE ? "use" : "read");
 }
 
+bool gm_access_find_owner(struct gm_access *access, const char *name, uint64_t *ret_client,
+                          struct gm_quota_account **ret_account)
+{
+    struct gm_quota_account *account = NULL;
+
+    if (!*access->keys_file)
+        return false;
+    pthread_mutex_lock(&access->mutex);
+    account = gm_keys_account(access->keys, name);
+    pthread_mutex_unlock(&access->mutex);
+    if (!account)
+        return false;
+    *ret_client = account->client;
+    *ret_account = account;
+    return true;
+}
+
 static void add_cors(const struct gm_access *access, const struct gm_request_head *head,
                      struct gm_reply *reply)
 {

@@ -189,6 +189,13 @@ bool gm_keys_find(const struct gm_keys *keys, const char *id,
     return true;
 }
 
+struct gm_quota_account *gm_keys_account(const struct gm_keys *keys, const char *name)
+{
+    unsigned at = find_slot(keys, name, true)->index;
+
+    return at ? gm_quota_ref(keys->key[at - 1].account) : NULL;
+}
+
 /* The text behind a scheme and blanks, or NULL. */
 static const char *after_scheme(const char *text, const char *scheme)
 {

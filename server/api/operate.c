@@ -29,6 +29,12 @@ static void encode_on_worker(struct gm_work *work)
     gm_request_resume(r, GM_REQUEST_REPLY);
 }
 
+/* Whether the result is written to a file before the reply. */
+static bool waits_for_disk(const struct gm_request *r)
+{
+    return r->run.kept.named && *r->server->matrices.dir;
+}
+
 static void job_done(struct gm_job *job)
 {
     struct gm_request *r = gm_request_of_job(job);
@@ -39,7 +45,8 @@ static void job_done(struct gm_job *job)
          * disconnected. */
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
-    } else if (r->plan.text_bytes + r->plan.region_bytes > GM_TEXT_INLINE_BYTES_MAX) {
+    } else if (r->plan.text_bytes + r->plan.region_bytes > GM_TEXT_INLINE_BYTES_MAX ||
+               waits_for_disk(r)) {
         gm_request_to_worker(r, encode_on_worker,
                              gm_cost_text(r->plan.text_bytes) + gm_cost_copy(r->plan.region_bytes));
     } else {
@@ -62,7 +69,7 @@ static void set_job(struct gm_request *r)
 static bool tiny(const struct gm_request *r)
 {
     return !r->connection.suspended && r->plan.device->backend->run_here && !r->run.job.exclusive &&
-           gm_cost_is_tiny(&r->run.job.task.op) &&
+           !waits_for_disk(r) && gm_cost_is_tiny(&r->run.job.task.op) &&
            r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
            (!*r->parsed.params.kernel || strcmp(r->parsed.params.kernel, "auto") == 0);
 }

@@ -42,6 +42,38 @@ bool gm_matrix_share_has(const char *share, const char *key);
 /* store.c: drops a reference. The mutex is held. */
 void gm_matrix_unref(struct gm_matrices *matrices, struct gm_named *named);
 
+/* files.c. Only if there is a --matrix-dir; they block. */
+
+/* What a .json says of a matrix. */
+struct gm_matrix_file {
+    const char *owner, *name, *etag, *share, *file;
+    enum gm_dtype dtype;
+    int64_t created, expires;
+};
+
+/* GM_BAD_PARAMETER: it cannot be used. */
+enum gm_status gm_matrix_dir_open(struct gm_matrices *matrices, struct gm_error *err);
+/* Writes the elements, which nothing names yet. GM_STORAGE_FULL: the disk is full. */
+enum gm_status gm_matrix_write_elements(const struct gm_matrices *matrices,
+                                        const struct gm_named *named, const void *data,
+                                        struct gm_error *err);
+/* Makes this version the one that counts. `files` is held, here and below. */
+enum gm_status gm_matrix_write_facts(const struct gm_matrices *matrices,
+                                     const struct gm_named *named, struct gm_error *err);
+void gm_matrix_remove_elements(const struct gm_matrices *matrices, const struct gm_named *named);
+void gm_matrix_remove_files(const struct gm_matrices *matrices, const struct gm_named *named);
+
+/* store.c: makes a matrix of a file; its elements go to *ret_data, and gm_matrix_restored gives it
+ * its name. */
+enum gm_status gm_matrix_restore(struct gm_matrices *matrices, const struct gm_matrix_file *file,
+                                 const struct gm_matrix *matrix, struct gm_matrix_use *ret,
+                                 void **ret_data, struct gm_error *err);
+void gm_matrix_restored(const struct gm_matrix_use *use);
+
+/* memory.c: a buffer of the host for the elements. */
+enum gm_status gm_matrix_take_room(const struct gm_matrix_use *use, void **ret_data,
+                                   struct gm_error *err);
+
 /* memory.c: gives back the memory of its device, if it has some. The mutex is held. */
 void gm_matrix_leave_device(struct gm_matrices *matrices, struct gm_named *named);
 

@@ -26,17 +26,25 @@
 #define GM_MATRIX_NAME_MAX 65                                    /* with the zero */
 #define GM_MATRIX_REF_MAX (GM_KEY_NAME_MAX + GM_MATRIX_NAME_MAX) /* OWNER.NAME */
 #define GM_ETAG_MAX 24                                           /* without quotes */
+#define GM_MATRICES_TABLE 65536                                  /* positions in the table */
 #define GM_MATRIX_SHARE_MAX (GM_PARAMETER_BYTES_MAX + 1)
 
 struct gm_named; /* a named matrix */
-
 TAILQ_HEAD(gm_named_list, gm_named);
 struct gm_matrix_owner;
 
 struct gm_matrices {
-    uint64_t limit; /* --matrix-memory */
+    uint64_t limit;  /* --matrix-memory */
+    const char *dir; /* --matrix-dir; "": none */
     struct gm_memory_quota *quota;
     struct gm_devices *devices;
+    /* Who owns what is in files: false if there is no such owner (any more). */
+    bool (*owner_of)(void *cls, const char *owner, uint64_t *ret_client,
+                     struct gm_quota_account **ret_account);
+    void *owner_cls;
+
+    pthread_mutex_t files; /* guards the files; taken before the mutex */
+    int dir_fd;
 
     pthread_mutex_t mutex;       /* guards all below, and what is said at struct gm_named */
     pthread_cond_t moved;        /* a copy between host and device has ended */
@@ -81,10 +89,17 @@ struct gm_matrix_facts {
     uint64_t bytes;
     const char *device;             /* the name of the device that has it; "host" */
     int64_t created, used, expires; /* in Unix time; expires 0: never */
+    bool durable;                   /* outlives the daemon */
 };
 
-/* limit, quota and devices are set. */
+/* The members up to owner_cls are set. */
 enum gm_status gm_matrices_open(struct gm_matrices *matrices, struct gm_error *err);
+/* Reads what is in --matrix-dir, if there is one, once the devices are open. Tells of files that
+ * are damaged, or for which there is no room: they stay as they are. GM_BAD_PARAMETER: there is one
+ * of a version that is not known. */
+enum gm_status gm_matrices_load(struct gm_matrices *matrices,
+                                void (*damaged)(void *cls, const struct gm_error *why), void *cls,
+                                struct gm_error *err);
 /* Call when no request uses one any more, before the devices are closed. */
 void gm_matrices_close(struct gm_matrices *matrices);
 /* Frees what has expired, where that is due. */
@@ -121,8 +136,9 @@ void *gm_matrix_place(const struct gm_matrix_use *use, const struct gm_device *d
 enum gm_status gm_matrix_adopt(const struct gm_matrix_use *use, struct gm_allocation *allocation,
                                struct gm_reservation *reservation, void *data,
                                struct gm_error *err);
-/* Gives the name to it. Another matrix of that name loses it. *ret_created: there was none.
- * GM_PRECONDITION_FAILED, GM_UNAUTHORIZED (its key was revoked), GM_STORAGE_FULL. */
+/* Gives the name to it, once it is in files if there is a --matrix-dir: that blocks. Another matrix
+ * of that name loses it. *ret_created: there was none. GM_PRECONDITION_FAILED, GM_UNAUTHORIZED (its
+ * key was revoked), GM_STORAGE_FULL. */
 enum gm_status gm_matrix_publish(const struct gm_matrix_use *use,
                                  const struct gm_conditions *conditions, bool *ret_created,
                                  struct gm_error *err);
@@ -136,9 +152,9 @@ enum gm_status gm_matrix_take(struct gm_matrices *matrices, const struct gm_matr
 /* Drops the reference, if there is one. */
 void gm_matrix_leave(struct gm_matrix_use *use);
 struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use);
-/* Its type and shape, without data. */
 const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use);
-/* Bytes that gm_matrix_data would have to copy for this device; NULL: for the host. */
+/* Bytes that gm_matrix_data would have to copy, or wait for, for this device; NULL: for the host.
+ */
 uint64_t gm_matrix_to_copy(const struct gm_matrix_use *use, const struct gm_device *device);
 /*
  * *ret: where the device (NULL: the host) finds the elements; *ret_on_device: that is its own
@@ -178,7 +194,7 @@ struct gm_matrices_usage gm_matrices_usage(struct gm_matrices *matrices);
  */
 enum gm_status gm_etag_check(const struct gm_conditions *conditions, const char *etag,
                              struct gm_error *err);
-/* For a GET: whether If-None-Match has this very tag, of a matrix in a format, or is "*". */
+/* For a GET: whether If-None-Match has this very tag, or is "*". */
 bool gm_etag_listed(const char *if_none_match, const char *etag);
 
 #endif

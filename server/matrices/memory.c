@@ -187,6 +187,17 @@ void *gm_matrix_place(const struct gm_matrix_use *use, const struct gm_device *d
     return data;
 }
 
+enum gm_status gm_matrix_take_room(const struct gm_matrix_use *use, void **ret_data,
+                                   struct gm_error *err)
+{
+    struct gm_named *named = use->named;
+    enum gm_status status = take_host(use->matrices, named, &named->host, err);
+
+    if (status == GM_OK)
+        *ret_data = named->host_data = named->host.buffer.data;
+    return status;
+}
+
 enum gm_status gm_matrix_adopt(const struct gm_matrix_use *use, struct gm_allocation *allocation,
                                struct gm_reservation *reservation, void *data, struct gm_error *err)
 {
@@ -216,6 +227,7 @@ uint64_t gm_matrix_to_copy(const struct gm_matrix_use *use, const struct gm_devi
 
     pthread_mutex_lock(&use->matrices->mutex);
     bool there = wants_device ? named->device == device : named->host.backend != NULL;
+    there = there && !named->moving; /* else gm_matrix_data waits */
     pthread_mutex_unlock(&use->matrices->mutex);
     return there ? 0 : named->bytes;
 }

@@ -51,18 +51,18 @@ bool gm_matrix_ref_ok(const char *text, size_t len)
 
 bool gm_matrix_share_ok(const char *text, size_t len)
 {
-    if (len >= GM_MATRIX_SHARE_MAX)
+    if (len == 0 || len >= GM_MATRIX_SHARE_MAX)
         return false;
-    for (size_t n; len > 0 && strcmp(text, "*") != 0; text += n + 1, len -= n + 1) {
-        n = strcspn(text, ",");
+    if (strcmp(text, "*") == 0)
+        return true;
+    for (;;) {
+        size_t n = strcspn(text, ",");
         if (!key_name_ok(text, n))
             return false;
-        if (n == len)
-            break;
-        if (n + 1 == len)
-            return false;
+        if (!text[n])
+            return true;
+        text += n + 1;
     }
-    return len > 0;
 }
 
 bool gm_matrix_share_has(const char *share, const char *key)

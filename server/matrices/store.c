@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-
-#define TABLE_SIZE 65536
+#include <unistd.h>
 
 static int64_t unix_now(void)
 {
@@ -28,7 +27,7 @@ static struct gm_named_list *list_of(const struct gm_matrices *m, const char *ow
     hash ^= hash >> 29;
     for (const char *p = name; *p; p++)
         hash = (hash ^ (unsigned char)*p) * UINT64_C(0x9E3779B97F4A7C15);
-    return &m->table[(hash ^ hash >> 32) % TABLE_SIZE];
+    return &m->table[(hash ^ hash >> 32) % GM_MATRICES_TABLE];
 }
 
 static bool has_expired(const struct gm_named *named, int64_t now)
@@ -80,16 +79,20 @@ static void unlist(struct gm_matrices *m, struct gm_named *named)
     gm_matrix_unref(m, named);
 }
 
+/* Takes the names of those away that are due, and their files if they are to be forgotten. */
 static void sweep(struct gm_matrices *m, bool (*is_due)(const struct gm_named *, int64_t),
-                  int64_t argument)
+                  int64_t argument, bool forget)
 {
     struct gm_named *named, *next;
 
     m->expires = INT64_MAX;
-    for (unsigned i = 0; i < TABLE_SIZE; i++) {
+    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++) {
         for (named = TAILQ_FIRST(&m->table[i]); named; named = next) {
             next = TAILQ_NEXT(named, link);
-            if (is_due(named, argument))
+            bool due = is_due(named, argument);
+            if (due && forget && *m->dir)
+                gm_matrix_remove_files(m, named);
+            if (due)
                 unlist(m, named);
             else if (named->expires > 0 && named->expires < m->expires)
                 m->expires = named->expires;
@@ -120,13 +123,18 @@ enum gm_status gm_matrices_open(struct gm_matrices *m, struct gm_error *err)
     m->seed = random[0];
     m->etags = random[1];
     m->expires = INT64_MAX;
-    m->table = malloc(TABLE_SIZE * sizeof *m->table);
+    m->dir_fd = -1;
+    enum gm_status status = *m->dir ? gm_matrix_dir_open(m, err) : GM_OK;
+    if (status != GM_OK)
+        return status;
+    m->table = malloc(GM_MATRICES_TABLE * sizeof *m->table);
     if (!m->table)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the table of named matrices");
-    for (unsigned i = 0; i < TABLE_SIZE; i++)
+    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++)
         TAILQ_INIT(&m->table[i]);
     for (unsigned i = 0; i < GM_DEVICES_MAX; i++)
         TAILQ_INIT(&m->resident[i]);
+    pthread_mutex_init(&m->files, NULL);
     pthread_mutex_init(&m->mutex, NULL);
     pthread_cond_init(&m->moved, NULL);
     return GM_OK;
@@ -136,11 +144,29 @@ void gm_matrices_close(struct gm_matrices *m)
 {
     if (!m->table)
         return;
-    sweep(m, is_any, 0);
+    sweep(m, is_any, 0, false);
     free(m->table);
     m->table = NULL;
+    if (m->dir_fd >= 0)
+        close(m->dir_fd);
     pthread_cond_destroy(&m->moved);
     pthread_mutex_destroy(&m->mutex);
+    pthread_mutex_destroy(&m->files);
+}
+
+/* Locks what changes names: the files if there are any, and the table. */
+static void lock_names(struct gm_matrices *m)
+{
+    if (*m->dir)
+        pthread_mutex_lock(&m->files);
+    pthread_mutex_lock(&m->mutex);
+}
+
+static void unlock_names(struct gm_matrices *m)
+{
+    pthread_mutex_unlock(&m->mutex);
+    if (*m->dir)
+        pthread_mutex_unlock(&m->files);
 }
 
 void gm_matrices_tick(struct gm_matrices *m)
@@ -148,16 +174,20 @@ void gm_matrices_tick(struct gm_matrices *m)
     int64_t now = unix_now();
 
     pthread_mutex_lock(&m->mutex);
-    if (m->expires <= now)
-        sweep(m, has_expired, now);
+    bool due = m->expires <= now;
     pthread_mutex_unlock(&m->mutex);
+    if (!due)
+        return;
+    lock_names(m);
+    sweep(m, has_expired, now, true);
+    unlock_names(m);
 }
 
 void gm_matrices_drop_client(struct gm_matrices *m, uint64_t client)
 {
-    pthread_mutex_lock(&m->mutex);
-    sweep(m, is_of_client, (int64_t)client);
-    pthread_mutex_unlock(&m->mutex);
+    lock_names(m);
+    sweep(m, is_of_client, (int64_t)client, true);
+    unlock_names(m);
 }
 
 /* ---- Writing. ---- */
@@ -285,39 +315,125 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
     return GM_OK;
 }
 
+/* Whether it may get its name now. The mutex is held. */
+static enum gm_status check_publish(const struct gm_matrices *m, const struct gm_named *named,
+                                    const struct gm_conditions *conditions, struct gm_error *err)
+{
+    const struct gm_quota_account *account = named->reservation.account;
+    enum gm_status status = check_conditions(m, conditions, named->owner->name, named->name, err);
+
+    /* One that gets into the table before its key goes is found there and dropped. */
+    if (status == GM_OK && account && atomic_load(&account->revoked))
+        status = gm_fail(err, GM_UNAUTHORIZED, "the key was revoked meanwhile");
+    return status;
+}
+
+/* Puts it into the table, in place of another. Returns whether there was one. The mutex is held. */
+static bool list(struct gm_matrices *m, struct gm_named *named)
+{
+    struct gm_named_list *list = list_of(m, named->owner->name, named->name);
+    struct gm_named *before = NULL, *other;
+
+    TAILQ_FOREACH(other, list, link)
+    if (strcmp(other->name, named->name) == 0 && other->owner == named->owner)
+        before = other;
+    bool there = before && !has_expired(before, unix_now());
+    if (before && *m->dir)
+        gm_matrix_remove_elements(m, before);
+    if (before)
+        unlist(m, before);
+    TAILQ_INSERT_TAIL(list, named, link);
+    named->listed = true;
+    named->references++;
+    named->owner->count++;
+    m->count++;
+    if (named->expires > 0 && named->expires < m->expires)
+        m->expires = named->expires;
+    return there;
+}
+
+/* The files are written while readers and writers of other names go on; only the last step holds
+ * up who changes names. */
+static enum gm_status publish_durably(const struct gm_matrix_use *use,
+                                      const struct gm_conditions *conditions, bool *ret_created,
+                                      struct gm_error *err)
+{
+    struct gm_matrices *m = use->matrices;
+    struct gm_named *named = use->named;
+    bool on_device;
+    void *data;
+    enum gm_status status = gm_matrix_data(use, NULL, &data, &on_device, err);
+
+    if (status == GM_OK)
+        status = gm_matrix_write_elements(m, named, data, err);
+    if (status != GM_OK)
+        return status;
+    pthread_mutex_lock(&m->files);
+    pthread_mutex_lock(&m->mutex);
+    status = check_publish(m, named, conditions, err);
+    pthread_mutex_unlock(&m->mutex);
+    if (status == GM_OK) /* nobody else changes a name meanwhile */
+        status = gm_matrix_write_facts(m, named, err);
+    pthread_mutex_lock(&m->mutex);
+    if (status == GM_OK)
+        *ret_created = !list(m, named);
+    pthread_mutex_unlock(&m->mutex);
+    if (status != GM_OK)
+        gm_matrix_remove_elements(m, named);
+    pthread_mutex_unlock(&m->files);
+    return status;
+}
+
 enum gm_status gm_matrix_publish(const struct gm_matrix_use *use,
                                  const struct gm_conditions *conditions, bool *ret_created,
                                  struct gm_error *err)
 {
     struct gm_matrices *m = use->matrices;
-    struct gm_named *named = use->named;
-    const char *owner = named->owner->name;
-    const struct gm_quota_account *account = named->reservation.account;
 
+    if (*m->dir)
+        return publish_durably(use, conditions, ret_created, err);
     pthread_mutex_lock(&m->mutex);
-    enum gm_status status = check_conditions(m, conditions, owner, named->name, err);
-    /* One that gets into the table before its key goes is found there and dropped. */
-    if (status == GM_OK && account && atomic_load(&account->revoked))
-        status = gm_fail(err, GM_UNAUTHORIZED, "the key was revoked meanwhile");
-    if (status == GM_OK) {
-        struct gm_named *before = NULL, *other;
-        struct gm_named_list *list = list_of(m, owner, named->name);
-        TAILQ_FOREACH(other, list, link)
-        if (strcmp(other->name, named->name) == 0 && other->owner == named->owner)
-            before = other;
-        *ret_created = !before || has_expired(before, unix_now());
-        if (before)
-            unlist(m, before);
-        TAILQ_INSERT_TAIL(list, named, link);
-        named->listed = true;
-        named->references++;
-        named->owner->count++;
-        m->count++;
-        if (named->expires > 0 && named->expires < m->expires)
-            m->expires = named->expires;
-    }
+    enum gm_status status = check_publish(m, use->named, conditions, err);
+    if (status == GM_OK)
+        *ret_created = !list(m, use->named);
     pthread_mutex_unlock(&m->mutex);
     return status;
+}
+
+enum gm_status gm_matrix_restore(struct gm_matrices *m, const struct gm_matrix_file *file,
+                                 const struct gm_matrix *matrix, struct gm_matrix_use *ret,
+                                 void **ret_data, struct gm_error *err)
+{
+    static const struct gm_conditions always;
+    struct gm_matrix_caller caller = {.has_key = true};
+    const struct gm_matrix_terms terms = {.share = file->share};
+
+    if (matrix->dtype != file->dtype)
+        return gm_fail(err, GM_INTERNAL, "%s/%s has elements of %s, not %s", m->dir, file->file,
+                       gm_dtype_name(matrix->dtype), gm_dtype_name(file->dtype));
+    snprintf(caller.owner, sizeof caller.owner, "%s", file->owner);
+    if (!m->owner_of(m->owner_cls, file->owner, &caller.client, &caller.account))
+        return gm_fail(err, GM_INTERNAL, "%s/%s: its owner %s has no key", m->dir, file->file,
+                       file->owner);
+    enum gm_status status =
+        gm_matrix_make(m, &caller, file->name, &terms, &always, matrix, ret, err);
+    gm_quota_unref(caller.account);
+    if (status != GM_OK)
+        return status;
+    struct gm_named *named = ret->named;
+    memcpy(named->etag, file->etag, strlen(file->etag) + 1);
+    named->created = named->used = file->created;
+    named->expires = file->expires;
+    return gm_matrix_take_room(ret, ret_data, err);
+}
+
+void gm_matrix_restored(const struct gm_matrix_use *use)
+{
+    struct gm_matrices *m = use->matrices;
+
+    pthread_mutex_lock(&m->mutex);
+    list(m, use->named);
+    pthread_mutex_unlock(&m->mutex);
 }
 
 /* ---- Reading. ---- */
@@ -381,14 +497,16 @@ void gm_matrix_leave(struct gm_matrix_use *use)
     *use = (struct gm_matrix_use){0};
 }
 
-static void tell(const struct gm_named *named, struct gm_matrix_facts *ret)
+static void tell(const struct gm_matrices *m, const struct gm_named *named,
+                 struct gm_matrix_facts *ret)
 {
     *ret = (struct gm_matrix_facts){.matrix = named->matrix,
                                     .bytes = named->bytes,
                                     .device = named->device ? named->device->name : "host",
                                     .created = named->created,
                                     .used = named->used,
-                                    .expires = named->expires};
+                                    .expires = named->expires,
+                                    .durable = *m->dir && named->listed};
     memcpy(ret->owner, named->owner->name, sizeof ret->owner);
     memcpy(ret->name, named->name, sizeof ret->name);
     memcpy(ret->share, named->share, sizeof ret->share);
@@ -400,7 +518,7 @@ struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use)
     struct gm_matrix_facts facts;
 
     pthread_mutex_lock(&use->matrices->mutex);
-    tell(use->named, &facts);
+    tell(use->matrices, use->named, &facts);
     pthread_mutex_unlock(&use->matrices->mutex);
     return facts;
 }
@@ -417,7 +535,7 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
     enum gm_status status = GM_OK;
     bool own = false;
 
-    pthread_mutex_lock(&m->mutex);
+    lock_names(m);
     struct gm_named *named = find_for(m, caller, ref, &own);
     if (!named)
         status = fail_unknown(ref, err);
@@ -425,9 +543,11 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
         status = gm_fail(err, GM_FORBIDDEN, "%.130s is shared with this key, to read", ref);
     if (status == GM_OK)
         status = gm_etag_check(conditions, named->etag, err);
+    if (status == GM_OK && *m->dir)
+        gm_matrix_remove_files(m, named);
     if (status == GM_OK)
         unlist(m, named);
-    pthread_mutex_unlock(&m->mutex);
+    unlock_names(m);
     return status;
 }
 
@@ -448,7 +568,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
     bool lacking = false;
 
     pthread_mutex_lock(&m->mutex);
-    for (; from < TABLE_SIZE && count < most && !lacking; from++) {
+    for (; from < GM_MATRICES_TABLE && count < most && !lacking; from++) {
         TAILQ_FOREACH(named, &m->table[from], link)
         {
             if (!may_see(named, caller) || has_expired(named, now))
@@ -461,7 +581,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
                     break;
                 list = more;
             }
-            tell(named, &list[count++]);
+            tell(m, named, &list[count++]);
         }
     }
     pthread_mutex_unlock(&m->mutex);
@@ -470,7 +590,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
         return NULL;
     }
     *ret_count = count;
-    *ret_next = from < TABLE_SIZE ? from : 0;
+    *ret_next = from < GM_MATRICES_TABLE ? from : 0;
     return list;
 }
 

@@ -77,7 +77,8 @@ enum gm_status gm_request_publish(struct gm_request *r, bool *ret_created, struc
     gm_reply_header(&r->reply, "ETag", text);
     snprintf(text, sizeof text, "/v1/matrices/%s", facts.name);
     gm_reply_header(&r->reply, "Location", text);
-    snprintf(text, sizeof text, "%s;device=\"%s\";durable=?0", facts.name, facts.device);
+    snprintf(text, sizeof text, "%s;device=\"%s\";durable=?%d", facts.name, facts.device,
+             facts.durable);
     gm_reply_header(&r->reply, "Gemmd-Kept", text);
     return GM_OK;
 }

@@ -37,7 +37,7 @@ schemathesis.openapi.media_type("application/octet-stream", st.lists(st.binary(m
 
 def operands(operation):
     """The letters of those that it must have."""
-    return "a" if operation.path.endswith(("transpose", "flip", "copy")) else "ab"
+    return "a" if operation.path.endswith(("transpose", "flip", "copy", "{name}")) else "ab"
 
 
 @schemathesis.hook
@@ -59,12 +59,18 @@ def before_call(context, case, kwargs):
     if "shape_a" in query:
         query.pop("shape", None)  # another name for it
     for name in list(query):
-        if name in body or (name.startswith("shape") and case.method == "POST") or name.startswith(("region", "offset")):
+        if name in body or (name.startswith("shape") and case.method in ("POST", "PUT")) or excluded(name):
             del query[name]
+        elif name in ("rows", "cols"):  # of a matrix that may be smaller
+            query[name] = ":"
         elif name.startswith("shape"):  # no larger than is traced in a moment
             query[name] = "x".join(str(int(size) % 200) for size in query[name].split("x"))
+    if case.method == "PUT" and isinstance(body.get("a"), dict) and "ref" in body["a"]:
+        body["a"] = [[1]]  # it takes elements
     for name in list(body):
-        if name.startswith("shape") and case.media_type == "multipart/form-data":
+        if excluded(name) and name not in "abc":
+            del body[name]
+        elif name.startswith("shape") and case.media_type == "multipart/form-data":
             del body[name]
     if case.media_type == "application/octet-stream" and isinstance(case.body, bytes):
         letters = operands(case.operation)
@@ -76,6 +82,11 @@ def before_call(context, case, kwargs):
             if letter != "a" or "shape" not in query:
                 query.setdefault(f"shape_{letter}", "40x40")
     case.query = query
+
+
+def excluded(name):
+    """Operands are in the body; what is kept needs a name; only keys share."""
+    return name.startswith(("region", "offset")) or name in ("a", "b", "c", "ttl", "share")
 
 
 def size(dtype):

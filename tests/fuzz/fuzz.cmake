@@ -27,6 +27,7 @@ fuzz_target(accept)
 fuzz_target(form)
 fuzz_target(key LIBRARIES PkgConfig::NETTLE)
 fuzz_target(params)
+fuzz_target(named)
 fuzz_target(config LIBRARIES PkgConfig::NETTLE)
 fuzz_target(sched SOURCES fuzz/gate.c fuzz/sched_world.c LIBRARIES Threads::Threads
   -Wl,--wrap=pthread_cond_timedwait,--wrap=gm_log)

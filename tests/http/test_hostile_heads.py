@@ -135,7 +135,7 @@ ANSWERED = {
     "high bytes": (GET + b"X: \xff\xfe\r\n\r\n", 200, None, True),
     "hundred headers": (GET + b"a: b\r\n" * 100 + b"\r\n", 200, None, True),
     "absolute": (get(b"http://x/healthz"), 200, None, True),
-    "absolute, no path": (get(b"http://x"), 404, "not_found", True),
+    "absolute, no path": (get(b"http://x"), 200, None, True),
     "another scheme": (get(b"ftp://x/healthz"), 404, "not_found", True),
     "authority": (get(b"x:80"), 404, "not_found", True),
     "asterisk": (b"OPTIONS * HTTP/1.1\r\n" + H + b"\r\n", 404, "not_found", True),

@@ -363,20 +363,6 @@ def test_replaced_and_deleted_under_readers(daemon):
     assert not wrong and len(seen) > 3, (wrong[:3], seen)
 
 
-def test_expiry(daemon):
-    put(daemon, "short", A, ttl=1)
-    put(daemon, "long", A, ttl=31536000)
-    daemon.post("/v1/flip?a=ref:short&keep=kept&ttl=1").ok()
-    assert set(listed(daemon)) == {"short", "long", "kept"}
-    deadline = time.monotonic() + 10 * SLOW
-    while daemon.get("/v1/stats").json()["matrices"]["used_bytes"] > 24:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert set(listed(daemon)) == {"long"}
-    problems.check(daemon.post("/v1/flip?a=ref:short"), 404, "not_found")
-    assert put(daemon, "short", A, {"If-None-Match": "*"}).status == 201
-
-
 def test_room(daemon):
     """64 MB of named matrices, one owner half of it. Nothing is lost to make room, and what is refused leaves nothing."""
     block = np.zeros((1 << 21, 1), np.float32) # 8 MB
@@ -409,9 +395,8 @@ def test_pages_of_the_list(daemon):
             path, pages = page.get("next"), pages + 1
         assert sorted(found) == sorted(names) and pages == 2
         for query, code in (("after=x", "bad_parameter"), ("after=-1", "bad_parameter"), ("after=", "bad_parameter"),
-                            ("after=99999999999", "bad_parameter"), ("from=1", "unknown_parameter")):
+                            ("after=99999999999", "bad_parameter"), ("after=65536", "bad_parameter"), ("from=1", "unknown_parameter")):
             problems.check(client.get(f"{M}?{query}"), 400, code)
-        assert client.get(f"{M}?after=999999").ok().json()["matrices"] == []
         for name in names:
             assert client.request("DELETE", f"{M}/{name}").status == 204
 

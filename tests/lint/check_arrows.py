@@ -36,7 +36,7 @@ CONFINED = {
     "jansson.h": ["proto/*.c", "server/request/account.c", "server/api/compare/json.c",
                   "server/api/explain/json.c", "server/api/info.c", "server/api/kserve/models.c",
                   "server/api/kserve/regions.c",
-                  "server/api/matrices/matrices.c",
+                  "server/api/matrices/matrices.c", "server/matrices/files.c",
                   "server/request/reply.c", "server/request/text.c",
                   "clients/c/lib/error.c", "clients/c/lib/operate.c", "clients/c/gemmctl/*"],
     "curl.h": ["clients/c/lib/*"],

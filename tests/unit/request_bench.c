@@ -91,7 +91,7 @@ static void open_server(uint64_t memory_limit)
         .prefix = BENCH_PREFIX, .cuda_ipc = true, .quota = &s->memory, .devices = &s->devices};
     CHECK_STATUS(gm_regions_open(&s->regions, &error), GM_OK, &error);
     s->matrices = (struct gm_matrices){
-        .limit = memory_limit / 2, .quota = &s->memory, .devices = &s->devices};
+        .limit = memory_limit / 2, .dir = "", .quota = &s->memory, .devices = &s->devices};
     CHECK_STATUS(gm_matrices_open(&s->matrices, &error), GM_OK, &error);
     const struct gm_devices_options options = {
         .backend = "auto",

@@ -57,7 +57,7 @@ static json_t *matrix_json(const struct gm_matrix_facts *f)
                                : json_pack("[I, I]", (json_int_t)x->rows, (json_int_t)x->cols);
     json_t *o = json_pack("{s:s, s:o, s:s, s:I, s:s, s:s, s:b, s:o, s:o}", "name", f->name, "shape",
                           shape, "dtype", gm_dtype_name(x->dtype), "bytes", (json_int_t)f->bytes,
-                          "device", f->device, "etag", f->etag, "durable", false, "created",
+                          "device", f->device, "etag", f->etag, "durable", f->durable, "created",
                           time_json(f->created), "used", time_json(f->used));
 
     if (*f->owner != '@')
@@ -141,8 +141,8 @@ enum gm_progress gm_handle_put(struct gm_request *r)
 {
     uint64_t bytes = gm_matrix_bytes(&r->parsed.operand[0]);
 
-    /* A worker decodes a large text, and may wait for the copy to a device. */
-    if (!r->connection.suspended && bytes > GM_TEXT_INLINE_BYTES_MAX)
+    /* A worker decodes a large text, and may wait for a disk, and for the copy to a device. */
+    if (!r->connection.suspended && (bytes > GM_TEXT_INLINE_BYTES_MAX || *r->server->matrices.dir))
         return gm_request_to_worker(r, put_on_worker, gm_cost_copy(bytes));
     put_and_reply(r);
     return GM_READY;
@@ -253,6 +253,7 @@ static enum gm_status get(struct gm_request *r, struct gm_error *err)
     size_t len;
     enum gm_status status = take_part(r, &part, err);
 
+    gm_matrix_leave(&r->run.kept); /* a slow client keeps the copy alone */
     if (status == GM_OK && r->plan.codec->encode) {
         status = encode_text(r, &part, err);
         gm_allocation_free(&r->run.result, &r->reservation);
@@ -342,17 +343,34 @@ enum gm_progress gm_handle_get(struct gm_request *r)
 
 /* ---- DELETE and the list. ---- */
 
-enum gm_progress gm_handle_delete(struct gm_request *r)
+static void delete_and_reply(struct gm_request *r)
 {
     const struct gm_matrix_caller caller = gm_request_matrix_caller(r);
     const struct gm_conditions conditions = gm_request_conditions(r);
     struct gm_error error;
 
-    if (gm_matrix_delete(&r->server->matrices, &caller, ref_of(r), &conditions, &error) != GM_OK)
-        return gm_request_fail(r, &error);
+    if (gm_matrix_delete(&r->server->matrices, &caller, ref_of(r), &conditions, &error) != GM_OK) {
+        gm_request_fail(r, &error);
+        return;
+    }
     gm_request_reply(r, "application/json", strdup(""));
     if (r->reply.http == 200)
         r->reply.http = 204;
+}
+
+static void delete_on_worker(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+
+    delete_and_reply(r);
+    gm_request_resume(r, GM_REQUEST_REPLY);
+}
+
+enum gm_progress gm_handle_delete(struct gm_request *r)
+{
+    if (*r->server->matrices.dir)
+        return gm_request_to_worker(r, delete_on_worker, gm_cost_copy(0));
+    delete_and_reply(r);
     return GM_READY;
 }
 
@@ -369,6 +387,9 @@ static enum gm_status after_of(const struct gm_request *r, unsigned *ret, struct
             return gm_fail(err, GM_BAD_PARAMETER,
                            "after is '%.40s'; it is what the page before says as next", value);
         *ret = (unsigned)strtoul(value, NULL, 10);
+        if (*ret >= GM_MATRICES_TABLE)
+            return gm_fail(err, GM_BAD_PARAMETER, "after is %u; it is below %d", *ret,
+                           GM_MATRICES_TABLE);
     }
     return GM_OK;
 }

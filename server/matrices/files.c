@@ -1,0 +1,363 @@
+/*
+ * files.c - named matrices in files, so that they outlive the daemon: --matrix-dir.
+ *
+ * OWNER.NAME.ETAG.npy has the elements, OWNER.NAME.json says what they are. The .json is written
+ * last and renamed over the one before: that is when a version becomes the one that counts. A
+ * daemon that is killed at any moment leaves the version before, or the new one, whole; and perhaps
+ * files that no .json names, which the next start removes.
+ */
+#include "server/matrices/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FORMAT 1
+#define JSON_BYTES_MAX 65536
+#define FILE_NAME_MAX (GM_MATRIX_REF_MAX + GM_ETAG_MAX + 16)
+
+static enum gm_status fail_file(const struct gm_matrices *m, const char *file, int error,
+                                struct gm_error *err)
+{
+    bool full = error == ENOSPC || error == EDQUOT;
+
+    return gm_fail(err, full ? GM_STORAGE_FULL : GM_INTERNAL, "%s/%s (--matrix-dir): %s", m->dir,
+                   file, strerror(error));
+}
+
+static void name_of(const struct gm_named *named, const char *end, char out[FILE_NAME_MAX])
+{
+    snprintf(out, FILE_NAME_MAX, "%s.%s.%s", named->owner->name, named->name, end);
+}
+
+static void elements_name(const struct gm_named *named, char out[FILE_NAME_MAX])
+{
+    char end[GM_ETAG_MAX + 8];
+
+    snprintf(end, sizeof end, "%s.npy", named->etag);
+    name_of(named, end, out);
+}
+
+/* 0, or errno. */
+static int write_all(int fd, const char *bytes, uint64_t len)
+{
+    while (len > 0) {
+        size_t most = (size_t)1 << 30;
+        ssize_t n = write(fd, bytes, len < most ? (size_t)len : most);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        bytes += n;
+        len -= (uint64_t)n;
+    }
+    return 0;
+}
+
+/* Writes a file as a whole, or not at all: under another name first. */
+static enum gm_status write_file(const struct gm_matrices *m, const char *file, const char *head,
+                                 size_t head_len, const char *bytes, uint64_t len,
+                                 struct gm_error *err)
+{
+    char temporary[FILE_NAME_MAX + 8];
+
+    snprintf(temporary, sizeof temporary, ".%s.new", file);
+    int fd = openat(m->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail_file(m, file, errno, err);
+    int error = write_all(fd, head, head_len);
+    if (error == 0)
+        error = write_all(fd, bytes, len);
+    if (error == 0 && fsync(fd) != 0)
+        error = errno;
+    if (close(fd) != 0 && error == 0 && errno != EINTR)
+        error = errno;
+    if (error == 0 && renameat(m->dir_fd, temporary, m->dir_fd, file) != 0)
+        error = errno;
+    if (error == 0)
+        return GM_OK;
+    unlinkat(m->dir_fd, temporary, 0);
+    return fail_file(m, file, error, err);
+}
+
+enum gm_status gm_matrix_write_elements(const struct gm_matrices *m, const struct gm_named *named,
+                                        const void *data, struct gm_error *err)
+{
+    char head[GM_HEAD_MAX], file[FILE_NAME_MAX];
+    size_t len;
+    enum gm_status status = gm_codec_npy.head(&named->matrix, head, &len, err);
+
+    elements_name(named, file);
+    return status == GM_OK ? write_file(m, file, head, len, data, named->bytes, err) : status;
+}
+
+enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct gm_named *named,
+                                     struct gm_error *err)
+{
+    char file[FILE_NAME_MAX], elements[FILE_NAME_MAX];
+
+    name_of(named, "json", file);
+    elements_name(named, elements);
+    json_t *o =
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "format", FORMAT, "owner",
+                  named->owner->name, "name", named->name, "etag", named->etag, "dtype",
+                  gm_dtype_name(named->matrix.dtype), "share", named->share, "file", elements,
+                  "created", (json_int_t)named->created, "expires", (json_int_t)named->expires);
+    char *text = o ? json_dumps(o, JSON_INDENT(1)) : NULL;
+    enum gm_status status = GM_OK;
+
+    json_decref(o);
+    if (!text)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for %s", file);
+    status = write_file(m, file, "", 0, text, strlen(text), err);
+    free(text);
+    if (status == GM_OK)
+        fsync(m->dir_fd); /* what is renamed is there; only a loss of power could undo it */
+    return status;
+}
+
+void gm_matrix_remove_elements(const struct gm_matrices *m, const struct gm_named *named)
+{
+    char file[FILE_NAME_MAX];
+
+    elements_name(named, file);
+    unlinkat(m->dir_fd, file, 0);
+}
+
+void gm_matrix_remove_files(const struct gm_matrices *m, const struct gm_named *named)
+{
+    char file[FILE_NAME_MAX];
+
+    name_of(named, "json", file); /* first: without it the elements are nobody's */
+    unlinkat(m->dir_fd, file, 0);
+    fsync(m->dir_fd);
+    gm_matrix_remove_elements(m, named);
+}
+
+/* ---- At the start. ---- */
+
+enum gm_status gm_matrix_dir_open(struct gm_matrices *m, struct gm_error *err)
+{
+    m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (m->dir_fd < 0)
+        return gm_fail(err, GM_BAD_PARAMETER, "--matrix-dir: %s: %s", m->dir, strerror(errno));
+    if (flock(m->dir_fd, LOCK_EX | LOCK_NB) == 0)
+        return GM_OK;
+    int error = errno;
+    close(m->dir_fd);
+    m->dir_fd = -1;
+    return gm_fail(err, GM_BAD_PARAMETER, "--matrix-dir: %s: %s", m->dir,
+                   error == EWOULDBLOCK ? "another gemmd uses it" : strerror(error));
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t len = strlen(text), n = strlen(end);
+
+    return len > n && strcmp(text + len - n, end) == 0;
+}
+
+/* The document of a .json; NULL: *err says why not. GM_BAD_PARAMETER: of a version that is not
+ * known. */
+static json_t *read_facts(const struct gm_matrices *m, const char *file, struct gm_error *err)
+{
+    static const char *const texts[] = {"owner", "name", "etag", "dtype", "share", "file"};
+    char text[JSON_BYTES_MAX];
+    json_error_t said;
+    int fd = openat(m->dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof text) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    json_t *o = len >= 0 ? json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, &said) : NULL;
+    if (!o) {
+        gm_fail(err, GM_INTERNAL, "%s/%s: %s", m->dir, file, len < 0 ? strerror(errno) : said.text);
+        return NULL;
+    }
+    json_int_t format = json_integer_value(json_object_get(o, "format"));
+    bool whole = json_is_object(o) && format == FORMAT &&
+                 json_is_integer(json_object_get(o, "created")) &&
+                 json_is_integer(json_object_get(o, "expires"));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        whole = whole && json_is_string(json_object_get(o, texts[i]));
+    if (whole)
+        return o;
+    if (format > 0 && format != FORMAT)
+        gm_fail(err, GM_BAD_PARAMETER,
+                "%s/%s (--matrix-dir) has format %" JSON_INTEGER_FORMAT
+                ", and this gemmd knows %d: it does not start, so as not to lose it",
+                m->dir, file, format, FORMAT);
+    else
+        gm_fail(err, GM_INTERNAL, "%s/%s: it is not what gemmd writes", m->dir, file);
+    json_decref(o);
+    return NULL;
+}
+
+static const char *text_of(const json_t *o, const char *name)
+{
+    return json_string_value(json_object_get(o, name));
+}
+
+/* What a .json says, checked. The strings are the document's. */
+static enum gm_status check_facts(const struct gm_matrices *m, const char *file, const json_t *o,
+                                  struct gm_matrix_file *ret, struct gm_error *err)
+{
+    char expected[FILE_NAME_MAX];
+    const char *etag = text_of(o, "etag"), *dtype = text_of(o, "dtype");
+
+    *ret = (struct gm_matrix_file){.owner = text_of(o, "owner"),
+                                   .name = text_of(o, "name"),
+                                   .etag = etag,
+                                   .share = text_of(o, "share"),
+                                   .file = text_of(o, "file"),
+                                   .dtype = gm_dtype_from_name(dtype, strlen(dtype)),
+                                   .created = json_integer_value(json_object_get(o, "created")),
+                                   .expires = json_integer_value(json_object_get(o, "expires"))};
+    snprintf(expected, sizeof expected, "%s.%s.json", ret->owner, ret->name);
+    bool ok = strcmp(expected, file) == 0 && strlen(ret->owner) < GM_KEY_NAME_MAX &&
+              gm_matrix_name_ok(ret->name, strlen(ret->name)) && strlen(etag) == 16 &&
+              strspn(etag, "0123456789abcdef") == 16 && ret->dtype != GM_DTYPE_NONE &&
+              (!*ret->share || gm_matrix_share_ok(ret->share, strlen(ret->share)));
+    snprintf(expected, sizeof expected, "%s.%s.%s.npy", ret->owner, ret->name, etag);
+    ok = ok && strcmp(expected, ret->file) == 0;
+    return ok ? GM_OK
+              : gm_fail(err, GM_INTERNAL, "%s/%s: it is not what gemmd writes", m->dir, file);
+}
+
+/* What reads the elements, for the decoder's sink. */
+struct loading {
+    struct gm_matrices *matrices;
+    const struct gm_matrix_file *file;
+    struct gm_matrix_use *use;
+};
+
+static enum gm_status on_operand(void *cls, unsigned index, const struct gm_matrix *matrix,
+                                 void **ret_data, struct gm_error *err)
+{
+    const struct loading *loading = cls;
+
+    (void)index;
+    return gm_matrix_restore(loading->matrices, loading->file, matrix, loading->use, ret_data, err);
+}
+
+static enum gm_status decode(const struct gm_matrices *m, const char *file,
+                             struct gm_decoder *decoder, struct gm_error *err)
+{
+    size_t size = (size_t)1 << 20;
+    char *piece = malloc(size);
+    int fd = openat(m->dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    enum gm_status status = GM_OK;
+    ssize_t n = 1;
+
+    if (!piece)
+        status = gm_fail(err, GM_MEMORY_FULL, "no memory for %s", file);
+    else if (fd < 0)
+        status = fail_file(m, file, errno, err);
+    while (status == GM_OK && n > 0) {
+        n = read(fd, piece, size);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n < 0)
+            status = fail_file(m, file, errno, err);
+        else if (n > 0)
+            status = gm_codec_npy.push(decoder, piece, (size_t)n, err);
+    }
+    if (status == GM_OK)
+        status = gm_codec_npy.finish(decoder, err);
+    if (fd >= 0)
+        close(fd);
+    free(piece);
+    return status;
+}
+
+static enum gm_status load(struct gm_matrices *m, const struct gm_matrix_file *file,
+                           struct gm_error *err)
+{
+    struct gm_matrix_use use = {0};
+    struct loading loading = {m, file, &use};
+    struct gm_decoder *decoder = NULL;
+    const struct gm_decode_plan plan = {
+        /* Of the types, a file lacks a name for this one alone. */
+        .dtype = file->dtype == GM_BF16 ? GM_BF16 : GM_DTYPE_NONE,
+        .operands_max = 1,
+        .body_bytes = GM_SIZE_UNKNOWN,
+        .sink = {.operand = on_operand, .cls = &loading},
+    };
+    enum gm_status status = gm_codec_npy.open(&plan, &decoder, err);
+
+    if (status == GM_OK)
+        status = decode(m, file->file, decoder, err);
+    gm_codec_npy.close(decoder);
+    if (status == GM_OK && !use.named)
+        status = gm_fail(err, GM_INTERNAL, "%s/%s has no matrix", m->dir, file->file);
+    if (status == GM_OK)
+        gm_matrix_restored(&use);
+    gm_matrix_leave(&use);
+    return status;
+}
+
+/* Removes what a daemon left that was killed: files that are not whole, or that no .json names. */
+static void clean(const struct gm_matrices *m, const char *file)
+{
+    char facts[FILE_NAME_MAX];
+    struct gm_error err;
+    size_t len = strlen(file);
+
+    if (*file == '.' && ends_in(file, ".new"))
+        unlinkat(m->dir_fd, file, 0);
+    if (*file == '.' || !ends_in(file, ".npy") || len < 22 || len >= sizeof facts)
+        return;
+    snprintf(facts, sizeof facts, "%.*s.json", (int)(len - 21), file); /* without ".ETAG.npy" */
+    json_t *o = read_facts(m, facts, &err);
+    bool named = o && strcmp(text_of(o, "file"), file) == 0;
+    if (!named && (o || faccessat(m->dir_fd, facts, F_OK, 0) != 0))
+        unlinkat(m->dir_fd, file, 0);
+    json_decref(o);
+}
+
+enum gm_status gm_matrices_load(struct gm_matrices *m,
+                                void (*damaged)(void *cls, const struct gm_error *why), void *cls,
+                                struct gm_error *err)
+{
+    int fd = m->dir_fd >= 0 ? dup(m->dir_fd) : -1;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    enum gm_status status = GM_OK;
+    const struct dirent *entry;
+
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return *m->dir ? gm_fail(err, GM_INTERNAL, "--matrix-dir: %s: %s", m->dir, strerror(errno))
+                       : GM_OK;
+    }
+    while (status == GM_OK && (entry = readdir(dir))) {
+        struct gm_matrix_file file;
+        struct gm_error why;
+        if (*entry->d_name == '.' || !ends_in(entry->d_name, ".json"))
+            continue;
+        json_t *o = read_facts(m, entry->d_name, &why);
+        enum gm_status found = o ? check_facts(m, entry->d_name, o, &file, &why) : why.status;
+        if (found == GM_OK)
+            found = load(m, &file, &why);
+        if (!o && found == GM_BAD_PARAMETER) {
+            *err = why;
+            status = found;
+        } else if (found != GM_OK) {
+            damaged(cls, &why);
+        }
+        json_decref(o);
+    }
+    rewinddir(dir);
+    while (status == GM_OK && (entry = readdir(dir)))
+        clean(m, entry->d_name);
+    closedir(dir);
+    return status;
+}

@@ -1,0 +1,205 @@
+"""Named matrices in files (--matrix-dir): they outlive the daemon, however it ends, and NumPy reads them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import problems
+from daemon import SLOW, Daemon, run
+from keyring import Keyring
+from test_matrices import A, M, fetch, listed, load, npy, put
+
+
+@pytest.fixture
+def folder(tmp_path):
+    os.mkdir(tmp_path / "matrices")
+    return tmp_path / "matrices"
+
+
+def files(folder):
+    return sorted(os.listdir(folder))
+
+
+def test_across_restarts(start, folder):
+    daemon = start("--matrix-dir", str(folder))
+    said = put(daemon, "w", A).json()
+    assert said["durable"] is True
+    put(daemon, "w", 2 * A)
+    put(daemon, "columns", np.asfortranarray(A))
+    put(daemon, "stack", np.arange(24, dtype="i8").reshape(2, 3, 4), ttl=1000)
+    put(daemon, "bits", np.arange(4, dtype="u2").view("V2").reshape(2, 2), dtype="bf16")
+    put(daemon, "gone", A)
+    reply = daemon.post("/v1/add?a=ref:w&b=ref:w&keep=sum").ok()
+    assert "durable=?1" in reply.header("Gemmd-Kept")
+    assert daemon.request("DELETE", f"{M}/gone").status == 204
+    before = listed(daemon)
+    assert len(files(folder)) == 2 * len(before), files(folder)
+    for name in before:
+        (facts,) = [f for f in files(folder) if f.endswith(f".{name}.json")]
+        facts = json.loads((folder / facts).read_text())
+        assert facts["format"] == 1 and facts["etag"] == before[name]["etag"] and facts["dtype"] == before[name]["dtype"]
+        assert list(np.load(folder / facts["file"]).shape) == before[name]["shape"]
+    daemon.stop()
+    daemon = start("--matrix-dir", str(folder))
+    after = listed(daemon)
+    for one in (*before.values(), *after.values()):
+        one.pop("used")
+    assert after == before
+    assert np.array_equal(load(fetch(daemon, "w")), 2 * A) and np.array_equal(load(fetch(daemon, "sum")), 4 * A)
+    assert np.array_equal(load(fetch(daemon, "columns")), A)
+    assert np.array_equal(load(fetch(daemon, "stack"))[1], np.arange(12, 24).reshape(3, 4))
+    assert daemon.post("/v1/add?a=ref:bits&b=ref:bits").ok().stats["dtype"] == "bf16"
+    assert put(daemon, "w", A, {"If-Match": before["w"]["etag"].join('""')}).status == 200
+    problems.check(put(daemon, "w", A, {"If-Match": before["w"]["etag"].join('""')}), 412, "precondition_failed")
+    assert run("--listen", "127.0.0.1:0", "--matrix-dir", str(folder)).stderr.endswith("another gemmd uses it\n")
+    for name in listed(daemon):
+        assert daemon.request("DELETE", f"{M}/{name}").status == 204
+    assert files(folder) == []
+
+
+def test_expiry(start, folder):
+    """What has expired is gone, with its files."""
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "short", A, ttl=1)
+    put(daemon, "long", A, ttl=31536000)
+    daemon.post("/v1/flip?a=ref:short&keep=kept&ttl=1").ok()
+    assert set(listed(daemon)) == {"short", "long", "kept"}
+    deadline = time.monotonic() + 10 * SLOW
+    while daemon.get("/v1/stats").json()["matrices"]["used_bytes"] > 24 or len(files(folder)) > 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert set(listed(daemon)) == {"long"}
+    problems.check(daemon.post("/v1/flip?a=ref:short"), 404, "not_found")
+    assert put(daemon, "short", A, {"If-None-Match": "*"}).status == 201
+
+
+def test_killed_at_any_moment(folder):
+    """Each name has its last answered version, or one that was under way; all of it whole."""
+    rng = np.random.default_rng(int(os.environ.get("GM_SEED", "1")))
+    answered, asked = {f"n{i}": 0 for i in range(4)}, {f"n{i}": 0 for i in range(4)}
+    shape, value = (100, 100), 0
+    for _ in range(3):
+        daemon = Daemon("--matrix-dir", str(folder))
+        for name, least in answered.items():
+            reply = fetch(daemon, name)
+            if reply.status == 404:
+                assert least == 0, name
+                continue
+            array = load(reply)
+            assert array.shape == shape and array.min() == array.max(), name
+            assert least <= array[0, 0] <= asked[name], (name, least, array[0, 0], asked[name])
+            answered[name] = int(array[0, 0])
+        assert len(files(folder)) == 2 * len(listed(daemon)), files(folder)
+
+        def write(name):
+            with daemon.client() as client:
+                while True:
+                    asked[name] += 1
+                    body = npy(np.full(shape, asked[name], np.float32))
+                    try:
+                        reply = client.request("PUT", f"{M}/{name}", body)
+                    except OSError:
+                        return
+                    except Exception: # http.client's, of a connection that ends
+                        return
+                    assert reply.status in (200, 201), reply
+                    answered[name] = asked[name]
+
+        threads = [threading.Thread(target=write, args=(name,)) for name in answered]
+        for thread in threads:
+            thread.start()
+        time.sleep(float(rng.uniform(0.02, 0.15)))
+        daemon.kill()
+        for thread in threads:
+            thread.join()
+        value += sum(answered.values())
+    assert value > 0 and all(answered.values())
+
+
+def test_what_cannot_be_loaded(start, folder):
+    daemon = start("--matrix-dir", str(folder))
+    for name in ("whole", "short", "long", "type", "other", "text"):
+        put(daemon, name, A)
+    daemon.stop()
+    owner = files(folder)[0].split(".")[0]
+
+    def facts_of(name):
+        return folder / f"{owner}.{name}.json"
+
+    def elements_of(name):
+        return folder / json.loads(facts_of(name).read_text())["file"]
+
+    elements_of("short").write_bytes(elements_of("short").read_bytes()[:-1])
+    with open(elements_of("long"), "ab") as file:
+        file.write(b"x")
+    np.save(elements_of("type"), A.astype("f8"))
+    facts_of("text").write_text("{")
+    said = json.loads(facts_of("other").read_text())
+    facts_of("other").write_text(json.dumps({**said, "file": "../../etc/passwd"}))
+    (folder / f"{owner}.left.0123456789abcdef.npy").write_bytes(b"of a daemon that was killed")
+    (folder / ".left.new").write_bytes(b"half")
+    daemon = start("--matrix-dir", str(folder))
+    assert set(listed(daemon)) == {"whole"} and np.array_equal(load(fetch(daemon, "whole")), A)
+    log = daemon.log()
+    assert log.count("event=matrix_dir") == 5, log
+    left = files(folder)
+    assert not any("left" in name for name in left) and len([n for n in left if n.endswith(".json")]) == 6
+    daemon.stop()
+    # A version that it does not know is not touched: it does not start.
+    facts_of("whole").write_text(json.dumps({**json.loads(facts_of("whole").read_text()), "format": 2}))
+    before = files(folder)
+    done = run("--listen", "127.0.0.1:0", "--matrix-dir", str(folder))
+    assert done.returncode == 2 and "has format 2" in done.stderr and files(folder) == before
+    done = run("--listen", "127.0.0.1:0", "--matrix-dir", str(folder / "none"))
+    assert done.returncode == 2 and "No such file" in done.stderr
+
+
+def test_keys(start, folder, tmp_path):
+    ring = Keyring(str(tmp_path / "keys"))
+    for name in ("alice", "bob"):
+        ring.add(name, "use,read")
+    options = "--keys", ring.path, "--matrix-dir", str(folder)
+    daemon = start(*options)
+    put(daemon, "w", A, ring.headers("alice"), share="bob")
+    put(daemon, "w", 2 * A, ring.headers("bob"))
+    daemon.stop()
+    daemon = start(*options)
+    assert np.array_equal(load(fetch(daemon, "alice.w", ring.headers("bob"))), A)
+    assert np.array_equal(load(fetch(daemon, "w", ring.headers("bob"))), 2 * A)
+    # A key that goes takes its own with it; one that was gone at the start leaves its files to the operator.
+    ring.remove("bob")
+    daemon.signal(signal.SIGHUP)
+    deadline = time.monotonic() + 10 * SLOW
+    while any(name.startswith("bob") for name in files(folder)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    daemon.stop()
+    ring.remove("alice")
+    ring.add("carol", "use,read")
+    daemon = start(*options)
+    assert "alice has no key" in daemon.log() and len(files(folder)) == 2
+    assert daemon.get("/v1/stats", ring.headers("carol")).json()["matrices"]["count"] == 0
+
+
+def test_full_disk(start, folder):
+    """On a file system of 1 MB: 507, and what was there is there still."""
+    mount = f'mount -t tmpfs -o size=1m none "{folder}" && exec "$@"'
+    under = ("unshare", "-rm", "sh", "-c", mount, "sh")
+    if not shutil.which("unshare") or subprocess.run([*under, "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    daemon = start("--matrix-dir", str(folder), under=under)
+    small, large = np.ones((256, 256), np.float32), np.zeros((512, 600), np.float32)
+    assert put(daemon, "w", small).status == 201
+    problems.check(put(daemon, "w", large), 507, "storage_full", "No space left")
+    problems.check(put(daemon, "v", large), 507, "storage_full")
+    problems.check(daemon.post("/v1/flip?keep=k", npy(large)), 507, "storage_full")
+    assert set(listed(daemon)) == {"w"} and np.array_equal(load(fetch(daemon, "w")), small)
+    assert put(daemon, "v", small).status == 201 # nothing half-written is in its way
+
