@@ -33,7 +33,8 @@ if(TARGET gemmctl)
       add_test(NAME ${name} COMMAND ${GEMMD_PYTHON} -m pytest -q -p no:cacheprovider ${file}
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
       set_tests_properties(${name} PROPERTIES LABELS clients TIMEOUT 300 COST 15
-        ENVIRONMENT "GEMMD_BIN=$<TARGET_FILE:gemmd>;PYTHONDONTWRITEBYTECODE=1")
+        ENVIRONMENT
+        "GEMMD_BIN=$<TARGET_FILE:gemmd>;GEMMD_FAKE_BIN=$<TARGET_FILE:gemmd_fake>;PYTHONDONTWRITEBYTECODE=1")
     endif()
   endforeach()
 endif()

@@ -16,6 +16,8 @@ import pytest
 
 from gemmctl_world import (GEMMCTL, HERE, SLOW, certificate, environment, front, gemmctl, on_terminal,
                            server, url)  # noqa: F401
+from daemon import Daemon
+from jobs import Threads
 
 ROOT = HERE.parent.parent
 
@@ -371,6 +373,32 @@ def test_top_on_a_terminal(url):
     assert b"cpu:0" in seen and b"q ends" in seen
     status, seen = on_terminal("top", "-u", "http://127.0.0.1:1")
     assert status == 3 and b"\033[?1049h" not in seen
+
+
+def test_retry(files):
+    """Its device is lost, it ends, and is started again a second later: one call that knows of nothing."""
+    fake = os.environ.get("GEMMD_FAKE_BIN", "")
+    assert os.access(fake, os.X_OK), f"set GEMMD_FAKE_BIN to gemmd_fake; {fake!r} is none"
+    first = Daemon("--drain-timeout", "1s", binary=fake, env={"FAKE_LOSE_AT": "1"})
+    a, _, folder = files
+    url, port, out = first.url(""), first.port, folder / "out.npy"
+    command = ("transpose", folder / "a.npy", "-o", out, "--kernel", "naive")
+    results = Threads()
+    results.go(lambda: gemmctl(*command, "--retry", "30s", url=url))
+    assert first.wait() == 1
+    assert gemmctl(*command, url=url)[0] == 3
+    time.sleep(1)
+    second = Daemon("--listen", f"127.0.0.1:{port}", listen=False)
+    try:
+        (status, _, said), = results.join()
+        assert status == 0 and "once more in" in said, said
+        assert np.array_equal(np.load(out), a.T)
+    finally:
+        second.stop()
+        second.kill()
+    began = time.monotonic()
+    assert gemmctl(*command, "--retry", "500ms", "-q", url=url) == gemmctl(*command, "-q", url=url)
+    assert 0.2 < time.monotonic() - began < 5 * SLOW, "it ends when it should"
 
 
 def test_interrupt(server, files):

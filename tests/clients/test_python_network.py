@@ -183,6 +183,26 @@ def test_what_is_not_sent_again(flip, relay, refusal, kind):
         assert "html" in str(caught.value) or refusal[0] == 200
 
 
+def test_a_daemon_that_answered_is_waited_for():
+    """Where the caller does not say how often: for half a minute, but not where nobody has answered yet."""
+
+    def waits(attempts, known, *errors):
+        retries, waited = gemmd.calls.Retries(gemmd.calls.document("/v1/stats"), attempts, 60, known), 0
+        for count, error in enumerate(errors):
+            try:
+                waited += retries.pause(error)
+            except gemmd.Error:
+                return count, waited
+        return len(errors), waited
+
+    away = [gemmd.TransportError("refused")] * 20
+    lost = gemmd.UnavailableError("lost", status=503, code="device_lost", retry_after=1)
+    assert waits(None, False, *away)[0] == 4 and waits(None, False, *away)[1] < 2
+    assert waits(None, True, *away)[0] == 8 and 25 < waits(None, True, *away)[1] < 29
+    assert waits(None, False, lost, *away)[0] == 8
+    assert waits(3, True, *away)[0] == waits(3, False, *away)[0] == 3 and waits(0, True, *away)[0] == 0
+
+
 def test_attempts_end(flip, relay):
     full = problem(503, "queue_full", Retry_After="0")
     one = relay(refusals=[full] * 9)

@@ -92,6 +92,8 @@ FOLDER = tempfile.TemporaryDirectory()
 KEYS = keyring.Keyring(os.path.join(FOLDER.name, "keys"))
 KEYS.add("torture", "use,read", "requests=1000000,bytes=100G,device=3600,memory=100G,jobs=1000")
 GUARDED = ("--keys", KEYS.path, "--cors", "https://lab.example")
+LOGGER = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+LOGGER.bind(os.path.join(FOLDER.name, "log"))
 TLS = ()
 if OPENSSL:
     AUTHORITY = Authority(Path(FOLDER.name, "tls"))
@@ -536,7 +538,7 @@ class Tormentor:
 
 
 def start_options(folder):
-    """(without TLS, with it): all ways to listen, said in a file."""
+    """(without TLS, with it): all ways to listen, said in a file. The second logs to a socket, which nobody reads."""
     lines = ["listen = 127.0.0.1:0,plain", f"listen = unix:{folder}/socket,mode=0660"]
     plain, secure = Path(folder, "plain.conf"), Path(folder, "secure.conf")
     plain.write_text("\n".join(lines) + "\n")
@@ -544,7 +546,7 @@ def start_options(folder):
         return (["--config", str(plain)],) * 2
     pair = Authority(Path(folder)).sign("server")
     lines += ["listen = 127.0.0.1:0", f"tls-cert = {pair[0]}", f"tls-key = {pair[1]}",
-              f"tls-client-ca = {folder}/ca.pem"]
+              f"tls-client-ca = {folder}/ca.pem", f"log-to = syslog:{LOGGER.getsockname()}"]
     secure.write_text("\n".join(lines) + "\n")
     return ["--config", str(plain)], ["--config", str(secure)]
 

@@ -116,13 +116,13 @@ def test_refused_early_with_a_body_to_come(daemon, ring):
 def test_device_time(daemon, ring):
     """It is charged when a job has run: the one that overdraws it ends, and the next waits."""
     headers = {**ring.headers("busy"), "Content-Type": wire.RAW}
-    for _ in range(400):
-        reply = daemon.post("/v1/matmul?shape_a=512x512&shape_b=512x512&kernel=naive", bytes(2 << 20), headers)
+    for _ in range(2000):
+        reply = daemon.post("/v1/matmul?shape_a=256x256&shape_b=256x256&kernel=naive", bytes(1 << 19), headers)
         if reply.status == 429:
             break
         assert reply.status == 200
     wait = refused(reply, "device")
-    assert 1 <= wait <= 60
+    assert 1 <= wait <= 120  # the last job may have taken long
     assert '"device";q=1;qu="seconds";w=60' in reply.header("ratelimit-policy")
     assert counted(daemon, ring, "key_device_seconds_total", "busy") >= 1
     daemon.get("/v1/kernels", ring.headers("busy")).ok()  # that takes no device

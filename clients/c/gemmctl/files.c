@@ -313,6 +313,7 @@ bool gm_output_write(void *cls, const void *bytes, size_t len)
             output->error = errno;
             return false;
         }
+        output->begun = true;
         at += done;
         len -= (size_t)done;
     }

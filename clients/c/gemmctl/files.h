@@ -52,7 +52,8 @@ struct gm_output {
     const char *path; /* NULL: standard output */
     char *final, *temporary;
     int fd;
-    int error; /* errno of a write that failed */
+    int error;  /* errno of a write that failed */
+    bool begun; /* something was written */
 };
 enum gm_exit gm_output_open(struct gm_output *output, const char *path);
 bool gm_output_write(void *output, const void *bytes, size_t len); /* a gemmd_write_fn */

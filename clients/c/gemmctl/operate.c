@@ -6,9 +6,15 @@
 #include "clients/c/gemmctl/files.h"
 #include "clients/c/gemmctl/say.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Between attempts: the first and the longest pause. */
+#define RETRY_STEP_S 0.1
+#define RETRY_STEP_MAX_S 5.0
 
 bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most)
 {
@@ -106,6 +112,47 @@ static void say_account(const struct gm_options *options, const char *account)
     }
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Whether a request that failed may be sent again: it does no more than once, but a pipe that was
+ * read, or a result that was begun, is gone. */
+static bool may_retry(const struct gemmd_error *err, const struct gm_inputs *inputs,
+                      const struct gm_output *output)
+{
+    bool sent = err->status != GEMMD_NO_CONNECTION;
+
+    for (size_t i = 0; sent && i < inputs->count; i++)
+        if (inputs->source[i].read)
+            return false;
+    if (output && output->begun)
+        return false;
+    return err->status == GEMMD_NO_CONNECTION || err->status == GEMMD_BROKEN ||
+           (err->status == GEMMD_REFUSED && err->retry_after_s > 0 &&
+            (err->http == 429 || err->http == 503));
+}
+
+/* Waits until the next attempt: as long as the daemon says, else *backoff_s, which grows. False if
+ * that is too late, or at an interrupt. */
+static bool wait_to_retry(const struct gm_options *options, const struct gemmd_error *err,
+                          double until_s, double *backoff_s)
+{
+    double wait = err->retry_after_s > 0 ? err->retry_after_s : *backoff_s;
+
+    if (now_s() + wait > until_s)
+        return false;
+    if (!options->quiet)
+        fprintf(stderr, "gemmctl: %s; once more in %.1f s\n", err->detail, wait);
+    const struct timespec span = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
+    *backoff_s = 2 * *backoff_s < RETRY_STEP_MAX_S ? 2 * *backoff_s : RETRY_STEP_MAX_S;
+    return nanosleep(&span, NULL) == 0 && !gm_say_interrupted();
+}
+
 /* Sends the operands and takes what comes, to the file or the callback's. */
 static enum gm_exit send(struct gemmd_client *client, struct gm_options *options, const char *path,
                          const char *accept, struct gm_inputs *inputs, struct gemmd_reply *reply,
@@ -128,9 +175,14 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
         request.write = gm_output_write;
         request.write_cls = output;
     }
-    gm_bar_start(&bar);
-    enum gemmd_status status = gemmd_exchange(client, &request, reply, &err);
-    gm_bar_end(&bar);
+    enum gemmd_status status;
+    double until_s = now_s() + options->retry_s, backoff_s = RETRY_STEP_S;
+    do {
+        gm_bar_start(&bar);
+        status = gemmd_exchange(client, &request, reply, &err);
+        gm_bar_end(&bar);
+    } while (status != GEMMD_OK && may_retry(&err, inputs, output) &&
+             wait_to_retry(options, &err, until_s, &backoff_s));
     if (status == GEMMD_OK)
         return GM_EXIT_OK;
     return output && output->error ? GM_EXIT_FILE : gm_say_error(options, &err);

@@ -42,6 +42,8 @@ static const struct row rows[] = {
     {"proxy", 0, "URL", TEXT, FIELD(proxy), "through this HTTP proxy"},
     {"connect-timeout", 0, "TIME", TIME, FIELD(connect_timeout_s), "to connect; default 10s"},
     {"max-time", 'm', "TIME", TIME, FIELD(max_time_s), "for a request as a whole; default: none"},
+    {"retry", 0, "TIME", TIME, FIELD(retry_s),
+     "send it again, for so long, where gemmd is away, restarts or is busy; default: once"},
 
     {"output", 'o', "FILE", TEXT, FIELD(output), "the result goes there, in its suffix's format"},
     {"from", 'f', "FORMAT", TEXT, FIELD(from),

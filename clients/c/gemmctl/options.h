@@ -28,7 +28,7 @@ enum gm_when { GM_AUTO, GM_ALWAYS, GM_NEVER };
 struct gm_options {
     /* the daemon */
     const char *url, *unix_socket, *key_file, *ca_file, *proxy;
-    double connect_timeout_s, max_time_s; /* 0: the default, none */
+    double connect_timeout_s, max_time_s, retry_s; /* 0: the default, none, never */
     /* the operation */
     struct gemmd_parameter parameters[GM_PARAMETERS_MAX + 1];
     size_t parameter_count;

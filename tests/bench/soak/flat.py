@@ -54,6 +54,13 @@ def judge(samples):
     return rows
 
 
+def text_of(document):
+    """The result as JSON, a line for each sample."""
+    head = json.dumps({name: value for name, value in document.items() if name != "samples"}, indent=1)
+    samples = ",\n".join("  " + json.dumps(sample, separators=(",", ":")) for sample in document["samples"])
+    return f'{head[:-2]},\n "samples": [\n{samples}\n ]\n}}\n'
+
+
 def show(rows):
     for row in rows:
         print(f"{row['figure']:12s} {row['second_quarter']:>12} -> {row['last_quarter']:>12}   "
@@ -83,6 +90,8 @@ def self_test():
     assert fallen(lambda i: {"threads": 12 + (i > 100)}) == {"threads"}
     assert fallen(slower) == {"tls_p50"}
     assert slope([1, 2, 3, 40, 5]) == 1
+    document = {"benchmark": "soak", "samples": made(lambda i: {})}
+    assert json.loads(text_of(document)) == document
     try:
         judge(made(lambda i: {})[:7])
     except ValueError:

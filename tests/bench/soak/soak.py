@@ -93,6 +93,13 @@ class Journal:
                        "max": round(max(all_of) * 1e6, 1)} for what, all_of in sorted(taken.items())}
 
 
+def words_of_fault():
+    """Of the exception that is handled: where it was raised, and what it says."""
+    _, error, trace = sys.exc_info()
+    place = traceback.extract_tb(trace)[-1]
+    return f"{place.name}, {os.path.basename(place.filename)}:{place.lineno}: {type(error).__name__}: {error}"
+
+
 class Process:
     """A daemon, whose log is read, counted by event, and of which the end is kept."""
 
@@ -185,7 +192,7 @@ class Soak:
                 self.journal.count(kind)
                 self.journal.time(kind, time.monotonic() - began)
             except Exception:  # noqa: BLE001: whatever it is, it is a request that failed
-                self.journal.fault(traceback.format_exc(limit=-3))
+                self.journal.fault(words_of_fault())
 
     def probe(self):
         """The times of the smallest request, beside an echo's."""
@@ -208,7 +215,7 @@ class Soak:
                         traffic.expect(traffic.exchange(one, "POST", "/v1/transpose", body, headers), 200, "the probe")
                         self.journal.time(way, time.monotonic() - began)
                 except Exception:  # noqa: BLE001
-                    self.journal.fault(traceback.format_exc(limit=-3))
+                    self.journal.fault(words_of_fault())
         echo.wait(10)
 
     def change_keys(self):
@@ -232,7 +239,7 @@ class Soak:
                     self.await_key(gone, 401)
                 self.journal.count("keys_changed")
             except Exception:  # noqa: BLE001
-                self.journal.fault(traceback.format_exc(limit=-3))
+                self.journal.fault(words_of_fault())
 
     def await_key(self, key, status):
         until = time.monotonic() + 30
@@ -277,7 +284,7 @@ class Soak:
                     self.journal.time("of_the_lost", time.monotonic() - began)
                 except Exception:  # noqa: BLE001
                     if not self.stop.is_set():
-                        self.journal.fault(f"a client of the lost: {traceback.format_exc(limit=-3)}")
+                        self.journal.fault(f"a client of the lost: {words_of_fault()}")
 
     # ---- All of it. ----
 
@@ -309,8 +316,7 @@ class Soak:
             "log": dict(self.steady.events), **more, "samples": samples}
         new = f"{self.options.json}.new"
         with open(new, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
+            file.write(flat.text_of(document))
         os.replace(new, self.options.json)
 
     def end(self):
@@ -333,7 +339,8 @@ class Soak:
             self.go(self.work, self.options.seed + number)
         self.go(self.probe)
         self.go(self.change_keys)
-        self.go(self.supervise)
+        supervisor = threading.Thread(target=self.supervise, daemon=True) # ends with its daemon
+        supervisor.start()
         while not (self.lost and getattr(self.lost, "listens", None)):
             time.sleep(0.1)
         self.go(self.use_lost)
@@ -345,7 +352,7 @@ class Soak:
             try:
                 samples.append(self.sample(began, self.steady.cpu_s()))
             except Exception:  # noqa: BLE001
-                self.journal.fault(traceback.format_exc(limit=-3))
+                self.journal.fault(words_of_fault())
             self.write(samples, {})
         self.end()
         rows = flat.judge(samples) if len(samples) >= 8 else []

@@ -56,7 +56,7 @@ class AsyncClient:
         key: str | None = None,
         ca: str | os.PathLike[str] | ssl.SSLContext | None = None,
         timeout: float | None = 90.0,
-        retries: int = 4,
+        retries: int | None = None,
         retry_wait: float = 60.0,
         connections: int = 10,
         progress: ProgressOption = None,
@@ -72,6 +72,7 @@ class AsyncClient:
         self._shared = SharedMemory(address, shared_memory)
         self._give_back = weakref.finalize(self, give_back, address, self._shared)
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
+        self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
         self._http = httpx.AsyncClient(
             headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
@@ -269,7 +270,7 @@ class AsyncClient:
         if call.silent:
             callback = None
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
-        retries = calls.Retries(call, self._retries, self._retry_wait)
+        retries = calls.Retries(call, self._retries, self._retry_wait, self._known)
         while True:
             try:
                 try:
@@ -281,6 +282,7 @@ class AsyncClient:
                         content=_chunks(call, callback) if call.body else None,
                         timeout=limit,
                     ) as response:
+                        self._known = True
                         receiver = calls.Receiver(response.status_code, response.headers, callback)
                         async for chunk in response.aiter_raw():
                             receiver.feed(chunk)

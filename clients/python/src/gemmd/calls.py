@@ -173,18 +173,29 @@ class Receiver:
         return Reply(self._status, self._headers, body)
 
 
+# Where the caller does not say: 25 seconds in all, which a daemon takes to be started again; and less
+# where nobody has answered yet, since the address may be wrong.
+RETRIES, FIRST_RETRIES = 8, 4
+
+
 class Retries:
     """Whether, and when, a request that failed is sent again. Operations have no effects, and writing a named matrix
-    twice is writing it once, so any may be."""
+    twice is writing it once, so any may be.
 
-    def __init__(self, call: Call[Any], attempts: int, wait_s: float) -> None:
-        self._left, self._wait_s = attempts, wait_s
+    known: whether the daemon has answered before.
+    """
+
+    def __init__(self, call: Call[Any], attempts: int | None, wait_s: float, known: bool) -> None:
+        self._unsaid, self._known, self._wait_s = attempts is None, known, wait_s
+        self._left = attempts if attempts is not None else RETRIES if known else FIRST_RETRIES
         self._backoff = 0.1
         # Who says how long it may take has no use for an answer that takes longer.
         self._final = {"deadline_passed"} if "timeout_ms" in call.params else set()
 
     def pause(self, error: Error) -> float:
         """Seconds to wait before the next attempt; raises the error where there is none."""
+        if error.status is not None and self._unsaid and not self._known:
+            self._left, self._known = self._left + RETRIES - FIRST_RETRIES, True
         overloaded = error.status in (429, 503) and (error.retry_after is not None or error.code is None)
         disconnected = isinstance(error, TransportError) and not isinstance(error, TimeoutError)
         if not (overloaded or disconnected) or error.code in self._final or self._left == 0:

@@ -45,7 +45,8 @@ class Client:
     timeout:     the most seconds to wait for the next bytes of a reply (connecting: 10), or None. The daemon
                  itself gives a request up after 60 s unless it was told otherwise
     retries:     how often a request is sent again: after 503 and 429, when `Retry-After` says, and after a
-                 connection that was refused or lost (no operation has effects). 0 for never
+                 connection that was refused or lost (no operation has effects). 0 for never; default: 8, which is
+                 half a minute, but 4 until the daemon has answered once
     retry_wait:  the most seconds that a call waits between its attempts, in all
     connections: the most connections at a time; they are kept and used again
     shared_memory: True to pass operands and results of a quarter of a megabyte and more through shared memory, where the
@@ -94,7 +95,7 @@ class Client:
         key: str | None = None,
         ca: str | os.PathLike[str] | ssl.SSLContext | None = None,
         timeout: float | None = 90.0,
-        retries: int = 4,
+        retries: int | None = None,
         retry_wait: float = 60.0,
         connections: int = 10,
         progress: ProgressOption = None,
@@ -102,6 +103,7 @@ class Client:
     ) -> None:
         self._address = resolve(url, key, ca)
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
+        self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
         self._shared = SharedMemory(self._address, shared_memory)
         self._http = http_of(self._address, connections)
@@ -371,7 +373,7 @@ class Client:
         if call.silent:
             callback = None
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
-        retries = calls.Retries(call, self._retries, self._retry_wait)
+        retries = calls.Retries(call, self._retries, self._retry_wait, self._known)
         while True:
             try:
                 try:
@@ -383,6 +385,7 @@ class Client:
                         content=call.chunks(callback) if call.body else None,
                         timeout=limit,
                     ) as response:
+                        self._known = True
                         receiver = calls.Receiver(response.status_code, response.headers, callback)
                         for chunk in response.iter_raw():
                             receiver.feed(chunk)
