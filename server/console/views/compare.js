@@ -64,16 +64,17 @@ export function show(main, parameters, keep) {
     put(place, card(null, h("div", { class: "between" }, h("h2", null, `${report.op} ${shape(report.shapes.result)} ${report.dtype} on ${report.device}`),
       choice("Order", [["speed", "Fastest first"], ["lesson", "As taught"]], state.order, (order) => { state.order = order; draw(); })),
     simulated ? h("p", { class: "note" }, `${report.device} is simulated: kernels are not timed there. What they do to memory is counted.`) : null, box,
-    report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${state.rows}` }, "See them under the roofline")) : null),
+    report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${lessonShape()}` }, "See them under the roofline")) : null),
     card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true], ["Error"], ["What it does", false, true]],
       rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), time(row.kernel_us_median), figure(moves ? row.effective_gbs : row.gflops),
         row.percent_of_roofline ?? row.percent_of_copy ? `${figure(moves ? row.percent_of_copy : row.percent_of_roofline)} %` : "–", row.failure ? row.failure.detail : errorWords(row.error),
-        h("span", null, row.note, " ", explainable(row) ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
+        h("span", null, row.note, " ", explainable(row) && !report.device.startsWith("cpu") ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
     rows.some((row) => row.percent_of_copy > 105) ? h("p", { class: "small muted" }, "Above 100 %: these matrices fit a cache, which the copy that is the ceiling does not.") : null,
     h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named: of those that can run here, the one with the least estimated time.`)));
     ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name]) => bars(window.d3, width, title, list, value, text, ceiling, name)))));
   }
 
+  const lessonShape = () => [state.rows, state.op === "matmul" ? state.inner : undefined, state.cols].filter(Boolean).join("x");
   const rank = (row) => (row.baseline ? -1 : lesson.indexOf(row.kernel));
   drawSettings();
   if (parameters.has("run")) go();
