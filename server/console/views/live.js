@@ -72,7 +72,7 @@ export function show(main, parameters, keep) {
     if (!last || !d3) return;
     if (stats) put(now, card(null, figures([
       ["Requests a second", figure(last.rate)], ["Latency, median", time(last.p50)], ["Latency, 99 %", time(last.p99)], ["Waiting", figure(last.queued)],
-      ["In flight", figure(stats.requests_in_flight)], ["Connections", figure(stats.connections)], ["Memory in use", bytes(stats.memory.used_bytes), `of ${bytes(stats.memory.limit_bytes)}`], ["Up for", time(stats.uptime_s * 1e6)],
+      ["Connections", figure(stats.connections)], ["Memory in use", bytes(stats.memory.used_bytes), `of ${bytes(stats.memory.limit_bytes)}`], ["Up for", time(stats.uptime_s * 1e6)],
     ]), stats.draining ? h("p", { class: "note" }, "It is draining: no new work is taken.") : null));
     else put(now, card(null, figures([["Requests a second", figure(last.rate)], ["Latency, median", time(last.p50)], ["Latency, 99 %", time(last.p99)]])));
     drawCharts();
@@ -85,7 +85,7 @@ export function show(main, parameters, keep) {
       ["Requests a second", [["requests", (one) => one.rate, "l-blue"]], figure, undefined, 10],
       ["Latency", [["99th percentile", (one) => one.p99, "l-red"], ["median", (one) => one.p50, "l-blue"]], time, undefined, 1000],
       ["Jobs that wait", [["waiting", (one) => one.queued, "l-blue"]], figure, undefined, 10],
-      ["Memory in use", [["memory", (one) => one.memory, "l-blue"]], bytes, undefined, 2 ** 20],
+      ["Memory in use", [["memory", (one) => one.memory / 2 ** 20, "l-blue"]], (n) => `${figure(n)} MiB`, undefined, 8],
       ["Busy share of devices", names.map((name, i) => [name, (one) => one.busy[name], ["l-blue", "l-red", "l-green", "l-pink"][i % 4]]), (n) => `${figure(100 * n)} %`, 1],
     ];
     boxes ??= list.map(([title]) => {

@@ -110,7 +110,7 @@ export function show(main, parameters, keep) {
       reachable(svg, marks, (i) => words(seen[i]), (i) => open(seen[i]));
       return svg;
     }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
-    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads."),
+    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", h("a", { href: "v1/requests/streams.svg" }, "The last burst as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
       h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), lane(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
   }
