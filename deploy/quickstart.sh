@@ -162,6 +162,8 @@ show_report() {
 # next_steps URL: what a reader may type or click now.
 next_steps() {
     printf '      %s\n' \
+        "The console, in a browser:" \
+        "  $1/" \
         "Which lane waits for which bank, drawn; open in a browser:" \
         "  $1/v1/explain/transpose?kernel=tiled&format=svg" \
         "The kernel with the cure:" \

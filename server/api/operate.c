@@ -349,8 +349,7 @@ static void remember(struct gm_request *r, const struct gm_account_job *job)
     clock_gettime(CLOCK_REALTIME, &now);
     recent.arrived_unix_us = now.tv_sec * 1000000 + (now.tv_nsec - ago_ns) / 1000;
     strcpy(recent.id, r->id);
-    snprintf(recent.client_name, sizeof recent.client_name, "%s",
-             *r->caller.name ? r->caller.name : r->head.address);
+    strcpy(recent.client_name, *r->caller.name ? r->caller.name : r->head.address);
     gm_recents_add(&r->server->recents, &recent);
 }
 

@@ -154,6 +154,16 @@ static size_t copy_visible(struct gm_request *r, const struct question *question
                            question->limit);
 }
 
+/* NULL: no picture is asked for. */
+static char *(*drawing_of(const char *path))(const struct gm_recent *, size_t)
+{
+    if (strstr(path, "/roofline.svg"))
+        return gm_requests_roofline_svg;
+    if (strstr(path, "/streams.svg"))
+        return gm_requests_streams_svg;
+    return strstr(path, "/waterfall.svg") ? gm_requests_waterfall_svg : NULL;
+}
+
 static enum gm_status write_reply(struct gm_request *r, const struct question *question,
                                   struct gm_error *err)
 {
@@ -163,10 +173,9 @@ static enum gm_status write_reply(struct gm_request *r, const struct question *q
     if (!recent)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the accounts");
     size_t n = copy_visible(r, question, recent);
-    if (strstr(r->route->path, ".svg"))
-        gm_request_reply(r, "image/svg+xml",
-                         strstr(r->route->path, "roofline") ? gm_requests_roofline_svg(recent, n)
-                                                            : gm_requests_waterfall_svg(recent, n));
+    char *(*draw)(const struct gm_recent *, size_t) = drawing_of(r->route->path);
+    if (draw)
+        gm_request_reply(r, "image/svg+xml", draw(recent, n));
     else
         status = write_json(r, recent, n, err);
     free(recent);
@@ -207,6 +216,11 @@ enum gm_progress gm_handle_requests_roofline(struct gm_request *r)
 }
 
 enum gm_progress gm_handle_requests_waterfall(struct gm_request *r)
+{
+    return gm_handle_requests(r);
+}
+
+enum gm_progress gm_handle_requests_streams(struct gm_request *r)
 {
     return gm_handle_requests(r);
 }

@@ -187,7 +187,7 @@ static void draw_slope(FILE *out, const struct ceiling *one, double peak, const 
          "stroke=\"" INK "\" stroke-width=\"1.5\"");
     snprintf(words, sizeof words, "%s %s: %.4g GB/s", one->device, one->name, one->gbs);
     double middle = sqrt(low * high);
-    text(out, place(x, middle) - 6, place(y, middle * one->gbs) - 8, "end", INK, words);
+    text(out, place(x, middle) + 10, place(y, middle * one->gbs) + 12, "start", INK, words);
 }
 
 static void draw_ceilings(FILE *out, const struct ceiling *list, size_t n, const struct axis *x,
@@ -283,7 +283,8 @@ static void draw_roofline(FILE *out, const struct mark *mark, size_t n, const st
     char words[96];
 
     for (size_t i = 0; i < n; i++) {
-        widen(&x, 2 * mark[i].x);
+        widen(&x, mark[i].x / 2);
+        widen(&x, mark[i].x * 2);
         if (mark[i].x > 0)
             widen(&y, mark[i].y);
     }
@@ -405,6 +406,117 @@ char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n)
         text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
     for (size_t i = 0; i < n; i++)
         draw_row(stream.out, &recent[i], 46 + (int)i * ROW, us_per_px);
+    fputs("</svg>\n", stream.out);
+    return gm_text_stream_end(&stream, NULL);
+}
+
+/* ---- Streams. ---- */
+
+/* Jobs without a pause as long as this between them are one burst. */
+#define PAUSE_NS 20000000
+#define LANES_MAX 64
+#define LANE 34
+
+/* A stream of a device, or the event threads beside it. */
+struct lane {
+    const char *device;
+    int stream;
+};
+
+static unsigned lane_of(const struct gm_recent *recent, struct lane lane[LANES_MAX],
+                        unsigned *lanes)
+{
+    unsigned i = 0;
+
+    while (i < *lanes &&
+           (strcmp(lane[i].device, recent->device) != 0 || lane[i].stream != recent->stream))
+        i++;
+    if (i == *lanes && i < LANES_MAX)
+        lane[(*lanes)++] = (struct lane){recent->device, recent->stream};
+    return i < LANES_MAX ? i : LANES_MAX - 1;
+}
+
+/* When the last burst began. Records are in the order of their ends, so the start of each is looked
+ * at. */
+static int64_t burst_start(const struct gm_recent *recent, size_t n)
+{
+    int64_t start = n > 0 ? recent[n - 1].started_ns : 0;
+
+    for (size_t i = n; i-- > 0;) {
+        if (recent[i].finished_ns + PAUSE_NS < start)
+            break;
+        if (recent[i].started_ns < start)
+            start = recent[i].started_ns;
+    }
+    return start;
+}
+
+static void draw_job(FILE *out, const struct gm_recent *recent, int64_t from_ns, double us_per_px,
+                     int y)
+{
+    const double start = (double)(recent->started_ns - from_ns) * 1e-3;
+    char shape[GM_SHAPE_TEXT_MAX];
+
+    fprintf(out,
+            "<g><title>%s %s, result %s</title><rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" "
+            "height=\"%d\" fill=\"#b4bac2\"/>",
+            gm_op_name(recent->op.kind), recent->variant->name,
+            gm_matrix_shape_text(&recent->op.result, shape), LABELS + start / us_per_px, y + 4,
+            fmax((double)(recent->finished_ns - recent->started_ns) * 1e-3 / us_per_px, 0.5),
+            LANE - 8);
+    for (unsigned i = 0; i < recent->account.spans; i++) {
+        const struct gm_span *span = &recent->account.span[i];
+        if (span->stage < GM_STAGE_H2D || span->stage > GM_STAGE_D2H)
+            continue;
+        fprintf(out, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"/>",
+                LABELS + (double)(span->start_ns - from_ns) * 1e-3 / us_per_px, y + 4,
+                fmax((double)(span->end_ns - span->start_ns) * 1e-3 / us_per_px, 0.3), LANE - 8,
+                stage_colours[span->stage]);
+    }
+    fputs("</g>\n", out);
+}
+
+char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n)
+{
+    struct gm_text_stream stream;
+    struct lane lane[LANES_MAX];
+    unsigned lanes = 0;
+    int64_t from_ns = burst_start(recent, n);
+    double longest_us = 1;
+    char words[64];
+
+    if (!gm_text_stream_begin(&stream))
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (recent[i].started_ns < from_ns)
+            continue;
+        lane_of(&recent[i], lane, &lanes);
+        longest_us = fmax(longest_us, (double)(recent[i].finished_ns - from_ns) * 1e-3);
+    }
+    double us_per_px = longest_us / (WIDTH - LABELS - 40);
+    int bottom = 48 + (int)lanes * LANE;
+    begin(stream.out, bottom + 8, "The last burst of jobs, on the streams of their devices");
+    for (unsigned i = GM_STAGE_H2D; i <= GM_STAGE_D2H; i++) {
+        fprintf(stream.out, "<rect x=\"%u\" y=\"8\" width=\"10\" height=\"10\" fill=\"%s\"/>\n",
+                16 + (i - GM_STAGE_H2D) * 86, stage_colours[i]);
+        text(stream.out, 30 + (i - GM_STAGE_H2D) * 86, 18, "start", INK,
+             gm_stage_name((enum gm_stage)i));
+    }
+    if (lanes > 0)
+        draw_times(stream.out, longest_us, us_per_px, bottom);
+    else
+        text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
+    for (unsigned i = 0; i < lanes; i++) {
+        if (lane[i].stream >= 0)
+            snprintf(words, sizeof words, "%s stream %d", lane[i].device, lane[i].stream);
+        else
+            snprintf(words, sizeof words, "%s, event threads", lane[i].device);
+        text(stream.out, LABELS - 8, 48 + (int)i * LANE + 21, "end", INK, words);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (recent[i].started_ns >= from_ns)
+            draw_job(stream.out, &recent[i], from_ns, us_per_px,
+                     46 + (int)lane_of(&recent[i], lane, &lanes) * LANE);
     fputs("</svg>\n", stream.out);
     return gm_text_stream_end(&stream, NULL);
 }

@@ -141,6 +141,14 @@ static bool method_matches(const char *method, const struct gm_route *route)
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
 }
 
+/* Parts of a page, which nobody asks for by hand. */
+static bool is_part(const char *path)
+{
+    const char *last = strrchr(path, '/');
+
+    return strncmp(path, "/console/", 9) == 0 || (last > path && strchr(last, '.'));
+}
+
 enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
                              char allow[GM_ALLOW_MAX], struct gm_error *err)
 {
@@ -165,7 +173,8 @@ enum gm_status gm_route_find(const char *method, const char *path, const struct 
     char paths[GM_ERROR_DETAIL_MAX - 128] = "";
     at = 0;
     for (size_t i = 0; i < ROUTE_COUNT && at < sizeof paths; i++)
-        if (gm_route_index(&routes[i]) == i && gm_path_is_v2(routes[i].path) == gm_path_is_v2(path))
+        if (gm_route_index(&routes[i]) == i && !is_part(routes[i].path) &&
+            gm_path_is_v2(routes[i].path) == gm_path_is_v2(path))
             at += (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", at ? ", " : "",
                                    routes[i].path);
     return gm_fail(err, GM_NOT_FOUND, "there is nothing at %.100s; there is: %s", path, paths);

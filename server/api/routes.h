@@ -114,6 +114,7 @@ enum gm_progress gm_handle_delete(struct gm_request *request);
     X("/v1/requests", gm_handle_requests, false, GM_OF_ANY)                                        \
     X("/v1/requests/roofline.svg", gm_handle_requests_roofline, false, GM_OF_ANY)                  \
     X("/v1/requests/waterfall.svg", gm_handle_requests_waterfall, false, GM_OF_ANY)                \
+    X("/v1/requests/streams.svg", gm_handle_requests_streams, false, GM_OF_ANY)                    \
     X("/metrics", gm_handle_metrics, true, GM_OF_READ)                                             \
     X("/healthz", gm_handle_healthz, true, GM_OF_PROBE)                                            \
     X("/readyz", gm_handle_readyz, true, GM_OF_PROBE)                                              \
@@ -141,6 +142,7 @@ GM_PAGES(GM_DECLARE_PAGE)
 /* The last accounts as pictures, which the caller frees; NULL if memory ran out. requests_svg.c */
 char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n);
 char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n);
+char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n);
 
 /* Checks readiness: GM_OK, or why new work would be refused. */
 enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);

@@ -40,9 +40,9 @@ export function verdict(account) {
 
 const PLACED = { asked: "as asked", shape: "chosen by shape", load: "chosen by load" };
 
-export function accountCard(account, title = "Account") {
+export function accountCard(account, linked = true) {
   const used = STAGES.filter((stage) => account.us[stage] !== undefined);
-  return card(null, h("div", { class: "between" }, h("h2", null, title), h("a", { href: `#/waterfall?id=${encodeURIComponent(account.id)}`, class: "small" }, "See it as a waterfall")),
+  return card(null, h("div", { class: "between" }, h("h2", null, "Account"), linked ? h("a", { href: `#/waterfall?id=${encodeURIComponent(account.id)}`, class: "small" }, "See it as a waterfall") : null),
     figures([
       ["Kernel", account.kernel], ["Device", account.device, PLACED[account.placed]], ["Total", time(account.us.total)],
       account.us.kernel !== undefined && ["In the kernel", time(account.us.kernel)],

@@ -140,7 +140,7 @@ function banks(site, example) {
   list.forEach((row, i) => {
     for (let bank = 0; bank < BANKS; bank++) {
       const lanes = rows.get(row).get(bank), x = bank * LANE, y = 20 + i * cell;
-      const box = s("g", null, s("rect", { class: !lanes ? "cell idle" : words[bank] > 1 ? "cell conflict" : "cell used", x, y, width: LANE - 2, height: cell - 2, rx: 2 }), lanes ? s("text", { class: "on", x: x + 10, y: y + cell - 5 }, lanes.length > 1 ? `${lanes[0]}+` : String(lanes[0])) : null);
+      const box = s("g", null, s("rect", { class: !lanes ? "cell idle" : words[bank] > 1 ? "cell conflict" : "cell used", x, y, width: LANE - 2, height: cell - 2, rx: 2 }), lanes ? s("text", { class: "on", x: x + 10, y: y + cell / 2 + 2.5 }, lanes.length > 1 ? `${lanes[0]}+` : String(lanes[0])) : null);
       svg.append(lanes ? tells(box, () => `bank ${bank}, word ${row * BANKS + bank} of ${site.memory}: lane${lanes.length > 1 ? "s" : ""} ${lanes.join(", ")}${words[bank] > 1 ? `; the bank has ${words[bank]} words to give` : ""}`) : box);
     }
   });
@@ -153,7 +153,7 @@ function banks(site, example) {
 export function totalsOf(report) {
   const t = report.totals;
   return figures([
-    ["Sectors, times the fewest", t.global_sectors_ratio === undefined ? "–" : figure(t.global_sectors_ratio), "×"],
+    t.global_sectors_ratio !== undefined && ["Sectors, times the fewest", figure(t.global_sectors_ratio), "×"],
     t.shared_wavefronts > 0 && ["Shared passes, times ideal", figure(t.shared_wavefronts / t.shared_wavefronts_ideal), "×"],
     t.occupancy && ["Occupancy", figure(t.occupancy.percent), `% by ${t.occupancy.limited_by}`],
     t.executed_intensity !== undefined && ["Operations a byte moved", figure(t.executed_intensity)],

@@ -12,12 +12,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from daemon import SLOW
 from keyring import Keyring
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 VIEWS = ["Playground", "Compare", "Explain", "Tour", "Roofline", "Waterfall", "Live"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 FIRST_VIEW_BYTES = 300_000
+
+expect.set_options(timeout=30000 * SLOW)  # the simulator takes its time on a busy machine
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
 
@@ -37,7 +40,7 @@ class Visitor:
         self.url, self.faults, self.asked = url, [], []
         self.context = browser.new_context(**{"viewport": DESK, "accept_downloads": True, **options})
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15000)
+        self.page.set_default_timeout(30000 * SLOW)
         self.page.on("console", lambda said: said.type in ("error", "warning") and self.faults.append(said.text))
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))

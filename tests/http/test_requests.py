@@ -102,7 +102,7 @@ def test_since_and_limit(fresh):
                                          ("since=18446744073709551616", "bad_parameter"), ("until=3", "unknown_parameter"),
                                          ("limit", "unknown_parameter")])
 def test_bad_questions(daemon, query, code):
-    for path in (R, R + "/roofline.svg", R + "/waterfall.svg"):
+    for path in (R, R + "/roofline.svg", R + "/waterfall.svg", R + "/streams.svg"):
         reply = daemon.get(f"{path}?{query}")
         assert reply.status == 400 and reply.code == code, reply
 
@@ -134,7 +134,7 @@ def test_each_key_sees_its_own(start, tmp_path):
 
 def test_pictures(fresh, rng):
     with fresh.client() as client:
-        for path in (R + "/roofline.svg", R + "/waterfall.svg"):
+        for path in (R + "/roofline.svg", R + "/waterfall.svg", R + "/streams.svg"):
             reply = client.get(path).ok()  # of nothing
             assert reply.media_type == "image/svg+xml" and b"no request" in reply.body
             xml.etree.ElementTree.fromstring(reply.body)
@@ -147,7 +147,9 @@ def test_pictures(fresh, rng):
         assert b"cpu:0 dram" in roofline and b"cpu:0 fp32" in roofline
         waterfall = client.get(R + "/waterfall.svg?limit=2").ok().body
         assert b"transpose tiled, sim:0" in waterfall and b"flip" in waterfall and b"matmul" not in waterfall
-        for picture in (roofline, waterfall):
+        streams = client.get(R + "/streams.svg").ok().body
+        assert streams.count(b"<g>") >= 1 and b"sim:0 stream 0" in streams
+        for picture in (roofline, waterfall, streams):
             xml.etree.ElementTree.fromstring(picture)
 
 

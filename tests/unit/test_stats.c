@@ -239,8 +239,38 @@ static void test_metrics(void)
     bench_close();
 }
 
+static struct gm_recents recents;
+
+/* As many as there is room for, the newest; a client's own, or all. */
+static void test_recents(void)
+{
+    static struct gm_recent got[GM_RECENT_ACCOUNTS_MAX];
+    const uint64_t two = 2, nobody = 9;
+    struct gm_error error;
+
+    CHECK_STATUS(gm_recents_open(&recents, &error), GM_OK, &error);
+    CHECK_EQ(gm_recents_copy(&recents, NULL, 0, got, GM_RECENT_ACCOUNTS_MAX), 0);
+    for (uint64_t i = 1; i <= GM_RECENT_ACCOUNTS_MAX + 5; i++) {
+        struct gm_recent one = {.client = i % 3, .batch = (unsigned)i};
+        gm_recents_add(&recents, &one);
+    }
+    CHECK_EQ(gm_recents_copy(&recents, NULL, 0, got, GM_RECENT_ACCOUNTS_MAX),
+             GM_RECENT_ACCOUNTS_MAX);
+    CHECK_EQ(got[0].number, 6);
+    CHECK_EQ(got[GM_RECENT_ACCOUNTS_MAX - 1].batch, GM_RECENT_ACCOUNTS_MAX + 5);
+    CHECK_EQ(gm_recents_copy(&recents, NULL, GM_RECENT_ACCOUNTS_MAX + 2, got, 10), 3);
+    CHECK_EQ(got[0].number, GM_RECENT_ACCOUNTS_MAX + 3);
+    CHECK_EQ(gm_recents_copy(&recents, NULL, UINT64_MAX, got, 10), 0);
+    CHECK_EQ(gm_recents_copy(&recents, &two, 0, got, 4), 4);
+    for (unsigned i = 0; i < 4; i++)
+        CHECK(got[i].client == 2 && (i == 0 || got[i].number == got[i - 1].number + 3));
+    CHECK_EQ(gm_recents_copy(&recents, &nobody, 0, got, 4), 0);
+    gm_recents_close(&recents);
+}
+
 int main(void)
 {
+    test_recents();
     test_buckets();
     test_account();
     test_threads();

@@ -64,16 +64,17 @@ export function show(main, parameters, keep) {
     put(place, card(null, h("div", { class: "between" }, h("h2", null, `${report.op} ${shape(report.shapes.result)} ${report.dtype} on ${report.device}`),
       choice("Order", [["speed", "Fastest first"], ["lesson", "As taught"]], state.order, (order) => { state.order = order; draw(); })),
     simulated ? h("p", { class: "note" }, `${report.device} is simulated: kernels are not timed there. What they do to memory is counted.`) : null, box,
-    report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${state.rows}` }, "See them under the roofline")) : null),
-    card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true], ["Error"], ["What it does", false, true]],
-      rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), time(row.kernel_us_median), figure(moves ? row.effective_gbs : row.gflops),
-        row.percent_of_roofline ?? row.percent_of_copy ? `${figure(moves ? row.percent_of_copy : row.percent_of_roofline)} %` : "–", row.failure ? row.failure.detail : errorWords(row.error),
-        h("span", null, row.note, " ", explainable(row) ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
+    report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${lessonShape()}` }, "See them under the roofline")) : null),
+    card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ...(simulated ? [["Sectors", true], ["Shared passes", true], ["Barriers", true]] : [["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true]]), ["Error", false, true], ["What it does", false, true]],
+      rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), ...(simulated ? [figure(row.accesses?.global_sectors), figure(row.accesses?.shared_wavefronts), figure(row.accesses?.barriers)]
+        : [time(row.kernel_us_median), figure(moves ? row.effective_gbs : row.gflops), row.percent_of_roofline ?? row.percent_of_copy ? `${figure(moves ? row.percent_of_copy : row.percent_of_roofline)} %` : "–"]), row.failure ? row.failure.detail : errorWords(row.error),
+        h("span", null, row.note, " ", explainable(row) && !report.device.startsWith("cpu") ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
     rows.some((row) => row.percent_of_copy > 105) ? h("p", { class: "small muted" }, "Above 100 %: these matrices fit a cache, which the copy that is the ceiling does not.") : null,
     h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named: of those that can run here, the one with the least estimated time.`)));
     ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name]) => bars(window.d3, width, title, list, value, text, ceiling, name)))));
   }
 
+  const lessonShape = () => [state.rows, state.op === "matmul" ? state.inner : undefined, state.cols].filter(Boolean).join("x");
   const rank = (row) => (row.baseline ? -1 : lesson.indexOf(row.kernel));
   drawSettings();
   if (parameters.has("run")) go();
@@ -91,19 +92,19 @@ function errorWords(error) {
 }
 
 function bars(d3, width, title, rows, value, text, ceiling, name) {
-  const ROW = 30, left = width < 560 ? 108 : 150, height = 52 + rows.length * ROW, label = `${title}: ${rows.map((row) => `${row.kernel} ${text(value(row))}`).join(", ")}`;
+  const ROW = 30, left = width < 560 ? 108 : 150, height = (ceiling > 0 ? 66 : 52) + rows.length * ROW, first = ceiling > 0 ? 38 : 24, label = `${title}: ${rows.map((row) => `${row.kernel} ${text(value(row))}`).join(", ")}`;
   const svg = frame(width, height, label), most = Math.max(ceiling ?? 0, ...rows.map((row) => value(row) || 0)) || 1, x = d3.scale.linear().domain([0, most]).range([left, width - 80]);
   svg.append(s("text", { x: 0, y: 14, "font-weight": 600 }, title));
-  axis(d3, svg, x, "bottom", { y: height - 22, size: height - 50, ticks: width < 560 ? 3 : 6, format: (n) => (n ? text(n) : "0") });
+  axis(d3, svg, x, "bottom", { y: height - 22, size: height - 26 - first, ticks: width < 560 ? 3 : 6, format: (n) => (n ? text(n) : "0") });
   const marks = rows.map((row, i) => {
-    const top = 24 + i * ROW, wide = Math.max(1, x(value(row) || 0) - left);
+    const top = first + i * ROW, wide = Math.max(1, x(value(row) || 0) - left);
     return s("g", { class: "pick" }, s("rect", { class: "hit", x: 0, y: top, width, height: ROW }), s("text", { x: left - 10, y: top + 19, "text-anchor": "end", "font-weight": row.auto ? 700 : 400 }, row.kernel),
       s("rect", { class: row.baseline ? "o-copy" : `o-${row.op}`, x: left, y: top + 5, width: wide, height: ROW - 10, rx: 3 }), s("text", { class: "halo", x: left + wide + 7, y: top + 19 }, text(value(row))));
   });
   svg.append(...marks);
   if (ceiling > 0) {
-    svg.append(s("line", { class: "roof soft", x1: x(ceiling), x2: x(ceiling), y1: 20, y2: height - 22 }));
-    svg.append(s("text", { class: "halo muted", x: Math.min(x(ceiling), width - 8), y: 14, "text-anchor": "end" }, `${name}: ${text(ceiling)}`));
+    svg.append(s("line", { class: "roof soft", x1: x(ceiling), x2: x(ceiling), y1: first - 2, y2: height - 22 }));
+    svg.append(s("text", { class: "halo muted", x: x(ceiling), y: first - 8, "text-anchor": x(ceiling) > width / 2 ? "end" : "start" }, `${name}: ${text(ceiling)}`));
   }
   reachable(svg, marks, (i) => `${rows[i].kernel}: ${text(value(rows[i]))}${rows[i].auto ? ", what auto takes" : ""}\n${rows[i].note}\nresult: ${errorWords(rows[i].error)}`);
   return svg;

@@ -1,5 +1,5 @@
 // live.js - the daemon as it is now, once a second: queue, throughput, latency, memory, devices, clients.
-import { get, requests } from "../api.js";
+import { devices, get, requests } from "../api.js";
 import { bytes, card, choice, failure, figure, figures, h, head, s, show as put, table, time } from "../dom.js";
 import { axis, fits, frame, load } from "../plot.js";
 import { traffic } from "../traffic.js";
@@ -11,6 +11,8 @@ export function show(main, parameters, keep) {
   const state = { minutes: SECONDS[parameters.get("minutes")] ? parameters.get("minutes") : "1" };
   const now = h("div"), charts = h("div", { class: "columns" }), tables = h("div", { class: "lines" }), trouble = h("div");
   const history = [], accounts = new Map();
+  let streams = {};
+  devices().then((facts) => { streams = Object.fromEntries(facts.devices.map((one) => [one.name, one.streams])); }).catch(() => {});
   let timer, over = false, since = 0, before, boxes, d3, stopped = false, ends = [];
 
   const pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
@@ -70,7 +72,7 @@ export function show(main, parameters, keep) {
     if (!last || !d3) return;
     if (stats) put(now, card(null, figures([
       ["Requests a second", figure(last.rate)], ["Latency, median", time(last.p50)], ["Latency, 99 %", time(last.p99)], ["Waiting", figure(last.queued)],
-      ["In flight", figure(stats.requests_in_flight)], ["Connections", figure(stats.connections)], ["Memory in use", bytes(stats.memory.used_bytes), `of ${bytes(stats.memory.limit_bytes)}`], ["Up for", time(stats.uptime_s * 1e6)],
+      ["Connections", figure(stats.connections)], ["Memory in use", bytes(stats.memory.used_bytes), `of ${bytes(stats.memory.limit_bytes)}`], ["Up for", time(stats.uptime_s * 1e6)],
     ]), stats.draining ? h("p", { class: "note" }, "It is draining: no new work is taken.") : null));
     else put(now, card(null, figures([["Requests a second", figure(last.rate)], ["Latency, median", time(last.p50)], ["Latency, 99 %", time(last.p99)]])));
     drawCharts();
@@ -83,7 +85,7 @@ export function show(main, parameters, keep) {
       ["Requests a second", [["requests", (one) => one.rate, "l-blue"]], figure, undefined, 10],
       ["Latency", [["99th percentile", (one) => one.p99, "l-red"], ["median", (one) => one.p50, "l-blue"]], time, undefined, 1000],
       ["Jobs that wait", [["waiting", (one) => one.queued, "l-blue"]], figure, undefined, 10],
-      ["Memory in use", [["memory", (one) => one.memory, "l-blue"]], bytes, undefined, 2 ** 20],
+      ["Memory in use", [["memory", (one) => one.memory / 2 ** 20, "l-blue"]], (n) => `${figure(n)} MiB`, undefined, 8],
       ["Busy share of devices", names.map((name, i) => [name, (one) => one.busy[name], ["l-blue", "l-red", "l-green", "l-pink"][i % 4]]), (n) => `${figure(100 * n)} %`, 1],
     ];
     boxes ??= list.map(([title]) => {
@@ -123,8 +125,8 @@ export function show(main, parameters, keep) {
     const at = (list, part) => list.sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * part))];
     const rows = [...clients].sort((a, b) => at(b[1].totals, 0.99) - at(a[1].totals, 0.99));
     put(tables,
-      stats ? card("Devices", table("Jobs on each device now", [["Device"], ["Waiting", true], ["Running", true], ["Busy since the last second", true], ["Queue slots", true]],
-        Object.entries(stats.queues).map(([name, queue]) => [name, figure(queue.queued), figure(queue.running), history.at(-1).busy[name] === undefined ? "–" : `${figure(100 * history.at(-1).busy[name])} %`, figure(queue.capacity)]))) : null,
+      stats ? card("Devices", table("Jobs on each device now", [["Device"], ["Streams", true], ["Waiting", true], ["Running", true], ["Busy since the last second", true], ["Queue slots", true]],
+        Object.entries(stats.queues).map(([name, queue]) => [name, figure(streams[name]), figure(queue.queued), figure(queue.running), history.at(-1).busy[name] === undefined ? "–" : `${figure(100 * history.at(-1).busy[name])} %`, figure(queue.capacity)]))) : null,
       card("Clients", rows.length ? table(`Of the last ${accounts.size} accounts, the slowest first`, [["Client"], ["Requests", true], ["Median", true], ["99th percentile", true], ["Waiting, median", true], ["Time of devices", true]],
         rows.map(([name, row]) => [name, figure(row.n), time(at(row.totals, 0.5)), time(at(row.totals, 0.99)), time(at(row.waits, 0.5)), time(row.device)])) : h("p", { class: "muted" }, "Nobody has asked for anything yet."),
       h("p", { class: "small" }, h("a", { href: "#/waterfall" }, "See the requests one by one"))));

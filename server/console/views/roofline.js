@@ -42,7 +42,7 @@ export function show(main, parameters, keep) {
     put(place, card(null, h("div", { class: "row" },
       field("Device", select(all.map((one) => [one.name, `${one.name} (${one.model})`]), device.name, (value) => { state.device = value; draw(); })),
       field("Operation", select([["", "all"], ...OPS], state.op, (value) => { state.op = value; draw(); })),
-      field("Join a comparison", select([["", "none"], ["matmul:512", "matmul, 512 × 512"], ["matmul:1024", "matmul, 1024 × 1024"]], state.lesson, (value) => { state.lesson = value; draw(); })),
+      field("Join a comparison", select(lessons(), state.lesson, (value) => { state.lesson = value; draw(); })),
       h("button", { type: "button", onclick: draw }, "Refresh")),
     simulated ? h("p", { class: "note" }, `${device.name} only simulates ${device.gpu?.name ?? "a GPU"}: its runs have no times, and so no points. The ceilings are the maker's.`) : null,
     chart, legend(OPS.map((op) => `o-${op}`), OPS),
@@ -62,6 +62,11 @@ export function show(main, parameters, keep) {
     if (moving.length) ends.push(fits(lower, (width) => put(lower, moves(d3, width, { slopes, points: moving, label: `${moving.length} requests that only move bytes` }))));
   }
 
+  function lessons() {
+    const list = [["", "none"], ["matmul:512", "matmul, 512 × 512"], ["matmul:1024", "matmul, 1024 × 1024"]];
+    return !state.lesson || list.some(([name]) => name === state.lesson) ? list : [...list, [state.lesson, state.lesson.replace(":", ", ").replaceAll("x", " × ")]];
+  }
+
   function open(one) {
     location.hash = `#/waterfall?id=${encodeURIComponent(one.account.id)}`;
   }
@@ -77,11 +82,11 @@ function words(one) {
 
 // The kernels of one product, in the order in which they are taught.
 async function lessonOf(text, device) {
-  const [op, n] = text.split(":"), names = await kernelsOf(op, device.name);
-  const report = await compare(op, { rows: Number(n), cols: Number(n), inner: Number(n), dtype: "f32", device: device.kind === "sim" ? "" : device.name });
+  const [op, dims] = text.split(":"), sizes = dims.split("x").map(Number), rows = sizes[0], cols = sizes.at(-1), inner = sizes.length === 3 ? sizes[1] : rows, names = await kernelsOf(op, device.name);
+  const report = await compare(op, { rows, cols, inner, dtype: "f32", device: device.kind === "sim" ? "" : device.name });
   return report.rows.filter((row) => row.gflops > 0 && row.op === op).sort((a, b) => names.indexOf(a.kernel) - names.indexOf(b.kernel)).map((row) => ({
     op, name: row.kernel, x: report.flops / report.bytes_min, y: row.gflops, words: `${row.kernel}: ${figure(row.gflops)} GFLOP/s, ${time(row.kernel_us_median)}\n${row.note}`,
-    open: () => { location.hash = `#/compare?op=${op}&rows=${n}&cols=${n}&inner=${n}&run=1`; },
+    open: () => { location.hash = `#/compare?op=${op}&rows=${rows}&cols=${cols}&inner=${inner}&run=1`; },
   }));
 }
 

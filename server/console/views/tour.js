@@ -7,6 +7,7 @@ import { fits, load } from "../plot.js";
 import { ceilingsOf, roofline } from "../roof.js";
 
 const SQUARE = { rows: 1024, cols: 1024, inner: 1024, dtype: "f32" };
+const SMALL = { ...SQUARE, rows: 256, cols: 256, inner: 256 }; // of which the naive product is traced whole
 const find = (report, kind, memory) => Math.max(0, report.sites.findIndex((site) => site.kind === kind && (!memory || site.memory === memory)));
 
 function pictured(report, kind, memory) {
@@ -34,10 +35,10 @@ const STEPS = [
     run: async () => whole(await explain("transpose", "padded", SQUARE), "shared_load") },
   { title: "Use each byte more than once",
     words: ["A product of two n × n matrices needs each element n times. The naive kernel fetches it each time.", "With tiles in shared memory a block fetches an element once for all of its threads, and the same arithmetic moves a fraction of the bytes.", "Compare how many operations each kernel does for a byte that it moves."],
-    run: async () => { const both = await Promise.all(["naive", "tiled"].map((kernel) => explain("matmul", kernel, SQUARE))); return [intensities(both), ...both.map((report) => card(`matmul ${report.kernel}`, totalsOf(report), h("p", null, marked(report.problem))))]; } },
+    run: async () => { const both = await Promise.all(["naive", "tiled"].map((kernel) => explain("matmul", kernel, SMALL))); return [intensities(both), ...both.map((report) => card(`matmul ${report.kernel}`, totalsOf(report), h("p", null, marked(report.problem))))]; } },
   { title: "Registers, and occupancy",
     words: ["Shared memory has its limit too. So each thread keeps a small square of the result in registers, and uses what it loads several times.", "A block that needs more shared memory or registers leaves room for fewer blocks on a multiprocessor: its occupancy falls.", "It may: enough work in flight in each thread hides the latency as well as many threads do."],
-    run: async () => { const all = await Promise.all(["tiled", "register_tiled"].map((kernel) => explain("matmul", kernel, SQUARE))); return [intensities(all), occupancies(all)]; } },
+    run: async () => { const all = await Promise.all(["tiled", "register_tiled"].map((kernel) => explain("matmul", kernel, SMALL))); return [intensities(all), occupancies(all)]; } },
   { title: "The roofline",
     words: ["Two limits remain: bytes and arithmetic. At few operations a byte memory is the roof, and it slopes; beyond the bend arithmetic is.", "Whoever is far below the roof wastes something that the earlier steps can find; whoever touches it can only move fewer bytes.", "These kernels have just been run on this machine, each a point, joined in the order in which they are taught."],
     run: async (ends) => roofs(ends) },
@@ -56,7 +57,7 @@ function occupancies(reports) {
 
 async function roofs(ends) {
   const [{ devices: all }, d3] = await Promise.all([devices(), load()]), device = all.find((one) => one.default) ?? all[0];
-  const report = await compare("matmul", { ...SQUARE, rows: 256, cols: 256, inner: 256, device: device.kind === "sim" ? "cpu" : device.name }), place = all.find((one) => one.name === report.device) ?? device;
+  const report = await compare("matmul", { ...SMALL, device: device.kind === "sim" ? "cpu" : device.name }), place = all.find((one) => one.name === report.device) ?? device;
   const points = report.rows.filter((row) => row.gflops > 0).reverse().map((row) => ({ op: "matmul", name: row.kernel, x: report.flops / report.bytes_min, y: row.gflops, words: `${row.kernel}: ${figure(row.gflops)} GFLOP/s, ${time(row.kernel_us_median)}\n${row.note}` }));
   const { slopes, flats } = ceilingsOf(place), box = h("div");
   ends.push(fits(box, (width) => put(box, roofline(d3, width, { slopes, flats, points, lines: [points], label: `Kernels of matmul under the roofline of ${place.name}` }))));

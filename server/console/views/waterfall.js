@@ -95,7 +95,7 @@ export function show(main, parameters, keep) {
       [["Earlier", -0.5, 0.5], ["Later", 0.5, 1.5], ["Closer", 0.25, 0.75], ["Wider", -0.5, 1.5]].map(([name, a, b]) => h("button", { type: "button", onclick: move(a, b) }, name)),
       h("button", { type: "button", onclick: () => { state.from = state.to = undefined; draw(); } }, "Busiest burst"))),
     chart(label, 44 + lanes.length * 46, (width, height) => {
-      const left = width < 560 ? 92 : 150, svg = frame(width, height, label), x = d3.scale.linear().domain([from, to]).range([left, width - 14]).clamp(true);
+      const left = width < 560 ? 108 : 150, svg = frame(width, height, label), x = d3.scale.linear().domain([from, to]).range([left, width - 14]).clamp(true);
       axis(d3, svg, d3.scale.linear().domain([0, to - from]).range(x.range()), "top", { y: 28, size: 0, ticks: width < 560 ? 3 : 6, format: (us) => (us ? `+${time(us)}` : "0") });
       lanes.forEach((name, i) => {
         svg.append(s("rect", { x: left, y: 36 + i * 46, width: width - left - 14, height: 38, rx: 4, class: "lane" }), s("text", { x: left - 8, y: 59 + i * 46, "text-anchor": "end" }, name));
@@ -110,7 +110,7 @@ export function show(main, parameters, keep) {
       reachable(svg, marks, (i) => words(seen[i]), (i) => open(seen[i]));
       return svg;
     }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
-    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads."),
+    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", h("a", { href: "v1/requests/streams.svg" }, "The last burst as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
       h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), lane(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
   }
@@ -135,7 +135,7 @@ export function show(main, parameters, keep) {
         svg.append(...rows);
         reachable(svg, rows, (i) => `${spans[i].stage}: ${time(spans[i].us)}, ${time(spans[i].start_us - one.arrived_us)} after it came\n${STAGE_WORDS[spans[i].stage]}`);
         return svg;
-      })), accountCard(account),
+      })), accountCard(account, false),
     beside.length ? card("At the same time", table("Requests that overlapped with it", [["Request"], ["Client"], ["Came", true], ["Total", true]], beside.slice(0, 30).map((other) => [
       h("a", { href: `#/waterfall?id=${other.account.id}` }, `${other.account.op} ${other.account.kernel} ${shape(other.account.shapes.result)}`), other.client, `${other.arrived_us < one.arrived_us ? "−" : "+"}${time(Math.abs(other.arrived_us - one.arrived_us))}`, time(other.account.us.total)]))) : null);
   }
