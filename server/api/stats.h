@@ -65,7 +65,7 @@ struct gm_histogram {
     _Atomic uint64_t sum_ns;
 };
 
-#define GM_ROUTES_MAX 64
+#define GM_ROUTES_MAX 96
 #define GM_HTTP_STATUS_MAX 600
 
 struct gm_stats {

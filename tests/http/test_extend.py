@@ -21,13 +21,13 @@ PARAMETER = [
     (
         "server/request/params.h",
         '    OWN(const struct gm_gpu *, gpu, "gpu"',
-        '    OWN(uint64_t, rows, "rows", GM_PARAM_OF_ALL, count, 1000, "from 1 to 1000") \\\n',
+        '    OWN(uint64_t, height, "height", GM_PARAM_OF_ALL, count, 1000, "from 1 to 1000") \\\n',
     ),
     (
         "server/api/operate.c",
         "    return status == GM_OK ? plan_memory(plan,",
-        "    if (status == GM_OK && params->rows > 0 && params->rows != plan->op.result.rows)\n"
-        '        return gm_fail(err, GM_BAD_SHAPE, "the result has not %d rows", (int)params->rows);\n',
+        "    if (status == GM_OK && params->height > 0 && params->height != plan->op.result.rows)\n"
+        '        return gm_fail(err, GM_BAD_SHAPE, "the result has not %d rows", (int)params->height);\n',
     ),
 ]
 ENDPOINT = [
@@ -87,15 +87,15 @@ def extended(tmp_path_factory):
 
 def test_the_parameter(extended):
     with extended.client() as client:
-        reply = client.post("/v1/transpose?rows=2", b"[[1,2],[3,4]]", CURL_FORM)
+        reply = client.post("/v1/transpose?height=2", b"[[1,2],[3,4]]", CURL_FORM)
         assert reply.status == 200
-        reply = client.post("/v1/transpose?rows=3", b"[[1,2],[3,4]]", CURL_FORM)
+        reply = client.post("/v1/transpose?height=3", b"[[1,2],[3,4]]", CURL_FORM)
         assert reply.status == 422 and "3 rows" in reply.json()["detail"]
-        reply = client.post("/v1/transpose?rows=0", b"[[1,2],[3,4]]", CURL_FORM)
+        reply = client.post("/v1/transpose?height=0", b"[[1,2],[3,4]]", CURL_FORM)
         assert reply.status == 400 and "from 1 to 1000" in reply.json()["detail"]
-        reply = client.post("/v1/transpose?row=2", b"[[1,2],[3,4]]", CURL_FORM)
-        assert reply.status == 400 and "'rows'" in reply.json()["detail"]
-        reply = client.post("/v1/transpose", b'{"a": [[1,2],[3,4]], "rows": 5}', CURL_FORM)
+        reply = client.post("/v1/transpose?heigt=2", b"[[1,2],[3,4]]", CURL_FORM)
+        assert reply.status == 400 and "'height'" in reply.json()["detail"]
+        reply = client.post("/v1/transpose", b'{"a": [[1,2],[3,4]], "height": 5}', CURL_FORM)
         assert reply.status == 422
 
 
