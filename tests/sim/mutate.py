@@ -109,6 +109,8 @@ EQUIVALENT = [
     ("matmul_(tiled|dynamic_tile|vector_loads|warp_tiled)", r"first <= p\.K;",
      "one round more, of zeros"),
     ("matmul_double_buffered", r"next <= p\.K \+", "one round more, of zeros"),
+    ("matmul_(vector_loads|warp_tiled|double_buffered)", r"p\.[KN] - 1\)",
+     "rows are whole vectors, of which no edge cuts one"),
     ("transpose_batched", r"host comparison",
      "other sizes are accepted, or shared out otherwise: either way is right"),
     ("transpose_vectorized", r"128 / BYTES <= SIDE", "both are the same where it differs"),

@@ -318,7 +318,6 @@ static void test_grouped_products(void)
                                 trans, "grouped");
             }
         }
-        }
     }
 }
 
@@ -329,12 +328,18 @@ static void test_products_of_vectors(void)
 {
     static const char *const variants[] = {"vector_loads", "warp_tiled", "double_buffered"};
     static const uint64_t cases[][6] = {
-        {SINGLE, SINGLE, SINGLE, 1, 4, 4},      {SINGLE, SINGLE, SINGLE, 128, 16, 128},
-        {SINGLE, SINGLE, SINGLE, 129, 20, 132}, {SINGLE, SINGLE, SINGLE, 127, 12, 124},
-        {SINGLE, SINGLE, SINGLE, 67, 100, 260}, {SINGLE, SINGLE, SINGLE, 300, 8, 36},
-        {SINGLE, SINGLE, SINGLE, 5, 0, 8},      {2, 2, 2, 130, 28, 68},
-        {3, SINGLE, 3, 50, 36, 8},              {SINGLE, 3, 3, 5, 24, 140},
-        {SINGLE, SINGLE, SINGLE, 9, 6, 8},      {SINGLE, SINGLE, SINGLE, 9, 8, 6},
+        {SINGLE, SINGLE, SINGLE, 1, 4, 4},
+        {SINGLE, SINGLE, SINGLE, 128, 16, 128},
+        {SINGLE, SINGLE, SINGLE, 129, 20, 132},
+        {SINGLE, SINGLE, SINGLE, 127, 12, 124},
+        {SINGLE, SINGLE, SINGLE, 67, 100, 260},
+        {SINGLE, SINGLE, SINGLE, 300, 8, 36},
+        {SINGLE, SINGLE, SINGLE, 5, 0, 8},
+        {2, 2, 2, 130, 28, 68},
+        {3, SINGLE, 3, 50, 36, 8},
+        {SINGLE, 3, 3, 5, 24, 140},
+        {SINGLE, SINGLE, SINGLE, 9, 6, 8},
+        {SINGLE, SINGLE, SINGLE, 9, 8, 6},
     };
 
     for (size_t i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {

@@ -15,7 +15,7 @@
  * Optimize a CUDA Matmul Kernel", double buffering.
  */
 #include "kernels/cuda/lib/tiles.h"
-#include "kernels/cuda/matmul/aligned.h"
+#include "kernels/cuda/matmul/product.h"
 
 /*
  * The pipeline. Each row is one of the two buffers; time goes to the right; | is the barrier:
@@ -63,9 +63,8 @@ static __device__ __forceinline__ struct load_at load_of_b(unsigned load)
 
 /* Loads a thread's part of a k-tile of A, whose first row is `row` and first step `first`. Beyond
  * the edges there are zeros. An edge never cuts a vector: rows are whole vectors. */
-static __device__ __forceinline__ void load_a(float4 *to, const float *from,
-                                              const gm_product<float> &p, uint64_t row,
-                                              uint64_t first)
+static __device__ __forceinline__ void
+load_a(float4 *to, const float *from, const gm_product<float> &p, uint64_t row, uint64_t first)
 {
 #pragma unroll
     for (unsigned i = 0; i < C::LOADS; i++) {

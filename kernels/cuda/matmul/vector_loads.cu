@@ -16,7 +16,7 @@
  * Source: S. Boehm, "How to Optimize a CUDA Matmul Kernel", step 6.
  */
 #include "kernels/cuda/lib/tiles.h"
-#include "kernels/cuda/matmul/aligned.h"
+#include "kernels/cuda/matmul/product.h"
 
 /*
  *     A in global memory: row-major, so         tile_a: the same elements, K down the columns.
@@ -28,9 +28,9 @@
  *        ..                                          2   [ c ][ g ]     down a column
  *                                                    3   [ d ][ h ]
  *
- * Lanes 2i and 2i + 1 load 32 neighbouring bytes of row i: a whole sector. Rows of tile_a are padded
- * by a vector, so that the 16 rows and 2 vectors of a warp's store lie in 32 different banks. B's
- * rows go along N already, and are stored as they come.
+ * Lanes 2i and 2i + 1 load 32 neighbouring bytes of row i: a whole sector. Rows of tile_a are
+ * padded by a vector, so that the 16 rows and 2 vectors of a warp's store lie in 32 different
+ * banks. B's rows go along N already, and are stored as they come.
  *
  *     block tile 128 x 128: 16 x 16 threads       one thread's 8 x 8 accumulators: four
  *                                                 4 x 4 squares, half a tile apart
@@ -157,6 +157,27 @@ static __global__ void __launch_bounds__(C::THREADS, C::BLOCKS_PER_SM)
                 store(&p.result[(matrix * p.M + r) * p.N + c], p, matrix, r, c, &acc[i][j]);
         }
     }
+}
+
+/* Every buffer begins at a multiple of 256 bytes, so rows of whole vectors are aligned. The rows of
+ * warp_tiled and double_buffered name it too. */
+GM_ROW_FUNCTION enum gm_status gm_vector_loads_accepts(const struct gm_op *op,
+                                                       const struct gm_device_facts *facts,
+                                                       struct gm_error *err)
+{
+    uint64_t k = gm_op_k(op), n = gm_op_n(op);
+
+    (void)facts;
+    if (op->transa || op->transb)
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "this kernel loads 16 bytes along the rows of a and b as they are stored, "
+                       "and takes no transa and no transb");
+    if (k % C::VEC != 0 || n % C::VEC != 0)
+        return gm_fail(err, GM_KERNEL_UNAVAILABLE,
+                       "this kernel loads 16 bytes of a row at once, and takes a and b with rows "
+                       "of a multiple of %u elements; these have %llu and %llu",
+                       C::VEC, (unsigned long long)k, (unsigned long long)n);
+    return GM_OK;
 }
 
 GM_KERNEL(matmul_vector_loads)

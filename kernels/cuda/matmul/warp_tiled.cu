@@ -15,7 +15,7 @@
  * Kernel", step 10.
  */
 #include "kernels/cuda/lib/tiles.h"
-#include "kernels/cuda/matmul/aligned.h"
+#include "kernels/cuda/matmul/product.h"
 
 /*
  *     block tile BM x BN         warp tile WM x WN          one lane's thread tile TM x TN:
