@@ -283,6 +283,23 @@ static void test_large_products(void)
     }
 }
 
+/* By kernels that load whole vectors along the rows of a and b, with tiles of 128 x 128: one tile,
+ * several, ragged on each side; sums of less than a k-tile, of several; stacks, also with one a or
+ * b. Each is drawn three times: with and without c, alpha and beta, in either order. */
+static void test_products_of_vectors(void)
+{
+    static const uint64_t cases[][6] = {
+        {1, 1, 1, 1, 4, 4},        {1, 1, 1, 128, 16, 128}, {1, 1, 1, 129, 20, 132},
+        {1, 1, 1, 127, 12, 124},   {1, 1, 1, 67, 100, 260}, {1, 1, 1, 300, 8, 36},
+        {1, 1, 1, 1000, 516, 772}, {1, 1, 1, 513, 64, 516}, {2, 2, 2, 130, 28, 68},
+        {3, 1, 3, 50, 36, 8},      {1, 3, 3, 5, 24, 140},   {7, 7, 7, 128, 256, 384},
+    };
+    for (size_t i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const uint64_t *of = cases[i / 3];
+        try_product(GM_F32, of, of[3], of[4], of[5], 0);
+    }
+}
+
 /* Where `multistage_tuned` copies operands to another pitch first: a, b, both, of a stack, one for
  * all. */
 static void test_pitched_products(void)
@@ -461,6 +478,7 @@ int main(int argc, char **argv)
         test_large_products();
     }
     test_products();
+    test_products_of_vectors();
     test_pitched_products();
     test_turned_products();
     test_specials();

@@ -298,6 +298,36 @@ static void test_products(void)
     gm_access_report_clear(&naive);
 }
 
+/* One block of 128 x 128, 32 steps. All that touches global memory is 16 bytes a lane, of whole
+ * sectors. Warps of 16 x 128 (8 of them) read 2 vectors of a and 2 of b a lane in each step; warps
+ * of 64 x 64 (4 of them) 2 and 4. a is stored element by element, b by vectors; where there are two
+ * buffers, so are the zeros beyond the last k-tile. */
+static void test_products_of_vectors(void)
+{
+    static const struct {
+        const char *name;
+        double shared_loads, shared_stores;
+    } cases[] = {{"vector_loads", 8 * 32 * 4, 128 + 32},
+                 {"warp_tiled", 4 * 32 * 6, 128 + 32},
+                 {"double_buffered", 4 * 32 * 6, 128 + 32 + 32 + 8}};
+    struct gm_op op = product_of(GM_F32, 128, 32, 128, false, false);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gm_access_report report = {0};
+        if (!explain(sim, &op, variant_of(GM_OP_MATMUL, cases[i].name), &report))
+            continue;
+        const struct gm_access_sums *sums = report.totals.kind;
+        CHECK(sums[GM_GLOBAL_LOAD].requests == 32 + 32);
+        CHECK(sums[GM_GLOBAL_LOAD].units == 16 * sums[GM_GLOBAL_LOAD].requests);
+        CHECK(sums[GM_GLOBAL_STORE].requests == 128);
+        CHECK(sums[GM_GLOBAL_STORE].units == 16 * sums[GM_GLOBAL_STORE].requests);
+        CHECK(sums[GM_SHARED_LOAD].requests == cases[i].shared_loads);
+        CHECK(sums[GM_SHARED_STORE].requests == cases[i].shared_stores);
+        CHECK(sums[GM_SHARED_STORE].units == sums[GM_SHARED_STORE].units_ideal);
+        gm_access_report_clear(&report);
+    }
+}
+
 /* Three files have an instance of gm_reduce_splits_kernel, each with a shared array of 1024 floats:
  * a launch takes one of them. */
 static void test_shared_of_one_file(void)
@@ -332,6 +362,7 @@ static const char *const unmodelled[] = {
     "matmul_multistage_tuned", "matmul_small_tile",     "matmul_skinny",
     "matmul_batched",          "matmul_split_k_dot",    "transpose_grouped",
     "matmul_grouped",          "add_grouped",           "flip_grouped",
+    "matmul_vector_loads",     "matmul_warp_tiled",     "matmul_double_buffered",
 };
 
 static bool is_modelled(const struct gm_variant *variant)
@@ -437,6 +468,7 @@ int main(void)
     test_joined();
     test_float3();
     test_products();
+    test_products_of_vectors();
     test_shared_of_one_file();
     test_edges();
     gm_backend_sim.close(sim);

@@ -321,6 +321,35 @@ static void test_grouped_products(void)
     }
 }
 
+/* By kernels that load whole vectors along rows: tiles with a ragged edge at each side, k-tiles of
+ * 8 and 16 steps whose last is shorter, many of them; stacks, also with one a or b; what they
+ * refuse. With alpha 0 they read neither a nor b. */
+static void test_products_of_vectors(void)
+{
+    static const char *const variants[] = {"vector_loads", "warp_tiled", "double_buffered"};
+    static const uint64_t cases[][6] = {
+        {SINGLE, SINGLE, SINGLE, 1, 4, 4},
+        {SINGLE, SINGLE, SINGLE, 128, 16, 128},
+        {SINGLE, SINGLE, SINGLE, 129, 20, 132},
+        {SINGLE, SINGLE, SINGLE, 127, 12, 124},
+        {SINGLE, SINGLE, SINGLE, 67, 100, 260},
+        {SINGLE, SINGLE, SINGLE, 300, 8, 36},
+        {SINGLE, SINGLE, SINGLE, 5, 0, 8},
+        {2, 2, 2, 130, 28, 68},
+        {3, SINGLE, 3, 50, 36, 8},
+        {SINGLE, 3, 3, 5, 24, 140},
+        {SINGLE, SINGLE, SINGLE, 9, 6, 8},
+        {SINGLE, SINGLE, SINGLE, 9, 8, 6},
+    };
+
+    for (size_t i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const uint64_t *of = cases[i / 3];
+        for (unsigned drawn = 0; drawn < 4; drawn++)
+            try_product(GM_F32, of, of[3], of[4], of[5], 0, variants[i % 3]);
+        try_product(GM_F32, of, of[3], of[4], of[5], 1 + (unsigned)(i % 3), variants[i % 3]);
+    }
+}
+
 /* By `split_k_dot`: one slice of k and several, sums in one row, in one column, and both. */
 static void test_long_sums(void)
 {
@@ -483,6 +512,7 @@ static void test_all(void)
     test_round_products();
     test_whole_stacks();
     test_grouped_products();
+    test_products_of_vectors();
     test_long_sums();
     test_repacked_products();
     test_thin_products();

@@ -131,6 +131,51 @@ static void test_check(void)
              GM_KERNEL_UNAVAILABLE);
 }
 
+/* Variants that load whole vectors along the rows of both operands, which the simulator has too. */
+static void test_aligned(void)
+{
+    static const char *const names[] = {"vector_loads", "warp_tiled", "double_buffered"};
+    const struct gm_device_facts sim = {.kind = GM_DEVICE_SIM};
+    static const struct {
+        enum gm_dtype dtype;
+        uint64_t m, k, n;
+        bool transa, transb;
+        const char *refused; /* part of the reason, or NULL */
+    } cases[] = {
+        {GM_F32, 7, 8, 12, false, false, NULL},
+        {GM_F32, 7, 0, 4, false, false, NULL},
+        {GM_F32, 8, 6, 12, false, false, "multiple of 4 elements; these have 6 and 12"},
+        {GM_F32, 8, 8, 11, false, false, "multiple of 4 elements; these have 8 and 11"},
+        {GM_F32, 8, 8, 8, true, false, "no transa and no transb"},
+        {GM_F32, 8, 8, 8, false, true, "no transa and no transb"},
+        {GM_F64, 8, 8, 8, false, false, "takes f32, and the operands are f64"},
+    };
+    const struct gm_variant *row;
+    unsigned found = 0;
+
+    for (size_t i = 0; (row = gm_variant_at(i)); i++) {
+        bool is_one = false;
+        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++)
+            is_one |= row->op == GM_OP_MATMUL && strcmp(row->name, names[j]) == 0;
+        if (!is_one)
+            continue;
+        found++;
+        for (size_t j = 0; j < sizeof(cases) / sizeof(cases[0]); j++) {
+            struct gm_error err = {.detail = ""};
+            struct gm_op op =
+                make(GM_OP_MATMUL, matrix(cases[j].dtype, GM_ROW_MAJOR, 1, cases[j].m, cases[j].k),
+                     matrix(cases[j].dtype, GM_ROW_MAJOR, 1, cases[j].k, cases[j].n));
+            op.transa = cases[j].transa;
+            op.transb = cases[j].transb;
+            CHECK_STATUS(gm_variant_check(row, &op, &sim, &err),
+                         cases[j].refused ? GM_KERNEL_UNAVAILABLE : GM_OK, &err);
+            if (cases[j].refused && !CHECK(strstr(err.detail, cases[j].refused)))
+                fprintf(stderr, "  %s: %s\n", row->name, err.detail);
+        }
+    }
+    CHECK_EQ(found, 3);
+}
+
 static void test_openblas(void)
 {
     const struct gm_variant *row = find(GM_OP_MATMUL, "openblas");
@@ -250,6 +295,7 @@ int main(void)
     test_aliases();
     test_scratch();
     test_check();
+    test_aligned();
     test_openblas();
     test_views();
     test_copies();

@@ -3,7 +3,7 @@
  *
  * Unlike in matmul_tiled, each element of the large operand is used at most 8 times, so it goes
  * straight to registers. Only the vectors are in shared memory, one chunk of K at a time. There are
- * two kernels, for the two layouts of the large operand's lines (drawn in skinny.h):
+ * two kernels, for the two layouts of the large operand's lines (drawn in skinny/product.h):
  * - along: lines run along K. A line is a dot product; a few lanes load 16 bytes each of a line, or
  *   of several lines.
  * - across: lines run across K. Each step of K adds a line, times a number, to each result vector.
@@ -15,8 +15,8 @@
  *
  * When it wins: results of few rows or columns, except the smallest (small_tile, split_k_dot).
  */
-#include "kernels/cuda/matmul/skinny_layout.h"
-#include "kernels/cuda/matmul/skinny_parts.h"
+#include "kernels/cuda/matmul/skinny/layout.h"
+#include "kernels/cuda/matmul/skinny/parts.h"
 
 /* A thread's position: lane `sub` of `lanes` lanes that share a line, in group `group` of the
  * warp's `groups`; its warp is at (deep, wide) in the block. */

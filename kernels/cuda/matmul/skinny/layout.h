@@ -1,5 +1,5 @@
 /*
- * skinny_layout.h - chooses how many lanes, warps and blocks of matmul/skinny.cu share lines and K.
+ * layout.h - chooses how many lanes, warps and blocks of matmul/skinny.cu share lines and K.
  *
  * The choice depends on shape and strides alone, so that results are the same on every device, and
  * the scratch size is known in advance. 40 layouts for each of 365 shapes were measured on an H200.
@@ -8,7 +8,7 @@
 #ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_LAYOUT_H
 #define GM_KERNELS_CUDA_MATMUL_SKINNY_LAYOUT_H
 
-#include "kernels/cuda/matmul/skinny.h"
+#include "kernels/cuda/matmul/skinny/product.h"
 
 #include <cmath>
 

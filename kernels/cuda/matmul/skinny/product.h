@@ -1,5 +1,5 @@
 /*
- * skinny.h - describes a matrix times a few vectors to the kernels of matmul/skinny.cu.
+ * product.h - describes a matrix times a few vectors to the kernels of matmul/skinny.cu.
  *
  *     along (lines run along K)                    across (a step of K adds a line)
  *
@@ -11,8 +11,8 @@
  *     2^deep_log warps of a block share the steps of K, 2^wide_log the lines
  *     `splits` blocks share K
  */
-#ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_H
-#define GM_KERNELS_CUDA_MATMUL_SKINNY_H
+#ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_PRODUCT_H
+#define GM_KERNELS_CUDA_MATMUL_SKINNY_PRODUCT_H
 
 #include "kernels/cuda/matmul/split_k.h"
 

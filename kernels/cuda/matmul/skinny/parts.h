@@ -1,11 +1,11 @@
 /*
- * skinny_parts.h - holds what both skinny kernels share: loading spans, adding up, storing results.
+ * parts.h - holds what both skinny kernels share: loading spans, adding up, storing results.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_SKINNY_PARTS_H
 #define GM_KERNELS_CUDA_MATMUL_SKINNY_PARTS_H
 
 #include "kernels/cuda/lib/kernel.h"
-#include "kernels/cuda/matmul/skinny.h"
+#include "kernels/cuda/matmul/skinny/product.h"
 
 template <typename T, size_t = sizeof(T)> struct alignas(16) lane_span {
     T x[16 / sizeof(T)];
