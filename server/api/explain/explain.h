@@ -45,6 +45,9 @@ struct gm_site_figures {
 struct gm_explain_figures {
     double sectors, sectors_min, sectors_ideal, sectors_ratio;
     double wavefronts, wavefronts_ideal;
+    double requests, passes; /* of all kinds; passes through the data stage that L1 and shared use */
+    double l1_hit_percent;   /* of loaded sectors: those that their block had loaded before */
+    double l2_lines;         /* lines of loads that miss L1, and of all stores */
     double barriers_per_block, active_percent;
     double flops, bytes_min, bytes_moved;
     double intensity, executed_intensity; /* flops per byte, of bytes_min and of bytes_moved */
@@ -59,6 +62,8 @@ struct gm_explain_figures {
 void gm_explain_figures(const struct gm_explain *explain, struct gm_explain_figures *ret);
 void gm_explain_site(const struct gm_explain *explain, const struct gm_access_site *site,
                      struct gm_site_figures *ret);
+/* Lines that a site asks of the L2 cache: of loads, those that miss L1. */
+double gm_explain_lines(const struct gm_access_site *site);
 /* The site with the highest cost beyond its ideal; NULL if no cost matters. */
 const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 

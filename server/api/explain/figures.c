@@ -118,6 +118,13 @@ static void set_verdict(enum gm_access_kind kind, struct gm_site_figures *f)
                  f->pattern == GM_PATTERN_SAME ? "one address" : "no conflict");
 }
 
+double gm_explain_lines(const struct gm_access_site *site)
+{
+    const struct gm_access_sums *s = &site->sums;
+
+    return site->kind == GM_GLOBAL_LOAD ? s->lines * per(s->first, s->units) : s->lines;
+}
+
 void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *site,
                      struct gm_site_figures *ret)
 {
@@ -190,7 +197,13 @@ static void set_traffic(const struct gm_explain *e, struct gm_explain_figures *f
         *(shared ? &f->wavefronts : &f->sectors) += t->kind[kind].units;
         *(shared ? &f->wavefronts_ideal : &f->sectors_ideal) += t->kind[kind].units_ideal;
         f->bytes_moved += shared ? 0 : t->kind[kind].bytes_moved;
+        f->requests += t->kind[kind].requests;
+        f->passes += t->kind[kind].passes;
     }
+    const struct gm_access_sums *load = &t->kind[GM_GLOBAL_LOAD];
+    f->l1_hit_percent = load->units > 0 ? 100 * (1 - load->first / load->units) : NONE;
+    for (size_t i = 0; i < e->report->sites; i++)
+        f->l2_lines += gm_explain_lines(&e->report->site[i]);
     f->sectors_min = gm_access_sectors_min(e->op);
     f->sectors_ratio = f->sectors_min > 0 && !e->report->cut ? f->sectors / f->sectors_min : NONE;
     f->barriers_per_block = t->blocks > 0 ? t->barriers / t->blocks : NONE;

@@ -171,6 +171,10 @@ static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_f
     set_figure(o, "global_sectors_ratio", f->sectors_ratio);
     set_count(o, "shared_wavefronts", f->wavefronts);
     set_count(o, "shared_wavefronts_ideal", f->wavefronts_ideal);
+    set_count(o, "requests", f->requests);
+    set_count(o, "lsu_wavefronts", f->passes);
+    set_figure(o, "l1_hit_percent", f->l1_hit_percent);
+    set_count(o, "l2_lines", f->l2_lines);
     set_count(o, "barriers", t->barriers);
     set_figure(o, "barriers_per_block", f->barriers_per_block);
     set_figure(o, "active_lanes_percent", f->active_percent);
