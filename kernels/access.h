@@ -51,8 +51,9 @@ struct gm_access_sums {
     /* global: sectors that the useful bytes would fill; shared: the least wavefronts of accesses of
      * this width whose lanes share words as these do */
     double units_ideal;
-    /* Passes through the L1 cache's data stage, which shared memory uses too: wavefronts, with loads
-     * of neighbouring words in succession taken as vector loads, which compilers make of them. */
+    /* Passes through the L1 cache's data stage, which shared memory uses too: wavefronts, with
+     * loads of neighbouring words in succession taken as vector loads, which compilers make of
+     * them. */
     double passes;
     double lines; /* global: distinct lines of 128 bytes, the units of the L2 cache */
     double first; /* global loads: of the sectors, those that the block had not loaded before */

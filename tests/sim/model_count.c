@@ -31,13 +31,14 @@ static bool pairs_agree(const struct model_request *request, unsigned bit)
     return agree;
 }
 
-/* 32 lanes go together, or as many as 128 bytes can hold of wider elements, or of a load twice those
- * if neighbours agree; a bank gives one word at a time. */
+/* 32 lanes go together, or as many as 128 bytes can hold of wider elements, or of a load twice
+ * those if neighbours agree; a bank gives one word at a time. */
 unsigned model_wavefronts(const struct model_request *request, unsigned *ideal)
 {
     unsigned together = request->bytes <= 4 ? 32 : 128 / request->bytes, total = 0;
 
-    if (request->bytes > 4 && request->kind == GM_SHARED_LOAD && (pairs_agree(request, 1) || pairs_agree(request, 2)))
+    if (request->bytes > 4 && request->kind == GM_SHARED_LOAD &&
+        (pairs_agree(request, 1) || pairs_agree(request, 2)))
         together *= 2;
     *ideal = 0;
     for (unsigned first = 0; first < GM_WARP; first += together) {

@@ -135,7 +135,11 @@ static void test_shared_vectors(void)
         {{0, 0, 1, 1, 2, 2, 3, 3}, 4, 16, 2, 2}, /* lane ^ 1 */
         {{0, 1, 0, 1, 2, 3, 2, 3}, 4, 16, 2, 2}, /* lane ^ 2 */
         {{0, 0, 1, 1, 2, 3, 2, 3}, 4, 16, 4, 4}, /* one half so, the other so */
-        {{0, 0, 0, 0, 0, 0, 0, 0}, 1, 128, 4, 2}, /* two rows of a tile meet in one group of banks */
+        {{0, 0, 0, 0, 0, 0, 0, 0},
+         1,
+         128,
+         4,
+         2}, /* two rows of a tile meet in one group of banks */
         {{0, 0, 1, 1, 2, 2, 3, 3}, 4, 128, 16, 2},
     };
 
@@ -143,8 +147,8 @@ static void test_shared_vectors(void)
         uint64_t address[GM_WARP];
         unsigned ideal;
         for (unsigned lane = 0; lane < GM_WARP; lane++)
-            address[lane] = 4096 + (uint64_t)cases[i].stride * (cases[i].vector[lane % 8] +
-                                                                lane / 8 * cases[i].apart);
+            address[lane] = 4096 + (uint64_t)cases[i].stride *
+                                       (cases[i].vector[lane % 8] + lane / 8 * cases[i].apart);
         if (!CHECK_EQ(gm_tally_wavefronts(address, ALL, 16, true, &ideal), cases[i].wavefronts) |
             !CHECK_EQ(ideal, cases[i].ideal))
             fprintf(stderr, "  case %zu\n", i);

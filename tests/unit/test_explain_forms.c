@@ -116,12 +116,15 @@ static void test_text(void)
         "transpose, kernel mine, f32: a 1024x1024 -> 1024x1024\n",
         "mine_kernel: grid 32x32x1, block 32x8x1, 4096 bytes of shared memory per block\n",
         "Traced: 9 of 1024 blocks",
-        "Line 29: each warp's load from `tile`",
-        "   29  shared_load    tile               32768         32        32         1  32-way "
-        "bank "
-        "conflict  <--\n",
-        "   23  global_load    a                  32768         32         4         4  "
-        "coalesced\n",
+        "kernels/cuda/mine.cu:29: each warp's load from `tile`",
+        "mine.cu:29              shared_load    tile               32768         32        32      "
+        "   1    3.125 %  32-way bank conflict  <--\n",
+        "mine.cu:23              global_load    a                  32768         32         4      "
+        "   4      100 %  coalesced\n",
+        "used / fetched: 8.3886e+06 / 8.3886e+06, 100 %",
+        "0 % of loaded sectors hit L1",
+        "4 requests of a warp; bandwidth x latency is 10.3 kB",
+        "us on H200, 4.15 of them launch; the longest: l1_and_shared",
         "\nkernels/cuda/mine.cu\n   23  a[i] = x < y",
         "262144 sectors of 32 bytes, 1 times the minimum of 262144",
         "barriers        1024, 1 per block",

@@ -225,12 +225,26 @@ static bool continues(const struct gm_tally_run *run, const struct gm_tally_requ
     return true;
 }
 
-/* Adds a load from shared memory to its run, of which it may be the first. */
-static void add_to_run(struct gm_tally_site *site, const struct gm_tally_request *request,
-                       unsigned wavefronts)
+/* The site whose run a load continues: its own, or that of the load before, if a line of the source
+ * loads several words one by one; else its own, where it begins another. */
+static struct gm_tally_site *run_of(struct gm_tally *tally, struct gm_tally_site *site,
+                                    const struct gm_tally_request *request)
 {
-    struct gm_tally_run *run = &site->run;
+    struct gm_tally_site *other = tally->run > 0 ? &tally->site[tally->run - 1] : site;
 
+    if (!continues(&site->run, request) && other->memory == site->memory &&
+        continues(&other->run, request))
+        return other;
+    tally->run = (size_t)(site - tally->site) + 1;
+    return site;
+}
+
+/* Adds a load from shared memory to a run, of which it may be the first. */
+static void add_to_run(struct gm_tally *tally, struct gm_tally_site *site,
+                       const struct gm_tally_request *request, unsigned wavefronts)
+{
+    site = run_of(tally, site, request);
+    struct gm_tally_run *run = &site->run;
     if (!continues(run, request)) {
         end_run(site);
         *run = (struct gm_tally_run){
@@ -306,7 +320,7 @@ struct gm_access_example *gm_tally_add(struct gm_tally *tally,
     if (unit == GM_SECTOR)
         add_to_cache(&site->sums, request);
     else if (request->kind == GM_SHARED_LOAD)
-        add_to_run(site, request, units);
+        add_to_run(tally, site, request, units);
     else
         site->sums.passes += request->weight * units;
     if (site->example.active != 0 && (unsigned)__builtin_popcount(site->example.active) >= lanes)

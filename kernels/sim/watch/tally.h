@@ -42,6 +42,7 @@ struct gm_tally {
     size_t count, room;
     struct gm_tally_site *site;
     unsigned last; /* the site that was found last */
+    size_t run;    /* the site, + 1, whose run a load of another site may continue */
     double barriers, steps, step_lanes, blocks, warps;
     bool overflow; /* something did not fit: the sums are too small */
     bool lacking;  /* memory ran out: the sums are too small */
@@ -120,11 +121,11 @@ void gm_tally_sectors(const uint64_t address[GM_WARP], uint32_t active, unsigned
                       unsigned *sectors, unsigned *distinct_bytes);
 /*
  * Counts the wavefronts that the banks need. Lanes are served together up to 128 bytes: 32 lanes of
- * up to 4 bytes, 16 of 8, 8 of 16. Twice as many lanes of a load of 8 or 16 bytes are served together
- * if each active lane has the address of its neighbour (lane ^ 1), or each that of lane ^ 2, unless
- * that is inactive: Nsight Compute counts the same on an H200 (COUNTERS.md). Among those, distinct
- * words of one bank take a wavefront each. *ideal: one wavefront for all lanes that are served
- * together, the least for this width and these lanes.
+ * up to 4 bytes, 16 of 8, 8 of 16. Twice as many lanes of a load of 8 or 16 bytes are served
+ * together if each active lane has the address of its neighbour (lane ^ 1), or each that of lane ^
+ * 2, unless that is inactive: Nsight Compute counts the same on an H200 (COUNTERS.md). Among those,
+ * distinct words of one bank take a wavefront each. *ideal: one wavefront for all lanes that are
+ * served together, the least for this width and these lanes.
  */
 unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes,
                              bool load, unsigned *ideal);

@@ -1,6 +1,7 @@
 /*
  * json.c - an access report as JSON. Figures that are unknown or not applicable are absent.
  */
+#include "kernels/measured.h"
 #include "server/api/explain/explain.h"
 #include "server/request/text.h"
 
@@ -102,6 +103,9 @@ static json_t *site_json(const struct gm_explain *e, const struct gm_access_site
     set_figure(o, "lanes_per_request", f.lanes);
     set_figure(o, shared ? "wavefronts_per_request" : "sectors_per_request", f.units);
     set_figure(o, shared ? "ideal_wavefronts_per_request" : "ideal_sectors_per_request", f.ideal);
+    if (!shared && site->kind == GM_GLOBAL_LOAD && site->sums.units > 0)
+        set_figure(o, "l1_hit_percent", 100 * (1 - site->sums.first / site->sums.units));
+    set_figure(o, "used_percent", f.used_percent);
     set_count(o, "bytes_useful", site->sums.bytes_useful);
     set_count(o, "bytes_moved", site->sums.bytes_moved);
     set_text(o, "verdict", f.verdict);
@@ -136,7 +140,10 @@ static json_t *occupancy_json(const struct gm_explain *e, const struct gm_explai
     json_object_set_new(o, "warps", json_integer(f->occupancy.warps));
     set_figure(o, "percent", f->occupancy.percent);
     set_text(o, "limited_by", f->occupancy.limited_by);
-    set_text(o, "note", "registers are not known here, and may allow fewer");
+    if (f->registers > 0)
+        set_count(o, "registers", f->registers);
+    else
+        set_text(o, "note", "registers are not known here, and may allow fewer");
     return o;
 }
 
@@ -155,8 +162,53 @@ static json_t *roofline_json(const struct gm_explain *e, const struct gm_explain
     set_figure(o, "percent_of_peak", f->percent_of_peak);
     if (!e->report->cut)
         set_text(o, "bound", f->compute_bound ? "compute" : "memory");
+    set_text(o, "roof", f->roof);
     gm_explain_place(e, f, place);
     set_text(o, "place", place);
+    return o;
+}
+
+static json_t *estimate_json(const struct gm_explain *e, const struct gm_estimate *estimate)
+{
+    json_t *o = json_object(), *parts = json_object();
+
+    for (unsigned i = 0; i < GM_BOUNDS; i++)
+        set_figure(parts, gm_bound_name((enum gm_bound)i), estimate->part[i]);
+    set_text(o, "gpu", e->gpu->name);
+    set_figure(o, "us", estimate->us);
+    set_figure(o, "launch_us", estimate->launch_us);
+    set_text(o, "bound", gm_bound_name(estimate->bound));
+    json_object_set_new(o, "parts_us", parts);
+    set_figure(o, "waves", estimate->waves);
+    set_text(o, "error", GM_ESTIMATE_ERROR);
+    return o;
+}
+
+static json_t *in_flight_json(const struct gm_in_flight *flight)
+{
+    json_t *o = json_object();
+
+    set_figure(o, "bytes", flight->bytes);
+    set_figure(o, "bytes_needed", flight->needed);
+    set_figure(o, "requests_per_warp", flight->requests);
+    return o;
+}
+
+static json_t *measured_json(const struct gm_explain *e, const struct gm_measured *m, bool same)
+{
+    json_t *o = json_object(), *times = json_object();
+    const struct gm_variant *v;
+
+    set_text(o, "gpu", m->gpu);
+    set_text(o, "shape", m->shape);
+    json_object_set_new(o, "same_shape", json_boolean(same));
+    set_figure(o, "us", gm_measured_us(m, e->variant->name));
+    if (m->copy_us > 0)
+        set_figure(o, "copy_us", m->copy_us);
+    for (size_t i = 0; (v = gm_variant_at(i)); i++)
+        if (v->op == e->op->kind)
+            set_figure(times, v->name, gm_measured_us(m, v->name));
+    json_object_set_new(o, "times_us", times);
     return o;
 }
 
@@ -189,6 +241,13 @@ static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_f
     if (f->launch)
         json_object_set_new(o, "occupancy", occupancy_json(e, f));
     json_object_set_new(o, "roofline", roofline_json(e, f));
+    struct gm_in_flight flight = gm_explain_in_flight(e, f);
+    if (flight.bytes >= 0)
+        json_object_set_new(o, "in_flight", in_flight_json(&flight));
+    struct gm_estimate estimate;
+    gm_explain_estimate(e, f, &estimate);
+    if (estimate.known)
+        json_object_set_new(o, "estimate", estimate_json(e, &estimate));
     return o;
 }
 
@@ -212,6 +271,10 @@ char *gm_explain_json(const struct gm_explain *e)
     set_text(o, "dtype", gm_dtype_name(e->op->result.dtype));
     set_text(o, "problem", problem);
     set_text(o, "cure", cure);
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+    if (measured)
+        json_object_set_new(o, "measured", measured_json(e, measured, same));
     json_object_set_new(o, "totals", totals_json(e, &f));
     json_object_set_new(o, "sites", sites);
     json_object_set_new(o, "launches", launches);
