@@ -211,18 +211,20 @@ static void end_run(struct gm_tally_site *site)
     run->bytes = 0;
 }
 
-/* Whether each lane goes on where the run ends. */
+/* Whether each lane goes on where the run ends, or before it begins, as arguments of a call do. */
 static bool continues(const struct gm_tally_run *run, const struct gm_tally_request *request)
 {
-    if (run->bytes == 0 || run->bytes + request->bytes > 16 || run->active != request->active ||
-        run->weight != request->weight)
+    bool after = true, before = true;
+
+    if (run->bytes == 0 || run->bytes + request->bytes > 16 || run->width != request->bytes ||
+        run->active != request->active || run->weight != request->weight)
         return false;
-    for (uint32_t rest = run->active; rest != 0; rest &= rest - 1) {
+    for (uint32_t rest = run->active; rest != 0 && (after || before); rest &= rest - 1) {
         unsigned lane = (unsigned)__builtin_ctz(rest);
-        if (request->address[lane] != run->address[lane] + run->bytes)
-            return false;
+        after &= request->address[lane] == run->address[lane] + run->bytes;
+        before &= request->address[lane] + request->bytes == run->address[lane];
     }
-    return true;
+    return after || before;
 }
 
 /* The site whose run a load continues: its own, or that of the load before, if a line of the source
@@ -249,6 +251,9 @@ static void add_to_run(struct gm_tally *tally, struct gm_tally_site *site,
         end_run(site);
         *run = (struct gm_tally_run){
             .width = request->bytes, .active = request->active, .weight = request->weight};
+        memcpy(run->address, request->address, sizeof(run->address));
+    } else if (request->address[__builtin_ctz(run->active)] <
+               run->address[__builtin_ctz(run->active)]) {
         memcpy(run->address, request->address, sizeof(run->address));
     }
     run->bytes += request->bytes;

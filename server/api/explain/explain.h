@@ -10,6 +10,8 @@
 #include "kernels/access.h"
 #include "kernels/backend.h"
 
+#include <stdio.h>
+
 /* The inputs of a report. */
 struct gm_explain {
     const char *id, *device;
@@ -18,6 +20,8 @@ struct gm_explain {
     const struct gm_device_facts *facts;
     const struct gm_gpu *gpu; /* the GPU whose limits and ceilings apply */
     const struct gm_access_report *report;
+    const char *automatic;            /* what auto takes on `gpu`; NULL: a kernel was named */
+    const struct gm_explain *against; /* another kernel, to set beside this one; NULL: none */
 };
 
 /* Access pattern of an example warp: how its lanes' addresses relate. */
@@ -78,6 +82,8 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 #define GM_EXPLAIN_WORDS_MAX 640
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
+/* The variant that the cure names; NULL if it names none. */
+const struct gm_variant *gm_explain_cured(const struct gm_explain *explain);
 /* Writes what was measured of the kernel on `gpu`; false if nothing was. */
 bool gm_explain_measured(const struct gm_explain *explain, char out[GM_EXPLAIN_WORDS_MAX]);
 /* Writes the position on the roofline: "left of the ridge: ..." */
@@ -127,6 +133,14 @@ struct gm_in_flight {
 };
 struct gm_in_flight gm_explain_in_flight(const struct gm_explain *explain,
                                          const struct gm_explain_figures *figures);
+
+/*
+ * against.c: a kernel beside the one of `against`, which is there. Two sentences: what differs
+ * most, and what that brings; and a table.
+ */
+void gm_explain_changed(const struct gm_explain *explain, char changed[GM_EXPLAIN_WORDS_MAX],
+                        char brought[GM_EXPLAIN_WORDS_MAX]);
+void gm_explain_side_by_side(FILE *out, const struct gm_explain *explain);
 
 /* The report, which the caller frees; NULL if memory ran out. */
 char *gm_explain_json(const struct gm_explain *explain);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Writes a figure with six digits; a negative one is omitted. */
 static void set_figure(json_t *object, const char *name, double value)
@@ -251,7 +252,17 @@ static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_f
     return o;
 }
 
-char *gm_explain_json(const struct gm_explain *e)
+static json_t *auto_json(const struct gm_explain *e)
+{
+    json_t *o = json_object();
+
+    set_text(o, "gpu", e->gpu->name);
+    set_text(o, "kernel", e->automatic);
+    json_object_set_new(o, "traced", json_boolean(strcmp(e->automatic, e->variant->name) == 0));
+    return o;
+}
+
+static json_t *report_json(const struct gm_explain *e)
 {
     char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
     json_t *o = json_object(), *launches = json_array(), *sites = json_array();
@@ -271,6 +282,8 @@ char *gm_explain_json(const struct gm_explain *e)
     set_text(o, "dtype", gm_dtype_name(e->op->result.dtype));
     set_text(o, "problem", problem);
     set_text(o, "cure", cure);
+    if (e->automatic)
+        json_object_set_new(o, "auto", auto_json(e));
     bool same;
     const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
     if (measured)
@@ -284,5 +297,19 @@ char *gm_explain_json(const struct gm_explain *e)
         set_text(o, "cut_by", e->report->late ? "time" : "count");
     set_count(o, "blocks_traced", f.traced);
     set_count(o, "blocks", f.blocks);
+    return o;
+}
+
+char *gm_explain_json(const struct gm_explain *e)
+{
+    char changed[GM_EXPLAIN_WORDS_MAX], brought[GM_EXPLAIN_WORDS_MAX];
+    json_t *o = report_json(e);
+
+    if (e->against) {
+        gm_explain_changed(e, changed, brought);
+        set_text(o, "changed", changed);
+        set_text(o, "brought", brought);
+        json_object_set_new(o, "against", report_json(e->against));
+    }
     return gm_document_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 }

@@ -185,26 +185,38 @@ static void say_sentence(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-char *gm_explain_text(const struct gm_explain *e)
+/* Says what auto takes, where a kernel was not named and that is not the one that follows. */
+static void say_automatic(FILE *out, const struct gm_explain *e)
+{
+    if (e->automatic && strcmp(e->automatic, e->variant->name) != 0)
+        fprintf(out,
+                "On an %s auto takes %s, which is no plain kernel; the fastest that can be traced "
+                "follows.\n",
+                e->gpu->name, e->automatic);
+}
+
+static void say_verdict(FILE *out, const struct gm_explain *e)
 {
     char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX], measured[GM_EXPLAIN_WORDS_MAX];
-    struct gm_explain_figures f;
-    struct gm_estimate estimate;
-    struct gm_text_stream text;
 
-    if (!gm_text_stream_begin(&text))
-        return NULL;
-    FILE *out = text.out;
-    gm_explain_figures(e, &f);
-    gm_explain_estimate(e, &f, &estimate);
     gm_explain_words(e, problem, cure);
-    say_head(out, e, &f);
     fputc('\n', out);
     say_sentence(out, problem);
     if (*cure)
         say_sentence(out, cure);
     if (gm_explain_measured(e, measured))
         say_sentence(out, measured);
+}
+
+static void say_kernel(FILE *out, const struct gm_explain *e)
+{
+    struct gm_explain_figures f;
+    struct gm_estimate estimate;
+
+    gm_explain_figures(e, &f);
+    gm_explain_estimate(e, &f, &estimate);
+    say_head(out, e, &f);
+    say_verdict(out, e);
     say_sites(out, e);
     say_source(out, e);
     if (f.launch) {
@@ -212,6 +224,34 @@ char *gm_explain_text(const struct gm_explain *e)
         say_occupancy(out, e, &f, &estimate);
         say_ceilings(out, e, &f);
         say_estimate(out, e, &estimate);
+    }
+}
+
+static void say_against(FILE *out, const struct gm_explain *e)
+{
+    char changed[GM_EXPLAIN_WORDS_MAX], brought[GM_EXPLAIN_WORDS_MAX];
+
+    gm_explain_changed(e, changed, brought);
+    say_sentence(out, changed);
+    say_sentence(out, brought);
+    fputc('\n', out);
+    gm_explain_side_by_side(out, e);
+    fputs("\n----\n\n", out);
+}
+
+char *gm_explain_text(const struct gm_explain *e)
+{
+    struct gm_text_stream text;
+
+    if (!gm_text_stream_begin(&text))
+        return NULL;
+    say_automatic(text.out, e);
+    if (e->against)
+        say_against(text.out, e);
+    say_kernel(text.out, e);
+    if (e->against) {
+        fputs("\n----\n\n", text.out);
+        say_kernel(text.out, e->against);
     }
     return gm_text_stream_end(&text, NULL);
 }

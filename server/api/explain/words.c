@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CURED_BY ": see kernel="
 #define IDLE_PERCENT 70 /* active lanes: below this, idle lanes get a sentence */
 #define AGAIN_MIN                                                                                  \
     1.2 /* lines asked of L2 / lines that hold the data: above this, some are fetched again */
@@ -60,7 +61,7 @@ static void say_cure(const struct gm_explain *e, const char *technique, const ch
 {
     const char *name = variant_with(e, words);
 
-    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s%s%s%s", technique, name ? ": see kernel=" : "",
+    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s%s%s%s", technique, name ? CURED_BY : "",
              name ? name : "", ".");
 }
 
@@ -548,6 +549,23 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
     } else {
         say_kernel(e, &f, &estimate, problem, cure);
     }
+}
+
+const struct gm_variant *gm_explain_cured(const struct gm_explain *e)
+{
+    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
+    const struct gm_variant *v;
+
+    gm_explain_words(e, problem, cure);
+    const char *name = strstr(cure, CURED_BY);
+    for (size_t i = 0; name && (v = gm_variant_at(i)); i++) {
+        size_t len = strlen(v->name);
+        if (v->op == e->op->kind && strncmp(name + strlen(CURED_BY), v->name, len) == 0 &&
+            name[strlen(CURED_BY) + len] == '.' &&
+            gm_variant_check(v, e->op, e->facts, NULL) == GM_OK)
+            return v;
+    }
+    return NULL;
 }
 
 bool gm_explain_measured(const struct gm_explain *e, char out[GM_EXPLAIN_WORDS_MAX])
