@@ -1,5 +1,5 @@
 /* measured.c - finds measured times by operation, type and shape. */
-#include "measured.h"
+#include "roof.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -154,7 +154,7 @@ def test_members(daemon, op):
     document = report(daemon, op)
     assert document["op"] == op and document["dtype"] == "f32" and document["device"] == "sim:0"
     assert document["shape"]["result"] == [1024, 1024]
-    assert set(document) - {"measured"} == {
+    assert set(document) - {"measured", "auto"} == {
         "id", "op", "kernel", "device", "shape", "dtype", "problem", "cure", "totals", "sites",
         "launches", "sampled", "cut", "blocks_traced", "blocks"}
     assert document["sites"] and document["launches"]
@@ -262,6 +262,49 @@ def test_other_gpus(daemon):
     assert reply.status == 400 and "H200" in reply.json()["detail"]
 
 
+# What auto takes, and two kernels side by side.
+
+
+def test_without_kernel_it_is_what_auto_takes_on_the_gpu(daemon):
+    document = report(daemon, "transpose", shape="2048x2048")
+    assert document["auto"] == {"gpu": "H200", "kernel": "vectorized", "traced": True}
+    assert document["kernel"] == "vectorized"
+    document = report(daemon, "matmul", shape="512x512", dtype="f16", gpu="A100")
+    assert document["auto"] == {"gpu": "A100", "kernel": "cublas", "traced": False}
+    assert document["kernel"] != "cublas" and document["sites"]
+    page = text(daemon, "matmul", shape="512x512", dtype="f16")
+    assert page.startswith("On an H200 auto takes cublas, which is no plain kernel")
+    assert "auto" not in report(daemon, "transpose", kernel="naive")
+
+
+def test_against(daemon):
+    document = report(daemon, "transpose", kernel="tiled", against="padded")
+    assert (document["kernel"], document["against"]["kernel"]) == ("tiled", "padded")
+    assert "l1_and_shared" in document["changed"] and "times as fast" in document["brought"]
+    alone = report(daemon, "transpose", kernel="padded")
+    assert document["against"]["totals"] == alone["totals"]
+    page = text(daemon, "transpose", kernel="tiled", against="padded")
+    assert re.search(r"wavefronts of shared memory +1.08134e\+06 +65536", page)
+    assert "tiled.cu:" in page and "padded.cu:" in page
+    reply = explain(daemon, "transpose", kernel="tiled", against="paded")
+    assert reply.status == 422 and "padded" in reply.json()["detail"]
+    reply = daemon.post("/v1/transpose?against=padded", b"[[1]]")
+    assert reply.status == 400 and "against" in reply.json()["detail"]
+
+
+def test_one_shape_is_that_of_all_operands(daemon):
+    document = report(daemon, "matmul", kernel="tiled", shape="64x64")
+    assert document["shape"]["b"] == [64, 64]
+    document = report(daemon, "add", kernel="direct", shape="96x3")
+    assert document["shape"] == {"a": [96, 3], "b": [96, 3], "result": [96, 3]}
+    document = report(daemon, "matmul", kernel="tiled", shape_a="64x32", shape_b="32x16")
+    assert document["shape"]["result"] == [64, 16]
+
+
+def test_errors_end_with_a_newline(daemon):
+    assert explain(daemon, "transpose", kernel="nave").body.endswith(b"}\n")
+
+
 # Forms.
 
 
@@ -274,7 +317,8 @@ def test_drawing(daemon):
     assert {"title", "desc", "rect", "text"} <= names
     assert not names & {"script", "image", "a", "use"}
     width, height = (float(root.get(name)) for name in ("width", "height"))
-    assert width < 1200 and height < 20000
+    assert width <= 1480 and height < 900  # one screen, with the cured kernel beside it
+    assert "kernel padded" in " ".join(root.itertext())
     for element in root.iter():
         for name in ("x", "y"):
             if element.get(name):

@@ -213,7 +213,8 @@ static void draw_shared(struct page *p, const struct gm_access_example *x, bool 
     }
     unsigned drawn = most < WORDS_DRAWN ? most : WORDS_DRAWN;
     p->y += (int)drawn * WORD_HEIGHT;
-    text_at(p, LEFT - 8, p->y + 11, "r", "words");
+    if (most > 1)
+        text_at(p, LEFT - 8, p->y + 11, "r", "words");
     for (unsigned bank = 0; bank < GM_BANKS; bank++)
         if (map.words[bank] > 1)
             text_at(p, LEFT + (bank + 0.5) * width, p->y + 11, "c", "%u", map.words[bank]);
@@ -264,11 +265,13 @@ static void draw_site(struct page *p, const struct gm_explain *e, const struct g
     text_at(p, MARGIN, top + 26, "big", "%.3g%s", shared ? f.units : f.used_percent,
             shared ? "" : " %");
     text_at(p, MARGIN, top + 40, "c0", "%s",
-            !shared          ? "of what is fetched is used"
+            !shared          ? "of what is"
             : f.units == 1   ? "wavefront"
             : f.ratio >= 1.1 ? "wavefronts, in turn"
                              : "wavefronts, the least");
-    p->y = p->y > top + 46 ? p->y : top + 46;
+    if (!shared)
+        text_at(p, MARGIN, top + 52, "c0", "fetched is used");
+    p->y = p->y > top + 54 ? p->y : top + 54;
     fputs("</g>\n", p->out);
 }
 
@@ -346,7 +349,7 @@ static const char style[] =
     "y1=\"0\" x2=\"0\" y2=\"4\" class=\"pl\" stroke-width=\"1.6\"/></pattern></defs>\n"
     "<style>text{font:12px sans-serif;fill:#1a1a1a}.h{font-size:15px}.b,.h{font-weight:bold}"
     ".s{font:11px monospace}.c{font:9px monospace;text-anchor:middle}.c0{font:10px sans-serif}"
-    ".n{font:bold 9px monospace;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:3px}"
+    ".n{font:bold 9px monospace;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:2px}"
     ".r{font:10px sans-serif;text-anchor:end}.big{font:bold 26px sans-serif}"
     ".bg{fill:#fff}.e{fill:#d9d9d9;stroke:#8c8c8c;stroke-width:.5}"
     ".u{fill:url(#used);stroke:#00486f;stroke-width:.5}"
