@@ -142,7 +142,7 @@ static json_t *occupancy_json(const struct gm_explain *e, const struct gm_explai
     set_figure(o, "percent", f->occupancy.percent);
     set_text(o, "limited_by", f->occupancy.limited_by);
     if (f->registers > 0)
-        set_count(o, "registers", f->registers);
+        set_count(o, "registers_per_thread", f->registers);
     else
         set_text(o, "note", "registers are not known here, and may allow fewer");
     return o;
