@@ -26,6 +26,9 @@ void gm_access_add(struct gm_access_sums *into, const struct gm_access_sums *fro
     into->bytes_moved += from->bytes_moved;
     into->units += from->units;
     into->units_ideal += from->units_ideal;
+    into->passes += from->passes;
+    into->lines += from->lines;
+    into->first += from->first;
 }
 
 void gm_access_report_clear(struct gm_access_report *report)

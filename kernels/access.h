@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 #define GM_SECTOR 32u
+#define GM_LINE 128u
 #define GM_BANKS 32u
 
 #define GM_ACCESS_LIST(X)                                                                          \
@@ -47,7 +48,15 @@ struct gm_access_sums {
     double bytes_useful; /* distinct bytes that the lanes of a request asked for */
     double bytes_moved;  /* global: sectors of 32 bytes; shared: wavefronts of 128 */
     double units;        /* global: sectors; shared: wavefronts */
-    double units_ideal;  /* the units that the useful bytes would fill */
+    /* global: sectors that the useful bytes would fill; shared: the least wavefronts of accesses of
+     * this width whose lanes share words as these do */
+    double units_ideal;
+    /* Passes through the L1 cache's data stage, which shared memory uses too: wavefronts, with
+     * loads of neighbouring words in succession taken as vector loads, which compilers make of
+     * them. */
+    double passes;
+    double lines; /* global: distinct lines of 128 bytes, the units of the L2 cache */
+    double first; /* global loads: of the sectors, those that the block had not loaded before */
 };
 
 /* Adds `from` to `into`. */

@@ -53,14 +53,34 @@
     .int32_gflops = multiprocessors * 2.0 * 64 * (ghz)
 
 static const struct gm_gpu models[] = {
-    {.name = "H200", CAPABILITY_90, RATES(GM_H200_SMS, 1.980, 128, 64), .dram_gbs = 4800}, /* SXM */
-    {.name = "H100", CAPABILITY_90, RATES(132, 1.980, 128, 64), .dram_gbs = 3350},  /* SXM5 */
-    {.name = "A100", CAPABILITY_80, RATES(108, 1.410, 64, 32), .dram_gbs = 2039},   /* SXM 80 GB */
+    {.name = "H200",
+     CAPABILITY_90,
+     RATES(GM_H200_SMS, 1.980, 128, 64),
+     .dram_gbs = 4800,
+     .l2_bytes_per_clock = 37}, /* SXM */
+    {.name = "H100",
+     CAPABILITY_90,
+     RATES(132, 1.980, 128, 64),
+     .dram_gbs = 3350,
+     .l2_bytes_per_clock = 35}, /* SXM5 */
+    {.name = "A100",
+     CAPABILITY_80,
+     RATES(108, 1.410, 64, 32),
+     .dram_gbs = 2039,
+     .l2_bytes_per_clock = 35},                                                     /* SXM 80 GB */
     {.name = "B200", CAPABILITY_100, RATES(148, 1.965, 128, 64), .dram_gbs = 7700}, /* HGX */
     {.name = "RTX 5090", CAPABILITY_120, RATES(170, 2.407, 128, 2), .dram_gbs = 1792},
-    {.name = "RTX 4090", CAPABILITY_89, RATES(128, 2.520, 128, 2), .dram_gbs = 1008},
+    {.name = "RTX 4090",
+     CAPABILITY_89,
+     RATES(128, 2.520, 128, 2),
+     .dram_gbs = 1008,
+     .l2_bytes_per_clock = 15},
     {.name = "RTX 3090", CAPABILITY_86, RATES(82, 1.695, 128, 2), .dram_gbs = 936},
-    {.name = "L4", CAPABILITY_89, RATES(58, 2.040, 128, 2), .dram_gbs = 300},
+    {.name = "L4",
+     CAPABILITY_89,
+     RATES(58, 2.040, 128, 2),
+     .dram_gbs = 300,
+     .l2_bytes_per_clock = 15},
     {.name = "T4", CAPABILITY_75, RATES(40, 1.590, 64, 2), .dram_gbs = 320},
 };
 #define MODELS (sizeof(models) / sizeof(models[0]))
@@ -113,6 +133,16 @@ double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype)
     default:
         return 0; /* i64 takes several instructions; data sheets do not give a rate */
     }
+}
+
+unsigned gm_gpu_fp32_lanes(const struct gm_gpu *gpu)
+{
+    return gpu->capability < 86 ? 64 : 128;
+}
+
+double gm_gpu_ghz(const struct gm_gpu *gpu)
+{
+    return gpu->fp32_gflops / (2.0 * gm_gpu_fp32_lanes(gpu) * gpu->sms);
 }
 
 static uint64_t round_up(uint64_t n, uint64_t unit)

@@ -5,7 +5,8 @@
  * GPU.
  *
  * Sources: the tables of technical specifications by compute capability in NVIDIA's CUDA C++
- * Programming Guide; the models' data sheets (boost clocks, no tensor cores, no sparsity).
+ * Programming Guide; the models' data sheets (boost clocks, no tensor cores, no sparsity); rates of
+ * L2 caches as gpu-benches measures them (github.com/te42kyfo/gpu-benches, gpu-l2-cache).
  */
 #ifndef GM_KERNELS_GPU_H
 #define GM_KERNELS_GPU_H
@@ -35,6 +36,7 @@ struct gm_gpu {
     double dram_gbs;                 /* 10^9 bytes a second */
     double fp32_gflops, fp64_gflops; /* multiply-adds outside the tensor cores */
     double int32_gflops;             /* multiply-adds of integers */
+    double l2_bytes_per_clock;       /* of a multiprocessor, when all read; 0 if not known */
     /* Tensor cores, dense, accumulating in f32 (or f64); f16 is bf16 too. 0 if not known. */
     double tensor_f16_gflops, tensor_tf32_gflops, tensor_fp64_gflops;
 };
@@ -46,6 +48,10 @@ const struct gm_gpu *gm_gpu_find(const char *name);
 
 /* The arithmetic ceiling of a type without tensor cores: f16 and bf16 accumulate in f32. */
 double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype);
+
+/* Lanes of a multiprocessor that do fp32 arithmetic; its clock in 10^9 per second. */
+unsigned gm_gpu_fp32_lanes(const struct gm_gpu *gpu);
+double gm_gpu_ghz(const struct gm_gpu *gpu);
 
 /* The blocks of a launch that fit on a multiprocessor, and the limit that allows no more. */
 struct gm_occupancy {

@@ -15,6 +15,9 @@
 #include <string.h>
 
 #define NAMES_MAX 200
+/* What products by cuBLAS take. */
+#define BLAS_TYPES                                                                                 \
+    (GM_DTYPE_BIT(GM_F16) | GM_DTYPE_BIT(GM_BF16) | GM_DTYPE_BIT(GM_F32) | GM_DTYPE_BIT(GM_F64))
 
 bool gm_always(const struct gm_op *op, const struct gm_device_facts *facts)
 {
@@ -252,4 +255,40 @@ enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *f
     }
     *ret = variant;
     return GM_OK;
+}
+
+/* Whether a variant that only GPUs run takes the operation's types; its other conditions cannot be
+ * checked without one. */
+static bool is_for_gpus(const struct gm_preference *row, const struct gm_op *op)
+{
+    return row->variant_op == GM_OP_MATMUL && strcmp(row->name, "cublas") == 0 &&
+           (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES);
+}
+
+const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
+                              const struct gm_device_facts *facts,
+                              const struct gm_variant **ret_traced)
+{
+    const struct gm_device_facts on_gpu = {.kind = GM_DEVICE_CUDA,
+                                           .compute_units = gpu->sms,
+                                           .batch_max = facts->batch_max,
+                                           .batch_bytes = facts->batch_bytes,
+                                           .gpu = gpu,
+                                           .tuned_blas = true,
+                                           .has_kernel_times = true};
+    const struct gm_preference *row =
+        op->kind == GM_OP_MATMUL ? gm_preferences_cuda_matmul : gm_preferences_cuda;
+    struct gm_device_facts simulated = *facts;
+    const char *name = NULL;
+
+    *ret_traced = NULL;
+    simulated.gpu = gpu;
+    for (; row->name && !*ret_traced; row++) {
+        if (row->op != op->kind || !row->holds(op, &on_gpu))
+            continue;
+        *ret_traced = find(op, row->variant_op, &simulated, row->name, NULL);
+        if (!name && (*ret_traced || is_for_gpus(row, op)))
+            name = row->name;
+    }
+    return name;
 }

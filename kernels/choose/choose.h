@@ -20,6 +20,16 @@
 enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *facts,
                          const char *name, const struct gm_variant **ret, struct gm_error *err);
 
+/*
+ * The name of what `auto` takes on a GPU of this model, which need not be here, and whose code need
+ * not be in this build: by the preferences for GPUs, and by what variants for all GPUs accept. NULL
+ * if there is none. *ret_traced: that variant, if the simulator (facts) runs it too, else the first
+ * plain one that would be taken.
+ */
+const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
+                              const struct gm_device_facts *facts,
+                              const struct gm_variant **ret_traced);
+
 /* tiles.c estimates which kernel with one tile size is fastest, for products of types that were not
  * timed. */
 

@@ -80,7 +80,9 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
     OWN(enum gm_header, header, "header", GM_PARAM_OF_ALL, header, 0, GM_PARAM_BOOLEAN)            \
     OWN(gm_param_text, format, "format", GM_PARAM_OF_ALL, text, 7,                                 \
         "text, json or svg, of those that a report has")                                           \
-    OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_ALL, gpu, 0, GM_PARAM_GPU)
+    OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_ALL, gpu, 0, GM_PARAM_GPU)                  \
+    OWN(gm_param_text, against, "against", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,          \
+        "the name of a kernel")
 
 /* What comes back: unsaid, the account alone of a result that is kept or goes into a region, else
  * the result. */

@@ -22,10 +22,10 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
 {
     const struct gm_params *params = &in->parsed->params;
 
-    if (params->gpu && !in->route->traces)
+    if ((params->gpu || *params->against) && !in->route->traces)
         return gm_fail(err, GM_BAD_PARAMETER,
-                       "%s does not take 'gpu', which is a parameter of /v1/explain",
-                       in->route->path);
+                       "%s does not take '%s', which is a parameter of /v1/explain",
+                       in->route->path, params->gpu ? "gpu" : "against");
     for (unsigned i = 0; i <= GM_RESULT_REGION && in->route->reports > 0; i++)
         if (*params->region[i])
             return gm_fail(err, GM_BAD_PARAMETER, "%s does not take regions of shared memory",
@@ -121,12 +121,15 @@ static enum gm_status set_shapes(const struct gm_plan_input *in,
     unsigned min = gm_op_operands_min(in->route->op), max = gm_op_operands_max(in->route->op);
 
     for (unsigned i = 0; i < max; i++) {
-        bool said = params->shape[i].ndim > 0;
+        /* One shape alone is that of all. */
+        bool alone = i > 0 && params->shape[1].ndim == 0 && params->shape[2].ndim == 0;
+        const struct gm_shape *shape = &params->shape[alone ? 0 : i];
+        bool said = shape->ndim > 0 && (!alone || i < min);
         bool needed = i < min || (i == 2 && params->op.has_beta);
         if (!said && !needed)
             continue;
         enum gm_status status = gm_matrix_init(&operand[i], dtype, GM_ROW_MAJOR,
-                                               said ? &params->shape[i] : &unsaid, err);
+                                               shape->ndim > 0 ? shape : &unsaid, err);
         if (status != GM_OK)
             return status;
         present[i] = true;

@@ -23,16 +23,18 @@ struct gm_plan {
     /* The rest is set once the operands are known. It is valid while `of` matches the inputs. */
     struct gm_op op;
     const struct gm_variant *variant; /* for a comparison: the one that auto chooses */
-    uint64_t head_bytes;              /* room for the reply's head, before the result's elements */
-    uint64_t result_bytes;            /* size of the result buffer, with that room */
-    void *direct;                     /* not NULL: the device writes the result here, in a region */
-    bool result_on_device;            /* that region is memory of the device */
-    uint64_t region_bytes;            /* bytes of the result to copy into a region */
-    uint64_t scratch_bytes;           /* scratch memory of the kernels */
-    uint64_t text_bytes;              /* maximum size of the reply's text, if it is text */
-    uint64_t bytes;                   /* total to reserve, without the operands */
-    unsigned able;                    /* for a comparison: number of kernels that can run */
-    bool has_reference;               /* for a comparison: memory and time allow a reference */
+    const struct gm_variant *against; /* for a trace: the one to set it against; NULL: none */
+    const char *automatic;  /* for a trace: what auto takes on the GPU; NULL: a kernel was named */
+    uint64_t head_bytes;    /* room for the reply's head, before the result's elements */
+    uint64_t result_bytes;  /* size of the result buffer, with that room */
+    void *direct;           /* not NULL: the device writes the result here, in a region */
+    bool result_on_device;  /* that region is memory of the device */
+    uint64_t region_bytes;  /* bytes of the result to copy into a region */
+    uint64_t scratch_bytes; /* scratch memory of the kernels */
+    uint64_t text_bytes;    /* maximum size of the reply's text, if it is text */
+    uint64_t bytes;         /* total to reserve, without the operands */
+    unsigned able;          /* for a comparison: number of kernels that can run */
+    bool has_reference;     /* for a comparison: memory and time allow a reference */
 
     struct {
         bool made, c_may_follow, present[GM_OPERANDS_MAX];

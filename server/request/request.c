@@ -54,6 +54,7 @@ static void drop_all(struct gm_request *r)
     gm_allocation_free(&r->run.result, &r->reservation);
     gm_allocation_free(&r->reply_text, &r->reservation);
     gm_access_report_clear(&r->run.accesses);
+    gm_access_report_clear(&r->run.against);
     gm_reservation_trim(&r->reservation, 0);
 }
 

@@ -93,8 +93,9 @@ struct gm_request {
         struct gm_matrix_use kept; /* the named matrix that the result becomes, or the reply is */
         struct gm_job job;
         struct gm_work work;
-        struct gm_access_report accesses; /* access report of a traced kernel */
-        void *state;                      /* the endpoint's own state; route->drop frees it */
+        /* Access reports of a traced kernel, and of the one that it is set against. */
+        struct gm_access_report accesses, against;
+        void *state; /* the endpoint's own state; route->drop frees it */
     } run;
 
     /* The answer: the current owner writes it, then the library reads it (REPLY). */

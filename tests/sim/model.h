@@ -20,7 +20,8 @@ struct model_request {
  * that is not -1. */
 unsigned model_distinct(const struct model_request *request, unsigned from, unsigned to,
                         unsigned unit, int bank);
-unsigned model_wavefronts(const struct model_request *request);
+/* *ideal: with no two words in one bank. */
+unsigned model_wavefronts(const struct model_request *request, unsigned *ideal);
 
 /* Adds a request, if any lane is active. */
 void model_add(struct gm_access_totals *totals, const struct model_request *request);

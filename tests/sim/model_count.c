@@ -20,12 +20,27 @@ unsigned model_distinct(const struct model_request *request, unsigned from, unsi
     return count;
 }
 
-/* 32 lanes go together, or as many as 128 bytes can hold of wider elements; a bank gives one word
- * at a time. */
-unsigned model_wavefronts(const struct model_request *request)
+/* Whether every two lanes whose numbers differ in `bit` have one address, or only one is active. */
+static bool pairs_agree(const struct model_request *request, unsigned bit)
+{
+    bool agree = true;
+
+    for (unsigned lane = 0; lane < GM_WARP; lane++)
+        agree &= !request->active[lane] || !request->active[lane ^ bit] ||
+                 request->address[lane] == request->address[lane ^ bit];
+    return agree;
+}
+
+/* 32 lanes go together, or as many as 128 bytes can hold of wider elements, or of a load twice
+ * those if neighbours agree; a bank gives one word at a time. */
+unsigned model_wavefronts(const struct model_request *request, unsigned *ideal)
 {
     unsigned together = request->bytes <= 4 ? 32 : 128 / request->bytes, total = 0;
 
+    if (request->bytes > 4 && request->kind == GM_SHARED_LOAD &&
+        (pairs_agree(request, 1) || pairs_agree(request, 2)))
+        together *= 2;
+    *ideal = 0;
     for (unsigned first = 0; first < GM_WARP; first += together) {
         unsigned most = 0;
         for (int bank = 0; bank < (int)GM_BANKS; bank++) {
@@ -33,6 +48,7 @@ unsigned model_wavefronts(const struct model_request *request)
             most = words > most ? words : most;
         }
         total += most;
+        *ideal += most > 0;
     }
     return total;
 }
@@ -48,12 +64,13 @@ void model_add(struct gm_access_totals *totals, const struct model_request *requ
     if (lanes == 0)
         return;
     unsigned useful = model_distinct(request, 0, GM_WARP, 1, -1);
-    unsigned units =
-        shared ? model_wavefronts(request) : model_distinct(request, 0, GM_WARP, GM_SECTOR, -1);
+    unsigned ideal = (useful + unit - 1) / unit;
+    unsigned units = shared ? model_wavefronts(request, &ideal)
+                            : model_distinct(request, 0, GM_WARP, GM_SECTOR, -1);
     sums->requests += 1;
     sums->lanes += lanes;
     sums->bytes_useful += useful;
     sums->units += units;
     sums->bytes_moved += (double)units * unit;
-    sums->units_ideal += (useful + unit - 1) / unit;
+    sums->units_ideal += ideal;
 }

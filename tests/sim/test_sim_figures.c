@@ -159,7 +159,7 @@ static void test_cut_products(void)
      * where they are, 4 rows of 32 bytes a request. Rows of a are 5 pieces apart: those that 8
      * lanes store beside each other meet in 4 banks. */
     check_totals(&stack, "batched",
-                 (struct totals){{4 + 16, 16, 2 * (16 + 32), 4 + 17}, {128, 64, 192, 32 + 17}});
+                 (struct totals){{4 + 16, 16, 2 * (16 + 32), 4 + 17}, {128, 64, 128, 32 + 17}});
     /* One block: 8 warps, each with 8 steps of a and of b a lane; then 8 sums in shared memory. */
     check_totals(&sum, "split_k_dot", (struct totals){{128, 1, 8, 8}, {512, 1, 8, 8}});
 }

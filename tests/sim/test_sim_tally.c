@@ -68,46 +68,89 @@ static void test_wavefronts(void)
         uint64_t begin;
         int64_t stride;
         uint32_t active;
-        unsigned bytes, wavefronts;
+        unsigned bytes, wavefronts, ideal;
     } cases[] = {
         /* rows of a tile: 128 bytes a pass */
-        {0, 1, ALL, 1, 1},
-        {0, 2, ALL, 2, 1},
-        {0, 4, ALL, 4, 1},
-        {128, -4, ALL, 4, 1},
-        {124, -4, ALL, 4, 1},
-        {0, 8, ALL, 8, 2},
-        {0, 16, ALL, 16, 4},
+        {0, 1, ALL, 1, 1, 1},
+        {0, 2, ALL, 2, 1, 1},
+        {0, 4, ALL, 4, 1, 1},
+        {128, -4, ALL, 4, 1, 1},
+        {124, -4, ALL, 4, 1, 1},
+        {0, 8, ALL, 8, 2, 2},
+        {0, 16, ALL, 16, 4, 4},
         /* columns of a tile of 32 x 32: 32 words of one bank; fewer of smaller elements */
-        {0, 128, ALL, 4, 32},
-        {64, 64, ALL, 2, 16},
-        {32, 32, ALL, 1, 8},
-        {0, 256, ALL, 8, 32},
-        {0, 512, ALL, 16, 32},
+        {0, 128, ALL, 4, 32, 1},
+        {64, 64, ALL, 2, 16, 1},
+        {32, 32, ALL, 1, 8, 1},
+        {0, 256, ALL, 8, 32, 2},
+        {0, 512, ALL, 16, 32, 4},
         /* of 32 x 33: a bank further each row */
-        {0, 132, ALL, 4, 1},
-        {0, 66, ALL, 2, 1},
-        {0, 33, ALL, 1, 1},
-        {0, 264, ALL, 8, 2},
-        {0, 528, ALL, 16, 4},
+        {0, 132, ALL, 4, 1, 1},
+        {0, 66, ALL, 2, 1, 1},
+        {0, 33, ALL, 1, 1, 1},
+        {0, 264, ALL, 8, 2, 2},
+        {0, 528, ALL, 16, 4, 4},
         /* strides of words: as often as the stride and 32 have factors in common */
-        {0, 8, ALL, 4, 2},
-        {0, 12, ALL, 4, 1},
-        {0, 16, ALL, 4, 4},
-        {0, 24, ALL, 4, 2},
-        {0, 64, ALL, 4, 16},
+        {0, 8, ALL, 4, 2, 1},
+        {0, 12, ALL, 4, 1, 1},
+        {0, 16, ALL, 4, 4, 1},
+        {0, 24, ALL, 4, 2, 1},
+        {0, 64, ALL, 4, 16, 1},
         /* one word for all is read once */
-        {400, 0, ALL, 4, 1},
-        {401, 0, ALL, 1, 1},
-        {0, 128, 0x0000FFFF, 4, 16},
-        {0, 128, 0x00010001, 4, 2},
-        {0, 128, 0, 4, 0},
+        {400, 0, ALL, 4, 1, 1},
+        {401, 0, ALL, 1, 1, 1},
+        {0, 128, 0x0000FFFF, 4, 16, 1},
+        {0, 128, 0x00010001, 4, 2, 1},
+        {0, 128, 0, 4, 0, 0},
+        /* a vector for all lanes takes half of what different ones do, and never less */
+        {0, 0, ALL, 8, 1, 1},
+        {0, 0, ALL, 16, 2, 2},
+        /* a half or a quarter of a warp alone */
+        {0, 8, 0x0000FFFF, 8, 1, 1},
+        {0, 16, 0x000000FF, 16, 1, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint64_t address[GM_WARP];
+        unsigned ideal;
         lanes_apart(address, 1 << 20 | cases[i].begin, cases[i].stride);
-        if (!CHECK_EQ(gm_tally_wavefronts(address, cases[i].active, cases[i].bytes),
-                      cases[i].wavefronts))
+        if (!CHECK_EQ(gm_tally_wavefronts(address, cases[i].active, cases[i].bytes, true, &ideal),
+                      cases[i].wavefronts) |
+            !CHECK_EQ(ideal, cases[i].ideal))
+            fprintf(stderr, "  case %zu\n", i);
+    }
+}
+
+/* Lanes that share vectors of 16 bytes, as those of a product's thread tiles do: which lanes share
+ * decides, and only then where the vectors lie. */
+static void test_shared_vectors(void)
+{
+    static const struct {
+        unsigned vector[8]; /* of lanes 0 to 7; the next eight have the next vectors, and so on */
+        unsigned apart;     /* vectors from eight lanes to the next; 0: the same */
+        unsigned stride;    /* bytes */
+        unsigned wavefronts, ideal;
+    } cases[] = {
+        {{0, 1, 2, 3, 4, 5, 6, 7}, 8, 16, 4, 4},
+        {{0, 1, 2, 3, 4, 5, 6, 7}, 0, 16, 4, 4}, /* shared, but not by neighbours */
+        {{0, 0, 1, 1, 2, 2, 3, 3}, 4, 16, 2, 2}, /* lane ^ 1 */
+        {{0, 1, 0, 1, 2, 3, 2, 3}, 4, 16, 2, 2}, /* lane ^ 2 */
+        {{0, 0, 1, 1, 2, 3, 2, 3}, 4, 16, 4, 4}, /* one half so, the other so */
+        {{0, 0, 0, 0, 0, 0, 0, 0},
+         1,
+         128,
+         4,
+         2}, /* two rows of a tile meet in one group of banks */
+        {{0, 0, 1, 1, 2, 2, 3, 3}, 4, 128, 16, 2},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t address[GM_WARP];
+        unsigned ideal;
+        for (unsigned lane = 0; lane < GM_WARP; lane++)
+            address[lane] = 4096 + (uint64_t)cases[i].stride *
+                                       (cases[i].vector[lane % 8] + lane / 8 * cases[i].apart);
+        if (!CHECK_EQ(gm_tally_wavefronts(address, ALL, 16, true, &ideal), cases[i].wavefronts) |
+            !CHECK_EQ(ideal, cases[i].ideal))
             fprintf(stderr, "  case %zu\n", i);
     }
 }
@@ -123,7 +166,12 @@ static void test_random(void)
         uint32_t active = round % 2 == 0 ? ALL : (uint32_t)check_random(&random);
         for (unsigned lane = 0; lane < GM_WARP; lane++)
             address[lane] = (1 << 16) + bytes * random_below(&random, range);
-        struct model_request request = {.bytes = bytes};
+        if (round % 5 == 0) /* neighbours agree, as they rarely do by chance */
+            for (unsigned lane = 0; lane < GM_WARP; lane++)
+                address[lane] = address[lane & ~(1u << round / 5 % 2)];
+        bool load = round % 7 != 0;
+        struct model_request request = {.kind = load ? GM_SHARED_LOAD : GM_SHARED_STORE,
+                                        .bytes = bytes};
         for (unsigned lane = 0; lane < GM_WARP; lane++) {
             request.active[lane] = active >> lane & 1;
             request.address[lane] = address[lane];
@@ -131,7 +179,10 @@ static void test_random(void)
         gm_tally_sectors(address, active, bytes, &sectors, &useful);
         bool right = CHECK_EQ(sectors, model_distinct(&request, 0, GM_WARP, GM_SECTOR, -1));
         right &= CHECK_EQ(useful, model_distinct(&request, 0, GM_WARP, 1, -1));
-        right &= CHECK_EQ(gm_tally_wavefronts(address, active, bytes), model_wavefronts(&request));
+        unsigned ideal, expected;
+        unsigned wavefronts = gm_tally_wavefronts(address, active, bytes, load, &ideal);
+        right &= CHECK_EQ(wavefronts, model_wavefronts(&request, &expected));
+        right &= CHECK_EQ(ideal, expected);
         if (!right) {
             fprintf(stderr, "  round %d, %u bytes, active %#x\n", round, bytes, active);
             return;
@@ -168,6 +219,93 @@ static void check_sums(const struct gm_access_sums *sums, double requests, doubl
     CHECK(sums->requests == requests && sums->lanes == lanes);
     CHECK(sums->bytes_useful == useful && sums->bytes_moved == moved);
     CHECK(sums->units == units && sums->units_ideal == ideal);
+}
+
+/* Loads of neighbouring words in succession pass as the vector loads that compilers make of them;
+ * others, and stores, as they are. */
+static void test_runs(void)
+{
+    static const struct {
+        unsigned kind, loads;
+        uint64_t begin;
+        int64_t step, stride;
+        double units, passes;
+        bool other; /* by other instructions */
+    } cases[] = {
+        /* 4 floats of each lane, 16 bytes apart: 4 loads of 4 wavefronts, or one of 4 */
+        {GM_SHARED_LOAD, 4, 4096, 4, 16, 16, 4, false},
+        {GM_SHARED_LOAD, 2, 4096, 4, 8, 4, 2, false},
+        /* the same 4 for all lanes: 4 loads of one wavefront, or one vector of 2 */
+        {GM_SHARED_LOAD, 4, 4096, 4, 0, 4, 2, false},
+        {GM_SHARED_LOAD, 8, 4096, 4, 0, 8, 4, false},
+        /* that begin within a vector, or are 3, or not beside each other */
+        {GM_SHARED_LOAD, 4, 4100, 4, 16, 16, 16, false},
+        {GM_SHARED_LOAD, 3, 4096, 4, 16, 12, 12, false},
+        {GM_SHARED_LOAD, 4, 4096, 128, 4, 4, 4, false},
+        {GM_SHARED_STORE, 4, 4096, 4, 16, 16, 16, false},
+        /* the last word first; each word by an instruction of its own */
+        {GM_SHARED_LOAD, 4, 4096 + 12, -4, 16, 16, 4, false},
+        {GM_SHARED_LOAD, 4, 4096 + 12, -4, 16, 16, 4, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gm_tally *one = calloc(1, sizeof(*one)), *all = calloc(1, sizeof(*all));
+        struct gm_tally_request request = request_of(8, cases[i].kind, ALL, 0, 2);
+        if (!CHECK(one && all))
+            exit(1);
+        for (unsigned load = 0; load < cases[i].loads; load++) {
+            lanes_apart(request.address, cases[i].begin + (uint64_t)(load * cases[i].step),
+                        cases[i].stride);
+            request.key = cases[i].other && load > 0 ? 16 + load : 8;
+            gm_tally_add(one, &request);
+        }
+        gm_tally_merge(all, one);
+        double units = 0, passes = 0;
+        for (size_t site = 0; site < all->count; site++) {
+            units += all->site[site].sums.units;
+            passes += all->site[site].sums.passes;
+        }
+        if (!CHECK(units == 2 * cases[i].units && passes == 2 * cases[i].passes))
+            fprintf(stderr, "  case %zu: %g units, %g passes\n", i, units, passes);
+        gm_tally_free(one);
+        gm_tally_free(all);
+        free(one);
+        free(all);
+    }
+}
+
+/* A request to global memory passes as its banks and its lines need. */
+static void test_first_touches(void)
+{
+    struct gm_tally_seen *seen = calloc(1, sizeof(*seen));
+    struct gm_tally *tally = calloc(1, sizeof(*tally));
+    uint64_t address[GM_WARP];
+
+    if (!CHECK(seen && tally))
+        exit(1);
+    lanes_apart(address, 4096, 12); /* x of x, y, z; then y: the same 12 sectors */
+    CHECK_EQ(gm_tally_see(seen, address, ALL), 12);
+    lanes_apart(address, 4100, 12);
+    CHECK_EQ(gm_tally_see(seen, address, ALL), 0);
+    lanes_apart(address, 4096 + 384 - 32, 4);
+    CHECK_EQ(gm_tally_see(seen, address, ALL), 3);
+    gm_tally_forget(seen);
+    CHECK_EQ(gm_tally_see(seen, address, 0xFF), 1);
+    for (uint64_t i = 0; i < 4 * GM_TALLY_SEEN_MAX; i++) { /* more than it can hold */
+        lanes_apart(address, 1 << 20 | i * 1024, 32);
+        CHECK_EQ(gm_tally_see(seen, address, ALL), 32);
+    }
+    struct gm_tally_request column = request_of(8, GM_GLOBAL_STORE, ALL, 4096, 1);
+    struct gm_tally_request points = request_of(16, GM_GLOBAL_LOAD, ALL, 36, 1);
+    points.first = 7;
+    gm_tally_add(tally, &column);
+    gm_tally_add(tally, &points);
+    CHECK(site_of(tally, 8)->sums.passes == 32); /* one bank */
+    CHECK(site_of(tally, 16)->sums.passes == 3); /* 32 banks, and 9 lines, 4 at a time */
+    CHECK(site_of(tally, 16)->sums.first == 7);
+    gm_tally_free(tally);
+    free(tally);
+    free(seen);
 }
 
 static void test_sums(void)
@@ -249,6 +387,9 @@ int main(void)
 {
     test_sectors();
     test_wavefronts();
+    test_shared_vectors();
+    test_runs();
+    test_first_touches();
     test_random();
     test_sums();
     test_places();

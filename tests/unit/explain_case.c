@@ -100,7 +100,10 @@ struct gm_access_site *case_add(struct explain_case *c, enum gm_access_kind kind
         .bytes_useful = requests * useful,
         .bytes_moved = requests * units * unit_bytes,
         .units = requests * units,
-        .units_ideal = requests * (double)(uint64_t)((useful + unit_bytes - 1) / unit_bytes)};
+        .units_ideal = requests * (double)(uint64_t)((useful + unit_bytes - 1) / unit_bytes),
+        .passes = requests * wavefronts(x),
+        .lines = shared ? 0 : requests * distinct(x, GM_LINE),
+        .first = kind == GM_GLOBAL_LOAD ? requests * units : 0};
     struct gm_access_sums *t = &c->report.totals.kind[kind];
     t->requests += s->sums.requests;
     t->lanes += s->sums.lanes;
@@ -108,6 +111,9 @@ struct gm_access_site *case_add(struct explain_case *c, enum gm_access_kind kind
     t->bytes_moved += s->sums.bytes_moved;
     t->units += s->sums.units;
     t->units_ideal += s->sums.units_ideal;
+    t->passes += s->sums.passes;
+    t->lines += s->sums.lines;
+    t->first += s->sums.first;
     return s;
 }
 

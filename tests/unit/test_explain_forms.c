@@ -116,12 +116,15 @@ static void test_text(void)
         "transpose, kernel mine, f32: a 1024x1024 -> 1024x1024\n",
         "mine_kernel: grid 32x32x1, block 32x8x1, 4096 bytes of shared memory per block\n",
         "Traced: 9 of 1024 blocks",
-        "Line 29: each warp's load from `tile`",
-        "   29  shared_load    tile               32768         32        32         1  32-way "
-        "bank "
-        "conflict  <--\n",
-        "   23  global_load    a                  32768         32         4         4  "
-        "coalesced\n",
+        "kernels/cuda/mine.cu:29: each warp's load from `tile`",
+        "mine.cu:29              shared_load    tile               32768         32        32      "
+        "   1    3.125 %  32-way bank conflict  <--\n",
+        "mine.cu:23              global_load    a                  32768         32         4      "
+        "   4      100 %  coalesced\n",
+        "used / fetched: 8.3886e+06 / 8.3886e+06, 100 %",
+        "0 % of loaded sectors hit L1",
+        "4 requests of a warp; bandwidth x latency is 10.3 kB",
+        "us on H200, 4.15 of them launch; the longest: l1_and_shared",
         "\nkernels/cuda/mine.cu\n   23  a[i] = x < y",
         "262144 sectors of 32 bytes, 1 times the minimum of 262144",
         "barriers        1024, 1 per block",
@@ -180,22 +183,83 @@ static void check_svg(struct explain_case *c, unsigned groups, unsigned rects, c
     free(text);
 }
 
+/* Background, two patterns and three samples of the legend. */
+#define FRAME_RECTS 6
+
 static void test_svg(void)
+{
+    struct explain_case c, other;
+
+    /* Of each sector what is fetched and what is used; a bank, or each of its first six words. */
+    case_transpose(&c, 0);
+    check_svg(&c, 2, FRAME_RECTS + 2 * (4 + 32), ">12.5 %</text>");
+    case_transpose(&c, 32);
+    check_svg(&c, 4, FRAME_RECTS + 2 * (4 + 4) + 32 + (31 + 6),
+              "x &lt; y ? a &amp; b : &quot;29&quot;");
+    check_svg(&c, 4, FRAME_RECTS + 2 * (4 + 4) + 32 + (31 + 6), "wavefronts, in turn");
+    snprintf(c.site[0].source, sizeof c.site[0].source, "\x01\xff</text>\xc3");
+    check_svg(&c, 4, FRAME_RECTS + 85, " ?&lt;/text&gt;?");
+
+    /* Places alike are drawn once; what one screen does not hold is counted. */
+    case_init(&c, GM_OP_COPY, 64, 64);
+    for (unsigned i = 0; i < 20; i++)
+        case_add(&c, GM_GLOBAL_LOAD, i, "a", 1, (struct lanes){.stride = 4});
+    check_svg(&c, 1, FRAME_RECTS + 2 * 4, "(and 19 more places like it)");
+    case_init(&c, GM_OP_COPY, 64, 64);
+    for (unsigned i = 0; i < 20; i++)
+        case_add(&c, GM_GLOBAL_LOAD, i, "a", 1, (struct lanes){.stride = 4, .active = 3u << i});
+    char *text = gm_explain_svg(&c.explain);
+    CHECK(text && strstr(text, "more places are not drawn"));
+    free(text);
+
+    /* Another kernel is beside it. */
+    case_transpose(&c, 32);
+    case_transpose(&other, 33);
+    c.explain.against = &other.explain;
+    check_svg(&c, 8, FRAME_RECTS + 85 + 2 * (4 + 4) + 32 + 32, "viewBox=\"0 0 1480 ");
+}
+
+static void test_against(void)
+{
+    struct explain_case c, other;
+    char changed[GM_EXPLAIN_WORDS_MAX], brought[GM_EXPLAIN_WORDS_MAX];
+
+    case_transpose(&c, 32);
+    case_transpose(&other, 33);
+    other.variant.name = "other";
+    c.explain.against = &other.explain;
+    gm_explain_changed(&c.explain, changed, brought);
+    CHECK(strstr(changed, "from mine to other: l1_and_shared, 0.5172 us instead of 4.525"));
+    CHECK(strstr(brought, "(estimated on H200)") && strstr(brought, " times as fast"));
+    char *text = gm_explain_text(&c.explain);
+    CHECK(text && strstr(text, "wavefronts of shared memory                    1.08134e+06"));
+    free(text);
+    text = gm_explain_json(&c.explain);
+    json_t *o = json_loads(text, 0, NULL);
+    CHECK(json_is_object(json_object_get(o, "against")) && json_object_get(o, "changed"));
+    CHECK_STR(json_string_value(json_object_get(json_object_get(o, "against"), "kernel")), "other");
+    json_decref(o);
+    free(text);
+    other.report.cut = true;
+    gm_explain_changed(&c.explain, changed, brought);
+    CHECK(strstr(changed, "could not be traced to its end"));
+    CHECK(strstr(brought, "has not been measured"));
+}
+
+/* Without a name for the kernel the first line says what auto takes, if that is another. */
+static void test_automatic(void)
 {
     struct explain_case c;
 
-    /* A row of cells for each sector or 128 bytes, and the background. */
-    case_transpose(&c, 0);
-    check_svg(&c, 2, 1 + 32 * (4 + 32), "... 4064 bytes between them ...");
-    case_transpose(&c, 32);
-    check_svg(&c, 4, 1 + 32 * (4 + 1 + 32 + 4), "x &lt; y ? a &amp; b : &quot;29&quot;");
-    snprintf(c.site[0].source, sizeof c.site[0].source, "\x01\xff</text>\xc3");
-    check_svg(&c, 4, 1 + 32 * 41, " ?&lt;/text&gt;?");
-
-    case_init(&c, GM_OP_COPY, 64, 64);
-    for (unsigned i = 0; i < GM_EXPLAIN_DRAWN_MAX + 3; i++)
-        case_add(&c, GM_GLOBAL_LOAD, i, "a", 1, (struct lanes){.stride = 4});
-    check_svg(&c, GM_EXPLAIN_DRAWN_MAX, 1 + GM_EXPLAIN_DRAWN_MAX * 32 * 4, "3 more sites");
+    case_transpose(&c, 33);
+    c.explain.automatic = "cublas";
+    char *text = gm_explain_text(&c.explain);
+    CHECK(text && strncmp(text, "On an H200 auto takes cublas, which is no plain kernel", 54) == 0);
+    free(text);
+    c.explain.automatic = "mine";
+    text = gm_explain_text(&c.explain);
+    CHECK(text && strncmp(text, "transpose, kernel mine", 22) == 0);
+    free(text);
 }
 
 static void test_maps(void)
@@ -234,6 +298,8 @@ int main(void)
     test_json();
     test_text();
     test_svg();
+    test_against();
+    test_automatic();
     test_maps();
     return check_report();
 }

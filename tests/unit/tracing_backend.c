@@ -86,7 +86,15 @@ static enum gm_status make_report(struct gm_access_report *report, struct gm_err
     *launch = (struct gm_launch_report){
         .kernel = "traced", .grid = {4, 1, 1}, .block = {256, 1, 1}, .blocks = 4, .traced = 4};
     site->line = 7;
-    site->sums = (struct gm_access_sums){32, 1024, 4096, 4096, 128, 128};
+    site->sums = (struct gm_access_sums){.requests = 32,
+                                         .lanes = 1024,
+                                         .bytes_useful = 4096,
+                                         .bytes_moved = 4096,
+                                         .units = 128,
+                                         .units_ideal = 128,
+                                         .passes = 32,
+                                         .lines = 32,
+                                         .first = 128};
     site->example.bytes = 4;
     site->example.active = UINT32_MAX;
     for (unsigned lane = 0; lane < GM_WARP; lane++)

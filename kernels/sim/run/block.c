@@ -429,6 +429,7 @@ bool gm_sim_block_run(struct gm_sim_worker *w, struct gm_sim_dim block, double w
     if (given_up(w))
         return false;
     w->round++;
+    gm_tally_forget(&w->seen);
     gm_shadow_begin_block(&w->shadow);
     if (w->repeats)
         memset(w->repeats, 0, w->threads * sizeof(*w->repeats));

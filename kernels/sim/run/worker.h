@@ -128,6 +128,7 @@ struct gm_sim_worker {
     struct gm_shadow shadow;
     struct gm_sim_touched touched; /* by its blocks in this launch */
     struct gm_tally tally;
+    struct gm_tally_seen seen; /* by the running block */
     /* Events of the last block: what its threads did, traced or not, and GM_SIM_PAGE_EVENTS per
      * page that they touched. */
     uint64_t events;

@@ -195,6 +195,9 @@ static void note_page(struct gm_sim_worker *w, unsigned buffer, uintptr_t at)
     if (!known) {
         w->events += GM_SIM_PAGE_EVENTS;
         w->page_events += GM_SIM_PAGE_EVENTS;
+        /* The first to touch a page does so for all: its own part of the budget stays. */
+        if (w->events < w->job->block_max / 2)
+            w->thread_end += GM_SIM_PAGE_EVENTS;
         if (w->page_events / GM_SIM_PAGE_EVENTS % memory->pages_max == 0)
             w->round++;
     }

@@ -107,16 +107,159 @@ static unsigned busiest_bank(const uint64_t *sorted, unsigned count, unsigned by
     return most;
 }
 
-unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes)
+/* Whether each active lane has the same address as lane ^ bit, unless that is inactive. */
+static bool shares(const uint64_t address[GM_WARP], uint32_t active, unsigned bit)
 {
-    unsigned together = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, total = 0;
+    for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(rest), other = lane ^ bit;
+        if (active >> other & 1 && address[lane] != address[other])
+            return false;
+    }
+    return true;
+}
 
+unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes,
+                             bool load, unsigned *ideal)
+{
+    unsigned together = bytes <= 4 ? GM_WARP : 128 / bytes, total = 0;
+
+    if (load && together < GM_WARP && (shares(address, active, 1) || shares(address, active, 2)))
+        together *= 2;
+    *ideal = 0;
     for (unsigned first = 0; first < GM_WARP; first += together) {
         uint32_t group = active & (UINT32_MAX >> (32 - together)) << first;
         uint64_t sorted[GM_WARP];
         total += busiest_bank(sorted, gather(address, group, sorted), bytes);
+        *ideal += group != 0;
     }
     return total;
+}
+
+void gm_tally_forget(struct gm_tally_seen *seen)
+{
+    seen->count = 0;
+    if (++seen->round == 0) { /* came round: no entry may look new */
+        memset(seen, 0, sizeof(*seen));
+        seen->round = 1;
+    }
+}
+
+static bool see_sector(struct gm_tally_seen *seen, uint64_t sector)
+{
+    size_t at = (sector * UINT64_C(0x9E3779B97F4A7C15) >> 32) % GM_TALLY_SEEN_SLOTS;
+
+    while (seen->slot[at].round == seen->round) {
+        if (seen->slot[at].sector == sector)
+            return false;
+        at = (at + 1) % GM_TALLY_SEEN_SLOTS;
+    }
+    seen->slot[at].round = seen->round;
+    seen->slot[at].sector = sector;
+    return true;
+}
+
+unsigned gm_tally_see(struct gm_tally_seen *seen, const uint64_t address[GM_WARP], uint32_t active)
+{
+    uint64_t sorted[GM_WARP];
+    unsigned count = gather(address, active, sorted), first = 0;
+
+    if (seen->round == 0 || seen->count > GM_TALLY_SEEN_MAX - GM_WARP)
+        gm_tally_forget(seen);
+    for (unsigned i = 0; i < count; i++)
+        if (i == 0 || sorted[i] / GM_SECTOR != sorted[i - 1] / GM_SECTOR)
+            first += see_sector(seen, sorted[i] / GM_SECTOR);
+    seen->count += first;
+    return first;
+}
+
+static unsigned lines_of(const struct gm_tally_request *request)
+{
+    uint64_t sorted[GM_WARP];
+    unsigned count = gather(request->address, request->active, sorted), lines = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        lines += i == 0 || sorted[i] / GM_LINE != sorted[i - 1] / GM_LINE;
+    return lines;
+}
+
+/* Adds a request to global memory. Through the L1 cache its data come in wavefronts over 32 banks,
+ * as from shared memory, and the tags of 4 lines are looked up at a time. */
+static void add_to_cache(struct gm_access_sums *sums, const struct gm_tally_request *request)
+{
+    unsigned ideal, lines = lines_of(request), tags = (lines + 3) / 4;
+    unsigned data = gm_tally_wavefronts(request->address, request->active, request->bytes,
+                                        request->kind == GM_GLOBAL_LOAD, &ideal);
+
+    sums->passes += request->weight * (data > tags ? data : tags);
+    sums->lines += request->weight * lines;
+    sums->first += request->weight * request->first;
+}
+
+static void end_run(struct gm_tally_site *site)
+{
+    struct gm_tally_run *run = &site->run;
+    unsigned bytes = run->bytes, ideal;
+    bool vector = bytes > run->width && (bytes & (bytes - 1)) == 0;
+
+    for (uint32_t rest = run->active; rest != 0 && vector; rest &= rest - 1)
+        vector = run->address[__builtin_ctz(rest)] % bytes == 0;
+    if (bytes > 0 && vector)
+        site->sums.passes +=
+            run->weight * gm_tally_wavefronts(run->address, run->active, bytes, true, &ideal);
+    else if (bytes > 0)
+        site->sums.passes += run->passes;
+    run->bytes = 0;
+}
+
+/* Whether each lane goes on where the run ends, or before it begins, as arguments of a call do. */
+static bool continues(const struct gm_tally_run *run, const struct gm_tally_request *request)
+{
+    bool after = true, before = true;
+
+    if (run->bytes == 0 || run->bytes + request->bytes > 16 || run->width != request->bytes ||
+        run->active != request->active || run->weight != request->weight)
+        return false;
+    for (uint32_t rest = run->active; rest != 0 && (after || before); rest &= rest - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(rest);
+        after &= request->address[lane] == run->address[lane] + run->bytes;
+        before &= request->address[lane] + request->bytes == run->address[lane];
+    }
+    return after || before;
+}
+
+/* The site whose run a load continues: its own, or that of the load before, if a line of the source
+ * loads several words one by one; else its own, where it begins another. */
+static struct gm_tally_site *run_of(struct gm_tally *tally, struct gm_tally_site *site,
+                                    const struct gm_tally_request *request)
+{
+    struct gm_tally_site *other = tally->run > 0 ? &tally->site[tally->run - 1] : site;
+
+    if (!continues(&site->run, request) && other->memory == site->memory &&
+        continues(&other->run, request))
+        return other;
+    tally->run = (size_t)(site - tally->site) + 1;
+    return site;
+}
+
+/* Adds a load from shared memory to a run, of which it may be the first. */
+static void add_to_run(struct gm_tally *tally, struct gm_tally_site *site,
+                       const struct gm_tally_request *request, unsigned wavefronts)
+{
+    site = run_of(tally, site, request);
+    struct gm_tally_run *run = &site->run;
+    if (!continues(run, request)) {
+        end_run(site);
+        *run = (struct gm_tally_run){
+            .width = request->bytes, .active = request->active, .weight = request->weight};
+        memcpy(run->address, request->address, sizeof(run->address));
+    } else if (request->address[__builtin_ctz(run->active)] <
+               run->address[__builtin_ctz(run->active)]) {
+        memcpy(run->address, request->address, sizeof(run->address));
+    }
+    run->bytes += request->bytes;
+    run->passes += request->weight * wavefronts;
+    if (run->bytes == 16)
+        end_run(site);
 }
 
 static struct gm_tally_site *find(struct gm_tally *tally, uint32_t key, unsigned kind,
@@ -159,24 +302,32 @@ struct gm_access_example *gm_tally_add(struct gm_tally *tally,
                                        const struct gm_tally_request *request)
 {
     struct gm_tally_site *site = find(tally, request->key, request->kind, request->memory);
-    unsigned lanes = (unsigned)__builtin_popcount(request->active), units, useful, unit;
+    unsigned lanes = (unsigned)__builtin_popcount(request->active), units, ideal, useful, unit;
 
     if (!site)
         return NULL;
     gm_tally_sectors(request->address, request->active, request->bytes, &units, &useful);
     if (gm_access_is_shared((enum gm_access_kind)request->kind)) {
-        units = gm_tally_wavefronts(request->address, request->active, request->bytes);
+        units = gm_tally_wavefronts(request->address, request->active, request->bytes,
+                                    request->kind == GM_SHARED_LOAD, &ideal);
         unit = 4 * GM_BANKS;
     } else {
         unit = GM_SECTOR;
+        ideal = (useful + unit - 1) / unit;
     }
     site->sums.requests += request->weight;
     site->sums.lanes += request->weight * lanes;
     site->sums.bytes_useful += request->weight * useful;
     site->sums.bytes_moved += request->weight * units * unit;
     site->sums.units += request->weight * units;
-    site->sums.units_ideal += request->weight * ((useful + unit - 1) / unit);
+    site->sums.units_ideal += request->weight * ideal;
     site->traced = site->sums.lanes;
+    if (unit == GM_SECTOR)
+        add_to_cache(&site->sums, request);
+    else if (request->kind == GM_SHARED_LOAD)
+        add_to_run(tally, site, request, units);
+    else
+        site->sums.passes += request->weight * units;
     if (site->example.active != 0 && (unsigned)__builtin_popcount(site->example.active) >= lanes)
         return NULL;
     set_example(&site->example, request);
@@ -211,13 +362,14 @@ bool gm_tally_better(const struct gm_access_example *a, const struct gm_access_e
     return lanes > 0 || (lanes == 0 && a->warp < b->warp);
 }
 
-void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from)
+void gm_tally_merge(struct gm_tally *into, struct gm_tally *from)
 {
     for (size_t i = 0; i < from->count; i++) {
-        const struct gm_tally_site *other = &from->site[i];
+        struct gm_tally_site *other = &from->site[i];
         struct gm_tally_site *site = find(into, other->key, other->kind, other->memory);
         if (!site)
             continue;
+        end_run(other);
         gm_access_add(&site->sums, &other->sums);
         site->traced += other->traced;
         if (gm_tally_better(&other->example, &site->example)) {
@@ -268,11 +420,15 @@ static void multiply(struct gm_access_sums *sums, double factor)
     sums->bytes_moved *= factor;
     sums->units *= factor;
     sums->units_ideal *= factor;
+    sums->passes *= factor;
+    sums->lines *= factor;
+    sums->first *= factor;
 }
 
 void gm_tally_multiply(struct gm_tally *tally, double factor)
 {
     for (size_t i = 0; i < tally->count; i++) {
+        end_run(&tally->site[i]);
         multiply(&tally->site[i].sums, factor);
         tally->site[i].traced *= factor;
     }

@@ -13,6 +13,14 @@
 /* The most places in the code of one launch: far beyond any kernel of a few hundred lines. */
 #define GM_TALLY_PLACES 2048u
 
+/* Loads of neighbouring words, one after the other, that a compiler can make one vector load of. */
+struct gm_tally_run {
+    unsigned width, bytes; /* of a lane: of one load, and of all so far; 0 bytes: there is no run */
+    uint32_t active;
+    uint64_t address[GM_WARP]; /* where it begins */
+    double weight, passes;     /* passes: of its loads, if they remain single */
+};
+
 /* The sums over the requests of one instruction to one memory. */
 struct gm_tally_site {
     uint32_t key;
@@ -22,6 +30,7 @@ struct gm_tally_site {
     double traced; /* traced lanes: sums.lanes before partly traced places are scaled */
     /* Have addresses instead of offsets until they are reported. */
     struct gm_access_example example, warp[GM_WARPS_SHOWN];
+    struct gm_tally_run run; /* of shared loads: not yet in sums.passes */
 };
 
 struct gm_tally {
@@ -33,6 +42,7 @@ struct gm_tally {
     size_t count, room;
     struct gm_tally_site *site;
     unsigned last; /* the site that was found last */
+    size_t run;    /* the site, + 1, whose run a load of another site may continue */
     double barriers, steps, step_lanes, blocks, warps;
     bool overflow; /* something did not fit: the sums are too small */
     bool lacking;  /* memory ran out: the sums are too small */
@@ -45,7 +55,26 @@ struct gm_tally_request {
     uint32_t active;
     uint64_t address[GM_WARP]; /* of active lanes */
     double weight;             /* requests that it stands for */
+    unsigned first;            /* of its sectors, those that its block touches for the first time */
 };
+
+/* The sectors that a block has loaded: a hash table. It is as an L1 cache that keeps the last
+ * GM_TALLY_SEEN_MAX. All zeros is empty. */
+#define GM_TALLY_SEEN_SLOTS 32768u
+#define GM_TALLY_SEEN_MAX 16384u
+struct gm_tally_seen {
+    unsigned count;
+    uint32_t round; /* entries of other rounds are empty */
+    struct {
+        uint32_t round;
+        uint64_t sector;
+    } slot[GM_TALLY_SEEN_SLOTS];
+};
+
+/* Forgets all sectors: another block begins. */
+void gm_tally_forget(struct gm_tally_seen *seen);
+/* Adds the sectors that a request touches, and returns how many of them are new. */
+unsigned gm_tally_see(struct gm_tally_seen *seen, const uint64_t address[GM_WARP], uint32_t active);
 
 void gm_tally_reset(struct gm_tally *tally);
 void gm_tally_free(struct gm_tally *tally);
@@ -79,8 +108,8 @@ void gm_tally_show(struct gm_tally *tally, const struct gm_tally_request *reques
  * it does not depend on which thread ran first. */
 bool gm_tally_better(const struct gm_access_example *a, const struct gm_access_example *b);
 
-/* Adds `from` to `into`. */
-void gm_tally_merge(struct gm_tally *into, const struct gm_tally *from);
+/* Adds `from` to `into`, and ends the runs of `from`. */
+void gm_tally_merge(struct gm_tally *into, struct gm_tally *from);
 /* Multiplies all sums by `factor`. */
 void gm_tally_multiply(struct gm_tally *tally, double factor);
 /* Scales the sums of partly traced places to the whole. Returns whether there are any. */
@@ -90,8 +119,15 @@ bool gm_tally_scale(struct gm_tally *tally);
  * `bytes` (a power of two up to 16). */
 void gm_tally_sectors(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes,
                       unsigned *sectors, unsigned *distinct_bytes);
-/* Counts the passes that the banks need. Lanes are served together up to 128 bytes: 32 lanes of up
- * to 4 bytes, 16 of 8, 8 of 16. Among those, distinct words of one bank take a pass each. */
-unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes);
+/*
+ * Counts the wavefronts that the banks need. Lanes are served together up to 128 bytes: 32 lanes of
+ * up to 4 bytes, 16 of 8, 8 of 16. Twice as many lanes of a load of 8 or 16 bytes are served
+ * together if each active lane has the address of its neighbour (lane ^ 1), or each that of lane ^
+ * 2, unless that is inactive: Nsight Compute counts the same on an H200 (COUNTERS.md). Among those,
+ * distinct words of one bank take a wavefront each. *ideal: one wavefront for all lanes that are
+ * served together, the least for this width and these lanes.
+ */
+unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, unsigned bytes,
+                             bool load, unsigned *ideal);
 
 #endif

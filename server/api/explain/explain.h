@@ -10,6 +10,8 @@
 #include "kernels/access.h"
 #include "kernels/backend.h"
 
+#include <stdio.h>
+
 /* The inputs of a report. */
 struct gm_explain {
     const char *id, *device;
@@ -18,6 +20,8 @@ struct gm_explain {
     const struct gm_device_facts *facts;
     const struct gm_gpu *gpu; /* the GPU whose limits and ceilings apply */
     const struct gm_access_report *report;
+    const char *automatic;            /* what auto takes on `gpu`; NULL: a kernel was named */
+    const struct gm_explain *against; /* another kernel, to set beside this one; NULL: none */
 };
 
 /* Access pattern of an example warp: how its lanes' addresses relate. */
@@ -35,7 +39,9 @@ struct gm_site_figures {
     int64_t stride; /* bytes between neighbouring lanes; for ROW, ROWS and STRIDE */
     unsigned spans; /* number of spans; for ROWS */
     double units, ideal, lanes;
-    double ratio; /* units / ideal; 1 is optimal */
+    double used_percent; /* of the bytes moved, those that lanes asked for */
+    double ratio; /* of units to ideal, 1 is optimal; of shared loads that a compiler makes vectors
+                   * of, as vectors */
     double cost;  /* least time in microseconds on `gpu` of the units beyond the ideal */
     char verdict[40];
 };
@@ -45,30 +51,96 @@ struct gm_site_figures {
 struct gm_explain_figures {
     double sectors, sectors_min, sectors_ideal, sectors_ratio;
     double wavefronts, wavefronts_ideal;
+    double requests,
+        passes;            /* of all kinds; passes through the data stage that L1 and shared use */
+    double l1_hit_percent; /* of loaded sectors: those that their block had loaded before */
+    double l2_sectors;     /* sectors of loads that miss L1, and of all stores */
+    double l2_lines;       /* lines of loads that miss L1, and of all stores */
     double barriers_per_block, active_percent;
     double flops, bytes_min, bytes_moved;
+    double bytes_used;                    /* of bytes_moved, those that lanes asked for */
+    unsigned registers;                   /* per thread; 0: not known */
     double intensity, executed_intensity; /* flops per byte, of bytes_min and of bytes_moved */
     double traced, blocks;
     const struct gm_launch_report *launch; /* launch of the occupancy; NULL: there was none */
     struct gm_occupancy occupancy;
     double peak_gflops, ridge; /* ridge: flops per byte above which arithmetic is the limit */
-    double attainable_gflops, percent_of_peak;
+    double attainable_gflops, percent_of_peak; /* by the lowest roof, which no kernel breaks */
+    const char *roof;                          /* "dram", "l2", "l1_and_shared" or "arithmetic" */
     bool compute_bound;
 };
 
 void gm_explain_figures(const struct gm_explain *explain, struct gm_explain_figures *ret);
 void gm_explain_site(const struct gm_explain *explain, const struct gm_access_site *site,
                      struct gm_site_figures *ret);
+/* Lines that a site asks of the L2 cache: of loads, those that miss L1. */
+double gm_explain_lines(const struct gm_access_site *site);
 /* The site with the highest cost beyond its ideal; NULL if no cost matters. */
 const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 
 /* Two sentences, from the figures alone: what is slow and why, and how to fix it. */
-#define GM_EXPLAIN_WORDS_MAX 512
+#define GM_EXPLAIN_WORDS_MAX 640
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
+/* The variant that the cure names; NULL if it names none. */
+const struct gm_variant *gm_explain_cured(const struct gm_explain *explain);
+/* Writes what was measured of the kernel on `gpu`; false if nothing was. */
+bool gm_explain_measured(const struct gm_explain *explain, char out[GM_EXPLAIN_WORDS_MAX]);
 /* Writes the position on the roofline: "left of the ridge: ..." */
 void gm_explain_place(const struct gm_explain *explain, const struct gm_explain_figures *figures,
                       char out[GM_EXPLAIN_WORDS_MAX]);
+
+/*
+ * estimate.c: the time on `gpu` by each resource alone, and by all. Unknown if the report was cut.
+ */
+enum gm_bound {
+    GM_BOUND_DRAM,
+    GM_BOUND_L2,         /* lines of 128 bytes */
+    GM_BOUND_L1,         /* passes through the data stage of L1 and shared memory */
+    GM_BOUND_ISSUE,      /* instructions beside arithmetic */
+    GM_BOUND_ARITHMETIC, /* multiply-adds */
+    GM_BOUND_LATENCY,
+    GM_BOUNDS
+};
+const char *gm_bound_name(enum gm_bound bound);
+
+struct gm_estimate {
+    bool known;
+    double us, part[GM_BOUNDS]; /* microseconds: of the kernel; of each resource */
+    double launch_us;           /* of `us`, what an empty kernel takes */
+    double waves;               /* of blocks: the grid in units of what fits on the GPU at once */
+    enum gm_bound bound;        /* the largest part */
+};
+
+/* How estimates did on the shapes that they were not fitted to. */
+#define GM_ESTIMATE_ERROR                                                                          \
+    "on an H200, of shapes that the estimate was not fitted to, 76 % are within 25 % of the "      \
+    "measured time, and 89 % of pairs of kernels in the measured order"
+
+void gm_explain_estimate(const struct gm_explain *explain, const struct gm_explain_figures *figures,
+                         struct gm_estimate *ret);
+/* The estimate if a site's requests were ideal, in microseconds. */
+double gm_estimate_without(const struct gm_explain *explain,
+                           const struct gm_explain_figures *figures,
+                           const struct gm_estimate *estimate, const struct gm_access_site *site);
+/* Lines that a site asks of L2 beyond what its bytes would fill. */
+double gm_explain_beyond_lines(const struct gm_explain *explain, const struct gm_access_site *site);
+
+/* Loads under way on a multiprocessor, by Little's law: bytes, what its part of the memory's
+ * bandwidth times its latency asks, and loads of a warp. Negative: not known. */
+struct gm_in_flight {
+    double bytes, needed, requests;
+};
+struct gm_in_flight gm_explain_in_flight(const struct gm_explain *explain,
+                                         const struct gm_explain_figures *figures);
+
+/*
+ * against.c: a kernel beside the one of `against`, which is there. Two sentences: what differs
+ * most, and what that brings; and a table.
+ */
+void gm_explain_changed(const struct gm_explain *explain, char changed[GM_EXPLAIN_WORDS_MAX],
+                        char brought[GM_EXPLAIN_WORDS_MAX]);
+void gm_explain_side_by_side(FILE *out, const struct gm_explain *explain);
 
 /* The report, which the caller frees; NULL if memory ran out. */
 char *gm_explain_json(const struct gm_explain *explain);

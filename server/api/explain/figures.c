@@ -12,10 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A site is a problem if it exceeds its ideal by this ratio, and costs this part of the operation's
- * least time. */
+/* A site is a problem if it exceeds its ideal by this ratio, and the kernel would save this part of
+ * its estimated time without. */
 #define RATIO_MIN 1.1
-#define COST_MIN 0.05
+#define SAVING_MIN 0.1
+/* Bytes that a multiprocessor gets from the L2 cache in a cycle at most: a bound, not a rate that
+ * is reached. */
+#define L2_BYTES_MAX 64.0
 
 #define NONE (-1.0)
 
@@ -24,24 +27,16 @@ static double per(double sum, double count)
     return count > 0 ? sum / count : 0;
 }
 
-/* Lanes of a multiprocessor that do fp32 arithmetic. */
-static double fp32_lanes(const struct gm_gpu *gpu)
-{
-    return gpu->capability < 86 ? 64 : 128;
-}
-
 /* Least time to move this many sectors, in microseconds. */
 static double sectors_us(const struct gm_gpu *gpu, double sectors)
 {
     return sectors * GM_SECTOR / (gpu->dram_gbs * 1e3);
 }
 
+/* Wavefronts at one per cycle and multiprocessor. */
 static double wavefronts_us(const struct gm_gpu *gpu, double wavefronts)
 {
-    double per_us = gpu->fp32_gflops / (2 * fp32_lanes(gpu)) *
-                    1e3; /* per microsecond, of all multiprocessors */
-
-    return wavefronts / per_us;
+    return wavefronts / (gpu->sms * gm_gpu_ghz(gpu) * 1e3);
 }
 
 /* ---- A site ------------------------------------------------------------------------------- */
@@ -113,9 +108,18 @@ static void set_verdict(enum gm_access_kind kind, struct gm_site_figures *f)
         snprintf(f->verdict, sizeof f->verdict, "%s", global_verdict(f));
     else if (f->ratio >= RATIO_MIN)
         snprintf(f->verdict, sizeof f->verdict, "%.3g-way bank conflict", f->ratio);
+    else if (f->units >= RATIO_MIN * f->ideal)
+        snprintf(f->verdict, sizeof f->verdict, "no conflict as vectors");
     else
         snprintf(f->verdict, sizeof f->verdict, "%s",
                  f->pattern == GM_PATTERN_SAME ? "one address" : "no conflict");
+}
+
+double gm_explain_lines(const struct gm_access_site *site)
+{
+    const struct gm_access_sums *s = &site->sums;
+
+    return site->kind == GM_GLOBAL_LOAD ? s->lines * per(s->first, s->units) : s->lines;
 }
 
 void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *site,
@@ -126,8 +130,14 @@ void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *si
     struct gm_site_figures f = {.units = per(s->units, s->requests),
                                 .ideal = per(s->units_ideal, s->requests),
                                 .lanes = per(s->lanes, s->requests),
+                                .used_percent = 100 * per(s->bytes_useful, s->bytes_moved),
                                 .ratio = s->units_ideal > 0 ? s->units / s->units_ideal : 1};
 
+    /* What a compiler makes vector loads of has the conflicts of those. */
+    if (site->kind == GM_SHARED_LOAD && s->passes < s->units && s->units_ideal > 0) {
+        f.ratio = s->passes / s->units_ideal;
+        beyond = s->passes - s->units_ideal;
+    }
     f.cost = gm_access_is_shared(site->kind) ? wavefronts_us(e->gpu, beyond)
                                              : sectors_us(e->gpu, beyond);
     set_pattern(&site->example, &f);
@@ -135,22 +145,33 @@ void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *si
     *ret = f;
 }
 
+/* Part of the kernel's time that it would save if a site's requests were ideal; where that is not
+ * known, a measure of what it wastes. */
+static double saving(const struct gm_explain *e, const struct gm_explain_figures *figures,
+                     const struct gm_estimate *estimate, const struct gm_access_site *site,
+                     const struct gm_site_figures *f)
+{
+    if (!estimate->known)
+        return f->cost;
+    double without = gm_estimate_without(e, figures, estimate, site);
+    return (estimate->us - without) / (estimate->us - estimate->launch_us);
+}
+
 const struct gm_access_site *gm_explain_worst(const struct gm_explain *e)
 {
     const struct gm_access_site *worst = NULL;
-    double peak = gm_gpu_gflops(e->gpu, e->op->result.dtype);
-    double least = sectors_us(e->gpu, gm_access_sectors_min(e->op));
-    double arithmetic = peak > 0 ? gm_op_flops(e->op) / (peak * 1e3) : 0;
-    double most = COST_MIN * (arithmetic > least ? arithmetic : least);
+    struct gm_explain_figures figures;
+    struct gm_estimate estimate;
 
-    if (e->report->cut) /* the report is truncated: the sites' costs cover only a part */
-        most = 0;
-
+    gm_explain_figures(e, &figures);
+    gm_explain_estimate(e, &figures, &estimate);
+    double most = estimate.known ? SAVING_MIN : 0;
     for (size_t i = 0; i < e->report->sites; i++) {
         struct gm_site_figures f;
         gm_explain_site(e, &e->report->site[i], &f);
-        if (f.ratio >= RATIO_MIN && f.cost > most) {
-            most = f.cost;
+        double saved = saving(e, &figures, &estimate, &e->report->site[i], &f);
+        if (f.ratio >= RATIO_MIN && saved > most) {
+            most = saved;
             worst = &e->report->site[i];
         }
     }
@@ -190,15 +211,46 @@ static void set_traffic(const struct gm_explain *e, struct gm_explain_figures *f
         *(shared ? &f->wavefronts : &f->sectors) += t->kind[kind].units;
         *(shared ? &f->wavefronts_ideal : &f->sectors_ideal) += t->kind[kind].units_ideal;
         f->bytes_moved += shared ? 0 : t->kind[kind].bytes_moved;
+        f->bytes_used += shared ? 0 : t->kind[kind].bytes_useful;
+        f->requests += t->kind[kind].requests;
+        f->passes += t->kind[kind].passes;
     }
+    const struct gm_access_sums *load = &t->kind[GM_GLOBAL_LOAD];
+    f->l1_hit_percent = load->units > 0 ? 100 * (1 - load->first / load->units) : NONE;
+    f->l2_sectors = f->sectors - load->units + load->first;
+    for (size_t i = 0; i < e->report->sites; i++)
+        f->l2_lines += gm_explain_lines(&e->report->site[i]);
     f->sectors_min = gm_access_sectors_min(e->op);
     f->sectors_ratio = f->sectors_min > 0 && !e->report->cut ? f->sectors / f->sectors_min : NONE;
     f->barriers_per_block = t->blocks > 0 ? t->barriers / t->blocks : NONE;
     f->active_percent = t->steps > 0 ? 100 * t->lanes / (t->steps * GM_WARP) : NONE;
 }
 
-/* Sets the roofline of the chosen GPU, for the bytes that the kernel moves, not the compulsory
- * ones: as if there were no cache. */
+/* The least time on the chosen GPU, in microseconds, by any of: DRAM for the bytes that must move,
+ * the L2 cache for what misses L1, the data stage of L1 and shared memory. *ret_name: the longest.
+ */
+static double least_memory_us(const struct gm_explain *e, const struct gm_explain_figures *f,
+                              const char **ret_name)
+{
+    double per_us = e->gpu->sms * gm_gpu_ghz(e->gpu) * 1e3;
+    const struct {
+        const char *name;
+        double us;
+    } roofs[] = {{"dram", f->bytes_min / (e->gpu->dram_gbs * 1e3)},
+                 {"l2", f->l2_sectors * GM_SECTOR / (L2_BYTES_MAX * per_us)},
+                 {"l1_and_shared", f->passes / per_us}};
+    double most = -1;
+
+    for (size_t i = 0; i < sizeof roofs / sizeof *roofs; i++) {
+        if (roofs[i].us > most) {
+            most = roofs[i].us;
+            *ret_name = roofs[i].name;
+        }
+    }
+    return most;
+}
+
+/* Sets the roofline of the chosen GPU: one roof for each level of memory, and the arithmetic's. */
 static void set_roofline(const struct gm_explain *e, struct gm_explain_figures *f)
 {
     f->flops = gm_op_flops(e->op);
@@ -210,10 +262,13 @@ static void set_roofline(const struct gm_explain *e, struct gm_explain_figures *
     f->peak_gflops = peak > 0 ? peak : NONE;
     f->ridge = peak > 0 ? peak / e->gpu->dram_gbs : NONE;
     f->attainable_gflops = f->percent_of_peak = NONE;
+    f->roof = "dram";
     if (f->executed_intensity < 0 || peak <= 0)
         return;
-    f->compute_bound = f->executed_intensity >= f->ridge;
-    f->attainable_gflops = f->compute_bound ? peak : f->executed_intensity * e->gpu->dram_gbs;
+    double memory = least_memory_us(e, f, &f->roof), arithmetic = f->flops / (peak * 1e3);
+    f->compute_bound = arithmetic >= memory;
+    f->roof = f->compute_bound ? "arithmetic" : f->roof;
+    f->attainable_gflops = f->flops / (1e3 * (f->compute_bound ? arithmetic : memory));
     f->percent_of_peak = 100 * f->attainable_gflops / peak;
 }
 

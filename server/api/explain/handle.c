@@ -11,6 +11,7 @@
 #include "server/request/request.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Checks that every element has an address. */
 static enum gm_status check_span(const struct gm_op *op, struct gm_error *err)
@@ -28,25 +29,60 @@ static enum gm_status check_span(const struct gm_op *op, struct gm_error *err)
                          GM_EXPLAIN_GIB_MAX);
 }
 
+/* The GPU whose limits and ceilings apply. */
+static const struct gm_gpu *gpu_of(const struct gm_params *params,
+                                   const struct gm_device_facts *facts)
+{
+    const struct gm_gpu *gpu = params->gpu ? params->gpu : facts->gpu;
+
+    return gpu ? gpu : gm_gpu_at(0);
+}
+
+/* Selects the named kernel or, for auto, what auto takes on the GPU, if that can be traced; else
+ * the next that can. */
+static enum gm_status select_variant(struct gm_plan *plan, const struct gm_params *params,
+                                     struct gm_error *err)
+{
+    const struct gm_device_facts *facts = plan->device->facts;
+    bool automatic = !*params->kernel || strcmp(params->kernel, "auto") == 0;
+
+    plan->automatic = NULL;
+    plan->variant = NULL;
+    if (automatic)
+        plan->automatic =
+            gm_select_for_gpu(&plan->op, gpu_of(params, facts), facts, &plan->variant);
+    return plan->variant ? GM_OK : gm_select(&plan->op, facts, params->kernel, &plan->variant, err);
+}
+
 enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan_input *in,
                                       struct gm_error *err)
 {
+    const struct gm_params *params = &in->parsed->params;
     const struct gm_device *device = plan->device;
     enum gm_status status = check_span(&plan->op, err);
 
     if (status == GM_OK)
-        status =
-            gm_select(&plan->op, device->facts, in->parsed->params.kernel, &plan->variant, err);
+        status = select_variant(plan, params, err);
+    plan->against = NULL;
+    if (status == GM_OK && *params->against)
+        status = gm_select(&plan->op, device->facts, params->against, &plan->against, err);
     if (status != GM_OK)
         return status;
     /* The simulator holds the touched memory, at most this much. */
     _Static_assert(GM_EXPLAIN_MEMORY_BYTES == GM_REPORT_BYTES, "what is reserved is what is taken");
     _Static_assert(GM_EXPLAIN_CPU_MS == GM_REPORT_CPU_MS, "one limit");
     plan->scratch_bytes = device->backend->scratch_bytes(device->context, &plan->op, plan->variant);
-    plan->bytes = plan->scratch_bytes < GM_EXPLAIN_MEMORY_BYTES ? plan->scratch_bytes
-                                                                : GM_EXPLAIN_MEMORY_BYTES;
+    plan->bytes = plan->scratch_bytes < GM_EXPLAIN_MEMORY_BYTES && !plan->against &&
+                          plan->report != GM_REPORT_SVG
+                      ? plan->scratch_bytes
+                      : GM_EXPLAIN_MEMORY_BYTES;
     return GM_OK;
 }
+
+/* Expected seconds of a worker's step, which only starts the next trace. */
+#define STEP_S 1e-4
+
+static void trace_next(struct gm_work *work);
 
 static void job_done(struct gm_job *job)
 {
@@ -56,9 +92,71 @@ static void job_done(struct gm_job *job)
     if (job->task.status != GM_OK) {
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
+    } else if (job->task.report == &r->run.accesses &&
+               (r->plan.against || r->plan.report == GM_REPORT_SVG)) {
+        gm_request_to_worker(r, trace_next, STEP_S);
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);
     }
+}
+
+/* Queues the trace of a variant; a slot is reserved. The scheduler owns the request afterwards. */
+static void trace(struct gm_request *r, const struct gm_variant *variant,
+                  struct gm_access_report *report)
+{
+    struct gm_job *job = &r->run.job;
+
+    gm_request_set_job(r, job_done);
+    for (unsigned i = 0; i < job->task.op.operands; i++)
+        job->task.op.operand[i].data = NULL; /* elements in the body are ignored */
+    job->task.variant = variant;
+    job->task.report = report;
+    gm_request_set_slot(r);
+    gm_request_suspend(r);
+    r->state = GM_REQUEST_QUEUED;
+    gm_sched_commit(r->plan.device->sched, job);
+}
+
+static struct gm_explain explain_of(struct gm_request *r)
+{
+    const struct gm_device_facts *facts = r->plan.device->facts;
+
+    return (struct gm_explain){.id = r->id,
+                               .device = r->plan.device->name,
+                               .op = &r->run.job.task.op,
+                               .variant = r->plan.variant,
+                               .facts = facts,
+                               .gpu = gpu_of(&r->parsed.params, facts),
+                               .report = &r->run.accesses,
+                               .automatic = r->plan.automatic};
+}
+
+/* A drawing has the cured kernel beside it. */
+static const struct gm_variant *cured(struct gm_request *r)
+{
+    const struct gm_explain explain = explain_of(r);
+
+    return gm_explain_cured(&explain);
+}
+
+static void trace_next(struct gm_work *work)
+{
+    struct gm_request *r = gm_request_of_work(work);
+    struct gm_error error;
+
+    if (gm_request_still_wanted(r, &error) != GM_OK) {
+        gm_request_fail(r, &error);
+        gm_request_resume(r, GM_REQUEST_REPLY);
+        return;
+    }
+    if (!r->plan.against)
+        r->plan.against = cured(r);
+    if (!r->plan.against) {
+        gm_request_resume(r, GM_REQUEST_RAN);
+        return;
+    }
+    gm_sched_reserve_more(r->plan.device->sched, r->head.client);
+    trace(r, r->plan.against, &r->run.against);
 }
 
 static enum gm_status admit(struct gm_request *r, struct gm_error *err)
@@ -72,41 +170,35 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
 
 enum gm_progress gm_handle_explain(struct gm_request *r)
 {
-    struct gm_job *job = &r->run.job;
     struct gm_error error;
 
     if (admit(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
-    gm_request_set_job(r, job_done);
-    for (unsigned i = 0; i < job->task.op.operands; i++)
-        job->task.op.operand[i].data = NULL; /* elements in the body are ignored */
-    job->task.report = &r->run.accesses;
-    gm_request_set_slot(r);
-    gm_request_suspend(r);
-    r->state = GM_REQUEST_QUEUED;
-    gm_sched_commit(r->plan.device->sched, job);
+    trace(r, r->plan.variant, &r->run.accesses);
     return GM_PENDING;
+}
+
+static char *report_text(struct gm_request *r)
+{
+    struct gm_explain explain = explain_of(r), against = explain;
+
+    against.variant = r->plan.against;
+    against.report = &r->run.against;
+    against.automatic = NULL;
+    explain.against = r->plan.against ? &against : NULL;
+    return r->plan.report == GM_REPORT_JSON  ? gm_explain_json(&explain)
+           : r->plan.report == GM_REPORT_SVG ? gm_explain_svg(&explain)
+                                             : gm_explain_text(&explain);
 }
 
 void gm_handle_explain_ran(struct gm_request *r)
 {
-    const struct gm_task *task = &r->run.job.task;
-    const struct gm_device_facts *facts = r->plan.device->facts;
-    const struct gm_gpu *gpu = r->parsed.params.gpu ? r->parsed.params.gpu : facts->gpu;
-    const struct gm_explain explain = {.id = r->id,
-                                       .device = r->plan.device->name,
-                                       .op = &task->op,
-                                       .variant = r->plan.variant,
-                                       .facts = facts,
-                                       .gpu = gpu ? gpu : gm_gpu_at(0),
-                                       .report = &r->run.accesses};
     char timing[GM_SERVER_TIMING_MAX];
 
-    gm_account_ran(&r->account, &task->times, r->run.job.started_ns, r->run.job.finished_ns);
+    gm_account_ran(&r->account, &r->run.job.task.times, r->run.job.started_ns,
+                   r->run.job.finished_ns);
     gm_account_lap(&r->account, GM_STAGE_QUEUE, gm_now_ns());
-    char *text = r->plan.report == GM_REPORT_JSON  ? gm_explain_json(&explain)
-                 : r->plan.report == GM_REPORT_SVG ? gm_explain_svg(&explain)
-                                                   : gm_explain_text(&explain);
+    char *text = report_text(r);
     if (!text) {
         struct gm_error error;
         gm_fail(&error, GM_MEMORY_FULL, "no memory for the report");
@@ -119,6 +211,7 @@ void gm_handle_explain_ran(struct gm_request *r)
     gm_reply_header(&r->reply, "Server-Timing", timing);
     gm_body_drop_operands(&r->body);
     gm_access_report_clear(&r->run.accesses);
+    gm_access_report_clear(&r->run.against);
     gm_reservation_trim(&r->reservation, 0);
     r->state = GM_REQUEST_REPLY;
 }

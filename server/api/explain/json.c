@@ -1,6 +1,7 @@
 /*
  * json.c - an access report as JSON. Figures that are unknown or not applicable are absent.
  */
+#include "kernels/roof.h"
 #include "server/api/explain/explain.h"
 #include "server/request/text.h"
 
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Writes a figure with six digits; a negative one is omitted. */
 static void set_figure(json_t *object, const char *name, double value)
@@ -102,6 +104,9 @@ static json_t *site_json(const struct gm_explain *e, const struct gm_access_site
     set_figure(o, "lanes_per_request", f.lanes);
     set_figure(o, shared ? "wavefronts_per_request" : "sectors_per_request", f.units);
     set_figure(o, shared ? "ideal_wavefronts_per_request" : "ideal_sectors_per_request", f.ideal);
+    if (!shared && site->kind == GM_GLOBAL_LOAD && site->sums.units > 0)
+        set_figure(o, "l1_hit_percent", 100 * (1 - site->sums.first / site->sums.units));
+    set_figure(o, "used_percent", f.used_percent);
     set_count(o, "bytes_useful", site->sums.bytes_useful);
     set_count(o, "bytes_moved", site->sums.bytes_moved);
     set_text(o, "verdict", f.verdict);
@@ -136,7 +141,10 @@ static json_t *occupancy_json(const struct gm_explain *e, const struct gm_explai
     json_object_set_new(o, "warps", json_integer(f->occupancy.warps));
     set_figure(o, "percent", f->occupancy.percent);
     set_text(o, "limited_by", f->occupancy.limited_by);
-    set_text(o, "note", "registers are not known here, and may allow fewer");
+    if (f->registers > 0)
+        set_count(o, "registers_per_thread", f->registers);
+    else
+        set_text(o, "note", "registers are not known here, and may allow fewer");
     return o;
 }
 
@@ -155,8 +163,53 @@ static json_t *roofline_json(const struct gm_explain *e, const struct gm_explain
     set_figure(o, "percent_of_peak", f->percent_of_peak);
     if (!e->report->cut)
         set_text(o, "bound", f->compute_bound ? "compute" : "memory");
+    set_text(o, "roof", f->roof);
     gm_explain_place(e, f, place);
     set_text(o, "place", place);
+    return o;
+}
+
+static json_t *estimate_json(const struct gm_explain *e, const struct gm_estimate *estimate)
+{
+    json_t *o = json_object(), *parts = json_object();
+
+    for (unsigned i = 0; i < GM_BOUNDS; i++)
+        set_figure(parts, gm_bound_name((enum gm_bound)i), estimate->part[i]);
+    set_text(o, "gpu", e->gpu->name);
+    set_figure(o, "us", estimate->us);
+    set_figure(o, "launch_us", estimate->launch_us);
+    set_text(o, "bound", gm_bound_name(estimate->bound));
+    json_object_set_new(o, "parts_us", parts);
+    set_figure(o, "waves", estimate->waves);
+    set_text(o, "error", GM_ESTIMATE_ERROR);
+    return o;
+}
+
+static json_t *in_flight_json(const struct gm_in_flight *flight)
+{
+    json_t *o = json_object();
+
+    set_figure(o, "bytes", flight->bytes);
+    set_figure(o, "bytes_needed", flight->needed);
+    set_figure(o, "requests_per_warp", flight->requests);
+    return o;
+}
+
+static json_t *measured_json(const struct gm_explain *e, const struct gm_measured *m, bool same)
+{
+    json_t *o = json_object(), *times = json_object();
+    const struct gm_variant *v;
+
+    set_text(o, "gpu", m->gpu);
+    set_text(o, "shape", m->shape);
+    json_object_set_new(o, "same_shape", json_boolean(same));
+    set_figure(o, "us", gm_measured_us(m, e->variant->name));
+    if (m->copy_us > 0)
+        set_figure(o, "copy_us", m->copy_us);
+    for (size_t i = 0; (v = gm_variant_at(i)); i++)
+        if (v->op == e->op->kind)
+            set_figure(times, v->name, gm_measured_us(m, v->name));
+    json_object_set_new(o, "times_us", times);
     return o;
 }
 
@@ -171,6 +224,10 @@ static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_f
     set_figure(o, "global_sectors_ratio", f->sectors_ratio);
     set_count(o, "shared_wavefronts", f->wavefronts);
     set_count(o, "shared_wavefronts_ideal", f->wavefronts_ideal);
+    set_count(o, "requests", f->requests);
+    set_count(o, "lsu_wavefronts", f->passes);
+    set_figure(o, "l1_hit_percent", f->l1_hit_percent);
+    set_count(o, "l2_lines", f->l2_lines);
     set_count(o, "barriers", t->barriers);
     set_figure(o, "barriers_per_block", f->barriers_per_block);
     set_figure(o, "active_lanes_percent", f->active_percent);
@@ -185,10 +242,27 @@ static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_f
     if (f->launch)
         json_object_set_new(o, "occupancy", occupancy_json(e, f));
     json_object_set_new(o, "roofline", roofline_json(e, f));
+    struct gm_in_flight flight = gm_explain_in_flight(e, f);
+    if (flight.bytes >= 0)
+        json_object_set_new(o, "in_flight", in_flight_json(&flight));
+    struct gm_estimate estimate;
+    gm_explain_estimate(e, f, &estimate);
+    if (estimate.known)
+        json_object_set_new(o, "estimate", estimate_json(e, &estimate));
     return o;
 }
 
-char *gm_explain_json(const struct gm_explain *e)
+static json_t *auto_json(const struct gm_explain *e)
+{
+    json_t *o = json_object();
+
+    set_text(o, "gpu", e->gpu->name);
+    set_text(o, "kernel", e->automatic);
+    json_object_set_new(o, "traced", json_boolean(strcmp(e->automatic, e->variant->name) == 0));
+    return o;
+}
+
+static json_t *report_json(const struct gm_explain *e)
 {
     char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
     json_t *o = json_object(), *launches = json_array(), *sites = json_array();
@@ -208,6 +282,12 @@ char *gm_explain_json(const struct gm_explain *e)
     set_text(o, "dtype", gm_dtype_name(e->op->result.dtype));
     set_text(o, "problem", problem);
     set_text(o, "cure", cure);
+    if (e->automatic)
+        json_object_set_new(o, "auto", auto_json(e));
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+    if (measured)
+        json_object_set_new(o, "measured", measured_json(e, measured, same));
     json_object_set_new(o, "totals", totals_json(e, &f));
     json_object_set_new(o, "sites", sites);
     json_object_set_new(o, "launches", launches);
@@ -217,5 +297,19 @@ char *gm_explain_json(const struct gm_explain *e)
         set_text(o, "cut_by", e->report->late ? "time" : "count");
     set_count(o, "blocks_traced", f.traced);
     set_count(o, "blocks", f.blocks);
+    return o;
+}
+
+char *gm_explain_json(const struct gm_explain *e)
+{
+    char changed[GM_EXPLAIN_WORDS_MAX], brought[GM_EXPLAIN_WORDS_MAX];
+    json_t *o = report_json(e);
+
+    if (e->against) {
+        gm_explain_changed(e, changed, brought);
+        set_text(o, "changed", changed);
+        set_text(o, "brought", brought);
+        json_object_set_new(o, "against", report_json(e->against));
+    }
     return gm_document_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 }

@@ -1,9 +1,11 @@
 /*
- * svg.c - draws an access report as SVG: which lane of each site's example warp touches what.
+ * svg.c - draws an access report as SVG: what one warp of each place in the source touches.
  *
- * It draws sectors of global memory and banks of shared memory. It can be printed in black and
- * white: position, number, hatching and line width carry the meaning, not colour. No scripts, only
- * generic fonts. The lanes of a warp and the number of sites drawn bound its size.
+ * Global memory is one line of sectors: bytes that lanes asked for are coloured, those that are
+ * fetched beside them grey; the lanes are above. Shared memory is 32 banks side by side; the words
+ * that a bank has to deliver are stacked, a wavefront each. A second kernel, or the one that cures
+ * the first, is beside it. Colours can be told apart by the colour-blind, and hatching in black and
+ * white. It follows the reader's dark mode. No scripts, only generic fonts. It is one screen high.
  */
 #include "server/api/explain/explain.h"
 
@@ -15,16 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 200 /* x of the first column; labels are left of it */
-#define CELL 22
-#define ROW 14
-#define GAP_ROW 13
-#define WIDTH (LEFT + 32 * CELL + 16)
-#define WRAP 118 /* characters in a line of text */
+#define COLUMN 740 /* of one kernel */
+#define LEFT 164   /* x of drawings; the large figures are left of them */
+#define BODY 560   /* width of drawings */
+#define MARGIN 10
+#define HEIGHT_MAX 860 /* panels that begin below are left out */
+#define WRAP 112       /* characters in a line of text */
+#define SMALL 5.6      /* width of a character of 9 pixels */
+#define SECTOR_HEIGHT 22
+#define WORD_HEIGHT 14
+#define WORDS_DRAWN 6 /* of a bank; the rest is a number */
 
 struct page {
     FILE *out;
-    int y; /* y of the next element */
+    int x, y; /* of the column, and of the next element */
 };
 
 /* Escapes XML. A kernel's source may hold any bytes; all but printable ASCII are replaced. */
@@ -45,10 +51,11 @@ static void escape(FILE *out, const char *text, size_t len)
     }
 }
 
-static void text_at(const struct page *p, int x, int y, const char *class, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+static void text_at(const struct page *p, double x, int y, const char *class, const char *format,
+                    ...) __attribute__((format(printf, 5, 6)));
 
-static void text_at(const struct page *p, int x, int y, const char *class, const char *format, ...)
+static void text_at(const struct page *p, double x, int y, const char *class, const char *format,
+                    ...)
 {
     char text[GM_EXPLAIN_WORDS_MAX];
     va_list args;
@@ -56,7 +63,7 @@ static void text_at(const struct page *p, int x, int y, const char *class, const
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(p->out, "<text x=\"%d\" y=\"%d\" class=\"%s\">", x, y, class);
+    fprintf(p->out, "<text x=\"%.4g\" y=\"%d\" class=\"%s\">", p->x + x, y, class);
     escape(p->out, text, sizeof text);
     fputs("</text>\n", p->out);
 }
@@ -72,165 +79,297 @@ static void paragraph(struct page *p, const char *text)
             len = len > 0 ? len : WRAP;
         }
         p->y += 16;
-        text_at(p, 8, p->y, "t", "%.*s", (int)len, text);
+        text_at(p, MARGIN, p->y, "t", "%.*s", (int)len, text);
         text += len;
         text += strspn(text, " ");
     }
 }
 
-static void cell(const struct page *p, unsigned column, int height, const char *class)
+static void box(const struct page *p, double x, int y, double width, int height, const char *class)
 {
-    fprintf(p->out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"%s\"/>\n",
-            LEFT + (int)column * CELL, p->y, CELL, height, class);
+    fprintf(p->out, "<rect x=\"%.5g\" y=\"%d\" width=\"%.4g\" height=\"%d\" class=\"%s\"/>\n",
+            p->x + x, y, width, height, class);
 }
 
-static void in_cell(const struct page *p, unsigned column, const char *class, const char *text)
+/* ---- Global memory ------------------------------------------------------------------------- */
+
+/* The bytes of a sector that lanes asked for. */
+static uint32_t used_bytes(const struct gm_access_example *x, int64_t sector)
 {
-    text_at(p, LEFT + (int)column * CELL + CELL / 2, p->y + ROW - 4, class, "%s", text);
+    int64_t begin = sector * (int64_t)GM_SECTOR;
+    uint32_t used = 0;
+
+    for (unsigned lane = 0; lane < GM_WARP; lane++)
+        for (unsigned i = 0; (x->active >> lane & 1) && i < x->bytes; i++) {
+            int64_t at = x->offset[lane] + i - begin;
+            if (at >= 0 && at < (int64_t)GM_SECTOR)
+                used |= UINT32_C(1) << at;
+        }
+    return used;
 }
 
-static void column_heads(struct page *p, const char *what)
+static void draw_sector(const struct page *p, double x, double width, uint32_t used)
 {
-    char number[16];
+    double byte = width / GM_SECTOR;
 
-    text_at(p, LEFT - 8, p->y + ROW - 4, "r", "%s", what);
-    for (unsigned i = 0; i < GM_WARP; i++) {
-        snprintf(number, sizeof number, "%u", i);
-        in_cell(p, i, "c", number);
+    box(p, x, p->y, width, SECTOR_HEIGHT, "e");
+    for (unsigned i = 0; i < GM_SECTOR; i++) {
+        unsigned run = 0;
+        while (i + run < GM_SECTOR && used >> (i + run) & 1)
+            run++;
+        if (run > 0)
+            box(p, x + i * byte, p->y, run * byte, SECTOR_HEIGHT, "u");
+        i += run;
     }
-    p->y += ROW;
 }
 
-static void gap(struct page *p, int64_t bytes)
+/* Writes a text over or under a sector, if it does not touch the one before, which ended at *end.
+ */
+static void label(const struct page *p, double center, int y, const char *text, double *end)
 {
-    text_at(p, LEFT + 4, p->y + GAP_ROW - 4, "g", "... %lld bytes between them ...",
-            (long long)bytes);
-    p->y += GAP_ROW;
-}
+    double half = (double)strlen(text) * SMALL / 2;
 
-/* Writes a row's label. Deep in a large matrix there is no room for the row's end. */
-static void label(const struct page *p, int64_t begin, int64_t bytes)
-{
-    if (begin < 1000000000)
-        text_at(p, LEFT - 8, p->y + ROW - 4, "r", "bytes %lld to %lld", (long long)begin,
-                (long long)(begin + bytes - 1));
-    else
-        text_at(p, LEFT - 8, p->y + ROW - 4, "r", "from byte %lld", (long long)begin);
+    if (center - half < *end + SMALL || center + half > LEFT + BODY + 12)
+        return;
+    text_at(p, center, y, "c", "%s", text);
+    *end = center + half;
 }
 
 static void draw_global(struct page *p, const struct gm_access_example *x)
 {
     struct gm_sectors map;
+    unsigned gaps = 0;
+    char text[24];
 
     gm_map_sectors(x, &map);
-    column_heads(p, "lane");
-    for (unsigned row = 0; row < map.rows; row++) {
-        int64_t begin = map.row[row].index * (int64_t)GM_SECTOR;
-        if (row > 0 && map.row[row].index > map.row[row - 1].index + 1)
-            gap(p, begin - (map.row[row - 1].index + 1) * (int64_t)GM_SECTOR);
-        label(p, begin, GM_SECTOR);
-        for (unsigned lane = 0; lane < GM_WARP; lane++) {
-            bool touches = map.row[row].lanes >> lane & 1;
-            cell(p, lane, ROW, touches ? "h" : "e");
+    for (unsigned i = 1; i < map.rows; i++)
+        gaps += map.row[i].index > map.row[i - 1].index + 1;
+    double gap = gaps > 16 ? 3 : 10, width = map.rows ? (BODY - gaps * gap) / map.rows : BODY;
+    width = width > 44 ? 44 : width;
+    double at = LEFT, lanes_end = 0, bytes_end = 0;
+    text_at(p, LEFT - 8, p->y + 8, "r", "lanes");
+    text_at(p, LEFT - 8, p->y + 14 + SECTOR_HEIGHT + 10, "r", "bytes from");
+    p->y += 14;
+    for (unsigned i = 0; i < map.rows; i++) {
+        bool apart = i > 0 && map.row[i].index > map.row[i - 1].index + 1;
+        at += apart ? gap : 0;
+        label(p, at + width / 2, p->y - 5, gm_map_lanes_text(map.row[i].lanes, text), &lanes_end);
+        draw_sector(p, at, width, used_bytes(x, map.row[i].index));
+        if (i == 0 || apart) {
+            snprintf(text, sizeof text, "%lld", (long long)(map.row[i].index * (int64_t)GM_SECTOR));
+            label(p, at + width / 2, p->y + SECTOR_HEIGHT + 11, text, &bytes_end);
         }
-        p->y += ROW;
+        at += width;
     }
-    text_at(p, LEFT - 8, p->y + ROW - 4, "r", "sum");
-    text_at(p, LEFT + 4, p->y + ROW - 4, "t", "%u sector%s for this request", map.rows,
-            map.rows == 1 ? "" : "s");
-    p->y += ROW + 4;
+    p->y += SECTOR_HEIGHT + 16;
 }
 
-static void draw_shared(struct page *p, const struct gm_access_example *x)
+/* ---- Shared memory ------------------------------------------------------------------------- */
+
+/* The lanes of a word, in the room of a bank: "7", or "0+" for lane 0 and others. */
+static void lanes_of_word(uint32_t lanes, char out[8])
 {
+    snprintf(out, 8, "%d%s", lanes ? __builtin_ctz(lanes) : 0, lanes & (lanes - 1) ? "+" : "");
+}
+
+/* Draws the words of a bank, one on the other, and returns how many it has. */
+static unsigned draw_bank(const struct page *p, const struct gm_banks *map, unsigned bank,
+                          bool conflicts)
+{
+    const double width = BODY / 32.0;
+    double x = LEFT + bank * width;
+    unsigned words = 0;
+    char text[8];
+
+    for (unsigned row = 0; row < map->rows; row++) {
+        uint32_t lanes = map->row[row].lanes[bank];
+        if (!lanes || words++ >= WORDS_DRAWN)
+            continue;
+        int y = p->y + (int)(words - 1) * WORD_HEIGHT;
+        box(p, x, y, width, WORD_HEIGHT, conflicts && words > 1 ? "k" : "u");
+        lanes_of_word(lanes, text);
+        text_at(p, x + width / 2, y + WORD_HEIGHT - 4, "n", "%s", text);
+    }
+    if (words == 0)
+        box(p, x, p->y, width, WORD_HEIGHT, "e");
+    return words;
+}
+
+static void draw_shared(struct page *p, const struct gm_access_example *x, bool conflicts)
+{
+    const double width = BODY / 32.0;
     struct gm_banks map;
-    char text[16];
+    unsigned most = 1;
 
     gm_map_banks(x, &map);
-    column_heads(p, "bank");
-    for (unsigned row = 0; row < map.rows; row++) {
-        int64_t begin = map.row[row].index * 128;
-        if (row > 0 && map.row[row].index > map.row[row - 1].index + 1)
-            gap(p, begin - (map.row[row - 1].index + 1) * 128);
-        label(p, begin, 128);
-        for (unsigned bank = 0; bank < GM_BANKS; bank++) {
-            uint32_t lanes = map.row[row].lanes[bank];
-            cell(p, bank, ROW, !lanes ? "e" : map.words[bank] > 1 ? "k" : "h");
-            if (lanes)
-                in_cell(p, bank, "n", gm_map_lanes_text(lanes, text));
-        }
-        p->y += ROW;
-    }
-    text_at(p, LEFT - 8, p->y + ROW - 4, "r", "words per bank");
+    text_at(p, LEFT - 8, p->y + 8, "r", "bank");
+    for (unsigned bank = 0; bank < GM_BANKS; bank++)
+        text_at(p, LEFT + (bank + 0.5) * width, p->y + 8, "c", "%u", bank);
+    p->y += 13;
+    text_at(p, LEFT - 8, p->y + 10, "r", "lanes");
     for (unsigned bank = 0; bank < GM_BANKS; bank++) {
-        snprintf(text, sizeof text, "%u", map.words[bank]);
-        in_cell(p, bank, "c", text);
+        unsigned words = draw_bank(p, &map, bank, conflicts);
+        most = words > most ? words : most;
     }
-    p->y += ROW + 4;
+    unsigned drawn = most < WORDS_DRAWN ? most : WORDS_DRAWN;
+    p->y += (int)drawn * WORD_HEIGHT;
+    if (most > 1)
+        text_at(p, LEFT - 8, p->y + 11, "r", "words");
+    for (unsigned bank = 0; bank < GM_BANKS; bank++)
+        if (map.words[bank] > 1)
+            text_at(p, LEFT + (bank + 0.5) * width, p->y + 11, "c", "%u", map.words[bank]);
+    p->y += 16;
 }
 
-static void draw_site(struct page *p, const struct gm_explain *e, const struct gm_access_site *s)
+/* ---- A place in the source ----------------------------------------------------------------- */
+
+/* Whether the drawings of two places would be the same. */
+static bool alike(const struct gm_explain *e, const struct gm_access_site *a,
+                  const struct gm_access_site *b)
+{
+    struct gm_site_figures f, g;
+
+    gm_explain_site(e, a, &f);
+    gm_explain_site(e, b, &g);
+    return a->kind == b->kind && f.pattern == g.pattern && f.stride == g.stride &&
+           f.units == g.units && f.ideal == g.ideal && a->example.bytes == b->example.bytes &&
+           a->example.active == b->example.active;
+}
+
+static void draw_site(struct page *p, const struct gm_explain *e, const struct gm_access_site *s,
+                      unsigned more)
 {
     bool shared = gm_access_is_shared(s->kind);
-    const struct gm_access_example *x = &s->example;
+    const char *name = strrchr(s->file, '/'), *unit = shared ? "wavefront" : "sector";
     struct gm_site_figures f;
+    char like[48] = "";
 
     gm_explain_site(e, s, &f);
+    if (more > 0)
+        snprintf(like, sizeof like, " (and %u more place%s like it)", more, more == 1 ? "" : "s");
     fprintf(p->out, "<g class=\"%s\">\n<title>", shared ? "shared" : "global");
     escape(p->out, s->source, sizeof s->source);
     fputs("</title>\n", p->out);
-    p->y += 22;
-    const char *unit = shared ? "wavefront" : "sector";
-    text_at(p, 8, p->y, "b", "line %u: %s, %s: %.4g %s%s per request, ideal %.4g: %s", s->line,
-            gm_access_name(s->kind), s->memory, f.units, unit, f.units == 1 ? "" : "s", f.ideal,
-            f.verdict);
-    p->y += 15;
-    text_at(p, 8, p->y, "s", "%s", s->source);
-    p->y += 13;
-    text_at(p, 8, p->y, "g", "block (%u, %u, %u), warp %u; %u bytes per lane; in the cells: %s",
-            x->block[0], x->block[1], x->block[2], x->warp, x->bytes,
-            shared ? "the lanes that access this word; thick: a bank conflict"
-                   : "hatched where the lane touches the sector");
-    p->y += 4;
+    p->y += 24;
+    text_at(p, MARGIN, p->y, "b", "%s:%u: %s, %s: %.4g %s%s per request, ideal %.4g: %s%s",
+            name ? name + 1 : s->file, s->line, gm_access_name(s->kind), s->memory, f.units, unit,
+            f.units == 1 ? "" : "s", f.ideal, f.verdict, like);
+    p->y += 14;
+    text_at(p, MARGIN, p->y, "s", "%.110s", s->source);
+    p->y += 8;
+    int top = p->y;
     if (shared)
-        draw_shared(p, x);
+        draw_shared(p, &s->example, f.ratio >= 1.1);
     else
-        draw_global(p, x);
+        draw_global(p, &s->example);
+    text_at(p, MARGIN, top + 26, "big", "%.3g%s", shared ? f.units : f.used_percent,
+            shared ? "" : " %");
+    text_at(p, MARGIN, top + 40, "c0", "%s",
+            !shared          ? "of what is"
+            : f.units == 1   ? "wavefront"
+            : f.ratio >= 1.1 ? "wavefronts, in turn"
+                             : "wavefronts, the least");
+    if (!shared)
+        text_at(p, MARGIN, top + 52, "c0", "fetched is used");
+    p->y = p->y > top + 54 ? p->y : top + 54;
     fputs("</g>\n", p->out);
 }
 
-static void draw_all(struct page *p, const struct gm_explain *e)
+/* The places to draw: the worst first; of those alike one. Returns their number. */
+static size_t order(const struct gm_explain *e, const struct gm_access_site **ret, unsigned *more)
 {
-    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
-    size_t drawn =
-        e->report->sites < GM_EXPLAIN_DRAWN_MAX ? e->report->sites : (size_t)GM_EXPLAIN_DRAWN_MAX;
+    const struct gm_access_site *worst = gm_explain_worst(e);
+    size_t count = 0;
+
+    if (worst) {
+        ret[count] = worst;
+        more[count++] = 0;
+    }
+    for (size_t i = 0; i < e->report->sites; i++) {
+        const struct gm_access_site *s = &e->report->site[i];
+        size_t same = 0;
+        while (same < count && (ret[same] == s || !alike(e, ret[same], s)))
+            same++;
+        if (s == worst)
+            continue;
+        if (same < count) {
+            more[same]++;
+        } else if (count < GM_EXPLAIN_DRAWN_MAX) {
+            ret[count] = s;
+            more[count++] = 0;
+        }
+    }
+    return count;
+}
+
+static void draw_kernel(struct page *p, const struct gm_explain *e)
+{
+    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX], measured[GM_EXPLAIN_WORDS_MAX];
+    const struct gm_access_site *site[GM_EXPLAIN_DRAWN_MAX + 1];
+    unsigned more[GM_EXPLAIN_DRAWN_MAX + 1];
+    size_t count = order(e, site, more), drawn = 0, left = e->report->sites;
 
     gm_explain_words(e, problem, cure);
-    p->y = 22;
-    text_at(p, 8, p->y, "b", "%s, kernel %s, %s", gm_op_name(e->op->kind), e->variant->name,
+    p->y = 24;
+    text_at(p, MARGIN, p->y, "h", "%s, kernel %s, %s", gm_op_name(e->op->kind), e->variant->name,
             gm_dtype_name(e->op->result.dtype));
     paragraph(p, problem);
     paragraph(p, cure);
-    for (size_t i = 0; i < drawn; i++)
-        draw_site(p, e, &e->report->site[i]);
-    if (drawn < e->report->sites) {
+    if (gm_explain_measured(e, measured))
+        paragraph(p, measured);
+    for (; drawn < count && p->y < HEIGHT_MAX - 150; drawn++) {
+        draw_site(p, e, site[drawn], more[drawn]);
+        left -= 1 + more[drawn];
+    }
+    if (left > 0) {
         p->y += 20;
-        text_at(p, 8, p->y, "t", "%zu more sites are not drawn; format=json has them all",
-                e->report->sites - drawn);
+        text_at(p, MARGIN, p->y, "t", "%zu more place%s not drawn; format=json has them all", left,
+                left == 1 ? " is" : "s are");
     }
     p->y += 12;
 }
 
+static void legend(struct page *p)
+{
+    box(p, MARGIN, p->y + 4, 18, 12, "u");
+    text_at(p, MARGIN + 24, p->y + 14, "t", "asked for by lanes");
+    box(p, MARGIN + 150, p->y + 4, 18, 12, "e");
+    text_at(p, MARGIN + 174, p->y + 14, "t", "fetched beside it, or not touched");
+    box(p, MARGIN + 390, p->y + 4, 18, 12, "k");
+    text_at(p, MARGIN + 414, p->y + 14, "t", "waits for the bank: another wavefront");
+    p->y += 26;
+}
+
+static const char style[] =
+    "<defs><pattern id=\"used\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" "
+    "patternTransform=\"rotate(45)\"><rect width=\"5\" height=\"5\" class=\"pu\"/><line x1=\"0\" "
+    "y1=\"0\" x2=\"0\" y2=\"5\" class=\"pl\" stroke-width=\"1\"/></pattern>"
+    "<pattern id=\"wait\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" "
+    "patternTransform=\"rotate(-45)\"><rect width=\"4\" height=\"4\" class=\"pk\"/><line x1=\"0\" "
+    "y1=\"0\" x2=\"0\" y2=\"4\" class=\"pl\" stroke-width=\"1.6\"/></pattern></defs>\n"
+    "<style>text{font:12px sans-serif;fill:#1a1a1a}.h{font-size:15px}.b,.h{font-weight:bold}"
+    ".s{font:11px monospace}.c{font:9px monospace;text-anchor:middle}.c0{font:10px sans-serif}"
+    ".n{font:bold 9px monospace;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:2px}"
+    ".r{font:10px sans-serif;text-anchor:end}.big{font:bold 26px sans-serif}"
+    ".bg{fill:#fff}.e{fill:#d9d9d9;stroke:#8c8c8c;stroke-width:.5}"
+    ".u{fill:url(#used);stroke:#00486f;stroke-width:.5}"
+    ".k{fill:url(#wait);stroke:#7a3600;stroke-width:1.2}"
+    ".pu{fill:#0072b2}.pk{fill:#d55e00}.pl{stroke:#fff;stroke-opacity:.55}"
+    "@media (prefers-color-scheme:dark){text{fill:#e8e8e8}.n{stroke:#16181d}.bg{fill:#16181d}"
+    ".e{fill:#4a4d55;stroke:#777}.pu{fill:#56b4e9}.pk{fill:#e69f00}"
+    ".pl{stroke:#16181d}.u{stroke:#b8dff5}.k{stroke:#ffd27f}}</style>\n";
+
 static void write_page(FILE *out, const struct gm_explain *e, const char *body, int height)
 {
     char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
+    int width = e->against ? 2 * COLUMN : COLUMN;
 
     gm_explain_words(e, problem, cure);
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\" role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">",
-            WIDTH, height, WIDTH, height);
+            width, height, width, height);
     escape(out, gm_op_name(e->op->kind), 64);
     fputs(": memory accesses of kernel ", out);
     escape(out, e->variant->name, 64);
@@ -238,17 +377,9 @@ static void write_page(FILE *out, const struct gm_explain *e, const char *body, 
     escape(out, problem, sizeof problem);
     fputc(' ', out);
     escape(out, cure, sizeof cure);
-    fputs("</desc>\n"
-          "<defs><pattern id=\"hatch\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" "
-          "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"4\" "
-          "stroke=\"#000\" stroke-width=\"1.6\"/></pattern></defs>\n"
-          "<style>text{font:12px sans-serif;fill:#000}.b{font-weight:bold}"
-          ".s{font:11px monospace}.c,.n{font:9px monospace;text-anchor:middle}"
-          ".n{font-weight:bold}.r{font:10px monospace;text-anchor:end}.g{font:10px sans-serif}"
-          ".e{fill:#fff;stroke:#bbb;stroke-width:.5}.h{fill:#fff;stroke:#000}"
-          "g.global .h{fill:url(#hatch)}.k{fill:#fff;stroke:#000;stroke-width:2}</style>\n",
-          out);
-    fprintf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n%s</svg>\n", WIDTH, height,
+    fputs("</desc>\n", out);
+    fputs(style, out);
+    fprintf(out, "<rect width=\"%d\" height=\"%d\" class=\"bg\"/>\n%s</svg>\n", width, height,
             body);
 }
 
@@ -260,7 +391,13 @@ char *gm_explain_svg(const struct gm_explain *e)
     if (!gm_text_stream_begin(&drawings))
         return NULL;
     struct page page = {.out = drawings.out};
-    draw_all(&page, e);
+    draw_kernel(&page, e);
+    if (e->against) {
+        struct page beside = {.out = drawings.out, .x = COLUMN};
+        draw_kernel(&beside, e->against);
+        page.y = beside.y > page.y ? beside.y : page.y;
+    }
+    legend(&page);
     char *body = gm_text_stream_end(&drawings, NULL);
     if (body && gm_text_stream_begin(&whole)) {
         write_page(whole.out, e, body, page.y);

@@ -4,6 +4,7 @@
  * The rules use the figures alone, never a kernel's name, so they also fit kernels that nobody has
  * seen. A variant that has the fix is named if its name or note in the list mentions it.
  */
+#include "kernels/roof.h"
 #include "server/api/explain/explain.h"
 
 #include <math.h>
@@ -11,24 +12,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CURED_BY ": see kernel="
 #define IDLE_PERCENT 70 /* active lanes: below this, idle lanes get a sentence */
-#define AGAIN_MIN 1.5   /* sectors / compulsory sectors: above this, data is loaded repeatedly */
-#define OCCUPANCY_PERCENT 50 /* warps: up to this, there may be too few to hide latency */
-#define RATIO_FINE 1.05      /* sectors / compulsory sectors: up to this, there is no excess */
+#define AGAIN_MIN                                                                                  \
+    1.2 /* lines asked of L2 / lines that hold the data: above this, some are fetched again */
+#define L1_HIT_MIN 5      /* percent: from this on hits in L1 are told of */
+#define LIMIT_PART 0.85   /* of a kernel's time: from this on its largest part is its limit */
+#define LIMIT_COPY 0.9    /* of a copy's rate, which a kernel that moves data has at its limit */
+#define LIMIT_CUBLAS 0.95 /* of cuBLAS's rate, which a product at its limit has */
+#define BEATEN 0.93 /* another kernel's time in the measured one of this, to be clearly faster */
+#define FASTER 0.98 /* another kernel's time in the measured one of this, to be named */
 
 static const char *const no_words[] = {NULL};
 
-/* The first other variant of the operation whose name or note contains one of the words; earlier
- * words win. */
+/* Whether what was measured speaks against naming another variant: it is no faster. */
+static bool is_no_faster(const struct gm_explain *e, const struct gm_measured *measured,
+                         const char *other)
+{
+    double ours = measured ? gm_measured_us(measured, e->variant->name) : -1;
+    double theirs = measured ? gm_measured_us(measured, other) : -1;
+
+    return ours > 0 && theirs > 0 && theirs > FASTER * ours;
+}
+
+/* The first other variant of the operation whose name or note contains one of the words, earlier
+ * words first; the variant has to be faster, as far as that was measured. */
 static const char *variant_with(const struct gm_explain *e, const char *const *words)
 {
     const struct gm_variant *v;
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
 
     for (; *words; words++) {
         for (size_t i = 0; (v = gm_variant_at(i)); i++) {
             bool speaks = strstr(v->name, *words) || strstr(v->note, *words);
             if (v != e->variant && v->op == e->op->kind && speaks &&
-                gm_variant_check(v, e->op, e->facts, NULL) == GM_OK)
+                gm_variant_check(v, e->op, e->facts, NULL) == GM_OK &&
+                !is_no_faster(e, measured, v->name))
                 return v->name;
         }
     }
@@ -41,7 +61,7 @@ static void say_cure(const struct gm_explain *e, const char *technique, const ch
 {
     const char *name = variant_with(e, words);
 
-    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s%s%s%s", technique, name ? ": see kernel=" : "",
+    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s%s%s%s", technique, name ? CURED_BY : "",
              name ? name : "", ".");
 }
 
@@ -64,7 +84,7 @@ static void say_global(const struct gm_explain *e, const struct gm_access_site *
                        const struct gm_site_figures *f, char why[GM_EXPLAIN_WORDS_MAX],
                        char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    static const char *const tile[] = {"padded", "swizzl", NULL};
+    static const char *const tile[] = {"padded", "swizzl", "tiled", NULL};
     static const char *const staged[] = {"staged", "structure of arrays", "aligned", NULL};
     long long apart = llabs((long long)f->stride);
 
@@ -159,9 +179,9 @@ static void say_site(const struct gm_explain *e, const struct gm_access_site *si
     else
         say_global(e, site, &f, why, cure);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "Line %u: each warp's %s %s `%s` %s %.3g %s instead of %.3g: %.300s.", site->line,
-             verb(site->kind), strcmp(verb(site->kind), "load") == 0 ? "from" : "to", site->memory,
-             shared ? "takes" : "touches", f.units,
+             "%s:%u: each warp's %s %s `%s` %s %.3g %s instead of %.3g: %.300s.", site->file,
+             site->line, verb(site->kind), strcmp(verb(site->kind), "load") == 0 ? "from" : "to",
+             site->memory, shared ? "takes" : "touches", f.units,
              shared ? "wavefronts (passes over the banks)" : "sectors of 32 bytes", f.ideal, why);
 }
 
@@ -196,39 +216,114 @@ static void say_idle(const struct gm_explain *e, const struct gm_explain_figures
              no_words, cure);
 }
 
-static void say_again(const struct gm_explain *e, const struct gm_explain_figures *f,
-                      char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+/* Bytes that lanes ask for in a request to global memory, on average. */
+static double bytes_each(const struct gm_explain *e)
 {
-    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
-    bool tiled = f->wavefronts > 0;
+    double bytes = 0, requests = 0;
 
-    snprintf(
-        problem, GM_EXPLAIN_WORDS_MAX,
-        "Each request takes the fewest sectors that can hold its bytes, but all requests "
-        "together take %.3g times the minimum: each %s that needs an element fetches it again.",
-        f->sectors_ratio, tiled ? "tile" : "thread");
-    say_cure(e,
-             tiled ? "Compute more with each loaded element: larger tiles, and several results per "
-                     "thread, kept in registers"
-                   : "Load each element once per block into a tile in shared memory, where all "
-                     "threads of the block read it",
-             tiled ? larger : tile, cure);
+    for (int kind = GM_GLOBAL_LOAD; kind <= GM_GLOBAL_ATOMIC; kind++) {
+        bytes += e->report->totals.kind[kind].bytes_useful;
+        requests += e->report->totals.kind[kind].requests;
+    }
+    return requests > 0 ? bytes / requests : 0;
 }
 
-static void say_occupancy(const struct gm_explain *e, const struct gm_explain_figures *f,
-                          char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+static void say_latency(const struct gm_explain *e, const struct gm_explain_figures *f,
+                        char why[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    const struct gm_occupancy *o = &f->occupancy;
-    bool shared = strcmp(o->limited_by, "shared memory") == 0;
+    static const char *const vector[] = {"vector", "per access", NULL};
+    struct gm_in_flight flight = gm_explain_in_flight(e, f);
 
-    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "No access is wasteful, but on %s only %u of %u warps fit on a multiprocessor: few to "
-             "hide the latency of memory. The limit is %s.",
-             e->gpu->name, o->warps, e->gpu->threads_per_sm / GM_WARP, o->limited_by);
+    if (f->barriers_per_block > 0)
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "a block waits for its loads and at %.3g barrier%s, with nothing else under way",
+                 f->barriers_per_block, f->barriers_per_block == 1 ? "" : "s");
+    else
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "the %u warps of a multiprocessor have %.3g kB of loads under way at a time, and "
+                 "start and end with each; bandwidth times latency asks for %.3g kB throughout "
+                 "(Little's law)",
+                 f->occupancy.warps, flight.bytes * 1e-3, flight.needed * 1e-3);
     say_cure(e,
-             shared ? "Use less shared memory per block, or more threads on the same amount"
-                    : "Use blocks of 128 to 512 threads, so that several fit",
-             no_words, cure);
+             "Have more bytes under way: 16 bytes for each lane and request, or several loads "
+             "before the first is used",
+             vector, cure);
+}
+
+static void say_issue(const struct gm_explain *e, char why[GM_EXPLAIN_WORDS_MAX],
+                      char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const vector[] = {"vector", "per access", "register", NULL};
+    double each = bytes_each(e);
+
+    snprintf(why, GM_EXPLAIN_WORDS_MAX,
+             "a request moves %.3g of 512 bytes that it could, and some ten instructions go with "
+             "each",
+             each);
+    say_cure(e, "Move 16 bytes for each lane and request, so that fewer requests do", vector, cure);
+}
+
+/* Passes through L1 and shared memory, or lines of L2. */
+static void say_reuse(const struct gm_explain *e, const struct gm_explain_figures *f, bool lines,
+                      char why[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
+    static const char *const vector[] = {"vector", NULL}, *const whole[] = {"unaligned", "vector",
+                                                                            NULL};
+    bool tiled = f->wavefronts > 0, product = e->op->kind == GM_OP_MATMUL;
+
+    if (lines)
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "%.4g lines of 128 bytes are asked of the L2 cache, and %.4g hold the operands "
+                 "and the result: %s",
+                 f->l2_lines, f->bytes_min / GM_LINE,
+                 !product ? "some are asked for again, or for bytes that are not needed"
+                 : tiled  ? "each tile that needs an element fetches it again"
+                          : "each block that needs an element fetches it again");
+    else
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "%s passes %.4g wavefronts, one a clock on each multiprocessor%s",
+                 tiled ? "the data stage of shared memory and L1" : "the L1 cache", f->passes,
+                 product
+                     ? ", and instructions with them: each multiply-add takes its operands from "
+                       "there"
+                     : "");
+    if (!product && lines)
+        say_cure(e, "Let rows, tiles and warps begin at lines of 128 bytes, without padding", whole,
+                 cure);
+    else if (!product)
+        say_cure(e, "Move 16 bytes for each lane and request", vector, cure);
+    else
+        say_cure(e,
+                 tiled ? "Compute more with each loaded element: larger tiles, and several results "
+                         "per thread, kept in registers"
+                       : "Load each element once per block into a tile in shared memory, where all "
+                         "threads of the block read it",
+                 tiled ? larger : tile, cure);
+}
+
+/* What takes the time, where no request is wasteful and memory is not the limit. */
+static void say_part(const struct gm_explain *e, const struct gm_explain_figures *f,
+                     const struct gm_estimate *estimate, enum gm_bound bound,
+                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const words[GM_BOUNDS] = {
+        [GM_BOUND_L2] = "the L2 cache", [GM_BOUND_L1] = "the data stage of L1",
+        [GM_BOUND_ISSUE] = "issuing",   [GM_BOUND_ARITHMETIC] = "arithmetic",
+        [GM_BOUND_LATENCY] = "latency", [GM_BOUND_DRAM] = "memory",
+    };
+    char why[GM_EXPLAIN_WORDS_MAX];
+
+    if (bound == GM_BOUND_LATENCY)
+        say_latency(e, f, why, cure);
+    else if (bound == GM_BOUND_ISSUE && e->op->kind != GM_OP_MATMUL)
+        say_issue(e, why, cure);
+    else
+        say_reuse(e, f, bound == GM_BOUND_L2, why, cure);
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "No request is wasteful, but %s takes %.3g of the estimated %.3g us, and the bytes "
+             "that must move take memory %.3g: %.300s.",
+             words[bound], estimate->part[bound], estimate->us, estimate->part[GM_BOUND_DRAM], why);
 }
 
 static unsigned preparing(const struct gm_access_report *report)
@@ -241,28 +336,192 @@ static unsigned preparing(const struct gm_access_report *report)
 }
 
 static void say_fine(const struct gm_explain *e, const struct gm_explain_figures *f,
-                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+                     const struct gm_estimate *estimate, char problem[GM_EXPLAIN_WORDS_MAX],
+                     char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    double ratio = f->sectors_ratio;
+    bool arithmetic = estimate->bound == GM_BOUND_ARITHMETIC;
     unsigned more = preparing(e->report);
-    char times[32] = "", passes[96] = ".";
+    char passes[96] = ".", again[128] = "";
 
-    if (ratio >= RATIO_FINE)
-        snprintf(times, sizeof times, "%.3g times ", ratio);
+    if (f->l1_hit_percent >= L1_HIT_MIN)
+        snprintf(again, sizeof again, "; %.3g %% of loaded sectors hit the L1 cache",
+                 f->l1_hit_percent);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%s is wasted: each request takes the fewest sectors%s that can hold its bytes, and "
-             "the sectors of all requests are %sthe minimum.",
-             *times ? "Little" : "Nothing", f->wavefronts > 0 ? " and wavefronts" : "", times);
+             "Nothing is wasted that costs time: %s take %.3g of the estimated %.3g us, of which "
+             "an empty kernel takes %.3g%s.",
+             arithmetic ? "the multiply-adds" : "the bytes that must move",
+             estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
+             estimate->launch_us, again);
     if (more > 0)
         snprintf(passes, sizeof passes, "; rearranging the data before and after takes %u more %s.",
                  more, more == 1 ? "pass" : "passes");
-    snprintf(
-        cure, GM_EXPLAIN_WORDS_MAX,
-        f->compute_bound
-            ? "The limit is now arithmetic: %s reaches %.5g GFLOP/s without tensor cores%s"
-            : "The limit is now the memory itself: %s moves at most %.5g GB/s, and a copy is no "
-              "faster%s",
-        e->gpu->name, f->compute_bound ? f->peak_gflops : e->gpu->dram_gbs, passes);
+    snprintf(cure, GM_EXPLAIN_WORDS_MAX,
+             arithmetic
+                 ? "The limit is arithmetic: %s reaches %.5g GFLOP/s without tensor cores%s"
+                 : "The limit is the memory itself: %s moves at most %.5g GB/s, and a copy is no "
+                   "faster%s",
+             e->gpu->name, arithmetic ? f->peak_gflops : e->gpu->dram_gbs, passes);
+}
+
+/* The part of the time that is beside DRAM's and the arithmetic's, and the largest. */
+static enum gm_bound most_beside(const struct gm_explain_figures *f,
+                                 const struct gm_estimate *estimate)
+{
+    /* Lines that hold the data once are no excess. */
+    bool again = f->l2_lines > AGAIN_MIN * f->bytes_min / GM_LINE;
+    enum gm_bound most = again ? GM_BOUND_L2 : GM_BOUND_L1;
+
+    for (unsigned i = most; i < GM_BOUNDS; i++)
+        if (i != GM_BOUND_ARITHMETIC && estimate->part[i] > estimate->part[most])
+            most = (enum gm_bound)i;
+    return most;
+}
+
+/* The fastest variant of those that were measured, which has a time. */
+static const char *fastest(const struct gm_explain *e, const struct gm_measured *measured)
+{
+    const struct gm_variant *v, *best = NULL;
+
+    for (size_t i = 0; (v = gm_variant_at(i)); i++) {
+        double us =
+            v->op == e->op->kind && v->run[GM_DEVICE_SIM] ? gm_measured_us(measured, v->name) : -1;
+        if (us > 0 && (!best || us < gm_measured_us(measured, best->name)))
+            best = v;
+    }
+    return best ? best->name : NULL;
+}
+
+/* Whether a measurement shows that the kernel is at its limit: it nearly has the rate of a copy, or
+ * of cuBLAS if no plain kernel is faster. */
+static bool is_measured_at_limit(const struct gm_explain *e)
+{
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+    double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+
+    if (!(us > 0) || preparing(e->report) > 0)
+        return false;
+    if (e->op->kind != GM_OP_MATMUL)
+        return measured->copy_us >= LIMIT_COPY * us;
+    return gm_measured_us(measured, "cublas") >= LIMIT_CUBLAS * us &&
+           gm_measured_us(measured, fastest(e, measured)) >= FASTER * us;
+}
+
+/* Whether another plain kernel was measured to be faster, clearly. */
+static bool is_beaten(const struct gm_explain *e)
+{
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+    double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+
+    return us > 0 && preparing(e->report) == 0 &&
+           gm_measured_us(measured, fastest(e, measured)) < BEATEN * us;
+}
+
+/* Whether none was, even by a little. */
+static bool is_best(const struct gm_explain *e)
+{
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+    double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+
+    return us > 0 && preparing(e->report) == 0 &&
+           gm_measured_us(measured, fastest(e, measured)) >= FASTER * us;
+}
+
+static bool is_at_limit(const struct gm_explain *e, const struct gm_explain_figures *f,
+                        const struct gm_estimate *estimate)
+{
+    double dram = estimate->part[GM_BOUND_DRAM], most = estimate->part[GM_BOUND_ARITHMETIC];
+
+    /* Moves ask for each line once; products rely on caches. */
+    bool again = e->op->kind != GM_OP_MATMUL && f->l1_hit_percent < L1_HIT_MIN &&
+                 f->l2_lines > AGAIN_MIN * f->bytes_min / GM_LINE;
+
+    return estimate->known && !is_beaten(e) && !again &&
+           (dram > most ? dram : most) >= LIMIT_PART * (estimate->us - estimate->launch_us);
+}
+
+static void say_few_blocks(const struct gm_explain *e, const struct gm_explain_figures *f,
+                           char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const smaller[] = {"split-K", "several matrices", "smaller", NULL};
+
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "No request is wasteful, but the grid has %.0f blocks, and %s has %u multiprocessors: "
+             "the others are idle.",
+             f->blocks, e->gpu->name, e->gpu->sms);
+    say_cure(e, "Use smaller tiles, or divide the sums among blocks", smaller, cure);
+}
+
+static void say_kernel(const struct gm_explain *e, const struct gm_explain_figures *f,
+                       const struct gm_estimate *estimate, char problem[GM_EXPLAIN_WORDS_MAX],
+                       char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    enum gm_bound beside = most_beside(f, estimate);
+
+    if (is_at_limit(e, f, estimate))
+        say_fine(e, f, estimate, problem, cure);
+    else if (f->blocks < e->gpu->sms && beside != GM_BOUND_LATENCY)
+        say_few_blocks(e, f, problem, cure);
+    else if (estimate->us - estimate->launch_us < estimate->launch_us / 2) {
+        snprintf(
+            problem, GM_EXPLAIN_WORDS_MAX,
+            "The launch takes most of the time: of the estimated %.3g us an empty kernel takes "
+            "%.3g.",
+            estimate->us, estimate->launch_us);
+        snprintf(cure, GM_EXPLAIN_WORDS_MAX,
+                 "Give one launch more to do; what the kernel does matters little at this size.");
+    } else
+        say_part(e, f, estimate, beside, problem, cure);
+    if (is_best(e)) /* then the technique has been tried */
+        snprintf(cure, GM_EXPLAIN_WORDS_MAX,
+                 "No other plain kernel was faster on this shape, or on one like it.");
+}
+
+static void say_measured_limit(const struct gm_explain *e, const struct gm_explain_figures *f,
+                               const struct gm_estimate *estimate,
+                               char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    if (e->op->kind != GM_OP_MATMUL && estimate->known) {
+        say_fine(e, f, estimate, problem, cure);
+        return;
+    }
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "Nothing is wasted that costs time: on an %s the kernel has the rate of %s.",
+             e->gpu->name, e->op->kind == GM_OP_MATMUL ? "cuBLAS" : "a copy");
+    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s",
+             e->op->kind == GM_OP_MATMUL ? "No plain kernel here is faster; tensor cores are."
+                                         : "The limit is the memory itself.");
+}
+
+/* A kernel without an estimate. */
+static void say_cut(const struct gm_explain *e, const struct gm_explain_figures *f,
+                    char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
+    bool tiled = f->wavefronts > 0;
+
+    if (!e->report->cut) {
+        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+                 "No block of this kernel fits on a multiprocessor of %s.", e->gpu->name);
+        snprintf(cure, GM_EXPLAIN_WORDS_MAX, "Use smaller blocks, or less shared memory for each.");
+        return;
+    }
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "No request is wasteful in the traced part of the kernel%s.",
+             e->op->kind != GM_OP_MATMUL ? ", which runs too long to be traced to its end"
+             : tiled ? "; what counts is how many multiply-adds each load from shared memory serves"
+                     : ", but each multiply-add loads both of its operands");
+    if (e->op->kind != GM_OP_MATMUL)
+        snprintf(cure, GM_EXPLAIN_WORDS_MAX, "A smaller shape can be traced to its end.");
+    else
+        say_cure(e,
+                 tiled ? "Compute more with each loaded element: larger tiles, and several results "
+                         "per thread, kept in registers"
+                       : "Load each element once per block into a tile in shared memory, where all "
+                         "threads of the block read it",
+                 tiled ? larger : tile, cure);
 }
 
 void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_MAX],
@@ -270,30 +529,71 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
 {
     const struct gm_access_site *worst = gm_explain_worst(e);
     struct gm_explain_figures f;
+    struct gm_estimate estimate;
 
     gm_explain_figures(e, &f);
+    gm_explain_estimate(e, &f, &estimate);
     if (!f.launch || f.sectors + f.wavefronts == 0) {
         snprintf(problem, GM_EXPLAIN_WORDS_MAX, "%s",
                  e->report->cut ? "The traced part of the kernel accesses no memory."
                                 : "Nothing to improve: the kernel accesses no memory.");
         cure[0] = '\0';
+    } else if (is_measured_at_limit(e)) {
+        say_measured_limit(e, &f, &estimate, problem, cure);
     } else if (worst) {
         say_site(e, worst, problem, cure);
-    } else if (busy_percent(e, &f) < IDLE_PERCENT) {
+    } else if (!estimate.known) {
+        say_cut(e, &f, problem, cure);
+    } else if (busy_percent(e, &f) < IDLE_PERCENT && !is_at_limit(e, &f, &estimate)) {
         say_idle(e, &f, problem, cure);
-    } else if (f.sectors_ratio > AGAIN_MIN) {
-        say_again(e, &f, problem, cure);
-    } else if (f.occupancy.percent <= OCCUPANCY_PERCENT) {
-        say_occupancy(e, &f, problem, cure);
-    } else if (e->report->cut) {
-        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-                 "Nothing is wasted in the traced part of the kernel: each request takes the "
-                 "fewest sectors that can hold its bytes.");
-        snprintf(cure, GM_EXPLAIN_WORDS_MAX,
-                 "The kernel runs too long to be traced to its end; a smaller shape can be.");
     } else {
-        say_fine(e, &f, problem, cure);
+        say_kernel(e, &f, &estimate, problem, cure);
     }
+}
+
+const struct gm_variant *gm_explain_cured(const struct gm_explain *e)
+{
+    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
+    const struct gm_variant *v;
+
+    gm_explain_words(e, problem, cure);
+    const char *name = strstr(cure, CURED_BY);
+    for (size_t i = 0; name && (v = gm_variant_at(i)); i++) {
+        size_t len = strlen(v->name);
+        if (v->op == e->op->kind && strncmp(name + strlen(CURED_BY), v->name, len) == 0 &&
+            name[strlen(CURED_BY) + len] == '.' &&
+            gm_variant_check(v, e->op, e->facts, NULL) == GM_OK)
+            return v;
+    }
+    return NULL;
+}
+
+bool gm_explain_measured(const struct gm_explain *e, char out[GM_EXPLAIN_WORDS_MAX])
+{
+    bool same, product = e->op->kind == GM_OP_MATMUL;
+    const struct gm_measured *m = gm_measured_find(e->gpu, e->op, &same);
+    double us = m ? gm_measured_us(m, e->variant->name) : -1;
+
+    if (!(us > 0))
+        return false;
+    const char *best = fastest(e, m);
+    double baseline = product ? gm_measured_us(m, "cublas") : m->copy_us;
+    double best_us = gm_measured_us(m, best);
+    char share[64] = "", other[128] = "";
+    if (baseline > 0)
+        snprintf(share, sizeof share, ", %.3g %% of %s", 100 * baseline / us,
+                 product ? "cuBLAS" : "a copy");
+    if (strcmp(best, e->variant->name) == 0)
+        snprintf(other, sizeof other, "; no other plain kernel was faster");
+    else if (baseline > 0)
+        snprintf(other, sizeof other, "; %s %.4g us, %.3g %%", best, best_us,
+                 100 * baseline / best_us);
+    else
+        snprintf(other, sizeof other, "; %s %.4g us", best, best_us);
+    snprintf(out, GM_EXPLAIN_WORDS_MAX, "Measured on an %s%s%s%s: %.4g us%s%s.", e->gpu->name,
+             preparing(e->report) > 0 ? ", with the passes before it" : "",
+             same ? "" : ", the nearest shape, ", same ? "" : m->shape, us, share, other);
+    return true;
 }
 
 void gm_explain_place(const struct gm_explain *e, const struct gm_explain_figures *f,
@@ -306,7 +606,10 @@ void gm_explain_place(const struct gm_explain *e, const struct gm_explain_figure
                  f->flops > 0 ? "only known limit: this arithmetic has no known ceiling"
                               : "limit: there is no arithmetic");
     else
-        snprintf(out, GM_EXPLAIN_WORDS_MAX,
-                 "%s of the ridge: %.4g operations per byte, and the ridge is at %.4g",
-                 f->compute_bound ? "right" : "left", f->executed_intensity, f->ridge);
+        snprintf(
+            out, GM_EXPLAIN_WORDS_MAX,
+            "%s of the ridge, at %.4g operations per byte that DRAM must move; the lowest roof "
+            "is %s",
+            f->intensity >= f->ridge ? "right" : "left", f->ridge,
+            strcmp(f->roof, "l1_and_shared") == 0 ? "that of L1 and shared memory" : f->roof);
 }

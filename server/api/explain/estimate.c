@@ -1,0 +1,189 @@
+/*
+ * estimate.c - estimates a kernel's time on a GPU from counted accesses, and what it is due to.
+ *
+ * Each resource alone would take a time; the kernel takes their norm of degree NORM, since what one
+ * resource does hides behind another, but not wholly. Resources: DRAM, the L2 cache (lines), the
+ * data stage that L1 and shared memory have in common (passes), the schedulers (instructions:
+ * arithmetic, and some around each request), and latency (each generation of resident blocks loads,
+ * and waits at its barriers).
+ *
+ * The numbers below are fitted to half of the shapes of tests/bench/results/kernels_h200.json; on
+ * the other half GM_ESTIMATE_ERROR holds (tests/bench/estimates.py). LOAD_US and DRAM_SHARE are
+ * measured. Nothing is decided by an estimate but the words of a report.
+ */
+#include "server/api/explain/explain.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NORM 2.63
+#define LAUNCH_US 4.15  /* an empty kernel (3.3), and the way to the first block */
+#define DRAM_SHARE 0.87 /* of the data sheet's bandwidth: what a copy reaches */
+/* Instructions of a warp around each request to global memory: its first ones, and the further ones
+ * of a loop; and around each to shared memory. */
+#define GLOBAL_FIRST 16.0
+#define GLOBAL_INSTRUCTIONS 17.5
+#define LOOP_INSTRUCTIONS 4.6
+#define SHARED_INSTRUCTIONS 3.6
+#define LOAD_US 0.65      /* latency of memory under load */
+#define BARRIER_US 1.06   /* more, if a block stores only after all of it has loaded */
+#define BARRIERS_US 0.375 /* for each further barrier, as of a tile in a loop */
+#define SCHEDULERS 4.0
+
+/* What a warp has under way before it waits, where its loop has more: compilers unroll that far. */
+#define LOADS_AHEAD_MAX 8.0
+
+static const char *const names[GM_BOUNDS] = {
+    [GM_BOUND_DRAM] = "dram",
+    [GM_BOUND_L2] = "l2",
+    [GM_BOUND_L1] = "l1_and_shared",
+    [GM_BOUND_ISSUE] = "instructions",
+    [GM_BOUND_ARITHMETIC] = "arithmetic",
+    [GM_BOUND_LATENCY] = "latency",
+};
+
+const char *gm_bound_name(enum gm_bound bound)
+{
+    return names[bound];
+}
+
+/* Cycles of all multiprocessors in a microsecond. */
+static double cycles(const struct gm_gpu *gpu)
+{
+    return gpu->sms * gm_gpu_ghz(gpu) * 1e3;
+}
+
+static double sum_of(const struct gm_explain *e, bool shared)
+{
+    double requests = 0;
+
+    for (unsigned kind = 0; kind < GM_ACCESS_KINDS; kind++)
+        if (gm_access_is_shared((enum gm_access_kind)kind) == shared)
+            requests += e->report->totals.kind[kind].requests;
+    return requests;
+}
+
+/* Instructions of warps beside arithmetic. */
+static double instructions(const struct gm_explain *e)
+{
+    double global = sum_of(e, false), first = GLOBAL_FIRST * e->report->totals.warps;
+
+    first = global < first ? global : first;
+    return GLOBAL_INSTRUCTIONS * first + LOOP_INSTRUCTIONS * (global - first) +
+           SHARED_INSTRUCTIONS * sum_of(e, true);
+}
+
+/* How much more the busiest multiprocessor has to do than the mean one. */
+static double uneven(const struct gm_gpu *gpu, double blocks)
+{
+    return blocks > 0 ? ceil(blocks / gpu->sms) * gpu->sms / blocks : 1;
+}
+
+static double norm(const double part[GM_BOUNDS])
+{
+    double busy = part[GM_BOUND_ISSUE] + part[GM_BOUND_ARITHMETIC], sum = pow(busy, NORM);
+
+    for (unsigned i = 0; i < GM_BOUNDS; i++)
+        if (i != GM_BOUND_ISSUE && i != GM_BOUND_ARITHMETIC)
+            sum += pow(part[i], NORM);
+    return LAUNCH_US + pow(sum, 1 / NORM);
+}
+
+/* The largest part. The schedulers' is one sum, named by its larger part. */
+static enum gm_bound largest(const double part[GM_BOUNDS])
+{
+    double busy = part[GM_BOUND_ISSUE] + part[GM_BOUND_ARITHMETIC];
+    enum gm_bound bound =
+        part[GM_BOUND_ISSUE] > part[GM_BOUND_ARITHMETIC] ? GM_BOUND_ISSUE : GM_BOUND_ARITHMETIC;
+
+    for (unsigned i = 0; i < GM_BOUNDS; i++) {
+        if (i == GM_BOUND_ISSUE || i == GM_BOUND_ARITHMETIC || !(part[i] > busy))
+            continue;
+        busy = part[i];
+        bound = (enum gm_bound)i;
+    }
+    return bound;
+}
+
+void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_figures *f,
+                         struct gm_estimate *ret)
+{
+    const struct gm_gpu *gpu = e->gpu;
+    struct gm_estimate r = {.launch_us = LAUNCH_US,
+                            .known = f->launch && !e->report->cut && f->occupancy.blocks > 0};
+    double *part = r.part, most = uneven(gpu, f->blocks);
+    double peak = gm_gpu_gflops(gpu, e->op->result.dtype);
+
+    *ret = r;
+    if (!r.known)
+        return;
+    r.waves = f->blocks / ((double)f->occupancy.blocks * gpu->sms);
+    double barriers = f->barriers_per_block > 0 ? f->barriers_per_block : 0;
+    part[GM_BOUND_DRAM] = f->bytes_min / (DRAM_SHARE * gpu->dram_gbs * 1e3);
+    if (gpu->l2_bytes_per_clock > 0)
+        part[GM_BOUND_L2] = f->l2_lines * GM_LINE / (gpu->l2_bytes_per_clock * cycles(gpu));
+    part[GM_BOUND_L1] = most * f->passes / cycles(gpu);
+    part[GM_BOUND_ISSUE] = most * instructions(e) / (SCHEDULERS * cycles(gpu));
+    part[GM_BOUND_ARITHMETIC] = peak > 0 ? most * f->flops / (peak * 1e3) : 0;
+    part[GM_BOUND_LATENCY] = fmax(1, r.waves) * (LOAD_US + BARRIER_US * fmin(1, barriers) +
+                                                 BARRIERS_US * fmax(0, barriers - 1));
+    r.us = norm(part);
+    r.bound = largest(part);
+    *ret = r;
+}
+
+double gm_estimate_without(const struct gm_explain *e, const struct gm_explain_figures *f,
+                           const struct gm_estimate *estimate, const struct gm_access_site *site)
+{
+    double most = uneven(e->gpu, f->blocks), part[GM_BOUNDS];
+    const struct gm_access_sums *s = &site->sums;
+    bool shared = gm_access_is_shared(site->kind);
+
+    for (unsigned i = 0; i < GM_BOUNDS; i++)
+        part[i] = estimate->part[i];
+    /* Global: the lines that its sectors would fill at best, as far as it asks L2 for more; and
+     * 128 bytes a pass. */
+    double ideal =
+        shared ? s->units_ideal : fmax(s->units_ideal * GM_SECTOR / GM_LINE, s->requests);
+    double beyond = s->passes - ideal;
+    if (beyond > 0)
+        part[GM_BOUND_L1] -= fmin(part[GM_BOUND_L1], most * beyond / cycles(e->gpu));
+    beyond = shared ? 0 : gm_explain_beyond_lines(e, site);
+    if (beyond > 0 && e->gpu->l2_bytes_per_clock > 0)
+        part[GM_BOUND_L2] -= fmin(part[GM_BOUND_L2],
+                                  beyond * GM_LINE / (e->gpu->l2_bytes_per_clock * cycles(e->gpu)));
+    return norm(part);
+}
+
+double gm_explain_beyond_lines(const struct gm_explain *e, const struct gm_access_site *site)
+{
+    double lines = 0, ideal = 0, own = gm_explain_lines(site);
+
+    /* Of one memory together: what one request fetches may serve the next. */
+    for (size_t i = 0; i < e->report->sites; i++) {
+        const struct gm_access_site *other = &e->report->site[i];
+        if (other->kind != site->kind || strcmp(other->memory, site->memory) != 0)
+            continue;
+        lines += gm_explain_lines(other);
+        ideal += fmax(other->sums.units_ideal * GM_SECTOR / GM_LINE, 1);
+    }
+    return lines > ideal ? own * (1 - ideal / lines) : 0;
+}
+
+struct gm_in_flight gm_explain_in_flight(const struct gm_explain *e,
+                                         const struct gm_explain_figures *f)
+{
+    const struct gm_access_sums *load = &e->report->totals.kind[GM_GLOBAL_LOAD];
+    double warps = e->report->totals.warps, all = f->bytes_moved;
+    struct gm_in_flight r = {-1, -1, -1};
+
+    if (!f->launch || !(load->requests > 0) || !(warps > 0) || e->report->cut)
+        return r;
+    double rounds = fmax(1, f->barriers_per_block / 2); /* two barriers for each tile of a loop */
+    r.requests = fmin(LOADS_AHEAD_MAX, fmax(1, load->requests / warps / rounds));
+    r.bytes = f->occupancy.warps * r.requests * load->bytes_moved / load->requests;
+    /* Loads have their part of the bandwidth. */
+    double part = all > 0 ? load->bytes_moved / all : 1;
+    r.needed = part * DRAM_SHARE * e->gpu->dram_gbs * 1e3 * LOAD_US / e->gpu->sms;
+    return r;
+}

@@ -1,0 +1,124 @@
+"""What /v1/explain says of each kernel, against what was seen of it on an H200: Nsight Compute's counters
+(tests/bench/results/counters_h200.json) and times (kernels_h200.json)."""
+
+import functools
+import json
+import pathlib
+import re
+
+import pytest
+
+from daemon import SLOW
+from wire import target
+
+RESULTS = pathlib.Path(__file__).parent.parent / "bench" / "results"
+# More than this part beyond the least is a conflict, or a waste. nvcc loads some neighbouring words
+# at once, which takes a quarter fewer wavefronts, and banks wait a few per cent for each other.
+EXCESS = 1.3
+
+pytestmark = pytest.mark.skipif(SLOW > 1, reason="traces every kernel, which needs no sanitizer")
+
+
+@functools.cache
+def explain(daemon, op, kernel, dtype, shape):
+    query = {"format": "json", "gpu": "H200", "kernel": kernel, "dtype": dtype}
+    for name, text in zip("ab", shape.split()):
+        query["shape_" + name] = text.removesuffix("^T")
+        if text.endswith("^T"):
+            query["trans" + name] = "true"
+    return daemon.get(target("/v1/explain/" + op, **query)).ok().json()
+
+
+def counted():
+    """For each variant the first run of it that Nsight Compute counted, in f32 if there is one."""
+    runs = {}
+    with open(RESULTS / "counters_h200.json", encoding="utf-8") as file:
+        for run in json.load(file)["runs"]:
+            op, kernel, dtype, shape = run["run"].split(" ", 3)
+            if (op, kernel) not in runs or (dtype == "f32" and runs[op, kernel][0] != "f32"):
+                runs[op, kernel] = dtype, shape, run["gpu"]
+    return [(*name, *run) for name, run in runs.items()]
+
+
+def of(document, kind, member):
+    return sum(site["requests"] * site[member] for site in document["sites"] if site["kind"] == kind)
+
+
+@pytest.mark.parametrize("op,kernel,dtype,shape,gpu", counted(), ids=lambda value: str(value)[:24])
+def test_conflicts_are_those_that_nsight_counts(daemon, op, kernel, dtype, shape, gpu):
+    document = explain(daemon, op, kernel, dtype, shape)
+    verdicts = {}
+    for site in document["sites"]:
+        verdicts.setdefault(site["kind"], []).append(site["verdict"])
+    for kind in ("shared_load", "shared_store"):
+        wavefronts = gpu[kind + "_wavefronts"]
+        if not wavefronts:
+            continue  # asynchronous copies, whose stores the GPU does not count
+        ideal = of(document, kind, "ideal_wavefronts_per_request")
+        conflict = any("conflict" in v and not v.startswith("no") for v in verdicts.get(kind, []))
+        # A kernel may have a few conflicts in one place beside many loads without.
+        if wavefronts > EXCESS * ideal:
+            assert conflict, (kind, wavefronts, ideal, verdicts)
+        if wavefronts < 1.02 * ideal:
+            assert not conflict, (kind, wavefronts, ideal, verdicts)
+        if "wavefronts (passes" in document["problem"] and "load from" in document["problem"]:
+            assert gpu["shared_load_wavefronts"] > EXCESS * of(
+                document, "shared_load", "ideal_wavefronts_per_request"), document["problem"]
+
+
+@pytest.mark.parametrize("op,kernel,dtype,shape,gpu", counted(), ids=lambda value: str(value)[:24])
+def test_waste_is_what_nsight_counts(daemon, op, kernel, dtype, shape, gpu):
+    document = explain(daemon, op, kernel, dtype, shape)
+    if "sectors of 32 bytes instead of" not in document["problem"]:
+        return
+    kind = "global_load" if "load from" in document["problem"] else "global_store"
+    assert gpu[kind + "_sectors"] > EXCESS * of(document, kind, "ideal_sectors_per_request")
+
+
+def timed():
+    """Some f32 shapes that were timed, of each kind."""
+    shapes = {
+        "copy": ["8192x8192"], "flip": ["8192x8192"],
+        "transpose": ["8192x8192", "8191x8209"],
+        "add": ["8192x8192 8192x8192", "16777216x3 16777216x3"],
+        "matmul": ["256x256 256x256", "4096x33x33 4096x33x33"],
+    }
+    with open(RESULTS / "kernels_h200.json", encoding="utf-8") as file:
+        rows = [row for row in json.load(file)["results"] if row["dtype"] == "f32"]
+    for op, of_op in shapes.items():
+        for shape in of_op:
+            times = {row["variant"]: row for row in rows if (row["op"], row["shape"]) == (op, shape)}
+            yield op, shape, times
+
+
+@pytest.mark.parametrize("op,shape,times", timed(), ids=lambda value: str(value)[:24])
+def test_no_advice_makes_a_kernel_slower(daemon, op, shape, times):
+    kernels = daemon.get("/v1/kernels").json()["kernels"]
+    plain = [k["name"] for k in kernels if k["op"] == op and "sim:0" in k["devices"]]
+    total = {name: row["median_us"] + row.get("prepare_us", 0) for name, row in times.items()}
+    best = min(total[name] for name in plain if name in total)
+    for kernel in sorted(set(plain) & set(times)):
+        document = explain(daemon, op, kernel, "f32", shape)
+        named = re.search(r"kernel=(\w+)", document["cure"])
+        if named and named[1] in total:
+            assert total[named[1]] < total[kernel], document["cure"]
+        if total[kernel] == best:
+            assert not named, document["cure"]
+        if op != "matmul" and times[kernel]["percent_of_copy"] >= 92:
+            assert document["problem"].startswith("Nothing is wasted"), (kernel, document["problem"])
+        if op != "matmul" and times[kernel]["percent_of_copy"] < 80:
+            assert not document["problem"].startswith("Nothing is wasted"), kernel
+
+
+def test_no_roof_is_broken(daemon):
+    """By no time that was measured: of products, in each of which another level of memory is busy."""
+    with open(RESULTS / "kernels_h200.json", encoding="utf-8") as file:
+        rows = [row for row in json.load(file)["results"] if row["op"] == "matmul"]
+    for shape in ("256x256 256x256", "8192x16 16x8192"):
+        for row in rows:
+            if row["shape"] != shape or row["variant"] in ("nothing", "cublas"):
+                continue
+            document = explain(daemon, "matmul", row["variant"], row["dtype"], shape)
+            roofline = document["totals"]["roofline"]
+            if "attainable_gflops" in roofline:
+                assert row["gflops"] < 1.02 * roofline["attainable_gflops"], (row, roofline)
