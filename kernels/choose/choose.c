@@ -1,14 +1,13 @@
 /*
  * choose.c - chooses the variant that runs an operation, for `auto` or by name.
  *
- * `auto` uses a table of preferences for each device and operation (preference.h); the tables of
+ * `auto` uses a table of preferences for each device and operation (choose.h); the tables of
  * GPUs are in cuda.c and cuda_matmul.c. The thresholds here were measured with
  * tests/bench/bench_kernels.
  */
 #include "choose.h"
 
 #include "kernels/layout.h"
-#include "preference.h"
 #include "proto/status.h"
 
 #include <stdio.h>

@@ -7,8 +7,8 @@
  * is_short_of_spans, long_row_bytes of fills_tiles). Sizes in elements are those of the whole stack
  * unless stated otherwise.
  */
+#include "choose.h"
 #include "kernels/layout.h"
-#include "preference.h"
 
 /* ---- Small jobs --------------------------------------------------------------------------------
  */

@@ -14,7 +14,6 @@
  */
 #include "kernels/choose/choose.h"
 #include "kernels/layout.h"
-#include "preference.h"
 
 struct product {
     uint64_t m, n, k, batch, elements; /* elements: of the result */

@@ -14,7 +14,6 @@
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/inner_loops.h"
-#include "kernels/cpu/lib/pack.h"
 #include "kernels/cpu/lib/product.h"
 #include "kernels/variant.h"
 

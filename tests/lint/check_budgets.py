@@ -15,7 +15,7 @@ FILES = [("*.cu", 200, 300), ("*.inc", 200, 300), ("*.c", 600, 750), ("*.cc", 60
          ("*.h", 120, 200), ("*CMakeLists.txt", 150, 225)]
 FUNCTION = 70, 105
 PRODUCT = ("proto/", "kernels/", "server/")
-HEADERS_MOST, FOLDER_MOST = 122, 25  # of the product
+HEADERS_MOST, FOLDER_MOST = 120, 25  # of the product
 
 
 def functions(tree, path):
@@ -100,7 +100,7 @@ PLANTED = [
     ({"proto/a.h": "int x;\n", "proto/a.c": '#include "a.h"\n'}, "included by proto/a.c alone"),
     ({"kernels/a.h": "int x;\n", "kernels/b.cu": '#include "kernels/a.h"\n' + "int y;\n" * 298},
      "kernels/a.h is included by kernels/b.cu alone"),
-    ({f"server/{n % 9}/{n}.h": "" for n in range(HEADERS_MOST + 1)}, "headers; 122 is the most"),
+    ({f"server/{n % 9}/{n}.h": "" for n in range(HEADERS_MOST + 1)}, "headers; 120 is the most"),
     ({f"server/{n}.c": "" for n in range(26)}, "server/ has 26 source files"),
 ]
 CLEAN = [

@@ -5,7 +5,7 @@
  * time are transposed in registers. Types of 16 bits are widened first, a row at a time. The
  * element values do not matter: all types of 4 bytes share code, and so do all of 8.
  */
-#include "pack.h"
+#include "product.h"
 
 #include "proto/number/half.h"
 
