@@ -461,6 +461,17 @@ def versions(options, triton):
     return seen
 
 
+def save(options, load_before, said, rows):
+    document = {"benchmark": "load_gpu" if options.gpu else "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
+                "commit": first_line(["git", "describe", "--always", "--dirty"]),
+                "device": machine(options.gpu), "cores": os.cpu_count(), "load_before": round(load_before, 2),
+                "rounds": options.rounds, "seconds": options.seconds, "versions": said,
+                "results": rows}
+    with open(options.json, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description="see the head of load.py")
     parser.add_argument("--gemmd", required=True)
@@ -490,19 +501,12 @@ def main():
                 case = Case(*parameters, rng, folder, options.triton)
                 rows.append(measure(case, case.servers_of(servers), options, shuffler))
                 show(case, rows[-1])
+                if options.json: # anew after each case: what was seen is kept
+                    save(options, load_before, said, rows)
         finally:
             for server in servers:
                 server.stop()
     print(f"{time.monotonic() - began:.0f} s; load before {load_before:.1f}")
-    if options.json:
-        document = {"benchmark": "load_gpu" if options.gpu else "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
-                    "commit": first_line(["git", "describe", "--always", "--dirty"]),
-                    "device": machine(options.gpu), "cores": os.cpu_count(), "load_before": round(load_before, 2),
-                    "rounds": options.rounds, "seconds": options.seconds, "versions": said,
-                    "results": rows}
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
 
 
 if __name__ == "__main__":
