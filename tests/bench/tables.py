@@ -204,7 +204,8 @@ def load_gpu_table(document):
     yield (
         f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, shared with "
         f"the load itself; FastAPI {versions['fastapi']}, uvicorn {versions['uvicorn']}, CuPy {versions['cupy']}, {versions['wrk']}. "
-        f"Requests a second; times are gemmd's latencies in milliseconds. All in [the result file]({link}).\n\n"
+        f"Requests a second; times are gemmd's latencies in milliseconds. gemmd ran with `--backend {document['backend']}`"
+        f"{', so all its products are the GPU' + chr(39) + 's' if document['backend'] == 'cuda' else ''}. All in [the result file]({link}).\n\n"
     )
     yield (
         f"| f32 | form | connections | gemmd | p50 | p99 | gemmd, `device=cuda` | library alone | library that resumes | "

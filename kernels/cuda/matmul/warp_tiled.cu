@@ -9,10 +9,10 @@
  * Cost: 2 M N K / 128 elements loaded, by 16 sectors a request, all of them used; stores alike. For
  * 128 multiply-adds a warp needs 12 wavefronts of shared memory: 4 for A, 8 for B.
  *
- * When it wins: over vector_loads, where shared memory was the limit. What is left are the waits
- * for global memory, which double_buffered removes.
- * Source: CUTLASS ("Efficient GEMM in CUDA", NVIDIA); S. Boehm, "How to Optimize a CUDA Matmul
- * Kernel", step 10.
+ * When it wins: over vector_loads, where shared memory is the limit. On an H200 it is not: both
+ * take the same time, most of it waits for global memory, which double_buffered removes. Source:
+ * CUTLASS ("Efficient GEMM in CUDA", NVIDIA); S. Boehm, "How to Optimize a CUDA Matmul Kernel",
+ * step 10.
  */
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/matmul/product.h"

@@ -191,6 +191,11 @@ def start_triton(venv, folder):
                          "OPENBLAS_NUM_THREADS": "1"})
 
 
+def backend(options):
+    """With a GPU gemmd has both, and chooses where a small product runs."""
+    return "auto" if options.gpu else "cpu"
+
+
 def arrays(options):
     """The package whose arrays FastAPI's service computes with."""
     return "cupy" if options.gpu else "numpy"
@@ -207,7 +212,7 @@ def start_servers(options, folder):
                        "--port", str(port), "--workers", str(workers), "--no-access-log",
                        "--log-level", "warning"], port, {"ARRAYS": arrays(options)})
 
-    yield start_gemmd(options.gemmd, "cuda" if options.gpu else "cpu")
+    yield start_gemmd(options.gemmd, backend(options))
     yield start_bare(options.bare)
     if options.gpu:
         yield Server("bare, suspends", [options.bare, "suspend"])
@@ -465,8 +470,8 @@ def save(options, load_before, said, rows):
     document = {"benchmark": "load_gpu" if options.gpu else "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
                 "commit": first_line(["git", "describe", "--always", "--dirty"]),
                 "device": machine(options.gpu), "cores": os.cpu_count(), "load_before": round(load_before, 2),
-                "rounds": options.rounds, "seconds": options.seconds, "versions": said,
-                "results": rows}
+                "backend": backend(options), "rounds": options.rounds, "seconds": options.seconds,
+                "versions": said, "results": rows}
     with open(options.json, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
