@@ -110,14 +110,20 @@ static double expected(const struct gm_sched *s, const struct gm_job *job)
     return job->slot.cost_s > 0 ? job->slot.cost_s : s->service_s;
 }
 
+/* The expected time of the device: streams share it, but a job that runs alone has all of it. */
+static double device_s(const struct gm_sched *s, const struct gm_job *job)
+{
+    return expected(s, job) / (job->exclusive ? 1 : s->streams);
+}
+
 /* Whether the job is expected to end before its deadline. Clients take turns, so it waits for at
  * most as much work of each other client as its own client has. The mutex is held. */
 static enum gm_status check_time(const struct gm_sched *s, const struct gm_job *job,
                                  struct gm_error *err)
 {
     double cost = expected(s, job), left = (double)(job->deadline_ns - gm_now_ns()) * 1e-9;
-    double own = s->waiting_s[gm_fair_bucket(job->slot.client)] + cost;
-    double wait = fmin(s->backlog_s, own * (s->clients + 1)) / s->streams;
+    double own = s->waiting_s[gm_fair_bucket(job->slot.client)] + device_s(s, job);
+    double wait = fmin(s->backlog_s, own * (s->clients + 1));
 
     if (job->deadline_ns == GM_NEVER || s->queue.waiting == 0 || wait + cost <= left)
         return GM_OK;
@@ -188,7 +194,7 @@ void gm_sched_call(struct gm_sched *s)
 /* Sets the job's expected time, and adds it to what waits. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
-    job->expected_s = expected(s, job);
+    job->expected_s = device_s(s, job);
     s->backlog_s += job->expected_s;
     s->waiting_s[gm_fair_bucket(job->slot.client)] += job->expected_s;
 }
@@ -252,7 +258,7 @@ void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
 /* Expected time of all jobs, per stream. The mutex is held. */
 static double backlog(const struct gm_sched *s)
 {
-    return (s->backlog_s + (double)s->reserved * s->service_s) / s->streams;
+    return s->backlog_s + (double)s->reserved * s->service_s / s->streams;
 }
 
 unsigned gm_sched_retry_after(struct gm_sched *s)

@@ -24,7 +24,7 @@ struct gm_sched {
     uint64_t reserved; /* reserved slots: reserved + queue.waiting <= queue_limit, except after
                           reserve_more */
     uint64_t held[GM_FAIR_BUCKETS];    /* slots, waiting jobs included, by client */
-    double waiting_s[GM_FAIR_BUCKETS]; /* expected time of the waiting jobs, by client */
+    double waiting_s[GM_FAIR_BUCKETS]; /* expected_s of the waiting jobs, by client */
     unsigned clients;                  /* that hold slots */
     uint64_t running_count;
     uint64_t starts; /* launches so far; shows whether another one began during a launch */
@@ -36,7 +36,7 @@ struct gm_sched {
     bool awake;        /* a thread without a job is awake, and takes the next one unsignalled */
     atomic_uint calls; /* counts what a thread that is awake must look at: commits, and the end */
     double service_s;  /* mean time that a job holds a stream, in seconds */
-    double backlog_s;  /* expected time of all jobs that wait or run on streams */
+    double backlog_s;  /* expected_s of all jobs that wait or run on streams */
 
     int64_t idle_from_ns;     /* when the last job ended */
     int64_t busy_from_ns;     /* while jobs run: up to when busy_ns has counted */

@@ -272,17 +272,19 @@ static void test_batch_bytes(void)
     close_bench(&b);
 }
 
-/* A job that would not end before its deadline is refused at once. */
-static void test_in_time(void)
+/* A job that would not end before its deadline is refused at once. Streams do not make jobs faster
+ * that each run alone. */
+static void test_in_time(unsigned streams, bool exclusive)
 {
     struct bench b;
     struct probe p[3], late;
     struct gm_error error = {0};
 
-    open_bench(&b, 1, 1, 16);
+    open_bench(&b, streams, 1, 16);
     fake_hold(&b.fake, true);
     for (int i = 0; i < 3; i++) {
         init_probe(&p[i]);
+        p[i].job.exclusive = exclusive;
         p[i].job.slot.client = 1;
         p[i].job.slot.cost_s = 2;
         CHECK(submit(&b, &p[i]) == GM_OK);
@@ -290,6 +292,7 @@ static void test_in_time(void)
             CHECK(fake_wait_running(&b.fake, 1));
     }
     init_probe(&late);
+    late.job.exclusive = exclusive;
     late.job.slot.client = 1;
     late.job.slot.cost_s = 2;
     late.job.deadline_ns = gm_now_ns() + INT64_C(7000000000);
@@ -520,7 +523,8 @@ int main(void)
     test_streams();
     test_batches();
     test_batch_bytes();
-    test_in_time();
+    test_in_time(1, false);
+    test_in_time(3, true);
     test_exclusive();
     test_failure();
     test_busy();
