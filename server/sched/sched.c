@@ -31,7 +31,7 @@ void gm_job_stop(struct gm_job *job, enum gm_status status)
 void gm_job_reset(struct gm_job *job)
 {
     job->queued_ns = job->watched_ns = gm_now_ns();
-    job->started_ns = job->finished_ns = 0;
+    job->started_ns = job->finished_ns = job->foreseen_ns = 0;
     job->stop_status = GM_OK;
     job->batch = 0;
     job->concurrent = false;
@@ -116,16 +116,46 @@ static double device_s(const struct gm_sched *s, const struct gm_job *job)
     return expected(s, job) / (job->exclusive ? 1 : s->streams);
 }
 
-/* Whether the job is expected to end before its deadline. Clients take turns, so it waits for at
- * most as much work of each other client as its own client has. The mutex is held. */
+/* Expected time until the job starts. Clients take turns, so it waits for at most as much work of
+ * each other client as its own client has. The mutex is held. */
+static double wait_s(const struct gm_sched *s, const struct gm_job *job)
+{
+    double own = s->waiting_s[gm_fair_bucket(job->slot.client)] + device_s(s, job);
+
+    return fmin(s->backlog_s, own * (s->clients + 1));
+}
+
+/*
+ * How much later than expected jobs may end: the running mean of how late they were, and four mean
+ * deviations, as TCP sets its time-out (RFC 6298, section 2, with its weights). Under overload
+ * each job that is admitted ends close to its deadline, so without it half of them would miss that.
+ */
+#define DEVIATIONS 4
+#define MEAN_WEIGHT 0.125
+#define DEVIATION_WEIGHT 0.25
+
+static double lateness_s(const struct gm_sched *s)
+{
+    return fmax(0, s->late_s + DEVIATIONS * s->late_deviation_s);
+}
+
+void gm_sched_learn(struct gm_sched *s, const struct gm_job *job, int64_t ended_ns)
+{
+    if (job->foreseen_ns == 0 || job->stop_status == GM_CANCELLED)
+        return;
+    double late = (double)(ended_ns - job->foreseen_ns) * 1e-9;
+    s->late_deviation_s += DEVIATION_WEIGHT * (fabs(late - s->late_s) - s->late_deviation_s);
+    s->late_s += MEAN_WEIGHT * (late - s->late_s);
+}
+
+/* Whether the job is expected to end before its deadline. The mutex is held. */
 static enum gm_status check_time(const struct gm_sched *s, const struct gm_job *job,
                                  struct gm_error *err)
 {
-    double cost = expected(s, job), left = (double)(job->deadline_ns - gm_now_ns()) * 1e-9;
-    double own = s->waiting_s[gm_fair_bucket(job->slot.client)] + device_s(s, job);
-    double wait = fmin(s->backlog_s, own * (s->clients + 1));
+    double left = (double)(job->deadline_ns - gm_now_ns()) * 1e-9;
+    double wait = wait_s(s, job) + lateness_s(s);
 
-    if (job->deadline_ns == GM_NEVER || s->queue.waiting == 0 || wait + cost <= left)
+    if (job->deadline_ns == GM_NEVER || s->queue.waiting == 0 || wait + expected(s, job) <= left)
         return GM_OK;
     return gm_fail(err, GM_QUEUE_FULL,
                    "the jobs that wait take about %.1f seconds, and the time for this request "
@@ -194,6 +224,10 @@ void gm_sched_call(struct gm_sched *s)
 /* Sets the job's expected time, and adds it to what waits. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
+    double until_end_s = wait_s(s, job) + expected(s, job);
+
+    if (s->backlog_s > 0) /* it waits for others */
+        job->foreseen_ns = job->queued_ns + (int64_t)(until_end_s * 1e9);
     job->expected_s = device_s(s, job);
     s->backlog_s += job->expected_s;
     s->waiting_s[gm_fair_bucket(job->slot.client)] += job->expected_s;

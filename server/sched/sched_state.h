@@ -37,6 +37,7 @@ struct gm_sched {
     atomic_uint calls; /* counts what a thread that is awake must look at: commits, and the end */
     double service_s;  /* mean time that a job holds a stream, in seconds */
     double backlog_s;  /* expected_s of all jobs that wait or run on streams */
+    double late_s, late_deviation_s; /* of jobs, against foreseen_ns: running means, in seconds */
 
     int64_t idle_from_ns;     /* when the last job ended */
     int64_t busy_from_ns;     /* while jobs run: up to when busy_ns has counted */
@@ -61,6 +62,8 @@ void gm_sched_call(struct gm_sched *sched);
 void gm_sched_free_slot(struct gm_sched *sched, const struct gm_job *job);
 /* Moves a waiting job to `list`, for gm_sched_end. */
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
+/* Learns from when a job ended, or missed its deadline, how late jobs are. */
+void gm_sched_learn(struct gm_sched *sched, const struct gm_job *job, int64_t ended_ns);
 /* Counts the device as busy until then, unless that was counted already. */
 void gm_sched_count_busy(struct gm_sched *sched, int64_t until_ns);
 /* Moves all waiting jobs to `list`. */

@@ -134,6 +134,7 @@ static void end(struct gm_sched *s, const struct launch *launch, struct gm_job *
         struct gm_job *job = batch[i];
         TAILQ_REMOVE(&s->running, job, link);
         job->finished_ns = ended_ns;
+        gm_sched_learn(s, job, ended_ns);
         job->concurrent = launch->others || s->starts != launch->starts;
         if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
             gm_job_fail(job, job->stop_status);

@@ -43,6 +43,7 @@ static void check_waiting(struct check *check, int64_t now)
         struct gm_job *job = gm_job_of_slot(i);
         next = gm_fair_after(queue, i); /* read before `job` may leave the queue */
         if (job->deadline_ns <= now) {
+            gm_sched_learn(check->sched, job, now);
             gm_sched_drop(check->sched, job, &check->late);
             continue;
         }

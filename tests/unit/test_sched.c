@@ -314,6 +314,40 @@ static void test_in_time(unsigned streams, bool exclusive)
     close_bench(&b);
 }
 
+/* Where a job ended later than expected, the next ones are given so much more time. */
+static void test_late(void)
+{
+    struct bench b;
+    struct probe p[4], late;
+    struct gm_error error = {0};
+    const struct timespec pause = {.tv_nsec = 400000000};
+
+    open_bench(&b, 1, 1, 16);
+    for (int i = 0; i < 4; i++) {
+        init_probe(&p[i]);
+        p[i].job.slot.client = 1;
+        p[i].job.slot.cost_s = 0.01;
+    }
+    init_probe(&late);
+    late.job.slot = p[0].job.slot;
+    for (int round = 0; round < 2; round++) {
+        fake_hold(&b.fake, true);
+        CHECK(submit(&b, &p[2 * round]) == GM_OK);
+        CHECK(fake_wait_running(&b.fake, 1));
+        CHECK(submit(&b, &p[2 * round + 1]) == GM_OK);
+        late.job.deadline_ns = gm_now_ns() + INT64_C(250000000);
+        enum gm_status status = gm_sched_admit(b.sched, &late.job, &error);
+        CHECK_STATUS(status, round == 0 ? GM_OK : GM_QUEUE_FULL, NULL);
+        if (status == GM_OK)
+            gm_sched_unreserve(b.sched, 1);
+        if (round == 0)
+            nanosleep(&pause, NULL);
+        fake_hold(&b.fake, false);
+        CHECK(wait_done(&p[2 * round]) && wait_done(&p[2 * round + 1]));
+    }
+    close_bench(&b);
+}
+
 /* A job that wants the device alone waits for the others, and they for it. */
 static void test_exclusive(void)
 {
@@ -525,6 +559,7 @@ int main(void)
     test_batch_bytes();
     test_in_time(1, false);
     test_in_time(3, true);
+    test_late();
     test_exclusive();
     test_failure();
     test_busy();
