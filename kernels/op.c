@@ -53,6 +53,8 @@ bool gm_precision_from_name(const char *name, size_t len, enum gm_precision *ret
 
 unsigned gm_op_operands_min(enum gm_op_kind kind)
 {
+    if (kind == GM_OP_EVAL)
+        return 0;
     return gm_op_computes(kind) ? 2 : 1;
 }
 
@@ -250,6 +252,8 @@ double gm_op_flops(const struct gm_op *op)
 {
     double elements = (double)gm_matrix_elements(&op->result);
 
+    if (op->kind == GM_OP_EVAL)
+        return op->graph_flops;
     if (op->kind == GM_OP_ADD)
         return elements;
     if (op->kind != GM_OP_MATMUL || !gm_op_reads(op, 0))
@@ -259,7 +263,7 @@ double gm_op_flops(const struct gm_op *op)
 
 uint64_t gm_op_bytes_min(const struct gm_op *op)
 {
-    uint64_t bytes = gm_matrix_bytes(&op->result);
+    uint64_t bytes = op->kind == GM_OP_EVAL ? op->graph_bytes : gm_matrix_bytes(&op->result);
 
     for (unsigned i = 0; i < op->operands; i++) {
         /* Each is below 2^63, but four of them together need not be. */

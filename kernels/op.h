@@ -6,6 +6,7 @@
  *   matmul     result = alpha * op(a) op(b) + beta * c, op(x) = x or its transpose
  *   add        result[i,j] = a[i,j] + b[i,j]
  *   flip       result[i,j] = a[i,cols-1-j]
+ *   eval       result = an expression: a graph of such operations and of programs (graph.h)
  *
  * A stack is computed matrix by matrix. A single matrix broadcasts over the other's stack; in add,
  * a single row or column does too, as in NumPy. Results are row-major. Arithmetic is in the
@@ -27,7 +28,8 @@ extern "C" {
     X(TRANSPOSE, "transpose")                                                                      \
     X(MATMUL, "matmul")                                                                            \
     X(ADD, "add")                                                                                  \
-    X(FLIP, "flip")
+    X(FLIP, "flip")                                                                                \
+    X(EVAL, "eval")
 
 enum gm_op_kind {
 #define X(name, text) GM_OP_##name,
@@ -58,6 +60,8 @@ struct gm_scalar {
     bool is_integer; /* integer holds the value exactly */
 };
 
+struct gm_graph; /* graph.h */
+
 struct gm_op {
     enum gm_op_kind kind;
     enum gm_precision precision;
@@ -66,6 +70,11 @@ struct gm_op {
     unsigned operands;            /* length of operand[] */
     struct gm_matrix operand[GM_OPERANDS_MAX];
     struct gm_matrix result; /* data is NULL until memory is allocated */
+    /* eval: its steps, which belong to the caller, and what they take together. It has no operand
+     * of its own. */
+    struct gm_graph *graph;
+    double graph_flops;
+    uint64_t graph_bytes;
 };
 
 /* The parameters of a request; all zero is the default. */
@@ -80,7 +89,7 @@ const char *gm_op_name(enum gm_op_kind kind);
 bool gm_op_from_name(const char *name, enum gm_op_kind *ret);
 bool gm_precision_from_name(const char *name, size_t len, enum gm_precision *ret);
 
-/* The least and the greatest number of operands. */
+/* The least and the greatest number of operands; none for eval, whose graph has them. */
 unsigned gm_op_operands_min(enum gm_op_kind kind);
 unsigned gm_op_operands_max(enum gm_op_kind kind);
 /* Whether the operation computes, and so takes only arithmetic types, or only moves elements. */

@@ -55,7 +55,7 @@ struct gm_volume gm_volume_of(const struct gm_task *task, const struct gm_device
     const struct gm_op *op = &task->op;
     struct gm_volume volume = {gm_op_flops(op), (double)gm_op_bytes_min(op), 0, 0};
 
-    if (!task->variant->groups || facts->kind != GM_DEVICE_CUDA)
+    if (op->kind == GM_OP_EVAL || !task->variant->groups || facts->kind != GM_DEVICE_CUDA)
         return volume;
     for (unsigned i = 0; i < op->operands; i++)
         if (gm_op_reads(op, i) && !(task->on_device & 1u << i))

@@ -100,6 +100,7 @@ enum gm_status gm_fail(struct gm_error *err, enum gm_status status, const char *
     va_end(args);
 
     err->status = status;
+    err->at = 0;
     copy_printable(err->detail, text, strlen(text), len >= (int)sizeof(text));
     return status;
 }

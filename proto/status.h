@@ -23,6 +23,7 @@ extern "C" {
     X(BAD_CSV, 400, "bad_csv", "The body is not the CSV this takes")                               \
     X(BAD_NPY, 400, "bad_npy", "The body is not a well-formed NPY file")                           \
     X(BAD_MULTIPART, 400, "bad_multipart", "The body is not well-formed multipart/form-data")      \
+    X(BAD_EXPRESSION, 400, "bad_expression", "The expression cannot be read")                      \
     X(BODY_TRUNCATED, 400, "body_truncated", "The body ends before its matrix does")               \
     X(BODY_TRAILING, 400, "body_trailing", "The body goes on after its last matrix")               \
     X(UPLOAD_TIMEOUT, 408, "upload_timeout", "The request came too slowly")                        \
@@ -76,6 +77,7 @@ enum gm_status {
 /* An error message for people. Set only on failure; success leaves it unchanged. */
 struct gm_error {
     enum gm_status status;
+    unsigned at; /* the character of an expression, from 1; 0: it is about none */
     char detail[GM_ERROR_DETAIL_MAX];
 };
 

@@ -91,6 +91,20 @@
     X(MATRIX_TTL_S_MAX, 31536000, "seconds", "a year: longer is for ever")                         \
     X(MATRICES_LISTED_MAX, 1000, "matrices",                                                       \
       "named matrices in one page of a list, about 300 bytes each; the page says where to go on")  \
+    X(EVAL_CHARACTERS_MAX, 4096, "characters",                                                     \
+      "text of an expression: far more than anybody reads, and read in microseconds")              \
+    X(EVAL_DEPTH_MAX, 64, "levels",                                                                \
+      "parentheses, calls and signs within each other: the parser's stack")                        \
+    X(EVAL_NODES_MAX, 256, "nodes", "operations, names and numbers of an expression")              \
+    X(EVAL_VALUES_MAX, 640, "values",                                                              \
+      "what an expression computes, with the steps of powers and conversions")                     \
+    X(EVAL_SLICES_MAX, 64, "indices", "indices and ranges in brackets, in all of an expression")   \
+    X(EVAL_OPERANDS_MAX, 16, "operands", "names in an expression; a program reads as many")        \
+    X(EVAL_STEPS_MAX, 24, "steps",                                                                 \
+      "kernels that one expression runs, each with its line in the account, which is a header")    \
+    X(EVAL_MEMORY_PART, 2, "parts",                                                                \
+      "what an expression stores between its steps may take one part in this many of the memory "  \
+      "of a GPU, or of --memory-limit; the rest is for operands, results and other requests")      \
     X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice as many as any operation has")                \
     X(PARAMETER_BYTES_MAX, 128, "bytes",                                                           \
       "value of a parameter, in the URL or the body: no name or shape is longer, and more "        \

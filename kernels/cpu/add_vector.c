@@ -11,7 +11,6 @@
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/inner_loops.h"
-#include "kernels/cpu/lib/rect.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/layout.h"
 #include "kernels/variant.h"

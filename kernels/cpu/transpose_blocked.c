@@ -6,7 +6,6 @@
  */
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
-#include "kernels/cpu/lib/rect.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/variant.h"
 

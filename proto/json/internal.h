@@ -68,7 +68,10 @@ static inline char gm_json_peek(const struct gm_json *json)
     return json->at < json->end ? *json->at : '\0';
 }
 
-/* Reads a string. The cursor is on its '"'. */
+/* Reads a string of at most `most` bytes, behind which a NUL is written. The cursor is on its '"'.
+ * If it is too long, *ret_len is more than `most`. */
+enum gm_status gm_json_text(struct gm_json *json, char *to, size_t most, size_t *ret_len);
+/* The same, of a string that is short. */
 enum gm_status gm_json_string(struct gm_json *json, struct gm_json_string *ret);
 
 /*

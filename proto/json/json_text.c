@@ -134,10 +134,10 @@ static size_t encode_utf8(char out[4], uint32_t code)
     return n;
 }
 
-enum gm_status gm_json_string(struct gm_json *json, struct gm_json_string *ret)
+enum gm_status gm_json_text(struct gm_json *json, char *to, size_t most, size_t *ret_len)
 {
     const char *open = json->at, *p = open + 1;
-    ret->len = 0;
+    size_t len = 0;
     for (;;) {
         const char *here = p;
         uint32_t code;
@@ -164,17 +164,24 @@ enum gm_status gm_json_string(struct gm_json *json, struct gm_json_string *ret)
 
         char bytes[4];
         size_t n = encode_utf8(bytes, code);
-        if (ret->len + n > GM_JSON_STRING_MAX) {
-            ret->len = GM_JSON_STRING_MAX + 1;
-            return gm_json_fail(json, open, "the string that begins here is longer than %d bytes",
-                                GM_JSON_STRING_MAX);
+        if (len + n > most) {
+            *ret_len = most + 1;
+            return gm_json_fail(json, open, "the string that begins here is longer than %zu bytes",
+                                most);
         }
-        memcpy(ret->text + ret->len, bytes, n);
-        ret->len += n;
+        memcpy(to + len, bytes, n);
+        len += n;
     }
-    ret->text[ret->len] = '\0';
+    to[len] = '\0';
+    *ret_len = len;
     json->at = p + 1;
     return GM_OK;
+}
+
+enum gm_status gm_json_string(struct gm_json *json, struct gm_json_string *ret)
+{
+    ret->len = 0;
+    return gm_json_text(json, ret->text, GM_JSON_STRING_MAX, &ret->len);
 }
 
 bool gm_json_string_is(const struct gm_json_string *string, const char *text)

@@ -102,9 +102,11 @@ static uint64_t head_bytes(const struct gm_codec *codec)
 }
 
 /* Memory of the job and its reply, beside the operands, which are allocated already. */
-static enum gm_status plan_memory(struct gm_plan *plan, struct gm_allocator host,
-                                  const struct gm_parsed *parsed, struct gm_error *err)
+enum gm_status gm_operation_memory(struct gm_plan *plan, const struct gm_plan_input *in,
+                                   struct gm_error *err)
 {
+    const struct gm_parsed *parsed = in->parsed;
+    const struct gm_allocator host = in->devices->host;
     const struct gm_region_use *into = &parsed->into;
     const struct gm_allocator allocator = gm_plan_allocator(plan);
     const struct gm_op *op = &plan->op;
@@ -153,7 +155,7 @@ enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_inpu
 
     if (status == GM_OK)
         status = check_cost(plan, params->repeat, err);
-    return status == GM_OK ? plan_memory(plan, in->devices->host, in->parsed, err) : status;
+    return status == GM_OK ? gm_operation_memory(plan, in, err) : status;
 }
 
 /* Makes the named matrix that the result becomes. On a device, it has its memory from now on; else
@@ -346,6 +348,7 @@ static void remember(struct gm_request *r, const struct gm_account_job *job)
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         recent.op.operand[i].data = NULL;
     recent.op.result.data = NULL;
+    recent.op.graph = NULL;
     clock_gettime(CLOCK_REALTIME, &now);
     recent.arrived_unix_us = now.tv_sec * 1000000 + (now.tv_nsec - ago_ns) / 1000;
     strcpy(recent.id, r->id);

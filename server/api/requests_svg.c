@@ -156,7 +156,7 @@ static const char *colour_of_op(enum gm_op_kind kind)
 {
     static const char *const colours[GM_OP_COUNT] = {
         [GM_OP_MATMUL] = "#0072b2", [GM_OP_ADD] = "#d55e00", [GM_OP_TRANSPOSE] = "#009e73",
-        [GM_OP_FLIP] = "#cc79a7",   [GM_OP_COPY] = "#777",
+        [GM_OP_FLIP] = "#cc79a7",   [GM_OP_COPY] = "#777",   [GM_OP_EVAL] = "#e69f00",
     };
 
     return colours[kind];
@@ -302,7 +302,8 @@ static void draw_roofline(FILE *out, const struct mark *mark, size_t n, const st
                  mark[i].x);
         draw_mark(out, place(&x, mark[i].x), place(&y, mark[i].y), mark[i].recent, words);
     }
-    static const enum gm_op_kind ops[] = {GM_OP_MATMUL, GM_OP_ADD, GM_OP_TRANSPOSE, GM_OP_FLIP};
+    static const enum gm_op_kind ops[] = {GM_OP_MATMUL, GM_OP_ADD, GM_OP_TRANSPOSE, GM_OP_FLIP,
+                                          GM_OP_EVAL};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         fprintf(out, "<circle cx=\"%zu\" cy=\"432\" r=\"4\" fill=\"%s\"/>\n", 300 + i * 100,
                 colour_of_op(ops[i]));

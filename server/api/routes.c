@@ -11,6 +11,12 @@
         .op = GM_OP_##op_kind, .plan = gm_handle_op_plan, .handle = gm_handle_op,                  \
         .ran = gm_handle_op_ran                                                                    \
     }
+#define EVAL(eval_path)                                                                            \
+    {                                                                                              \
+        .method = "POST", .roles = GM_ROLE_USE, .path = eval_path, .body = GM_BODY_EVAL,           \
+        .op = GM_OP_EVAL, .plan = gm_handle_eval_plan, .handle = gm_handle_eval,                   \
+        .ran = gm_handle_op_ran                                                                    \
+    }
 #define COMPARE(op_kind, compare_path)                                                             \
     {                                                                                              \
         .method = "POST", .roles = GM_ROLE_USE, .path = compare_path, .body = GM_BODY_OPERANDS,    \
@@ -56,6 +62,7 @@ static const struct gm_route routes[] = {
     RUN(MATMUL, "/v1/matmul"),
     RUN(ADD, "/v1/add"),
     RUN(FLIP, "/v1/flip"),
+    EVAL("/v1/eval"),
     COMPARE(TRANSPOSE, "/v1/compare/transpose"),
     COMPARE(MATMUL, "/v1/compare/matmul"),
     COMPARE(ADD, "/v1/compare/add"),

@@ -75,6 +75,14 @@ enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_inpu
                                  struct gm_error *err);
 void gm_handle_op_ran(struct gm_request *request);
 
+/* Plans result and memory of an operation whose variant is chosen. */
+enum gm_status gm_operation_memory(struct gm_plan *plan, const struct gm_plan_input *input,
+                                   struct gm_error *err);
+
+enum gm_progress gm_handle_eval(struct gm_request *request); /* eval.c */
+enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_input *input,
+                                   struct gm_error *err);
+
 #define GM_COMPARE_REPORTS (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON))
 enum gm_progress gm_handle_compare(struct gm_request *request); /* compare/handle.c */
 enum gm_status gm_handle_compare_plan(struct gm_plan *plan, const struct gm_plan_input *input,

@@ -1,5 +1,6 @@
 #include "server/request/account.h"
 
+#include "kernels/graph.h"
 #include "kernels/roof.h"
 #include "proto/number/number.h"
 #include "server/request/text.h"
@@ -238,6 +239,8 @@ static void set_rates(struct gm_json_line *stats, const struct gm_account_job *j
         set_rate(stats, "gflops", gflops);
     if (volume.bytes > 0)
         set_rate(stats, "intensity", volume.flops / volume.bytes);
+    if (job->op->kind == GM_OP_EVAL) /* kernels of several kinds have no roof in common */
+        return;
     set_roofline(stats, job, &volume, gflops);
     set_doubt(stats, job, gbs, gflops);
 }
@@ -260,6 +263,23 @@ static void set_accesses(struct gm_json_line *stats, const struct gm_op *op,
     set_count(stats, "barriers", totals->barriers);
     set_count(stats, "blocks", totals->blocks);
     set_count(stats, "warps", totals->warps);
+}
+
+/* The steps of an expression. */
+static void set_steps(struct gm_json_line *stats, const struct gm_graph *graph)
+{
+    gm_json_line_open(stats, "steps", '[');
+    for (unsigned i = 0; i < graph->steps; i++) {
+        const struct gm_graph_step *step = &graph->step[i];
+        gm_json_line_open(stats, NULL, '{');
+        gm_json_line_string(stats, "op", gm_graph_step_op(step));
+        gm_json_line_string(stats, "kernel", gm_graph_step_kernel(step));
+        set_shape(stats, "shape", &graph->value[step->result].matrix);
+        if (step->us >= 0)
+            set_time(stats, "us", step->us);
+        gm_json_line_close(stats, '{');
+    }
+    gm_json_line_close(stats, '[');
 }
 
 /* `flat`: numbers, strings and true alone, no objects. */
@@ -290,6 +310,8 @@ static void set_members(struct gm_json_line *stats, const struct gm_account *acc
         set_time(stats, "kernel_us_median", task->times.kernel);
     }
     set_rates(stats, job);
+    if (job->op->graph && !flat)
+        set_steps(stats, job->op->graph);
     if (!task->has_accesses)
         return;
     if (!flat)

@@ -44,6 +44,11 @@ enum gm_status gm_request_ref_data(void *cls, unsigned index, struct gm_error *e
 {
     struct gm_request *r = cls;
     struct gm_parsed *p = &r->parsed;
+
+    if (index >= GM_OPERANDS_MAX) {
+        struct gm_expression_operand *o = &p->expression->operand[index - GM_OPERANDS_MAX];
+        return gm_matrix_data(&o->use, place_of_refs(r), &o->matrix.data, &o->on_device, err);
+    }
     enum gm_status status = gm_matrix_data(&p->ref[index], place_of_refs(r),
                                            &p->operand[index].data, &p->on_device[index], err);
 

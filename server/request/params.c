@@ -148,6 +148,16 @@ static bool read_nonfinite(const struct row *row, void *member, const char *valu
     return *null || strcmp(value, "error") == 0;
 }
 
+static bool read_plan(const struct row *row, void *member, const char *value, size_t len)
+{
+    bool *plan = member;
+
+    (void)row;
+    (void)len;
+    *plan = true;
+    return strcmp(value, "plan") == 0;
+}
+
 static bool read_name(const struct row *row, void *member, const char *value, size_t len)
 {
     return gm_matrix_name_ok(value, len) && read_text(row, member, value, len);

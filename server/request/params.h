@@ -15,6 +15,7 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
 
 #define GM_PARAM_OF(op) (1u << GM_OP_##op)
 #define GM_PARAM_OF_ALL (~0u)
+#define GM_PARAM_OF_OPS (~GM_PARAM_OF(EVAL)) /* of operations on a, b and c */
 #define GM_PARAM_SHAPE "a shape: RxC, or BxRxC for a stack"
 #define GM_PARAM_REGION "the name of a region of shared memory"
 #define GM_PARAM_OFFSET "a whole number of bytes"
@@ -32,29 +33,29 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
  * for people.
  */
 #define GM_PARAM_LIST(OWN, PART)                                                                   \
-    OWN(gm_param_text, kernel, "kernel", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,            \
+    OWN(gm_param_text, kernel, "kernel", GM_PARAM_OF_OPS, text, GM_PARAMETER_BYTES_MAX,            \
         "auto or the name of a kernel, see /v1/kernels")                                           \
     OWN(gm_param_text, device, "device", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,            \
         "the name of a device, see /v1/devices")                                                   \
     OWN(enum gm_dtype, dtype, "dtype", GM_PARAM_OF_ALL, dtype, 0, "an element type")               \
-    PART(shape[0], "shape", GM_PARAM_OF_ALL, shape, 0, GM_PARAM_SHAPE)                             \
-    PART(shape[0], "shape_a", GM_PARAM_OF_ALL, shape, 0, GM_PARAM_SHAPE)                           \
+    PART(shape[0], "shape", GM_PARAM_OF_OPS, shape, 0, GM_PARAM_SHAPE)                             \
+    PART(shape[0], "shape_a", GM_PARAM_OF_OPS, shape, 0, GM_PARAM_SHAPE)                           \
     PART(shape[1], "shape_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), shape, 0, GM_PARAM_SHAPE)    \
     PART(shape[2], "shape_c", GM_PARAM_OF(MATMUL), shape, 0, GM_PARAM_SHAPE)                       \
-    PART(region[0], "region", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)      \
-    PART(region[0], "region_a", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)    \
+    PART(region[0], "region", GM_PARAM_OF_OPS, text, GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)      \
+    PART(region[0], "region_a", GM_PARAM_OF_OPS, text, GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)    \
     PART(region[1], "region_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), text,                      \
          GM_PARAMETER_BYTES_MAX, GM_PARAM_REGION)                                                  \
     PART(region[2], "region_c", GM_PARAM_OF(MATMUL), text, GM_PARAMETER_BYTES_MAX,                 \
          GM_PARAM_REGION)                                                                          \
-    PART(region[GM_RESULT_REGION], "region_result", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX, \
+    PART(region[GM_RESULT_REGION], "region_result", GM_PARAM_OF_OPS, text, GM_PARAMETER_BYTES_MAX, \
          GM_PARAM_REGION)                                                                          \
-    PART(offset[0], "offset", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)                           \
-    PART(offset[0], "offset_a", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)                         \
+    PART(offset[0], "offset", GM_PARAM_OF_OPS, size, 0, GM_PARAM_OFFSET)                           \
+    PART(offset[0], "offset_a", GM_PARAM_OF_OPS, size, 0, GM_PARAM_OFFSET)                         \
     PART(offset[1], "offset_b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), size, 0, GM_PARAM_OFFSET)  \
     PART(offset[2], "offset_c", GM_PARAM_OF(MATMUL), size, 0, GM_PARAM_OFFSET)                     \
-    PART(offset[GM_RESULT_REGION], "offset_result", GM_PARAM_OF_ALL, size, 0, GM_PARAM_OFFSET)     \
-    PART(ref[0], "a", GM_PARAM_OF_ALL, ref, GM_PARAMETER_BYTES_MAX, GM_PARAM_REF)                  \
+    PART(offset[GM_RESULT_REGION], "offset_result", GM_PARAM_OF_OPS, size, 0, GM_PARAM_OFFSET)     \
+    PART(ref[0], "a", GM_PARAM_OF_OPS, ref, GM_PARAMETER_BYTES_MAX, GM_PARAM_REF)                  \
     PART(ref[1], "b", GM_PARAM_OF(MATMUL) | GM_PARAM_OF(ADD), ref, GM_PARAMETER_BYTES_MAX,         \
          GM_PARAM_REF)                                                                             \
     PART(ref[2], "c", GM_PARAM_OF(MATMUL), ref, GM_PARAMETER_BYTES_MAX, GM_PARAM_REF)              \
@@ -72,16 +73,17 @@ typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
     PART(op, "alpha", GM_PARAM_OF(MATMUL), alpha, 0, "a finite number")                            \
     PART(op, "beta", GM_PARAM_OF(MATMUL), beta, 0, "a finite number")                              \
     PART(op.precision, "precision", GM_PARAM_OF_ALL, precision, 0, "fp32, ieee, tf32 or bf16")     \
-    OWN(uint64_t, repeat, "repeat", GM_PARAM_OF_ALL, count, GM_REPEAT_MAX,                         \
+    OWN(uint64_t, repeat, "repeat", GM_PARAM_OF_OPS, count, GM_REPEAT_MAX,                         \
         "a whole number from 1 to 1000")                                                           \
     OWN(uint64_t, timeout_ms, "timeout_ms", GM_PARAM_OF_ALL, count, GM_TIMEOUT_MS_MAX,             \
         "a whole number of milliseconds from 1 to 3600000")                                        \
     OWN(bool, nonfinite_null, "nonfinite", GM_PARAM_OF_ALL, nonfinite, 0, "error or null")         \
     OWN(enum gm_header, header, "header", GM_PARAM_OF_ALL, header, 0, GM_PARAM_BOOLEAN)            \
-    OWN(gm_param_text, format, "format", GM_PARAM_OF_ALL, text, 7,                                 \
+    OWN(gm_param_text, format, "format", GM_PARAM_OF_OPS, text, 7,                                 \
         "text, json or svg, of those that a report has")                                           \
-    OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_ALL, gpu, 0, GM_PARAM_GPU)                  \
-    OWN(gm_param_text, against, "against", GM_PARAM_OF_ALL, text, GM_PARAMETER_BYTES_MAX,          \
+    OWN(const struct gm_gpu *, gpu, "gpu", GM_PARAM_OF_OPS, gpu, 0, GM_PARAM_GPU)                  \
+    OWN(bool, explain_plan, "explain", GM_PARAM_OF(EVAL), plan, 0, "plan: nothing runs")           \
+    OWN(gm_param_text, against, "against", GM_PARAM_OF_OPS, text, GM_PARAMETER_BYTES_MAX,          \
         "the name of a kernel")
 
 /* What comes back: unsaid, the account alone of a result that is kept or goes into a region, else

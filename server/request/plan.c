@@ -83,6 +83,8 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
                        "cannot",
                        in->route->path, device->name);
     bool placed = parsed->present[0] || parsed->present[1] || parsed->present[2];
+    for (unsigned i = 0; parsed->expression && i < parsed->expression->operands; i++)
+        placed = placed || parsed->expression->operand[i].matrix.data;
     if (used && used != device && placed)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "device=%s comes after operands that are already on %s: put it before "
@@ -99,7 +101,8 @@ static void place(struct gm_plan *plan, const struct gm_plan_input *in)
 {
     const struct gm_params *params = &in->parsed->params;
     bool anywhere = (!*params->kernel || strcmp(params->kernel, "auto") == 0) &&
-                    params->repeat <= 1 && !in->parsed->into.region && !*params->keep;
+                    params->repeat <= 1 && !in->parsed->into.region && !*params->keep &&
+                    in->route->op != GM_OP_EVAL;
 
     plan->placed = GM_PLACED_ASKED;
     if (plan->device_named || in->route->reports > 0)
@@ -173,7 +176,8 @@ enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *in
         plan->of.parameters == parsed->params.seen &&
         memcmp(plan->of.present, parsed->present, sizeof parsed->present) == 0)
         return GM_OK;
-    status = make_op(plan, in, c_may_follow, err);
+    if (in->route->op != GM_OP_EVAL) /* whose graph depends on the device */
+        status = make_op(plan, in, c_may_follow, err);
     if (status == GM_OK)
         status = gm_plan_device(plan, in, err);
     if (status == GM_OK) {

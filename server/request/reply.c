@@ -87,6 +87,8 @@ void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, cons
                                 gm_status_title(error->status), "status", http, "code",
                                 gm_status_code(error->status), "detail", error->detail, "error",
                                 error->detail, "request_id", request_id);
+    if (error->at > 0)
+        json_object_set_new(problem, "at", json_integer(error->at));
     gm_reply_text(reply, http, "application/problem+json",
                   end_line(gm_document_text(problem, JSON_COMPACT)));
     set_retry_after(reply, retry_after_s);

@@ -55,6 +55,8 @@ static void drop_all(struct gm_request *r)
     gm_allocation_free(&r->reply_text, &r->reservation);
     gm_access_report_clear(&r->run.accesses);
     gm_access_report_clear(&r->run.against);
+    gm_graph_free(r->plan.op.graph);
+    r->plan.op.graph = NULL;
     gm_reservation_trim(&r->reservation, 0);
 }
 

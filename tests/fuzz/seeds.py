@@ -48,6 +48,16 @@ JSON = [
     b'{"shape":[18446744073709551615,2],"data":[1]}', b"[1" + b"0" * 60 + b"e-60]",
 ]
 
+EVALS = """
+x + y;2 * (x @ x.T) + x;alpha * (a @ b.T) + c;x.T @ y @ x @ y.T @ x;(a @ b) @ (c @ d);sum(x, axis=0);x.sum(1, keepdims=True)
+mean(x, axis=(0, -1));max(x) - min(x, axis=None);where(x > 0, tanh(x), exp(-abs(x)) - 1);x[0:10, :3] @ y[::-1];x[-1][0];x[:, 1:]
+s.mT[0] @ x;np.maximum(x, 0) ** 2;x ** 0.5 + 2 ** -1;i ** 13;x / (1 + sqrt(log(x)));-x ** -2;1 < 2;x == y;t * (x >= 1.5e3)
+((x + 1) * (y + 2)) - ((x + 3) * (y + 4)) + ((x + 5) * (y + 6)) * ((x + 7) * (y + 8));exp(x) * exp(x) + sum(exp(x));3.5;.5
+x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x * x
+x @ x - (x @ x) * 2 + x @ x;c - x @ y;x[1:1].sum();x.T.T;transpose(x)[1];minimum(maximum(a, b), maximum(c, d)) + (a < b) * (c < d)
+x = 1;x // 2;f(x);x[::0];012;1e999;99999999999999999999;9 ** 99;1 / 0;x.foo;sum(x, axes=1);((((((((x))))))));x[1,2,3,4];x +;(;"""
+EVALS = [text for line in EVALS.strip().splitlines() for text in line.split(";") if text]
+
 TENSOR = b'{"name":"A","shape":[1,2],"datatype":"FP32",%s}'
 HANDLE = b"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw=="
 KSERVE = [
@@ -287,6 +297,9 @@ def seeds():
                 yield "encode", choice(form) + choice(asked) + choice(flags) + sizes + b"\1\x7f\xc0\x80\0\x3c"
     for text in CONFIGS:
         yield "config", text
+    for text in EVALS:
+        for kind, size in ((0, 1), (1, 2), (3, 12), (4, 1), (6, 9), (8, 13), (15, 4), (2, 5), (10, 10)):
+            yield "eval", choice(kind) + choice(size) + text.encode()
 
 
 def main():

@@ -1,7 +1,6 @@
 /* test_cpu_facts.c - how the system's texts are read, and that this machine's facts make sense. */
 #include "check.h"
 #include "kernels/cpu/backend/facts.h"
-#include "kernels/cpu/backend/isa.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -56,7 +56,7 @@ static void test_large_moves(void)
         request.kind = GM_OP_FLIP;
         try_request(&request);
         request.layout[0] = GM_COL_MAJOR;
-        for (int kind = GM_OP_COPY; kind < GM_OP_COUNT; kind++) {
+        for (int kind = GM_OP_COPY; kind <= GM_OP_FLIP; kind++) {
             request.kind = (enum gm_op_kind)kind;
             if (!gm_op_computes(request.kind))
                 try_request(&request);

@@ -9,6 +9,7 @@
 #include "facts.h"
 #include "kernels/backend.h"
 #include "kernels/buffer_pool.h"
+#include "kernels/graph.h"
 #include "kernels/layout.h"
 #include "kernels/roof.h"
 #include "pool.h"
@@ -165,6 +166,8 @@ static uint64_t cpu_scratch_bytes(void *context, const struct gm_op *op,
     uint64_t total = 0;
 
     (void)context;
+    if (op->graph)
+        return op->graph->temporary_bytes > 0 ? gm_buffer_pool_cost(op->graph->temporary_bytes) : 0;
     if (gm_matrix_elements(&op->result) == 0)
         return 0;
     for (unsigned i = 0; i < op->operands; i++) {
@@ -236,6 +239,43 @@ static enum gm_status run_kernel(struct gm_task *task, struct gm_exec *exec, con
     return status;
 }
 
+static enum gm_status run_step(const struct gm_graph_step *step, struct gm_exec *exec)
+{
+    if (gm_exec_stopped(exec))
+        return GM_CANCELLED;
+    if (!step->variant)
+        return gm_program_elements(&step->program) > 0 ? gm_cpu_elementwise(&step->program, exec)
+                                                       : GM_OK;
+    return gm_matrix_elements(&step->op.result) > 0
+               ? step->variant->run[GM_DEVICE_CPU](&step->op, exec)
+               : GM_OK;
+}
+
+/* Runs the steps one after another. The matrices of their operations are row-major, so there is
+ * nothing to prepare. */
+static enum gm_status run_graph(struct cpu *cpu, struct gm_task *task, struct gm_exec *exec)
+{
+    struct gm_graph *graph = task->op.graph;
+    struct gm_buffer memory = {0};
+    double begin = microseconds();
+    enum gm_status status = GM_OK;
+
+    if (graph->temporary_bytes > 0)
+        status = gm_buffer_pool_get(cpu->buffers, graph->temporary_bytes, &memory, &task->error);
+    graph->value[graph->result].matrix.data = task->op.result.data;
+    for (unsigned i = 0; i < graph->steps && status == GM_OK; i++) {
+        struct gm_graph_step *step = &graph->step[i];
+        double step_begin = microseconds();
+        gm_graph_place(graph, step, memory.data);
+        status = run_step(step, exec);
+        step->us = microseconds() - step_begin;
+    }
+    gm_buffer_pool_put(cpu->buffers, &memory);
+    if (status == GM_OK)
+        task->times.kernel = task->times.kernel_min = microseconds() - begin;
+    return status;
+}
+
 static void run_task(struct cpu *cpu, struct gm_pool *pool, struct gm_task *task)
 {
     struct gm_exec exec = {pool, &task->stop, cpu->isa};
@@ -246,7 +286,10 @@ static void run_task(struct cpu *cpu, struct gm_pool *pool, struct gm_task *task
     task->status = gm_exec_stopped(&exec) ? GM_CANCELLED : GM_OK;
     /* An empty result needs no kernel. So kernels never see a size of 0, and no time is
      * measured. */
-    if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
+    if (task->status == GM_OK && op.graph) {
+        if (gm_matrix_elements(&op.result) > 0)
+            task->status = run_graph(cpu, task, &exec);
+    } else if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
         task->status = prepare(cpu, task, &exec, &op, buffer);
         if (task->status == GM_OK)
             task->status = run_kernel(task, &exec, &op);

@@ -4,7 +4,7 @@
 #ifndef GM_KERNELS_CPU_BACKEND_EXEC_H
 #define GM_KERNELS_CPU_BACKEND_EXEC_H
 
-#include "isa.h"
+#include "facts.h"
 #include "pool.h"
 
 struct gm_exec {

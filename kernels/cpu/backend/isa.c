@@ -1,7 +1,7 @@
 /*
  * isa.c - detects the instruction sets that this processor has and the system allows.
  */
-#include "isa.h"
+#include "facts.h"
 
 enum gm_isa gm_isa_best(void)
 {

@@ -12,7 +12,6 @@
 #include "rearrange.h"
 
 #include "exec.h"
-#include "kernels/cpu/lib/rect.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/variant.h"
 

@@ -1,11 +1,12 @@
 /*
- * inner_loops.h - declares the innermost loops of matmul and add, per type and instruction set.
+ * inner_loops.h - declares the innermost loops of matmul, add and programs, per type and
+ * instruction set.
  */
 #ifndef GM_KERNELS_CPU_LIB_INNER_LOOPS_H
 #define GM_KERNELS_CPU_LIB_INNER_LOOPS_H
 
-#include "kernels/cpu/backend/isa.h"
-#include "proto/matrix.h"
+#include "kernels/cpu/backend/exec.h"
+#include "kernels/graph.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +75,27 @@ typedef void gm_plus_fn(void *to, const void *a, const void *b, uint64_t count);
 
 /* The addition for an arithmetic type. */
 gm_plus_fn *gm_plus_get(enum gm_dtype dtype, enum gm_isa isa);
+
+/* evaluate.c: for programs (kernels/graph.h), on blocks of numbers that stay in the first-level
+ * cache. The blocks do not overlap. */
+
+/* x[i] = what the instruction makes of x[i], y[i] and z[i], for i < count. */
+typedef void gm_instruct_fn(void *x, const void *y, const void *z, uint64_t count);
+/* to[i] = from[i * stride], converted. */
+typedef void gm_convert_fn(void *to, const void *from, int64_t stride, uint64_t count);
+
+/* NULL for LOAD and STORE, which copy, and for what integers do not have. */
+gm_instruct_fn *gm_instruct_get(enum gm_cell cell, unsigned kind, enum gm_isa isa);
+gm_instruct_fn *gm_narrow_get(unsigned narrow, enum gm_isa isa); /* y and z are not used */
+/* From elements to numbers, and back; `stride` of the latter is 1. */
+gm_convert_fn *gm_load_get(enum gm_cell cell, enum gm_dtype dtype, enum gm_isa isa);
+gm_convert_fn *gm_store_get(enum gm_cell cell, enum gm_dtype dtype, enum gm_isa isa);
+
+/* The reduction of a block, in an order that depends on count alone. f32 becomes f64. count > 0. */
+typedef union gm_number gm_reduce_fn(const void *x, uint64_t count);
+gm_reduce_fn *gm_reduce_get(enum gm_cell cell, enum gm_reduction reduction, enum gm_isa isa);
+/* sums[i] = the reduction of sums[i] and x[i]. */
+typedef void gm_gather_fn(union gm_number *sums, const void *x, uint64_t count);
+gm_gather_fn *gm_gather_get(enum gm_cell cell, enum gm_reduction reduction, enum gm_isa isa);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef GM_KERNELS_CPU_LIB_PRODUCT_H
 #define GM_KERNELS_CPU_LIB_PRODUCT_H
 
-#include "kernels/cpu/backend/isa.h"
+#include "kernels/cpu/backend/exec.h"
 #include "kernels/layout.h"
 
 struct gm_product {

@@ -8,7 +8,6 @@
  *
  * The tile of each element size is the best measured: about 256 bytes of a row of the result.
  */
-#include "rect.h"
 
 #include "stream.h"
 

@@ -1,5 +1,5 @@
 /*
- * stream.h - copies with stores that bypass the cache.
+ * stream.h - copies, and transposes, with stores that bypass the cache.
  *
  * A line that is written whole need not be read first, which saves a third of a copy's traffic. A
  * result larger than the cache would be evicted anyway before it is read.
@@ -7,6 +7,8 @@
 #ifndef GM_KERNELS_CPU_LIB_STREAM_H
 #define GM_KERNELS_CPU_LIB_STREAM_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -55,5 +57,14 @@ static inline void gm_stream_end(void)
     _mm_sfence();
 #endif
 }
+
+/*
+ * rect.c: transposes a rectangle of elements of any size.
+ *
+ * dst[j * dst_ld + i] = src[i * src_ld + j] for i < rows, j < cols: elements of 1, 2, 4, 8 or 16
+ * bytes. stream: with stores that bypass the cache; the caller ends them (gm_stream_end).
+ */
+void gm_rect_transpose(size_t element_bytes, const void *src, uint64_t src_ld, void *dst,
+                       uint64_t dst_ld, uint64_t rows, uint64_t cols, bool stream);
 
 #endif

@@ -62,6 +62,7 @@ class Parameters:
             "returns": {"type": "string", "enum": ["result", "account"]},
             "share": {**name, "pattern": r"^(\*|[A-Za-z0-9._-]{1,63}(,[A-Za-z0-9._-]{1,60})?)$"},
             "range": {"type": "string", "pattern": r"^([0-9]{1,9}|[0-9]{0,9}:[0-9]{0,9})$"},
+            "plan": {"type": "string", "enum": ["plan"]},
             "gpu": {"type": "string", "enum": re.split(", | and ", row["takes"].removeprefix("one of "))},
         }[reader]
 

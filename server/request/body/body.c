@@ -151,6 +151,8 @@ static enum gm_status begin_other(struct gm_body *b, struct gm_error *err)
     enum gm_status status = gm_reservation_raise(b->reservation, bytes, err);
     if (status != GM_OK)
         return status;
+    if (b->kind == GM_BODY_EVAL)
+        return gm_expression_open(b, err);
     return b->kind == GM_BODY_INFER ? gm_infer_open(b, err) : GM_OK;
 }
 
@@ -172,17 +174,18 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
     if (status != GM_OK || b->not_needed)
         return status;
     if (h->content_length == GM_SIZE_UNKNOWN && !h->chunked)
-        return gm_fail(err, GM_LENGTH_REQUIRED,
-                       b->kind == GM_BODY_DOCUMENT
-                           ? "%s takes a description in the body, and there is none"
-                           : "%s takes its matrices in the body, and there is none",
-                       b->path);
+        return gm_fail(
+            err, GM_LENGTH_REQUIRED,
+            b->kind == GM_BODY_DOCUMENT ? "%s takes a description in the body, and there is none"
+            : b->kind == GM_BODY_EVAL   ? "%s takes an expression in the body, and there is none"
+                                        : "%s takes its matrices in the body, and there is none",
+            b->path);
     if (h->content_length != GM_SIZE_UNKNOWN && h->content_length > b->limit)
         return gm_fail(err, GM_BODY_TOO_LARGE,
                        "the body has %llu bytes; the limit is %llu (--body-limit)",
                        (unsigned long long)h->content_length, (unsigned long long)b->limit);
 
-    if (b->kind == GM_BODY_INFER || b->kind == GM_BODY_DOCUMENT)
+    if (b->kind == GM_BODY_INFER || b->kind == GM_BODY_DOCUMENT || b->kind == GM_BODY_EVAL)
         return begin_other(b, err);
     const struct gm_codec *codec = NULL;
     bool parts = gm_multipart_is(h->content_type);
@@ -271,6 +274,8 @@ enum gm_status gm_body_push(struct gm_body *b, const void *bytes, size_t len, st
         return gm_fail(err, GM_BODY_TOO_LARGE,
                        "the body has more than %llu bytes, which is the limit (--body-limit)",
                        (unsigned long long)b->limit);
+    if (b->kind == GM_BODY_EVAL)
+        return gm_expression_push(b, bytes, len, err);
     if (b->parts)
         return gm_parts_push(b, bytes, len, err);
     if (b->infer)
@@ -288,6 +293,8 @@ enum gm_status gm_body_push(struct gm_body *b, const void *bytes, size_t len, st
 
 enum gm_status gm_body_end(struct gm_body *b, struct gm_error *err)
 {
+    if (b->kind == GM_BODY_EVAL)
+        return gm_expression_end(b, err);
     if (b->parts)
         return gm_parts_end(b, err);
     if (b->infer)
@@ -308,6 +315,8 @@ static enum gm_status decode(struct gm_body *b, struct gm_error *err)
 {
     if (b->not_needed)
         return GM_OK;
+    if (b->kind == GM_BODY_EVAL)
+        return gm_expression_decode(b, err);
     if (b->parts)
         return gm_parts_decode(b, err);
     if (b->infer)
@@ -363,4 +372,6 @@ void gm_body_drop_operands(struct gm_body *b)
     b->parts = NULL;
     gm_infer_close(b->infer);
     b->infer = NULL;
+    gm_expression_close(b->parsed->expression, b->reservation);
+    b->parsed->expression = NULL;
 }

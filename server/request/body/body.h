@@ -9,6 +9,7 @@
 #define GM_SERVER_REQUEST_BODY_BODY_H
 
 #include "proto/codec.h"
+#include "server/eval/eval.h"
 #include "server/matrices/matrices.h"
 #include "server/request/head.h"
 #include "server/request/memory_quota.h"
@@ -17,6 +18,33 @@
 
 #define GM_MODEL_NAME_MAX 96
 #define GM_INFER_ID_MAX 257
+
+/* What an identifier of an expression means: a matrix of the body, a named one, or a number. */
+struct gm_expression_operand {
+    char name[GM_EVAL_NAME_MAX], ref[GM_MATRIX_REF_MAX]; /* ref: "" if it is no named matrix */
+    bool is_number, present;
+    struct gm_scalar number;
+    struct gm_matrix matrix;
+    struct gm_allocation memory;
+    struct gm_matrix_use use;
+    bool on_device; /* its data is memory of the device */
+    bool is_text;   /* of a part: at text_at of the body's text */
+    uint64_t text_at, text_len;
+};
+
+struct gm_expression_reader; /* eval.c */
+
+/* An expression and its operands. */
+struct gm_expression {
+    char text[GM_EVAL_CHARACTERS_MAX + 1];
+    size_t len;
+    bool read; /* the tree is there, and names are matched */
+    struct gm_syntax_tree tree;
+    unsigned operands;
+    struct gm_expression_operand operand[GM_EVAL_OPERANDS_MAX];
+    uint8_t by_name[GM_EVAL_OPERANDS_MAX]; /* the operand of each of the tree's names */
+    struct gm_expression_reader *reader;
+};
 
 /* The decoded contents of a request. */
 struct gm_parsed {
@@ -34,6 +62,8 @@ struct gm_parsed {
     bool
         direct[GM_OPERANDS_MAX]; /* the device reads the operand from its region or matrix itself */
     bool on_device[GM_OPERANDS_MAX]; /* that is memory of the device */
+
+    struct gm_expression *expression; /* NULL: the request has none */
 
     /* Inference requests: the model's name, and the client's id of the request. */
     char model[GM_MODEL_NAME_MAX];
@@ -54,7 +84,8 @@ struct gm_body_events {
     /* Takes a reference to a named matrix, and adds the bytes that ref_data will have to copy. */
     enum gm_status (*ref)(void *cls, const char *name, struct gm_matrix_use *ret,
                           uint64_t *add_bytes, struct gm_error *err);
-    /* Sets where the elements of such an operand are: parsed->operand[index].data and on_device. */
+    /* Sets where the elements of such an operand are: parsed->operand[index].data and on_device;
+     * from index GM_OPERANDS_MAX on, those of an expression's operands. */
     enum gm_status (*ref_data)(void *cls, unsigned index, struct gm_error *err);
     /* All required operands are known, but not their elements. Parameters and optional operands may
      * follow. */
@@ -67,6 +98,7 @@ enum gm_body_kind {
     GM_BODY_OPERANDS, /* matrices for an operation, in any format that proto/codec.h knows */
     GM_BODY_OPTIONAL, /* the same, or no body */
     GM_BODY_INFER,    /* matrices in the Open Inference Protocol v2: proto/kserve */
+    GM_BODY_EVAL,     /* an expression and its operands, as JSON or as parts */
     GM_BODY_DOCUMENT  /* a small text, which stays in `text` */
 };
 

@@ -134,6 +134,16 @@ enum gm_status gm_infer_decode(struct gm_body *body, struct gm_error *err);
 uint64_t gm_infer_text_bytes(const struct gm_body *body);
 void gm_infer_close(struct gm_infer *infer); /* NULL is fine */
 
+/* eval.c: the same steps, for an expression. The first one makes parsed->expression. */
+
+enum gm_status gm_expression_open(struct gm_body *body, struct gm_error *err);
+enum gm_status gm_expression_push(struct gm_body *body, const void *bytes, size_t len,
+                                  struct gm_error *err);
+enum gm_status gm_expression_end(struct gm_body *body, struct gm_error *err);
+enum gm_status gm_expression_decode(struct gm_body *body, struct gm_error *err);
+void gm_expression_close(struct gm_expression *expression,
+                         struct gm_reservation *reservation); /* NULL is fine */
+
 /* body.c: used by parts and inference requests. */
 
 /* Calls `operands` once the operation has as many operands as it needs. */

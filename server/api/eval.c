@@ -1,0 +1,102 @@
+/*
+ * eval.c - POST /v1/eval: computes an expression as one job, and replies as an operation does.
+ *
+ * What is particular to it is the plan: the expression becomes a graph, whose result is the job's.
+ * The body is read by request/body/eval.c, the expression by server/eval/.
+ */
+#include "server/eval/eval.h"
+
+#include "server/request/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The operands by the expression's names, as it is planned with them. */
+static void list_operands(const struct gm_expression *x,
+                          struct gm_eval_operand ret[GM_EVAL_OPERANDS_MAX])
+{
+    memset(ret, 0, GM_EVAL_OPERANDS_MAX * sizeof *ret);
+    for (unsigned i = 0; i < x->tree.names; i++) {
+        const struct gm_expression_operand *operand = &x->operand[x->by_name[i]];
+        ret[i] = (struct gm_eval_operand){
+            .matrix = operand->matrix, .is_number = operand->is_number, .number = operand->number};
+        ret[i].matrix.data = NULL;
+    }
+}
+
+static enum gm_status make_graph(const struct gm_plan_input *in,
+                                 const struct gm_device_facts *facts, struct gm_graph **ret,
+                                 struct gm_error *err)
+{
+    const struct gm_expression *x = in->parsed->expression;
+    struct gm_eval_operand operand[GM_EVAL_OPERANDS_MAX];
+    struct gm_eval *eval = malloc(sizeof *eval);
+    struct gm_graph *graph = NULL;
+
+    if (!eval)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for planning an expression");
+    list_operands(x, operand);
+    enum gm_status status = gm_eval_build(&x->tree, operand, eval, err);
+    if (status == GM_OK)
+        status = gm_eval_fuse(eval, err);
+    if (status == GM_OK)
+        status = gm_eval_plan(eval, x->tree.names, facts, in->parsed->params.op.precision,
+                              facts->memory_bytes / GM_EVAL_MEMORY_PART, &graph, err);
+    free(eval);
+    if (status != GM_OK)
+        return status;
+    for (unsigned i = 0; i < x->tree.names; i++) {
+        const struct gm_expression_operand *o = &x->operand[x->by_name[i]];
+        graph->value[i].matrix.data = o->matrix.data;
+        graph->value[i].on_device = o->on_device;
+    }
+    *ret = graph;
+    return GM_OK;
+}
+
+enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_input *in,
+                                   struct gm_error *err)
+{
+    const struct gm_device_facts *facts = plan->device->facts;
+    struct gm_graph *graph = NULL;
+
+    if (facts->kind != GM_DEVICE_CPU)
+        return gm_fail(err, GM_DEVICE_UNAVAILABLE,
+                       "expressions run on the cpu: add device=cpu");
+    enum gm_status status = make_graph(in, facts, &graph, err);
+    if (status != GM_OK)
+        return status;
+    gm_graph_free(plan->op.graph);
+    plan->op = (struct gm_op){.kind = GM_OP_EVAL,
+                              .precision = in->parsed->params.op.precision,
+                              .result = graph->value[graph->result].matrix,
+                              .graph = graph,
+                              .graph_flops = graph->flops,
+                              .graph_bytes = graph->bytes};
+    plan->variant = &gm_graph_variant;
+    return gm_operation_memory(plan, in, err);
+}
+
+static enum gm_progress reply_plan(struct gm_request *r)
+{
+    struct gm_error error;
+    enum gm_report_format format;
+    enum gm_status status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, &error);
+
+    if (status == GM_OK)
+        status = gm_report_choose(r->head.accept, "",
+                                  GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON),
+                                  &format, &error);
+    if (status != GM_OK)
+        return gm_request_fail(r, &error);
+    const struct gm_expression *x = r->parsed.expression;
+    char *text = gm_eval_text(r->plan.op.graph, &x->tree, x->text, r->plan.device->name,
+                              format == GM_REPORT_JSON);
+    gm_body_drop_operands(&r->body);
+    return gm_request_reply(r, gm_report_media_type(format), text);
+}
+
+enum gm_progress gm_handle_eval(struct gm_request *r)
+{
+    return r->parsed.params.explain_plan ? reply_plan(r) : gm_handle_op(r);
+}

@@ -1,0 +1,23 @@
+/*
+ * eval_world.c - the world of the fuzzer of plans, in place of kernels: one variant that takes all.
+ */
+#include "kernels/choose/choose.h"
+
+static const struct gm_variant any = {.name = "any", .needs = "", .note = ""};
+
+enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *facts,
+                         const char *name, const struct gm_variant **ret, struct gm_error *err)
+{
+    (void)op;
+    (void)facts;
+    (void)name;
+    (void)err;
+    *ret = &any;
+    return GM_OK;
+}
+
+uint64_t gm_scratch_none(const struct gm_op *op)
+{
+    (void)op;
+    return 0;
+}
