@@ -27,6 +27,16 @@ def npy(draw):
     return file.getvalue()
 
 
+@st.composite
+def expression(draw):
+    """Over numbers, and names that may be operands."""
+    parts = st.recursive(st.sampled_from(["1", "2.5", "x", "y.T", "x[0:2, ::-1]", "-3"]),
+                         lambda one: st.builds("({} {} {})".format, one, st.sampled_from(["+", "*", "@", "<", "/"]), one) |
+                         st.builds("{}({})".format, st.sampled_from(["sum", "tanh", "max", "np.abs"]), one), max_leaves=8)
+    return draw(parts)
+
+
+schemathesis.openapi.format("expression", expression())
 schemathesis.openapi.format("csv", csv())
 schemathesis.openapi.format("matrix", csv())
 schemathesis.openapi.media_type("text/csv", csv().map(str.encode))
