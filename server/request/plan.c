@@ -48,6 +48,10 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
                        "of a result",
                        in->route->path);
     bool elsewhere = in->parsed->into.region || *params->keep;
+    if (params->explain_plan) { /* a text, of whose format the endpoint decides */
+        plan->codec = &gm_codec_json;
+        return GM_OK;
+    }
     if (params->returns == GM_RETURN_RESULT && in->parsed->into.region)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "the result goes into a region: return=result cannot be had beside it");

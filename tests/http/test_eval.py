@@ -416,7 +416,7 @@ def test_chains_of_products_take_the_cheapest_order(daemon):
 
 
 def test_the_plan_for_people(daemon):
-    reply = post(daemon, "x @ x.T + 1", {"x": A}, query={"explain": "plan"}).ok()
+    reply = post(daemon, "x @ x.T + 1", {"x": A}, query={"explain": "plan"}, headers={"Accept": "text/plain"}).ok()
     assert reply.media_type == "text/plain" and b"matmul(x, x" in reply.body and b"elementwise" in reply.body
     problems.check(post(daemon, "x", {"x": A}, query={"explain": "no"}), 400, "bad_parameter")
 
