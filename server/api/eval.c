@@ -61,8 +61,7 @@ enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_in
     struct gm_graph *graph = NULL;
 
     if (facts->kind != GM_DEVICE_CPU)
-        return gm_fail(err, GM_DEVICE_UNAVAILABLE,
-                       "expressions run on the cpu: add device=cpu");
+        return gm_fail(err, GM_DEVICE_UNAVAILABLE, "expressions run on the cpu: add device=cpu");
     enum gm_status status = make_graph(in, facts, &graph, err);
     if (status != GM_OK)
         return status;

@@ -25,7 +25,7 @@ PARAMETER = [
     ),
     (
         "server/api/operate.c",
-        "    return status == GM_OK ? plan_memory(plan,",
+        "    return status == GM_OK ? gm_operation_memory(plan,",
         "    if (status == GM_OK && params->height > 0 && params->height != plan->op.result.rows)\n"
         '        return gm_fail(err, GM_BAD_SHAPE, "the result has not %d rows", (int)params->height);\n',
     ),
