@@ -40,6 +40,11 @@ uint64_t gm_op_joined(const struct gm_op *op);
 /* Whether operand `index` must be made row-major before `variant` can run op. */
 bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, unsigned index);
 
+/* Writes the elements of a column-major x row-major to `data`, which has room for them. Both are in
+ * device memory; x is unchanged. cuda/transpose/rearrange.cu, and the same in the simulator. */
+enum gm_status gm_cuda_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
+enum gm_status gm_sim_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
+
 #ifdef __cplusplus
 }
 #endif

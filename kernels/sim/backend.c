@@ -9,6 +9,7 @@
 #include "kernels/buffer_pool.h"
 #include "kernels/cpu/backend/facts.h"
 #include "kernels/cpu/backend/rearrange.h"
+#include "kernels/graph.h"
 #include "kernels/layout.h"
 #include "kernels/roof.h"
 #include "kernels/sim/run/exec.h"
@@ -128,6 +129,20 @@ static void sim_buffer_put(void *context, struct gm_buffer *buffer)
     gm_buffer_pool_put(sim->buffers, buffer);
 }
 
+/* The same for a graph: all of its matrices have memory of the device. */
+static uint64_t graph_bytes(const struct gm_graph *graph)
+{
+    uint64_t total = gm_sim_memory_cost(graph->temporary_bytes);
+
+    for (unsigned i = 0; i < graph->values; i++) {
+        const struct gm_graph_value *value = &graph->value[i];
+        uint64_t bytes = value->temporary ? 0 : gm_matrix_bytes(&value->matrix);
+        if (!gm_size_add(total, gm_sim_memory_cost(bytes), &total))
+            return UINT64_MAX;
+    }
+    return total;
+}
+
 /* Bytes for the device's copies of operands and result, and for the variant's scratch memory. */
 static uint64_t sim_scratch_bytes(void *context, const struct gm_op *op,
                                   const struct gm_variant *variant)
@@ -135,6 +150,8 @@ static uint64_t sim_scratch_bytes(void *context, const struct gm_op *op,
     uint64_t total = gm_sim_memory_cost(gm_matrix_bytes(&op->result));
 
     (void)context;
+    if (op->graph)
+        return graph_bytes(op->graph);
     if (!gm_size_add(total, gm_sim_memory_cost(variant->scratch(op)), &total))
         return UINT64_MAX;
     for (unsigned i = 0; i < op->operands; i++)
@@ -298,6 +315,63 @@ static bool begin(struct gm_task *task)
     return task->status == GM_OK && (task->report || gm_matrix_elements(&task->op.result) > 0);
 }
 
+/* Memory for the inputs of a graph, with their content, for its temporary values and its result. */
+static enum gm_status place_graph(struct gm_task *task, struct gm_exec *exec, void **ret_memory)
+{
+    struct gm_graph *graph = task->op.graph;
+    enum gm_status status = GM_OK;
+    char name[12];
+
+    for (unsigned i = 0; i < graph->values && status == GM_OK; i++) {
+        struct gm_matrix *x = &graph->value[i].matrix;
+        const void *host = x->data;
+        bool is_result = i == graph->result;
+        if (graph->value[i].temporary || (!is_result && !host))
+            continue;
+        snprintf(name, sizeof(name), "%s %u", is_result ? "result" : "input", i % 100);
+        status = gm_sim_memory_add(&exec->memory, name, gm_matrix_bytes(x), is_result, &x->data,
+                                   &task->error);
+        if (status == GM_OK && is_result)
+            memset(x->data, 0xFF, gm_matrix_bytes(x));
+        else if (status == GM_OK)
+            memcpy(x->data, host, gm_matrix_bytes(x));
+    }
+    if (status == GM_OK && graph->temporary_bytes > 0)
+        status = gm_sim_memory_add(&exec->memory, "temporary", graph->temporary_bytes, true,
+                                   ret_memory, &task->error);
+    if (status == GM_OK && graph->temporary_bytes > 0)
+        memset(*ret_memory, 0xFF, graph->temporary_bytes);
+    return status;
+}
+
+static enum gm_status run_step(struct gm_graph_step *step, struct gm_exec *exec, char *memory)
+{
+    exec->scratch = step->scratch_bytes > 0 ? memory + step->scratch_at : NULL;
+    if (!step->variant)
+        return gm_program_elements(&step->program) > 0 ? gm_sim_elementwise(&step->program, exec)
+                                                       : GM_OK;
+    return gm_matrix_elements(&step->op.result) > 0
+               ? step->variant->run[GM_DEVICE_SIM](&step->op, exec)
+               : GM_OK;
+}
+
+static enum gm_status run_graph(struct gm_task *task, struct gm_exec *exec)
+{
+    struct gm_graph *graph = task->op.graph;
+    void *memory = NULL;
+    enum gm_status status = place_graph(task, exec, &memory);
+
+    for (unsigned i = 0; i < graph->steps && status == GM_OK; i++) {
+        gm_graph_place(graph, &graph->step[i], memory);
+        status = run_step(&graph->step[i], exec, memory);
+        exec->pass = GM_PASS_COMPUTES;
+    }
+    if (status == GM_OK)
+        memcpy(task->op.result.data, graph->value[graph->result].matrix.data,
+               gm_matrix_bytes(&task->op.result));
+    return status;
+}
+
 static void run_task(struct gm_sim_machine *machine, const struct gm_device_facts *facts,
                      struct gm_task *task)
 {
@@ -310,7 +384,9 @@ static void run_task(struct gm_sim_machine *machine, const struct gm_device_fact
         gm_sim_exec_sample(&exec, has_data(&op));
         task->status = run_ragged(machine, facts, task);
     }
-    if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
+    if (op.graph) {
+        task->status = run_graph(task, &exec);
+    } else if (task->status == GM_OK && gm_matrix_elements(&op.result) > 0) {
         task->status = copy_in(task, &exec, &op);
         if (task->status == GM_OK)
             task->status = run_kernel(task, &exec, &op);

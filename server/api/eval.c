@@ -7,6 +7,7 @@
 #include "server/eval/eval.h"
 
 #include "server/request/request.h"
+#include "server/sched/cost.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +61,6 @@ enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_in
     const struct gm_device_facts *facts = plan->device->facts;
     struct gm_graph *graph = NULL;
 
-    if (facts->kind != GM_DEVICE_CPU)
-        return gm_fail(err, GM_DEVICE_UNAVAILABLE, "expressions run on the cpu: add device=cpu");
     enum gm_status status = make_graph(in, facts, &graph, err);
     if (status != GM_OK)
         return status;
@@ -73,7 +72,9 @@ enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_in
                               .graph_flops = graph->flops,
                               .graph_bytes = graph->bytes};
     plan->variant = &gm_graph_variant;
-    return gm_operation_memory(plan, in, err);
+    if (facts->kind == GM_DEVICE_SIM)
+        status = gm_cost_simulated(&plan->op, 1, err);
+    return status == GM_OK ? gm_operation_memory(plan, in, err) : status;
 }
 
 static enum gm_progress reply_plan(struct gm_request *r)

@@ -39,7 +39,7 @@ static enum gm_status choose(struct planner *p, struct gm_graph_step *step, enum
 
     if (status == GM_OK)
         status = gm_select(&step->op, p->facts, NULL, &step->variant, p->err);
-    if (status == GM_OK && p->facts->kind == GM_DEVICE_CUDA)
+    if (status == GM_OK && p->facts->kind != GM_DEVICE_CPU)
         step->scratch_bytes = step->variant->scratch(&step->op);
     return status;
 }

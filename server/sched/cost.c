@@ -97,6 +97,11 @@ enum gm_status gm_cost_simulated(const struct gm_op *op, uint64_t runs, struct g
 
     if (flops <= GM_SIM_FLOPS_MAX && bytes <= GM_SIM_BYTES_MAX)
         return GM_OK;
+    if (op->kind == GM_OP_EVAL)
+        return gm_fail(err, GM_COST_LIMIT,
+                       "this is %.4g operations on %.4g bytes; a simulated device runs at most %d "
+                       "on %d",
+                       flops, bytes, GM_SIM_FLOPS_MAX, GM_SIM_BYTES_MAX);
     return gm_fail(err, GM_COST_LIMIT,
                    "this is %.4g operations on %.4g bytes; a simulated device runs at most %d on "
                    "%d. /v1/explain/%s traces a sample of it at any size",

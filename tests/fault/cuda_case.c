@@ -1,7 +1,6 @@
 /* cuda_case.c - tasks on the fake runtime. */
 #include "cuda_case.h"
 
-#include "kernels/cuda/transpose/rearrange.h"
 #include "kernels/layout.h"
 #include "kernels/variant.h"
 

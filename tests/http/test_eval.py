@@ -132,10 +132,12 @@ np.maximum(x, np.abs(y));numpy.sum(x);transpose(x) @ x;(x + y) * (x + y);(x + y)
 """.replace("\n", ";").strip(";").split(";")
 
 
+@pytest.mark.parametrize("device", ["cpu", "sim"])
 @pytest.mark.parametrize("expr", EXACT)
-def test_single_expressions_have_the_bits_of_numpy(daemon, expr):
+def test_single_expressions_have_the_bits_of_numpy(daemon, expr, device):
+    """The simulator runs the code of the GPU's kernels, and finds accesses that they must not make."""
     used = {name: value for name, value in OPERANDS.items() if name in set(names_of(expr))}
-    same(run(daemon, expr, used), numpy_eval(expr, used), expr)
+    same(run(daemon, expr, used, query={"device": device}), numpy_eval(expr, used), expr)
 
 
 def names_of(expr):
@@ -150,11 +152,12 @@ def names_of(expr):
 
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "tanh"])
 @pytest.mark.parametrize("operand", ["x", "d", "h", "i", "t", "s", "f"])
-def test_functions(daemon, name, operand):
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_functions(daemon, name, operand, device):
     expr, used = f"{name}(abs({operand}) + {operand})", {operand: OPERANDS[operand]}
     if operand == "t":
         expr = f"{name}({operand})"
-    got, expected = run(daemon, expr, used), as_matrix(numpy_eval(expr, used))
+    got, expected = run(daemon, expr, used, query={"device": device}), as_matrix(numpy_eval(expr, used))
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(got.astype(np.float64), expected.astype(np.float64),
                                rtol=4 * np.finfo(expected.dtype).eps)
@@ -257,13 +260,14 @@ def written(seed, loose=False):
 COUNT = int(400 / SLOW)
 
 
-def test_random_expressions_have_the_bits_of_numpy(daemon):
+@pytest.mark.parametrize("device, count", [("cpu", COUNT), ("sim", COUNT // 2)])
+def test_random_expressions_have_the_bits_of_numpy(daemon, device, count):
     computed = refused = 0
     with daemon.client() as client:
-        for k in range(COUNT):
+        for k in range(count):
             expr, operands, expected = written(SEED * 100003 + k)
             headers, body = parts(expr, operands)
-            reply = client.post(EVAL, body, headers)
+            reply = client.post(wire.target(EVAL, device=device), body, headers)
             case = f"seed {SEED * 100003 + k}: {expr} of { {n: (a.dtype.name, a.shape) for n, a in operands.items()} }"
             if isinstance(expected, Exception) or reply.status == 422:
                 # A difference that is documented: powers and products of bool, and limits.
@@ -275,7 +279,7 @@ def test_random_expressions_have_the_bits_of_numpy(daemon):
                     continue  # beyond that f16 rounds sums in another order
             same(result(reply), expected, case)
             computed += 1
-    assert computed > 0.7 * COUNT, (computed, refused)
+    assert computed > 0.7 * count, (computed, refused)
 
 
 def test_random_expressions_with_functions_are_as_close_as_numpy(daemon):
@@ -302,10 +306,13 @@ def test_random_expressions_with_functions_are_as_close_as_numpy(daemon):
 
 @pytest.mark.parametrize("shape", [(1000, 1000), (1, 300001), (300001, 1), (70001, 3), (3, 70001), (40, 50, 60)])
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_large_reductions_keep_their_error_small(daemon, rng, shape, axis):
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_large_reductions_keep_their_error_small(daemon, rng, shape, axis, device):
+    if device == "sim":
+        shape = tuple((size + 2) // 3 for size in shape)
     x = rng.standard_normal(shape).astype(np.float32)
     for function, ulps in (("sum", 1), ("mean", 2), ("max", 0), ("min", 0)):
-        got = run(daemon, f"{function}(x * 2, axis={axis})", {"x": x})
+        got = run(daemon, f"{function}(x * 2, axis={axis})", {"x": x}, query={"device": device})
         expected = as_matrix(getattr(np, function)(x.astype(np.float64) * 2, axis=axis))
         np.testing.assert_allclose(got, expected.astype(np.float32), rtol=2.0 ** -23 * ulps, atol=1e-9 * ulps, err_msg=function)
 
@@ -466,7 +473,7 @@ def test_bodies_that_are_none(daemon):
     problems.check(daemon.post(EVAL, npy(A), {"Content-Type": wire.NPY}), 415, "unsupported_media_type")
     problems.check(daemon.post(EVAL), 400, "bad_json")
     problems.check(daemon.get(EVAL), 405, "method_not_allowed")
-    problems.check(post(daemon, "1", device="sim"), 422, "device_unavailable")
+    problems.check(post(daemon, "sum(x @ x)", {"x": np.ones((1000, 1000), np.float32)}, query={"device": "sim"}), 422, "cost_limit")
     problems.check(post(daemon, "x", {"x": ""}), 422, "missing_operand")
     problems.check(post(daemon, "x", {"x": "\x01\x02"}), 415, "unsupported_media_type")
     problems.check(post(daemon, "x", {"x": "ref:9"}), 400, "bad_parameter")

@@ -101,6 +101,9 @@ enum gm_status gm_cuda_measure_link(struct gm_cuda_stream *stream, const atomic_
 /* run.c: gm_backend's run, on one stream. */
 enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n);
 
+/* graph.c: the same for a task whose operation is a graph. */
+enum gm_status gm_cuda_run_graph(struct gm_cuda_stream *stream, struct gm_task *task);
+
 /* resident.c: memory for matrices that stay, as gm_backend's device_get, device_put and device_copy
  * have it. */
 enum gm_status gm_cuda_resident_get(struct gm_cuda_device *device, uint64_t bytes, void **ret,

@@ -15,7 +15,6 @@
  */
 #include "call.h"
 #include "device.h"
-#include "kernels/cuda/transpose/rearrange.h"
 #include "kernels/layout.h"
 #include "kernels/roof.h"
 
@@ -370,6 +369,8 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
 {
     struct batch batch = {.stream = stream, .n = n};
 
+    if (task[0]->op.graph)
+        return gm_cuda_run_graph(stream, task[0]);
     begin(&batch, task);
     if (batch.status == GM_OK) {
         bool in_place = task[0]->variant->groups;

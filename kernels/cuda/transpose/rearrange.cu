@@ -11,7 +11,6 @@
  * few columns the rows that are written are short, and sectors are half empty.
  */
 #include "kernels/cuda/lib/tiles.h"
-#include "kernels/cuda/transpose/rearrange.h"
 
 #define TILE 32u
 #define ROWS 8u /* rows of a tile that a block moves at once */
