@@ -6,8 +6,10 @@
  * that was a false alarm.
  */
 #include "cuda_case.h"
+#include "kernels/graph.h"
 
-#define CASES 5
+#define CASES 6
+#define GRAPH (CASES - 1) /* the case that is a graph */
 
 struct outcome {
     enum gm_status open;
@@ -23,7 +25,7 @@ static const struct {
     const struct gm_variant *variant;
     struct cuda_request request;
     unsigned repeat;
-} cases[CASES] = {
+} cases[GRAPH] = {
     {&fake_transpose, {GM_OP_TRANSPOSE, GM_F32, 1, {{0, 33, 17}}, {GM_ROW_MAJOR}, {0}}, 1},
     {&fake_transpose, {GM_OP_TRANSPOSE, GM_U8, 1, {{4, 5, 6}}, {GM_COL_MAJOR}, {0}}, 1},
     {&fake_sum, {GM_OP_ADD, GM_F32, 2, {{0, 9, 8}, {0, 9, 8}}, {0}, {0}}, 3},
@@ -37,6 +39,9 @@ static const struct {
      1},
     {&cublas_transpose, {GM_OP_TRANSPOSE, GM_F64, 1, {{0, 8, 9}}, {0}, {0}}, 1},
 };
+
+/* What cases[] has for the graph: a sum, whose operands are the graph's inputs. */
+static const struct cuda_request sum = {GM_OP_ADD, GM_F32, 2, {{0, 9, 8}, {0, 9, 8}}, {0}, {0}};
 
 static bool in_words(const struct gm_error *err)
 {
@@ -71,6 +76,72 @@ static void run_case(void *context, unsigned i, struct outcome *outcome)
     cuda_case_put(context, &made);
 }
 
+/* t = a + b by a program; result = t + b by an operation with scratch memory. */
+static void make_graph(struct cuda_case *made, struct gm_graph *graph)
+{
+    struct gm_op op = made->task.op;
+    struct gm_graph_step *step = graph->step;
+
+    for (unsigned i = 0; i < 4; i++)
+        graph->value[i] = (struct gm_graph_value){.matrix = i < 2 ? op.operand[i] : op.result,
+                                                  .temporary = i == 2};
+    step[0] = (struct gm_graph_step){.operand = {0, 1}, .result = 2, .us = -1};
+    step[0].program =
+        (struct gm_program){.dtype = GM_F32, .batch = 1, .rows = 9, .cols = 8, .inputs = 2};
+    step[1] = (struct gm_graph_step){.variant = &fake_sum,
+                                     .op = op,
+                                     .operand = {2, 1},
+                                     .result = 3,
+                                     .us = -1,
+                                     .scratch_at = 512,
+                                     .scratch_bytes = gm_matrix_bytes(&op.result)};
+    graph->temporary_bytes = 512 + 512;
+    graph->result = 3;
+    made->task.variant = &gm_graph_variant;
+    made->task.op = (struct gm_op){.kind = GM_OP_EVAL, .result = op.result, .graph = graph};
+}
+
+static bool graph_is_right(const struct cuda_case *made)
+{
+    const float *a = made->buffer[0].data, *b = made->buffer[1].data;
+    const float *result = made->task.op.result.data;
+
+    for (unsigned i = 0; i < 72; i++)
+        if (!(result[i] == a[i] + b[i] + b[i]))
+            return false;
+    return true;
+}
+
+static void run_graph(void *context, struct outcome *outcome)
+{
+    struct gm_graph_value value[4];
+    struct gm_graph_step step[2];
+    struct gm_graph graph = {.values = 4, .steps = 2, .value = value, .step = step};
+    struct gm_error err = {.detail = ""};
+    struct cuda_case made;
+
+    outcome->got[GRAPH] = cuda_case_make(context, &sum, &fake_sum, 1, &made, &err);
+    if (outcome->got[GRAPH] != GM_OK) {
+        in_words(&err);
+        return;
+    }
+    make_graph(&made, &graph);
+    made.task.error.detail[0] = '\0';
+    outcome->run[GRAPH] = gm_backend_cuda.run(context, 0, 0, (struct gm_task *[]){&made.task}, 1);
+    outcome->task[GRAPH] = made.task.status;
+    CHECK(fake_cuda_is_broken() || fake_cuda_live().unwaited == 0);
+    if (made.task.status == GM_OK) {
+        CHECK(graph_is_right(&made));
+        CHECK(step[0].us > 0 && step[1].us > 0 && made.task.times.h2d > 0);
+        CHECK(made.task.times.prepare > 0 && made.task.times.d2h > 0);
+    } else if (in_words(&made.task.error)) {
+        memcpy(outcome->detail, made.task.error.detail, sizeof(outcome->detail));
+        CHECK(made.task.times.kernel < 0);
+    }
+    CHECK_EQ(made.task.status == GM_DEVICE_LOST, outcome->run[GRAPH] == GM_DEVICE_LOST);
+    cuda_case_put(context, &made);
+}
+
 /* The whole life of a backend. */
 static struct outcome live_once(void)
 {
@@ -86,8 +157,9 @@ static struct outcome live_once(void)
         in_words(&err);
     } else {
         bool blas = gm_backend_cuda.describe(context, 0)->tuned_blas;
-        for (unsigned i = 0; i < (blas ? CASES : 3); i++)
+        for (unsigned i = 0; i < (blas ? GRAPH : 3); i++)
             run_case(context, i, &outcome);
+        run_graph(context, &outcome);
         outcome.was_after = inject_has_fired();
         run_case(context, 0, &last);
         outcome.after = last.got[0] == GM_OK ? last.task[0] : last.got[0];

@@ -53,6 +53,8 @@ static bool result_is_there(const struct run *run)
 static enum gm_status take_memory(struct run *run)
 {
     const struct gm_device_facts *facts = &run->stream->device->facts;
+
+    run->bytes = 0;
     bool fits = add_room(&run->bytes, run->graph->temporary_bytes);
     void *memory = NULL;
 
@@ -68,16 +70,21 @@ static enum gm_status take_memory(struct run *run)
                        (unsigned long long)run->bytes, (unsigned long long)facts->memory_bytes);
     cudaError_t error = GM_CALL(cudaMallocAsync, &memory, run->bytes > 0 ? run->bytes : ALIGNMENT,
                                 run->stream->handle);
-    if (error == cudaErrorMemoryAllocation) { /* what the pool keeps may be of the wrong sizes */
-        (void)GM_CALL(cudaGetLastError);
-        error = GM_CALL(cudaMemPoolTrimTo, run->stream->device->pool, 0);
-        if (error == cudaSuccess)
-            error = GM_CALL(cudaMallocAsync, &memory, run->bytes > 0 ? run->bytes : ALIGNMENT,
-                            run->stream->handle);
-    }
     if (error == cudaSuccess)
         run->memory = memory;
     return check(run, error, "device memory for an expression");
+}
+
+/* Whether a step that lacked memory may be tried again: what the pool keeps, and nobody uses, went
+ * back to the driver. */
+static bool trimmed(struct run *run, enum gm_status status)
+{
+    if (status != GM_DEVICE_MEMORY)
+        return false;
+    cudaError_t error = gm_timeline_wait(&run->stream->timeline);
+    if (error == cudaSuccess)
+        error = GM_CALL(cudaMemPoolTrimTo, run->stream->device->pool, 0);
+    return check(run, error, "trimming the pool of device memory") == GM_OK;
 }
 
 /* The graph's inputs are on the device afterwards. */
@@ -151,8 +158,11 @@ static enum gm_status compute(struct run *run)
         if (status == GM_OK && atomic_load(&run->task->stop))
             status = gm_fail(&run->task->error, GM_CANCELLED, "stopped before it was done");
         gm_graph_place(graph, step, run->memory);
-        if (status == GM_OK && !is_empty(step))
+        if (status == GM_OK && !is_empty(step)) {
             status = launch(run, step);
+            if (trimmed(run, status))
+                status = launch(run, step);
+        }
         flops += step->variant ? gm_op_flops(&step->op) : 0;
         bytes += step->variant ? (double)gm_op_bytes_min(&step->op)
                                : (double)gm_program_bytes(&step->program);
@@ -232,6 +242,8 @@ enum gm_status gm_cuda_run_graph(struct gm_cuda_stream *stream, struct gm_task *
         status = check(&run, GM_CALL(cudaSetDevice, device->ordinal), "the device");
     if (status == GM_OK && gm_matrix_elements(&task->op.result) > 0) {
         status = take_memory(&run);
+        if (trimmed(&run, status))
+            status = take_memory(&run);
         run.graph->value[run.graph->result].matrix.data =
             result_is_there(&run) ? task->op.result.data : run.memory + run.result_at;
         if (status == GM_OK)
