@@ -87,6 +87,13 @@ static const void *source(const struct job *job, struct room *room, unsigned fro
     const struct input *x = &job->input[index];
     if (x->in_place && x->dense)
         return x->data + at * x->size;
+    uint64_t j = at % job->cols;
+    if (x->in_place && x->stride[2] == 1 && count <= job->cols - j) { /* a part of a row */
+        uint64_t row = at / job->cols;
+        int64_t first = (int64_t)(row / job->rows) * x->stride[0] +
+                        (int64_t)(row % job->rows) * x->stride[1] + (int64_t)j;
+        return x->data + first * (int64_t)x->size;
+    }
     if (x->dense)
         x->load(loaded, x->data + at * x->size, 1, count);
     else

@@ -102,6 +102,9 @@ grep '^= ' "$out/regions.log" | tee -a "$summary"
 step matrices 150 python3 tests/gpu/matrices.py "$bin/server/gemmd"
 grep '^= ' "$out/matrices.log" | tee -a "$summary"
 
+step eval 240 python3 tests/gpu/eval.py "$bin/server/gemmd"
+grep '^= ' "$out/eval.log" | tee -a "$summary"
+
 # An error that no device gets over, under the load of 64 clients: all are answered, or refused, and
 # the daemon ends with status 1 and says why.
 start_daemon inject "$bin/tests/gemmd_inject" INJECT_FAULT=cudaEventSynchronize:400:719

@@ -6,7 +6,7 @@ gm_test(test_select_h200 unit unit/test_select_h200.c
   LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON m)
 target_compile_definitions(test_select_h200 PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
-foreach(name cpu_facts cpu_pool cpu_reference)
+foreach(name cpu_facts cpu_pool cpu_reference evaluate)
   gm_test(test_${name} kernels unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()
 foreach(name cpu cpu_isa)

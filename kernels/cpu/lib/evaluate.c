@@ -11,6 +11,10 @@
 
 #include <math.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 /* ---- Instructions. a, b and c are x[i], y[i] and z[i]. ---- */
 
 #define INSTRUCT(name, target, type, expression)                                                   \
@@ -70,7 +74,6 @@
     INSTRUCT(name##_abs, target, int64_t, A < 0 ? -(uint64_t)A : (uint64_t)A)
 
 #define NARROW_ALL(name, target)                                                                   \
-    INSTRUCT(name##_f16, target, float, gm_f32_of_f16(gm_f16_of_f32(A)))                           \
     INSTRUCT(name##_bf16, target, float, gm_f32_of_bf16(gm_bf16_of_f32(A)))                        \
     INSTRUCT(name##_i32, target, int64_t, (int32_t)(uint32_t)(uint64_t)A)
 
@@ -93,7 +96,6 @@
 #define IS_TRUE(x) ((x) != 0)
 
 #define CONVERT_ALL(name, target)                                                                  \
-    CONVERT(name##_f32_of_f16, target, float, uint16_t, gm_f32_of_f16)                             \
     CONVERT(name##_f32_of_bf16, target, float, uint16_t, gm_f32_of_bf16)                           \
     CONVERT(name##_f32_of_f32, target, float, float, )                                             \
     CONVERT(name##_f32_of_bool, target, float, uint8_t, IS_TRUE)                                   \
@@ -107,7 +109,6 @@
     CONVERT(name##_i64_of_i32, target, int64_t, int32_t, )                                         \
     CONVERT(name##_i64_of_i64, target, int64_t, int64_t, )                                         \
     CONVERT(name##_i64_of_bool, target, int64_t, uint8_t, IS_TRUE)                                 \
-    CONVERT(name##_f16_of_f32, target, uint16_t, float, gm_f16_of_f32)                             \
     CONVERT(name##_bf16_of_f32, target, uint16_t, float, gm_bf16_of_f32)                           \
     CONVERT(name##_bool_of_f32, target, uint8_t, float, IS_TRUE)                                   \
     CONVERT(name##_bool_of_f64, target, uint8_t, double, IS_TRUE)                                  \
@@ -181,7 +182,46 @@
     REDUCE_ALL(gather_##isa, target, GATHER)
 
 ALL(base, )
+INSTRUCT(narrow_base_f16, , float, gm_f32_of_f16(gm_f16_of_f32(A)))
+CONVERT(convert_base_f32_of_f16, , float, uint16_t, gm_f32_of_f16)
+CONVERT(convert_base_f16_of_f32, , uint16_t, float, gm_f16_of_f32)
 #if defined(__x86_64__)
+/* The dozen operations of a conversion of f16 are one instruction on these processors, with the
+ * same bits. */
+#define F16_ALL(name, target, lanes, load, widen, narrow, store, load_wide, store_wide)            \
+    target static void name##_round(void *x, const void *y, const void *z, uint64_t count)         \
+    {                                                                                              \
+        float *to = x;                                                                             \
+        uint64_t i = 0;                                                                            \
+                                                                                                   \
+        for (; i + (lanes) <= count; i += (lanes))                                                 \
+            store_wide(to + i, widen(narrow(load_wide(to + i), _MM_FROUND_TO_NEAREST_INT)));       \
+        narrow_base_f16(to + i, y, z, count - i);                                                  \
+    }                                                                                              \
+    target static void name##_load(void *to, const void *from, int64_t stride, uint64_t count)     \
+    {                                                                                              \
+        float *out = to;                                                                           \
+        const uint16_t *in = from;                                                                 \
+        uint64_t i = 0;                                                                            \
+                                                                                                   \
+        for (; stride == 1 && i + (lanes) <= count; i += (lanes))                                  \
+            store_wide(out + i, widen(load((const void *)(in + i))));                              \
+        convert_base_f32_of_f16(out + i, in + i, stride, count - i);                               \
+    }                                                                                              \
+    target static void name##_store(void *to, const void *from, int64_t stride, uint64_t count)    \
+    {                                                                                              \
+        uint16_t *out = to;                                                                        \
+        const float *in = from;                                                                    \
+        uint64_t i = 0;                                                                            \
+                                                                                                   \
+        for (; i + (lanes) <= count; i += (lanes))                                                 \
+            store((void *)(out + i), narrow(load_wide(in + i), _MM_FROUND_TO_NEAREST_INT));        \
+        convert_base_f16_of_f32(out + i, in + i, stride, count - i);                               \
+    }
+F16_ALL(f16_avx2, GM_TARGET_AVX2, 8, _mm_loadu_si128, _mm256_cvtph_ps, _mm256_cvtps_ph,
+        _mm_storeu_si128, _mm256_loadu_ps, _mm256_storeu_ps)
+F16_ALL(f16_avx512, GM_TARGET_AVX512, 16, _mm256_loadu_si256, _mm512_cvtph_ps, _mm512_cvtps_ph,
+        _mm256_storeu_si256, _mm512_loadu_ps, _mm512_storeu_ps)
 ALL(avx2, GM_TARGET_AVX2)
 ALL(avx512, GM_TARGET_AVX512)
 #define OF_ISAS(row)                                                                               \
@@ -216,14 +256,23 @@ ALL(avx512, GM_TARGET_AVX512)
             COMMON_ROW(i64_##isa)                                                                  \
         }                                                                                          \
     }
+#define F16_ROUND_base narrow_base_f16
+#define F16_LOAD_base convert_base_f32_of_f16
+#define F16_STORE_base convert_base_f16_of_f32
+#define F16_ROUND_avx2 f16_avx2_round
+#define F16_LOAD_avx2 f16_avx2_load
+#define F16_STORE_avx2 f16_avx2_store
+#define F16_ROUND_avx512 f16_avx512_round
+#define F16_LOAD_avx512 f16_avx512_load
+#define F16_STORE_avx512 f16_avx512_store
 #define NARROW_ROW(isa)                                                                            \
     {                                                                                              \
-        [GM_NARROW_F16] = narrow_##isa##_f16, [GM_NARROW_BF16] = narrow_##isa##_bf16,              \
+        [GM_NARROW_F16] = F16_ROUND_##isa, [GM_NARROW_BF16] = narrow_##isa##_bf16,                 \
         [GM_NARROW_I32] = narrow_##isa##_i32                                                       \
     }
 #define LOAD_ROW(isa)                                                                              \
     {                                                                                              \
-        [GM_CELL_F32] = {[GM_F16] = convert_##isa##_f32_of_f16,                                    \
+        [GM_CELL_F32] = {[GM_F16] = F16_LOAD_##isa,                                                \
                          [GM_BF16] = convert_##isa##_f32_of_bf16,                                  \
                          [GM_F32] = convert_##isa##_f32_of_f32,                                    \
                          [GM_BOOL] = convert_##isa##_f32_of_bool},                                 \
@@ -238,7 +287,7 @@ ALL(avx512, GM_TARGET_AVX512)
     }
 #define STORE_ROW(isa)                                                                             \
     {                                                                                              \
-        [GM_CELL_F32] = {[GM_F16] = convert_##isa##_f16_of_f32,                                    \
+        [GM_CELL_F32] = {[GM_F16] = F16_STORE_##isa,                                               \
                          [GM_BF16] = convert_##isa##_bf16_of_f32,                                  \
                          [GM_F32] = convert_##isa##_f32_of_f32,                                    \
                          [GM_BOOL] = convert_##isa##_bool_of_f32},                                 \
