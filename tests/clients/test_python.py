@@ -380,3 +380,80 @@ def test_named_matrices_async(url):
             await asyncio.gather(other.delete(x), other.delete(y))
 
     asyncio.run(work())
+
+
+# Expressions.
+
+
+def test_expressions(client):
+    a, b = RNG.integers(-4, 4, (5, 7)).astype("f4"), RNG.integers(-4, 4, (3, 7)).astype("f4")
+    x, y = client.put(a), client.put(b)
+    try:
+        cases = [
+            (x @ y.T + 1, a @ b.T + 1), (2 * (x - 1) / 4 - -x, 2 * (a - 1) / 4 - -a), (x * a + a * x, a * a + a * a),
+            (a - x, a - a), (x[1:3, ::-1], a[1:3, ::-1]), (x[0] + x[:, 1:2], a[0] + a[:, 1:2]), (x.sum(axis=0), a.sum(axis=0)[None]),
+            (x.mean(1, keepdims=True), a.mean(1, keepdims=True)), (x.max() - x.min(), [[a.max() - a.min()]]),
+            (gemmd.where(x > 0, x, 0), np.where(a > 0, a, 0)), (gemmd.equal(x, 2), a == 2), (x**2 - (-1) ** 2, a**2 - 1),
+            (gemmd.sum(abs(x), axis=(0, 1)), [[abs(a).sum()]]), (gemmd.maximum(x, -1.5), np.maximum(a, -1.5)),
+            (x @ (y.T @ y), a @ (b.T @ b)), (np.float32(2) * x, 2 * a), (x.T.mT, a),
+        ]
+        for expression, expected in cases:
+            got = expression.get()
+            expected = np.asarray(expected)
+            assert np.allclose(got, expected) and got.shape == expected.shape, expression
+            assert got.dtype == expected.dtype or expected.dtype.kind == "f", expression
+            assert got.account.op == "eval"
+        assert np.allclose(gemmd.tanh(x @ y.T).get(precision="ieee"), np.tanh(a @ b.T))
+    finally:
+        client.delete(x)
+        client.delete(y)
+
+
+def test_expressions_of_text(client):
+    a = RNG.random((5, 7), "f4")
+    assert np.array_equal(client.eval("x * k + x", {"x": a, "k": 2}), a * 2 + a)
+    assert client.eval("x > 0.5", {"x": a}).dtype == np.bool_
+    assert client.eval("x + 1", {"x": a.astype(ml_dtypes.bfloat16)}).dtype == ml_dtypes.bfloat16
+    assert "matmul" in client.plan("x @ x.T", {"x": a})
+    with pytest.raises(gemmd.RequestError, match="character 6") as caught:
+        client.eval("x + (", {"x": a})
+    assert caught.value.code == "bad_expression"
+
+
+def test_expressions_that_stay(client):
+    a = RNG.random((5, 7), "f4")
+    x = client.put(a)
+    y = (x * 2).keep("doubled")
+    z = client.keep_eval("doubled + 1")
+    assert y.name == "doubled" and np.array_equal((y - x).get(), a * 2 - a)
+    assert np.array_equal(client.get(z), a * 2 + 1)
+    for one in (x, y, z):
+        client.delete(one)
+
+
+def test_expressions_are_written_as_short_as_they_can_be(client):
+    x = client.put([[1.0]])
+    long = x
+    for _ in range(100):
+        long = long + 1
+    assert long.get() == 101, "a hundred operations side by side are not nested"
+    assert "v0 @ v0 * (v0 + 1) ** -2" in repr(x @ x * (x + 1) ** -2)
+    assert "v0 - (v0 - 1)" in repr(x - (x - 1)) and "(-v0) ** 2" in repr((-x) ** 2)
+    client.delete(x)
+    with pytest.raises(TypeError, match="neither true nor false"):
+        bool(x > 1)
+    with pytest.raises(TypeError):
+        iter(x + 1)
+
+
+def test_expressions_are_awaited(url):
+    async def run():
+        async with gemmd.AsyncClient(url) as client:
+            x = await client.put([[1.0, 2.0]])
+            assert np.array_equal(await (x + 1).get(), [[2, 3]])
+            y = await (x * 2).keep()
+            assert np.array_equal(await client.eval("y + 1", {"y": y}), [[3, 5]]) and "elementwise" in await (y + 1).plan()
+            await client.delete(x)
+            await client.delete(y)
+
+    asyncio.run(run())

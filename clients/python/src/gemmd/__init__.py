@@ -6,6 +6,8 @@
 >>> print(product.account)                                # which kernel ran, and how long each stage took
 >>> print(client.compare("transpose", product))           # every kernel of an operation
 >>> print(client.explain("transpose", kernel="tiled"))    # why a kernel is slow, line by line
+>>> x = client.put(product)                               # stays with the daemon
+>>> gemmd.tanh(x @ x.T + 1).get()                         # an expression in one round trip
 
 help(gemmd.Client) says all that there is to know; gemmd.AsyncClient is the same for asyncio.
 """
@@ -24,11 +26,17 @@ from .errors import (
     TransportError,
     UnavailableError,
 )
+from .lazy import Expression, absolute, equal, exp, log, maximum, mean, minimum, not_equal, sqrt, tanh, where
+from .lazy import absolute as abs  # noqa: A004
+from .lazy import greatest as max  # noqa: A004
+from .lazy import least as min  # noqa: A004
+from .lazy import total as sum  # noqa: A004
 from .progress import Progress, ProgressBar
 from .reports import ComparedKernel, Comparison, Explanation, Site
 
 __version__ = VERSION
 
+# Not abs, max, min and sum: `from gemmd import *` would hide Python's.
 __all__ = [
     "Account",
     "AsyncClient",
@@ -38,6 +46,7 @@ __all__ = [
     "Comparison",
     "Error",
     "Explanation",
+    "Expression",
     "NamedMatrix",
     "Operand",
     "Progress",
@@ -50,4 +59,15 @@ __all__ = [
     "TimeoutError",
     "TransportError",
     "UnavailableError",
+    "absolute",
+    "equal",
+    "exp",
+    "log",
+    "maximum",
+    "mean",
+    "minimum",
+    "not_equal",
+    "sqrt",
+    "tanh",
+    "where",
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from .arrays import Array, NamedMatrix, Operand, Result
 from .calls import Call, ExplainedOp, Op, Operation, Parameter
 from .client import Client, give_back, given, headers_of, limits_of
 from .errors import Error
+from .lazy import Lazy
 from .progress import Progress, ProgressOption, callback_of
 from .reports import Comparison, Explanation
 from .shared import SharedMemory
@@ -137,7 +139,7 @@ class AsyncClient:
         progress: ProgressOption = None,
         **parameters: Parameter,
     ) -> NamedMatrix:
-        return await self._run(calls.put(array, name, etag, parameters), timeout, progress)
+        return self._mine(await self._run(calls.put(array, name, etag, parameters), timeout, progress))
 
     @_as_in(Client.keep)
     async def keep(
@@ -149,7 +151,45 @@ class AsyncClient:
         progress: ProgressOption = None,
         **parameters: Parameter,
     ) -> NamedMatrix:
-        return await self._run(calls.kept(name, op, operands, parameters), timeout, progress)
+        return self._mine(await self._run(calls.kept(name, op, operands, parameters), timeout, progress))
+
+    @_as_in(Client.eval)
+    async def eval(
+        self,
+        expression: str | Lazy,
+        operands: Mapping[str, Operand] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        return await self._run(calls.evaluation(expression, operands or {}, parameters), timeout, progress)
+
+    @_as_in(Client.keep_eval)
+    async def keep_eval(
+        self,
+        expression: str | Lazy,
+        name: str | None = None,
+        operands: Mapping[str, Operand] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> NamedMatrix:
+        call = calls.kept_evaluation(name, expression, operands or {}, parameters)
+        return self._mine(await self._run(call, timeout, progress))
+
+    @_as_in(Client.plan)
+    async def plan(
+        self,
+        expression: str | Lazy,
+        operands: Mapping[str, Operand] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> str:
+        return await self._run(calls.plan(expression, operands or {}, parameters), timeout, progress)
 
     @_as_in(Client.get)
     async def get(
@@ -245,6 +285,9 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         return f"gemmd.{type(self).__name__}({self._address.shown!r})"
+
+    def _mine(self, matrix: NamedMatrix) -> NamedMatrix:
+        return dataclasses.replace(matrix, _client=self)
 
     async def _operate(
         self, operation: Operation, timeout: float | None, progress: ProgressOption

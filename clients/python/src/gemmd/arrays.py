@@ -6,7 +6,7 @@ import importlib
 import io
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, SupportsFloat, Union
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .account import Account
 from .errors import ReplyError
+from .lazy import Lazy
 
 Array = npt.NDArray[Any]
 Buffer = Union[bytes, memoryview]
@@ -34,8 +35,10 @@ class SupportsDLPack(Protocol):
 
 
 @dataclass(frozen=True)
-class NamedMatrix:
+class NamedMatrix(Lazy):
     """A matrix that the daemon keeps under a name: an operand of any operation, in place of its elements.
+
+    Operators, `.T`, slices and gemmd's functions make an `Expression` of it, which the daemon computes in one round trip.
 
     name:  what it is called there; "OWNER.NAME" for one that another key shares
     shape, dtype: of what was written; dtype is the daemon's name, as "f32"
@@ -46,6 +49,7 @@ class NamedMatrix:
     shape: tuple[int, ...]
     dtype: str
     etag: str
+    _client: Any = field(default=None, repr=False, compare=False)
 
 
 # What may be an operand: a NumPy array, whatever converts itself to one (`__array__`,

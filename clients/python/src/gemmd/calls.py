@@ -16,10 +16,11 @@ from typing import Any, Generic, Literal, TypeVar, Union, cast
 import httpx
 import numpy as np
 
-from . import arrays
+from . import arrays, lazy
 from .account import Account
 from .arrays import Array, Buffer, NamedMatrix, Operand
 from .errors import Error, ReplyError, TimeoutError, TransportError, error_class
+from .lazy import Lazy
 from .progress import Progress
 from .reports import Comparison, Explanation
 
@@ -329,6 +330,76 @@ def get(
         return np.asarray(arrays.result(reply.body, shape, dtype, same, Account({})))
 
     return Call("GET", _path_of(matrix), read, params, {"Accept": "application/octet-stream"})
+
+
+def evaluation(
+    expression: str | Lazy, operands: Mapping[str, Operand], parameters: Mapping[str, Parameter]
+) -> Call[arrays.Result]:
+    """POST /v1/eval."""
+    params = encode(parameters)
+    if "keep" in params:
+        params.setdefault("return", "result")
+
+    def read(reply: Reply) -> arrays.Result:
+        shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
+        same = arrays.dtype_of(dtype) if dtype == "bf16" or dtype in arrays.DTYPES else np.dtype("V1")
+        return arrays.result(reply.body, shape, dtype, same, reply.account())
+
+    return _expression(expression, operands, params, "application/octet-stream", read)
+
+
+def kept_evaluation(
+    name: str | None, expression: str | Lazy, operands: Mapping[str, Operand], parameters: Mapping[str, Parameter]
+) -> Call[NamedMatrix]:
+    """POST /v1/eval, whose result gets a name and does not come back."""
+    chosen = name if name is not None else f"m_{secrets.token_hex(8)}"
+    params = {**encode(parameters), "keep": chosen, "return": "account"}
+
+    def read(reply: Reply) -> NamedMatrix:
+        return _named(chosen, reply)
+
+    return _expression(expression, operands, params, "application/json", read)
+
+
+def plan(
+    expression: str | Lazy, operands: Mapping[str, Operand], parameters: Mapping[str, Parameter]
+) -> Call[str]:
+    """POST /v1/eval?explain=plan."""
+
+    def read(reply: Reply) -> str:
+        return reply.body.tobytes().decode()
+
+    return _expression(expression, operands, {**encode(parameters), "explain": "plan"}, "text/plain", read)
+
+
+def _expression(
+    expression: str | Lazy,
+    operands: Mapping[str, Operand],
+    params: dict[str, str],
+    accept: str,
+    read: Callable[[Reply], T],
+) -> Call[T]:
+    given: dict[int, tuple[str, Any]] = {}
+    text = expression if isinstance(expression, str) else lazy.text_of(expression, given)
+    parts: dict[str, Any] = {**operands, **dict(given.values())}
+    body: list[Buffer] = []
+    for name, operand in (("expr", text), *parts.items()):
+        body.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode())
+        if name == "expr":
+            body.append(text.encode())
+        elif isinstance(operand, NamedMatrix):
+            body.append(f"ref:{operand.name}".encode())
+        elif isinstance(operand, (bool, int, float)):
+            body.append(repr(operand + 0).encode())  # a Python number, of no type
+        else:
+            array = arrays.as_array(operand)
+            if array.dtype.name == "bfloat16":
+                params = {"dtype": "bf16", **params}  # a .npy file has no name for it
+            body += arrays.npy(array)
+        body.append(b"\r\n")
+    body.append(f"--{BOUNDARY}--\r\n".encode())
+    headers = {"Accept": accept, "Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    return Call("POST", "/v1/eval", read, params, headers, tuple(body))
 
 
 def delete(matrix: str | NamedMatrix) -> Call[None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import ssl
 import time
 import weakref
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -17,6 +19,7 @@ from .address import Address, resolve
 from .arrays import Array, NamedMatrix, Operand, Result
 from .calls import Call, ExplainedOp, Op, Operation, Parameter
 from .errors import Error
+from .lazy import Lazy
 from .progress import ProgressOption, callback_of
 from .reports import Comparison, Explanation
 from .shared import SharedMemory
@@ -207,7 +210,7 @@ class Client:
         >>> client.matmul(b, weights)
         >>> client.put(2 * a, "weights", etag=weights.etag, ttl=60)
         """
-        return self._run(calls.put(array, name, etag, parameters), timeout, progress)
+        return self._mine(self._run(calls.put(array, name, etag, parameters), timeout, progress))
 
     def keep(
         self,
@@ -223,7 +226,58 @@ class Client:
         >>> layer = client.keep("layer", "matmul", a, b, alpha=2)
         >>> client.add(layer, 1)
         """
-        return self._run(calls.kept(name, op, operands, parameters), timeout, progress)
+        return self._mine(self._run(calls.kept(name, op, operands, parameters), timeout, progress))
+
+    def eval(
+        self,
+        expression: str | Lazy,
+        operands: Mapping[str, Operand] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> Result:
+        """Computes an expression in NumPy's notation, in one round trip; the result's shape has two dimensions, or three.
+
+        operands: what its names mean; those that are missing are named matrices. `NamedMatrix` has operators, and
+                  `Expression.get` does the same without text
+
+        >>> client.eval("tanh(x @ x.T + k)", {"x": a, "k": 1})
+        >>> client.eval("sum(x, axis=0)", {"x": a}, device="cpu")
+        """
+        return self._run(calls.evaluation(expression, operands or {}, parameters), timeout, progress)
+
+    def keep_eval(
+        self,
+        expression: str | Lazy,
+        name: str | None = None,
+        operands: Mapping[str, Operand] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> NamedMatrix:
+        """Computes an expression, and has the daemon keep the result under a name; it does not come back.
+
+        >>> layer = client.keep_eval("tanh(x @ x.T)", "layer", {"x": a})
+        """
+        call = calls.kept_evaluation(name, expression, operands or {}, parameters)
+        return self._mine(self._run(call, timeout, progress))
+
+    def plan(
+        self,
+        expression: str | Lazy,
+        operands: Mapping[str, Operand] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: ProgressOption = None,
+        **parameters: Parameter,
+    ) -> str:
+        """The steps by which the daemon would compute an expression, as text. Nothing is computed.
+
+        >>> print(client.plan("x @ x.T + 1", {"x": a}))
+        """
+        return self._run(calls.plan(expression, operands or {}, parameters), timeout, progress)
 
     def get(
         self,
@@ -352,6 +406,9 @@ class Client:
 
     def __repr__(self) -> str:
         return f"gemmd.{type(self).__name__}({self._address.shown!r})"
+
+    def _mine(self, matrix: NamedMatrix) -> NamedMatrix:
+        return dataclasses.replace(matrix, _client=self)
 
     def _operate(self, operation: Operation, timeout: float | None, progress: ProgressOption) -> Result:
         steps = self._shared.steps(operation)
