@@ -11,6 +11,8 @@
 extern "C" {
 #endif
 
+struct gm_profile; /* choose/choose.h */
+
 /* Facts of one device. A rate that is unknown or not measured is 0. Rates and their times can rise
  * while the device is open, when it is measured again; read them with the functions of roof.h. */
 struct gm_device_facts {
@@ -33,6 +35,7 @@ struct gm_device_facts {
     int64_t measured_unix, looked_unix;    /* when copy_gbs was; the last time that any was */
     const char *peak_name[GM_DTYPE_COUNT]; /* its unit: "fp32", "int32", "tensor bf16" */
     const struct gm_gpu *gpu;              /* limits of the GPU, real or simulated; NULL on a cpu */
+    const struct gm_profile *profile;      /* of its estimates (choose/); NULL: the built-in one */
     bool tuned_blas;       /* a BLAS library is there and tuned for this processor: auto uses it */
     bool has_kernel_times; /* false if kernel times mean nothing (sim) */
 };

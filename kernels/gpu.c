@@ -52,23 +52,36 @@
     .fp64_gflops = multiprocessors * 2.0 * (fp64_lanes) * (ghz),                                   \
     .int32_gflops = multiprocessors * 2.0 * 64 * (ghz)
 
+/* The same for tensor cores, where all GPUs of a capability have equal ones. */
+#define TENSOR(multiprocessors, ghz, f16, tf32, fp64)                                              \
+    .tensor_f16_gflops = multiprocessors * 2.0 * (f16) * (ghz),                                    \
+    .tensor_tf32_gflops = multiprocessors * 2.0 * (tf32) * (ghz),                                  \
+    .tensor_fp64_gflops = multiprocessors * 2.0 * (fp64) * (ghz)
+
 static const struct gm_gpu models[] = {
     {.name = "H200",
      CAPABILITY_90,
      RATES(GM_H200_SMS, 1.980, 128, 64),
+     TENSOR(GM_H200_SMS, 1.980, 2048, 1024, 128),
      .dram_gbs = 4800,
      .l2_bytes_per_clock = 37}, /* SXM */
     {.name = "H100",
      CAPABILITY_90,
      RATES(132, 1.980, 128, 64),
+     TENSOR(132, 1.980, 2048, 1024, 128),
      .dram_gbs = 3350,
      .l2_bytes_per_clock = 35}, /* SXM5 */
     {.name = "A100",
      CAPABILITY_80,
      RATES(108, 1.410, 64, 32),
+     TENSOR(108, 1.410, 1024, 512, 64),
      .dram_gbs = 2039,
-     .l2_bytes_per_clock = 35},                                                     /* SXM 80 GB */
-    {.name = "B200", CAPABILITY_100, RATES(148, 1.965, 128, 64), .dram_gbs = 7700}, /* HGX */
+     .l2_bytes_per_clock = 35}, /* SXM 80 GB */
+    {.name = "B200",
+     CAPABILITY_100,
+     RATES(148, 1.965, 128, 64),
+     TENSOR(148, 1.965, 4096, 2048, 64),
+     .dram_gbs = 7700}, /* HGX */
     {.name = "RTX 5090", CAPABILITY_120, RATES(170, 2.407, 128, 2), .dram_gbs = 1792},
     {.name = "RTX 4090",
      CAPABILITY_89,

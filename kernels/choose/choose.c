@@ -1,15 +1,16 @@
 /*
  * choose.c - chooses the variant that runs an operation, for `auto` or by name.
  *
- * `auto` uses a table of preferences for each device and operation (choose.h); the tables of
- * GPUs are in cuda.c and cuda_matmul.c. The thresholds here were measured with
- * tests/bench/bench_kernels.
+ * On a GPU `auto` takes the least estimate (estimate.h). On the CPU and in the simulator it uses a
+ * table of preferences: the first row wins whose condition holds, and whose variant is in this
+ * build and accepts the operation. Its thresholds were measured with tests/bench/bench_kernels.
  */
 #include "choose.h"
 
 #include "kernels/layout.h"
 #include "proto/status.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,14 +19,26 @@
 #define BLAS_TYPES                                                                                 \
     (GM_DTYPE_BIT(GM_F16) | GM_DTYPE_BIT(GM_BF16) | GM_DTYPE_BIT(GM_F32) | GM_DTYPE_BIT(GM_F64))
 
-bool gm_always(const struct gm_op *op, const struct gm_device_facts *facts)
+/* ---- The CPU, and the simulator ----------------------------------------------------------------
+ */
+
+typedef bool condition_fn(const struct gm_op *op, const struct gm_device_facts *facts);
+
+struct preference {
+    enum gm_device_kind device;
+    enum gm_op_kind op, variant_op; /* variant_op: a copy may do another operation's work */
+    const char *name;               /* NULL ends the table */
+    condition_fn *holds;
+};
+
+static bool always(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)op;
     (void)facts;
     return true;
 }
 
-bool gm_is_copy(const struct gm_op *op, const struct gm_device_facts *facts)
+static bool is_copy(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     (void)facts;
     return gm_op_is_copy(op);
@@ -78,37 +91,37 @@ static bool cpu_is_skinny(const struct gm_op *op, const struct gm_device_facts *
     return vectors <= 8 && (!along_k || k >= 32 * vectors);
 }
 
-static const struct gm_preference preferences[] = {
+static const struct preference preferences[] = {
     {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "memcpy", gm_always},
+    {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "memcpy", always},
 
     {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "memcpy", gm_is_copy},
+    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "memcpy", is_copy},
     {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "blocked", gm_always},
+    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "blocked", always},
 
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "naive", cpu_is_tiny},
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", cpu_is_skinny},
     {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "openblas", cpu_has_blas},
-    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "blocked", gm_always},
+    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "blocked", always},
 
     {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "direct", cpu_adds_few},
-    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "vector", gm_always},
+    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "vector", always},
 
     {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "memcpy", gm_is_copy},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "memcpy", is_copy},
     {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", gm_always},
+    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", always},
 
     /* The simulator has no times: the best of the textbook kernels, by their memory accesses. */
-    {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", gm_always},
-    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", gm_is_copy},
-    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", gm_always},
-    {GM_DEVICE_SIM, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", gm_always},
-    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "float3_staged", gm_always},
-    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "direct", gm_always},
-    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_COPY, "vector", gm_is_copy},
-    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_FLIP, "shared", gm_always},
+    {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", always},
+    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", is_copy},
+    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", always},
+    {GM_DEVICE_SIM, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", always},
+    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "float3_staged", always},
+    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "direct", always},
+    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_COPY, "vector", is_copy},
+    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_FLIP, "shared", always},
     {.name = NULL},
 };
 
@@ -128,7 +141,7 @@ static const struct gm_variant *find(const struct gm_op *op, enum gm_op_kind var
     return NULL;
 }
 
-static const struct gm_variant *preferred(const struct gm_preference *row, const struct gm_op *op,
+static const struct gm_variant *preferred(const struct preference *row, const struct gm_op *op,
                                           const struct gm_device_facts *facts)
 {
     const struct gm_variant *variant;
@@ -141,23 +154,59 @@ static const struct gm_variant *preferred(const struct gm_preference *row, const
     return NULL;
 }
 
+/* ---- GPUs --------------------------------------------------------------------------------------
+ */
+
+/* Small jobs on a device that gathers jobs: their operands stay in the host's memory, and `grouped`
+ * reads them over the link. */
+static const struct gm_variant *small_job(const struct gm_op *op,
+                                          const struct gm_device_facts *facts)
+{
+    if (facts->kind != GM_DEVICE_CUDA || !gm_is_small_job(op, facts))
+        return NULL;
+    return find(op, op->kind, facts, "grouped", NULL);
+}
+
+/* Before `right` in the list: with the lesser estimate, and any before none. */
+static bool is_less(double left, double right)
+{
+    return left >= 0 && !(right <= left && right >= 0);
+}
+
+unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *facts,
+                       struct gm_candidate ret[GM_CANDIDATES_MAX])
+{
+    const struct gm_variant *variant;
+    unsigned count = 0;
+
+    for (size_t i = 0; (variant = gm_variant_at(i)) && count < GM_CANDIDATES_MAX; i++) {
+        if (gm_variant_check(variant, op, facts, NULL) != GM_OK)
+            continue;
+        double us = facts->kind == GM_DEVICE_CUDA
+                        ? gm_estimate_us(op, variant->op, variant->name, facts)
+                        : -1;
+        unsigned at = count++;
+        for (; at > 0 && is_less(us, ret[at - 1].us); at--)
+            ret[at] = ret[at - 1];
+        ret[at] = (struct gm_candidate){variant, us};
+    }
+    return count;
+}
+
 static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    const struct gm_preference *rows = facts->kind != GM_DEVICE_CUDA ? preferences
-                                       : op->kind == GM_OP_MATMUL    ? gm_preferences_cuda_matmul
-                                                                     : gm_preferences_cuda;
-    const struct gm_variant *variant = preferred(rows, op, facts);
+    struct gm_candidate candidates[GM_CANDIDATES_MAX];
+    const struct gm_variant *variant = preferred(preferences, op, facts);
 
+    if (!variant)
+        variant = small_job(op, facts);
     if (variant)
         return variant;
-    /* No preference fits. Later variants of the list improve on earlier ones, so take the last that
-     * can. */
-    const struct gm_variant *last = NULL;
-    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        if (gm_variant_check(variant, op, facts, NULL) == GM_OK)
-            last = variant;
-    }
-    return last;
+    unsigned count = gm_candidates(op, facts, candidates);
+    /* Without any estimate: later variants of the list improve on earlier ones. */
+    return count == 0              ? NULL
+           : candidates[0].us >= 0 ? candidates[0].variant
+                                   : candidates[count - 1].variant;
 }
 
 /* Lists the variants that can run op here, as "a, b and c", and returns their number. */
@@ -256,38 +305,33 @@ enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *f
     return GM_OK;
 }
 
-/* Whether a variant that only GPUs run takes the operation's types; its other conditions cannot be
- * checked without one. */
-static bool is_for_gpus(const struct gm_preference *row, const struct gm_op *op)
-{
-    return row->variant_op == GM_OP_MATMUL && strcmp(row->name, "cublas") == 0 &&
-           (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES);
-}
-
 const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                               const struct gm_device_facts *facts,
                               const struct gm_variant **ret_traced)
 {
-    const struct gm_device_facts on_gpu = {.kind = GM_DEVICE_CUDA,
-                                           .compute_units = gpu->sms,
-                                           .batch_max = facts->batch_max,
-                                           .batch_bytes = facts->batch_bytes,
-                                           .gpu = gpu,
-                                           .tuned_blas = true,
-                                           .has_kernel_times = true};
-    const struct gm_preference *row =
-        op->kind == GM_OP_MATMUL ? gm_preferences_cuda_matmul : gm_preferences_cuda;
+    const struct gm_device_facts on_gpu = {
+        .kind = GM_DEVICE_CUDA, .gpu = gpu, .batch_max = facts->batch_max};
     struct gm_device_facts simulated = *facts;
+    const struct gm_variant *variant;
     const char *name = NULL;
+    double least = INFINITY, us;
 
     *ret_traced = NULL;
     simulated.gpu = gpu;
-    for (; row->name && !*ret_traced; row++) {
-        if (row->op != op->kind || !row->holds(op, &on_gpu))
-            continue;
-        *ret_traced = find(op, row->variant_op, &simulated, row->name, NULL);
-        if (!name && (*ret_traced || is_for_gpus(row, op)))
-            name = row->name;
+    if (gm_is_small_job(op, &on_gpu) &&
+        (*ret_traced = find(op, op->kind, &simulated, "grouped", NULL)))
+        return (*ret_traced)->name;
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        us = gm_estimate_us(op, variant->op, variant->name, &on_gpu);
+        if (us >= 0 && us < least && gm_variant_check(variant, op, &simulated, NULL) == GM_OK) {
+            least = us;
+            *ret_traced = variant;
+            name = variant->name;
+        }
     }
+    /* cuBLAS takes what it takes on any GPU, and is in no build without one. */
+    us = gm_estimate_us(op, GM_OP_MATMUL, "cublas", &on_gpu);
+    if (op->kind == GM_OP_MATMUL && (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES) && us < least)
+        name = "cublas";
     return name;
 }

@@ -1,18 +1,24 @@
 /*
- * choose.h - chooses the variant that runs an operation.
+ * choose.h - estimates what each variant takes on a device, and chooses the one that takes least.
  *
- * It is a pure function of the operation and the device's facts, so it can be tested without the
- * device.
+ * Pure functions of the operation, the device's facts and a table of numbers (its profile), so they
+ * are tested without the device. Nothing that is measured while the daemon runs enters them: the
+ * same request gets the same choice, and the same bits.
  */
 #ifndef GM_KERNELS_CHOOSE_CHOOSE_H
 #define GM_KERNELS_CHOOSE_CHOOSE_H
 
-#include "kernels/backend.h"
+#include "kernels/device_facts.h"
+#include "kernels/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /*
- * If `name` is NULL, "" or "auto", *ret is the best variant for this shape. Any other name selects
- * that variant, or fails with GM_KERNEL_UNAVAILABLE and a sentence that lists the variants that can
- * run this operation on this device (and a similar name, if there is one).
+ * If `name` is NULL, "" or "auto", *ret is the variant with the least estimate. Any other name
+ * selects that variant, or fails with GM_KERNEL_UNAVAILABLE and a sentence that lists the variants
+ * that can run this operation on this device (and a similar name, if there is one).
  *
  * `auto` may select a variant of another operation that computes the same: the transpose of one
  * column-major matrix is a copy of its bytes.
@@ -22,64 +28,84 @@ enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *f
 
 /*
  * The name of what `auto` takes on a GPU of this model, which need not be here, and whose code need
- * not be in this build: by the preferences for GPUs, and by what variants for all GPUs accept. NULL
- * if there is none. *ret_traced: that variant, if the simulator (facts) runs it too, else the first
- * plain one that would be taken.
+ * not be in this build: by what variants for all GPUs accept. NULL if there is none. *ret_traced:
+ * that variant, if the simulator (facts) runs it too, else the one with the least estimate of those
+ * that it runs.
  */
 const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                               const struct gm_device_facts *facts,
                               const struct gm_variant **ret_traced);
 
-/* tiles.c estimates which kernel with one tile size is fastest, for products of types that were not
- * timed. */
-
-/* Variants of matmul; gm_tiles_name gives their names. */
-enum gm_tiles {
-    GM_TILES_SMALL_TILE,
-    GM_TILES_TILED,
-    GM_TILES_REGISTER_TILED,
-    GM_TILES_MULTISTAGE,
-    GM_TILES_COUNT
-};
-
-const char *gm_tiles_name(enum gm_tiles tiles);
-
-/*
- * Returns the fastest kernel for `batch` products of m x k by k x n on an H200, among those that
- * take the type. It is an estimate for operands that are not transposed, within a quarter of the
- * times measured for f32. One exception: on matrices of fewer than 50 rows it overestimates
- * `register_tiled` and `multistage`.
+/* ---- Estimates ---------------------------------------------------------------------------------
  */
-enum gm_tiles gm_least_tiles(enum gm_dtype dtype, uint64_t batch, uint64_t m, uint64_t n,
-                             uint64_t k);
 
-/* ---- For the files of this folder: the tables by which `auto` chooses --------------------------
- * The first row wins whose condition holds, and whose variant is in this build and accepts the
- * operation. */
+/* What the kernel takes with its passes, and without copies over the link; negative for a variant
+ * without an estimate, which `auto` does not take. */
+double gm_estimate_us(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                      const struct gm_device_facts *facts);
 
-typedef bool gm_condition_fn(const struct gm_op *op, const struct gm_device_facts *facts);
-
-struct gm_preference {
-    enum gm_device_kind device;
-    enum gm_op_kind op, variant_op; /* variant_op: a copy may do another operation's work */
-    const char *name;               /* NULL ends the table */
-    gm_condition_fn *holds;
+/* A variant that can run an operation, and its estimate. */
+struct gm_candidate {
+    const struct gm_variant *variant;
+    double us;
 };
 
-/* Conditions that several devices use. */
-gm_condition_fn gm_always, gm_is_copy;
+#define GM_CANDIDATES_MAX 32u
 
-static inline uint64_t gm_lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
+/* The variants that can run op on the device, the least estimate first and those without one last.
+ * Returns how many. */
+unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *facts,
+                       struct gm_candidate ret[GM_CANDIDATES_MAX]);
+
+/* Whether a device that gathers jobs is to run op with others, in one launch that reads and writes
+ * the host's memory (variant `grouped`). */
+bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts);
+
+/* A tile config of multistage_tuned: sizes of a block's tile, the widest load of B that is staged
+ * in registers (0: none), warps of a block, and blocks that share a multiprocessor. */
+struct gm_tile_config {
+    unsigned BM, BN, BK, staged_max, warps, resident;
+};
+
+/* Those of f32, largest first, then those of f64 (cuda/matmul/multistage_tuned.cu). */
+#define GM_F32_CONFIGS 12u
+#define GM_F64_CONFIGS 3u
+#define GM_TILE_CONFIGS                                                                            \
+    {128, 256, 8, 1, 8, 1}, {64, 128, 8, 1, 2, 4}, {64, 128, 8, 2, 4, 3}, {32, 128, 16, 0, 2, 6},  \
+        {64, 64, 16, 0, 2, 6}, {64, 64, 16, 2, 4, 4}, {32, 64, 8, 2, 1, 12},                       \
+        {32, 32, 8, 2, 1, 16}, {32, 32, 16, 0, 2, 10}, {16, 32, 16, 1, 1, 15},                     \
+        {16, 64, 16, 0, 1, 8}, {64, 16, 16, 0, 1, 8}, {128, 128, 8, 0, 8, 1},                      \
+        {32, 64, 8, 0, 4, 4},                                                                      \
+    {                                                                                              \
+        16, 32, 16, 0, 1, 8                                                                        \
+    }
+
+/* What multistage_tuned takes: a config, the blocks that share K, which operands are repacked. */
+struct gm_tile_choice {
+    unsigned config, splits;
+    bool repack[2];
+};
+
+/* For f32 and f64. facts: NULL for the first GPU model. */
+struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_device_facts *facts);
+
+/* ---- Profiles ----------------------------------------------------------------------------------
+ */
+
+struct gm_profile; /* a table of numbers, for one GPU model */
+
+/* The tables of this build; NULL past the end. The first is also for GPUs that nobody measured:
+ * its numbers are shares of what a device's facts say. */
+const struct gm_profile *gm_profile_at(size_t index);
+
+/* The model that it was measured on: "NVIDIA H200". */
+const char *gm_profile_gpu(const struct gm_profile *profile);
+
+/* Reads a table as profiles/ has them. free() the result. GM_BAD_PARAMETER with the line that is
+ * wrong. */
+enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct gm_error *err);
+
+#ifdef __cplusplus
 }
-
-static inline uint64_t gm_greater(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* choose/cuda.c; cuda_matmul.c has products */
-extern const struct gm_preference gm_preferences_cuda[], gm_preferences_cuda_matmul[];
-
+#endif
 #endif

@@ -15,7 +15,7 @@ import lint
 MAY_INCLUDE = {
     "proto": ["proto/*"],
     "kernels/cpu": ["proto/*", "kernels/[!/]*.h", "kernels/cpu/*"],
-    "kernels/cuda": ["proto/*", "kernels/[!/]*.h", "kernels/cuda/*"],
+    "kernels/cuda": ["proto/*", "kernels/[!/]*.h", "kernels/choose/choose.h", "kernels/cuda/*"],
     # The simulator computes on the processor: its threads, its facts, its way to rearrange operands.
     "kernels/sim": ["proto/*", "kernels/[!/]*.h", "kernels/sim/*", "kernels/cuda/*",
                     "kernels/cpu/backend/pool.h", "kernels/cpu/backend/facts.h",

@@ -2,9 +2,13 @@
 foreach(name op variant layout select buffer_pool gpu roof)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads)
 endforeach()
-gm_test(test_select_h200 unit unit/test_select_h200.c
+set(planted unit/planted_gpu.c) # where the build has no code for GPUs
+if(TARGET gemmd_cuda)
+  set(planted "")
+endif()
+gm_test(test_choose unit unit/test_choose.c ${planted}
   LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON m)
-target_compile_definitions(test_select_h200 PRIVATE
+target_compile_definitions(test_choose PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
 foreach(name cpu_facts cpu_pool cpu_reference evaluate)
   gm_test(test_${name} kernels unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads m)

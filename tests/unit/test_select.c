@@ -237,224 +237,6 @@ static void test_other_device(void)
     CHECK(variant == NULL);
 }
 
-/* Transposes on an H200: what is thin by `skinny`, if tiles would stay emptier, and it is large. */
-static void test_cuda_transposes(void)
-{
-    static const struct {
-        enum gm_dtype dtype;
-        const char *shape, *variant;
-    } cases[] = {
-        {GM_F32, "8192x8192", "vectorized"},   {GM_F32, "8191x8209", "unaligned"},
-        {GM_F32, "70x1000001", "skinny"},      {GM_F32, "300x1000001", "unaligned"},
-        {GM_F32, "100x500000", "vectorized"},  {GM_F32, "1000001x130", "unaligned"},
-        {GM_F32, "1000000x100", "vectorized"}, {GM_F32, "1000000x128", "vectorized"},
-        {GM_F32, "20000x100", "vectorized"},   {GM_F32, "1145x131", "padded"},
-        {GM_F32, "1000001x500", "unaligned"},  {GM_U8, "200x1000001", "skinny"},
-        {GM_U8, "1000001x300", "packed_u8"},   {GM_C128, "1000001x10", "skinny"},
-        {GM_F16, "150x1000001", "skinny"},     {GM_F16, "500001x130", "skinny"},
-        {GM_F64, "65x300001", "skinny"},       {GM_F64, "300001x65", "unaligned"},
-        {GM_F64, "65x15385", "padded"},        {GM_C128, "500001x30", "skinny"},
-        {GM_U8, "75761x75", "packed_u8"},      {GM_U8, "3000001x99", "skinny"},
-        {GM_F32, "3005x856", "unaligned"},     {GM_F32, "1000001x70", "skinny"},
-        {GM_F32, "1000000x24", "skinny"},      {GM_F64, "1000000x34", "skinny"},
-        {GM_F64, "300001x30", "skinny"},       {GM_C128, "100000x100", "skinny"},
-        {GM_F32, "31248x8", "vectorized"},     {GM_F32, "250000x8", "skinny"},
-        {GM_U8, "169680x32", "vectorized"},    {GM_U8, "32x1000000", "skinny"},
-    };
-    const struct gm_device_facts h200 = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200")};
-
-    if (!has_gpu_kernels())
-        return;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct gm_op op = make(GM_OP_TRANSPOSE, cases[i].dtype, GM_ROW_MAJOR, cases[i].shape, NULL);
-        const struct gm_variant *variant = NULL;
-        struct gm_error err = {.detail = ""};
-        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err))
-            CHECK_STR(variant->name, cases[i].variant);
-    }
-}
-
-struct product_case {
-    const char *a, *b, *variant;
-};
-
-/* What products of such shapes are taken by on an H200. */
-static void check_products(enum gm_dtype dtype, const struct product_case *cases, size_t count)
-{
-    const struct gm_device_facts h200 = {
-        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
-
-    if (!has_gpu_kernels())
-        return;
-    for (size_t i = 0; i < count; i++) {
-        struct gm_op op = make(GM_OP_MATMUL, dtype, GM_ROW_MAJOR, cases[i].a, cases[i].b);
-        const struct gm_variant *variant = NULL;
-        struct gm_error err = {.detail = ""};
-        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
-            !CHECK_STR(variant->name, cases[i].variant))
-            fprintf(stderr, "  %s %s\n", cases[i].a, cases[i].b);
-    }
-}
-
-/* Products of f32 on an H200: a stack of many by `batched` where tiles would stay emptier; a few
- * vectors by `skinny`, but for short sums, for 5 and more of few lines or across, and for single
- * ones of which there is little. */
-static void test_cuda_products(void)
-{
-    static const struct product_case cases[] = {
-        {"4096x65x65", "4096x65x65", "batched"},
-        {"512x80x80", "512x80x80", "batched"},
-        {"2855x84x84", "2855x84x84", "multistage_tuned"},
-        {"512x50x50", "512x50x50", "multistage_tuned"},
-        {"20x128x136", "20x136x9", "batched"},
-        {"10x48x37", "10x37x233", "multistage_tuned"},
-        {"2532x32x11", "2532x11x195", "multistage_tuned"},
-        {"90x19x96", "90x96x268", "multistage_tuned"},
-        {"263x61x277", "263x277x197", "multistage_tuned"},
-        {"512x127x127", "512x127x127", "multistage_tuned"},
-        {"6x16x128", "6x128x40", "small_tile"},
-        {"2106x8x8", "2106x8x8", "small_tile"},
-        {"1000x1x1000", "1000x1000x1", "split_k_dot"},
-        {"1792x606", "606x288", "multistage_tuned"},
-        {"1107x1107", "1107x1107", "multistage_tuned"},
-        {"501x501", "501x501", "multistage_tuned"},
-        {"1009x1019", "1019x1013", "multistage_tuned"},
-        {"8192x8192", "8192x64", "multistage_tuned"},
-        {"1440x60", "60x8", "small_tile"},
-        {"8x8192", "8192x8192", "multistage_tuned"},
-        {"8192x8192", "8192x8", "skinny"},
-        {"5x88", "88x40", "small_tile"},
-        {"5x89", "89x40", "skinny"},
-        {"6x4848", "4848x416", "multistage_tuned"},
-        {"6x4848", "4848x415", "skinny"},
-        {"6x600", "600x300", "skinny"},
-        {"6x600", "600x400", "multistage_tuned"},
-        {"276x3408", "3408x5", "multistage_tuned"},
-        {"2952x1276", "1276x8", "skinny"},
-        {"100000x24", "24x4", "skinny"},
-        {"8x80", "80x4496", "cublas"},
-        {"8x80", "80x4500", "skinny"},
-        {"1x80", "80x4496", "skinny"},
-        {"1x60", "60x80", "cublas"},
-        {"1x300", "300x900", "skinny"},
-        {"100x300", "300x1", "cublas"},
-        {"300x2000", "2000x1", "cublas"},
-        {"1000x300", "300x1", "skinny"},
-        {"100000x64", "64x3", "skinny"},
-        {"8192x8192", "8192x1", "skinny"},
-        {"64x1x4096", "4096x4096", "multistage_tuned"}, /* as one of 64 x 4096 */
-        {"2x1x8192", "8192x8192", "skinny"},
-        {"4x2000x2000", "4x2000x1", "skinny"}, /* few vectors of each */
-        {"64x1x1000", "64x1000x1024", "skinny"},
-        {"10x100x100", "10x100x1", "cublas"},
-        {"10x100x101", "10x101x1", "skinny"},
-        {"50x100x64", "50x64x1", "cublas"},
-        {"10x100x100", "10x100x3", "small_tile"},
-        {"10x100x101", "10x101x3", "skinny"},
-        {"10x100x101", "10x101x5", "batched"}, /* where it has whole matrices a block */
-        {"10x100x301", "10x301x5", "multistage_tuned"},
-        {"10x5x101", "10x101x100", "multistage_tuned"},
-        {"10x500x301", "10x301x5", "skinny"},
-        {"4000x15x40", "4000x40x3", "batched"}, /* so few lines are no thin ones */
-        {"0x5", "5x7", "small_tile"},
-        {"0x5000", "5000x7", "skinny"},
-    };
-
-    check_products(GM_F32, cases, sizeof(cases) / sizeof(cases[0]));
-}
-
-/* A few vectors of 2 bytes on an H200: by cuBLAS's tensor cores where all rows are whole 8 bytes,
- * but not of few lines; else by `small_tile` if there is little, by cuBLAS single ones and short
- * sums, and by `skinny` the others. */
-static void test_cuda_thin_products_of_halves(void)
-{
-    static const struct product_case cases[] = {
-        {"8x1000", "1000x1000", "cublas"},   {"3x1004", "1004x1004", "cublas"},
-        {"3x1001", "1001x1003", "skinny"},   {"3x1000", "1000x1002", "skinny"},
-        {"1x1001", "1001x1003", "cublas"},   {"5x33", "33x101", "small_tile"},
-        {"7x100", "100x3001", "cublas"},     {"6x4000", "4000x96", "skinny"},
-        {"8x4000", "4000x96", "cublas"},     {"4x120", "120x48", "cublas"},
-        {"9x1000x700", "9x700x4", "cublas"}, {"9x1000x701", "9x701x4", "skinny"},
-    };
-
-    check_products(GM_F16, cases, sizeof(cases) / sizeof(cases[0]));
-    check_products(GM_BF16, cases, sizeof(cases) / sizeof(cases[0]));
-}
-
-/* Stacks of a few vectors of f64 on an H200: `skinny`, but for many vectors, and of little. */
-static void test_cuda_thin_stacks_of_doubles(void)
-{
-    static const struct product_case cases[] = {
-        {"9x300x75", "9x75x5", "skinny"},
-        {"9x300x75", "9x75x6", "cublas"},
-        {"9x200x74", "9x74x5", "cublas"},
-        {"9x2x74", "9x74x300", "skinny"},
-    };
-
-    check_products(GM_F64, cases, sizeof(cases) / sizeof(cases[0]));
-}
-
-/* Products of integers on an H200: a few vectors by `skinny`, all else by the tiles that are
- * estimated to take least. */
-static void test_cuda_products_of_integers(void)
-{
-    static const struct product_case cases[] = {
-        {"4096x4096", "4096x4096", "multistage"},
-        {"1024x1024", "1024x1024", "register_tiled"},
-        {"512x512", "512x512", "tiled"},
-        {"384x384", "384x384", "small_tile"},
-        {"64x262144", "262144x64", "small_tile"},
-        {"4096x33x33", "4096x33x33", "small_tile"},
-        {"512x130x130", "512x130x130", "multistage"},
-        {"1000x1000", "1000x3", "skinny"},
-        {"4x2000x2000", "4x2000x1", "skinny"},
-        {"4x100x200", "4x200x3", "skinny"},
-        {"4x100x100", "4x100x3", "small_tile"},
-        {"3x5000", "5000x2", "split_k_dot"},
-        {"20x20", "20x20", "small_tile"},
-        {"5000x1x64", "64x4096", "multistage"},
-        {"8192x16", "16x8192", "multistage"},
-    };
-
-    check_products(GM_I32, cases, sizeof(cases) / sizeof(cases[0]));
-}
-
-/* By cuBLAS where a lies transposed and rows of it or of b are no whole 16 bytes, unless there is
- * little of them. How they lie, a column-major one has a say in as well. */
-static void test_cuda_transposed_products(void)
-{
-    static const struct {
-        const char *shape;
-        enum gm_layout layout;
-        bool transa, transb;
-        const char *variant;
-    } cases[] = {
-        {"918x918", GM_ROW_MAJOR, true, false, "multistage_tuned"},
-        {"1918x1918", GM_ROW_MAJOR, true, false, "cublas"},
-        {"1918x1918", GM_ROW_MAJOR, false, true, "multistage_tuned"},
-        {"1920x1920", GM_ROW_MAJOR, true, false, "multistage_tuned"},
-        {"4001x4001", GM_ROW_MAJOR, true, true, "multistage_tuned"},
-        {"1918x1918", GM_COL_MAJOR, false, true, "cublas"},
-        {"1918x1918", GM_COL_MAJOR, true, true, "multistage_tuned"},
-    };
-    const struct gm_device_facts h200 = {
-        .kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200"), .tuned_blas = true};
-
-    if (!has_gpu_kernels())
-        return;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct gm_op op =
-            make(GM_OP_MATMUL, GM_F32, cases[i].layout, cases[i].shape, cases[i].shape);
-        const struct gm_variant *variant = NULL;
-        struct gm_error err = {.detail = ""};
-        op.transa = cases[i].transa;
-        op.transb = cases[i].transb;
-        if (CHECK_STATUS(gm_select(&op, &h200, NULL, &variant, &err), GM_OK, &err) &&
-            !CHECK_STR(variant->name, cases[i].variant))
-            fprintf(stderr, "  case %zu\n", i);
-    }
-}
-
 /* Tiles are counted by 32 bits, eight rows of them at a time. */
 static void test_most_tiles(void)
 {
@@ -486,46 +268,25 @@ static void test_most_steps(void)
     CHECK(strstr(err.detail, "k of at most 17179869184"));
 }
 
-/* Rows for GPUs, where this build has them: cuBLAS's are there only with the library. */
+/* Rows for GPUs, where this build has them: cuBLAS's are there only with the library. What `auto`
+ * takes is test_choose.c's to say. */
 static void test_cuda(void)
 {
     struct gm_device_facts cuda = {.kind = GM_DEVICE_CUDA};
     struct gm_op op = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x60", "60x80");
-    struct gm_op longer = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x8192", "8192x8192");
-    struct gm_op few = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "700x300", "300x3");
-    struct gm_op odd = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "40x293x293", "40x293x293");
-    struct gm_op less = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x400", "400x500");
     struct gm_op empty = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "300x0", "0x500");
-    struct gm_op whole = make(GM_OP_MATMUL, GM_I32, GM_ROW_MAJOR, "300x400", "400x500");
-    struct gm_op nearly = make(GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "512x50x50", "512x50x50");
     struct gm_op stack = make(GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "2x3x4", NULL);
     const struct gm_variant *variant = NULL;
     struct gm_error err = {.detail = ""};
 
     if (gm_select(&op, &cuda, NULL, &variant, &err) != GM_OK)
         return; /* it has none */
-    CHECK_STR(variant->name, "skinny");
     CHECK_STATUS(gm_select(&op, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "needs cuBLAS, which this machine does not have"));
     cuda.tuned_blas = true;
-    CHECK_STATUS(gm_select(&op, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "cublas");
-    CHECK_STATUS(gm_select(&longer, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "skinny");
-    CHECK_STATUS(gm_select(&few, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "skinny");
-    CHECK_STATUS(gm_select(&odd, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "multistage_tuned");
-    CHECK_STATUS(gm_select(&less, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "multistage_tuned");
+    CHECK_STATUS(gm_select(&op, &cuda, "cublas", &variant, &err), GM_OK, &err);
     CHECK_STATUS(gm_select(&empty, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "multistage_tuned");
-    CHECK_STATUS(gm_select(&whole, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "small_tile");
-    CHECK_STATUS(gm_select(&nearly, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "multistage_tuned");
     CHECK_STATUS(gm_select(&stack, &cuda, NULL, &variant, &err), GM_OK, &err);
-    CHECK_STR(variant->name, "naive");
     CHECK_STATUS(gm_select(&stack, &cuda, "cublas", &variant, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "single matrices"));
 }
@@ -587,12 +348,6 @@ int main(void)
     test_other_device();
     test_cuda();
     test_cuda_small_jobs();
-    test_cuda_transposes();
-    test_cuda_products();
-    test_cuda_thin_products_of_halves();
-    test_cuda_thin_stacks_of_doubles();
-    test_cuda_products_of_integers();
-    test_cuda_transposed_products();
     test_most_tiles();
     test_most_steps();
     return check_report();

@@ -4,7 +4,7 @@
  * Matrices of one shape are long rows, of which a thread adds one vector of 16 bytes.
  *
  * Cost: each element crosses the link to the host's memory once each way.
- * When it wins: small matrices, whose launch and copies would take longer (choose/cuda.c).
+ * When it wins: small matrices, whose launch and copies would take longer (choose/grouped.c).
  */
 #include "kernels/cuda/lib/group.h"
 #include "kernels/cuda/lib/vec.h"

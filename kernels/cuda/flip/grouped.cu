@@ -5,7 +5,7 @@
  * writes another. Both are moved by whole vectors of 16 bytes, with shared memory between them.
  *
  * Cost: each element crosses the link to the host's memory once each way.
- * When it wins: small matrices, whose launch and copies would take longer (choose/cuda.c).
+ * When it wins: small matrices, whose launch and copies would take longer (choose/grouped.c).
  */
 #include "kernels/cuda/lib/group.h"
 #include "kernels/cuda/lib/region.h"

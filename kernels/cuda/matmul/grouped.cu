@@ -12,7 +12,7 @@
  *
  * Cost, f32: each 4 steps of K a warp needs 12 wavefronts of shared memory for 64 multiply-adds a
  * thread. A tile takes 17 ns for each step of K.
- * When it wins: small products, whose launch and copies would take longer (choose/cuda_matmul.c).
+ * When it wins: small products, whose launch and copies would take longer (choose/grouped.c).
  */
 #include "kernels/cuda/lib/group.h"
 #include "kernels/cuda/lib/region.h"

@@ -19,7 +19,7 @@
 #define THREADS 256u
 /* Lanes share sums from this K on, and up to two tiles for each multiprocessor of an H200. The
  * limit is the same on every device, so that the order of additions depends on the shape alone.
- * tiles.c has the same numbers, and cuda_matmul.c the second as SMALL_TILES. */
+ * choose/products.c has the same numbers. */
 #define SPLIT_K_MIN 33u
 #define SPLIT_TILES (2 * GM_H200_SMS)
 

@@ -6,7 +6,7 @@
  * cost as much as long ones.
  *
  * Cost: each element crosses the link once each way.
- * When it wins: small matrices, whose launch and copies would take longer (choose/cuda.c).
+ * When it wins: small matrices, whose launch and copies would take longer (choose/grouped.c).
  */
 #include "kernels/cuda/lib/group.h"
 #include "kernels/cuda/lib/region.h"

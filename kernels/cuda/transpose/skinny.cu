@@ -9,7 +9,7 @@
  *
  * Cost: 16 sectors a request, all useful but for the ends of spans. For 1-byte elements
  * instructions are the limit, five for each.
- * When it wins: large matrices with a side of up to some 1000 bytes (bounds: choose/cuda.c).
+ * When it wins: large matrices with a side of up to some 1000 bytes.
  * Source: the Futhark compiler's transposes for low width and height follow the long side too.
  */
 #include "kernels/cuda/lib/divide.h"

@@ -1,0 +1,149 @@
+/*
+ * estimate.c - makes a time of a variant's work, and lists the variants with an estimate.
+ *
+ * A kernel ends when its busiest multiprocessor ends. That one's arithmetic, shared memory, L2
+ * traffic and waits overlap in part, as do those of memory: the root of the sum of their squares is
+ * between the longest and the sum. Launches are added.
+ */
+#include "kernels/choose/estimate.h"
+
+#include <string.h>
+
+/* A variant without a row is never chosen. of_f64, of_half: where the rows of these types are,
+ * behind that of f32. */
+static const struct row {
+    enum gm_op_kind op;
+    const char *name;
+    gm_estimate_fn *us;
+    enum gm_rates_row rates;
+    unsigned of_f64, of_half;
+} rows[] = {
+    {GM_OP_COPY, "direct", gm_us_copy_direct, GM_RATES_copy_direct, 0, 0},
+    {GM_OP_COPY, "vector", gm_us_copy_vector, GM_RATES_copy_vector, 0, 0},
+    {GM_OP_TRANSPOSE, "naive", gm_us_transpose_naive, GM_RATES_transpose_naive, 0, 0},
+    {GM_OP_TRANSPOSE, "tiled", gm_us_transpose_tile, GM_RATES_transpose_tiled, 0, 0},
+    {GM_OP_TRANSPOSE, "padded", gm_us_transpose_tile, GM_RATES_transpose_padded, 0, 0},
+    {GM_OP_TRANSPOSE, "vectorized", gm_us_transpose_vectorized, GM_RATES_transpose_vectorized, 0,
+     0},
+    {GM_OP_TRANSPOSE, "unaligned", gm_us_transpose_unaligned, GM_RATES_transpose_unaligned, 0, 0},
+    {GM_OP_TRANSPOSE, "packed_u8", gm_us_transpose_packed_u8, GM_RATES_transpose_packed_u8, 0, 0},
+    {GM_OP_TRANSPOSE, "skinny", gm_us_transpose_skinny, GM_RATES_transpose_tall, 0, 0},
+    {GM_OP_TRANSPOSE, "batched", gm_us_transpose_batched, GM_RATES_transpose_batched, 0, 0},
+    {GM_OP_TRANSPOSE, "cublas", gm_us_transpose_tile, GM_RATES_transpose_cublas, 0, 0},
+    {GM_OP_ADD, "direct", gm_us_add_direct, GM_RATES_add_direct, 0, 0},
+    {GM_OP_ADD, "grid_stride", gm_us_add_direct, GM_RATES_add_grid_stride, 0, 0},
+    {GM_OP_ADD, "vectorized", gm_us_add_vectorized, GM_RATES_add_vectorized, 0, 0},
+    {GM_OP_FLIP, "shared", gm_us_flip_shared, GM_RATES_flip_shared, 0, 0},
+    {GM_OP_FLIP, "vectorized", gm_us_flip_vectorized, GM_RATES_flip_vectorized, 0, 0},
+    {GM_OP_MATMUL, "naive", gm_us_naive, GM_RATES_naive, 0, 0},
+    {GM_OP_MATMUL, "grid_stride", gm_us_naive, GM_RATES_grid_stride, 0, 0},
+    {GM_OP_MATMUL, "tiled", gm_us_tiled, GM_RATES_tiled, 0, 0},
+    {GM_OP_MATMUL, "dynamic_tile", gm_us_tiled, GM_RATES_dynamic_tile, 0, 0},
+    {GM_OP_MATMUL, "register_tiled", gm_us_register_tiled, GM_RATES_register_tiled, 0, 0},
+    {GM_OP_MATMUL, "small_tile", gm_us_small_tile, GM_RATES_small_tile, 0, 0},
+    {GM_OP_MATMUL, "batched", gm_us_batched, GM_RATES_batched, 0, 0},
+    {GM_OP_MATMUL, "skinny", gm_us_skinny, GM_RATES_skinny_along, 0, 0},
+    {GM_OP_MATMUL, "split_k_dot", gm_us_split_k_dot, GM_RATES_split_k_dot, 0, 0},
+    {GM_OP_MATMUL, "multistage", gm_us_multistage, GM_RATES_multistage, 1, 0},
+    {GM_OP_MATMUL, "multistage_tuned", gm_us_multistage_tuned, GM_RATES_multistage_tuned, 1, 0},
+    {GM_OP_MATMUL, "cublas", gm_us_cublas, GM_RATES_cublas_128, 4, 8},
+};
+
+/* Bytes in a cycle of a multiprocessor. Not all models can load as much from the L2 cache; a
+ * profile's shares say what of it they do. */
+#define L2_BYTES_PER_CLOCK 32.0
+#define SHARED_BYTES_PER_CLOCK 128.0
+#define I64_PRODUCTS 4.0 /* 32-bit multiply-adds in one of 64 bits */
+
+static double squared(double amount, double rate, double share)
+{
+    double us = amount > 0 && share > 0 ? amount / (rate * share) : 0;
+
+    return us * us;
+}
+
+double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w)
+{
+    double busiest = gm_parts(w->blocks, q->sms), rounds = gm_parts(busiest, w->resident);
+    double wait = rounds * w->steps * r->step / q->mhz;
+    double sum = squared(busiest * w->madds, q->madds, r->math) +
+                 squared(busiest * w->shared, q->shared, r->shared) +
+                 squared(busiest * w->l2, q->l2, r->l2) + squared(w->dram, q->dram, r->dram) +
+                 wait * wait;
+
+    return q->profile->launch_us + r->start / q->mhz + sqrt(sum) + w->passes * r->pass / q->mhz +
+           w->pass_bytes / (q->dram * q->profile->pass_rate);
+}
+
+/* Multiply-adds in a microsecond, by the unit that cuBLAS or another kernel uses. */
+static double madds_of(const struct gm_op *op, const struct gm_gpu *gpu, bool blas, bool *tensor)
+{
+    enum gm_dtype dtype = op->result.dtype;
+    double gflops = gm_gpu_gflops(gpu, dtype), faster = 0;
+
+    if (dtype == GM_I64)
+        gflops = gpu->int32_gflops / I64_PRODUCTS;
+    if (dtype == GM_F16 || dtype == GM_BF16 || op->precision == GM_PRECISION_BF16_PRODUCTS)
+        faster = gpu->tensor_f16_gflops;
+    else if (dtype == GM_F32 && op->precision == GM_PRECISION_TF32)
+        faster = gpu->tensor_tf32_gflops;
+    else if (dtype == GM_F64 && op->precision != GM_PRECISION_IEEE)
+        faster = gpu->tensor_fp64_gflops;
+    *tensor = blas && faster > 0;
+    return (*tensor ? faster : gflops) * 1e3 / 2;
+}
+
+static void set_sizes(const struct gm_op *op, struct gm_sizes *s)
+{
+    double joined = (double)gm_op_joined(op);
+
+    s->size = (double)gm_dtype_size(op->result.dtype);
+    s->width = gm_most_of(s->size, 4);
+    s->m = gm_most_of(1, (double)gm_op_m(op) * joined);
+    s->n = gm_most_of(1, (double)gm_op_n(op));
+    s->k = gm_most_of(1, (double)gm_op_k(op));
+    s->batch = gm_most_of(1, (double)op->result.batch / joined);
+    s->a = gm_op_view(op, 0);
+    s->b = gm_op_view(op, 1);
+    if (joined > 1)
+        s->a.batch = 0;
+    s->a_along_k = s->a.col == 1;
+    s->b_along_k = s->b.col != 1;
+}
+
+struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *gpu, bool blas,
+                            const struct gm_profile *profile)
+{
+    struct gm_asked q = {.op = op, .profile = profile, .sms = gpu->sms};
+
+    q.mhz = gm_gpu_ghz(gpu) * 1e3;
+    q.madds = madds_of(op, gpu, blas, &q.tensor) / q.sms;
+    q.shared = SHARED_BYTES_PER_CLOCK * q.mhz;
+    q.l2 = L2_BYTES_PER_CLOCK * q.mhz;
+    q.dram = gpu->dram_gbs * 1e3;
+    q.bytes = gm_most_of(1, (double)gm_op_bytes_min(op));
+    if (op->kind == GM_OP_MATMUL)
+        set_sizes(op, &q.s);
+    return q;
+}
+
+static unsigned of_type(const struct row *row, enum gm_dtype dtype)
+{
+    return dtype == GM_F64 ? row->of_f64 : dtype == GM_F16 || dtype == GM_BF16 ? row->of_half : 0;
+}
+
+double gm_estimate_us(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                      const struct gm_device_facts *facts)
+{
+    const struct gm_gpu *gpu = facts->gpu ? facts->gpu : gm_gpu_at(0);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+        if (row->op != kind || strcmp(row->name, name) != 0)
+            continue;
+        struct gm_asked q = gm_asked_of(op, gpu, strcmp(name, "cublas") == 0,
+                                        facts->profile ? facts->profile : gm_profile_at(0));
+        return row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
+    }
+    return -1;
+}

@@ -1,0 +1,229 @@
+/*
+ * moves.c - estimates copies, transposes, flips and sums: what they move is what they take.
+ */
+#include "kernels/choose/estimate.h"
+
+#define WARP 32.0
+
+/* Elements that a warp's request moves in each wavefront of 128 bytes. */
+static double wavefronts(double elements, double size)
+{
+    return 128 * elements / WARP * gm_most_of(1, size / 4);
+}
+
+static double elements_of(const struct gm_asked *q)
+{
+    return (double)gm_matrix_elements(&q->op->result);
+}
+
+static double size_of(const struct gm_asked *q)
+{
+    return (double)gm_dtype_size(q->op->result.dtype);
+}
+
+/* A kernel that goes through `elements` of the result, `each` of them a thread, in blocks of
+ * `threads`: by `accesses` requests a vector. */
+static double straight(const struct gm_asked *q, const struct gm_rates *r, double elements,
+                       double threads, double each, double accesses)
+{
+    double block = threads * each, bytes = q->bytes;
+    struct gm_work w = {
+        .blocks = gm_parts(elements, block), .resident = 2048 / threads, .steps = 1, .dram = bytes};
+
+    w.shared = accesses * wavefronts(threads, each * size_of(q));
+    w.l2 = bytes / w.blocks;
+    return gm_work_us(q, r, &w);
+}
+
+double gm_us_copy_direct(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return straight(q, r, elements_of(q), 256, 1, 2);
+}
+
+double gm_us_copy_vector(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return straight(q, r, elements_of(q), 256, 16 / size_of(q), 2);
+}
+
+/* Rows shorter than a block's width leave lanes idle. */
+static double padded_elements(const struct gm_asked *q)
+{
+    const struct gm_matrix *c = &q->op->result;
+
+    return (double)c->batch * (double)c->rows * gm_parts((double)c->cols, WARP) * WARP;
+}
+
+double gm_us_add_direct(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return straight(q, r, padded_elements(q), 256, 1, 3);
+}
+
+double gm_us_add_vectorized(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return straight(q, r, elements_of(q), 128, 16 / size_of(q), 3);
+}
+
+double gm_us_flip_shared(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return straight(q, r, padded_elements(q), 256, 1, 4);
+}
+
+double gm_us_flip_vectorized(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return straight(q, r, elements_of(q), 128, 16 / size_of(q), 3);
+}
+
+/* ---- Transposes --------------------------------------------------------------------------------
+ */
+
+/* The operand: rows x cols of `size` bytes. */
+struct matrix {
+    double batch, rows, cols, size, bytes;
+};
+
+static struct matrix operand_of(const struct gm_asked *q)
+{
+    const struct gm_matrix *a = &q->op->operand[0];
+    double batch = (double)a->batch, rows = (double)a->rows, cols = (double)a->cols;
+    double size = size_of(q);
+
+    return (struct matrix){batch, rows, cols, size, batch * rows * cols * size};
+}
+
+/* Tiles of height x width elements, `step` rows apart, loaded and stored by `vec` bytes. */
+struct tile {
+    double height, width, step, vec, threads, resident;
+};
+
+static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const struct tile *t)
+{
+    struct matrix a = operand_of(q);
+    double down = gm_parts(a.rows, t->step), across = gm_parts(a.cols, t->width);
+    double rows = gm_least_of(a.rows, t->height), cols = gm_least_of(a.cols, t->width);
+    double of_row = a.cols / across * a.size, of_column = a.rows / down * a.size;
+    struct gm_work w = {.blocks = a.batch * down * across,
+                        .resident = t->resident > 0 ? t->resident : 2048 / t->threads,
+                        .steps = 2,
+                        .dram = 2 * a.bytes};
+
+    /* lanes beyond the matrix have their turn too */
+    double vec = t->vec / a.size, idle = gm_least_of(t->width / vec, WARP);
+    double loads = rows / (vec > 1 ? 1 : 1) * gm_parts(cols / vec, idle) * idle;
+    double stores = cols * gm_parts(rows / vec, idle) * idle;
+    w.shared = 2 * wavefronts(loads + stores, t->vec);
+    w.l2 =
+        rows * gm_sectors(of_row, a.cols * a.size) + cols * gm_sectors(of_column, a.rows * a.size);
+    return gm_work_us(q, r, &w);
+}
+
+double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
+{
+    struct matrix a = operand_of(q);
+    double stride = gm_most_of(a.size, gm_least_of(a.rows * a.size, (double)GM_SECTOR));
+    struct gm_work w = {.blocks = a.batch * gm_parts(a.rows, 8) * gm_parts(a.cols, WARP),
+                        .resident = 8,
+                        .steps = 1,
+                        .dram = 2 * a.bytes};
+
+    w.l2 = a.bytes / w.blocks * (1 + stride / a.size);
+    w.shared = wavefronts(256, a.size) + 256 / WARP * 128 * gm_least_of(WARP, a.rows * a.size) / 4;
+    return gm_work_us(q, r, &w);
+}
+
+double gm_us_transpose_tile(const struct gm_asked *q, const struct gm_rates *r)
+{
+    double size = size_of(q);
+    const struct tile t = {32, 32, 32, size, 256, 0};
+
+    return tile_us(q, r, &t);
+}
+
+double gm_us_transpose_vectorized(const struct gm_asked *q, const struct gm_rates *r)
+{
+    struct matrix a = operand_of(q);
+    double vec = 16;
+
+    /* smaller vectors where tiles are few, or hold a matrix with room to spare (vectorized.cu) */
+    for (double quarters = 48; vec > 4 && vec > a.size; vec /= 2, quarters = 3) {
+        double side = 16 * vec / a.size;
+        double tiles = a.batch * gm_parts(a.rows, side) * gm_parts(a.cols, side);
+        bool half_holds = a.rows <= side / 2 && a.cols <= side / 2;
+        if (4 * tiles * a.size >= quarters * q->sms && !half_holds)
+            break;
+    }
+    double side = 16 * vec / a.size;
+    const struct tile t = {side, side, side, vec, 256, 0};
+    return tile_us(q, r, &t);
+}
+
+double gm_us_transpose_unaligned(const struct gm_asked *q, const struct gm_rates *r)
+{
+    double size = size_of(q), n = (size == 1 ? 8 : 16) / size;
+    double height = (size == 2 || size == 4 ? 16 : 32) * n;
+    const struct tile t = {height,
+                           16 * n,
+                           height - (size == 1 ? 8 : 32) / size,
+                           (size == 1 ? 8 : 16),
+                           256,
+                           size == 1   ? 2
+                           : size == 2 ? 3
+                                       : 4};
+
+    return tile_us(q, r, &t);
+}
+
+double gm_us_transpose_packed_u8(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct tile t = {256, q->op->operand[0].cols % 16 == 0 ? 256 : 240, 240, 16, 256, 2};
+
+    return tile_us(q, r, &t);
+}
+
+/* Spans of `length` along the longer side, of all of the shorter. */
+double gm_us_transpose_skinny(const struct gm_asked *q, const struct gm_rates *r)
+{
+    struct matrix a = operand_of(q);
+    bool tall = a.cols <= a.rows;
+    double few = tall ? a.cols : a.rows, size = few * a.size, length = tall ? 512 / a.size : 128;
+
+    while (tall ? 2 * length * size <= (length < 128 ? 32768 : 16384) : 2 * length * size <= 8192)
+        length *= 2;
+    if (tall)
+        for (; length > 16 / a.size && length * size > 110000; length /= 2)
+            ;
+    else if (length * size > 34816)
+        length = gm_most_of(1, floor(34816 / size / (128 / a.size))) * 128 / a.size;
+    double bytes = length * size, threads = tall            ? bytes > 49152   ? 1024
+                                                              : bytes > 16384 ? 512
+                                                                              : 256
+                                            : bytes > 18432 ? 256
+                                                            : 128;
+    double longer = tall ? a.rows : a.cols;
+    struct gm_work w = {
+        .blocks = a.batch * gm_parts(longer, length),
+        .resident = gm_most_of(1, gm_least_of(2048 / threads, floor(228e3 / (bytes + 1024)))),
+        .steps = 2,
+        .dram = 2 * a.bytes};
+
+    double part = gm_least_of(length, longer);
+    w.shared = wavefronts(part * few, a.size) + wavefronts(part * few * a.size / 16, 16);
+    w.l2 = part * size + few * gm_sectors(part * a.size, longer * a.size);
+    return gm_work_us(q, tall ? r : r + 1, &w);
+}
+
+double gm_us_transpose_batched(const struct gm_asked *q, const struct gm_rates *r)
+{
+    struct matrix a = operand_of(q);
+    double each = a.rows * a.cols * a.size, fit = floor(16384 / each);
+    double many = gm_least_of(gm_most_of(1, fit), a.batch), bytes = many * each;
+    double threads = bytes < 32768 ? 256 : 512;
+    struct gm_work w = {
+        .blocks = gm_parts(a.batch, many),
+        .resident = gm_most_of(1, gm_least_of(2048 / threads, floor(228e3 / (bytes + 1024)))),
+        .steps = 2,
+        .dram = 2 * a.bytes};
+
+    w.shared = wavefronts(bytes / a.size, a.size) + 3 * wavefronts(bytes / 16, 16);
+    w.l2 = 2 * bytes;
+    return gm_work_us(q, r, &w);
+}

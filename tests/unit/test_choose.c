@@ -1,0 +1,306 @@
+/*
+ * test_choose.c - estimates and choices on a GPU that is not here, by the recorded times of every
+ * variant in tests/bench/results/. How far choices are from the best is tests/bench/replay.c's to
+ * say; here they must be choices: of a variant that can run, the same every time, and not absurd.
+ */
+#include "kernels/choose/choose.h"
+#include "kernels/device_facts.h"
+#include "kernels/layout.h"
+#include "tests/unit/check.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#define NEAR 0.03 /* as good as the best */
+
+/* "4096x64^T" or "4096x64 col": what is behind the shape itself is cut off and remembered. */
+static bool read_shape(char *word, struct gm_shape *ret, bool *ret_trans)
+{
+    char *mark = strchr(word, '^');
+
+    *ret_trans = mark != NULL;
+    if (mark)
+        *mark = '\0';
+    return gm_shape_parse(word, strlen(word), ret);
+}
+
+static bool read_op(json_t *row, struct gm_op *ret)
+{
+    const char *op = json_string_value(json_object_get(row, "op"));
+    const char *type = json_string_value(json_object_get(row, "dtype"));
+    char text[128], *save, *word;
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
+    bool present[GM_OPERANDS_MAX] = {false}, trans[2] = {false, false};
+    struct gm_op_options options = {0};
+    struct gm_error err = {.detail = ""};
+    enum gm_op_kind kind;
+
+    snprintf(text, sizeof(text), "%s", json_string_value(json_object_get(row, "shape")));
+    if (!CHECK(gm_op_from_name(op, &kind)))
+        return false;
+    word = strtok_r(text, " ", &save);
+    for (unsigned i = 0; word; word = strtok_r(NULL, " ", &save)) {
+        struct gm_shape shape;
+        if (i < 2 && read_shape(word, &shape, &trans[i])) {
+            present[i] = true;
+            if (!CHECK_STATUS(gm_matrix_init(&operand[i++], gm_dtype_from_name(type, strlen(type)),
+                                             GM_ROW_MAJOR, &shape, &err),
+                              GM_OK, &err))
+                return false;
+        } else if (!CHECK(gm_precision_from_name(word, strlen(word), &options.precision))) {
+            return false;
+        }
+    }
+    options.transa = trans[0];
+    options.transb = trans[1];
+    return CHECK_STATUS(gm_op_init(ret, kind, &options, operand, present, &err), GM_OK, &err);
+}
+
+static bool same_operation(json_t *left, json_t *right)
+{
+    return json_equal(json_object_get(left, "op"), json_object_get(right, "op")) &&
+           json_equal(json_object_get(left, "dtype"), json_object_get(right, "dtype")) &&
+           json_equal(json_object_get(left, "shape"), json_object_get(right, "shape"));
+}
+
+static double time_of(json_t *row)
+{
+    return json_number_value(json_object_get(row, "median_us")) +
+           json_number_value(json_object_get(row, "prepare_us"));
+}
+
+/* A row that is no variant's. */
+static bool is_baseline(json_t *row)
+{
+    const char *name = json_string_value(json_object_get(row, "variant"));
+
+    return strcmp(name, "nothing") == 0 || strcmp(name, "cudaMemcpy") == 0;
+}
+
+/* How much longer than the best what is chosen takes; negative where it was not timed. */
+static double loss_of(json_t *results, size_t first, const char *chosen)
+{
+    json_t *row, *like = json_array_get(results, first);
+    double best = -1, mine = -1;
+
+    for (size_t i = first; (row = json_array_get(results, i)) && same_operation(row, like); i++) {
+        if (is_baseline(row))
+            continue;
+        if (best < 0 || time_of(row) < best)
+            best = time_of(row);
+        if (strcmp(json_string_value(json_object_get(row, "variant")), chosen) == 0)
+            mine = time_of(row);
+    }
+    return mine < 0 ? -1 : mine / best - 1;
+}
+
+/* Steps of the way from `register_tiled` to `multistage`, for readers: `auto` never takes them. */
+static bool is_lesson(const char *name)
+{
+    static const char *const lessons[] = {"vector_loads", "warp_tiled", "double_buffered"};
+
+    for (size_t i = 0; i < sizeof(lessons) / sizeof(lessons[0]); i++) {
+        if (strcmp(name, lessons[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Loose bounds: a table that was fitted to these times does better. */
+#define NEAR_SHARE 0.85
+#define FAR 1.0
+
+static void test_recorded(json_t *results, const struct gm_device_facts *facts)
+{
+    unsigned shapes = 0, near = 0;
+    json_t *row, *before = NULL;
+
+    for (size_t i = 0; (row = json_array_get(results, i)); before = row, i++) {
+        const struct gm_variant *variant = NULL, *again = NULL;
+        struct gm_error err = {.detail = ""};
+        struct gm_op op;
+        if ((before && same_operation(row, before)) || !read_op(row, &op) ||
+            !CHECK_STATUS(gm_select(&op, facts, NULL, &variant, &err), GM_OK, &err))
+            continue;
+        CHECK(!is_lesson(variant->name));
+        CHECK_EQ(gm_variant_check(variant, &op, facts, &err), GM_OK);
+        CHECK_EQ(gm_select(&op, facts, "auto", &again, &err), GM_OK);
+        CHECK(again == variant);
+        double loss = loss_of(results, i, variant->name);
+        if (loss < 0)
+            continue; /* it was not timed */
+        shapes++;
+        near += loss <= NEAR;
+        if (!CHECK(loss <= FAR))
+            printf("%s of %s %s: %s takes %.1f%% longer than the best\n", gm_op_name(op.kind),
+                   gm_dtype_name(op.result.dtype), json_string_value(json_object_get(row, "shape")),
+                   variant->name, 100 * loss);
+    }
+    printf("%u of %u within %.0f%%\n", near, shapes, 100 * NEAR);
+    CHECK(shapes > 50);
+    CHECK(near >= NEAR_SHARE * shapes);
+}
+
+/* Candidates are sorted, and those without an estimate come last. */
+static void test_candidates(json_t *results, const struct gm_device_facts *facts)
+{
+    struct gm_candidate found[GM_CANDIDATES_MAX];
+    json_t *row;
+
+    for (size_t i = 0; (row = json_array_get(results, i)); i += 97) {
+        const struct gm_variant *variant = NULL;
+        struct gm_op op;
+        if (!read_op(row, &op))
+            continue;
+        unsigned count = gm_candidates(&op, facts, found);
+        CHECK(count > 1);
+        CHECK_EQ(gm_select(&op, facts, NULL, &variant, NULL), GM_OK);
+        CHECK(variant == found[0].variant);
+        for (unsigned j = 1; j < count; j++)
+            CHECK(found[j].us < 0 || (found[j - 1].us >= 0 && found[j - 1].us <= found[j].us));
+    }
+}
+
+/* A GPU of half the multiprocessors and half the bandwidth takes longer, but not by more than all
+ * that is halved; so does a table of a slower one. */
+static void test_slower(json_t *results, const struct gm_device_facts *facts)
+{
+    struct gm_gpu half = *facts->gpu;
+    struct gm_device_facts slower = *facts;
+    json_t *row;
+
+    half.sms /= 2;
+    half.fp32_gflops /= 2;
+    half.fp64_gflops /= 2;
+    half.int32_gflops /= 2;
+    half.tensor_f16_gflops /= 2;
+    half.tensor_tf32_gflops /= 2;
+    half.tensor_fp64_gflops /= 2;
+    half.dram_gbs /= 2;
+    slower.gpu = &half;
+    for (size_t i = 0; (row = json_array_get(results, i)); i += 13) {
+        const char *name = json_string_value(json_object_get(row, "variant"));
+        struct gm_op op;
+        if (!read_op(row, &op))
+            continue;
+        double us = gm_estimate_us(&op, op.kind, name, facts);
+        double longer = gm_estimate_us(&op, op.kind, name, &slower);
+        if (us < 0)
+            continue;
+        if (!CHECK(longer >= 0.8 * us && longer <= 3 * us))
+            printf("%s: %g us, on half the device %g us\n", name, us, longer);
+    }
+}
+
+/* A table is read as it is written, and what is wrong in it is said. */
+static void test_profile(const struct gm_device_facts *facts)
+{
+    static const char *const wrong[] = {"GM_RATES(no_such_row, 1, 1, 1, 1, 1, 1, 1)",
+                                        "GM_RATES(naive, 1, 1)",
+                                        "GM_LAUNCH(1, 2, 3)",
+                                        "GM_TILE(99, 1, 1, 1, 1, 1)",
+                                        "GM_RATES(naive, 1, nan, 1, 1, 1, 1, 1)",
+                                        "hello"};
+    struct gm_device_facts measured = *facts;
+    struct gm_profile *profile = NULL;
+    struct gm_error err = {.detail = ""};
+    struct gm_op op = {.kind = GM_OP_COPY, .operands = 1};
+
+    op.operand[0] = op.result =
+        (struct gm_matrix){.dtype = GM_F32, .batch = 1, .rows = 1, .cols = 4};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        CHECK_EQ(gm_profile_read(wrong[i], &profile, &err), GM_BAD_PARAMETER);
+        CHECK(strstr(err.detail, "line 1 "));
+        CHECK(profile == NULL);
+    }
+    CHECK_STATUS(
+        gm_profile_read("/*\n * a comment\n */\nGM_MEASURED_ON(\"GPU\", \"1\", \"2\", \"3\")\n"
+                        "GM_LAUNCH(100, 1)\n",
+                        &profile, &err),
+        GM_OK, &err);
+    if (!profile)
+        return;
+    CHECK_STR(gm_profile_gpu(profile), "GPU");
+    measured.profile = profile;
+    double us = gm_estimate_us(&op, GM_OP_COPY, "vector", facts);
+    double longer = gm_estimate_us(&op, GM_OP_COPY, "vector", &measured);
+    CHECK(longer > 100 && longer < 100 + us);
+    free(profile);
+}
+
+/* What can be split is, on few tiles; what cannot be loaded widely is repacked, if it is read
+ * often. Equal for equal questions. */
+static void test_tiles(void)
+{
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {
+        {.dtype = GM_F32, .batch = 1, .rows = 64, .cols = 65536},
+        {.dtype = GM_F32, .batch = 1, .rows = 65536, .cols = 64}};
+    const bool present[GM_OPERANDS_MAX] = {true, true};
+    struct gm_op_options options = {0};
+    struct gm_op op;
+
+    CHECK_EQ(gm_op_init(&op, GM_OP_MATMUL, &options, operand, present, NULL), GM_OK);
+    struct gm_tile_choice few = gm_choose_tiles(&op, NULL), again = gm_choose_tiles(&op, NULL);
+    CHECK(few.splits > 8);
+    CHECK(few.config < GM_F32_CONFIGS);
+    CHECK(memcmp(&few, &again, sizeof(few)) == 0);
+    operand[0] = (struct gm_matrix){.dtype = GM_F64, .batch = 1, .rows = 4096, .cols = 4096};
+    operand[1] = operand[0];
+    CHECK_EQ(gm_op_init(&op, GM_OP_MATMUL, &options, operand, present, NULL), GM_OK);
+    struct gm_tile_choice large = gm_choose_tiles(&op, NULL);
+    CHECK_EQ(large.splits, 1);
+    CHECK_EQ(large.config, GM_F32_CONFIGS);
+}
+
+/* Every variant for GPUs has an estimate, or is a lesson, or cannot be chosen yet. */
+static void test_all_have_one(const struct gm_device_facts *facts)
+{
+    static const char *const without[] = {"float3",         "float3_staged", "float3_soa",
+                                          "float3_aligned", "split_bf16",    "grouped"};
+    const struct gm_matrix operand[GM_OPERANDS_MAX] = {
+        {.dtype = GM_F32, .batch = 1, .rows = 64, .cols = 64},
+        {.dtype = GM_F32, .batch = 1, .rows = 64, .cols = 64}};
+    const struct gm_variant *variant;
+
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        const bool present[GM_OPERANDS_MAX] = {true, gm_op_operands_min(variant->op) > 1};
+        struct gm_op_options options = {0};
+        struct gm_op op;
+        bool expected = !is_lesson(variant->name);
+        if (!variant->run[GM_DEVICE_CUDA] ||
+            gm_op_init(&op, variant->op, &options, operand, present, NULL) != GM_OK)
+            continue;
+        for (size_t j = 0; j < sizeof(without) / sizeof(without[0]); j++)
+            expected &= strcmp(variant->name, without[j]) != 0;
+        double us = gm_estimate_us(&op, variant->op, variant->name, facts);
+        if (!CHECK_EQ(us > 0 && us < 1000, expected))
+            printf("%s of %s: %g us\n", variant->name, gm_op_name(variant->op), us);
+    }
+}
+
+int main(void)
+{
+    static const char *const files[] = {GM_RESULTS "kernels_h200.json",
+                                        GM_RESULTS "random_h200.json"};
+    const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA,
+                                          .gpu = gm_gpu_find("H200"),
+                                          .cache_bytes = (uint64_t)60 << 20,
+                                          .tuned_blas = true};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        json_error_t error;
+        json_t *document = json_load_file(files[i], 0, &error);
+        if (CHECK(document != NULL)) {
+            json_t *results = json_object_get(document, "results");
+            test_recorded(results, &facts);
+            test_candidates(results, &facts);
+            test_slower(results, &facts);
+        } else
+            fprintf(stderr, "%s: %s\n", files[i], error.text);
+        json_decref(document);
+    }
+    test_profile(&facts);
+    test_tiles();
+    test_all_have_one(&facts);
+    return check_report();
+}
