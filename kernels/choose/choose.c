@@ -322,8 +322,10 @@ const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
         (*ret_traced = find(op, op->kind, &simulated, "grouped", NULL)))
         return (*ret_traced)->name;
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        if (gm_variant_check(variant, op, &simulated, NULL) != GM_OK)
+            continue;
         us = gm_estimate_us(op, variant->op, variant->name, &on_gpu);
-        if (us >= 0 && us < least && gm_variant_check(variant, op, &simulated, NULL) == GM_OK) {
+        if (us >= 0 && us < least) {
             least = us;
             *ret_traced = variant;
             name = variant->name;

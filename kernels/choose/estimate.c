@@ -137,6 +137,8 @@ double gm_estimate_us(const struct gm_op *op, enum gm_op_kind kind, const char *
 {
     const struct gm_gpu *gpu = facts->gpu ? facts->gpu : gm_gpu_at(0);
 
+    if (kind != op->kind && kind != GM_OP_COPY)
+        return -1;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
         if (row->op != kind || strcmp(row->name, name) != 0)
