@@ -50,7 +50,10 @@ double gm_us_skinny(const struct gm_asked *q, const struct gm_rates *r)
                             1, floor((several || count * span * s->width > 64 ? 16 : 32) / warps))};
 
     double held = gm_least_of(lines, of_warp * wide);
-    w.steps = 2 + gm_parts(k, round * deep);
+    /* four of them, or two steps of all, in flight a thread (load_vectors) */
+    bool together = count > 1 && (few_columns ? !s->b_along_k : !s->a_along_k);
+    double vectors = together ? gm_parts(count * k, 128 * warps) : gm_parts(k, 64 * warps);
+    w.steps = 1 + vectors + gm_parts(k, round * deep);
     w.madds = of_warp * wide * gm_parts(k, round / LOADS_AHEAD * deep) * round / LOADS_AHEAD *
               deep * count;
     w.shared = 128 * (held * k / span / 32 * (4 + (whole ? 0 : 4)) + count * k / 32) +

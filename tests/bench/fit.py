@@ -83,6 +83,7 @@ class Data:
             if self.used[index]:
                 shapes.setdefault((number, row["op"], row["dtype"], row["shape"]), []).append(index)
         self.shapes = list(shapes.values())
+        self.labels = [" ".join(key[1:]) for key in shapes]
         self.width = max(len(shape) for shape in self.shapes)
         self.index = np.array([shape + [-1] * (self.width - len(shape)) for shape in self.shapes])
         self.there = self.index >= 0
@@ -242,8 +243,12 @@ def main():
     if args.check:
         order = np.random.default_rng(1).permutation(shapes)
         for half in (0, 1):
+            judged = np.sort(order[1 - half::2])
             numbers, _ = fit(data, np.sort(order[half::2]), args.rounds, False)
-            print(f"fitted to one half, judged by the other: {summary(data.losses(numbers, np.sort(order[1 - half::2])))}", flush=True)
+            losses = data.losses(numbers, judged)
+            print(f"fitted to one half, judged by the other: {summary(losses)}")
+            for worst in np.argsort(-losses)[:5]:
+                print(f"  {1 + losses[worst]:.2f} times the best: {data.labels[judged[worst]]}", flush=True)
         return
     numbers, free = fit(data, shapes, args.rounds)
     print(f"{len(free)} numbers; {summary(data.losses(numbers, shapes))}", file=sys.stderr)

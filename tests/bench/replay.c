@@ -1,7 +1,7 @@
 /*
  * replay.c - what `auto` would take, by recorded times of every variant: no GPU is needed.
  *
- *   replay [--gpu MODEL] [--profile FILE] RESULTS.json...
+ *   replay [--losses] [--gpu MODEL] [--profile FILE] RESULTS.json...
  *       For each operation of each file: on how many shapes the choice is within 3 % and 15 % of
  * the best that was recorded, the worst, and how far estimates are from the times. replay --serve
  * RESULTS.json... For fit.py: reads profiles from standard input (a line with the length and maybe
@@ -10,6 +10,7 @@
 #include "kernels/choose/choose.h"
 #include "kernels/device_facts.h"
 #include "proto/status.h"
+#include "shapes.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -154,6 +155,23 @@ static double estimate_of(const struct row *row, const struct gm_device_facts *f
     return is_baseline(row->variant) || us < 0 ? INFINITY : us;
 }
 
+static bool prints_losses;
+
+static void print_loss(const struct row *rows, size_t count, const struct gm_device_facts *facts,
+                       double best, double chosen)
+{
+    char shape[SHAPES_TEXT_MAX];
+
+    shapes_text(&rows->op, shape);
+    printf("%.2f times the best: %s %s %s:", chosen / best, gm_op_name(rows->op.kind),
+           gm_dtype_name(rows->op.result.dtype), shape);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_baseline(rows[i].variant) && rows[i].us < 2 * best)
+            printf(" %s %.1f (%.1f)", rows[i].variant, rows[i].us, estimate_of(&rows[i], facts));
+    }
+    printf("\n");
+}
+
 struct tally {
     unsigned shapes, near, far, estimates;
     double worst, squares;
@@ -177,6 +195,8 @@ static void judge(const struct row *rows, size_t count, const struct gm_device_f
     }
     if (isinf(least))
         return;
+    if (prints_losses && chosen / best - 1 > NEAR)
+        print_loss(rows, count, facts, best, chosen);
     tally->shapes++;
     tally->near += chosen / best - 1 <= NEAR;
     tally->far += chosen / best - 1 > FAR;
@@ -266,6 +286,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--serve") == 0) {
             serves = true;
+        } else if (strcmp(argv[i], "--losses") == 0) {
+            prints_losses = true;
         } else if (strcmp(argv[i], "--gpu") == 0 && i + 1 < argc) {
             model = argv[++i];
         } else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc) {
