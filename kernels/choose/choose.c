@@ -173,24 +173,43 @@ static bool is_less(double left, double right)
     return left >= 0 && !(right <= left && right >= 0);
 }
 
-unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *facts,
-                       struct gm_candidate ret[GM_CANDIDATES_MAX])
+/* Inserts a candidate where it belongs. Returns how many there are then. */
+static unsigned insert(struct gm_candidate ret[GM_CANDIDATES_MAX], unsigned count,
+                       const struct gm_candidate *candidate)
+{
+    unsigned at = count;
+
+    if (count == GM_CANDIDATES_MAX)
+        return count;
+    for (; at > 0 && is_less(candidate->estimate.us, ret[at - 1].estimate.us); at--)
+        ret[at] = ret[at - 1];
+    ret[at] = *candidate;
+    return count + 1;
+}
+
+/* facts: of the device that the estimates are for. there: of one that the variants can run on. */
+static unsigned list(const struct gm_op *op, const struct gm_device_facts *facts,
+                     const struct gm_device_facts *there,
+                     struct gm_candidate ret[GM_CANDIDATES_MAX])
 {
     const struct gm_variant *variant;
     unsigned count = 0;
 
-    for (size_t i = 0; (variant = gm_variant_at(i)) && count < GM_CANDIDATES_MAX; i++) {
-        if (gm_variant_check(variant, op, facts, NULL) != GM_OK)
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        if (gm_variant_check(variant, op, there, NULL) != GM_OK)
             continue;
-        double us = facts->kind == GM_DEVICE_CUDA
-                        ? gm_estimate_us(op, variant->op, variant->name, facts)
-                        : -1;
-        unsigned at = count++;
-        for (; at > 0 && is_less(us, ret[at - 1].us); at--)
-            ret[at] = ret[at - 1];
-        ret[at] = (struct gm_candidate){variant, us};
+        struct gm_candidate candidate = {variant, variant->name, {.us = -1}};
+        if (facts->kind == GM_DEVICE_CUDA)
+            candidate.estimate = gm_estimate(op, variant->op, variant->name, facts);
+        count = insert(ret, count, &candidate);
     }
     return count;
+}
+
+unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *facts,
+                       struct gm_candidate ret[GM_CANDIDATES_MAX])
+{
+    return list(op, facts, facts, ret);
 }
 
 static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
@@ -204,9 +223,9 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
         return variant;
     unsigned count = gm_candidates(op, facts, candidates);
     /* Without any estimate: later variants of the list improve on earlier ones. */
-    return count == 0              ? NULL
-           : candidates[0].us >= 0 ? candidates[0].variant
-                                   : candidates[count - 1].variant;
+    return count == 0                       ? NULL
+           : candidates[0].estimate.us >= 0 ? candidates[0].variant
+                                            : candidates[count - 1].variant;
 }
 
 /* Lists the variants that can run op here, as "a, b and c", and returns their number. */
@@ -305,35 +324,40 @@ enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *f
     return GM_OK;
 }
 
+unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
+                               const struct gm_device_facts *facts,
+                               struct gm_candidate ret[GM_CANDIDATES_MAX])
+{
+    const struct gm_device_facts on_gpu = {
+        .kind = GM_DEVICE_CUDA, .gpu = gpu, .tuned_blas = true, .profile = facts->profile};
+    struct gm_device_facts simulated = *facts;
+
+    simulated.kind = GM_DEVICE_SIM;
+    simulated.gpu = gpu;
+    unsigned count = list(op, &on_gpu, &simulated, ret);
+    /* cuBLAS takes what it takes on any GPU, and is in no build without one. */
+    if (op->kind == GM_OP_MATMUL && (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES)) {
+        struct gm_candidate blas = {NULL, "cublas", gm_estimate(op, op->kind, "cublas", &on_gpu)};
+        count = insert(ret, count, &blas);
+    }
+    return count;
+}
+
 const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                               const struct gm_device_facts *facts,
                               const struct gm_variant **ret_traced)
 {
-    const struct gm_device_facts on_gpu = {
-        .kind = GM_DEVICE_CUDA, .gpu = gpu, .batch_max = facts->batch_max};
+    const struct gm_device_facts on_gpu = {.batch_max = facts->batch_max};
+    struct gm_candidate candidates[GM_CANDIDATES_MAX];
     struct gm_device_facts simulated = *facts;
-    const struct gm_variant *variant;
-    const char *name = NULL;
-    double least = INFINITY, us;
 
     *ret_traced = NULL;
     simulated.gpu = gpu;
     if (gm_is_small_job(op, &on_gpu) &&
         (*ret_traced = find(op, op->kind, &simulated, "grouped", NULL)))
         return (*ret_traced)->name;
-    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        if (gm_variant_check(variant, op, &simulated, NULL) != GM_OK)
-            continue;
-        us = gm_estimate_us(op, variant->op, variant->name, &on_gpu);
-        if (us >= 0 && us < least) {
-            least = us;
-            *ret_traced = variant;
-            name = variant->name;
-        }
-    }
-    /* cuBLAS takes what it takes on any GPU, and is in no build without one. */
-    us = gm_estimate_us(op, GM_OP_MATMUL, "cublas", &on_gpu);
-    if (op->kind == GM_OP_MATMUL && (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES) && us < least)
-        name = "cublas";
-    return name;
+    unsigned count = gm_candidates_for_gpu(op, gpu, facts, candidates);
+    for (unsigned i = 0; i < count && !*ret_traced && candidates[i].estimate.us >= 0; i++)
+        *ret_traced = candidates[i].variant;
+    return count > 0 && candidates[0].estimate.us >= 0 ? candidates[0].name : NULL;
 }

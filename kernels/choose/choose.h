@@ -39,15 +39,23 @@ const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
 /* ---- Estimates ---------------------------------------------------------------------------------
  */
 
-/* What the kernel takes with its passes, and without copies over the link; negative for a variant
- * without an estimate, which `auto` does not take. */
-double gm_estimate_us(const struct gm_op *op, enum gm_op_kind kind, const char *name,
-                      const struct gm_device_facts *facts);
+/* An estimate in microseconds, and what it is made of (README.md): us is launch and passes, and the
+ * root of the sum of the squares of the others. */
+struct gm_kernel_time {
+    double us, launch, math, shared, l2, dram, wait, passes;
+};
 
-/* A variant that can run an operation, and its estimate. */
+/* What the kernel takes with its passes, and without copies over the link; us is negative for a
+ * variant without an estimate, which `auto` does not take. */
+struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                                  const struct gm_device_facts *facts);
+
+/* A variant that can run an operation, and its estimate. variant: NULL for one that only a GPU runs
+ * and that is not in this build. */
 struct gm_candidate {
     const struct gm_variant *variant;
-    double us;
+    const char *name;
+    struct gm_kernel_time estimate;
 };
 
 #define GM_CANDIDATES_MAX 32u
@@ -56,6 +64,11 @@ struct gm_candidate {
  * Returns how many. */
 unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *facts,
                        struct gm_candidate ret[GM_CANDIDATES_MAX]);
+
+/* The same on a GPU of this model, as gm_select_for_gpu has it. */
+unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
+                               const struct gm_device_facts *facts,
+                               struct gm_candidate ret[GM_CANDIDATES_MAX]);
 
 /* Whether a device that gathers jobs is to run op with others, in one launch that reads and writes
  * the host's memory (variant `grouped`). */

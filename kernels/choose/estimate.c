@@ -55,24 +55,29 @@ static const struct row {
 #define SHARED_BYTES_PER_CLOCK 128.0
 #define I64_PRODUCTS 4.0 /* 32-bit multiply-adds in one of 64 bits */
 
-static double squared(double amount, double rate, double share)
+static double time_of(double amount, double rate, double share)
 {
-    double us = amount > 0 && share > 0 ? amount / (rate * share) : 0;
-
-    return us * us;
+    return amount > 0 && share > 0 ? amount / (rate * share) : 0;
 }
 
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w)
 {
     double busiest = gm_parts(w->blocks, q->sms), rounds = gm_parts(busiest, w->resident);
-    double wait = rounds * w->steps * r->step / q->mhz;
-    double sum = squared(busiest * w->madds, q->madds, r->math) +
-                 squared(busiest * w->shared, q->shared, r->shared) +
-                 squared(busiest * w->l2, q->l2, r->l2) + squared(w->dram, q->dram, r->dram) +
-                 wait * wait;
+    struct gm_kernel_time e = {.launch = q->profile->launch_us + r->start / q->mhz,
+                               .math = time_of(busiest * w->madds, q->madds, r->math),
+                               .shared = time_of(busiest * w->shared, q->shared, r->shared),
+                               .l2 = time_of(busiest * w->l2, q->l2, r->l2),
+                               .dram = time_of(w->dram, q->dram, r->dram),
+                               .wait = rounds * w->steps * r->step / q->mhz,
+                               .passes = w->passes * r->pass / q->mhz +
+                                         w->pass_bytes / (q->dram * q->profile->pass_rate)};
 
-    return q->profile->launch_us + r->start / q->mhz + sqrt(sum) + w->passes * r->pass / q->mhz +
-           w->pass_bytes / (q->dram * q->profile->pass_rate);
+    e.us = e.launch + e.passes +
+           sqrt(e.math * e.math + e.shared * e.shared + e.l2 * e.l2 + e.dram * e.dram +
+                e.wait * e.wait);
+    if (q->least && !(q->least->us <= e.us))
+        *q->least = e;
+    return e.us;
 }
 
 /* Multiply-adds in a microsecond, by the unit that cuBLAS or another kernel uses. */
@@ -132,20 +137,22 @@ static unsigned of_type(const struct row *row, enum gm_dtype dtype)
     return dtype == GM_F64 ? row->of_f64 : dtype == GM_F16 || dtype == GM_BF16 ? row->of_half : 0;
 }
 
-double gm_estimate_us(const struct gm_op *op, enum gm_op_kind kind, const char *name,
-                      const struct gm_device_facts *facts)
+struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                                  const struct gm_device_facts *facts)
 {
     const struct gm_gpu *gpu = facts->gpu ? facts->gpu : gm_gpu_at(0);
+    struct gm_kernel_time least = {.us = INFINITY};
 
-    if (kind != op->kind && kind != GM_OP_COPY)
-        return -1;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
-        if (row->op != kind || strcmp(row->name, name) != 0)
+        if (row->op != kind || (kind != op->kind && kind != GM_OP_COPY) ||
+            strcmp(row->name, name) != 0)
             continue;
         struct gm_asked q = gm_asked_of(op, gpu, strcmp(name, "cublas") == 0,
                                         facts->profile ? facts->profile : gm_profile_at(0));
-        return row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
+        q.least = &least;
+        row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
+        return least;
     }
-    return -1;
+    return (struct gm_kernel_time){.us = -1};
 }

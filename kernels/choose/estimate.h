@@ -67,6 +67,7 @@ struct gm_sizes {
 
 struct gm_asked {
     const struct gm_op *op;
+    struct gm_kernel_time *least; /* of all work that was estimated */
     const struct gm_profile *profile;
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */

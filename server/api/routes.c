@@ -26,8 +26,14 @@
 #define EXPLAIN(how, what, op_kind, explain_path)                                                  \
     {                                                                                              \
         .method = how, .roles = GM_ROLE_USE, .path = explain_path, .body = what,                   \
-        .op = GM_OP_##op_kind, .traces = true, .reports = GM_EXPLAIN_REPORTS,                      \
+        .op = GM_OP_##op_kind, .traces = true, .by_shape = true, .reports = GM_EXPLAIN_REPORTS,    \
         .plan = gm_handle_explain_plan, .handle = gm_handle_explain, .ran = gm_handle_explain_ran  \
+    }
+#define CHOOSE(op_kind, choose_path)                                                               \
+    {                                                                                              \
+        .method = "GET", .roles = GM_ROLE_USE, .path = choose_path, .body = GM_BODY_NONE,          \
+        .op = GM_OP_##op_kind, .by_shape = true, .reports = GM_CHOOSE_REPORTS,                     \
+        .plan = gm_handle_choose_plan, .handle = gm_handle_choose                                  \
     }
 #define INFER(op_kind, model)                                                                      \
     {                                                                                              \
@@ -77,6 +83,10 @@ static const struct gm_route routes[] = {
     EXPLAIN("POST", GM_BODY_OPTIONAL, FLIP, "/v1/explain/flip"),
     EXPLAIN("GET", GM_BODY_NONE, COPY, "/v1/explain/copy"),
     EXPLAIN("POST", GM_BODY_OPTIONAL, COPY, "/v1/explain/copy"),
+    CHOOSE(TRANSPOSE, "/v1/choose/transpose"),
+    CHOOSE(MATMUL, "/v1/choose/matmul"),
+    CHOOSE(ADD, "/v1/choose/add"),
+    CHOOSE(FLIP, "/v1/choose/flip"),
     MATRIX("GET", GM_BODY_NONE, NULL, gm_handle_put_plan, gm_handle_get),
     MATRIX("PUT", GM_BODY_OPERANDS, gm_handle_put_begin, gm_handle_put_plan, gm_handle_put),
     MATRIX("DELETE", GM_BODY_NONE, NULL, NULL, gm_handle_delete),

@@ -34,7 +34,8 @@ struct gm_route {
     enum gm_status (*begin)(struct gm_request *request, struct gm_error *err);
     unsigned roles;   /* whose keys it lets in, one of these: access.h */
     bool probe;       /* asked every few seconds for ever: not logged while it goes well */
-    bool traces;      /* on a simulated device alone, a sample of the work: shapes will do */
+    bool traces;      /* on a simulated device alone, a sample of the work */
+    bool by_shape;    /* shapes will do, where there are no operands; it may name a GPU model */
     unsigned reports; /* GM_REPORT_BIT(...): it answers with a report; 0: with something else */
     /*
      * For routes with an operation, else NULL: plans the endpoint's part (plan.h), the variant and
@@ -95,6 +96,11 @@ enum gm_progress gm_handle_explain(struct gm_request *request); /* explain/handl
 enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan_input *input,
                                       struct gm_error *err);
 void gm_handle_explain_ran(struct gm_request *request);
+
+#define GM_CHOOSE_REPORTS (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON))
+enum gm_progress gm_handle_choose(struct gm_request *request); /* choose.c */
+enum gm_status gm_handle_choose_plan(struct gm_plan *plan, const struct gm_plan_input *input,
+                                     struct gm_error *err);
 
 /* matrices/matrices.c */
 enum gm_status gm_handle_put_begin(struct gm_request *request, struct gm_error *err);

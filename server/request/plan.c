@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Default rows and columns of an operand of a trace. */
+/* Default rows and columns of an operand of a trace or a choice. */
 #define TRACED_SIDE 1024
 
 struct gm_allocator gm_plan_allocator(const struct gm_plan *plan)
@@ -22,10 +22,10 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
 {
     const struct gm_params *params = &in->parsed->params;
 
-    if ((params->gpu || *params->against) && !in->route->traces)
+    if ((params->gpu && !in->route->by_shape) || (*params->against && !in->route->traces))
         return gm_fail(err, GM_BAD_PARAMETER,
                        "%s does not take '%s', which is a parameter of /v1/explain",
-                       in->route->path, params->gpu ? "gpu" : "against");
+                       in->route->path, params->gpu && !in->route->by_shape ? "gpu" : "against");
     for (unsigned i = 0; i <= GM_RESULT_REGION && in->route->reports > 0; i++)
         if (*params->region[i])
             return gm_fail(err, GM_BAD_PARAMETER, "%s does not take regions of shared memory",
@@ -117,7 +117,7 @@ static void place(struct gm_plan *plan, const struct gm_plan_input *in)
                             : plan->source;
 }
 
-/* Makes operands without data from shapes alone, because a trace needs no elements. */
+/* Makes operands without data from shapes alone, for traces and choices. */
 static enum gm_status set_shapes(const struct gm_plan_input *in,
                                  struct gm_matrix operand[GM_OPERANDS_MAX],
                                  bool present[GM_OPERANDS_MAX], struct gm_error *err)
@@ -157,7 +157,7 @@ static enum gm_status make_op(struct gm_plan *plan, const struct gm_plan_input *
     memcpy(present, parsed->present, sizeof present);
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         any = any || present[i];
-    if (!any && in->route->traces)
+    if (!any && in->route->by_shape)
         status = set_shapes(in, operand, present, err);
     options.has_beta = options.has_beta && !c_may_follow;
     return status == GM_OK ? gm_op_init(&plan->op, in->route->op, &options, operand, present, err)

@@ -150,7 +150,7 @@ static bool is_baseline(const char *name)
 
 static double estimate_of(const struct row *row, const struct gm_device_facts *facts)
 {
-    double us = gm_estimate_us(&row->op, row->op.kind, row->variant, facts);
+    double us = gm_estimate(&row->op, row->op.kind, row->variant, facts).us;
 
     return is_baseline(row->variant) || us < 0 ? INFINITY : us;
 }
@@ -259,7 +259,7 @@ static void serve(const struct row *rows, const size_t *counts, unsigned files,
             for (size_t i = first; i < first + counts[f]; i++) {
                 bool asked = *only == '\0' || strcmp(rows[i].variant, only) == 0;
                 double us =
-                    asked ? gm_estimate_us(&rows[i].op, rows[i].op.kind, rows[i].variant, &facts[f])
+                    asked ? gm_estimate(&rows[i].op, rows[i].op.kind, rows[i].variant, &facts[f]).us
                           : 0;
                 fwrite(&us, sizeof(us), 1, stdout);
             }

@@ -15,6 +15,7 @@ CONTRACT, ROUTES, PAGES = "proto/openapi.yaml", "server/api/routes.c", "server/a
 WRITERS = {
     "server/request/account.c": ("Account Accesses Shapes StageTimes", "a b c total_us"),
     "server/api/compare/json.c": ("Comparison ComparisonRow Shapes", "a b c result"),
+    "server/api/choose.c": ("Choice Candidate", "launch math shared l2 dram wait passes"),
     "server/api/explain/json.c": ("Explanation Site Launch ExplanationTotals Shapes", "a b c"),
     "server/api/info.c": ("Kernels Devices Device Gpu Queue Stats", ""),
     "server/request/reply.c": ("Problem", ""),

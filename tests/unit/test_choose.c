@@ -157,7 +157,8 @@ static void test_candidates(json_t *results, const struct gm_device_facts *facts
         CHECK_EQ(gm_select(&op, facts, NULL, &variant, NULL), GM_OK);
         CHECK(variant == found[0].variant);
         for (unsigned j = 1; j < count; j++)
-            CHECK(found[j].us < 0 || (found[j - 1].us >= 0 && found[j - 1].us <= found[j].us));
+            CHECK(found[j].estimate.us < 0 || (found[j - 1].estimate.us >= 0 &&
+                                               found[j - 1].estimate.us <= found[j].estimate.us));
     }
 }
 
@@ -183,8 +184,8 @@ static void test_slower(json_t *results, const struct gm_device_facts *facts)
         struct gm_op op;
         if (!read_op(row, &op))
             continue;
-        double us = gm_estimate_us(&op, op.kind, name, facts);
-        double longer = gm_estimate_us(&op, op.kind, name, &slower);
+        double us = gm_estimate(&op, op.kind, name, facts).us;
+        double longer = gm_estimate(&op, op.kind, name, &slower).us;
         if (us < 0)
             continue;
         if (!CHECK(longer >= 0.8 * us && longer <= 3 * us))
@@ -222,8 +223,8 @@ static void test_profile(const struct gm_device_facts *facts)
         return;
     CHECK_STR(gm_profile_gpu(profile), "GPU");
     measured.profile = profile;
-    double us = gm_estimate_us(&op, GM_OP_COPY, "vector", facts);
-    double longer = gm_estimate_us(&op, GM_OP_COPY, "vector", &measured);
+    double us = gm_estimate(&op, GM_OP_COPY, "vector", facts).us;
+    double longer = gm_estimate(&op, GM_OP_COPY, "vector", &measured).us;
     CHECK(longer > 100 && longer < 100 + us);
     free(profile);
 }
@@ -272,7 +273,7 @@ static void test_all_have_one(const struct gm_device_facts *facts)
             continue;
         for (size_t j = 0; j < sizeof(without) / sizeof(without[0]); j++)
             expected &= strcmp(variant->name, without[j]) != 0;
-        double us = gm_estimate_us(&op, variant->op, variant->name, facts);
+        double us = gm_estimate(&op, variant->op, variant->name, facts).us;
         if (!CHECK_EQ(us > 0 && us < 1000, expected))
             printf("%s of %s: %g us\n", variant->name, gm_op_name(variant->op), us);
     }

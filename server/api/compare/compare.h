@@ -94,7 +94,8 @@ void gm_compare_sort(struct gm_compare *compare);
 struct gm_compare_figures {
     double bytes_min, flops;
     double gbs, percent_of_copy, gflops, percent_of_roofline;
-    double speed; /* relative to the fastest kernel of the operation, which has 1 */
+    double estimated_us; /* by choose/, on a GPU; negative: it has no estimate */
+    double speed;        /* relative to the fastest kernel of the operation, which has 1 */
     double sectors, sectors_ratio, wavefronts,
         wavefronts_ideal; /* ratio: to the compulsory sectors */
 };

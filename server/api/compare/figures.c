@@ -3,6 +3,7 @@
  */
 #include "server/api/compare/compare.h"
 
+#include "kernels/choose/choose.h"
 #include "kernels/roof.h"
 
 #include <math.h>
@@ -69,8 +70,10 @@ void gm_compare_figures(const struct gm_compare *c, const struct gm_device_facts
 {
     const struct gm_op *op = gm_compare_op(c, row);
     struct gm_compare_figures f = {
-        (double)gm_op_bytes_min(op), gm_op_flops(op), -1, -1, -1, -1, -1, -1, -1, -1, -1};
+        (double)gm_op_bytes_min(op), gm_op_flops(op), -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
+    if (facts->kind == GM_DEVICE_CUDA)
+        f.estimated_us = gm_estimate(op, row->variant->op, row->variant->name, facts).us;
     if (row->us_median > 0)
         set_rates(c, facts, row, &f);
     if (row->has_accesses) {

@@ -112,6 +112,7 @@ static json_t *row_json(const struct gm_compare *c, const struct gm_device_facts
         set_time(o, "kernel_us_median", row->us_median);
         set_time(o, "prepare_us", row->us_prepare);
     }
+    set_time(o, "estimated_us", f.estimated_us);
     set_rate(o, "effective_gbs", f.gbs);
     set_rate(o, "percent_of_copy", f.percent_of_copy);
     set_rate(o, "gflops", f.gflops);

@@ -61,6 +61,11 @@ static void cell_speed(const struct table_row *t, char out[CELL_MAX])
         snprintf(out, CELL_MAX, "%.3g", t->figures.speed);
 }
 
+static void cell_estimate(const struct table_row *t, char out[CELL_MAX])
+{
+    number(t->figures.estimated_us, out);
+}
+
 static void cell_gbs(const struct table_row *t, char out[CELL_MAX])
 {
     number(t->figures.gbs, out);
@@ -146,6 +151,7 @@ static const struct column {
     {"min us", cell_min},
     {"runs", cell_runs},
     {"prepare us", cell_prepare},
+    {"estimate us", cell_estimate},
     {"speed", cell_speed},
     {"GB/s", cell_gbs},
     {"% of copy", cell_copy},

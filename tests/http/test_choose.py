@@ -1,0 +1,71 @@
+"""GET /v1/choose/{op}: what each kernel is estimated to take on a GPU that need not be here, and which one is taken."""
+
+import math
+
+import pytest
+
+from wire import JSON, target
+
+OPS = ("transpose", "matmul", "add", "flip")
+PARTS = ("math", "shared", "l2", "dram", "wait")
+
+
+def choose(daemon, op, **parameters):
+    return daemon.request("GET", target(f"/v1/choose/{op}", **parameters))
+
+
+def report(daemon, op, **parameters):
+    reply = choose(daemon, op, format="json", **parameters).ok()
+    assert reply.media_type == JSON
+    return reply.json()
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_takes_the_least_estimate(daemon, op):
+    document = report(daemon, op, shape="700x700", gpu="H200")
+    estimates = [c["estimated_us"] for c in document["candidates"] if "estimated_us" in c]
+    assert len(estimates) > 1 and estimates == sorted(estimates)
+    assert document["device"] == "H200" and document["profile"] == "NVIDIA H200"
+    if document["kernel"] != "grouped":
+        assert document["kernel"] == document["candidates"][0]["kernel"]
+        assert document["reason"].startswith(document["kernel"] + ": estimated at ")
+
+
+def test_an_estimate_is_the_sum_of_its_parts(daemon):
+    for candidate in report(daemon, "matmul", shape_a="500x700", shape_b="700x300", gpu="H200")["candidates"]:
+        if "estimated_us" not in candidate:
+            continue
+        overlapping = math.sqrt(sum(candidate[part] ** 2 for part in PARTS))
+        assert candidate["estimated_us"] == pytest.approx(candidate["launch"] + candidate["passes"] + overlapping, abs=0.01)
+        assert candidate[candidate["most"]] == max(candidate[part] for part in (*PARTS, "launch", "passes"))
+
+
+def test_a_slower_gpu_is_estimated_to_take_longer(daemon):
+    fast, slow = (report(daemon, "transpose", shape="5000x5000", gpu=gpu) for gpu in ("H200", "L4"))
+    assert slow["candidates"][0]["estimated_us"] > 4 * fast["candidates"][0]["estimated_us"]
+
+
+def test_says_how_a_product_is_divided(daemon):
+    text = choose(daemon, "matmul", shape_a="64x65536", shape_b="65536x64", gpu="H200").ok().body.decode()
+    assert "auto takes multistage_tuned: estimated at " in text
+    assert ", split among " in text
+
+
+def test_is_the_same_every_time(daemon):
+    one, two = (report(daemon, "matmul", shape="333x333", gpu="A100") for _ in range(2))
+    assert one == two
+
+
+def test_kernels_of_the_cpu_have_no_estimate(daemon):
+    document = report(daemon, "add", shape="30x40", device="cpu")
+    assert document["device"] == "cpu:0" and "profile" not in document
+    assert all("estimated_us" not in candidate for candidate in document["candidates"])
+    assert document["kernel"] in [candidate["kernel"] for candidate in document["candidates"]]
+
+
+def test_impossible_shapes_and_parameters_are_refused(daemon):
+    assert choose(daemon, "matmul", shape_a="3x4", shape_b="5x6").status == 422
+    assert choose(daemon, "transpose", gpu="no such").status == 400
+    reply = choose(daemon, "transpose", against="tiled")
+    assert reply.status == 400 and "/v1/explain" in reply.json()["detail"]
+    assert daemon.request("POST", "/v1/choose/transpose", b"").status == 405
