@@ -60,6 +60,13 @@ struct gm_scalar {
     bool is_integer; /* integer holds the value exactly */
 };
 
+/* How multistage_tuned divides a product: a tile config (choose/choose.h), the blocks that share K,
+ * and which operands are repacked. splits: 0 where that was not chosen. */
+struct gm_tile_choice {
+    unsigned config, splits;
+    bool repack[2];
+};
+
 struct gm_graph; /* graph.h */
 
 struct gm_op {
@@ -70,6 +77,7 @@ struct gm_op {
     unsigned operands;            /* length of operand[] */
     struct gm_matrix operand[GM_OPERANDS_MAX];
     struct gm_matrix result; /* data is NULL until memory is allocated */
+    struct gm_tile_choice tiles;
     /* eval: its steps, which belong to the caller, and what they take together. It has no operand
      * of its own. */
     struct gm_graph *graph;

@@ -27,6 +27,17 @@ enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *f
                          const char *name, const struct gm_variant **ret, struct gm_error *err);
 
 /*
+ * gm_select, and op->tiles for the device, for callers that ask often: what `auto` takes is kept by
+ * shape. A cache is of one device; any thread may use it.
+ */
+struct gm_choice_cache;
+enum gm_status gm_choice_cache_open(struct gm_choice_cache **ret, struct gm_error *err);
+void gm_choice_cache_close(struct gm_choice_cache *cache);
+enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
+                         const struct gm_device_facts *facts, const char *name,
+                         const struct gm_variant **ret, struct gm_error *err);
+
+/*
  * The name of what `auto` takes on a GPU of this model, which need not be here, and whose code need
  * not be in this build: by what variants for all GPUs accept. NULL if there is none. *ret_traced:
  * that variant, if the simulator (facts) runs it too, else the one with the least estimate of those
@@ -92,12 +103,6 @@ struct gm_tile_config {
     {                                                                                              \
         16, 32, 16, 0, 1, 8                                                                        \
     }
-
-/* What multistage_tuned takes: a config, the blocks that share K, which operands are repacked. */
-struct gm_tile_choice {
-    unsigned config, splits;
-    bool repack[2];
-};
 
 /* For f32 and f64. facts: NULL for the first GPU model. */
 struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_device_facts *facts);

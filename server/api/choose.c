@@ -19,6 +19,7 @@ struct choice {
     const char *device; /* "cuda:0"; the model, where `gpu` named it */
     const char *profile;
     const char *taken; /* what auto takes; NULL: nothing */
+    struct gm_device_facts facts;
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
     unsigned count;
 };
@@ -36,12 +37,13 @@ static struct choice choose(const struct gm_request *r)
     const struct gm_device_facts *facts = r->plan.device->facts;
     const struct gm_gpu *gpu = r->parsed.params.gpu;
     const struct gm_variant *traced;
-    struct choice c = {.op = &r->plan.op};
+    struct choice c = {.op = &r->plan.op, .facts = *facts};
 
     if (!gpu && facts->kind == GM_DEVICE_SIM)
         gpu = facts->gpu;
     c.device = gpu ? gpu->name : r->plan.device->name;
     if (gpu) {
+        c.facts.gpu = gpu;
         c.taken = gm_select_for_gpu(c.op, gpu, facts, &traced);
         c.count = gm_candidates_for_gpu(c.op, gpu, facts, c.candidates);
     } else {
@@ -105,7 +107,7 @@ static void write_reason(FILE *out, const struct choice *c)
             fprintf(out, "; %s would take %.0f%% longer", second->name,
                     100 * (second->estimate.us / first->estimate.us - 1));
         if (strcmp(c->taken, "multistage_tuned") == 0) {
-            struct gm_tile_choice tiles = gm_choose_tiles(c->op, NULL);
+            struct gm_tile_choice tiles = gm_choose_tiles(c->op, &c->facts);
             static const struct gm_tile_config configs[] = {GM_TILE_CONFIGS};
             const struct gm_tile_config *t = &configs[tiles.config];
             fprintf(out, ". Tiles of %u x %u, K in steps of %u", t->BM, t->BN, t->BK);

@@ -150,8 +150,8 @@ enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_inpu
                                  struct gm_error *err)
 {
     const struct gm_params *params = &in->parsed->params;
-    enum gm_status status =
-        gm_select(&plan->op, plan->device->facts, params->kernel, &plan->variant, err);
+    enum gm_status status = gm_choose(plan->device->choices, &plan->op, plan->device->facts,
+                                      params->kernel, &plan->variant, err);
 
     if (status == GM_OK)
         status = check_cost(plan, params->repeat, err);

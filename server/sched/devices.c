@@ -35,9 +35,13 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
                                              facts->kind == GM_DEVICE_CUDA ? GM_AWAKE_US * 1000 : 0,
                                          .lost = options->lost,
                                          .lost_cls = options->lost_cls};
-        status = gm_sched_open(&sched, &device->sched, err);
-        if (status != GM_OK)
+        status = gm_choice_cache_open(&device->choices, err);
+        if (status == GM_OK)
+            status = gm_sched_open(&sched, &device->sched, err);
+        if (status != GM_OK) {
+            gm_choice_cache_close(device->choices);
             return status;
+        }
         snprintf(device->name, sizeof device->name, "%s:%u", backend->name, i);
         device->backend = backend;
         device->context = context;
@@ -104,6 +108,8 @@ void gm_devices_close(struct gm_devices *d)
 {
     for (unsigned i = 0; i < d->count; i++)
         gm_sched_close(d->device[i].sched);
+    for (unsigned i = 0; i < d->count; i++)
+        gm_choice_cache_close(d->device[i].choices);
     for (unsigned i = 0; i < d->backends; i++)
         d->opened[i].backend->close(d->opened[i].context);
     gm_buffer_limit_close(d->memory);

@@ -7,6 +7,7 @@
 #define GM_SERVER_SCHED_DEVICES_H
 
 #include "kernels/backend.h"
+#include "kernels/choose/choose.h"
 #include "server/request/memory_quota.h"
 #include "server/sched/cost.h"
 #include "server/sched/sched.h"
@@ -20,6 +21,7 @@ struct gm_device {
     const struct gm_device_facts *facts;
     struct gm_sched *sched;
     struct gm_cost_model cost;
+    struct gm_choice_cache *choices;
 };
 
 /* Why a job runs on its device. */

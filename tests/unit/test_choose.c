@@ -141,6 +141,37 @@ static void test_recorded(json_t *results, const struct gm_device_facts *facts)
     CHECK(near >= NEAR_SHARE * shapes);
 }
 
+/* A cache gives the same answers, before and after it has them, and for operations that differ in
+ * one bit. */
+static void test_cache(json_t *results, const struct gm_device_facts *facts)
+{
+    struct gm_choice_cache *cache = NULL;
+    struct gm_error err = {.detail = ""};
+    json_t *row;
+
+    if (!CHECK_STATUS(gm_choice_cache_open(&cache, &err), GM_OK, &err))
+        return;
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; (row = json_array_get(results, i)); i += 5) {
+            const struct gm_variant *kept = NULL, *variant = NULL;
+            struct gm_op op;
+            if (!read_op(row, &op))
+                continue;
+            for (unsigned flip = 0; flip < 2; flip++) {
+                op.precision = flip ? GM_PRECISION_IEEE : GM_PRECISION_FP32;
+                CHECK_EQ(gm_select(&op, facts, NULL, &variant, NULL), GM_OK);
+                CHECK_EQ(gm_choose(cache, &op, facts, "auto", &kept, &err), GM_OK);
+                CHECK(kept == variant);
+                bool has_tiles = strcmp(kept->name, "multistage_tuned") == 0;
+                CHECK_EQ(op.tiles.splits > 0, has_tiles);
+            }
+            CHECK_EQ(gm_choose(cache, &op, facts, "no such", &kept, &err), GM_KERNEL_UNAVAILABLE);
+        }
+    }
+    gm_choice_cache_close(cache);
+    gm_choice_cache_close(NULL);
+}
+
 /* Candidates are sorted, and those without an estimate come last. */
 static void test_candidates(json_t *results, const struct gm_device_facts *facts)
 {
@@ -296,6 +327,7 @@ int main(void)
             test_recorded(results, &facts);
             test_candidates(results, &facts);
             test_slower(results, &facts);
+            test_cache(results, &facts);
         } else
             fprintf(stderr, "%s: %s\n", files[i], error.text);
         json_decref(document);

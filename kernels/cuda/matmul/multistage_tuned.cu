@@ -193,7 +193,7 @@ template <typename T> static struct plan plan_of(const struct gm_op *op)
     const uint64_t span[] = {p.M, p.N};
     struct plan plan = {};
 
-    plan.choice = gm_choose_tiles(op, nullptr);
+    plan.choice = op->tiles.splits > 0 ? op->tiles : gm_choose_tiles(op, nullptr);
     if (plan.choice.splits > 1)
         plan.scratch = gm_splits_bytes(op, plan.choice.splits);
     for (unsigned i = 0; i < 2; i++) {

@@ -130,7 +130,8 @@ enum gm_status gm_handle_compare_plan(struct gm_plan *plan, const struct gm_plan
     struct gm_op copy;
     struct listing l;
     uint64_t reference;
-    enum gm_status status = gm_select(&plan->op, plan->device->facts, "", &plan->variant, err);
+    enum gm_status status =
+        gm_choose(plan->device->choices, &plan->op, plan->device->facts, "", &plan->variant, err);
 
     if (status == GM_OK)
         status = gm_select(&plan->op, plan->device->facts, params->kernel, &named, err);
