@@ -92,7 +92,8 @@ enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
                          const struct gm_device_facts *facts, const char *name,
                          const struct gm_variant **ret, struct gm_error *err)
 {
-    bool automatic = !name || name[0] == '\0' || strcmp(name, "auto") == 0;
+    /* a graph's steps are no part of the key */
+    bool automatic = (!name || name[0] == '\0' || strcmp(name, "auto") == 0) && !op->graph;
     struct key key = key_of(op);
     unsigned at = slot_of(&key);
     bool found = false;
