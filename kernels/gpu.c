@@ -158,6 +158,39 @@ double gm_gpu_ghz(const struct gm_gpu *gpu)
     return gpu->fp32_gflops / (2.0 * gm_gpu_fp32_lanes(gpu) * gpu->sms);
 }
 
+/* The units of a multiprocessor depend on the compute capability alone. CUDA does not report them;
+ * the Programming Guide does (the table of throughputs of native arithmetic instructions). Rates of
+ * tensor cores, accumulating in f32, are from the data sheets of A100, H100 and B200. Of other
+ * capabilities there are GPUs with tensor cores of full and of half rate, and CUDA does not say
+ * which a GPU has. */
+static const struct {
+    unsigned capability;
+    unsigned fp32, fp64, int32; /* multiply-adds per cycle and multiprocessor */
+    unsigned tensor_f16, tensor_tf32, tensor_fp64;
+} units[] = {
+    {70, 64, 32, 64, 0, 0, 0},          {75, 64, 2, 64, 0, 0, 0},
+    {80, 64, 32, 64, 1024, 512, 64},    {86, 128, 2, 64, 0, 0, 0},
+    {87, 128, 2, 64, 0, 0, 0},          {89, 128, 2, 64, 0, 0, 0},
+    {90, 128, 64, 64, 2048, 1024, 128}, {100, 128, 64, 64, 4096, 2048, 64},
+    {120, 128, 2, 64, 0, 0, 0},
+};
+
+void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz)
+{
+    double gigacycles = gpu->sms * 2.0 * ghz;
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (units[i].capability == gpu->capability) {
+            gpu->fp32_gflops = gigacycles * units[i].fp32;
+            gpu->fp64_gflops = gigacycles * units[i].fp64;
+            gpu->int32_gflops = gigacycles * units[i].int32;
+            gpu->tensor_f16_gflops = gigacycles * units[i].tensor_f16;
+            gpu->tensor_tf32_gflops = gigacycles * units[i].tensor_tf32;
+            gpu->tensor_fp64_gflops = gigacycles * units[i].tensor_fp64;
+        }
+    }
+}
+
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
     return (n + unit - 1) / unit * unit;

@@ -49,6 +49,10 @@ const struct gm_gpu *gm_gpu_find(const char *name);
 /* The arithmetic ceiling of a type without tensor cores: f16 and bf16 accumulate in f32. */
 double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype);
 
+/* Sets the arithmetic ceilings by capability, multiprocessors and highest clock: multiprocessors x
+ * units x 2 operations x clock. A capability that is not known has none. */
+void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz);
+
 /* Lanes of a multiprocessor that do fp32 arithmetic; its clock in 10^9 per second. */
 unsigned gm_gpu_fp32_lanes(const struct gm_gpu *gpu);
 double gm_gpu_ghz(const struct gm_gpu *gpu);

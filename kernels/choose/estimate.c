@@ -116,11 +116,16 @@ static void set_sizes(const struct gm_op *op, struct gm_sizes *s)
     s->b_along_k = s->b.col != 1;
 }
 
-struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *gpu, bool blas,
+struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, bool blas,
                             const struct gm_profile *profile)
 {
-    struct gm_asked q = {.op = op, .profile = profile, .sms = gpu->sms};
+    const struct gm_gpu *gpu = asked;
+    struct gm_gpu like = *gm_gpu_at(0);
+    struct gm_asked q = {.op = op, .profile = profile};
 
+    if (!(asked->fp32_gflops > 0 && asked->dram_gbs > 0 && asked->sms > 0))
+        gpu = &like; /* of a capability that nobody knows */
+    q.sms = gpu->sms;
     q.mhz = gm_gpu_ghz(gpu) * 1e3;
     q.madds = madds_of(op, gpu, blas, &q.tensor) / q.sms;
     q.shared = SHARED_BYTES_PER_CLOCK * q.mhz;

@@ -93,6 +93,7 @@ static void read_facts(struct device *device, const struct cudaDeviceProp *prope
     /* Both edges of the clock carry data. */
     gpu->dram_gbs = 2e-6 * attribute(cudaDevAttrMemoryClockRate) *
                     (attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0);
+    gm_gpu_set_rates(gpu, 1e-6 * attribute(cudaDevAttrClockRate));
 
     device->l2_bytes = (uint64_t)properties->l2CacheSize;
     device->facts.kind = GM_DEVICE_CUDA;

@@ -224,6 +224,19 @@ static void test_slower(json_t *results, const struct gm_device_facts *facts)
     }
 }
 
+/* A GPU of which nothing is known but its name gets estimates too. */
+static void test_unknown(void)
+{
+    const struct gm_gpu gpu = {.name = "new", .capability = 999};
+    const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA, .gpu = &gpu};
+    struct gm_op op = {.kind = GM_OP_COPY, .operands = 1};
+
+    op.operand[0] = op.result =
+        (struct gm_matrix){.dtype = GM_U8, .batch = 1, .rows = 1, .cols = 9};
+    double us = gm_estimate(&op, GM_OP_COPY, "vector", &facts).us;
+    CHECK(us > 1 && us < 100);
+}
+
 /* A table is read as it is written, and what is wrong in it is said. */
 static void test_profile(const struct gm_device_facts *facts)
 {
@@ -333,6 +346,7 @@ int main(void)
         json_decref(document);
     }
     test_profile(&facts);
+    test_unknown();
     test_tiles();
     test_all_have_one(&facts);
     return check_report();

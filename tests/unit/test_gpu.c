@@ -153,6 +153,22 @@ static void test_report(void)
     CHECK(!gm_access_is_shared(GM_GLOBAL_ATOMIC) && gm_access_is_shared(GM_SHARED_LOAD));
 }
 
+/* Ceilings by capability and clock are those that the models have. */
+static void test_rates(void)
+{
+    for (size_t i = 0; gm_gpu_at(i); i++) {
+        struct gm_gpu gpu = *gm_gpu_at(i);
+        double ghz = gm_gpu_ghz(&gpu), fp32 = gpu.fp32_gflops, tensor = gpu.tensor_f16_gflops;
+        gpu.fp32_gflops = gpu.tensor_f16_gflops = 0;
+        gm_gpu_set_rates(&gpu, ghz);
+        CHECK(gpu.fp32_gflops > 0.999 * fp32 && gpu.fp32_gflops < 1.001 * fp32);
+        CHECK(gpu.tensor_f16_gflops >= 0.999 * tensor && gpu.tensor_f16_gflops <= 1.001 * tensor);
+    }
+    struct gm_gpu unknown = {.capability = 999, .sms = 10};
+    gm_gpu_set_rates(&unknown, 1);
+    CHECK(unknown.fp32_gflops == 0);
+}
+
 int main(void)
 {
     test_data_sheets();
@@ -160,5 +176,6 @@ int main(void)
     test_occupancy();
     test_sectors();
     test_report();
+    test_rates();
     return check_report();
 }

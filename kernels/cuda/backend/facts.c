@@ -1,29 +1,11 @@
 /*
- * facts.c - reads a GPU's facts from CUDA, and computes its arithmetic ceilings.
- *
- * A rate is multiprocessors x units x 2 operations x the highest clock. The units of a
- * multiprocessor depend on the compute capability alone. CUDA does not report them; the Programming
- * Guide does (the table of throughputs of native arithmetic instructions). A capability that is not
- * in the table has no rates. Rates of tensor cores, accumulating in f32, are from the data sheets
- * of A100, H100 and B200. Of other capabilities there are GPUs with tensor cores of full and of
- * half rate, and CUDA does not say which a GPU has.
+ * facts.c - reads a GPU's facts from CUDA. Its arithmetic ceilings follow from its compute
+ * capability and clock (gpu.c).
  */
 #include "call.h"
 #include "device.h"
 
 #include <stdio.h>
-
-static const struct {
-    unsigned capability;
-    unsigned fp32, fp64, int32; /* multiply-adds per cycle and multiprocessor */
-    unsigned tensor_f16, tensor_tf32, tensor_fp64;
-} units[] = {
-    {70, 64, 32, 64, 0, 0, 0},          {75, 64, 2, 64, 0, 0, 0},
-    {80, 64, 32, 64, 1024, 512, 64},    {86, 128, 2, 64, 0, 0, 0},
-    {87, 128, 2, 64, 0, 0, 0},          {89, 128, 2, 64, 0, 0, 0},
-    {90, 128, 64, 64, 2048, 1024, 128}, {100, 128, 64, 64, 4096, 2048, 64},
-    {120, 128, 2, 64, 0, 0, 0},
-};
 
 static cudaError_t attribute(const struct gm_cuda_device *device, enum cudaDeviceAttr which,
                              double *ret)
@@ -46,22 +28,6 @@ static void set_limits(struct gm_gpu *gpu, const struct cudaDeviceProp *properti
     gpu->shared_per_sm = (uint32_t)properties->sharedMemPerMultiprocessor;
     gpu->shared_per_block = (uint32_t)properties->sharedMemPerBlockOptin;
     gpu->shared_reserved = (uint32_t)properties->reservedSharedMemPerBlock;
-}
-
-static void set_rates(struct gm_gpu *gpu, double clock_khz)
-{
-    double gigacycles = gpu->sms * 2.0 * clock_khz * 1e-6;
-
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (units[i].capability == gpu->capability) {
-            gpu->fp32_gflops = gigacycles * units[i].fp32;
-            gpu->fp64_gflops = gigacycles * units[i].fp64;
-            gpu->int32_gflops = gigacycles * units[i].int32;
-            gpu->tensor_f16_gflops = gigacycles * units[i].tensor_f16;
-            gpu->tensor_tf32_gflops = gigacycles * units[i].tensor_tf32;
-            gpu->tensor_fp64_gflops = gigacycles * units[i].tensor_fp64;
-        }
-    }
 }
 
 static const char *unit_name(enum gm_dtype dtype)
@@ -114,7 +80,7 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
 
     struct gm_gpu *gpu = &device->gpu;
     set_limits(gpu, &properties);
-    set_rates(gpu, clock);
+    gm_gpu_set_rates(gpu, clock * 1e-6);
     gpu->dram_gbs = 2e-6 * memory_clock * memory_bits / 8; /* double data rate */
     device->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CUDA,
