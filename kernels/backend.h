@@ -85,6 +85,9 @@ struct gm_backend_options {
     unsigned threads;      /* compute threads; 0: one per core */
     unsigned streams;      /* 0: the backend's own choice */
     uint64_t memory_limit; /* of buffers, in use and kept for reuse; 0: the memory there is */
+    /* Numbers of estimates, for the devices that are the model they were measured on (choose/);
+     * NULL: the built-in ones alone. It outlives the backend. */
+    const struct gm_profile *profile;
     /* Instead: a limit that several backends share, to be closed after them. May be NULL. */
     struct gm_buffer_limit *shared_limit;
 };

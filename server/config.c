@@ -114,6 +114,12 @@ static const struct option_row options[] = {
      .help =
          "which device runs a product that names none, where there is a GPU: by its shape alone, "
          "so that its bits never change, or the one where it would end first"},
+    {.flag = "--profile",
+     .argument = "FILE",
+     .parse = parse_text,
+     .offset = FIELD(profile),
+     .takes = "a table that tests/bench/fit.py made, of the model of a GPU that is here",
+     .help = "numbers of the estimates by which auto chooses on a GPU"},
     {.flag = "--memory-limit",
      .argument = "SIZE",
      .parse = parse_size,

@@ -50,9 +50,10 @@ struct gm_config {
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
     char shared_memory[GM_PREFIX_MAX]; /* of objects that clients may register; "": none */
     bool cuda_ipc;
-    char keys[GM_CONFIG_TEXT_MAX];  /* path of the keys file; "": none */
-    char cors[GM_CONFIG_TEXT_MAX];  /* origins, "*" or "" */
-    char hosts[GM_CONFIG_TEXT_MAX]; /* further names of this machine */
+    char profile[GM_CONFIG_TEXT_MAX]; /* path of a table of numbers for estimates; "": none */
+    char keys[GM_CONFIG_TEXT_MAX];    /* path of the keys file; "": none */
+    char cors[GM_CONFIG_TEXT_MAX];    /* origins, "*" or "" */
+    char hosts[GM_CONFIG_TEXT_MAX];   /* further names of this machine */
     bool open_probes, insecure;
     struct gm_quota_limits quota;
     enum gm_log_level log_level;

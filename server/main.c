@@ -326,6 +326,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                             .memory_limit = config->memory_limit},
         .queue_limit = config->queue_limit,
         .place_by_load = config->place_by_load,
+        .profile = config->profile,
         .lost = device_lost,
         .lost_cls = events,
     };

@@ -4,6 +4,7 @@
 #include "server/limits.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SECOND INT64_C(1000000000)
@@ -15,6 +16,7 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
     void *context;
 
     backend_options.shared_limit = d->memory;
+    backend_options.profile = d->profile;
     enum gm_status status = backend->open(&backend_options, &context, err);
     if (status != GM_OK)
         return status;
@@ -60,6 +62,33 @@ static bool simulates(const struct gm_devices *d, unsigned first)
     return first < d->count && d->device[first].facts->kind == GM_DEVICE_SIM;
 }
 
+#define PROFILE_BYTES_MAX 65536u /* a table has a tenth of that */
+
+static enum gm_status read_profile(const char *path, struct gm_profile **ret, struct gm_error *err)
+{
+    FILE *file = fopen(path, "re");
+    char *text = calloc(1, PROFILE_BYTES_MAX + 1);
+    struct gm_error reason = {.detail = "it cannot be read"};
+    enum gm_status status = GM_BAD_PARAMETER;
+
+    if (text && file && fread(text, 1, PROFILE_BYTES_MAX, file) > 0 && !ferror(file))
+        status = gm_profile_read(text, ret, &reason);
+    if (file)
+        fclose(file);
+    free(text);
+    return status == GM_OK ? GM_OK : gm_fail(err, status, "--profile %s: %s", path, reason.detail);
+}
+
+/* Whether a device is the model that the table was measured on; without a table, true. */
+static bool profile_fits(const struct gm_devices *d)
+{
+    bool fits = !d->profile;
+
+    for (unsigned i = 0; i < d->count; i++)
+        fits = fits || d->device[i].facts->profile == d->profile;
+    return fits;
+}
+
 enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_options *options,
                                struct gm_error *err)
 {
@@ -71,6 +100,10 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
 
     if (status != GM_OK)
         return status;
+    if (options->profile && *options->profile)
+        status = read_profile(options->profile, &d.profile, err);
+    if (status != GM_OK)
+        goto fail;
     for (size_t i = 0; gm_backend_at(i) && d.backends < GM_DEVICES_MAX; i++) {
         const struct gm_backend *backend = gm_backend_at(i);
         bool wanted = strcmp(options->backend, backend->name) == 0;
@@ -90,13 +123,16 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
                                 : d.device[i].facts->streams == options->backend_options.streams);
     d.automatic = automatic;
     d.place_by_load = options->place_by_load;
-    if (d.preferred && d.count > 0 && streams_fit) {
+    if (d.preferred && d.count > 0 && streams_fit && profile_fits(&d)) {
         *ret = d;
         return GM_OK;
     }
     if (d.count > 0 && !streams_fit)
         status = gm_fail(err, GM_BAD_PARAMETER, "--streams: no device here supports %u streams",
                          options->backend_options.streams);
+    else if (d.count > 0 && !profile_fits(&d))
+        status = gm_fail(err, GM_BAD_PARAMETER, "--profile %s is of %s, and no device here is one",
+                         options->profile, gm_profile_gpu(d.profile));
     else if (status == GM_OK)
         status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "backend %s has no device", options->backend);
 fail:
@@ -113,6 +149,7 @@ void gm_devices_close(struct gm_devices *d)
     for (unsigned i = 0; i < d->backends; i++)
         d->opened[i].backend->close(d->opened[i].context);
     gm_buffer_limit_close(d->memory);
+    free(d->profile);
     memset(d, 0, sizeof *d);
 }
 

@@ -42,6 +42,7 @@ struct gm_devices {
     const char *preferred;          /* backend of requests that name no device */
     bool automatic;                 /* chosen by gemmd: other devices may take their jobs */
     bool place_by_load;             /* also products of floating-point elements */
+    struct gm_profile *profile;     /* read from a file; NULL: none */
     unsigned backends;
     struct {
         const struct gm_backend *backend;
@@ -56,6 +57,7 @@ struct gm_devices_options {
     struct gm_backend_options backend_options;
     uint64_t queue_limit;
     bool place_by_load;
+    const char *profile; /* path of a table of numbers for estimates; "" or NULL: none */
     void (*lost)(void *cls);
     void *lost_cls;
 };

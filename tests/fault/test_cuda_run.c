@@ -3,6 +3,7 @@
  * what times it tells of them.
  */
 #include "cuda_case.h"
+#include "kernels/choose/choose.h"
 #include "kernels/cuda/backend/cublas.h"
 #include "kernels/cuda/backend/exec.h"
 
@@ -64,6 +65,28 @@ static void test_facts(void)
     near(facts->copy_gbs, 2e-3 * 256 * 1024 * 1024 / FAKE_KERNEL_US);
     CHECK(gm_backend_cuda.describe(context, 1) == NULL);
     close_backend(context);
+}
+
+/* A table of numbers is for the devices of its model. */
+static void test_profile(void)
+{
+    struct gm_backend_options options = {.streams = 1};
+    struct gm_profile *profile = NULL;
+    struct gm_error err = {.detail = ""};
+    void *context = NULL;
+
+    fake_cuda_reset();
+    CHECK_STATUS(
+        gm_profile_read("GM_MEASURED_ON(\"Fake GPU 0\", \"1\", \"2\", \"3\")\n", &profile, &err),
+        GM_OK, &err);
+    options.profile = profile;
+    if (CHECK_STATUS(gm_backend_cuda.open(&options, &context, &err), GM_OK, &err)) {
+        CHECK(gm_backend_cuda.describe(context, 0)->profile == profile);
+        for (unsigned i = 1; gm_backend_cuda.describe(context, i); i++)
+            CHECK(gm_backend_cuda.describe(context, i)->profile == NULL);
+        gm_backend_cuda.close(context);
+    }
+    free(profile);
 }
 
 static void test_no_device(void)
@@ -625,6 +648,7 @@ static void test_resident(void)
 int main(void)
 {
     test_facts();
+    test_profile();
     test_no_device();
     test_without_blas();
     test_times();

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from daemon import run
 from wire import JSON, target
 
 OPS = ("transpose", "matmul", "add", "flip")
@@ -69,3 +70,31 @@ def test_impossible_shapes_and_parameters_are_refused(daemon):
     reply = choose(daemon, "transpose", against="tiled")
     assert reply.status == 400 and "/v1/explain" in reply.json()["detail"]
     assert daemon.request("POST", "/v1/choose/transpose", b"").status == 405
+
+
+# ---- Tables of numbers. (unit.test_cuda_run has one that fits.)
+
+
+@pytest.fixture
+def with_profile(tmp_path):
+    def write(gpu, text="GM_LAUNCH(1000, 1)\n"):
+        path = tmp_path / "profile.inc"
+        path.write_text(f'GM_MEASURED_ON("{gpu}", "1", "2026-01-01", "abc")\n{text}')
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("gpu, text, said", [
+    ("no such GPU", "", "is of no such GPU, and no device here is one"),
+    ("Fake GPU 0", "GM_RATES(naive, 1)\n", "line 2 of the profile is not one of a table"),
+])
+def test_a_table_of_another_model_or_a_wrong_one_is_fatal(with_profile, gpu, text, said):
+    done = run("--listen", "127.0.0.1:0", "--profile", with_profile(gpu, text))
+    assert done.returncode != 0 and "listening" not in done.stdout
+    assert said in done.stderr
+
+
+def test_a_missing_table_is_fatal():
+    done = run("--listen", "127.0.0.1:0", "--profile", "/no/such/file")
+    assert done.returncode != 0 and "/no/such/file" in done.stderr

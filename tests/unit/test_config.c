@@ -369,7 +369,7 @@ static void test_unknown_variables(void)
                    {"GEMMD_DRIAN_DELAY", "the nearest is GEMMD_DRAIN_DELAY"},
                    {"GEMMD_listen", "see gemmd --help"},
                    {"GEMMD_LISTE", "the nearest is GEMMD_LISTEN"},
-                   {"GEMMD_PROBE", "see gemmd --help"},
+                   {"GEMMD_WHATEVER", "see gemmd --help"},
                    {"GEMMD_PORT_8080_TCP_ADDR", "see gemmd --help"},
                    {"GEMMD_", "see gemmd --help"},
                    {"GEMMD_X\033[2J", "\\x1b"}};

@@ -9,6 +9,7 @@
 #include "call.h"
 #include "device.h"
 #include "kernels/buffer_pool.h"
+#include "kernels/choose/choose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,11 @@ static enum gm_status cuda_open(const struct gm_backend_options *options, void *
     if (cuda->devices == 0)
         status = gm_fail(err, GM_DEVICE_UNAVAILABLE, "no NVIDIA GPU can be used here: %s",
                          reason.detail);
+    for (unsigned i = 0; i < cuda->devices && options->profile; i++) {
+        struct gm_device_facts *facts = &cuda->device[i].facts;
+        if (strcmp(gm_profile_gpu(options->profile), facts->name) == 0)
+            facts->profile = options->profile;
+    }
     if (status == GM_OK)
         status = gm_buffer_pool_open_for(options, &pinned, limit, &cuda->buffers, err);
     if (status != GM_OK) {
