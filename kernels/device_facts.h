@@ -20,6 +20,7 @@ struct gm_device_facts {
     unsigned index;         /* among the backend's devices */
     char name[96];          /* "NVIDIA H200", "Intel(R) Xeon(R) ..." */
     char detail[96];        /* driver, instruction set, BLAS */
+    char uuid[48];          /* of a GPU, or of the slice of one, as nvidia-smi has it; else "" */
     unsigned compute_units; /* multiprocessors, or cores */
     unsigned streams;       /* tasks (or batches) that may be in flight at once */
     bool graded_streams;    /* streams share one processor: long tasks must not occupy all */

@@ -117,6 +117,8 @@ static json_t *device_json(const struct gm_device *device, const char *preferred
     json_object_set_new(o, "default", json_boolean(strcmp(device->backend->name, preferred) == 0));
     json_object_set_new(o, "model", json_string(f->name));
     json_object_set_new(o, "detail", json_string(f->detail));
+    if (*f->uuid)
+        json_object_set_new(o, "uuid", json_string(f->uuid));
     json_object_set_new(o, "compute_units", json_integer(f->compute_units));
     json_object_set_new(o, "streams", json_integer(f->streams));
     json_object_set_new(o, "units", json_integer(f->compute_units)); /* aliases until 0.3 */

@@ -170,6 +170,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
                                           .maxBlocksPerMultiProcessor = 32,
                                           .regsPerMultiprocessor = 65536};
     snprintf(properties->name, sizeof(properties->name), "Fake GPU %d", device);
+    for (int i = 0; i < 16; i++)
+        properties->uuid.bytes[i] = (char)(0xF0 + i + device);
     return leave(cudaSuccess);
 }
 

@@ -47,6 +47,7 @@ static void test_facts(void)
 
     CHECK_STR(facts->name, "Fake GPU 0");
     CHECK_EQ(facts->kind, GM_DEVICE_CUDA);
+    CHECK_STR(facts->uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
     CHECK_EQ(facts->compute_units, 132);
     CHECK_EQ(facts->streams, 3);
     CHECK(facts->batch_max > 1);

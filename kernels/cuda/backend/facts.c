@@ -60,6 +60,16 @@ static void set_detail(struct gm_cuda_device *device, int cuda)
              gpu->capability % 10, driver[0] ? " " : "", driver, cuda / 1000, cuda % 1000 / 10);
 }
 
+/* Whichever number CUDA_VISIBLE_DEVICES gives it, and for a slice (MIG) its own. */
+static void set_uuid(struct gm_cuda_device *device, const unsigned char bytes[16])
+{
+    char *at = device->facts.uuid;
+
+    at += sprintf(at, "GPU-");
+    for (unsigned i = 0; i < 16; i++)
+        at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+}
+
 cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
 {
     struct cudaDeviceProp properties;
@@ -101,5 +111,6 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
     }
     snprintf(device->facts.name, sizeof(device->facts.name), "%.95s", properties.name);
     set_detail(device, cuda);
+    set_uuid(device, (const unsigned char *)&properties.uuid);
     return cudaSuccess;
 }

@@ -67,8 +67,13 @@ typedef struct {
     char reserved[64];
 } cudaIpcMemHandle_t;
 
+typedef struct {
+    char bytes[16];
+} cudaUUID_t;
+
 struct cudaDeviceProp {
     char name[256];
+    cudaUUID_t uuid;
     size_t totalGlobalMem, sharedMemPerMultiprocessor, sharedMemPerBlockOptin;
     size_t reservedSharedMemPerBlock;
     int major, minor, multiProcessorCount, l2CacheSize;
