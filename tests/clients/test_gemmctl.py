@@ -52,6 +52,37 @@ def files(tmp_path):
     return a, b, tmp_path
 
 
+# Expressions.
+
+
+def test_expressions(url, files, tmp_path):
+    a, b, folder = files
+    out = good("eval", "2 * (x @ y) + k", f"x={folder}/a.npy", f"y={folder}/b.tsv", "k=1", url=url)
+    assert np.array_equal(loaded(out), 2 * (a @ b) + 1)
+    assert np.array_equal(loaded(good("eval", "x > 2", "x=-", url=url, stdin=npy(a))), a > 2)
+    good("eval", "x.T", f"x={folder}/a.csv", "-o", tmp_path / "t.npy", url=url)
+    assert np.array_equal(np.load(tmp_path / "t.npy"), a.T)
+    assert json.loads(good("eval", "1 + 1", "--json", url=url))["data"] == [[2]]
+
+
+def test_expressions_of_matrices_that_the_daemon_keeps(url, files):
+    a, b, folder = files
+    good("put", "w", folder / "a.npy", url=url)
+    assert b"w2: 37x23 f32" in good("eval", "w * 2", "--keep", "w2", url=url)
+    assert np.array_equal(loaded(good("eval", "w2 - v", "v=ref:w", url=url)), a)
+    assert b"elementwise(w)" in good("eval", "w + 1", "-p", "explain=plan", url=url)
+    good("delete", "w", "w2", url=url)
+
+
+@pytest.mark.parametrize("arguments, status, words", [
+    (["x +"], 1, "character 4"), (["q * 2"], 1, "q is no operand"), ([], 2, "takes an expression"),
+    (["x", "x"], 2, "NAME=FILE"), (["x", "x=/nowhere.npy"], 6, "nowhere"), (["x"] + ["y=1"] * 17, 2, "at most 16"),
+])
+def test_expressions_that_are_wrong(url, arguments, status, words):
+    got, _, errors = gemmctl("eval", *arguments, url=url)
+    assert got == status and words in errors, (got, errors)
+
+
 # Files and pipes.
 
 

@@ -7,7 +7,7 @@ _gemmctl_ask() {
 
 _gemmctl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i command=
-    local commands='transpose matmul add flip put get list delete compare explain kernels devices stats bench top key'
+    local commands='transpose matmul add flip eval put get list delete compare explain kernels devices stats bench top key'
     local options='--url --unix-socket --key-file --ca --proxy --connect-timeout --max-time --retry --output
         --from --to --kernel --device --dtype --shape --shape-a --shape-b --shape-c --transa --transb
         --alpha --beta --precision --repeat --timeout-ms --keep --ttl --share --rows --cols --header --nonfinite --gpu --param

@@ -6,7 +6,7 @@ function __gemmctl_ask
         awk -v column=$argv[2] 'NR > 1 { print $column }' | sort -u
 end
 
-set -l commands transpose matmul add flip put get list delete compare explain kernels devices stats bench top key
+set -l commands transpose matmul add flip eval put get list delete compare explain kernels devices stats bench top key
 
 complete -c gemmctl -n "not __fish_seen_subcommand_from $commands" -f -a "$commands"
 complete -c gemmctl -n '__fish_seen_subcommand_from compare bench' -a 'transpose matmul add flip'

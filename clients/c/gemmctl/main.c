@@ -18,6 +18,8 @@ static const struct {
     {"matmul", "A B [C]", "alpha * A B + beta * C", gm_command_operate},
     {"add", "A B", "A + B; a row, a column or a number is repeated", gm_command_operate},
     {"flip", "A", "each row of it reversed", gm_command_operate},
+    {"eval", "EXPR [NAME=FILE]...", "an expression in NumPy's notation; see /v1/eval",
+     gm_command_eval},
     {"put", "NAME FILE", "the daemon keeps the matrix: then ref:NAME is an operand",
      gm_command_put},
     {"get", "NAME", "a matrix that it keeps", gm_command_get},

@@ -1,6 +1,6 @@
 /*
- * operate.c - operations on files, and reports on them: compare and explain. Files go out as they
- * are, and the daemon reads and writes their formats: nothing is converted here.
+ * operate.c - operations and expressions on files, and reports on them: compare and explain. Files
+ * go out as they are, and the daemon reads and writes their formats: nothing is converted here.
  */
 #include "clients/c/gemmctl/commands.h"
 #include "clients/c/gemmctl/files.h"
@@ -39,10 +39,10 @@ static const struct gm_format *format_of_inputs(const struct gm_inputs *inputs)
     return inputs->count > 0 ? inputs->input[0].format : gm_format_by_name("npy");
 }
 
-/* The format of the result: as asked for, else by the suffix of -o, else as the operands', but no
- * bytes onto a terminal. NULL: said what is wrong. */
+/* The format of the result: as asked for, else by the suffix of -o, else `own`, the operands', but
+ * no bytes onto a terminal. NULL: said what is wrong. */
 static const struct gm_format *result_format(const struct gm_options *options,
-                                             const struct gm_inputs *inputs)
+                                             const struct gm_format *own)
 {
     const struct gm_format *format;
 
@@ -54,12 +54,11 @@ static const struct gm_format *result_format(const struct gm_options *options,
     }
     if (options->output && strcmp(options->output, "-") != 0) {
         format = gm_format_by_suffix(options->output, false);
-        return format ? format : format_of_inputs(inputs);
+        return format ? format : own;
     }
     if (options->json)
         return gm_format_by_name("json");
-    format = format_of_inputs(inputs);
-    return format->binary && isatty(STDOUT_FILENO) ? gm_format_by_name("csv") : format;
+    return own->binary && isatty(STDOUT_FILENO) ? gm_format_by_name("csv") : own;
 }
 
 /* One line on standard error: what ran and how long it took. */
@@ -122,13 +121,13 @@ static double now_s(void)
 
 /* Whether a request that failed may be sent again: it does no more than once, but a pipe that was
  * read, or a result that was begun, is gone. */
-static bool may_retry(const struct gemmd_error *err, const struct gm_inputs *inputs,
-                      const struct gm_output *output)
+static bool may_retry(const struct gemmd_error *err, const struct gemmd_source *sources,
+                      size_t count, const struct gm_output *output)
 {
     bool sent = err->status != GEMMD_NO_CONNECTION;
 
-    for (size_t i = 0; sent && i < inputs->count; i++)
-        if (inputs->source[i].read)
+    for (size_t i = 0; sent && i < count; i++)
+        if (sources[i].read)
             return false;
     if (output && output->begun)
         return false;
@@ -155,8 +154,8 @@ static bool wait_to_retry(const struct gm_options *options, const struct gemmd_e
 
 /* Sends the operands and takes what comes, to the file or the callback's. */
 static enum gm_exit send(struct gemmd_client *client, struct gm_options *options, const char *path,
-                         const char *accept, struct gm_inputs *inputs, struct gemmd_reply *reply,
-                         struct gm_output *output)
+                         const char *accept, const struct gemmd_source *sources, size_t count,
+                         struct gemmd_reply *reply, struct gm_output *output)
 {
     struct gm_bar bar;
     struct gemmd_call call = {.parameters = options->parameters,
@@ -166,8 +165,8 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
     struct gemmd_request request = {.method = "POST",
                                     .path = path,
                                     .accept = accept,
-                                    .sources = inputs->source,
-                                    .source_count = inputs->count,
+                                    .sources = sources,
+                                    .source_count = count,
                                     .call = &call};
     struct gemmd_error err;
 
@@ -181,7 +180,7 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
         gm_bar_start(&bar);
         status = gemmd_exchange(client, &request, reply, &err);
         gm_bar_end(&bar);
-    } while (status != GEMMD_OK && may_retry(&err, inputs, output) &&
+    } while (status != GEMMD_OK && may_retry(&err, sources, count, output) &&
              wait_to_retry(options, &err, until_s, &backoff_s));
     if (status == GEMMD_OK)
         return GM_EXIT_OK;
@@ -190,13 +189,12 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
 
 /* The result stays at the daemon. */
 static enum gm_exit keep(struct gemmd_client *client, struct gm_options *options, const char *path,
-                         struct gm_inputs *inputs)
+                         const struct gemmd_source *sources, size_t count)
 {
     struct gemmd_reply reply = {0};
+    enum gm_exit status =
+        send(client, options, path, "application/json", sources, count, &reply, NULL);
 
-    if (!gm_inputs_share_shape(inputs, options))
-        return GM_EXIT_USAGE;
-    enum gm_exit status = send(client, options, path, "application/json", inputs, &reply, NULL);
     if (status == GM_EXIT_OK)
         status = gm_say_kept(options, gm_options_parameter(options, "keep"), &reply);
     if (status == GM_EXIT_OK && options->verbose && reply.account)
@@ -226,19 +224,22 @@ enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *
         return status;
     snprintf(path, sizeof path, "/v1/%s", name);
     if (gm_options_parameter(options, "keep") && !options->output && !options->to) {
-        status = keep(client, options, path, &inputs);
+        status = gm_inputs_share_shape(&inputs, options)
+                     ? keep(client, options, path, inputs.source, inputs.count)
+                     : GM_EXIT_USAGE;
         gm_inputs_close(&inputs);
         return status;
     }
     if (gm_options_parameter(options, "keep") && !gm_options_parameter(options, "return") &&
         !gm_options_add_parameter(options, "return", "result"))
         return GM_EXIT_USAGE;
-    const struct gm_format *format = result_format(options, &inputs);
+    const struct gm_format *format = result_format(options, format_of_inputs(&inputs));
     status = !format || !gm_inputs_share_shape(&inputs, options)
                  ? GM_EXIT_USAGE
                  : gm_output_open(&output, options->output);
     if (status == GM_EXIT_OK) {
-        status = send(client, options, path, format->type, &inputs, &reply, &output);
+        status =
+            send(client, options, path, format->type, inputs.source, inputs.count, &reply, &output);
         enum gm_exit closed = gm_output_close(&output, status == GM_EXIT_OK);
         status = status == GM_EXIT_OK ? closed : status;
         if (status == GM_EXIT_OK)
@@ -246,6 +247,128 @@ enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *
     }
     gemmd_reply_free(&reply);
     gm_inputs_close(&inputs);
+    return status;
+}
+
+/* ---- expressions ---- */
+
+#define EXPRESSION_OPERANDS_MAX 16
+
+/* An expression, and its operands as parts of their names. */
+struct expression {
+    struct gm_inputs *inputs; /* of those that are files */
+    struct gemmd_source *sources;
+    size_t count; /* of sources, the expression included */
+    const struct gm_format *format;
+};
+
+static void close_expression(struct expression *x)
+{
+    for (size_t i = 0; x->inputs && i < x->count; i++)
+        gm_inputs_close(&x->inputs[i]);
+    free(x->inputs);
+    free(x->sources);
+}
+
+static struct gemmd_source text_source(const char *name, const char *text)
+{
+    return (struct gemmd_source){
+        .name = name, .origin = GEMMD_FROM_MEMORY, .data = text, .size = strlen(text)};
+}
+
+static bool is_number(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return end > text && !*end;
+}
+
+/* NAME=VALUE: a file, ref:NAME or a number. */
+static enum gm_exit add_operand(struct expression *x, struct gm_options *options, char *argument)
+{
+    char *value = strchr(argument, '=');
+
+    if (!value || value == argument)
+        return gm_say_wrong(GM_EXIT_USAGE,
+                            "%s: an operand is NAME=FILE, NAME=ref:NAME or NAME=NUMBER", argument);
+    *value++ = '\0';
+    if (strncmp(value, "ref:", 4) == 0 || is_number(value)) {
+        x->sources[x->count++] = text_source(argument, value);
+        return GM_EXIT_OK;
+    }
+    struct gm_inputs *inputs = &x->inputs[x->count];
+    enum gm_exit status = gm_inputs_open(inputs, options, &value, 1);
+    if (status != GM_EXIT_OK)
+        return status;
+    const struct gm_format *format = inputs->input[0].format;
+    x->sources[x->count] = inputs->source[0];
+    x->sources[x->count++].name = argument;
+    if (strcmp(format->name, "raw") == 0)
+        return gm_say_wrong(GM_EXIT_USAGE, "%s: an expression takes npy, csv and json", value);
+    x->format = x->format ? x->format : format;
+    return GM_EXIT_OK;
+}
+
+static enum gm_exit open_expression(struct expression *x, struct gm_options *options, char **args,
+                                    size_t count)
+{
+    enum gm_exit status = GM_EXIT_OK;
+
+    x->inputs = calloc(count, sizeof *x->inputs);
+    x->sources = calloc(count, sizeof *x->sources);
+    if (!x->inputs || !x->sources)
+        return gm_say_wrong(GM_EXIT_FILE, "out of memory");
+    x->sources[x->count++] = text_source("expr", args[0]);
+    for (size_t i = 1; i < count && status == GM_EXIT_OK; i++)
+        status = add_operand(x, options, args[i]);
+    x->format = x->format ? x->format : gm_format_by_name("npy");
+    return status;
+}
+
+/* What comes goes to the file. */
+static enum gm_exit send_expression(struct gemmd_client *client, struct gm_options *options,
+                                    const struct expression *x, const char *accept)
+{
+    struct gemmd_reply reply = {0};
+    struct gm_output output;
+    enum gm_exit status = gm_output_open(&output, options->output);
+
+    if (status != GM_EXIT_OK)
+        return status;
+    status = send(client, options, "/v1/eval", accept, x->sources, x->count, &reply, &output);
+    enum gm_exit closed = gm_output_close(&output, status == GM_EXIT_OK);
+    status = status == GM_EXIT_OK ? closed : status;
+    if (status == GM_EXIT_OK)
+        say_account(options, reply.account);
+    gemmd_reply_free(&reply);
+    return status;
+}
+
+enum gm_exit gm_command_eval(struct gemmd_client *client, struct gm_options *options,
+                             const char *name, char **args, int count)
+{
+    struct expression x = {0};
+    bool keeps = gm_options_parameter(options, "keep");
+
+    if (count < 1 || count > EXPRESSION_OPERANDS_MAX + 1)
+        return gm_say_wrong(GM_EXIT_USAGE,
+                            "%s takes an expression, as 'x @ w.T + 1', and at most %d operands, "
+                            "NAME=FILE",
+                            name, EXPRESSION_OPERANDS_MAX);
+    enum gm_exit status = open_expression(&x, options, args, (size_t)count);
+    if (status == GM_EXIT_OK && gm_options_parameter(options, "explain")) {
+        status =
+            send_expression(client, options, &x, options->json ? "application/json" : "text/plain");
+    } else if (status == GM_EXIT_OK && keeps && !options->output && !options->to) {
+        status = keep(client, options, "/v1/eval", x.sources, x.count);
+    } else if (status == GM_EXIT_OK) {
+        const struct gm_format *format = result_format(options, x.format);
+        bool good = format && (!keeps || gm_options_parameter(options, "return") ||
+                               gm_options_add_parameter(options, "return", "result"));
+        status = good ? send_expression(client, options, &x, format->type) : GM_EXIT_USAGE;
+    }
+    close_expression(&x);
     return status;
 }
 
@@ -297,7 +420,8 @@ enum gm_exit gm_command_report(struct gemmd_client *client, struct gm_options *o
                                                      : GM_EXIT_USAGE;
     if (status == GM_EXIT_OK) {
         snprintf(path, sizeof path, "/v1/%s/%s", name, args[0]);
-        status = send(client, options, path, NULL, &inputs, &reply, output.path ? &output : NULL);
+        status = send(client, options, path, NULL, inputs.source, inputs.count, &reply,
+                      output.path ? &output : NULL);
         enum gm_exit closed = gm_output_close(&output, status == GM_EXIT_OK);
         status = status == GM_EXIT_OK ? closed : status;
         if (reply.body)
