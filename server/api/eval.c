@@ -25,11 +25,11 @@ static void list_operands(const struct gm_expression *x,
     }
 }
 
-static enum gm_status make_graph(const struct gm_plan_input *in,
-                                 const struct gm_device_facts *facts, struct gm_graph **ret,
-                                 struct gm_error *err)
+static enum gm_status make_graph(const struct gm_plan_input *in, const struct gm_device *device,
+                                 struct gm_graph **ret, struct gm_error *err)
 {
     const struct gm_expression *x = in->parsed->expression;
+    const struct gm_device_facts *facts = device->facts;
     struct gm_eval_operand operand[GM_EVAL_OPERANDS_MAX];
     struct gm_eval *eval = malloc(sizeof *eval);
     struct gm_graph *graph = NULL;
@@ -41,7 +41,8 @@ static enum gm_status make_graph(const struct gm_plan_input *in,
     if (status == GM_OK)
         status = gm_eval_fuse(eval, err);
     if (status == GM_OK)
-        status = gm_eval_plan(eval, x->tree.names, facts, in->parsed->params.op.precision,
+        status = gm_eval_plan(eval, x->tree.names, facts, device->choices,
+                              in->parsed->params.op.precision,
                               facts->memory_bytes / GM_EVAL_MEMORY_PART, &graph, err);
     free(eval);
     if (status != GM_OK)
@@ -61,7 +62,7 @@ enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_in
     const struct gm_device_facts *facts = plan->device->facts;
     struct gm_graph *graph = NULL;
 
-    enum gm_status status = make_graph(in, facts, &graph, err);
+    enum gm_status status = make_graph(in, plan->device, &graph, err);
     if (status != GM_OK)
         return status;
     gm_graph_free(plan->op.graph);

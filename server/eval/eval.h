@@ -12,7 +12,7 @@
 #ifndef GM_SERVER_EVAL_EVAL_H
 #define GM_SERVER_EVAL_EVAL_H
 
-#include "kernels/device_facts.h"
+#include "kernels/choose/choose.h"
 #include "kernels/graph.h"
 #include "server/limits.h"
 
@@ -189,8 +189,8 @@ bool gm_eval_program(const struct gm_eval *e, int value, struct gm_program *ret,
 /* Makes the graph for a device. The values of operands come first, in the order of names; those of
  * numbers stay empty. GM_TOO_LARGE: its temporary memory exceeds `memory_bytes`. */
 enum gm_status gm_eval_plan(struct gm_eval *e, unsigned names, const struct gm_device_facts *facts,
-                            enum gm_precision precision, uint64_t memory_bytes,
-                            struct gm_graph **ret, struct gm_error *err);
+                            struct gm_choice_cache *choices, enum gm_precision precision,
+                            uint64_t memory_bytes, struct gm_graph **ret, struct gm_error *err);
 
 /* The plan, for people or as JSON. The caller frees it; NULL if memory ran out. */
 char *gm_eval_text(const struct gm_graph *graph, const struct gm_syntax_tree *tree,

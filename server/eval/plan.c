@@ -4,8 +4,6 @@
  */
 #include "server/eval/eval.h"
 
-#include "kernels/choose/choose.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +13,7 @@ struct planner {
     struct gm_eval *e;
     unsigned names;
     const struct gm_device_facts *facts;
+    struct gm_choice_cache *choices;
     enum gm_precision precision;
     struct gm_graph *graph;
     struct gm_error *err;
@@ -38,7 +37,7 @@ static enum gm_status choose(struct planner *p, struct gm_graph_step *step, enum
     enum gm_status status = gm_op_init(&step->op, kind, options, operand, present, p->err);
 
     if (status == GM_OK)
-        status = gm_select(&step->op, p->facts, NULL, &step->variant, p->err);
+        status = gm_choose(p->choices, &step->op, p->facts, NULL, &step->variant, p->err);
     if (status == GM_OK && p->facts->kind != GM_DEVICE_CPU)
         step->scratch_bytes = step->variant->scratch(&step->op);
     return status;
@@ -249,10 +248,15 @@ static enum gm_status add_step(struct planner *p, int value)
 }
 
 enum gm_status gm_eval_plan(struct gm_eval *e, unsigned names, const struct gm_device_facts *facts,
-                            enum gm_precision precision, uint64_t memory_bytes,
-                            struct gm_graph **ret, struct gm_error *err)
+                            struct gm_choice_cache *choices, enum gm_precision precision,
+                            uint64_t memory_bytes, struct gm_graph **ret, struct gm_error *err)
 {
-    struct planner p = {.e = e, .names = names, .facts = facts, .precision = precision, .err = err};
+    struct planner p = {.e = e,
+                        .names = names,
+                        .facts = facts,
+                        .choices = choices,
+                        .precision = precision,
+                        .err = err};
     enum gm_status status = GM_OK;
     unsigned steps = (unsigned)e->stored[e->root] + 1;
 

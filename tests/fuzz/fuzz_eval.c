@@ -110,7 +110,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct gm_eval_operand operand[GM_EVAL_OPERANDS_MAX];
     struct gm_error err = {0};
     struct gm_graph *graph = NULL;
+    static struct gm_choice_cache *choices;
 
+    MUST(choices || gm_choice_cache_open(&choices, &err) == GM_OK);
     make_operands(&in, operand);
     char *text = fuzz_alloc(in.left);
     memcpy(text, in.at, in.left);
@@ -124,8 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (status == GM_OK)
         status = gm_eval_fuse(&eval, &err);
     if (status == GM_OK)
-        status = gm_eval_plan(&eval, tree.names, &facts, GM_PRECISION_FP32, (uint64_t)1 << 50,
-                              &graph, &err);
+        status = gm_eval_plan(&eval, tree.names, &facts, choices, GM_PRECISION_FP32,
+                              (uint64_t)1 << 50, &graph, &err);
     if (status == GM_OK)
         check_memory(graph, tree.names);
     else

@@ -11,6 +11,7 @@
 static const struct gm_device_facts cpu = {.kind = GM_DEVICE_CPU, .memory_bytes = 1u << 30};
 static struct gm_syntax_tree tree;
 static struct gm_eval eval;
+static struct gm_choice_cache *choices;
 
 static struct gm_eval_operand matrix(enum gm_dtype dtype, uint64_t rows, uint64_t cols)
 {
@@ -28,8 +29,9 @@ static struct gm_graph *plan(const char *text, const struct gm_eval_operand *ope
         !CHECK_STATUS(gm_eval_build(&tree, operand, &eval, &err), GM_OK, &err) ||
         !CHECK_STATUS(gm_eval_fuse(&eval, &err), GM_OK, &err))
         return NULL;
-    CHECK_STATUS(gm_eval_plan(&eval, tree.names, &cpu, GM_PRECISION_FP32, 1u << 30, &graph, &err),
-                 GM_OK, &err);
+    CHECK_STATUS(
+        gm_eval_plan(&eval, tree.names, &cpu, choices, GM_PRECISION_FP32, 1u << 30, &graph, &err),
+        GM_OK, &err);
     return graph;
 }
 
@@ -174,8 +176,9 @@ static void test_sizes(void)
     CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err);
     CHECK_STATUS(gm_eval_build(&tree, operand, &eval, &err), GM_OK, &err);
     CHECK_STATUS(gm_eval_fuse(&eval, &err), GM_OK, &err);
-    CHECK_STATUS(gm_eval_plan(&eval, tree.names, &cpu, GM_PRECISION_FP32, 1u << 30, &graph, &err),
-                 GM_TOO_LARGE, &err);
+    CHECK_STATUS(
+        gm_eval_plan(&eval, tree.names, &cpu, choices, GM_PRECISION_FP32, 1u << 30, &graph, &err),
+        GM_TOO_LARGE, &err);
     CHECK(!graph);
     text = "(x.T @ x) + (x.T @ x)[:, :, ]";
     CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_BAD_EXPRESSION, &err);
@@ -188,6 +191,10 @@ static void test_sizes(void)
 
 int main(void)
 {
+    struct gm_error err = {0};
+
+    if (!CHECK_STATUS(gm_choice_cache_open(&choices, &err), GM_OK, &err))
+        return 1;
     test_syntax();
     test_names();
     test_folding();
@@ -196,5 +203,6 @@ int main(void)
     test_order_of_products();
     test_slices();
     test_sizes();
+    gm_choice_cache_close(choices);
     return check_report();
 }

@@ -68,8 +68,9 @@ static enum gm_status take_memory(struct run *run)
         return gm_fail(&run->task->error, GM_TOO_LARGE,
                        "%llu bytes of device memory are needed, and the device has %llu",
                        (unsigned long long)run->bytes, (unsigned long long)facts->memory_bytes);
-    cudaError_t error = GM_CALL(cudaMallocAsync, &memory, run->bytes > 0 ? run->bytes : ALIGNMENT,
-                                run->stream->handle);
+    if (run->bytes == 0) /* all of it is there */
+        return GM_OK;
+    cudaError_t error = GM_CALL(cudaMallocAsync, &memory, run->bytes, run->stream->handle);
     if (error == cudaSuccess)
         run->memory = memory;
     return check(run, error, "device memory for an expression");
