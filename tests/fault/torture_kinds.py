@@ -157,6 +157,28 @@ def matrix_kinds():
     yield Kind("404-matrix", post("/v1/transpose?a=ref:none", None, b""))
 
 
+def eval_kinds():
+    """Of expressions. Text is parsed on the event thread or a worker, as that of any operation."""
+    E, J = "/v1/eval", wire.JSON
+    put = wire.head("PUT", "/v1/matrices/w", f"Content-Type: {wire.NPY}", f"Content-Length: {len(npy(3, 3))}") + npy(3, 3)
+    after = (wire.head("DELETE", "/v1/matrices/w", "Content-Length: 0"),)
+    document = json.dumps({"expr": "2 * (x @ x.T) + tanh(k)", "operands": {"x": numbers(3, 4), "k": 0.5}}).encode()
+    large = json.dumps({"expr": "mean(exp(-x), axis=1, keepdims=True)", "operands": {"x": numbers(LARGE, LARGE)}}).encode()
+    files = parts((b"expr", b"text/plain", b"x[:2] @ y + 1"), (b"x", b"application/octet-stream", npy(5, 5)),
+                  (b"y", b"application/octet-stream", npy(5, 7)))
+    yield Kind("eval", post(E, J, document))
+    yield Kind("eval-worker", post(E, J, large, f"Accept: {wire.NPY}"))
+    yield Kind("eval-parts", post(E, *files))
+    yield Kind("eval-parts-in-pieces", post(E, *files), pieces=9)
+    yield Kind("eval-simulated", post(E + "?device=sim", J, document))
+    yield Kind("eval-matrix", put, post(E, J, b'{"expr": "sum(w @ w.T, axis=0)"}'), after=after)
+    yield Kind("eval-keep", put, post(E, J, b'{"expr": "w > 4", "keep": "w"}'), after=after)
+    yield Kind("eval-plan", post(E + "?explain=plan", J, document), form="report")
+    yield Kind("400-eval", post(E, J, b'{"expr": "x + ", "operands": {"x": [[1]]}}'))
+    yield Kind("422-eval-operand", post(E, J, b'{"expr": "none + 1"}'))
+    yield Kind("422-eval", post(E, J, b'{"expr": "x @ x", "operands": {"x": [[1, 2]]}}'))
+
+
 HANDSHAKE, SESSION = "handshake", "session"
 
 
@@ -178,6 +200,7 @@ def tls_kinds():
 def kinds():
     yield from v2_kinds()
     yield from matrix_kinds()
+    yield from eval_kinds()
     yield from tls_kinds()
     T, M, small = "/v1/transpose", "/v1/matmul", numbers(3, 4)
     two = text(numbers(3, 3), numbers(3, 3, 5))
