@@ -166,6 +166,40 @@ static bool is_part(const char *path)
     return strncmp(path, "/console/", 9) == 0 || (last > path && strchr(last, '.'));
 }
 
+/* The path before the operation's name, where there is a route of each operation below a folder of
+ * its own: such are listed once, with {op}. Else 0. */
+static size_t family_length(const struct gm_route *route)
+{
+    const char *folder = strchr(route->path + 1, '/');
+    const char *name = route->plan && folder ? strchr(folder + 1, '/') : NULL;
+    const char *op = gm_op_name(route->op);
+
+    return name && strncmp(name + 1, op, strlen(op)) == 0 ? (size_t)(name + 1 - route->path) : 0;
+}
+
+/* What there is, without what nobody asks for by hand. It ends in ... where there is more. */
+static void list_paths(bool v2, char *buf, size_t size)
+{
+    const char *before = "";
+    size_t at = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < ROUTE_COUNT && at < size; i++) {
+        const char *path = routes[i].path;
+        size_t family = family_length(&routes[i]);
+        if (gm_route_index(&routes[i]) != i || is_part(path) || gm_path_is_v2(path) != v2)
+            continue;
+        if (family == 0)
+            at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? ", " : "", path);
+        else if (strncmp(before, path, family) != 0)
+            at += (size_t)snprintf(buf + at, size - at, "%s%.*s{op}%s", at ? ", " : "", (int)family,
+                                   path, path + family + strlen(gm_op_name(routes[i].op)));
+        before = family > 0 ? path : before;
+    }
+    if (at >= size)
+        memcpy(buf + size - 4, "...", 4);
+}
+
 enum gm_status gm_route_find(const char *method, const char *path, const struct gm_route **ret,
                              char allow[GM_ALLOW_MAX], struct gm_error *err)
 {
@@ -187,12 +221,7 @@ enum gm_status gm_route_find(const char *method, const char *path, const struct 
     if (at > 0)
         return gm_fail(err, GM_METHOD_NOT_ALLOWED, "%.100s takes %s, not %.20s", path, allow,
                        method);
-    char paths[GM_ERROR_DETAIL_MAX - 128] = "";
-    at = 0;
-    for (size_t i = 0; i < ROUTE_COUNT && at < sizeof paths; i++)
-        if (gm_route_index(&routes[i]) == i && !is_part(routes[i].path) &&
-            gm_path_is_v2(routes[i].path) == gm_path_is_v2(path))
-            at += (size_t)snprintf(paths + at, sizeof paths - at, "%s%s", at ? ", " : "",
-                                   routes[i].path);
+    char paths[GM_ERROR_DETAIL_MAX - 128];
+    list_paths(gm_path_is_v2(path), paths, sizeof paths);
     return gm_fail(err, GM_NOT_FOUND, "there is nothing at %.100s; there is: %s", path, paths);
 }
