@@ -10,43 +10,49 @@
 #include <string.h>
 
 /* A variant without a row is never chosen. of_f64, of_half: where the rows of these types are,
- * behind that of f32. */
+ * behind that of f32. asked_only: `auto` does not take it, however fast: what split_bf16 computes
+ * is not always as accurate as f32 arithmetic. */
 static const struct row {
     enum gm_op_kind op;
     const char *name;
     gm_estimate_fn *us;
     enum gm_rates_row rates;
     unsigned of_f64, of_half;
+    bool asked_only;
 } rows[] = {
-    {GM_OP_COPY, "direct", gm_us_copy_direct, GM_RATES_copy_direct, 0, 0},
-    {GM_OP_COPY, "vector", gm_us_copy_vector, GM_RATES_copy_vector, 0, 0},
-    {GM_OP_TRANSPOSE, "naive", gm_us_transpose_naive, GM_RATES_transpose_naive, 0, 0},
-    {GM_OP_TRANSPOSE, "tiled", gm_us_transpose_tile, GM_RATES_transpose_tiled, 0, 0},
-    {GM_OP_TRANSPOSE, "padded", gm_us_transpose_tile, GM_RATES_transpose_padded, 0, 0},
-    {GM_OP_TRANSPOSE, "vectorized", gm_us_transpose_vectorized, GM_RATES_transpose_vectorized, 0,
-     0},
-    {GM_OP_TRANSPOSE, "unaligned", gm_us_transpose_unaligned, GM_RATES_transpose_unaligned, 0, 0},
-    {GM_OP_TRANSPOSE, "packed_u8", gm_us_transpose_packed_u8, GM_RATES_transpose_packed_u8, 0, 0},
-    {GM_OP_TRANSPOSE, "skinny", gm_us_transpose_skinny, GM_RATES_transpose_tall, 0, 0},
-    {GM_OP_TRANSPOSE, "batched", gm_us_transpose_batched, GM_RATES_transpose_batched, 0, 0},
-    {GM_OP_TRANSPOSE, "cublas", gm_us_transpose_tile, GM_RATES_transpose_cublas, 0, 0},
-    {GM_OP_ADD, "direct", gm_us_add_direct, GM_RATES_add_direct, 0, 0},
-    {GM_OP_ADD, "grid_stride", gm_us_add_direct, GM_RATES_add_grid_stride, 0, 0},
-    {GM_OP_ADD, "vectorized", gm_us_add_vectorized, GM_RATES_add_vectorized, 0, 0},
-    {GM_OP_FLIP, "shared", gm_us_flip_shared, GM_RATES_flip_shared, 0, 0},
-    {GM_OP_FLIP, "vectorized", gm_us_flip_vectorized, GM_RATES_flip_vectorized, 0, 0},
-    {GM_OP_MATMUL, "naive", gm_us_naive, GM_RATES_naive, 0, 0},
-    {GM_OP_MATMUL, "grid_stride", gm_us_naive, GM_RATES_grid_stride, 0, 0},
-    {GM_OP_MATMUL, "tiled", gm_us_tiled, GM_RATES_tiled, 0, 0},
-    {GM_OP_MATMUL, "dynamic_tile", gm_us_tiled, GM_RATES_dynamic_tile, 0, 0},
-    {GM_OP_MATMUL, "register_tiled", gm_us_register_tiled, GM_RATES_register_tiled, 0, 0},
-    {GM_OP_MATMUL, "small_tile", gm_us_small_tile, GM_RATES_small_tile, 0, 0},
-    {GM_OP_MATMUL, "batched", gm_us_batched, GM_RATES_batched, 0, 0},
-    {GM_OP_MATMUL, "skinny", gm_us_skinny, GM_RATES_skinny_along, 0, 0},
-    {GM_OP_MATMUL, "split_k_dot", gm_us_split_k_dot, GM_RATES_split_k_dot, 0, 0},
-    {GM_OP_MATMUL, "multistage", gm_us_multistage, GM_RATES_multistage, 1, 0},
-    {GM_OP_MATMUL, "multistage_tuned", gm_us_multistage_tuned, GM_RATES_multistage_tuned, 1, 0},
-    {GM_OP_MATMUL, "cublas", gm_us_cublas, GM_RATES_cublas_128, 4, 8},
+    {GM_OP_COPY, "direct", gm_us_copy_direct, GM_RATES_copy_direct, 0, 0, false},
+    {GM_OP_COPY, "vector", gm_us_copy_vector, GM_RATES_copy_vector, 0, 0, false},
+    {GM_OP_TRANSPOSE, "naive", gm_us_transpose_naive, GM_RATES_transpose_naive, 0, 0, false},
+    {GM_OP_TRANSPOSE, "tiled", gm_us_transpose_tile, GM_RATES_transpose_tiled, 0, 0, false},
+    {GM_OP_TRANSPOSE, "padded", gm_us_transpose_tile, GM_RATES_transpose_padded, 0, 0, false},
+    {GM_OP_TRANSPOSE, "vectorized", gm_us_transpose_vectorized, GM_RATES_transpose_vectorized, 0, 0,
+     false},
+    {GM_OP_TRANSPOSE, "unaligned", gm_us_transpose_unaligned, GM_RATES_transpose_unaligned, 0, 0,
+     false},
+    {GM_OP_TRANSPOSE, "packed_u8", gm_us_transpose_packed_u8, GM_RATES_transpose_packed_u8, 0, 0,
+     false},
+    {GM_OP_TRANSPOSE, "skinny", gm_us_transpose_skinny, GM_RATES_transpose_tall, 0, 0, false},
+    {GM_OP_TRANSPOSE, "batched", gm_us_transpose_batched, GM_RATES_transpose_batched, 0, 0, false},
+    {GM_OP_TRANSPOSE, "cublas", gm_us_transpose_tile, GM_RATES_transpose_cublas, 0, 0, false},
+    {GM_OP_ADD, "direct", gm_us_add_direct, GM_RATES_add_direct, 0, 0, false},
+    {GM_OP_ADD, "grid_stride", gm_us_add_direct, GM_RATES_add_grid_stride, 0, 0, false},
+    {GM_OP_ADD, "vectorized", gm_us_add_vectorized, GM_RATES_add_vectorized, 0, 0, false},
+    {GM_OP_FLIP, "shared", gm_us_flip_shared, GM_RATES_flip_shared, 0, 0, false},
+    {GM_OP_FLIP, "vectorized", gm_us_flip_vectorized, GM_RATES_flip_vectorized, 0, 0, false},
+    {GM_OP_MATMUL, "naive", gm_us_naive, GM_RATES_naive, 0, 0, false},
+    {GM_OP_MATMUL, "grid_stride", gm_us_naive, GM_RATES_grid_stride, 0, 0, false},
+    {GM_OP_MATMUL, "tiled", gm_us_tiled, GM_RATES_tiled, 0, 0, false},
+    {GM_OP_MATMUL, "dynamic_tile", gm_us_tiled, GM_RATES_dynamic_tile, 0, 0, false},
+    {GM_OP_MATMUL, "register_tiled", gm_us_register_tiled, GM_RATES_register_tiled, 0, 0, false},
+    {GM_OP_MATMUL, "small_tile", gm_us_small_tile, GM_RATES_small_tile, 0, 0, false},
+    {GM_OP_MATMUL, "batched", gm_us_batched, GM_RATES_batched, 0, 0, false},
+    {GM_OP_MATMUL, "skinny", gm_us_skinny, GM_RATES_skinny_along, 0, 0, false},
+    {GM_OP_MATMUL, "split_k_dot", gm_us_split_k_dot, GM_RATES_split_k_dot, 0, 0, false},
+    {GM_OP_MATMUL, "multistage", gm_us_multistage, GM_RATES_multistage, 1, 0, false},
+    {GM_OP_MATMUL, "multistage_tuned", gm_us_multistage_tuned, GM_RATES_multistage_tuned, 1, 0,
+     false},
+    {GM_OP_MATMUL, "split_bf16", gm_us_split_bf16, GM_RATES_split_bf16, 0, 0, true},
+    {GM_OP_MATMUL, "cublas", gm_us_cublas, GM_RATES_cublas_128, 4, 8, false},
 };
 
 /* Bytes in a cycle of a multiprocessor. Not all models can load as much from the L2 cache; a
@@ -128,6 +134,7 @@ struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, 
     q.sms = gpu->sms;
     q.mhz = gm_gpu_ghz(gpu) * 1e3;
     q.madds = madds_of(op, gpu, blas, &q.tensor) / q.sms;
+    q.tensor_madds = gpu->tensor_f16_gflops * 1e3 / 2 / q.sms;
     q.shared = SHARED_BYTES_PER_CLOCK * q.mhz;
     q.l2 = L2_BYTES_PER_CLOCK * q.mhz;
     q.dram = gpu->dram_gbs * 1e3;
@@ -160,4 +167,12 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
         return least;
     }
     return (struct gm_kernel_time){.us = -1};
+}
+
+bool gm_is_asked_only(enum gm_op_kind kind, const char *name)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].op == kind && strcmp(rows[i].name, name) == 0)
+            return rows[i].asked_only;
+    return false;
 }

@@ -76,6 +76,7 @@ struct gm_asked {
     /* Of a multiprocessor, in a microsecond: multiply-adds of the type, bytes of shared memory and
      * of the L2 cache. dram: bytes of the device. */
     double madds, shared, l2, dram;
+    double tensor_madds; /* of f16 or bf16, on tensor cores; 0: there are none */
 };
 
 struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *gpu, bool blas,
@@ -104,7 +105,8 @@ gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_vect
     gm_us_transpose_unaligned, gm_us_transpose_packed_u8, gm_us_transpose_skinny,
     gm_us_transpose_batched;
 gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_register_tiled, gm_us_small_tile, gm_us_multistage,
-    gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot, gm_us_cublas;
+    gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot, gm_us_split_bf16,
+    gm_us_cublas;
 
 /* ---- Arithmetic --------------------------------------------------------------------------------
  */

@@ -163,6 +163,27 @@ double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
     return least;
 }
 
+/* Six products of halves on tensor cores, by tiles of 128 x 128 or 128 x 64, whichever ends first;
+ * passes split the operands before, and look at doubtful sums behind. */
+double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
+{
+    static const struct kernel tiles[] = {{128, 128, 32, 0, 1, true}, {128, 64, 32, 0, 1, true}};
+    const struct gm_sizes *s = &q->s;
+    double read = (s->a.batch ? s->batch : 1) * s->m * s->k, least = HUGE_VAL;
+
+    read += (s->b.batch ? s->batch : 1) * s->k * s->n;
+    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]) && q->tensor_madds > 0; i++) {
+        struct gm_work w = tile_work(q, &tiles[i], 1);
+        w.madds *= 6 * q->madds / q->tensor_madds;
+        w.shared = 0;
+        w.l2 *= 1.5; /* three halves for each f32 */
+        w.passes = 3;
+        w.pass_bytes = read * (4 + 6) + s->batch * s->m * s->n * 4;
+        least = gm_least_of(least, gm_work_us(q, r, &w));
+    }
+    return least;
+}
+
 /* A vector: the matrix is read once, by warps that each take a part of it. */
 static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 {

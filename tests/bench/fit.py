@@ -28,6 +28,8 @@ BOUNDS = {"step": (1, 2e4), "start": (50, 3e4), "pass": (500, 2e4), "launch_us":
 SHARES = (0.01, 1.15)
 # Whose rows of the table a variant has, where the name of neither says so.
 ROWS = {"transpose.skinny": ["transpose_tall", "transpose_wide"], "matmul.skinny": ["skinny_along", "skinny_across"]}
+# What `auto` does not take, whatever its estimate (kernels/choose/estimate.c).
+ASKED_ONLY = ("matmul.split_bf16",)
 NEAR = 0.03
 
 
@@ -80,7 +82,7 @@ class Data:
         self.used = with_estimate & ~self.nothing
         shapes = {}
         for index, (number, row) in enumerate(rows):
-            if self.used[index]:
+            if self.used[index] and self.variant[index] not in ASKED_ONLY:
                 shapes.setdefault((number, row["op"], row["dtype"], row["shape"]), []).append(index)
         self.shapes = list(shapes.values())
         self.labels = [" ".join(key[1:]) for key in shapes]
@@ -92,6 +94,8 @@ class Data:
         self.best = np.full(len(rows), np.nan)
         for shape in self.shapes:
             self.best[shape] = self.us[shape].min()
+        for variant in ASKED_ONLY:
+            self.best[self.variant == variant] = self.us[self.variant == variant]
 
     def estimate(self, numbers, variant=""):
         """Of all rows, or of one variant's; 0 for the others."""
@@ -214,6 +218,7 @@ def fit(data, shapes, rounds, said=True):
     numbers = data.table.start.copy()
     among = np.zeros(len(data.us), bool)
     among[np.concatenate([data.shapes[shape] for shape in shapes])] = True
+    among |= np.isin(data.variant, ASKED_ONLY)
     numbers[0] = np.median(data.us[data.nothing]) if data.nothing.any() else numbers[0]
     for variant in sorted(set(data.variant[data.used])):
         numbers = fit_variant(data, numbers, variant, among)
