@@ -84,7 +84,8 @@ struct matrix {
 static struct matrix operand_of(const struct gm_asked *q)
 {
     const struct gm_matrix *a = &q->op->operand[0];
-    double batch = (double)a->batch, rows = (double)a->rows, cols = (double)a->cols;
+    double batch = gm_most_of(1, (double)a->batch), rows = gm_most_of(1, (double)a->rows);
+    double cols = gm_most_of(1, (double)a->cols);
     double size = size_of(q);
 
     return (struct matrix){batch, rows, cols, size, batch * rows * cols * size};

@@ -138,7 +138,7 @@ static json_t *candidate_json(const struct gm_candidate *candidate)
     json_t *o = json_object();
 
     json_object_set_new(o, "kernel", json_string(candidate->name));
-    if (!(e->us >= 0))
+    if (!(e->us >= 0) || !isfinite(e->us))
         return o;
     json_object_set_new(o, "estimated_us", json_real(round(e->us * 1e3) * 1e-3));
     for (size_t i = 0; i < PARTS; i++)
