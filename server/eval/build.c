@@ -38,6 +38,8 @@ static const char *shape_text(const struct gm_shape *shape, char buf[SHAPE_TEXT]
 /* The type of a Python number beside elements of this type. */
 static enum gm_dtype beside(enum gm_dtype dtype, uint8_t weak)
 {
+    if (weak == GM_WEAK_BOOL)
+        return dtype;
     if (weak == GM_WEAK_INT)
         return dtype == GM_BOOL ? GM_I64 : dtype;
     return gm_eval_is_float(dtype) ? dtype : GM_F64;
@@ -46,7 +48,7 @@ static enum gm_dtype beside(enum gm_dtype dtype, uint8_t weak)
 static enum gm_dtype common_type(const struct gm_value *a, const struct gm_value *b)
 {
     if (a->weak && b->weak)
-        return a->weak == GM_WEAK_FLOAT || b->weak == GM_WEAK_FLOAT ? GM_F64 : GM_I64;
+        return a->weak > b->weak ? a->dtype : b->dtype;
     if (a->weak)
         return beside(b->dtype, a->weak);
     return b->weak ? beside(a->dtype, b->weak) : gm_eval_promote(a->dtype, b->dtype);
@@ -269,7 +271,7 @@ static enum gm_status fold(struct builder *b, unsigned instruction, int left, in
                                          value_of(b, right)->number, at, &number, b->err);
 
     if (status == GM_OK && is_comparison(instruction))
-        return add_constant(b, number, GM_BOOL, GM_WEAK_NOT, at, ret);
+        return add_constant(b, number, GM_BOOL, GM_WEAK_BOOL, at, ret);
     return status == GM_OK ? add_number(b, number, at, ret) : status;
 }
 

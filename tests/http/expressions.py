@@ -91,7 +91,9 @@ t / t;h + h;h * 2;h * x;h + i;h / 3;h * d;h + 60000;x * d;sum(h);mean(h);h @ h.T
 maximum(x, y);minimum(x, 0);maximum(i, 0);minimum(h, x);maximum(0, minimum(x, 2));maximum(1, 2);maximum(t, x > 3)
 np.maximum(x, np.abs(y));numpy.sum(x);transpose(x) @ x;(x + y) * (x + y);(x + y) * (x - y) / (x + y + 100);x*x*x*x*x
 ((x + 1) * (y + 2)) - ((x + 3) * (y + 4)) + ((x + 5) * (y + 6)) * ((x + 7) * (y + 8));sum((x + y) * (x - y), axis=0)
-3;3.5;1e3;.5;1 < 2;x[0, 0];sum(x[1:1]);mean(x[:, 5:], axis=0);sum(x[:, 5:], axis=1);x[:, 5:] @ y.T[5:];d.T @ i;s[1].T @ x
+3;3.5;1e3;.5;1 < 2;x * (1 < 2);h + (2.0 > 3);t * (1 == 1);(1 < 2) + (2 < 3);-(1 < 2);1.5 * (1 < 2)
+where(t, x, -(1.0 * (2.0 > 3)));where(t, h, (1 == 1) * -2.5);maximum(x, (1 < 2) + 0.5);where(1 < 2, x, y);i * (1 < 2)
+x[0, 0];sum(x[1:1]);mean(x[:, 5:], axis=0);sum(x[:, 5:], axis=1);x[:, 5:] @ y.T[5:];d.T @ i;s[1].T @ x
 """.replace("\n", ";").strip(";").split(";")
 
 
