@@ -29,6 +29,8 @@ void gm_access_add(struct gm_access_sums *into, const struct gm_access_sums *fro
     into->passes += from->passes;
     into->lines += from->lines;
     into->first += from->first;
+    into->beside += from->beside;
+    into->again += from->again;
 }
 
 void gm_access_report_clear(struct gm_access_report *report)

@@ -57,6 +57,9 @@ struct gm_access_sums {
     double passes;
     double lines; /* global: distinct lines of 128 bytes, the units of the L2 cache */
     double first; /* global loads: of the sectors, those that the block had not loaded before */
+    /* Of `first`, those of blocks behind another of their row of the grid; and of these, what that
+     * one loads too. */
+    double beside, again;
 };
 
 /* Adds `from` to `into`. */
@@ -79,8 +82,8 @@ struct gm_access_example {
     int64_t offset[GM_WARP]; /* of active lanes: bytes from the beginning of `memory` */
 };
 
-/* How many warps of the example's block a site shows: those of 256 threads. */
-#define GM_WARPS_SHOWN 8u
+/* How many warps of the example's block a site shows: all that a block may have. */
+#define GM_WARPS_SHOWN 32u
 
 struct gm_access_site {
     enum gm_access_kind kind;
@@ -92,7 +95,7 @@ struct gm_access_site {
                          name */
     struct gm_access_sums sums;
     struct gm_access_example example;
-    /* The same of the first warps of that block, by their number; active is 0 where one was not
+    /* The same of the warps of that block, by their number; active is 0 where one was not
      * traced, or made no such request. */
     struct gm_access_example warp[GM_WARPS_SHOWN];
 };
@@ -100,7 +103,8 @@ struct gm_access_site {
 /* One kernel launch, or several of the same shape. */
 struct gm_launch_report {
     char kernel[64];
-    bool prepares; /* a pass that rearranges data, not the kernel itself */
+    const char *symbol; /* of the instance, mangled (gm_gpu_resources); static */
+    bool prepares;      /* a pass that rearranges data, not the kernel itself */
     uint32_t grid[3], block[3];
     uint64_t shared;    /* bytes per block, static and dynamic */
     double blocks;      /* of the grid */

@@ -22,6 +22,7 @@
 #define THREADS_PER_BLOCK_MAX 1024u
 
 #define KIB 1024u
+#define MIB (1024.0 * 1024)
 
 /* The limits that depend on the compute capability. */
 #define CAPABILITY_75                                                                              \
@@ -63,38 +64,52 @@ static const struct gm_gpu models[] = {
      CAPABILITY_90,
      RATES(GM_H200_SMS, 1.980, 128, 64),
      TENSOR(GM_H200_SMS, 1.980, 2048, 1024, 128),
+     .l2_bytes = 60 * MIB,
      .dram_gbs = 4800,
      .l2_bytes_per_clock = 37}, /* SXM */
     {.name = "H100",
      CAPABILITY_90,
      RATES(132, 1.980, 128, 64),
      TENSOR(132, 1.980, 2048, 1024, 128),
+     .l2_bytes = 50 * MIB,
      .dram_gbs = 3350,
      .l2_bytes_per_clock = 35}, /* SXM5 */
     {.name = "A100",
      CAPABILITY_80,
      RATES(108, 1.410, 64, 32),
      TENSOR(108, 1.410, 1024, 512, 64),
+     .l2_bytes = 40 * MIB,
      .dram_gbs = 2039,
      .l2_bytes_per_clock = 35}, /* SXM 80 GB */
     {.name = "B200",
      CAPABILITY_100,
      RATES(148, 1.965, 128, 64),
      TENSOR(148, 1.965, 4096, 2048, 64),
+     .l2_bytes = 126 * MIB,
      .dram_gbs = 7700}, /* HGX */
-    {.name = "RTX 5090", CAPABILITY_120, RATES(170, 2.407, 128, 2), .dram_gbs = 1792},
+    {.name = "RTX 5090",
+     CAPABILITY_120,
+     RATES(170, 2.407, 128, 2),
+     .l2_bytes = 96 * MIB,
+     .dram_gbs = 1792},
     {.name = "RTX 4090",
      CAPABILITY_89,
      RATES(128, 2.520, 128, 2),
+     .l2_bytes = 72 * MIB,
      .dram_gbs = 1008,
      .l2_bytes_per_clock = 15},
-    {.name = "RTX 3090", CAPABILITY_86, RATES(82, 1.695, 128, 2), .dram_gbs = 936},
+    {.name = "RTX 3090",
+     CAPABILITY_86,
+     RATES(82, 1.695, 128, 2),
+     .l2_bytes = 6 * MIB,
+     .dram_gbs = 936},
     {.name = "L4",
      CAPABILITY_89,
      RATES(58, 2.040, 128, 2),
+     .l2_bytes = 48 * MIB,
      .dram_gbs = 300,
      .l2_bytes_per_clock = 15},
-    {.name = "T4", CAPABILITY_75, RATES(40, 1.590, 64, 2), .dram_gbs = 320},
+    {.name = "T4", CAPABILITY_75, RATES(40, 1.590, 64, 2), .l2_bytes = 4 * MIB, .dram_gbs = 320},
 };
 #define MODELS (sizeof(models) / sizeof(models[0]))
 
@@ -129,6 +144,18 @@ const struct gm_gpu *gm_gpu_find(const char *name)
     for (size_t i = 0; i < MODELS; i++)
         if (same_name(name, models[i].name))
             return &models[i];
+    return NULL;
+}
+
+const struct gm_gpu *gm_gpu_model(const char *device)
+{
+    for (size_t i = 0; i < MODELS; i++) {
+        size_t len = strlen(models[i].name);
+        for (const char *at = device; (at = strstr(at, models[i].name)); at++)
+            if ((at == device || !isalnum((unsigned char)at[-1])) &&
+                !isalnum((unsigned char)at[len]))
+                return &models[i];
+    }
     return NULL;
 }
 
@@ -189,6 +216,11 @@ void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz)
             gpu->tensor_fp64_gflops = gigacycles * units[i].tensor_fp64;
         }
     }
+}
+
+double gm_gpu_l2_gbs(const struct gm_gpu *gpu)
+{
+    return gpu->l2_bytes_per_clock * gpu->sms * gm_gpu_ghz(gpu);
 }
 
 static uint64_t round_up(uint64_t n, uint64_t unit)

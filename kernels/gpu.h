@@ -36,6 +36,7 @@ struct gm_gpu {
     double dram_gbs;                 /* 10^9 bytes a second */
     double fp32_gflops, fp64_gflops; /* multiply-adds outside the tensor cores */
     double int32_gflops;             /* multiply-adds of integers */
+    double l2_bytes;                 /* 0 if not known */
     double l2_bytes_per_clock;       /* of a multiprocessor, when all read; 0 if not known */
     /* Tensor cores, dense, accumulating in f32 (or f64); f16 is bf16 too. 0 if not known. */
     double tensor_f16_gflops, tensor_tf32_gflops, tensor_fp64_gflops;
@@ -45,6 +46,8 @@ struct gm_gpu {
 const struct gm_gpu *gm_gpu_at(size_t index);
 /* Ignores case, spaces, '-' and '_'. NULL if the model is not known. */
 const struct gm_gpu *gm_gpu_find(const char *name);
+/* The model whose name is a word of a device's: "NVIDIA H100 80GB HBM3" is an H100. */
+const struct gm_gpu *gm_gpu_model(const char *device);
 
 /* The arithmetic ceiling of a type without tensor cores: f16 and bf16 accumulate in f32. */
 double gm_gpu_gflops(const struct gm_gpu *gpu, enum gm_dtype dtype);
@@ -56,6 +59,19 @@ void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz);
 /* Lanes of a multiprocessor that do fp32 arithmetic; its clock in 10^9 per second. */
 unsigned gm_gpu_fp32_lanes(const struct gm_gpu *gpu);
 double gm_gpu_ghz(const struct gm_gpu *gpu);
+/* What the L2 cache delivers when all multiprocessors read; 0 if not known. */
+double gm_gpu_l2_gbs(const struct gm_gpu *gpu);
+
+/* What a kernel takes of a multiprocessor, as nvcc compiled it: per thread, and bytes of static
+ * shared memory per block. */
+struct gm_resources {
+    unsigned registers;
+    uint32_t shared;
+    uint32_t spilled; /* bytes of registers per thread that local memory holds */
+};
+/* resources.c: those of the generated table kernels/resources.def. symbol: the kernel's mangled
+ * name. false if the table has no row of it, or none for the compute capability. */
+bool gm_gpu_resources(const struct gm_gpu *gpu, const char *symbol, struct gm_resources *ret);
 
 /* The blocks of a launch that fit on a multiprocessor, and the limit that allows no more. */
 struct gm_occupancy {

@@ -94,6 +94,8 @@ static json_t *gpu_json(const struct gm_gpu *gpu)
     json_object_set_new(o, "shared_bytes_per_multiprocessor", count(gpu->shared_per_sm));
     json_object_set_new(o, "shared_bytes_per_block", count(gpu->shared_per_block));
     json_object_set_new(o, "dram_gbs", json_real(gpu->dram_gbs));
+    if (gpu->l2_bytes_per_clock > 0)
+        json_object_set_new(o, "l2_gbs", json_real(round(gm_gpu_l2_gbs(gpu))));
     json_object_set_new(o, "fp32_gflops", json_real(round(gpu->fp32_gflops)));
     json_object_set_new(o, "fp64_gflops", json_real(round(gpu->fp64_gflops)));
     json_object_set_new(o, "int32_gops", json_real(round(gpu->int32_gflops)));

@@ -15,10 +15,9 @@
 #include <string.h>
 
 #define WIDTH 760
-#define FONT "font-family=\"system-ui, sans-serif\" font-size=\"12\""
-#define INK "#1b2430"
-#define FAINT "#d5dae1"
-#define MUTED "#5b6675"
+#define INK GM_SVG_INK
+#define FAINT GM_SVG_FAINT
+#define MUTED GM_SVG_MUTED
 
 /* A logarithmic axis: whole powers of ten between two places. */
 struct axis {
@@ -31,31 +30,6 @@ struct mark {
     double x, y; /* operations per byte, or 0; GFLOP/s, or GB/s */
     const struct gm_recent *recent;
 };
-
-static void begin(FILE *out, int height, const char *title)
-{
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-            "height=\"%d\" role=\"img\" %s fill=\"%s\">\n<title>%s</title>\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-            WIDTH, height, WIDTH, height, FONT, INK, title);
-}
-
-/* words: of this program, which need no escapes. */
-static void text(FILE *out, double x, double y, const char *anchor, const char *fill,
-                 const char *words)
-{
-    fprintf(out,
-            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\" paint-order=\"stroke\" "
-            "stroke=\"#fff\" stroke-width=\"4\">%s</text>\n",
-            x, y, anchor, fill, words);
-}
-
-static void line(FILE *out, double x1, double y1, double x2, double y2, const char *style)
-{
-    fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2,
-            style);
-}
 
 static double place(const struct axis *axis, double value)
 {
@@ -87,13 +61,13 @@ static void draw_axes(FILE *out, const struct axis *x, const struct axis *y)
 
     for (double e = x->low; e <= x->high; e++) {
         double at = place(x, pow(10, e));
-        line(out, at, y->from, at, y->to, "stroke=\"" FAINT "\"");
-        text(out, at, y->from + 16, "middle", MUTED, power(e, label));
+        gm_svg_line(out, at, y->from, at, y->to, "stroke=\"" FAINT "\"");
+        gm_svg_text(out, at, y->from + 16, "middle", MUTED, power(e, label));
     }
     for (double e = y->low; e <= y->high; e++) {
         double at = place(y, pow(10, e));
-        line(out, x->from, at, x->to, at, "stroke=\"" FAINT "\"");
-        text(out, x->from - 6, at + 4, "end", MUTED, power(e, label));
+        gm_svg_line(out, x->from, at, x->to, at, "stroke=\"" FAINT "\"");
+        gm_svg_text(out, x->from - 6, at + 4, "end", MUTED, power(e, label));
     }
 }
 
@@ -145,6 +119,9 @@ static size_t find_ceilings(const struct gm_recent *recent, size_t n,
                             (struct ceiling){"dram", r->device, gm_rate(&r->facts->copy_gbs), 0});
         found = add_ceiling(
             list, found, (struct ceiling){"link", r->device, gm_rate(&r->facts->link_in_gbs), 0});
+        if (r->facts->gpu) /* of what fits in it */
+            found = add_ceiling(list, found,
+                                (struct ceiling){"L2", r->device, gm_gpu_l2_gbs(r->facts->gpu), 0});
         if (gm_op_flops(&r->op) > 0 && roof.unit)
             found =
                 add_ceiling(list, found, (struct ceiling){roof.unit, r->device, 0, roof.gflops});
@@ -183,11 +160,11 @@ static void draw_slope(FILE *out, const struct ceiling *one, double peak, const 
 
     if (!(low < high))
         return;
-    line(out, place(x, low), place(y, low * one->gbs), place(x, high), place(y, high * one->gbs),
-         "stroke=\"" INK "\" stroke-width=\"1.5\"");
+    gm_svg_line(out, place(x, low), place(y, low * one->gbs), place(x, high),
+                place(y, high * one->gbs), "stroke=\"" INK "\" stroke-width=\"1.5\"");
     snprintf(words, sizeof words, "%s %s: %.4g GB/s", one->device, one->name, one->gbs);
     double middle = sqrt(low * high);
-    text(out, place(x, middle) + 10, place(y, middle * one->gbs) + 12, "start", INK, words);
+    gm_svg_text(out, place(x, middle) + 10, place(y, middle * one->gbs) + 12, "start", INK, words);
 }
 
 static void draw_ceilings(FILE *out, const struct ceiling *list, size_t n, const struct axis *x,
@@ -205,10 +182,10 @@ static void draw_ceilings(FILE *out, const struct ceiling *list, size_t n, const
         double from = ridge > pow(10, x->low) ? place(x, ridge) : x->from;
         double at = place(y, list[i].gflops);
         if (from < x->to)
-            line(out, from, at, x->to, at, "stroke=\"" INK "\" stroke-width=\"1.5\"");
+            gm_svg_line(out, from, at, x->to, at, "stroke=\"" INK "\" stroke-width=\"1.5\"");
         snprintf(words, sizeof words, "%s %s: %.4g GFLOP/s", list[i].device, list[i].name,
                  list[i].gflops);
-        text(out, x->to - 4, at - 6, "end", INK, words);
+        gm_svg_text(out, x->to - 4, at - 6, "end", INK, words);
     }
 }
 
@@ -237,19 +214,19 @@ static void draw_moves(FILE *out, const struct mark *mark, size_t n, const struc
             widen(&y, mark[i].y);
     for (size_t i = 0; i < ceilings; i++)
         widen(&y, list[i].gbs);
-    text(out, 16, 24, "start", INK, "Moving bytes, GB/s");
+    gm_svg_text(out, 16, 24, "start", INK, "Moving bytes, GB/s");
     for (double e = y.low; e <= y.high; e++) {
         double at = place(&y, pow(10, e));
-        line(out, x.from, at, x.to, at, "stroke=\"" FAINT "\"");
-        text(out, x.from - 6, at + 4, "end", MUTED, power(e, words));
+        gm_svg_line(out, x.from, at, x.to, at, "stroke=\"" FAINT "\"");
+        gm_svg_text(out, x.from - 6, at + 4, "end", MUTED, power(e, words));
     }
     for (size_t i = 0; i < ceilings; i++) {
         if (!(list[i].gbs > 0))
             continue;
-        line(out, x.from, place(&y, list[i].gbs), x.to, place(&y, list[i].gbs),
-             "stroke=\"" INK "\" stroke-width=\"1.5\"");
+        gm_svg_line(out, x.from, place(&y, list[i].gbs), x.to, place(&y, list[i].gbs),
+                    "stroke=\"" INK "\" stroke-width=\"1.5\"");
         snprintf(words, sizeof words, "%s %s", list[i].device, list[i].name);
-        text(out, x.to, place(&y, list[i].gbs) - 5, "end", INK, words);
+        gm_svg_text(out, x.to, place(&y, list[i].gbs) - 5, "end", INK, words);
     }
     for (size_t i = 0; i < n; i++) {
         if (mark[i].x > 0)
@@ -291,9 +268,9 @@ static void draw_roofline(FILE *out, const struct mark *mark, size_t n, const st
     for (size_t i = 0; i < ceilings; i++)
         widen(&y, 2 * list[i].gflops);
     draw_moves(out, mark, n, list, ceilings, 220);
-    text(out, 262, 24, "start", INK, "Computing, GFLOP/s");
+    gm_svg_text(out, 262, 24, "start", INK, "Computing, GFLOP/s");
     draw_axes(out, &x, &y);
-    text(out, (x.from + x.to) / 2, 408, "middle", INK, "operations per byte that must move");
+    gm_svg_text(out, (x.from + x.to) / 2, 408, "middle", INK, "operations per byte that must move");
     draw_ceilings(out, list, ceilings, &x, &y);
     for (size_t i = 0; i < n; i++) {
         if (mark[i].x == 0)
@@ -307,7 +284,7 @@ static void draw_roofline(FILE *out, const struct mark *mark, size_t n, const st
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         fprintf(out, "<circle cx=\"%zu\" cy=\"432\" r=\"4\" fill=\"%s\"/>\n", 300 + i * 100,
                 colour_of_op(ops[i]));
-        text(out, 310 + (double)i * 100, 436, "start", INK, gm_op_name(ops[i]));
+        gm_svg_text(out, 310 + (double)i * 100, 436, "start", INK, gm_op_name(ops[i]));
     }
 }
 
@@ -322,10 +299,10 @@ char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n)
         return NULL;
     }
     size_t marks = find_marks(recent, n, mark);
-    begin(stream.out, 448, "The last requests under the roofline");
+    gm_svg_begin(stream.out, WIDTH, 448, "The last requests under the roofline");
     draw_roofline(stream.out, mark, marks, list, find_ceilings(recent, n, list));
     if (marks == 0)
-        text(stream.out, 480, 200, "middle", MUTED, "no request was timed yet");
+        gm_svg_text(stream.out, 480, 200, "middle", MUTED, "no request was timed yet");
     fputs("</svg>\n", stream.out);
     free(mark);
     return gm_text_stream_end(&stream, NULL);
@@ -346,7 +323,7 @@ static void draw_row(FILE *out, const struct gm_recent *recent, int y, double us
 
     snprintf(words, sizeof words, "%s %s, %s", gm_op_name(recent->op.kind), recent->variant->name,
              recent->device);
-    text(out, LABELS - 8, y + 12, "end", INK, words);
+    gm_svg_text(out, LABELS - 8, y + 12, "end", INK, words);
     if (recent->started_ns > 0) /* on the device, also where its stages cannot be measured */
         fprintf(
             out,
@@ -375,12 +352,12 @@ static void draw_times(FILE *out, double longest_us, double us_per_px, int botto
     step *= longest_us / step > 20 ? 5 : longest_us / step > 8 ? 2 : 1;
     for (double us = 0; us <= longest_us; us += step) {
         double x = LABELS + us / us_per_px;
-        line(out, x, 44, x, bottom, "stroke=\"" FAINT "\"");
+        gm_svg_line(out, x, 44, x, bottom, "stroke=\"" FAINT "\"");
         if (longest_us > 2000)
             snprintf(words, sizeof words, "%g ms", us * 1e-3);
         else
             snprintf(words, sizeof words, "%g us", us);
-        text(out, x, 38, "middle", MUTED, words);
+        gm_svg_text(out, x, 38, "middle", MUTED, words);
     }
 }
 
@@ -395,16 +372,17 @@ char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n)
     for (size_t i = 0; i < n; i++)
         longest_us = fmax(longest_us, recent[i].account.total_us);
     double us_per_px = longest_us / (WIDTH - LABELS - 40);
-    begin(stream.out, bottom + 8, "The stages of the last requests, each from its arrival");
+    gm_svg_begin(stream.out, WIDTH, bottom + 8,
+                 "The stages of the last requests, each from its arrival");
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++) {
         fprintf(stream.out, "<rect x=\"%u\" y=\"8\" width=\"10\" height=\"10\" fill=\"%s\"/>\n",
                 16 + i * 86, stage_colours[i]);
-        text(stream.out, 30 + i * 86, 18, "start", INK, gm_stage_name((enum gm_stage)i));
+        gm_svg_text(stream.out, 30 + i * 86, 18, "start", INK, gm_stage_name((enum gm_stage)i));
     }
     if (n > 0)
         draw_times(stream.out, longest_us, us_per_px, bottom);
     else
-        text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
+        gm_svg_text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
     for (size_t i = 0; i < n; i++)
         draw_row(stream.out, &recent[i], 46 + (int)i * ROW, us_per_px);
     fputs("</svg>\n", stream.out);
@@ -496,23 +474,24 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n)
     }
     double us_per_px = longest_us / (WIDTH - LABELS - 40);
     int bottom = 48 + (int)lanes * LANE;
-    begin(stream.out, bottom + 8, "The last burst of jobs, on the streams of their devices");
+    gm_svg_begin(stream.out, WIDTH, bottom + 8,
+                 "The last burst of jobs, on the streams of their devices");
     for (unsigned i = GM_STAGE_H2D; i <= GM_STAGE_D2H; i++) {
         fprintf(stream.out, "<rect x=\"%u\" y=\"8\" width=\"10\" height=\"10\" fill=\"%s\"/>\n",
                 16 + (i - GM_STAGE_H2D) * 86, stage_colours[i]);
-        text(stream.out, 30 + (i - GM_STAGE_H2D) * 86, 18, "start", INK,
-             gm_stage_name((enum gm_stage)i));
+        gm_svg_text(stream.out, 30 + (i - GM_STAGE_H2D) * 86, 18, "start", INK,
+                    gm_stage_name((enum gm_stage)i));
     }
     if (lanes > 0)
         draw_times(stream.out, longest_us, us_per_px, bottom);
     else
-        text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
+        gm_svg_text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
     for (unsigned i = 0; i < lanes; i++) {
         if (lane[i].stream >= 0)
             snprintf(words, sizeof words, "%s stream %d", lane[i].device, lane[i].stream);
         else
             snprintf(words, sizeof words, "%s, event threads", lane[i].device);
-        text(stream.out, LABELS - 8, 48 + (int)i * LANE + 21, "end", INK, words);
+        gm_svg_text(stream.out, LABELS - 8, 48 + (int)i * LANE + 21, "end", INK, words);
     }
     for (size_t i = 0; i < n; i++)
         if (recent[i].started_ns >= from_ns)

@@ -20,13 +20,13 @@
 #define COMPARE(op_kind, compare_path)                                                             \
     {                                                                                              \
         .method = "POST", .roles = GM_ROLE_USE, .path = compare_path, .body = GM_BODY_OPERANDS,    \
-        .op = GM_OP_##op_kind, .reports = GM_COMPARE_REPORTS, .plan = gm_handle_compare_plan,      \
+        .op = GM_OP_##op_kind, .reports = GM_DRAWN_REPORTS, .plan = gm_handle_compare_plan,        \
         .handle = gm_handle_compare, .drop = gm_handle_compare_drop                                \
     }
 #define EXPLAIN(how, what, op_kind, explain_path)                                                  \
     {                                                                                              \
         .method = how, .roles = GM_ROLE_USE, .path = explain_path, .body = what,                   \
-        .op = GM_OP_##op_kind, .traces = true, .by_shape = true, .reports = GM_EXPLAIN_REPORTS,    \
+        .op = GM_OP_##op_kind, .traces = true, .by_shape = true, .reports = GM_DRAWN_REPORTS,      \
         .plan = gm_handle_explain_plan, .handle = gm_handle_explain, .ran = gm_handle_explain_ran  \
     }
 #define CHOOSE(op_kind, choose_path)                                                               \

@@ -84,14 +84,13 @@ enum gm_progress gm_handle_eval(struct gm_request *request); /* eval.c */
 enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_input *input,
                                    struct gm_error *err);
 
-#define GM_COMPARE_REPORTS (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON))
+#define GM_DRAWN_REPORTS                                                                           \
+    (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON) | GM_REPORT_BIT(GM_REPORT_SVG))
 enum gm_progress gm_handle_compare(struct gm_request *request); /* compare/handle.c */
 enum gm_status gm_handle_compare_plan(struct gm_plan *plan, const struct gm_plan_input *input,
                                       struct gm_error *err);
 void gm_handle_compare_drop(struct gm_request *request);
 
-#define GM_EXPLAIN_REPORTS                                                                         \
-    (GM_REPORT_BIT(GM_REPORT_TEXT) | GM_REPORT_BIT(GM_REPORT_JSON) | GM_REPORT_BIT(GM_REPORT_SVG))
 enum gm_progress gm_handle_explain(struct gm_request *request); /* explain/handle.c */
 enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan_input *input,
                                       struct gm_error *err);

@@ -1,5 +1,6 @@
 /*
- * text.h - writes texts into memory: as a stream, as JSON documents, and as one line of JSON.
+ * text.h - writes texts into memory: as a stream, as JSON documents, as one line of JSON, and
+ * pictures.
  *
  * Memory errors are reported at the end, instead of a text.
  */
@@ -71,5 +72,23 @@ void gm_json_line_integer(struct gm_json_line *line, const char *name, int64_t v
 /* The shortest text that reads back to the same value; null for NaN and infinity. */
 void gm_json_line_real(struct gm_json_line *line, const char *name, double value);
 void gm_json_line_true(struct gm_json_line *line, const char *name);
+
+/*
+ * Pictures as SVG, for papers and slides: dark on white, no scripts, generic fonts. Texts are
+ * escaped; what is not printable ASCII is replaced.
+ */
+
+#define GM_SVG_INK "#1b2430"
+#define GM_SVG_MUTED "#5b6675"
+#define GM_SVG_FAINT "#d5dae1"
+
+void gm_svg_escape(FILE *out, const char *text);
+/* The caller ends it with "</svg>". */
+void gm_svg_begin(FILE *out, int width, int height, const char *title);
+/* anchor: "start", "middle" or "end". */
+void gm_svg_text(FILE *out, double x, double y, const char *anchor, const char *fill,
+                 const char *words);
+/* style: attributes. */
+void gm_svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *style);
 
 #endif

@@ -14,6 +14,7 @@
 
 import json
 import os
+import re
 import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -146,6 +147,72 @@ def counters_table(document):
     for run in document["runs"]:
         cells = [counted(run, name) for name in columns]
         yield f"| {run['run']} | {' | '.join(cells)} |\n"
+
+
+# How the verdict of /v1/explain is told in a table, by words of it.
+SAID = [
+    ("Memory is the limit", "memory, which hides what is wasted"), ("bytes that must move take", "memory"), ("rate of cuBLAS", "as fast as cuBLAS"),
+    ("wavefronts (passes", "bank conflict"), ("sectors of 32 bytes instead", "strided"), ("the grid has", "few blocks"),
+    ("launch takes most", "the launch"), ("the rest is latency", "latency"), ("latency takes", "latency"), ("issuing takes", "issuing"),
+    ("the data stage of", "data stage of L1 and shared"), ("the L2 cache takes", "the L2 cache"), ("arithmetic takes", "arithmetic"),
+    ("in the traced part", "not traced to its end"),
+]
+
+
+def each(runs, variant, kind, unit):
+    """Per request of the first run of a variant, as the GPU counted it."""
+    run = next((run for run in runs if run["run"].startswith(variant)), None)
+    requests = run["gpu"][kind + "_requests"] if run else 0
+    return f"{run['gpu'][f'{kind}_{unit}'] / requests:.3g}" if requests else "–"
+
+
+def verdicts_table(document):
+    with open(os.path.join(os.path.dirname(document["path"]), "kernels_h200.json"), encoding="utf-8") as file:
+        times = {(row["op"], row["variant"], row["dtype"], row["shape"]): row for row in json.load(file)["results"]}
+    yield "| operation | variant | shape | sectors | wavefronts | measured | estimate / time | stall | verdict | cure |\n"
+    yield "|---|---|---|--:|--:|--:|--:|---|---|---|\n"
+    for row in document["seen"]["rows"]:
+        op, kernel, dtype, shape = row["run"].split(" ", 3)
+        said, runs = row["timed"], document["runs"]
+        verdict = next(words for phrase, words in SAID if phrase in said["problem"].split(", and the bytes that")[0])
+        cure = re.search(r"kernel=(\w+)(?!\))", said["cure"])
+        timed = times.get((op, kernel, dtype, shape), {})
+        share = timed.get("percent_of_cublas" if op == "matmul" else "percent_of_copy")
+        counts = [" / ".join(each(runs, f"{op} {kernel} ", f"{memory}_{kind}", unit) for kind in ("load", "store"))
+                  for memory, unit in (("global", "sectors"), ("shared", "wavefronts"))]
+        both = f"{number(said.get('us')) or '–'} / {number(timed.get('median_us')) or '–'}"
+        stall = next(name for name in row["stalls_percent"] if name not in ("selected", "not_selected"))
+        yield (
+            f"| {op} | {kernel} | {dtype} {shape} | {counts[0]} | {counts[1]} | "
+            f"{f'{share:.0f} % of ' + ('cuBLAS' if op == 'matmul' else 'a copy') if share else '–'} | {both} | "
+            f"{stall} {row['stalls_percent'][stall]:.0f} % | {verdict} | {f'`{cure[1]}`' if cure and 'see kernel' in said['cure'] else ''} |\n"
+        )
+
+
+def percent(value):
+    return "–" if value is None else f"{value:.0f}"
+
+
+def seen_table(document):
+    seen, link = document["seen"], "../tests/bench/results/" + document["file"]
+    yield (
+        f"Seen on {seen['date'][:10]} by Nsight Compute on {seen['device']}, driver {seen['driver']}, whose caches it "
+        f"empties first. Of the time: warps that wait, and for what (`selected` and `not_selected` do not wait). Of their "
+        f"peaks: instructions issued, the data stage of L1 and shared memory, DRAM. Hit rates of loads and the time in us: "
+        f"what `/v1/explain` says / what was seen. All in [the result file]({link}).\n\n"
+    )
+    yield ("| run | registers | warps resident, % | stalls, % | issued, % | L1 and shared, % | DRAM, % | hit L1, % "
+           "| hit L2, % | time |\n|---|--:|--:|---|--:|--:|--:|--:|--:|--:|\n")
+    for row in seen["rows"]:
+        ours = row.get("explained", {})
+        stalls = ", ".join(f"{name} {value:.0f}" for name, value in list(row["stalls_percent"].items())[:3])
+        hits = [f"{percent(ours.get(name))} / {percent(100 * row[hit] / row[of] if row[of] else None)}" for name, hit, of in
+                (("l1_hit_percent", "l1_load_hits", "l1_load_sectors"), ("l2_hit_percent", "l2_read_hits", "l2_read_sectors"))]
+        yield (
+            f"| {row['run']} | {row['registers_per_thread']:.0f} | {row['occupancy_percent']:.0f} | {stalls} | "
+            f"{row['issue_percent']:.0f} | {row['lsu_wavefronts_percent']:.0f} | {row['dram_percent']:.0f} | {hits[0]} | {hits[1]} | "
+            f"{number(ours['us']) if 'us' in ours else '–'} / {number(row['us'])} |\n"
+        )
 
 
 def streams_table(document):
@@ -318,7 +385,7 @@ TABLES = {
     "load": [("load", "BENCHMARKS.md", load_table), ("load_triton", "BENCHMARKS.md", triton_table)],
     "load_gpu": [("load_gpu", "BENCHMARKS.md", load_gpu_table)],
     "tls": [("tls", "BENCHMARKS.md", tls_table)],
-    "counters": [("counters", "kernels/COUNTERS.md", counters_table)],
+    "counters": [("counters", "kernels/COUNTERS.md", counters_table), ("verdicts", "kernels/COUNTERS.md", verdicts_table), ("seen", "kernels/COUNTERS.md", seen_table)],
     "limits": [("limits", "kernels/COUNTERS.md", limits_table)],
 }
 
@@ -340,7 +407,7 @@ def main():
     for path in sys.argv[1:]:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        document["file"] = os.path.basename(path)
+        document["path"], document["file"] = path, os.path.basename(path)
         for table_of in TABLES[document.get("benchmark", "bench_kernels")]:
             rewrite(document, *table_of)
 

@@ -3,6 +3,7 @@
  * Compute, whose lines for kernels then come in the same order, or under compute-sanitizer.
  *
  *   profile_gpu             the runs of profiled.c
+ *   profile_gpu --rows      its large ones, one of each variant
  *   profile_gpu --limits    those of limits[], whose account is set against Nsight's (limits.py)
  */
 #include "device.h"
@@ -75,16 +76,20 @@ int main(int argc, char **argv)
     static struct device device;
     bool done;
 
-    if (argc > 1 && (argc > 2 || strcmp(argv[1], "--limits") != 0)) {
-        fprintf(stderr, "usage: profile_gpu [--limits]\n");
+    bool limited = argc == 2 && strcmp(argv[1], "--limits") == 0;
+    bool large = argc == 2 && strcmp(argv[1], "--rows") == 0;
+    if (argc > 1 && !limited && !large) {
+        fprintf(stderr, "usage: profile_gpu [--rows | --limits]\n");
         return 2;
     }
     if (!device_open(&device)) {
         fprintf(stderr, "profile_gpu: %s\n", device.error);
         return 77;
     }
-    if (argc > 1)
+    if (limited)
         done = run_limits(&device);
+    else if (large)
+        done = profiled_rows(&device.facts, run, &device);
     else
         done = profiled_each(&device.facts, run, &device);
     device_close(&device);

@@ -1,6 +1,7 @@
 #include "profiled.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct profiled runs[] = {
     {GM_OP_COPY, GM_F32, 1, 1024, 1024, 0},      {GM_OP_COPY, GM_U8, 1, 1000, 1001, 0},
@@ -45,6 +46,78 @@ bool profiled_op(const struct profiled *profiled, struct gm_op *ret)
         if (gm_matrix_init(&operand[i], profiled->dtype, GM_ROW_MAJOR, &shape[i], &error) != GM_OK)
             return false;
     return gm_op_init(ret, profiled->kind, &options, operand, present, &error) == GM_OK;
+}
+
+/* The first rows are of the table of verdicts in COUNTERS.md, at the sizes of its times; the others
+ * are products that the L2 cache serves more or less of. */
+static const struct {
+    const char *variant;
+    struct profiled run;
+} rows[] = {
+    {"direct", {GM_OP_COPY, GM_F32, 1, 8192, 8192, 0}},
+    {"vector", {GM_OP_COPY, GM_F32, 1, 8192, 8192, 0}},
+    {"naive", {GM_OP_TRANSPOSE, GM_F32, 1, 8192, 8192, 0}},
+    {"tiled", {GM_OP_TRANSPOSE, GM_F32, 1, 8192, 8192, 0}},
+    {"padded", {GM_OP_TRANSPOSE, GM_F32, 1, 8192, 8192, 0}},
+    {"vectorized", {GM_OP_TRANSPOSE, GM_F32, 1, 8192, 8192, 0}},
+    {"unaligned", {GM_OP_TRANSPOSE, GM_F32, 1, 8191, 8209, 0}},
+    {"packed_u8", {GM_OP_TRANSPOSE, GM_U8, 1, 16381, 16411, 0}},
+    {"skinny", {GM_OP_TRANSPOSE, GM_F32, 1, 10000000, 3, 0}},
+    {"batched", {GM_OP_TRANSPOSE, GM_F16, 300, 33, 31, 0}},
+    {"naive", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"grid_stride", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"tiled", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"dynamic_tile", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"register_tiled", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"vector_loads", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"warp_tiled", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"double_buffered", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"multistage", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"multistage_tuned", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"small_tile", {GM_OP_MATMUL, GM_F32, 1, 1024, 1024, 0}},
+    {"multistage", {GM_OP_MATMUL, GM_F32, 1, 2048, 2048, 0}},
+    {"batched", {GM_OP_MATMUL, GM_F32, 4096, 33, 33, 33}},
+    {"skinny", {GM_OP_MATMUL, GM_F32, 1, 8192, 8192, 1}},
+    {"split_k_dot", {GM_OP_MATMUL, GM_F32, 1, 1, 10000000, 1}},
+    {"direct", {GM_OP_ADD, GM_F32, 1, 8192, 8192, 0}},
+    {"grid_stride", {GM_OP_ADD, GM_F32, 1, 8192, 8192, 0}},
+    {"vectorized", {GM_OP_ADD, GM_F32, 1, 8192, 8192, 0}},
+    {"float3", {GM_OP_ADD, GM_F32, 1, 16777216, 3, 0}},
+    {"float3_staged", {GM_OP_ADD, GM_F32, 1, 16777216, 3, 0}},
+    {"float3_soa", {GM_OP_ADD, GM_F32, 1, 16777216, 3, 0}},
+    {"float3_aligned", {GM_OP_ADD, GM_F32, 1, 16777216, 3, 0}},
+    {"shared", {GM_OP_FLIP, GM_F32, 1, 8192, 8192, 0}},
+    {"vectorized", {GM_OP_FLIP, GM_F32, 1, 8192, 8192, 0}},
+    {"naive", {GM_OP_MATMUL, GM_F32, 1, 4096, 4096, 0}},
+    {"tiled", {GM_OP_MATMUL, GM_F32, 1, 4096, 4096, 0}},
+    {"register_tiled", {GM_OP_MATMUL, GM_F32, 1, 4096, 4096, 0}},
+    {"multistage", {GM_OP_MATMUL, GM_F32, 1, 4096, 4096, 0}},
+    {"tiled", {GM_OP_MATMUL, GM_F32, 1, 8192, 8192, 0}},
+    {"register_tiled", {GM_OP_MATMUL, GM_F32, 1, 8192, 8192, 0}},
+    {"multistage_tuned", {GM_OP_MATMUL, GM_F32, 1, 8192, 8192, 0}},
+    {"tiled", {GM_OP_MATMUL, GM_F32, 1, 16384, 64, 16384}},
+    {"naive", {GM_OP_MATMUL, GM_F32, 1, 64, 65536, 64}},
+};
+
+bool profiled_rows(const struct gm_device_facts *facts,
+                   bool (*fn)(void *cls, const struct gm_op *op, const struct gm_variant *variant),
+                   void *cls)
+{
+    const struct gm_variant *variant;
+
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct gm_op op;
+        if (!profiled_op(&rows[row].run, &op))
+            return false;
+        for (size_t i = 0; (variant = gm_variant_at(i)); i++)
+            if (variant->op == op.kind && variant->run[GM_DEVICE_SIM] &&
+                strcmp(variant->name, rows[row].variant) == 0)
+                break;
+        if (!variant || gm_variant_check(variant, &op, facts, NULL) != GM_OK ||
+            !fn(cls, &op, variant))
+            return false;
+    }
+    return true;
 }
 
 bool profiled_each(const struct gm_device_facts *facts,

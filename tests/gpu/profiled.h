@@ -21,6 +21,11 @@ bool profiled_each(const struct gm_device_facts *facts,
                    bool (*fn)(void *cls, const struct gm_op *op, const struct gm_variant *variant),
                    void *cls);
 
+/* The same for runs as large as those that are timed, one of each variant, and some more. */
+bool profiled_rows(const struct gm_device_facts *facts,
+                   bool (*fn)(void *cls, const struct gm_op *op, const struct gm_variant *variant),
+                   void *cls);
+
 /* "transpose naive f32 1000x1001", "matmul tiled f32 200x300 300x100" */
 #define PROFILED_NAME_MAX 256
 const char *profiled_name(const struct gm_op *op, const struct gm_variant *variant,

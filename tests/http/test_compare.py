@@ -5,6 +5,7 @@ import json
 import math
 import signal
 import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -286,6 +287,8 @@ ACCEPT = [
     ("text/plain", "json", wire.JSON),
     ("application/json", "text", "text/plain"),
     ("image/png", "json", wire.JSON),
+    ("image/svg+xml", None, "image/svg+xml"),
+    (None, "svg", "image/svg+xml"),
 ]
 
 
@@ -296,18 +299,38 @@ def test_which_form(daemon, accept, form, media_type):
     assert daemon.post(path, b"[[1, 2]]", headers).ok().media_type == media_type
 
 
-@pytest.mark.parametrize("accept", ["text/html", "application/x-npy", "image/svg+xml"])
+@pytest.mark.parametrize("accept", ["text/html", "application/x-npy", "image/png"])
 def test_no_such_form(daemon, accept):
     reply = daemon.post("/v1/compare/add", b"{}", {"Content-Type": wire.JSON, "Accept": accept})
-    problems.check(reply, 406, "not_acceptable", "text/plain and application/json")
+    problems.check(reply, 406, "not_acceptable", r"text/plain, application/json and image/svg\+xml")
+
+
+@pytest.mark.parametrize("op", OPERANDS)
+def test_drawing(daemon, op, device):
+    """A bar for each kernel that has a result, its name, and how far its result is off."""
+    body = forms.npy(np.ones((24, 24), np.float32)) * OPERANDS[op]
+    ask = {"Content-Type": "application/x-npy"}
+    svg = daemon.post(target("/v1/compare/" + op, device=device, format="svg"), body, ask).ok().body.decode()
+    report = daemon.post(target("/v1/compare/" + op, device=device, format="json"), body, ask).ok().json()
+    drawing = ElementTree.fromstring(svg)
+    texts = [element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    rows = report["rows"]
+    for row in rows:
+        assert ("copy/" if row["baseline"] else "") + row["kernel"] in texts, (row, texts)
+    assert texts.count("no result") == sum("failure" in row for row in rows)
+    assert {"time, us"} & set(texts) if device == "cpu" else "sectors of global memory" in texts
+    bars = [element for element in drawing.iter("{http://www.w3.org/2000/svg}rect") if element.get("rx")]
+    assert len(bars) == 2 * sum("failure" not in row for row in rows)
+    assert all(float(bar.get("x")) + float(bar.get("width")) <= 900 for bar in bars)
+    assert "<script" not in svg and "http" not in svg.replace("http://www.w3.org/2000/svg", "")
 
 
 BAD = [
     ("transpose", b"[[1, 2], [3]]", "", 422, "bad_shape", ""),
     ("transpose", b"[[1", "", 400, "bad_json", ""),
-    ("transpose", b"[[1]]", "?format=svg", 400, "bad_parameter", "text and json"),
+    ("transpose", b"[[1]]", "?format=png", 400, "bad_parameter", "text, json and svg"),
     ("transpose", b"[[1]]", "?format=", 400, "bad_parameter", "format"),
-    ("transpose", b'{"a": [[1]], "format": "yaml"}', "", 400, "bad_parameter", "text and json"),
+    ("transpose", b'{"a": [[1]], "format": "yaml"}', "", 400, "bad_parameter", "text, json and svg"),
     ("transpose", b"[[1]]", "?formt=json", 400, "unknown_parameter", "format"),
     ("transpose", b"[[1]]", "?alpha=2", 400, "bad_parameter", "matmul"),
     ("transpose", b"[[1]]", "?repeat=1001", 400, "bad_parameter", "1000"),

@@ -1,10 +1,11 @@
 /*
- * profile_sim.c - what the simulator counts in each run of tests/gpu/profiled.c: a line of JSON a
- * run, to be set against a GPU's counters (tests/gpu/counters.py).
+ * profile_sim.c - what the simulator counts in each run of tests/gpu/profiled.c, or with --rows in
+ * its large ones: a line of JSON a run, to be set against a GPU's counters (tests/gpu/counters.py).
  */
 #include "tests/gpu/profiled.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct simulated {
     void *context;
@@ -43,18 +44,23 @@ static bool run(void *cls, const struct gm_op *op, const struct gm_variant *vari
     return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct gm_backend_options options = {.threads = 0};
     struct gm_error error;
     struct simulated sim;
+    bool large = argc == 2 && strcmp(argv[1], "--rows") == 0;
 
+    if (argc > 1 && !large) {
+        fprintf(stderr, "usage: profile_sim [--rows]\n");
+        return 2;
+    }
     if (gm_backend_sim.open(&options, &sim.context, &error) != GM_OK) {
         fprintf(stderr, "profile_sim: %s\n", error.detail);
         return 1;
     }
     sim.facts = gm_backend_sim.describe(sim.context, 0);
-    bool done = profiled_each(sim.facts, run, &sim);
+    bool done = large ? profiled_rows(sim.facts, run, &sim) : profiled_each(sim.facts, run, &sim);
     gm_backend_sim.close(sim.context);
     return done ? 0 : 1;
 }

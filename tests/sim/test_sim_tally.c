@@ -274,27 +274,51 @@ static void test_runs(void)
     }
 }
 
+/* How many of the sectors of a load its block sees for the first time; *again: of these, those that
+ * the block beside it loads too. */
+static unsigned see(struct gm_tally_seen *seen, const uint64_t address[GM_WARP], uint32_t active,
+                    unsigned *again)
+{
+    struct gm_tally_request request = {.active = active};
+
+    memcpy(request.address, address, sizeof request.address);
+    gm_tally_see(seen, &request);
+    CHECK_EQ(request.beside, seen->beside ? request.first : 0);
+    *again = request.again;
+    return request.first;
+}
+
 /* A request to global memory passes as its banks and its lines need. */
 static void test_first_touches(void)
 {
     struct gm_tally_seen *seen = calloc(1, sizeof(*seen));
     struct gm_tally *tally = calloc(1, sizeof(*tally));
     uint64_t address[GM_WARP];
+    unsigned again;
 
     if (!CHECK(seen && tally))
         exit(1);
     lanes_apart(address, 4096, 12); /* x of x, y, z; then y: the same 12 sectors */
-    CHECK_EQ(gm_tally_see(seen, address, ALL), 12);
+    CHECK_EQ(see(seen, address, ALL, &again), 12);
     lanes_apart(address, 4100, 12);
-    CHECK_EQ(gm_tally_see(seen, address, ALL), 0);
+    CHECK_EQ(see(seen, address, ALL, &again), 0);
     lanes_apart(address, 4096 + 384 - 32, 4);
-    CHECK_EQ(gm_tally_see(seen, address, ALL), 3);
-    gm_tally_forget(seen);
-    CHECK_EQ(gm_tally_see(seen, address, 0xFF), 1);
+    CHECK_EQ(see(seen, address, ALL, &again), 3);
+    CHECK_EQ(again, 0);
+    gm_tally_forget(seen, true); /* a block beside it: half of what it loads is the other's too */
+    lanes_apart(address, 4096 + 384, 4);
+    CHECK_EQ(see(seen, address, ALL, &again), 4);
+    CHECK_EQ(again, 3);
+    gm_tally_forget(seen, false);
+    CHECK_EQ(see(seen, address, 0xFF, &again), 1);
+    CHECK_EQ(again, 0);
     for (uint64_t i = 0; i < 4 * GM_TALLY_SEEN_MAX; i++) { /* more than it can hold */
         lanes_apart(address, 1 << 20 | i * 1024, 32);
-        CHECK_EQ(gm_tally_see(seen, address, ALL), 32);
+        CHECK_EQ(see(seen, address, ALL, &again), 32);
     }
+    gm_tally_forget(seen, true); /* of the one before the first sectors are gone: nothing is said */
+    CHECK_EQ(see(seen, address, ALL, &again), 32);
+    CHECK(again == 0 && !seen->beside);
     struct gm_tally_request column = request_of(8, GM_GLOBAL_STORE, ALL, 4096, 1);
     struct gm_tally_request points = request_of(16, GM_GLOBAL_LOAD, ALL, 36, 1);
     points.first = 7;

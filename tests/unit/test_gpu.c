@@ -169,10 +169,41 @@ static void test_rates(void)
     CHECK(unknown.fp32_gflops == 0);
 }
 
+static void test_models(void)
+{
+    CHECK(gm_gpu_model("NVIDIA H200") == gm_gpu_find("H200"));
+    CHECK(gm_gpu_model("NVIDIA H100 80GB HBM3") == gm_gpu_find("H100"));
+    CHECK(gm_gpu_model("NVIDIA A100-SXM4-80GB") == gm_gpu_find("A100"));
+    CHECK(gm_gpu_model("NVIDIA L4") == gm_gpu_find("L4"));
+    CHECK(!gm_gpu_model("NVIDIA L40S") && !gm_gpu_model("GH200") && !gm_gpu_model(""));
+    CHECK(gm_gpu_l2_gbs(gm_gpu_find("B200")) == 0);
+    CHECK(fabs(gm_gpu_l2_gbs(gm_gpu_find("H200")) - 37 * 132 * 1.98) < 1);
+}
+
+/* What nvcc says of transpose_tiled<uint32_t>: the table has a row, and the GPU's column of it. */
+static void test_resources(void)
+{
+    const char *symbol = "_Z15transpose_tiledIjEvPKT_PS0_mm9gm_origin";
+    struct gm_resources found = {0};
+    struct gm_gpu other = *gm_gpu_find("H200");
+
+    for (size_t i = 0; gm_gpu_at(i); i++) {
+        CHECK(gm_gpu_resources(gm_gpu_at(i), symbol, &found));
+        CHECK(found.registers >= 16 && found.registers <= 64 && found.shared == 32 * 32 * 4 &&
+              found.spilled == 0);
+    }
+    CHECK(!gm_gpu_resources(gm_gpu_at(0), "_Z4nonev", &found));
+    CHECK(!gm_gpu_resources(gm_gpu_at(0), NULL, &found));
+    other.capability = 70;
+    CHECK(!gm_gpu_resources(&other, symbol, &found));
+}
+
 int main(void)
 {
     test_data_sheets();
     test_names();
+    test_models();
+    test_resources();
     test_occupancy();
     test_sectors();
     test_report();

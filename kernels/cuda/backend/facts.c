@@ -91,6 +91,9 @@ cudaError_t gm_cuda_read_facts(struct gm_cuda_device *device)
     struct gm_gpu *gpu = &device->gpu;
     set_limits(gpu, &properties);
     gm_gpu_set_rates(gpu, clock * 1e-6);
+    const struct gm_gpu *model = gm_gpu_model(properties.name);
+    gpu->l2_bytes = properties.l2CacheSize;
+    gpu->l2_bytes_per_clock = model ? model->l2_bytes_per_clock : 0;
     gpu->dram_gbs = 2e-6 * memory_clock * memory_bits / 8; /* double data rate */
     device->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CUDA,

@@ -418,7 +418,9 @@ static void abandon(struct gm_sim_worker *w)
 bool gm_sim_block_run(struct gm_sim_worker *w, struct gm_sim_dim block, double weight)
 {
     struct gm_sim_dim dim = w->job->launch->block;
+    bool beside = w->job->cpu_ns && !w->alone && block.y == w->block.y && block.z == w->block.z;
 
+    w->alone = false;
     w->block = block;
     w->weight = weight;
     w->threads = dim.x * dim.y * dim.z;
@@ -429,7 +431,7 @@ bool gm_sim_block_run(struct gm_sim_worker *w, struct gm_sim_dim block, double w
     if (given_up(w))
         return false;
     w->round++;
-    gm_tally_forget(&w->seen);
+    gm_tally_forget(&w->seen, beside);
     gm_shadow_begin_block(&w->shadow);
     if (w->repeats)
         memset(w->repeats, 0, w->threads * sizeof(*w->repeats));

@@ -62,6 +62,7 @@ static void run_chunk(void *cls, uint64_t chunk, unsigned thread)
     gm_sim_worker = w;
     w->job = grid->job;
     w->statics = gm_symbols_shared_here(grid->job->symbols);
+    w->alone = true; /* what a chunk counts does not depend on who runs it */
     gm_sim_count_time(w, true);
     for (uint64_t i = first; i < end && !w->fault.found; i++) {
         struct gm_sim_dim block = grid->pick ? grid->pick[i].block : block_at(grid->job->launch, i);
@@ -78,6 +79,8 @@ static bool run_blocks(struct grid *grid)
 
     chunks = grid->job->cpu_ns ? SAMPLE_CHUNKS : CHUNKS;
     grid->chunk = grid->blocks / chunks + (grid->blocks % chunks != 0);
+    if (grid->job->cpu_ns && grid->chunk == 1)
+        grid->chunk = 2; /* a block and one beside it */
     chunks = grid->blocks / grid->chunk + (grid->blocks % grid->chunk != 0);
     return gm_pool_run(grid->machine->pool, chunks, grid->job->stop, run_chunk, grid);
 }
@@ -239,7 +242,7 @@ static enum gm_status run_long(struct gm_exec *exec, struct gm_sim_job *job, uin
                                uint64_t budget, struct gm_sim_pick *pick, double *traced)
 {
     unsigned ends = gm_sim_pick_blocks(job->launch->grid, 1, pick), count = ends;
-    struct gm_sim_pick middle = {pick[0].block, 1};
+    struct gm_sim_pick middle = {pick[0].block, 1}, beside = pick[1], far = pick[ends - 1];
 
     job->few_warps = true;
     job->block_max = budget;
@@ -247,8 +250,11 @@ static enum gm_status run_long(struct gm_exec *exec, struct gm_sim_job *job, uin
     uint64_t took = launch_events(exec->machine);
     if (took > budget / ends) {
         count = ends > 1 && took <= budget / 2 ? 2 : 1;
-        pick[1] = (struct gm_sim_pick){pick[ends - 1].block, 1};
+        pick[1] = (struct gm_sim_pick){far.block, 1};
         pick[0].weight = (double)(blocks - (count - 1));
+    } else if (ends > 2) { /* the others in pairs that lie side by side */
+        memmove(&pick[1], &pick[2], (ends - 2) * sizeof(*pick));
+        pick[ends - 1] = beside;
     }
     for (unsigned i = 0; i < gm_pool_threads(exec->machine->pool); i++)
         gm_tally_multiply(&exec->machine->worker[i]->tally, pick[0].weight);
@@ -377,6 +383,7 @@ static enum gm_status add_ran(struct gm_exec *exec, const struct gm_sim_job *job
     ran->dynamic_shared = l->dynamic_shared;
     ran->times = ran->runs = 1;
     ran->report = (struct gm_launch_report){
+        .symbol = job->kernel->symbol,
         .prepares = exec->pass == GM_PASS_PREPARES,
         .grid = {l->grid.x, l->grid.y, l->grid.z},
         .block = {l->block.x, l->block.y, l->block.z},

@@ -106,6 +106,7 @@ struct gm_sim_page {
 struct gm_sim_worker {
     const struct gm_sim_job *job;
     struct gm_sim_dim block; /* the running block */
+    bool alone;              /* the next block is not compared with it */
     unsigned threads, warps;
     double weight;      /* blocks that the running one stands for */
     double warp_weight; /* warps, of all blocks, that the running warp stands for */

@@ -63,7 +63,10 @@ BEGIN {
 FNR == NR && $1 == "function" {
     function_number[$4] = functions
     address_of[$4] = $2
-    function_at[functions++] = "    {0x" $2 "},"
+    address = $2
+    symbol = $4
+    sub(/^_ZL/, "_Z", symbol) # static, which nvcc does not say
+    function_at[functions++] = "    {0x" address ", \"" symbol "\"},"
     next
 }
 FNR == NR && $1 == "dims" {

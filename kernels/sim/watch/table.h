@@ -19,9 +19,11 @@ struct gm_sim_line {
     uint32_t line;
 };
 
-/* Functions in the order of `at`. Each instance of a template is a function. */
+/* Functions in the order of `at`. Each instance of a template is a function, and has its mangled
+ * name, by which nvcc's figures of it are found (kernels/resources.def). */
 struct gm_sim_function {
     uint32_t at;
+    const char *symbol;
 };
 
 /* A variable declared __shared__, by its distance from the file's first one. */

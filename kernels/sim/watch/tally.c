@@ -135,41 +135,63 @@ unsigned gm_tally_wavefronts(const uint64_t address[GM_WARP], uint32_t active, u
     return total;
 }
 
-void gm_tally_forget(struct gm_tally_seen *seen)
+static void clear_set(struct gm_tally_seen *seen, unsigned set)
 {
-    seen->count = 0;
-    if (++seen->round == 0) { /* came round: no entry may look new */
-        memset(seen, 0, sizeof(*seen));
-        seen->round = 1;
+    seen->set[set].count = 0;
+    if (++seen->set[set].round == 0) { /* came round: no entry may look new */
+        memset(&seen->set[set], 0, sizeof(seen->set[set]));
+        seen->set[set].round = 1;
     }
 }
 
-static bool see_sector(struct gm_tally_seen *seen, uint64_t sector)
+void gm_tally_forget(struct gm_tally_seen *seen, bool beside)
+{
+    seen->beside = beside && !seen->set[seen->now].cut && seen->set[seen->now].round > 0;
+    seen->now ^= 1;
+    seen->set[seen->now].cut = false;
+    clear_set(seen, seen->now);
+}
+
+/* Where a sector is in a set, or would be. */
+static size_t slot_of(const struct gm_tally_seen *seen, unsigned set, uint64_t sector)
 {
     size_t at = (sector * UINT64_C(0x9E3779B97F4A7C15) >> 32) % GM_TALLY_SEEN_SLOTS;
 
-    while (seen->slot[at].round == seen->round) {
-        if (seen->slot[at].sector == sector)
-            return false;
+    while (seen->set[set].slot[at].round == seen->set[set].round &&
+           seen->set[set].slot[at].sector != sector)
         at = (at + 1) % GM_TALLY_SEEN_SLOTS;
-    }
-    seen->slot[at].round = seen->round;
-    seen->slot[at].sector = sector;
-    return true;
+    return at;
 }
 
-unsigned gm_tally_see(struct gm_tally_seen *seen, const uint64_t address[GM_WARP], uint32_t active)
+static bool is_in(const struct gm_tally_seen *seen, unsigned set, uint64_t sector)
+{
+    return seen->set[set].slot[slot_of(seen, set, sector)].round == seen->set[set].round;
+}
+
+void gm_tally_see(struct gm_tally_seen *seen, struct gm_tally_request *request)
 {
     uint64_t sorted[GM_WARP];
-    unsigned count = gather(address, active, sorted), first = 0;
+    unsigned count = gather(request->address, request->active, sorted), now = seen->now;
 
-    if (seen->round == 0 || seen->count > GM_TALLY_SEEN_MAX - GM_WARP)
-        gm_tally_forget(seen);
-    for (unsigned i = 0; i < count; i++)
-        if (i == 0 || sorted[i] / GM_SECTOR != sorted[i - 1] / GM_SECTOR)
-            first += see_sector(seen, sorted[i] / GM_SECTOR);
-    seen->count += first;
-    return first;
+    request->first = request->again = 0;
+    if (seen->set[now].count > GM_TALLY_SEEN_MAX - GM_WARP || seen->set[now].round == 0) {
+        seen->set[now].cut = seen->set[now].round > 0;
+        clear_set(seen, now);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t sector = sorted[i] / GM_SECTOR;
+        if (i > 0 && sector == sorted[i - 1] / GM_SECTOR)
+            continue;
+        size_t at = slot_of(seen, now, sector);
+        if (seen->set[now].slot[at].round == seen->set[now].round)
+            continue;
+        seen->set[now].slot[at].round = seen->set[now].round;
+        seen->set[now].slot[at].sector = sector;
+        request->first++;
+        request->again += seen->beside && is_in(seen, now ^ 1, sector);
+    }
+    request->beside = seen->beside ? request->first : 0;
+    seen->set[now].count += request->first;
 }
 
 static unsigned lines_of(const struct gm_tally_request *request)
@@ -193,6 +215,8 @@ static void add_to_cache(struct gm_access_sums *sums, const struct gm_tally_requ
     sums->passes += request->weight * (data > tags ? data : tags);
     sums->lines += request->weight * lines;
     sums->first += request->weight * request->first;
+    sums->beside += request->weight * request->beside;
+    sums->again += request->weight * request->again;
 }
 
 static void end_run(struct gm_tally_site *site)
@@ -423,6 +447,8 @@ static void multiply(struct gm_access_sums *sums, double factor)
     sums->passes *= factor;
     sums->lines *= factor;
     sums->first *= factor;
+    sums->beside *= factor;
+    sums->again *= factor;
 }
 
 void gm_tally_multiply(struct gm_tally *tally, double factor)

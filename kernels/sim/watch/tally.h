@@ -55,26 +55,32 @@ struct gm_tally_request {
     uint32_t active;
     uint64_t address[GM_WARP]; /* of active lanes */
     double weight;             /* requests that it stands for */
-    unsigned first;            /* of its sectors, those that its block touches for the first time */
+    /* Of its sectors, those that its block touches for the first time; and as in gm_access_sums. */
+    unsigned first, beside, again;
 };
 
-/* The sectors that a block has loaded: a hash table. It is as an L1 cache that keeps the last
- * GM_TALLY_SEEN_MAX. All zeros is empty. */
+/* The sectors that a block has loaded, and those of the block before: hash tables. They are as an
+ * L1 cache that keeps the last GM_TALLY_SEEN_MAX. All zeros is empty. */
 #define GM_TALLY_SEEN_SLOTS 32768u
 #define GM_TALLY_SEEN_MAX 16384u
 struct gm_tally_seen {
-    unsigned count;
-    uint32_t round; /* entries of other rounds are empty */
+    unsigned now; /* the set of the running block */
+    bool beside;  /* the other set is of a block beside it */
     struct {
-        uint32_t round;
-        uint64_t sector;
-    } slot[GM_TALLY_SEEN_SLOTS];
+        unsigned count;
+        bool cut;       /* the first of them were dropped */
+        uint32_t round; /* entries of other rounds are empty */
+        struct {
+            uint32_t round;
+            uint64_t sector;
+        } slot[GM_TALLY_SEEN_SLOTS];
+    } set[2];
 };
 
-/* Forgets all sectors: another block begins. */
-void gm_tally_forget(struct gm_tally_seen *seen);
-/* Adds the sectors that a request touches, and returns how many of them are new. */
-unsigned gm_tally_see(struct gm_tally_seen *seen, const uint64_t address[GM_WARP], uint32_t active);
+/* Another block begins; beside: it lies beside the one before. */
+void gm_tally_forget(struct gm_tally_seen *seen, bool beside);
+/* Adds the sectors of a request to global memory, and sets its first, beside and again. */
+void gm_tally_see(struct gm_tally_seen *seen, struct gm_tally_request *request);
 
 void gm_tally_reset(struct gm_tally *tally);
 void gm_tally_free(struct gm_tally *tally);

@@ -19,9 +19,9 @@ static void add_request(struct gm_sim_worker *w, struct gm_tally_request *reques
 {
     const uint32_t block[3] = {w->block.x, w->block.y, w->block.z};
 
-    request->first = request->kind == GM_GLOBAL_LOAD
-                         ? gm_tally_see(&w->seen, request->address, request->active)
-                         : 0;
+    request->first = request->beside = request->again = 0;
+    if (request->kind == GM_GLOBAL_LOAD)
+        gm_tally_see(&w->seen, request);
     struct gm_access_example *example = gm_tally_add(&w->tally, request);
 
     if (example) {

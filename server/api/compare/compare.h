@@ -109,8 +109,14 @@ const char *gm_compare_bound(const struct gm_op *op, const struct gm_variant *va
 /* Describes what results are compared with. */
 const char *gm_compare_reference_words(const struct gm_compare *compare);
 
+/* Writes how a result differs: "exact", "0.03 of bound"; "" if it was not checked. */
+#define GM_COMPARE_ERROR_MAX 48
+void gm_compare_error_words(const struct gm_compare *compare, const struct gm_compare_row *row,
+                            char out[GM_COMPARE_ERROR_MAX]);
+
 /* The report of a sorted comparison; NULL if memory ran out. */
 char *gm_compare_json(const struct gm_request *request);
 char *gm_compare_text(const struct gm_request *request);
+char *gm_compare_svg(const struct gm_request *request);
 
 #endif

@@ -7,6 +7,7 @@
 #include "kernels/roof.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,37 @@ const char *gm_compare_reference_words(const struct gm_compare *c)
     if (c->op.kind == GM_OP_ADD)
         return "the exact sums, rounded once: every element must be equal";
     return "plain loops in f64: each element may differ by the rounding errors of its sum";
+}
+
+void gm_compare_error_words(const struct gm_compare *c, const struct gm_compare_row *row,
+                            char out[GM_COMPARE_ERROR_MAX])
+{
+    const struct gm_deviation *d = &row->deviation;
+
+    out[0] = '\0';
+    switch (row->verdict) {
+    case GM_VERDICT_NONE:
+        if (c->against == row->variant)
+            snprintf(out, GM_COMPARE_ERROR_MAX, "(the reference)");
+        break;
+    case GM_VERDICT_EXACT:
+        snprintf(out, GM_COMPARE_ERROR_MAX, "exact");
+        break;
+    case GM_VERDICT_WITHIN:
+        snprintf(out, GM_COMPARE_ERROR_MAX, "%.2g of bound", d->worst);
+        break;
+    case GM_VERDICT_WRONG:
+        snprintf(out, GM_COMPARE_ERROR_MAX, "WRONG: %llu", (unsigned long long)d->wrong);
+        break;
+    case GM_VERDICT_AGAINST:
+        if (d->wrong == 0)
+            snprintf(out, GM_COMPARE_ERROR_MAX, "same");
+        else if (d->relative > 0)
+            snprintf(out, GM_COMPARE_ERROR_MAX, "%.2g relative", d->relative);
+        else
+            snprintf(out, GM_COMPARE_ERROR_MAX, "%llu different", (unsigned long long)d->wrong);
+        break;
+    }
 }
 
 /* Compares two figures; unknown ones sort last. */

@@ -226,7 +226,9 @@ static enum gm_status report(struct gm_request *r, struct gm_error *err)
     gm_compare_sort(gm_compare_of(r));
     r->account.total_us = (double)(gm_now_ns() - r->account.started_ns) * 1e-3;
     write_timing(r, timing);
-    char *text = r->plan.report == GM_REPORT_JSON ? gm_compare_json(r) : gm_compare_text(r);
+    char *text = r->plan.report == GM_REPORT_JSON  ? gm_compare_json(r)
+                 : r->plan.report == GM_REPORT_SVG ? gm_compare_svg(r)
+                                                   : gm_compare_text(r);
     if (!text)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the report");
     gm_body_drop_operands(&r->body);

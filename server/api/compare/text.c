@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_MAX 48
+#define CELL_MAX GM_COMPARE_ERROR_MAX
 
 struct table_row {
     const struct gm_compare *compare;
@@ -115,31 +115,7 @@ static void cell_barriers(const struct table_row *t, char out[CELL_MAX])
 
 static void cell_error(const struct table_row *t, char out[CELL_MAX])
 {
-    const struct gm_deviation *d = &t->row->deviation;
-
-    switch (t->row->verdict) {
-    case GM_VERDICT_NONE:
-        if (t->compare->against == t->row->variant)
-            snprintf(out, CELL_MAX, "(the reference)");
-        break;
-    case GM_VERDICT_EXACT:
-        snprintf(out, CELL_MAX, "exact");
-        break;
-    case GM_VERDICT_WITHIN:
-        snprintf(out, CELL_MAX, "%.2g of bound", d->worst);
-        break;
-    case GM_VERDICT_WRONG:
-        snprintf(out, CELL_MAX, "WRONG: %llu", (unsigned long long)d->wrong);
-        break;
-    case GM_VERDICT_AGAINST:
-        if (d->wrong == 0)
-            snprintf(out, CELL_MAX, "same");
-        else if (d->relative > 0)
-            snprintf(out, CELL_MAX, "%.2g relative", d->relative);
-        else
-            snprintf(out, CELL_MAX, "%llu different", (unsigned long long)d->wrong);
-        break;
-    }
+    gm_compare_error_words(t->compare, t->row, out);
 }
 
 static const struct column {

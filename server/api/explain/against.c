@@ -129,6 +129,7 @@ void gm_explain_side_by_side(FILE *out, const struct gm_explain *e)
             100 * b.f.bytes_used / fmax(b.f.bytes_moved, 1));
     say_row(out, "  that hit L1, %", a.f.l1_hit_percent, b.f.l1_hit_percent);
     say_row(out, "lines asked of L2", a.f.l2_lines, b.f.l2_lines);
+    say_row(out, "  loads that hit L2, %", a.f.l2_hit_percent, b.f.l2_hit_percent);
     say_row(out, "wavefronts of shared memory", a.f.wavefronts, b.f.wavefronts);
     say_row(out, "  the ideal", a.f.wavefronts_ideal, b.f.wavefronts_ideal);
     say_row(out, "barriers per block", a.f.barriers_per_block, b.f.barriers_per_block);

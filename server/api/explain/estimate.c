@@ -2,32 +2,37 @@
  * estimate.c - estimates a kernel's time on a GPU from counted accesses, and what it is due to.
  *
  * Each resource alone would take a time; the kernel takes their norm of degree NORM, since what one
- * resource does hides behind another, but not wholly. Resources: DRAM, the L2 cache (lines), the
- * data stage that L1 and shared memory have in common (passes), the schedulers (instructions:
- * arithmetic, and some around each request), and latency (each generation of resident blocks loads,
- * and waits at its barriers).
+ * resource does hides behind another, but not wholly. Resources: DRAM (what cache.c leaves to it),
+ * the L2 cache (lines), the data stage that L1 and shared memory have in common (passes), the
+ * schedulers (instructions: arithmetic, and some around each request), and latency (each generation
+ * of resident blocks loads, as often as a warp can have no more under way, and waits at its
+ * barriers).
  *
- * The numbers below are fitted to half of the shapes of tests/bench/results/kernels_h200.json; on
- * the other half GM_ESTIMATE_ERROR holds (tests/bench/estimates.py). LOAD_US and DRAM_SHARE are
- * measured. Nothing is decided by an estimate but the words of a report.
+ * DRAM_SHARE and LOAD_US are measured, and instructions around requests are medians of what Nsight
+ * Compute counts (COUNTERS.md). The other numbers are fitted to half of the shapes of
+ * tests/bench/results/kernels_h200.json; on the other half GM_ESTIMATE_ERROR holds
+ * (tests/bench/estimates.py). Nothing is decided by an estimate but the words of a report.
  */
 #include "server/api/explain/explain.h"
 
 #include <math.h>
 #include <string.h>
 
-#define NORM 2.63
-#define LAUNCH_US 4.15  /* an empty kernel (3.3), and the way to the first block */
+#define NORM 2.66
+#define LAUNCH_US 4.0   /* an empty kernel (3.3), and the way to the first block */
 #define DRAM_SHARE 0.87 /* of the data sheet's bandwidth: what a copy reaches */
+#define L2_SHARE 0.84   /* of the rate of a kernel that only reads */
+#define L1_SHARE 0.85   /* of one pass a clock */
 /* Instructions of a warp around each request to global memory: its first ones, and the further ones
  * of a loop; and around each to shared memory. */
 #define GLOBAL_FIRST 16.0
-#define GLOBAL_INSTRUCTIONS 17.5
-#define LOOP_INSTRUCTIONS 4.6
-#define SHARED_INSTRUCTIONS 3.6
-#define LOAD_US 0.65      /* latency of memory under load */
-#define BARRIER_US 1.06   /* more, if a block stores only after all of it has loaded */
-#define BARRIERS_US 0.375 /* for each further barrier, as of a tile in a loop */
+#define GLOBAL_INSTRUCTIONS 17.0
+#define LOOP_INSTRUCTIONS 3.0
+#define SHARED_INSTRUCTIONS 2.2
+#define LOAD_US 0.65     /* latency of memory under load */
+#define HIT_US 0.25      /* of loads that hit L1, often what another warp still waits for */
+#define BARRIER_US 0.97  /* more, if a block stores only after all of it has loaded */
+#define BARRIERS_US 0.42 /* for each further barrier, as of a tile in a loop */
 #define SCHEDULERS 4.0
 
 /* What a warp has under way before it waits, where its loop has more: compilers unroll that far. */
@@ -105,6 +110,16 @@ static enum gm_bound largest(const double part[GM_BOUNDS])
     return bound;
 }
 
+/* Latency of the loads of a warp, which has LOADS_AHEAD_MAX of them under way at a time. */
+static double loads_us(const struct gm_explain *e, const struct gm_explain_figures *f)
+{
+    double loads = e->report->totals.kind[GM_GLOBAL_LOAD].requests, warps = e->report->totals.warps;
+    double rounds = warps > 0 ? fmax(1, loads / warps / LOADS_AHEAD_MAX) : 1;
+    double hit = fmax(0, f->l1_hit_percent) / 100;
+
+    return LOAD_US + (rounds - 1) * (hit * HIT_US + (1 - hit) * LOAD_US);
+}
+
 void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_figures *f,
                          struct gm_estimate *ret)
 {
@@ -119,13 +134,14 @@ void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_fig
         return;
     r.waves = f->blocks / ((double)f->occupancy.blocks * gpu->sms);
     double barriers = f->barriers_per_block > 0 ? f->barriers_per_block : 0;
-    part[GM_BOUND_DRAM] = f->bytes_min / (DRAM_SHARE * gpu->dram_gbs * 1e3);
+    part[GM_BOUND_DRAM] = fmax(f->bytes_min, f->dram_bytes) / (DRAM_SHARE * gpu->dram_gbs * 1e3);
     if (gpu->l2_bytes_per_clock > 0)
-        part[GM_BOUND_L2] = f->l2_lines * GM_LINE / (gpu->l2_bytes_per_clock * cycles(gpu));
-    part[GM_BOUND_L1] = most * f->passes / cycles(gpu);
+        part[GM_BOUND_L2] =
+            f->l2_lines * GM_LINE / (L2_SHARE * gpu->l2_bytes_per_clock * cycles(gpu));
+    part[GM_BOUND_L1] = most * f->passes / (L1_SHARE * cycles(gpu));
     part[GM_BOUND_ISSUE] = most * instructions(e) / (SCHEDULERS * cycles(gpu));
     part[GM_BOUND_ARITHMETIC] = peak > 0 ? most * f->flops / (peak * 1e3) : 0;
-    part[GM_BOUND_LATENCY] = fmax(1, r.waves) * (LOAD_US + BARRIER_US * fmin(1, barriers) +
+    part[GM_BOUND_LATENCY] = fmax(1, r.waves) * (loads_us(e, f) + BARRIER_US * fmin(1, barriers) +
                                                  BARRIERS_US * fmax(0, barriers - 1));
     r.us = norm(part);
     r.bound = largest(part);
@@ -147,11 +163,12 @@ double gm_estimate_without(const struct gm_explain *e, const struct gm_explain_f
         shared ? s->units_ideal : fmax(s->units_ideal * GM_SECTOR / GM_LINE, s->requests);
     double beyond = s->passes - ideal;
     if (beyond > 0)
-        part[GM_BOUND_L1] -= fmin(part[GM_BOUND_L1], most * beyond / cycles(e->gpu));
+        part[GM_BOUND_L1] -= fmin(part[GM_BOUND_L1], most * beyond / (L1_SHARE * cycles(e->gpu)));
     beyond = shared ? 0 : gm_explain_beyond_lines(e, site);
     if (beyond > 0 && e->gpu->l2_bytes_per_clock > 0)
-        part[GM_BOUND_L2] -= fmin(part[GM_BOUND_L2],
-                                  beyond * GM_LINE / (e->gpu->l2_bytes_per_clock * cycles(e->gpu)));
+        part[GM_BOUND_L2] -=
+            fmin(part[GM_BOUND_L2],
+                 beyond * GM_LINE / (L2_SHARE * e->gpu->l2_bytes_per_clock * cycles(e->gpu)));
     return norm(part);
 }
 

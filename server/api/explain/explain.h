@@ -40,9 +40,10 @@ struct gm_site_figures {
     unsigned spans; /* number of spans; for ROWS */
     double units, ideal, lanes;
     double used_percent; /* of the bytes moved, those that lanes asked for */
-    double ratio; /* of units to ideal, 1 is optimal; of shared loads that a compiler makes vectors
-                   * of, as vectors */
-    double cost;  /* least time in microseconds on `gpu` of the units beyond the ideal */
+    double ratio;  /* of units to ideal, 1 is optimal; of shared loads that a compiler makes vectors
+                    * of, as vectors */
+    bool wasteful; /* clearly beyond the ideal */
+    double cost;   /* least time in microseconds on `gpu` of the units beyond the ideal */
     char verdict[40];
 };
 
@@ -56,10 +57,13 @@ struct gm_explain_figures {
     double l1_hit_percent; /* of loaded sectors: those that their block had loaded before */
     double l2_sectors;     /* sectors of loads that miss L1, and of all stores */
     double l2_lines;       /* lines of loads that miss L1, and of all stores */
+    double l2_hit_percent; /* of the sectors of loads that miss L1 */
+    double dram_bytes;     /* loads that miss L2, and what is stored, once */
     double barriers_per_block, active_percent;
     double flops, bytes_min, bytes_moved;
     double bytes_used;                    /* of bytes_moved, those that lanes asked for */
     unsigned registers;                   /* per thread; 0: not known */
+    unsigned spilled;                     /* bytes per thread that did not fit in them */
     double intensity, executed_intensity; /* flops per byte, of bytes_min and of bytes_moved */
     double traced, blocks;
     const struct gm_launch_report *launch; /* launch of the occupancy; NULL: there was none */
@@ -71,9 +75,11 @@ struct gm_explain_figures {
 };
 
 void gm_explain_figures(const struct gm_explain *explain, struct gm_explain_figures *ret);
+/* cache.c: sets l2_hit_percent and dram_bytes of figures whose other members are set. */
+void gm_explain_caches(const struct gm_explain *explain, struct gm_explain_figures *figures);
 void gm_explain_site(const struct gm_explain *explain, const struct gm_access_site *site,
                      struct gm_site_figures *ret);
-/* Lines that a site asks of the L2 cache: of loads, those that miss L1. */
+/* Lines that a site asks of the L2 cache. */
 double gm_explain_lines(const struct gm_access_site *site);
 /* The site with the highest cost beyond its ideal; NULL if no cost matters. */
 const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
@@ -82,9 +88,23 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 #define GM_EXPLAIN_WORDS_MAX 640
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
+/* places.c: the same of one place; "load", "store" or "atomic"; a technique, and the first variant
+ * that is no slower, as far as that was measured, and has one of the words in its name or note. */
+void gm_explain_place_words(const struct gm_explain *explain, const struct gm_access_site *site,
+                            char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX]);
+const char *gm_explain_verb(enum gm_access_kind kind);
+#define GM_EXPLAIN_CURED_BY ": see kernel="
+#define GM_EXPLAIN_FASTER                                                                          \
+    0.98 /* another kernel's time in the measured one of this, to be named                         \
+          */
+void gm_explain_cure(const struct gm_explain *explain, const char *technique,
+                     const char *const *words, char cure[GM_EXPLAIN_WORDS_MAX]);
+const char *gm_explain_variant(const struct gm_explain *explain, const char *const *words);
 /* The variant that the cure names; NULL if it names none. */
 const struct gm_variant *gm_explain_cured(const struct gm_explain *explain);
-/* Writes what was measured of the kernel on `gpu`; false if nothing was. */
+/* What was measured of the kernel on `gpu`: in words, false if nothing was; and the microseconds of
+ * the very shape, negative if there are none. */
+double gm_explain_measured_us(const struct gm_explain *explain);
 bool gm_explain_measured(const struct gm_explain *explain, char out[GM_EXPLAIN_WORDS_MAX]);
 /* Writes the position on the roofline: "left of the ridge: ..." */
 void gm_explain_place(const struct gm_explain *explain, const struct gm_explain_figures *figures,
@@ -114,7 +134,7 @@ struct gm_estimate {
 
 /* How estimates did on the shapes that they were not fitted to. */
 #define GM_ESTIMATE_ERROR                                                                          \
-    "on an H200, of shapes that the estimate was not fitted to, 76 % are within 25 % of the "      \
+    "on an H200, of shapes that the estimate was not fitted to, 78 % are within 25 % of the "      \
     "measured time, and 89 % of pairs of kernels in the measured order"
 
 void gm_explain_estimate(const struct gm_explain *explain, const struct gm_explain_figures *figures,
@@ -147,14 +167,11 @@ char *gm_explain_json(const struct gm_explain *explain);
 char *gm_explain_text(const struct gm_explain *explain);
 char *gm_explain_svg(const struct gm_explain *explain);
 
-/*
- * map.c: maps an example request: which lanes touch which sector of global memory, or which word
- * of which bank of shared memory.
- */
+/* map.c: maps an example request: which lanes touch which sector of global memory, or which word of
+ * which bank of shared memory. */
 
-/* A lane touches at most two sectors, because an access has at most 16 bytes. */
+/* A lane touches at most two sectors, and up to 5 words in two rows of 128 bytes. */
 #define GM_SECTORS_MAX (2 * GM_WARP)
-/* A lane touches up to 5 words, in one or two rows of 128 bytes. */
 #define GM_BANK_ROWS_MAX (2 * GM_WARP)
 
 struct gm_sectors {
@@ -177,7 +194,7 @@ struct gm_banks {
 void gm_map_sectors(const struct gm_access_example *example, struct gm_sectors *ret);
 void gm_map_banks(const struct gm_access_example *example, struct gm_banks *ret);
 
-/* A set of lanes in at most 5 characters: "7", "0-31", "3+2" (lane 3 and two more). */
+/* "7", "0-31", "3+2" (lane 3 and two more) */
 const char *gm_map_lanes_text(uint32_t lanes, char out[16]);
 
 #endif

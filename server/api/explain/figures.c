@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A site is a problem if it exceeds its ideal by this ratio, and the kernel would save this part of
  * its estimated time without. */
@@ -88,7 +89,7 @@ static void set_pattern(const struct gm_access_example *example, struct gm_site_
 
 static const char *global_verdict(const struct gm_site_figures *f)
 {
-    if (f->ratio < RATIO_MIN)
+    if (!f->wasteful)
         return f->pattern == GM_PATTERN_SAME ? "one address" : "coalesced";
     switch (f->pattern) {
     case GM_PATTERN_STRIDE:
@@ -106,7 +107,7 @@ static void set_verdict(enum gm_access_kind kind, struct gm_site_figures *f)
 {
     if (!gm_access_is_shared(kind))
         snprintf(f->verdict, sizeof f->verdict, "%s", global_verdict(f));
-    else if (f->ratio >= RATIO_MIN)
+    else if (f->wasteful)
         snprintf(f->verdict, sizeof f->verdict, "%.3g-way bank conflict", f->ratio);
     else if (f->units >= RATIO_MIN * f->ideal)
         snprintf(f->verdict, sizeof f->verdict, "no conflict as vectors");
@@ -140,6 +141,7 @@ void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *si
     }
     f.cost = gm_access_is_shared(site->kind) ? wavefronts_us(e->gpu, beyond)
                                              : sectors_us(e->gpu, beyond);
+    f.wasteful = f.ratio >= RATIO_MIN;
     set_pattern(&site->example, &f);
     set_verdict(site->kind, &f);
     *ret = f;
@@ -170,7 +172,7 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *e)
         struct gm_site_figures f;
         gm_explain_site(e, &e->report->site[i], &f);
         double saved = saving(e, &figures, &estimate, &e->report->site[i], &f);
-        if (f.ratio >= RATIO_MIN && saved > most) {
+        if (f.wasteful && saved > most) {
             most = saved;
             worst = &e->report->site[i];
         }
@@ -180,9 +182,20 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *e)
 
 /* ---- The whole ------------------------------------------------------------------------------ */
 
-static double launched_threads(const struct gm_launch_report *l)
+/* Whether a launch does more than another: requests, else threads. */
+static bool does_more(const struct gm_explain *e, const struct gm_launch_report *l,
+                      const struct gm_launch_report *than)
 {
-    return l->blocks * l->block[0] * l->block[1] * l->block[2];
+    double requests[2] = {0}, threads[2];
+    const struct gm_launch_report *both[2] = {l, than};
+
+    for (unsigned k = 0; k < 2; k++) {
+        threads[k] = both[k]->blocks * both[k]->block[0] * both[k]->block[1] * both[k]->block[2];
+        for (size_t i = 0; i < e->report->sites; i++)
+            if (strcmp(e->report->site[i].kernel, both[k]->kernel) == 0)
+                requests[k] += e->report->site[i].sums.requests;
+    }
+    return requests[0] != requests[1] ? requests[0] > requests[1] : threads[0] > threads[1];
 }
 
 static void set_launches(const struct gm_explain *e, struct gm_explain_figures *f)
@@ -193,13 +206,18 @@ static void set_launches(const struct gm_explain *e, struct gm_explain_figures *
             continue;
         f->traced += l->traced;
         f->blocks += l->blocks;
-        if (!f->launch || launched_threads(l) > launched_threads(f->launch))
+        if (!f->launch || does_more(e, l, f->launch))
             f->launch = l;
     }
-    if (f->launch)
+    if (f->launch) {
+        struct gm_resources resources = {0};
+        gm_gpu_resources(e->gpu, f->launch->symbol, &resources);
+        f->registers = resources.registers;
+        f->spilled = resources.spilled;
         f->occupancy = gm_gpu_occupancy(
             e->gpu, f->launch->block[0] * f->launch->block[1] * f->launch->block[2],
-            f->launch->shared, 0);
+            f->launch->shared, f->registers);
+    }
 }
 
 static void set_traffic(const struct gm_explain *e, struct gm_explain_figures *f)
@@ -278,6 +296,7 @@ void gm_explain_figures(const struct gm_explain *e, struct gm_explain_figures *r
 
     set_launches(e, &f);
     set_traffic(e, &f);
+    gm_explain_caches(e, &f);
     set_roofline(e, &f);
     *ret = f;
 }

@@ -120,6 +120,8 @@ static json_t *launch_json(const struct gm_launch_report *l)
     json_t *o = json_object();
 
     set_text(o, "kernel", l->kernel);
+    if (l->symbol)
+        set_text(o, "symbol", l->symbol);
     json_object_set_new(o, "prepares", json_boolean(l->prepares));
     json_object_set_new(o, "grid", dimensions(l->grid));
     json_object_set_new(o, "block", dimensions(l->block));
@@ -143,7 +145,9 @@ static json_t *occupancy_json(const struct gm_explain *e, const struct gm_explai
     set_text(o, "limited_by", f->occupancy.limited_by);
     if (f->registers > 0)
         set_count(o, "registers_per_thread", f->registers);
-    else
+    if (f->registers > 0 && f->spilled > 0)
+        set_count(o, "spilled_bytes", f->spilled);
+    if (f->registers == 0)
         set_text(o, "note", "registers are not known here, and may allow fewer");
     return o;
 }
@@ -227,7 +231,9 @@ static json_t *totals_json(const struct gm_explain *e, const struct gm_explain_f
     set_count(o, "requests", f->requests);
     set_count(o, "lsu_wavefronts", f->passes);
     set_figure(o, "l1_hit_percent", f->l1_hit_percent);
+    set_figure(o, "l2_hit_percent", f->l2_hit_percent);
     set_count(o, "l2_lines", f->l2_lines);
+    set_count(o, "dram_bytes", f->dram_bytes);
     set_count(o, "barriers", t->barriers);
     set_figure(o, "barriers_per_block", f->barriers_per_block);
     set_figure(o, "active_lanes_percent", f->active_percent);

@@ -33,24 +33,6 @@ struct page {
     int x, y; /* of the column, and of the next element */
 };
 
-/* Escapes XML. A kernel's source may hold any bytes; all but printable ASCII are replaced. */
-static void escape(FILE *out, const char *text, size_t len)
-{
-    for (size_t i = 0; i < len && text[i]; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '&')
-            fputs("&amp;", out);
-        else if (c == '<')
-            fputs("&lt;", out);
-        else if (c == '>')
-            fputs("&gt;", out);
-        else if (c == '"')
-            fputs("&quot;", out);
-        else
-            fputc(c < 0x20 ? ' ' : c < 0x7F ? c : '?', out);
-    }
-}
-
 static void text_at(const struct page *p, double x, int y, const char *class, const char *format,
                     ...) __attribute__((format(printf, 5, 6)));
 
@@ -64,7 +46,7 @@ static void text_at(const struct page *p, double x, int y, const char *class, co
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fprintf(p->out, "<text x=\"%.4g\" y=\"%d\" class=\"%s\">", p->x + x, y, class);
-    escape(p->out, text, sizeof text);
+    gm_svg_escape(p->out, text);
     fputs("</text>\n", p->out);
 }
 
@@ -248,7 +230,7 @@ static void draw_site(struct page *p, const struct gm_explain *e, const struct g
     if (more > 0)
         snprintf(like, sizeof like, " (and %u more place%s like it)", more, more == 1 ? "" : "s");
     fprintf(p->out, "<g class=\"%s\">\n<title>", shared ? "shared" : "global");
-    escape(p->out, s->source, sizeof s->source);
+    gm_svg_escape(p->out, s->source);
     fputs("</title>\n", p->out);
     p->y += 24;
     text_at(p, MARGIN, p->y, "b", "%s:%u: %s, %s: %.4g %s%s per request, ideal %.4g: %s%s",
@@ -259,16 +241,16 @@ static void draw_site(struct page *p, const struct gm_explain *e, const struct g
     p->y += 8;
     int top = p->y;
     if (shared)
-        draw_shared(p, &s->example, f.ratio >= 1.1);
+        draw_shared(p, &s->example, f.wasteful);
     else
         draw_global(p, &s->example);
     text_at(p, MARGIN, top + 26, "big", "%.3g%s", shared ? f.units : f.used_percent,
             shared ? "" : " %");
     text_at(p, MARGIN, top + 40, "c0", "%s",
-            !shared          ? "of what is"
-            : f.units == 1   ? "wavefront"
-            : f.ratio >= 1.1 ? "wavefronts, in turn"
-                             : "wavefronts, the least");
+            !shared        ? "of what is"
+            : f.units == 1 ? "wavefront"
+            : f.wasteful   ? "wavefronts, in turn"
+                           : "wavefronts, the least");
     if (!shared)
         text_at(p, MARGIN, top + 52, "c0", "fetched is used");
     p->y = p->y > top + 54 ? p->y : top + 54;
@@ -370,13 +352,13 @@ static void write_page(FILE *out, const struct gm_explain *e, const char *body, 
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\" role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">",
             width, height, width, height);
-    escape(out, gm_op_name(e->op->kind), 64);
+    gm_svg_escape(out, gm_op_name(e->op->kind));
     fputs(": memory accesses of kernel ", out);
-    escape(out, e->variant->name, 64);
+    gm_svg_escape(out, e->variant->name);
     fputs("</title>\n<desc id=\"desc\">", out);
-    escape(out, problem, sizeof problem);
+    gm_svg_escape(out, problem);
     fputc(' ', out);
-    escape(out, cure, sizeof cure);
+    gm_svg_escape(out, cure);
     fputs("</desc>\n", out);
     fputs(style, out);
     fprintf(out, "<rect width=\"%d\" height=\"%d\" class=\"bg\"/>\n%s</svg>\n", width, height,

@@ -92,9 +92,11 @@ static void say_traffic(FILE *out, const struct gm_explain *e, const struct gm_e
                 f->bytes_moved, 100 * f->bytes_used / f->bytes_moved);
     fprintf(out, "\n");
     if (f->l1_hit_percent >= 0)
-        fprintf(out,
-                "caches          %.4g %% of loaded sectors hit L1; %.5g lines are asked of L2\n",
+        fprintf(out, "caches          %.4g %% of loaded sectors hit L1; %.5g lines are asked of L2",
                 f->l1_hit_percent, f->l2_lines);
+    if (f->l1_hit_percent >= 0 && f->l2_hit_percent >= 0)
+        fprintf(out, ", %.3g %% of what is loaded hits", f->l2_hit_percent);
+    fputs(f->l1_hit_percent >= 0 ? "\n" : "", out);
     if (f->wavefronts > 0)
         fprintf(out, "shared memory   %.0f wavefronts; the ideal is %.0f\n", f->wavefronts,
                 f->wavefronts_ideal);
@@ -118,7 +120,9 @@ static void say_occupancy(FILE *out, const struct gm_explain *e, const struct gm
         "by %s; ",
         gpu->name, f->occupancy.blocks, f->occupancy.warps, gpu->threads_per_sm / GM_WARP,
         f->occupancy.percent, f->occupancy.limited_by);
-    if (f->registers > 0)
+    if (f->registers > 0 && f->spilled > 0)
+        fprintf(out, "%u registers per thread, and %u bytes spilled\n", f->registers, f->spilled);
+    else if (f->registers > 0)
         fprintf(out, "%u registers per thread\n", f->registers);
     else
         fprintf(out, "registers are not counted\n");
@@ -164,6 +168,12 @@ static void say_estimate(FILE *out, const struct gm_explain *e, const struct gm_
         fprintf(out, "%s%s %.3g", i ? ", " : "", gm_bound_name((enum gm_bound)i),
                 estimate->part[i]);
     fprintf(out, " us\n                %s\n", GM_ESTIMATE_ERROR);
+    double measured = gm_explain_measured_us(e);
+    if (measured > 0 && fabs(estimate->us / measured - 1) > 0.25)
+        fprintf(out,
+                "                of this shape %.4g us were measured: here the estimate is %.2g of "
+                "it\n",
+                measured, estimate->us / measured);
 }
 
 /* Writes a paragraph, wrapped at spaces. */

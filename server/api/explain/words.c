@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CURED_BY ": see kernel="
 #define IDLE_PERCENT 70 /* active lanes: below this, idle lanes get a sentence */
 #define AGAIN_MIN                                                                                  \
     1.2 /* lines asked of L2 / lines that hold the data: above this, some are fetched again */
@@ -21,169 +20,11 @@
 #define LIMIT_COPY 0.9    /* of a copy's rate, which a kernel that moves data has at its limit */
 #define LIMIT_CUBLAS 0.95 /* of cuBLAS's rate, which a product at its limit has */
 #define BEATEN 0.93 /* another kernel's time in the measured one of this, to be clearly faster */
-#define FASTER 0.98 /* another kernel's time in the measured one of this, to be named */
+#define UNEXPLAINED                                                                                \
+    1.3 /* times the estimate: what was measured says that something else counts                   \
+         */
 
 static const char *const no_words[] = {NULL};
-
-/* Whether what was measured speaks against naming another variant: it is no faster. */
-static bool is_no_faster(const struct gm_explain *e, const struct gm_measured *measured,
-                         const char *other)
-{
-    double ours = measured ? gm_measured_us(measured, e->variant->name) : -1;
-    double theirs = measured ? gm_measured_us(measured, other) : -1;
-
-    return ours > 0 && theirs > 0 && theirs > FASTER * ours;
-}
-
-/* The first other variant of the operation whose name or note contains one of the words, earlier
- * words first; the variant has to be faster, as far as that was measured. */
-static const char *variant_with(const struct gm_explain *e, const char *const *words)
-{
-    const struct gm_variant *v;
-    bool same;
-    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
-
-    for (; *words; words++) {
-        for (size_t i = 0; (v = gm_variant_at(i)); i++) {
-            bool speaks = strstr(v->name, *words) || strstr(v->note, *words);
-            if (v != e->variant && v->op == e->op->kind && speaks &&
-                gm_variant_check(v, e->op, e->facts, NULL) == GM_OK &&
-                !is_no_faster(e, measured, v->name))
-                return v->name;
-        }
-    }
-    return NULL;
-}
-
-/* Writes a technique, and the name of a variant that uses it, if there is one. */
-static void say_cure(const struct gm_explain *e, const char *technique, const char *const *words,
-                     char cure[GM_EXPLAIN_WORDS_MAX])
-{
-    const char *name = variant_with(e, words);
-
-    snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s%s%s%s", technique, name ? CURED_BY : "",
-             name ? name : "", ".");
-}
-
-static const char *verb(enum gm_access_kind kind)
-{
-    switch (kind) {
-    case GM_GLOBAL_STORE:
-    case GM_SHARED_STORE:
-        return "store";
-    case GM_GLOBAL_ATOMIC:
-    case GM_SHARED_ATOMIC:
-        return "atomic";
-    default:
-        return "load";
-    }
-}
-
-/* Writes why a request to global memory touches so many sectors. */
-static void say_global(const struct gm_explain *e, const struct gm_access_site *site,
-                       const struct gm_site_figures *f, char why[GM_EXPLAIN_WORDS_MAX],
-                       char cure[GM_EXPLAIN_WORDS_MAX])
-{
-    static const char *const tile[] = {"padded", "swizzl", "tiled", NULL};
-    static const char *const staged[] = {"staged", "structure of arrays", "aligned", NULL};
-    long long apart = llabs((long long)f->stride);
-
-    if (f->pattern == GM_PATTERN_STRIDE && apart >= (long long)GM_SECTOR) {
-        snprintf(why, GM_EXPLAIN_WORDS_MAX, "neighbouring lanes' addresses are %lld bytes apart",
-                 apart);
-        say_cure(e,
-                 "Let neighbouring lanes access neighbouring elements of a row; if the other side "
-                 "then has the stride, transpose the data in a tile of shared memory",
-                 tile, cure);
-    } else if (f->pattern == GM_PATTERN_STRIDE) {
-        snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "neighbouring lanes' addresses are %lld bytes apart, and each lane accesses %u "
-                 "bytes; the bytes between them move too, and move again for later requests",
-                 apart, site->example.bytes);
-        say_cure(e,
-                 "Stage the records in shared memory, so that neighbouring lanes access "
-                 "neighbouring words; or store each member in an array of its own; or pad the "
-                 "records to 16 bytes and access each as one vector",
-                 staged, cure);
-    } else if (f->pattern == GM_PATTERN_ROW) {
-        snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "its lanes are contiguous, but the first begins in the middle of a sector");
-        say_cure(e,
-                 "Align rows to 32 bytes (pad the leading dimension), or let each warp begin at "
-                 "the start of a sector",
-                 no_words, cure);
-    } else if (f->pattern == GM_PATTERN_ROWS) {
-        snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "its lanes access %u separate spans, which do not fill their sectors", f->spans);
-        say_cure(e, "Make the block at least a warp wide, so that all lanes access one row",
-                 no_words, cure);
-    } else {
-        snprintf(why, GM_EXPLAIN_WORDS_MAX, "its lanes' addresses have no pattern");
-        say_cure(e,
-                 "Sort the work so that neighbouring lanes access neighbouring elements, or gather "
-                 "through shared memory",
-                 no_words, cure);
-    }
-}
-
-/* Number of banks that an example's words are in. */
-static unsigned banks_of(const struct gm_access_example *example)
-{
-    struct gm_banks map;
-    unsigned banks = 0;
-
-    gm_map_banks(example, &map);
-    for (unsigned bank = 0; bank < GM_BANKS; bank++)
-        banks += map.words[bank] > 0;
-    return banks;
-}
-
-static void say_shared(const struct gm_explain *e, const struct gm_access_site *site,
-                       const struct gm_site_figures *f, char why[GM_EXPLAIN_WORDS_MAX],
-                       char cure[GM_EXPLAIN_WORDS_MAX])
-{
-    static const char *const padded[] = {"padded", "swizzl", "padding", "no bank", NULL};
-    long long apart = llabs((long long)f->stride);
-    unsigned bytes = site->example.bytes, banks = banks_of(&site->example);
-    char technique[GM_EXPLAIN_WORDS_MAX], row[80] = "";
-
-    if (f->pattern != GM_PATTERN_STRIDE)
-        snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "its words are in %u of the 32 banks, and a bank delivers different words one "
-                 "after another",
-                 banks);
-    else
-        snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "neighbouring lanes' words in `%s` are %lld bytes apart, so that they share %u of "
-                 "the 32 banks and wait for each other",
-                 site->memory, apart, banks);
-    if (f->pattern == GM_PATTERN_STRIDE && bytes > 0 && apart % bytes == 0)
-        snprintf(row, sizeof row, " (from %lld to %lld)", apart / bytes, apart / bytes + 1);
-    snprintf(technique, sizeof technique,
-             "Pad each row of the array by one element%s, so that a column spreads over all banks, "
-             "or swizzle the column index with the row index",
-             row);
-    say_cure(e, technique, padded, cure);
-}
-
-static void say_site(const struct gm_explain *e, const struct gm_access_site *site,
-                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
-{
-    bool shared = gm_access_is_shared(site->kind);
-    char why[GM_EXPLAIN_WORDS_MAX];
-    struct gm_site_figures f;
-
-    gm_explain_site(e, site, &f);
-    if (shared)
-        say_shared(e, site, &f, why, cure);
-    else
-        say_global(e, site, &f, why, cure);
-    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%s:%u: each warp's %s %s `%s` %s %.3g %s instead of %.3g: %.300s.", site->file,
-             site->line, verb(site->kind), strcmp(verb(site->kind), "load") == 0 ? "from" : "to",
-             site->memory, shared ? "takes" : "touches", f.units,
-             shared ? "wavefronts (passes over the banks)" : "sectors of 32 bytes", f.ideal, why);
-}
 
 /* Percentage of a warp's lanes that run on average, or that take part in a request to global
  * memory, whichever is less. */
@@ -209,11 +50,12 @@ static void say_idle(const struct gm_explain *e, const struct gm_explain_figures
              "On average %.3g of a warp's 32 lanes are active; the idle ones cost as much%s.",
              busy_percent(e, f) * GM_WARP / 100,
              ragged ? " (the block size is not a multiple of 32)" : "");
-    say_cure(e,
-             ragged ? "Make the block size a multiple of 32 threads"
-                    : "Let all lanes of a warp take the same branch, and fit the blocks to the "
-                      "shape, so that fewer threads lie outside of it",
-             no_words, cure);
+    gm_explain_cure(e,
+                    ragged
+                        ? "Make the block size a multiple of 32 threads"
+                        : "Let all lanes of a warp take the same branch, and fit the blocks to the "
+                          "shape, so that fewer threads lie outside of it",
+                    no_words, cure);
 }
 
 /* Bytes that lanes ask for in a request to global memory, on average. */
@@ -244,10 +86,11 @@ static void say_latency(const struct gm_explain *e, const struct gm_explain_figu
                  "start and end with each; bandwidth times latency asks for %.3g kB throughout "
                  "(Little's law)",
                  f->occupancy.warps, flight.bytes * 1e-3, flight.needed * 1e-3);
-    say_cure(e,
-             "Have more bytes under way: 16 bytes for each lane and request, or several loads "
-             "before the first is used",
-             vector, cure);
+    gm_explain_cure(
+        e,
+        "Have more bytes under way: 16 bytes for each lane and request, or several loads "
+        "before the first is used",
+        vector, cure);
 }
 
 static void say_issue(const struct gm_explain *e, char why[GM_EXPLAIN_WORDS_MAX],
@@ -260,7 +103,8 @@ static void say_issue(const struct gm_explain *e, char why[GM_EXPLAIN_WORDS_MAX]
              "a request moves %.3g of 512 bytes that it could, and some ten instructions go with "
              "each",
              each);
-    say_cure(e, "Move 16 bytes for each lane and request, so that fewer requests do", vector, cure);
+    gm_explain_cure(e, "Move 16 bytes for each lane and request, so that fewer requests do", vector,
+                    cure);
 }
 
 /* Passes through L1 and shared memory, or lines of L2. */
@@ -289,20 +133,65 @@ static void say_reuse(const struct gm_explain *e, const struct gm_explain_figure
                        "there"
                      : "");
     if (!product && lines)
-        say_cure(e, "Let rows, tiles and warps begin at lines of 128 bytes, without padding", whole,
-                 cure);
+        gm_explain_cure(e, "Let rows, tiles and warps begin at lines of 128 bytes, without padding",
+                        whole, cure);
     else if (!product)
-        say_cure(e, "Move 16 bytes for each lane and request", vector, cure);
+        gm_explain_cure(e, "Move 16 bytes for each lane and request", vector, cure);
     else
-        say_cure(e,
-                 tiled ? "Compute more with each loaded element: larger tiles, and several results "
-                         "per thread, kept in registers"
-                       : "Load each element once per block into a tile in shared memory, where all "
-                         "threads of the block read it",
-                 tiled ? larger : tile, cure);
+        gm_explain_cure(
+            e,
+            tiled ? "Compute more with each loaded element: larger tiles, and several results "
+                    "per thread, kept in registers"
+                  : "Load each element once per block into a tile in shared memory, where all "
+                    "threads of the block read it",
+            tiled ? larger : tile, cure);
 }
 
-/* What takes the time, where no request is wasteful and memory is not the limit. */
+/* The place that costs most beyond its ideal, though the kernel would hardly be faster without;
+ * NULL if there is none. */
+static const struct gm_access_site *hidden(const struct gm_explain *e, struct gm_site_figures *ret)
+{
+    const struct gm_access_site *most = NULL;
+
+    for (size_t i = 0; i < e->report->sites; i++) {
+        struct gm_site_figures f;
+        gm_explain_site(e, &e->report->site[i], &f);
+        if (f.wasteful && (!most || f.cost > ret->cost)) {
+            most = &e->report->site[i];
+            *ret = f;
+        }
+    }
+    return most;
+}
+
+/* "tiled.cu:40, load of `tile`, 32-way bank conflict" */
+#define WASTE_MAX 192
+static const char *place_of(const struct gm_access_site *site, const struct gm_site_figures *f,
+                            char out[WASTE_MAX])
+{
+    const char *name = strrchr(site->file, '/');
+
+    snprintf(out, WASTE_MAX, "%s:%u, %s of `%s`, %s", name ? name + 1 : site->file, site->line,
+             gm_explain_verb(site->kind), site->memory, f->verdict);
+    return out;
+}
+
+/* How a sentence begins that does not blame a place. */
+#define OPENING_MAX 256
+static const char *opening(const struct gm_explain *e, char out[OPENING_MAX])
+{
+    char place[WASTE_MAX];
+    struct gm_site_figures f;
+    const struct gm_access_site *site = hidden(e, &f);
+
+    if (site)
+        snprintf(out, OPENING_MAX, "What is wasted (%s) costs little: ", place_of(site, &f, place));
+    else
+        snprintf(out, OPENING_MAX, "No request is wasteful, but ");
+    return out;
+}
+
+/* What takes the time, where no place is to blame and memory is not the limit. */
 static void say_part(const struct gm_explain *e, const struct gm_explain_figures *f,
                      const struct gm_estimate *estimate, enum gm_bound bound,
                      char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
@@ -312,7 +201,7 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
         [GM_BOUND_ISSUE] = "issuing",   [GM_BOUND_ARITHMETIC] = "arithmetic",
         [GM_BOUND_LATENCY] = "latency", [GM_BOUND_DRAM] = "memory",
     };
-    char why[GM_EXPLAIN_WORDS_MAX];
+    char why[GM_EXPLAIN_WORDS_MAX], begin[OPENING_MAX];
 
     if (bound == GM_BOUND_LATENCY)
         say_latency(e, f, why, cure);
@@ -321,9 +210,10 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
     else
         say_reuse(e, f, bound == GM_BOUND_L2, why, cure);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "No request is wasteful, but %s takes %.3g of the estimated %.3g us, and the bytes "
-             "that must move take memory %.3g: %.300s.",
-             words[bound], estimate->part[bound], estimate->us, estimate->part[GM_BOUND_DRAM], why);
+             "%s%s takes %.3g of the estimated %.3g us, and the bytes that must move take memory "
+             "%.3g: %.300s.",
+             opening(e, begin), words[bound], estimate->part[bound], estimate->us,
+             estimate->part[GM_BOUND_DRAM], why);
 }
 
 static unsigned preparing(const struct gm_access_report *report)
@@ -335,13 +225,44 @@ static unsigned preparing(const struct gm_access_report *report)
     return passes;
 }
 
+/* A kernel at its limit, in which something is wasted that this limit hides: a student would
+ * stumble over a bank conflict of which nothing is said. */
+static void say_hidden(const struct gm_explain *e, const struct gm_estimate *estimate,
+                       const struct gm_access_site *site, const struct gm_site_figures *f,
+                       bool arithmetic, const char *again, char problem[GM_EXPLAIN_WORDS_MAX],
+                       char more[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const padded[] = {"padded", "swizzl", NULL}, *const none[] = {NULL};
+    bool shared = gm_access_is_shared(site->kind);
+    const char *name = gm_explain_variant(e, shared ? padded : none);
+    char place[WASTE_MAX], costs[96] = "";
+
+    if (shared)
+        snprintf(costs, sizeof costs, ", which costs %.3g us of shared memory's time,", f->cost);
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "%s, and hides what is wasted (%s)%s behind %s: they take %.3g of the estimated %.3g "
+             "us, of which an empty kernel takes %.3g%s.",
+             arithmetic ? "Arithmetic is the limit" : "Memory is the limit",
+             place_of(site, f, place), costs,
+             arithmetic ? "the multiply-adds" : "the bytes that must move",
+             estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
+             estimate->launch_us, again);
+    snprintf(more, GM_EXPLAIN_WORDS_MAX,
+             " Without the waste%s%s%s the kernel would hardly be faster here; %s.",
+             name ? " (kernel=" : "", name ? name : "", name ? ")" : "",
+             arithmetic ? "where arithmetic is faster it counts"
+                        : "on a GPU with faster memory it counts");
+}
+
 static void say_fine(const struct gm_explain *e, const struct gm_explain_figures *f,
                      const struct gm_estimate *estimate, char problem[GM_EXPLAIN_WORDS_MAX],
                      char cure[GM_EXPLAIN_WORDS_MAX])
 {
     bool arithmetic = estimate->bound == GM_BOUND_ARITHMETIC;
     unsigned more = preparing(e->report);
-    char passes[96] = ".", again[128] = "";
+    char passes[96] = ".", again[128] = "", hides[GM_EXPLAIN_WORDS_MAX] = "";
+    struct gm_site_figures wasted;
+    const struct gm_access_site *site = hidden(e, &wasted);
 
     if (f->l1_hit_percent >= L1_HIT_MIN)
         snprintf(again, sizeof again, "; %.3g %% of loaded sectors hit the L1 cache",
@@ -352,6 +273,8 @@ static void say_fine(const struct gm_explain *e, const struct gm_explain_figures
              arithmetic ? "the multiply-adds" : "the bytes that must move",
              estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
              estimate->launch_us, again);
+    if (site)
+        say_hidden(e, estimate, site, &wasted, arithmetic, again, problem, hides);
     if (more > 0)
         snprintf(passes, sizeof passes, "; rearranging the data before and after takes %u more %s.",
                  more, more == 1 ? "pass" : "passes");
@@ -361,6 +284,7 @@ static void say_fine(const struct gm_explain *e, const struct gm_explain_figures
                  : "The limit is the memory itself: %s moves at most %.5g GB/s, and a copy is no "
                    "faster%s",
              e->gpu->name, arithmetic ? f->peak_gflops : e->gpu->dram_gbs, passes);
+    strncat(cure, hides, GM_EXPLAIN_WORDS_MAX - 1 - strlen(cure));
 }
 
 /* The part of the time that is beside DRAM's and the arithmetic's, and the largest. */
@@ -404,7 +328,7 @@ static bool is_measured_at_limit(const struct gm_explain *e)
     if (e->op->kind != GM_OP_MATMUL)
         return measured->copy_us >= LIMIT_COPY * us;
     return gm_measured_us(measured, "cublas") >= LIMIT_CUBLAS * us &&
-           gm_measured_us(measured, fastest(e, measured)) >= FASTER * us;
+           gm_measured_us(measured, fastest(e, measured)) >= GM_EXPLAIN_FASTER * us;
 }
 
 /* Whether another plain kernel was measured to be faster, clearly. */
@@ -426,7 +350,7 @@ static bool is_best(const struct gm_explain *e)
     double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
 
     return us > 0 && preparing(e->report) == 0 &&
-           gm_measured_us(measured, fastest(e, measured)) >= FASTER * us;
+           gm_measured_us(measured, fastest(e, measured)) >= GM_EXPLAIN_FASTER * us;
 }
 
 static bool is_at_limit(const struct gm_explain *e, const struct gm_explain_figures *f,
@@ -442,16 +366,33 @@ static bool is_at_limit(const struct gm_explain *e, const struct gm_explain_figu
            (dram > most ? dram : most) >= LIMIT_PART * (estimate->us - estimate->launch_us);
 }
 
+/* A kernel that took longer than all that was counted explains. */
+static void say_waits(const struct gm_explain *e, const struct gm_explain_figures *f,
+                      const struct gm_estimate *estimate, char problem[GM_EXPLAIN_WORDS_MAX],
+                      char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    char begin[OPENING_MAX], why[GM_EXPLAIN_WORDS_MAX];
+
+    if (e->op->kind == GM_OP_MATMUL)
+        say_reuse(e, f, true, why, cure);
+    else
+        say_latency(e, f, why, cure);
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "%son an %s it takes %.4g us, and what was counted explains %.4g of them: the rest is "
+             "latency, of loads that wait for one another and of warps that wait for these.",
+             opening(e, begin), e->gpu->name, gm_explain_measured_us(e), estimate->us);
+}
+
 static void say_few_blocks(const struct gm_explain *e, const struct gm_explain_figures *f,
                            char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
     static const char *const smaller[] = {"split-K", "several matrices", "smaller", NULL};
+    char begin[OPENING_MAX];
 
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "No request is wasteful, but the grid has %.0f blocks, and %s has %u multiprocessors: "
-             "the others are idle.",
-             f->blocks, e->gpu->name, e->gpu->sms);
-    say_cure(e, "Use smaller tiles, or divide the sums among blocks", smaller, cure);
+             "%sthe grid has %.0f blocks, and %s has %u multiprocessors: the others are idle.",
+             opening(e, begin), f->blocks, e->gpu->name, e->gpu->sms);
+    gm_explain_cure(e, "Use smaller tiles, or divide the sums among blocks", smaller, cure);
 }
 
 static void say_kernel(const struct gm_explain *e, const struct gm_explain_figures *f,
@@ -462,7 +403,9 @@ static void say_kernel(const struct gm_explain *e, const struct gm_explain_figur
 
     if (is_at_limit(e, f, estimate))
         say_fine(e, f, estimate, problem, cure);
-    else if (f->blocks < e->gpu->sms && beside != GM_BOUND_LATENCY)
+    else if (gm_explain_measured_us(e) > UNEXPLAINED * estimate->us && f->blocks >= e->gpu->sms)
+        say_waits(e, f, estimate, problem, cure);
+    else if (f->blocks < e->gpu->sms && (beside != GM_BOUND_LATENCY || e->op->kind == GM_OP_MATMUL))
         say_few_blocks(e, f, problem, cure);
     else if (estimate->us - estimate->launch_us < estimate->launch_us / 2) {
         snprintf(
@@ -483,16 +426,22 @@ static void say_measured_limit(const struct gm_explain *e, const struct gm_expla
                                const struct gm_estimate *estimate,
                                char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    if (e->op->kind != GM_OP_MATMUL && estimate->known) {
+    bool product = e->op->kind == GM_OP_MATMUL;
+    double dram = estimate->part[GM_BOUND_DRAM], arithmetic = estimate->part[GM_BOUND_ARITHMETIC];
+    /* A product is taken for one that arithmetic limits unless it is known to be another. */
+    bool moves = estimate->known && dram > arithmetic;
+
+    if (moves && (!product || is_at_limit(e, f, estimate))) {
         say_fine(e, f, estimate, problem, cure);
         return;
     }
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
              "Nothing is wasted that costs time: on an %s the kernel has the rate of %s.",
-             e->gpu->name, e->op->kind == GM_OP_MATMUL ? "cuBLAS" : "a copy");
+             e->gpu->name, product ? "cuBLAS" : "a copy");
     snprintf(cure, GM_EXPLAIN_WORDS_MAX, "%s",
-             e->op->kind == GM_OP_MATMUL ? "No plain kernel here is faster; tensor cores are."
-                                         : "The limit is the memory itself.");
+             !product ? "The limit is the memory itself."
+             : moves  ? "No plain kernel here is faster."
+                      : "No plain kernel here is faster; tensor cores are.");
 }
 
 /* A kernel without an estimate. */
@@ -508,20 +457,22 @@ static void say_cut(const struct gm_explain *e, const struct gm_explain_figures 
         snprintf(cure, GM_EXPLAIN_WORDS_MAX, "Use smaller blocks, or less shared memory for each.");
         return;
     }
-    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "No request is wasteful in the traced part of the kernel%s.",
+    struct gm_site_figures wasted;
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX, "%s in the traced part of the kernel%s.",
+             hidden(e, &wasted) ? "Little is wasted" : "No request is wasteful",
              e->op->kind != GM_OP_MATMUL ? ", which runs too long to be traced to its end"
              : tiled ? "; what counts is how many multiply-adds each load from shared memory serves"
                      : ", but each multiply-add loads both of its operands");
     if (e->op->kind != GM_OP_MATMUL)
         snprintf(cure, GM_EXPLAIN_WORDS_MAX, "A smaller shape can be traced to its end.");
     else
-        say_cure(e,
-                 tiled ? "Compute more with each loaded element: larger tiles, and several results "
-                         "per thread, kept in registers"
-                       : "Load each element once per block into a tile in shared memory, where all "
-                         "threads of the block read it",
-                 tiled ? larger : tile, cure);
+        gm_explain_cure(
+            e,
+            tiled ? "Compute more with each loaded element: larger tiles, and several results "
+                    "per thread, kept in registers"
+                  : "Load each element once per block into a tile in shared memory, where all "
+                    "threads of the block read it",
+            tiled ? larger : tile, cure);
 }
 
 void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_MAX],
@@ -541,7 +492,7 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
     } else if (is_measured_at_limit(e)) {
         say_measured_limit(e, &f, &estimate, problem, cure);
     } else if (worst) {
-        say_site(e, worst, problem, cure);
+        gm_explain_place_words(e, worst, problem, cure);
     } else if (!estimate.known) {
         say_cut(e, &f, problem, cure);
     } else if (busy_percent(e, &f) < IDLE_PERCENT && !is_at_limit(e, &f, &estimate)) {
@@ -557,15 +508,26 @@ const struct gm_variant *gm_explain_cured(const struct gm_explain *e)
     const struct gm_variant *v;
 
     gm_explain_words(e, problem, cure);
-    const char *name = strstr(cure, CURED_BY);
+    const char *name = strstr(cure, GM_EXPLAIN_CURED_BY);
     for (size_t i = 0; name && (v = gm_variant_at(i)); i++) {
         size_t len = strlen(v->name);
-        if (v->op == e->op->kind && strncmp(name + strlen(CURED_BY), v->name, len) == 0 &&
-            name[strlen(CURED_BY) + len] == '.' &&
+        if (v->op == e->op->kind &&
+            strncmp(name + strlen(GM_EXPLAIN_CURED_BY), v->name, len) == 0 &&
+            name[strlen(GM_EXPLAIN_CURED_BY) + len] == '.' &&
             gm_variant_check(v, e->op, e->facts, NULL) == GM_OK)
             return v;
     }
     return NULL;
+}
+
+double gm_explain_measured_us(const struct gm_explain *e)
+{
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+
+    return measured && same && preparing(e->report) == 0
+               ? gm_measured_us(measured, e->variant->name)
+               : -1;
 }
 
 bool gm_explain_measured(const struct gm_explain *e, char out[GM_EXPLAIN_WORDS_MAX])

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""Writes kernels/resources.def: what nvcc makes each kernel take that the simulator can run.
+
+    tests/bench/resources.py CHECKOUT > resources.def
+
+It takes some minutes of each core. tests/lint/check_resources.py remakes a part of the table.
+"""
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
+KERNELS = "kernels/cuda"
+NONE = "GM_R(0, 0, 0)"
+HEAD = """/*
+ * resources.def - is what nvcc makes each kernel take: a row for each instance of a template, and in
+ * it a column for each compute capability ({capabilities}).
+ *
+ * Made by tests/bench/resources.py with nvcc {version}. A file's number is that of its text without
+ * comments, and of what it includes: tests/lint/check_resources.py remakes the rows of changed ones.
+ *
+ * GM_RESOURCES(mangled name, columns); GM_R(registers per thread, bytes of static shared memory per
+ * block, bytes per thread that did not fit in registers)
+ */
+"""
+
+
+def nvcc():
+    """The path of nvcc, or None."""
+    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+
+
+def version(compiler):
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
+    return re.search(r"release [\d.]+, V([\d.]+)", done.stdout)[1]
+
+
+def kernels(root):
+    """Those that the simulator can run; the others are named sm90_NAME.cu."""
+    paths = sorted((pathlib.Path(root) / KERNELS).glob("*/*.cu"))
+    return [path.relative_to(root).as_posix() for path in paths if not re.match(r"sm\d+_", path.name)]
+
+
+def bare(text):
+    """Without comments and white space."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+    return re.sub(r"\s+", " ", text)
+
+
+def closure(root, path, seen):
+    """The texts of a file and of those that it includes of kernels/cuda."""
+    if path in seen:
+        return
+    seen.add(path)
+    text = (pathlib.Path(root) / path).read_text(encoding="utf-8")
+    yield bare(text)
+    for name in re.findall(r'#include ["<]([^">]+)[">]', text):
+        name = "kernels/cuda/include/simt.h" if name == "simt.h" else name
+        if name.startswith(KERNELS) and (pathlib.Path(root) / name).exists():
+            yield from closure(root, name, seen)
+
+
+def number(root, path):
+    text = "\n".join(closure(root, path, set()))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def same_everywhere(symbol):
+    """g++'s name of what nvcc calls so: an unnamed namespace has the file's name in it."""
+    out, at = "", 0
+    for found in re.finditer(r"(\d+)(?=_GLOBAL__N_)", symbol):
+        if found.start() < at:
+            continue
+        out += symbol[at:found.start()] + "12_GLOBAL__N_1"
+        at = found.end() + int(found[1])
+    return re.sub(r"^_ZL", "_Z", out + symbol[at:])
+
+
+def resources(said):
+    """{symbol: (registers, shared, spilled)} of what ptxas says."""
+    found = {}
+    for part in said.split("Compiling entry function '")[1:]:
+        symbol = same_everywhere(part.split("'", 1)[0])
+        registers = int(re.search(r"Used (\d+) registers", part)[1])
+        shared = re.search(r"(\d+) bytes smem", part)
+        spilled = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", part)
+        found[symbol] = (registers, int(shared[1]) if shared else 0, int(spilled[2]))
+    return found
+
+
+def compiled(root, compiler, path, capability):
+    """The same of a file's kernels."""
+    name = "90a" if capability == 90 else str(capability)
+    done = subprocess.run(
+        [compiler, "-std=c++17", "-O3", "-D_GNU_SOURCE", f"-DGM_HAVE_SM90A={int(name == '90a')}",
+         "-gencode", f"arch=compute_{name},code=sm_{name}", "-I.", "-Ikernels/cuda/include", "-cubin",
+         "--resource-usage", "-o", "/dev/null", path],
+        cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"nvcc of {path} for {name}: {done.stderr}")
+    return resources(done.stdout + done.stderr)
+
+
+def cell(row):
+    return f"GM_R({row[0]}, {row[1]}, {row[2]})" if row else NONE
+
+
+def table(compiler, root):
+    """The lines of the table."""
+    paths = kernels(root)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = {(path, capability): pool.submit(compiled, root, compiler, path, capability)
+                for path in paths for capability in CAPABILITIES}
+        rows = {}
+        for (_, capability), job in jobs.items():
+            for symbol, row in job.result().items():
+                rows.setdefault(symbol, {})[capability] = row
+    yield HEAD.format(version=version(compiler), capabilities=", ".join(map(str, CAPABILITIES)))
+    for path in paths:
+        yield f"/* {path.removeprefix(KERNELS + '/')} {number(root, path)} */\n"
+    for symbol, row in sorted(rows.items()):
+        yield f'GM_RESOURCES("{symbol}", {", ".join(cell(row.get(c)) for c in CAPABILITIES)})\n'
+
+
+def main():
+    root = sys.argv[1]
+    compiler = nvcc()
+    if not compiler:
+        raise SystemExit("nvcc is not here")
+    sys.stdout.writelines(table(compiler, root))
+
+
+if __name__ == "__main__":
+    main()
