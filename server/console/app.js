@@ -36,6 +36,7 @@ async function go() {
       link.setAttribute("aria-current", "page");
       link.scrollIntoView({ block: "nearest", inline: "nearest" });
     } else link.removeAttribute("aria-current");
+  main.setAttribute("aria-label", VIEWS.find(([name]) => name === view)[1]); // said when it gets the focus
   document.title = `${VIEWS.find(([name]) => name === view)[1]} · gemmd`;
   try {
     const module = await import(`./views/${view}.js`);

@@ -72,9 +72,9 @@ export function field(label, control) {
   return h("label", null, label, control);
 }
 
-export function select(options, value, onchange, name) {
+export function select(options, value, onchange, name, said) {
   const list = options.map((one) => (Array.isArray(one) ? one : [one, one]));
-  const element = h("select", { onchange: () => onchange?.(element.value), name },
+  const element = h("select", { onchange: () => onchange?.(element.value), name, "aria-label": said },
     list.map(([key, text]) => h("option", { value: key }, text)));
   element.value = list.some(([key]) => key === value) ? value : list[0]?.[0] ?? "";
   return element;

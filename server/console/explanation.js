@@ -134,7 +134,8 @@ function banks(site, example) {
     }
   });
   const list = [...rows.keys()].sort((a, b) => a - b), most = Math.max(1, ...words), cell = list.length > 12 ? 13 : 20;
-  const said = most === 1 ? "no bank has two words to give: one pass" : `${words.filter((n) => n > 0).length} of 32 banks are used, and one has ${most} words to give, one after the other`;
+  const used = words.filter((n) => n > 0).length;
+  const said = most === 1 ? "no bank has two words to give: one pass" : `${used} of 32 banks ${used === 1 ? "is" : "are"} used, and one has ${most} words to give, one after the other`;
   const height = 22 + list.length * cell, svg = base(height, `${said}. ${siteWords(site)}`);
   for (let bank = 0; bank < BANKS; bank++) svg.append(s("text", { class: "muted", x: bank * LANE + 10, y: 12 }, String(bank)));
   list.forEach((row, i) => {

@@ -89,6 +89,7 @@ export function reachable(svg, marks, words, open) {
   });
   svg.addEventListener("blur", () => { marks[at]?.classList.remove("chosen"); tell(); });
   marks.forEach((mark, i) => {
+    mark.setAttribute("aria-hidden", "true"); // said one by one, by announce()
     mark.addEventListener("pointermove", (event) => tell(event, words(i)));
     mark.addEventListener("pointerleave", () => tell());
     if (open) mark.addEventListener("click", () => open(i));

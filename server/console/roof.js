@@ -10,6 +10,7 @@ export function ceilingsOf(device) {
   for (const { gflops, roof } of Object.values(device.peaks ?? {}))
     if (!flats.some((one) => one.name === roof)) flats.push({ name: roof, gflops, why: "as measured or stated" });
   const gpu = device.kind === "sim" ? device.gpu : undefined;
+  if (device.gpu?.l2_gbs > 0) slopes.push({ name: "L2", gbs: device.gpu.l2_gbs, why: "what fits in its cache: as published of this GPU" });
   if (gpu) {
     slopes.push({ name: "dram", gbs: gpu.dram_gbs, why: `the maker's, of ${gpu.name}` });
     flats.push({ name: "fp32", gflops: gpu.fp32_gflops, why: `the maker's, of ${gpu.name}` });
@@ -39,8 +40,8 @@ export function roofline(d3, width, { slopes, flats, points, lines = [], label }
     if (!(low < high)) continue;
     const [x1, y1, x2, y2] = [x(low), y(low * one.gbs), x(high), y(high * one.gbs)];
     const angle = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
-    svg.append(s("line", { class: one.gbs === most ? "roof" : "roof soft", x1, y1, x2, y2 }));
-    const part = 0.5, at = [x1 + (x2 - x1) * part, y1 + (y2 - y1) * part];
+    svg.append(s("line", { class: one.name === "dram" ? "roof" : "roof soft", x1, y1, x2, y2 }));
+    const part = one.name === "dram" ? 0.5 : 0.25, at = [x1 + (x2 - x1) * part, y1 + (y2 - y1) * part];
     svg.append(s("text", { class: "halo", "text-anchor": "middle", transform: `translate(${at[0]},${at[1]}) rotate(${angle}) translate(0,-7)` }, `${one.name} ${figure(one.gbs)} GB/s`, s("title", null, one.why)));
   }
   let column = 0, last = -99;

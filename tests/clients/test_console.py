@@ -328,6 +328,9 @@ def test_compare(visit):
     expect(table).to_contain_text("(auto)")
     expect(table).to_contain_text("within the bound")
     expect(page.locator("svg.chart")).to_have_count(2)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Compare again, as SVG").click()
+    assert "naive</text>" in open(download.value.path(), encoding="utf-8").read()
     page.get_by_role("button", name="As taught").click()
     link = visitor.fragment()
     assert "rows=96" in link and "order=lesson" in link and "run=1" in link

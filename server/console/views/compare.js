@@ -1,7 +1,7 @@
 // compare.js - every kernel of an operation on the same matrices: time, rate, ceiling, error, and why.
 import { devices, kernelsOf } from "../api.js";
-import { announce, card, choice, empty, failure, field, figure, h, head, s, select, shape, show as put, table, time } from "../dom.js";
-import { compare } from "../comparison.js";
+import { announce, card, choice, download, empty, failure, field, figure, h, head, s, select, shape, show as put, table, time } from "../dom.js";
+import { compare, drawing } from "../comparison.js";
 import { DTYPES } from "../matrix.js";
 import { axis, fits, frame, load, reachable } from "../plot.js";
 
@@ -64,6 +64,7 @@ export function show(main, parameters, keep) {
     put(place, card(null, h("div", { class: "between" }, h("h2", null, `${report.op} ${shape(report.shapes.result)} ${report.dtype} on ${report.device}`),
       choice("Order", [["speed", "Fastest first"], ["lesson", "As taught"]], state.order, (order) => { state.order = order; draw(); })),
     simulated ? h("p", { class: "note" }, `${report.device} is simulated: kernels are not timed there. What they do to memory is counted.`) : null, box,
+    h("p", { class: "small" }, h("button", { type: "button", class: "quiet", onclick: (event) => save(event.target) }, "Compare again, as SVG")),
     report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${lessonShape()}` }, "See them under the roofline")) : null),
     card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ...(simulated ? [["Sectors", true], ["Shared passes", true], ["Barriers", true]] : [["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true]]), ["Error", false, true], ["What it does", false, true]],
       rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), ...(simulated ? [figure(row.accesses?.global_sectors), figure(row.accesses?.shared_wavefronts), figure(row.accesses?.barriers)]
@@ -72,6 +73,17 @@ export function show(main, parameters, keep) {
     rows.some((row) => row.percent_of_copy > 105) ? h("p", { class: "small muted" }, "Above 100 %: these matrices fit a cache, which the copy that is the ceiling does not.") : null,
     h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named: of those that can run here, the one with the least estimated time.`)));
     ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name]) => bars(window.d3, width, title, list, value, text, ceiling, name)))));
+  }
+
+  // For papers and slides.
+  async function save(button) {
+    button.disabled = true;
+    try {
+      download(`${state.op}.svg`, await drawing(state.op, state));
+    } catch (error) {
+      put(place, failure(error));
+    }
+    button.disabled = false;
   }
 
   const lessonShape = () => [state.rows, state.op === "matmul" ? state.inner : undefined, state.cols].filter(Boolean).join("x");

@@ -72,9 +72,10 @@ export function show(main, parameters, keep) {
       state.sites[i] = Number(value);
       draw();
     })));
-    const slider = warps > 1 ? h("label", { class: "grow" }, "Warp of the block ", h("input", { type: "range", min: 0, max: warps - 1, value: at, oninput: (event) => {
+    const slider = warps > 1 ? h("label", { class: "grow" }, "Warp of the block ", h("input", { type: "range", min: 0, max: warps - 1, value: at, "aria-valuetext": `warp ${at} of ${warps}`, oninput: (event) => {
       state.warp = Number(event.target.value);
       output.textContent = `warp ${state.warp} of ${warps}`;
+      event.target.setAttribute("aria-valuetext", output.textContent);
       save();
       fill();
     } }), output) : null;

@@ -104,10 +104,15 @@ export function show(main, parameters, keep) {
     axis(d3, svg, y, "left", { x: left, size: width - left - 8, ticks: 3, format: (n) => (n ? text(n) : "0") });
     axis(d3, svg, x, "bottom", { y: height - 24, values: [-60, -45, -30, -15, 0].map((n) => n * Number(state.minutes)), format: (at) => (at ? `−${-at} s` : "now") });
     const path = (value) => d3.svg.line().defined((one) => Number.isFinite(value(one))).x((one) => x(one.at - end)).y((one) => y(value(one)));
+    const named = []; // where the names of the lines are: no two in one place
     for (const [name, value, style] of lines) {
       svg.append(s("path", { class: `line ${style}`, d: path(value)(data.filter((one) => one.at - end >= x.domain()[0])) ?? "" }));
       const latest = data.at(-1);
-      if (lines.length > 1 && Number.isFinite(value(latest))) svg.append(s("text", { class: "halo muted", x: width - 10, y: Math.max(18, y(value(latest)) - 6), "text-anchor": "end" }, name));
+      if (lines.length < 2 || !Number.isFinite(value(latest))) continue;
+      let at = Math.max(18, y(value(latest)) - 6);
+      while (named.some((other) => Math.abs(other - at) < 13)) at = at > 32 ? at - 13 : Math.max(...named) + 13;
+      named.push(at);
+      svg.append(s("text", { class: "halo muted", x: width - 10, y: at, "text-anchor": "end" }, name));
     }
     return svg;
   }

@@ -46,7 +46,7 @@ class Operand {
     });
     const parts = {
       make: () => h("div", { class: "row" },
-        field("Kind", select(GENERATORS, this.made.kind, (kind) => { this.made.kind = kind; this.changed(); }, `${name}-kind`)), number("Rows", "rows"), number("Columns", "cols")),
+        field("Kind", select(GENERATORS, this.made.kind, (kind) => { this.made.kind = kind; this.changed(); }, `${name}-kind`, `Kind of ${name}`)), number("Rows", "rows"), number("Columns", "cols")),
       type: () => field(`Numbers of ${name}: a row a line, or JSON`, h("textarea", { rows: 5, spellcheck: "false", value: this.text, placeholder: "1, 2\n3, 4",
         oninput: (event) => { this.text = event.target.value; this.changed(); } })),
       file: () => this.drop(),

@@ -44,14 +44,14 @@ export function show(main, parameters, keep) {
       field("Operation", select([["", "all"], ...OPS], state.op, (value) => { state.op = value; draw(); })),
       field("Join a comparison", select(lessons(), state.lesson, (value) => { state.lesson = value; draw(); })),
       h("button", { type: "button", onclick: draw }, "Refresh")),
-    simulated ? h("p", { class: "note" }, `${device.name} only simulates ${device.gpu?.name ?? "a GPU"}: its runs have no times, and so no points. The ceilings are the maker's.`) : null,
+    simulated ? h("p", { class: "note" }, `${device.name} only simulates ${device.gpu?.name ?? "a GPU"}: its runs have no times, and so no points. The ceilings are published ones.`) : null,
     chart, legend(OPS.map((op) => `o-${op}`), OPS),
     nothing && !simulated ? empty(list.length ? "None of the last requests fits this choice." : "No request was made yet.", h("button", { type: "button", class: "main", onclick: async (event) => {
       event.target.disabled = true;
       await traffic().catch((error) => put(place, failure(error)));
       draw();
     } }, "Make some")) : null,
-    h("p", { class: "small muted" }, `Ceilings: ${ceilingWords({ slopes, flats })}. One that was not measured (of a cache, say) is not drawn. `,
+    h("p", { class: "small muted" }, `Ceilings: ${ceilingWords({ slopes, flats })}. ${slopes.some((one) => one.name === "L2") ? "What stays in the L2 cache may rise to its roof. " : ""}One that is not known is not drawn. `,
       h("a", { href: "v1/requests/roofline.svg?limit=1000" }, "This picture as SVG"), ", for papers and slides.")),
     moving.length ? card("What only moves bytes", lower) : null, chosen,
     mine.length ? card("The same as a table", table("The last requests, the newest first", [["Request"], ["Kernel"], ["Shape"], ["Kernel time", true], ["GFLOP/s", true], ["GB/s", true], ["Of the roof", true]],
