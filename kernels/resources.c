@@ -4,7 +4,6 @@
  */
 #include "gpu.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct row {
@@ -17,7 +16,6 @@ static const unsigned capabilities[] = {75, 80, 86, 89, 90, 100, 120};
 #define CAPABILITIES (sizeof(capabilities) / sizeof(capabilities[0]))
 _Static_assert(CAPABILITIES == 7, "a column each");
 
-/* In the order of symbols. */
 static const struct row rows[] = {
 #define GM_R(registers, shared, spilled)                                                           \
     {                                                                                              \
@@ -29,16 +27,18 @@ static const struct row rows[] = {
 #undef GM_R
 };
 
-static int by_symbol(const void *symbol, const void *row)
+/* A report looks for one or two. */
+static const struct row *find(const char *symbol)
 {
-    return strcmp(symbol, ((const struct row *)row)->symbol);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].symbol, symbol) == 0)
+            return &rows[i];
+    return NULL;
 }
 
 bool gm_gpu_resources(const struct gm_gpu *gpu, const char *symbol, struct gm_resources *ret)
 {
-    const struct row *row =
-        symbol ? bsearch(symbol, rows, sizeof(rows) / sizeof(rows[0]), sizeof(rows[0]), by_symbol)
-               : NULL;
+    const struct row *row = symbol ? find(symbol) : NULL;
 
     for (size_t i = 0; row && i < CAPABILITIES; i++) {
         if (capabilities[i] == gpu->capability && row->by[i].registers > 0) {

@@ -3,7 +3,8 @@
 
     tests/bench/resources.py CHECKOUT > resources.def
 
-It takes some minutes of each core. tests/lint/check_resources.py remakes a part of the table.
+Files that are as they were when the table was made keep their rows; all together take a quarter of an hour
+of a core. tests/lint/check_resources.py remakes a part of the table.
 """
 import concurrent.futures
 import hashlib
@@ -22,7 +23,8 @@ HEAD = """/*
  * it a column for each compute capability ({capabilities}).
  *
  * Made by tests/bench/resources.py with nvcc {version}. A file's number is that of its text without
- * comments, and of what it includes: tests/lint/check_resources.py remakes the rows of changed ones.
+ * comments and of what it includes; its rows follow. tests/lint/check_resources.py remakes those of
+ * changed files.
  *
  * GM_RESOURCES(mangled name, columns); GM_R(registers per thread, bytes of static shared memory per
  * block, bytes per thread that did not fit in registers)
@@ -110,21 +112,31 @@ def cell(row):
     return f"GM_R({row[0]}, {row[1]}, {row[2]})" if row else NONE
 
 
-def table(compiler, root):
-    """The lines of the table."""
-    paths = kernels(root)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = {(path, capability): pool.submit(compiled, root, compiler, path, capability)
-                for path in paths for capability in CAPABILITIES}
-        rows = {}
-        for (_, capability), job in jobs.items():
-            for symbol, row in job.result().items():
-                rows.setdefault(symbol, {})[capability] = row
+def sections(text):
+    """{file: (its number, its rows as text)} of a table."""
+    parts = re.split(r"^/\* (\S+\.cu) ([0-9a-f]+) \*/\n", text, flags=re.M)
+    return {name: (said, rows) for name, said, rows in zip(parts[1::3], parts[2::3], parts[3::3])}
+
+
+def table(compiler, root, before=""):
+    """The lines of the table. Rows of files that are as they were in the table before are taken from it."""
+    known = sections(before) if f"with nvcc {version(compiler)}." in before else {}
     yield HEAD.format(version=version(compiler), capabilities=", ".join(map(str, CAPABILITIES)))
-    for path in paths:
-        yield f"/* {path.removeprefix(KERNELS + '/')} {number(root, path)} */\n"
-    for symbol, row in sorted(rows.items()):
-        yield f'GM_RESOURCES("{symbol}", {", ".join(cell(row.get(c)) for c in CAPABILITIES)})\n'
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = {}
+        for path in kernels(root):
+            if known.get(path.removeprefix(KERNELS + "/"), ("", ""))[0] != number(root, path):
+                jobs[path] = [pool.submit(compiled, root, compiler, path, c) for c in CAPABILITIES]
+        for path in kernels(root):
+            name = path.removeprefix(KERNELS + "/")
+            yield f"/* {name} {number(root, path)} */\n"
+            if path not in jobs:
+                yield known[name][1]
+                continue
+            by_capability = [job.result() for job in jobs[path]]
+            for symbol in sorted(set().union(*by_capability)):
+                columns = ", ".join(cell(rows.get(symbol)) for rows in by_capability)
+                yield f'GM_RESOURCES("{symbol}", {columns})\n'
 
 
 def main():
@@ -132,7 +144,8 @@ def main():
     compiler = nvcc()
     if not compiler:
         raise SystemExit("nvcc is not here")
-    sys.stdout.writelines(table(compiler, root))
+    path = pathlib.Path(root) / "kernels/resources.def"
+    sys.stdout.writelines(table(compiler, root, path.read_text(encoding="utf-8") if path.exists() else ""))
 
 
 if __name__ == "__main__":

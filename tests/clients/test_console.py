@@ -128,6 +128,35 @@ def test_every_view_is_whole_and_accessible(visit, busy, options):
         assert visitor.page.title() == f"{view} · gemmd"
 
 
+# What one can be on, or hears of: it has a name.
+NAMED = {"application", "button", "combobox", "dialog", "form", "grid", "heading", "image", "link", "main", "navigation", "region", "slider", "spinbutton", "table", "textbox"}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_a_screen_reader_walks_through(visit, busy, view):
+    """Chromium's own tree: names, one heading of the first level and none left out, a place where news is said."""
+    visitor = visit()
+    visitor.open(LINKS[view])
+    visitor.settle()
+    nodes = [node for node in visitor.context.new_cdp_session(visitor.page).send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
+
+    def text(node):
+        return node.get("name", {}).get("value", "").strip()
+
+    def of(node, name):
+        return next((one["value"].get("value") for one in node.get("properties", []) if one["name"] == name), None)
+
+    nameless = [node["role"]["value"] for node in nodes if node["role"]["value"] in NAMED and not text(node)]
+    assert not nameless, (view, nameless)
+    levels = [of(node, "level") for node in nodes if node["role"]["value"] == "heading"]
+    assert levels[0] == 1 and levels.count(1) == 1, levels
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:])), levels
+    assert any(of(node, "live") == "polite" and node["role"]["value"] == "status" for node in nodes)
+    assert [text(node) for node in nodes if node["role"]["value"] == "main"] == [view]
+    links = [(text(node), of(node, "url")) for node in nodes if node["role"]["value"] == "link"]
+    assert len({name for name, _ in links}) == len({link for _, link in links}), links  # one name, one place
+
+
 def test_the_first_view_is_small(visit):
     visitor = visit()
     sizes = []
@@ -275,6 +304,9 @@ def test_roofline_and_waterfall(visit, start):
         expect(page.locator("svg.chart").first).to_contain_text(words)
     page.locator("circle.point.o-matmul").last.hover()
     expect(page.locator(".tip")).to_contain_text("40 × 40")
+    page.get_by_label("Device").select_option("sim:0")
+    expect(page.locator("svg.chart").first).to_contain_text("L2")
+    page.get_by_label("Device").select_option("cpu:0")
     page.get_by_label("Join a comparison").select_option("matmul:512")
     expect(page.locator("path.lesson")).to_have_count(1)
     page.locator("circle.point.o-transpose").click()
