@@ -151,7 +151,7 @@ def counters_table(document):
 
 # How the verdict of /v1/explain is told in a table, by words of it.
 SAID = [
-    ("Memory is the limit", "memory, which hides what is wasted"), ("bytes that must move take", "memory"), ("rate of cuBLAS", "as fast as cuBLAS"),
+    ("Memory is the limit", "memory, which hides what is wasted"), ("bytes that must move take", "memory"), ("bytes that miss the caches take", "memory"), ("rate of cuBLAS", "as fast as cuBLAS"),
     ("wavefronts (passes", "bank conflict"), ("sectors of 32 bytes instead", "strided"), ("the grid has", "few blocks"),
     ("launch takes most", "the launch"), ("the rest is latency", "latency"), ("latency takes", "latency"), ("issuing takes", "issuing"),
     ("the data stage of", "data stage of L1 and shared"), ("the L2 cache takes", "the L2 cache"), ("arithmetic takes", "arithmetic"),

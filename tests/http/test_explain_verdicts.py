@@ -202,7 +202,7 @@ def evidence(row):
 
 
 VERDICTS = [
-    ("Memory is the limit", "memory"), ("bytes that must move take", "memory"), ("rate of cuBLAS", "arithmetic"),
+    ("Memory is the limit", "memory"), ("bytes that must move take", "memory"), ("bytes that miss the caches take", "memory"), ("rate of cuBLAS", "arithmetic"),
     ("multiply-adds take", "arithmetic"), ("wavefronts (passes over the banks)", "wavefronts"), ("sectors of 32 bytes instead", "sectors"),
     ("the grid has", "blocks"), ("launch takes most", "launch"), ("the rest is latency", "latency"), ("latency takes", "latency"),
     ("issuing takes", "issue"), ("the data stage of", "wavefronts"), ("the L2 cache takes", "L2"), ("arithmetic takes", "arithmetic"),

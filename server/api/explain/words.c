@@ -191,6 +191,13 @@ static const char *opening(const struct gm_explain *e, char out[OPENING_MAX])
     return out;
 }
 
+/* What memory moves: caches may be too small for what is loaded again. */
+static const char *moved_bytes(const struct gm_explain_figures *f)
+{
+    return f->dram_bytes > AGAIN_MIN * f->bytes_min ? "the bytes that miss the caches"
+                                                    : "the bytes that must move";
+}
+
 /* What takes the time, where no place is to blame and memory is not the limit. */
 static void say_part(const struct gm_explain *e, const struct gm_explain_figures *f,
                      const struct gm_estimate *estimate, enum gm_bound bound,
@@ -210,9 +217,8 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
     else
         say_reuse(e, f, bound == GM_BOUND_L2, why, cure);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%s%s takes %.3g of the estimated %.3g us, and the bytes that must move take memory "
-             "%.3g: %.300s.",
-             opening(e, begin), words[bound], estimate->part[bound], estimate->us,
+             "%s%s takes %.3g of the estimated %.3g us, and %s take memory %.3g: %.300s.",
+             opening(e, begin), words[bound], estimate->part[bound], estimate->us, moved_bytes(f),
              estimate->part[GM_BOUND_DRAM], why);
 }
 
@@ -229,8 +235,8 @@ static unsigned preparing(const struct gm_access_report *report)
  * stumble over a bank conflict of which nothing is said. */
 static void say_hidden(const struct gm_explain *e, const struct gm_estimate *estimate,
                        const struct gm_access_site *site, const struct gm_site_figures *f,
-                       bool arithmetic, const char *again, char problem[GM_EXPLAIN_WORDS_MAX],
-                       char more[GM_EXPLAIN_WORDS_MAX])
+                       bool arithmetic, const char *what, const char *again,
+                       char problem[GM_EXPLAIN_WORDS_MAX], char more[GM_EXPLAIN_WORDS_MAX])
 {
     static const char *const padded[] = {"padded", "swizzl", NULL}, *const none[] = {NULL};
     bool shared = gm_access_is_shared(site->kind);
@@ -243,8 +249,7 @@ static void say_hidden(const struct gm_explain *e, const struct gm_estimate *est
              "%s, and hides what is wasted (%s)%s behind %s: they take %.3g of the estimated %.3g "
              "us, of which an empty kernel takes %.3g%s.",
              arithmetic ? "Arithmetic is the limit" : "Memory is the limit",
-             place_of(site, f, place), costs,
-             arithmetic ? "the multiply-adds" : "the bytes that must move",
+             place_of(site, f, place), costs, what,
              estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
              estimate->launch_us, again);
     snprintf(more, GM_EXPLAIN_WORDS_MAX,
@@ -270,11 +275,12 @@ static void say_fine(const struct gm_explain *e, const struct gm_explain_figures
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
              "Nothing is wasted that costs time: %s take %.3g of the estimated %.3g us, of which "
              "an empty kernel takes %.3g%s.",
-             arithmetic ? "the multiply-adds" : "the bytes that must move",
+             arithmetic ? "the multiply-adds" : moved_bytes(f),
              estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
              estimate->launch_us, again);
     if (site)
-        say_hidden(e, estimate, site, &wasted, arithmetic, again, problem, hides);
+        say_hidden(e, estimate, site, &wasted, arithmetic,
+                   arithmetic ? "the multiply-adds" : moved_bytes(f), again, problem, hides);
     if (more > 0)
         snprintf(passes, sizeof passes, "; rearranging the data before and after takes %u more %s.",
                  more, more == 1 ? "pass" : "passes");
