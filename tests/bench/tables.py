@@ -160,8 +160,9 @@ SAID = [
 
 
 def each(runs, variant, kind, unit):
-    """Per request of the first run of a variant, as the GPU counted it."""
-    run = next((run for run in runs if run["run"].startswith(variant)), None)
+    """Per request of the first run of a variant, in f32 if there is one, as the GPU counted it."""
+    mine = [run for run in runs if run["run"].startswith(variant)]
+    run = next((run for run in mine if " f32 " in run["run"]), mine[0] if mine else None)
     requests = run["gpu"][kind + "_requests"] if run else 0
     return f"{run['gpu'][f'{kind}_{unit}'] / requests:.3g}" if requests else "–"
 

@@ -364,9 +364,10 @@ static bool is_at_limit(const struct gm_explain *e, const struct gm_explain_figu
 {
     double dram = estimate->part[GM_BOUND_DRAM], most = estimate->part[GM_BOUND_ARITHMETIC];
 
-    /* Moves ask for each line once; products rely on caches. */
+    /* Moves fetch each line once; products rely on caches. */
+    double fetched = f->dram_bytes >= 0 ? f->dram_bytes : f->l2_lines * GM_LINE;
     bool again = e->op->kind != GM_OP_MATMUL && f->l1_hit_percent < L1_HIT_MIN &&
-                 f->l2_lines > AGAIN_MIN * f->bytes_min / GM_LINE;
+                 fetched > AGAIN_MIN * f->bytes_min;
 
     return estimate->known && !is_beaten(e) && !again &&
            (dram > most ? dram : most) >= LIMIT_PART * (estimate->us - estimate->launch_us);
