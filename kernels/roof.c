@@ -2,8 +2,8 @@
  * roof.c - decides which arithmetic units a product may use.
  *
  * SIMT kernels compute with plain multiply-adds. cuBLAS uses tensor cores if types and precision
- * allow it: a plain ceiling would be too low for it. Kernels that split f32 use them for several
- * bf16 products.
+ * allow it, and mma and wgmma always: a plain ceiling would be too low for them. Kernels that split
+ * f32 use them for several bf16 products.
  */
 #include "kernels/roof.h"
 
@@ -40,9 +40,10 @@ struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *
 {
     enum gm_dtype dtype = op->result.dtype;
 
-    if (variant && variant->tensor_products > 0 && facts->gpu)
+    if (variant && variant->tensor_products > 1 && facts->gpu)
         return split_roof(variant, facts->gpu);
-    if (variant && variant->wants_blas && facts->kind == GM_DEVICE_CUDA && facts->gpu) {
+    if (variant && (variant->wants_blas || variant->tensor_products == 1) &&
+        facts->kind == GM_DEVICE_CUDA && facts->gpu) {
         struct gm_roof tensor = tensor_roof(op, facts->gpu);
         if (tensor.unit)
             return tensor;

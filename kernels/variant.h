@@ -76,7 +76,7 @@ struct gm_variant {
      * its kernel reads operands and writes results where they are, also in the host's memory. */
     bool groups;
     bool wants_blas;          /* needs the device's BLAS library: facts.tuned_blas */
-    unsigned tensor_products; /* bf16 tensor-core products per f32 product; 0: no tensor cores */
+    unsigned tensor_products; /* tensor-core products for one product; 0: no tensor cores */
     const char *needs;        /* for display: "OpenBLAS", "compute capability 9.0"; or "" */
     const char *note;         /* one sentence: the idea */
 };

@@ -222,11 +222,10 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
     if (variant)
         return variant;
     unsigned count = gm_candidates(op, facts, candidates);
-    for (unsigned i = 0; i < count && candidates[i].estimate.us >= 0; i++)
-        if (!gm_is_asked_only(candidates[i].variant->op, candidates[i].name))
-            return candidates[i].variant;
     /* Without any estimate: later variants of the list improve on earlier ones. */
-    return count > 0 ? candidates[count - 1].variant : NULL;
+    return count == 0                       ? NULL
+           : candidates[0].estimate.us >= 0 ? candidates[0].variant
+                                            : candidates[count - 1].variant;
 }
 
 /* Lists the variants that can run op here, as "a, b and c", and returns their number. */

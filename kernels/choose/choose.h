@@ -61,9 +61,6 @@ struct gm_kernel_time {
 struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
                                   const struct gm_device_facts *facts);
 
-/* Whether `auto` does not take the variant, whatever its estimate. */
-bool gm_is_asked_only(enum gm_op_kind kind, const char *name);
-
 /* A variant that can run an operation, and its estimate. variant: NULL for one that only a GPU runs
  * and that is not in this build. */
 struct gm_candidate {

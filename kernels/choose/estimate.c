@@ -10,49 +10,46 @@
 #include <string.h>
 
 /* A variant without a row is never chosen. of_f64, of_half: where the rows of these types are,
- * behind that of f32. asked_only: `auto` does not take it, however fast: what split_bf16 computes
- * is not always as accurate as f32 arithmetic. */
+ * behind that of f32. */
 static const struct row {
     enum gm_op_kind op;
     const char *name;
     gm_estimate_fn *us;
     enum gm_rates_row rates;
     unsigned of_f64, of_half;
-    bool asked_only;
 } rows[] = {
-    {GM_OP_COPY, "direct", gm_us_copy_direct, GM_RATES_copy_direct, 0, 0, false},
-    {GM_OP_COPY, "vector", gm_us_copy_vector, GM_RATES_copy_vector, 0, 0, false},
-    {GM_OP_TRANSPOSE, "naive", gm_us_transpose_naive, GM_RATES_transpose_naive, 0, 0, false},
-    {GM_OP_TRANSPOSE, "tiled", gm_us_transpose_tile, GM_RATES_transpose_tiled, 0, 0, false},
-    {GM_OP_TRANSPOSE, "padded", gm_us_transpose_tile, GM_RATES_transpose_padded, 0, 0, false},
-    {GM_OP_TRANSPOSE, "vectorized", gm_us_transpose_vectorized, GM_RATES_transpose_vectorized, 0, 0,
-     false},
-    {GM_OP_TRANSPOSE, "unaligned", gm_us_transpose_unaligned, GM_RATES_transpose_unaligned, 0, 0,
-     false},
-    {GM_OP_TRANSPOSE, "packed_u8", gm_us_transpose_packed_u8, GM_RATES_transpose_packed_u8, 0, 0,
-     false},
-    {GM_OP_TRANSPOSE, "skinny", gm_us_transpose_skinny, GM_RATES_transpose_tall, 0, 0, false},
-    {GM_OP_TRANSPOSE, "batched", gm_us_transpose_batched, GM_RATES_transpose_batched, 0, 0, false},
-    {GM_OP_TRANSPOSE, "cublas", gm_us_transpose_tile, GM_RATES_transpose_cublas, 0, 0, false},
-    {GM_OP_ADD, "direct", gm_us_add_direct, GM_RATES_add_direct, 0, 0, false},
-    {GM_OP_ADD, "grid_stride", gm_us_add_direct, GM_RATES_add_grid_stride, 0, 0, false},
-    {GM_OP_ADD, "vectorized", gm_us_add_vectorized, GM_RATES_add_vectorized, 0, 0, false},
-    {GM_OP_FLIP, "shared", gm_us_flip_shared, GM_RATES_flip_shared, 0, 0, false},
-    {GM_OP_FLIP, "vectorized", gm_us_flip_vectorized, GM_RATES_flip_vectorized, 0, 0, false},
-    {GM_OP_MATMUL, "naive", gm_us_naive, GM_RATES_naive, 0, 0, false},
-    {GM_OP_MATMUL, "grid_stride", gm_us_naive, GM_RATES_grid_stride, 0, 0, false},
-    {GM_OP_MATMUL, "tiled", gm_us_tiled, GM_RATES_tiled, 0, 0, false},
-    {GM_OP_MATMUL, "dynamic_tile", gm_us_tiled, GM_RATES_dynamic_tile, 0, 0, false},
-    {GM_OP_MATMUL, "register_tiled", gm_us_register_tiled, GM_RATES_register_tiled, 0, 0, false},
-    {GM_OP_MATMUL, "small_tile", gm_us_small_tile, GM_RATES_small_tile, 0, 0, false},
-    {GM_OP_MATMUL, "batched", gm_us_batched, GM_RATES_batched, 0, 0, false},
-    {GM_OP_MATMUL, "skinny", gm_us_skinny, GM_RATES_skinny_along, 0, 0, false},
-    {GM_OP_MATMUL, "split_k_dot", gm_us_split_k_dot, GM_RATES_split_k_dot, 0, 0, false},
-    {GM_OP_MATMUL, "multistage", gm_us_multistage, GM_RATES_multistage, 1, 0, false},
-    {GM_OP_MATMUL, "multistage_tuned", gm_us_multistage_tuned, GM_RATES_multistage_tuned, 1, 0,
-     false},
-    {GM_OP_MATMUL, "split_bf16", gm_us_split_bf16, GM_RATES_split_bf16, 0, 0, true},
-    {GM_OP_MATMUL, "cublas", gm_us_cublas, GM_RATES_cublas_128, 4, 8, false},
+    {GM_OP_COPY, "direct", gm_us_copy_direct, GM_RATES_copy_direct, 0, 0},
+    {GM_OP_COPY, "vector", gm_us_copy_vector, GM_RATES_copy_vector, 0, 0},
+    {GM_OP_TRANSPOSE, "naive", gm_us_transpose_naive, GM_RATES_transpose_naive, 0, 0},
+    {GM_OP_TRANSPOSE, "tiled", gm_us_transpose_tile, GM_RATES_transpose_tiled, 0, 0},
+    {GM_OP_TRANSPOSE, "padded", gm_us_transpose_tile, GM_RATES_transpose_padded, 0, 0},
+    {GM_OP_TRANSPOSE, "vectorized", gm_us_transpose_vectorized, GM_RATES_transpose_vectorized, 0,
+     0},
+    {GM_OP_TRANSPOSE, "unaligned", gm_us_transpose_unaligned, GM_RATES_transpose_unaligned, 0, 0},
+    {GM_OP_TRANSPOSE, "packed_u8", gm_us_transpose_packed_u8, GM_RATES_transpose_packed_u8, 0, 0},
+    {GM_OP_TRANSPOSE, "skinny", gm_us_transpose_skinny, GM_RATES_transpose_tall, 0, 0},
+    {GM_OP_TRANSPOSE, "batched", gm_us_transpose_batched, GM_RATES_transpose_batched, 0, 0},
+    {GM_OP_TRANSPOSE, "cublas", gm_us_transpose_tile, GM_RATES_transpose_cublas, 0, 0},
+    {GM_OP_ADD, "direct", gm_us_add_direct, GM_RATES_add_direct, 0, 0},
+    {GM_OP_ADD, "grid_stride", gm_us_add_direct, GM_RATES_add_grid_stride, 0, 0},
+    {GM_OP_ADD, "vectorized", gm_us_add_vectorized, GM_RATES_add_vectorized, 0, 0},
+    {GM_OP_FLIP, "shared", gm_us_flip_shared, GM_RATES_flip_shared, 0, 0},
+    {GM_OP_FLIP, "vectorized", gm_us_flip_vectorized, GM_RATES_flip_vectorized, 0, 0},
+    {GM_OP_MATMUL, "naive", gm_us_naive, GM_RATES_naive, 0, 0},
+    {GM_OP_MATMUL, "grid_stride", gm_us_naive, GM_RATES_grid_stride, 0, 0},
+    {GM_OP_MATMUL, "tiled", gm_us_tiled, GM_RATES_tiled, 0, 0},
+    {GM_OP_MATMUL, "dynamic_tile", gm_us_tiled, GM_RATES_dynamic_tile, 0, 0},
+    {GM_OP_MATMUL, "register_tiled", gm_us_register_tiled, GM_RATES_register_tiled, 0, 0},
+    {GM_OP_MATMUL, "small_tile", gm_us_small_tile, GM_RATES_small_tile, 0, 0},
+    {GM_OP_MATMUL, "batched", gm_us_batched, GM_RATES_batched, 0, 0},
+    {GM_OP_MATMUL, "skinny", gm_us_skinny, GM_RATES_skinny_along, 0, 0},
+    {GM_OP_MATMUL, "split_k_dot", gm_us_split_k_dot, GM_RATES_split_k_dot, 0, 0},
+    {GM_OP_MATMUL, "multistage", gm_us_multistage, GM_RATES_multistage, 1, 0},
+    {GM_OP_MATMUL, "multistage_tuned", gm_us_multistage_tuned, GM_RATES_multistage_tuned, 1, 0},
+    {GM_OP_MATMUL, "mma", gm_us_mma, GM_RATES_mma, 0, 0},
+    {GM_OP_MATMUL, "wgmma", gm_us_wgmma, GM_RATES_wgmma, 0, 0},
+    {GM_OP_MATMUL, "split_bf16", gm_us_split_bf16, GM_RATES_split_bf16, 0, 0},
+    {GM_OP_MATMUL, "cublas", gm_us_cublas, GM_RATES_cublas_128, 4, 8},
 };
 
 /* Bytes in a cycle of a multiprocessor. Not all models can load as much from the L2 cache; a
@@ -60,6 +57,7 @@ static const struct row {
 #define L2_BYTES_PER_CLOCK 32.0
 #define SHARED_BYTES_PER_CLOCK 128.0
 #define I64_PRODUCTS 4.0 /* 32-bit multiply-adds in one of 64 bits */
+#define TENSOR_LEAST 2.0 /* times the rate of fp32, where that of tensor cores is not known */
 
 static double time_of(double amount, double rate, double share)
 {
@@ -86,21 +84,27 @@ double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const stru
     return e.us;
 }
 
-/* Multiply-adds in a microsecond, by the unit that cuBLAS or another kernel uses. */
-static double madds_of(const struct gm_op *op, const struct gm_gpu *gpu, bool blas, bool *tensor)
+/* Multiply-adds in a microsecond, by the unit that the kernel uses. products: those on tensor cores
+ * that make one; 0 where it uses none. */
+static double madds_of(const struct gm_op *op, const struct gm_gpu *gpu, unsigned products,
+                       bool *tensor)
 {
     enum gm_dtype dtype = op->result.dtype;
     double gflops = gm_gpu_gflops(gpu, dtype), faster = 0;
 
     if (dtype == GM_I64)
         gflops = gpu->int32_gflops / I64_PRODUCTS;
-    if (dtype == GM_F16 || dtype == GM_BF16 || op->precision == GM_PRECISION_BF16_PRODUCTS)
+    if (products > 1)
+        faster = gpu->tensor_f16_gflops / products;
+    else if (dtype == GM_F16 || dtype == GM_BF16 || op->precision == GM_PRECISION_BF16_PRODUCTS)
         faster = gpu->tensor_f16_gflops;
     else if (dtype == GM_F32 && op->precision == GM_PRECISION_TF32)
         faster = gpu->tensor_tf32_gflops;
     else if (dtype == GM_F64 && op->precision != GM_PRECISION_IEEE)
         faster = gpu->tensor_fp64_gflops;
-    *tensor = blas && faster > 0;
+    if (products == 1 && gm_dtype_size(dtype) == 2 && faster == 0 && gpu->capability >= 80)
+        faster = TENSOR_LEAST * gpu->fp32_gflops;
+    *tensor = products > 0 && faster > 0;
     return (*tensor ? faster : gflops) * 1e3 / 2;
 }
 
@@ -122,7 +126,7 @@ static void set_sizes(const struct gm_op *op, struct gm_sizes *s)
     s->b_along_k = s->b.col != 1;
 }
 
-struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, bool blas,
+struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, unsigned products,
                             const struct gm_profile *profile)
 {
     const struct gm_gpu *gpu = asked;
@@ -133,8 +137,7 @@ struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, 
         gpu = &like; /* of a capability that nobody knows */
     q.sms = gpu->sms;
     q.mhz = gm_gpu_ghz(gpu) * 1e3;
-    q.madds = madds_of(op, gpu, blas, &q.tensor) / q.sms;
-    q.tensor_madds = gpu->tensor_f16_gflops * 1e3 / 2 / q.sms;
+    q.madds = madds_of(op, gpu, products, &q.tensor) / q.sms;
     q.shared = SHARED_BYTES_PER_CLOCK * q.mhz;
     q.l2 = L2_BYTES_PER_CLOCK * q.mhz;
     q.dram = gpu->dram_gbs * 1e3;
@@ -142,6 +145,15 @@ struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, 
     if (op->kind == GM_OP_MATMUL)
         set_sizes(op, &q.s);
     return q;
+}
+
+/* Tensor-core products of a product, whether or not the variant is in this build. */
+static unsigned products_of(const char *name)
+{
+    return strcmp(name, "split_bf16") == 0 ? 6
+           : strcmp(name, "cublas") == 0 || strcmp(name, "mma") == 0 || strcmp(name, "wgmma") == 0
+               ? 1
+               : 0;
 }
 
 static unsigned of_type(const struct row *row, enum gm_dtype dtype)
@@ -160,19 +172,11 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
         if (row->op != kind || (kind != op->kind && kind != GM_OP_COPY) ||
             strcmp(row->name, name) != 0)
             continue;
-        struct gm_asked q = gm_asked_of(op, gpu, strcmp(name, "cublas") == 0,
+        struct gm_asked q = gm_asked_of(op, gpu, products_of(name),
                                         facts->profile ? facts->profile : gm_profile_at(0));
         q.least = &least;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
         return least;
     }
     return (struct gm_kernel_time){.us = -1};
-}
-
-bool gm_is_asked_only(enum gm_op_kind kind, const char *name)
-{
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].op == kind && strcmp(rows[i].name, name) == 0)
-            return rows[i].asked_only;
-    return false;
 }

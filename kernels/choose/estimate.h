@@ -72,14 +72,14 @@ struct gm_asked {
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */
     double sms, mhz;
-    bool tensor; /* on tensor cores: cuBLAS alone */
+    bool tensor; /* on tensor cores */
     /* Of a multiprocessor, in a microsecond: multiply-adds of the type, bytes of shared memory and
      * of the L2 cache. dram: bytes of the device. */
     double madds, shared, l2, dram;
-    double tensor_madds; /* of f16 or bf16, on tensor cores; 0: there are none */
 };
 
-struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *gpu, bool blas,
+/* products: on tensor cores, for each product of the operation; 0 without them. */
+struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *gpu, unsigned products,
                             const struct gm_profile *profile);
 
 /* What a block asks of its multiprocessor, and the operation of the device. */
@@ -105,8 +105,8 @@ gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_vect
     gm_us_transpose_unaligned, gm_us_transpose_packed_u8, gm_us_transpose_skinny,
     gm_us_transpose_batched;
 gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_register_tiled, gm_us_small_tile, gm_us_multistage,
-    gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot, gm_us_split_bf16,
-    gm_us_cublas;
+    gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot, gm_us_cublas, gm_us_mma,
+    gm_us_wgmma, gm_us_split_bf16;
 
 /* ---- Arithmetic --------------------------------------------------------------------------------
  */

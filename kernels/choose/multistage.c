@@ -187,7 +187,7 @@ struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_de
 {
     const struct gm_gpu *gpu = facts && facts->gpu ? facts->gpu : gm_gpu_at(0);
     struct gm_asked q =
-        gm_asked_of(op, gpu, false, facts && facts->profile ? facts->profile : gm_profile_at(0));
+        gm_asked_of(op, gpu, 0, facts && facts->profile ? facts->profile : gm_profile_at(0));
 
     return choose(&q).tiles;
 }

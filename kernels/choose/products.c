@@ -163,27 +163,6 @@ double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
     return least;
 }
 
-/* Six products of halves on tensor cores, by tiles of 128 x 128 or 128 x 64, whichever ends first;
- * passes split the operands before, and look at doubtful sums behind. */
-double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
-{
-    static const struct kernel tiles[] = {{128, 128, 32, 0, 1, true}, {128, 64, 32, 0, 1, true}};
-    const struct gm_sizes *s = &q->s;
-    double read = (s->a.batch ? s->batch : 1) * s->m * s->k, least = HUGE_VAL;
-
-    read += (s->b.batch ? s->batch : 1) * s->k * s->n;
-    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]) && q->tensor_madds > 0; i++) {
-        struct gm_work w = tile_work(q, &tiles[i], 1);
-        w.madds *= 6 * q->madds / q->tensor_madds;
-        w.shared = 0;
-        w.l2 *= 1.5; /* three halves for each f32 */
-        w.passes = 3;
-        w.pass_bytes = read * (4 + 6) + s->batch * s->m * s->n * 4;
-        least = gm_least_of(least, gm_work_us(q, r, &w));
-    }
-    return least;
-}
-
 /* A vector: the matrix is read once, by warps that each take a part of it. */
 static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 {
@@ -202,8 +181,10 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 /*
  * cuBLAS does not say what it runs. It is taken for the fastest of a few tiles, with K split where
  * that helps, or for a kernel of its own if there is a single vector. Seen on an H200: where K runs
- * along A's rows it takes a second launch, but for a tile's 16 rows.
+ * along A's rows it takes a second launch, but for a tile's 16 rows. On an H100: f16 and bf16 whose
+ * rows do not begin at multiples of 8 bytes have a fifth of the rate.
  */
+#define CUBLAS_HALF_UNALIGNED 5.0
 double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
 {
     static const struct kernel tiles[] = {
@@ -212,6 +193,9 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
         {128, 256, 64, 0, 1, true}, {128, 128, 64, 0, 1, true}, {64, 64, 64, 0, 2, true}};
     const struct kernel *list = q->tensor ? on_tensor_cores : tiles;
     bool again = q->s.a_along_k && q->s.m > 16;
+    uint64_t lda = q->s.a.row > q->s.a.col ? q->s.a.row : q->s.a.col;
+    uint64_t ldb = q->s.b.row > q->s.b.col ? q->s.b.row : q->s.b.col;
+    bool slow = q->tensor && q->s.size == 2 && (lda | ldb) % 4 != 0;
     double least = HUGE_VAL;
 
     if (q->s.m == 1 || q->s.n == 1)
@@ -221,6 +205,7 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
         for (double splits = 1; splits <= most && splits <= 128; splits *= 2) {
             struct gm_work w = tile_work(q, &list[i], splits);
             w.shared = w.madds * list[i].words * q->s.width;
+            w.madds *= slow ? CUBLAS_HALF_UNALIGNED : 1;
             if (again)
                 w.passes = 1;
             least = gm_least_of(least, gm_work_us(q, &r[i], &w));

@@ -1,6 +1,7 @@
 /* cuda_case.c - tasks on the fake runtime. */
 #include "cuda_case.h"
 
+#include "kernels/cuda/backend/device.h"
 #include "kernels/graph.h"
 #include "kernels/layout.h"
 #include "kernels/variant.h"

@@ -300,6 +300,30 @@ static void test_products_of_vectors(void)
     }
 }
 
+/* On tensor cores: tiles of 64 to 256 by 64 to 256, one, several, ragged; rows that begin at
+ * multiples of 16, 8, 4 and 2 bytes; K in one k-tile, in several, in splits, and less than a
+ * vector; stacks, also with one a or b. Each in all four transpositions. */
+static void test_products_on_tensor_cores(void)
+{
+    static const uint64_t cases[][6] = {
+        {1, 1, 1, 256, 64, 256},  {1, 1, 1, 257, 72, 264},  {1, 1, 1, 512, 256, 512},
+        {1, 1, 1, 100, 100, 100}, {1, 1, 1, 130, 66, 198},  {1, 1, 1, 131, 129, 133},
+        {1, 1, 1, 64, 8192, 64},  {1, 1, 1, 200, 5003, 56}, {1, 1, 1, 1000, 3, 1000},
+        {1, 1, 1, 640, 520, 776}, {4, 4, 4, 72, 136, 200},  {3, 1, 3, 60, 68, 300},
+        {1, 5, 5, 129, 96, 40},   {140, 140, 1, 65, 9, 33}, {2, 2, 2, 1029, 257, 515},
+    };
+    static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (unsigned trans = 0; trans < 4; trans++)
+            try_product(types[(i + trans) % 3], cases[i], cases[i][3], cases[i][4], cases[i][5],
+                        trans);
+        for (unsigned trans = 0; trans < 4; trans++)
+            try_product(types[(i + trans + 1) % 3], cases[i], cases[i][3], cases[i][4], cases[i][5],
+                        trans);
+    }
+}
+
 /* Where `multistage_tuned` copies operands to another pitch first: a, b, both, of a stack, one for
  * all. */
 static void test_pitched_products(void)
@@ -479,6 +503,7 @@ int main(int argc, char **argv)
     }
     test_products();
     test_products_of_vectors();
+    test_products_on_tensor_cores();
     test_pitched_products();
     test_turned_products();
     test_specials();

@@ -7,7 +7,8 @@
 static const struct gm_gpu gpu = {
     .tensor_f16_gflops = 1000, .tensor_tf32_gflops = 500, .tensor_fp64_gflops = 67};
 static const struct gm_variant plain = {.op = GM_OP_MATMUL}, blas = {.wants_blas = true},
-                               split = {.op = GM_OP_MATMUL, .tensor_products = 4};
+                               split = {.op = GM_OP_MATMUL, .tensor_products = 4},
+                               half = {.op = GM_OP_MATMUL, .tensor_products = 1};
 
 static struct gm_roof roof(const struct gm_variant *variant, enum gm_dtype dtype,
                            enum gm_precision precision, enum gm_device_kind kind)
@@ -63,6 +64,9 @@ int main(void)
     expect(roof(&blas, GM_F32, GM_PRECISION_IEEE, cuda), GM_F32, "plain");
     expect(roof(&blas, GM_F32, GM_PRECISION_TF32, cuda), 500, "tensor tf32");
     expect(roof(&blas, GM_F32, GM_PRECISION_BF16_PRODUCTS, cuda), 1000, "tensor bf16");
+    /* Ours for f16 and bf16 always. */
+    expect(roof(&half, GM_F16, GM_PRECISION_IEEE, cuda), 1000, "tensor f16");
+    expect(roof(&half, GM_BF16, GM_PRECISION_FP32, cuda), 1000, "tensor bf16");
     /* f32 made of four bf16 products has a fourth of their rate. */
     expect(roof(&split, GM_F32, GM_PRECISION_FP32, cuda), 250, "tensor bf16, several products");
     expect(roof(&blas, GM_I32, GM_PRECISION_FP32, cuda), GM_I32, "plain");

@@ -132,6 +132,10 @@ struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
 const char *gm_cuda_kernel_text(const struct gm_cuda_stream *stream,
                                 const struct gm_variant *variant, char buf[GM_CUDA_KERNEL_TEXT]);
 
+/* transpose/rearrange.cu: writes the elements of a column-major x row-major to `data`, which has
+ * room for them. Both are in device memory; x is unchanged. */
+enum gm_status gm_cuda_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
+
 /* ---- foreign.c: memory of other processes: gm_backend's import and release --------------------
  */
 

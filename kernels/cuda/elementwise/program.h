@@ -4,7 +4,7 @@
 #ifndef GM_KERNELS_CUDA_ELEMENTWISE_PROGRAM_H
 #define GM_KERNELS_CUDA_ELEMENTWISE_PROGRAM_H
 
-#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/graph.h"
 

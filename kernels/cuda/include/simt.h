@@ -47,6 +47,34 @@ template <typename T> __device__ __forceinline__ T *gm_dynamic_shared()
     return (T *)gm_dynamic_shared_bytes;
 }
 
+/* The address of shared memory that PTX instructions take. */
+__device__ __forceinline__ uint32_t gm_shared_address(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+
+/* Copies 16 bytes asynchronously, in parts of BYTES. All but the first `exist` become zeros. (The
+ * CUDA header's function makes a branch for each number of them.) From compute capability 8.0 on.
+ */
+template <unsigned BYTES>
+__device__ __forceinline__ void gm_copy_async(char *to, const void *from, unsigned exist)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 16; i += BYTES) {
+        uint32_t address = gm_shared_address(to + i);
+        const char *part = (const char *)from + i;
+        unsigned left = exist > i ? min(exist - i, BYTES) : 0;
+        if constexpr (BYTES == 16)
+            asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address),
+                         "l"(part), "r"(left)
+                         : "memory");
+        else
+            asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(part),
+                         "n"(BYTES), "r"(left)
+                         : "memory");
+    }
+}
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define GM_L2_256 "ld.global"
 #else

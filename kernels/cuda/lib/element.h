@@ -109,4 +109,10 @@ template <typename F> static inline enum gm_status gm_by_float_type(enum gm_dtyp
     return dtype == GM_F64 ? fn(gm_tag<double>()) : fn(gm_tag<float>());
 }
 
+/* The same, for kernels that take f16 and bf16 only. */
+template <typename F> static inline enum gm_status gm_by_half_type(enum gm_dtype dtype, F fn)
+{
+    return dtype == GM_F16 ? fn(gm_tag<gm_f16>()) : fn(gm_tag<gm_bf16>());
+}
+
 #endif

@@ -12,7 +12,7 @@
 #ifndef GM_KERNELS_CUDA_LIB_REGION_H
 #define GM_KERNELS_CUDA_LIB_REGION_H
 
-#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/lib/vec.h"
 
 /* A vector of a region: elements low to high - 1 of it are the region's, the first at (row, col).

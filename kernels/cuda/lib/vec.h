@@ -1,5 +1,5 @@
 /*
- * vec.h - vectors of 4, 8 or 16 bytes in registers, and vector loads at any address.
+ * vec.h - vectors of 4, 8 or 16 bytes in registers, swizzles, and vector loads at any address.
  */
 #ifndef GM_KERNELS_CUDA_LIB_VEC_H
 #define GM_KERNELS_CUDA_LIB_VEC_H
@@ -53,6 +53,23 @@ template <typename T, unsigned BYTES> union gm_elements {
     gm_vec<BYTES> vec;
     T element[BYTES / sizeof(T)];
 };
+
+/*
+ * The swizzles: the byte offset of 16-byte vector `vec` of a row of 64 or 128 bytes in shared
+ * memory. 8 vectors below each other, which tensor cores read at once, then lie in 8 different
+ * groups of 4 banks. Stored vectors of a row, left to right:
+ *
+ *     64 bytes    rows 0, 1: 0 1 2 3    rows 2, 3: 1 0 3 2    rows 4, 5: 2 3 0 1    ..
+ *     128 bytes   row 0: 0 1 2 3 4 5 6 7    row 1: 1 0 3 2 5 4 7 6    row 2: 2 3 0 1 6 7 4 5    ..
+ */
+__device__ __forceinline__ unsigned gm_swizzled_64b(unsigned row, unsigned vec)
+{
+    return row * 64 + ((vec ^ (row >> 1 & 3)) << 4);
+}
+__device__ __forceinline__ unsigned gm_swizzled_128b(unsigned row, unsigned vec)
+{
+    return row * 128 + ((vec ^ (row & 7)) << 4);
+}
 
 /*
  * Unaligned vector loads: 16 (or 8, or 4) bytes at any address, from the two aligned vectors that

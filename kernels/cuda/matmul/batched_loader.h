@@ -7,7 +7,7 @@
 #ifndef GM_KERNELS_CUDA_MATMUL_BATCHED_LOADER_H
 #define GM_KERNELS_CUDA_MATMUL_BATCHED_LOADER_H
 
-#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/batched.h"
 

@@ -5,7 +5,7 @@
  * subnormals. Of the nine products of two such sums the six large ones are computed; the other
  * three are below 2^-25 of the whole. A first pass splits both operands into images of shared
  * memory, so the kernel needs no tensor map and takes any layout. Tensor cores truncate when they
- * accumulate. So hi * hi moves to f32 registers every 64 steps of K, and the five small products
+ * accumulate. So hi * hi moves to f32 registers every 32 steps of K, and the five small products
  * have their own accumulators, whose truncation error is 2^-8 of that.
  *
  * Cost: 6 tensor-core products, and a pass that reads 4 and writes 6 bytes an element.
@@ -36,7 +36,7 @@ struct small_tile {
 };
 
 #define CONSUMERS 2u     /* warpgroups */
-#define PROMOTE_EVERY 2u /* stages between two moves of hi * hi to f32 registers: 64 steps of K */
+#define PROMOTE_EVERY 1u /* stages between two moves of hi * hi to f32 registers: 32 steps of K */
 #define CONSUMER_REGISTERS 232
 #define PRODUCER_REGISTERS 40
 
@@ -55,26 +55,31 @@ template <typename C> constexpr size_t shared_bytes = sizeof(stages<C>) + 1024;
 template <typename C> __device__ static void produce(const gm_split_product &s, stages<C> &shared)
 {
     constexpr unsigned A_BYTES = sizeof(shared.a[0]), B_BYTES = sizeof(shared.b[0]);
-    unsigned stage = 0, parity = 0;
+    const gm_split_work<float> &w = s.work;
+    gm_ring<C::STAGES> ring;
 
-    for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
-        gm_split_tile at = gm_split_tile_at(s, tile);
-        uint64_t a_tile = (s.a_broadcasts ? 0 : at.matrix * s.tile_rows) + at.row;
-        uint64_t b_tile = (s.b_broadcasts ? 0 : at.matrix * s.tile_cols) + at.col;
-        const char *a = (const char *)s.a + a_tile * s.stages_of_k * A_BYTES;
-        const char *b = (const char *)s.b + b_tile * s.stages_of_k * B_BYTES;
+    for (uint32_t unit = blockIdx.x; unit < w.units; unit += gridDim.x) {
+        gm_split_unit at = gm_split_unit_at(w, unit);
+        uint64_t a_tile = (w.p.a.batch ? (uint64_t)at.matrix * w.tile_rows : 0) + at.row;
+        uint64_t b_tile = (w.p.b.batch ? (uint64_t)at.matrix * w.tile_cols : 0) + at.col;
+        const char *a = (const char *)s.a + a_tile * w.k_tiles * A_BYTES;
+        const char *b = (const char *)s.b + b_tile * w.k_tiles * B_BYTES;
 
-        for (uint64_t k = 0; k < s.stages_of_k; k++) {
-            gm_barrier_wait(&shared.empty[stage], parity ^ 1);
-            gm_barrier_expect(&shared.full[stage], A_BYTES + B_BYTES);
-            gm_copy_bulk(shared.a[stage], a + k * A_BYTES, A_BYTES, &shared.full[stage]);
-            gm_copy_bulk(shared.b[stage], b + k * B_BYTES, B_BYTES, &shared.full[stage]);
-            if (++stage == C::STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+        for (uint64_t k = at.k_first; k < at.k_end; k++) {
+            uint64_t *full = &shared.full[ring.stage];
+            gm_barrier_wait(&shared.empty[ring.stage], ring.parity ^ 1);
+            gm_barrier_expect(full, A_BYTES + B_BYTES);
+            gm_copy_bulk(shared.a[ring.stage], a + k * A_BYTES, A_BYTES, full);
+            gm_copy_bulk(shared.b[ring.stage], b + k * B_BYTES, B_BYTES, full);
+            ring.next();
         }
     }
+}
+
+/* Of an operand: groups of 8 rows of 64 bytes. */
+__device__ static inline uint64_t descriptor(uint32_t address)
+{
+    return gm_descriptor<GM_SWIZZLE_64B>(address, 8 * GM_SPLIT_ROW_BYTES);
 }
 
 /* Multiplies one stage: the five small products into `low`, hi * hi into `high`. */
@@ -93,34 +98,43 @@ __device__ static inline void multiply_stage(const stages<C> &shared, unsigned s
     for (unsigned k = 0; k < GM_SPLIT_BK / 16; k++) {
 #pragma unroll
         for (unsigned i = 0; i < 5; i++)
-            gm_wgmma(low, gm_descriptor_64b(a + of_a[i] * A_PLANE + k * 32),
-                     gm_descriptor_64b(b + of_b[i] * B_PLANE + k * 32), add_low || k > 0 || i > 0);
-        gm_wgmma(high, gm_descriptor_64b(a + k * 32), gm_descriptor_64b(b + k * 32),
-                 add_high || k > 0);
+            gm_wgmma<gm_bf16, true, true>(low, descriptor(a + of_a[i] * A_PLANE + k * 32),
+                                          descriptor(b + of_b[i] * B_PLANE + k * 32),
+                                          add_low || k > 0 || i > 0);
+        gm_wgmma<gm_bf16, true, true>(high, descriptor(a + k * 32), descriptor(b + k * 32),
+                                      add_high || k > 0);
     }
     gm_wgmma_commit();
+}
+
+template <unsigned N> __device__ static inline void promote(float (&sum)[N], float (&d)[N])
+{
+    gm_wgmma_done(d);
+#pragma unroll
+    for (unsigned i = 0; i < N; i++)
+        sum[i] += d[i];
 }
 
 template <typename C>
 __device__ static void consume(const gm_split_product &s, stages<C> &shared, unsigned half)
 {
-    unsigned stage = 0, parity = 0;
     bool first_thread = threadIdx.x % GM_WARPGROUP == 0;
+    gm_ring<C::STAGES> ring;
     float high[C::BN / 2], low[C::BN / 2], sum[C::BN / 2];
 
-    for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
-        gm_split_tile at = gm_split_tile_at(s, tile);
+    for (uint32_t unit = blockIdx.x; unit < s.work.units; unit += gridDim.x) {
+        gm_split_unit at = gm_split_unit_at(s.work, unit);
         int used = -1; /* the stage whose products are still pending */
 #pragma unroll
         for (unsigned i = 0; i < C::BN / 2; i++)
             sum[i] = low[i] = 0;
-        for (unsigned k = 0, since = 0; k < s.stages_of_k; k++) {
-            gm_barrier_wait(&shared.full[stage], parity);
-            multiply_stage<C>(shared, stage, half, high, low, since > 0, k > 0);
-            bool moves = ++since == PROMOTE_EVERY || k + 1 == s.stages_of_k;
+        for (unsigned k = at.k_first, since = 0; k < at.k_end; k++) {
+            gm_barrier_wait(&shared.full[ring.stage], ring.parity);
+            multiply_stage<C>(shared, ring.stage, half, high, low, since > 0, k > at.k_first);
+            bool moves = ++since == PROMOTE_EVERY || k + 1 == at.k_end;
             if (moves) {
                 gm_wgmma_wait<0>();
-                gm_promote(sum, high);
+                promote(sum, high);
                 since = 0;
             } else {
                 gm_wgmma_wait<1>();
@@ -128,19 +142,18 @@ __device__ static void consume(const gm_split_product &s, stages<C> &shared, uns
             if (first_thread && used >= 0)
                 gm_barrier_arrive(&shared.empty[used]);
             if (first_thread && moves)
-                gm_barrier_arrive(&shared.empty[stage]);
-            used = moves ? -1 : (int)stage;
-            if (++stage == C::STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+                gm_barrier_arrive(&shared.empty[ring.stage]);
+            used = moves ? -1 : (int)ring.stage;
+            ring.next();
         }
         gm_wgmma_wait<0>(); /* none is pending, but the compiler cannot know */
-        gm_promote(sum, low);
-        bool doubtful = gm_split_store<C::BN>(s, at, at.row * C::BM + half * 64, sum);
+        promote(sum, low);
+        unsigned warp = threadIdx.x / GM_WARP;
+        bool doubtful = gm_split_store(s.work, at, (uint64_t)at.row * C::BM + warp * 16,
+                                       (uint64_t)at.col * C::BN, sum);
         doubtful = __any_sync(0xFFFFFFFFu, doubtful);
         if (threadIdx.x % GM_WARP == 0)
-            ((unsigned char *)&s.doubtful[tile])[threadIdx.x / GM_WARP] = doubtful;
+            ((unsigned char *)&s.doubtful[unit])[warp] = doubtful;
     }
 }
 #endif
@@ -163,7 +176,7 @@ static __global__ void __launch_bounds__((CONSUMERS + 1) * GM_WARPGROUP, 1)
             gm_barrier_init(&shared.full[i], 1);
             gm_barrier_init(&shared.empty[i], CONSUMERS);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        gm_barriers_ready();
     }
     __syncthreads();
     if (warpgroup == CONSUMERS) {
@@ -179,20 +192,17 @@ static __global__ void __launch_bounds__((CONSUMERS + 1) * GM_WARPGROUP, 1)
 
 /* ---- The variant: accepts, scratch, launch -------------------------------------------------- */
 
-template <typename C> static uint64_t tiles_of(const gm_product<float> &p)
-{
-    return p.batch * gm_ceil_div(p.M, C::BM) * gm_ceil_div(p.N, C::BN);
-}
+/* Cycles of a stage where all load at once, the least, and of a unit besides: measured. */
+static const gm_split_cost costs[] = {
+    {large_tile::BM, large_tile::BN, GM_SPLIT_BK, 1, 1, 1650, 1650, 4000},
+    {small_tile::BM, small_tile::BN, GM_SPLIT_BK, 1, 1, 900, 900, 3500}};
 
-/* Calls fn(config) with the tile that takes less time on an H200, whatever the device, so that
- * the result depends on the shape alone. A round of half the columns takes 0.55 of the time
- * (measured). */
-template <typename F> static auto with_config(const gm_product<float> &p, F fn)
+/* Calls fn(config, splits of K), the config as a type. */
+template <typename F> static auto with_plan(const gm_product<float> &p, F fn)
 {
-    double large = (double)gm_ceil_div(tiles_of<large_tile>(p), GM_H200_SMS);
-    double small = (double)gm_ceil_div(tiles_of<small_tile>(p), GM_H200_SMS);
+    gm_split_plan plan = gm_split_plan_of(p, costs);
 
-    return large <= 0.55 * small ? fn(large_tile()) : fn(small_tile());
+    return plan.config == 0 ? fn(large_tile(), plan.splits) : fn(small_tile(), plan.splits);
 }
 
 static uint64_t matrices_of(const gm_view &view, uint64_t batch)
@@ -206,12 +216,15 @@ extern "C" uint64_t gm_split_bf16_scratch(const struct gm_op *op)
 
     if (p.M == 0 || p.N == 0 || p.K == 0 || p.batch == 0)
         return 0;
-    return with_config(p, [&](auto config) {
+    return with_plan(p, [&](auto config, unsigned splits) {
         using C = decltype(config);
         uint64_t a = gm_split_image_bytes(matrices_of(p.a, p.batch), p.M, C::BM, p.K);
         uint64_t b = gm_split_image_bytes(matrices_of(p.b, p.batch), p.N, C::BN, p.K), bytes;
+        uint64_t partial = splits > 1 ? gm_splits_bytes(op, splits) : 0;
+        uint64_t units = gm_split_work_of(p, C::BM, C::BN, GM_SPLIT_BK, splits, NULL).units;
         bool fits = a && b && !__builtin_add_overflow(a, b, &bytes) &&
-                    !__builtin_add_overflow(bytes, tiles_of<C>(p) * sizeof(uint64_t), &bytes);
+                    !__builtin_add_overflow(bytes, (units + 1) * sizeof(uint64_t), &bytes) &&
+                    !__builtin_add_overflow(bytes, partial, &bytes);
         return fits ? bytes : UINT64_MAX;
     });
 }
@@ -228,47 +241,38 @@ extern "C" enum gm_status gm_split_bf16_accepts(const struct gm_op *op,
         return gm_fail(
             err, GM_KERNEL_UNAVAILABLE,
             "kernel \"split_bf16\" is not plain f32 arithmetic, which precision ieee asks for");
-    if (gm_op_k(op) == 0 || !gm_op_reads(op, 0))
-        return gm_fail(
-            err, GM_KERNEL_UNAVAILABLE,
-            "kernel \"split_bf16\" takes products that read a and b: k and alpha are not 0");
-    return GM_OK;
+    return gm_half_accepts(op, "split_bf16", small_tile::BM, small_tile::BN, err);
 }
 
-template <typename C> static enum gm_status run(struct gm_exec *exec, const gm_product<float> &p)
+template <typename C>
+static enum gm_status run(struct gm_exec *exec, const gm_product<float> &p, unsigned splits)
 {
     uint64_t a_matrices = matrices_of(p.a, p.batch), b_matrices = matrices_of(p.b, p.batch);
-    uint64_t a_bytes = gm_split_image_bytes(a_matrices, p.M, C::BM, p.K);
-    uint64_t b_bytes = gm_split_image_bytes(b_matrices, p.N, C::BN, p.K);
-    char *scratch = (char *)gm_scratch(exec);
-    auto *a = (__nv_bfloat16 *)scratch, *b = (__nv_bfloat16 *)(scratch + a_bytes);
+    char *room = (char *)gm_scratch(exec);
+    auto *a = (__nv_bfloat16 *)room;
+    room += gm_split_image_bytes(a_matrices, p.M, C::BM, p.K);
+    auto *b = (__nv_bfloat16 *)room;
+    room += gm_split_image_bytes(b_matrices, p.N, C::BN, p.K);
     gm_split_operand rows = {
         (const float *)p.a.data, a_matrices, p.a.batch, p.M, p.K, p.a.row, p.a.col, a};
     gm_split_operand cols = {
         (const float *)p.b.data, b_matrices, p.b.batch, p.N, p.K, p.b.col, p.b.row, b};
-    gm_split_product s = {p,
-                          a,
-                          b,
-                          p.a.batch == 0,
-                          p.b.batch == 0,
-                          (unsigned)gm_ceil_div(p.K, GM_SPLIT_BK),
-                          gm_ceil_div(p.M, C::BM),
-                          gm_ceil_div(p.N, C::BN),
-                          tiles_of<C>(p),
-                          (uint64_t *)(scratch + a_bytes + b_bytes)};
+    gm_split_product s = {gm_split_work_of(p, C::BM, C::BN, GM_SPLIT_BK, splits, room), a, b, NULL};
+    room += s.work.partial ? s.work.units / s.work.tiles * p.batch * p.M * p.N * sizeof(float) : 0;
+    s.doubtful = (uint64_t *)(((uintptr_t)room + 7) & ~(uintptr_t)7);
     unsigned blocks = gm_gpu_of(exec)->sms;
-    dim3 grid(s.tiles < blocks ? (unsigned)s.tiles : blocks);
+    dim3 grid(s.work.units < blocks ? s.work.units : blocks);
     enum gm_status status = gm_begin_pass(exec, GM_PASS_PREPARES);
 
     if (status == GM_OK)
-        status = gm_split_into<C::BM>(exec, rows);
-    if (status == GM_OK)
-        status = gm_split_into<C::BN>(exec, cols);
+        status = gm_split_both<C::BM, C::BN>(exec, rows, cols);
     if (status == GM_OK)
         status = gm_begin_pass(exec, GM_PASS_COMPUTES);
     if (status == GM_OK)
         status = gm_launch(exec, multiply_split<C>, grid, dim3((CONSUMERS + 1) * GM_WARPGROUP),
                            shared_bytes<C>, s);
+    if (status == GM_OK && s.work.partial)
+        status = gm_reduce_splits(exec, p, s.work.partial, s.work.units / s.work.tiles);
     if (status == GM_OK)
         status = gm_launch(exec, gm_split_repair<C>, grid, dim3(GM_SPLIT_THREADS), 0, s);
     return status;
@@ -280,5 +284,6 @@ GM_KERNEL(matmul_split_bf16)
 
     if (p.M == 0 || p.N == 0 || p.batch == 0)
         return GM_OK;
-    return with_config(p, [&](auto config) { return run<decltype(config)>(exec, p); });
+    return with_plan(
+        p, [&](auto config, unsigned splits) { return run<decltype(config)>(exec, p, splits); });
 }

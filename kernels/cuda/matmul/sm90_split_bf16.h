@@ -13,7 +13,7 @@
 #define GM_KERNELS_CUDA_MATMUL_SM90_SPLIT_BF16_H
 
 #include "kernels/cuda/lib/sm90.h"
-#include "kernels/cuda/matmul/product.h"
+#include "kernels/cuda/matmul/tensor/sm80.h"
 
 #include <cuda_bf16.h>
 
@@ -21,7 +21,6 @@ constexpr unsigned GM_SPLIT_BK = 32;                     /* steps of K in a stag
 constexpr unsigned GM_SPLIT_ROW_BYTES = 2 * GM_SPLIT_BK; /* of a plane: the swizzle's width */
 constexpr unsigned GM_SPLIT_PLANES = 3;                  /* hi, mid, lo */
 constexpr unsigned GM_SPLIT_THREADS = 256;
-constexpr unsigned GM_SPLIT_GROUP_ROWS = 8; /* rows of tiles in a group of the rasterization */
 
 /* One operand as rows x K: rows of A, columns of B. */
 struct gm_split_operand {
@@ -53,11 +52,10 @@ __device__ static inline gm_split_planes split(float x)
 /* A block reads ROWS x BK elements into shared memory, along whichever dimension is contiguous, and
  * writes their three planes. Elements beyond the operand are zero. */
 template <unsigned ROWS>
-static __global__ void __launch_bounds__(GM_SPLIT_THREADS)
-    gm_split_pass(gm_split_operand x, uint64_t first_tile, uint64_t tiles_a_matrix)
+__device__ static void gm_split_tile(const gm_split_operand &x, uint64_t at,
+                                     float (*tile)[ROWS + 1])
 {
-    __shared__ float tile[GM_SPLIT_BK][ROWS + 1];
-    uint64_t at = first_tile + blockIdx.y, matrix = at / tiles_a_matrix;
+    uint64_t tiles_a_matrix = gm_ceil_div(x.rows, ROWS), matrix = at / tiles_a_matrix;
     uint64_t row0 = at % tiles_a_matrix * ROWS, k0 = (uint64_t)blockIdx.x * GM_SPLIT_BK;
     const float *data = x.data + matrix * x.matrix_stride;
 
@@ -89,6 +87,20 @@ static __global__ void __launch_bounds__(GM_SPLIT_THREADS)
     }
 }
 
+/* The tiles of A, then those of B, each of BM, BN rows. */
+template <unsigned BM, unsigned BN>
+static __global__ void __launch_bounds__(GM_SPLIT_THREADS)
+    gm_split_pass(gm_split_operand a, gm_split_operand b, uint64_t first_tile)
+{
+    __shared__ float tile[GM_SPLIT_BK * ((BM > BN ? BM : BN) + 1)];
+    uint64_t at = first_tile + blockIdx.y, of_a = a.matrices * gm_ceil_div(a.rows, BM);
+
+    if (at < of_a)
+        gm_split_tile<BM>(a, at, (float(*)[BM + 1]) tile);
+    else
+        gm_split_tile<BN>(b, at - of_a, (float(*)[BN + 1]) tile);
+}
+
 /* Bytes of an operand's image; 0 on overflow. */
 static uint64_t gm_split_image_bytes(uint64_t matrices, uint64_t rows, unsigned tile, uint64_t k)
 {
@@ -102,72 +114,52 @@ static uint64_t gm_split_image_bytes(uint64_t matrices, uint64_t rows, unsigned 
     return bytes;
 }
 
-template <unsigned TILE>
-static enum gm_status gm_split_into(struct gm_exec *exec, const gm_split_operand &x)
+template <unsigned BM, unsigned BN>
+static enum gm_status gm_split_both(struct gm_exec *exec, const gm_split_operand &a,
+                                    const gm_split_operand &b)
 {
-    uint64_t a_matrix = gm_ceil_div(x.rows, TILE);
+    uint64_t tiles = a.matrices * gm_ceil_div(a.rows, BM) + b.matrices * gm_ceil_div(b.rows, BN);
 
-    return gm_launches(x.matrices * a_matrix, GM_GRID_YZ_MAX, [&](uint64_t first, uint64_t count) {
-        dim3 grid((unsigned)gm_ceil_div(x.k, GM_SPLIT_BK), (unsigned)count);
-        return gm_launch(exec, gm_split_pass<TILE>, grid, dim3(GM_SPLIT_THREADS), 0, x, first,
-                         a_matrix);
+    return gm_launches(tiles, GM_GRID_YZ_MAX, [&](uint64_t first, uint64_t count) {
+        dim3 grid((unsigned)gm_ceil_div(a.k, GM_SPLIT_BK), (unsigned)count);
+        return gm_launch(exec, gm_split_pass<BM, BN>, grid, dim3(GM_SPLIT_THREADS), 0, a, b, first);
     });
 }
 
 struct gm_split_product {
-    gm_product<float> p;
+    gm_split_work<float> work;
     const __nv_bfloat16 *a, *b; /* images */
-    bool a_broadcasts, b_broadcasts;
-    unsigned stages_of_k;
-    uint64_t tile_rows, tile_cols, tiles; /* tiles: of the whole stack */
-    uint64_t *doubtful; /* a byte per consumer warp of a tile: a result is not finite */
+    uint64_t *doubtful;         /* of each unit, a byte per consumer warp: a result is not finite */
 };
 
-struct gm_split_tile {
-    uint64_t matrix, row, col; /* row, col: in tiles */
-};
-
-/* Tile rasterization: tiles go down GROUP_ROWS rows, then to the next column, so that blocks that
- * run together share operands. */
-__device__ static inline gm_split_tile gm_split_tile_at(const gm_split_product &s, uint64_t tile)
+/* Stores a consumer's part of a tile, or of a split of it, in pairs if the result's rows allow it.
+ * Returns true if one of the thread's elements is not finite. */
+template <unsigned N>
+__device__ static bool gm_split_store(const gm_split_work<float> &w, const gm_split_unit &unit,
+                                      uint64_t row0, uint64_t col0, const float (&sum)[N])
 {
-    uint64_t a_matrix = s.tile_rows * s.tile_cols, a_group = GM_SPLIT_GROUP_ROWS * s.tile_cols;
-    uint64_t in_matrix = tile % a_matrix, group = in_matrix / a_group, rest = in_matrix % a_group;
-    uint64_t first = group * GM_SPLIT_GROUP_ROWS;
-    uint64_t rows =
-        s.tile_rows - first < GM_SPLIT_GROUP_ROWS ? s.tile_rows - first : GM_SPLIT_GROUP_ROWS;
-
-    return {tile / a_matrix, first + rest % rows, rest / rows};
-}
-
-/* Stores a consumer's part of a tile, in pairs if the result's rows allow it. Returns true if one
- * of the thread's elements is not finite. */
-template <unsigned BN>
-__device__ static bool gm_split_store(const gm_split_product &s, const gm_split_tile &at,
-                                      uint64_t row0, const float (&sum)[BN / 2])
-{
-    const gm_product<float> &p = s.p;
-    unsigned lane = threadIdx.x % GM_WARP;
-    uint64_t row = row0 + threadIdx.x % GM_WARPGROUP / GM_WARP * 16 + lane / 4;
-    uint64_t col = at.col * BN + lane % 4 * 2;
-    float *result = p.result + at.matrix * p.M * p.N;
+    const gm_product<float> &p = w.p;
+    float *result = p.result + unit.matrix * p.M * p.N;
     bool in_pairs = p.N % 2 == 0, doubtful = false;
 
+    if (w.partial)
+        gm_store_partial(w, unit, row0, col0, sum);
 #pragma unroll
-    for (unsigned i = 0; i < BN / 2; i += 2) {
-        uint64_t r = row + i % 4 / 2 * 8, c = col + i / 4 * 8;
+    for (unsigned i = 0; i < N; i += 2) {
+        uint64_t r = row0 + gm_fragment_row(i), c = col0 + gm_fragment_col(i);
         if (r >= p.M || c >= p.N)
             continue;
-        float *to = result + r * p.N + c;
-        float first = gm_finished(p, at.matrix, r, c, sum[i]), second = 0;
-        if (c + 1 < p.N)
-            second = gm_finished(p, at.matrix, r, c + 1, sum[i + 1]);
-        if (in_pairs) {
-            *(float2 *)to = make_float2(first, second);
-        } else {
-            to[0] = first;
-            if (c + 1 < p.N)
-                to[1] = second;
+        float *to = result + r * p.N + c, first = sum[i], second = c + 1 < p.N ? sum[i + 1] : 0;
+        if (!w.partial) {
+            first = gm_finished(p, unit.matrix, r, c, first);
+            second = c + 1 < p.N ? gm_finished(p, unit.matrix, r, c + 1, second) : 0;
+            if (in_pairs) {
+                *(float2 *)to = make_float2(first, second);
+            } else {
+                to[0] = first;
+                if (c + 1 < p.N)
+                    to[1] = second;
+            }
         }
         doubtful |= !isfinite(first) || !isfinite(second);
     }

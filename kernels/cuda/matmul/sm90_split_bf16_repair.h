@@ -16,14 +16,17 @@ static __global__ void __launch_bounds__(GM_SPLIT_THREADS) gm_split_repair(const
     constexpr unsigned STEPS = 8, ROWS = 8, COLS = C::BM * C::BN / GM_SPLIT_THREADS / ROWS;
     constexpr unsigned ACROSS = C::BN / COLS;
     __shared__ float left[STEPS][C::BM + 1], right[STEPS][C::BN + 1];
-    const gm_product<float> &p = s.p;
+    const gm_product<float> &p = s.work.p;
     unsigned row = threadIdx.x / ACROSS * ROWS, col = threadIdx.x % ACROSS * COLS;
 
-    for (uint64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
-        if (!s.doubtful[tile])
+    for (uint32_t tile = blockIdx.x; tile < s.work.tiles; tile += gridDim.x) {
+        uint64_t doubtful = 0;
+        for (uint32_t unit = tile; unit < s.work.units; unit += s.work.tiles)
+            doubtful |= s.doubtful[unit];
+        if (!doubtful)
             continue;
-        gm_split_tile at = gm_split_tile_at(s, tile);
-        uint64_t row0 = at.row * C::BM, col0 = at.col * C::BN;
+        gm_split_unit at = gm_split_unit_at(s.work, tile);
+        uint64_t row0 = (uint64_t)at.row * C::BM, col0 = (uint64_t)at.col * C::BN;
         const float *a = gm_matrix_of<float>(p.a, at.matrix);
         const float *b = gm_matrix_of<float>(p.b, at.matrix);
         float sum[ROWS][COLS] = {};

@@ -11,7 +11,7 @@
  * When it wins: where tiles fit badly, up to matrices that fill shared memory. Where matrices are
  * whole vectors, transpose_vectorized is as good from 32 to 96 rows and columns on.
  */
-#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/transpose/spans.h"
 #include "kernels/device_facts.h"
 

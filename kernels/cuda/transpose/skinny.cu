@@ -12,7 +12,6 @@
  * When it wins: large matrices with a side of up to some 1000 bytes.
  * Source: the Futhark compiler's transposes for low width and height follow the long side too.
  */
-#include "kernels/cuda/lib/divide.h"
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/transpose/spans.h"
 #include "kernels/device_facts.h"

@@ -1,5 +1,5 @@
 /* arithmetic.cu - CUDA's own functions of numbers; checked in test_sim_language.c. */
-#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
 #include "tests/sim/launch.h"
 
 #define EACH(name, expression)                                                                     \

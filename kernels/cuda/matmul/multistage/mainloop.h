@@ -14,7 +14,7 @@
 #ifndef GM_KERNELS_CUDA_MATMUL_MULTISTAGE_MAINLOOP_H
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_MAINLOOP_H
 
-#include "kernels/cuda/lib/divide.h"
+#include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/matmul/multistage/epilogue.h"
 #include "kernels/cuda/matmul/multistage/loader.h"
 

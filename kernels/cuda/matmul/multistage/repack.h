@@ -11,6 +11,7 @@
 #define GM_KERNELS_CUDA_MATMUL_MULTISTAGE_REPACK_H
 
 #include "kernels/cuda/lib/tiles.h"
+#include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/multistage/tile_config.h"
 
 #define GM_REPACK_THREADS 256u
@@ -57,10 +58,19 @@ static __global__ void __launch_bounds__(GM_REPACK_THREADS)
     gm_vec_of<T> vec;
 
     if (step < p.steps && at < p.ld) {
+        uint64_t from = matrix * batch + step * stride_k + at;
+        T *to = out + (matrix * p.steps + step) * p.ld + at;
+        /* 2-byte elements by vectors that may reach into the next row, but not beyond the last */
+        if (sizeof(T) == 2 && at + VEC <= p.span &&
+            from + 2 * VEC <= (p.matrices - 1) * batch + (p.steps - 1) * stride_k + p.span) {
+            gm_vec_pair<16> pair = gm_load_vec_pair<16>(in + from);
+            gm_store_vec(to, gm_unaligned_vec<T, 16>(pair, gm_misalignment<16>(in + from)));
+        } else {
 #pragma unroll
-        for (unsigned i = 0; i < VEC; i++)
-            vec.x[i] = at + i < p.span ? in[matrix * batch + step * stride_k + at + i] : T(0);
-        *(gm_vec_of<T> *)(out + (matrix * p.steps + step) * p.ld + at) = vec;
+            for (unsigned i = 0; i < VEC; i++)
+                vec.x[i] = at + i < p.span ? in[from + i] : T(0);
+            *(gm_vec_of<T> *)to = vec;
+        }
     }
     gm_wait_for_primary();
 }
@@ -124,6 +134,66 @@ static inline enum gm_status gm_repack_operand(struct gm_exec *exec, bool depend
     view->batch = view->batch ? p.steps * p.ld : 0;
     *stride = 1;
     *stride_k = p.ld;
+    return status;
+}
+
+/* ---- Operands of f16 and bf16, of which whole rows are copied, whatever K runs along ---- */
+
+constexpr unsigned GM_HALF_VEC = 8; /* elements of 16 bytes */
+
+/* An operand in its stored order. `batch` is the stride of a stack, 0 if one matrix broadcasts. */
+struct gm_half_operand {
+    const uint16_t *data;
+    uint64_t matrices, batch;
+    uint64_t rows, cols, ld; /* cols: the contiguous direction */
+    bool along_k;            /* K runs along the rows in memory */
+};
+
+/* across: A's rows or B's columns, and their stride. */
+static inline gm_half_operand gm_half_operand_of(const struct gm_view &view, uint64_t batch,
+                                                 uint64_t k, uint64_t k_stride, uint64_t across,
+                                                 uint64_t across_stride)
+{
+    bool along_k = k_stride == 1;
+    uint64_t rows = along_k ? across : k, cols = along_k ? k : across;
+    uint64_t ld = along_k ? across_stride : k_stride, matrices = view.batch ? batch : 1;
+    gm_half_operand x = {
+        (const uint16_t *)view.data, matrices, view.batch, rows, cols, ld, along_k};
+
+    if (x.rows == 1 && x.matrices == 1) /* no second row whose place would matter */
+        x.ld = gm_ceil_div(x.cols, GM_HALF_VEC) * GM_HALF_VEC;
+    return x;
+}
+/* Bytes of a copy of the operand whose rows begin at 16 bytes: 0 if they begin at multiples of
+ * `aligned` elements as it is; UINT64_MAX on overflow. Every buffer begins at 256 bytes. */
+static inline uint64_t gm_half_repack_bytes(const gm_half_operand &x, unsigned aligned)
+{
+    uint64_t ld = gm_ceil_div(x.cols, GM_HALF_VEC) * GM_HALF_VEC, bytes;
+
+    if (x.ld % aligned == 0 && x.batch % aligned == 0)
+        return 0;
+    if (__builtin_mul_overflow(x.matrices, x.rows, &bytes) ||
+        __builtin_mul_overflow(bytes, ld * sizeof(uint16_t), &bytes) || bytes > UINT64_MAX - 255)
+        return UINT64_MAX;
+    return gm_ceil_div(bytes, 256) * 256;
+}
+
+/* Makes *x describe such a copy at *room, and moves *room behind it. */
+static inline enum gm_status gm_half_repack(struct gm_exec *exec, unsigned aligned,
+                                            gm_half_operand *x, char **room)
+{
+    uint64_t bytes = gm_half_repack_bytes(*x, aligned), one = 1;
+    struct gm_view view = {x->data, x->batch, x->ld, 1};
+    gm_repack copy = {x->matrices, x->rows, x->cols,
+                      gm_ceil_div(x->cols, GM_HALF_VEC) * GM_HALF_VEC};
+
+    if (bytes == 0)
+        return GM_OK;
+    enum gm_status status =
+        gm_repack_operand<uint16_t>(exec, false, copy, *room, &view, &one, &x->ld);
+    x->data = (const uint16_t *)view.data;
+    x->batch = view.batch;
+    *room += bytes;
     return status;
 }
 
