@@ -2,7 +2,7 @@
  * bench_gpu.c - times every kernel variant for GPUs over a list of shapes, beside a copy of the
  * same bytes and cuBLAS in the same run, and says what `auto` would have taken.
  *
- *   bench_gpu [--shapes FILE] [--op OP] [--only VARIANT] [--seconds S] [--json FILE]
+ *   bench_gpu [--shapes FILE] [--op OP] [--only VARIANT,...] [--seconds S] [--json FILE]
  *
  * 77 where there is no GPU.
  */
@@ -41,15 +41,29 @@ static void die(const char *what, const char *detail)
     exit(1);
 }
 
+/* Whether the variant is to be timed: one of those named, or cuBLAS, or any where none are named.
+ */
+static bool is_wanted(const char *name)
+{
+    size_t length = strlen(name);
+    const char *at = config.only;
+
+    if (!at || strcmp("cublas", name) == 0)
+        return true;
+    for (; (at = strstr(at, name)); at++) {
+        if ((at == config.only || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 static unsigned list_variants(const struct bench *bench, const struct gm_op *op,
                               struct contender ret[CONTENDERS_MAX], unsigned count)
 {
     const struct gm_variant *variant;
 
     for (size_t i = 0; (variant = gm_variant_at(i)) && count < CONTENDERS_MAX; i++) {
-        if (variant->op == op->kind &&
-            (!config.only || strcmp(config.only, variant->name) == 0 ||
-             strcmp("cublas", variant->name) == 0) &&
+        if (variant->op == op->kind && is_wanted(variant->name) &&
             gm_variant_check(variant, op, &bench->device.facts, NULL) == GM_OK)
             ret[count++] = (struct contender){.name = variant->name, .variant = variant};
     }
@@ -183,7 +197,7 @@ static void parse_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!value)
-            die(argv[i], "usage: bench_gpu [--shapes FILE] [--op OP] [--only VARIANT] "
+            die(argv[i], "usage: bench_gpu [--shapes FILE] [--op OP] [--only VARIANT,...] "
                          "[--seconds S] [--json FILE]");
         if (strcmp(argv[i], "--op") == 0)
             config.op = value;

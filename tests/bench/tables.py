@@ -5,6 +5,7 @@
     bench_gpu --json tests/bench/results/kernels_h200.json              (on a machine with a GPU)
     bench_streams --json tests/bench/results/streams_h200.json          (there too)
     bench_groups --json tests/bench/results/groups_h200.json            (there too)
+    bench_accuracy --json tests/bench/results/accuracy_h100.json        (there too)
     tests/gpu/counters.py ... --json tests/bench/results/counters_h200.json
     tests/gpu/limits.py ... --json tests/bench/results/limits_h200.json
     build/release/tests/bench/bench_json --json tests/bench/results/json.json
@@ -375,10 +376,51 @@ def limits_table(document):
         yield f"| {run['run']} | `{run['figure']}` | {run['account']:.1f} | {run['nsight']:.1f} |\n"
 
 
+def accuracy_table(document):
+    link = "../tests/bench/results/" + document["file"]
+    side = document["side"]
+    yield (
+        f"Errors of `{document['variant']}` as multiples of those of cuBLAS's SGEMM in the same run, for results of {side} x {side}: "
+        f"median of 5 seeds, and the most. First the Frobenius norm of the error, then its largest element over (|A| |B|). "
+        f"Measured on {document['date'][:10]} at commit {document['commit'][:12]}: {document['device']}, driver {document['driver']}. "
+        f"All are in [the result file]({link}).\n\n"
+    )
+    kinds = list(dict.fromkeys(row["inputs"] for row in document["results"]))
+    yield "| K | " + " | ".join(kinds) + " |\n|--:|" + "---|" * len(kinds) + "\n"
+    for k in sorted({row["k"] for row in document["results"]}):
+        cells = []
+        for kind in kinds:
+            rows = [row for row in document["results"] if (row["k"], row["inputs"]) == (k, kind)]
+            ratios = [sorted(row[norm] / row["cublas_" + norm] for row in rows) for norm in ("frobenius", "largest")]
+            cells.append("; ".join(f"{r[len(r) // 2]:.2f}, {r[-1]:.2f}" for r in ratios))
+        yield f"| {k} | " + " | ".join(cells) + " |\n"
+
+
+def tensor_table(document):
+    link = "../tests/bench/results/" + document["file"]
+    yield (
+        f"Speed as a share of cuBLAS's, between two events, passes over the operands included. Measured on {document['date'][:10]} at commit "
+        f"{document['commit'][:12]}: {document['device']}, driver {document['driver']}. A star marks what `auto` chooses. "
+        f"All are in [the result file]({link}).\n\n"
+    )
+    shapes = {}
+    for row in document["results"]:
+        us = row["median_us"] + row.get("prepare_us", 0)
+        shapes.setdefault((row["dtype"], row["shape"]), {})[row["variant"]] = us, row.get("auto", False)
+    columns = ("mma", "wgmma", "split_bf16", "multistage_tuned")
+    yield "| type | shape | cuBLAS (us) | " + " | ".join(columns) + " |\n|---|---|--:|" + "--:|" * len(columns) + "\n"
+    for (dtype, shape), times in shapes.items():
+        blas = times["cublas"][0]
+        cells = [f"{blas / times[name][0]:.3g}{' *' if times[name][1] else ''}" if name in times else "" for name in columns]
+        yield f"| {dtype} | {shape} | {number(blas)}{' *' if times['cublas'][1] else ''} | " + " | ".join(cells) + " |\n"
+
+
 # Kind of result file -> markers, the file that has them, and what goes between them.
 TABLES = {
     "bench_kernels": [("bench_kernels", "BENCHMARKS.md", table)],
     "bench_gpu": [("bench_gpu", "BENCHMARKS.md", gpu_table), ("auto", "BENCHMARKS.md", auto_table)],
+    "bench_gpu_tensor": [("tensor", "kernels/EXPERIMENTS.md", tensor_table)],
+    "bench_accuracy": [("accuracy", "kernels/EXPERIMENTS.md", accuracy_table)],
     "bench_gpu_random": [],  # for a test of auto's choices
     "bench_streams": [("bench_streams", "BENCHMARKS.md", streams_table)],
     "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it

@@ -24,6 +24,10 @@ if(TARGET gemmd_cuda)
   set_target_properties(bench_gpu PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
   target_link_libraries(bench_gpu PRIVATE gpu_kernels gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
+  add_executable(bench_accuracy bench/bench_accuracy.c gpu/device.c)
+  set_target_properties(bench_accuracy PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
+  target_link_libraries(bench_accuracy PRIVATE gemmd_kernels gemmd_cuda gemmd_flags m ${CMAKE_DL_LIBS})
   foreach(name streams groups)
     add_executable(bench_${name} bench/bench_${name}.c)
     set_target_properties(bench_${name} PROPERTIES
