@@ -10,6 +10,10 @@
 #define gm_cublas_accepts_transpose gm_accepts_any
 #define gm_split_bf16_accepts accepts_nothing
 #define gm_split_bf16_scratch gm_scratch_none
+#define gm_mma_accepts accepts_nothing
+#define gm_mma_scratch gm_scratch_none
+#define gm_wgmma_accepts accepts_nothing
+#define gm_wgmma_scratch gm_scratch_none
 
 static enum gm_status accepts_nothing(const struct gm_op *op, const struct gm_device_facts *facts,
                                       struct gm_error *err)

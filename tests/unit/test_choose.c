@@ -343,8 +343,8 @@ static void test_all_have_one(const struct gm_device_facts *facts)
     static const char *const without[] = {"float3", "float3_staged", "float3_soa", "float3_aligned",
                                           "grouped"};
     const struct gm_matrix operand[GM_OPERANDS_MAX] = {
-        {.dtype = GM_F32, .batch = 1, .rows = 64, .cols = 64},
-        {.dtype = GM_F32, .batch = 1, .rows = 64, .cols = 64}};
+        {.dtype = GM_F32, .batch = 1, .rows = 256, .cols = 256},
+        {.dtype = GM_F32, .batch = 1, .rows = 256, .cols = 256}};
     const struct gm_variant *variant;
 
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {

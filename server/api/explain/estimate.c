@@ -8,8 +8,8 @@
  * of resident blocks loads, as often as a warp can have no more under way, and waits at its
  * barriers).
  *
- * DRAM_SHARE and LOAD_US are measured, and instructions around requests are medians of what Nsight
- * Compute counts (COUNTERS.md). The other numbers are fitted to half of the shapes of
+ * DRAM_SHARE and LOAD_US are measured, and instructions around requests are near what Nsight
+ * Compute counts in the middle (COUNTERS.md). The other numbers are fitted to half of the shapes of
  * tests/bench/results/kernels_h200.json; on the other half GM_ESTIMATE_ERROR holds
  * (tests/bench/estimates.py). Nothing is decided by an estimate but the words of a report.
  */
