@@ -38,10 +38,8 @@ static const char *shape_text(const struct gm_shape *shape, char buf[SHAPE_TEXT]
 /* The type of a Python number beside elements of this type. */
 static enum gm_dtype beside(enum gm_dtype dtype, uint8_t weak)
 {
-    if (weak == GM_WEAK_BOOL)
-        return dtype;
-    if (weak == GM_WEAK_INT)
-        return dtype == GM_BOOL ? GM_I64 : dtype;
+    if (weak != GM_WEAK_FLOAT)
+        return weak == GM_WEAK_INT && dtype == GM_BOOL ? GM_I64 : dtype;
     return gm_eval_is_float(dtype) ? dtype : GM_F64;
 }
 

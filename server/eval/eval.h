@@ -77,7 +77,8 @@ enum gm_value_kind {
     GM_VALUE_REDUCED   /* child[0] as outer x along x inner */
 };
 
-enum gm_weak { GM_WEAK_NOT, GM_WEAK_BOOL, GM_WEAK_INT, GM_WEAK_FLOAT }; /* a Python number, of no type */
+/* A Python number, of no type. */
+enum gm_weak { GM_WEAK_NOT, GM_WEAK_BOOL, GM_WEAK_INT, GM_WEAK_FLOAT };
 
 /* Dimensions are as NumPy has them: 0 to 3. */
 struct gm_value {

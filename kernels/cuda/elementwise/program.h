@@ -26,134 +26,102 @@ struct gm_device_input {
 
 template <typename T> struct gm_device_program {
     unsigned code;
-    bool places; /* some input is not dense */
+    bool is_stack;
+    bool is_near; /* indices of all inputs have 32 bits */
     uint64_t count, rows, cols;
     struct gm_divisor by_rows, by_cols;
-    struct gm_instruction instruction[GM_PROGRAM_CODE_MAX];
+    uint64_t instruction[GM_PROGRAM_CODE_MAX]; /* see gm_word_of */
     T constant[GM_PROGRAM_CONSTANTS_MAX];
     gm_device_input input[GM_PROGRAM_INPUTS_MAX];
 };
 
+/*
+ * Instructions are words, which a thread loads at once. The code of one that fetches no numbers has
+ * GM_ALONE added: it has one operand, or a constant, which is then in no register of its own.
+ */
+#define GM_ALONE 32u
+
+__host__ __device__ static inline unsigned gm_code_of(uint64_t word)
+{
+    return (unsigned)word & 255;
+}
+__host__ __device__ static inline unsigned gm_narrow_in(uint64_t word)
+{
+    return (unsigned)word >> 8 & 255;
+}
+__host__ __device__ static inline unsigned gm_from_in(uint64_t word)
+{
+    return (unsigned)word >> 16 & 255;
+}
+__host__ __device__ static inline unsigned gm_index_in(uint64_t word)
+{
+    return (unsigned)word >> 24;
+}
+__host__ __device__ static inline unsigned gm_from_z_in(uint64_t word)
+{
+    return (unsigned)(word >> 32) & 255;
+}
+__host__ __device__ static inline unsigned gm_index_z_in(uint64_t word)
+{
+    return (unsigned)(word >> 40) & 255;
+}
+
+/* Host. */
+static inline uint64_t gm_word_of(const struct gm_instruction *in)
+{
+    unsigned kind = in->kind;
+    bool heavy = kind == GM_DO_DIV || kind == GM_DO_RDIV || kind == GM_DO_POW ||
+                 kind == GM_DO_RPOW || kind == GM_DO_WHERE;
+    bool fetches = kind <= GM_DO_WHERE && kind != GM_DO_STORE;
+    bool alone = !fetches || (in->from == GM_FROM_CONSTANT && !heavy);
+
+    return (kind + (alone ? GM_ALONE : 0)) | (uint64_t)in->narrow << 8 | (uint64_t)in->from << 16 |
+           (uint64_t)in->index << 24 | (uint64_t)in->from_z << 32 | (uint64_t)in->index_z << 40;
+}
+
 /* Whether a program computes in integers. */
 template <typename T> constexpr bool gm_is_whole = std::is_integral<T>::value;
 
-/* ---- Elements: from memory to numbers, and back. ---- */
-
-template <typename T, typename E> __device__ __forceinline__ T gm_number_of(E x)
-{
-    return (T)x;
-}
-template <typename T> __device__ __forceinline__ T gm_number_of(gm_f16 x)
-{
-    return (T)gm_widen(x);
-}
-template <typename T> __device__ __forceinline__ T gm_number_of(gm_bf16 x)
-{
-    return (T)gm_widen(x);
-}
-template <typename T> __device__ __forceinline__ T gm_number_of(uint8_t x)
-{
-    return (T)(x != 0);
-}
-
-/* Calls fn(tag) of the element's type, of those that a program of T reads. */
-template <typename T, typename F>
-__device__ __forceinline__ void gm_by_number(enum gm_dtype dtype, F fn)
-{
-    if constexpr (sizeof(T) == 8) {
-        if (dtype == GM_I32)
-            fn(gm_tag<int32_t>());
-        else if (dtype == GM_I64)
-            fn(gm_tag<int64_t>());
-    }
-    if constexpr (!gm_is_whole<T>) {
-        if (dtype == GM_F16)
-            fn(gm_tag<gm_f16>());
-        else if (dtype == GM_BF16)
-            fn(gm_tag<gm_bf16>());
-        else if (dtype == GM_F32)
-            fn(gm_tag<float>());
-    }
-    if constexpr (!gm_is_whole<T> && sizeof(T) == 8) {
-        if (dtype == GM_F64)
-            fn(gm_tag<double>());
-    }
-    if (dtype == GM_BOOL)
-        fn(gm_tag<uint8_t>());
-}
-
-/* The four elements at `at`, an address of whole vectors; at most 16 bytes a load. */
-template <typename T, typename E> __device__ __forceinline__ void gm_load_numbers(const E *at, T *x)
-{
-    constexpr unsigned BYTES =
-        sizeof(E) * GM_PROGRAM_VECTOR < 16 ? sizeof(E) * GM_PROGRAM_VECTOR : 16;
-    constexpr unsigned M = BYTES / sizeof(E);
-
-#pragma unroll
-    for (unsigned k = 0; k < GM_PROGRAM_VECTOR; k += M) {
-        gm_elements<E, BYTES> part;
-        part.vec = *(const gm_vec<BYTES> *)(at + k);
-#pragma unroll
-        for (unsigned e = 0; e < M; e++)
-            x[k + e] = gm_number_of<T>(part.element[e]);
-    }
-}
-
-/* Writes element `at`. */
-template <typename T>
-__device__ __forceinline__ void gm_store_number(void *to, enum gm_dtype dtype, uint64_t at, T x)
-{
-    switch (dtype) {
-    case GM_F16:
-        ((gm_f16 *)to)[at] = gm_narrow<gm_f16>((float)x);
-        break;
-    case GM_BF16:
-        ((gm_bf16 *)to)[at] = gm_narrow<gm_bf16>((float)x);
-        break;
-    case GM_F32:
-        ((float *)to)[at] = (float)x;
-        break;
-    case GM_F64:
-        ((double *)to)[at] = (double)x;
-        break;
-    case GM_I32:
-        ((int32_t *)to)[at] = (int32_t)(uint32_t)(int64_t)x;
-        break;
-    case GM_I64:
-        ((int64_t *)to)[at] = (int64_t)x;
-        break;
-    default:
-        ((uint8_t *)to)[at] = x != 0;
-    }
-}
+#include "kernels/cuda/elementwise/elements.inc"
 
 /* ---- Where elements are. ---- */
 
-struct gm_program_place {
-    uint64_t matrix, row, col;
+template <typename I> struct gm_program_place {
+    I matrix, row, col;
 };
 
-/* I: a 32-bit type if positions fit, as 64-bit divisions take many instructions. */
+/* I: a 32-bit type if positions fit and the inputs are near, as 64-bit divisions and products take
+ * many instructions. */
 template <typename I, typename T>
-__device__ __forceinline__ gm_program_place gm_place_of(const gm_device_program<T> &p, uint64_t at)
+__device__ __forceinline__ gm_program_place<I> gm_place_of(const gm_device_program<T> &p,
+                                                           uint64_t at)
 {
-    uint64_t row, matrix;
+    I row, matrix;
 
     if constexpr (sizeof(I) == 4) {
         row = gm_divide((unsigned)at, p.by_cols);
-        matrix = gm_divide((unsigned)row, p.by_rows);
+        matrix = p.is_stack ? gm_divide(row, p.by_rows) : 0;
     } else {
         row = at / p.cols;
         matrix = row / p.rows;
     }
-    return {matrix, row - matrix * p.rows, at - row * p.cols};
+    return {matrix, row - matrix * (I)p.rows, (I)at - row * (I)p.cols};
 }
 
+/* Sums of unsigned products wrap to the signed ones. */
+template <typename I>
 __device__ __forceinline__ int64_t gm_index_of(const gm_device_input &in,
-                                               const gm_program_place &place)
+                                               const gm_program_place<I> &place)
 {
-    return (int64_t)place.matrix * in.batch + (int64_t)place.row * in.row +
-           (int64_t)place.col * in.col;
+    return (int64_t)(typename std::make_signed<I>::type)(
+        place.matrix * (I)in.batch + place.row * (I)in.row + place.col * (I)in.col);
+}
+
+/* Host: how far an input's elements are from its first, at most. */
+static inline double gm_reach(const struct gm_program *p, const struct gm_program_input *in)
+{
+    return fabs((double)in->batch) * (double)p->batch + fabs((double)in->row) * (double)p->rows +
+           fabs((double)in->col) * (double)p->cols;
 }
 
 /* Host: how to read an input. */
@@ -182,16 +150,18 @@ template <typename T> static gm_device_program<T> gm_device_program_of(const str
     made.count = gm_program_elements(p);
     made.rows = p->rows;
     made.cols = p->cols;
+    made.is_stack = p->batch > 1;
+    made.is_near = true;
     made.by_rows = gm_divisor_of((unsigned)p->rows);
     made.by_cols = gm_divisor_of((unsigned)p->cols);
     for (unsigned i = 0; i < p->code; i++)
-        made.instruction[i] = p->instruction[i];
+        made.instruction[i] = gm_word_of(&p->instruction[i]);
     for (unsigned i = 0; i < p->constants; i++)
         made.constant[i] = gm_is_whole<T> ? (T)p->constant[i].integer : (T)p->constant[i].real;
     for (unsigned i = 0; i < p->inputs; i++) {
         const struct gm_program_input *in = &p->input[i];
         made.input[i] = {in->data, in->batch, in->row, in->col, in->dtype, gm_reading_of(p, in)};
-        made.places = made.places || made.input[i].reading != GM_READ_DENSE;
+        made.is_near = made.is_near && gm_reach(p, in) <= INT32_MAX;
     }
     return made;
 }

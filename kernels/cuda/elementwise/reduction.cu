@@ -17,7 +17,7 @@
 #include "kernels/cuda/elementwise/evaluate.inc"
 
 #define THREADS 256u
-#define N 4u /* numbers of a thread at a time */
+#define N 8u /* numbers of a thread at a time */
 
 /* What numbers are summed up in. */
 template <typename T>
@@ -47,7 +47,7 @@ template <typename S> __device__ __forceinline__ S combined(enum gm_reduction ki
 }
 
 template <typename T, typename I>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 3 : 2)
     reduce(const __grid_constant__ gm_device_program<T> p, const __grid_constant__ reduction r,
            uint64_t first_block)
 {
@@ -65,24 +65,38 @@ static __global__ void __launch_bounds__(THREADS)
 
     for (; is_there && row < end; row += (uint64_t)N * r.down) {
         uint64_t base = (outer * r.along + row) * r.inner + col;
+        const uint64_t next = (uint64_t)r.down * r.inner;
+        const bool whole = row + (uint64_t)(N - 1) * r.down < end;
         T x[N] = {};
         gm_evaluate<N>(p, x, [&](const gm_device_input &in, T *y) {
             gm_by_number<T>(in.dtype, [&](auto tag) {
                 using E = typename decltype(tag)::type;
+                const E *data = (const E *)in.data;
+                if (whole && in.reading == GM_READ_DENSE) {
+                    E part[N];
+#pragma unroll
+                    for (unsigned e = 0; e < N; e++)
+                        part[e] = data[base + e * next];
+#pragma unroll
+                    for (unsigned e = 0; e < N; e++)
+                        y[e] = gm_number_of<T>(part[e]);
+                    return;
+                }
 #pragma unroll
                 for (unsigned e = 0; e < N; e++) {
-                    uint64_t at = base + (uint64_t)e * r.down * r.inner;
-                    if (row + (uint64_t)e * r.down < end)
-                        y[e] = gm_number_of<T>(
-                            ((const E *)in.data)[in.reading == GM_READ_DENSE
-                                                     ? (int64_t)at
-                                                     : gm_index_of(in, gm_place_of<I, T>(p, at))]);
+                    uint64_t at = base + e * next;
+                    y[e] = row + (uint64_t)e * r.down < end
+                               ? gm_number_of<T>(
+                                     data[in.reading == GM_READ_DENSE
+                                              ? (int64_t)at
+                                              : gm_index_of<I>(in, gm_place_of<I, T>(p, at))])
+                               : (T)0;
                 }
             });
         });
 #pragma unroll
         for (unsigned e = 0; e < N; e++) {
-            if (row + (uint64_t)e * r.down >= end)
+            if (!whole && row + (uint64_t)e * r.down >= end)
                 continue;
             sum = any ? combined<sum_of<T>>(r.kind, sum, (sum_of<T>)x[e]) : (sum_of<T>)x[e];
             any = true;
@@ -126,7 +140,7 @@ static enum gm_status launch_reduce(const gm_device_program<T> &p, reduction r,
     r.bands = gm_ceil_div(r.inner, r.across);
     return gm_launches(gm_ceil_div(r.outer, r.outers) * r.parts * r.bands, GM_GRID_X_MAX,
                        [&](uint64_t first, uint64_t blocks) {
-                           return p.count <= UINT32_MAX
+                           return p.is_near && p.count <= UINT32_MAX
                                       ? gm_launch(exec, reduce<T, uint32_t>, dim3((unsigned)blocks),
                                                   dim3(THREADS), 0, p, r, first)
                                       : gm_launch(exec, reduce<T, uint64_t>, dim3((unsigned)blocks),
