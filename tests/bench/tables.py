@@ -400,19 +400,19 @@ def tensor_table(document):
     link = "../tests/bench/results/" + document["file"]
     yield (
         f"Speed as a share of cuBLAS's, between two events, passes over the operands included. Measured on {document['date'][:10]} at commit "
-        f"{document['commit'][:12]}: {document['device']}, driver {document['driver']}. A star marks what `auto` chooses. "
+        f"{document['commit'][:12]}: {document['device']}, driver {document['driver']}. "
         f"All are in [the result file]({link}).\n\n"
     )
     shapes = {}
     for row in document["results"]:
         us = row["median_us"] + row.get("prepare_us", 0)
-        shapes.setdefault((row["dtype"], row["shape"]), {})[row["variant"]] = us, row.get("auto", False)
+        shapes.setdefault((row["dtype"], row["shape"]), {})[row["variant"]] = us
     columns = ("mma", "wgmma", "split_bf16", "multistage_tuned")
     yield "| type | shape | cuBLAS (us) | " + " | ".join(columns) + " |\n|---|---|--:|" + "--:|" * len(columns) + "\n"
     for (dtype, shape), times in shapes.items():
-        blas = times["cublas"][0]
-        cells = [f"{blas / times[name][0]:.3g}{' *' if times[name][1] else ''}" if name in times else "" for name in columns]
-        yield f"| {dtype} | {shape} | {number(blas)}{' *' if times['cublas'][1] else ''} | " + " | ".join(cells) + " |\n"
+        blas = times["cublas"]
+        cells = [f"{blas / times[name]:.3g}" if name in times else "" for name in columns]
+        yield f"| {dtype} | {shape} | {number(blas)} | " + " | ".join(cells) + " |\n"
 
 
 # Kind of result file -> markers, the file that has them, and what goes between them.
