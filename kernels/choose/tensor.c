@@ -13,7 +13,7 @@ struct tile {
     double BM, BN, cluster, resident;
 };
 
-#define SPLITS_MAX 64
+#define TENSOR_SPLITS_MAX 64
 #define STEPS_MIN 4.0        /* k-tiles of 64 of a split */
 #define PASS_SHARE 0.75      /* of memory's rate, in passes over operands */
 #define SPLIT_BYTES 6.0      /* of an element of f32 as three bf16 */
@@ -31,7 +31,7 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
         const struct tile *t = &tiles[i];
         double down = gm_parts(s->m, t->BM * t->cluster) * t->cluster;
         double blocks = s->batch * down * gm_parts(s->n, t->BN);
-        for (double splits = 1; splits <= most && splits <= SPLITS_MAX; splits *= 2) {
+        for (double splits = 1; splits <= most && splits <= TENSOR_SPLITS_MAX; splits *= 2) {
             double k = gm_parts(s->k / splits, 64) * 64;
             struct gm_work w = {.blocks = blocks * splits,
                                 .resident = t->resident,
