@@ -163,7 +163,7 @@ WRONG = [
     ("POST", "/v1/transpose", b"hello", {"Content-Type": "text/html"}, 415),
     ("POST", "/v1/matmul", b'{"a": [[1, 2]], "b": [[1, 2]]}', {"Content-Type": "application/json"}, 422),
     ("POST", "/v1/matmul?kernel=nothing", b'{"a": [[1]], "b": [[1]]}', {"Content-Type": "application/json"}, 422),
-    ("POST", "/v1/compare/add?format=svg", b'{"a": [[1]], "b": [[1]]}', {"Content-Type": "application/json"}, 400),
+    ("POST", "/v1/compare/add?format=npy", b'{"a": [[1]], "b": [[1]]}', {"Content-Type": "application/json"}, 400),
     ("GET", "/v1/explain/copy?device=cpu", None, {}, 422),
     ("GET", "/v1/explain/copy?shape=99999999x99999999", None, {}, 422),
     ("GET", "/v1/explain/copy?timeout_ms=1&shape=4000x4000", None, {}, 503),
