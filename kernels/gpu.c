@@ -5,7 +5,8 @@
  * technical specifications). Counts, clocks and bandwidths are from the models' data sheets.
  * Arithmetic is units x boost clock x 2, as in those sheets, without tensor cores. A multiprocessor
  * does 64 32-bit integer multiply-adds a cycle: the guide says so up to 9.0, and we assume it for
- * later ones.
+ * later ones. Bytes of the L2 cache are from published measurements (gpu-l2-cache of gpu-benches,
+ * of sets that fit in it), and there are none where nobody has published any.
  *
  * Blocks share a multiprocessor as NVIDIA's occupancy calculator documents. Registers are allocated
  * per warp in units of 256, from four equal parts of the file. Shared memory is rounded up after
@@ -47,69 +48,77 @@
     .capability = 120, .threads_per_sm = 1536, .blocks_per_sm = 24, .registers_per_sm = 65536,     \
     .shared_per_sm = 100 * KIB, .shared_per_block = 99 * KIB, .shared_reserved = KIB
 
-/* Multiply-adds per cycle and multiprocessor, times 2 operations, times GHz. */
-#define RATES(multiprocessors, ghz, fp32_lanes, fp64_lanes)                                        \
-    .sms = multiprocessors, .fp32_gflops = multiprocessors * 2.0 * (fp32_lanes) * (ghz),           \
-    .fp64_gflops = multiprocessors * 2.0 * (fp64_lanes) * (ghz),                                   \
-    .int32_gflops = multiprocessors * 2.0 * 64 * (ghz)
+/*
+ * Multiply-adds per cycle and multiprocessor: f32, f64, i32, and on tensor cores f16 (and bf16),
+ * tf32, f64. They depend on the compute capability alone. CUDA does not report them; the
+ * Programming Guide does (the table of throughputs of native arithmetic instructions). Rates of
+ * tensor cores, accumulating in f32, are from the data sheets of A100, H100 and B200. Of other
+ * capabilities there are GPUs with tensor cores of full and of half rate, and CUDA does not say
+ * which a GPU has: 0.
+ */
+#define UNITS_70 64, 32, 64, 0, 0, 0
+#define UNITS_75 64, 2, 64, 0, 0, 0
+#define UNITS_80 64, 32, 64, 1024, 512, 64
+#define UNITS_86 128, 2, 64, 0, 0, 0
+#define UNITS_90 128, 64, 64, 2048, 1024, 128
+#define UNITS_100 128, 64, 64, 4096, 2048, 64
 
-/* The same for tensor cores, where all GPUs of a capability have equal ones. */
-#define TENSOR(multiprocessors, ghz, f16, tf32, fp64)                                              \
-    .tensor_f16_gflops = multiprocessors * 2.0 * (f16) * (ghz),                                    \
-    .tensor_tf32_gflops = multiprocessors * 2.0 * (tf32) * (ghz),                                  \
-    .tensor_fp64_gflops = multiprocessors * 2.0 * (fp64) * (ghz)
+/* Two operations each, times GHz. */
+#define RATES(multiprocessors, ghz, ...)                                                           \
+    .sms = multiprocessors, RATES_OF((multiprocessors)*2.0 * (ghz), __VA_ARGS__)
+#define RATES_OF(gigacycles, fp32, fp64, int32, tensor_f16, tensor_tf32, tensor_fp64)              \
+    .fp32_gflops = (gigacycles) * (fp32), .fp64_gflops = (gigacycles) * (fp64),                    \
+    .int32_gflops = (gigacycles) * (int32), .tensor_f16_gflops = (gigacycles) * (tensor_f16),      \
+    .tensor_tf32_gflops = (gigacycles) * (tensor_tf32),                                            \
+    .tensor_fp64_gflops = (gigacycles) * (tensor_fp64)
 
 static const struct gm_gpu models[] = {
     {.name = "H200",
      CAPABILITY_90,
-     RATES(GM_H200_SMS, 1.980, 128, 64),
-     TENSOR(GM_H200_SMS, 1.980, 2048, 1024, 128),
+     RATES(GM_H200_SMS, 1.980, UNITS_90),
      .l2_bytes = 60 * MIB,
      .dram_gbs = 4800,
      .l2_bytes_per_clock = 37}, /* SXM */
     {.name = "H100",
      CAPABILITY_90,
-     RATES(132, 1.980, 128, 64),
-     TENSOR(132, 1.980, 2048, 1024, 128),
+     RATES(132, 1.980, UNITS_90),
      .l2_bytes = 50 * MIB,
      .dram_gbs = 3350,
      .l2_bytes_per_clock = 35}, /* SXM5 */
     {.name = "A100",
      CAPABILITY_80,
-     RATES(108, 1.410, 64, 32),
-     TENSOR(108, 1.410, 1024, 512, 64),
+     RATES(108, 1.410, UNITS_80),
      .l2_bytes = 40 * MIB,
      .dram_gbs = 2039,
      .l2_bytes_per_clock = 35}, /* SXM 80 GB */
     {.name = "B200",
      CAPABILITY_100,
-     RATES(148, 1.965, 128, 64),
-     TENSOR(148, 1.965, 4096, 2048, 64),
+     RATES(148, 1.965, UNITS_100),
      .l2_bytes = 126 * MIB,
      .dram_gbs = 7700}, /* HGX */
     {.name = "RTX 5090",
      CAPABILITY_120,
-     RATES(170, 2.407, 128, 2),
+     RATES(170, 2.407, UNITS_86),
      .l2_bytes = 96 * MIB,
      .dram_gbs = 1792},
     {.name = "RTX 4090",
      CAPABILITY_89,
-     RATES(128, 2.520, 128, 2),
+     RATES(128, 2.520, UNITS_86),
      .l2_bytes = 72 * MIB,
      .dram_gbs = 1008,
      .l2_bytes_per_clock = 15},
     {.name = "RTX 3090",
      CAPABILITY_86,
-     RATES(82, 1.695, 128, 2),
+     RATES(82, 1.695, UNITS_86),
      .l2_bytes = 6 * MIB,
      .dram_gbs = 936},
     {.name = "L4",
      CAPABILITY_89,
-     RATES(58, 2.040, 128, 2),
+     RATES(58, 2.040, UNITS_86),
      .l2_bytes = 48 * MIB,
      .dram_gbs = 300,
      .l2_bytes_per_clock = 15},
-    {.name = "T4", CAPABILITY_75, RATES(40, 1.590, 64, 2), .l2_bytes = 4 * MIB, .dram_gbs = 320},
+    {.name = "T4", CAPABILITY_75, RATES(40, 1.590, UNITS_75), .l2_bytes = 4 * MIB, .dram_gbs = 320},
 };
 #define MODELS (sizeof(models) / sizeof(models[0]))
 
@@ -185,36 +194,28 @@ double gm_gpu_ghz(const struct gm_gpu *gpu)
     return gpu->fp32_gflops / (2.0 * gm_gpu_fp32_lanes(gpu) * gpu->sms);
 }
 
-/* The units of a multiprocessor depend on the compute capability alone. CUDA does not report them;
- * the Programming Guide does (the table of throughputs of native arithmetic instructions). Rates of
- * tensor cores, accumulating in f32, are from the data sheets of A100, H100 and B200. Of other
- * capabilities there are GPUs with tensor cores of full and of half rate, and CUDA does not say
- * which a GPU has. */
-static const struct {
-    unsigned capability;
-    unsigned fp32, fp64, int32; /* multiply-adds per cycle and multiprocessor */
-    unsigned tensor_f16, tensor_tf32, tensor_fp64;
-} units[] = {
-    {70, 64, 32, 64, 0, 0, 0},          {75, 64, 2, 64, 0, 0, 0},
-    {80, 64, 32, 64, 1024, 512, 64},    {86, 128, 2, 64, 0, 0, 0},
-    {87, 128, 2, 64, 0, 0, 0},          {89, 128, 2, 64, 0, 0, 0},
-    {90, 128, 64, 64, 2048, 1024, 128}, {100, 128, 64, 64, 4096, 2048, 64},
-    {120, 128, 2, 64, 0, 0, 0},
+/* The rates of GPUs of a capability, of one multiprocessor at 1 GHz. */
+static const struct gm_gpu units[] = {
+    {.capability = 70, RATES(1, 1, UNITS_70)},  {.capability = 75, RATES(1, 1, UNITS_75)},
+    {.capability = 80, RATES(1, 1, UNITS_80)},  {.capability = 86, RATES(1, 1, UNITS_86)},
+    {.capability = 87, RATES(1, 1, UNITS_86)},  {.capability = 89, RATES(1, 1, UNITS_86)},
+    {.capability = 90, RATES(1, 1, UNITS_90)},  {.capability = 100, RATES(1, 1, UNITS_100)},
+    {.capability = 120, RATES(1, 1, UNITS_86)},
 };
 
 void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz)
 {
-    double gigacycles = gpu->sms * 2.0 * ghz;
+    double times = gpu->sms * ghz;
 
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (units[i].capability == gpu->capability) {
-            gpu->fp32_gflops = gigacycles * units[i].fp32;
-            gpu->fp64_gflops = gigacycles * units[i].fp64;
-            gpu->int32_gflops = gigacycles * units[i].int32;
-            gpu->tensor_f16_gflops = gigacycles * units[i].tensor_f16;
-            gpu->tensor_tf32_gflops = gigacycles * units[i].tensor_tf32;
-            gpu->tensor_fp64_gflops = gigacycles * units[i].tensor_fp64;
-        }
+        if (units[i].capability != gpu->capability)
+            continue;
+        gpu->fp32_gflops = times * units[i].fp32_gflops;
+        gpu->fp64_gflops = times * units[i].fp64_gflops;
+        gpu->int32_gflops = times * units[i].int32_gflops;
+        gpu->tensor_f16_gflops = times * units[i].tensor_f16_gflops;
+        gpu->tensor_tf32_gflops = times * units[i].tensor_tf32_gflops;
+        gpu->tensor_fp64_gflops = times * units[i].tensor_fp64_gflops;
     }
 }
 
