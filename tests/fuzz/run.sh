@@ -76,14 +76,14 @@ options_of() {
 # inputs_of TARGET: the folders there are, the one that grows first.
 inputs_of() {
     local folder
-    for folder in "$build/work/$1" "$here/corpus/$1" "$build/seeds/$1"; do
+    for folder in "$build/corpus/$1" "$here/corpus/$1" "$build/seeds/$1"; do
         [ ! -d "$folder" ] || echo "$folder"
     done
 }
 
 fuzz() {
     local target=$1 log=$build/$1.log before after options folders status=0
-    mkdir -p "$build/work/$target" "$build/findings"
+    mkdir -p "$build/corpus/$target" "$build/findings"
     before=$(find "$build/findings" -name "$target-*" | wc -l)
     mapfile -t options < <(options_of "$target")
     mapfile -t folders < <(inputs_of "$target")
