@@ -1,5 +1,6 @@
-"""What /v1/explain says of each kernel, against what was seen of it on an H200: Nsight Compute's counters
-(tests/bench/results/counters_h200.json), the stalls that dominate among them, and times (kernels_h200.json)."""
+"""What /v1/explain says of each kernel, against what was seen of it: Nsight Compute's counters on an H200
+(tests/bench/results/counters_h200.json), times there (kernels_h200.json), and, of an H100, the stalls that
+dominate, hit rates and occupancy (`seen` in the counters' file)."""
 
 import functools
 import json
@@ -162,7 +163,7 @@ def test_hit_rates_are_those_of_nsight(daemon):
             near.add(tuple(row["run"].split()[:2]))
         else:
             far[row["run"]] = off
-    assert set(far) <= set(MISSED), far
+    assert set(far) == set(MISSED), far
     assert len(near) > 20, near
 
 
@@ -173,13 +174,22 @@ CARVED = {"transpose vectorized f32 8192x8192"}
 @pytest.mark.parametrize("row", SEEN["rows"], ids=NAMES)
 def test_occupancy_is_that_of_nsight(daemon, row):
     occupancy = explain_run(daemon, row["run"], SEEN["gpu"])["totals"]["occupancy"]
-    if row["run"] in CARVED:
-        return
-    assert abs(occupancy["registers_per_thread"] - row["registers_per_thread"]) <= 8  # compilers differ a little
-    assert occupancy["percent"] == pytest.approx(row["occupancy_percent"], abs=1)
+    assert max(16, occupancy["registers_per_thread"]) == row["registers_per_thread"]  # a launch has 16 at least
+    if row["run"] not in CARVED:
+        assert occupancy["percent"] == pytest.approx(row["occupancy_percent"], abs=1)
 
 
-def evidence(row):
+def has_more_sectors(daemon, run):
+    """Whether Nsight Compute counted more sectors of the kernel than the ideal, in a run that it counted them of."""
+    for op, kernel, dtype, shape, gpu in counted():
+        if run.split()[:2] == [op, kernel]:
+            document = explain(daemon, op, kernel, dtype, shape)
+            return any(gpu[kind + "_sectors"] > EXCESS * of(document, kind, "ideal_sectors_per_request")
+                       for kind in ("global_load", "global_store"))
+    return False
+
+
+def evidence(daemon, row):
     """What a verdict may say, by what was seen."""
     stalls = {name: part for name, part in row["stalls_percent"].items() if name not in ("selected", "not_selected")}
     waits = max(stalls, key=stalls.get)
@@ -187,8 +197,10 @@ def evidence(row):
         yield "memory"
     if waits in ("long_scoreboard", "barrier", "drain"):
         yield "latency"
-        yield "L2"
-        yield "sectors"
+        if row["dram_percent"] < 90:
+            yield "L2"
+        if has_more_sectors(daemon, row["run"]):
+            yield "sectors"
     if waits in ("mio_throttle", "short_scoreboard", "lg_throttle") or row["lsu_wavefronts_percent"] >= 60:
         yield "wavefronts"
     if row["issue_percent"] >= 50:
@@ -202,7 +214,8 @@ def evidence(row):
 
 
 VERDICTS = [
-    ("Memory is the limit", "memory"), ("bytes that must move take", "memory"), ("bytes that miss the caches take", "memory"), ("rate of cuBLAS", "arithmetic"),
+    ("Memory is the limit", "memory"), ("bytes that must move take", "memory"), ("bytes that miss the caches take", "memory"),
+    ("rate of cuBLAS", "arithmetic"),
     ("multiply-adds take", "arithmetic"), ("wavefronts (passes over the banks)", "wavefronts"), ("sectors of 32 bytes instead", "sectors"),
     ("the grid has", "blocks"), ("launch takes most", "launch"), ("the rest is latency", "latency"), ("latency takes", "latency"),
     ("issuing takes", "issue"), ("the data stage of", "wavefronts"), ("the L2 cache takes", "L2"), ("arithmetic takes", "arithmetic"),
@@ -223,4 +236,4 @@ def test_verdicts_are_what_warps_wait_for(daemon, row):
         return  # it says no more than what was measured
     if row["run"] in UNLIKE:
         return
-    assert said in set(evidence(row)), (document["problem"], row)
+    assert said in set(evidence(daemon, row)), (document["problem"], row)

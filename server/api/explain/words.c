@@ -107,11 +107,22 @@ static void say_issue(const struct gm_explain *e, char why[GM_EXPLAIN_WORDS_MAX]
                     cure);
 }
 
+static void cure_of_product(const struct gm_explain *e, bool tiled, char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
+
+    gm_explain_cure(e,
+                    tiled ? "Compute more with each loaded element: larger tiles, and several "
+                            "results per thread, kept in registers"
+                          : "Load each element once per block into a tile in shared memory, where "
+                            "all threads of the block read it",
+                    tiled ? larger : tile, cure);
+}
+
 /* Passes through L1 and shared memory, or lines of L2. */
 static void say_reuse(const struct gm_explain *e, const struct gm_explain_figures *f, bool lines,
                       char why[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
     static const char *const vector[] = {"vector", NULL}, *const whole[] = {"unaligned", "vector",
                                                                             NULL};
     bool tiled = f->wavefronts > 0, product = e->op->kind == GM_OP_MATMUL;
@@ -138,13 +149,7 @@ static void say_reuse(const struct gm_explain *e, const struct gm_explain_figure
     else if (!product)
         gm_explain_cure(e, "Move 16 bytes for each lane and request", vector, cure);
     else
-        gm_explain_cure(
-            e,
-            tiled ? "Compute more with each loaded element: larger tiles, and several results "
-                    "per thread, kept in registers"
-                  : "Load each element once per block into a tile in shared memory, where all "
-                    "threads of the block read it",
-            tiled ? larger : tile, cure);
+        cure_of_product(e, tiled, cure);
 }
 
 /* The place that costs most beyond its ideal, though the kernel would hardly be faster without;
@@ -216,10 +221,15 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
         say_issue(e, why, cure);
     else
         say_reuse(e, f, bound == GM_BOUND_L2, why, cure);
-    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%s%s takes %.3g of the estimated %.3g us, and %s take memory %.3g: %.300s.",
-             opening(e, begin), words[bound], estimate->part[bound], estimate->us, moved_bytes(f),
-             estimate->part[GM_BOUND_DRAM], why);
+    if (bound == GM_BOUND_L2 && estimate->part[GM_BOUND_DRAM] >= estimate->part[bound])
+        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+                 "%s%s take memory %.3g of the estimated %.3g us: %.300s.", opening(e, begin),
+                 moved_bytes(f), estimate->part[GM_BOUND_DRAM], estimate->us, why);
+    else
+        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+                 "%s%s takes %.3g of the estimated %.3g us, and %s take memory %.3g: %.300s.",
+                 opening(e, begin), words[bound], estimate->part[bound], estimate->us,
+                 moved_bytes(f), estimate->part[GM_BOUND_DRAM], why);
 }
 
 static unsigned preparing(const struct gm_access_report *report)
@@ -321,15 +331,25 @@ static const char *fastest(const struct gm_explain *e, const struct gm_measured 
     return best ? best->name : NULL;
 }
 
+/* What was measured of this operation, and the kernel's time there; NULL: nothing, or not it alone.
+ */
+static const struct gm_measured *measured_of(const struct gm_explain *e, double *ret_us)
+{
+    bool same;
+    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
+
+    *ret_us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+    return *ret_us > 0 && preparing(e->report) == 0 ? measured : NULL;
+}
+
 /* Whether a measurement shows that the kernel is at its limit: it nearly has the rate of a copy, or
  * of cuBLAS if no plain kernel is faster. */
 static bool is_measured_at_limit(const struct gm_explain *e)
 {
-    bool same;
-    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
-    double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+    double us;
+    const struct gm_measured *measured = measured_of(e, &us);
 
-    if (!(us > 0) || preparing(e->report) > 0)
+    if (!measured)
         return false;
     if (e->op->kind != GM_OP_MATMUL)
         return measured->copy_us >= LIMIT_COPY * us;
@@ -337,26 +357,21 @@ static bool is_measured_at_limit(const struct gm_explain *e)
            gm_measured_us(measured, fastest(e, measured)) >= GM_EXPLAIN_FASTER * us;
 }
 
+/* The time of the fastest plain kernel as a part of this one's, as measured; -1: not known. */
+static double part_of_fastest(const struct gm_explain *e)
+{
+    double us;
+    const struct gm_measured *measured = measured_of(e, &us);
+
+    return measured ? gm_measured_us(measured, fastest(e, measured)) / us : -1;
+}
+
 /* Whether another plain kernel was measured to be faster, clearly. */
 static bool is_beaten(const struct gm_explain *e)
 {
-    bool same;
-    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
-    double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+    double part = part_of_fastest(e);
 
-    return us > 0 && preparing(e->report) == 0 &&
-           gm_measured_us(measured, fastest(e, measured)) < BEATEN * us;
-}
-
-/* Whether none was, even by a little. */
-static bool is_best(const struct gm_explain *e)
-{
-    bool same;
-    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
-    double us = measured ? gm_measured_us(measured, e->variant->name) : -1;
-
-    return us > 0 && preparing(e->report) == 0 &&
-           gm_measured_us(measured, fastest(e, measured)) >= GM_EXPLAIN_FASTER * us;
+    return part > 0 && part < BEATEN;
 }
 
 static bool is_at_limit(const struct gm_explain *e, const struct gm_explain_figures *f,
@@ -424,7 +439,7 @@ static void say_kernel(const struct gm_explain *e, const struct gm_explain_figur
                  "Give one launch more to do; what the kernel does matters little at this size.");
     } else
         say_part(e, f, estimate, beside, problem, cure);
-    if (is_best(e)) /* then the technique has been tried */
+    if (part_of_fastest(e) >= GM_EXPLAIN_FASTER) /* then the technique has been tried */
         snprintf(cure, GM_EXPLAIN_WORDS_MAX,
                  "No other plain kernel was faster on this shape, or on one like it.");
 }
@@ -455,7 +470,6 @@ static void say_measured_limit(const struct gm_explain *e, const struct gm_expla
 static void say_cut(const struct gm_explain *e, const struct gm_explain_figures *f,
                     char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    static const char *const tile[] = {"tiled", NULL}, *const larger[] = {"register", NULL};
     bool tiled = f->wavefronts > 0;
 
     if (!e->report->cut) {
@@ -473,13 +487,7 @@ static void say_cut(const struct gm_explain *e, const struct gm_explain_figures 
     if (e->op->kind != GM_OP_MATMUL)
         snprintf(cure, GM_EXPLAIN_WORDS_MAX, "A smaller shape can be traced to its end.");
     else
-        gm_explain_cure(
-            e,
-            tiled ? "Compute more with each loaded element: larger tiles, and several results "
-                    "per thread, kept in registers"
-                  : "Load each element once per block into a tile in shared memory, where all "
-                    "threads of the block read it",
-            tiled ? larger : tile, cure);
+        cure_of_product(e, tiled, cure);
 }
 
 void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_MAX],
