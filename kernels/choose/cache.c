@@ -79,11 +79,10 @@ void gm_choice_cache_close(struct gm_choice_cache *cache)
     free(cache);
 }
 
-static void set_tiles(struct gm_op *op, const struct gm_variant *variant,
-                      const struct gm_device_facts *facts)
+void gm_set_tiles(struct gm_op *op, const struct gm_device_facts *facts)
 {
-    bool has_tiles = facts->kind != GM_DEVICE_CPU && variant->op == GM_OP_MATMUL &&
-                     strcmp(variant->name, "multistage_tuned") == 0;
+    bool has_tiles = facts->kind != GM_DEVICE_CPU && op->kind == GM_OP_MATMUL &&
+                     (op->result.dtype == GM_F32 || op->result.dtype == GM_F64);
 
     op->tiles = has_tiles ? gm_choose_tiles(op, facts) : (struct gm_tile_choice){.splits = 0};
 }
@@ -112,7 +111,10 @@ enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
     enum gm_status status = gm_select(op, facts, name, ret, err);
     if (status != GM_OK)
         return status;
-    set_tiles(op, *ret, facts);
+    if (strcmp((*ret)->name, "multistage_tuned") == 0)
+        gm_set_tiles(op, facts);
+    else
+        op->tiles.splits = 0;
     if (automatic) {
         pthread_mutex_lock(&cache->lock);
         cache->slot[at].key = key;

@@ -10,6 +10,7 @@
 #include "kernels/layout.h"
 #include "proto/status.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -212,6 +213,12 @@ unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *fac
     return list(op, facts, facts, ret);
 }
 
+/* A library's transpose is arithmetic, and may lose the bits of a NaN: `auto` does not take it. */
+static bool keeps_bits(const struct gm_variant *variant)
+{
+    return !(variant->wants_blas && variant->op == GM_OP_TRANSPOSE);
+}
+
 static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
@@ -222,10 +229,13 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
     if (variant)
         return variant;
     unsigned count = gm_candidates(op, facts, candidates);
+    for (unsigned i = 0; i < count && candidates[i].estimate.us >= 0; i++)
+        if (keeps_bits(candidates[i].variant))
+            return candidates[i].variant;
     /* Without any estimate: later variants of the list improve on earlier ones. */
-    return count == 0                       ? NULL
-           : candidates[0].estimate.us >= 0 ? candidates[0].variant
-                                            : candidates[count - 1].variant;
+    while (count > 0 && !keeps_bits(candidates[count - 1].variant))
+        count--;
+    return count > 0 ? candidates[count - 1].variant : NULL;
 }
 
 /* Lists the variants that can run op here, as "a, b and c", and returns their number. */
@@ -324,21 +334,51 @@ enum gm_status gm_select(const struct gm_op *op, const struct gm_device_facts *f
     return GM_OK;
 }
 
+/* What a GPU runs and no simulator, so that not each build has it. The conditions are those of
+ * their accepts functions, but for dimensions above 2^31. */
+static bool runs_on_gpu(const char *name, const struct gm_op *op, const struct gm_gpu *gpu)
+{
+    bool half = gm_dtype_size(op->result.dtype) == 2;
+
+    if (op->kind != GM_OP_MATMUL || gm_op_k(op) == 0 || !gm_op_reads(op, 0))
+        return false;
+    if (strcmp(name, "cublas") == 0)
+        return (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES) && !(half && gm_op_reads(op, 2));
+    if (strcmp(name, "mma") == 0)
+        return half && gpu->capability >= 80;
+    if (strcmp(name, "wgmma") == 0)
+        return half && gpu->capability == 90;
+    return op->result.dtype == GM_F32 && op->precision != GM_PRECISION_IEEE &&
+           gpu->capability == 90; /* split_bf16 */
+}
+
+const struct gm_profile *gm_profile_for(const struct gm_gpu *gpu,
+                                        const struct gm_device_facts *facts)
+{
+    bool same = !gpu || gpu == facts->gpu || gpu == gm_gpu_model(facts->name);
+
+    return facts->profile && same ? facts->profile : gm_profile_at(0);
+}
+
 unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                                const struct gm_device_facts *facts,
                                struct gm_candidate ret[GM_CANDIDATES_MAX])
 {
-    const struct gm_device_facts on_gpu = {
-        .kind = GM_DEVICE_CUDA, .gpu = gpu, .tuned_blas = true, .profile = facts->profile};
+    static const char *const names[] = {"mma", "wgmma", "split_bf16", "cublas"};
+    const struct gm_device_facts on_gpu = {.kind = GM_DEVICE_CUDA,
+                                           .gpu = gpu,
+                                           .tuned_blas = true,
+                                           .profile = gm_profile_for(gpu, facts)};
     struct gm_device_facts simulated = *facts;
 
     simulated.kind = GM_DEVICE_SIM;
     simulated.gpu = gpu;
     unsigned count = list(op, &on_gpu, &simulated, ret);
-    /* cuBLAS takes what it takes on any GPU, and is in no build without one. */
-    if (op->kind == GM_OP_MATMUL && (GM_DTYPE_BIT(op->result.dtype) & BLAS_TYPES)) {
-        struct gm_candidate blas = {NULL, "cublas", gm_estimate(op, op->kind, "cublas", &on_gpu)};
-        count = insert(ret, count, &blas);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!runs_on_gpu(names[i], op, gpu))
+            continue;
+        struct gm_candidate one = {NULL, names[i], gm_estimate(op, op->kind, names[i], &on_gpu)};
+        count = insert(ret, count, &one);
     }
     return count;
 }
@@ -347,11 +387,12 @@ const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                               const struct gm_device_facts *facts,
                               const struct gm_variant **ret_traced)
 {
-    const struct gm_device_facts on_gpu = {.batch_max = facts->batch_max};
+    const struct gm_device_facts on_gpu = {.batch_max = UINT_MAX}; /* GPUs gather small jobs */
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
     struct gm_device_facts simulated = *facts;
 
     *ret_traced = NULL;
+    simulated.kind = GM_DEVICE_SIM;
     simulated.gpu = gpu;
     if (gm_is_small_job(op, &on_gpu) &&
         (*ret_traced = find(op, op->kind, &simulated, "grouped", NULL)))

@@ -104,6 +104,10 @@ struct gm_tile_config {
         16, 32, 16, 0, 1, 8                                                                        \
     }
 
+/* Sets op->tiles for a GPU, real or simulated, so that multistage_tuned divides the product in the
+ * same way whoever asks for it: products of f32 and f64 alone have any. */
+void gm_set_tiles(struct gm_op *op, const struct gm_device_facts *facts);
+
 /* For f32 and f64. facts: NULL for the first GPU model. */
 struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_device_facts *facts);
 
@@ -119,8 +123,13 @@ const struct gm_profile *gm_profile_at(size_t index);
 /* The model that it was measured on: "NVIDIA H200". */
 const char *gm_profile_gpu(const struct gm_profile *profile);
 
-/* Reads a table as profiles/ has them. free() the result. GM_BAD_PARAMETER with the line that is
- * wrong. */
+/* The table for a GPU model, where `facts` are of a device that may be another one: its own, if it
+ * has one and is that model; else the first. gpu: NULL for the device's. */
+const struct gm_profile *gm_profile_for(const struct gm_gpu *gpu,
+                                        const struct gm_device_facts *facts);
+
+/* Reads a table as profiles/ has them. Rows that it does not have are the first table's; none may
+ * be there twice. free() the result. GM_BAD_PARAMETER with the line that is wrong. */
 enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct gm_error *err);
 
 #ifdef __cplusplus

@@ -176,7 +176,9 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
                                         facts->profile ? facts->profile : gm_profile_at(0));
         q.least = &least;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
-        return least;
+        if (isfinite(least.us))
+            return least;
+        break; /* it is not for this one */
     }
     return (struct gm_kernel_time){.us = -1};
 }

@@ -109,7 +109,7 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
 
     /* lanes beyond the matrix have their turn too */
     double vec = t->vec / a.size, idle = gm_least_of(t->width / vec, WARP);
-    double loads = rows / (vec > 1 ? 1 : 1) * gm_parts(cols / vec, idle) * idle;
+    double loads = rows * gm_parts(cols / vec, idle) * idle;
     double stores = cols * gm_parts(rows / vec, idle) * idle;
     w.shared = 2 * wavefronts(loads + stores, t->vec);
     w.l2 =

@@ -4,6 +4,7 @@
 #include "kernels/choose/estimate.h"
 #include "proto/status.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,25 +37,42 @@ const char *gm_profile_gpu(const struct gm_profile *profile)
 #define RATES (sizeof(struct gm_rates) / sizeof(double))
 #define TILES (sizeof(struct gm_tile_rates) / sizeof(double))
 #define MULTISTAGE (sizeof(struct gm_multistage_rates) / sizeof(double))
+/* All of a table, one behind another. */
+#define NUMBERS                                                                                    \
+    ((sizeof(struct gm_profile) - offsetof(struct gm_profile, launch_us)) / sizeof(double))
 
-/* Reads `count` finite numbers, of which none but the last may be negative, and the parenthesis. */
-static bool read_numbers(const char *at, double *ret, size_t count)
+/* A row of a table that is read. */
+struct place {
+    double *numbers;
+    size_t count;   /* 0: there is no such row */
+    size_t divided; /* the first of them that are divided by, and so above 0 */
+    bool signed_last;
+    const char *at; /* behind the row's name or number */
+};
+
+/* Reads finite numbers, the parenthesis, and the end of the line. */
+static bool read_numbers(const struct place *place)
 {
-    for (size_t i = 0; i < count; i++) {
+    const char *at = place->at;
+
+    for (size_t i = 0; i < place->count; i++) {
+        bool last = i + 1 == place->count;
+        double *number = &place->numbers[i];
         char *end;
-        ret[i] = strtod(at, &end);
-        if (end == at || !isfinite(ret[i]) || (ret[i] < 0 && i + 1 < count))
+        if (!isnan(*number)) /* twice */
+            return false;
+        *number = strtod(at, &end);
+        if (end == at || !isfinite(*number) || (*number < 0 && !(last && place->signed_last)) ||
+            (*number == 0 && i < place->divided))
             return false;
         at = end + strspn(end, " ");
-        if (*at++ != (i + 1 < count ? ',' : ')'))
+        if (*at++ != (last ? ')' : ','))
             return false;
     }
-    return true;
+    return at[strspn(at, " \r")] == '\0';
 }
 
-/* The place of a row's numbers, and their count; 0 if there is no such row. `at` is behind the
- * row's name or number. */
-static size_t place_of(struct gm_profile *p, const char *line, double **ret, const char **at)
+static struct place place_of(struct gm_profile *p, const char *line)
 {
     static const char *const names[] = {
 #define GM_RATES_ROW(name) #name,
@@ -65,48 +83,48 @@ static size_t place_of(struct gm_profile *p, const char *line, double **ret, con
     unsigned index;
     int used = 0;
 
-    if (sscanf(line, "GM_LAUNCH(%n", &used) == 0 && used > 0) {
-        *ret = &p->launch_us;
-        *at = line + used;
-        return 2;
-    }
-    if (sscanf(line, "GM_MULTISTAGE(%n", &used) == 0 && used > 0) {
-        *ret = (double *)&p->multistage;
-        *at = line + used;
-        return MULTISTAGE;
-    }
+    if (sscanf(line, "GM_LAUNCH(%n", &used) == 0 && used > 0)
+        return (struct place){&p->launch_us, 2, 2, false, line + used};
+    if (sscanf(line, "GM_MULTISTAGE(%n", &used) == 0 && used > 0)
+        return (struct place){(double *)&p->multistage, MULTISTAGE, 6, true, line + used};
     if (sscanf(line, "GM_TILE(%2u,%n", &index, &used) == 1 && used > 0 &&
-        index < GM_F32_CONFIGS + GM_F64_CONFIGS) {
-        *ret = (double *)&p->tiles[index];
-        *at = line + used;
-        return TILES;
-    }
-    if (sscanf(line, "GM_RATES(%31[a-z0-9_],%n", name, &used) != 1 || used == 0)
-        return 0;
-    for (size_t i = 0; i < GM_RATES_COUNT; i++) {
-        if (strcmp(name, names[i]) != 0)
-            continue;
-        *ret = (double *)&p->rates[i];
-        *at = line + used;
-        return RATES;
-    }
-    return 0;
+        index < GM_F32_CONFIGS + GM_F64_CONFIGS)
+        return (struct place){(double *)&p->tiles[index], TILES, 3, false, line + used};
+    if (sscanf(line, "GM_RATES(%31[a-z0-9_],%n", name, &used) == 1 && used > 0)
+        for (size_t i = 0; i < GM_RATES_COUNT; i++)
+            if (strcmp(name, names[i]) == 0)
+                return (struct place){(double *)&p->rates[i], RATES, RATES, false, line + used};
+    return (struct place){.count = 0};
 }
 
 static bool read_line(struct gm_profile *p, const char *line)
 {
-    const char *at = line;
-    double *numbers = NULL;
+    int used = 0;
 
     if (strspn(line, " */\r") == strlen(line) || strncmp(line, "/*", 2) == 0 ||
         strncmp(line, " *", 2) == 0)
         return true;
     if (strncmp(line, "GM_MEASURED_ON(", 15) == 0)
-        return sscanf(line,
-                      "GM_MEASURED_ON(\"%95[^\"]\", \"%23[^\"]\", \"%23[^\"]\", \"%23[^\"]\")",
-                      p->gpu, p->driver, p->date, p->commit) == 4;
-    size_t count = place_of(p, line, &numbers, &at);
-    return count > 0 && read_numbers(at, numbers, count);
+        return *p->gpu == '\0' &&
+               sscanf(line,
+                      "GM_MEASURED_ON(\"%95[^\"]\", \"%23[^\"]\", \"%23[^\"]\", \"%23[^\"]\")%n",
+                      p->gpu, p->driver, p->date, p->commit, &used) == 4 &&
+               used > 0;
+    const struct place place = place_of(p, line);
+    return place.count > 0 && read_numbers(&place);
+}
+
+/* Numbers that a table may have are NaN until they are read. */
+static void forget(double *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = NAN;
+}
+
+static void fill(double *numbers, const double *first, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = isnan(numbers[i]) ? first[i] : numbers[i];
 }
 
 enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct gm_error *err)
@@ -116,7 +134,8 @@ enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct
 
     if (!p)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a profile");
-    *p = h200; /* for what the table does not have */
+    memset(p, 0, sizeof(*p));
+    forget(&p->launch_us, NUMBERS);
     for (const char *at = text; *at; number++) {
         char line[256];
         size_t len = strcspn(at, "\n");
@@ -129,6 +148,13 @@ enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct
         }
         at += len + (at[len] == '\n');
     }
+    if (*p->gpu == '\0') {
+        free(p);
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "the profile does not say what it was measured on: %s",
+                       "GM_MEASURED_ON(\"GPU\", \"driver\", \"date\", \"commit\")");
+    }
+    fill(&p->launch_us, &h200.launch_us, NUMBERS);
     *ret = p;
     return GM_OK;
 }

@@ -27,7 +27,9 @@ struct choice {
 enum gm_status gm_handle_choose_plan(struct gm_plan *plan, const struct gm_plan_input *in,
                                      struct gm_error *err)
 {
-    (void)in;
+    if (*in->parsed->params.kernel && strcmp(in->parsed->params.kernel, "auto") != 0)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "/v1/choose says what auto takes, and does not take 'kernel'");
     plan->bytes = plan->scratch_bytes = 0;
     return gm_select(&plan->op, plan->device->facts, NULL, &plan->variant, err);
 }
@@ -42,6 +44,7 @@ static struct choice choose(const struct gm_request *r)
     if (!gpu && facts->kind == GM_DEVICE_SIM)
         gpu = facts->gpu;
     c.device = gpu ? gpu->name : r->plan.device->name;
+    c.facts.profile = gm_profile_for(gpu, facts);
     if (gpu) {
         c.facts.gpu = gpu;
         c.taken = gm_select_for_gpu(c.op, gpu, facts, &traced);
@@ -51,7 +54,7 @@ static struct choice choose(const struct gm_request *r)
         c.count = gm_candidates(c.op, facts, c.candidates);
     }
     if (gpu || facts->kind == GM_DEVICE_CUDA)
-        c.profile = gm_profile_gpu(facts->profile ? facts->profile : gm_profile_at(0));
+        c.profile = gm_profile_gpu(c.facts.profile);
     return c;
 }
 

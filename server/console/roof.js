@@ -2,7 +2,7 @@
 import { figure, s } from "./dom.js";
 import { axis, decades, frame, power, powers, reachable } from "./plot.js";
 
-// Every ceiling that was measured, or is the maker's; one without a figure is not there.
+// Every ceiling that was measured, or is the maker's or published; one without a figure is not there.
 export function ceilingsOf(device) {
   const slopes = [], flats = [];
   if (device.copy_gbs > 0) slopes.push({ name: "dram", gbs: device.copy_gbs, why: "a copy, as measured" });
@@ -10,7 +10,7 @@ export function ceilingsOf(device) {
   for (const { gflops, roof } of Object.values(device.peaks ?? {}))
     if (!flats.some((one) => one.name === roof)) flats.push({ name: roof, gflops, why: "as measured or stated" });
   const gpu = device.kind === "sim" ? device.gpu : undefined;
-  if (device.gpu?.l2_gbs > 0) slopes.push({ name: "L2", gbs: device.gpu.l2_gbs, why: "what fits in its cache: as published of this GPU" });
+  if (device.gpu?.l2_gbs > 0) slopes.push({ name: "L2", gbs: device.gpu.l2_gbs, why: "what fits in its cache: from published measurements of this GPU model" });
   if (gpu) {
     slopes.push({ name: "dram", gbs: gpu.dram_gbs, why: `the maker's, of ${gpu.name}` });
     flats.push({ name: "fp32", gflops: gpu.fp32_gflops, why: `the maker's, of ${gpu.name}` });

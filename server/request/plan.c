@@ -24,8 +24,9 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
 
     if ((params->gpu && !in->route->by_shape) || (*params->against && !in->route->traces))
         return gm_fail(err, GM_BAD_PARAMETER,
-                       "%s does not take '%s', which is a parameter of /v1/explain",
-                       in->route->path, params->gpu && !in->route->by_shape ? "gpu" : "against");
+                       "%s does not take '%s', which is a parameter of /v1/explain%s",
+                       in->route->path, params->gpu && !in->route->by_shape ? "gpu" : "against",
+                       params->gpu && !in->route->by_shape ? " and /v1/choose" : "");
     for (unsigned i = 0; i <= GM_RESULT_REGION && in->route->reports > 0; i++)
         if (*params->region[i])
             return gm_fail(err, GM_BAD_PARAMETER, "%s does not take regions of shared memory",

@@ -71,7 +71,10 @@ static enum gm_status read_profile(const char *path, struct gm_profile **ret, st
     struct gm_error reason = {.detail = "it cannot be read"};
     enum gm_status status = GM_BAD_PARAMETER;
 
-    if (text && file && fread(text, 1, PROFILE_BYTES_MAX, file) > 0 && !ferror(file))
+    size_t len = text && file ? fread(text, 1, PROFILE_BYTES_MAX, file) : 0;
+    if (len == PROFILE_BYTES_MAX || (len > 0 && strlen(text) != len))
+        gm_fail(&reason, status, "it is no table, or larger than %u bytes", PROFILE_BYTES_MAX - 1);
+    else if (len > 0 && !ferror(file))
         status = gm_profile_read(text, ret, &reason);
     if (file)
         fclose(file);

@@ -7,8 +7,8 @@
 The model is the C code of kernels/choose, which `replay` evaluates. First the numbers of each variant are fitted
 to its own times (least squares of the logarithms; the nearer a time is to the best of its shape, the more it
 counts). Then all numbers together are moved to where the choice loses least. No number is set by hand: starting
-values are the same for all variants. Tile configs keep the numbers of the table that exists, because a result
-file has the time of one config a shape, that which was chosen.
+values are the same for all variants. Kept from the table that exists are rows of variants without results, which
+the new table names, and tile configs, because a result file has the time of one config a shape, that which was chosen.
 """
 import argparse
 import json
@@ -16,6 +16,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 
@@ -28,8 +29,6 @@ BOUNDS = {"step": (1, 2e4), "start": (50, 3e4), "pass": (500, 2e4), "launch_us":
 SHARES = (0.01, 1.15)
 # Whose rows of the table a variant has, where the name of neither says so.
 ROWS = {"transpose.skinny": ["transpose_tall", "transpose_wide"], "matmul.skinny": ["skinny_along", "skinny_across"]}
-# What `auto` does not take, whatever its estimate (kernels/choose/estimate.c).
-ASKED_ONLY = ("matmul.split_bf16",)
 NEAR = 0.03
 
 
@@ -42,7 +41,12 @@ class Table:
         self.rates = re.findall(r"^GM_RATES_ROW\((\w+)\)", listed, re.M)
         self.names = ["launch_us", "pass_rate"] + [f"{row}.{field}" for row in self.rates for field in FIELDS]
         self.kept = [line for line in self.lines if line.startswith(("GM_TILE(", "GM_MULTISTAGE("))]
+        self.measured = next(line for line in self.lines if line.startswith("GM_MEASURED_ON("))
         self.start = np.array([START[name.split(".")[-1]] for name in self.names])
+        self.before = {}
+        for row, numbers in re.findall(r"^GM_RATES\((\w+), (.*)\)$", "\n".join(self.lines), re.M):
+            for field, number in zip(FIELDS, numbers.split(", ")):
+                self.before[f"{row}.{field}"] = float(number)
         bounds = [BOUNDS.get(name.split(".")[-1], SHARES) for name in self.names]
         self.low, self.high = np.log(np.array(bounds)).T
 
@@ -82,7 +86,7 @@ class Data:
         self.used = with_estimate & ~self.nothing
         shapes = {}
         for index, (number, row) in enumerate(rows):
-            if self.used[index] and self.variant[index] not in ASKED_ONLY:
+            if self.used[index]:
                 shapes.setdefault((number, row["op"], row["dtype"], row["shape"]), []).append(index)
         self.shapes = list(shapes.values())
         self.labels = [" ".join(key[1:]) for key in shapes]
@@ -94,12 +98,15 @@ class Data:
         self.best = np.full(len(rows), np.nan)
         for shape in self.shapes:
             self.best[shape] = self.us[shape].min()
-        for variant in ASKED_ONLY:
-            self.best[self.variant == variant] = self.us[self.variant == variant]
+        covered = {row for variant in set(self.variant[self.used]) for row in table.rows_of(variant)}
+        self.unseen = [row for row in table.rates if row not in covered]
+        for index, name in enumerate(table.names):
+            if name.split(".")[0] in self.unseen and name in table.before:
+                table.start[index] = table.before[name]
 
     def estimate(self, numbers, variant=""):
         """Of all rows, or of one variant's; 0 for the others."""
-        text = self.table.text(numbers).encode()
+        text = self.table.text(numbers, self.table.measured).encode()
         self.process.stdin.write(f"{len(text)} {variant}\n".encode() + text)
         self.process.stdin.flush()
         return np.frombuffer(self.process.stdout.read(8 * len(self.us)))
@@ -218,7 +225,6 @@ def fit(data, shapes, rounds, said=True):
     numbers = data.table.start.copy()
     among = np.zeros(len(data.us), bool)
     among[np.concatenate([data.shapes[shape] for shape in shapes])] = True
-    among |= np.isin(data.variant, ASKED_ONLY)
     numbers[0] = np.median(data.us[data.nothing]) if data.nothing.any() else numbers[0]
     for variant in sorted(set(data.variant[data.used])):
         numbers = fit_variant(data, numbers, variant, among)
@@ -228,7 +234,8 @@ def fit(data, shapes, rounds, said=True):
 HEAD = """/*
  * {file} - what the kernels do on an {gpu}: the numbers of the estimates (estimate.h).
  *
- * Made by tests/bench/fit.py from {sources}.
+{made}
+ *
  * GM_RATES(row, math, shared, l2, dram, step, start, pass)
  * GM_TILE(config, rate_1, rate_2, rate_full, start, scalar_b)
  */
@@ -258,9 +265,12 @@ def main():
     numbers, free = fit(data, shapes, args.rounds)
     print(f"{len(free)} numbers; {summary(data.losses(numbers, shapes))}", file=sys.stderr)
     head = data.heads[0]
+    made = f"Made by tests/bench/fit.py from {', '.join(pathlib.Path(path).name for path in args.results)}."
+    if data.unseen:
+        made += f" As before, without results: {', '.join(data.unseen)}."
     print(data.table.text(numbers, HEAD.format(
         file=args.table.name, gpu=head["device"], driver=head.get("driver", "unknown"), date=head["date"][:10],
-        commit=head["commit"], sources=" and ".join(pathlib.Path(path).name for path in args.results)), 4), end="")
+        commit=head["commit"], made=textwrap.fill(made, 100, initial_indent=" * ", subsequent_indent=" * ")), 4), end="")
 
 
 if __name__ == "__main__":

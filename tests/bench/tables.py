@@ -177,7 +177,7 @@ def verdicts_table(document):
         op, kernel, dtype, shape = row["run"].split(" ", 3)
         said, runs = row["timed"], document["runs"]
         verdict = next(words for phrase, words in SAID if phrase in said["problem"].split(", and the bytes that")[0])
-        cure = re.search(r"kernel=(\w+)(?!\))", said["cure"])
+        cure = re.search(r"see kernel=(\w+)", said["cure"])
         timed = times.get((op, kernel, dtype, shape), {})
         share = timed.get("percent_of_cublas" if op == "matmul" else "percent_of_copy")
         counts = [" / ".join(each(runs, f"{op} {kernel} ", f"{memory}_{kind}", unit) for kind in ("load", "store"))
@@ -382,7 +382,7 @@ def accuracy_table(document):
     yield (
         f"Errors of `{document['variant']}` as multiples of those of cuBLAS's SGEMM in the same run, for results of {side} x {side}: "
         f"median of 5 seeds, and the most. First the Frobenius norm of the error, then its largest element over (|A| |B|). "
-        f"Measured on {document['date'][:10]} at commit {document['commit'][:12]}: {document['device']}, driver {document['driver']}. "
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, driver {document['driver']}. "
         f"All are in [the result file]({link}).\n\n"
     )
     kinds = list(dict.fromkeys(row["inputs"] for row in document["results"]))
@@ -400,7 +400,7 @@ def tensor_table(document):
     link = "../tests/bench/results/" + document["file"]
     yield (
         f"Speed as a share of cuBLAS's, between two events, passes over the operands included. Measured on {document['date'][:10]} at commit "
-        f"{document['commit'][:12]}: {document['device']}, driver {document['driver']}. "
+        f"{document['commit']}: {document['device']}, driver {document['driver']}. "
         f"All are in [the result file]({link}).\n\n"
     )
     shapes = {}

@@ -27,9 +27,32 @@ def test_takes_the_least_estimate(daemon, op):
     estimates = [c["estimated_us"] for c in document["candidates"] if "estimated_us" in c]
     assert len(estimates) > 1 and estimates == sorted(estimates)
     assert document["device"] == "H200" and document["profile"] == "NVIDIA H200"
-    if document["kernel"] != "grouped":
-        assert document["kernel"] == document["candidates"][0]["kernel"]
-        assert document["reason"].startswith(document["kernel"] + ": estimated at ")
+    assert document["kernel"] == document["candidates"][0]["kernel"]
+    assert document["reason"].startswith(document["kernel"] + ": estimated at ")
+
+
+@pytest.mark.parametrize("dtype, parameters, kernel", [
+    ("f32", {"shape": "4096x4096"}, "split_bf16"),
+    ("f32", {"shape": "4096x4096", "precision": "ieee"}, "multistage_tuned"),
+    ("bf16", {"shape": "4096x4096"}, "wgmma"),
+])
+def test_kernels_that_no_simulator_runs_are_candidates(daemon, dtype, parameters, kernel):
+    assert report(daemon, "matmul", dtype=dtype, gpu="H200", **parameters)["kernel"] == kernel
+    elsewhere = report(daemon, "matmul", dtype=dtype, gpu="T4", **parameters)["candidates"]
+    assert not {"split_bf16", "wgmma", "mma"} & {candidate["kernel"] for candidate in elsewhere}
+
+
+@pytest.mark.parametrize("parameters", [
+    {"shape": "512x512", "beta": "3"}, {"shape": "512x512", "alpha": "0"}, {"shape_a": "3000x0", "shape_b": "0x3000"}])
+def test_what_cublas_refuses_it_does_not_get(daemon, parameters):
+    names = [c["kernel"] for c in report(daemon, "matmul", dtype="f16", gpu="H200", **parameters)["candidates"]]
+    assert names and "cublas" not in names
+
+
+def test_the_answer_for_a_model_is_the_same_on_every_device(daemon):
+    for shape in ("30x40", "700x700"):
+        one, two = (report(daemon, "transpose", shape=shape, gpu="H200", device=device) for device in ("cpu", "sim"))
+        assert one == two
 
 
 def test_an_estimate_is_the_sum_of_its_parts(daemon):
@@ -69,6 +92,8 @@ def test_impossible_shapes_and_parameters_are_refused(daemon):
     assert choose(daemon, "transpose", gpu="no such").status == 400
     reply = choose(daemon, "transpose", against="tiled")
     assert reply.status == 400 and "/v1/explain" in reply.json()["detail"]
+    reply = choose(daemon, "transpose", kernel="tiled")
+    assert reply.status == 400 and "'kernel'" in reply.json()["detail"]
     assert daemon.request("POST", "/v1/choose/transpose", b"").status == 405
 
 
@@ -88,6 +113,8 @@ def with_profile(tmp_path):
 @pytest.mark.parametrize("gpu, text, said", [
     ("no such GPU", "", "is of no such GPU, and no device here is one"),
     ("Fake GPU 0", "GM_RATES(naive, 1)\n", "line 2 of the profile is not one of a table"),
+    ("Fake GPU 0", " * long\n" * 10000, "larger than 65535 bytes"),
+    ("Fake GPU 0", " *\0\n", "it is no table"),
 ])
 def test_a_table_of_another_model_or_a_wrong_one_is_fatal(with_profile, gpu, text, said):
     done = run("--listen", "127.0.0.1:0", "--profile", with_profile(gpu, text))

@@ -269,11 +269,11 @@ def test_without_kernel_it_is_what_auto_takes_on_the_gpu(daemon):
     document = report(daemon, "transpose", shape="2048x2048")
     assert document["auto"] == {"gpu": "H200", "kernel": "vectorized", "traced": True}
     assert document["kernel"] == "vectorized"
-    document = report(daemon, "matmul", shape="512x512", dtype="f16", gpu="A100")
+    document = report(daemon, "matmul", shape="4096x4096", dtype="f16", gpu="A100")
     assert document["auto"] == {"gpu": "A100", "kernel": "cublas", "traced": False}
     assert document["kernel"] != "cublas" and document["sites"]
-    page = text(daemon, "matmul", shape="512x512", dtype="f16")
-    assert page.startswith("On an H200 auto takes cublas, which is no plain kernel")
+    page = text(daemon, "matmul", shape="4096x4096")
+    assert page.startswith("On an H200 auto takes split_bf16, which is no plain kernel")
     assert "auto" not in report(daemon, "transpose", kernel="naive")
 
 

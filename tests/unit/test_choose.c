@@ -141,8 +141,43 @@ static void test_recorded(json_t *results, const struct gm_device_facts *facts)
     CHECK(near >= NEAR_SHARE * shapes);
 }
 
+static bool is_same(struct gm_tile_choice one, struct gm_tile_choice other)
+{
+    return one.config == other.config && one.splits == other.splits &&
+           one.repack[0] == other.repack[0] && one.repack[1] == other.repack[1];
+}
+
+/* Something of a product or a move that may change what is chosen. False: it has no such thing. */
+static bool change(struct gm_op *op, unsigned which)
+{
+    bool product = op->kind == GM_OP_MATMUL;
+
+    switch (which) {
+    case 0:
+        return true;
+    case 1:
+        op->precision = GM_PRECISION_IEEE;
+        return true;
+    case 2:
+        op->operand[0].layout = GM_COL_MAJOR;
+        return true;
+    case 3:
+        op->alpha = (struct gm_scalar){.is_integer = true};
+        return product;
+    case 4: /* c, which is read or not */
+    case 5:
+        op->operand[2] = op->result;
+        op->operands = 3;
+        op->beta.real = op->beta.integer = which == 4;
+        return product;
+    default:
+        op->transa = !op->transa;
+        return product && op->operand[0].rows == op->operand[0].cols;
+    }
+}
+
 /* A cache gives the same answers, before and after it has them, and for operations that differ in
- * one bit. */
+ * one thing. */
 static void test_cache(json_t *results, const struct gm_device_facts *facts)
 {
     struct gm_choice_cache *cache = NULL;
@@ -157,13 +192,18 @@ static void test_cache(json_t *results, const struct gm_device_facts *facts)
             struct gm_op op;
             if (!read_op(row, &op))
                 continue;
-            for (unsigned flip = 0; flip < 2; flip++) {
-                op.precision = flip ? GM_PRECISION_IEEE : GM_PRECISION_FP32;
+            const struct gm_op as_read = op;
+            for (unsigned which = 0; which < 7; which++) {
+                op = as_read;
+                if (!change(&op, which))
+                    continue;
                 CHECK_EQ(gm_select(&op, facts, NULL, &variant, NULL), GM_OK);
                 CHECK_EQ(gm_choose(cache, &op, facts, "auto", &kept, &err), GM_OK);
                 CHECK(kept == variant);
-                bool has_tiles = strcmp(kept->name, "multistage_tuned") == 0;
-                CHECK_EQ(op.tiles.splits > 0, has_tiles);
+                if (strcmp(kept->name, "multistage_tuned") == 0)
+                    CHECK(is_same(op.tiles, gm_choose_tiles(&op, facts)));
+                else
+                    CHECK_EQ(op.tiles.splits, 0);
             }
             CHECK_EQ(gm_choose(cache, &op, facts, "no such", &kept, &err), GM_KERNEL_UNAVAILABLE);
         }
@@ -194,7 +234,7 @@ static void test_candidates(json_t *results, const struct gm_device_facts *facts
 }
 
 /* A GPU of half the multiprocessors and half the bandwidth takes longer, but not by more than all
- * that is halved; so does a table of a slower one. */
+ * that is halved. */
 static void test_slower(json_t *results, const struct gm_device_facts *facts)
 {
     struct gm_gpu half = *facts->gpu;
@@ -280,7 +320,12 @@ static void test_unknown(void)
 /* A table is read as it is written, and what is wrong in it is said. */
 static void test_profile(const struct gm_device_facts *facts)
 {
-    static const char *const wrong[] = {"GM_RATES(no_such_row, 1, 1, 1, 1, 1, 1, 1)",
+    static const char *const wrong[] = {"GM_LAUNCH(3.4, 0)",
+                                        "GM_LAUNCH(3.4, -1)",
+                                        "GM_LAUNCH(3.4, 1) 2",
+                                        "GM_RATES(naive, 0, 1, 1, 1, 1, 1, 1)",
+                                        "GM_MEASURED_ON(\"GPU\", \"1\", \"2\", \"3\"",
+                                        "GM_RATES(no_such_row, 1, 1, 1, 1, 1, 1, 1)",
                                         "GM_RATES(naive, 1, 1)",
                                         "GM_LAUNCH(1, 2, 3)",
                                         "GM_TILE(99, 1, 1, 1, 1, 1)",
@@ -298,6 +343,11 @@ static void test_profile(const struct gm_device_facts *facts)
         CHECK(strstr(err.detail, "line 1 "));
         CHECK(profile == NULL);
     }
+    CHECK_EQ(gm_profile_read("GM_LAUNCH(1, 1)\n", &profile, &err), GM_BAD_PARAMETER);
+    CHECK(strstr(err.detail, "GM_MEASURED_ON"));
+    CHECK_EQ(gm_profile_read("GM_LAUNCH(1, 1)\nGM_LAUNCH(1, 1)\n", &profile, &err),
+             GM_BAD_PARAMETER);
+    CHECK(strstr(err.detail, "line 2 "));
     CHECK_STATUS(
         gm_profile_read("/*\n * a comment\n */\nGM_MEASURED_ON(\"GPU\", \"1\", \"2\", \"3\")\n"
                         "GM_LAUNCH(100, 1)\n",
@@ -328,8 +378,7 @@ static void test_tiles(void)
     struct gm_tile_choice few = gm_choose_tiles(&op, NULL), again = gm_choose_tiles(&op, NULL);
     CHECK(few.splits > 8);
     CHECK(few.config < GM_F32_CONFIGS);
-    CHECK(few.config == again.config && few.splits == again.splits &&
-          few.repack[0] == again.repack[0] && few.repack[1] == again.repack[1]);
+    CHECK(is_same(few, again));
     operand[0] = (struct gm_matrix){.dtype = GM_F64, .batch = 1, .rows = 4096, .cols = 4096};
     operand[1] = operand[0];
     CHECK_EQ(gm_op_init(&op, GM_OP_MATMUL, &options, operand, present, NULL), GM_OK);

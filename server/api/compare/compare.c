@@ -133,8 +133,10 @@ enum gm_status gm_handle_compare_plan(struct gm_plan *plan, const struct gm_plan
     enum gm_status status =
         gm_choose(plan->device->choices, &plan->op, plan->device->facts, "", &plan->variant, err);
 
-    if (status == GM_OK)
+    if (status == GM_OK) {
+        gm_set_tiles(&plan->op, plan->device->facts); /* whatever auto takes, it is a row */
         status = gm_select(&plan->op, plan->device->facts, params->kernel, &named, err);
+    }
     if (status == GM_OK)
         status = make_listing(plan, params->kernel, &copy, &l, err);
     if (status != GM_OK)

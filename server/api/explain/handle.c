@@ -63,6 +63,12 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
 
     if (status == GM_OK)
         status = select_variant(plan, params, err);
+    if (status == GM_OK) {
+        struct gm_device_facts on_gpu = *device->facts;
+        on_gpu.gpu = gpu_of(params, device->facts);
+        on_gpu.profile = gm_profile_for(on_gpu.gpu, device->facts);
+        gm_set_tiles(&plan->op, &on_gpu);
+    }
     plan->against = NULL;
     if (status == GM_OK && *params->against)
         status = gm_select(&plan->op, device->facts, params->against, &plan->against, err);
