@@ -143,13 +143,19 @@ def run_cell(text, names):
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
 
 
-def test_the_notebook(url, capsys):
-    (notebook,) = NOTEBOOKS
+def run_notebook(name, url):
+    """What its cells define, and what they show: (type, HTML)."""
+    (notebook,) = (path for path in NOTEBOOKS if path.stem == name)
     names, shown = {}, []
     for text in cells(notebook):
         value = run_cell(here(text, url), names)
         if hasattr(value, "_repr_html_"):
             shown.append((type(value).__name__, value._repr_html_()))
+    return names, shown
+
+
+def test_the_staircase(url, capsys):
+    names, shown = run_notebook("staircase", url)
     assert [kind for kind, _ in shown] == ["Account"] + 4 * ["Explanation"] + ["Comparison"]
     assert all("data:image/svg+xml" in page for kind, page in shown if kind == "Explanation")
     # What its words say.
@@ -159,6 +165,16 @@ def test_the_notebook(url, capsys):
     assert conflicts[0] == 0 and conflicts[1] > 0 and conflicts[2:] == [0, 0]
     assert requests[1] == requests[2] == 2 * requests[3]
     assert len(capsys.readouterr().out.splitlines()) == 4
+    names["client"].close()
+
+
+def test_the_training(url, capsys):
+    names, shown = run_notebook("training", url)
+    assert [kind for kind, _ in shown] == ["Account"]
+    losses = names["losses"]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < 0.2 < 1 < losses[0]
+    assert "6 steps" in capsys.readouterr().out
+    assert names["client"].matrices() == []
     names["client"].close()
 
 
