@@ -144,6 +144,7 @@ MISSED = {
 POINTS = 10
 
 
+@functools.cache
 def explain_run(daemon, run, gpu):
     op, kernel, dtype, shapes = run.split(" ", 3)
     query = {"format": "json", "gpu": gpu, "kernel": kernel, "dtype": dtype}

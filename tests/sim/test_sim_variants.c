@@ -16,6 +16,27 @@
 
 static bool large, one; /* of the arguments */
 
+/* Of shapes that take long, half of the transpositions, which take turns; all where they have time.
+ */
+static bool is_due(size_t which)
+{
+    return large || one || which % 2 == 0;
+}
+
+/* Moves know an element's size alone: for each shape one type of each size, which take turns; all
+ * where they have time. */
+static bool is_due_type(size_t which, enum gm_dtype dtype)
+{
+    size_t rank = 0, count = 0;
+
+    for (enum gm_dtype other = GM_DTYPE_NONE + 1; other < GM_DTYPE_COUNT; other++) {
+        bool alike = gm_dtype_size(other) == gm_dtype_size(dtype);
+        rank += alike && other < dtype;
+        count += alike;
+    }
+    return large || one || rank == which % count;
+}
+
 /* ---- Copies, transposes, flips ------------------------------------------------------------- */
 
 static void try_moves(enum gm_dtype dtype, uint64_t batch, uint64_t rows, uint64_t cols)
@@ -41,15 +62,18 @@ static void test_moves(void)
         {5, 1, 1},        {2, 33, 65},      {40, 3, 3},       {3, 67, 16},
     };
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
-            try_moves((enum gm_dtype)dtype, shapes[i][0], shapes[i][1], shapes[i][2]);
+        for (enum gm_dtype dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
+            if (is_due_type(i, dtype))
+                try_moves(dtype, shapes[i][0], shapes[i][1], shapes[i][2]);
     }
 }
 
-static void try_move(enum gm_op_kind kind, enum gm_dtype dtype, uint64_t batch, uint64_t rows,
-                     uint64_t cols)
+/* By the variant that the shape was chosen for, and by all where they have time; NULL: by all. */
+static void try_move(enum gm_op_kind kind, const char *variant, enum gm_dtype dtype, uint64_t batch,
+                     uint64_t rows, uint64_t cols)
 {
-    struct request request = {.kind = kind, .dtype = dtype, .operands = 1};
+    struct request request = {
+        .kind = kind, .dtype = dtype, .operands = 1, .variant = one ? NULL : variant};
 
     request.shape[0] = shape_of(batch, rows, cols);
     try_request(&request);
@@ -60,39 +84,40 @@ static void test_round_moves(void)
 {
     const uint64_t resident = 1056 * 256; /* threads that the device holds */
 
-    try_move(GM_OP_COPY, GM_U8, SINGLE, 1, 16 * (4 * resident + 1000) + 7);
-    try_move(GM_OP_COPY, GM_U8, SINGLE, 1, 16 * (3 * resident + 1000));
-    try_move(GM_OP_COPY, GM_F32, SINGLE, 3, 4 * resident / 3 + 1);
-    try_move(GM_OP_FLIP, GM_F64, 300, 7, 300);
-    try_move(GM_OP_TRANSPOSE, GM_F32, SINGLE, 517, 343);
+    try_move(GM_OP_COPY, NULL, GM_U8, SINGLE, 1, 16 * (4 * resident + 1000) + 7);
+    try_move(GM_OP_COPY, NULL, GM_U8, SINGLE, 1, 16 * (3 * resident + 1000));
+    try_move(GM_OP_COPY, NULL, GM_F32, SINGLE, 3, 4 * resident / 3 + 1);
+    try_move(GM_OP_FLIP, NULL, GM_F64, 300, 7, 300);
+    try_move(GM_OP_TRANSPOSE, NULL, GM_F32, SINGLE, 517, 343);
     /* Of `packed_u8` tiles with neighbours on all sides, and down to within a tile's overlap. */
-    try_move(GM_OP_TRANSPOSE, GM_U8, 2, 741, 535);
-    try_move(GM_OP_TRANSPOSE, GM_I8, SINGLE, 490, 512);
+    try_move(GM_OP_TRANSPOSE, "packed_u8", GM_U8, 2, 741, 535);
+    try_move(GM_OP_TRANSPOSE, "packed_u8", GM_I8, SINGLE, 490, 512);
     /* Of `vectorized` tiles that overlap: the last of a column is one piece high, or ends with it.
      */
-    try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 450, 454);
-    try_move(GM_OP_TRANSPOSE, GM_F64, 2, 478, 320);
+    try_move(GM_OP_TRANSPOSE, "vectorized", GM_F64, SINGLE, 450, 454);
+    try_move(GM_OP_TRANSPOSE, "vectorized", GM_F64, 2, 478, 320);
     /* Of its tiles that do not, in rows of whole 256 bytes. */
-    try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 240, 224);
-    try_move(GM_OP_TRANSPOSE, GM_C128, SINGLE, 24, 48);
+    try_move(GM_OP_TRANSPOSE, "vectorized", GM_F64, SINGLE, 240, 224);
+    try_move(GM_OP_TRANSPOSE, "vectorized", GM_C128, SINGLE, 24, 48);
     /* Tall: tiles along the rows. */
-    try_move(GM_OP_TRANSPOSE, GM_F64, SINGLE, 20002, 34);
-    try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 20001, 17);
-    try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 39063, 19);
-    try_move(GM_OP_TRANSPOSE, GM_F32, 2 * 16 - 1, 16, 16); /* 16 a block of `batched`, less one */
-    /* Blocks of `batched` whose run begins late in a piece and ends early in another. */
-    try_move(GM_OP_TRANSPOSE, GM_U8, 300, 2, 121);
-    try_move(GM_OP_TRANSPOSE, GM_U16, 110, 3, 81);
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_F64, SINGLE, 20002, 34);
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_U16, SINGLE, 20001, 17);
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_U8, SINGLE, 39063, 19);
+    /* 16 a block of `batched`, less one; then blocks whose run begins late in a piece and ends
+     * early in another. */
+    try_move(GM_OP_TRANSPOSE, "batched", GM_F32, 2 * 16 - 1, 16, 16);
+    try_move(GM_OP_TRANSPOSE, "batched", GM_U8, 300, 2, 121);
+    try_move(GM_OP_TRANSPOSE, "batched", GM_U16, 110, 3, 81);
 }
 
 /* More tiles than a grid can hold along y, and matrices along z. */
 static void test_large_moves(void)
 {
-    try_move(GM_OP_TRANSPOSE, GM_U8, SINGLE, 65535 * 8 + 9, 2);
-    try_move(GM_OP_TRANSPOSE, GM_U16, SINGLE, 65535 * 32 + 33, 1);
-    try_move(GM_OP_TRANSPOSE, GM_F32, 65535 + 2, 2, 3);
-    try_move(GM_OP_TRANSPOSE, GM_C128, SINGLE, 1, 65535 * 16 + 5);
-    try_move(GM_OP_FLIP, GM_U8, SINGLE, 65535 * 64 + 70, 3);
+    try_move(GM_OP_TRANSPOSE, NULL, GM_U8, SINGLE, 65535 * 8 + 9, 2);
+    try_move(GM_OP_TRANSPOSE, NULL, GM_U16, SINGLE, 65535 * 32 + 33, 1);
+    try_move(GM_OP_TRANSPOSE, NULL, GM_F32, 65535 + 2, 2, 3);
+    try_move(GM_OP_TRANSPOSE, NULL, GM_C128, SINGLE, 1, 65535 * 16 + 5);
+    try_move(GM_OP_FLIP, NULL, GM_U8, SINGLE, 65535 * 64 + 70, 3);
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -218,13 +243,6 @@ static unsigned first_trans(size_t which)
 static unsigned trans_step(void)
 {
     return large ? 1 : 4;
-}
-
-/* Of shapes that take long, half of the transpositions, which take turns; all where they have time.
- */
-static bool is_due(size_t which)
-{
-    return large || one || which % 2 == 0;
 }
 
 static void test_products(void)
