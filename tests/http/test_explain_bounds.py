@@ -128,7 +128,7 @@ def test_long_products_are_followed_to_their_end(small):
 
 def test_the_same_request_has_the_same_report(start):
     """Budgets are counts: not the threads' number, nor what ran before, changes a figure."""
-    daemons = [start("--threads", str(threads)) for threads in (1, 2, 5)]
+    daemons = [start("--threads", str(threads)) for threads in (1, 5)]
     for op, parameters in (FORMER[2], FORMER[6], ("transpose", {"kernel": "naive"}),
                            ("matmul", {"kernel": "registers", "shape": "2048x2048",
                                        "shape_b": "2048x2048"})):
@@ -152,21 +152,18 @@ def test_a_body_is_not_copied(start):
 
 
 def test_a_small_job_does_not_wait_for_a_long_one(start):
-    """A product that keeps the simulator for many seconds, and one of two by two beside it."""
+    """A product that keeps the simulator for half a minute, if it had so long, and one of two by two beside it."""
     daemon, side = start(), 640
     zeros = bytes(2 * 4 * side * side)
     product = target("/v1/matmul", device="sim", shape_a=f"{side}x{side}", shape_b=f"{side}x{side}",
-                     dtype="f32", kernel="naive", timeout_ms=120000)
-    began = time.monotonic()
+                     dtype="f32", kernel="naive", timeout_ms=4000)
     with ThreadPoolExecutor() as pool:
         long_one = pool.submit(daemon.post, product, zeros, RAW_HEADERS, 150)
         time.sleep(0.5)
         path = target("/v1/transpose", device="sim", shape="2x2", dtype="f32")
         daemon.post(path, bytes(16), RAW_HEADERS).ok()
-        small_s = time.monotonic() - began
         assert not long_one.done()
-        long_one.result().ok()
-    assert small_s < (time.monotonic() - began) / 2
+        assert long_one.result().code == "deadline_passed"
 
 
 @pytest.mark.skipif(not ALL, reason="some minutes: GM_ALL=1")

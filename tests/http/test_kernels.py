@@ -5,7 +5,7 @@ from forms import post
 
 KERNEL_SIZES = [(33, 65, 31), (1, 65, 31), (33, 65, 1), (3, 300, 2), (65, 1, 64), (3, 0, 2),
                 (33, 64, 36)]
-KERNEL_STACKS = [(5, 33, 20, 31), (2, 70, 65, 90)]
+KERNEL_STACKS = [(5, 33, 20, 31), (2, 34, 65, 40)]
 
 
 def kernels_of(daemon, op):
