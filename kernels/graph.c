@@ -175,6 +175,27 @@ const char *gm_graph_step_kernel(const struct gm_graph_step *step)
     return step->variant ? step->variant->name : "program";
 }
 
+unsigned gm_graph_step_operands(const struct gm_graph_step *step)
+{
+    return step->variant ? step->op.operands : step->program.inputs;
+}
+
+double gm_graph_step_flops(const struct gm_graph_step *step)
+{
+    return step->variant ? gm_op_flops(&step->op) : gm_program_flops(&step->program);
+}
+
+uint64_t gm_graph_step_bytes(const struct gm_graph_step *step)
+{
+    return step->variant ? gm_op_bytes_min(&step->op) : gm_program_bytes(&step->program);
+}
+
+bool gm_graph_step_is_empty(const struct gm_graph_step *step)
+{
+    return step->variant ? gm_matrix_elements(&step->op.result) == 0
+                         : gm_program_elements(&step->program) == 0;
+}
+
 static char *address(const struct gm_graph *graph, unsigned index, void *memory)
 {
     const struct gm_graph_value *value = &graph->value[index];
@@ -185,9 +206,8 @@ static char *address(const struct gm_graph *graph, unsigned index, void *memory)
 void gm_graph_place(const struct gm_graph *graph, struct gm_graph_step *step, void *memory)
 {
     struct gm_program *p = &step->program;
-    unsigned count = step->variant ? step->op.operands : p->inputs;
 
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < gm_graph_step_operands(step); i++) {
         const struct gm_graph_value *value = &graph->value[step->operand[i]];
         int64_t skip = step->skip[i] * (int64_t)gm_dtype_size(value->matrix.dtype);
         char *data = address(graph, step->operand[i], memory);

@@ -64,7 +64,6 @@ enum gm_instruction_kind {
 };
 
 enum gm_source { GM_FROM_CONSTANT, GM_FROM_INPUT, GM_FROM_TEMPORARY };
-
 /* What is done to x after an instruction, to have the bits of a stored element. */
 enum gm_narrow { GM_NARROW_NOT, GM_NARROW_F16, GM_NARROW_BF16, GM_NARROW_I32 };
 
@@ -79,7 +78,6 @@ struct gm_instruction {
 #define GM_PROGRAM_CODE_MAX 64
 #define GM_PROGRAM_CONSTANTS_MAX 16
 #define GM_PROGRAM_TEMPORARIES_MAX 12
-
 /* An input: element (t, i, j) of the program's space is data[t * batch + i * row + j * col], and a
  * stride of 0 repeats. Strides are in elements and may be negative. */
 struct gm_program_input {
@@ -126,9 +124,7 @@ struct gm_program {
 /* Joins dimensions of the space that follow each other in every input, and drops those of size 1,
  * so that rows are as long as they can be. The order of elements stays. */
 void gm_program_join(struct gm_program *program);
-
-/* Elements of the space. */
-uint64_t gm_program_elements(const struct gm_program *program);
+uint64_t gm_program_elements(const struct gm_program *program); /* of the space */
 
 /*
  * A reduction is divided along its dimension by shape alone, so that its bits are the same on any
@@ -140,7 +136,6 @@ struct gm_division {
 };
 struct gm_division gm_program_parts(const struct gm_program *program);
 uint64_t gm_program_scratch(const struct gm_program *program);
-
 /* Arithmetic operations, and compulsory bytes: an input that repeats counts once. */
 double gm_program_flops(const struct gm_program *program);
 uint64_t gm_program_bytes(const struct gm_program *program);
@@ -178,15 +173,20 @@ struct gm_graph {
     struct gm_graph_step *step;
     unsigned result; /* index of a value */
     uint64_t temporary_bytes;
-    double flops; /* of all steps */
-    uint64_t bytes;
+    double flops;   /* of all steps */
+    uint64_t bytes; /* likewise */
 };
 
-/* NULL is fine. */
-void gm_graph_free(struct gm_graph *graph);
+void gm_graph_free(struct gm_graph *graph); /* NULL is fine */
 /* What a step computes, and by which kernel: "matmul", "blocked"; "sum", "program". */
 const char *gm_graph_step_op(const struct gm_graph_step *step);
 const char *gm_graph_step_kernel(const struct gm_graph_step *step);
+/* How many operands it reads, its work as of gm_op_flops() and gm_op_bytes_min(), and whether there
+ * is nothing to compute, so that no kernel runs. */
+unsigned gm_graph_step_operands(const struct gm_graph_step *step);
+double gm_graph_step_flops(const struct gm_graph_step *step);
+uint64_t gm_graph_step_bytes(const struct gm_graph_step *step);
+bool gm_graph_step_is_empty(const struct gm_graph_step *step);
 
 /* Sets the addresses of a step's matrices. memory: the temporary memory. */
 void gm_graph_place(const struct gm_graph *graph, struct gm_graph_step *step, void *memory);

@@ -347,12 +347,10 @@ static enum gm_status place_graph(struct gm_task *task, struct gm_exec *exec, vo
 static enum gm_status run_step(struct gm_graph_step *step, struct gm_exec *exec, char *memory)
 {
     exec->scratch = step->scratch_bytes > 0 ? memory + step->scratch_at : NULL;
-    if (!step->variant)
-        return gm_program_elements(&step->program) > 0 ? gm_sim_elementwise(&step->program, exec)
-                                                       : GM_OK;
-    return gm_matrix_elements(&step->op.result) > 0
-               ? step->variant->run[GM_DEVICE_SIM](&step->op, exec)
-               : GM_OK;
+    if (gm_graph_step_is_empty(step))
+        return GM_OK;
+    return step->variant ? step->variant->run[GM_DEVICE_SIM](&step->op, exec)
+                         : gm_sim_elementwise(&step->program, exec);
 }
 
 static enum gm_status run_graph(struct gm_task *task, struct gm_exec *exec)

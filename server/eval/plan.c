@@ -137,18 +137,13 @@ struct span {
     unsigned from, to;
 };
 
-static unsigned operands_of(const struct gm_graph_step *step)
-{
-    return step->variant ? step->op.operands : step->program.inputs;
-}
-
 /* The last step that reads a value. */
 static unsigned last_use(const struct gm_graph *graph, unsigned value, unsigned made)
 {
     unsigned last = made;
 
     for (unsigned i = made; i < graph->steps; i++)
-        for (unsigned k = 0; k < operands_of(&graph->step[i]); k++)
+        for (unsigned k = 0; k < gm_graph_step_operands(&graph->step[i]); k++)
             if (graph->step[i].operand[k] == value)
                 last = i;
     return last;
@@ -240,9 +235,8 @@ static enum gm_status add_step(struct planner *p, int value)
     }
     stored->temporary = value != p->e->root;
     step->result = result;
-    graph->flops += step->variant ? gm_op_flops(&step->op) : gm_program_flops(&step->program);
-    uint64_t bytes = step->variant ? gm_op_bytes_min(&step->op) : gm_program_bytes(&step->program);
-    if (!gm_size_add(graph->bytes, bytes, &graph->bytes))
+    graph->flops += gm_graph_step_flops(step);
+    if (!gm_size_add(graph->bytes, gm_graph_step_bytes(step), &graph->bytes))
         graph->bytes = UINT64_MAX;
     return GM_OK;
 }

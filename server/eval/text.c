@@ -32,21 +32,6 @@ static const char *value_name(const struct gm_graph *graph, const struct gm_synt
     return buf;
 }
 
-static double flops_of(const struct gm_graph_step *step)
-{
-    return step->variant ? gm_op_flops(&step->op) : gm_program_flops(&step->program);
-}
-
-static uint64_t bytes_of(const struct gm_graph_step *step)
-{
-    return step->variant ? gm_op_bytes_min(&step->op) : gm_program_bytes(&step->program);
-}
-
-static unsigned operands_of(const struct gm_graph_step *step)
-{
-    return step->variant ? step->op.operands : step->program.inputs;
-}
-
 static double factor_of(const struct gm_scalar *factor)
 {
     return factor->is_integer ? (double)factor->integer : factor->real;
@@ -84,7 +69,7 @@ static void write_step(FILE *out, const struct gm_graph *graph, const struct gm_
 
     fprintf(out, "%2u. %s = %s(", index + 1, value_name(graph, tree, step->result, name),
             gm_graph_step_op(step));
-    for (unsigned i = 0; i < operands_of(step); i++)
+    for (unsigned i = 0; i < gm_graph_step_operands(step); i++)
         fprintf(out, "%s%s", i > 0 ? ", " : "", value_name(graph, tree, step->operand[i], name));
     if (step->variant)
         write_product(out, &step->op);
@@ -93,7 +78,8 @@ static void write_step(FILE *out, const struct gm_graph *graph, const struct gm_
         write_program(out, &step->program);
     fprintf(out, "\n    %s %s by kernel \"%s\"; %.4g operations on %llu bytes\n",
             gm_matrix_shape_text(result, shape), gm_dtype_name(result->dtype),
-            gm_graph_step_kernel(step), flops_of(step), (unsigned long long)bytes_of(step));
+            gm_graph_step_kernel(step), gm_graph_step_flops(step),
+            (unsigned long long)gm_graph_step_bytes(step));
 }
 
 static char *write_text(const struct gm_graph *graph, const struct gm_syntax_tree *tree,
@@ -146,7 +132,7 @@ static void put_step(struct gm_json_line *line, const struct gm_graph *graph,
     gm_json_line_string(line, "op", gm_graph_step_op(step));
     gm_json_line_string(line, "kernel", gm_graph_step_kernel(step));
     gm_json_line_open(line, "operands", '[');
-    for (unsigned i = 0; i < operands_of(step); i++)
+    for (unsigned i = 0; i < gm_graph_step_operands(step); i++)
         gm_json_line_string(line, NULL, value_name(graph, tree, step->operand[i], name));
     gm_json_line_close(line, '[');
     if (step->variant)
@@ -159,8 +145,8 @@ static void put_step(struct gm_json_line *line, const struct gm_graph *graph,
             gm_json_line_string(line, NULL, instruction_names[step->program.instruction[i].kind]);
         gm_json_line_close(line, '[');
     }
-    gm_json_line_real(line, "flops", flops_of(step));
-    gm_json_line_integer(line, "bytes", (int64_t)bytes_of(step));
+    gm_json_line_real(line, "flops", gm_graph_step_flops(step));
+    gm_json_line_integer(line, "bytes", (int64_t)gm_graph_step_bytes(step));
     gm_json_line_close(line, '{');
 }
 

@@ -64,13 +64,12 @@ static void check_memory(const struct gm_graph *g, unsigned names)
     for (unsigned i = 0; i < g->steps; i++) {
         const struct gm_graph_step *step = &g->step[i];
         const struct gm_graph_value *made = &g->value[step->result];
-        unsigned count = step->variant ? step->op.operands : step->program.inputs;
         if (!step->variant)
             check_program(&step->program);
         MUST(step->result == names + i && made->temporary == (i + 1 < g->steps));
         MUST(!made->temporary || made->at + gm_matrix_bytes(&made->matrix) <= g->temporary_bytes);
         MUST(step->scratch_at + step->scratch_bytes <= g->temporary_bytes);
-        for (unsigned k = 0; k < count; k++) {
+        for (unsigned k = 0; k < gm_graph_step_operands(step); k++) {
             MUST(step->operand[k] < names + i);
             const struct gm_graph_value *read = &g->value[step->operand[k]];
             MUST(!read->temporary || !made->temporary || gm_matrix_bytes(&read->matrix) == 0 ||

@@ -243,12 +243,10 @@ static enum gm_status run_step(const struct gm_graph_step *step, struct gm_exec 
 {
     if (gm_exec_stopped(exec))
         return GM_CANCELLED;
-    if (!step->variant)
-        return gm_program_elements(&step->program) > 0 ? gm_cpu_elementwise(&step->program, exec)
-                                                       : GM_OK;
-    return gm_matrix_elements(&step->op.result) > 0
-               ? step->variant->run[GM_DEVICE_CPU](&step->op, exec)
-               : GM_OK;
+    if (gm_graph_step_is_empty(step))
+        return GM_OK;
+    return step->variant ? step->variant->run[GM_DEVICE_CPU](&step->op, exec)
+                         : gm_cpu_elementwise(&step->program, exec);
 }
 
 /* Runs the steps one after another. The matrices of their operations are row-major, so there is

@@ -138,12 +138,6 @@ static enum gm_status launch(struct run *run, struct gm_graph_step *step)
                : status;
 }
 
-static bool is_empty(const struct gm_graph_step *step)
-{
-    return step->variant ? gm_matrix_elements(&step->op.result) == 0
-                         : gm_program_elements(&step->program) == 0;
-}
-
 static enum gm_status compute(struct run *run)
 {
     struct gm_graph *graph = run->graph;
@@ -159,14 +153,13 @@ static enum gm_status compute(struct run *run)
         if (status == GM_OK && atomic_load(&run->task->stop))
             status = gm_fail(&run->task->error, GM_CANCELLED, "stopped before it was done");
         gm_graph_place(graph, step, run->memory);
-        if (status == GM_OK && !is_empty(step)) {
+        if (status == GM_OK && !gm_graph_step_is_empty(step)) {
             status = launch(run, step);
             if (trimmed(run, status))
                 status = launch(run, step);
         }
         flops += step->variant ? gm_op_flops(&step->op) : 0;
-        bytes += step->variant ? (double)gm_op_bytes_min(&step->op)
-                               : (double)gm_program_bytes(&step->program);
+        bytes += (double)gm_graph_step_bytes(step);
     }
     return status;
 }
