@@ -158,7 +158,7 @@ static enum gm_status compute(struct run *run)
             if (trimmed(run, status))
                 status = launch(run, step);
         }
-        flops += step->variant ? gm_op_flops(&step->op) : 0;
+        flops += gm_graph_step_flops(step);
         bytes += (double)gm_graph_step_bytes(step);
     }
     return status;
