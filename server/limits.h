@@ -111,8 +111,8 @@
       "digits make no number more exact")                                                          \
     X(REPEAT_MAX, 1000, "runs", "enough for a stable median; repeated jobs hold the device alone") \
     X(REPEAT_COST_S, 30, "seconds",                                                                \
-      "estimated time of all repeated runs at the device's measured ceilings; real kernels take "  \
-      "longer")                                                                                    \
+      "estimated time of all repeated runs, or of an expression, at the device's measured "        \
+      "ceilings; real kernels take longer")                                                        \
     X(SIM_FLOPS_MAX, 1073741824, "operations",                                                     \
       "arithmetic of a run on a simulated device, where each memory access is a function call: "   \
       "seconds to minutes of all cores; /v1/explain traces samples instead")                       \

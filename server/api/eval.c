@@ -9,6 +9,7 @@
 #include "server/request/request.h"
 #include "server/sched/cost.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,10 +57,47 @@ static enum gm_status make_graph(const struct gm_plan_input *in, const struct gm
     return GM_OK;
 }
 
+/* Least seconds of a step. An element of a program's space costs as much as one that memory moves,
+ * even if inputs are so small that they repeat: it is loaded, or written, or summed up. */
+static double step_seconds(const struct gm_graph_step *step, const struct gm_device_facts *facts)
+{
+    const struct gm_program *p = &step->program;
+    double bytes = (double)gm_graph_step_bytes(step);
+    enum gm_dtype dtype = p->cell == GM_CELL_I64   ? GM_I64
+                          : p->cell == GM_CELL_F64 ? GM_F64
+                                                   : GM_F32;
+
+    if (step->variant)
+        dtype = step->op.result.dtype;
+    else
+        bytes = fmax(bytes, (double)gm_program_elements(p) * (double)gm_dtype_size(p->dtype));
+    return gm_cost_work(gm_graph_step_flops(step), bytes, dtype, facts);
+}
+
+/* Work is bounded by nothing else: small operands that repeat, or empty ones, may stand for more of
+ * it than any device does. */
+static enum gm_status check_cost(const struct gm_plan *plan, struct gm_error *err)
+{
+    const struct gm_device_facts *facts = plan->device->facts;
+    const struct gm_graph *graph = plan->op.graph;
+    double seconds = 0;
+
+    if (facts->kind == GM_DEVICE_SIM)
+        return gm_cost_simulated(&plan->op, 1, err);
+    for (unsigned i = 0; i < graph->steps; i++)
+        seconds += step_seconds(&graph->step[i], facts);
+    if (seconds <= GM_REPEAT_COST_S)
+        return GM_OK;
+    return gm_fail(err, GM_COST_LIMIT,
+                   "this is %.4g operations on %.4g bytes, which would take %s about %.0f "
+                   "seconds; at most %d may be taken",
+                   graph->flops, (double)graph->bytes, plan->device->name, seconds,
+                   GM_REPEAT_COST_S);
+}
+
 enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_input *in,
                                    struct gm_error *err)
 {
-    const struct gm_device_facts *facts = plan->device->facts;
     struct gm_graph *graph = NULL;
 
     enum gm_status status = make_graph(in, plan->device, &graph, err);
@@ -73,8 +111,7 @@ enum gm_status gm_handle_eval_plan(struct gm_plan *plan, const struct gm_plan_in
                               .graph_flops = graph->flops,
                               .graph_bytes = graph->bytes};
     plan->variant = &gm_graph_variant;
-    if (facts->kind == GM_DEVICE_SIM)
-        status = gm_cost_simulated(&plan->op, 1, err);
+    status = check_cost(plan, err);
     return status == GM_OK ? gm_operation_memory(plan, in, err) : status;
 }
 

@@ -9,10 +9,7 @@
 #include "proto/number/half.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-#define SHAPE_TEXT 80
 
 struct builder {
     const struct gm_syntax_tree *tree;
@@ -20,37 +17,6 @@ struct builder {
     struct gm_error *err;
     int value[GM_EVAL_NODES_MAX]; /* of each node */
 };
-
-/* ---- Shapes and types. ---- */
-
-/* "(2, 3)" */
-static const char *shape_text(const struct gm_shape *shape, char buf[SHAPE_TEXT])
-{
-    size_t at = (size_t)snprintf(buf, SHAPE_TEXT, "(");
-
-    for (unsigned i = 0; i < shape->ndim; i++)
-        at += (size_t)snprintf(buf + at, SHAPE_TEXT - at, "%s%llu", i > 0 ? ", " : "",
-                               (unsigned long long)shape->dim[i]);
-    snprintf(buf + at, SHAPE_TEXT - at, shape->ndim == 1 ? ",)" : ")");
-    return buf;
-}
-
-/* The type of a Python number beside elements of this type. */
-static enum gm_dtype beside(enum gm_dtype dtype, uint8_t weak)
-{
-    if (weak != GM_WEAK_FLOAT)
-        return weak == GM_WEAK_INT && dtype == GM_BOOL ? GM_I64 : dtype;
-    return gm_eval_is_float(dtype) ? dtype : GM_F64;
-}
-
-static enum gm_dtype common_type(const struct gm_value *a, const struct gm_value *b)
-{
-    if (a->weak && b->weak)
-        return a->weak > b->weak ? a->dtype : b->dtype;
-    if (a->weak)
-        return beside(b->dtype, a->weak);
-    return b->weak ? beside(a->dtype, b->weak) : gm_eval_promote(a->dtype, b->dtype);
-}
 
 /* ---- Values. ---- */
 
@@ -128,7 +94,7 @@ static enum gm_status broadcast(struct builder *b, unsigned n, const int child[]
                                 struct gm_shape *ret)
 {
     struct gm_shape shape = {0};
-    char text[2][SHAPE_TEXT];
+    char text[2][GM_EVAL_SHAPE_TEXT];
 
     for (unsigned i = 0; i < n; i++) {
         const struct gm_shape *next = &value_of(b, child[i])->shape;
@@ -140,7 +106,8 @@ static enum gm_status broadcast(struct builder *b, unsigned n, const int child[]
                 return gm_eval_fail(b->err, GM_BAD_SHAPE, at,
                                     "the shapes %s and %s do not broadcast: sizes must be equal, "
                                     "or 1",
-                                    shape_text(&shape, text[0]), shape_text(next, text[1]));
+                                    gm_eval_shape_text(&shape, text[0]),
+                                    gm_eval_shape_text(next, text[1]));
             have[d] = have[d] == 1 ? more[d] : have[d];
         }
         shape.ndim = shape.ndim > next->ndim ? shape.ndim : next->ndim;
@@ -152,28 +119,38 @@ static enum gm_status broadcast(struct builder *b, unsigned n, const int child[]
     return GM_OK;
 }
 
+/* Whether the elements of a value, stored or not, can be counted. */
+static enum gm_status check_size(const struct builder *b, const struct gm_value *value,
+                                 const char *what)
+{
+    struct gm_matrix matrix;
+
+    return gm_matrix_init(&matrix, value->dtype, GM_ROW_MAJOR, &value->shape, NULL) == GM_OK
+               ? GM_OK
+               : gm_eval_fail(b->err, GM_BAD_SHAPE, value->at, "the %s has too many elements",
+                              what);
+}
+
 /* An instruction on values of any types, computed in `type`. */
 static enum gm_status compute(struct builder *b, unsigned instruction, enum gm_dtype type,
                               enum gm_dtype dtype, unsigned n, const int children[], unsigned at,
                               int *ret)
 {
     struct gm_value value = gm_eval_new(GM_VALUE_COMPUTED, at);
-    struct gm_matrix matrix;
     enum gm_status status = GM_OK;
     int child[3];
 
+    value.instruction = (uint8_t)instruction;
+    value.type = type;
+    value.dtype = dtype;
     for (unsigned i = 0; i < n && status == GM_OK; i++)
         status = settle(b, children[i], type, &child[i]);
     if (status == GM_OK)
         status = broadcast(b, n, child, at, &value.shape);
-    if (status == GM_OK &&
-        gm_matrix_init(&matrix, dtype, GM_ROW_MAJOR, &value.shape, NULL) != GM_OK)
-        status = gm_eval_fail(b->err, GM_BAD_SHAPE, at, "the result has too many elements");
+    if (status == GM_OK)
+        status = check_size(b, &value, "result");
     if (status != GM_OK)
         return status;
-    value.instruction = (uint8_t)instruction;
-    value.type = type;
-    value.dtype = dtype;
     for (unsigned i = 0; i < n; i++)
         value.child[i] = (int16_t)child[i];
     return add(b, &value, ret);
@@ -280,7 +257,7 @@ static enum gm_status binary(struct builder *b, unsigned instruction, int left, 
 {
     const struct gm_value *x = value_of(b, left), *y = value_of(b, right);
     const int child[2] = {left, right};
-    enum gm_dtype type = common_type(x, y);
+    enum gm_dtype type = gm_eval_common_type(x, y);
 
     if (x->weak && y->weak && (instruction <= GM_DO_DIV || is_comparison(instruction)))
         return fold(b, instruction, left, right, at, ret);
@@ -345,7 +322,7 @@ static enum gm_status multiply_up(struct builder *b, int x, int64_t n, unsigned 
 static enum gm_status power(struct builder *b, int left, int right, unsigned at, int *ret)
 {
     const struct gm_value *x = value_of(b, left), *y = value_of(b, right);
-    enum gm_dtype type = common_type(x, y);
+    enum gm_dtype type = gm_eval_common_type(x, y);
     const int child[2] = {left, right};
     double n = y->number.real;
 
@@ -388,12 +365,25 @@ static enum gm_status where(struct builder *b, const struct gm_syntax *node, int
         status = compute(b, GM_DO_TRUTH, of, GM_BOOL, 1, &condition, node->at, &condition);
     if (status != GM_OK)
         return status;
-    enum gm_dtype type = common_type(value_of(b, x), value_of(b, y));
+    enum gm_dtype type = gm_eval_common_type(value_of(b, x), value_of(b, y));
     const int child[3] = {condition, x, y};
     return compute(b, GM_DO_WHERE, type, type, 3, child, node->at, ret);
 }
 
 /* ---- Reductions. ---- */
+
+/* Whether every element is 0, or every one NaN: what sums and means of nothing come to. Then that
+ * is also what any reduction of it comes to. */
+static bool is_filled(const struct builder *b, int x, double *ret)
+{
+    int from = value_of(b, x)->child[0];
+
+    if (value_of(b, x)->kind != GM_VALUE_COMPUTED || value_of(b, x)->instruction != GM_DO_LOAD ||
+        value_of(b, from)->kind != GM_VALUE_CONSTANT)
+        return false;
+    *ret = value_of(b, from)->number.real;
+    return !(*ret < 0 || *ret > 0);
+}
 
 /* One reduction along adjacent dimensions, from `first` to before `end`. */
 static enum gm_status reduce(struct builder *b, const struct gm_syntax *node, int x, unsigned first,
@@ -401,33 +391,41 @@ static enum gm_status reduce(struct builder *b, const struct gm_syntax *node, in
 {
     const struct gm_value *from = value_of(b, x);
     struct gm_value value = gm_eval_new(GM_VALUE_REDUCED, node->at);
-    unsigned ndim = from->shape.ndim;
     bool sums = node->reduction == GM_REDUCE_SUM, means = node->reduction == GM_REDUCE_MEAN;
+    bool nothing = false, empty = false; /* in each place; no place */
+    double fill = 0;
+    int number = 0;
 
     value.outer = value.along = value.inner = 1;
-    for (unsigned d = 0; d < ndim; d++) {
+    for (unsigned d = 0; d < from->shape.ndim; d++) {
         uint64_t size = from->shape.dim[d];
-        *(d < first ? &value.outer : d < end ? &value.along : &value.inner) *= size;
-        if (d < first || d >= end || keep)
-            value.shape.dim[value.shape.ndim++] = d < first || d >= end ? size : 1;
+        bool reduced = d >= first && d < end;
+        *(reduced ? &nothing : &empty) |= size == 0;
+        *(d < first ? &value.outer : reduced ? &value.along : &value.inner) *= size;
+        if (!reduced || keep)
+            value.shape.dim[value.shape.ndim++] = reduced ? 1 : size;
     }
     value.reduction = node->reduction;
     value.dtype = from->dtype;
     if (!gm_eval_is_float(value.dtype) && (sums || means))
         value.dtype = sums ? GM_I64 : GM_F64;
     value.type = value.dtype;
-    if (value.along > 0) {
+    enum gm_status status = check_size(b, &value, "result");
+    if (status == GM_OK && nothing && !empty && !sums && !means)
+        status = gm_eval_fail(b->err, GM_BAD_SHAPE, node->at, "%s of no elements is not defined",
+                              node->reduction == GM_REDUCE_MAX ? "max" : "min");
+    if (status != GM_OK)
+        return status;
+    if (!nothing && !empty && !is_filled(b, x, &fill)) {
         value.child[0] = (int16_t)x;
         return add(b, &value, ret);
     }
-    if (!sums && !means && value.outer * value.inner > 0)
-        return gm_eval_fail(b->err, GM_BAD_SHAPE, node->at, "%s of no elements is not defined",
-                            node->reduction == GM_REDUCE_MAX ? "max" : "min");
-    /* Sums of nothing: a number in each place. */
-    int number = 0;
-    enum gm_status status = add_constant(
-        b, gm_eval_is_integer(value.dtype) ? GM_WHOLE_NUMBER(0) : GM_REAL_NUMBER(sums ? 0 : NAN),
-        value.dtype, GM_WEAK_NOT, node->at, &number);
+    if (nothing)
+        fill = means ? NAN : 0;
+    /* A number in each place: no element is read. */
+    status =
+        add_constant(b, gm_eval_is_integer(value.dtype) ? GM_WHOLE_NUMBER(0) : GM_REAL_NUMBER(fill),
+                     value.dtype, GM_WEAK_NOT, node->at, &number);
     value.kind = GM_VALUE_COMPUTED;
     value.instruction = GM_DO_LOAD;
     value.reduction = 0;
@@ -508,7 +506,7 @@ static enum gm_status product_shape(struct builder *b, int left, int right, unsi
 {
     const struct gm_shape *x = &value_of(b, left)->shape, *y = &value_of(b, right)->shape;
     uint64_t xs[GM_DIMS_MAX], ys[GM_DIMS_MAX];
-    char text[2][SHAPE_TEXT];
+    char text[2][GM_EVAL_SHAPE_TEXT];
 
     gm_eval_sizes(x, xs);
     gm_eval_sizes(y, ys);
@@ -516,11 +514,11 @@ static enum gm_status product_shape(struct builder *b, int left, int right, unsi
         return gm_eval_fail(b->err, GM_BAD_SHAPE, at,
                             "%s @ %s: the columns on the left (%llu) must equal the rows on the "
                             "right (%llu)",
-                            shape_text(x, text[0]), shape_text(y, text[1]),
+                            gm_eval_shape_text(x, text[0]), gm_eval_shape_text(y, text[1]),
                             (unsigned long long)xs[2], (unsigned long long)ys[1]);
     if (xs[0] != ys[0] && xs[0] != 1 && ys[0] != 1)
         return gm_eval_fail(b->err, GM_BAD_SHAPE, at, "%s @ %s: the stacks have different sizes",
-                            shape_text(x, text[0]), shape_text(y, text[1]));
+                            gm_eval_shape_text(x, text[0]), gm_eval_shape_text(y, text[1]));
     ret->ndim = x->ndim > y->ndim ? x->ndim : y->ndim;
     ret->dim[0] = xs[0] == 1 ? ys[0] : xs[0];
     ret->dim[ret->ndim - 2] = xs[1];
@@ -554,22 +552,21 @@ static enum gm_status product(struct builder *b, int left, int right, unsigned a
 {
     enum gm_status status = check_factor(b, left, at);
     struct gm_value value = gm_eval_new(GM_VALUE_PRODUCT, at);
-    struct gm_matrix matrix;
 
     if (status == GM_OK)
         status = check_factor(b, right, at);
     if (status != GM_OK)
         return status;
     bool row = value_of(b, left)->shape.ndim == 1, column = value_of(b, right)->shape.ndim == 1;
-    enum gm_dtype type = gm_eval_promote(value_of(b, left)->dtype, value_of(b, right)->dtype);
+    enum gm_dtype type = gm_eval_common_type(value_of(b, left), value_of(b, right));
+    value.type = value.dtype = type;
     if ((status = to_matrix(b, left, false, at, &left)) != GM_OK ||
         (status = to_matrix(b, right, true, at, &right)) != GM_OK ||
         (status = product_shape(b, left, right, at, &value.shape)) != GM_OK ||
         (status = convert(b, left, type, at, &left)) != GM_OK ||
-        (status = convert(b, right, type, at, &right)) != GM_OK)
+        (status = convert(b, right, type, at, &right)) != GM_OK ||
+        (status = check_size(b, &value, "product")) != GM_OK)
         return status;
-    if (gm_matrix_init(&matrix, type, GM_ROW_MAJOR, &value.shape, NULL) != GM_OK)
-        return gm_eval_fail(b->err, GM_BAD_SHAPE, at, "the product has too many elements");
     unsigned ndim = value.shape.ndim;
     if (column)
         value.shape.dim[--ndim] = 0;
@@ -578,7 +575,6 @@ static enum gm_status product(struct builder *b, int left, int right, unsigned a
         value.shape.dim[--ndim] = 0;
     }
     value.shape.ndim = ndim;
-    value.type = value.dtype = type;
     value.child[0] = (int16_t)left;
     value.child[1] = (int16_t)right;
     return add(b, &value, ret);

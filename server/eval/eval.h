@@ -39,9 +39,8 @@ enum gm_syntax_kind {
 
 struct gm_syntax {
     uint8_t kind, instruction, reduction;
-    bool in_parentheses, matrix; /* matrix: .mT and not .T */
-    bool keepdims, has_axes;
-    uint8_t axes, slices; /* axes: how many; slices: how many */
+    bool in_parentheses, keepdims, has_axes, matrix; /* matrix: .mT and not .T */
+    uint8_t axes, slices;                            /* axes: how many; slices: how many */
     int8_t axis[GM_DIMS_MAX];
     uint16_t at, index; /* at: its operator's or first character, from 1 */
     int16_t child[3];
@@ -53,7 +52,6 @@ struct gm_slice {
     int64_t start, stop, step; /* of an index: start */
     uint16_t at;
 };
-
 struct gm_syntax_tree {
     unsigned nodes, names, slices;
     struct gm_syntax node[GM_EVAL_NODES_MAX]; /* the last one is the root */
@@ -86,11 +84,10 @@ struct gm_value {
     enum gm_dtype dtype, type;
     struct gm_shape shape;
     int16_t child[3];
-    uint16_t index;
+    uint16_t index, at;      /* at is not compared */
     struct gm_scalar number; /* of the type that it has */
     int64_t offset, stride[GM_DIMS_MAX];
     uint64_t outer, along, inner;
-    uint16_t at; /* not compared */
 };
 
 /* What an identifier means. */
@@ -105,7 +102,6 @@ struct gm_eval {
     unsigned values;
     int root;
     struct gm_value value[GM_EVAL_VALUES_MAX];
-
     /* fuse.c: by value */
     uint16_t uses[GM_EVAL_VALUES_MAX];
     bool forced[GM_EVAL_VALUES_MAX];    /* stored, so that a program stays within its limits */
@@ -122,9 +118,11 @@ enum gm_status gm_eval_build(const struct gm_syntax_tree *tree,
 
 bool gm_eval_is_integer(enum gm_dtype dtype);
 bool gm_eval_is_float(enum gm_dtype dtype);
-enum gm_dtype gm_eval_promote(enum gm_dtype a, enum gm_dtype b);
-/* What a value computes in. */
+/* What a type computes in. */
 enum gm_cell gm_eval_cell(enum gm_dtype type);
+
+/* The type of an operation on both: NumPy's, where Python's numbers are weak. */
+enum gm_dtype gm_eval_common_type(const struct gm_value *a, const struct gm_value *b);
 
 struct gm_value gm_eval_new(enum gm_value_kind kind, unsigned at);
 /* The index of a value that is there already, or of a new one; -1: there are too many. */
@@ -143,6 +141,9 @@ int gm_eval_view(struct gm_eval *e, const struct gm_reading *reading, const stru
                  unsigned at);
 /* Start and count of a slice of n elements, as Python has them. */
 void gm_eval_resolve(const struct gm_slice *s, int64_t n, int64_t *ret_start, uint64_t *ret_count);
+/* "(2, 3)" */
+#define GM_EVAL_SHAPE_TEXT 80
+const char *gm_eval_shape_text(const struct gm_shape *shape, char buf[GM_EVAL_SHAPE_TEXT]);
 /* Sizes aligned to the right; missing dimensions are 1. */
 void gm_eval_sizes(const struct gm_shape *shape, uint64_t ret[GM_DIMS_MAX]);
 
@@ -168,7 +169,6 @@ struct gm_factor_use {
     int64_t offset;
     struct gm_matrix matrix;
 };
-
 /* Whether a value lies as a matrix that a product takes. */
 bool gm_eval_as_matrix(const struct gm_eval *e, int value, struct gm_factor_use *ret);
 /* A product with what is folded into it: alpha * (a @ b) + beta * c. c -1: none. */

@@ -229,9 +229,8 @@ static enum gm_status add_step(struct planner *p, int value)
     if (status == GM_OK)
         status = plan_step(p, value, step);
     if (status != GM_OK) {
-        if (p->err->at == 0)
-            p->err->at = x->at;
-        return status;
+        struct gm_error why = *p->err;
+        return why.at > 0 ? status : gm_eval_fail(p->err, status, x->at, "%s", why.detail);
     }
     stored->temporary = value != p->e->root;
     step->result = result;

@@ -5,6 +5,7 @@
 #include "server/eval/eval.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Shapes and types. ---- */
@@ -15,6 +16,17 @@ void gm_eval_sizes(const struct gm_shape *shape, uint64_t ret[GM_DIMS_MAX])
         ret[i] = 1;
     for (unsigned i = 0; i < shape->ndim; i++)
         ret[GM_DIMS_MAX - shape->ndim + i] = shape->dim[i];
+}
+
+const char *gm_eval_shape_text(const struct gm_shape *shape, char buf[GM_EVAL_SHAPE_TEXT])
+{
+    size_t at = (size_t)snprintf(buf, GM_EVAL_SHAPE_TEXT, "(");
+
+    for (unsigned i = 0; i < shape->ndim; i++)
+        at += (size_t)snprintf(buf + at, GM_EVAL_SHAPE_TEXT - at, "%s%llu", i > 0 ? ", " : "",
+                               (unsigned long long)shape->dim[i]);
+    snprintf(buf + at, GM_EVAL_SHAPE_TEXT - at, shape->ndim == 1 ? ",)" : ")");
+    return buf;
 }
 
 bool gm_eval_is_integer(enum gm_dtype dtype)
@@ -32,7 +44,7 @@ enum gm_cell gm_eval_cell(enum gm_dtype type)
     return gm_eval_is_integer(type) ? GM_CELL_I64 : type == GM_F64 ? GM_CELL_F64 : GM_CELL_F32;
 }
 
-enum gm_dtype gm_eval_promote(enum gm_dtype a, enum gm_dtype b)
+static enum gm_dtype promote(enum gm_dtype a, enum gm_dtype b)
 {
     if (a == b || b == GM_BOOL)
         return a;
@@ -43,6 +55,23 @@ enum gm_dtype gm_eval_promote(enum gm_dtype a, enum gm_dtype b)
     if (gm_eval_is_integer(a) || gm_eval_is_integer(b) || a == GM_F64 || b == GM_F64)
         return GM_F64;
     return GM_F32; /* of f32, f16 and bf16, two different ones */
+}
+
+/* The type of a Python number beside elements of this type. */
+static enum gm_dtype beside(enum gm_dtype dtype, uint8_t weak)
+{
+    if (weak != GM_WEAK_FLOAT)
+        return weak == GM_WEAK_INT && dtype == GM_BOOL ? GM_I64 : dtype;
+    return gm_eval_is_float(dtype) ? dtype : GM_F64;
+}
+
+enum gm_dtype gm_eval_common_type(const struct gm_value *a, const struct gm_value *b)
+{
+    if (a->weak && b->weak)
+        return a->weak > b->weak ? a->dtype : b->dtype;
+    if (a->weak)
+        return beside(b->dtype, a->weak);
+    return b->weak ? beside(a->dtype, b->weak) : promote(a->dtype, b->dtype);
 }
 
 /* ---- Values. ---- */

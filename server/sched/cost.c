@@ -27,6 +27,19 @@ double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *fac
     return 1e-9 * fmax(memory, arithmetic);
 }
 
+double gm_cost_work(double flops, double bytes, enum gm_dtype dtype,
+                    const struct gm_device_facts *facts)
+{
+    double peak = gm_rate(&facts->peak_gflops[dtype]), copy = gm_rate(&facts->copy_gbs);
+
+    if (!(copy > 0) && facts->gpu)
+        copy = facts->gpu->dram_gbs;
+    for (unsigned i = 0; i < GM_DTYPE_COUNT && !(gm_rate(&facts->peak_gflops[dtype]) > 0); i++)
+        peak = fmax(peak, gm_rate(&facts->peak_gflops[i]));
+    return fmax(flops / (peak > 0 ? peak * 1e9 : UNKNOWN_FLOPS),
+                bytes / (copy > 0 ? copy * 1e9 : UNKNOWN_BYTES));
+}
+
 bool gm_cost_is_tiny(const struct gm_op *op)
 {
     return gm_op_flops(op) <= GM_INLINE_FLOPS_MAX && gm_op_bytes_min(op) <= GM_INLINE_BYTES_MAX;

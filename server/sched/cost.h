@@ -25,6 +25,12 @@ struct gm_cost_model {
 /* Least time of one run, in seconds; 0 if the device's ceilings are unknown. */
 double gm_cost_seconds(const struct gm_op *op, const struct gm_device_facts *facts);
 
+/* The same of any work on elements of a type. Where a ceiling is unknown, that of another type or
+ * of the GPU's memory is taken, or a rate of the right order of magnitude: more than 0 unless there
+ * is nothing to do. */
+double gm_cost_work(double flops, double bytes, enum gm_dtype dtype,
+                    const struct gm_device_facts *facts);
+
 /* Whether a CPU computes this in less time than it takes to hand it to another thread. */
 bool gm_cost_is_tiny(const struct gm_op *op);
 

@@ -298,7 +298,7 @@ def seeds():
     for text in CONFIGS:
         yield "config", text
     for text in EVALS:
-        for kind, size in ((0, 1), (1, 2), (3, 12), (4, 1), (6, 9), (8, 13), (15, 4), (2, 5), (10, 10)):
+        for kind, size in ((0, 1), (1, 2), (3, 12), (4, 1), (6, 9), (8, 13), (15, 4), (2, 5), (10, 10), (0, 15)):
             yield "eval", choice(kind) + choice(size) + text.encode()
 
 

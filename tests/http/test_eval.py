@@ -318,6 +318,32 @@ def test_limits_are_known_before_anything_runs(daemon):
     problems.check(post(daemon, "sum(x.T @ x + 1)", {"x": wide}), 413, "too_large")
 
 
+EMPTY = np.zeros((0, 1 << 30, 1 << 30), np.float32)  # 128 bytes of .npy
+
+
+@pytest.mark.parametrize("expr, value", [("sum(x)", 0), ("mean(x)", np.nan), ("max(sum(x, axis=0))", 0),
+                                         ("sum(sum(x, axis=0)) + 3", 3), ("min(mean(x, axis=0, keepdims=True))", np.nan),
+                                         ("sum((x.mT @ x + 1)[:, :, 5])", 0)])
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_reductions_of_nothing_take_no_time(daemon, expr, value, device):
+    same(run(daemon, expr, {"x": EMPTY}, query={"device": device, "timeout_ms": 20000}), np.full((1, 1), value, np.float32), expr)
+
+
+@pytest.mark.parametrize("expr, operands", [
+    ("sum(sum(x, axis=0) + 1)", {"x": EMPTY}), ("max(tanh(mean(x, axis=0)))", {"x": EMPTY}),
+    ("sum(where(a, b, c))", {"a": np.ones((1 << 16, 1, 1), np.float32), "b": np.ones((1, 1 << 16, 1), np.float32),
+                            "c": np.ones((1, 1, 1 << 16), np.float32)}),
+    ("min(where(a < b, a, c), axis=1)", {"a": np.ones((1 << 16, 1, 1), np.int32), "b": np.ones((1, 1 << 16, 1), np.int32),
+                                         "c": np.ones((1, 1, 1 << 16), np.int32)}),
+])
+@pytest.mark.parametrize("query", [{}, {"device": "cpu"}, {"device": "sim"}, {"explain": "plan"}])
+def test_work_is_bounded_before_anything_runs(daemon, expr, operands, query):
+    """A few small operands stand for work of hours: it is refused at once, and a deadline has no part in that."""
+    reply = post(daemon, expr, operands, query=query)
+    problems.check(reply, 422, "cost_limit")
+    assert "operations on" in reply.json()["detail"] and "at most" in reply.json()["detail"]
+
+
 def test_memory_is_counted(start):
     daemon = start("--memory-limit", "64M")
     x = np.ones((1, 2048), np.float32)

@@ -50,6 +50,16 @@ static void test_least(void)
     large.repeat = 1;
     CHECK(gm_cost_seconds(&large.op, &unknown) == 0);
     CHECK(gm_cost_expected(&model, &large, &unknown) > 1);
+    /* Any work: the slower of arithmetic and memory, by what is known. */
+    CHECK(near(gm_cost_work(2e9, 12e6, GM_F32, &facts), 0.02, 1e-6));
+    CHECK(near(gm_cost_work(2e9, 12e9, GM_F32, &facts), 1.2, 1e-6));
+    CHECK(near(gm_cost_work(2e9, 0, GM_I64, &facts), 0.02, 1e-6));
+    CHECK(near(gm_cost_work(2e9, 0, GM_F32, &unknown), 20, 1e-6));
+    CHECK(near(gm_cost_work(0, 5e9, GM_F32, &unknown), 10, 1e-6));
+    CHECK(gm_cost_work(0, 0, GM_F32, &unknown) == 0);
+    const struct gm_gpu gpu = {.dram_gbs = 1000};
+    const struct gm_device_facts unmeasured = {.kind = GM_DEVICE_CUDA, .gpu = &gpu};
+    CHECK(near(gm_cost_work(0, 5e12, GM_F32, &unmeasured), 5, 1e-6));
     /* A trace for a report looks at a sample. */
     struct gm_access_report report;
     large.report = &report;

@@ -6,6 +6,7 @@
 #include "kernels/choose/choose.h"
 #include "server/eval/eval.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const struct gm_device_facts cpu = {.kind = GM_DEVICE_CPU, .memory_bytes = 1u << 30};
@@ -33,6 +34,28 @@ static struct gm_graph *plan(const char *text, const struct gm_eval_operand *ope
         gm_eval_plan(&eval, tree.names, &cpu, choices, GM_PRECISION_FP32, 1u << 30, &graph, &err),
         GM_OK, &err);
     return graph;
+}
+
+/* An expression that is right, and cannot be planned on these operands. */
+static void check_failure(const char *text, const struct gm_eval_operand *operand,
+                          enum gm_status expected, unsigned at)
+{
+    struct gm_error err = {0};
+    struct gm_graph *graph = NULL;
+    char place[32];
+
+    CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err);
+    enum gm_status status = gm_eval_build(&tree, operand, &eval, &err);
+    if (status == GM_OK)
+        status = gm_eval_fuse(&eval, &err);
+    if (status == GM_OK)
+        status = gm_eval_plan(&eval, tree.names, &cpu, choices, GM_PRECISION_FP32, 1u << 30, &graph,
+                              &err);
+    CHECK_STATUS(status, expected, &err);
+    CHECK(!graph);
+    CHECK_EQ(err.at, at);
+    snprintf(place, sizeof place, "character %u: ", at);
+    CHECK(at == 0 || strncmp(err.detail, place, strlen(place)) == 0);
 }
 
 static void test_syntax(void)
@@ -169,24 +192,74 @@ static void test_slices(void)
 static void test_sizes(void)
 {
     const struct gm_eval_operand operand[] = {matrix(GM_F32, 1, (uint64_t)1 << 30)};
-    struct gm_error err = {0};
-    struct gm_graph *graph = NULL;
-    const char *text = "sum(x.T @ x)";
-
-    CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err);
-    CHECK_STATUS(gm_eval_build(&tree, operand, &eval, &err), GM_OK, &err);
-    CHECK_STATUS(gm_eval_fuse(&eval, &err), GM_OK, &err);
-    CHECK_STATUS(
-        gm_eval_plan(&eval, tree.names, &cpu, choices, GM_PRECISION_FP32, 1u << 30, &graph, &err),
-        GM_TOO_LARGE, &err);
-    CHECK(!graph);
-    text = "(x.T @ x) + (x.T @ x)[:, :, ]";
-    CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_BAD_EXPRESSION, &err);
     const struct gm_eval_operand larger[] = {matrix(GM_F64, 1, (uint64_t)1 << 33)};
-    text = "x.T @ x";
-    CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err);
-    CHECK_STATUS(gm_eval_build(&tree, larger, &eval, &err), GM_BAD_SHAPE, &err);
-    CHECK_EQ(err.at, 5);
+    struct gm_eval_operand flat = matrix(GM_I32, (uint64_t)1 << 30, (uint64_t)1 << 31);
+    const char *text = "(x.T @ x) + (x.T @ x)[:, :, ]";
+    struct gm_error err = {0};
+
+    check_failure("sum(x.T @ x)", operand, GM_TOO_LARGE, 0);
+    CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_BAD_EXPRESSION, &err);
+    check_failure("x.T @ x", larger, GM_BAD_SHAPE, 5);
+    check_failure("1 + (x + x.T)", larger, GM_BAD_SHAPE, 8);
+    /* The elements of i32 can be counted; their sums, which are i64, cannot. */
+    flat.matrix.stacked = true;
+    flat.matrix.batch = 0;
+    check_failure("1 + sum(x, axis=0)", &flat, GM_BAD_SHAPE, 5);
+}
+
+/* Sums and means of nothing are constants, and so are reductions of those: no element of the
+ * space, which may have more of them than a year has nanoseconds, is visited. */
+static void test_reductions_of_nothing(void)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } cases[] = {
+        {"sum(x)", 0},
+        {"mean(x)", NAN},
+        {"sum(sum(x, axis=0))", 0},
+        {"max(sum(x, axis=0))", 0},
+        {"sum(mean(x, axis=0))", NAN},
+        {"min(mean(x, axis=0, keepdims=True))", NAN},
+        {"mean(sum(x, axis=(0, 1), keepdims=True))", 0},
+    };
+    struct gm_eval_operand operand = matrix(GM_F32, (uint64_t)1 << 30, (uint64_t)1 << 30);
+
+    operand.matrix.stacked = true;
+    operand.matrix.batch = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gm_graph *graph = plan(cases[i].text, &operand);
+        if (!graph)
+            return;
+        const struct gm_program *p = &graph->step[0].program;
+        CHECK_EQ(graph->steps, 1);
+        CHECK_EQ(gm_program_elements(p), 1);
+        CHECK(!graph->step[0].variant && p->reduction == GM_REDUCE_NONE && p->inputs == 0);
+        CHECK_EQ(p->constants, 1);
+        CHECK(isnan(cases[i].value) ? isnan(p->constant[0].real) : p->constant[0].real == 0);
+        gm_graph_free(graph);
+    }
+    struct gm_graph *graph = plan("sum(x, axis=(1, 2))", &operand);
+    if (!graph)
+        return;
+    CHECK(graph->flops == 0 && graph->bytes == 0 && gm_graph_step_is_empty(&graph->step[0]));
+    gm_graph_free(graph);
+    check_failure("max(x)", &operand, GM_BAD_SHAPE, 1);
+    check_failure("2 * min(x, axis=0)", &operand, GM_BAD_SHAPE, 5);
+}
+
+/* An input that repeats stands for as many elements as its space has, and each is an operation. */
+static void test_work_of_repeated_inputs(void)
+{
+    const struct gm_eval_operand operand[] = {matrix(GM_F32, 1, (uint64_t)1 << 20)};
+    struct gm_graph *graph = plan("sum(x + x.T)", operand);
+
+    if (!graph)
+        return;
+    CHECK_EQ(graph->steps, 1);
+    CHECK(graph->flops == 2 * 0x1p40);
+    CHECK(graph->bytes < 1u << 24);
+    gm_graph_free(graph);
 }
 
 int main(void)
@@ -203,6 +276,8 @@ int main(void)
     test_order_of_products();
     test_slices();
     test_sizes();
+    test_reductions_of_nothing();
+    test_work_of_repeated_inputs();
     gm_choice_cache_close(choices);
     return check_report();
 }
