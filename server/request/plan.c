@@ -66,7 +66,14 @@ static enum gm_status choose_format(struct gm_plan *plan, const struct gm_plan_i
         plan->codec = in->parsed->format;
         return GM_OK;
     }
-    return gm_accept_choose(in->head->accept, in->parsed->format, &plan->codec, err);
+    enum gm_status status =
+        gm_accept_choose(in->head->accept, in->parsed->format, &plan->codec, err);
+    bool may_explain = in->route->op == GM_OP_EVAL && in->operands == GM_PLAN_NO_OPERANDS &&
+                       gm_accept_weight(in->head->accept, "text/plain") > 0;
+    if (status != GM_NOT_ACCEPTABLE || !may_explain)
+        return status;
+    plan->codec = &gm_codec_json; /* until the body is read, which may have explain=plan */
+    return GM_OK;
 }
 
 enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *in,
@@ -177,6 +184,8 @@ enum gm_status gm_plan_make(struct gm_plan *plan, const struct gm_plan_input *in
         status = choose_format(plan, in, err);
         return status == GM_OK && *parsed->params.device ? gm_plan_device(plan, in, err) : status;
     }
+    if (in->route->op == GM_OP_EVAL && (status = choose_format(plan, in, err)) != GM_OK)
+        return status;
     if (plan->of.made && plan->of.c_may_follow == c_may_follow &&
         plan->of.parameters == parsed->params.seen &&
         memcmp(plan->of.present, parsed->present, sizeof parsed->present) == 0)
