@@ -3,6 +3,7 @@ and where; the plan; bounds; and the company of named matrices."""
 
 import io
 import json
+import re
 import socket
 import struct
 import threading
@@ -190,6 +191,27 @@ def test_text_parts_and_numbers(daemon):
     same(got, np.array([[12, 24], [16, 28]], np.float32))
 
 
+@pytest.mark.parametrize("text, value", [("7", 7), (" -7\r\n", -7), ("+7", 7), ("007", 7), ("2.5", 2.5), (".5", 0.5), ("5.", 5.0), ("1e3", 1e3),
+                                         ("1e-999", 0.0), ("0." + "1" * 500, 1 / 9), ("-9223372036854775808", -2 ** 63)])
+def test_a_number_alone_has_no_type(daemon, text, value):
+    """An integer stays one, and neither makes f16 wider."""
+    same(run(daemon, "x * k", {"x": np.ones((2, 2), np.int64), "k": text}), np.ones((2, 2), np.int64) * value, text)
+    if abs(value) < 1e5:
+        same(run(daemon, "x * k", {"x": np.ones((2, 2), np.float16), "k": text}), np.full((2, 2), value, np.float16), text)
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "inf", "-inf", "+Infinity", "nan", "NaN", "9223372036854775808",
+                                  "-9223372036854775809", "9" * 3000])
+def test_a_number_alone_is_in_range(daemon, text):
+    """It is not read as elements instead, which have a type."""
+    detail = "operand k is .*: a number alone is a whole one of i64, or a finite one of f64"
+    problems.check(post(daemon, "x * k", {"x": A, "k": text}), 422, "out_of_range", detail)
+    if text[-1].isdigit():
+        problems.check(daemon.post(EVAL, f'{{"expr": "1 * k", "operands": {{"k": {text}}}}}'), 422, "out_of_range", detail)
+    matrix = run(daemon, "x * 1", {"x": "inf,nan"})
+    same(matrix, np.array([[np.inf, np.nan]], np.float32))
+
+
 def test_formats_of_replies(daemon):
     for accept, read in ((wire.NPY, result), (wire.CSV, lambda r: np.loadtxt(io.StringIO(r.ok().body.decode()), delimiter=",", ndmin=2)),
                          (wire.JSON, lambda r: np.array(r.ok().json()["data"]))):
@@ -246,9 +268,31 @@ def test_chains_of_products_take_the_cheapest_order(daemon):
 
 
 def test_the_plan_for_people(daemon):
-    reply = post(daemon, "x @ x.T + 1", {"x": A}, query={"explain": "plan"}, headers={"Accept": "text/plain"}).ok()
-    assert reply.media_type == "text/plain" and b"matmul(x, x" in reply.body and b"elementwise" in reply.body
+    operands, accept = {"x": [[1, 2], [3, 4]], "k": 3}, {"Accept": "text/plain"}
+    json_type = {"Content-Type": wire.JSON, **accept}
+    ways = [post(daemon, "x @ x.T + k", {"x": "[[1, 2], [3, 4]]", "k": "3"}, query={"explain": "plan"}, headers=accept),
+            post(daemon, "x @ x.T + k", {"x": "[[1, 2], [3, 4]]", "k": "3"}, explain="plan", headers=accept),
+            post(daemon, "x @ x.T + k", {"explain": "plan", "x": "[[1, 2], [3, 4]]", "k": "3"}, headers=accept),
+            daemon.post(EVAL, json.dumps({"expr": "x @ x.T + k", "operands": operands, "explain": "plan"}), json_type)]
+    for reply in ways:
+        assert reply.ok().media_type == "text/plain" and reply.body == ways[0].body
+    assert re.match(r"""x @ x\.T \+ k
+
+on .*, 2 steps, 256 bytes stored between them
+
+ 1\. t1 = matmul\(x, x, transb\)
+    2x2 f32 by kernel ".*"; 16 operations on 48 bytes
+ 2\. result = elementwise\(t1\): load, add
+    2x2 f32 by kernel "program"; 4 operations on 32 bytes
+$""", ways[0].body.decode()), ways[0].body.decode()
     problems.check(post(daemon, "x", {"x": A}, query={"explain": "no"}), 400, "bad_parameter")
+
+
+def test_a_plan_has_two_formats_and_a_result_others(daemon):
+    for parameters in ({"query": {"explain": "plan"}}, {"explain": "plan"}):
+        assert post(daemon, "x", {"x": A}, **parameters, headers={"Accept": wire.JSON}).ok().json()["shape"] == [2, 3]
+        problems.check(post(daemon, "x", {"x": A}, **parameters, headers={"Accept": "image/png"}), 406, "not_acceptable")
+    problems.check(post(daemon, "x", {"x": A}, headers={"Accept": "text/plain"}), 406, "not_acceptable", "a result can be written as")
 
 
 # ---- What is refused, and where.

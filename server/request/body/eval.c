@@ -83,27 +83,33 @@ static enum gm_status take_operand(struct gm_body *b, struct gm_expression_opera
     return GM_OK;
 }
 
-/* A number with nothing beside it. */
-static bool read_number(const char *text, size_t len, struct gm_scalar *ret)
+/* A number with nothing beside it becomes a Python number. All other text is left alone, but not
+ * numbers that none is: as elements they would have a type, and mean something else. */
+static enum gm_status read_number(struct gm_expression_operand *operand, const char *text,
+                                  size_t len, struct gm_error *err)
 {
-    char copy[64], *end;
-    const char *after;
+    char copy[GM_NUMBER_TEXT_MAX + 1], *end, *whole_end;
+    size_t n = len < sizeof copy ? len : sizeof copy - 1;
 
-    if (len == 0 || len >= sizeof copy)
-        return false;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    after = gm_number_end(copy);
-    if (!after || *after)
-        return false;
-    *ret = (struct gm_scalar){.real = strtod(copy, NULL)};
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    if (n == 0 || strspn(copy, "0123456789+-.eEINFATYinfaty") < n) /* also infinity and nan */
+        return GM_OK;
+    double real = strtod(copy, &end);
+    if (*end)
+        return GM_OK;
     errno = 0;
-    long long integer = strtoll(copy, &end, 10);
-    if (!*end && errno == 0) {
-        ret->integer = integer;
-        ret->is_integer = true;
-    }
-    return isfinite(ret->real) && (ret->is_integer || strpbrk(copy, ".eE"));
+    long long integer = strtoll(copy, &whole_end, 10);
+    bool whole = !*whole_end;
+    if (n < len || !isfinite(real) || (whole && errno != 0))
+        return gm_fail(err, GM_OUT_OF_RANGE,
+                       "operand %s is %.40s%s: a number alone is a whole one of i64, or a finite "
+                       "one of f64; elements that are NaN or infinity come as NPY",
+                       operand->name, copy, n > 40 ? "..." : "");
+    operand->number =
+        (struct gm_scalar){.real = real, .integer = whole ? integer : 0, .is_integer = whole};
+    operand->is_number = operand->present = true;
+    return GM_OK;
 }
 
 /* ref:NAME, without the prefix. */
@@ -200,12 +206,14 @@ static enum gm_status read_operand(struct json_body *j, struct json_operand *x)
     }
     if (gm_json_peek(json) != '{') {
         end = gm_number_end(json->at);
-        if (!end || !read_number(json->at, (size_t)(end - json->at), &x->of->number))
+        if (!end)
             return gm_json_fail(json, json->at,
                                 "operand %s is rows of numbers, an object with data or ref, or a "
                                 "number",
                                 x->of->name);
-        x->of->is_number = x->of->present = true;
+        status = read_number(x->of, json->at, (size_t)(end - json->at), json->err);
+        if (status != GM_OK)
+            return status;
         json->at = end;
         gm_json_space(json);
         return GM_OK;
@@ -512,16 +520,17 @@ static enum gm_status end_text(struct gm_body *b, struct gm_expression_operand *
 
     while (len > 0 && memchr(" \t\r\n", text[len - 1], 4))
         len--;
+    for (; len > 0 && memchr(" \t\r\n", *text, 4); len--)
+        text++;
     if (len == 0)
         return gm_fail(err, GM_MISSING_OPERAND, "part %s is empty", operand->name);
     if (len > 4 && memcmp(text, "ref:", 4) == 0) {
         operand->is_text = false;
         return set_ref(operand, text + 4, len - 4, err);
     }
-    operand->is_number = read_number(text, len, &operand->number);
-    operand->present = operand->is_number;
+    enum gm_status status = read_number(operand, text, len, err);
     operand->is_text = !operand->is_number;
-    return GM_OK;
+    return status;
 }
 
 static enum gm_status on_end(void *cls, struct gm_error *err)
