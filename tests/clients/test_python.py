@@ -420,6 +420,30 @@ def test_expressions_of_text(client):
     assert caught.value.code == "bad_expression"
 
 
+@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.float16(2), np.int64(2), np.bool_(True), 2.0, 2, True])
+def test_numbers_of_numpy_have_a_type_and_those_of_python_none(client, number):
+    a = np.array([[1.5, -2]], "f2")
+    x = client.put(a)
+    typed = isinstance(number, np.generic)
+    # As NumPy 2 has it, by whose rules a Python number never makes f16 wider.
+    expected = a.astype(np.result_type(a.dtype, number.dtype) if typed else a.dtype) * a.dtype.type(number)
+    for got in (client.eval("x * k", {"x": a, "k": number}), (x * number).get(), (number * x).get()):
+        assert got.dtype == expected.dtype and np.array_equal(got, expected), (got, number)
+    client.delete(x)
+
+
+def test_names_in_expressions_are_nobody_elses(client):
+    """An operand that the caller names is never taken for one that the expression holds: here neither is in the text."""
+    a, b = np.array([[1.0, 2]]), np.array([[30.0, 40]])
+    x = client.put(a)
+    for names in (["v0"], ["v1", "v0"], ["v0", "v1", "v2"]):
+        with pytest.raises(gemmd.RequestError, match=f"operand {names[0]} is not in the expression") as caught:
+            client.eval(x + b, dict.fromkeys(names, b * 100))
+        assert caught.value.code == "extra_operand"
+    assert np.array_equal((x + b).get(), a + b) and "'v0 + v1'" in repr(x + b)
+    client.delete(x)
+
+
 def test_expressions_that_stay(client):
     a = RNG.random((5, 7), "f4")
     x = client.put(a)

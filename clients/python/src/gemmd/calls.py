@@ -379,9 +379,10 @@ def _expression(
     accept: str,
     read: Callable[[Reply], T],
 ) -> Call[T]:
-    given: dict[int, tuple[str, Any]] = {}
+    # No id is negative: operands that the caller names keep their names, and take none of another's.
+    given: dict[int, tuple[str, Any]] = {~i: item for i, item in enumerate(operands.items())}
     text = expression if isinstance(expression, str) else lazy.text_of(expression, given)
-    parts: dict[str, Any] = {**operands, **dict(given.values())}
+    parts = dict(given.values())
     body: list[Buffer] = []
     for name, operand in (("expr", text), *parts.items()):
         body.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode())
@@ -389,8 +390,8 @@ def _expression(
             body.append(text.encode())
         elif isinstance(operand, NamedMatrix):
             body.append(f"ref:{operand.name}".encode())
-        elif isinstance(operand, (bool, int, float)):
-            body.append(repr(operand + 0).encode())  # a Python number, of no type
+        elif isinstance(operand, (bool, int, float)) and not isinstance(operand, np.generic):
+            body.append(repr(operand + 0).encode())  # a Python number, of no type; np.float64 has one
         else:
             array = arrays.as_array(operand)
             if array.dtype.name == "bfloat16":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -174,7 +175,9 @@ def text_of(operand: Any, names: dict[int, tuple[str, Any]], least: int = COMPAR
     number = _number(operand)
     if number is not None:
         return number if number[0] != "-" or least <= SIGN else f"({number})"
-    return names.setdefault(id(operand), (f"v{len(names)}", operand))[0]
+    taken = {name for name, _ in names.values()}
+    free = next(name for i in itertools.count() if (name := f"v{i}") not in taken)
+    return names.setdefault(id(operand), (free, operand))[0]
 
 
 def call(function: str, *operands: Any) -> Expression:
