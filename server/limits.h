@@ -94,7 +94,7 @@
     X(EVAL_CHARACTERS_MAX, 4096, "characters",                                                     \
       "text of an expression: far more than anybody reads, and read in microseconds")              \
     X(EVAL_DEPTH_MAX, 64, "levels",                                                                \
-      "parentheses, calls and signs within each other: the parser's stack")                        \
+      "parentheses, calls, signs and powers within each other: the parser's stack")                \
     X(EVAL_NODES_MAX, 256, "nodes", "operations, names and numbers of an expression")              \
     X(EVAL_VALUES_MAX, 640, "values",                                                              \
       "what an expression computes, with the steps of powers and conversions")                     \

@@ -1,7 +1,7 @@
 /*
  * elementwise.c - runs programs (kernels/graph.h) on blocks of numbers, on all threads.
  *
- * A thread evaluates GM_BLOCK numbers at a time, one instruction after another, in buffers that
+ * A thread evaluates BLOCK numbers at a time, one instruction after another, in buffers that
  * stay in its first-level cache: memory sees each input once and the result once. An input that
  * lies as the block does is read in place; others are first gathered. The chunks follow from the
  * shape, and so does the order in which a reduction adds up.
@@ -14,9 +14,9 @@
 #include <string.h>
 
 #define BLOCK ((uint64_t)512)
-#define CHUNK ((uint64_t)1 << 16) /* elements; a few hundred microseconds at most */
+#define CHUNK ((uint64_t)1 << 16) /* elements; before each a thread looks whether to stop */
 
-/* A thread's scratch: numbers of 8 bytes, or twice as many as are used of 4. */
+/* A thread's scratch: blocks of numbers of 8 bytes. Numbers of 4 take half of each. */
 struct room {
     uint64_t x[BLOCK], loaded[2][BLOCK];
     uint64_t temporary[GM_PROGRAM_TEMPORARIES_MAX][BLOCK];

@@ -2,7 +2,8 @@
  * parse.c - reads an expression into a syntax tree, by recursive descent.
  *
  * Precedence is Python's: comparison, + and -, then * / @, then a sign, then **, then what stands
- * behind an operand. The number of open calls is bounded, and so is the stack.
+ * behind an operand. What calls itself enters a level; their number is bounded, and so is the
+ * stack.
  */
 #include "server/eval/eval.h"
 
@@ -578,9 +579,12 @@ static enum gm_status power(struct parser *p, int *ret)
     if (status != GM_OK || !is_sign(p, "**"))
         return status;
     unsigned at = p->token.at;
-    status = advance(p);
+    status = enter(p);
+    if (status == GM_OK)
+        status = advance(p);
     if (status == GM_OK)
         status = unary(p, &right); /* binds to the right: 2 ** -x ** 2 */
+    p->depth--;
     return status == GM_OK ? binary(p, GM_SYNTAX_POWER, GM_DO_POW, at, *ret, right, ret) : status;
 }
 

@@ -184,7 +184,8 @@ void gm_eval_resolve(const struct gm_slice *s, int64_t n, int64_t *ret_start, ui
 
 /* ---- Numbers. ---- */
 
-/* Python's arithmetic on two numbers. *ret: false where it is no number that we have. */
+/* Python's arithmetic on two whole numbers, y not negative in a power. False: i64 cannot hold the
+ * outcome. */
 static bool fold_integers(unsigned instruction, int64_t x, int64_t y, struct gm_scalar *ret)
 {
     int64_t z = 0;

@@ -351,7 +351,7 @@ def test_bodies_that_are_none(daemon):
 def test_limits_are_known_before_anything_runs(daemon):
     deep = "(" * 65 + "x" + ")" * 65
     for expr in (deep, "-" * 65 + "x", "x" + " + x" * 300, " " * 5000 + "x", "+".join(f"x{i}" for i in range(17)),
-                 "x" + "[0:1]" * 65):
+                 "x" + "[0:1]" * 65, "x" + " ** 1" * 65):
         reply = post(daemon, expr, {"x": A} if "x0" not in expr else {})
         problems.check(reply, 400, "bad_expression")
     assert run(daemon, "(" * 60 + "x" + ")" * 60, {"x": A}).shape == (2, 3)

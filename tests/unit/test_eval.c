@@ -89,6 +89,30 @@ static void test_syntax(void)
     }
 }
 
+/* Whatever nests is bounded: 64 levels. */
+static void test_depth(void)
+{
+    static const struct {
+        const char *before, *after;
+        unsigned at; /* where level 65 begins */
+    } cases[] = {{"(", ")", 65}, {"-", "", 65}, {"exp(", ")", 4 * 65 + 1}, {"x**", "", 3 * 64 + 2}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (unsigned levels = 64; levels <= 65; levels++) {
+            struct gm_error err = {0};
+            char text[1024] = "";
+            for (unsigned k = 0; k < levels; k++)
+                strcat(text, cases[i].before);
+            strcat(text, "x");
+            for (unsigned k = 0; k < levels; k++)
+                strcat(text, cases[i].after);
+            enum gm_status status = gm_eval_parse(text, strlen(text), &tree, &err);
+            CHECK_STATUS(status, levels == 64 ? GM_OK : GM_BAD_EXPRESSION, &err);
+            CHECK_EQ(err.at, levels == 64 ? 0 : cases[i].at);
+        }
+    }
+}
+
 /* Each name is one, wherever it stands; its place is the first. */
 static void test_names(void)
 {
@@ -269,6 +293,7 @@ int main(void)
     if (!CHECK_STATUS(gm_choice_cache_open(&choices, &err), GM_OK, &err))
         return 1;
     test_syntax();
+    test_depth();
     test_names();
     test_folding();
     test_memory_is_used_again();

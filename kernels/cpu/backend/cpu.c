@@ -255,11 +255,11 @@ static enum gm_status run_graph(struct cpu *cpu, struct gm_task *task, struct gm
 {
     struct gm_graph *graph = task->op.graph;
     struct gm_buffer memory = {0};
-    double begin = microseconds();
     enum gm_status status = GM_OK;
 
     if (graph->temporary_bytes > 0)
         status = gm_buffer_pool_get(cpu->buffers, graph->temporary_bytes, &memory, &task->error);
+    double begin = microseconds(); /* a kernel's time has no part in getting memory */
     graph->value[graph->result].matrix.data = task->op.result.data;
     for (unsigned i = 0; i < graph->steps && status == GM_OK; i++) {
         struct gm_graph_step *step = &graph->step[i];
