@@ -86,46 +86,57 @@ COUNT = int(400 / SLOW)
 
 @pytest.mark.parametrize("device, count", [("cpu", COUNT), ("sim", COUNT // 2)])
 def test_random_expressions_have_the_bits_of_numpy(daemon, device, count):
-    computed = refused = 0
+    computed = 0
     with daemon.client() as client:
         for k in range(count):
             expr, operands, expected = written(SEED * 100003 + k)
             headers, body = parts(expr, operands)
             reply = client.post(wire.target(EVAL, device=device), body, headers)
             case = f"seed {SEED * 100003 + k}: {expr} of { {n: (a.dtype.name, a.shape) for n, a in operands.items()} }"
-            if isinstance(expected, Exception) or reply.status == 422:
-                # A difference that is documented: powers and products of bool, and limits.
-                assert reply.status in (400, 422), (case, reply, expected)
-                refused += 1
+            if isinstance(expected, Exception):
+                assert reply.code in ("bad_shape", "bad_dtype", "out_of_range"), (case, reply, expected)
+                continue
+            if reply.status != 200:  # NumPy takes axis=0 of a number, which has no dimension
+                problems.check(reply, 422, "bad_shape", "axis 0 is out of bounds: there are 0 dimensions")
                 continue
             with np.errstate(all="ignore"):
                 if np.any(np.abs(expected.astype(np.float64)) > 2 ** 10) and expected.dtype == np.float16:
                     continue  # beyond that f16 rounds sums in another order
             same(result(reply), expected, case)
             computed += 1
-    assert computed > 0.7 * count, (computed, refused)
+    assert computed > 0.85 * count, computed
 
 
 def test_random_expressions_with_functions_are_as_close_as_numpy(daemon):
+    """Each within a bound of the narrowest type's arithmetic; and nearly all within 4 roundings of twice NumPy's own error,
+    the few others where that is 0 by luck."""
+    computed = close = 0
     with daemon.client() as client:
-        for k in range(COUNT // 2):
+        for k in range(COUNT):
             expr, operands, expected = written(SEED * 7919 + k, loose=True)
             if isinstance(expected, Exception) or expected.dtype.kind != "f" or "<" in expr or "==" in expr:
                 continue
             headers, body = parts(expr, operands)
             reply = client.post(EVAL, body, headers)
-            if reply.status == 422:
+            if reply.status != 200:
+                problems.check(reply, 422, "bad_shape", "axis 0 is out of bounds: there are 0 dimensions")
                 continue
             wide = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in operands.items()}
             exact = as_matrix(numpy_eval(expr, wide)).astype(np.float64)
             got, expected = result(reply), as_matrix(expected)
             assert (got.dtype, got.shape) == (expected.dtype, expected.shape), expr
-            scale = np.finfo(got.dtype).eps * (np.max(np.abs(exact), initial=0) + 64)
+            narrow = [x.dtype if x.dtype.kind == "f" else np.float16 for x in operands.values() if x.dtype.kind in "fb"]
+            eps = max(np.finfo(dtype).eps for dtype in [got.dtype, *narrow])  # functions of bool are f16
+            scale = eps * (np.max(np.abs(exact), initial=0) + 64)
             allowed = 8 * np.abs(expected.astype(np.float64) - exact) + 64 * scale
             with np.errstate(all="ignore"):
-                error = np.abs(got.astype(np.float64) - exact)
+                error, numpys = (np.abs(x.astype(np.float64) - exact) for x in (got, expected))
             both = np.isfinite(exact) & np.isfinite(expected)
             assert not np.any(both & ~(error <= allowed)), (expr, got, expected)
+            few = 4 * np.finfo(got.dtype).eps * np.max(np.abs(exact), where=both, initial=1)
+            computed += 1
+            close += bool(np.max(error, where=both, initial=0) <= 2 * np.max(numpys, where=both, initial=0) + few)
+    assert computed > 0.4 * COUNT and close >= 0.98 * computed, (close, computed)
 
 
 @pytest.mark.parametrize("shape", [(1000, 1000), (1, 300001), (300001, 1), (70001, 3), (3, 70001), (40, 50, 60)])
@@ -254,7 +265,7 @@ def test_common_parts_are_computed_once_and_chains_are_one_step(daemon):
     x = np.ones((20, 20), np.float32)
     assert [s["op"] for s in plan(daemon, "x @ x + (x @ x) * 2 - x @ x", {"x": x})["steps"]] == ["matmul", "elementwise"]
     steps = plan(daemon, "exp(x) * exp(x) + sum(exp(x))", {"x": x})["steps"]
-    assert [s["op"] for s in steps] == ["sum", "elementwise"] or len(steps) == 3
+    assert [(s["op"], "exp" in s["instructions"]) for s in steps] == [("elementwise", True), ("sum", False), ("elementwise", False)]
     steps = plan(daemon, "tanh(((x + 1) * 2 - x) / 3) + sqrt(x) * x", {"x": x})["steps"]
     assert len(steps) == 1 and "tanh" in steps[0]["instructions"]
 
@@ -354,8 +365,9 @@ def test_limits_are_known_before_anything_runs(daemon):
                  "x" + "[0:1]" * 65, "x" + " ** 1" * 65):
         reply = post(daemon, expr, {"x": A} if "x0" not in expr else {})
         problems.check(reply, 400, "bad_expression")
-    assert run(daemon, "(" * 60 + "x" + ")" * 60, {"x": A}).shape == (2, 3)
-    assert run(daemon, "x" + " + x" * 120, {"x": A})[0, 1] == 121
+    same(run(daemon, "(" * 64 + "x" + ")" * 64, {"x": A}), A)
+    same(run(daemon, "x" + " ** 1" * 64, {"x": A}), A)
+    same(run(daemon, "x" + " + x" * 120, {"x": A}), 121 * A)
     steps = " + ".join(f"sum(x + {i})" for i in range(30))
     problems.check(post(daemon, steps, {"x": A}), 422, "cost_limit")
     wide = np.ones((1, 1 << 20), np.float32)
@@ -391,8 +403,8 @@ def test_work_is_bounded_before_anything_runs(daemon, expr, operands, query):
 def test_memory_is_counted(start):
     daemon = start("--memory-limit", "64M")
     x = np.ones((1, 2048), np.float32)
-    reply = post(daemon, "sum(tanh(x.T @ x) @ (x.T @ x))", {"x": x})  # 16 MiB each, three of them
-    assert reply.status in (200, 413), reply
+    value = run(daemon, "sum(tanh(x.T @ x) @ (x.T @ x))", {"x": x})  # 16 MiB each, three of them
+    np.testing.assert_allclose(value, [[2048 ** 3 * np.tanh(1)]], rtol=1e-5)
     problems.check(post(daemon, "sum(exp(y.T @ y) @ (y.T @ y))", {"y": np.ones((1, 3000), np.float32)}), 413, "too_large")
     wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "the memory back")
 
@@ -438,7 +450,7 @@ def test_results_are_kept(daemon, named):
 
 def test_races_of_use_replacement_and_deletion(daemon, named):
     """A user of a named matrix has one of its versions, whole, or none."""
-    side, stop, failures = 200, threading.Event(), []
+    side, stop, failures, seen = 200, threading.Event(), [], set()
     named("race", np.full((side, side), 0, np.float32))
 
     def write():
@@ -458,6 +470,7 @@ def test_races_of_use_replacement_and_deletion(daemon, named):
                 if reply.status == 422:
                     continue
                 got = result(reply)
+                seen.add(got[0, 0])
                 if not np.all(got == got[0, 0]) or got[0, 0] % 2 != 0:
                     failures.append(got)
 
@@ -468,7 +481,7 @@ def test_races_of_use_replacement_and_deletion(daemon, named):
     stop.set()
     for thread in threads:
         thread.join()
-    assert not failures
+    assert not failures and len(seen) > 1, seen
 
 
 # ---- Company.
