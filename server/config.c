@@ -25,7 +25,7 @@ struct option_row {
     uint64_t min, max;
     const char *takes; /* describes valid values, for errors and --help */
     const char *help;
-    const char *const *words; /* of parse_word, in the order of their enum, and NULL */
+    const char *const *words; /* in the order of their enum (of a flag: of no and yes), and NULL */
 };
 
 /* Where the values come from that are read now. Each source's addresses take the place of those of
@@ -40,9 +40,11 @@ struct source {
     bool listened; /* it has named an address */
 };
 
-static parse_fn parse_prefix, parse_flag, parse_placement, parse_text, parse_quota, parse_log_to;
+static parse_fn parse_prefix, parse_flag, parse_text, parse_quota, parse_log_to;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_word;
 
+static const char *const flag_words[] = {"no", "yes", NULL};
+static const char *const placement_words[] = {"shape", "load", NULL};
 static const char *const format_words[] = {"logfmt", "json", NULL};
 static const char *const level_words[] = {
 #define X(name, text) text,
@@ -108,9 +110,10 @@ static const struct option_row options[] = {
     {.flag = "--placement",
      .argument = "RULE",
      .fallback = "shape",
-     .parse = parse_placement,
+     .parse = parse_flag,
      .offset = FIELD(place_by_load),
      .takes = "shape or load",
+     .words = placement_words,
      .help =
          "which device runs a product that names none, where there is a GPU: by its shape alone, "
          "so that its bits never change, or the one where it would end first"},
@@ -118,7 +121,7 @@ static const struct option_row options[] = {
      .argument = "FILE",
      .parse = parse_text,
      .offset = FIELD(profile),
-     .takes = "a table that tests/bench/fit.py made, of the model of a GPU that is here",
+     .takes = "a table that --tune wrote, of the model of a GPU that is here",
      .help = "numbers of the estimates by which auto chooses on a GPU"},
     {.flag = "--memory-limit",
      .argument = "SIZE",
@@ -297,17 +300,6 @@ static bool parse_backend(const struct option_row *row, const char *text, void *
     return gm_config_backend(text, field);
 }
 
-static bool parse_placement(const struct option_row *row, const char *text, void *field)
-{
-    bool by_load = strcmp(text, "load") == 0;
-
-    (void)row;
-    if (!by_load && strcmp(text, "shape") != 0)
-        return false;
-    *(bool *)field = by_load;
-    return true;
-}
-
 static bool parse_size(const struct option_row *row, const char *text, void *field)
 {
     (void)row;
@@ -348,11 +340,11 @@ static bool parse_prefix(const struct option_row *row, const char *text, void *f
 
 static bool parse_flag(const struct option_row *row, const char *text, void *field)
 {
-    bool yes = strcmp(text, "yes") == 0;
+    const char *const *words = row->words ? row->words : flag_words;
+    bool yes = strcmp(text, words[1]) == 0;
 
-    (void)row;
     memcpy(field, &yes, sizeof yes);
-    return yes || strcmp(text, "no") == 0;
+    return yes || strcmp(text, words[0]) == 0;
 }
 
 static bool parse_quota(const struct option_row *row, const char *text, void *field)
@@ -441,6 +433,16 @@ static void set_option(struct source *source, const struct option_row *row, cons
 
 static void print_help(void)
 {
+    static const char *const commands[][3] = {
+        {"--config FILE", "read options from this file, one a line, as 'memory-limit = 4G'; the",
+         "environment and the command line come before it"},
+        {"--check", "say whether gemmd could run so, without listening, and exit: 0 if it",
+         "could, else 1"},
+        {"--probe", "ask /healthz of the gemmd that listens at --listen, and exit: 0 if it is",
+         "alive, else 1"},
+        {"--tune FILE", "measure the GPU, while nothing else uses it, write a table for --profile",
+         "to this file, and exit; SIGINT ends it with what it has"},
+    };
     printf(
         "gemmd - matrix operations over HTTP, each answered with an account of its time and bytes\n"
         "\nUsage: gemmd [OPTION...]\n\nOptions, each also as an environment variable "
@@ -453,20 +455,12 @@ static void print_help(void)
         printf("  %-24s %s\n", left, options[i].help);
         if (options[i].alias)
             printf("  %-24s   %s is an alias until 0.3\n", "", options[i].alias);
-        if (options[i].fallback)
-            printf("  %-24s   takes %s; default %s\n", "", options[i].takes, options[i].fallback);
-        else
-            printf("  %-24s   takes %s\n", "", options[i].takes);
+        const char *fallback = options[i].fallback;
+        printf("  %-24s   takes %s%s%s\n", "", options[i].takes, fallback ? "; default " : "",
+               fallback ? fallback : "");
     }
-    printf("  %-24s read options from this file, one a line, as 'memory-limit = 4G'; the\n"
-           "  %-24s   environment and the command line come before it\n",
-           "--config FILE", "");
-    printf("  %-24s say whether gemmd could run so, without listening, and exit: 0 if it\n"
-           "  %-24s   could, else 1\n",
-           "--check", "");
-    printf("  %-24s ask /healthz of the gemmd that listens at --listen, and exit: 0 if it is\n"
-           "  %-24s   alive, else 1\n",
-           "--probe", "");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        printf("  %-24s %s\n  %-24s   %s\n", commands[i][0], commands[i][1], "", commands[i][2]);
     printf("  %-24s print the version and exit\n  %-24s print this and exit\n", "--version",
            "--help");
     printf("\nFixed limits:\n");
@@ -666,7 +660,7 @@ static int apply_argument(struct source *source, int argc, char **argv, int at)
 }
 
 /* The last --config of the command line, else of the environment; NULL if there is none. Removes
- * them, --probe and --check from the arguments, and sets the outcome that they ask for. */
+ * them, --probe, --check and --tune from the arguments, and sets the outcome that they ask for. */
 static const char *take_commands(int *argc, char **argv, struct source *source,
                                  enum gm_config_outcome *ret)
 {
@@ -678,6 +672,13 @@ static const char *take_commands(int *argc, char **argv, struct source *source,
             *ret = GM_CONFIG_PROBE;
         } else if (strcmp(argv[i], "--check") == 0) {
             *ret = GM_CONFIG_CHECK;
+        } else if (is_flag(argv[i], "--tune", &text)) {
+            *ret = GM_CONFIG_TUNE;
+            text = text ? text : ++i < *argc ? argv[i] : "";
+            if (*text == '\0' || strlen(text) >= GM_CONFIG_TEXT_MAX)
+                fault(source, "--tune needs a value: a file");
+            else
+                strcpy(source->config->tune, text);
         } else if (is_flag(argv[i], "--config", &text)) {
             path = text ? text : ++i < *argc ? argv[i] : NULL;
             if (!path)

@@ -51,6 +51,7 @@ struct gm_config {
     char shared_memory[GM_PREFIX_MAX]; /* of objects that clients may register; "": none */
     bool cuda_ipc;
     char profile[GM_CONFIG_TEXT_MAX]; /* path of a table of numbers for estimates; "": none */
+    char tune[GM_CONFIG_TEXT_MAX];    /* path of such a table that --tune is to write; "": none */
     char keys[GM_CONFIG_TEXT_MAX];    /* path of the keys file; "": none */
     char cors[GM_CONFIG_TEXT_MAX];    /* origins, "*" or "" */
     char hosts[GM_CONFIG_TEXT_MAX];   /* further names of this machine */
@@ -65,6 +66,7 @@ enum gm_config_outcome {
     GM_CONFIG_RUN,
     GM_CONFIG_PROBE, /* --probe: ask the gemmd that runs with these options */
     GM_CONFIG_CHECK, /* --check: only say whether gemmd could run with these options */
+    GM_CONFIG_TUNE,  /* --tune: measure the GPU, and write a profile of it */
     GM_CONFIG_EXIT_OK,
     GM_CONFIG_EXIT_USAGE,
     GM_CONFIG_EXIT_CHECK

@@ -165,6 +165,12 @@
     X(SECOND_SIGNAL_MS, 1000, "ms",                                                                \
       "a second SIGTERM or SIGINT after this time ends gemmd at once; an earlier one is a copy "   \
       "of the first, as timeout(1) and service managers send it")                                  \
+    X(TUNE_S, 480, "s",                                                                            \
+      "how long gemmd --tune measures; the fit that follows takes seconds, and all of it less "    \
+      "than "                                                                                      \
+      "10 minutes")                                                                                \
+    X(TUNE_OPERATIONS, 400, "operations",                                                          \
+      "what gemmd --tune measures in that time; of half as many, choices among others are worse")  \
     X(PROBE_MS, 2000, "ms",                                                                        \
       "how long gemmd --probe waits for an answer; a healthy daemon takes a millisecond")          \
     X(EVENT_THREADS_MAX, 16, "threads",                                                            \

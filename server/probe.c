@@ -1,4 +1,4 @@
-#include "server/probe.h"
+#include "server/process.h"
 
 #include "server/clock.h"
 #include "server/config.h"

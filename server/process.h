@@ -1,5 +1,6 @@
 /*
- * process.h - gemmd as a process: what it tells its service manager, and what it gives up.
+ * process.h - gemmd as a process: what it tells its service manager, how one asks whether it lives,
+ * and what it gives up.
  *
  * notify.c says that gemmd is ready, alive (watchdog), or stopping. Does nothing if no manager asks
  * for it. The protocol is systemd's (sd_notify(3), which promises stability): datagrams of
@@ -12,9 +13,13 @@
 
 #include "proto/status.h"
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/un.h>
+
+struct gm_config;
+struct gm_listen;
 
 struct gm_notify {
     int socket; /* -1: no manager */
@@ -42,6 +47,29 @@ int gm_notify_wait_ms(const struct gm_notify *notify);
 /* If a check is due: calls alive(), and notifies the watchdog only if it succeeds. A failure is
  * retried while there is time. */
 enum gm_status gm_notify_watch(struct gm_notify *notify, struct gm_error *err);
+
+/*
+ * probe.c asks whether a gemmd is alive by GET /healthz, as a client would: for `gemmd --probe`, a
+ * health check for containers without a shell or curl, and for the service manager's watchdog. It
+ * also finds the addresses of a host's name, as the listener does.
+ */
+
+/* Where to ask the gemmd that runs with these options: a place without TLS, if there is one.
+ * `plain` is set where no TLS is spoken. */
+void gm_probe_place(const struct gm_config *config, struct gm_listen *ret, unsigned *ret_index);
+
+/*
+ * Connects to where gemmd listens; a wildcard address means loopback. GM_OK if a complete answer
+ * with status 200 arrives by until_ns, or 401: it asks for a key. Over TLS it does not check the
+ * certificate. A daemon that asks for the client's certificate, which the probe has not, is alive
+ * if it says so.
+ */
+enum gm_status gm_probe(const struct gm_listen *at, int64_t until_ns, struct gm_error *err);
+
+/* As getaddrinfo() for TCP and a numeric port, with AI_PASSIVE in `flags` or 0. `localhost` is
+ * 127.0.0.1 where the system does not know it: a minimal one has no /etc/hosts. Any thread. The
+ * caller frees *ret with freeaddrinfo() where 0 is returned. */
+int gm_resolve(const char *host, const char *port, int flags, struct addrinfo **ret);
 
 /*
  * sandbox.c: an attacker who runs code in gemmd shall find no way to become more than it: no

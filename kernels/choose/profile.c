@@ -1,7 +1,8 @@
 /*
- * profile.c - has the tables of numbers that tests/bench/fit.py wrote, and reads others.
+ * profile.c - has the built-in tables of numbers, and reads and writes others.
  */
 #include "kernels/choose/estimate.h"
+#include "kernels/choose/fit.h"
 #include "proto/status.h"
 
 #include <stddef.h>
@@ -72,13 +73,14 @@ static bool read_numbers(const struct place *place)
     return at[strspn(at, " \r")] == '\0';
 }
 
-static struct place place_of(struct gm_profile *p, const char *line)
-{
-    static const char *const names[] = {
+static const char *const names[] = {
 #define GM_RATES_ROW(name) #name,
 #include "kernels/choose/rates.def"
 #undef GM_RATES_ROW
-    };
+};
+
+static struct place place_of(struct gm_profile *p, const char *line)
+{
     char name[32];
     unsigned index;
     int used = 0;
@@ -157,4 +159,60 @@ enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct
     fill(&p->launch_us, &h200.launch_us, NUMBERS);
     *ret = p;
     return GM_OK;
+}
+
+/* Writes words as lines of a comment. */
+static void write_comment(const char *text, FILE *out)
+{
+    const size_t line_max = 97;
+    size_t column = 0;
+
+    for (const char *word = text; *word;) {
+        size_t len = strcspn(word, " ");
+        if (column > 0 && column + 1 + len > line_max)
+            column = 0;
+        fprintf(out, "%s%.*s", column > 0 ? " " : word == text ? " * " : "\n * ", (int)len, word);
+        column += (column > 0) + len;
+        word += len + strspn(word + len, " ");
+    }
+    fprintf(out, "\n");
+}
+
+static void write_numbers(const double *numbers, size_t count, FILE *out)
+{
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%.4g", i > 0 ? ", " : "", numbers[i]);
+    fprintf(out, ")\n");
+}
+
+void gm_profile_write(const struct gm_profile *p, const char *made, FILE *out)
+{
+    char comment[2048];
+    int len = snprintf(comment, sizeof comment,
+                       "What the kernels do on an %s: the numbers of the "
+                       "estimates (estimate.h). Made %s",
+                       p->gpu, made);
+
+    for (size_t i = 0, kept = 0; i < GM_RATES_COUNT && len < (int)sizeof comment; i++)
+        if (memcmp(&p->rates[i], &h200.rates[i], sizeof p->rates[i]) == 0)
+            len +=
+                snprintf(comment + len, sizeof comment - (size_t)len, "%s %s",
+                         kept++ == 0 ? " Without times, as in the built-in table:" : ",", names[i]);
+    fprintf(out, "/*\n");
+    write_comment(comment, out);
+    fprintf(out, " *\n * GM_RATES(row, math, shared, l2, dram, step, start, pass)\n"
+                 " * GM_TILE(config, rate_1, rate_2, rate_full, start, scalar_b)\n */\n");
+    fprintf(out, "GM_MEASURED_ON(\"%s\", \"%s\", \"%s\", \"%s\")\n", p->gpu, p->driver, p->date,
+            p->commit);
+    fprintf(out, "GM_LAUNCH(%.4g, %.4g)\n", p->launch_us, p->pass_rate);
+    for (size_t i = 0; i < GM_RATES_COUNT; i++) {
+        fprintf(out, "GM_RATES(%s, ", names[i]);
+        write_numbers((const double *)&p->rates[i], RATES, out);
+    }
+    for (size_t i = 0; i < GM_F32_CONFIGS + GM_F64_CONFIGS; i++) {
+        fprintf(out, "GM_TILE(%zu, ", i);
+        write_numbers((const double *)&p->tiles[i], TILES, out);
+    }
+    fprintf(out, "GM_MULTISTAGE(");
+    write_numbers((const double *)&p->multistage, MULTISTAGE, out);
 }

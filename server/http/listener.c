@@ -1,7 +1,7 @@
 #include "server/http/internal.h"
 
 #include "server/clock.h"
-#include "server/probe.h"
+#include "server/process.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -2,12 +2,16 @@
  * bench_gpu.c - times every kernel variant for GPUs over a list of shapes, beside a copy of the
  * same bytes and cuBLAS in the same run, and says what `auto` would have taken.
  *
- *   bench_gpu [--shapes FILE] [--op OP] [--only VARIANT,...] [--seconds S] [--json FILE]
+ *   bench_gpu [--shapes FILE | --draw COUNT [--seed N]] [--op OP] [--only VARIANT,...]
+ *             [--seconds S] [--json FILE]
+ *
+ * --draw: operations that are drawn at random (kernels/choose/draw.c), so that choices are judged
+ * by shapes that nobody chose.
  *
  * 77 where there is no GPU.
  */
 #include "bench_gpu_result.h"
-#include "kernels/choose/choose.h"
+#include "kernels/choose/fit.h"
 #include "shapes.h"
 #include "tests/unit/check.h"
 
@@ -19,7 +23,9 @@
 static struct {
     const char *shapes, *json, *only, *op;
     double seconds; /* for each contender */
-} config = {.shapes = "tests/bench/gpu.shapes", .seconds = 0.15};
+    uint64_t seed;
+    unsigned long drawn;
+} config = {.shapes = "tests/bench/gpu.shapes", .seconds = 0.15, .seed = 1};
 
 /* How far `auto` was from the best. */
 static struct {
@@ -177,6 +183,16 @@ static void bench_op(struct bench *bench, const struct gm_op *op)
     }
 }
 
+static void bench_drawn(struct bench *bench)
+{
+    uint64_t random = config.seed;
+
+    for (unsigned long i = 0; i < config.drawn; i++) {
+        struct gm_op op = gm_draw_op(&random);
+        bench_op(bench, &op);
+    }
+}
+
 static void bench_list(struct bench *bench)
 {
     FILE *file = fopen(config.shapes, "re");
@@ -197,12 +213,16 @@ static void parse_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!value)
-            die(argv[i], "usage: bench_gpu [--shapes FILE] [--op OP] [--only VARIANT,...] "
-                         "[--seconds S] [--json FILE]");
+            die(argv[i], "usage: bench_gpu [--shapes FILE | --draw COUNT [--seed N]] [--op OP] "
+                         "[--only VARIANT,...] [--seconds S] [--json FILE]");
         if (strcmp(argv[i], "--op") == 0)
             config.op = value;
         else if (strcmp(argv[i], "--shapes") == 0)
             config.shapes = value;
+        else if (strcmp(argv[i], "--draw") == 0)
+            config.drawn = strtoul(value, NULL, 10);
+        else if (strcmp(argv[i], "--seed") == 0)
+            config.seed = strtoull(value, NULL, 10);
         else if (strcmp(argv[i], "--only") == 0)
             config.only = value;
         else if (strcmp(argv[i], "--json") == 0)
@@ -232,7 +252,10 @@ int main(int argc, char **argv)
            clocks.memory_max, bench.device.facts.tuned_blas ? "with cuBLAS" : "cuBLAS not found");
     if (config.json && !(bench.json = result_file_open(config.json, &bench.device, &clocks)))
         die(config.json, strerror(errno));
-    bench_list(&bench);
+    if (config.drawn > 0)
+        bench_drawn(&bench);
+    else
+        bench_list(&bench);
     printf("auto: within 3%% of the best on %u of %u shapes, beyond 10%% on %u; worst %.1f%%%s%s\n",
            choices.within_3, choices.shapes, choices.beyond_10, 100 * choices.worst,
            choices.worst > 0 ? ", " : "", choices.worst_of);

@@ -5,7 +5,7 @@
 #   OUT=FOLDER tests/bench/fresh.sh [SEED [COUNT [SECONDS_FOR_EACH]]]
 #
 # LIMIT is how long it may time, in seconds (400).
-# Writes fresh.shapes, fresh.json (for replay and fit.py) and fresh.log into $OUT (build/fresh).
+# Writes fresh.json (for replay) and fresh.log into $OUT (build/fresh).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -20,9 +20,8 @@ blas=$(find / \( -path /proc -o -path /sys \) -prune -o -name 'libcublas.so.1[12
 begin=$SECONDS
 tests/gpu/standalone.sh build/gpu >"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; exit 1; }
 echo "built in $((SECONDS - begin)) s"
-/usr/bin/env python3 tests/bench/fresh.py --seed "${1:-1}" --count "${2:-300}" >"$out/fresh.shapes"
 status=0
-timeout "${LIMIT:-400}" build/gpu/bench_gpu --shapes "$out/fresh.shapes" --seconds "${3:-0.01}" \
+timeout "${LIMIT:-400}" build/gpu/bench_gpu --draw "${2:-300}" --seed "${1:-1}" --seconds "${3:-0.01}" \
     --json "$out/fresh.json" >"$out/fresh.log" || status=$?
 if [ $status = 124 ]; then # what was timed is kept
     printf '\n ]\n}\n' >>"$out/fresh.json"

@@ -1,13 +1,17 @@
 /*
- * replay.c - what `auto` would take, by recorded times of every variant: no GPU is needed.
+ * replay.c - what `auto` would take, by recorded times of every variant, and profiles that are made
+ * of such times: no GPU is needed.
  *
  *   replay [--losses] [--gpu MODEL] [--profile FILE] RESULTS.json...
- *       For each operation of each file: on how many shapes the choice is within 3 % and 15 % of
- * the best that was recorded, the worst, and how far estimates are from the times. replay --serve
- * RESULTS.json... For fit.py: reads profiles from standard input (a line with the length and maybe
- * a variant, then the text) and writes the estimate of each recorded row as a double, 0 for others.
+ *   replay --fit FILE [--rounds N] RESULTS.json...
+ *   replay --check [--rounds N] RESULTS.json...
+ *
+ * The first says, for each operation of each file, on how many shapes the choice is within 3 % and
+ * 15 % of the best that was recorded, the worst, and how far estimates are from the times. --fit
+ * writes a profile, fitted to all files, of the GPU of the first. --check fits to one half of the
+ * shapes and judges by the other, in both directions.
  */
-#include "kernels/choose/choose.h"
+#include "kernels/choose/fit.h"
 #include "kernels/device_facts.h"
 #include "proto/status.h"
 #include "shapes.h"
@@ -18,14 +22,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 0.03
-#define FAR 0.15
+#define FILES_MAX 16u
+#define PROFILE_BYTES_MAX 65536u
+#define ROUNDS 200u
 
-struct row {
-    struct gm_op op;
-    const char *variant;
-    double us;    /* as measured */
-    bool is_same; /* the same operation as the row before */
+struct results {
+    const char *path;
+    json_t *document; /* which has the names of variants */
+    struct gm_gpu gpu;
+    struct gm_device_facts facts;
+    struct gm_op *ops;
+    struct gm_timed *timed;
+    size_t count;
+    double launch_us; /* of an empty kernel; 0: not known */
 };
 
 static void die(const char *what, const char *detail)
@@ -91,25 +100,53 @@ static bool same_operation(json_t *left, json_t *right)
     return true;
 }
 
-static struct row *read_rows(json_t *document, size_t *ret_count)
+/* The median of what an empty kernel took. */
+static int by_size(const void *a, const void *b)
 {
-    json_t *results = json_object_get(document, "results"), *json, *before = NULL;
-    struct row *rows = calloc(json_array_size(results) + 1, sizeof(*rows));
-    size_t i;
+    double x = *(const double *)a, y = *(const double *)b;
 
-    if (!rows)
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *numbers, size_t count)
+{
+    qsort(numbers, count, sizeof(*numbers), by_size);
+    return count > 0 ? numbers[count / 2] : 0;
+}
+
+static bool is_baseline(const char *name)
+{
+    return strcmp(name, "nothing") == 0 || strcmp(name, "cudaMemcpy") == 0;
+}
+
+static void read_rows(struct results *ret)
+{
+    json_t *results = json_object_get(ret->document, "results"), *json, *before = NULL;
+    size_t rows = json_array_size(results), i, shapes = 0, empty = 0;
+    double *launches = calloc(rows + 1, sizeof(*launches));
+
+    ret->ops = calloc(rows + 1, sizeof(*ret->ops));
+    ret->timed = calloc(rows + 1, sizeof(*ret->timed));
+    if (!ret->ops || !ret->timed || !launches)
         die("memory", "there is no more");
     json_array_foreach(results, i, json)
     {
-        rows[i].is_same = before && same_operation(json, before);
-        rows[i].op = read_op(json);
-        rows[i].variant = text_of(json, "variant");
-        rows[i].us = json_number_value(json_object_get(json, "median_us")) +
-                     json_number_value(json_object_get(json, "prepare_us"));
+        double us = json_number_value(json_object_get(json, "median_us")) +
+                    json_number_value(json_object_get(json, "prepare_us"));
+        if (strcmp(text_of(json, "variant"), "nothing") == 0)
+            launches[empty++] = us;
+        if (is_baseline(text_of(json, "variant")))
+            continue;
+        if (!before || !same_operation(json, before))
+            ret->ops[shapes++] = read_op(json);
         before = json;
+        ret->timed[ret->count++] = (struct gm_timed){.op = &ret->ops[shapes - 1],
+                                                     .variant = text_of(json, "variant"),
+                                                     .facts = &ret->facts,
+                                                     .us = us};
     }
-    *ret_count = json_array_size(results);
-    return rows;
+    ret->launch_us = median_of(launches, empty);
+    free(launches);
 }
 
 /* The model that the file is of, with the counts and clocks that the file has. */
@@ -143,181 +180,233 @@ static struct gm_gpu gpu_of(json_t *document, const char *model)
     return gpu;
 }
 
-static bool is_baseline(const char *name)
-{
-    return strcmp(name, "nothing") == 0 || strcmp(name, "cudaMemcpy") == 0;
-}
-
-static double estimate_of(const struct row *row, const struct gm_device_facts *facts)
-{
-    double us = gm_estimate(&row->op, row->op.kind, row->variant, facts).us;
-
-    return is_baseline(row->variant) || us < 0 ? INFINITY : us;
-}
-
 static bool prints_losses;
 
-static void print_loss(const struct row *rows, size_t count, const struct gm_device_facts *facts,
-                       double best, double chosen)
+static double estimate_of(const struct gm_timed *timed)
+{
+    double us = gm_estimate(timed->op, timed->op->kind, timed->variant, timed->facts).us;
+
+    return us < 0 ? INFINITY : us;
+}
+
+static void print_loss(const struct gm_timed *timed, size_t count, double best, double chosen)
 {
     char shape[SHAPES_TEXT_MAX];
 
-    shapes_text(&rows->op, shape);
-    printf("%.2f times the best: %s %s %s:", chosen / best, gm_op_name(rows->op.kind),
-           gm_dtype_name(rows->op.result.dtype), shape);
+    shapes_text(timed->op, shape);
+    printf("%.2f times the best: %s %s %s:", chosen / best, gm_op_name(timed->op->kind),
+           gm_dtype_name(timed->op->result.dtype), shape);
     for (size_t i = 0; i < count; i++) {
-        if (!is_baseline(rows[i].variant) && rows[i].us < 2 * best)
-            printf(" %s %.1f (%.1f)", rows[i].variant, rows[i].us, estimate_of(&rows[i], facts));
+        if (timed[i].us < 2 * best)
+            printf(" %s %.1f (%.1f)", timed[i].variant, timed[i].us, estimate_of(&timed[i]));
     }
     printf("\n");
 }
 
 struct tally {
-    unsigned shapes, near, far, estimates;
+    unsigned shapes, near, far;
     double worst, squares;
 };
 
-/* Adds the shape whose rows are `rows` to the tally of its operation. */
-static void judge(const struct row *rows, size_t count, const struct gm_device_facts *facts,
-                  struct tally *tally)
+/* Adds a shape to the tally of its operation. */
+static void judge(const struct gm_timed *timed, size_t count, struct tally *tally)
 {
     double best = INFINITY, least = INFINITY, chosen = INFINITY;
 
     for (size_t i = 0; i < count; i++) {
-        double us = estimate_of(&rows[i], facts);
-        if (is_baseline(rows[i].variant))
-            continue;
-        best = rows[i].us < best ? rows[i].us : best;
-        if (us < least) {
-            least = us;
-            chosen = rows[i].us;
-        }
+        double us = estimate_of(&timed[i]);
+        best = timed[i].us < best ? timed[i].us : best;
+        chosen = us < least ? timed[i].us : chosen;
+        least = us < least ? us : least;
     }
     if (isinf(least))
         return;
-    if (prints_losses && chosen / best - 1 > NEAR)
-        print_loss(rows, count, facts, best, chosen);
+    if (prints_losses && chosen / best - 1 > GM_FIT_NEAR)
+        print_loss(timed, count, best, chosen);
     tally->shapes++;
-    tally->near += chosen / best - 1 <= NEAR;
-    tally->far += chosen / best - 1 > FAR;
-    tally->worst = chosen / best > tally->worst ? chosen / best : tally->worst;
-    tally->estimates++;
+    tally->near += chosen / best - 1 <= GM_FIT_NEAR;
+    tally->far += chosen / best - 1 > GM_FIT_FAR;
+    tally->worst = fmax(tally->worst, chosen / best);
     tally->squares += log(least / chosen) * log(least / chosen);
 }
 
-static void report(const char *file, const struct row *rows, size_t count,
-                   const struct gm_device_facts *facts)
+static void report(const struct results *r)
 {
     struct tally tallies[GM_OP_COUNT] = {0};
 
-    for (size_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && rows[end].is_same; end++)
+    for (size_t i = 0, end; i < r->count; i = end) {
+        for (end = i + 1; end < r->count && r->timed[end].op == r->timed[i].op; end++)
             ;
-        judge(&rows[i], end - i, facts, &tallies[rows[i].op.kind]);
+        judge(&r->timed[i], end - i, &tallies[r->timed[i].op->kind]);
     }
     for (unsigned kind = 0; kind < GM_OP_COUNT; kind++) {
         const struct tally *t = &tallies[kind];
         if (t->shapes > 0)
-            printf(
-                "%s, %s: of %u shapes %.1f%% within %.0f%% of the best, %.1f%% within %.0f%%, the "
-                "worst %.2f times it; estimates of what is taken within %.1f%%\n",
-                file, gm_op_name((enum gm_op_kind)kind), t->shapes, 100.0 * t->near / t->shapes,
-                100 * NEAR, 100 - 100.0 * t->far / t->shapes, 100 * FAR, t->worst,
-                100 * sqrt(t->squares / t->estimates));
+            printf("%s, %s: of %u shapes %.1f%% within %.0f%% of the best, %.1f%% within %.0f%%, "
+                   "the worst %.2f times it; estimates of what is taken within %.1f%%\n",
+                   r->path, gm_op_name((enum gm_op_kind)kind), t->shapes,
+                   100.0 * t->near / t->shapes, 100 * GM_FIT_NEAR, 100 - 100.0 * t->far / t->shapes,
+                   100 * GM_FIT_FAR, t->worst, 100 * sqrt(t->squares / t->shapes));
     }
 }
 
-static struct gm_profile *read_profile(FILE *file, const char *name, size_t size)
+static struct gm_profile *read_profile(const char *path)
 {
     struct gm_profile *profile = NULL;
     struct gm_error err = {.detail = ""};
-    char *text = calloc(1, size + 1);
+    char *text = calloc(1, PROFILE_BYTES_MAX + 1);
+    FILE *file = fopen(path, "re");
 
-    if (!text || !file)
-        die(name, "cannot be read");
-    if (fread(text, 1, size, file) == 0)
-        die(name, "is empty");
+    if (!text || !file || fread(text, 1, PROFILE_BYTES_MAX, file) == 0)
+        die(path, "cannot be read, or is empty");
     if (gm_profile_read(text, &profile, &err) != GM_OK)
-        die(name, err.detail);
+        die(path, err.detail);
+    fclose(file);
     free(text);
     return profile;
 }
 
-static void serve(const struct row *rows, const size_t *counts, unsigned files,
-                  struct gm_device_facts *facts)
-{
-    char head[64];
+/* ---- Fits. ---- */
 
-    while (fgets(head, sizeof(head), stdin)) {
-        char *only;
-        size_t length = strtoul(head, &only, 10);
-        only += strspn(only, " ");
-        only[strcspn(only, "\n")] = '\0';
-        struct gm_profile *profile = read_profile(stdin, "input", length);
-        for (unsigned f = 0, first = 0; f < files; first += (unsigned)counts[f++]) {
-            facts[f].profile = profile;
-            for (size_t i = first; i < first + counts[f]; i++) {
-                bool asked = *only == '\0' || strcmp(rows[i].variant, only) == 0;
-                double us =
-                    asked ? gm_estimate(&rows[i].op, rows[i].op.kind, rows[i].variant, &facts[f]).us
-                          : 0;
-                fwrite(&us, sizeof(us), 1, stdout);
-            }
+/* The times of all files one behind another; of each second shape from `half` on, or of all. */
+static struct gm_timed *times_of(const struct results *results, unsigned files, int half,
+                                 size_t *ret_count)
+{
+    const struct gm_op *op = NULL;
+    struct gm_timed *timed;
+    size_t count = 0, shape = 0;
+
+    for (unsigned f = 0; f < files; f++)
+        count += results[f].count;
+    timed = calloc(count + 1, sizeof(*timed));
+    if (!timed)
+        die("memory", "there is no more");
+    *ret_count = 0;
+    for (unsigned f = 0; f < files; f++) {
+        for (size_t i = 0; i < results[f].count; i++) {
+            shape += results[f].timed[i].op != op;
+            op = results[f].timed[i].op;
+            /* Neighbours in a list are alike, and so would be the halves: pairs take turns. */
+            if (half < 0 || (shape / 2 + shape) % 2 == (size_t)half)
+                timed[(*ret_count)++] = results[f].timed[i];
         }
-        fflush(stdout);
+    }
+    return timed;
+}
+
+static struct gm_profile *fitted(const struct results *results, const struct gm_timed *timed,
+                                 size_t count, unsigned rounds)
+{
+    json_t *head = results->document;
+    struct gm_profile *profile = NULL;
+    struct gm_error err = {.detail = ""};
+    char date[11];
+
+    snprintf(date, sizeof(date), "%.10s", text_of(head, "date"));
+    const struct gm_measured_on on = {text_of(head, "device"), text_of(head, "driver"), date,
+                                      text_of(head, "commit")};
+    if (gm_profile_fit(timed, count, results->launch_us, rounds, &on, &profile, &err) != GM_OK)
+        die("fit", err.detail);
+    return profile;
+}
+
+static void print_losses(FILE *out, const char *what, struct gm_fit_losses l)
+{
+    fprintf(out,
+            "%s: of %u shapes %.1f%% within %.0f%% of the best, %.1f%% within %.0f%%, the "
+            "worst %.2f times it\n",
+            what, l.shapes, 100.0 * l.near / l.shapes, 100 * GM_FIT_NEAR,
+            100 - 100.0 * l.far / l.shapes, 100 * GM_FIT_FAR, l.worst);
+}
+
+static void fit_all(const struct results *results, unsigned files, unsigned rounds,
+                    const char *name)
+{
+    char made[1024] = "by tests/bench/replay.c from";
+    size_t count, len = strlen(made);
+    struct gm_timed *timed = times_of(results, files, -1, &count);
+    struct gm_profile *profile = fitted(results, timed, count, rounds);
+    FILE *out = fopen(name, "we");
+
+    for (unsigned f = 0; f < files && len < sizeof(made); f++) {
+        const char *slash = strrchr(results[f].path, '/');
+        len += (size_t)snprintf(made + len, sizeof(made) - len, " %s%s",
+                                slash ? slash + 1 : results[f].path, f + 1 < files ? "," : ".");
+    }
+    if (!out)
+        die(name, "cannot be written");
+    gm_profile_write(profile, made, out);
+    if (fclose(out) != 0)
+        die(name, "cannot be written");
+    print_losses(stdout, name, gm_profile_losses(timed, count, profile));
+    free(profile);
+    free(timed);
+}
+
+static void check_fit(const struct results *results, unsigned files, unsigned rounds)
+{
+    for (int half = 0; half < 2; half++) {
+        size_t count, others;
+        struct gm_timed *timed = times_of(results, files, half, &count);
+        struct gm_timed *other = times_of(results, files, 1 - half, &others);
+        struct gm_profile *profile = fitted(results, timed, count, rounds);
+        print_losses(stdout, "fitted to it", gm_profile_losses(timed, count, profile));
+        print_losses(stdout, "the other half", gm_profile_losses(other, others, profile));
         free(profile);
+        free(timed);
+        free(other);
     }
 }
 
-#define FILES_MAX 16u
-#define PROFILE_BYTES_MAX 65536u
+static void read_results(struct results *ret, const char *path, const char *model,
+                         const struct gm_profile *profile)
+{
+    json_error_t error;
+
+    *ret = (struct results){.path = path, .document = json_load_file(path, 0, &error)};
+    if (!ret->document)
+        die(path, error.text);
+    ret->gpu = gpu_of(ret->document, model);
+    ret->facts = (struct gm_device_facts){
+        .kind = GM_DEVICE_CUDA, .gpu = &ret->gpu, .profile = profile, .tuned_blas = true};
+    read_rows(ret);
+}
 
 int main(int argc, char **argv)
 {
-    static struct gm_gpu gpus[FILES_MAX];
-    struct gm_device_facts facts[FILES_MAX];
-    const char *model = NULL;
+    static struct results results[FILES_MAX];
+    const char *model = NULL, *fit = NULL;
     struct gm_profile *profile = NULL;
-    struct row *all = NULL;
-    size_t counts[FILES_MAX], total = 0;
-    unsigned files = 0;
-    bool serves = false;
+    unsigned files = 0, rounds = ROUNDS;
+    bool checks = false;
 
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--serve") == 0) {
-            serves = true;
-        } else if (strcmp(argv[i], "--losses") == 0) {
+        if (strcmp(argv[i], "--check") == 0)
+            checks = true;
+        else if (strcmp(argv[i], "--losses") == 0)
             prints_losses = true;
-        } else if (strcmp(argv[i], "--gpu") == 0 && i + 1 < argc) {
+        else if (strcmp(argv[i], "--gpu") == 0 && i + 1 < argc)
             model = argv[++i];
-        } else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc) {
-            FILE *file = fopen(argv[++i], "re");
-            profile = read_profile(file, argv[i], PROFILE_BYTES_MAX);
-            fclose(file);
-        } else if (files < FILES_MAX) {
-            json_error_t error;
-            json_t *document = json_load_file(argv[i], 0, &error);
-            if (!document)
-                die(argv[i], error.text);
-            struct row *rows = read_rows(document, &counts[files]);
-            gpus[files] = gpu_of(document, model);
-            facts[files] = (struct gm_device_facts){.kind = GM_DEVICE_CUDA,
-                                                    .gpu = &gpus[files],
-                                                    .profile = profile,
-                                                    .tuned_blas = true};
-            if (!serves)
-                report(argv[i], rows, counts[files], &facts[files]);
-            all = realloc(all, (total + counts[files]) * sizeof(*all));
-            if (!all)
-                die("memory", "there is no more");
-            memcpy(all + total, rows, counts[files] * sizeof(*all));
-            total += counts[files++];
-            free(rows); /* the document stays: rows have its names */
-        }
+        else if (strcmp(argv[i], "--fit") == 0 && i + 1 < argc)
+            fit = argv[++i];
+        else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
+            rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
+            profile = read_profile(argv[++i]);
+        else if (files < FILES_MAX)
+            read_results(&results[files++], argv[i], model, profile);
     }
-    if (serves)
-        serve(all, counts, files, facts);
-    free(all);
+    if (fit && files > 0)
+        fit_all(results, files, rounds, fit);
+    else if (checks && files > 0)
+        check_fit(results, files, rounds);
+    for (unsigned f = 0; f < files; f++) {
+        if (!fit && !checks)
+            report(&results[f]);
+        free(results[f].ops);
+        free(results[f].timed);
+        json_decref(results[f].document);
+    }
     free(profile);
     return 0;
 }

@@ -22,7 +22,7 @@ MAY_INCLUDE = {
                     "kernels/cpu/backend/rearrange.h"],
     "kernels": ["proto/*", "kernels/*"],
     "server": ["proto/*", "kernels/[!/]*.h", "kernels/variants.def", "kernels/choose/choose.h",
-               "kernels/cpu/reference.h",
+               "kernels/choose/fit.h", "kernels/cpu/reference.h",
                "server/*"],
     "clients": ["proto/*", "clients/*"],
 }

@@ -10,6 +10,7 @@ gm_test(test_choose unit unit/test_choose.c ${planted}
   LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON m)
 target_compile_definitions(test_choose PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
+gm_test(test_tune unit unit/test_tune.c ${planted} LIBRARIES gemmd_kernels Threads::Threads m)
 foreach(name cpu_facts cpu_pool cpu_reference evaluate)
   gm_test(test_${name} kernels unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()

@@ -1,7 +1,7 @@
 /* Asking a gemmd whether it is alive: answers, good, bad, slow and none, from a socket of ours. */
 #include "server/clock.h"
 #include "server/config.h"
-#include "server/probe.h"
+#include "server/process.h"
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* Names of hosts, on a system that does not even know localhost: a minimal one has no /etc/hosts.
  */
-#include "server/probe.h"
+#include "server/process.h"
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>

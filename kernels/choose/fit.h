@@ -1,0 +1,85 @@
+/*
+ * fit.h - makes a profile of times that were measured (README.md in this folder), and measures
+ * them.
+ */
+#ifndef GM_KERNELS_CHOOSE_FIT_H
+#define GM_KERNELS_CHOOSE_FIT_H
+
+#include "kernels/backend.h"
+#include "kernels/choose/choose.h"
+
+#include <stdio.h>
+
+/* What a variant took on a device, in microseconds, with its passes and without copies. Times of
+ * one operation lie next to each other and have the same op. The profile of facts is not read. */
+struct gm_timed {
+    const struct gm_op *op;
+    const char *variant;
+    const struct gm_device_facts *facts;
+    double us;
+};
+
+/* How far the choice by a profile is from the best of the times. */
+struct gm_fit_losses {
+    unsigned shapes, near, far; /* within GM_FIT_NEAR of the best; not within GM_FIT_FAR */
+    double worst;               /* times the best */
+};
+
+#define GM_FIT_NEAR 0.03
+#define GM_FIT_FAR 0.15
+
+/* What a profile is of: the name of the GPU, its driver, the day, the commit. */
+struct gm_measured_on {
+    const char *gpu, *driver, *date, *commit;
+};
+
+/* The next of a sequence of operations, without data, that the state of a random number draws
+ * (draw.c): each moves at most 400 MB, and takes a large GPU some milliseconds at most. */
+struct gm_op gm_draw_op(uint64_t *random);
+
+/*
+ * Fits the numbers of all variants that have times. First each variant's to its own times, by least
+ * squares of the logarithms (Levenberg-Marquardt, bounded); the nearer a time is to the best of its
+ * shape, the more it counts. Then all together are moved, in `rounds` steps (Adam), to where the
+ * choice loses least. Numbers of other variants and of tile configs are those of the first built-in
+ * profile.
+ *
+ * launch_us: what an empty kernel takes, without the first and last cycles. free() the result.
+ * Takes seconds. GM_BAD_PARAMETER where no time has an estimate.
+ */
+enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double launch_us,
+                              unsigned rounds, const struct gm_measured_on *on,
+                              struct gm_profile **ret, struct gm_error *err);
+
+/* Of the times, by a profile. */
+struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t count,
+                                       const struct gm_profile *profile);
+
+/* Writes a table as gm_profile_read reads it, under a comment: made ("by x from y."), and which
+ * rows are those of the first built-in profile, for want of times. */
+void gm_profile_write(const struct gm_profile *profile, const char *made, FILE *out);
+
+struct gm_tune_options {
+    const char *path;        /* of the profile, which is replaced once it is whole */
+    unsigned shapes;         /* operations to measure */
+    unsigned seconds;        /* no further one is begun after them */
+    const atomic_bool *stop; /* set by anybody: what has been measured is enough */
+    /* NULL, or called after each operation, on the thread of gm_tune: how many are done. */
+    void (*progress)(void *cls, unsigned done, unsigned all);
+    void *cls;
+};
+
+/*
+ * Times every variant on operations that are drawn at random, each on operands in the device's
+ * memory that the caches do not hold, and fits a profile to the times.
+ *
+ * backend: open, and idle; device: one of its own with kernel times and memory (device_get).
+ * Blocks for minutes. What was measured is written also where it was stopped, the time was up, or
+ * the device was lost (GM_DEVICE_LOST). GM_BAD_PARAMETER: the file cannot be written, or too little
+ * was measured. *ret_losses: of the operations that were measured.
+ */
+enum gm_status gm_tune(const struct gm_backend *backend, void *context, unsigned device,
+                       const struct gm_tune_options *options, struct gm_fit_losses *ret_losses,
+                       struct gm_error *err);
+
+#endif

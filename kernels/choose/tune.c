@@ -1,0 +1,280 @@
+/*
+ * tune.c - times the variants of a GPU, for --tune.
+ */
+#include "kernels/choose/fit.h"
+#include "proto/status.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEED 20260101u
+#define SETS_MAX 16u   /* of operands, so that caches do not hold those of the next run */
+#define MEMORY_PART 4u /* of the device's memory, for all sets */
+#define RUNS_MIN 5u
+#define RUNS_MAX 40u
+#define RUNS_US 4e3    /* more than RUNS_MIN runs only within this time */
+#define SLOWER_MOST 30 /* times the least estimate: a variant beyond is not worth its time */
+#define ALIGNMENT 256u
+#define PATTERN_BYTES ((uint64_t)1 << 24)
+#define SHAPES_MIN 20u /* a profile of fewer would be a worse one than the built-in */
+#define ROUNDS 300u
+
+struct tune {
+    const struct gm_backend *backend;
+    void *context;
+    unsigned device;
+    const struct gm_device_facts *facts;
+    const struct gm_tune_options *options;
+    struct gm_buffer pattern; /* of the host: random bytes, that operands are made of */
+    struct gm_op *ops;
+    struct gm_timed *timed; /* their op is one of ops */
+    size_t count;
+    unsigned shapes; /* measured */
+    double until_s;
+};
+
+/* An operation's matrices, several times, in one piece of the device's memory. */
+struct sets {
+    char *memory;
+    uint64_t at[GM_OPERANDS_MAX + 1], bytes; /* offsets in a set; the result's is the last */
+    unsigned count;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_stopped(const struct tune *t)
+{
+    return (t->options->stop && atomic_load(t->options->stop)) || now_s() >= t->until_s;
+}
+
+/* ---- Operands. ---- */
+
+static enum gm_status open_pattern(struct tune *t, struct gm_error *err)
+{
+    enum gm_status status = t->backend->buffer_get(t->context, PATTERN_BYTES, &t->pattern, err);
+    uint64_t random = SEED;
+
+    /* Small floating-point numbers in every type: the exponent's high bits are those of 1. */
+    for (uint64_t i = 0; status == GM_OK && i < PATTERN_BYTES; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        ((uint8_t *)t->pattern.data)[i] = (uint8_t)((random >> 56 & 0x83) | 0x38);
+    }
+    return status;
+}
+
+static enum gm_status fill(struct tune *t, const struct sets *sets, struct gm_error *err)
+{
+    uint64_t all = sets->bytes * sets->count;
+    enum gm_status status = GM_OK;
+
+    for (uint64_t at = 0; at < all && status == GM_OK; at += PATTERN_BYTES) {
+        uint64_t piece = all - at < PATTERN_BYTES ? all - at : PATTERN_BYTES;
+        status = t->backend->device_copy(t->context, t->device, sets->memory + at, t->pattern.data,
+                                         piece, true, err);
+    }
+    return status;
+}
+
+static enum gm_status open_sets(struct tune *t, const struct gm_op *op, struct sets *ret,
+                                struct gm_error *err)
+{
+    struct sets sets = {.count = SETS_MAX};
+    void *memory;
+
+    for (unsigned i = 0; i <= op->operands; i++) {
+        const struct gm_matrix *x = i < op->operands ? &op->operand[i] : &op->result;
+        sets.at[i < op->operands ? i : GM_OPERANDS_MAX] = sets.bytes;
+        sets.bytes += (gm_matrix_bytes(x) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    uint64_t cold = 2 * t->facts->cache_bytes / sets.bytes + 1;
+    uint64_t fit = t->facts->memory_bytes / MEMORY_PART / sets.bytes;
+    sets.count = cold < sets.count ? (unsigned)cold : sets.count;
+    sets.count = fit < sets.count ? (unsigned)fit : sets.count;
+    if (sets.count == 0)
+        return gm_fail(err, GM_DEVICE_MEMORY, "the device has not enough memory");
+    enum gm_status status =
+        t->backend->device_get(t->context, t->device, sets.bytes * sets.count, &memory, err);
+    if (status != GM_OK)
+        return status;
+    sets.memory = memory;
+    status = fill(t, &sets, err);
+    if (status != GM_OK)
+        t->backend->device_put(t->context, t->device, memory);
+    else
+        *ret = sets;
+    return status;
+}
+
+/* ---- Times. ---- */
+
+static enum gm_status run_once(struct tune *t, const struct gm_op *op,
+                               const struct gm_variant *variant, const struct sets *sets,
+                               unsigned set, double *ret_us)
+{
+    struct gm_task task = {.op = *op,
+                           .variant = variant,
+                           .repeat = 1,
+                           .on_device = GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1)};
+    struct gm_task *tasks[] = {&task};
+    char *memory = sets->memory + sets->bytes * (set % sets->count);
+
+    for (unsigned i = 0; i < op->operands; i++)
+        task.op.operand[i].data = memory + sets->at[i];
+    task.op.result.data = memory + sets->at[GM_OPERANDS_MAX];
+    enum gm_status status = t->backend->run(t->context, t->device, 0, tasks, 1);
+    if (status == GM_OK)
+        status = task.status;
+    *ret_us = fmax(task.times.kernel, 0) + fmax(task.times.prepare, 0);
+    return status;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The median of some runs, after one that does not count. */
+static enum gm_status time_variant(struct tune *t, const struct gm_op *op,
+                                   const struct gm_variant *variant, const struct sets *sets,
+                                   double *ret_us)
+{
+    double us[RUNS_MAX], sum = 0;
+    unsigned runs = 0;
+    enum gm_status status = run_once(t, op, variant, sets, 0, &us[0]);
+
+    while (status == GM_OK && runs < RUNS_MAX && (runs < RUNS_MIN || sum < RUNS_US)) {
+        status = run_once(t, op, variant, sets, runs + 1, &us[runs]);
+        sum += us[runs++];
+    }
+    if (status != GM_OK)
+        return status;
+    qsort(us, runs, sizeof us[0], by_size);
+    *ret_us = us[runs / 2];
+    return GM_OK;
+}
+
+/* Times the variants of an operation. One that fails is left out; GM_DEVICE_LOST ends it. */
+static enum gm_status measure(struct tune *t, struct gm_op *op, struct gm_error *err)
+{
+    struct gm_candidate candidates[GM_CANDIDATES_MAX];
+    struct sets sets;
+
+    gm_set_tiles(op, t->facts);
+    unsigned n = gm_candidates(op, t->facts, candidates);
+    enum gm_status status = open_sets(t, op, &sets, err);
+    if (status != GM_OK)
+        return status;
+    double least = candidates[0].estimate.us;
+    for (unsigned i = 0; i < n && status != GM_DEVICE_LOST && !is_stopped(t); i++) {
+        const struct gm_candidate *one = &candidates[i];
+        double us;
+        if (!one->variant || one->variant->op != op->kind || !(one->estimate.us > 0) ||
+            one->estimate.us > SLOWER_MOST * least)
+            continue;
+        status = time_variant(t, op, one->variant, &sets, &us);
+        if (status == GM_OK && us > 0)
+            t->timed[t->count++] = (struct gm_timed){
+                .op = op, .variant = one->variant->name, .facts = t->facts, .us = us};
+    }
+    t->backend->device_put(t->context, t->device, sets.memory);
+    return status == GM_DEVICE_LOST
+               ? gm_fail(err, GM_DEVICE_LOST, "the device failed while it was measured")
+               : GM_OK;
+}
+
+/* ---- The profile. ---- */
+
+static enum gm_status write_file(const char *path, const struct gm_profile *profile,
+                                 const char *made, struct gm_error *err)
+{
+    char part[4096];
+    int len = snprintf(part, sizeof part, "%s.part", path);
+    FILE *out = len < (int)sizeof part ? fopen(part, "we") : NULL;
+
+    if (!out)
+        return gm_fail(err, GM_BAD_PARAMETER, "%s.part cannot be written: %s", path,
+                       strerror(errno));
+    gm_profile_write(profile, made, out);
+    bool whole = fflush(out) == 0 && fsync(fileno(out)) == 0;
+    whole = fclose(out) == 0 && whole;
+    if (whole && rename(part, path) == 0)
+        return GM_OK;
+    int fault = errno;
+    unlink(part);
+    return gm_fail(err, GM_BAD_PARAMETER, "%s cannot be written: %s", path, strerror(fault));
+}
+
+static enum gm_status finish(struct tune *t, struct gm_fit_losses *ret_losses, struct gm_error *err)
+{
+    struct gm_profile *profile;
+    char date[16], made[64], driver[24] = "unknown";
+    time_t now = time(NULL);
+    struct tm day;
+
+    if (t->shapes < SHAPES_MIN)
+        return gm_fail(err, GM_BAD_PARAMETER,
+                       "%u operations were measured, and a profile takes at least %u", t->shapes,
+                       SHAPES_MIN);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
+    snprintf(made, sizeof made, "by gemmd --tune, of %u operations.", t->shapes);
+    const char *at = strstr(t->facts->detail, "driver ");
+    if (at)
+        sscanf(at, "driver %23[0-9.]", driver);
+    const struct gm_measured_on on = {t->facts->name, driver, date, GM_VERSION};
+    enum gm_status status = gm_profile_fit(t->timed, t->count, 0, ROUNDS, &on, &profile, err);
+    if (status != GM_OK)
+        return status;
+    status = write_file(t->options->path, profile, made, err);
+    if (status == GM_OK)
+        *ret_losses = gm_profile_losses(t->timed, t->count, profile);
+    free(profile);
+    return status;
+}
+
+enum gm_status gm_tune(const struct gm_backend *backend, void *context, unsigned device,
+                       const struct gm_tune_options *options, struct gm_fit_losses *ret_losses,
+                       struct gm_error *err)
+{
+    struct tune t = {.backend = backend,
+                     .context = context,
+                     .device = device,
+                     .facts = backend->describe(context, device),
+                     .options = options,
+                     .until_s = now_s() + options->seconds};
+    uint64_t random = SEED;
+    struct gm_error error;
+
+    t.ops = calloc(options->shapes + 1, sizeof *t.ops);
+    t.timed = calloc((size_t)options->shapes * GM_CANDIDATES_MAX + 1, sizeof *t.timed);
+    enum gm_status lost = GM_OK, status = gm_fail(err, GM_MEMORY_FULL, "no memory to measure with");
+    if (!t.ops || !t.timed || (status = open_pattern(&t, err)) != GM_OK)
+        goto end;
+    for (unsigned i = 0; i < options->shapes && lost != GM_DEVICE_LOST && !is_stopped(&t); i++) {
+        t.ops[t.shapes] = gm_draw_op(&random);
+        size_t before = t.count;
+        lost = measure(&t, &t.ops[t.shapes], &error);
+        t.shapes += t.count > before;
+        if (options->progress)
+            options->progress(options->cls, i + 1, options->shapes);
+    }
+    status = finish(&t, ret_losses, err);
+    if (lost == GM_DEVICE_LOST)
+        status = gm_fail(err, GM_DEVICE_LOST, "%s", error.detail);
+    backend->buffer_put(context, &t.pattern);
+end:
+    free(t.timed);
+    free(t.ops);
+    return status;
+}
