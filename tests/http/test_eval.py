@@ -15,12 +15,13 @@ import pytest
 import problems
 import wire
 from conftest import SEED
-from daemon import SLOW
+from daemon import SLOW, sanitizer_of
 from expressions import A, EXACT, OPERANDS, X, S, as_matrix, names_of, npy, numpy_eval, parts, written
 from forms import bf16_round, bf16_widen
 from jobs import gauge, wait_until
 
 EVAL = "/v1/eval"
+arithmetic = pytest.mark.skipif(sanitizer_of() == "thread", reason="one request at a time: no threads meet")
 
 
 def post(daemon, expr, operands=None, headers=None, query=None, **parameters):
@@ -46,6 +47,7 @@ def same(got, expected, case=""):
 # ---- Single expressions, exactly as NumPy has them.
 
 
+@arithmetic
 @pytest.mark.parametrize("device", ["cpu", "sim"])
 @pytest.mark.parametrize("expr", EXACT)
 def test_single_expressions_have_the_bits_of_numpy(daemon, expr, device):
@@ -54,6 +56,7 @@ def test_single_expressions_have_the_bits_of_numpy(daemon, expr, device):
     same(run(daemon, expr, used, query={"device": device}), numpy_eval(expr, used), expr)
 
 
+@arithmetic
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "tanh"])
 @pytest.mark.parametrize("operand", ["x", "d", "h", "i", "t", "s", "f"])
 @pytest.mark.parametrize("device", ["cpu", "sim"])
@@ -67,6 +70,7 @@ def test_functions(daemon, name, operand, device):
                                rtol=4 * np.finfo(expected.dtype).eps)
 
 
+@arithmetic
 def test_not_a_number_and_infinity_go_where_numpy_sends_them(daemon):
     x = np.array([[np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]], np.float32)
     y = np.array([[1.0, np.nan, np.inf, 0.0, 1.0, np.nan]], np.float32)
@@ -84,6 +88,7 @@ def test_not_a_number_and_infinity_go_where_numpy_sends_them(daemon):
 COUNT = int(400 / SLOW)
 
 
+@arithmetic
 @pytest.mark.parametrize("device, count", [("cpu", COUNT), ("sim", COUNT // 2)])
 def test_random_expressions_have_the_bits_of_numpy(daemon, device, count):
     computed = 0
@@ -107,6 +112,7 @@ def test_random_expressions_have_the_bits_of_numpy(daemon, device, count):
     assert computed > 0.85 * count, computed
 
 
+@arithmetic
 def test_random_expressions_with_functions_are_as_close_as_numpy(daemon):
     """Each within a bound of the narrowest type's arithmetic; and nearly all within 4 roundings of twice NumPy's own error,
     the few others where that is 0 by luck."""
@@ -139,6 +145,7 @@ def test_random_expressions_with_functions_are_as_close_as_numpy(daemon):
     assert computed > 0.4 * COUNT and close >= 0.98 * computed, (close, computed)
 
 
+@arithmetic
 @pytest.mark.parametrize("shape", [(1000, 1000), (1, 300001), (300001, 1), (70001, 3), (3, 70001), (40, 50, 60)])
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("device", ["cpu", "sim"])
@@ -202,6 +209,7 @@ def test_text_parts_and_numbers(daemon):
     same(got, np.array([[12, 24], [16, 28]], np.float32))
 
 
+@arithmetic
 @pytest.mark.parametrize("text, value", [("7", 7), (" -7\r\n", -7), ("+7", 7), ("007", 7), ("2.5", 2.5), (".5", 0.5), ("5.", 5.0), ("1e3", 1e3),
                                          ("1e-999", 0.0), ("0." + "1" * 500, 1 / 9), ("-9223372036854775808", -2 ** 63)])
 def test_a_number_alone_has_no_type(daemon, text, value):
@@ -211,6 +219,7 @@ def test_a_number_alone_has_no_type(daemon, text, value):
         same(run(daemon, "x * k", {"x": np.ones((2, 2), np.float16), "k": text}), np.full((2, 2), value, np.float16), text)
 
 
+@arithmetic
 @pytest.mark.parametrize("text", ["1e999", "-1e999", "inf", "-inf", "+Infinity", "nan", "NaN", "9223372036854775808",
                                   "-9223372036854775809", "9" * 3000])
 def test_a_number_alone_is_in_range(daemon, text):
@@ -327,6 +336,7 @@ REFUSED = [
 ]
 
 
+@arithmetic
 @pytest.mark.parametrize("expr, status, code, at", REFUSED)
 def test_refusals_name_the_place(daemon, expr, status, code, at):
     operands = {"x": X, "y": np.ones((4, 4), np.float32), "s": S, "u": np.ones((1, 1), np.uint8), "t": X > 0,
@@ -377,6 +387,7 @@ def test_limits_are_known_before_anything_runs(daemon):
 EMPTY = np.zeros((0, 1 << 30, 1 << 30), np.float32)  # 128 bytes of .npy
 
 
+@arithmetic
 @pytest.mark.parametrize("expr, value", [("sum(x)", 0), ("mean(x)", np.nan), ("max(sum(x, axis=0))", 0),
                                          ("sum(sum(x, axis=0)) + 3", 3), ("min(mean(x, axis=0, keepdims=True))", np.nan),
                                          ("sum((x.mT @ x + 1)[:, :, 5])", 0)])
@@ -392,6 +403,7 @@ def test_reductions_of_nothing_take_no_time(daemon, expr, value, device):
     ("min(where(a < b, a, c), axis=1)", {"a": np.ones((1 << 16, 1, 1), np.int32), "b": np.ones((1, 1 << 16, 1), np.int32),
                                          "c": np.ones((1, 1, 1 << 16), np.int32)}),
 ])
+@arithmetic
 @pytest.mark.parametrize("query", [{}, {"device": "cpu"}, {"device": "sim"}, {"explain": "plan"}])
 def test_work_is_bounded_before_anything_runs(daemon, expr, operands, query):
     """A few small operands stand for work of hours: it is refused at once, and a deadline has no part in that."""
