@@ -34,6 +34,7 @@ export function verdict(account) {
     return `Arithmetic is the limit: ${figure(account.percent_of_roofline)} % of what ${account.device} reaches in ${account.roof}.`;
   if (account.percent_of_roofline !== undefined)
     return `Memory is the limit at ${figure(account.intensity)} operations a byte: ${figure(account.percent_of_roofline)} % of the roofline (${account.roof}).`;
+  if (account.op === "eval") return account.percent_of_copy === undefined ? "" : `Its steps together move their bytes at ${figure(account.percent_of_copy)} % of the rate of a copy.`;
   if (account.percent_of_copy !== undefined) return `Only bytes are moved: ${figure(account.percent_of_copy)} % of the rate of a copy.`;
   return "";
 }
@@ -51,6 +52,8 @@ export function accountCard(account, linked = true) {
     ]),
     h("p", null, verdict(account)), account.doubt ? h("p", { class: "note" }, `Faster than the ceiling (${account.doubt}): that was measured too low, as on a busy machine.`) : null,
     stageBar(account.us), legend(used.map((stage) => `s-${stage}`), used),
+    account.steps ? h("details", null, h("summary", null, "Each step"), table("Steps of the expression", [["Step"], ["Kernel"], ["Result"], ["Time", true]],
+      account.steps.map((step, i) => [`${i + 1}. ${step.op}`, step.kernel, shape(step.shape), time(step.us)]))) : null,
     h("details", null, h("summary", null, "Each stage"), table(`Stages of ${account.op} ${shape(account.shapes.result)}`, [["Stage"], ["Time", true], ["What it is", false, true]],
       used.map((stage) => [stage, time(account.us[stage]), STAGE_WORDS[stage]]))));
 }

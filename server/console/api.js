@@ -4,9 +4,9 @@ import { h } from "./dom.js";
 const KEPT = "gemmd-key";
 
 export class Refused extends Error {
-  constructor(status, code, detail) {
+  constructor(status, code, detail, at) {
     super(detail);
-    Object.assign(this, { status, code, detail });
+    Object.assign(this, { status, code, detail, at }); // at: the character of an expression, from 1
   }
 }
 
@@ -37,14 +37,16 @@ function askForKey(why) {
 async function problem(response) {
   const text = await response.text();
   try {
-    const { code, detail, error } = JSON.parse(text);
-    return new Refused(response.status, code, detail ?? error ?? text);
+    const { code, detail, error, at } = JSON.parse(text);
+    return new Refused(response.status, code, detail ?? error ?? text, at);
   } catch {
     return new Refused(response.status, "", `gemmd answered ${response.status} and said nothing more.`);
   }
 }
 
-// The response, where its status is 200; else throws Refused.
+export const keyed = () => sessionStorage.getItem(KEPT) !== null;
+
+// The response, where its status is 2xx; else throws Refused.
 export async function ask(path, { method = "GET", body, headers = {}, signal } = {}) {
   for (;;) {
     const key = sessionStorage.getItem(KEPT);

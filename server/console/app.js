@@ -3,7 +3,7 @@ import { devices } from "./api.js";
 import { failure, h, show, tell } from "./dom.js";
 
 const VIEWS = [
-  ["playground", "Playground"], ["compare", "Compare"], ["explain", "Explain"], ["tour", "Tour"],
+  ["playground", "Playground"], ["matrices", "Matrices"], ["compare", "Compare"], ["explain", "Explain"], ["tour", "Tour"],
   ["roofline", "Roofline"], ["waterfall", "Waterfall"], ["live", "Live"],
 ];
 

@@ -111,6 +111,20 @@ export function failure(error) {
   return h("p", { class: "error", role: "alert" }, words);
 }
 
+// Asks before what cannot be taken back.
+export function sure(question, yes) {
+  return new Promise((resolve) => {
+    const dialog = h("dialog", { "aria-labelledby": "sure-title" }, h("form", { method: "dialog" }, h("h2", { id: "sure-title" }, question),
+      h("div", { class: "row" }, h("button", { value: "yes", class: "main" }, yes), h("button", { value: "", autofocus: true }, "Cancel"))));
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
 export function empty(words, ...actions) {
   return h("div", { class: "empty" }, h("p", null, words), actions);
 }

@@ -3,9 +3,9 @@
 const KINDS = {
   f32: ["<f4", Float32Array], f64: ["<f8", Float64Array], i32: ["<i4", Int32Array], i64: ["<i8", BigInt64Array],
   f16: ["<f2", Uint16Array], bf16: ["<V2", Uint16Array],
+  bool: ["|b1", Uint8Array], i8: ["|i1", Int8Array], u8: ["|u1", Uint8Array], i16: ["<i2", Int16Array], u16: ["<u2", Uint16Array], u32: ["<u4", Uint32Array], u64: ["<u8", BigUint64Array],
 };
-const OTHERS = { "<i2": Int16Array, "|i1": Int8Array, "|u1": Uint8Array, "|b1": Uint8Array, "<u2": Uint16Array, "<u4": Uint32Array, "<u8": BigUint64Array };
-export const DTYPES = Object.keys(KINDS);
+export const DTYPES = Object.keys(KINDS).slice(0, 6); // those for arithmetic
 
 // Above this a browser's tab has trouble, not gemmd.
 export const ELEMENTS_MAX = 1 << 26;
@@ -13,7 +13,7 @@ export const ELEMENTS_MAX = 1 << 26;
 // data: bits where the type has no array of its own (f16, bf16); at() gives numbers.
 export class Matrix {
   constructor(shape, dtype, data) {
-    Object.assign(this, { shape, dtype, data });
+    Object.assign(this, { shape, dtype, data, first: 0 }); // first: the number of its first row, where it is a part
     this.cols = shape[shape.length - 1];
     this.rows = shape.slice(0, -1).reduce((a, b) => a * b, 1); // of a stack: one under the other
   }
@@ -76,7 +76,7 @@ export function fromNumbers(shape, dtype, numbers) {
   const data = new Kind(numbers.length);
   for (let i = 0; i < numbers.length; i++)
     data[i] = dtype === "f16" ? numberToHalf(numbers[i]) : dtype === "bf16" ? numberToBf16(numbers[i])
-      : dtype === "i64" ? BigInt(Math.trunc(numbers[i])) : numbers[i];
+      : /^[iu]64$/.test(dtype) ? BigInt(Math.trunc(numbers[i])) : numbers[i];
   return new Matrix(shape, dtype, data);
 }
 
@@ -151,7 +151,7 @@ export function parseText(text, dtype = "f32") {
   return fromRows(cells.map((row) => row.map((cell) => (cell === "" ? NaN : Number(cell)))), dtype);
 }
 
-export function parseNpy(buffer, dtypeOfBits) {
+export function parseNpy(buffer) {
   const start = new Uint8Array(buffer, 0, Math.min(12, buffer.byteLength)), about = new DataView(buffer);
   if (start.length < 12 || String.fromCharCode(...start.subarray(1, 6)) !== "NUMPY") throw new Error("This is not a .npy file.");
   const wide = start[6] >= 2, length = wide ? about.getUint32(8, true) : about.getUint16(8, true), begin = (wide ? 12 : 10) + length;
@@ -159,14 +159,12 @@ export function parseNpy(buffer, dtypeOfBits) {
   const descr = /'descr':\s*'([^']+)'/.exec(text)?.[1], fortran = /'fortran_order':\s*True/.test(text);
   const dims = (/'shape':\s*\(([^)]*)\)/.exec(text)?.[1] ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(Number);
   const shape = dims.length === 0 ? [1, 1] : dims.length === 1 ? [1, dims[0]] : dims;
-  const known = Object.entries(KINDS).find(([, [name]]) => name === descr);
-  const Kind = known?.[1][1] ?? OTHERS[descr];
-  if (!Kind) throw new Error(`The file has elements of type ${descr ?? "unknown"}, which this page cannot show. gemmd may still take it: send it with curl.`);
+  const [dtype, [, Kind] = []] = Object.entries(KINDS).find(([, [name]]) => name === descr) ?? [];
+  if (!Kind) throw new Error(`This page cannot show elements of type ${descr ?? "unknown"}. gemmd may still take them: send them with curl.`);
   const count = shape.reduce((a, b) => a * b, 1);
   if (count > ELEMENTS_MAX) throw new Error("The file is too large for a page; send it with curl.");
   const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
-  const dtype = known?.[0] ?? dtypeOfBits ?? { i: "i32", u: "i32", b: "i32" }[descr[1]];
-  const matrix = new Matrix(shape, descr === "<V2" ? "bf16" : dtype, data);
+  const matrix = new Matrix(shape, dtype, data);
   if (!fortran || shape.length > 2) return matrix;
   const turned = new Kind(count), [rows, cols] = shape;
   for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) turned[r * cols + c] = data[c * rows + r];

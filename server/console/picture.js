@@ -42,7 +42,7 @@ export function heatMap(matrix, name, height = 300) {
     const box = canvas.getBoundingClientRect();
     const r = rows[Math.min(rows.length - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * rows.length)))];
     const c = cols[Math.min(cols.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * cols.length)))];
-    where = `row ${r}, column ${c}: ${matrix.text(r, c)}`;
+    where = `row ${matrix.first + r}, column ${c}: ${matrix.text(r, c)}`;
   });
   tells(canvas, () => where);
   const bar = h("canvas", { width: 128, height: 1, "aria-hidden": "true" }), strip = bar.getContext("2d"), line = strip.createImageData(128, 1);
@@ -77,7 +77,7 @@ export function grid(matrix, name) {
     const cols = range(left.index, Math.min(matrix.cols, left.index + seenCols));
     headRow.replaceChildren(h("th", { scope: "col" }, h("span", { class: "unseen" }, "row")), ...cols.map((c) => h("th", { scope: "col", "aria-colindex": c + 2 }, String(c))));
     body.replaceChildren(...range(first.index, Math.min(matrix.rows, first.index + seenRows)).map((r) =>
-      h("tr", { "aria-rowindex": r + 2 }, h("th", { scope: "row" }, String(r)), cols.map((c) => h("td", { "aria-colindex": c + 2 }, matrix.text(r, c))))));
+      h("tr", { "aria-rowindex": r + 2 }, h("th", { scope: "row" }, String(matrix.first + r)), cols.map((c) => h("td", { "aria-colindex": c + 2 }, matrix.text(r, c))))));
   }
   box.addEventListener("scroll", draw, { passive: true });
   new ResizeObserver(draw).observe(box);

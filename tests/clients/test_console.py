@@ -3,8 +3,12 @@ complains of is a failure, and so is what axe finds."""
 
 import io
 import json
+import os
+import pathlib
 import re
 import shutil
+import subprocess
+import sys
 import urllib.parse
 
 import numpy as np
@@ -12,11 +16,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from daemon import SLOW
+from daemon import BINARY, SLOW
 from keyring import Keyring
 
+GEMMCTL = pathlib.Path(BINARY).resolve().parent.parent / "clients" / "c" / "gemmctl"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-VIEWS = ["Playground", "Compare", "Explain", "Tour", "Roofline", "Waterfall", "Live"]
+VIEWS = ["Playground", "Matrices", "Compare", "Explain", "Tour", "Roofline", "Waterfall", "Live"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 FIRST_VIEW_BYTES = 300_000
 
@@ -60,9 +65,14 @@ class Visitor:
     def settle(self):
         """Each view has then shown what it fetches."""
         view = self.page.locator("main").get_attribute("data-view")
-        ready = {"playground": ".matrix", "compare": "svg.chart", "explain": ".source .cost2", "tour": "svg.lanes", "roofline": "svg.chart",
+        ready = {"playground": ".matrix", "matrices": ".matrix", "compare": "svg.chart", "explain": ".source .cost2", "tour": "svg.lanes", "roofline": "svg.chart",
                  "waterfall": "svg.chart", "live": "svg.chart"}[view]
         expect(self.page.locator(ready).first).to_be_visible()
+
+    def refused(self, status):
+        """What the browser itself says of a status is no fault where it was expected."""
+        assert any(str(status) in fault for fault in self.faults), self.faults
+        self.faults = [fault for fault in self.faults if f"status of {status}" not in fault]
 
     def close(self):
         elsewhere = [url for url in self.asked if not url.startswith((self.url, "data:", "blob:", "about:"))]
@@ -94,6 +104,8 @@ def busy(daemon):
             body = npy(np.ones((n, n), np.float32))
             for op, operands in (("matmul", 2), ("transpose", 1), ("add", 2), ("flip", 1)):
                 client.post(f"/v1/{op}", body * operands, {"Content-Type": "application/x-npy"}).ok()
+        for name, array in (("w", np.arange(6, dtype=np.float32).reshape(2, 3)), ("bias", np.array([[1, -1]], np.float32))):
+            assert client.request("PUT", f"/v1/matrices/{name}", npy(array), {"Content-Type": "application/x-npy"}).status in (200, 201)
     return daemon
 
 
@@ -110,34 +122,16 @@ def accessible(page, where):
 
 # ---- All views. ----
 
-LINKS = {"Playground": "#/playground?op=matmul", "Compare": "#/compare?op=transpose&rows=64&cols=64&run=1", "Explain": "#/explain", "Tour": "#/tour?step=2",
+LINKS = {"Playground": "#/playground?op=eval&a=image:48x64", "Matrices": "#/matrices?name=w&rows=1:2", "Compare": "#/compare?op=transpose&rows=64&cols=64&run=1", "Explain": "#/explain?rows=64&cols=64", "Tour": "#/tour?step=2",
          "Roofline": "#/roofline", "Waterfall": "#/waterfall", "Live": "#/live"}
 
 
-@pytest.mark.parametrize("options", [{"color_scheme": "light"}, {"viewport": PHONE, "color_scheme": "dark", "has_touch": True}], ids=["desk, light", "phone, dark"])
-def test_every_view_is_whole_and_accessible(visit, busy, options):
-    visitor = visit(**options)
-    visitor.open()
-    for view in VIEWS:
-        visitor.go(view)
-        visitor.page.evaluate("link => { location.hash = link }", LINKS[view])
-        visitor.settle()
-        wide = visitor.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert wide[0] <= wide[1], (view, wide)
-        accessible(visitor.page, f"{view}, {options}")
-        assert visitor.page.title() == f"{view} · gemmd"
-
-
 # What one can be on, or hears of: it has a name.
-NAMED = {"application", "button", "combobox", "dialog", "form", "grid", "heading", "image", "link", "main", "navigation", "region", "slider", "spinbutton", "table", "textbox"}
+NAMED = {"application", "button", "combobox", "dialog", "form", "grid", "heading", "image", "link", "main", "meter", "navigation", "region", "slider", "spinbutton", "table", "textbox"}
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_what_a_screen_reader_walks_through(visit, busy, view):
-    """Chromium's own tree: names, one heading of the first level and none left out, a place where news is said."""
-    visitor = visit()
-    visitor.open(LINKS[view])
-    visitor.settle()
+def heard(visitor, view):
+    """Chromium's own tree, which a screen reader walks through: names, one heading of the first level and none left out, a place where news is said."""
     nodes = [node for node in visitor.context.new_cdp_session(visitor.page).send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
 
     def text(node):
@@ -149,12 +143,35 @@ def test_what_a_screen_reader_walks_through(visit, busy, view):
     nameless = [node["role"]["value"] for node in nodes if node["role"]["value"] in NAMED and not text(node)]
     assert not nameless, (view, nameless)
     levels = [of(node, "level") for node in nodes if node["role"]["value"] == "heading"]
-    assert levels[0] == 1 and levels.count(1) == 1, levels
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:])), levels
-    assert any(of(node, "live") == "polite" and node["role"]["value"] == "status" for node in nodes)
+    assert levels[0] == 1 and levels.count(1) == 1, (view, levels)
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:])), (view, levels)
+    assert any(of(node, "live") == "polite" and node["role"]["value"] == "status" for node in nodes), view
     assert [text(node) for node in nodes if node["role"]["value"] == "main"] == [view]
     links = {(text(node), of(node, "url")) for node in nodes if node["role"]["value"] == "link"}
-    assert len({name for name, _ in links}) == len(links), links  # a name leads to one place
+    assert len({name for name, _ in links}) == len(links), (view, links)  # a name leads to one place
+
+
+@pytest.mark.parametrize("options", [{"color_scheme": "light"}, {"viewport": PHONE, "color_scheme": "dark", "has_touch": True}], ids=["desk, light", "phone, dark"])
+def test_every_view_is_whole_and_accessible(visit, busy, options):
+    visitor = visit(**options)
+    visitor.open()
+    for view in VIEWS:
+        visitor.page.evaluate("link => { location.hash = link }", LINKS[view])
+        expect(visitor.page.locator("h1")).to_have_text(view)
+        visitor.settle()
+        wide = visitor.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide[0] <= wide[1], (view, wide)
+        accessible(visitor.page, f"{view}, {options}")
+        heard(visitor, view)
+        assert visitor.page.title() == f"{view} · gemmd"
+
+
+def test_the_way_to_every_view(visit, busy):
+    visitor = visit(viewport=PHONE)
+    visitor.open()
+    for view in reversed(VIEWS):
+        visitor.go(view)
+        expect(visitor.page.locator("#views [aria-current=page]")).to_have_text([view])
 
 
 def test_the_first_view_is_small(visit):
@@ -260,17 +277,17 @@ def test_files_in_and_out(visit, name, content):
     assert open(download.value.path()).read() == "0,3\n1,4\n2,5\n"
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i32", "i64"])
-def test_each_type_goes_round(visit, dtype):
+def test_each_type_goes_round(visit):
     """What the page makes and reads of a type is what gemmd means by it: flipped twice it is the same."""
     visitor = visit()
-    visitor.open(f"#/playground?op=flip&dtype={dtype}&a=ramp:2x4")
+    visitor.open("#/playground")
     page = visitor.page
-    row = result(page)[0]
-    whole = dtype.startswith("i")
-    expected = [3, 2, 1, 0] if whole else [0.375, 0.25, 0.125, 0]
-    assert row == expected
-    assert f"dtype={dtype}" in visitor.fragment() or dtype == "f32"
+    for dtype in ("f32", "f64", "f16", "bf16", "i32", "i64"):
+        page.evaluate("link => { location.hash = link }", f"#/playground?op=flip&dtype={dtype}&a=ramp:2x4")
+        expect(page.locator("select[name=dtype]")).to_have_value(dtype)
+        row = result(page)[0]
+        assert row == ([3, 2, 1, 0] if dtype.startswith("i") else [0.375, 0.25, 0.125, 0]), dtype
+        assert f"dtype={dtype}" in visitor.fragment()
 
 
 def test_a_table_of_any_size(visit):
@@ -284,6 +301,186 @@ def test_a_table_of_any_size(visit):
     expect(page.get_by_role("rowheader", name="499999")).to_be_visible()
     last = [499999 * 3 + c for c in (2, 1, 0)]
     assert page.locator(".matrix tbody tr").last.locator("td").all_inner_texts() == [str(n % 1000) for n in last]
+
+
+# ---- Expressions and named matrices. ----
+
+
+def typed(page, name, text):
+    page.get_by_role("group", name=f"Where {name} comes from").get_by_role("button", name="Type").click()
+    page.get_by_label(f"Numbers of {name}").fill(text)
+
+
+def from_elsewhere(page, folder, **arrays):
+    """What the pasted curl, Python and gemmctl lines leave in result.npy, where a.npy and b.npy are."""
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    env = {**os.environ, "PATH": f"{GEMMCTL.parent}:{os.environ['PATH']}"}
+    for name in ("curl", "Python", *(["gemmctl"] if GEMMCTL.exists() else [])):
+        line = page.get_by_label(f"{name} line", exact=True).inner_text()
+        command = [sys.executable, "-c", f"{line}\nnumpy.save('result.npy', result)"] if name == "Python" else ["bash", "-c", line]
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60 * SLOW)
+        assert done.returncode == 0, (line, done.stderr)
+        yield np.load(folder / "result.npy")
+        (folder / "result.npy").unlink()
+
+
+def test_an_expression(visit, busy, tmp_path):
+    visitor = visit(viewport=PHONE)
+    visitor.open()
+    page = visitor.page
+    page.get_by_role("button", name="Expression").click()
+    expect(page.get_by_label("Expression", exact=True)).to_have_value("tanh(a @ b + 1)")
+    page.get_by_label("Expression", exact=True).fill("(a @ w + bias.sum()) * np.maximum(a, 1) == 2")
+    expect(page.get_by_role("heading", name="Operand a")).to_be_visible()
+    expect(page.get_by_role("heading", name="Operand b")).to_have_count(0)
+    page.get_by_label("Expression", exact=True).fill("b - (a @ w) / 2 if")
+    typed(page, "a", "1, 2\n3, 4")
+    typed(page, "b", "[[10, 20, 30]]")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Run", exact=True).click()
+    place = page.get_by_label("Where in the expression")
+    expect(place).to_have_text("b - (a @ w) / 2 if\n                ^")
+    accessible(page, "an error in an expression")
+    visitor.refused(400)
+    page.get_by_label("Expression", exact=True).fill("b - (a @ w) / 2")
+    page.keyboard.press("Enter")
+    a, b, w = np.array([[1, 2], [3, 4]], np.float32), np.array([[10, 20, 30]], np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    expected = b - a @ w / 2
+    assert result(page) == expected.tolist()
+    page.get_by_text("The plan").click()
+    expect(page.get_by_label("The plan")).to_contain_text("matmul(a, w")
+    page.get_by_text("Each step").click()
+    expect(page.get_by_role("table", name="Steps of the expression")).to_contain_text("matmul")
+    accessible(page, "an expression")
+    assert all(np.array_equal(got, expected) for got in from_elsewhere(page, tmp_path, a=a, b=b))
+    # Kept, it is a name in the next expression.
+    for name in ("kept_1", "2nd"):
+        page.get_by_label("Keep it as").fill(name)
+        page.get_by_role("button", name="Keep", exact=True).click()
+    expect(page.get_by_role("link", name="see it in Matrices")).to_be_visible()
+    page.get_by_label("Keep it as").fill("kept_1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="There is a matrix kept_1. Replace it?")).to_be_visible()
+    page.get_by_role("dialog").get_by_role("button", name="Replace").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_label("Expression", exact=True).fill("kept_1.T > 0")
+    expect(page.get_by_role("heading", name=re.compile("^Operand"))).to_have_count(0)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("heading", name="Result, 3 × 2")).to_be_visible()
+    with page.expect_download() as download:  # of a type that no operand has
+        page.get_by_role("button", name="Download .npy").click()
+    got = np.load(download.value.path())
+    assert got.dtype == bool and np.array_equal(got, expected.T > 0)
+    visitor.refused(404)  # kept_1 was not there yet
+    visitor.open("#" + visitor.fragment())  # brings it back
+    expect(page.get_by_role("heading", name="Result, 3 × 2")).to_be_visible()
+
+
+def test_kept_operands(visit, busy, tmp_path):
+    visitor = visit()
+    visitor.open()
+    page = visitor.page
+    page.get_by_role("group", name="Where b comes from").get_by_role("button", name="Kept").click()
+    page.get_by_label("Named matrix for b").select_option("w")
+    typed(page, "a", "1, 2")
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert result(page) == [[6, 9, 12]]
+    assert all(np.array_equal(got, [[6, 9, 12]]) for got in from_elsewhere(page, tmp_path, a=np.array([[1, 2]], np.float32)))
+    visitor.open("#/playground?op=matmul&a=ref:bias&b=ref:w")
+    assert result(page) == [[-3, -3, -3]]
+    assert all(np.array_equal(got, [[-3, -3, -3]]) for got in from_elsewhere(page, tmp_path))
+    visitor.open("#/playground?op=eval&expr=(a+%40+w).T&a=ref:bias&device=cpu")
+    assert result(page) == [[-3]] * 3
+    assert all(np.array_equal(got, [[-3]] * 3) for got in from_elsewhere(page, tmp_path))
+    visitor.open("#/playground?op=transpose&a=ref:gone")
+    expect(page.get_by_role("alert")).to_contain_text("no named matrix 'gone'")
+    visitor.refused(404)
+
+
+def test_matrices(visit, start, tmp_path):
+    """As a team uses them: each has a key and matrices of its own, and reads what others share."""
+    ring = Keyring(str(tmp_path / "keys"))
+    keys = {name: ring.add(name, roles) for name, roles in (("ann", "use"), ("bob", "use"), ("eve", "read"))}
+    daemon = start("--keys", ring.path)
+    visitor = visit(f"http://127.0.0.1:{daemon.port}")
+    page = visitor.page
+    page.add_init_script(f"location.protocol === 'about:' || sessionStorage.setItem('gemmd-key', '{keys['ann']}')")
+    visitor.open("#/matrices")
+    expect(page.get_by_text("Nothing is kept under a name")).to_be_visible()
+    accessible(page, "no matrices")
+    upload = page.get_by_role("form", name="Send a matrix")
+
+    def send(name, content, mime="", **fields):
+        upload.get_by_label(re.compile("^File")).set_input_files({"name": name, "mimeType": mime, "buffer": content})
+        for label, value in fields.items():
+            (upload.get_by_label(label).select_option if label in ("Element type", "Keep it") else upload.get_by_label(label).fill)(value)
+        upload.get_by_role("button", name="Send it").click()
+
+    numbers = np.arange(12, dtype=np.float64).reshape(4, 3)
+    send("my table.csv", b"0,1,2\n3,4,5\n6,7,8\n9,10,11\n", "text/csv", **{"Element type": "f64", "Keep it": "3600", "Share it": "bob"})
+    row = page.get_by_role("row", name=re.compile("Show ann.my_table"))
+    for words in ("ann, shared with bob", "4 × 3", "f64", "96 B", "host memory", "in 60 min"):
+        expect(row).to_contain_text(words)
+    visitor.refused(404)
+    # Some of its rows; a range that it does not have; the whole.
+    rows = page.get_by_role("form", name="Rows to show")
+    assert result(page) == numbers.tolist()
+    rows.get_by_label("From row").fill("1")
+    rows.get_by_label("Up to row").fill("3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("rowheader", name="0", exact=True)).to_have_count(0)
+    assert result(page) == numbers[1:3].tolist()
+    assert visitor.fragment() == "/matrices?name=ann.my_table&rows=1:3"
+    rows.get_by_label("Up to row").fill("0")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("rows asks for 1 to 0")
+    visitor.refused(400)
+    with page.expect_download() as download:
+        row.get_by_role("button", name="Download").click()
+    assert np.array_equal(np.load(download.value.path()), numbers)
+    # A link brings it back. What is there already is replaced only when asked; what is no matrix is refused.
+    visitor.open("#/matrices?name=ann.my_table&rows=2:4")
+    assert result(page) == numbers[2:].tolist()
+    send("my table.npy", npy(numbers[:1]))
+    dialog = page.get_by_role("dialog", name="There is a matrix my_table. Replace it?")
+    accessible(page, "the question")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(row).to_contain_text("4 × 3")
+    send("notes.npy", b"notes", Name="notes")
+    expect(upload.get_by_role("alert")).to_contain_text("Content-Type")
+    visitor.refused(404)
+    visitor.refused(415)
+    # The colleague reads it, and no more than that.
+    row.get_by_role("link", name="Use as b").click()
+    typed(page, "a", "1, 0, 0, 0")
+    page.get_by_text("Kernel, device, type and precision").click()
+    page.get_by_label("Element type").select_option("f64")
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert result(page) == [[0, 1, 2]]
+    assert '-u ":$GEMMD_KEY"' in page.get_by_label("curl line", exact=True).inner_text()
+    page.evaluate("key => sessionStorage.setItem('gemmd-key', key)", keys["bob"])
+    visitor.go("Matrices")
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("alert")).to_contain_text("shared with this key, to read")
+    visitor.refused(403)
+    page.evaluate("key => sessionStorage.setItem('gemmd-key', key)", keys["ann"])
+    page.get_by_role("button", name="Refresh").click()
+    row.get_by_role("button", name="Delete").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(row).to_be_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Nothing is kept under a name")).to_be_visible()
+    page.evaluate("key => sessionStorage.setItem('gemmd-key', key)", keys["eve"])
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_role("alert")).to_contain_text("role use")
+    visitor.refused(403)
 
 
 # ---- What others see of requests. ----

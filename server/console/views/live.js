@@ -54,7 +54,7 @@ export function show(main, parameters, keep) {
   }
 
   function sample(stats, news) {
-    const at = Date.now() / 1000, answered = stats ? Object.entries(stats.answered).filter(([path]) => /^\/v1\/(matmul|transpose|add|flip)$|infer/.test(path)).reduce((sum, [, n]) => sum + n, 0) : since;
+    const at = Date.now() / 1000, answered = stats ? Object.entries(stats.answered).filter(([path]) => /^\/v1\/(matmul|transpose|add|flip|eval)$|infer/.test(path)).reduce((sum, [, n]) => sum + n, 0) : since;
     const totals = [...accounts.values()].filter((one) => one.arrived_us > news.now_us - 10e6).map((one) => one.account.us.total).sort((a, b) => a - b);
     const busy = stats ? Object.fromEntries(Object.entries(stats.queues).map(([name, queue]) => [name, queue.busy_s])) : {};
     const gap = before ? at - before.at : 1;

@@ -1,14 +1,18 @@
 // playground.js - one operation on matrices that are made, typed, pasted or dropped; its result and its account.
-import { ask, devices, kernelsOf } from "../api.js";
+import { ask, devices, kernelsOf, keyed } from "../api.js";
 import { accountCard } from "../account.js";
 import { announce, card, choice, copyable, download, empty, failure, field, h, head, select, shape, show as put } from "../dom.js";
-import { DTYPES, GENERATORS, generate, parseFile, parseNpy, parseText, toCsv, toNpy } from "../matrix.js";
+import { DTYPES, GENERATORS, Matrix, generate, parseFile, parseNpy, parseText, toCsv, toNpy } from "../matrix.js";
+import { list, nameField, refOf, write } from "../named.js";
 import { grid, heatMap } from "../picture.js";
 
-const OPS = [["matmul", "a × b"], ["transpose", "aᵀ"], ["add", "a + b"], ["flip", "Flip rows"]];
-const OPERANDS = { matmul: ["a", "b"], add: ["a", "b"], transpose: ["a"], flip: ["a"] };
+const OPS = [["matmul", "a × b"], ["transpose", "aᵀ"], ["add", "a + b"], ["flip", "Flip"], ["eval", "Expression"]];
+const OPERANDS = { matmul: ["a", "b"], add: ["a", "b"], transpose: ["a"], flip: ["a"], eval: ["a", "b"] };
 
-// What a link says of an operand: random:64x64. One that was typed is not in the link.
+// The names in an expression that are no function, attribute or option.
+const namesIn = (expr) => expr.match(/(?<![\w.])[A-Za-z_]\w*\b(?!\s*(?:\(|=(?!=)))/g) ?? [];
+
+// What a link says of an operand: random:64x64, ref:NAME. One that was typed is not in the link.
 function spec(text, otherwise) {
   const [, kind, rows, cols] = /^(random|identity|ramp|image):(\d+)x(\d+)$/.exec(text ?? "") ?? [];
   return kind ? { kind, rows: Number(rows), cols: Number(cols) } : { kind: otherwise, rows: 64, cols: 64 };
@@ -17,19 +21,23 @@ function spec(text, otherwise) {
 class Operand {
   constructor(name, parameters, seed, changed) {
     Object.assign(this, { name, seed, changed, way: "make", text: "" });
-    this.made = spec(parameters.get(name), name === "a" ? "image" : "random");
+    const said = parameters.get(name) ?? "";
+    this.made = spec(said, name === "a" ? "image" : "random");
+    if (said.startsWith("ref:")) Object.assign(this, { way: "kept", kept: said.slice(4) });
     this.place = h("div", { class: "lines" });
     this.draw();
   }
 
   get said() {
-    return this.way === "make" ? `${this.made.kind}:${this.made.rows}x${this.made.cols}` : undefined;
+    return this.way === "make" ? `${this.made.kind}:${this.made.rows}x${this.made.cols}` : this.way === "kept" && this.kept ? `ref:${this.kept}` : undefined;
   }
 
-  // The matrix, or an error that says what to do.
+  // The matrix, ref:NAME for one that gemmd has, or an error that says what to do.
   matrix(dtype) {
     if (this.way === "make") return generate(this.made.kind, this.made.rows, this.made.cols, dtype, this.seed);
     if (this.way === "type") return parseText(this.text, dtype);
+    if (this.way === "kept" && !this.kept) throw new Error(`No named matrix is chosen for ${this.name}.`);
+    if (this.way === "kept") return this.said;
     if (!this.file) throw new Error(`Choose or drop a file for ${this.name}.`);
     return this.file;
   }
@@ -39,7 +47,7 @@ class Operand {
     const number = (label, key) => field(label, h("input", { type: "number", min: 1, max: 65536, value: this.made[key], "aria-label": `${label} of ${name}`,
       oninput: (event) => { this.made[key] = Math.round(Number(event.target.value)); this.changed(); } }));
     this.preview = h("div");
-    const ways = choice(`Where ${name} comes from`, [["make", "Generate"], ["type", "Type"], ["file", "File"]], this.way, (way) => {
+    const ways = choice(`Where ${name} comes from`, [["make", "Generate"], ["type", "Type"], ["file", "File"], ["kept", "Kept"]], this.way, (way) => {
       this.way = way;
       this.draw();
       this.changed();
@@ -50,6 +58,7 @@ class Operand {
       type: () => field(`Numbers of ${name}: a row a line, or JSON`, h("textarea", { rows: 5, spellcheck: "false", value: this.text, placeholder: "1, 2\n3, 4",
         oninput: (event) => { this.text = event.target.value; this.changed(); } })),
       file: () => this.drop(),
+      kept: () => this.pick(),
     };
     put(this.place, h("div", { class: "between" }, h("h2", { class: "sub" }, `Operand ${name}`), ways), parts[this.way](), this.preview);
   }
@@ -73,23 +82,39 @@ class Operand {
       ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove("over"); take(event.dataTransfer.files[0]); } },
     field(`File for ${this.name}, or drop it here`, h("input", { type: "file", accept: ".npy,.csv,.tsv,.txt,.json,image/*", onchange: (event) => take(event.target.files[0]) })), said);
   }
+
+  // One of the named matrices. `listed` is there when they are.
+  pick() {
+    const place = h("div", { class: "lines" });
+    this.listed = list().then(({ matrices }) => {
+      this.kept ??= matrices[0] && refOf(matrices[0]);
+      this.facts = () => matrices.find((one) => refOf(one) === this.kept);
+      const options = matrices.map((one) => [refOf(one), `${refOf(one)}: ${shape(one.shape)}, ${one.dtype}`]);
+      if (this.kept && !this.facts()) options.push([this.kept, this.kept]); // of another page of the list, or gone
+      put(place, options.length ? field("Named matrix", select(options, this.kept, (kept) => { this.kept = kept; this.changed(); }, `${this.name}-kept`, `Named matrix for ${this.name}`))
+        : h("p", { class: "small muted" }, "Nothing is kept here yet. Keep a result, or send a file in ", h("a", { href: "#/matrices" }, "Matrices"), "."));
+      this.changed();
+    }).catch((error) => put(place, failure(error)));
+    return place;
+  }
 }
 
 export function show(main, parameters, keep) {
-  const state = { op: "matmul", kernel: "auto", device: "", dtype: "f32", precision: "fp32" };
+  const state = { op: "matmul", expr: "tanh(a @ b + 1)", kernel: "auto", device: "", dtype: "f32", precision: "fp32" };
   for (const name of Object.keys(state)) if (parameters.get(name)) state[name] = parameters.get(name);
   if (!OPERANDS[state.op]) state.op = "matmul";
-  const changed = () => { keep({ ...state, ...Object.fromEntries(OPERANDS[state.op].map((name) => [name, operands[name].said])) }); preview(); };
+  const named = () => (state.op === "eval" ? OPERANDS.eval.filter((name) => namesIn(state.expr).includes(name)) : OPERANDS[state.op]);
+  const changed = () => { keep({ ...state, expr: state.op === "eval" ? state.expr : undefined, ...Object.fromEntries(named().map((name) => [name, operands[name].said])) }); preview(); };
   const operands = { a: new Operand("a", parameters, 1, () => changed()), b: new Operand("b", parameters, 2, () => changed()) };
-  const inputs = h("div", { class: "lines" }), settings = h("div", { class: "row" }), result = h("div", { class: "lines" });
+  const formula = h("div", { class: "maybe" }), inputs = h("div", { class: "lines" }), settings = h("div", { class: "row" }), result = h("div", { class: "lines" });
   const run = h("button", { type: "submit", class: "main" }, "Run");
 
   function preview() {
-    for (const name of OPERANDS[state.op]) {
+    for (const name of named()) {
       const operand = operands[name];
       try {
         const small = operand.way === "make" && operand.made.rows * operand.made.cols > 1 << 20;
-        if (small || (operand.way === "type" && !operand.text.trim()) || (operand.way === "file" && !operand.file)) put(operand.preview);
+        if (small || operand.way === "kept" || (operand.way === "type" && !operand.text.trim()) || (operand.way === "file" && !operand.file)) put(operand.preview);
         else put(operand.preview, heatMap(operand.matrix(state.dtype), name, 150));
       } catch (error) {
         put(operand.preview, h("p", { class: "small muted" }, error.message));
@@ -106,15 +131,26 @@ export function show(main, parameters, keep) {
       put(result, failure(error));
     }
     put(settings,
-      field("Kernel", select([["auto", "auto: gemmd chooses"], ...names], state.kernel, (value) => { state.kernel = value; changed(); }, "kernel")),
+      state.op === "eval" ? null : field("Kernel", select([["auto", "auto: gemmd chooses"], ...names], state.kernel, (value) => { state.kernel = value; changed(); }, "kernel")),
       field("Device", select([["", "chosen by gemmd"], ...places], state.device, (value) => { state.device = value; state.kernel = "auto"; changed(); drawSettings(); }, "device")),
       field("Element type", select(DTYPES, state.dtype, (value) => { state.dtype = value; changed(); }, "dtype")),
       field("Precision", select(["fp32", "ieee", "tf32", "bf16"], state.precision, (value) => { state.precision = value; changed(); }, "precision")));
   }
 
   function drawInputs() {
-    put(inputs, OPERANDS[state.op].map((name) => operands[name].place));
+    put(formula, state.op === "eval" ? expression() : null);
+    put(inputs, named().map((name) => operands[name].place));
     changed();
+  }
+
+  function expression() {
+    return h("div", { class: "lines" }, field("Expression", h("input", { name: "expr", class: "mono", value: state.expr, required: true, autocomplete: "off", autocapitalize: "off", spellcheck: "false", oninput: (event) => {
+      const before = named().join();
+      state.expr = event.target.value;
+      if (named().join() !== before) put(inputs, named().map((name) => operands[name].place));
+      changed();
+    } })), h("p", { class: "small muted" }, "As NumPy writes it: + - * / @ **, comparisons, .T, slices, sum mean max min, where, exp log sqrt abs tanh, maximum minimum. Names other than a and b are ",
+      h("a", { href: "#/matrices" }, "named matrices"), "."));
   }
 
   async function go(event) {
@@ -122,41 +158,58 @@ export function show(main, parameters, keep) {
     run.disabled = true;
     run.textContent = "Running";
     try {
-      const query = new URLSearchParams();
+      const query = new URLSearchParams(), given = {};
+      await Promise.all(named().map((name) => operands[name].listed));
+      for (const name of named()) given[name] = operands[name].matrix(state.dtype);
+      const sent = Object.values(given).filter((one) => one instanceof Matrix);
       if (state.kernel !== "auto") query.set("kernel", state.kernel);
       if (state.device) query.set("device", state.device);
       if (state.precision !== "fp32") query.set("precision", state.precision);
-      if (state.dtype === "bf16") query.set("dtype", "bf16");
-      const matrices = OPERANDS[state.op].map((name) => operands[name].matrix(state.dtype));
-      const response = await ask(`v1/${state.op}${query.size ? `?${query}` : ""}`, { method: "POST",
-        headers: { "Content-Type": "application/x-npy", Accept: "application/x-npy" }, body: new Blob(matrices.map(toNpy)) });
+      if (sent.some((one) => one.dtype === "bf16")) query.set("dtype", "bf16");
+      const request = requestOf(state, query, given, sent);
+      const response = await ask(request.path, { ...request, headers: { Accept: "application/x-npy" } });
       const account = JSON.parse(response.headers.get("Gemmd-Stats"));
       const matrix = parseNpy(await response.arrayBuffer());
-      drawResult(matrix, account, query);
+      drawResult(matrix, account, request, commands(state, query, request.path, given, (name) => operands[name].facts?.() ?? { shape: account.shapes[name] ?? [], dtype: account.dtype, etag: "" }));
       if (result.getBoundingClientRect().top > innerHeight * 0.7) result.scrollIntoView({ behavior: "smooth" });
       announce(`Done: the result is ${shape(matrix.shape)}, by ${account.kernel} on ${account.device}`);
     } catch (error) {
-      put(result, card("Result", failure(error)));
+      put(result, card("Result", failure(error), error.at ? h("pre", { tabindex: "0", "aria-label": "Where in the expression" },
+        state.expr, h("b", { class: "caret", "aria-hidden": "true" }, `\n${" ".repeat(error.at - 1)}^`)) : null));
     }
     run.disabled = false;
     run.textContent = "Run";
   }
 
-  function drawResult(matrix, account, query) {
+  function drawResult(matrix, account, request, others) {
+    const kept = h("div", { class: "maybe" }), plan = h("pre", { tabindex: "0", "aria-label": "The plan" });
     put(result,
       card(null, h("div", { class: "between" }, h("h2", null, `Result, ${shape(matrix.shape)}`),
         h("div", { class: "row tight" },
           h("button", { type: "button", class: "quiet", onclick: () => download("result.npy", toNpy(matrix)) }, "Download .npy"),
           h("button", { type: "button", class: "quiet", onclick: () => download("result.csv", toCsv(matrix)) }, "Download .csv"))),
-      heatMap(matrix, "the result"), grid(matrix, "the result")),
-      accountCard(account), commands(state.op, query));
+      heatMap(matrix, "the result"), grid(matrix, "the result"),
+      account.op === "eval" ? h("details", { ontoggle: () => plan.textContent || ask(`${request.path}${request.path.includes("?") ? "&" : "?"}explain=plan`, { ...request, headers: { Accept: "text/plain" } })
+        .then((response) => response.text()).then((text) => put(plan, text.trim()), (error) => put(plan, error.message)) }, h("summary", null, "The plan: which steps compute it"), plan) : null,
+      h("form", { class: "row", "aria-label": "Keep the result", onsubmit: async (event) => {
+        event.preventDefault();
+        const name = event.target.elements.name.value;
+        try {
+          if (!(await write(name, toNpy(matrix), matrix.dtype === "bf16" ? "?dtype=bf16" : ""))) return;
+          put(kept, h("p", null, `${name} is kept: `, h("a", { href: `#/matrices?name=${name}` }, "see it in Matrices"), "."));
+          announce(`${name} is kept`);
+        } catch (error) {
+          put(kept, failure(error));
+        }
+      } }, nameField("Keep it as"), h("button", null, "Keep")), kept),
+      accountCard(account), others);
   }
 
-  put(main, head("Playground", "Multiply, add, transpose or flip a matrix, and see where the time went."),
+  put(main, head("Playground", "Operations and expressions on matrices, and where their time went."),
     h("div", { class: "columns wide" },
       h("form", { class: "card", "aria-label": "What to compute", onsubmit: go },
         choice("Operation", OPS, state.op, (op) => { state.op = op; state.kernel = "auto"; drawInputs(); drawSettings(); }),
-        inputs, h("details", { open: Boolean(parameters.get("kernel") || parameters.get("device")) }, h("summary", null, "Kernel, device, type and precision"), settings), h("div", { class: "row" }, run)),
+        formula, inputs, h("details", { open: Boolean(parameters.get("kernel") || parameters.get("device")) }, h("summary", null, "Kernel, device, type and precision"), settings), h("div", { class: "row" }, run)),
       result));
   drawInputs();
   drawSettings();
@@ -165,14 +218,35 @@ export function show(main, parameters, keep) {
     h("button", { type: "button", class: "main", onclick: go }, "Run this product"))));
 }
 
-// The same by other means, with files in place of what was made here.
-function commands(op, query) {
-  const names = OPERANDS[op], text = query.size ? `?${query}` : "", url = `${location.origin}/v1/${op}${text}`;
-  const pythonOptions = [...query].map(([name, value]) => `, ${name}="${value}"`).join(""), ctlOptions = [...query].map(([name, value]) => ` --${name} ${value}`).join("");
-  const files = names.map((name) => `${name}.npy`);
-  return card("The same from elsewhere",
-    copyable("curl", names.length === 1 ? `curl --data-binary @a.npy '${url}' -o result.npy` : `cat ${files.join(" ")} | curl --data-binary @- '${url}' -o result.npy`),
-    copyable("Python", `import gemmd, numpy\nclient = gemmd.Client("${location.origin}")\nresult = client.${op}(${names.map((name) => `numpy.load("${name}.npy")`).join(", ")}${pythonOptions})\nprint(result.account)`),
-    copyable("gemmctl", `gemmctl --url ${location.origin} ${op} ${files.join(" ")}${ctlOptions} -o result.npy`));
+// What is asked: matrices go in the body, names of what gemmd has in the address; of an expression all are parts.
+function requestOf({ op, expr }, query, given, sent) {
+  const address = new URLSearchParams(query);
+  let body = sent.length ? new Blob(sent.map(toNpy), { type: "application/x-npy" }) : undefined;
+  if (op === "eval") {
+    body = new FormData();
+    body.set("expr", expr);
+  }
+  for (const [name, one] of Object.entries(given))
+    if (op === "eval") body.set(name, one instanceof Matrix ? toNpy(one) : one);
+    else if (!(one instanceof Matrix)) address.set(name, one);
+  return { method: "POST", path: `v1/${op}${address.size ? `?${address.toString().replaceAll("%3A", ":")}` : ""}`, body };
 }
 
+// The same by other means, with files in place of what was made here. facts: of a named operand.
+function commands({ op, expr }, query, path, given, facts) {
+  const quoted = `'${expr.replaceAll("'", "'\\''")}'`, url = `'${location.origin}/${path}'`, curl = `curl${keyed() ? ' -u ":$GEMMD_KEY"' : ""}`;
+  const pythonOptions = [...query].map(([name, value]) => `, ${name}="${value}"`).join(""), ctlOptions = [...query].map(([name, value]) => ` --${name} ${value}`).join("");
+  const each = Object.entries(given).map(([name, one]) => {
+    if (one instanceof Matrix) return { name, file: `${name}.npy`, part: `@${name}.npy`, ctl: `${name}.npy`, python: `numpy.load("${name}.npy")` };
+    const { shape: dims, dtype, etag } = facts(name);
+    return { name, part: one, ctl: one, python: `gemmd.NamedMatrix("${one.slice(4)}", (${dims.join(", ")}), "${dtype}", "${etag}")` };
+  });
+  const files = each.filter(({ file }) => file).map(({ file }) => file), all = (text, between) => each.map(text).join(between);
+  const lines = op === "eval" ? [`${curl} --form-string expr=${quoted}${all(({ name, part }) => ` -F ${name}=${part}`, "")} ${url} -o result.npy`,
+    `${JSON.stringify(expr)}, {${all(({ name, python }) => `"${name}": ${python}`, ", ")}}`, `${quoted}${all(({ name, ctl }) => ` ${name}=${ctl}`, "")}`]
+    : [files.length === 0 ? `${curl} -X POST -H 'Accept: application/x-npy' ${url} -o result.npy` : files.length === 1 ? `${curl} --data-binary @${files[0]} ${url} -o result.npy`
+      : `cat ${files.join(" ")} | ${curl} --data-binary @- ${url} -o result.npy`, all(({ python }) => python, ", "), all(({ ctl }) => ctl, " ")];
+  return card("The same from elsewhere", copyable("curl", lines[0]),
+    copyable("Python", `import gemmd, numpy\nclient = gemmd.Client("${location.origin}")\nresult = client.${op}(${lines[1]}${pythonOptions})\nprint(result.account)`),
+    copyable("gemmctl", `gemmctl --url ${location.origin} ${op} ${lines[2]}${ctlOptions} -o result.npy`));
+}

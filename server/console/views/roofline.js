@@ -7,7 +7,7 @@ import { fits, load } from "../plot.js";
 import { ceilingWords, ceilingsOf, moves, roofline } from "../roof.js";
 import { traffic } from "../traffic.js";
 
-const OPS = ["matmul", "add", "transpose", "flip"];
+const OPS = ["matmul", "add", "transpose", "flip", "eval"];
 
 export function show(main, parameters, keep) {
   const state = { device: parameters.get("device") ?? "", op: parameters.get("op") ?? "", lesson: parameters.get("lesson") ?? "" };
