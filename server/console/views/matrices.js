@@ -61,7 +61,7 @@ export function show(main, parameters, keep) {
   function actions(one) {
     const ref = refOf(one), button = (text, act) => h("button", { type: "button", class: "quiet", "aria-label": `${text} ${ref}`, onclick: () => act().catch((error) => put(seen, failure(error))) }, text);
     const use = (name) => h("a", { class: "button quiet", "aria-label": `Use as ${name}: ${ref}`, href: `#/playground?${name}=ref:${ref}` }, `Use as ${name}`);
-    return h("div", { class: "row" }, use("a"), use("b"), button("Download", async () => download(`${ref}.npy`, await (await ask(pathOf(ref), { headers: { Accept: "application/x-npy" } })).blob())),
+    return h("div", { class: "actions" }, use("a"), use("b"), button("Download", async () => download(`${ref}.npy`, await (await ask(pathOf(ref), { headers: { Accept: "application/x-npy" } })).blob())),
     button("Delete", async () => {
       if (!(await sure(`Delete ${ref}? It cannot be brought back.`, "Delete"))) return;
       await ask(pathOf(ref), { method: "DELETE" });
