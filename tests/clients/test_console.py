@@ -323,6 +323,7 @@ def typed(page, name, text):
 def from_elsewhere(tmp_path, monkeypatch):
     """What the lines for curl, Python and gemmctl give where they are pasted, and a.npy and b.npy are."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(pathlib.Path(__file__).parents[2] / "clients" / "python" / "src")
 
     def paste(page, **arrays):
         for name, array in arrays.items():
