@@ -160,7 +160,7 @@ export function parseNpy(buffer) {
   const dims = (/'shape':\s*\(([^)]*)\)/.exec(text)?.[1] ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(Number);
   const shape = dims.length === 0 ? [1, 1] : dims.length === 1 ? [1, dims[0]] : dims;
   const [dtype, [, Kind] = []] = Object.entries(KINDS).find(([, [name]]) => name === descr) ?? [];
-  if (!Kind) throw new Error(`This page cannot show elements of type ${descr ?? "unknown"}. gemmd may still take them: send them with curl.`);
+  if (!Kind) throw new Error(`This page cannot show elements of type ${descr ?? "unknown"}; gemmd may know them all the same.`);
   const count = shape.reduce((a, b) => a * b, 1);
   if (count > ELEMENTS_MAX) throw new Error("The file is too large for a page; send it with curl.");
   const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
