@@ -8,7 +8,10 @@ SIM.jsonl: what profile_sim prints. tests/bench/tables.py makes a table of the r
 
 With --rows NCU.csv is what tests/gpu/stalls.sh wrote, and SIM.jsonl of profile_sim --rows: RESULT.json is
 there already, and gets the stalls, hit rates and registers of each run beside the counts that it has, and
-beside those what /v1/explain of the gemmd at --explain URL says of the run.
+beside those what /v1/explain of the gemmd at --explain URL says of the run. With --explain alone only what it
+says is asked for again, which takes no GPU:
+
+    counters.py --explain http://127.0.0.1:8080 --json RESULT.json
 """
 import argparse
 import csv
@@ -147,8 +150,8 @@ def rows_of(runs, kernels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ncu")
-    parser.add_argument("sim")
+    parser.add_argument("ncu", nargs="?")
+    parser.add_argument("sim", nargs="?")
     parser.add_argument("--json", required=True)
     parser.add_argument("--rows", action="store_true")
     parser.add_argument("--explain", help="the address of a gemmd")
@@ -158,14 +161,15 @@ def main():
         parser.add_argument(f"--{name}", default="")
     args = parser.parse_args()
     about = {"device": args.device, "driver": args.driver, "date": args.date, "commit": args.commit}
-    if args.rows:
+    if args.rows or not args.ncu:
         with open(args.json) as file:
             result = json.load(file)
-        rows = list(rows_of(read_sim(args.sim), read_ncu(args.ncu)))
-        for row in rows if args.explain else []:
-            row["explained"] = explained(args.explain, args.gpu, row["run"])
+        if args.ncu:
+            result["seen"] = {**about, "gpu": args.gpu, "metrics": {**SUMS, **FIGURES},
+                              "rows": list(rows_of(read_sim(args.sim), read_ncu(args.ncu)))}
+        for row in result["seen"]["rows"] if args.explain else []:
+            row["explained"] = explained(args.explain, result["seen"]["gpu"], row["run"])
             row["timed"] = explained(args.explain, args.timed, row["run"])
-        result["seen"] = {**about, "gpu": args.gpu, "metrics": {**SUMS, **FIGURES}, "rows": rows}
         return write(args.json, result)
     rows = [{"run": run["run"], "sim": {name: run[name] for name in METRICS}, "gpu": counters}
             for run, counters in pair(read_sim(args.sim), read_ncu(args.ncu))]

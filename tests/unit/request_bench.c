@@ -247,8 +247,7 @@ void bench_serve(struct exchange *x, const struct ask *ask, const void *body, ui
 bool bench_expect(const struct exchange *x, int http, const char *code)
 {
     const struct gm_reply *reply = &x->request->reply;
-    json_t *problem =
-        code && reply->body ? json_loadb(reply->body, reply->body_len, 0, NULL) : NULL;
+    json_t *problem = reply->body ? json_loadb(reply->body, reply->body_len, 0, NULL) : NULL;
     const char *actual = json_string_value(json_object_get(problem, "code"));
     bool same = reply->http == http && (!code || (actual && strcmp(actual, code) == 0));
 

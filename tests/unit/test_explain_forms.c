@@ -124,7 +124,7 @@ static void test_text(void)
         "used / fetched: 8.3886e+06 / 8.3886e+06, 100 %",
         "0 % of loaded sectors hit L1",
         "4 requests of a warp; bandwidth x latency is 10.3 kB",
-        "us on H200, 4 of them launch; the longest: l1_and_shared",
+        "us on H200, 4.15 of them launch; the longest: l1_and_shared",
         "\nkernels/cuda/mine.cu\n   23  a[i] = x < y",
         "262144 sectors of 32 bytes, 1 times the minimum of 262144",
         "barriers        1024, 1 per block",
@@ -229,7 +229,7 @@ static void test_against(void)
     other.variant.name = "other";
     c.explain.against = &other.explain;
     gm_explain_changed(&c.explain, changed, brought);
-    CHECK(strstr(changed, "from mine to other: l1_and_shared, 0.6084 us instead of 5.324"));
+    CHECK(strstr(changed, "from mine to other: l1_and_shared, 0.6035 us instead of 5.28 "));
     CHECK(strstr(brought, "(estimated on H200)") && strstr(brought, " times as fast"));
     char *text = gm_explain_text(&c.explain);
     CHECK(text && strstr(text, "wavefronts of shared memory                    1.08134e+06"));

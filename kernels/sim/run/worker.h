@@ -74,8 +74,9 @@ struct gm_sim_event {
 #define GM_SIM_SHARED 0x4000u  /* + index of the shared variable in gm_symbols */
 
 /* A code address as its distance from the program's beginning. An access of an odd size is several
- * pieces at one address. */
-#define GM_SIM_PIECES 8u
+ * pieces at one address; the load of an asynchronous copy is the last piece. */
+#define GM_SIM_PIECES 16u
+#define GM_SIM_ASYNC (GM_SIM_PIECES - 1)
 static inline uint32_t gm_sim_key(uintptr_t pc, unsigned piece)
 {
     return (uint32_t)(pc - gm_symbols_base()) * GM_SIM_PIECES + piece;

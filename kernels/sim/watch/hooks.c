@@ -298,7 +298,7 @@ static void touch_pieces(struct gm_sim_worker *w, uintptr_t at, size_t bytes,
     while ((at | bytes) % step != 0)
         step /= 2;
     for (size_t done = 0; done < bytes; done += step, piece++)
-        touch(w, at + done, step, how, pc, piece < GM_SIM_PIECES ? piece : GM_SIM_PIECES - 1);
+        touch(w, at + done, step, how, pc, piece < GM_SIM_ASYNC ? piece : GM_SIM_ASYNC - 1);
 }
 
 #define CALLER ((uintptr_t)__builtin_return_address(0) - 1)
@@ -415,8 +415,8 @@ void gm_sim_copy_async(void *to, const void *from, size_t bytes, size_t zeros)
         gm_sim_fail(gm_sim_worker, pc, "an asynchronous copy moves 4, 8 or 16 bytes, not %zu",
                     bytes);
     if (copied > 0)
-        touch(gm_sim_worker, (uintptr_t)from, bytes, GM_SHADOW_READ, pc, 0);
-    touch(gm_sim_worker, (uintptr_t)to, bytes, GM_SHADOW_WRITE, pc, 1);
+        touch(gm_sim_worker, (uintptr_t)from, bytes, GM_SHADOW_READ, pc, GM_SIM_ASYNC);
+    touch(gm_sim_worker, (uintptr_t)to, bytes, GM_SHADOW_WRITE, pc, 0);
     memcpy(to, from, copied);
     memset((char *)to + copied, 0, bytes - copied);
 }

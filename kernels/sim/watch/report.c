@@ -15,8 +15,12 @@ struct gm_access_totals gm_sim_totals(const struct gm_exec *exec, enum gm_pass p
         const struct gm_tally *tally = &exec->ran[i].tally;
         if (exec->ran[i].report.prepares != (pass == GM_PASS_PREPARES))
             continue;
-        for (size_t j = 0; j < tally->count; j++)
-            gm_access_add(&totals.kind[tally->site[j].kind], &tally->site[j].sums);
+        for (size_t j = 0; j < tally->count; j++) {
+            const struct gm_tally_site *site = &tally->site[j];
+            gm_access_add(&totals.kind[site->kind], &site->sums);
+            if (site->key % GM_SIM_PIECES == GM_SIM_ASYNC)
+                totals.async += site->sums.requests;
+        }
         totals.barriers += tally->barriers;
         totals.steps += tally->steps;
         totals.lanes += tally->step_lanes;

@@ -1,12 +1,13 @@
 /*
  * estimate.c - estimates a kernel's time on a GPU from counted accesses, and what it is due to.
  *
- * Each resource alone would take a time; the kernel takes their norm of degree NORM, since what one
- * resource does hides behind another, but not wholly. Resources: DRAM (what cache.c leaves to it),
+ * Each resource alone would take a time; the kernel takes their norm, since what one resource does
+ * hides behind another, but not wholly: the less, the fewer blocks share a multiprocessor, whose
+ * loads, arithmetic and stores follow each other. Resources: DRAM (what cache.c leaves to it),
  * the L2 cache (lines), the data stage that L1 and shared memory have in common (passes), the
  * schedulers (instructions: arithmetic, and some around each request), and latency (each generation
- * of resident blocks loads, as often as a warp can have no more under way, and waits at its
- * barriers).
+ * of resident blocks begins, loads, as often as a warp can have no more under way, and waits at its
+ * barriers; an asynchronous copy keeps no warp from going on).
  *
  * DRAM_SHARE and LOAD_US are measured, and instructions around requests are near what Nsight
  * Compute counts in the middle (COUNTERS.md). The other numbers are fitted to half of the shapes of
@@ -18,21 +19,24 @@
 #include <math.h>
 #include <string.h>
 
-#define NORM 2.66
-#define LAUNCH_US 4.0   /* an empty kernel (3.3), and the way to the first block */
+/* Degree of the norm: with many resident blocks, and with one. */
+#define NORM 3.11
+#define NORM_ALONE 1.79
+#define LAUNCH_US 4.15  /* an empty kernel (3.3), and the way to the first block */
 #define DRAM_SHARE 0.87 /* of the data sheet's bandwidth: what a copy reaches */
 #define L2_SHARE 0.84   /* of the rate of a kernel that only reads */
-#define L1_SHARE 0.85   /* of one pass a clock */
+#define L1_SHARE 0.857  /* of one pass a clock */
 /* Instructions of a warp around each request to global memory: its first ones, and the further ones
  * of a loop; and around each to shared memory. */
 #define GLOBAL_FIRST 16.0
 #define GLOBAL_INSTRUCTIONS 17.0
 #define LOOP_INSTRUCTIONS 3.0
 #define SHARED_INSTRUCTIONS 2.2
-#define LOAD_US 0.65     /* latency of memory under load */
-#define HIT_US 0.25      /* of loads that hit L1, often what another warp still waits for */
-#define BARRIER_US 0.97  /* more, if a block stores only after all of it has loaded */
-#define BARRIERS_US 0.42 /* for each further barrier, as of a tile in a loop */
+#define LOAD_US 0.65      /* latency of memory under load */
+#define HIT_US 0.228      /* of loads that hit L1, often what another warp still waits for */
+#define BLOCK_US 0.104    /* of a generation of blocks, to begin */
+#define BARRIER_US 0.99   /* more, if a block stores only after all of it has loaded */
+#define BARRIERS_US 0.233 /* for each further barrier, as of a tile in a loop */
 #define SCHEDULERS 4.0
 
 /* What a warp has under way before it waits, where its loop has more: compilers unroll that far. */
@@ -84,14 +88,15 @@ static double uneven(const struct gm_gpu *gpu, double blocks)
     return blocks > 0 ? ceil(blocks / gpu->sms) * gpu->sms / blocks : 1;
 }
 
-static double norm(const double part[GM_BOUNDS])
+static double norm(const struct gm_explain_figures *f, const double part[GM_BOUNDS])
 {
-    double busy = part[GM_BOUND_ISSUE] + part[GM_BOUND_ARITHMETIC], sum = pow(busy, NORM);
+    double degree = NORM - (NORM - NORM_ALONE) / fmax(1, f->occupancy.blocks);
+    double busy = part[GM_BOUND_ISSUE] + part[GM_BOUND_ARITHMETIC], sum = pow(busy, degree);
 
     for (unsigned i = 0; i < GM_BOUNDS; i++)
         if (i != GM_BOUND_ISSUE && i != GM_BOUND_ARITHMETIC)
-            sum += pow(part[i], NORM);
-    return LAUNCH_US + pow(sum, 1 / NORM);
+            sum += pow(part[i], degree);
+    return LAUNCH_US + pow(sum, 1 / degree);
 }
 
 /* The largest part. The schedulers' is one sum, named by its larger part. */
@@ -116,8 +121,9 @@ static double loads_us(const struct gm_explain *e, const struct gm_explain_figur
     double loads = e->report->totals.kind[GM_GLOBAL_LOAD].requests, warps = e->report->totals.warps;
     double rounds = warps > 0 ? fmax(1, loads / warps / LOADS_AHEAD_MAX) : 1;
     double hit = fmax(0, f->l1_hit_percent) / 100;
+    double waited = loads > 0 ? 1 - e->report->totals.async / loads : 0;
 
-    return LOAD_US + (rounds - 1) * (hit * HIT_US + (1 - hit) * LOAD_US);
+    return LOAD_US + waited * (rounds - 1) * (hit * HIT_US + (1 - hit) * LOAD_US);
 }
 
 void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_figures *f,
@@ -141,9 +147,10 @@ void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_fig
     part[GM_BOUND_L1] = most * f->passes / (L1_SHARE * cycles(gpu));
     part[GM_BOUND_ISSUE] = most * instructions(e) / (SCHEDULERS * cycles(gpu));
     part[GM_BOUND_ARITHMETIC] = peak > 0 ? most * f->flops / (peak * 1e3) : 0;
-    part[GM_BOUND_LATENCY] = fmax(1, r.waves) * (loads_us(e, f) + BARRIER_US * fmin(1, barriers) +
-                                                 BARRIERS_US * fmax(0, barriers - 1));
-    r.us = norm(part);
+    part[GM_BOUND_LATENCY] =
+        fmax(1, r.waves) * (BLOCK_US + loads_us(e, f) + BARRIER_US * fmin(1, barriers) +
+                            BARRIERS_US * fmax(0, barriers - 1));
+    r.us = norm(f, part);
     r.bound = largest(part);
     *ret = r;
 }
@@ -169,7 +176,7 @@ double gm_estimate_without(const struct gm_explain *e, const struct gm_explain_f
         part[GM_BOUND_L2] -=
             fmin(part[GM_BOUND_L2],
                  beyond * GM_LINE / (L2_SHARE * e->gpu->l2_bytes_per_clock * cycles(e->gpu)));
-    return norm(part);
+    return norm(f, part);
 }
 
 double gm_explain_beyond_lines(const struct gm_explain *e, const struct gm_access_site *site)
