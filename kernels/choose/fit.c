@@ -1,5 +1,5 @@
 /*
- * fit.c - fits the numbers of a profile to times, and writes it.
+ * fit.c - fits the numbers of a profile to times.
  *
  * Which numbers a time depends on is found by moving them, so that nothing here knows a variant.
  */
@@ -21,8 +21,7 @@
 static const struct gm_rates start = {0.7, 0.7, 0.7, 0.85, 400, 500, 3000},
                              low = {0.01, 0.01, 0.01, 0.01, 1, 50, 500},
                              high = {1.15, 1.15, 1.15, 1.15, 2e4, 3e4, 2e4};
-static const double shared_start[SHARED_NUMBERS] = {3, 0.8},
-                    shared_low[SHARED_NUMBERS] = {0.5, 0.01},
+static const double pass_rate_start = 0.8, shared_low[SHARED_NUMBERS] = {0.5, 0.01},
                     shared_high[SHARED_NUMBERS] = {50, 1.15};
 
 /* Errors beyond this count by their size, and not by its square: some times are outliers. */
@@ -63,10 +62,10 @@ struct fit {
 
 static double *number_of(struct gm_profile *p, size_t i)
 {
-    return i < SHARED_NUMBERS
-               ? (i == 0 ? &p->launch_us : &p->pass_rate)
-               : &((double *)&p
-                       ->rates[(i - SHARED_NUMBERS) / FIELDS])[(i - SHARED_NUMBERS) % FIELDS];
+    if (i < SHARED_NUMBERS)
+        return i == 0 ? &p->launch_us : &p->pass_rate;
+    i -= SHARED_NUMBERS;
+    return (double *)&p->rates[i / FIELDS] + i % FIELDS;
 }
 
 static double of_field(const struct gm_rates *fields, const double *of_shared, size_t i)
@@ -445,10 +444,10 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
     *f.profile = *gm_profile_at(0);
     for (size_t i = 0; i < GM_RATES_COUNT; i++)
         f.profile->rates[i] = start;
-    for (size_t i = 0; i < count && !(given); i++)
+    for (size_t i = 0; i < count && !given; i++)
         launch_us = i == 0 ? timed[i].us : fmin(launch_us, timed[i].us);
     f.profile->launch_us = bounded(0, launch_us);
-    f.profile->pass_rate = shared_start[1];
+    f.profile->pass_rate = pass_rate_start;
     snprintf(f.profile->gpu, sizeof f.profile->gpu, "%s", on->gpu);
     snprintf(f.profile->driver, sizeof f.profile->driver, "%s", on->driver);
     snprintf(f.profile->date, sizeof f.profile->date, "%s", on->date);

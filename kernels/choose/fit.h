@@ -44,8 +44,8 @@ struct gm_op gm_draw_op(uint64_t *random);
  * choice loses least. Numbers of other variants and of tile configs are those of the first built-in
  * profile.
  *
- * launch_us: what an empty kernel takes, without the first and last cycles. free() the result.
- * Takes seconds. GM_BAD_PARAMETER where no time has an estimate.
+ * launch_us: what an empty kernel takes; 0: not known, and so the least of the times. free() the
+ * result. Takes seconds. GM_BAD_PARAMETER where no time has an estimate.
  */
 enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double launch_us,
                               unsigned rounds, const struct gm_measured_on *on,

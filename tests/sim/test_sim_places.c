@@ -55,10 +55,13 @@ int main(void)
         return check_report();
     for (int i = GM_DTYPE_NONE + 1; i < GM_DTYPE_COUNT; i++) {
         enum gm_dtype dtype = (enum gm_dtype)i;
+        bool is_first = true; /* of its size, which is all that moves know */
+        for (int j = GM_DTYPE_NONE + 1; j < i; j++)
+            is_first &= gm_dtype_size((enum gm_dtype)j) != gm_dtype_size(dtype);
         const struct gm_op moves[] = {
             move_of(GM_OP_COPY, dtype, 33, 70), move_of(GM_OP_TRANSPOSE, dtype, 256, 272),
             move_of(GM_OP_TRANSPOSE, dtype, 261, 35), move_of(GM_OP_FLIP, dtype, 33, 70)};
-        for (size_t j = 0; j < sizeof(moves) / sizeof(moves[0]); j++)
+        for (size_t j = 0; j < sizeof(moves) / sizeof(moves[0]) && is_first; j++)
             check_places(&moves[j]);
         if (!(GM_TYPES_ARITHMETIC & GM_DTYPE_BIT(dtype)))
             continue;
@@ -74,7 +77,7 @@ int main(void)
             check_places(&sums[j]);
     }
     printf("%u reports\n", seen);
-    CHECK(seen > 300);
+    CHECK(seen > 200);
     gm_backend_sim.close(sim);
     return check_report();
 }

@@ -286,9 +286,10 @@ static void test_stacks(void)
 }
 
 /* Each tile width of `dynamic_tile`, whose choice depends on how many tiles there are; and grids
- * that go round. */
+ * that go round, as those of `grid_stride` do. By all variants where they have time. */
 static void test_round_products(void)
 {
+    static const char *const variants[] = {"dynamic_tile", "grid_stride"};
     static const uint64_t cases[][6] = {
         {SINGLE, SINGLE, SINGLE, 1, 2, 264 * 32 + 40},
         {SINGLE, SINGLE, SINGLE, 264 * 32 + 40, 2, 1},
@@ -301,7 +302,9 @@ static void test_round_products(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum gm_dtype dtype = arithmetic[i % ARITHMETIC];
-        try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], i % 4, NULL);
+        for (unsigned j = 0; j < (one || large ? 1 : 2); j++)
+            try_product(dtype, cases[i], cases[i][3], cases[i][4], cases[i][5], i % 4,
+                        one || large ? NULL : variants[j]);
     }
 }
 

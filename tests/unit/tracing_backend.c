@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define PADDING 64
@@ -49,6 +50,7 @@ static enum gm_status tracing_buffer_get(void *context, uint64_t bytes, struct g
 
     if (!data)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a buffer");
+    memset(data, 0, capacity); /* nothing computes the result, and JSON carries no NaN */
     atomic_fetch_add(&tracing_plan.buffers, 1);
     *ret = (struct gm_buffer){data, bytes, capacity};
     return GM_OK;
