@@ -461,6 +461,24 @@ static enum gm_status slices(struct parser *p, unsigned at, int *ret)
 
 /* ---- Operands and operators. ---- */
 
+/* np.inf and the like: Python's numbers, that no digits say. */
+static enum gm_status constant_of_numpy(struct parser *p, const struct token *name, int *ret)
+{
+    static const struct {
+        const char *name;
+        double value;
+    } constants[] = {{"inf", INFINITY}, {"nan", NAN}, {"pi", M_PI}, {"e", M_E}};
+    struct gm_syntax node = {.kind = GM_SYNTAX_NUMBER, .at = (uint16_t)name->at};
+
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
+        node.number = GM_REAL_NUMBER(constants[i].value);
+        if (is_word(name, constants[i].name))
+            return add(p, node, ret);
+    }
+    return fail(p, name->at,
+                "of NumPy there are functions here, which are called, and inf, nan, pi and e");
+}
+
 /* A name, and what it is: a function is followed by a parenthesis. np. before it is skipped. */
 static enum gm_status name_or_call(struct parser *p, int *ret)
 {
@@ -470,12 +488,12 @@ static enum gm_status name_or_call(struct parser *p, int *ret)
     if (status == GM_OK && (is_word(&name, "np") || is_word(&name, "numpy")) && is_sign(p, ".")) {
         status = advance(p);
         if (status == GM_OK && p->token.kind != TOKEN_NAME)
-            status = fail(p, p->token.at, "there must be a function's name here");
+            status = fail(p, p->token.at, "there must be a name here");
         name = p->token;
         if (status == GM_OK)
             status = advance(p);
         if (status == GM_OK && !is_sign(p, "("))
-            status = fail(p, name.at, "of NumPy there are functions here, and they are called");
+            return constant_of_numpy(p, &name, ret);
     }
     if (status != GM_OK)
         return status;

@@ -218,7 +218,13 @@ enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_
 {
     int order = x.is_integer && y.is_integer ? (x.integer > y.integer) - (x.integer < y.integer)
                                              : (x.real > y.real) - (x.real < y.real);
-    const bool holds[] = {order<0, order <= 0, order> 0, order >= 0, order == 0, order != 0};
+    bool ordered = !isnan(x.real) && !isnan(y.real);
+    const bool holds[] = {order < 0,
+                          ordered && order <= 0,
+                          order > 0,
+                          ordered && order >= 0,
+                          ordered && order == 0,
+                          !ordered || order != 0};
     bool integers = x.is_integer && y.is_integer && instruction != GM_DO_DIV &&
                     !(instruction == GM_DO_POW && y.integer < 0);
 
@@ -235,7 +241,7 @@ enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_
                   : instruction == GM_DO_MUL ? x.real * y.real
                   : instruction == GM_DO_DIV ? x.real / y.real
                                              : pow(x.real, y.real);
-    if (!isfinite(real))
+    if (!isfinite(real) && isfinite(x.real) && isfinite(y.real))
         return gm_eval_fail(err, GM_OUT_OF_RANGE, at,
                             "the outcome is no finite number: a division by 0, or too large");
     *ret = GM_REAL_NUMBER(real);

@@ -394,6 +394,7 @@ def test_expressions(client):
             (a - x, a - a), (x[1:3, ::-1], a[1:3, ::-1]), (x[0] + x[:, 1:2], a[0] + a[:, 1:2]), (x.sum(axis=0), a.sum(axis=0)[None]),
             (x.mean(1, keepdims=True), a.mean(1, keepdims=True)), (x.max() - x.min(), [[a.max() - a.min()]]),
             (gemmd.where(x > 0, x, 0), np.where(a > 0, a, 0)), (gemmd.equal(x, 2), a == 2), (x**2 - (-1) ** 2, a**2 - 1),
+            (gemmd.where(x > 0, x, -np.inf), np.where(a > 0, a, -np.inf)), (float("inf") - x, np.inf - a),
             (gemmd.sum(abs(x), axis=(0, 1)), [[abs(a).sum()]]), (gemmd.maximum(x, -1.5), np.maximum(a, -1.5)),
             (x @ (y.T @ y), a @ (b.T @ b)), (np.float32(2) * x, 2 * a), (x.T.mT, a),
         ]

@@ -75,7 +75,8 @@ OPERANDS = {"x": X, "y": Y, "s": S, "i": np.array([[7, -8, 9], [2 ** 31 - 1, 5, 
             "t": X > 0, "c": np.array([[10.0], [20.0]], np.float32), "f": np.asfortranarray(X)}
 
 EXACT = """
-x + y;x - y;x * y;x / y;-x;+x;x + 1;1 - x;2 / x;x ** 2;x ** 3.0 * 0;x ** 0.5 * 0 == 0;2 ** 10;2 ** -1;7 / 2;-3 ** 2
+where(x > 0, x, -np.inf);x * np.nan;np.inf > x;np.inf > np.nan;np.nan != np.nan;np.nan == np.nan;np.inf - 1 + x;h + np.e
+np.pi * x;maximum(y, -np.inf);i * np.inf;-np.inf;np.inf * 0;x + y;x - y;x * y;x / y;-x;+x;x + 1;1 - x;2 / x;x ** 2;x ** 3.0 * 0;x ** 0.5 * 0 == 0;2 ** 10;2 ** -1;7 / 2;-3 ** 2
 x @ y.T;x.T @ y;s @ y.T;y @ s.mT;s @ s.mT;(x @ y.T) @ x;x @ y.T @ x @ y.T @ x;2 * (x @ y.T) + 1
 2 * (x @ y.T) + 3 * (x @ y.T);0.5 * (x.T @ y) - x.T @ y;(x @ y.T).T;(x @ y.T)[0, 1];sum(x @ y.T)
 x > y;x >= 1;x == y;x != 3;1 < x;t * (x > 1);t + (x > 1);t == (x > 1);where(t, x, y);where(x, 1, y);where(t, 1, 2)

@@ -212,8 +212,8 @@ def _number(operand: Any) -> str | None:
         return None
     if isinstance(operand, (bool, int)):
         return str(int(operand))
-    if isinstance(operand, float) and math.isfinite(operand):
-        return repr(operand)
+    if isinstance(operand, float):
+        return repr(operand) if math.isfinite(operand) else repr(operand).replace("inf", "np.inf").replace("nan", "np.nan")
     return None
 
 
