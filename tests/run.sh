@@ -230,6 +230,15 @@ steps_total=$((1 + $(wc -w <<<"$wanted")))
 [ $all = no ] || steps_total=$((steps_total + $(extras | wc -l)))
 
 step "What gemmd and its tests are built from"
+case $label in
+'' | clients | lint)
+    # It waits for the network, and so begins early where it can; below it is waited for (by its lock).
+    if /usr/bin/python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        mkdir -p "$logs"
+        tests/clients/venv.sh /usr/bin/python3 >"$logs/clients-venv-early.log" 2>&1 </dev/null &
+    fi
+    ;;
+esac
 ensure_dependencies tests
 case $label in
 '' | clients | lint)

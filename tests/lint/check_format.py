@@ -17,12 +17,13 @@ def check(tree):
     said = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
     version = re.search(r"version (\d+)", said).group(1)
     paths = tree.matching("*.c", "*.h", "*.cc", "*.cu", "*.cuh", "*.inc")
-    unlike = []
-    for path in paths:
-        done = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", str(tree.root / path)],
-                              capture_output=True, text=True)
-        if done.returncode:
-            unlike.append(f"{path} is not as clang-format {version} would have it (clang-format -i)")
+    # One process: to start one takes as long as ten files do.
+    done = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", *paths],
+                          capture_output=True, text=True, cwd=tree.root)
+    named = set(re.findall(r"^([^:\n]+):\d+:\d+: error", done.stderr, re.M))
+    if done.returncode and not named:
+        yield f"{tool} failed: {done.stderr}"
+    unlike = [f"{path} is not as clang-format {version} would have it (clang-format -i)" for path in paths if path in named]
     if version != VERSION:
         for sentence in unlike:
             lint.warn(sentence)
