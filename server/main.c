@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -582,7 +583,7 @@ static unsigned first_gpu(const struct gm_backend *backend, void *context)
     const struct gm_device_facts *facts;
 
     for (unsigned i = 0; (facts = backend->describe(context, i)); i++)
-        if (facts->kind == GM_DEVICE_CUDA && facts->has_kernel_times && backend->device_get)
+        if (facts->kind == GM_DEVICE_CUDA && facts->has_kernel_times)
             return i;
     return UINT_MAX;
 }
@@ -598,11 +599,17 @@ static void say_tuned(void *cls, unsigned done, unsigned all)
     int64_t now_ns = gm_now_ns();
     bool terminal = isatty(STDERR_FILENO);
 
-    if (done < all && now_ns - t->said_ns < 1000000000)
+    if (done == all) {
+        signal(SIGINT, SIG_DFL); /* what is left takes seconds, and has all that it can get */
+        signal(SIGTERM, SIG_DFL);
+        fprintf(stderr, "%sthe table is fitted to what was measured\n", terminal ? "\r\033[K" : "");
+        return;
+    }
+    if (done == 0 || now_ns - t->said_ns < 1000000000)
         return;
     t->said_ns = now_ns;
-    fprintf(stderr, "%s%u of %u operations measured, at most %.0f s left%s", terminal ? "\r" : "",
-            done, all, (double)(now_ns - t->began_ns) / 1e9 / done * (all - done),
+    fprintf(stderr, "%s%u of %u operations measured, about %.0f s left%s", terminal ? "\r" : "",
+            done, all, fmin((double)(now_ns - t->began_ns) / 1e9 / done * (all - done), GM_TUNE_S),
             terminal ? "\033[K" : "\n");
 }
 
@@ -626,9 +633,8 @@ static int tune(const struct gm_config *config)
     sigaction(SIGTERM, &enough, NULL);
     for (size_t i = 0; gm_backend_at(i) && status == GM_DEVICE_UNAVAILABLE; i++) {
         const struct gm_backend *backend = gm_backend_at(i);
-        struct gm_error why;
         void *context;
-        if (backend->open(&options, &context, &why) != GM_OK)
+        if (!backend->device_get || backend->open(&options, &context, &error) != GM_OK)
             continue;
         unsigned device = first_gpu(backend, context);
         if (device != UINT_MAX)
@@ -636,14 +642,13 @@ static int tune(const struct gm_config *config)
         backend->close(context);
     }
     if (status == GM_OK) {
-        printf("\n%s: by it auto takes what is within %.0f %% of the best on %.0f %% of %u "
-               "operations; "
-               "the worst is %.2f times it\n",
+        printf("%s: by it auto takes what is within %.0f %% of the best on %.0f %% of the %u "
+               "operations that were measured; the worst is %.2f times it\n",
                config->tune, 100 * GM_FIT_NEAR, 100.0 * losses.near / losses.shapes, losses.shapes,
                losses.worst);
         return EXIT_SUCCESS;
     }
-    fprintf(stderr, "%sgemmd: %s\n", tuning.said_ns ? "\n" : "", error.detail);
+    fprintf(stderr, "gemmd: %s\n", error.detail);
     return status == GM_DEVICE_LOST ? EXIT_DEVICE_LOST : EXIT_START;
 }
 

@@ -55,7 +55,7 @@ enum gm_status gm_notify_watch(struct gm_notify *notify, struct gm_error *err);
  */
 
 /* Where to ask the gemmd that runs with these options: a place without TLS, if there is one.
- * `plain` is set where no TLS is spoken. */
+ * `plain` is set where no TLS is spoken; *ret_index: which --listen it is. */
 void gm_probe_place(const struct gm_config *config, struct gm_listen *ret, unsigned *ret_index);
 
 /*

@@ -213,8 +213,7 @@ unsigned gm_candidates(const struct gm_op *op, const struct gm_device_facts *fac
     return list(op, facts, facts, ret);
 }
 
-/* A library's transpose is arithmetic, and may lose the bits of a NaN: `auto` does not take it. */
-static bool keeps_bits(const struct gm_variant *variant)
+bool gm_may_be_automatic(const struct gm_variant *variant)
 {
     return !(variant->wants_blas && variant->op == GM_OP_TRANSPOSE);
 }
@@ -230,10 +229,10 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
         return variant;
     unsigned count = gm_candidates(op, facts, candidates);
     for (unsigned i = 0; i < count && candidates[i].estimate.us >= 0; i++)
-        if (keeps_bits(candidates[i].variant))
+        if (gm_may_be_automatic(candidates[i].variant))
             return candidates[i].variant;
     /* Without any estimate: later variants of the list improve on earlier ones. */
-    while (count > 0 && !keeps_bits(candidates[count - 1].variant))
+    while (count > 0 && !gm_may_be_automatic(candidates[count - 1].variant))
         count--;
     return count > 0 ? candidates[count - 1].variant : NULL;
 }

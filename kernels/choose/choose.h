@@ -81,6 +81,10 @@ unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                                const struct gm_device_facts *facts,
                                struct gm_candidate ret[GM_CANDIDATES_MAX]);
 
+/* Whether `auto` may take a variant that has the least estimate. Not a library's transpose, which
+ * is arithmetic and may lose the bits of a NaN. */
+bool gm_may_be_automatic(const struct gm_variant *variant);
+
 /* Whether a device that gathers jobs is to run op with others, in one launch that reads and writes
  * the host's memory (variant `grouped`). */
 bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts);

@@ -24,8 +24,8 @@ enum gm_rates_row {
     GM_RATES_COUNT
 };
 
-/* Shares of the device's rates: of multiply-adds, of shared memory, of the L2 cache, of memory; 0
- * where that is no limit. Then cycles: of a trip to memory, of the first and last beside the
+/* Shares of the device's rates: of multiply-adds, of shared memory, of the L2 cache, of memory.
+ * Then cycles: of a trip to memory, of the first and last beside the
  * launch, of a further launch. */
 struct gm_rates {
     double math, shared, l2, dram, step, start, pass;

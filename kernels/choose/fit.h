@@ -28,7 +28,7 @@ struct gm_fit_losses {
 #define GM_FIT_NEAR 0.03
 #define GM_FIT_FAR 0.15
 
-/* What a profile is of: the name of the GPU, its driver, the day, the commit. */
+/* What a profile is of: the name of the GPU, its driver, the day, the commit (or version). */
 struct gm_measured_on {
     const char *gpu, *driver, *date, *commit;
 };
@@ -64,14 +64,16 @@ struct gm_tune_options {
     unsigned shapes;         /* operations to measure */
     unsigned seconds;        /* no further one is begun after them */
     const atomic_bool *stop; /* set by anybody: what has been measured is enough */
-    /* NULL, or called after each operation, on the thread of gm_tune: how many are done. */
+    /* NULL, or called on the thread of gm_tune: after each operation, with how many were done
+     * before it; and with all, when none is left or wanted, and the fit begins. */
     void (*progress)(void *cls, unsigned done, unsigned all);
     void *cls;
 };
 
 /*
  * Times every variant on operations that are drawn at random, each on operands in the device's
- * memory that the caches do not hold, and fits a profile to the times.
+ * memory, of which there are as many as caches do not hold (64 at most), and fits a profile to the
+ * times.
  *
  * backend: open, and idle; device: one of its own with kernel times and memory (device_get).
  * Blocks for minutes. What was measured is written also where it was stopped, the time was up, or

@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #define SEED 20260101u
-#define SETS_MAX 16u   /* of operands, so that caches do not hold those of the next run */
+#define SETS_MAX 64u   /* of operands, so that caches do not hold those of the next run */
 #define MEMORY_PART 4u /* of the device's memory, for all sets */
+#define REPEAT                                                                                     \
+    3u /* of a run: the first one waits for the host's launch, and the median does not             \
+        */
 #define RUNS_MIN 5u
 #define RUNS_MAX 40u
 #define RUNS_US 4e3    /* more than RUNS_MIN runs only within this time */
@@ -35,6 +38,8 @@ struct tune {
     size_t count;
     unsigned shapes; /* measured */
     double until_s;
+    char part[4096]; /* the file while it is not whole */
+    FILE *out;
 };
 
 /* An operation's matrices, several times, in one piece of the device's memory. */
@@ -123,7 +128,7 @@ static enum gm_status run_once(struct tune *t, const struct gm_op *op,
 {
     struct gm_task task = {.op = *op,
                            .variant = variant,
-                           .repeat = 1,
+                           .repeat = REPEAT,
                            .on_device = GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1)};
     struct gm_task *tasks[] = {&task};
     char *memory = sets->memory + sets->bytes * (set % sets->count);
@@ -156,7 +161,7 @@ static enum gm_status time_variant(struct tune *t, const struct gm_op *op,
 
     while (status == GM_OK && runs < RUNS_MAX && (runs < RUNS_MIN || sum < RUNS_US)) {
         status = run_once(t, op, variant, sets, runs + 1, &us[runs]);
-        sum += us[runs++];
+        sum += REPEAT * us[runs++];
     }
     if (status != GM_OK)
         return status;
@@ -180,8 +185,8 @@ static enum gm_status measure(struct tune *t, struct gm_op *op, struct gm_error 
     for (unsigned i = 0; i < n && status != GM_DEVICE_LOST && !is_stopped(t); i++) {
         const struct gm_candidate *one = &candidates[i];
         double us;
-        if (!one->variant || one->variant->op != op->kind || !(one->estimate.us > 0) ||
-            one->estimate.us > SLOWER_MOST * least)
+        if (!one->variant || one->variant->op != op->kind || !gm_may_be_automatic(one->variant) ||
+            !(one->estimate.us > 0) || one->estimate.us > SLOWER_MOST * least)
             continue;
         status = time_variant(t, op, one->variant, &sets, &us);
         if (status == GM_OK && us > 0)
@@ -196,47 +201,58 @@ static enum gm_status measure(struct tune *t, struct gm_op *op, struct gm_error 
 
 /* ---- The profile. ---- */
 
-static enum gm_status write_file(const char *path, const struct gm_profile *profile,
-                                 const char *made, struct gm_error *err)
+/* Before anything is measured: what cannot be written is said at once. */
+static enum gm_status open_file(struct tune *t, struct gm_error *err)
 {
-    char part[4096];
-    int len = snprintf(part, sizeof part, "%s.part", path);
-    FILE *out = len < (int)sizeof part ? fopen(part, "we") : NULL;
+    int len = snprintf(t->part, sizeof t->part, "%s.part", t->options->path);
 
-    if (!out)
-        return gm_fail(err, GM_BAD_PARAMETER, "%s.part cannot be written: %s", path,
-                       strerror(errno));
-    gm_profile_write(profile, made, out);
-    bool whole = fflush(out) == 0 && fsync(fileno(out)) == 0;
-    whole = fclose(out) == 0 && whole;
-    if (whole && rename(part, path) == 0)
-        return GM_OK;
+    t->out = len < (int)sizeof t->part ? fopen(t->part, "we") : NULL;
+    return t->out
+               ? GM_OK
+               : gm_fail(err, GM_BAD_PARAMETER, "%s.part cannot be written: %s", t->options->path,
+                         len < (int)sizeof t->part ? strerror(errno) : "its name is too long");
+}
+
+/* Writes the profile, or nothing: NULL. */
+static enum gm_status close_file(struct tune *t, const struct gm_profile *profile, const char *made,
+                                 struct gm_error *err)
+{
+    if (profile)
+        gm_profile_write(profile, made, t->out);
+    bool whole = fflush(t->out) == 0 && !ferror(t->out) && fsync(fileno(t->out)) == 0;
     int fault = errno;
-    unlink(part);
-    return gm_fail(err, GM_BAD_PARAMETER, "%s cannot be written: %s", path, strerror(fault));
+    whole = fclose(t->out) == 0 && whole && profile;
+    if (whole && rename(t->part, t->options->path) == 0)
+        return GM_OK;
+    fault = whole ? errno : fault;
+    unlink(t->part);
+    return profile ? gm_fail(err, GM_BAD_PARAMETER, "%s cannot be written: %s", t->options->path,
+                             strerror(fault))
+                   : GM_OK;
 }
 
 static enum gm_status finish(struct tune *t, struct gm_fit_losses *ret_losses, struct gm_error *err)
 {
-    struct gm_profile *profile;
+    struct gm_profile *profile = NULL;
     char date[16], made[64], driver[24] = "unknown";
     time_t now = time(NULL);
     struct tm day;
 
-    if (t->shapes < SHAPES_MIN)
-        return gm_fail(err, GM_BAD_PARAMETER,
-                       "%u operations were measured, and a profile takes at least %u", t->shapes,
-                       SHAPES_MIN);
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
     snprintf(made, sizeof made, "by gemmd --tune, of %u operations.", t->shapes);
     const char *at = strstr(t->facts->detail, "driver ");
     if (at)
         sscanf(at, "driver %23[0-9.]", driver);
     const struct gm_measured_on on = {t->facts->name, driver, date, GM_VERSION};
-    enum gm_status status = gm_profile_fit(t->timed, t->count, 0, ROUNDS, &on, &profile, err);
-    if (status != GM_OK)
-        return status;
-    status = write_file(t->options->path, profile, made, err);
+    enum gm_status status =
+        t->shapes < SHAPES_MIN
+            ? gm_fail(err, GM_BAD_PARAMETER,
+                      "%u operations were measured, and a profile takes at least %u", t->shapes,
+                      SHAPES_MIN)
+            : gm_profile_fit(t->timed, t->count, 0, ROUNDS, &on, &profile, err);
+    enum gm_status written = close_file(t, profile, made, err);
+    if (status == GM_OK)
+        status = written;
     if (status == GM_OK)
         *ret_losses = gm_profile_losses(t->timed, t->count, profile);
     free(profile);
@@ -261,19 +277,24 @@ enum gm_status gm_tune(const struct gm_backend *backend, void *context, unsigned
     enum gm_status lost = GM_OK, status = gm_fail(err, GM_MEMORY_FULL, "no memory to measure with");
     if (!t.ops || !t.timed || (status = open_pattern(&t, err)) != GM_OK)
         goto end;
+    status = open_file(&t, err);
+    if (status != GM_OK)
+        goto end;
     for (unsigned i = 0; i < options->shapes && lost != GM_DEVICE_LOST && !is_stopped(&t); i++) {
         t.ops[t.shapes] = gm_draw_op(&random);
         size_t before = t.count;
         lost = measure(&t, &t.ops[t.shapes], &error);
         t.shapes += t.count > before;
         if (options->progress)
-            options->progress(options->cls, i + 1, options->shapes);
+            options->progress(options->cls, i, options->shapes);
     }
+    if (options->progress)
+        options->progress(options->cls, options->shapes, options->shapes);
     status = finish(&t, ret_losses, err);
     if (lost == GM_DEVICE_LOST)
         status = gm_fail(err, GM_DEVICE_LOST, "%s", error.detail);
-    backend->buffer_put(context, &t.pattern);
 end:
+    backend->buffer_put(context, &t.pattern);
     free(t.timed);
     free(t.ops);
     return status;

@@ -476,7 +476,7 @@ static enum gm_status constant_of_numpy(struct parser *p, const struct token *na
             return add(p, node, ret);
     }
     return fail(p, name->at,
-                "of NumPy there are functions here, which are called, and inf, nan, pi and e");
+                "np. stands before a function and its parentheses, or before inf, nan, pi or e");
 }
 
 /* A name, and what it is: a function is followed by a parenthesis. np. before it is skipped. */

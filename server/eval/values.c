@@ -241,7 +241,8 @@ enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_
                   : instruction == GM_DO_MUL ? x.real * y.real
                   : instruction == GM_DO_DIV ? x.real / y.real
                                              : pow(x.real, y.real);
-    if (!isfinite(real) && isfinite(x.real) && isfinite(y.real))
+    bool finite = isfinite(x.real) && isfinite(y.real);
+    if (!isfinite(real) && (finite || (instruction == GM_DO_DIV && y.real == 0)))
         return gm_eval_fail(err, GM_OUT_OF_RANGE, at,
                             "the outcome is no finite number: a division by 0, or too large");
     *ret = GM_REAL_NUMBER(real);

@@ -189,7 +189,8 @@ static void bench_drawn(struct bench *bench)
 
     for (unsigned long i = 0; i < config.drawn; i++) {
         struct gm_op op = gm_draw_op(&random);
-        bench_op(bench, &op);
+        if (!config.op || op.kind == GM_OP_COPY || strcmp(config.op, gm_op_name(op.kind)) == 0)
+            bench_op(bench, &op);
     }
 }
 

@@ -35,10 +35,12 @@ static struct {
     struct gm_device_facts facts;
     struct gm_profile *hidden;
     uint64_t random, device_bytes, device_most;
-    unsigned runs, runs_max;    /* then the device is lost; 0: never */
-    unsigned stop_after;        /* runs; 0: never */
-    unsigned copies_until_full; /* 0: never */
+    unsigned runs, runs_max;  /* then the device is lost; 0: never */
+    unsigned stop_after;      /* runs; 0: never */
+    unsigned gets_until_full; /* 0: never */
     atomic_bool stop;
+    const char *refuses; /* a variant for which there is no memory; NULL: none */
+    unsigned refused;
     unsigned strange; /* runs whose matrices are not where they must be */
 } gpu;
 
@@ -69,7 +71,7 @@ static enum gm_status device_get(void *context, unsigned device, uint64_t bytes,
 {
     (void)context;
     (void)device;
-    if (gpu.copies_until_full > 0 && --gpu.copies_until_full == 0)
+    if (gpu.gets_until_full > 0 && --gpu.gets_until_full == 0)
         return gm_fail(err, GM_DEVICE_MEMORY, "full");
     CHECK(gpu.device_bytes == 0); /* given back before the next */
     gpu.device_bytes = bytes;
@@ -111,7 +113,7 @@ static enum gm_status run(void *context, unsigned device, unsigned stream, struc
     const struct gm_op *op = &task[0]->op;
 
     (void)context;
-    CHECK(device == 0 && stream == 0 && n == 1 && task[0]->repeat == 1);
+    CHECK(device == 0 && stream == 0 && n == 1 && task[0]->repeat >= 1);
     gpu.strange += task[0]->on_device != (GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1));
     gpu.strange += !is_inside(&op->result) || !is_inside(&op->operand[0]) ||
                    (op->operands > 1 && !is_inside(&op->operand[1]));
@@ -120,6 +122,11 @@ static enum gm_status run(void *context, unsigned device, unsigned stream, struc
         atomic_store(&gpu.stop, true);
     if (gpu.runs_max > 0 && gpu.runs >= gpu.runs_max)
         return task[0]->status = GM_DEVICE_LOST;
+    if (gpu.refuses && strcmp(task[0]->variant->name, gpu.refuses) == 0) {
+        gpu.refused++;
+        task[0]->status = GM_DEVICE_MEMORY;
+        return GM_OK;
+    }
     facts.profile = gpu.hidden;
     double us = gm_estimate(op, op->kind, task[0]->variant->name, &facts).us;
     /* A run in ten is disturbed. */
@@ -264,11 +271,19 @@ static void test_failures(const char *path)
     free(read_back(path)); /* what it had */
 
     begin();
-    gpu.copies_until_full = 3; /* one operation does not fit */
+    gpu.gets_until_full = 3; /* one operation does not fit */
     CHECK_STATUS(tune(path, 30, 600, &err), GM_OK, &err);
 
     begin();
+    gpu.facts.memory_bytes = (uint64_t)64 << 20; /* most operations do not fit, some once */
+    gpu.refuses = "tiled";
+    CHECK_STATUS(tune(path, SHAPES, 600, &err), GM_OK, &err);
+    CHECK(gpu.device_most <= gpu.facts.memory_bytes / 4 && gpu.device_most > 0);
+    CHECK(gpu.refused > 0);
+
+    begin();
     CHECK(tune("/nowhere/profile", 30, 600, &err) == GM_BAD_PARAMETER);
+    CHECK(gpu.runs == 0); /* it is said before anything is measured */
     CHECK(strstr(err.detail, "/nowhere/profile.part cannot be written") != NULL);
 }
 
