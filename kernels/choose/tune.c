@@ -14,9 +14,7 @@
 #define SEED 20260101u
 #define SETS_MAX 64u   /* of operands, so that caches do not hold those of the next run */
 #define MEMORY_PART 4u /* of the device's memory, for all sets */
-#define REPEAT                                                                                     \
-    3u /* of a run: the first one waits for the host's launch, and the median does not             \
-        */
+#define REPEAT 3u /* the first kernel of a run waits for the host's launch; the median does not */
 #define RUNS_MIN 5u
 #define RUNS_MAX 40u
 #define RUNS_US 4e3    /* more than RUNS_MIN runs only within this time */
@@ -178,8 +176,8 @@ static enum gm_status measure(struct tune *t, struct gm_op *op, struct gm_error 
 
     gm_set_tiles(op, t->facts);
     unsigned n = gm_candidates(op, t->facts, candidates);
-    enum gm_status status = open_sets(t, op, &sets, err);
-    if (status != GM_OK)
+    enum gm_status status = n > 0 ? open_sets(t, op, &sets, err) : GM_OK;
+    if (status != GM_OK || n == 0)
         return status;
     double least = candidates[0].estimate.us;
     for (unsigned i = 0; i < n && status != GM_DEVICE_LOST && !is_stopped(t); i++) {

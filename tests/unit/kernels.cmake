@@ -11,6 +11,7 @@ gm_test(test_choose unit unit/test_choose.c ${planted}
 target_compile_definitions(test_choose PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
 gm_test(test_tune unit unit/test_tune.c ${planted} LIBRARIES gemmd_kernels Threads::Threads m)
+target_link_options(test_tune PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 foreach(name cpu_facts cpu_pool cpu_reference evaluate)
   gm_test(test_${name} kernels unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()

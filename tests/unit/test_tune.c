@@ -5,6 +5,7 @@
  */
 #include "kernels/choose/fit.h"
 #include "tests/unit/check.h"
+#include "tests/unit/failing_alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -287,6 +288,26 @@ static void test_failures(const char *path)
     CHECK(strstr(err.detail, "/nowhere/profile.part cannot be written") != NULL);
 }
 
+/* Whichever allocation fails, nothing is written, leaked or left held. */
+static void test_memory(const char *path)
+{
+    struct gm_error err = {.detail = ""};
+    unsigned long n = 1;
+    enum gm_status status = GM_MEMORY_FULL;
+
+    for (; status == GM_MEMORY_FULL && n < 200; n++) {
+        begin();
+        unlink(path);
+        alloc_count = 0;
+        alloc_fails_at = n;
+        status = tune(path, 20, 600, &err);
+        alloc_fails_at = 0;
+        CHECK(gpu.device_bytes == 0 && (access(path, F_OK) == 0) == (status == GM_OK));
+    }
+    CHECK_STATUS(status, GM_OK, &err);
+    CHECK(n > 12); /* those of the fit were among them */
+}
+
 int main(void)
 {
     char folder[] = "/tmp/test_tune.XXXXXX", path[64];
@@ -297,6 +318,7 @@ int main(void)
     test_choice(path);
     test_stops(path);
     test_failures(path);
+    test_memory(path);
     unlink(path);
     CHECK(rmdir(folder) == 0);
     free(gpu.hidden);
