@@ -49,6 +49,10 @@ static void job_done(struct gm_job *job)
                waits_for_disk(r)) {
         gm_request_to_worker(r, encode_on_worker,
                              gm_cost_text(r->plan.text_bytes) + gm_cost_copy(r->plan.region_bytes));
+    } else if (job->last) {
+        /* This thread has nothing else to do, and is awake: the event thread is not. */
+        gm_handle_op_ran(r);
+        gm_request_resume(r, GM_REQUEST_REPLY);
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);
     }

@@ -50,6 +50,7 @@ struct gm_job {
     unsigned batch;                             /* number of jobs in its launch */
     int stream;                                 /* that it ran on; -1: none, gm_sched_run_here */
     bool concurrent;                            /* other jobs ran at the same time */
+    bool last; /* alone in its launch, and none waited at its end */
 
     TAILQ_ENTRY(gm_job) link; /* for the scheduler: in the running list, or a list of ended jobs */
     enum gm_status stop_status; /* for the scheduler: why it was told to stop */

@@ -139,6 +139,7 @@ static void end(struct gm_sched *s, const struct launch *launch, struct gm_job *
         if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
             gm_job_fail(job, job->stop_status);
     }
+    batch[0]->last = n == 1 && s->queue.waiting == 0;
     s->running_count -= n;
     s->idle_from_ns = ended_ns;
     gm_sched_count_busy(s, ended_ns);
