@@ -169,8 +169,8 @@ static void set_shape(uint64_t ret[3], uint64_t batch, uint64_t rows, uint64_t c
 }
 
 /* op(a) of m x k, op(b) of k x n, with everything else as it is drawn. */
-static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m, uint64_t k,
-                        uint64_t n, unsigned trans)
+static struct request draw_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m,
+                                   uint64_t k, uint64_t n, unsigned trans)
 {
     struct request request = {.kind = GM_OP_MATMUL, .dtype = dtype, .operands = 2};
     unsigned factor_count = is_float(dtype) ? 4 : 3;
@@ -193,6 +193,14 @@ static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m
         request.options.has_beta = true;
         request.options.beta = factors[random_below(&random_state, factor_count)];
     }
+    return request;
+}
+
+static void try_product(enum gm_dtype dtype, const uint64_t batch[3], uint64_t m, uint64_t k,
+                        uint64_t n, unsigned trans)
+{
+    struct request request = draw_product(dtype, batch, m, k, n, trans);
+
     try_request(&request);
 }
 
@@ -300,9 +308,9 @@ static void test_products_of_vectors(void)
     }
 }
 
-/* On tensor cores: tiles of 64 to 256 by 64 to 256, one, several, ragged; rows that begin at
- * multiples of 16, 8, 4 and 2 bytes; K in one k-tile, in several, in splits, and less than a
- * vector; stacks, also with one a or b. Each in all four transpositions. */
+/* On tensor cores, by the smallest tiles, and by those of one block a tile: one, several, ragged;
+ * rows that begin at multiples of 16, 8, 4 and 2 bytes; K in one k-tile, in several, in splits, and
+ * less than a vector; stacks, also with one a or b. Each in all four transpositions. */
 static void test_products_on_tensor_cores(void)
 {
     static const uint64_t cases[][6] = {
@@ -321,6 +329,38 @@ static void test_products_on_tensor_cores(void)
         for (unsigned trans = 0; trans < 4; trans++)
             try_product(types[(i + trans + 1) % 3], cases[i], cases[i][3], cases[i][4], cases[i][5],
                         trans);
+    }
+}
+
+/* On tensor cores, by the large tiles, and by those that two blocks of a cluster load together.
+ * Which tile and how many splits a row takes is gm_split_plan_of's choice, of the shape alone:
+ *
+ *                     mma        wgmma       split_bf16 */
+static void test_products_of_large_tiles(void)
+{
+    static const uint64_t cases[][3] = {
+        {3080, 72, 2080},  /* large      large       large      more tiles than run at once */
+        {1719, 40, 2281},  /* large      large       large      odd rows of the result */
+        {2056, 72, 1192},  /* large      wide        large */
+        {3300, 40, 641},   /* large      wide        large */
+        {1024, 160, 1800}, /* large      square      large */
+        {2993, 135, 519},  /* large      square      large */
+        {145, 4750, 3121}, /* large / 5  large / 5   large / 5  / splits */
+        {813, 8896, 130},  /* large / 18 wide / 14   small / 6 */
+        {683, 2689, 132},  /* small / 8  square / 9  small / 7 */
+        {67, 916, 3082},   /* large / 5  lone / 3    large / 5 */
+    };
+    static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32};
+    static const uint64_t single[3] = {1, 1, 1};
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (unsigned type = 0; type < 3; type++) {
+            struct request request = draw_product(types[type], single, cases[i][0], cases[i][1],
+                                                  cases[i][2], (i + type) % 4);
+            if (request.options.alpha.real == 0) /* they refuse alpha 0 */
+                request.options.has_alpha = false;
+            try_request(&request);
+        }
     }
 }
 
@@ -500,6 +540,7 @@ int main(int argc, char **argv)
         test_tall_moves();
         test_large_moves();
         test_large_products();
+        test_products_of_large_tiles();
     }
     test_products();
     test_products_of_vectors();
