@@ -42,6 +42,9 @@ struct gm_task {
     struct gm_op op;
     const struct gm_variant *variant;
     unsigned repeat; /* run the kernel so many times (>= 1) and time each */
+    /* The times are to be the device's alone: it begins when some or all has been enqueued. So it
+     * is with repeat > 1. A backend whose times have no host in them need not care. */
+    bool head_start;
     /* Bits of operands, by their index, and GM_RESULT_ON_DEVICE: whose data is memory of the device
      * that runs it, imported by the backend, and is not copied. */
     unsigned on_device;
@@ -143,11 +146,11 @@ struct gm_backend {
 
     /*
      * Runs n tasks on a stream of a device, and returns when they are done, each with its status,
-     * error and times set: the times of all. There are 1 to batch_max. Several have one
-     * gm_group_key other than 0, and gm_op_bytes_min of at most batch_bytes together; they may
-     * differ in shape. One that fails does not affect the others. Different streams overlap: while
-     * one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when the device is beyond use;
-     * every task then has that status.
+     * error and times set: the times of all. There are 1 to batch_max. Several have one variant; if
+     * that groups, one gm_group_key other than 0, and gm_op_bytes_min of at most batch_bytes
+     * together; they may differ in shape. One that fails does not affect the others. Different
+     * streams overlap: while one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when
+     * the device is beyond use; every task then has that status.
      *
      * It blocks on purpose: a thread per stream is all the asynchrony a caller needs, and no
      * callback from a driver's thread has to be reasoned about.

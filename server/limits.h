@@ -169,7 +169,7 @@
       "how long gemmd --tune measures; the fit that follows takes seconds, and all of it less "    \
       "than "                                                                                      \
       "10 minutes")                                                                                \
-    X(TUNE_OPERATIONS, 400, "operations",                                                          \
+    X(TUNE_OPERATIONS, 2000, "operations",                                                         \
       "what gemmd --tune measures in that time; of half as many, choices among others are worse")  \
     X(PROBE_MS, 2000, "ms",                                                                        \
       "how long gemmd --probe waits for an answer; a healthy daemon takes a millisecond")          \

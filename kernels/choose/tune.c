@@ -14,9 +14,9 @@
 #define SEED 20260101u
 #define SETS_MAX 64u   /* of operands, so that caches do not hold those of the next run */
 #define MEMORY_PART 4u /* of the device's memory, for all sets */
-#define REPEAT 3u /* the first kernel of a run waits for the host's launch; the median does not */
-#define RUNS_MIN 5u
-#define RUNS_MAX 40u
+#define BATCH 12u      /* sets of a run, whose times are told together */
+#define RUNS_MIN 3u
+#define RUNS_MAX 15u
 #define RUNS_US 4e3    /* more than RUNS_MIN runs only within this time */
 #define SLOWER_MOST 30 /* times the least estimate: a variant beyond is not worth its time */
 #define ALIGNMENT 256u
@@ -120,59 +120,57 @@ static enum gm_status open_sets(struct tune *t, const struct gm_op *op, struct s
 
 /* ---- Times. ---- */
 
+/* Runs a variant on so many sets, from `set` on. *ret_us: the time of one. */
 static enum gm_status run_once(struct tune *t, const struct gm_op *op,
                                const struct gm_variant *variant, const struct sets *sets,
-                               unsigned set, double *ret_us)
+                               unsigned set, unsigned count, double *ret_us)
 {
-    struct gm_task task = {.op = *op,
-                           .variant = variant,
-                           .repeat = REPEAT,
-                           .on_device = GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1)};
-    struct gm_task *tasks[] = {&task};
-    char *memory = sets->memory + sets->bytes * (set % sets->count);
+    struct gm_task task[BATCH], *tasks[BATCH];
 
-    for (unsigned i = 0; i < op->operands; i++)
-        task.op.operand[i].data = memory + sets->at[i];
-    task.op.result.data = memory + sets->at[GM_OPERANDS_MAX];
-    enum gm_status status = t->backend->run(t->context, t->device, 0, tasks, 1);
-    if (status == GM_OK)
-        status = task.status;
-    *ret_us = fmax(task.times.kernel, 0) + fmax(task.times.prepare, 0);
+    for (unsigned i = 0; i < count; i++) {
+        char *memory = sets->memory + sets->bytes * ((set + i) % sets->count);
+        tasks[i] = &task[i];
+        task[i] = (struct gm_task){.op = *op,
+                                   .variant = variant,
+                                   .repeat = 1,
+                                   .head_start = true,
+                                   .on_device = GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1)};
+        for (unsigned j = 0; j < op->operands; j++)
+            task[i].op.operand[j].data = memory + sets->at[j];
+        task[i].op.result.data = memory + sets->at[GM_OPERANDS_MAX];
+    }
+    enum gm_status status = t->backend->run(t->context, t->device, 0, tasks, count);
+    for (unsigned i = 0; i < count && status == GM_OK; i++)
+        status = task[i].status;
+    *ret_us = (fmax(task[0].times.kernel, 0) + fmax(task[0].times.prepare, 0)) / count;
     return status;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median of some runs, after one that does not count. */
+/* The least of some runs, after one that does not count: what disturbs a run makes it longer. */
 static enum gm_status time_variant(struct tune *t, const struct gm_op *op,
                                    const struct gm_variant *variant, const struct sets *sets,
                                    double *ret_us)
 {
-    double us[RUNS_MAX], sum = 0;
-    unsigned runs = 0;
-    enum gm_status status = run_once(t, op, variant, sets, 0, &us[0]);
+    double us, sum = 0, least = HUGE_VAL;
+    unsigned runs = 0, most = t->facts->batch_max < BATCH ? t->facts->batch_max : BATCH;
+    unsigned count = sets->count < most ? sets->count : most;
+    enum gm_status status = run_once(t, op, variant, sets, 0, 1, &us);
 
     while (status == GM_OK && runs < RUNS_MAX && (runs < RUNS_MIN || sum < RUNS_US)) {
-        status = run_once(t, op, variant, sets, runs + 1, &us[runs]);
-        sum += REPEAT * us[runs++];
+        status = run_once(t, op, variant, sets, runs++ * count + 1, count, &us);
+        sum += count * us;
+        least = fmin(least, us);
     }
-    if (status != GM_OK)
-        return status;
-    qsort(us, runs, sizeof us[0], by_size);
-    *ret_us = us[runs / 2];
-    return GM_OK;
+    if (status == GM_OK)
+        *ret_us = least;
+    return status;
 }
 
 /* Times the variants of an operation. One that fails is left out; GM_DEVICE_LOST ends it. */
 static enum gm_status measure(struct tune *t, struct gm_op *op, struct gm_error *err)
 {
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
-    struct sets sets;
+    struct sets sets = {.count = 0};
 
     gm_set_tiles(op, t->facts);
     unsigned n = gm_candidates(op, t->facts, candidates);

@@ -43,9 +43,10 @@ def version(compiler):
 
 
 def kernels(root):
-    """Those that the simulator can run; the others are named sm90_NAME.cu."""
+    """Those that the simulator can run; the others are named sm90_NAME.cu, or are part of the backend."""
     paths = sorted((pathlib.Path(root) / KERNELS).glob("*/*.cu"))
-    return [path.relative_to(root).as_posix() for path in paths if not re.match(r"sm\d+_", path.name)]
+    return [path.relative_to(root).as_posix() for path in paths
+            if not re.match(r"sm\d+_", path.name) and path.parent.name != "backend"]
 
 
 def bare(text):

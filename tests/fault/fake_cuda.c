@@ -140,6 +140,15 @@ cudaError_t fake_cuda_launch(void)
     return cudaGetLastError();
 }
 
+/* In place of head_start.cu. */
+cudaError_t gm_cuda_head_start(cudaStream_t stream, double us, double ghz)
+{
+    pthread_mutex_lock(&lock);
+    clock_us += us;
+    fake_cuda.head_start_us += us;
+    return leave(stream && us > 0 && ghz > 0 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     pthread_mutex_lock(&lock);

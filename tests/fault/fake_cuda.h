@@ -25,6 +25,7 @@ struct fake_cuda {
     cudaError_t blas_error; /* and what has broken the device then */
     atomic_int blas_batch;  /* set by them: of how many matrices the last was */
     bool no_names;          /* kernels have none */
+    double head_start_us;   /* set by the fake: of all head starts */
     uint64_t pretend; /* copies on the device of more bytes take their time, and copy nothing */
 };
 

@@ -159,8 +159,18 @@ static void test_times(void)
         near(made.task.times.kernel, FAKE_KERNEL_US);
         near(made.task.times.kernel_min, FAKE_KERNEL_US);
         CHECK(made.task.times.prepare < 0);
+        CHECK(fake_cuda.head_start_us == 0);
         cuda_case_put(context, &made);
     }
+    if (make(context, &transpose, &fake_transpose, &made)) {
+        made.task.head_start = true;
+        run_one(context, 0, &made);
+        near(made.task.times.h2d, 33 * 65 * 4 * FAKE_US_PER_BYTE);
+        near(made.task.times.kernel, FAKE_KERNEL_US);
+        CHECK(fake_cuda.head_start_us > 0);
+        cuda_case_put(context, &made);
+    }
+    fake_cuda.head_start_us = 0;
     if (make(context, &stack, &fake_transpose, &made)) {
         run_one(context, 0, &made);
         near(made.task.times.prepare, FAKE_KERNEL_US);
@@ -174,6 +184,7 @@ static void test_times(void)
         near(made.task.times.prepare, 2 * FAKE_KERNEL_US);
         near(made.task.times.kernel, FAKE_KERNEL_US);
         near(made.task.times.kernel_min, FAKE_KERNEL_US);
+        CHECK(fake_cuda.head_start_us >= 100 * (2 + 1) * FAKE_KERNEL_US); /* longer than all runs */
         cuda_case_put(context, &made);
     }
     struct cuda_request columns = sum;

@@ -114,10 +114,15 @@ static enum gm_status run(void *context, unsigned device, unsigned stream, struc
     const struct gm_op *op = &task[0]->op;
 
     (void)context;
-    CHECK(device == 0 && stream == 0 && n == 1 && task[0]->repeat >= 1);
-    gpu.strange += task[0]->on_device != (GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1));
-    gpu.strange += !is_inside(&op->result) || !is_inside(&op->operand[0]) ||
-                   (op->operands > 1 && !is_inside(&op->operand[1]));
+    CHECK(device == 0 && stream == 0 && n >= 1 && n <= gpu.facts.batch_max);
+    for (unsigned i = 0; i < n; i++) {
+        const struct gm_op *each = &task[i]->op;
+        CHECK(task[i]->repeat == 1 && task[i]->head_start && task[i]->variant == task[0]->variant);
+        gpu.strange += task[i]->on_device != (GM_RESULT_ON_DEVICE | ((1u << op->operands) - 1));
+        gpu.strange += !is_inside(&each->result) || !is_inside(&each->operand[0]) ||
+                       (each->operands > 1 && !is_inside(&each->operand[1]));
+        task[i]->status = GM_OK;
+    }
     gpu.runs++;
     if (gpu.stop_after > 0 && gpu.runs >= gpu.stop_after)
         atomic_store(&gpu.stop, true);
@@ -132,8 +137,8 @@ static enum gm_status run(void *context, unsigned device, unsigned stream, struc
     double us = gm_estimate(op, op->kind, task[0]->variant->name, &facts).us;
     /* A run in ten is disturbed. */
     double noise = 1 + 0.03 * ((double)(check_random(&gpu.random) % 2001) / 1000 - 1);
-    task[0]->times =
-        (struct gm_times){.h2d = -1, .prepare = us / 4, .kernel = us * noise - us / 4, .d2h = -1};
+    task[0]->times = (struct gm_times){
+        .h2d = -1, .prepare = n * us / 4, .kernel = n * us * (noise - 0.25), .d2h = -1};
     if (check_random(&gpu.random) % 10 == 0)
         task[0]->times.kernel *= 3;
     return task[0]->status = GM_OK;
@@ -160,6 +165,7 @@ static void begin(void)
                                  .detail = "compute capability 8.0, driver 580.1 for CUDA 13.0",
                                  .memory_bytes = (uint64_t)40 << 30,
                                  .cache_bytes = 40 << 20,
+                                 .batch_max = 48,
                                  .gpu = gm_gpu_find("A100"),
                                  .has_kernel_times = true};
     gpu.random = 1;

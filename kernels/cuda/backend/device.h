@@ -143,6 +143,10 @@ enum gm_status gm_cuda_import(const struct gm_cuda_device *device, struct gm_for
                               struct gm_error *err);
 void gm_cuda_release(const struct gm_cuda_device *device, struct gm_foreign *foreign);
 
+/* head_start.cu: the stream does nothing for so long. The work that is enqueued meanwhile then
+ * begins without the host. */
+cudaError_t gm_cuda_head_start(cudaStream_t stream, double us, double ghz);
+
 /* address_range.c: the size of the device's allocation that begins at this address. False where
  * none begins there, or the driver does not tell. */
 bool gm_cuda_allocation_bytes(const void *data, uint64_t *ret);
