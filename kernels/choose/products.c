@@ -182,33 +182,40 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
  * cuBLAS does not say what it runs. It is taken for the fastest of a few tiles, with K split where
  * that helps, or for a kernel of its own if there is a single vector. Seen on an H200: where K runs
  * along A's rows it takes a second launch, but for a tile's 16 rows. On an H100: f16 and bf16 whose
- * rows do not begin at multiples of 8 bytes have a fifth of the rate.
+ * rows do not begin at multiples of 16 bytes have kernels of their own, with a fifth of the rate.
  */
-#define CUBLAS_HALF_UNALIGNED 5.0
+#define CUBLAS_ROW_BYTES 16.0
 double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
 {
     static const struct kernel tiles[] = {
         {128, 128, 8, 0.25, 1, true}, {64, 64, 8, 0.25, 2, true}, {32, 32, 8, 0.5, 4, true}};
     static const struct kernel on_tensor_cores[] = {
         {128, 256, 64, 0, 1, true}, {128, 128, 64, 0, 1, true}, {64, 64, 64, 0, 2, true}};
+    static const struct kernel unaligned[] = {{128, 128, 32, 0, 1, true}, {64, 64, 32, 0, 2, true}};
     const struct kernel *list = q->tensor ? on_tensor_cores : tiles;
+    const struct gm_rates *rates = r;
+    size_t count = sizeof(tiles) / sizeof(tiles[0]);
     bool again = q->s.a_along_k && q->s.m > 16;
     uint64_t lda = q->s.a.row > q->s.a.col ? q->s.a.row : q->s.a.col;
     uint64_t ldb = q->s.b.row > q->s.b.col ? q->s.b.row : q->s.b.col;
-    bool slow = q->tensor && q->s.size == 2 && (lda | ldb) % 4 != 0;
     double least = HUGE_VAL;
 
     if (q->s.m == 1 || q->s.n == 1)
         least = vector_us(q, &r[3]);
-    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+    if (q->tensor && q->s.size == 2 &&
+        fmod((double)(lda | ldb) * q->s.size, CUBLAS_ROW_BYTES) != 0) {
+        list = unaligned;
+        rates = &r[4];
+        count = sizeof(unaligned) / sizeof(unaligned[0]);
+    }
+    for (size_t i = 0; i < count; i++) {
         double most = gm_most_of(1, floor(q->s.k / 64));
         for (double splits = 1; splits <= most && splits <= 128; splits *= 2) {
             struct gm_work w = tile_work(q, &list[i], splits);
             w.shared = w.madds * list[i].words * q->s.width;
-            w.madds *= slow ? CUBLAS_HALF_UNALIGNED : 1;
             if (again)
                 w.passes = 1;
-            least = gm_least_of(least, gm_work_us(q, &r[i], &w));
+            least = gm_least_of(least, gm_work_us(q, &rates[i], &w));
         }
     }
     return least;
