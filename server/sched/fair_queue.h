@@ -42,12 +42,16 @@ struct gm_fair_item {
 struct gm_fair_flow {
     TAILQ_HEAD(gm_fair_items, gm_fair_item) items;
     TAILQ_ENTRY(gm_fair_flow) link;
+    uint64_t waiting;
+    double waiting_s; /* sum of the items' costs */
 };
 
 struct gm_fair_size {
     TAILQ_HEAD(, gm_fair_flow)
     flows;         /* round robin: the first is next, the last was served most recently */
     double used_s; /* service time used, or the level that it started at */
+    double waiting_s;
+    double recent_s; /* cost of what was served of late: as much in all as waits, or a few items */
     struct gm_fair_flow flow[GM_FAIR_BUCKETS];
 };
 
@@ -79,6 +83,10 @@ struct gm_fair_item *gm_fair_next_client(const struct gm_fair_queue *queue,
                                          const struct gm_fair_item *item);
 /* The first item of the client whose turn it is in a class; NULL if the class is empty. */
 struct gm_fair_item *gm_fair_first_client(const struct gm_fair_queue *queue, unsigned size);
+/* Estimates the cost of all that would be served before this item, if it were pushed now: the items
+ * of its client in its class, as many of each other client there, and of each other class what
+ * waits and what will come at the rate of late, but no more than its own class has until then. */
+double gm_fair_before_s(const struct gm_fair_queue *queue, const struct gm_fair_item *item);
 /* Removes an item to serve it. Its client goes to the end of the ring, and its class is charged
  * with cost_s. */
 void gm_fair_serve(struct gm_fair_queue *queue, struct gm_fair_item *item);

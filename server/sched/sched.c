@@ -31,7 +31,8 @@ void gm_job_stop(struct gm_job *job, enum gm_status status)
 void gm_job_reset(struct gm_job *job)
 {
     job->queued_ns = job->watched_ns = gm_now_ns();
-    job->started_ns = job->finished_ns = job->foreseen_ns = 0;
+    job->started_ns = job->finished_ns = 0;
+    job->forecast_s = 0;
     job->stop_status = GM_OK;
     job->batch = 0;
     job->concurrent = false;
@@ -45,27 +46,21 @@ void gm_job_fail(struct gm_job *job, enum gm_status status)
     job->finished_ns = gm_now_ns();
 }
 
-/* Counts a slot of a client, or one less. */
-static void count_slot(struct gm_sched *s, uint64_t client, bool more)
+static uint64_t *held(struct gm_sched *s, uint64_t client)
 {
-    uint64_t *held = &s->held[gm_fair_bucket(client)];
-
-    s->clients += more && *held == 0;
-    *held += more ? 1 : (uint64_t)-1;
-    s->clients -= !more && *held == 0;
+    return &s->held[gm_fair_bucket(client)];
 }
 
-void gm_sched_free_slot(struct gm_sched *s, const struct gm_job *job)
+void gm_sched_leave_queue(struct gm_sched *s, const struct gm_job *job)
 {
-    count_slot(s, job->slot.client, false);
-    s->waiting_s[gm_fair_bucket(job->slot.client)] -= job->expected_s;
+    --*held(s, job->slot.client);
+    s->waiting_s = s->queue.waiting > 0 ? s->waiting_s - job->expected_s : 0;
 }
 
 void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *list)
 {
     gm_fair_remove(&s->queue, &job->slot);
-    gm_sched_free_slot(s, job);
-    s->backlog_s -= job->expected_s;
+    gm_sched_leave_queue(s, job);
     TAILQ_INSERT_TAIL(list, job, link);
 }
 
@@ -88,7 +83,7 @@ void gm_sched_end(struct gm_job_list *list, enum gm_status status)
 static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm_error *err)
 {
     uint64_t limit = s->options.queue_limit, taken = s->reserved + s->queue.waiting;
-    uint64_t held = s->held[gm_fair_bucket(client)];
+    uint64_t own = s->held[gm_fair_bucket(client)];
 
     if (s->lost)
         return gm_fail(err, GM_DEVICE_LOST, "the device has failed and gemmd is about to restart");
@@ -97,11 +92,11 @@ static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm
     if (taken >= limit)
         return gm_fail(err, GM_QUEUE_FULL, "all %llu queue slots are taken (--queue-limit)",
                        (unsigned long long)limit);
-    if (held >= GM_SCHED_SHARE * (limit - taken))
+    if (own >= GM_SCHED_SHARE * (limit - taken))
         return gm_fail(err, GM_QUEUE_FULL,
                        "requests of this client hold %llu of the %llu queue slots (--queue-limit); "
                        "the rest is kept for other clients",
-                       (unsigned long long)held, (unsigned long long)limit);
+                       (unsigned long long)own, (unsigned long long)limit);
     return GM_OK;
 }
 
@@ -116,51 +111,42 @@ static double device_s(const struct gm_sched *s, const struct gm_job *job)
     return expected(s, job) / (job->exclusive ? 1 : s->streams);
 }
 
-/* Expected time until the job starts. Clients take turns, so it waits for at most as much work of
- * each other client as its own client has. The mutex is held. */
-static double wait_s(const struct gm_sched *s, const struct gm_job *job)
+/* Expected seconds from now to the end of the job, if it is queued now. The mutex is held. */
+static double ends_in(const struct gm_sched *s, const struct gm_job *job, int64_t now_ns)
 {
-    double own = s->waiting_s[gm_fair_bucket(job->slot.client)] + device_s(s, job);
+    double before_s = gm_fair_before_s(&s->queue, &job->slot), all_s = s->queue.waiting_s;
 
-    return fmin(s->backlog_s, own * (s->clients + 1));
-}
-
-/*
- * How much later than expected jobs may end: the running mean of how late they were, and four mean
- * deviations, as TCP sets its time-out (RFC 6298, section 2, with its weights). Under overload
- * each job that is admitted ends close to its deadline, so without it half of them would miss that.
- */
-#define DEVIATIONS 4
-#define MEAN_WEIGHT 0.125
-#define DEVIATION_WEIGHT 0.25
-
-static double lateness_s(const struct gm_sched *s)
-{
-    return fmax(0, s->late_s + DEVIATIONS * s->late_deviation_s);
+    /* In seconds of the device, which streams share. */
+    before_s = all_s > 0 ? before_s / all_s * s->waiting_s : s->waiting_s;
+    return gm_forecast_s(&s->forecast, before_s, expected(s, job), now_ns);
 }
 
 void gm_sched_learn(struct gm_sched *s, const struct gm_job *job, int64_t ended_ns)
 {
-    if (job->foreseen_ns == 0 || job->stop_status == GM_CANCELLED)
-        return;
-    double late = (double)(ended_ns - job->foreseen_ns) * 1e-9;
-    s->late_deviation_s += DEVIATION_WEIGHT * (fabs(late - s->late_s) - s->late_deviation_s);
-    s->late_s += MEAN_WEIGHT * (late - s->late_s);
+    bool ended = job->stop_status == GM_OK || job->stop_status == GM_DEADLINE;
+
+    if (ended && job->deadline_ns != GM_NEVER)
+        gm_forecast_learn(&s->forecast, job->forecast_s, expected(s, job),
+                          (double)(ended_ns - job->queued_ns) * 1e-9,
+                          (double)(job->deadline_ns - job->queued_ns) * 1e-9);
 }
 
-/* Whether the job is expected to end before its deadline. The mutex is held. */
+/* Whether the job will end before its deadline, as far as can be told. The mutex is held. */
 static enum gm_status check_time(const struct gm_sched *s, const struct gm_job *job,
                                  struct gm_error *err)
 {
-    double left = (double)(job->deadline_ns - gm_now_ns()) * 1e-9;
-    double wait = wait_s(s, job) + lateness_s(s);
-
-    if (job->deadline_ns == GM_NEVER || s->queue.waiting == 0 || wait + expected(s, job) <= left)
+    /* What is expected must not keep a device idle that would show it to be wrong. */
+    if (job->deadline_ns == GM_NEVER || s->queue.waiting == 0)
+        return GM_OK;
+    int64_t now = gm_now_ns();
+    double left = (double)(job->deadline_ns - now) * 1e-9;
+    double latest = gm_forecast_latest_s(&s->forecast, ends_in(s, job, now));
+    if (latest <= left)
         return GM_OK;
     return gm_fail(err, GM_QUEUE_FULL,
-                   "the jobs that wait take about %.1f seconds, and the time for this request "
-                   "(--timeout, timeout_ms) ends in %.1f",
-                   wait, left > 0 ? left : 0);
+                   "this job and those before it may take %.1f seconds, and the time for this "
+                   "request (--timeout, timeout_ms) ends in %.1f",
+                   latest, left > 0 ? left : 0);
 }
 
 /* job: NULL if its time is not known. */
@@ -174,7 +160,7 @@ static enum gm_status reserve(struct gm_sched *s, uint64_t client, const struct 
     atomic_store(&s->measure_stop, true); /* a job is coming */
     if (status == GM_OK) {
         s->reserved++;
-        count_slot(s, client, true);
+        ++*held(s, client);
     }
     pthread_mutex_unlock(&s->mutex);
     return status;
@@ -202,7 +188,7 @@ void gm_sched_reserve_more(struct gm_sched *s, uint64_t client)
 {
     pthread_mutex_lock(&s->mutex);
     s->reserved++;
-    count_slot(s, client, true);
+    ++*held(s, client);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -210,7 +196,7 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
 {
     pthread_mutex_lock(&s->mutex);
     s->reserved--;
-    count_slot(s, client, false);
+    --*held(s, client);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -224,13 +210,10 @@ void gm_sched_call(struct gm_sched *s)
 /* Sets the job's expected time, and adds it to what waits. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
-    double until_end_s = wait_s(s, job) + expected(s, job);
-
-    if (s->backlog_s > 0) /* it waits for others */
-        job->foreseen_ns = job->queued_ns + (int64_t)(until_end_s * 1e9);
+    if (s->forecast.running > 0) /* it waits for others */
+        job->forecast_s = ends_in(s, job, job->queued_ns);
     job->expected_s = device_s(s, job);
-    s->backlog_s += job->expected_s;
-    s->waiting_s[gm_fair_bucket(job->slot.client)] += job->expected_s;
+    s->waiting_s += job->expected_s;
 }
 
 void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
@@ -242,7 +225,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
     s->reserved--;
     if (s->lost || s->closing) {
         refused = s->lost ? GM_DEVICE_LOST : GM_DRAINING;
-        count_slot(s, job->slot.client, false);
+        --*held(s, job->slot.client);
     } else {
         atomic_store(&s->measure_stop, true);
         expect(s, job);
@@ -289,10 +272,11 @@ void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
     gm_sched_end(&orphans, status);
 }
 
-/* Expected time of all jobs, per stream. The mutex is held. */
+/* Expected time of all jobs. The mutex is held. */
 static double backlog(const struct gm_sched *s)
 {
-    return s->backlog_s + (double)s->reserved * s->service_s / s->streams;
+    return gm_forecast_s(&s->forecast, s->waiting_s, 0, gm_now_ns()) +
+           (double)s->reserved * s->service_s / s->streams;
 }
 
 unsigned gm_sched_retry_after(struct gm_sched *s)
@@ -385,6 +369,7 @@ enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_s
     if (!s)
         return gm_fail(err, GM_INTERNAL, "no memory for a scheduler");
     gm_fair_init(&s->queue);
+    gm_forecast_init(&s->forecast);
     TAILQ_INIT(&s->running);
     s->options = *options;
     s->idle_from_ns = gm_now_ns();

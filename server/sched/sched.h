@@ -55,8 +55,8 @@ struct gm_job {
     TAILQ_ENTRY(gm_job) link; /* for the scheduler: in the running list, or a list of ended jobs */
     enum gm_status stop_status; /* for the scheduler: why it was told to stop */
     double expected_s;          /* for the scheduler: expected time of the device */
-    int64_t foreseen_ns;        /* for the scheduler: when it is expected to end; 0: not known */
-    int64_t watched_ns;         /* for the scheduler: when its client was checked last */
+    double forecast_s;  /* for the scheduler: expected from commit to end; 0: it did not wait */
+    int64_t watched_ns; /* for the scheduler: when its client was checked last */
 };
 
 static inline struct gm_job *gm_job_of_slot(const struct gm_fair_item *slot)

@@ -7,6 +7,7 @@
 #ifndef GM_SERVER_SCHED_SCHED_STATE_H
 #define GM_SERVER_SCHED_SCHED_STATE_H
 
+#include "server/sched/cost.h"
 #include "server/sched/sched.h"
 
 #include <pthread.h>
@@ -23,9 +24,7 @@ struct gm_sched {
     struct gm_job_list running;
     uint64_t reserved; /* reserved slots: reserved + queue.waiting <= queue_limit, except after
                           reserve_more */
-    uint64_t held[GM_FAIR_BUCKETS];    /* slots, waiting jobs included, by client */
-    double waiting_s[GM_FAIR_BUCKETS]; /* expected_s of the waiting jobs, by client */
-    unsigned clients;                  /* that hold slots */
+    uint64_t held[GM_FAIR_BUCKETS]; /* slots, waiting jobs included, by client */
     uint64_t running_count;
     uint64_t starts; /* launches so far; shows whether another one began during a launch */
     bool *stream_busy;
@@ -36,8 +35,8 @@ struct gm_sched {
     bool awake;        /* a thread without a job is awake, and takes the next one unsignalled */
     atomic_uint calls; /* counts what a thread that is awake must look at: commits, and the end */
     double service_s;  /* mean time that a job holds a stream, in seconds */
-    double backlog_s;  /* expected_s of all jobs that wait or run on streams */
-    double late_s, late_deviation_s; /* of jobs, against foreseen_ns: running means, in seconds */
+    double waiting_s;  /* expected_s of all jobs that wait */
+    struct gm_forecast forecast; /* when jobs will end */
 
     int64_t idle_from_ns;     /* when the last job ended */
     int64_t busy_from_ns;     /* while jobs run: up to when busy_ns has counted */
@@ -58,8 +57,8 @@ struct gm_sched {
 bool gm_sched_startable(const struct gm_sched *sched);
 /* Has a thread look at the queue: the one that is awake, or one that is woken. */
 void gm_sched_call(struct gm_sched *sched);
-/* Frees the slot of a job that has left the queue. */
-void gm_sched_free_slot(struct gm_sched *sched, const struct gm_job *job);
+/* Frees the slot of a job that has been taken from the queue. */
+void gm_sched_leave_queue(struct gm_sched *sched, const struct gm_job *job);
 /* Moves a waiting job to `list`, for gm_sched_end. */
 void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_list *list);
 /* Learns from when a job ended, or missed its deadline, how late jobs are. */

@@ -5,6 +5,7 @@
 #include "server/log.h"
 #include "server/sched/sched_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
@@ -42,7 +43,7 @@ static unsigned take_stream(struct gm_sched *s)
 static void start(struct gm_sched *s, struct gm_job *job)
 {
     gm_fair_serve(&s->queue, &job->slot);
-    gm_sched_free_slot(s, job);
+    gm_sched_leave_queue(s, job);
     TAILQ_INSERT_TAIL(&s->running, job, link);
     s->running_count++;
 }
@@ -166,9 +167,13 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
                       struct gm_task **tasks)
 {
     struct launch launch = begin(s, (int)stream, batch, n);
+    double work_s = 0, done_s = 0;
 
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         tasks[i] = &batch[i]->task;
+        work_s += batch[i]->expected_s;
+    }
+    gm_forecast_begin(&s->forecast, work_s, launch.begun_ns);
     pthread_mutex_unlock(&s->mutex);
     enum gm_status status =
         s->options.backend->run(s->options.context, s->options.device, stream, tasks, n);
@@ -178,8 +183,11 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
     double each_s = (double)(ended - launch.begun_ns) * 1e-9 / n;
     for (unsigned i = 0; i < n; i++) {
         gm_fair_served(&s->queue, &batch[i]->slot, each_s);
-        s->backlog_s -= batch[i]->expected_s;
+        /* What was stopped or failed is not all done. */
+        done_s += batch[i]->task.status == GM_OK ? batch[i]->expected_s
+                                                 : fmin(batch[i]->expected_s, each_s);
     }
+    gm_forecast_end(&s->forecast, work_s, done_s, s->waiting_s, ended);
     end(s, &launch, batch, n, ended);
     s->exclusive_running = false;
     s->stream_busy[stream] = false;

@@ -38,6 +38,7 @@ static __attribute__((constructor)) void read_plan(void)
     const struct sigaction action = {.sa_handler = release, .sa_flags = SA_RESTART};
 
     faulty_plan.streams = number("FAKE_STREAMS");
+    faulty_plan.gflops = number("FAKE_GFLOPS");
     faulty_plan.memory_at = number("FAKE_MEMORY_AT");
     faulty_plan.lose_at = number("FAKE_LOSE_AT");
     faulty_plan.hang_at = number("FAKE_HANG_AT");

@@ -13,6 +13,7 @@ struct faulty {
     void *cpu;
     struct gm_device_facts facts;
     pthread_mutex_t mutex; /* the cpu backend runs one task at a time */
+    atomic_uint sharing;   /* runs that share the rate */
     atomic_bool lost;
 };
 
@@ -140,6 +141,53 @@ static void count_accesses(struct gm_task *task, unsigned number)
     task->has_accesses = true;
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#define STEP_S 500e-6
+
+/* Takes the time of all runs of a task at the plan's rate, without a processor; less if the task is
+ * told to stop. */
+static void take_time(struct faulty *f, struct gm_task *task)
+{
+    double once_s = gm_op_flops(&task->op) / (1e9 * faulty_plan.gflops);
+    double left_s = once_s * (task->repeat > 1 ? task->repeat : 1), then_s = now_s();
+
+    atomic_fetch_add(&f->sharing, 1);
+    while (left_s > 0 && !atomic_load(&task->stop)) {
+        unsigned sharing = atomic_load(&f->sharing);
+        double step_s = left_s * sharing < STEP_S ? left_s * sharing : STEP_S;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * step_s)}, NULL);
+        double passed_s = now_s() - then_s;
+        left_s -= passed_s / sharing;
+        then_s += passed_s;
+    }
+    atomic_fetch_sub(&f->sharing, 1);
+    if (left_s > 0)
+        task->status = gm_fail(&task->error, GM_CANCELLED, "the run was told to stop");
+    task->times.kernel = 1e6 * once_s;
+}
+
+/* Runs a task once on the cpu backend, in the time of all its runs. */
+static enum gm_status run_timed(struct faulty *f, struct gm_task *task)
+{
+    unsigned repeat = task->repeat;
+
+    task->repeat = 1;
+    pthread_mutex_lock(&f->mutex);
+    enum gm_status status = gm_backend_cpu.run(f->cpu, 0, 0, &task, 1);
+    pthread_mutex_unlock(&f->mutex);
+    task->repeat = repeat;
+    if (status == GM_OK && task->status == GM_OK)
+        take_time(f, task);
+    return status;
+}
+
 /* batch_max is the cpu backend's: one task. */
 static enum gm_status run_one(struct faulty *f, struct gm_task *task)
 {
@@ -164,6 +212,8 @@ static enum gm_status run_one(struct faulty *f, struct gm_task *task)
         return fail_task(task, GM_DEVICE_LOST);
     if (number == faulty_plan.memory_at)
         return fail_task(task, GM_DEVICE_MEMORY);
+    if (faulty_plan.gflops > 0)
+        return run_timed(f, task);
     pthread_mutex_lock(&f->mutex);
     enum gm_status status = gm_backend_cpu.run(f->cpu, 0, 0, &task, 1);
     pthread_mutex_unlock(&f->mutex);

@@ -18,6 +18,7 @@ struct faulty_plan {
     unsigned hang_at;      /* the run that never ends, whatever it is told */
     unsigned stall_at;     /* the run that waits until it is told to stop */
     unsigned wrong_at;     /* the run whose result has a bit too many */
+    double gflops;         /* its rate, which its streams share, so that a run takes that long */
     bool counts;           /* like the simulator: counts accesses, and times nothing */
     atomic_uint buffer_at; /* the buffer that cannot be had; and */
     atomic_uint buffers;   /* how many were asked for */

@@ -1,5 +1,5 @@
 # Unit tests of server/: one program a module.
-foreach(name accept access quota account body_form config connection_limiter connections cost eval fair_queue json_line
+foreach(name accept access quota account body_form config connection_limiter connections cost eval fair_queue forecast json_line
     listener log memory_quota notify params probe problem routes sandbox worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()

@@ -4,6 +4,7 @@
 #include "tests/unit/check.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +328,61 @@ static void test_against_model(unsigned seed)
     check_empty();
 }
 
+/* What is served before an item is told when it is pushed: as it turns out, but for one item of
+ * each class, where items of a class cost the same, and clients' numbers of them whatever. */
+static void test_before(unsigned seed)
+{
+    static const double costs[GM_FAIR_SIZES] = {0.0005, 0.008, 0.125, 2, 30};
+    static struct gm_fair_item item[ITEMS];
+    unsigned made = 0, sizes = 1 + (unsigned)rand_r(&seed) % GM_FAIR_SIZES;
+    double unsure_s = 0;
+
+    gm_fair_init(&queue);
+    for (unsigned i = 0; i < sizes; i++)
+        unsure_s += costs[i];
+    while (made < ITEMS - 1) {
+        for (unsigned n = (unsigned)rand_r(&seed) % 20; n > 0 && made < ITEMS - 1; n--) {
+            unsigned client = (unsigned)rand_r(&seed) % CLIENTS;
+            push(&item[made++], client * ((unsigned)rand_r(&seed) % 2),
+                 costs[(unsigned)rand_r(&seed) % sizes]);
+        }
+        for (unsigned n = (unsigned)rand_r(&seed) % 10; n > 0; n--)
+            serve();
+    }
+    /* No others come, so none have come of late. */
+    for (unsigned i = 0; i < GM_FAIR_SIZES; i++)
+        queue.size[i].recent_s = 0;
+    struct gm_fair_item last = {.client = (unsigned)rand_r(&seed) % (CLIENTS + 2),
+                                .cost_s = costs[(unsigned)rand_r(&seed) % sizes]};
+    double expected_s = gm_fair_before_s(&queue, &last), before_s = 0;
+    gm_fair_push(&queue, &last);
+    for (struct gm_fair_item *next = serve(); next != &last; next = serve())
+        before_s += next->cost_s;
+    CHECK(fabs(expected_s - before_s) <= unsure_s + 1e-9);
+    while (serve())
+        ;
+    check_empty();
+}
+
+/* What has come of late counts too: small items that go on coming get as much as a large one. */
+static void test_before_others(void)
+{
+    struct gm_fair_item large[2], small[2];
+
+    gm_fair_init(&queue);
+    push(&large[0], 1, 1);
+    for (int i = 0; i < 100; i++) {
+        push(&small[i % 2], 1, 0.005);
+        CHECK(serve() == &small[i % 2]);
+    }
+    large[1] = large[0];
+    CHECK(gm_fair_before_s(&queue, &large[1]) > 1.9); /* the other one, and small ones */
+    CHECK(gm_fair_before_s(&queue, &small[0]) < 0.1);
+    while (serve())
+        ;
+    check_empty();
+}
+
 /* Neighbours are told apart, whatever the rest of the address. */
 static void test_buckets(void)
 {
@@ -375,6 +431,9 @@ int main(void)
     test_no_debts();
     for (unsigned i = 0; i < 50; i++)
         test_against_model(check_seed() + i);
+    for (unsigned i = 0; i < 200; i++)
+        test_before(check_seed() + i);
+    test_before_others();
     test_buckets();
     test_who_is_a_client();
     return check_report();

@@ -272,8 +272,9 @@ static void test_batch_bytes(void)
     close_bench(&b);
 }
 
-/* A job that would not end before its deadline is refused at once. Streams do not make jobs faster
- * that each run alone. */
+/* A job that would not end before its deadline is refused at once, where no forecast has been
+ * confirmed yet half as much again is allowed for. Streams do not make jobs faster that each run
+ * alone. */
 static void test_in_time(unsigned streams, bool exclusive)
 {
     struct bench b;
@@ -295,19 +296,25 @@ static void test_in_time(unsigned streams, bool exclusive)
     late.job.exclusive = exclusive;
     late.job.slot.client = 1;
     late.job.slot.cost_s = 2;
-    late.job.deadline_ns = gm_now_ns() + INT64_C(7000000000);
+    late.job.deadline_ns = gm_now_ns() + INT64_C(11000000000); /* after 8 s or 12 */
     CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_QUEUE_FULL, NULL);
     CHECK(strstr(error.detail, "--timeout"));
     CHECK_EQ(gm_sched_load(b.sched).queued, 2); /* nothing was reserved */
-    late.job.deadline_ns = gm_now_ns() + INT64_C(9000000000);
+    late.job.deadline_ns = gm_now_ns() + INT64_C(13000000000);
     CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_OK, &error);
     gm_sched_unreserve(b.sched, 1);
     /* Another client takes turns with the first, and waits for as much of its work as it has
      * itself. */
     late.job.slot.client = 2;
-    late.job.deadline_ns = gm_now_ns() + INT64_C(7000000000);
+    late.job.deadline_ns = gm_now_ns() + INT64_C(10000000000);
     CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_OK, &error);
     gm_sched_unreserve(b.sched, 2);
+    /* So does a smaller job with larger ones: it waits for what runs alone. */
+    late.job.slot.client = 1;
+    late.job.slot.cost_s = 0.1;
+    late.job.deadline_ns = gm_now_ns() + INT64_C(4000000000);
+    CHECK_STATUS(gm_sched_admit(b.sched, &late.job, &error), GM_OK, &error);
+    gm_sched_unreserve(b.sched, 1);
     fake_hold(&b.fake, false);
     for (int i = 0; i < 3; i++)
         CHECK(wait_done(&p[i]));
