@@ -1,8 +1,10 @@
 """More connections than there may be, all of them silent: whoever comes with a request is served, and
 whoever holds a connection for nothing makes room."""
 
+import os
 import re
 import resource
+import signal
 import socket
 import subprocess
 import time
@@ -110,6 +112,23 @@ def test_clients_at_work_are_not_disturbed(start, crowd):
     assert evicted(daemon) >= 4500 + 20 - MAX
     for worker in workers:
         worker.connection.close()
+
+
+def test_full_rounds_of_events(start, crowd):
+    """A request on exactly as many connections of each event thread as the library takes events at a
+    time (128), in one moment, and nothing else happens: all are answered."""
+    daemon = start()
+    request = wire.head("GET", "/healthz", "Connection: keep-alive")
+    sockets = crowd(daemon, 128 * min(16, max(2, os.cpu_count())))
+    for stopped in (False, True):  # the second time it finds all of them at once
+        if stopped:
+            os.kill(daemon.process.pid, signal.SIGSTOP)
+        for one in sockets:
+            one.sendall(request)
+        os.kill(daemon.process.pid, signal.SIGCONT)
+        for one in sockets:
+            one.settimeout(10 * SLOW)
+            assert one.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 def limited(limit):
