@@ -147,10 +147,10 @@ struct gm_backend {
     /*
      * Runs n tasks on a stream of a device, and returns when they are done, each with its status,
      * error and times set: the times of all. There are 1 to batch_max. Several have one variant; if
-     * that groups, one gm_group_key other than 0, and gm_op_bytes_min of at most batch_bytes
-     * together; they may differ in shape. One that fails does not affect the others. Different
-     * streams overlap: while one copies, another computes. Returns GM_OK, or GM_DEVICE_LOST when
-     * the device is beyond use; every task then has that status.
+     * its tasks share launches, also one gm_group_key other than 0, at most gm_group_most of them,
+     * and gm_group_bytes of at most batch_bytes together. One that fails does not affect the
+     * others. Different streams overlap: while one copies, another computes. Returns GM_OK, or
+     * GM_DEVICE_LOST when the device is beyond use; every task then has that status.
      *
      * It blocks on purpose: a thread per stream is all the asynchrony a caller needs, and no
      * callback from a driver's thread has to be reasoned about.
@@ -175,14 +175,14 @@ struct gm_backend {
     enum gm_status (*run_here)(void *context, unsigned device, struct gm_task *task);
 };
 
-/* Tasks with the same key can share a run(), whatever their shapes; 0: the task runs alone. A pure
- * function of variant, element type, repeat and report. */
-static inline uint64_t gm_group_key(const struct gm_task *task)
-{
-    if (!task->variant->groups || task->repeat > 1 || task->report)
-        return 0;
-    return (uint64_t)(uintptr_t)task->variant * GM_DTYPE_COUNT + task->op.result.dtype;
-}
+/* layout.c: which tasks can share a run(). Those with the same key other than 0: of one variant
+ * that groups, whatever their shapes; or products of one row by the same matrix of the device. At
+ * most gm_group_most of them, and gm_group_bytes is what each moves beside that matrix. */
+uint64_t gm_group_key(const struct gm_task *task);
+unsigned gm_group_most(const struct gm_task *task);
+uint64_t gm_group_bytes(const struct gm_task *task);
+/* Index of the matrix that the tasks share; GM_OPERANDS_MAX: none. */
+unsigned gm_group_matrix(const struct gm_task *task);
 
 extern const struct gm_backend gm_backend_cpu, gm_backend_sim, gm_backend_cuda;
 

@@ -25,7 +25,7 @@ struct gm_device_facts {
     unsigned streams;       /* tasks (or batches) that may be in flight at once */
     bool graded_streams;    /* streams share one processor: long tasks must not occupy all */
     unsigned batch_max;     /* the most tasks of one run() */
-    uint64_t batch_bytes;   /* the most gm_op_bytes_min of several tasks of one run(), in all */
+    uint64_t batch_bytes;   /* the most gm_group_bytes of several tasks of one run(), in all */
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
     double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */

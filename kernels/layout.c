@@ -1,7 +1,12 @@
 /*
- * layout.c - computes operands' strides, and decides what must be rearranged for a variant.
+ * layout.c - computes operands' strides, decides what must be rearranged for a variant, and gathers
+ * products of one row by the same matrix.
  */
 #include "layout.h"
+
+#include "backend.h"
+
+#include <string.h>
 
 struct gm_view gm_op_view(const struct gm_op *op, unsigned index)
 {
@@ -49,4 +54,123 @@ bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, 
         return false;
     /* only a and b have transpose flags */
     return !((variant->folds & GM_FOLDS_TRANS) && index < 2 && x->batch == 1);
+}
+
+/*
+ * ---- Rows of several products ----
+ *
+ * The matrix is compared by its address: two live tasks have the same one only if it is the same
+ * memory, because what a task uses is not given back before its end.
+ */
+
+unsigned gm_gather_matrix(const struct gm_op *op)
+{
+    const struct gm_matrix *a = &op->operand[0], *b = &op->operand[1];
+
+    if (op->kind != GM_OP_MATMUL || a->batch != 1 || b->batch != 1 || !gm_op_reads(op, 0) ||
+        gm_op_reads(op, 2) || gm_op_k(op) == 0)
+        return GM_OPERANDS_MAX;
+    if (op->result.rows == 1 && op->result.cols > GM_GATHERED_MAX)
+        return 1;
+    return op->result.cols == 1 && op->result.rows > GM_GATHERED_MAX ? 0 : GM_OPERANDS_MAX;
+}
+
+/* All that the products have in common. */
+#define WORDS 6
+static void words_of(const struct gm_op *op, uint64_t words[WORDS])
+{
+    const unsigned matrix = gm_gather_matrix(op);
+    const struct gm_matrix *x = &op->operand[matrix];
+    uint64_t bits = matrix;
+
+    bits = bits << 1 | (matrix == 0 ? op->transa : op->transb);
+    bits = bits << 8 | (uint64_t)x->layout;
+    bits = bits << 8 | (uint64_t)x->dtype;
+    bits = bits << 8 | (uint64_t)op->precision;
+    words[0] = bits;
+    words[1] = (uint64_t)(uintptr_t)x->data;
+    words[2] = x->rows;
+    words[3] = x->cols;
+    memcpy(&words[4], &op->alpha.real, sizeof(words[4]));
+    words[5] = (uint64_t)op->alpha.integer;
+}
+
+bool gm_gather_alike(const struct gm_op *one, const struct gm_op *other)
+{
+    uint64_t words[2][WORDS];
+
+    if (gm_gather_matrix(one) == GM_OPERANDS_MAX || gm_gather_matrix(other) == GM_OPERANDS_MAX)
+        return false;
+    words_of(one, words[0]);
+    words_of(other, words[1]);
+    return memcmp(words[0], words[1], sizeof(words[0])) == 0;
+}
+
+/* A row-major matrix like x, of other sides and without data. */
+static struct gm_matrix rows_like(const struct gm_matrix *x, uint64_t rows, uint64_t cols)
+{
+    struct gm_matrix made = *x;
+
+    made.data = NULL;
+    made.layout = GM_ROW_MAJOR;
+    made.rows = rows;
+    made.cols = cols;
+    return made;
+}
+
+void gm_gather_op(const struct gm_op *op, unsigned rows, struct gm_op *ret)
+{
+    const unsigned matrix = gm_gather_matrix(op);
+    const struct gm_matrix *vector = &op->operand[1 - matrix];
+
+    *ret = *op;
+    ret->gathered = true;
+    ret->transa = false;
+    ret->transb = matrix == 1 ? op->transb : !op->transa;
+    ret->operands = 2;
+    ret->operand[0] = rows_like(vector, rows, gm_op_k(op));
+    ret->operand[1] = op->operand[matrix];
+    ret->result = rows_like(&op->result, rows, gm_matrix_elements(&op->result));
+}
+
+unsigned gm_group_matrix(const struct gm_task *task)
+{
+    const unsigned matrix = gm_gather_matrix(&task->op);
+    bool gathers = matrix < GM_OPERANDS_MAX && task->on_device & 1u << matrix &&
+                   task->variant->folds & GM_FOLDS_ROWS && task->repeat <= 1 && !task->report;
+
+    return gathers ? matrix : GM_OPERANDS_MAX;
+}
+
+/* Keys of gathered products have this bit, and those of variants that group have not: addresses are
+ * shorter. */
+#define GATHERED_KEY ((uint64_t)1 << 63)
+
+uint64_t gm_group_key(const struct gm_task *task)
+{
+    uint64_t words[WORDS], hash = 14695981039346656037u;
+
+    if (task->variant->groups && task->repeat <= 1 && !task->report)
+        return (uint64_t)(uintptr_t)task->variant * GM_DTYPE_COUNT + task->op.result.dtype;
+    if (gm_group_matrix(task) == GM_OPERANDS_MAX)
+        return 0;
+    words_of(&task->op, words); /* FNV-1a, by words; run() compares them again */
+    for (unsigned i = 0; i < WORDS; i++)
+        hash = (hash ^ words[i]) * 1099511628211u;
+    return ((hash ^ hash >> 32) + (uintptr_t)task->variant) | GATHERED_KEY;
+}
+
+unsigned gm_group_most(const struct gm_task *task)
+{
+    return gm_group_matrix(task) < GM_OPERANDS_MAX ? GM_GATHERED_MAX : 0;
+}
+
+uint64_t gm_group_bytes(const struct gm_task *task)
+{
+    const unsigned matrix = gm_group_matrix(task);
+    uint64_t bytes = gm_op_bytes_min(&task->op);
+
+    if (matrix == GM_OPERANDS_MAX || bytes == UINT64_MAX)
+        return bytes;
+    return bytes - gm_matrix_bytes(&task->op.operand[matrix]);
 }

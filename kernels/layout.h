@@ -45,6 +45,29 @@ bool gm_needs_prepare(const struct gm_op *op, const struct gm_variant *variant, 
 enum gm_status gm_cuda_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
 enum gm_status gm_sim_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
 
+/*
+ * Products of one row by the same matrix become one product of several rows, so that the
+ * matrix is read once for all. Columns that the same matrix multiplies are the rows of its
+ * transposed product.
+ *
+ *     [x0] B -> [y0]          [x0]     [y0]
+ *     [x1] B -> [y1]          [x1] B = [y1]
+ */
+
+/* The most rows: as many vectors as the kernel `skinny` takes. */
+#define GM_GATHERED_MAX 8u
+
+/* The index of the matrix, in a product of one row or one column; GM_OPERANDS_MAX where op is none,
+ * adds a C, or has no more than GM_GATHERED_MAX rows or columns in its matrix. */
+unsigned gm_gather_matrix(const struct gm_op *op);
+
+/* Whether two such products have the same matrix, at the same address, and the same factors. */
+bool gm_gather_alike(const struct gm_op *one, const struct gm_op *other);
+
+/* The product of `rows` such rows: *ret has a row-major a of `rows` x K and a row-major result,
+ * both without data, and the matrix as b. Row i of a and of the result are operation i's own. */
+void gm_gather_op(const struct gm_op *op, unsigned rows, struct gm_op *ret);
+
 #ifdef __cplusplus
 }
 #endif

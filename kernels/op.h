@@ -78,6 +78,9 @@ struct gm_op {
     struct gm_matrix operand[GM_OPERANDS_MAX];
     struct gm_matrix result; /* data is NULL until memory is allocated */
     struct gm_tile_choice tiles;
+    /* matmul: rows of several products, gathered into one (layout.h). Each is summed in the order
+     * that it has alone. */
+    bool gathered;
     /* eval: its steps, which belong to the caller, and what they take together. It has no operand
      * of its own. */
     struct gm_graph *graph;

@@ -68,12 +68,15 @@ struct gm_volume gm_volume_of(const struct gm_task *task, const struct gm_device
 
 void gm_volume_share(struct gm_task *task[], unsigned n, const struct gm_device_facts *facts)
 {
+    const unsigned matrix = gm_group_matrix(task[0]);
     struct gm_volume all = {0};
 
     for (unsigned i = 0; i < n; i++) {
         struct gm_volume one = gm_volume_of(task[i], facts);
         if (task[i]->status != GM_OK)
             continue;
+        if (matrix < GM_OPERANDS_MAX && all.bytes > 0) /* read once for all */
+            one.bytes -= (double)gm_matrix_bytes(&task[i]->op.operand[matrix]);
         all.flops += one.flops;
         all.bytes += one.bytes;
         all.link_in += one.link_in;

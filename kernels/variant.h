@@ -34,6 +34,7 @@ const char *gm_device_kind_name(enum gm_device_kind kind);
 /* Layouts that a variant accepts without a pass that rearranges the operand first. */
 #define GM_FOLDS_NOTHING 0u
 #define GM_FOLDS_TRANS (1u << 0) /* transa, transb, and so column-major single matrices */
+#define GM_FOLDS_ROWS (1u << 1)  /* rows of several products by one matrix (gm_gather_op) */
 
 /* The passes of a variant: the kernel itself, and passes that only rearrange data. Their times are
  * reported separately. */

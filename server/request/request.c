@@ -561,7 +561,6 @@ void gm_request_set_job(struct gm_request *r, void (*done)(struct gm_job *job))
         job->task.on_device |= r->parsed.on_device[i] ? 1u << i : 0;
     job->task.variant = r->plan.variant;
     job->task.repeat = 1;
-    job->bytes = gm_op_bytes_min(&r->plan.op);
     job->deadline_ns = r->run.deadline_ns;
     job->abandoned = gm_request_job_abandoned;
     job->done = done;
@@ -572,6 +571,8 @@ void gm_request_set_slot(struct gm_request *r)
     struct gm_job *job = &r->run.job;
 
     job->batch_key = gm_group_key(&job->task);
+    job->batch_most = gm_group_most(&job->task);
+    job->bytes = gm_group_bytes(&job->task);
     job->slot.client = r->head.client;
     job->slot.cost_s = gm_cost_expected(&r->plan.device->cost, &job->task, r->plan.device->facts);
     job->socket = r->connection.transport->pollable ? r->connection.socket : 0;

@@ -36,7 +36,8 @@ struct gm_job {
     struct gm_fair_item slot; /* its queue slot; the owner sets client and cost_s */
     bool exclusive;           /* must run alone on the device */
     uint64_t batch_key;       /* gm_group_key: jobs with the same may share a launch; 0: none */
-    uint64_t bytes;           /* gm_op_bytes_min: what counts against batch_bytes */
+    unsigned batch_most;      /* gm_group_most: of such jobs in a launch; 0: batch_max */
+    uint64_t bytes;           /* gm_group_bytes: what counts against batch_bytes */
     int64_t deadline_ns;      /* gm_now_ns() time, or GM_NEVER */
     /* The client's socket: the kernel is asked whether the client has closed it while the job
      * waits. 0: ask abandoned() instead. */

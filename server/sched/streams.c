@@ -78,14 +78,16 @@ static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
     struct gm_job *job = gm_job_of_slot(first_eligible(s));
     uint64_t left = s->facts->batch_bytes;
-    unsigned n = 0;
+    unsigned n = 0, most = s->batch_max;
 
+    if (job->batch_most > 0 && job->batch_most < most)
+        most = job->batch_most;
     s->exclusive_running = job->exclusive;
     do {
         start(s, job);
         batch[n++] = job;
         left -= job->bytes < left ? job->bytes : left;
-        job = n < s->batch_max ? next_like(s, batch[0], left) : NULL;
+        job = n < most ? next_like(s, batch[0], left) : NULL;
     } while (job);
     return n;
 }

@@ -1,6 +1,6 @@
 /*
- * test_groups.c - groups of tasks by the variants `grouped`: in one launch each result has the bits
- * that it has alone, whatever the company.
+ * test_groups.c - groups of tasks by the variants `grouped`, and rows that `skinny` multiplies by
+ * one matrix: each result has the bits that it has alone, whatever the company.
  *
  *   test_groups [sim | cuda]
  *
@@ -9,6 +9,7 @@
 #include "kernels/backend.h"
 #include "kernels/choose/choose.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/layout.h"
 #include "tests/unit/operands.h"
 
 #include <math.h>
@@ -282,6 +283,190 @@ static void test_times(void)
     put(&member);
 }
 
+/* ---- Products of one row by the same matrix ---- */
+
+struct rows {
+    enum gm_dtype dtype;
+    uint64_t k, n;
+    bool transposed, columns; /* the matrix; it is a, and multiplies columns */
+    double alpha;
+};
+
+/* Memory of the rows' vectors, one after the other, of their results, and of the matrix, which on a
+ * GPU is the device's. */
+struct row_memory {
+    struct gm_buffer vectors, results, matrix;
+    void *there;
+};
+
+static bool get_row_memory(const struct rows *rows, struct row_memory *ret)
+{
+    uint64_t size = gm_dtype_size(rows->dtype), matrix = rows->k * rows->n * size;
+    struct gm_error err = {.detail = ""};
+    enum gm_status status =
+        backend->buffer_get(context, GM_GATHERED_MAX * rows->k * size, &ret->vectors, &err);
+
+    if (status == GM_OK)
+        status =
+            backend->buffer_get(context, GM_GATHERED_MAX * rows->n * size, &ret->results, &err);
+    if (status == GM_OK)
+        status = backend->buffer_get(context, matrix, &ret->matrix, &err);
+    if (!CHECK_STATUS(status, GM_OK, &err))
+        return false;
+    random_fill(&random_state, rows->dtype, ret->vectors.data, GM_GATHERED_MAX * rows->k);
+    random_fill(&random_state, rows->dtype, ret->matrix.data, rows->k * rows->n);
+    ret->there = ret->matrix.data;
+    if (backend->device_get) {
+        status = backend->device_get(context, 0, matrix, &ret->there, &err);
+        if (status == GM_OK)
+            status =
+                backend->device_copy(context, 0, ret->there, ret->matrix.data, matrix, true, &err);
+    }
+    return CHECK_STATUS(status, GM_OK, &err);
+}
+
+static void put_row_memory(struct row_memory *memory)
+{
+    if (backend->device_get && memory->there)
+        backend->device_put(context, 0, memory->there);
+    backend->buffer_put(context, &memory->vectors);
+    backend->buffer_put(context, &memory->results);
+    backend->buffer_put(context, &memory->matrix);
+}
+
+static bool make_row(const struct rows *rows, const struct row_memory *memory, unsigned row,
+                     struct gm_task *ret)
+{
+    const bool present[GM_OPERANDS_MAX] = {true, true};
+    const unsigned matrix = rows->columns ? 0 : 1;
+    uint64_t size = gm_dtype_size(rows->dtype);
+    bool upright = rows->columns != rows->transposed; /* n x k */
+    struct gm_shape of_matrix = {2, {upright ? rows->n : rows->k, upright ? rows->k : rows->n}};
+    struct gm_shape of_vector = {2, {rows->columns ? rows->k : 1, rows->columns ? 1 : rows->k}};
+    struct gm_op_options options = {.has_alpha = true};
+    struct gm_matrix operand[GM_OPERANDS_MAX] = {0};
+    struct gm_error err = {.detail = ""};
+
+    memset(ret, 0, sizeof(*ret));
+    options.alpha = (struct gm_scalar){rows->alpha, (int64_t)rows->alpha, true};
+    *(rows->columns ? &options.transa : &options.transb) = rows->transposed;
+    enum gm_status status =
+        gm_matrix_init(&operand[matrix], rows->dtype, GM_ROW_MAJOR, &of_matrix, &err);
+    if (status == GM_OK)
+        status = gm_matrix_init(&operand[1 - matrix], rows->dtype, GM_ROW_MAJOR, &of_vector, &err);
+    if (status == GM_OK)
+        status = gm_op_init(&ret->op, GM_OP_MATMUL, &options, operand, present, &err);
+    if (status == GM_OK)
+        status = gm_select(&ret->op, facts, "skinny", &ret->variant, &err);
+    ret->repeat = 1;
+    ret->op.operand[matrix].data = memory->there;
+    ret->op.operand[1 - matrix].data = (char *)memory->vectors.data + row * rows->k * size;
+    ret->op.result.data = (char *)memory->results.data + row * rows->n * size;
+    ret->on_device = backend->device_get ? 1u << matrix : 0;
+    return CHECK_STATUS(status, GM_OK, &err);
+}
+
+static bool row_is_right(const struct gm_task *task, const struct row_memory *memory)
+{
+    struct gm_reference reference = {0};
+    struct gm_error err = {.detail = ""};
+    struct gm_op op = task->op;
+
+    op.operand[gm_gather_matrix(&op)].data = memory->matrix.data;
+    if (!CHECK_STATUS(gm_reference_make(&op, &reference, &err), GM_OK, &err))
+        return false;
+    struct gm_deviation deviation = gm_reference_compare(&reference, &op, op.result.data);
+    gm_reference_free(&reference);
+    return CHECK_EQ(deviation.wrong, 0);
+}
+
+/* A GPU gathers the tasks itself. The simulator has no memory of its own that stays, and so is
+ * given the product. */
+static void run_rows(struct gm_task task[], unsigned count)
+{
+    struct gm_task *each[GM_GATHERED_MAX], all = {.variant = task[0].variant, .repeat = 1};
+
+    for (unsigned i = 0; i < count; i++)
+        each[i] = &task[i];
+    if (backend->device_get) {
+        CHECK_EQ(backend->run(context, 0, 0, each, count), GM_OK);
+        for (unsigned i = 0; i < count; i++)
+            CHECK_STATUS(task[i].status, GM_OK, &task[i].error);
+        return;
+    }
+    gm_gather_op(&task[0].op, count, &all.op);
+    all.op.operand[0].data = task[0].op.operand[1 - gm_gather_matrix(&task[0].op)].data;
+    all.op.result.data = task[0].op.result.data;
+    each[0] = &all;
+    CHECK_EQ(backend->run(context, 0, 0, each, 1), GM_OK);
+    CHECK_STATUS(all.status, GM_OK, &all.error);
+}
+
+/* Rows 0, step, 2 step and so on alone, the first against the oracle; then in companies of `least`
+ * to 8. */
+static void try_rows(const struct rows *rows, unsigned least, unsigned step)
+{
+    struct gm_task task[GM_GATHERED_MAX];
+    struct row_memory memory = {.there = NULL};
+    bool made = get_row_memory(rows, &memory);
+    uint64_t row_bytes = rows->n * gm_dtype_size(rows->dtype), bytes = GM_GATHERED_MAX * row_bytes;
+    char *alone = malloc(bytes), *results = memory.results.data;
+
+    for (unsigned i = 0; i < GM_GATHERED_MAX; i++)
+        made = made && make_row(rows, &memory, i, &task[i]);
+    if (!made || !CHECK(alone != NULL))
+        goto done;
+    memset(results, POISON, bytes);
+    for (unsigned i = 0; i < GM_GATHERED_MAX; i += step) {
+        CHECK_EQ(gm_gather_alike(&task[i].op, &task[0].op), true);
+        CHECK_EQ(gm_group_key(&task[i]) != 0, backend->device_get != NULL);
+        CHECK_EQ(backend->run(context, 0, 0, (struct gm_task *[]){&task[i]}, 1), GM_OK);
+        CHECK_STATUS(task[i].status, GM_OK, &task[i].error);
+    }
+    row_is_right(&task[0], &memory);
+    memcpy(alone, results, bytes);
+    for (unsigned count = least; count <= GM_GATHERED_MAX; count++) {
+        memset(results, POISON, bytes);
+        run_rows(task, count);
+        for (unsigned i = 0; i < count; i += step)
+            CHECK(memcmp(alone + i * row_bytes, results + i * row_bytes, row_bytes) == 0);
+        bool beyond = false;
+        for (uint64_t i = count * row_bytes; i < bytes; i++)
+            beyond = beyond || (unsigned char)results[i] != POISON;
+        CHECK(!beyond);
+    }
+done:
+    free(alone);
+    put_row_memory(&memory);
+}
+
+/* One chunk of K and several, warps that share K, splits, passes of fewer rows than 8, rows that
+ * are not whole vectors of 16 bytes, edges; along K and across it. */
+static void test_rows(void)
+{
+    static const uint64_t sides[][2] = {{1, 9}, {3, 17}, {100, 33}, {257, 64}, {2500, 41}};
+    static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32, GM_F64, GM_I32, GM_I64};
+    static const double alphas[] = {1, -3, 2};
+    static const struct rows large[] = {
+        {GM_F64, 130, 4300, false, false, 1},  /* in passes of 4 */
+        {GM_F32, 9000, 36, false, true, 1},    /* splits, because K is longer than a chunk */
+        {GM_F32, 140000, 12, false, false, 1}, /* splits of several chunks, across */
+        {GM_F32, 1501, 560, true, false, 1},   /* several chunks, along */
+    };
+
+    for (unsigned i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
+        for (unsigned t = 0; t < 6; t++)
+            for (unsigned form = 0; form < 4; form++) {
+                const struct rows rows = {types[t],  sides[i][0], sides[i][1],
+                                          form & 1u, form & 2u,   alphas[(i + t) % 3]};
+                bool on_gpu = facts->kind != GM_DEVICE_SIM;
+                if (on_gpu || (i < 4 && types[t] == GM_F32) || form == (i + t) % 4)
+                    try_rows(&rows, i < 4 ? 1 : GM_GATHERED_MAX - 1, 1);
+            }
+    for (unsigned i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+        try_rows(&large[i], GM_GATHERED_MAX, GM_GATHERED_MAX - 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct gm_backend_options options = {0};
@@ -300,6 +485,7 @@ int main(int argc, char **argv)
     test_bad_tasks();
     test_keys();
     test_times();
+    test_rows();
     backend->close(context);
     return check_report();
 }

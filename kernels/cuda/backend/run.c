@@ -6,7 +6,9 @@
  * time of a stage is one interval. Each task of a batch is told the times of all.
  *
  * A variant that groups needs one stage: its kernel computes all tasks in one launch, and reads and
- * writes their matrices where they are, in pinned memory of the host or in the device's.
+ * writes their matrices where they are, in pinned memory of the host or in the device's. Products
+ * of one row by the same matrix are run as one product (layout.h), whose rows are copied from their
+ * operands and to their results.
  *
  * Failures: a step of one task that fails (no memory, a refused launch) fails that task. A step
  * that lacks memory is tried again after the pools were trimmed. A failed event, wait or launch of
@@ -38,6 +40,8 @@ struct slot {
 struct batch {
     struct gm_cuda_stream *stream;
     unsigned n;
+    struct gm_task **row; /* whose task each row of the one slot is, if it is gathered */
+    unsigned rows;        /* 0: it is not */
     struct slot slot[GM_CUDA_BATCH_MAX];
     struct gm_op group[GM_CUDA_BATCH_MAX]; /* for a variant that groups: the operations due */
     struct gm_cuda_times times;
@@ -108,12 +112,36 @@ static enum gm_status take_memory(struct batch *batch, struct slot *slot)
     return GM_OK;
 }
 
+/* Copies the rows of gathered products to `rows` on the device, or out of it to the results. */
+static cudaError_t copy_rows(const struct batch *batch, char *rows, bool out)
+{
+    const unsigned matrix = gm_gather_matrix(&batch->row[0]->op);
+    cudaError_t error = cudaSuccess;
+
+    for (unsigned i = 0; i < batch->rows && error == cudaSuccess; i++) {
+        const struct gm_task *task = batch->row[i];
+        unsigned index = out ? GM_OPERANDS_MAX : 1 - matrix;
+        const struct gm_matrix *x = out ? &task->op.result : &task->op.operand[index];
+        bool there = (task->on_device & 1u << index) != 0;
+        uint64_t bytes = gm_matrix_bytes(x);
+        error = GM_CALL(cudaMemcpyAsync, out ? x->data : rows, out ? rows : x->data, bytes,
+                        there ? cudaMemcpyDeviceToDevice
+                        : out ? cudaMemcpyDeviceToHost
+                              : cudaMemcpyHostToDevice,
+                        batch->stream->handle);
+        rows += bytes;
+    }
+    return error;
+}
+
 static enum gm_status copy_in(struct batch *batch, struct slot *slot)
 {
     const struct gm_op *host = &slot->task->op;
     cudaError_t error = cudaSuccess;
 
-    for (unsigned i = 0; i < host->operands && error == cudaSuccess; i++) {
+    if (batch->rows > 0)
+        error = copy_rows(batch, slot->op.operand[0].data, false);
+    for (unsigned i = 0; i < host->operands && batch->rows == 0 && error == cudaSuccess; i++) {
         uint64_t bytes = gm_matrix_bytes(&host->operand[i]);
         if (gm_op_reads(host, i) && bytes > 0 && !is_there(slot, i))
             error = GM_CALL(cudaMemcpyAsync, slot->op.operand[i].data, host->operand[i].data, bytes,
@@ -194,9 +222,10 @@ static enum gm_status copy_out(struct batch *batch, struct slot *slot)
 
     if (is_there(slot, GM_OPERANDS_MAX))
         return GM_OK;
-    cudaError_t error =
-        GM_CALL(cudaMemcpyAsync, result->data, slot->op.result.data, gm_matrix_bytes(result),
-                cudaMemcpyDeviceToHost, batch->stream->handle);
+    cudaError_t error = batch->rows > 0 ? copy_rows(batch, slot->op.result.data, true)
+                                        : GM_CALL(cudaMemcpyAsync, result->data,
+                                                  slot->op.result.data, gm_matrix_bytes(result),
+                                                  cudaMemcpyDeviceToHost, batch->stream->handle);
 
     return gm_cuda_check(error, "the copy from the device", &slot->task->error);
 }
@@ -386,12 +415,12 @@ static void begin(struct batch *batch, struct gm_task *task[])
         fail_all(batch, GM_CALL(cudaSetDevice, device->ordinal), "the device");
 }
 
-enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n)
+/* row: whose tasks the rows of task[0] are, if it is gathered. */
+static enum gm_status run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n,
+                          struct gm_task *row[], unsigned rows)
 {
-    struct batch batch = {.stream = stream, .n = n};
+    struct batch batch = {.stream = stream, .n = n, .row = row, .rows = rows};
 
-    if (task[0]->op.graph)
-        return gm_cuda_run_graph(stream, task[0]);
     begin(&batch, task);
     if (batch.status == GM_OK) {
         bool in_place = task[0]->variant->groups;
@@ -419,4 +448,67 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
     gm_volume_share(task, n, &stream->device->facts);
     gm_cuda_times_close(&batch.times);
     return batch.status == GM_DEVICE_LOST ? GM_DEVICE_LOST : GM_OK;
+}
+
+/* Runs products of one row by the same matrix as one. Where there is no memory for that, one after
+ * the other. */
+static enum gm_status run_rows(struct gm_cuda_stream *stream, struct gm_task *row[], unsigned rows)
+{
+    struct gm_task all = {
+        .variant = row[0]->variant, .repeat = 1, .on_device = 1u << 1 /* the matrix */};
+    enum gm_status status = GM_OK;
+
+    gm_gather_op(&row[0]->op, rows, &all.op);
+    if (rows > 1)
+        status = run(stream, (struct gm_task *[]){&all}, 1, row, rows);
+    for (unsigned i = 0; i < rows; i++) {
+        if (rows == 1 || (all.status == GM_DEVICE_MEMORY && status == GM_OK)) {
+            status = run(stream, &row[i], 1, NULL, 0);
+            continue;
+        }
+        row[i]->status = all.status;
+        row[i]->error = all.error;
+        row[i]->times = all.times;
+    }
+    gm_volume_share(row, rows, &stream->device->facts);
+    return status;
+}
+
+/* Those of one key by hash may have different matrices all the same: they are run one after the
+ * other. */
+static enum gm_status run_gathered(struct gm_cuda_stream *stream, struct gm_task *task[],
+                                   unsigned n)
+{
+    struct gm_task *row[GM_GATHERED_MAX], *other[GM_CUDA_BATCH_MAX];
+    unsigned rows = 0, others = 0;
+    enum gm_status status = GM_OK;
+
+    for (unsigned i = 0; i < n; i++) {
+        task[i]->times = (struct gm_times){-1, -1, -1, -1, -1};
+        task[i]->status = GM_OK;
+        if (!is_due(task[i]))
+            continue;
+        if (rows == 0 || (rows < GM_GATHERED_MAX && gm_gather_alike(&row[0]->op, &task[i]->op)))
+            row[rows++] = task[i];
+        else
+            other[others++] = task[i];
+    }
+    if (rows > 0)
+        status = run_rows(stream, row, rows);
+    for (unsigned i = 0; i < others; i++)
+        status = run(stream, &other[i], 1, NULL, 0);
+    for (unsigned i = 0; i < n && status == GM_DEVICE_LOST; i++) {
+        task[i]->status = status;
+        task[i]->error = row[0]->error;
+    }
+    return status;
+}
+
+enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[], unsigned n)
+{
+    if (task[0]->op.graph)
+        return gm_cuda_run_graph(stream, task[0]);
+    if (n > 1 && gm_group_matrix(task[0]) < GM_OPERANDS_MAX)
+        return run_gathered(stream, task, n);
+    return run(stream, task, n, NULL, 0);
 }

@@ -253,19 +253,36 @@ static enum gm_status launch_by_count(struct gm_exec *exec, const skinny<T> &s)
     }
 }
 
+template <typename T> static enum gm_status multiply(struct gm_exec *exec, skinny<T> s)
+{
+    gm_product<T> whole = s.p;
+
+    if (s.at.splits > 1)
+        s.p.result = (T *)gm_scratch(exec);
+    enum gm_status status =
+        s.aligned ? launch_by_count<T, true>(exec, s) : launch_by_count<T, false>(exec, s);
+    if (status == GM_OK && s.at.splits > 1)
+        status = gm_reduce_splits(exec, whole, gm_scratch(exec), s.at.splits);
+    return status;
+}
+
 GM_KERNEL(matmul_skinny)
 {
+    static_assert(VECTORS_MAX == GM_GATHERED_MAX, "gathered products are at most as many vectors");
+
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        skinny<T> s = skinny_of<T>(op);
-        gm_product<T> whole = s.p;
+        const skinny<T> s = skinny_of<T>(op);
 
-        if (s.at.splits > 1)
-            s.p.result = (T *)gm_scratch(exec);
-        enum gm_status status =
-            s.aligned ? launch_by_count<T, true>(exec, s) : launch_by_count<T, false>(exec, s);
-        if (status == GM_OK && s.at.splits > 1)
-            status = gm_reduce_splits(exec, whole, gm_scratch(exec), s.at.splits);
-        return status;
+        if (!op->gathered)
+            return multiply<T>(exec, s);
+        return gm_launches(s.p.M, s.count, [&](uint64_t first, uint64_t rows) {
+            skinny<T> pass = s;
+            pass.p.M = rows;
+            pass.count = (unsigned)rows;
+            pass.p.result += first * s.p.N;
+            pass.vectors.data = (const T *)s.vectors.data + first * s.vectors.col;
+            return multiply<T>(exec, pass);
+        });
     });
 }

@@ -121,7 +121,24 @@ template <typename T> static void lay_out(skinny<T> *s, bool whole)
         (s->at.deep_log > 0 ? s->at.deep_log : s->at.wide_log)--;
 }
 
-/* Describes `op`, and lays it out. */
+/*
+ * Rows of gathered products are computed by the layout of a single vector, `count` of them in a
+ * pass: as many as the sums of a block leave room for. Chunks get shorter. They are whole strides
+ * of a lane, so that it has the same steps in the same order.
+ */
+template <typename T> static void set_rows(skinny<T> *s, unsigned count)
+{
+    static_assert(ROOM / sizeof(gm_acc<T>) / VECTORS_MAX >= WARPS_MAX * 8 * (16 / sizeof(T)),
+                  "a chunk has a stride of the most lanes that share a line (along), or more");
+    do {
+        const uint64_t most = ROOM / sizeof(gm_acc<T>) / kernel_count(count);
+        s->count = count;
+        s->chunk_steps = (unsigned)(s->split_steps < most ? s->split_steps : most);
+        count = kernel_count(count) / 2;
+    } while (count > 0 && shared_of(*s) > SHARED_MAX);
+}
+
+/* Describes `op`, and lays it out. Of gathered products, s.count is the rows of a pass. */
 template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
 {
     skinny<T> s = {};
@@ -130,7 +147,7 @@ template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
     s.p = gm_product_of<T>(op);
     if (s.p.M > VECTORS_MAX && s.p.N > VECTORS_MAX) /* as one tall matrix it is not skinny */
         s.p = gm_product_of<T>(op, false);
-    s.transposed = s.p.N > VECTORS_MAX || (s.p.M <= VECTORS_MAX && s.p.M < s.p.N);
+    s.transposed = op->gathered || s.p.N > VECTORS_MAX || (s.p.M <= VECTORS_MAX && s.p.M < s.p.N);
     s.large = s.transposed ? s.p.b : s.p.a;
     s.vectors = s.transposed ? s.p.a : s.p.b;
     if (s.transposed) {
@@ -140,11 +157,13 @@ template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
         s.vectors.col = s.p.a.row;
     }
     s.lines = s.transposed ? s.p.N : s.p.M;
-    s.count = (unsigned)(s.transposed ? s.p.M : s.p.N);
+    s.count = op->gathered ? 1 : (unsigned)(s.transposed ? s.p.M : s.p.N);
     s.along = s.large.col == 1;
     bool whole = (s.along ? s.large.row : s.large.col) % SPAN == 0 && s.large.batch % SPAN == 0;
     s.aligned = whole && (uintptr_t)s.large.data % 16 == 0;
     lay_out(&s, whole);
+    if (op->gathered)
+        set_rows(&s, (unsigned)s.p.M);
     return s;
 }
 
