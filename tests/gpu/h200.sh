@@ -99,7 +99,7 @@ fi
 step regions 120 python3 tests/gpu/regions.py "$bin/server/gemmd"
 grep '^= ' "$out/regions.log" | tee -a "$summary"
 
-step matrices 150 python3 tests/gpu/matrices.py "$bin/server/gemmd"
+step matrices 180 python3 tests/gpu/matrices.py "$bin/server/gemmd" 5 "$bin/tests/bench/bench_bare"
 grep '^= ' "$out/matrices.log" | tee -a "$summary"
 
 step eval 240 python3 tests/gpu/eval.py "$bin/server/gemmd"

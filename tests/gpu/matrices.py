@@ -1,17 +1,24 @@
 """Named matrices on a GPU: results are right and stay there, what does not fit gives way, and what that saves.
 
-    matrices.py GEMMD [SECONDS]    starts that daemon, with --backend cuda, on a free port
+    matrices.py GEMMD [SECONDS [BENCH_BARE [PART]]]
+
+starts that daemon, with --backend cuda, on a free port; and the HTTP library by itself (tests/bench/load/bare.c),
+beside which wrk loads it. PART is one of the functions below: `weights` alone, for example.
 
 Plain Python and numpy. Lines that begin with "= " are for a summary.
 """
 import http.client
 import io
 import json
+import math
+import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -35,10 +42,8 @@ def npy(array):
 
 
 class Daemon:
-    def __init__(self, binary):
-        self.process = subprocess.Popen(
-            [binary, "--listen", "127.0.0.1:0", "--backend", "cuda", "--log-level", "warn", "--matrix-memory", "16G",
-             "--memory-limit", "48G"], stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         self.port = int(line.rpartition(":")[2]) if "listening" in line else None
 
@@ -202,26 +207,104 @@ def products(daemon, seconds):
         print("stages:", {name: round(value, 1) for name, value in us.items()})
 
 
-def weights(daemon, seconds, connections=64):
-    """A row of 8192 by weights that stay. (Against a bare library: tests/bench.)"""
-    one, random = daemon.connect(), numpy.random.default_rng(4)
-    put(one, "w", random.standard_normal((8192, 8192)).astype("f4"))
-    body, count = npy(random.standard_normal((1, 8192)).astype("f4")), [0] * connections
-    until = time.monotonic() + seconds
+WRK = """local file = assert(io.open("%s", "rb"))
+wrk.method = "POST"
+wrk.headers["Content-Type"] = "application/x-npy"
+wrk.headers["Accept"] = "application/x-npy"
+wrk.body = file:read("*a")
+function done(summary)
+    local e = summary.errors
+    io.write(string.format("GM %%d %%d %%d\\n", summary.requests, summary.duration,
+        e.connect + e.read + e.write + e.timeout + e.status))
+end
+"""
+
+
+def wrk(port, path, body, seconds, connections):
+    """Requests a second that wrk gets; None where there is no wrk."""
+    if not shutil.which("wrk"):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/body", "wb") as file:
+            file.write(body)
+        with open(f"{folder}/post.lua", "w", encoding="ascii") as file:
+            file.write(WRK % f"{folder}/body")
+        threads = max(1, min(8, (os.cpu_count() or 2) // 2))
+        done = subprocess.run(["wrk", f"-t{threads}", f"-c{connections}", f"-d{math.ceil(seconds)}s", "-s",
+                               f"{folder}/post.lua", f"http://127.0.0.1:{port}{path}"],
+                              capture_output=True, text=True, check=False)
+    line = [line.split() for line in done.stdout.splitlines() if line.startswith("GM ")]
+    check(line and int(line[0][3]) == 0, f"wrk: {done.stdout[-500:]} {done.stderr[-500:]}")
+    return 1e6 * int(line[0][1]) / int(line[0][2]) if line else 0
+
+
+def middle(values):
+    values = sorted(values)
+    return values[len(values) // 2] if values else float("nan")
+
+
+def told(accounts):
+    """What accounts say of their launches, in the middle."""
+    return (f"batch {middle(a['batch'] for a in accounts)} (up to {max(a['batch'] for a in accounts)}), "
+            f"kernel {middle(a['us']['kernel'] for a in accounts):.1f} us, "
+            f"{middle(a.get('effective_gbs', 0) for a in accounts):.0f} GB/s, "
+            f"{middle(a.get('percent_of_copy', 0) for a in accounts):.0f} % of a copy, "
+            f"total {middle(a['us']['total'] for a in accounts):.0f} us")
+
+
+def weights(daemon, seconds, bare=None, connections=64, side=8192):
+    """Rows by weights that stay: each has the bits that it has alone; then as many as can be, beside the
+    HTTP library by itself, which replies with as many bytes."""
+    one, random, path = daemon.connect(), numpy.random.default_rng(4), "/v1/matmul?b=ref:w&device=cuda"
+    w = random.standard_normal((side, side)).astype("f4")
+    rows = random.standard_normal((connections, side)).astype("f4")
+    put(one, "w", w)
+    exact = rows.astype("f8") @ w.astype("f8")
+    bound = side * 2.0**-24 * (numpy.abs(rows).astype("f8") @ numpy.abs(w).astype("f8"))
+    alone, accounts = [], []
+    for i in range(connections):
+        status, body, headers = ask(one, "POST", path, npy(rows[i:i + 1]), NPY)
+        check(status == 200, f"weights: {status} {body[:200]}")
+        alone.append(numpy.load(io.BytesIO(body)))
+        accounts.append(account(headers))
+        check(accounts[-1]["batch"] == 1, f"a lone request in company: {accounts[-1]}")
+        check(bool((numpy.abs(alone[i][0] - exact[i]) <= bound[i]).all()), f"row {i} is wrong")
+    del exact, bound
+    print(f"= 1 x {side} by named {side} x {side}, by {accounts[0]['kernel']}, alone: {told(accounts)}")
+
+    until, count, lock, accounts = time.monotonic() + seconds, [0] * connections, threading.Lock(), []
 
     def work(index):
-        mine = daemon.connect()
+        mine, said = daemon.connect(), []
+        body = npy(rows[index:index + 1])
         while time.monotonic() < until:
-            status, _, _ = ask(mine, "POST", "/v1/matmul?b=ref:w&device=cuda", body, NPY)
-            check(status == 200, f"weights: {status}")
+            status, reply, headers = ask(mine, "POST", path, body, NPY)
+            check(status == 200, f"weights: {status} {reply[:200]}")
+            check(numpy.load(io.BytesIO(reply)).tobytes() == alone[index].tobytes(), f"row {index}: other bits in company")
+            said.append(account(headers))
             count[index] += 1
+        with lock:
+            accounts.extend(said)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(connections)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(f"= 1 x 8192 by named 8192 x 8192, {connections} connections of one Python process: {sum(count) / seconds:.0f}/s")
+    print(f"= the same, {connections} connections of one Python process: {sum(count) / seconds:.0f}/s; {told(accounts)}")
+    check(max(a["batch"] for a in accounts) > 1, "no two requests were gathered")
+
+    body = npy(rows[:1])
+    for _ in range(2):
+        echo = wrk(bare.port, f"/bytes/{len(body)}", body, seconds, connections) if bare else None
+        per_s = wrk(daemon.port, path, body, seconds, connections)
+        if per_s is None:
+            print("= there is no wrk: its figures are left out")
+            break
+        recent = json.loads(ask(one, "GET", "/v1/requests")[1])["requests"]
+        recent = [r["account"] for r in recent if r["account"]["op"] == "matmul"]
+        beside = f"; the bare library {echo:.0f}/s: {per_s / echo:.2f} of it" if echo else ""
+        print(f"= the same, {connections} connections of wrk: {per_s:.0f}/s{beside}; {told(recent)}")
 
 
 def many(daemon, total=100000, clients=32):
@@ -261,16 +344,20 @@ def stats(daemon):
 
 def main():
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 5
-    daemon = Daemon(sys.argv[1])
+    part = sys.argv[4] if len(sys.argv) > 4 else None
+    daemon = Daemon(sys.argv[1], "--listen", "127.0.0.1:0", "--backend", "cuda", "--log-level", "warn",
+                    "--matrix-memory", "16G", "--memory-limit", "48G")
     if daemon.port is None:
         print("there is no GPU that gemmd can use: skipped")
         sys.exit(77)
+    bare = Daemon(sys.argv[3]) if len(sys.argv) > 3 and os.path.exists(sys.argv[3]) else None
+    parts = {"same_bits": lambda: same_bits(daemon), "races": lambda: races(daemon, seconds),
+             "products": lambda: products(daemon, seconds), "weights": lambda: weights(daemon, seconds, bare),
+             "many": lambda: many(daemon)}
     try:
-        same_bits(daemon)
-        races(daemon, seconds)
-        products(daemon, seconds)
-        weights(daemon, seconds)
-        many(daemon)
+        for name, run in parts.items():
+            if part in (None, name):
+                run()
         one = daemon.connect()
         for matrix in json.loads(ask(one, "GET", "/v1/matrices")[1])["matrices"]:
             check(ask(one, "DELETE", f"/v1/matrices/{matrix['name']}")[0] == 204, "delete")
@@ -278,6 +365,8 @@ def main():
         check(left["used_bytes"] == left["device_bytes"] == 0, f"left: {left}")
     finally:
         code = daemon.end()
+        if bare:
+            bare.end()
     check(code == 0, f"exit code {code}")
     print("all well" if not wrong else f"{len(wrong)} wrong")
     sys.exit(bool(wrong))

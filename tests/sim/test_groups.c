@@ -440,7 +440,7 @@ done:
     put_row_memory(&memory);
 }
 
-/* One chunk of K and several, warps that share K, splits, passes of fewer rows than 8, rows that
+/* One chunk of K and several, warps that share K, splits, fewer rows than a kernel's, rows that
  * are not whole vectors of 16 bytes, edges; along K and across it. */
 static void test_rows(void)
 {
@@ -448,10 +448,9 @@ static void test_rows(void)
     static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32, GM_F64, GM_I32, GM_I64};
     static const double alphas[] = {1, -3, 2};
     static const struct rows large[] = {
-        {GM_F64, 130, 4300, false, false, 1},  /* in passes of 4 */
         {GM_F32, 9000, 36, false, true, 1},    /* splits, because K is longer than a chunk */
-        {GM_F32, 140000, 12, false, false, 1}, /* splits of several chunks, across */
-        {GM_F32, 1501, 560, true, false, 1},   /* several chunks, along */
+        {GM_F64, 140000, 12, false, false, 1}, /* splits of several chunks, across */
+        {GM_F64, 2100, 560, true, false, 1},   /* several chunks, along */
     };
 
     for (unsigned i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)

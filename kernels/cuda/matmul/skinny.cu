@@ -272,10 +272,11 @@ GM_KERNEL(matmul_skinny)
 
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        const skinny<T> s = skinny_of<T>(op);
+        skinny<T> s = skinny_of<T>(op);
 
         if (!op->gathered)
             return multiply<T>(exec, s);
+        set_rows(&s, (unsigned)s.p.M, gm_gpu_of(exec));
         return gm_launches(s.p.M, s.count, [&](uint64_t first, uint64_t rows) {
             skinny<T> pass = s;
             pass.p.M = rows;

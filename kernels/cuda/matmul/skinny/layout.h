@@ -123,22 +123,29 @@ template <typename T> static void lay_out(skinny<T> *s, bool whole)
 
 /*
  * Rows of gathered products are computed by the layout of a single vector, `count` of them in a
- * pass: as many as the sums of a block leave room for. Chunks get shorter. They are whole strides
- * of a lane, so that it has the same steps in the same order.
+ * pass: as many as the sums of a block leave room for. Chunks have other lengths, but are whole
+ * strides of a lane, so that it has the same steps in the same order. They are as long as the
+ * multiprocessor's shared memory permits, because at the end of each nothing is being loaded.
  */
-template <typename T> static void set_rows(skinny<T> *s, unsigned count)
+template <typename T> static void set_rows(skinny<T> *s, unsigned count, const struct gm_gpu *gpu)
 {
     static_assert(ROOM / sizeof(gm_acc<T>) / VECTORS_MAX >= WARPS_MAX * 8 * (16 / sizeof(T)),
                   "a chunk has a stride of the most lanes that share a line (along), or more");
+    const size_t share =
+        gpu->shared_per_block >> (log2_of<WARPS_MAX> - (s->at.deep_log + s->at.wide_log));
+    size_t room = ROOM;
+
+    while (2 * room + VECTORS_MAX * 16 <= share) /* and whole vectors behind (shared_of) */
+        room *= 2;
     do {
-        const uint64_t most = ROOM / sizeof(gm_acc<T>) / kernel_count(count);
+        const uint64_t most = room / sizeof(gm_acc<T>) / kernel_count(count);
         s->count = count;
         s->chunk_steps = (unsigned)(s->split_steps < most ? s->split_steps : most);
         count = kernel_count(count) / 2;
-    } while (count > 0 && shared_of(*s) > SHARED_MAX);
+    } while (count > 0 && shared_of(*s) > (share > SHARED_MAX ? share : SHARED_MAX));
 }
 
-/* Describes `op`, and lays it out. Of gathered products, s.count is the rows of a pass. */
+/* Describes `op`, and lays it out: gathered products for a single vector, until set_rows. */
 template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
 {
     skinny<T> s = {};
@@ -162,8 +169,6 @@ template <typename T> static skinny<T> skinny_of(const struct gm_op *op)
     bool whole = (s.along ? s.large.row : s.large.col) % SPAN == 0 && s.large.batch % SPAN == 0;
     s.aligned = whole && (uintptr_t)s.large.data % 16 == 0;
     lay_out(&s, whole);
-    if (op->gathered)
-        set_rows(&s, (unsigned)s.p.M);
     return s;
 }
 
