@@ -6,6 +6,7 @@
 #include "kernels/layout.h"
 #include "kernels/variant.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -227,4 +228,33 @@ bool cuda_case_is_right(const struct cuda_case *made)
         gm_reference_compare(&reference, &made->task.op, made->task.op.result.data);
     gm_reference_free(&reference);
     return deviation.wrong == 0;
+}
+
+void *open_backend(unsigned streams)
+{
+    struct gm_backend_options options = {.streams = streams, .memory_limit = (uint64_t)1 << 26};
+    struct gm_error err = {.detail = ""};
+    void *context = NULL;
+
+    CHECK_STATUS(gm_backend_cuda.open(&options, &context, &err), GM_OK, &err);
+    return context;
+}
+
+void close_backend(void *context)
+{
+    gm_backend_cuda.close(context);
+    struct fake_live live = fake_cuda_live();
+    CHECK_EQ(live.streams, 0);
+    CHECK_EQ(live.events, 0);
+    CHECK_EQ(live.pinned, 0);
+    CHECK_EQ(live.device_memory, 0);
+    CHECK_EQ(live.handles, 0);
+    CHECK_EQ(live.registered, 0);
+    CHECK_EQ(live.opened, 0);
+}
+
+bool near(double actual, double expected)
+{
+    return CHECK(fabs(actual - expected) <= 0.01 + 1e-3 * expected) ||
+           (fprintf(stderr, "  %g, not %g\n", actual, expected), false);
 }

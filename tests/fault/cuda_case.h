@@ -39,4 +39,10 @@ void cuda_case_put(void *context, struct cuda_case *made);
 void cuda_case_poison(struct cuda_case *made);
 bool cuda_case_is_right(const struct cuda_case *made);
 
+/* The backend on the fake runtime, and its end, at which nothing is left. */
+void *open_backend(unsigned streams);
+void close_backend(void *context);
+/* Whether a time is as it must be, which is checked. */
+bool near(double actual, double expected);
+
 #endif

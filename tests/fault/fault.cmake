@@ -13,6 +13,6 @@ add_library(gemmd_cuda_fake OBJECT ${backend} fault/fake_cuda.c fault/fake_cubla
 target_link_libraries(gemmd_cuda_fake PUBLIC gemmd_flags gemmd_proto)
 target_include_directories(gemmd_cuda_fake BEFORE PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fault/cuda)
 target_compile_definitions(gemmd_cuda_fake PUBLIC GM_CUDA_INJECT=1 GM_HAVE_CUDA=1)
-foreach(name cuda_run cuda_faults)
+foreach(name cuda_run cuda_rows cuda_faults)
   gm_test(test_${name} unit fault/test_${name}.c LIBRARIES gemmd_cuda_fake Threads::Threads m)
 endforeach()

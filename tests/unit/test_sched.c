@@ -272,6 +272,33 @@ static void test_batch_bytes(void)
     close_bench(&b);
 }
 
+/* Jobs may say of how many a launch is at most, if that is fewer than the device says. */
+static void test_batch_most(void)
+{
+    struct bench b;
+    struct probe p[9];
+
+    open_bench(&b, 1, 4, 16);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 9; i++) {
+        init_probe(&p[i]);
+        p[i].job.batch_key = i < 6 ? 7 : 9;
+        p[i].job.batch_most = i < 6 ? 2 : 5;
+        CHECK(submit(&b, &p[i]) == GM_OK);
+        if (i == 0)
+            CHECK(fake_wait_running(&b.fake, 1));
+    }
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 9; i++)
+        CHECK(wait_done(&p[i]));
+    CHECK(p[0].job.batch == 1 && p[5].job.batch == 1);
+    for (int i = 1; i < 5; i++)
+        CHECK(p[i].job.batch == 2);
+    for (int i = 6; i < 9; i++)
+        CHECK(p[i].job.batch == 3);
+    close_bench(&b);
+}
+
 /* A job that would not end before its deadline is refused at once, where no forecast has been
  * confirmed yet half as much again is allowed for. Streams do not make jobs faster that each run
  * alone. */
@@ -564,6 +591,7 @@ int main(void)
     test_streams();
     test_batches();
     test_batch_bytes();
+    test_batch_most();
     test_in_time(1, false);
     test_in_time(3, true);
     test_late();
