@@ -363,6 +363,36 @@ def test_replaced_and_deleted_under_readers(daemon):
     assert not wrong and len(seen) > 3, (wrong[:3], seen)
 
 
+@pytest.mark.parametrize("trans", ["", "&transb=1"])
+def test_rows_by_one_matrix(daemon, trans):
+    """Many connections multiply a row each by the same matrix: each gets its own product, with the bits that it has alone."""
+    connections, each, n = 64, 4, 96
+    random = np.random.default_rng(5)
+    w, rows = random.standard_normal((n, n)).astype(np.float32), random.standard_normal((connections, n)).astype(np.float32)
+    put(daemon, "w", w)
+    path = f"/v1/matmul?b=ref:w&alpha=2{trans}"
+    exact = 2 * rows.astype(float) @ (w.T if trans else w)
+    bound = 2 * n * 2.0**-24 * (np.abs(rows) @ np.abs(w.T if trans else w))
+    alone = [load(daemon.request("POST", path, npy(row[None, :]), {"Accept": wire.NPY})) for row in rows]
+    got, lock = {}, threading.Lock()
+
+    def multiply(index):
+        with daemon.client() as client:
+            mine = [load(client.request("POST", path, npy(rows[index:index + 1]), {"Accept": wire.NPY})) for _ in range(each)]
+        with lock:
+            got[index] = mine
+
+    threads = [threading.Thread(target=multiply, args=(i,)) for i in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == connections
+    for i, mine in got.items():
+        assert (np.abs(alone[i][0] - exact[i]) <= bound[i]).all(), i
+        assert all(one.tobytes() == alone[i].tobytes() for one in mine), i
+
+
 def test_room(daemon):
     """64 MB of named matrices, one owner half of it. Nothing is lost to make room, and what is refused leaves nothing."""
     block = np.zeros((1 << 21, 1), np.float32) # 8 MB
