@@ -181,6 +181,7 @@ static void test_rows_fail(void)
         CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, ROWS), GM_OK);
         rows_are_right(&rows);
         CHECK_EQ(launches_of_rows, ROWS);
+        near(rows.task[1]->volume.bytes, 4 * (K * N + K + N));
         fake_cuda.memory_bytes = 1;
         CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, ROWS), GM_OK);
         for (unsigned k = 0; k < ROWS; k++)

@@ -461,8 +461,9 @@ static enum gm_status run_rows(struct gm_cuda_stream *stream, struct gm_task *ro
     gm_gather_op(&row[0]->op, rows, &all.op);
     if (rows > 1)
         status = run(stream, (struct gm_task *[]){&all}, 1, row, rows);
+    bool together = rows > 1 && (all.status != GM_DEVICE_MEMORY || status != GM_OK);
     for (unsigned i = 0; i < rows; i++) {
-        if (rows == 1 || (all.status == GM_DEVICE_MEMORY && status == GM_OK)) {
+        if (!together) {
             status = run(stream, &row[i], 1, NULL, 0);
             continue;
         }
@@ -470,7 +471,8 @@ static enum gm_status run_rows(struct gm_cuda_stream *stream, struct gm_task *ro
         row[i]->error = all.error;
         row[i]->times = all.times;
     }
-    gm_volume_share(row, rows, &stream->device->facts);
+    if (together)
+        gm_volume_share(row, rows, &stream->device->facts);
     return status;
 }
 

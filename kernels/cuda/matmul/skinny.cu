@@ -13,6 +13,8 @@
  * are 16-byte aligned; else 4 requests of 4 to 32 sectors. 3 vectors cost as much as 4, and 5 to 7
  * as 8.
  *
+ * Rows of gathered products are vectors like others, but laid out as one alone would be (set_rows).
+ *
  * When it wins: results of few rows or columns, except the smallest (small_tile, split_k_dot).
  */
 #include "kernels/cuda/matmul/skinny/layout.h"
