@@ -114,6 +114,14 @@ static void test_rows(void)
         /* One alone is run as before. */
         CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, 1), GM_OK);
         CHECK(launches_of_rows == 2 && launched_rows[1] == 1);
+        /* So are those that are timed, each of which is told the times of all. */
+        launches_of_rows = 1;
+        rows.task[0]->head_start = true;
+        CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, 2), GM_OK);
+        CHECK(launches_of_rows == 3 && launched_rows[1] == 1 && launched_rows[2] == 1);
+        near(rows.task[0]->times.kernel, 2 * FAKE_KERNEL_US);
+        rows.task[0]->head_start = false;
+        launches_of_rows = 2;
         atomic_store(&rows.task[2]->stop, true);
         rows.task[4]->on_device |= GM_RESULT_ON_DEVICE;
         CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, ROWS), GM_OK);

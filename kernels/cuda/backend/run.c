@@ -510,7 +510,8 @@ enum gm_status gm_cuda_run(struct gm_cuda_stream *stream, struct gm_task *task[]
 {
     if (task[0]->op.graph)
         return gm_cuda_run_graph(stream, task[0]);
-    if (n > 1 && gm_group_matrix(task[0]) < GM_OPERANDS_MAX)
+    /* Tasks with a head start are timed each by itself, whatever their matrices are. */
+    if (n > 1 && !task[0]->head_start && gm_group_matrix(task[0]) < GM_OPERANDS_MAX)
         return run_gathered(stream, task, n);
     return run(stream, task, n, NULL, 0);
 }
