@@ -4,7 +4,6 @@
  * In order: options, devices, workers, HTTP, wait, drain.
  */
 #include "kernels/buffer_pool.h"
-#include "kernels/choose/fit.h"
 #include "kernels/roof.h"
 #include "server/clock.h"
 #include "server/http/connection_limiter.h"
@@ -15,9 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <malloc.h>
-#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -569,84 +566,14 @@ static int check(struct gm_server *server)
     return EXIT_SUCCESS;
 }
 
-static atomic_bool tuned_enough;
-
-static void on_enough(int number)
-{
-    (void)number;
-    atomic_store(&tuned_enough, true);
-}
-
-/* The first GPU of a backend that measures its kernels; UINT_MAX: it has none. */
-static unsigned first_gpu(const struct gm_backend *backend, void *context)
-{
-    const struct gm_device_facts *facts;
-
-    for (unsigned i = 0; (facts = backend->describe(context, i)); i++)
-        if (facts->kind == GM_DEVICE_CUDA && facts->has_kernel_times)
-            return i;
-    return UINT_MAX;
-}
-
-struct tuning {
-    int64_t began_ns, said_ns;
-};
-
-/* A line that is written over, or on no terminal one a second. */
-static void say_tuned(void *cls, unsigned done, unsigned all)
-{
-    struct tuning *t = cls;
-    int64_t now_ns = gm_now_ns();
-    bool terminal = isatty(STDERR_FILENO);
-
-    if (done == all) {
-        /* Signals still end nothing: minutes of measuring would be lost to save seconds. */
-        fprintf(stderr, "%sthe table is fitted to what was measured\n", terminal ? "\r\033[K" : "");
-        return;
-    }
-    if (done == 0 || now_ns - t->said_ns < 1000000000)
-        return;
-    t->said_ns = now_ns;
-    fprintf(stderr, "%s%u of %u operations measured, about %.0f s left%s", terminal ? "\r" : "",
-            done, all, fmin((double)(now_ns - t->began_ns) / 1e9 / done * (all - done), GM_TUNE_S),
-            terminal ? "\033[K" : "\n");
-}
-
-/* Runs --tune: on the first GPU. */
+/* Runs --tune. */
 static int tune(const struct gm_config *config)
 {
-    const struct gm_backend_options options = {.memory_limit = config->memory_limit};
-    struct tuning tuning = {.began_ns = gm_now_ns()};
-    const struct gm_tune_options what = {.path = config->tune,
-                                         .shapes = GM_TUNE_OPERATIONS,
-                                         .seconds = GM_TUNE_S,
-                                         .stop = &tuned_enough,
-                                         .progress = say_tuned,
-                                         .cls = &tuning};
-    const struct sigaction enough = {.sa_handler = on_enough, .sa_flags = SA_RESTART};
-    struct gm_error error = {.detail = "there is no GPU here, or none that this build can use"};
-    enum gm_status status = GM_DEVICE_UNAVAILABLE;
-    struct gm_fit_losses losses;
+    struct gm_error error;
+    enum gm_status status = gm_tune_first_gpu(config, &error);
 
-    sigaction(SIGINT, &enough, NULL);
-    sigaction(SIGTERM, &enough, NULL);
-    for (size_t i = 0; gm_backend_at(i) && status == GM_DEVICE_UNAVAILABLE; i++) {
-        const struct gm_backend *backend = gm_backend_at(i);
-        void *context;
-        if (!backend->device_get || backend->open(&options, &context, &error) != GM_OK)
-            continue;
-        unsigned device = first_gpu(backend, context);
-        if (device != UINT_MAX)
-            status = gm_tune(backend, context, device, &what, &losses, &error);
-        backend->close(context);
-    }
-    if (status == GM_OK) {
-        printf("%s: by it auto takes what is within %.0f %% of the best on %.0f %% of the %u "
-               "operations that were measured; the worst is %.2f times it\n",
-               config->tune, 100 * GM_FIT_NEAR, 100.0 * losses.near / losses.shapes, losses.shapes,
-               losses.worst);
+    if (status == GM_OK)
         return EXIT_SUCCESS;
-    }
     fprintf(stderr, "gemmd: %s\n", error.detail);
     return status == GM_DEVICE_LOST ? EXIT_DEVICE_LOST : EXIT_START;
 }

@@ -1,6 +1,6 @@
 /*
  * process.h - gemmd as a process: what it tells its service manager, how one asks whether it lives,
- * and what it gives up.
+ * what it gives up, and how it measures the GPU at hand.
  *
  * notify.c says that gemmd is ready, alive (watchdog), or stopping. Does nothing if no manager asks
  * for it. The protocol is systemd's (sd_notify(3), which promises stability): datagrams of
@@ -84,5 +84,9 @@ enum gm_status gm_sandbox_begin(bool low_port, struct gm_error *err);
 /* Drops the rest, forbids to gain privileges by starting programs, and puts a filter on the system
  * calls of all threads. Files can be read, and connections made, as before. */
 enum gm_status gm_sandbox_enter(struct gm_error *err);
+
+/* tune.c: runs --tune on the first GPU, and prints how good the table is. Catches SIGINT and
+ * SIGTERM. Measures at most GM_TUNE_S seconds. GM_DEVICE_UNAVAILABLE: there is no such GPU. */
+enum gm_status gm_tune_first_gpu(const struct gm_config *config, struct gm_error *err);
 
 #endif
