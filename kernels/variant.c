@@ -91,15 +91,6 @@ const char *gm_variant_name(const char *name)
     return name;
 }
 
-unsigned gm_variant_devices(const struct gm_variant *variant)
-{
-    unsigned devices = 0;
-
-    for (unsigned kind = 0; kind < GM_DEVICE_KINDS; kind++)
-        devices |= variant->run[kind] ? 1u << kind : 0;
-    return devices;
-}
-
 bool gm_variant_is_there(const struct gm_variant *variant, const struct gm_device_facts *facts)
 {
     return variant->run[facts->kind] && (facts->tuned_blas || !variant->wants_blas);

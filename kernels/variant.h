@@ -18,10 +18,6 @@ enum gm_device_kind { GM_DEVICE_CPU, GM_DEVICE_SIM, GM_DEVICE_CUDA, GM_DEVICE_KI
 /* "cpu", "sim", "cuda" */
 const char *gm_device_kind_name(enum gm_device_kind kind);
 
-#define GM_ON_CPU (1u << GM_DEVICE_CPU)
-#define GM_ON_SIM (1u << GM_DEVICE_SIM)
-#define GM_ON_CUDA (1u << GM_DEVICE_CUDA)
-
 /* Sets of element types, as masks of 1 << enum gm_dtype. */
 #define GM_DTYPE_BIT(dtype) (1u << (dtype))
 #define GM_TYPES_ARITHMETIC                                                                        \
@@ -81,9 +77,6 @@ struct gm_variant {
     const char *needs;        /* for display: "OpenBLAS", "compute capability 9.0"; or "" */
     const char *note;         /* one sentence: the idea */
 };
-
-/* The kinds of devices that can run it, as a mask of GM_ON_... */
-unsigned gm_variant_devices(const struct gm_variant *variant);
 
 /* Whether the device has the code and the library that the variant needs. */
 bool gm_variant_is_there(const struct gm_variant *variant, const struct gm_device_facts *facts);

@@ -15,8 +15,6 @@ struct gm_request_head;
 struct gm_reply;
 struct gm_keys;
 
-#define GM_ORIGINS_MAX 512
-
 struct gm_access {
     const char *keys_file; /* "": no keys */
     const char *cors;  /* origins whose pages may ask, with commas between; "*": any; "": none */
@@ -93,7 +91,6 @@ void gm_access_headers(const struct gm_access *access, const struct gm_request_h
 enum gm_status gm_keys_parse(const char *text, size_t len, struct gm_quotas *quotas,
                              const struct gm_keys *old, struct gm_keys **ret, struct gm_error *err);
 void gm_keys_free(struct gm_keys *keys);
-unsigned gm_keys_count(const struct gm_keys *keys);
 /* The account of a key by its name, with a reference; NULL: there is no such key. */
 struct gm_quota_account *gm_keys_account(const struct gm_keys *keys, const char *name);
 /* Sets the caller, and returns true, if the key is one of the table. Takes as long for an id that

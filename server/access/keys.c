@@ -75,11 +75,6 @@ void gm_keys_free(struct gm_keys *keys)
     free(keys);
 }
 
-unsigned gm_keys_count(const struct gm_keys *keys)
-{
-    return keys->count;
-}
-
 /* An empty table for the keys that so many lines may have. */
 static struct gm_keys *make_keys(size_t lines)
 {

@@ -165,7 +165,7 @@ void gm_quota_set(struct gm_quota_account *account, const char *name,
     pthread_mutex_unlock(&quotas->mutex);
 }
 
-static struct gm_quota_account **chain_of(struct gm_quotas *quotas, uint64_t client)
+static struct gm_quota_chain *chain_of(struct gm_quotas *quotas, uint64_t client)
 {
     return &quotas->table[(client * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
 }
@@ -173,15 +173,13 @@ static struct gm_quota_account **chain_of(struct gm_quotas *quotas, uint64_t cli
 /* Forgets the address that was looked up longest ago and has no request. The mutex is held. */
 static void forget_address(struct gm_quotas *quotas)
 {
-    struct gm_quota_account *account, **at;
+    struct gm_quota_account *account;
 
     TAILQ_FOREACH(account, &quotas->addresses, link)
     {
         if (atomic_load(&account->references) > 1)
             continue;
-        for (at = chain_of(quotas, account->client); *at != account;)
-            at = &(*at)->next;
-        *at = account->next;
+        LIST_REMOVE(account, chain);
         TAILQ_REMOVE(&quotas->addresses, account, link);
         quotas->address_count--;
         pthread_mutex_destroy(&account->mutex);
@@ -192,13 +190,15 @@ static void forget_address(struct gm_quotas *quotas)
 
 struct gm_quota_account *gm_quota_of_address(struct gm_quotas *quotas, uint64_t client)
 {
-    struct gm_quota_account *account, **chain = chain_of(quotas, client);
+    struct gm_quota_chain *chain = chain_of(quotas, client);
+    struct gm_quota_account *account;
 
     if (!quotas->by_address)
         return NULL;
     pthread_mutex_lock(&quotas->mutex);
-    for (account = *chain; account && account->client != client;)
-        account = account->next;
+    LIST_FOREACH(account, chain, chain)
+    if (account->client == client)
+        break;
     if (account) {
         TAILQ_REMOVE(&quotas->addresses, account, link);
     } else {
@@ -208,8 +208,7 @@ struct gm_quota_account *gm_quota_of_address(struct gm_quotas *quotas, uint64_t 
         if (account) {
             account->client = client;
             account->counts = &quotas->nobody;
-            account->next = *chain;
-            *chain = account;
+            LIST_INSERT_HEAD(chain, account, chain);
             quotas->address_count++;
         }
     }

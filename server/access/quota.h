@@ -72,11 +72,12 @@ struct gm_quota_account {
     char name[GM_KEY_NAME_MAX]; /* of its key; "": an address */
     bool named;                 /* has counters of its own */
     TAILQ_ENTRY(gm_quota_account) link;
-    struct gm_quota_account *next; /* of an address: in its bucket of the hash table */
+    LIST_ENTRY(gm_quota_account) chain; /* of an address: those of one hash value */
     struct gm_quota_counts own;
 };
 
 TAILQ_HEAD(gm_quota_account_list, gm_quota_account);
+LIST_HEAD(gm_quota_chain, gm_quota_account);
 
 #define GM_QUOTA_TABLE 1024 /* hash values of addresses */
 
@@ -86,7 +87,7 @@ struct gm_quotas {
     bool by_address;                              /* whether clients without a key have accounts */
     pthread_mutex_t mutex;                        /* guards the lists; taken before an account's */
     struct gm_quota_account_list keys, addresses; /* addresses: least recently used first */
-    struct gm_quota_account *table[GM_QUOTA_TABLE];
+    struct gm_quota_chain table[GM_QUOTA_TABLE];
     unsigned named, address_count;
     uint64_t sequence;                     /* of keys seen */
     struct gm_quota_counts others, nobody; /* of keys that are not named; of addresses */

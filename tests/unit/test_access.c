@@ -100,7 +100,7 @@ static void test_table(void)
 
     gm_key_line_write(&a, text);
     struct gm_keys *one = parse(text, NULL);
-    CHECK_EQ(gm_keys_count(one), 1);
+    CHECK_EQ(quotas.named, 1);
     CHECK(find(one, key_a, &caller));
     CHECK_STR(caller.name, "a");
     CHECK_EQ(caller.roles, GM_ROLE_USE);

@@ -64,7 +64,6 @@ struct gm_micro {
 
 /* Limits over all blocks. */
 #define GM_MICRO_ROWS_MAX 12u
-#define GM_MICRO_COLS_MAX 32u
 
 const struct gm_micro *gm_micro_get(enum gm_sum sum, enum gm_isa isa);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define BANK_BYTES 4
-#define BANK_ROW (BANK_BYTES * (int64_t)GM_BANKS)
 
 static bool is_active(const struct gm_access_example *x, unsigned lane)
 {

@@ -23,16 +23,6 @@ struct gm_repack {
     uint64_t matrices, steps, span, ld;
 };
 
-/* The load mode by the strides alone, for an operand whose address is not known yet. */
-template <typename T>
-static inline gm_load_mode gm_load_mode_by_strides(const struct gm_view *view, uint64_t stride,
-                                                   uint64_t stride_k)
-{
-    struct gm_view aligned = {nullptr, view->batch, view->row, view->col};
-
-    return gm_load_mode_of<T>(&aligned, stride, stride_k);
-}
-
 template <typename T>
 static inline gm_repack gm_repack_of(const struct gm_view *view, uint64_t batch, uint64_t steps,
                                      uint64_t span)

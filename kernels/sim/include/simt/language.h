@@ -14,8 +14,6 @@
 
 #define GM_ENTRY(name) gm_sim_##name
 
-/* Simulator code that is compiled with a kernel: not instrumented. */
-#define GM_SIM_UNSEEN __attribute__((no_sanitize("thread", "undefined"), no_sanitize_coverage))
 #define GM_SIM_INLINE static inline __attribute__((always_inline))
 
 #define __global__ __attribute__((noinline))
