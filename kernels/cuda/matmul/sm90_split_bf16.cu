@@ -35,8 +35,7 @@ struct small_tile {
     static constexpr unsigned BM = 128, BN = 64, STAGES = 6;
 };
 
-#define CONSUMERS 2u     /* warpgroups */
-#define PROMOTE_EVERY 1u /* stages between two moves of hi * hi to f32 registers: 32 steps of K */
+#define CONSUMERS 2u /* warpgroups */
 #define CONSUMER_REGISTERS 232
 #define PRODUCER_REGISTERS 40
 
@@ -82,11 +81,12 @@ __device__ static inline uint64_t descriptor(uint32_t address)
     return gm_descriptor<GM_SWIZZLE_64B>(address, 8 * GM_SPLIT_ROW_BYTES);
 }
 
-/* Multiplies one stage: the five small products into `low`, hi * hi into `high`. */
+/* Multiplies one stage: adds the five small products to `low`; hi * hi is `high`. add_low: `low`
+ * has those of stages before. */
 template <typename C>
 __device__ static inline void multiply_stage(const stages<C> &shared, unsigned stage, unsigned half,
                                              float (&high)[C::BN / 2], float (&low)[C::BN / 2],
-                                             bool add_high, bool add_low)
+                                             bool add_low)
 {
     constexpr unsigned A_PLANE = C::BM * GM_SPLIT_ROW_BYTES, B_PLANE = C::BN * GM_SPLIT_ROW_BYTES;
     constexpr unsigned of_a[5] = {2, 0, 1, 1, 0}, of_b[5] = {0, 2, 1, 0, 1};
@@ -101,8 +101,7 @@ __device__ static inline void multiply_stage(const stages<C> &shared, unsigned s
             gm_wgmma<gm_bf16, true, true>(low, descriptor(a + of_a[i] * A_PLANE + k * 32),
                                           descriptor(b + of_b[i] * B_PLANE + k * 32),
                                           add_low || k > 0 || i > 0);
-        gm_wgmma<gm_bf16, true, true>(high, descriptor(a + k * 32), descriptor(b + k * 32),
-                                      add_high || k > 0);
+        gm_wgmma<gm_bf16, true, true>(high, descriptor(a + k * 32), descriptor(b + k * 32), k > 0);
     }
     gm_wgmma_commit();
 }
@@ -124,26 +123,16 @@ __device__ static void consume(const gm_split_product &s, stages<C> &shared, uns
 
     for (uint32_t unit = blockIdx.x; unit < s.work.units; unit += gridDim.x) {
         gm_split_unit at = gm_split_unit_at(s.work, unit);
-        int used = -1; /* the stage whose products are still pending */
 #pragma unroll
         for (unsigned i = 0; i < C::BN / 2; i++)
             sum[i] = low[i] = 0;
-        for (unsigned k = at.k_first, since = 0; k < at.k_end; k++) {
+        for (unsigned k = at.k_first; k < at.k_end; k++) {
             gm_barrier_wait(&shared.full[ring.stage], ring.parity);
-            multiply_stage<C>(shared, ring.stage, half, high, low, since > 0, k > at.k_first);
-            bool moves = ++since == PROMOTE_EVERY || k + 1 == at.k_end;
-            if (moves) {
-                gm_wgmma_wait<0>();
-                promote(sum, high);
-                since = 0;
-            } else {
-                gm_wgmma_wait<1>();
-            }
-            if (first_thread && used >= 0)
-                gm_barrier_arrive(&shared.empty[used]);
-            if (first_thread && moves)
+            multiply_stage<C>(shared, ring.stage, half, high, low, k > at.k_first);
+            gm_wgmma_wait<0>();
+            promote(sum, high);
+            if (first_thread)
                 gm_barrier_arrive(&shared.empty[ring.stage]);
-            used = moves ? -1 : (int)ring.stage;
             ring.next();
         }
         gm_wgmma_wait<0>(); /* none is pending, but the compiler cannot know */
