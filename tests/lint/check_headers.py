@@ -1,4 +1,5 @@
-"""Every header of ours can be included alone, twice, as C17; and as C++17 where C++ may see it.
+"""Every header of ours can be included alone, twice, as C17; and as C++17 where C++ may see it. The
+macros of the product's headers have the project's prefix.
 
 Alone: so that the order of includes never matters. C++ sees the headers that say extern "C";
 whatever a .cc or .cu file includes has to say so, with all that it includes in turn. Headers in
@@ -22,6 +23,20 @@ GPU_ALONE = re.compile(r"/sm[0-9]+[^/]*$") # in the instructions of one kind of 
 # What g++ takes from the simulator's build of kernels (kernels/sim/simt.cmake).
 KERNEL = CPP + ["-I", SIMT, "-Wno-unknown-pragmas", "-Wno-attributes"]
 CUDA = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"
+
+
+DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)")
+PREFIX = re.compile(r"_?(GM|GEMMD)_|gm_|gemmd_")
+LANGUAGE = "kernels/sim/include/", "kernels/cuda/include/" # define the words of CUDA
+
+
+def unprefixed(tree, header):
+    """Macros that stay defined and could be anybody's."""
+    text = tree.read(header) or ""
+    for number, line in tree.lines(header):
+        found = DEFINE.match(line)
+        if found and not PREFIX.match(found.group(1)) and f"#undef {found.group(1)}" not in text:
+            yield f"{header}:{number}: the macro {found.group(1)} has no prefix GM_"
 
 
 def compile_alone(tree, compiler, header):
@@ -68,6 +83,8 @@ def check(tree):
     seen = seen_by_cpp(tree)
     simt, cuda = {}, {}
     for header in headers:
+        if not header.startswith((*LANGUAGE, "tests/")):
+            yield from unprefixed(tree, header)
         if header.startswith("kernels/cuda/include/") or GPU_ALONE.search(header):
             continue # nvcc's
         if header.startswith(SIMT) or reaches(tree, header, "simt.h", simt):
@@ -92,7 +109,7 @@ def check(tree):
             yield f"{header} does not compile alone as C++17:\n{complaint}"
 
 
-GUARDED = "#ifndef A\n#define A\n%s\n#endif\n"
+GUARDED = "#ifndef GM_A\n#define GM_A\n%s\n#endif\n"
 EXTERN = '#ifdef __cplusplus\nextern "C" {\n#endif\n%s\n#ifdef __cplusplus\n}\n#endif\n'
 PLANTED = [
     ({"proto/a.h": GUARDED % "size_t f(void);"}, "alone as C17"),
@@ -101,9 +118,12 @@ PLANTED = [
     ({"proto/a.h": GUARDED % "int f(void);", "proto/a.cc": '#include "a.h"\n'}, "by proto/a.cc"),
     ({"proto/a.h": GUARDED % "int f(void);", "proto/b.h": '#include "a.h"\nextern "C" int x;\n',
       "kernels/cuda/k.cu": '#include "proto/b.h"\n'}, "proto/a.h is included by kernels/cuda/k.cu"),
+    ({"server/a.h": GUARDED % "#define SIZE 4\nint f(void);"},
+     "server/a.h:3: the macro SIZE has no prefix"),
 ]
 CLEAN = [
     {"proto/a.h": GUARDED % EXTERN % "int f(void);", "proto/a.cc": '#include "a.h"\n'},
     {"server/a.h": GUARDED % "int f(int class);"},
+    {"server/a.h": GUARDED % "#define X(name) GM_##name,\nenum { X(ONE) };\n#undef X\n#define GM_B 1"},
 ]
 lint.main(globals())

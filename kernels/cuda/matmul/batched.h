@@ -8,16 +8,15 @@
 
 #include <math.h>
 
-#define LANES_M 4u /* a warp has LANES_M x LANES_N lanes */
-#define LANES_N (GM_WARP / LANES_M)
+/* A warp has LANES_M x LANES_N lanes. */
+static constexpr unsigned LANES_M = 4, LANES_N = GM_WARP / LANES_M;
 
 /* Limits of an H200, used on every device, so that choices are the same everywhere. */
-#define SM_BYTES 233472u
-#define BLOCK_BYTES (SM_BYTES / 2 - 1024) /* two blocks per multiprocessor */
+static constexpr unsigned SM_BYTES = 233472;
+static constexpr unsigned BLOCK_BYTES = SM_BYTES / 2 - 1024; /* two blocks per multiprocessor */
 /* Bytes of operands, and of results, that cost a multiprocessor one cycle: fitted, not
  * bandwidths. */
-#define LOADED_A_CYCLE 140.0
-#define STORED_A_CYCLE 12.0
+static constexpr double LOADED_A_CYCLE = 140, STORED_A_CYCLE = 12;
 
 /* The thread tile: TM x TN accumulators, VEC of them in neighbouring columns. Limits on warps:
  * WARPS of a block; AT_LEAST per multiprocessor, by __launch_bounds__; RESIDENT_WARPS by registers
@@ -88,9 +87,9 @@ static double estimate_cycles(const struct batched_config &c, const gm_product<t
                      (k * alone + 64 * words) / together);
 }
 
-#define SEVERAL_BYTES_MAX 40960u /* shared memory that several matrices may fill */
-#define WHOLE_BYTES 32768u       /* of B: up to this size it is one k-tile */
-#define K_TILE_ELEMENTS 4096u    /* elements of B in a k-tile otherwise */
+static constexpr unsigned SEVERAL_BYTES_MAX = 40960; /* shared memory that several may fill */
+static constexpr unsigned WHOLE_BYTES = 32768;       /* of B: up to this size it is one k-tile */
+static constexpr unsigned K_TILE_ELEMENTS = 4096;    /* elements of B in a k-tile otherwise */
 
 /* Room, in elements, for `elements` that may begin inside a vector, and for the `beyond` elements
  * that lanes beyond the last column read. */

@@ -50,8 +50,7 @@ template <typename T> static unsigned lanes_log_of(const skinny<T> &s, bool whol
 
 /* With at least MANY products of at most SHORT steps, blocks are half as large, so that more of
  * them alternate. */
-#define MANY 100u
-#define SHORT 384u
+static constexpr unsigned MANY = 100, SHORT = 384;
 
 /* log2 of the smallest power of two that is at least x. */
 static inline unsigned log_of(double x)

@@ -16,14 +16,13 @@
 
 #include "kernels/cuda/matmul/split_k.h"
 
-#define VECTORS_MAX 8u
-#define WARPS_MAX 16u
-#define THREADS_MAX (GM_WARP * WARPS_MAX)
-#define AHEAD 4u    /* 16-byte vectors that a lane loads at once */
-#define ROOM 32768u /* bytes of the small operand in shared memory at a time */
-#define SKINNY_SPLITS_MAX 128u
-#define BLOCK_LEAST_LOG 3u /* log2 of the fewest warps of a block, which load the vectors */
-#define SHARED_MAX 40960u  /* bytes per block: five blocks on an H200's multiprocessor */
+static constexpr unsigned VECTORS_MAX = 8, WARPS_MAX = 16, THREADS_MAX = GM_WARP * WARPS_MAX;
+static constexpr unsigned AHEAD = 4;    /* 16-byte vectors that a lane loads at once */
+static constexpr unsigned ROOM = 32768; /* bytes of the small operand in shared memory at a time */
+static constexpr unsigned SKINNY_SPLITS_MAX = 128;
+static constexpr unsigned BLOCK_LEAST_LOG =
+    3;                                        /* log2 of the fewest warps, which load the vectors */
+static constexpr unsigned SHARED_MAX = 40960; /* bytes per block: five on an H200's SM */
 
 /* Elements that a warp loads with one 16-byte vector a lane. */
 template <typename T> static constexpr unsigned warp_span = GM_WARP * 16 / sizeof(T);
