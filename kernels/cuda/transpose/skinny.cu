@@ -27,19 +27,19 @@
  *            row 1  a1 b1 c1 ..         a1 b1 c1 ..  per row
  *
  * wide: the bytes that a block takes; more if 128 columns need more, up to WIDE_BYTES_MAX, and then
- * with more threads; at least WIDE_RUN_BYTES of each row. */
+ * with more threads; at least WIDE_SPAN_BYTES of each row. */
 #define WIDE_BYTES 8192u
 #define WIDE_COLUMNS 128u
 #define WIDE_BYTES_MAX 34816u
-#define WIDE_RUN_BYTES 128u
+#define WIDE_SPAN_BYTES 128u
 #define WIDE_THREADS 128u /* doubled beyond WIDE_BYTES_MORE */
 #define WIDE_BYTES_MORE 18432u
 /* tall: the bytes that a block takes; twice that for up to TALL_ROWS rows. More, up to
- * TALL_BYTES_MAX (two blocks on an H200's multiprocessor), for spans of TALL_RUN_BYTES in the
+ * TALL_BYTES_MAX (two blocks on an H200's multiprocessor), for spans of TALL_SPAN_BYTES in the
  * result. */
 #define TALL_BYTES 16384u
 #define TALL_ROWS 128u
-#define TALL_RUN_BYTES 512u
+#define TALL_SPAN_BYTES 512u
 #define TALL_BYTES_MAX 114688u
 #define TALL_THREADS 256u /* doubled, and quadrupled, beyond these sizes */
 #define TALL_BYTES_MORE 16384u
@@ -49,9 +49,9 @@
  * the most whole spans of 128 bytes that do not, but at least one. */
 template <typename T> static unsigned wide_length(uint64_t rows)
 {
-    constexpr unsigned UNIT = WIDE_RUN_BYTES / sizeof(T), N = gm_per_vec<T, 16>::count;
+    constexpr unsigned UNIT = WIDE_SPAN_BYTES / sizeof(T), N = gm_per_vec<T, 16>::count;
     static_assert(UNIT % N == 0 && WIDE_COLUMNS % N == 0, "rows' spans begin alike in a vector");
-    static_assert(FEW * WIDE_RUN_BYTES <= 1 << 16, "a block's elements have 16 bits");
+    static_assert(FEW * WIDE_SPAN_BYTES <= 1 << 16, "a block's elements have 16 bits");
     uint64_t size = rows * sizeof(T), length = WIDE_COLUMNS;
 
     while (2 * length * size <= WIDE_BYTES)
@@ -65,7 +65,7 @@ template <typename T> static unsigned wide_length(uint64_t rows)
 template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared)
 {
     uint64_t room = shared < TALL_BYTES_MAX ? shared : TALL_BYTES_MAX;
-    unsigned length = TALL_RUN_BYTES / sizeof(T);
+    unsigned length = TALL_SPAN_BYTES / sizeof(T);
 
     while (2 * length * cols * sizeof(T) <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
         length *= 2;
