@@ -65,21 +65,22 @@ static void settle_quota(struct gm_request *r)
 {
     struct gm_quota_account *account = r->caller.account;
 
-    if (!r->entered) /* what was refused costs nothing: else a client that tries again stays out */
+    if (!r->quota.entered) /* what was refused costs nothing: else a client that tries again stays
+                              out */
         return;
-    if (!r->counted)
-        gm_quota_count(account, r->body.received + r->body_sent, r->device_ns);
-    r->counted = true;
-    if (r->is_job)
+    if (!r->quota.counted)
+        gm_quota_count(account, r->body.received + r->quota.body_sent, r->quota.device_ns);
+    r->quota.counted = true;
+    if (r->quota.is_job)
         gm_quota_leave(account);
-    r->is_job = false;
+    r->quota.is_job = false;
     if (!gm_quota_has_rates(account))
         return;
-    if (r->body_charged > r->body.received)
-        gm_quota_return_bytes(account, r->body_charged - r->body.received);
-    else if (r->body.received > r->body_charged)
-        gm_quota_charge_bytes(account, r->body.received - r->body_charged, gm_now_ns());
-    r->body_charged = r->body.received;
+    if (r->quota.body_charged > r->body.received)
+        gm_quota_return_bytes(account, r->quota.body_charged - r->body.received);
+    else if (r->body.received > r->quota.body_charged)
+        gm_quota_charge_bytes(account, r->body.received - r->quota.body_charged, gm_now_ns());
+    r->quota.body_charged = r->body.received;
 }
 
 void gm_request_finish(struct gm_request *r)
@@ -92,12 +93,12 @@ void gm_request_finish(struct gm_request *r)
     gm_access_headers(&r->server->access, &r->head, r->error.status, page, &r->reply);
     if (!r->caller.account)
         return;
-    r->body_sent = head ? 0 : r->reply.body_len;
+    r->quota.body_sent = head ? 0 : r->reply.body_len;
     settle_quota(r);
     if (!gm_quota_has_rates(r->caller.account))
         return;
-    if (r->entered)
-        gm_quota_charge_bytes(r->caller.account, r->body_sent, gm_now_ns());
+    if (r->quota.entered)
+        gm_quota_charge_bytes(r->caller.account, r->quota.body_sent, gm_now_ns());
     gm_quota_headers(r->caller.account, gm_now_ns(), policy, state);
     if (*policy) {
         gm_reply_header(&r->reply, "RateLimit-Policy", policy);
@@ -131,7 +132,7 @@ static unsigned retry_after(const struct gm_request *r, enum gm_status status)
     const struct gm_device *device = r->plan.device ? r->plan.device : &devices->device[0];
 
     if (status == GM_QUOTA_EXCEEDED)
-        return r->quota_wait_s > 0 ? r->quota_wait_s : 1;
+        return r->quota.wait_s > 0 ? r->quota.wait_s : 1;
     return gm_status_http(status) == 503 ? gm_sched_retry_after(device->sched) : 0;
 }
 
@@ -313,12 +314,12 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
         return status;
     uint64_t body = r->head.content_lengths > 0 ? r->head.content_length : 0;
     bool job = r->route->plan;
-    status = gm_quota_enter(r->caller.account, body, job, gm_now_ns(), &r->quota_wait_s, err);
+    status = gm_quota_enter(r->caller.account, body, job, gm_now_ns(), &r->quota.wait_s, err);
     if (status != GM_OK)
         return status;
-    r->entered = true;
-    r->is_job = job;
-    r->body_charged = body;
+    r->quota.entered = true;
+    r->quota.is_job = job;
+    r->quota.body_charged = body;
     return GM_OK;
 }
 
@@ -585,7 +586,7 @@ void gm_request_charge_device(struct gm_request *r)
     if (job->started_ns == 0)
         return;
     int64_t took_ns = (job->finished_ns - job->started_ns) / (job->batch > 1 ? job->batch : 1);
-    r->device_ns += took_ns;
+    r->quota.device_ns += took_ns;
     gm_quota_charge_device(r->caller.account, took_ns, job->finished_ns);
 }
 

@@ -71,13 +71,17 @@ struct gm_request {
     char id[GM_REQUEST_ID_MAX];
     const struct gm_route *route; /* NULL: no such route */
     struct gm_caller caller;
-    bool entered, is_job;     /* its client's quota let it in, and counts it as an operation */
-    bool counted;             /* in its client\'s counters */
-    int64_t device_ns;        /* that its jobs had */
-    uint64_t body_sent;       /* of the reply, once it is about to be sent */
-    uint64_t body_charged;    /* body bytes that were charged to the client when it came in */
-    unsigned quota_wait_s;    /* Retry-After, where its client's quota refused it */
     char allow[GM_ALLOW_MAX]; /* the Allow header of a 405 */
+
+    /* What the client's quota is charged with. The current owner writes it. */
+    struct {
+        bool entered, is_job;  /* the quota let it in, and counts it as an operation */
+        bool counted;          /* in the client's counters */
+        int64_t device_ns;     /* that its jobs had */
+        uint64_t body_sent;    /* of the reply, once it is about to be sent */
+        uint64_t body_charged; /* body bytes that were charged when it came in */
+        unsigned wait_s;       /* Retry-After, where the quota refused it */
+    } quota;
 
     /* Set while the body is read (BODY, WORK). The plan is constant from then on. */
     struct gm_body body;
