@@ -143,13 +143,14 @@ static const char *judge_choice(struct bench *bench, const struct gm_op *op,
     return chosen->name;
 }
 
-static void bench_op(struct bench *bench, const struct gm_op *op)
+static void bench_op(struct bench *bench, struct gm_op *op)
 {
     struct contender contenders[CONTENDERS_MAX];
     bool copies = op->kind == GM_OP_COPY, moves = op->kind != GM_OP_MATMUL;
     unsigned count = 0;
     double copy_us = 0, cublas_us = 0;
 
+    gm_set_tiles(op, &bench->device.facts); /* the daemon's */
     if (copies)
         contenders[count++] = (struct contender){.name = "cudaMemcpy", .baseline = baseline_memcpy};
     contenders[count++] = (struct contender){.name = "nothing", .baseline = baseline_nothing};

@@ -91,6 +91,8 @@ static bool job_make(const struct load *load, struct job *ret)
         status = gm_op_init(op, load->kind, &options, operand, present, &err);
     if (status == GM_OK && gm_select(op, facts, load->variant, &ret->task.variant, &err) != GM_OK)
         return false;
+    if (status == GM_OK)
+        gm_set_tiles(op, facts); /* the daemon's */
     for (unsigned i = 0; i <= op->operands && status == GM_OK; i++) {
         struct gm_matrix *x = i < op->operands ? &op->operand[i] : &op->result;
         status = gm_backend_cuda.buffer_get(context, gm_matrix_bytes(x), &ret->buffer[i], &err);

@@ -53,6 +53,7 @@ static void prepare(struct worker *worker, const struct load *load)
     struct gm_shape shape = {2, {load->side, load->side}};
     struct gm_op *op = &worker->task.op;
     struct gm_error err = {.detail = ""};
+    const struct gm_device_facts *facts = gm_backend_cuda.describe(worker->context, 0);
     enum gm_status status = GM_OK;
 
     worker->task.repeat = 1;
@@ -61,8 +62,9 @@ static void prepare(struct worker *worker, const struct load *load)
     if (status == GM_OK)
         status = gm_op_init(op, load->kind, &options, operand, present, &err);
     if (status == GM_OK)
-        status = gm_select(op, gm_backend_cuda.describe(worker->context, 0), NULL,
-                           &worker->task.variant, &err);
+        status = gm_select(op, facts, NULL, &worker->task.variant, &err);
+    if (status == GM_OK)
+        gm_set_tiles(op, facts); /* the daemon's */
     for (unsigned i = 0; i <= op->operands && status == GM_OK; i++) {
         struct gm_matrix *x = i < op->operands ? &op->operand[i] : &op->result;
         struct gm_buffer *buffer = &worker->buffer[i];
