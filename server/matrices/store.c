@@ -585,7 +585,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
         }
     }
     pthread_mutex_unlock(&m->mutex);
-    if (lacking || (!list && !(list = malloc(1)))) {
+    if (lacking || (!list && !(list = malloc(sizeof *list)))) { /* an empty list is no NULL */
         free(list);
         return NULL;
     }
