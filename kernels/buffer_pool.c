@@ -1,21 +1,16 @@
 /*
  * buffer_pool.c - keeps idle buffers by size class, below one limit that several pools may share.
  *
- * Sizes are rounded up to one of 16 steps an octave. So a buffer wastes at most 1/16, and fits the
- * next request of about its size. The padding is added on top, because matrices often have 2^n
- * bytes. An idle buffer is in two lists, whose links are in its own first bytes: the list of its
- * class gives out the newest first, which is likely to be in a cache; the list by age releases the
- * oldest first.
+ * An idle buffer is in two lists, whose links are in its own first bytes: the list of its class
+ * gives out the newest first, which is likely to be in a cache; the list by age releases the oldest
+ * first.
  *
  *   in_use + idle + leaving <= limit, whenever the lock is free.
  *
  * Memory is allocated and released without the lock, because unmapping a large buffer takes
  * milliseconds. Until then the buffer counts as `leaving`, and a thread that needs the room waits.
  *
- * In front of the lists is a magazine for each of some processors, as in vmem (Bonwick and Adams,
- * 2001): a few small buffers with a lock of their own, so that the threads that serve
- * small requests do not wait for each other. Buffers in a magazine count as in use here, and as
- * idle in what usage() says. A thread that needs room empties the magazines first.
+ * Source of the magazines: J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX, 2001).
  */
 #include "buffer_pool.h"
 
@@ -35,6 +30,9 @@
 #define SHOW(p, bytes) ((void)(p), (void)(bytes))
 #endif
 
+/* Sizes are rounded up to one of 16 steps an octave. So a buffer wastes at most 1/16, and fits the
+ * next request of about its size. The padding is added on top, because matrices often have 2^n
+ * bytes. */
 #define BUFFER_ALIGNMENT 64u
 #define CLASS_MIN 256u
 #define STEPS_LOG2 4 /* steps per octave: fewer waste more, more are reused less */
@@ -69,6 +67,9 @@ struct gm_buffer_limit {
     LIST_HEAD(, gm_buffer_pool) pools;
 };
 
+/* A few small buffers with a lock of their own, in front of the lists, for each of some processors:
+ * the threads that serve small requests do not wait for each other. Buffers here count as in use
+ * above, and as idle in what usage() says. A thread that needs room empties the magazines first. */
 struct magazine {
     _Alignas(64) pthread_mutex_t lock; /* may be taken after the limit's lock */
     unsigned count;

@@ -1,6 +1,8 @@
 /*
- * cache.c - keeps choices by shape, because services ask for the same few shapes again and again,
- * and estimates of all variants take some 10 microseconds.
+ * cache.c - keeps choices by shape.
+ *
+ * Services ask for the same few shapes again and again, and estimates of all variants take some 10
+ * microseconds.
  */
 #include "kernels/choose/choose.h"
 #include "proto/status.h"

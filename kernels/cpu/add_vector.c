@@ -200,9 +200,9 @@ enum gm_status gm_cpu_add_vector(const struct gm_op *op, struct gm_exec *exec)
     };
 
     join_dimensions(&job, op);
-    bool turned = job.cols.stride[0] > 1 || job.cols.stride[1] > 1;
-    uint64_t area = (turned ? COL_MAJOR_TILE_BYTES : TILE_BYTES) / job.element;
-    uint64_t width = turned ? COL_MAJOR_ROW_BYTES / job.element : area;
+    bool col_major = job.cols.stride[0] > 1 || job.cols.stride[1] > 1;
+    uint64_t area = (col_major ? COL_MAJOR_TILE_BYTES : TILE_BYTES) / job.element;
+    uint64_t width = col_major ? COL_MAJOR_ROW_BYTES / job.element : area;
     uint64_t cols = job.cols.size < width ? job.cols.size : width;
     uint64_t rows = job.rows.size < area / cols ? job.rows.size : area / cols;
     double cost = (double)(rows * cols * job.element);

@@ -7,6 +7,7 @@
  * shape, and so does the order in which a reduction adds up.
  */
 #include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/inner_loops.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/graph.h"
@@ -311,11 +312,6 @@ static void combine_chunk(void *cls, uint64_t chunk, unsigned thread)
     }
 }
 
-static uint64_t ceil_div(uint64_t total, uint64_t each)
-{
-    return total / each + (total % each != 0);
-}
-
 static enum gm_status reduce(struct job *job)
 {
     const struct gm_program *p = job->program;
@@ -323,16 +319,16 @@ static enum gm_status reduce(struct job *job)
 
     job->parts = gm_program_parts(p);
     job->band = p->inner < BLOCK ? p->inner : BLOCK;
-    job->bands = ceil_div(p->inner, job->band);
+    job->bands = gm_ceil_div(p->inner, job->band);
     uint64_t piece = job->parts.each * job->band;
     job->per_chunk = piece < CHUNK ? CHUNK / piece : 1;
-    chunks = ceil_div(p->outer * job->parts.parts * job->bands, job->per_chunk);
+    chunks = gm_ceil_div(p->outer * job->parts.parts * job->bands, job->per_chunk);
     if (!gm_pool_run(job->exec->pool, chunks, job->exec->stop, reduce_chunk, job))
         return GM_CANCELLED;
     if (job->parts.parts == 1)
         return gm_exec_stopped(job->exec) ? GM_CANCELLED : GM_OK;
     job->per_chunk = job->parts.parts < CHUNK ? CHUNK / job->parts.parts : 1;
-    chunks = ceil_div(p->outer * p->inner, job->per_chunk);
+    chunks = gm_ceil_div(p->outer * p->inner, job->per_chunk);
     return gm_pool_run(job->exec->pool, chunks, job->exec->stop, combine_chunk, job) ? GM_OK
                                                                                      : GM_CANCELLED;
 }
@@ -378,7 +374,7 @@ enum gm_status gm_cpu_elementwise(const struct gm_program *p, struct gm_exec *ex
         return reduce(&job);
     }
     job.stream = job.elements * gm_dtype_size(p->dtype) >= GM_STREAM_MIN;
-    return gm_pool_run(exec->pool, ceil_div(job.elements, CHUNK), exec->stop, elementwise_chunk,
+    return gm_pool_run(exec->pool, gm_ceil_div(job.elements, CHUNK), exec->stop, elementwise_chunk,
                        &job)
                ? GM_OK
                : GM_CANCELLED;

@@ -58,8 +58,8 @@ struct job {
 /* A tile size that divides `size` evenly: at most `most`, and a multiple of `step`. */
 static uint64_t even_tile(uint64_t size, uint64_t most, uint64_t step)
 {
-    uint64_t count = size / most + (size % most != 0);
-    uint64_t even = size / count + (size % count != 0);
+    uint64_t count = gm_ceil_div(size, most);
+    uint64_t even = gm_ceil_div(size, count);
 
     return (even + step - 1) / step * step;
 }

@@ -3,8 +3,8 @@
  *
  * OpenBLAS runs on one thread; our threads call it for one tile of the result each. Its own threads
  * would compete with ours for the cores, would not stop when told to, and would divide the work,
- * and so round the sums, by their number. A long k is computed in slices, because a call cannot be
- * interrupted. The slices accumulate in the result itself, so beta * c is written there first.
+ * and so round the sums, by their number. A long k is computed in k-tiles, because a call cannot be
+ * interrupted. The tiles accumulate in the result itself, so beta * c is written there first.
  */
 #include "kernels/backend.h"
 #include "kernels/cpu/backend/exec.h"
@@ -26,15 +26,15 @@ gm_kernel_fn gm_cpu_matmul_openblas;
 #define TILE_SIDE ((uint64_t)512)
 #define TILES_WANTED 16u
 #define TILE_FLOPS_MIN 0x1p23
-#define SLICE_FLOPS 0x1p30 /* per call: some 50 ms if OpenBLAS is slow */
-#define SLICE_K_MIN ((uint64_t)1024)
+#define K_TILE_FLOPS 0x1p30 /* per call: some 50 ms if OpenBLAS is slow */
+#define K_TILE_MIN ((uint64_t)1024)
 #define CHUNK_FLOPS 0x1p21
 #define TILE_FLOPS_EXTRA 4096.0 /* the overhead of a call */
 
 struct job {
     struct gm_product x;
     struct gm_exec *exec;
-    uint64_t slice; /* of k */
+    uint64_t k_tile; /* steps of k in a call */
     struct gm_grid grid;
 };
 
@@ -103,7 +103,7 @@ static char *result_at(const struct gm_product *x, const struct gm_tile *tile, u
                                            gm_dtype_size(x->op.result.dtype);
 }
 
-/* One slice of k of one tile: result = alpha * a b + beta * result. */
+/* One k-tile of one tile: result = alpha * a b + beta * result. */
 static void call(const struct gm_product *x, const struct gm_tile *tile, uint64_t p, uint64_t k,
                  double beta)
 {
@@ -124,7 +124,7 @@ static void call(const struct gm_product *x, const struct gm_tile *tile, uint64_
 }
 
 /* Writes beta * c, or zeros, to a tile of the result if there are no sums. Otherwise writes c
- * alone, and the first slice applies beta. */
+ * alone, and the first k-tile applies beta. */
 static void fill(const struct gm_product *x, const struct gm_tile *tile)
 {
     size_t size = gm_dtype_size(x->op.result.dtype);
@@ -151,9 +151,9 @@ static void multiply_tile(const struct job *job, const struct gm_tile *tile)
 
     if (x->adds || x->k == 0)
         fill(x, tile);
-    for (uint64_t p = 0; p < x->k && !gm_exec_stopped(job->exec); p += job->slice) {
+    for (uint64_t p = 0; p < x->k && !gm_exec_stopped(job->exec); p += job->k_tile) {
         double beta = p > 0 ? 1 : x->adds ? x->op.beta.real : 0;
-        call(x, tile, p, x->k - p < job->slice ? x->k - p : job->slice, beta);
+        call(x, tile, p, x->k - p < job->k_tile ? x->k - p : job->k_tile, beta);
     }
 }
 
@@ -190,10 +190,10 @@ static void plan_tiles(struct job *job)
         else
             cols = (cols + 1) / 2;
     }
-    double slice = SLICE_FLOPS / (2.0 * (double)rows * (double)cols);
-    job->slice = slice >= (double)INT_MAX      ? INT_MAX
-                 : slice < (double)SLICE_K_MIN ? SLICE_K_MIN
-                                               : (uint64_t)slice;
+    double k_tile = K_TILE_FLOPS / (2.0 * (double)rows * (double)cols);
+    job->k_tile = k_tile >= (double)INT_MAX     ? INT_MAX
+                  : k_tile < (double)K_TILE_MIN ? K_TILE_MIN
+                                                : (uint64_t)k_tile;
 }
 
 enum gm_status gm_cpu_matmul_openblas(const struct gm_op *op, struct gm_exec *exec)

@@ -224,24 +224,19 @@ static void add_up(enum gm_sum sum, void *to, const void *from, uint64_t count)
     }
 }
 
-/* Adds the slices of k, which are neighbours in the grid, in their order. */
-static void join_slices(const struct job *job)
+/* Adds the partial sums of the splits of K, which are neighbours in the grid, in their order. */
+static void add_splits(const struct job *job)
 {
     struct scratch *scratch = scratch_of(job, 0);
     uint64_t count = job->vectors * LANES;
 
     for (uint64_t first = 0; first < job->grid.tiles; first += job->grid.across) {
         struct gm_tile tile = gm_grid_tile(&job->grid, first);
-        for (uint64_t slice = 1; slice < job->grid.across; slice++)
+        for (uint64_t split = 1; split < job->grid.across; split++)
             add_up(gm_sum_of(job->x.op.result.dtype), scratch->partial[first],
-                   scratch->partial[first + slice], count);
+                   scratch->partial[first + split], count);
         finish(job, &tile, scratch->partial[first]);
     }
-}
-
-static uint64_t pieces(uint64_t total, uint64_t piece)
-{
-    return total / piece + (total % piece != 0);
 }
 
 /* Decides which operand is large, and how its lanes and k are divided. */
@@ -261,22 +256,22 @@ static void plan(struct job *job)
     job->small_k = job->lanes_are_rows ? x->b.row : x->a.col;
 
     /* Few tiles: lines along k get smaller tiles, down to a minimum; then k is split as well. */
-    uint64_t tile = LANES, blocks, slices = 1;
+    uint64_t tile = LANES, blocks, splits = 1;
     double worth = (double)x->batch * (double)lanes * (double)depth * (double)job->element;
     uint64_t wanted = worth < TILES_WANTED * SKINNY_CHUNK_BYTES
                           ? (uint64_t)(worth / SKINNY_CHUNK_BYTES) + 1
                           : TILES_WANTED;
-    while (job->large_k == 1 && tile > LANES_MIN && x->batch * pieces(lanes, tile) < wanted)
+    while (job->large_k == 1 && tile > LANES_MIN && x->batch * gm_ceil_div(lanes, tile) < wanted)
         tile /= 2;
-    blocks = x->batch * pieces(lanes, tile);
+    blocks = x->batch * gm_ceil_div(lanes, tile);
     if (blocks < wanted) {
         uint64_t shortest = job->large_k == 1 ? DEPTH : DEPTH / 32;
-        slices = wanted / blocks < depth / shortest ? wanted / blocks : depth / shortest;
-        slices = slices > 0 ? slices : 1;
+        splits = wanted / blocks < depth / shortest ? wanted / blocks : depth / shortest;
+        splits = splits > 0 ? splits : 1;
     }
-    uint64_t slice = pieces(depth, slices);
-    double cost = (double)(lanes < tile ? lanes : tile) * (double)slice * (double)job->element;
-    job->grid = gm_grid_make(x->batch, lanes, depth, tile, slice, cost, SKINNY_CHUNK_BYTES);
+    uint64_t split = gm_ceil_div(depth, splits);
+    double cost = (double)(lanes < tile ? lanes : tile) * (double)split * (double)job->element;
+    job->grid = gm_grid_make(x->batch, lanes, depth, tile, split, cost, SKINNY_CHUNK_BYTES);
 }
 
 enum gm_status gm_cpu_matmul_skinny(const struct gm_op *op, struct gm_exec *exec)
@@ -297,6 +292,6 @@ enum gm_status gm_cpu_matmul_skinny(const struct gm_op *op, struct gm_exec *exec
     if (!gm_pool_run(exec->pool, job.grid.chunks, exec->stop, multiply_chunk, &job))
         return GM_CANCELLED;
     if (job.grid.across > 1)
-        join_slices(&job);
+        add_splits(&job);
     return GM_OK;
 }

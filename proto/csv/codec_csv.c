@@ -21,18 +21,18 @@ struct lines {
 /* Walks the lines, without reading the same bytes twice. */
 struct cursor {
     const char *at, *end;
-    const char *feed; /* the next LF at or after `at`, or the end; NULL: not looked for */
+    const char *line_end; /* the next LF at or after `at`, or the end; NULL: not looked for */
 };
 
 /* To the end of the line. */
 static void to_line_end(struct cursor *c)
 {
-    if (!c->feed || c->feed < c->at) {
-        c->feed = memchr(c->at, '\n', (size_t)(c->end - c->at));
-        c->feed = c->feed ? c->feed : c->end;
+    if (!c->line_end || c->line_end < c->at) {
+        c->line_end = memchr(c->at, '\n', (size_t)(c->end - c->at));
+        c->line_end = c->line_end ? c->line_end : c->end;
     }
-    const char *carriage = memchr(c->at, '\r', (size_t)(c->feed - c->at));
-    c->at = carriage ? carriage : c->feed;
+    const char *cr = memchr(c->at, '\r', (size_t)(c->line_end - c->at));
+    c->at = cr ? cr : c->line_end;
 }
 
 static enum gm_status uneven(const struct gm_csv *csv, const char *at, const struct lines *lines,

@@ -166,9 +166,9 @@ export function parseNpy(buffer) {
   const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
   const matrix = new Matrix(shape, dtype, data);
   if (!fortran || shape.length > 2) return matrix;
-  const turned = new Kind(count), [rows, cols] = shape;
-  for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) turned[r * cols + c] = data[c * rows + r];
-  return new Matrix(shape, matrix.dtype, turned);
+  const transposed = new Kind(count), [rows, cols] = shape;
+  for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) transposed[r * cols + c] = data[c * rows + r];
+  return new Matrix(shape, matrix.dtype, transposed);
 }
 
 // The brightness of a picture, 0 to 1.

@@ -1,6 +1,6 @@
 /*
- * bench_gpu.c - times every kernel variant for GPUs over a list of shapes, beside a copy of the
- * same bytes and cuBLAS in the same run, and says what `auto` would have taken.
+ * bench_gpu.c - times every kernel variant for GPUs over a list of shapes. In the same run it times
+ * a copy of the same bytes and cuBLAS, and says what `auto` would have taken.
  *
  *   bench_gpu [--shapes FILE | --draw COUNT [--seed N]] [--op OP] [--only VARIANT,...]
  *             [--seconds S] [--json FILE]

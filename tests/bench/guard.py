@@ -35,7 +35,7 @@ CI_SECONDS = os.path.join(ROOT, "build/log/fresh-run-seconds")
 REQUESTS = [("matmul", 64, "raw", 1), ("matmul", 64, "raw", 8), ("matmul", 64, "raw", 64),
             ("transpose", 8192, "raw", 1)]
 EXPLAINS = ["transpose?kernel=naive", "matmul?kernel=tiled", "matmul?kernel=multistage"]
-# In the form of gpu.shapes; the first says what 100 % is.
+# In the format of gpu.shapes; the first says what 100 % is.
 GPU_SHAPES = """copy f32 8192x8192
 transpose f32 8192x8192
 transpose f32 8191x8209

@@ -250,17 +250,17 @@ def load_table(document):
         f"{versions['uvicorn']}, NumPy {versions['numpy']}, {versions['wrk']}. Requests a second; times are "
         f"gemmd's latencies in milliseconds. All in [the result file]({link}).\n\n"
     )
-    yield f"| f32 | form | connections | gemmd | p50 | p99 | library alone | {' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
+    yield f"| f32 | format | connections | gemmd | p50 | p99 | library alone | {' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
     yield "|---|---|--:|--:|--:|--:|--:|" + "--:|" * len(peers) + "--:|--:|\n"
     for row in document["results"]:
-        if row["form"] == "v2":
+        if row["format"] == "v2":
             continue
         seen = row["servers"]
         ours = seen["gemmd"]
         p99 = number(ours["p99_us"] * 1e-3) if "p99_us" in ours else ""
         rates = " | ".join(number(seen[name]["rate"]) for name in ["bare"] + peers)
         yield (
-            f"| {row['op']} {row['size']}x{row['size']} | {row['form']} | {row['connections']} | "
+            f"| {row['op']} {row['size']}x{row['size']} | {row['format']} | {row['connections']} | "
             f"{number(ours['rate'])} | {number(ours['p50_us'] * 1e-3)} | {p99} | {rates} | "
             f"{row['of_bare']:.2f} | {row['of_fastapi']:.1f} |\n"
         )
@@ -277,14 +277,14 @@ def load_gpu_table(document):
         f"{', so all its products are the GPU' + chr(39) + 's' if document['backend'] == 'cuda' else ''}. All in [the result file]({link}).\n\n"
     )
     yield (
-        f"| f32 | form | connections | gemmd | p50 | p99 | gemmd, `device=cuda` | library alone | library that resumes | "
+        f"| f32 | format | connections | gemmd | p50 | p99 | gemmd, `device=cuda` | library alone | library that resumes | "
         f"{' | '.join(peers)} | gemmd / library | gemmd / best FastAPI |\n"
     )
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|" + "--:|" * len(peers) + "--:|--:|\n"
     for row in document["results"]:
         seen = row["servers"]
         ours = seen["gemmd"]
-        cells = [f"{row['op']} {row['size']}x{row['size']}", row["form"], row["connections"], number(ours["rate"])]
+        cells = [f"{row['op']} {row['size']}x{row['size']}", row["format"], row["connections"], number(ours["rate"])]
         cells += [number(ours[key] * 1e-3) if key in ours else "" for key in ("p50_us", "p99_us")]
         cells += [number(seen[name]["rate"]) if name in seen else ""
                   for name in ["gemmd, device=cuda", "bare", "bare, suspends"] + peers]
@@ -319,7 +319,7 @@ def triton_table(document):
     yield "| f32 | connections | gemmd /v2 | p50 | p99 | gemmd /v1 raw | library alone | Triton | p50 | p99 | /v2 / raw | /v2 / Triton |\n"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
     for row in document["results"]:
-        if row["form"] != "v2":
+        if row["format"] != "v2":
             continue
         seen = row["servers"]
         cells = [row["connections"]]

@@ -1,6 +1,7 @@
 /*
- * scripted.h - a server that answers each request with the bytes that a test wants, right or wrong,
- * and keeps what it was sent. One connection at a time, on 127.0.0.1 or a Unix socket.
+ * scripted.h - a server that answers each request with the bytes that a test wants, right or wrong.
+ *
+ * It keeps what it was sent. One connection at a time, on 127.0.0.1 or a Unix socket.
  */
 #ifndef GM_TESTS_CLIENTS_SCRIPTED_H
 #define GM_TESTS_CLIENTS_SCRIPTED_H

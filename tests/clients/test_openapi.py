@@ -108,7 +108,7 @@ PATH = {"{folder}": "views", "{name}": "w", "{model}": "matmul", "{region}": "mi
 
 
 def test_examples(daemon, contract):
-    """Each is answered 200, in each form that the reply can have."""
+    """Each is answered 200, in each format that the reply can have."""
     sent = 0
     with daemon.client() as client:
         for path, method, operation, query, body, media_type in examples(contract):

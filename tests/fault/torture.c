@@ -1,8 +1,9 @@
 /*
- * torture.c - a library that is loaded before all others and stands in front of what a daemon asks
- * of the C library and the system, so that any one call can be made to fail: of the daemon's own,
- * and of the libraries it is made from. What fails, and when, is told through a file; see
- * torture.h. Between faults everything is passed on.
+ * torture.c - makes any one call of a daemon to the C library or the system fail.
+ *
+ * It is a library that is loaded before all others, so it also sees the calls of the libraries that
+ * the daemon is made from. What fails, and when, is told through a file; see torture.h. Between
+ * faults everything is passed on.
  *
  * Calls that the C library makes of itself are not seen, but for those for memory.
  */

@@ -20,12 +20,12 @@ LARGE = 400  # a side of a matrix whose text is longer than what an event thread
 class Kind:
     """One or more requests on a connection, of which the last is the one that is hit."""
 
-    def __init__(self, name, *requests, expects_100=False, to_head=False, form="document",
+    def __init__(self, name, *requests, expects_100=False, to_head=False, answer="document",
                  pieces=1, after=(), keyless=False, reload=False, status=None, tls=None):
         self.tls = tls # HANDSHAKE or SESSION: over TLS, from which of them on it is hit
         self.keyless, self.reload = keyless, reload # sent without a key; as the keys are read again
         self.after = after # requests that put back what these have left, without a fault
-        self.name, self.requests, self.form, self.pieces = name, requests, form, pieces
+        self.name, self.requests, self.answer, self.pieces = name, requests, answer, pieces
         self.expects_100, self.to_head = expects_100, to_head
         self.is_v2 = requests[-1].split()[1].startswith(b"/v2")
         number = re.match(r"[45]\d\d", name)
@@ -108,8 +108,8 @@ def v2_kinds():
     yield Kind("v2-worker", post(path, J, json.dumps({"inputs": [large]}).encode()))
     for name in ("v2", "v2/health/ready", "v2/models/matmul", "v2/models/matmul/config",
                  "v2/models/matmul/stats"):
-        yield Kind("get-" + name.replace("/", "-"), get("/" + name), form="report")
-    yield Kind("v2-index", post("/v2/repository/index", None, b""), form="report")
+        yield Kind("get-" + name.replace("/", "-"), get("/" + name), answer="report")
+    yield Kind("v2-index", post("/v2/repository/index", None, b""), answer="report")
     yield Kind("404-v2", get("/v2/none"))
     yield Kind("404-v2-model", post("/v2/models/none/infer", J, data))
     yield Kind("400-v2", post(path, J, b"{"))
@@ -138,12 +138,12 @@ def matrix_kinds():
 
     small, large = npy(5, 7), npy(640, 1024)
     after = delete("w"), delete("v")
-    yield Kind("matrix-put", put("w", small), form="report", after=after, status=201)
-    yield Kind("matrix-put-worker", put("w", large), form="report", after=after, status=201)
-    yield Kind("matrix-replace", put("w", large), put("w", small), form="report", after=after)
+    yield Kind("matrix-put", put("w", small), answer="report", after=after, status=201)
+    yield Kind("matrix-put-worker", put("w", large), answer="report", after=after, status=201)
+    yield Kind("matrix-replace", put("w", large), put("w", small), answer="report", after=after)
     yield Kind("matrix-get", put("w", small), get("/v1/matrices/w?rows=1:3"), after=after)
     yield Kind("matrix-get-worker", put("w", large), get("/v1/matrices/w?cols=:9", "Accept: text/csv"), after=after)
-    yield Kind("matrix-list", put("w", small), get("/v1/matrices"), form="report", after=after)
+    yield Kind("matrix-list", put("w", small), get("/v1/matrices"), answer="report", after=after)
     yield Kind("matrix-delete", put("w", small), delete("w"), after=after, status=204)
     yield Kind("matrix-use", put("w", small), post("/v1/transpose?a=ref:w", None, b""), after=after)
     yield Kind("matrix-json", put("w", npy(3, 3)), post("/v1/matmul", wire.JSON, b'{"a": {"ref": "w"}, "b": {"ref": "w"}}'),
@@ -153,7 +153,7 @@ def matrix_kinds():
     yield Kind("matrix-keep", put("w", small), post("/v1/transpose?a=ref:w&keep=v&ttl=100", None, b""), after=after)
     yield Kind("matrix-keep-large", put("w", large), post("/v1/transpose?a=ref:w&keep=v&return=result", None, b"",
                f"Accept: {wire.NPY}"), after=after)
-    yield Kind("412-matrix", put("w", small), put("w", small, "If-None-Match: *"), form="report", after=after)
+    yield Kind("412-matrix", put("w", small), put("w", small, "If-None-Match: *"), answer="report", after=after)
     yield Kind("404-matrix", post("/v1/transpose?a=ref:none", None, b""))
 
 
@@ -173,7 +173,7 @@ def eval_kinds():
     yield Kind("eval-simulated", post(E + "?device=sim", J, document))
     yield Kind("eval-matrix", put, post(E, J, b'{"expr": "sum(w @ w.T, axis=0)"}'), after=after)
     yield Kind("eval-keep", put, post(E, J, b'{"expr": "w > 4", "keep": "w"}'), after=after)
-    yield Kind("eval-plan", post(E + "?explain=plan", J, document), form="report")
+    yield Kind("eval-plan", post(E + "?explain=plan", J, document), answer="report")
     yield Kind("400-eval", post(E, J, b'{"expr": "x + ", "operands": {"x": [[1]]}}'))
     yield Kind("422-eval-operand", post(E, J, b'{"expr": "none + 1"}'))
     yield Kind("422-eval", post(E, J, b'{"expr": "x @ x", "operands": {"x": [[1, 2]]}}'))
@@ -221,18 +221,18 @@ def kinds():
     yield Kind("repeat", post(M + "?repeat=3", J, two))
     yield Kind("prepared", post("/v1/add", wire.NPY, npy(6, 4, order=True) + npy(6, 4)))
     yield Kind("simulated", post(T + "?device=sim", J, text(small)))
-    for form in ("json", "text"):
-        yield Kind(f"compare-{form}", post(f"/v1/compare/matmul?format={form}", J, two),
-                   form="report")
+    for fmt in ("json", "text"):
+        yield Kind(f"compare-{fmt}", post(f"/v1/compare/matmul?format={fmt}", J, two),
+                   answer="report")
     yield Kind("compare-sim", post("/v1/compare/transpose?device=sim&format=json", J, text(small)),
-               form="report")
-    for form in ("json", "text", "svg"):
-        path = f"/v1/explain/transpose?shape=40x40&device=sim&format={form}"
-        yield Kind(f"explain-{form}", get(path), form="report")
-    yield Kind("explain-body", post("/v1/explain/flip?device=sim", J, text(small)), form="report")
+               answer="report")
+    for fmt in ("json", "text", "svg"):
+        path = f"/v1/explain/transpose?shape=40x40&device=sim&format={fmt}"
+        yield Kind(f"explain-{fmt}", get(path), answer="report")
+    yield Kind("explain-body", post("/v1/explain/flip?device=sim", J, text(small)), answer="report")
     for path in ("/v1/stats", "/v1/kernels", "/v1/devices", "/metrics", "/healthz", "/readyz"):
-        yield Kind("get-" + path.rpartition("/")[2], get(path), form="report")
-    yield Kind("head", wire.head("HEAD", "/v1/stats"), to_head=True, form="report")
+        yield Kind("get-" + path.rpartition("/")[2], get(path), answer="report")
+    yield Kind("head", wire.head("HEAD", "/v1/stats"), to_head=True, answer="report")
     yield Kind("401", post(T, J, text(small)), keyless=True)
     yield Kind("401-long", wire.head("POST", T, "Content-Length: 3000000") + bytes(3000000), keyless=True)
     yield Kind("401-v2", get("/v2"), keyless=True)
@@ -331,11 +331,11 @@ def sameness(kind, reply):
         there.update(paths(stats, "stats"))
     if reply.media_type == wire.PROBLEM:
         document.pop("request_id")
-    if kind.form == "report" and document:
+    if kind.answer == "report" and document:
         for row in document.pop("rows", []): # in the order of their times
             there.update(paths(row, f"row {row['op']}/{row['kernel']}"))
         there.update(paths(document))
-    elif kind.form == "report":
+    elif kind.answer == "report":
         there.update(lines(reply.body))
     else:
         exact.append(document or reply.body)

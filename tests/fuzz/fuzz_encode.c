@@ -1,6 +1,6 @@
 /*
- * fuzz_encode.c - writing. Input: the form, the dtype, whether column-major, stacked, nonfinite as
- * null; three sizes; the elements' bytes, repeated as often as needed.
+ * fuzz_encode.c - writing. Input: the format, the dtype, whether column-major, stacked, nonfinite
+ * as null; three sizes; the elements' bytes, repeated as often as needed.
  *
  * Checked: no more is written than the bound, which is asked for beforehand; a bound too small is
  * refused and nothing written; NaN and infinity are refused exactly where there are some, or
@@ -148,7 +148,7 @@ static void check_binary(const struct gm_codec *codec, const struct gm_matrix *m
     free(text);
 }
 
-static const struct gm_codec *take_form(struct fuzz_input *in)
+static const struct gm_codec *take_format(struct fuzz_input *in)
 {
     unsigned n = 0;
     while (gm_codec_at(n))
@@ -159,7 +159,7 @@ static const struct gm_codec *take_form(struct fuzz_input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct fuzz_input in = {bytes, len};
-    const struct gm_codec *codec = take_form(&in);
+    const struct gm_codec *codec = take_format(&in);
     enum gm_dtype dtype = (enum gm_dtype)(1 + fuzz_choice(&in, GM_DTYPE_COUNT - 1));
     unsigned flags = fuzz_choice(&in, 8);
     struct gm_shape shape = {.ndim = flags & 2 ? 3 : 2};

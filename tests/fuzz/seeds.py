@@ -140,7 +140,7 @@ CSV = [
     "[1,2]", "@file", "id,1,2\n", "id,2019\n1,2\n", "x;\"2\"\n", "x,2nd,-\n1,2,3\n", "\n\nx,y\n\n", "1" * 60 + "," + "0" * 60 + "1\n", ",\n", ",,\n,,\n", "1\x002\n", "1,2\n \t \n3,4",
 ]
 
-FORMS = [
+BODIES = [
     b"@a.npy", b"a.npy\n", b"--B\r\nContent-Disposition: form-data", b"\x1f\x8b\x08", b"PK\x03\x04", b"\x80\x04\x95",
     b"NUMPY\x01\x00v", b"\xef\xbf\xbdNUMPY", b"a=[[1]]&b=2", b"'[[1]]'", b"%5B%5B1", b"([1, 2])", b"1 2 3\n4 5 6",
     b"<html>", b"\xff\xfe1\0,\0", b"\xef\xbb\xbf[1]", b" " * 600 + b"[1]", b" " * 600 + b"x", b"x" * 600, b"\0\0\x80?",
@@ -277,11 +277,11 @@ def seeds():
     for text in CSV:
         for asked in (None, "f64", "bf16", "i64", "bool"):
             yield "csv", b"0" + dtype(asked) + text.encode()
-    for text in FORMS + [text.encode() for text in CSV[:12]] + JSON[:6] + NPY[:2]:
+    for text in BODIES + [text.encode() for text in CSV[:12]] + JSON[:6] + NPY[:2]:
         for operand, line in ((0, ""), (4, ""), (0, "application/octet-stream"), (2, "text/plain; x=y")):
-            yield "form", choice(operand) + line.encode() + b"\n" + text
+            yield "format", choice(operand) + line.encode() + b"\n" + text
     for line in ACCEPT + TYPES:
-        yield "form", b"1" + line.replace("\n", "").encode() + b"\n1,2"
+        yield "format", b"1" + line.replace("\n", "").encode() + b"\n1,2"
     for body in MULTIPARTS:
         yield "multipart", b"s" + TYPES[0].encode() + b"\n" + body
     for line in TYPES:
@@ -291,10 +291,10 @@ def seeds():
             for settle in (64, 0):
                 yield "sched", choice(streams) + choice(batch) + choice(places) + b"".join(
                     bytes([event + settle, detail]) for event, detail in events)
-    for form in range(4):
+    for fmt in range(4):
         for asked in range(len(DTYPES)):
             for flags, sizes in ((0, b"23"), (1, b"32"), (2, b"222"), (7, b"213"), (4, b"04"), (3, b"101")):
-                yield "encode", choice(form) + choice(asked) + choice(flags) + sizes + b"\1\x7f\xc0\x80\0\x3c"
+                yield "encode", choice(fmt) + choice(asked) + choice(flags) + sizes + b"\1\x7f\xc0\x80\0\x3c"
     for text in CONFIGS:
         yield "config", text
     for text in EVALS:

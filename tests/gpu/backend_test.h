@@ -17,7 +17,7 @@ bool buffer_task_make(void *context, enum gm_op_kind kind, const char *variant, 
                       uint64_t rows, uint64_t cols, uint64_t seed, struct buffer_task *ret);
 void buffer_task_put(void *context, struct buffer_task *made);
 /* Runs it on a poisoned result; its status, with the result proved where that is GM_OK. */
-enum gm_status buffer_task_run(void *context, unsigned lane, struct buffer_task *made);
+enum gm_status buffer_task_run(void *context, unsigned stream, struct buffer_task *made);
 
 double wall_us(void);
 

@@ -13,29 +13,29 @@ static struct device *device_of(struct gm_exec *exec)
     return (struct device *)exec;
 }
 
-static void leave_mark(struct device *device, enum gm_pass pass, bool ends)
+static void record_event(struct device *device, enum gm_pass pass, bool ends)
 {
-    struct device_mark *last = device->marks > 0 ? &device->mark[device->marks - 1] : NULL;
+    struct device_event *last = device->events > 0 ? &device->event[device->events - 1] : NULL;
 
     if (!device->times)
         return;
-    /* Where nothing ran since the last mark, that one only changes its meaning. */
+    /* Where nothing ran since the last event, that one only changes its meaning. */
     if (last && !last->ends && !ends && !device->launched) {
         last->pass = pass;
         return;
     }
-    if (device->marks < DEVICE_MARKS_MAX) {
-        struct device_mark *mark = &device->mark[device->marks++];
-        mark->pass = pass;
-        mark->ends = ends;
-        cudaEventRecord(mark->event, device->exec.stream);
+    if (device->events < DEVICE_EVENTS_MAX) {
+        struct device_event *event = &device->event[device->events++];
+        event->pass = pass;
+        event->ends = ends;
+        cudaEventRecord(event->event, device->exec.stream);
     }
     device->launched = false;
 }
 
 static enum gm_status pass_changes(struct gm_exec *exec, enum gm_pass pass)
 {
-    leave_mark(device_of(exec), pass, false);
+    record_event(device_of(exec), pass, false);
     return GM_OK;
 }
 
@@ -129,8 +129,8 @@ bool device_open(struct device *ret)
         !worked(ret, cudaGetDeviceProperties(&properties, 0), "the GPU") ||
         !worked(ret, cudaStreamCreate(&ret->exec.stream), "a stream"))
         return false;
-    for (unsigned i = 0; i < DEVICE_MARKS_MAX; i++) {
-        if (!worked(ret, cudaEventCreate(&ret->mark[i].event), "an event"))
+    for (unsigned i = 0; i < DEVICE_EVENTS_MAX; i++) {
+        if (!worked(ret, cudaEventCreate(&ret->event[i].event), "an event"))
             return false;
     }
     read_facts(ret, &properties);
@@ -147,8 +147,8 @@ bool device_open(struct device *ret)
 
 void device_close(struct device *device)
 {
-    for (unsigned i = 0; i < DEVICE_MARKS_MAX; i++)
-        cudaEventDestroy(device->mark[i].event);
+    for (unsigned i = 0; i < DEVICE_EVENTS_MAX; i++)
+        cudaEventDestroy(device->event[i].event);
     if (device->exec.blas)
         device->blas.destroy(device->exec.blas);
     cudaFree(device->exec.scratch);
@@ -193,32 +193,32 @@ bool device_wait(struct device *device)
 void device_begin(struct device *device)
 {
     device->launched = true; /* whatever ran before is not this run's */
-    leave_mark(device, GM_PASS_COMPUTES, false);
+    record_event(device, GM_PASS_COMPUTES, false);
 }
 
 void device_end(struct device *device)
 {
     device->launched = true;
-    leave_mark(device, GM_PASS_COMPUTES, true);
+    record_event(device, GM_PASS_COMPUTES, true);
 }
 
 unsigned device_read_times(struct device *device, struct device_times *ret, unsigned max)
 {
     unsigned runs = 0;
 
-    for (unsigned i = 0; i < device->marks && runs < max; i++) {
-        const struct device_mark *mark = &device->mark[i];
+    for (unsigned i = 0; i < device->events && runs < max; i++) {
+        const struct device_event *event = &device->event[i];
         float milliseconds = 0;
-        if (i == 0 || mark[-1].ends)
+        if (i == 0 || event[-1].ends)
             ret[runs] = (struct device_times){0};
-        if (mark->ends) {
+        if (event->ends) {
             runs++;
-        } else if (i + 1 < device->marks) {
-            cudaEventElapsedTime(&milliseconds, mark->event, mark[1].event);
-            *(mark->pass == GM_PASS_PREPARES ? &ret[runs].prepare : &ret[runs].kernel) +=
+        } else if (i + 1 < device->events) {
+            cudaEventElapsedTime(&milliseconds, event->event, event[1].event);
+            *(event->pass == GM_PASS_PREPARES ? &ret[runs].prepare : &ret[runs].kernel) +=
                 1e3 * (double)milliseconds;
         }
     }
-    device->marks = 0;
+    device->events = 0;
     return runs;
 }

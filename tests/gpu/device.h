@@ -9,13 +9,13 @@
 #include "kernels/cuda/backend/cublas.h"
 #include "kernels/cuda/backend/exec.h"
 
-#define DEVICE_MARKS_MAX 1024u
+#define DEVICE_EVENTS_MAX 1024u
 
 /* A moment on the stream, and what goes on from there to the next. */
-struct device_mark {
+struct device_event {
     cudaEvent_t event;
     enum gm_pass pass;
-    bool ends; /* nothing goes on: the next mark is another run's */
+    bool ends; /* nothing goes on: the next event is another run's */
 };
 
 struct device {
@@ -26,10 +26,10 @@ struct device {
     char driver[64];       /* "580.65.06", or CUDA's version where that is not known */
     char error[256];       /* of the last launch that failed */
     uint64_t l2_bytes, scratch_bytes;
-    bool times; /* device_run leaves marks */
+    bool times; /* device_run leaves events */
     bool launched;
-    unsigned marks;
-    struct device_mark mark[DEVICE_MARKS_MAX];
+    unsigned events;
+    struct device_event event[DEVICE_EVENTS_MAX];
 };
 
 /* Opens the first GPU. false, with why not in ret->error, where there is none that works. */
@@ -43,7 +43,7 @@ enum gm_status device_run(struct device *device, const struct gm_op *op,
 /* Waits for all that was enqueued; false, with why in device->error, where something failed. */
 bool device_wait(struct device *device);
 
-/* For work that is no variant's: marks around it, as device_run leaves them. */
+/* For work that is no variant's: events around it, as device_run leaves them. */
 void device_begin(struct device *device);
 void device_end(struct device *device);
 

@@ -1,7 +1,8 @@
 /*
- * huge.h - elements made of their places, so that matrices too large for an oracle on the host can
- * be filled and checked on the device. Integers of any bits; f32 are whole numbers below 2^16, the
- * sum of two of which is exact.
+ * huge.h - elements computed from their indices, for matrices too large for an oracle on the host.
+ *
+ * They are filled and checked on the device. Integers have any bits; f32 are whole numbers below
+ * 2^16, the sum of two of which is exact.
  */
 #ifndef GM_TESTS_GPU_HUGE_H
 #define GM_TESTS_GPU_HUGE_H

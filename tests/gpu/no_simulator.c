@@ -1,6 +1,6 @@
 /*
- * no_simulator.c - in place of the simulator, for programs that run kernels on a GPU alone and are
- * built where the libraries that it needs are not: each of its entries says that it is not there.
+ * no_simulator.c - takes the simulator's place in programs that run kernels on a GPU alone. They
+ * are built where the libraries that it needs are not. Each entry says that it is not there.
  */
 #include "kernels/backend.h"
 #include "kernels/variant.h"

@@ -1,6 +1,6 @@
 /*
  * test_gpu_backend.c - the cuda backend on a GPU: every variant through the backend's table against
- * the oracle, lanes side by side, times, and what happens when memory or the device gives out.
+ * the oracle, streams side by side, times, and what happens when memory or the device gives out.
  * 77 where there is no GPU.
  */
 #include "backend_test.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define SKIPPED 77
-#define LANES 3
+#define STREAMS 3
 
 double wall_us(void)
 {
@@ -195,7 +195,7 @@ void buffer_task_put(void *context, struct buffer_task *made)
         gm_backend_cuda.buffer_put(context, &made->buffer[i]);
 }
 
-enum gm_status buffer_task_run(void *context, unsigned lane, struct buffer_task *made)
+enum gm_status buffer_task_run(void *context, unsigned stream, struct buffer_task *made)
 {
     struct gm_matrix *result = &made->task.op.result;
     struct gm_reference reference = {0};
@@ -203,7 +203,7 @@ enum gm_status buffer_task_run(void *context, unsigned lane, struct buffer_task 
 
     memset(result->data, CASE_POISON, gm_matrix_bytes(result));
     enum gm_status status =
-        gm_backend_cuda.run(context, 0, lane, (struct gm_task *[]){&made->task}, 1);
+        gm_backend_cuda.run(context, 0, stream, (struct gm_task *[]){&made->task}, 1);
     CHECK_EQ(status == GM_DEVICE_LOST, made->task.status == GM_DEVICE_LOST);
     if (made->task.status != GM_OK)
         return made->task.status;
@@ -215,7 +215,7 @@ enum gm_status buffer_task_run(void *context, unsigned lane, struct buffer_task 
 
 struct worker {
     void *context;
-    unsigned lane;
+    unsigned stream;
 };
 
 static void *work(void *cls)
@@ -227,16 +227,16 @@ static void *work(void *cls)
         bool product = i % 3 == 2;
         uint64_t rows = product ? 96 : 500 + 37 * i, cols = product ? 96 : 700 - 11 * i;
         if (!buffer_task_make(worker->context, product ? GM_OP_MATMUL : GM_OP_TRANSPOSE, NULL,
-                              GM_F32, rows, cols, worker->lane + i, &made))
+                              GM_F32, rows, cols, worker->stream + i, &made))
             break;
-        CHECK_STATUS(buffer_task_run(worker->context, worker->lane, &made), GM_OK,
+        CHECK_STATUS(buffer_task_run(worker->context, worker->stream, &made), GM_OK,
                      &made.task.error);
         buffer_task_put(worker->context, &made);
     }
     return NULL;
 }
 
-/* A kernel that in each lane wants more shared memory than it has without asking, and not as much
+/* A kernel that on each stream wants more shared memory than it has without asking, and not as much
  * as in the other. */
 static void *launch(void *cls)
 {
@@ -245,26 +245,26 @@ static void *launch(void *cls)
 
     for (unsigned i = 0; i < 4; i++) {
         if (!buffer_task_make(worker->context, GM_OP_TRANSPOSE, "skinny", GM_U8, 3000,
-                              worker->lane == 0 ? 100 : 124, i, &made))
+                              worker->stream == 0 ? 100 : 124, i, &made))
             break;
         made.task.repeat = 2000;
-        CHECK_STATUS(buffer_task_run(worker->context, worker->lane, &made), GM_OK,
+        CHECK_STATUS(buffer_task_run(worker->context, worker->stream, &made), GM_OK,
                      &made.task.error);
         buffer_task_put(worker->context, &made);
     }
     return NULL;
 }
 
-static void run_in_lanes(void *context, unsigned lanes, void *(*body)(void *))
+static void run_on_streams(void *context, unsigned streams, void *(*body)(void *))
 {
-    pthread_t thread[LANES];
-    struct worker worker[LANES];
+    pthread_t thread[STREAMS];
+    struct worker worker[STREAMS];
 
-    for (unsigned i = 0; i < lanes; i++) {
+    for (unsigned i = 0; i < streams; i++) {
         worker[i] = (struct worker){context, i};
         CHECK_EQ(pthread_create(&thread[i], NULL, body, &worker[i]), 0);
     }
-    for (unsigned i = 0; i < lanes; i++)
+    for (unsigned i = 0; i < streams; i++)
         pthread_join(thread[i], NULL);
 }
 
@@ -317,7 +317,7 @@ static void print_facts(const struct gm_device_facts *facts)
            facts->gpu->fp64_gflops, facts->gpu->int32_gflops);
     CHECK(facts->copy_gbs > 0);
     CHECK(!(facts->copy_gbs > facts->gpu->dram_gbs));
-    CHECK_EQ(facts->streams, LANES);
+    CHECK_EQ(facts->streams, STREAMS);
 }
 
 int main(void)
@@ -338,8 +338,8 @@ int main(void)
     bool blas = gm_backend_cuda.describe(context, 0)->tuned_blas;
     print_facts(gm_backend_cuda.describe(context, 0));
     test_times(context);
-    run_in_lanes(context, LANES, work);
-    run_in_lanes(context, 2, launch);
+    run_on_streams(context, STREAMS, work);
+    run_on_streams(context, 2, launch);
     gm_backend_cuda.close(context);
     if (try_begin(&gm_backend_cuda, backends)) {
         test_moves();

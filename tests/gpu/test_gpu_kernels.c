@@ -20,7 +20,7 @@ static uint64_t random_state;
 struct request {
     enum gm_op_kind kind;
     enum gm_dtype dtype;
-    uint64_t shape[GM_OPERANDS_MAX][3]; /* batch, rows, cols; as written: with trans, turned */
+    uint64_t shape[GM_OPERANDS_MAX][3]; /* batch, rows, cols; as written: with trans, transposed */
     enum gm_layout layout[GM_OPERANDS_MAX];
     unsigned operands;
     struct gm_op_options options;
@@ -254,7 +254,7 @@ static void test_large_products(void)
         {2, 1, 2, 3, 20, 10},
         {64, 1, 64, 1, 1024, 700},
         {4, 1, 4, 6, 1, 9},
-        /* by dot: slices of k; by stack: each size of parts, rows in tiles, k-tiles */
+        /* split_k_dot: splits of K; batched: each size of parts, rows in tiles, k-tiles */
         {1, 1, 1, 1, 20001, 1},
         {1, 1, 1, 3, 20001, 4},
         {3, 3, 3, 1, 5000, 2},
@@ -364,7 +364,7 @@ static void test_products_of_large_tiles(void)
     }
 }
 
-/* Where `multistage_tuned` copies operands to another pitch first: a, b, both, of a stack, one for
+/* Where `multistage_tuned` repacks operands first: a, b, both, of a stack, one for
  * all. */
 static void test_pitched_products(void)
 {
@@ -382,7 +382,8 @@ static void test_pitched_products(void)
     }
 }
 
-/* Where it turns them too: b, of which many tiles take the same; a that a stack has in common. */
+/* Where it transposes them too: b, of which many tiles take the same; a that a stack has in common.
+ */
 static void test_turned_products(void)
 {
     const struct request b = {.kind = GM_OP_MATMUL,

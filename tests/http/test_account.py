@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 from daemon import SLOW
 from jobs import STAGES, unaccounted_us
@@ -51,14 +51,14 @@ def check_members(stats):
 
 def matmul(daemon, m, k, n, dtype="f32", accept=None, c=False, **parameters):
     sizes = {"shape_a": f"{m}x{k}", "shape_b": f"{k}x{n}", "shape_c": f"{m}x{n}" if c else None}
-    size = np.dtype(forms.NUMPY[dtype]).itemsize
+    size = np.dtype(formats.NUMPY[dtype]).itemsize
     body = bytes(size * (m * k + k * n + (m * n if c else 0)))
     headers = {**RAW, **({"Accept": accept} if accept else {})}
     return daemon.post(target(M, dtype=dtype, **sizes, **parameters), body, headers).ok()
 
 
 def transpose(daemon, rows, cols, dtype="f32", accept=None, **parameters):
-    body = bytes(np.dtype(forms.NUMPY[dtype]).itemsize * rows * cols)
+    body = bytes(np.dtype(formats.NUMPY[dtype]).itemsize * rows * cols)
     headers = {**RAW, **({"Accept": accept} if accept else {})}
     path = target(T, dtype=dtype, shape=f"{rows}x{cols}", **parameters)
     return daemon.post(path, body, headers).ok()
@@ -92,12 +92,12 @@ def test_members(daemon, ask, sizes, accept):
         assert set(reply.json()) == {"shape", "dtype", "data", "stats"}
 
 
-@pytest.mark.parametrize("dtype", forms.NUMPY)
+@pytest.mark.parametrize("dtype", formats.NUMPY)
 def test_members_for_every_type(daemon, dtype):
     stats = transpose(daemon, 9, 7, dtype).stats
     check_members(stats)
     assert stats["dtype"] == dtype
-    if dtype in forms.ARITHMETIC:
+    if dtype in formats.ARITHMETIC:
         stats = matmul(daemon, 9, 7, 5, dtype).stats
         check_members(stats)
         assert stats["dtype"] == dtype
@@ -132,7 +132,7 @@ def test_names_are_those_that_the_lists_have(daemon):
 
 def test_shapes(daemon):
     def shapes(path, *arrays, **parameters):
-        body = forms.encode("npy", "f32", *(np.zeros(shape, "<f4") for shape in arrays))
+        body = formats.encode("npy", "f32", *(np.zeros(shape, "<f4") for shape in arrays))
         return daemon.post(target(path, **parameters), body.data, body.headers).ok().stats["shapes"]
 
     assert shapes(T, (2, 3)) == {"a": [2, 3], "result": [3, 2]}
@@ -155,14 +155,14 @@ def test_shapes(daemon):
 @pytest.mark.parametrize("c", [False, True])
 def test_bytes_flops_and_intensity_of_products(daemon, dtype, m, k, n, c):
     stats = matmul(daemon, m, k, n, dtype, c=c).stats
-    size = np.dtype(forms.NUMPY[dtype]).itemsize
+    size = np.dtype(formats.NUMPY[dtype]).itemsize
     assert stats["bytes_min"] == size * (m * k + k * n + (2 if c else 1) * m * n)
     assert stats["flops"] == 2 * m * k * n
     assert close(stats["intensity"], stats["flops"] / stats["bytes_min"])
 
 
 def test_bytes_and_flops_of_stacks(daemon):
-    body = forms.encode("npy", "f32", np.zeros((5, 2, 3), "<f4"), np.zeros((3, 4), "<f4"))
+    body = formats.encode("npy", "f32", np.zeros((5, 2, 3), "<f4"), np.zeros((3, 4), "<f4"))
     stats = daemon.post(M, body.data, body.headers).ok().stats
     assert stats["bytes_min"] == 4 * (5 * 2 * 3 + 3 * 4 + 5 * 2 * 4)
     assert stats["flops"] == 2 * 5 * 2 * 3 * 4
@@ -174,9 +174,9 @@ def test_what_is_not_read_is_not_counted(daemon):
     assert matmul(daemon, 8, 8, 8, c=True, alpha=0).stats["bytes_min"] == 4 * 2 * 64
 
 
-@pytest.mark.parametrize("dtype", forms.NUMPY)
+@pytest.mark.parametrize("dtype", formats.NUMPY)
 def test_bytes_of_transposes(daemon, dtype):
-    size = np.dtype(forms.NUMPY[dtype]).itemsize
+    size = np.dtype(formats.NUMPY[dtype]).itemsize
     stats = transpose(daemon, 97, 101, dtype).stats
     assert stats["bytes_min"] == 2 * size * 97 * 101
     assert stats.get("flops", 0) == 0 and "gflops" not in stats
@@ -284,18 +284,18 @@ def test_kernel_time_grows_with_the_work(daemon):
 
 
 def test_decode_and_encode_are_measured_for_text(daemon, rng):
-    array = forms.random_numbers(rng, "f64", (200, 300))
-    body = forms.encode("json-nested", "f64", array)
+    array = formats.random_numbers(rng, "f64", (200, 300))
+    body = formats.encode("json-nested", "f64", array)
     us = daemon.post(T, body.data, body.headers).ok().stats["us"]
     assert us["decode"] > 0 and us["encode"] > 0
 
 
 def test_prepare_is_the_rearranging_of_operands(daemon, rng):
     """Not measured, and so not there, where nothing was rearranged."""
-    arrays = [forms.random_numbers(rng, "i32", (2, 40, 40)) for _ in "ab"]
-    plain = forms.encode("npy", "i32", *arrays)
+    arrays = [formats.random_numbers(rng, "i32", (2, 40, 40)) for _ in "ab"]
+    plain = formats.encode("npy", "i32", *arrays)
     assert daemon.post(M, plain.data, plain.headers).ok().stats["us"].get("prepare", 0) == 0
-    fortran = forms.encode("npy-fortran", "i32", *arrays)
+    fortran = formats.encode("npy-fortran", "i32", *arrays)
     reply = daemon.post(M + "?kernel=naive", fortran.data, fortran.headers).ok()
     assert reply.stats["us"]["prepare"] > 0
 
@@ -322,8 +322,8 @@ def test_no_repeat(daemon):
 
 def test_repeat_does_not_change_the_result(daemon, rng):
     """Not even where the result is added to: every run starts from the same operands."""
-    arrays = [forms.random_numbers(rng, "f32", (33, 33)) for _ in "abc"]
-    body = forms.encode("npy", "f32", *arrays)
+    arrays = [formats.random_numbers(rng, "f32", (33, 33)) for _ in "abc"]
+    body = formats.encode("npy", "f32", *arrays)
     path = target(M, alpha=2, beta=3)
     once, often = (
         daemon.post(path + more, body.data, body.headers).ok().body for more in ("", "&repeat=7")

@@ -1,4 +1,4 @@
-"""Right sums: types x forms x every way to broadcast, by every kernel, against NumPy. A sum is
+"""Right sums: types x formats x every way to broadcast, by every kernel, against NumPy. A sum is
 rounded once, so there is one right answer, to the bit."""
 
 import concurrent.futures
@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
-from forms import post
+from formats import post
 from problems import check
 from wire import target
 
@@ -39,10 +39,10 @@ SHAPES = [*MATRICES, *STACKS, *FEW_DIMENSIONS, *EMPTY, *UGLY]
 
 
 def total(dtype, a, b):
-    a, b = forms.as_matrix(a), forms.as_matrix(b)
+    a, b = formats.as_matrix(a), formats.as_matrix(b)
     with np.errstate(all="ignore"):
         if dtype == "bf16":  # in f32, then rounded once
-            return forms.bf16_round(forms.bf16_widen(a) + forms.bf16_widen(b))
+            return formats.bf16_round(formats.bf16_widen(a) + formats.bf16_widen(b))
         if dtype == "f16":
             return (a.astype(np.float32) + b.astype(np.float32)).astype(np.float16)
         return a + b
@@ -50,27 +50,27 @@ def total(dtype, a, b):
 
 def same(got, expected, dtype):
     """The same bits, but for the bits of a NaN."""
-    if dtype not in forms.FLOATS:
-        return forms.same_bits(got, expected)
-    both = forms.widen(got, dtype), forms.widen(expected, dtype)
+    if dtype not in formats.FLOATS:
+        return formats.same_bits(got, expected)
+    both = formats.widen(got, dtype), formats.widen(expected, dtype)
     nan = np.isnan(both[0])
     if got.shape != expected.shape or not np.array_equal(nan, np.isnan(both[1])):
         return False
     return got[~nan].tobytes() == expected[~nan].tobytes()
 
 
-@pytest.mark.parametrize("form", forms.FORMS)
-@pytest.mark.parametrize("dtype", forms.ARITHMETIC)
-def test_every_broadcast(daemon, rng, dtype, form):
-    if not forms.form_can(form, dtype):
+@pytest.mark.parametrize("fmt", formats.FORMATS)
+@pytest.mark.parametrize("dtype", formats.ARITHMETIC)
+def test_every_broadcast(daemon, rng, dtype, fmt):
+    if not formats.format_can(fmt, dtype):
         pytest.skip("there are no such files")
     with daemon.client() as client:
         for shapes in SHAPES:
-            a, b = (forms.random_numbers(rng, dtype, shape) for shape in shapes)
-            if form == "json-bare" and (0 in (a.size, b.size) or () in shapes):
+            a, b = (formats.random_numbers(rng, dtype, shape) for shape in shapes)
+            if fmt == "json-bare" and (0 in (a.size, b.size) or () in shapes):
                 continue  # brackets alone do not say how many columns no rows have
-            reply = post(client, "add", forms.encode(form, dtype, a, b))
-            assert same(forms.decode(reply, dtype), total(dtype, a, b), dtype), shapes
+            reply = post(client, "add", formats.encode(fmt, dtype, a, b))
+            assert same(formats.decode(reply, dtype), total(dtype, a, b), dtype), shapes
 
 
 def test_shapes_are_those_of_numpy(daemon):
@@ -81,13 +81,13 @@ def test_shapes_are_those_of_numpy(daemon):
         for shape_a in sizes:
             for shape_b in sizes:
                 a, b = np.ones(shape_a, "<i4"), np.ones(shape_b, "<i4")
-                reply = post(client, "add", forms.encode("npy", "i32", a, b))
+                reply = post(client, "add", formats.encode("npy", "i32", a, b))
                 try:
                     shape = np.broadcast_shapes(shape_a, shape_b)
                 except ValueError:
                     check(reply, 422, "bad_shape", "as many .* in a .* as in b")
                     continue
-                got = forms.decode(reply, "i32")
+                got = formats.decode(reply, "i32")
                 assert got.shape == shape and (got == 2).all()
 
 
@@ -96,25 +96,25 @@ def test_mixed_orders(daemon, rng):
     with daemon.client() as client:
         for shape_a, shape_b in (((150, 300), (150, 300)), ((300, 150), (300, 1)),
                                  ((4, 33, 65), (33, 65)), ((700, 701), (1, 701))):
-            a, b = (forms.random_numbers(rng, "f32", shape) for shape in (shape_a, shape_b))
+            a, b = (formats.random_numbers(rng, "f32", shape) for shape in (shape_a, shape_b))
             for layouts in ((False, True), (True, False), (True, True)):
                 data = b"".join(
-                    forms.npy_of(x, "f32", fortran=f) for x, f in zip((a, b), layouts)
+                    formats.npy_of(x, "f32", fortran=f) for x, f in zip((a, b), layouts)
                 )
-                reply = post(client, "add", forms.Body(wire.NPY, data))
-                assert same(forms.decode(reply, "f32"), total("f32", a, b), "f32"), layouts
+                reply = post(client, "add", formats.Body(wire.NPY, data))
+                assert same(formats.decode(reply, "f32"), total("f32", a, b), "f32"), layouts
 
 
-@pytest.mark.parametrize("dtype", forms.ARITHMETIC)
+@pytest.mark.parametrize("dtype", formats.ARITHMETIC)
 def test_larger_sums(daemon, rng, dtype):
     """Large enough for several threads, and to be sent and received in pieces."""
     with daemon.client() as client:
         for shape_a, shape_b in (((701, 1103), (701, 1103)), ((1, 900001), (1, 1)),
                                  ((300007, 3), (1, 3)), ((1501, 1), (1, 701)),
                                  ((100, 97, 101), (97, 101))):
-            a, b = (forms.random_numbers(rng, dtype, shape) for shape in (shape_a, shape_b))
-            reply = post(client, "add", forms.encode("raw", dtype, a, b))
-            assert same(forms.decode(reply, dtype), total(dtype, a, b), dtype), (shape_a, shape_b)
+            a, b = (formats.random_numbers(rng, dtype, shape) for shape in (shape_a, shape_b))
+            reply = post(client, "add", formats.encode("raw", dtype, a, b))
+            assert same(formats.decode(reply, dtype), total(dtype, a, b), dtype), (shape_a, shape_b)
 
 
 def test_every_kernel(daemon, rng):
@@ -123,27 +123,27 @@ def test_every_kernel(daemon, rng):
     assert {"direct", "vector"} <= {kernel["name"] for kernel in kernels}
     with daemon.client() as client:
         for kernel in kernels:
-            assert set(kernel["dtypes"]) == set(forms.ARITHMETIC)
+            assert set(kernel["dtypes"]) == set(formats.ARITHMETIC)
             for dtype in kernel["dtypes"]:
                 for shapes in (*UGLY, *STACKS):
-                    a, b = (forms.random_numbers(rng, dtype, shape) for shape in shapes)
-                    for form in ("raw", "npy-fortran"):
-                        body = forms.encode(form, dtype, a, b)
+                    a, b = (formats.random_numbers(rng, dtype, shape) for shape in shapes)
+                    for fmt in ("raw", "npy-fortran"):
+                        body = formats.encode(fmt, dtype, a, b)
                         reply = post(client, "add", body, kernel=kernel["name"], device="cpu")
                         assert reply.ok().stats["kernel"] == kernel["name"]
-                        case = (kernel["name"], dtype, shapes, form)
-                        assert same(forms.decode(reply, dtype), total(dtype, a, b), dtype), case
+                        case = (kernel["name"], dtype, shapes, fmt)
+                        assert same(formats.decode(reply, dtype), total(dtype, a, b), dtype), case
 
 
-@pytest.mark.parametrize("dtype", forms.FLOATS)
+@pytest.mark.parametrize("dtype", formats.FLOATS)
 def test_special_values(daemon, dtype):
     """Each with each: NaN, infinities, zeros, the ends of the range."""
     values = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, 65504.0, 16.0, 3.3e38, 1e-40, 6e-8]
     with np.errstate(over="ignore"):
-        column = forms.narrow(np.array([values, [-x for x in values]]).reshape(-1, 1), dtype)
+        column = formats.narrow(np.array([values, [-x for x in values]]).reshape(-1, 1), dtype)
     row = np.ascontiguousarray(column.T)
     with daemon.client() as client:
-        got = forms.decode(post(client, "add", forms.encode("npy", dtype, column, row)), dtype)
+        got = formats.decode(post(client, "add", formats.encode("npy", dtype, column, row)), dtype)
     assert same(got, total(dtype, column, row), dtype)
 
 
@@ -155,10 +155,10 @@ def test_a_sum_that_json_cannot_carry(daemon):
 
 def test_integers_wrap(daemon):
     for dtype in ("i32", "i64"):
-        info = np.iinfo(forms.NUMPY[dtype])
+        info = np.iinfo(formats.NUMPY[dtype])
         a, b = np.array([[info.max, info.min]], info.dtype), np.array([[1, -1]], info.dtype)
         with daemon.client() as client:
-            got = forms.decode(post(client, "add", forms.encode("json-flat", dtype, a, b)), dtype)
+            got = formats.decode(post(client, "add", formats.encode("json-flat", dtype, a, b)), dtype)
         assert got.tolist() == [[info.min, info.max]]
 
 
@@ -174,7 +174,7 @@ def test_operands_as_parts_of_one_text(daemon):
 def test_account(daemon):
     a, b = np.ones((70, 50), "<f4"), np.ones((1, 50), "<f4")
     with daemon.client() as client:
-        stats = post(client, "add", forms.encode("npy", "f32", a, b)).ok().stats
+        stats = post(client, "add", formats.encode("npy", "f32", a, b)).ok().stats
     assert (stats["op"], stats["dtype"]) == ("add", "f32")
     assert stats["shapes"] == {"a": [70, 50], "b": [1, 50], "result": [70, 50]}
     assert stats["flops"] == 3500
@@ -186,14 +186,14 @@ def test_account(daemon):
 def test_a_fortran_stack_is_prepared_and_a_matrix_is_not(daemon):
     with daemon.client() as client:
         for shape, prepared in (((2, 30, 40), True), ((30, 40), False)):
-            body = forms.encode("npy-fortran", "f32", np.ones(shape, "<f4"), np.ones(shape, "<f4"))
+            body = formats.encode("npy-fortran", "f32", np.ones(shape, "<f4"), np.ones(shape, "<f4"))
             stats = post(client, "add", body, device="cpu").ok().stats
             assert ("prepare" in stats["us"]) == prepared
 
 
 def test_the_same_bits_every_time(daemon, rng):
-    a, b = (forms.random_numbers(rng, "f16", shape) for shape in ((997, 603), (1, 603)))
-    body = forms.encode("raw", "f16", a, b)
+    a, b = (formats.random_numbers(rng, "f16", shape) for shape in ((997, 603), (1, 603)))
+    body = formats.encode("raw", "f16", a, b)
 
     def ask(_):
         with daemon.client() as client:
@@ -240,7 +240,7 @@ def test_wrong_requests(daemon, query, headers, body, status, code, detail):
 
 
 def test_operands_of_different_types(daemon):
-    data = forms.npy(np.ones((2, 2), "<f4")) + forms.npy(np.ones((2, 2), "<f8"))
+    data = formats.npy(np.ones((2, 2), "<f4")) + formats.npy(np.ones((2, 2), "<f8"))
     check(daemon.post(A, data), 422, "bad_dtype", "f32.*f64")
 
 

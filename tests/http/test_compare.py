@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-import forms
+import formats
 import problems
 import wire
 from daemon import SLOW
-from forms import post
+from formats import post
 from jobs import Threads, all_given_back, gauge, wait_until
 from wire import target
 
@@ -56,7 +56,7 @@ def device(request, daemon):
     return request.param
 
 
-def operands(rng, op, dtype, rows, cols, make=forms.random_numbers):
+def operands(rng, op, dtype, rows, cols, make=formats.random_numbers):
     if op == "matmul":
         return [make(rng, dtype, (rows, cols)), make(rng, dtype, (cols, rows + 1))]
     return [make(rng, dtype, (rows, cols)) for _ in range(OPERANDS[op])]
@@ -132,22 +132,22 @@ def check_right(report, verdict):
 
 
 def verdict_of(op, dtype):
-    return "within" if op == "matmul" and dtype in forms.FLOATS else "exact"
+    return "within" if op == "matmul" and dtype in formats.FLOATS else "exact"
 
 
-# Every operation, type and form.
+# Every operation, type and format.
 
 
-@pytest.mark.parametrize("dtype", forms.NUMPY)
+@pytest.mark.parametrize("dtype", formats.NUMPY)
 @pytest.mark.parametrize("op", OPERANDS)
 def test_every_kernel_is_compared_and_right(daemon, device, rng, op, dtype):
-    if op not in MOVES and dtype not in forms.ARITHMETIC:
+    if op not in MOVES and dtype not in formats.ARITHMETIC:
         pytest.skip("not a type of numbers that are computed with")
-    make = forms.random_bits if op in MOVES else forms.random_numbers
+    make = formats.random_bits if op in MOVES else formats.random_numbers
     with daemon.client(timeout=120) as client:
         for rows, cols in ((33, 65), (1, 1), (3, 40), (40, 3)):
             arrays = operands(rng, op, dtype, rows, cols, make)
-            body = forms.encode("raw", dtype, *arrays)
+            body = formats.encode("raw", dtype, *arrays)
             report = compare(client, op, body, device=device, repeat=2)
             assert report["dtype"] == dtype and report["device"].startswith(device)
             assert report["reference"]["against"] == "reference"
@@ -162,11 +162,11 @@ def test_every_kernel_is_compared_and_right(daemon, device, rng, op, dtype):
 
 
 @pytest.mark.parametrize("op", OPERANDS)
-def test_every_form_of_a_body(daemon, rng, op):
+def test_every_format_of_a_body(daemon, rng, op):
     arrays = operands(rng, op, "f32", 9, 7)
     with daemon.client() as client:
-        for form in forms.FORMS:
-            report = compare(client, op, forms.encode(form, "f32", *arrays))
+        for fmt in formats.FORMATS:
+            report = compare(client, op, formats.encode(fmt, "f32", *arrays))
             check_right(report, verdict_of(op, "f32"))
             assert report["shapes"]["a"] == [9, 7]
 
@@ -175,18 +175,18 @@ def test_every_form_of_a_body(daemon, rng, op):
 def test_nothing_to_do(daemon, device, shapes):
     arrays = [np.zeros(shape, "<f4") for shape in shapes]
     with daemon.client() as client:
-        report = compare(client, "matmul", forms.encode("npy", "f32", *arrays), device=device)
+        report = compare(client, "matmul", formats.encode("npy", "f32", *arrays), device=device)
         check_right(report, "within")
-        report = compare(client, "transpose", forms.encode("npy", "f32", arrays[0]), device=device)
+        report = compare(client, "transpose", formats.encode("npy", "f32", arrays[0]), device=device)
         check_right(report, "exact")
         assert all("runs" not in row for row in report["rows"]), "what never ran has no time"
 
 
-@pytest.mark.parametrize("dtype", forms.ARITHMETIC)
+@pytest.mark.parametrize("dtype", formats.ARITHMETIC)
 def test_products_with_everything(daemon, device, rng, dtype):
-    a, b, c = (forms.random_numbers(rng, dtype, s) for s in ((3, 17, 9), (5, 17), (9, 5)))
-    for form in ("npy", "npy-fortran", "raw"):
-        body = forms.encode(form, dtype, a, b, c)
+    a, b, c = (formats.random_numbers(rng, dtype, s) for s in ((3, 17, 9), (5, 17), (9, 5)))
+    for fmt in ("npy", "npy-fortran", "raw"):
+        body = formats.encode(fmt, dtype, a, b, c)
         with daemon.client(timeout=120) as client:
             report = compare(client, "matmul", body, device=device, transa=1, transb="true",
                              alpha=-3, beta=2, repeat=1)
@@ -195,23 +195,23 @@ def test_products_with_everything(daemon, device, rng, dtype):
                                     "result": [3, 9, 5]}
 
 
-@pytest.mark.parametrize("dtype", forms.FLOATS)
+@pytest.mark.parametrize("dtype", formats.FLOATS)
 @pytest.mark.parametrize("op", ["matmul", "add"])
 def test_nan_and_infinity_are_right_where_they_belong(daemon, device, rng, op, dtype):
-    a, b = (forms.random_numbers(rng, dtype, (20, 20)) for _ in "ab")
+    a, b = (formats.random_numbers(rng, dtype, (20, 20)) for _ in "ab")
     for number, value in enumerate((math.nan, math.inf, -math.inf)):
-        a[3 + number, 5] = forms.narrow(np.array(value), dtype)
+        a[3 + number, 5] = formats.narrow(np.array(value), dtype)
     with daemon.client() as client:
-        report = compare(client, op, forms.encode("raw", dtype, a, b), device=device)
+        report = compare(client, op, formats.encode("raw", dtype, a, b), device=device)
     check_right(report, verdict_of(op, dtype))
 
 
 def test_sums_that_broadcast(daemon, device, rng):
-    a = forms.random_numbers(rng, "f32", (4, 9, 7))
+    a = formats.random_numbers(rng, "f32", (4, 9, 7))
     with daemon.client() as client:
         for shape in ((1, 1), (1, 7), (9, 1), (9, 7), (4, 1, 7)):
-            b = forms.random_numbers(rng, "f32", shape)
-            report = compare(client, "add", forms.encode("npy", "f32", a, b), device=device)
+            b = formats.random_numbers(rng, "f32", shape)
+            report = compare(client, "add", formats.encode("npy", "f32", a, b), device=device)
             check_right(report, "exact")
 
 
@@ -219,7 +219,7 @@ def test_sums_that_broadcast(daemon, device, rng):
 
 
 def test_one_kernel(daemon, rng):
-    body = forms.encode("raw", "f32", *operands(rng, "matmul", "f32", 33, 65))
+    body = formats.encode("raw", "f32", *operands(rng, "matmul", "f32", 33, 65))
     with daemon.client() as client:
         for name in kernels(daemon, "matmul", "cpu", "f32"):
             reply = post(client, "compare/matmul", body, accept=wire.JSON, kernel=name, repeat=7)
@@ -235,7 +235,7 @@ def test_one_kernel(daemon, rng):
 
 
 def test_why_a_kernel_is_missing(daemon, rng):
-    body = forms.encode("raw", "f32", *operands(rng, "matmul", "f32", 33, 65))
+    body = formats.encode("raw", "f32", *operands(rng, "matmul", "f32", 33, 65))
     with daemon.client() as client:
         report = compare(client, "matmul", body, device="cpu")
     (skinny,) = [row for row in report["rows"] if row["kernel"] == "skinny"]
@@ -244,7 +244,7 @@ def test_why_a_kernel_is_missing(daemon, rng):
 
 
 def test_runs(daemon, rng):
-    body = forms.encode("raw", "f32", *operands(rng, "add", "f32", 33, 65))
+    body = formats.encode("raw", "f32", *operands(rng, "add", "f32", 33, 65))
     with daemon.client() as client:
         assert {row["runs"] for row in compare(client, "add", body)["rows"]} == {5}
         for repeat in (1, 2, 40):
@@ -254,11 +254,11 @@ def test_runs(daemon, rng):
                 assert all(row["kernel_us_min"] == row["kernel_us_median"] for row in rows)
 
 
-# The forms of a report.
+# The formats of a report.
 
 
 def test_for_people(daemon, device, rng):
-    body = forms.encode("npy", "f32", *operands(rng, "transpose", "f32", 40, 50))
+    body = formats.encode("npy", "f32", *operands(rng, "transpose", "f32", 40, 50))
     with daemon.client() as client:
         reply = post(client, "compare/transpose", body, device=device)
     assert reply.header("Content-Type") == "text/plain; charset=utf-8"
@@ -292,15 +292,15 @@ ACCEPT = [
 ]
 
 
-@pytest.mark.parametrize("accept, form, media_type", ACCEPT)
-def test_which_form(daemon, accept, form, media_type):
+@pytest.mark.parametrize("accept, fmt, media_type", ACCEPT)
+def test_which_format(daemon, accept, fmt, media_type):
     headers = {"Content-Type": wire.JSON, **({"Accept": accept} if accept else {})}
-    path = target("/v1/compare/transpose", format=form)
+    path = target("/v1/compare/transpose", format=fmt)
     assert daemon.post(path, b"[[1, 2]]", headers).ok().media_type == media_type
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/x-npy", "image/png"])
-def test_no_such_form(daemon, accept):
+def test_no_such_format(daemon, accept):
     reply = daemon.post("/v1/compare/add", b"{}", {"Content-Type": wire.JSON, "Accept": accept})
     problems.check(reply, 406, "not_acceptable", r"text/plain, application/json and image/svg\+xml")
 
@@ -308,7 +308,7 @@ def test_no_such_form(daemon, accept):
 @pytest.mark.parametrize("op", OPERANDS)
 def test_drawing(daemon, op, device):
     """A bar for each kernel that has a result, its name, and how far its result is off."""
-    body = forms.npy(np.ones((24, 24), np.float32)) * OPERANDS[op]
+    body = formats.npy(np.ones((24, 24), np.float32)) * OPERANDS[op]
     ask = {"Content-Type": "application/x-npy"}
     svg = daemon.post(target("/v1/compare/" + op, device=device, format="svg"), body, ask).ok().body.decode()
     report = daemon.post(target("/v1/compare/" + op, device=device, format="json"), body, ask).ok().json()
@@ -371,8 +371,8 @@ def test_without_a_reference(daemon, rng):
     """Beyond what plain loops can check, results are compared with another kernel's."""
     limit = daemon.get("/v1/stats").json()["limits"]["reference_flops_max"]["value"]
     size = int((limit / 2) ** (1 / 3)) + 16
-    arrays = [forms.random_numbers(rng, "f32", (size, size)) for _ in "ab"]
-    body = forms.encode("raw", "f32", *arrays)
+    arrays = [formats.random_numbers(rng, "f32", (size, size)) for _ in "ab"]
+    body = formats.encode("raw", "f32", *arrays)
     others = kernels(daemon, "matmul", "cpu", "f32") - {"naive", "skinny"}
     with daemon.client(timeout=120) as client:
         auto = post(client, "matmul", body).stats["kernel"]
@@ -452,7 +452,7 @@ def test_a_drain_ends_it(start):
 
 def test_a_drain_lets_it_finish(start, rng):
     daemon = start()
-    body = forms.encode("raw", "f32", *operands(rng, "matmul", "f32", 400, 400))
+    body = formats.encode("raw", "f32", *operands(rng, "matmul", "f32", 400, 400))
     threads = Threads()
     with daemon.client(timeout=120) as client:
         threads.go(compare, client, "matmul", body)
@@ -466,8 +466,8 @@ def test_a_drain_lets_it_finish(start, rng):
 def test_others_are_served_meanwhile(start, rng):
     """Comparisons and single jobs beside each other, and a queue that is always full."""
     daemon = start("--queue-limit", "2")
-    array = forms.random_bits(rng, "f64", (60, 50))
-    body = forms.encode("npy", "f64", array)
+    array = formats.random_bits(rng, "f64", (60, 50))
+    body = formats.encode("npy", "f64", array)
 
     def transposes():
         served = 0
@@ -475,7 +475,7 @@ def test_others_are_served_meanwhile(start, rng):
             for _ in range(40):
                 reply = post(client, "transpose", body, kernel="naive")
                 if reply.status == 200:
-                    assert forms.same_bits(forms.decode(reply, "f64"), forms.transposed(array))
+                    assert formats.same_bits(formats.decode(reply, "f64"), formats.transposed(array))
                     served += 1
                 else:
                     assert (reply.status, reply.code) == (503, "queue_full"), reply
@@ -509,7 +509,7 @@ def test_others_are_served_meanwhile(start, rng):
 def test_a_simulated_device_counts_and_times_nothing(daemon, rng):
     if "sim" not in devices(daemon):
         pytest.skip("this build has no simulator")
-    body = forms.encode("npy", "f32", forms.random_numbers(rng, "f32", (256, 256)))
+    body = formats.encode("npy", "f32", formats.random_numbers(rng, "f32", (256, 256)))
     with daemon.client(timeout=120) as client:
         report = compare(client, "transpose", body, device="sim")
     kernels = [row for row in report["rows"] if not row["baseline"]]
@@ -543,7 +543,7 @@ def test_too_much_for_a_simulated_device(daemon):
 
 
 def test_the_account_adds_up(daemon, rng):
-    body = forms.encode("raw", "f32", *operands(rng, "matmul", "f32", 200, 200))
+    body = formats.encode("raw", "f32", *operands(rng, "matmul", "f32", 200, 200))
     with daemon.client() as client:
         us = compare(client, "matmul", body)["us"]
     parts = sum(value for name, value in us.items() if name != "total")

@@ -7,9 +7,9 @@ import subprocess
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
-from forms import post
+from formats import post
 from problems import check
 from wire import target
 
@@ -21,39 +21,39 @@ SHAPES = [(1, 1), (1, 17), (17, 1), (2, 3), (97, 101), (3, 4, 5), (4, 1, 1), (2,
 
 def finite_bits(rng, dtype, shape):
     """Any bits but NaN's, whose text does not say which it is; every fourth is denormal."""
-    array = forms.random_bits(rng, dtype, shape).copy()
-    if dtype in forms.FLOATS:
+    array = formats.random_bits(rng, dtype, shape).copy()
+    if dtype in formats.FLOATS:
         bits = array.reshape(-1).view(f"<u{array.itemsize}")
         fraction = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[dtype]
         sign = 8 * array.itemsize - 1
         bits[::4] &= (1 << sign) | ((1 << fraction) - 1)
-        array[np.isnan(forms.widen(array, dtype))] = 1
+        array[np.isnan(formats.widen(array, dtype))] = 1
     return array
 
 
-@pytest.mark.parametrize("dtype", forms.IN_JSON)
+@pytest.mark.parametrize("dtype", formats.IN_JSON)
 def test_every_bit_there_and_back(daemon, rng, dtype):
     with daemon.client() as client:
         for shape in SHAPES:
             array = finite_bits(rng, dtype, shape)
-            reply = post(client, "transpose", forms.encode("csv", dtype, array))
+            reply = post(client, "transpose", formats.encode("csv", dtype, array))
             assert reply.ok().media_type == wire.CSV
-            assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(array)), shape
+            assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(array)), shape
 
 
-@pytest.mark.parametrize("dtype", forms.IN_JSON)
-def test_every_form_to_csv_and_back(daemon, rng, dtype):
-    array = forms.random_numbers(rng, dtype, (5, 3))
+@pytest.mark.parametrize("dtype", formats.IN_JSON)
+def test_every_format_to_csv_and_back(daemon, rng, dtype):
+    array = formats.random_numbers(rng, dtype, (5, 3))
     with daemon.client() as client:
-        for form in ("npy", "raw", "json-flat"):
-            body = forms.encode(form, dtype, array)
+        for fmt in ("npy", "raw", "json-flat"):
+            body = formats.encode(fmt, dtype, array)
             reply = post(client, "transpose", body, accept=wire.CSV)
             assert reply.media_type == wire.CSV
-            assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(array))
+            assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(array))
         for accept in (wire.JSON, wire.NPY, wire.RAW):
-            reply = post(client, "transpose", forms.encode("csv", dtype, array), accept=accept)
+            reply = post(client, "transpose", formats.encode("csv", dtype, array), accept=accept)
             assert reply.media_type == accept
-            assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(array))
+            assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(array))
 
 
 ACCEPTS = [
@@ -72,7 +72,7 @@ ACCEPTS = [
 def test_accept(daemon, accept, expected):
     reply = daemon.post(T, b"1,2\n", {**CSV, **({"Accept": accept} if accept else {})})
     assert reply.ok().media_type == expected
-    assert forms.decode(reply, "f32").tolist() == [[1], [2]]
+    assert formats.decode(reply, "f32").tolist() == [[1], [2]]
 
 
 @pytest.mark.parametrize(
@@ -84,23 +84,23 @@ def test_parameters_of_the_content_type(daemon, content_type):
 
 
 def test_nan_and_infinity(daemon):
-    for dtype in forms.FLOATS:
+    for dtype in formats.FLOATS:
         reply = daemon.post(target(T, dtype=dtype), b"nan,-inf\nInfinity,NaN\n", CSV)
         assert reply.ok().body == b"nan,inf\n-inf,nan\n"
         reply = daemon.post(target(T, dtype=dtype), b"nan,1\n", {**CSV, "Accept": wire.JSON})
         assert (reply.status, reply.code) == (422, "nonfinite_in_json")
 
 
-@pytest.mark.parametrize("form", ["csv", "json-flat"])
+@pytest.mark.parametrize("fmt", ["csv", "json-flat"])
 @pytest.mark.parametrize("dtype", ["i64", "u64"])
-def test_integers_beyond_2_53(daemon, dtype, form):
-    info = np.iinfo(forms.NUMPY[dtype])
+def test_integers_beyond_2_53(daemon, dtype, fmt):
+    info = np.iinfo(formats.NUMPY[dtype])
     values = [info.min, info.max, info.max - 1, 2**53 + 1, 2**62 + 1, 10**18 + 1]
-    array = np.array([values], forms.NUMPY[dtype])
+    array = np.array([values], formats.NUMPY[dtype])
     for accept in (wire.CSV, wire.JSON, wire.NPY):
         with daemon.client() as client:
-            reply = post(client, "transpose", forms.encode(form, dtype, array), accept=accept)
-        assert forms.same_bits(forms.decode(reply, dtype), array.T), (form, accept)
+            reply = post(client, "transpose", formats.encode(fmt, dtype, array), accept=accept)
+        assert formats.same_bits(formats.decode(reply, dtype), array.T), (fmt, accept)
 
 
 def test_without_elements(daemon):
@@ -149,7 +149,7 @@ def test_what_numpy_writes(daemon, tmp_path, rng, delimiter, newline, fmt):
         assert want.shape == array.shape
         body = path.read_bytes()
         reply = daemon.post(target(T, dtype="f64"), body, {**CSV, "Accept": wire.NPY})
-        got = forms.read_npy(reply.ok(), "f64")
+        got = formats.read_npy(reply.ok(), "f64")
         assert np.array_equal(got, want.T, equal_nan=True)
 
 
@@ -166,17 +166,17 @@ def test_random_decimals_against_python(daemon, rng):
     keep = np.isfinite(want)
     texts, want = [t for t, k in zip(texts, keep) if k], want[keep]
     reply = daemon.post(target(T, dtype="f64"), "\n".join(texts).encode(), {**CSV, "Accept": wire.NPY})
-    got = forms.read_npy(reply.ok(), "f64")
+    got = formats.read_npy(reply.ok(), "f64")
     assert got.tobytes() == want.tobytes()
 
 
 def test_a_large_text(daemon, rng):
     """Text of several MiB is decoded and encoded by other threads than short text."""
-    array = forms.random_numbers(rng, "f64", (500, 700))
+    array = formats.random_numbers(rng, "f64", (500, 700))
     with daemon.client() as client:
-        reply = post(client, "transpose", forms.encode("csv", "f64", array))
+        reply = post(client, "transpose", formats.encode("csv", "f64", array))
     assert len(reply.body) > 1 << 22
-    assert forms.same_bits(forms.decode(reply, "f64"), forms.transposed(array))
+    assert formats.same_bits(formats.decode(reply, "f64"), formats.transposed(array))
     assert reply.stats["us"]["decode"] > 0 and reply.stats["us"]["encode"] > 0
 
 
@@ -224,7 +224,7 @@ def test_two_operands_do_not_fit_into_one_text(daemon, op):
 
 
 def test_results_that_csv_cannot_carry(daemon):
-    reply = daemon.post(T, forms.npy(np.ones((2, 3), "<c8")), {"Accept": wire.CSV})
+    reply = daemon.post(T, formats.npy(np.ones((2, 3), "<c8")), {"Accept": wire.CSV})
     assert (reply.status, reply.code) == (422, "cannot_encode")
 
 

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-import forms
+import formats
 
 def curl(*arguments, stdin=None):
     command = ["curl", "-sS", "--max-time", "60", *arguments]
@@ -18,7 +18,7 @@ def curl(*arguments, stdin=None):
 @pytest.fixture
 def files(tmp_path, rng):
     """a.npy and b.npy, and what is in them."""
-    a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((30, 40), (40, 20)))
+    a, b = (formats.random_numbers(rng, "f32", shape) for shape in ((30, 40), (40, 20)))
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", b)
     return tmp_path, a, b
@@ -29,12 +29,12 @@ def test_curl_a_file(daemon, files):
     out = folder / "t.npy"
     file = f"@{folder}/a.npy"
     curl("--data-binary", file, daemon.url("/v1/transpose"), "-o", str(out))
-    assert forms.same_bits(np.load(out), forms.transposed(a))
+    assert formats.same_bits(np.load(out), formats.transposed(a))
     chunked = ("-H", "Transfer-Encoding: chunked")
     curl("--data-binary", file, *chunked, daemon.url("/v1/transpose"), "-o", str(out))
-    assert forms.same_bits(np.load(out), forms.transposed(a))
+    assert formats.same_bits(np.load(out), formats.transposed(a))
     curl("-T", f"{folder}/a.npy", "-X", "POST", daemon.url("/v1/transpose"), "-o", str(out))
-    assert forms.same_bits(np.load(out), forms.transposed(a))
+    assert formats.same_bits(np.load(out), formats.transposed(a))
 
 
 def test_curl_two_files_back_to_back(daemon, files):
@@ -42,7 +42,7 @@ def test_curl_two_files_back_to_back(daemon, files):
     both = (folder / "a.npy").read_bytes() + (folder / "b.npy").read_bytes()
     out = folder / "p.npy"
     curl("--data-binary", "@-", daemon.url("/v1/matmul"), "-o", str(out), stdin=both)
-    forms.Product("f32", a, b).check(np.load(out))
+    formats.Product("f32", a, b).check(np.load(out))
 
 
 def test_curl_a_line_of_json(daemon):
@@ -54,8 +54,8 @@ def test_curl_a_line_of_json(daemon):
 
 def test_curl_a_large_file_that_it_asks_about_first(daemon, tmp_path, rng):
     """Beyond 1 MiB curl sends Expect: 100-continue."""
-    array = forms.random_bits(rng, "f32", (1000, 900))
+    array = formats.random_bits(rng, "f32", (1000, 900))
     np.save(tmp_path / "a.npy", array)
     out = tmp_path / "t.npy"
     curl("--data-binary", f"@{tmp_path}/a.npy", daemon.url("/v1/transpose"), "-o", str(out))
-    assert forms.same_bits(np.load(out), forms.transposed(array))
+    assert formats.same_bits(np.load(out), formats.transposed(array))

@@ -9,9 +9,9 @@ import subprocess
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
-from forms import npy_claiming as claiming
+from formats import npy_claiming as claiming
 from problems import check, check_one_of
 from wire import target
 
@@ -20,11 +20,11 @@ AB = b'{"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}'
 
 
 def npy(shape, dtype="<f4"):
-    return forms.npy(np.ones(shape, dtype))
+    return formats.npy(np.ones(shape, dtype))
 
 
 def header(text, size=4):
-    return forms.npy_with_header(text) + bytes(size)
+    return formats.npy_with_header(text) + bytes(size)
 
 
 def members(**more):
@@ -293,7 +293,7 @@ def test_a_large_result_that_json_cannot_carry(daemon):
     array = np.ones((600, 800), "<f4")
     array[-1, -1] = np.nan
     with daemon.client() as client:
-        reply = client.post(T, forms.npy(array), {"Accept": wire.JSON})
+        reply = client.post(T, formats.npy(array), {"Accept": wire.JSON})
         check(reply, 422, "nonfinite_in_json", "799.*599|NaN")
         assert client.post(T, b"[[1, 2]]").ok().json()["data"] == [[1], [2]]
 

@@ -17,7 +17,7 @@ import wire
 from conftest import SEED
 from daemon import SLOW, sanitizer_of
 from expressions import A, EXACT, OPERANDS, X, S, as_matrix, names_of, npy, numpy_eval, parts, written
-from forms import bf16_round, bf16_widen
+from formats import bf16_round, bf16_widen
 from jobs import gauge, wait_until
 
 EVAL = "/v1/eval"

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
-import forms
+import formats
 from daemon import SLOW
 from wire import JSON, PROBLEM, RAW, head, target
 
@@ -327,14 +327,14 @@ def test_drawing(daemon):
     assert "32-way bank conflict" in words and "lane" in words and "bank" in words
 
 
-@pytest.mark.parametrize("accept,form", [
+@pytest.mark.parametrize("accept,fmt", [
     (None, TEXT), ("*/*", TEXT), ("text/*", TEXT), (JSON, JSON), (SVG, SVG),
     ("text/plain;q=0.1, application/json", JSON), ("text/html, image/*;q=0.5, */*;q=0.1", SVG),
 ])
-def test_accept(daemon, accept, form):
+def test_accept(daemon, accept, fmt):
     headers = {"Accept": accept} if accept else {}
     for method in ("GET", "POST"):
-        assert explain(daemon, "flip", method, None, headers).ok().media_type == form
+        assert explain(daemon, "flip", method, None, headers).ok().media_type == fmt
 
 
 def test_format_is_stronger_than_accept(daemon):
@@ -356,10 +356,10 @@ def test_timing(daemon):
 # POST: operands as the operation takes them.
 
 
-@pytest.mark.parametrize("form", ("npy", "raw", "json-nested"))
-def test_operands_in_a_body(daemon, rng, form):
-    a, b = (forms.random_numbers(rng, "f64", shape) for shape in ((40, 50), (50, 30)))
-    body = forms.encode(form, "f64", a, b)
+@pytest.mark.parametrize("fmt", ("npy", "raw", "json-nested"))
+def test_operands_in_a_body(daemon, rng, fmt):
+    a, b = (formats.random_numbers(rng, "f64", shape) for shape in ((40, 50), (50, 30)))
+    body = formats.encode(fmt, "f64", a, b)
     path = target("/v1/explain/matmul", **{**body.parameters, "kernel": "naive", "format": "json"})
     document = daemon.post(path, body.data, body.headers).ok().json()
     assert document["shape"] == {"a": [40, 50], "b": [50, 30], "result": [40, 30]}
@@ -367,8 +367,8 @@ def test_operands_in_a_body(daemon, rng, form):
 
 
 def test_a_body_says_the_same_as_its_shapes(daemon, rng):
-    a = forms.random_numbers(rng, "f32", (100, 70))
-    body = forms.encode("npy", "f32", a)
+    a = formats.random_numbers(rng, "f32", (100, 70))
+    body = formats.encode("npy", "f32", a)
     path = target("/v1/explain/transpose", kernel="naive", format="json")
     posted = daemon.post(path, body.data, body.headers).ok().json()
     got = report(daemon, "transpose", kernel="naive", shape="100x70")
@@ -434,7 +434,7 @@ def test_errors(daemon, op, parameters, status, code, says):
         assert says is None or says in reply.json()["detail"], reply
 
 
-def test_no_form_is_acceptable(daemon):
+def test_no_format_is_acceptable(daemon):
     for method in ("GET", "POST"):
         reply = explain(daemon, "copy", method, headers={"Accept": "text/html"})
         assert reply.status == 406 and SVG in reply.json()["detail"]
@@ -458,11 +458,11 @@ def test_gpu_and_format_are_for_reports(daemon):
 
 def test_the_device_computes(daemon, rng):
     for kernel, dtype in simulated_kernels(daemon, "transpose"):
-        a = forms.random_bits(rng, dtype, (32, 64))
-        body = forms.encode("npy", dtype, a)
+        a = formats.random_bits(rng, dtype, (32, 64))
+        body = formats.encode("npy", dtype, a)
         with daemon.client() as client:
-            reply = forms.post(client, "transpose", body, device="sim", kernel=kernel).ok()
-        assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(a))
+            reply = formats.post(client, "transpose", body, device="sim", kernel=kernel).ok()
+        assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(a))
         stats = reply.stats
         assert stats["device"] == "sim:0" and stats["kernel"] == kernel
         assert "kernel" not in stats["us"] and "effective_gbs" not in stats
@@ -478,14 +478,14 @@ def test_the_device_computes(daemon, rng):
 def test_every_kernel_answers_for_matrices_of_nothing(daemon, op, shapes):
     """With the result, or that it is not for such."""
     for kernel, dtype in simulated_kernels(daemon, op) + [("auto", "f32"), ("none", "f32")]:
-        empty = [forms.narrow(np.zeros(shape), dtype) for shape in shapes]
-        body = forms.encode("npy", dtype, *empty)
+        empty = [formats.narrow(np.zeros(shape), dtype) for shape in shapes]
+        body = formats.encode("npy", dtype, *empty)
         with daemon.client() as client:
-            reply = forms.post(client, op, body, device="sim", kernel=kernel)
+            reply = formats.post(client, op, body, device="sim", kernel=kernel)
         assert reply.status == 200 or reply.code in ("kernel_unavailable", "unsupported_type"), (
             kernel, reply.status, reply.body)
         if reply.status == 200 and op == "matmul":
-            assert not forms.decode(reply, dtype).any()
+            assert not formats.decode(reply, dtype).any()
 
 
 def test_runs_are_bounded_and_reports_are_not(daemon):

@@ -1,4 +1,4 @@
-"""Bodies whose form nobody stated: the first bytes decide, or the answer is a sentence that says
+"""Bodies whose format nobody stated: the first bytes decide, or the answer is a sentence that says
 what to type instead. As far as curl can make such a body, it is curl that sends it."""
 
 import bz2
@@ -16,7 +16,7 @@ import zipfile
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 
 T = "/v1/transpose"
@@ -39,7 +39,7 @@ def unsupported(answer, detail):
 def files(folder):
     """A file of every kind, by name."""
     array = np.arange(12, dtype="<f4").reshape(3, 4)
-    npy = forms.npy(array)
+    npy = formats.npy(array)
     document = io.BytesIO()
     with zipfile.ZipFile(document, "w") as archive:
         archive.writestr("[Content_Types].xml", "<x/>")
@@ -173,7 +173,7 @@ def test_an_npy_that_curl_d_damaged(daemon, tmp_path, rng, dtype, shape):
 
 def test_an_npy_without_its_line_ends(daemon):
     """As other programs take them out, which leave the NULs."""
-    body = forms.npy(np.arange(2560, dtype="<i4").reshape(256, 10)).replace(b"\n", b"")
+    body = formats.npy(np.arange(2560, dtype="<i4").reshape(256, 10)).replace(b"\n", b"")
     answer = daemon.post(T, body).json()
     assert answer["status"] == 400 and "--data-binary" in answer["detail"], answer
 

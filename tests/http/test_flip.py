@@ -1,11 +1,11 @@
-"""Rows reversed: any bits of every element type, in every form, by every kernel, against NumPy."""
+"""Rows reversed: any bits of every element type, in every format, by every kernel, against NumPy."""
 
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
-from forms import post
+from formats import post
 from problems import check
 
 F = "/v1/flip"
@@ -19,31 +19,31 @@ SHAPES = [
 
 
 def flipped(array):
-    return np.ascontiguousarray(forms.as_matrix(array)[..., ::-1])
+    return np.ascontiguousarray(formats.as_matrix(array)[..., ::-1])
 
 
-@pytest.mark.parametrize("form", [f for f in forms.FORMS if "json" not in f])
-@pytest.mark.parametrize("dtype", forms.NUMPY)
-def test_flip_moves_any_bits(daemon, rng, dtype, form):
-    if not forms.form_can(form, dtype):
+@pytest.mark.parametrize("fmt", [f for f in formats.FORMATS if "json" not in f])
+@pytest.mark.parametrize("dtype", formats.NUMPY)
+def test_flip_moves_any_bits(daemon, rng, dtype, fmt):
+    if not formats.format_can(fmt, dtype):
         pytest.skip("there are no such files")
     with daemon.client() as client:
         for shape in SHAPES:
-            array = forms.random_bits(rng, dtype, shape)
-            got = forms.decode(post(client, "flip", forms.encode(form, dtype, array)), dtype)
-            assert forms.same_bits(got, flipped(array)), shape
+            array = formats.random_bits(rng, dtype, shape)
+            got = formats.decode(post(client, "flip", formats.encode(fmt, dtype, array)), dtype)
+            assert formats.same_bits(got, flipped(array)), shape
 
 
-@pytest.mark.parametrize("form", forms.JSON_FORMS)
-@pytest.mark.parametrize("dtype", forms.IN_JSON)
-def test_flip_json(daemon, rng, dtype, form):
+@pytest.mark.parametrize("fmt", formats.JSON_FORMATS)
+@pytest.mark.parametrize("dtype", formats.IN_JSON)
+def test_flip_json(daemon, rng, dtype, fmt):
     with daemon.client() as client:
         for shape in SHAPES:
-            array = forms.random_numbers(rng, dtype, shape)
-            if form == "json-bare" and (array.size == 0 or array.ndim == 0):
+            array = formats.random_numbers(rng, dtype, shape)
+            if fmt == "json-bare" and (array.size == 0 or array.ndim == 0):
                 continue  # brackets alone do not say how many columns no rows have
-            got = forms.decode(post(client, "flip", forms.encode(form, dtype, array)), dtype)
-            assert forms.same_bits(got, flipped(array)), shape
+            got = formats.decode(post(client, "flip", formats.encode(fmt, dtype, array)), dtype)
+            assert formats.same_bits(got, flipped(array)), shape
 
 
 @pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64", "c128"])
@@ -51,10 +51,10 @@ def test_flip_of_a_larger_matrix(daemon, rng, dtype):
     """Large enough to be done by several threads, and sent and received in pieces."""
     with daemon.client() as client:
         for shape in ((1301, 1103), (3, 577, 801), (2, 700001), (500001, 3), (1400001, 1)):
-            array = forms.random_bits(rng, dtype, shape)
-            for form in ("npy", "npy-fortran", "raw"):
-                got = forms.decode(post(client, "flip", forms.encode(form, dtype, array)), dtype)
-                assert forms.same_bits(got, flipped(array)), (form, shape)
+            array = formats.random_bits(rng, dtype, shape)
+            for fmt in ("npy", "npy-fortran", "raw"):
+                got = formats.decode(post(client, "flip", formats.encode(fmt, dtype, array)), dtype)
+                assert formats.same_bits(got, flipped(array)), (fmt, shape)
 
 
 def test_every_kernel(daemon, rng):
@@ -63,28 +63,28 @@ def test_every_kernel(daemon, rng):
     assert {"naive", "vector"} <= {kernel["name"] for kernel in kernels}
     with daemon.client() as client:
         for kernel in kernels:
-            assert set(kernel["dtypes"]) == set(forms.NUMPY)
+            assert set(kernel["dtypes"]) == set(formats.NUMPY)
             for dtype in kernel["dtypes"]:
                 for shape in ((33, 65), (3, 129), (129, 3), (2, 31, 33), (7, 1), (0, 3)):
-                    array = forms.random_bits(rng, dtype, shape)
-                    body = forms.encode("npy", dtype, array)
+                    array = formats.random_bits(rng, dtype, shape)
+                    body = formats.encode("npy", dtype, array)
                     reply = post(client, "flip", body, kernel=kernel["name"], device="cpu")
                     assert reply.ok().stats["kernel"] == kernel["name"]
-                    assert forms.same_bits(forms.decode(reply, dtype), flipped(array))
+                    assert formats.same_bits(formats.decode(reply, dtype), flipped(array))
 
 
 def test_twice_is_nothing(daemon, rng):
-    array = forms.random_bits(rng, "f32", (40, 50))
+    array = formats.random_bits(rng, "f32", (40, 50))
     with daemon.client() as client:
-        once = forms.decode(post(client, "flip", forms.encode("npy", "f32", array)), "f32")
-        twice = forms.decode(post(client, "flip", forms.encode("npy", "f32", once)), "f32")
-    assert forms.same_bits(twice, array) and not forms.same_bits(once, array)
+        once = formats.decode(post(client, "flip", formats.encode("npy", "f32", array)), "f32")
+        twice = formats.decode(post(client, "flip", formats.encode("npy", "f32", once)), "f32")
+    assert formats.same_bits(twice, array) and not formats.same_bits(once, array)
 
 
 def test_rows_of_one_element_are_a_copy(daemon):
     """And are honestly called one."""
     with daemon.client() as client:
-        body = forms.encode("npy", "f32", np.arange(9, dtype="<f4").reshape(9, 1))
+        body = formats.encode("npy", "f32", np.arange(9, dtype="<f4").reshape(9, 1))
         kernel = post(client, "flip", body, device="cpu").ok().stats["kernel"]
     copies = {k["name"] for k in daemon.get("/v1/kernels").json()["kernels"] if k["op"] == "copy"}
     assert kernel in copies
@@ -92,7 +92,7 @@ def test_rows_of_one_element_are_a_copy(daemon):
 
 def test_account(daemon):
     with daemon.client() as client:
-        body = forms.encode("npy-fortran", "f64", np.ones((70, 50), "<f8"))
+        body = formats.encode("npy-fortran", "f64", np.ones((70, 50), "<f8"))
         stats = post(client, "flip", body, device="cpu").ok().stats
     assert stats["op"] == "flip"
     assert stats["shapes"] == {"a": [70, 50], "result": [70, 50]}

@@ -1,4 +1,4 @@
-"""NPY files that are damaged in every way, and shapes that overflow in every form: each is refused
+"""NPY files that are damaged in every way, and shapes that overflow in every format: each is refused
 with the same answer however the bytes come, and costs nothing."""
 
 import contextlib
@@ -10,15 +10,15 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
-from forms import npy_claiming as claiming
+from formats import npy_claiming as claiming
 from hostile import unharmed
 from problems import check_one_of
 from wire import JSON, NPY, RAW
 
 T, M = "/v1/transpose", "/v1/matmul"
-GOOD = forms.npy(np.ones((2, 2), "<f4"))
+GOOD = formats.npy(np.ones((2, 2), "<f4"))
 FIELDS = {"descr": "'<f4'", "fortran_order": "False", "shape": "(2, 2)"}
 
 
@@ -165,7 +165,7 @@ def test_damaged_files(daemon, file, answer):
 def test_every_byte_of_a_header_changed(daemon):
     """To a few values each: never a crash, never a wait, never 500; and what is accepted is a matrix
     of 16 bytes still."""
-    file = bytearray(forms.npy(np.ones((2, 2), "<f4")))
+    file = bytearray(formats.npy(np.ones((2, 2), "<f4")))
     with unharmed(daemon), daemon.client() as client:
         for at in range(128):
             for value in (0, 0x20, 0x31, 0x39, 0x7F, 0xFF):
@@ -179,7 +179,7 @@ def test_every_byte_of_a_header_changed(daemon):
         client.connection.close()
 
 
-# Shapes that overflow, in every form that can state one.
+# Shapes that overflow, in every format that can state one.
 
 HUGE = [
     (1 << 31, 1 << 31), (1 << 32, 1 << 32), (1 << 62, 4), (1 << 63, 1), (1, 1 << 63), (1 << 64, 1),

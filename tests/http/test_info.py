@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-import forms
+import formats
 import hostile
 import prometheus
 from jobs import gauge, wait_until
@@ -50,9 +50,9 @@ def test_kernels(daemon):
     for kernel in kernels:
         assert set(kernel) >= {"op", "name", "devices", "dtypes", "needs", "note"}, kernel
         assert kernel["devices"] and set(kernel["devices"]) <= known_devices, kernel
-        assert kernel["dtypes"] and set(kernel["dtypes"]) <= set(forms.NUMPY), kernel
+        assert kernel["dtypes"] and set(kernel["dtypes"]) <= set(formats.NUMPY), kernel
         assert isinstance(kernel["needs"], str) and kernel["note"].strip(), kernel
-    for op, dtypes in (("matmul", forms.ARITHMETIC), ("transpose", forms.NUMPY)):
+    for op, dtypes in (("matmul", formats.ARITHMETIC), ("transpose", formats.NUMPY)):
         covered = {dtype for kernel in kernels if kernel["op"] == op for dtype in kernel["dtypes"]}
         assert covered == set(dtypes), op
 

@@ -82,9 +82,9 @@ def use(daemon, ring):
     assert daemon.get("/none%0a%22x", ring.headers("alice")).status == 404
 
 
-@pytest.mark.parametrize("form", ["logfmt", "json"])
-def test_journald(start, logger, ring, form):
-    daemon = start("--keys", ring.path, "--log-to", f"journald:{logger.path}", "--log-format", form)
+@pytest.mark.parametrize("fmt", ["logfmt", "json"])
+def test_journald(start, logger, ring, fmt):
+    daemon = start("--keys", ring.path, "--log-to", f"journald:{logger.path}", "--log-format", fmt)
     use(daemon, ring)
     audit, = logger.of("audit")
     assert audit["GEMMD_KEY"] == "alice" and audit["GEMMD_CLIENT"] == "127.0.0.1" and audit["GEMMD_ID"] == "77"
@@ -98,7 +98,7 @@ def test_journald(start, logger, ring, form):
     served = requests["200"]
     assert served["PRIORITY"] == "6" and served["SYSLOG_FACILITY"] == "3"
     message = served["MESSAGE"]
-    if form == "json":
+    if fmt == "json":
         assert json.loads(message)["event"] == "request"
     else:
         assert message.startswith("event=request id=") and "level=" not in message and "\n" not in message

@@ -1,7 +1,7 @@
 """Every kernel variant that the daemon lists, on every type it says that it takes."""
 
-import forms
-from forms import post
+import formats
+from formats import post
 
 KERNEL_SIZES = [(33, 65, 31), (1, 65, 31), (33, 65, 1), (3, 300, 2), (65, 1, 64), (3, 0, 2),
                 (33, 64, 36)]
@@ -30,11 +30,11 @@ def test_every_transpose_kernel_gives_the_right_answer(daemon, rng):
     with daemon.client() as client:
         for name, dtype, device in kernels_of(daemon, "transpose"):
             for shape in ((33, 65), (3, 129), (129, 3), (2, 31, 33), (32, 64), (0, 3)):
-                a = forms.random_bits(rng, dtype, shape)
-                body = forms.encode("npy", dtype, a)
+                a = formats.random_bits(rng, dtype, shape)
+                body = formats.encode("npy", dtype, a)
                 reply = post(client, "transpose", body, kernel=name, device=device)
                 if check_kernel(reply, (name, dtype, device, shape)):
-                    assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(a))
+                    assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(a))
                     ran.add((name, dtype, device))
     assert ran == set(kernels_of(daemon, "transpose"))
 
@@ -44,22 +44,22 @@ def test_every_matmul_kernel_gives_the_right_answer(daemon, rng):
     with daemon.client() as client:
         for i, (name, dtype, device) in enumerate(kernels_of(daemon, "matmul")):
             for j, (m, k, n) in enumerate(KERNEL_SIZES):
-                form = ("raw", "npy-fortran")[(i + j) % 2]
-                a, b = (forms.random_numbers(rng, dtype, shape) for shape in ((m, k), (k, n)))
-                case = (name, dtype, device, form, m, k, n)
-                body = forms.encode(form, dtype, a, b)
+                fmt = ("raw", "npy-fortran")[(i + j) % 2]
+                a, b = (formats.random_numbers(rng, dtype, shape) for shape in ((m, k), (k, n)))
+                case = (name, dtype, device, fmt, m, k, n)
+                body = formats.encode(fmt, dtype, a, b)
                 reply = post(client, "matmul", body, kernel=name, device=device)
                 if check_kernel(reply, case):
-                    forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
+                    formats.Product(dtype, a, b).check(formats.decode(reply, dtype), case)
                     ran.add((name, dtype, device))
             for batch, m, k, n in KERNEL_STACKS:
-                a, b = (forms.random_numbers(rng, dtype, shape)
+                a, b = (formats.random_numbers(rng, dtype, shape)
                         for shape in ((batch, m, k), (batch, k, n)))
                 case = (name, dtype, device, batch, m, k, n)
-                body = forms.encode("npy", dtype, a, b)
+                body = formats.encode("npy", dtype, a, b)
                 reply = post(client, "matmul", body, kernel=name, device=device)
                 if check_kernel(reply, case):
-                    forms.Product(dtype, a, b).check(forms.decode(reply, dtype), case)
+                    formats.Product(dtype, a, b).check(formats.decode(reply, dtype), case)
                     ran.add((name, dtype, device))
     assert ran == set(kernels_of(daemon, "matmul"))
 
@@ -79,16 +79,16 @@ def test_old_names_of_kernels_are_aliases(daemon, rng):
     with daemon.client() as client:
         for old, new in ALIASES.items():
             if old in TRANSPOSES:
-                a = forms.random_bits(rng, TRANSPOSES[old], (3, 9, 8))
-                body = forms.encode("npy", TRANSPOSES[old], a)
+                a = formats.random_bits(rng, TRANSPOSES[old], (3, 9, 8))
+                body = formats.encode("npy", TRANSPOSES[old], a)
                 reply = post(client, "transpose", body, kernel=old, device="sim")
-                assert forms.same_bits(forms.decode(reply, TRANSPOSES[old]), forms.transposed(a))
+                assert formats.same_bits(formats.decode(reply, TRANSPOSES[old]), formats.transposed(a))
                 assert reply.ok().stats["kernel"] == new
             if old not in ("shifted", "bytes"):
-                a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((5, 4, 9), (5, 9, 3)))
-                reply = post(client, "matmul", forms.encode("npy", "f32", a, b), kernel=old,
+                a, b = (formats.random_numbers(rng, "f32", shape) for shape in ((5, 4, 9), (5, 9, 3)))
+                reply = post(client, "matmul", formats.encode("npy", "f32", a, b), kernel=old,
                              device="sim")
-                forms.Product("f32", a, b).check(forms.decode(reply, "f32"), old)
+                formats.Product("f32", a, b).check(formats.decode(reply, "f32"), old)
                 assert reply.ok().stats["kernel"] == new
             op, more = ("transpose", {"dtype": "u8"}) if old in TRANSPOSES else ("matmul", {})
             shape = {"dot": {"shape": "3x96", "shape_b": "96x2"}}.get(old, {"shape": "96x96"})
@@ -99,7 +99,7 @@ def test_old_names_of_kernels_are_aliases(daemon, rng):
             query = "&".join(f"{k}={v}" for k, v in {**shape, **more}.items())
             page = daemon.get(f"/v1/explain/{op}?kernel={old}&format=json&{query}").json()
             assert page["kernel"] == new
-        body = forms.encode("npy", "f32", forms.random_bits(rng, "f32", (3, 9, 8)))
+        body = formats.encode("npy", "f32", formats.random_bits(rng, "f32", (3, 9, 8)))
         report = post(client, "compare/transpose", body, accept="application/json", device="sim",
                       kernel="shifted")
         assert [row["kernel"] for row in report.ok().json()["rows"]].count("unaligned") == 1

@@ -359,9 +359,9 @@ def test_regions_belong_to_keys(start, own_ring):
         os.unlink("/dev/shm" + name)
 
 
-@pytest.mark.parametrize("form", ["logfmt", "json"])
-def test_the_log_names_keys_and_never_has_them(start, ring, form):
-    daemon = start("--keys", ring.path, "--log-level", "debug", "--log-format", form)
+@pytest.mark.parametrize("fmt", ["logfmt", "json"])
+def test_the_log_names_keys_and_never_has_them(start, ring, fmt):
+    daemon = start("--keys", ring.path, "--log-level", "debug", "--log-format", fmt)
     secret = ring.keys["user"]
     daemon.post(T, BODY, bearer(secret)).ok()
     daemon.get("/metrics", bearer(secret))
@@ -373,7 +373,7 @@ def test_the_log_names_keys_and_never_has_them(start, ring, form):
     log = daemon.log()
     assert secret not in log and secret.partition(".")[2] not in log
     assert basic(secret)["Authorization"].partition(" ")[2] not in log
-    if form == "logfmt":
+    if fmt == "logfmt":
         assert log.count("event=audit") == 3
         assert 'client=127.0.0.1 key=user method=GET path="/metrics" outcome=refused code=forbidden reason="' in log
         assert "key=none method=GET" in log

@@ -1,5 +1,5 @@
 """The Open Inference Protocol v2, spoken without any client's help: health, metadata, statistics,
-inference in every form, and errors in the protocol's own form."""
+inference in every format, and errors in the protocol's own format."""
 
 import json
 import struct
@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 
 V2 = {
@@ -49,7 +49,7 @@ def result(reply, dtype="f32"):
         assert reply.media_type == wire.RAW
         data = reply.body[int(length):]
         assert output["parameters"] == {"binary_data_size": len(data)}
-        return document, np.frombuffer(data, forms.NUMPY[dtype]).reshape(output["shape"])
+        return document, np.frombuffer(data, formats.NUMPY[dtype]).reshape(output["shape"])
     assert reply.media_type == wire.JSON and "parameters" not in output
     assert not output["data"] or not isinstance(output["data"][0], list)  # flat
     return document, np.array(output["data"]).reshape(output["shape"])
@@ -143,7 +143,7 @@ def test_no_header_and_no_id(daemon):
 @pytest.mark.parametrize("dtype", V2)
 def test_all_types(daemon, dtype):
     bits = np.arange(12, dtype=np.uint8) % 2 if dtype == "bool" else np.arange(12)
-    x = forms.bf16_round(bits) if dtype == "bf16" else bits.astype(forms.NUMPY[dtype])
+    x = formats.bf16_round(bits) if dtype == "bf16" else bits.astype(formats.NUMPY[dtype])
     x = x.reshape(3, 4)
     numbers = [bool(v) for v in bits] if dtype == "bool" else bits.tolist()
     for inputs, arrays in (([binary("A", x, V2[dtype])], (x,)),
@@ -253,7 +253,7 @@ def test_bad_requests(daemon, status, model, request_, part):
     refused(infer(daemon, model, request_), status, part)
 
 
-def test_errors_of_every_kind_have_the_form(daemon, start):
+def test_errors_of_every_kind_have_the_format(daemon, start):
     refused(daemon.get("/v2/nothing"), 404, "/v2/health/live")
     refused(daemon.get("/v2/models/matmul/versions/2"), 404)
     refused(daemon.get("/v2/models/nope"), 404, "no model")

@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 from daemon import SLOW, Daemon
-from forms import npy_claiming as claiming
+from formats import npy_claiming as claiming
 from problems import check, check_one_of
 
 MIB = 1 << 20
@@ -34,7 +34,7 @@ def test_no_body(daemon):
     [({}, "422 missing_operand"), (JSON, "400 bad_json"), (NPY, "400 body_truncated")],
 )
 def test_an_empty_body(daemon, headers, answer):
-    """Said to be empty, or with no byte in its only chunk: no matrix, whatever its form."""
+    """Said to be empty, or with no byte in its only chunk: no matrix, whatever its format."""
     for body in (b"", iter([])):
         check_one_of(daemon.post(T, body, headers), answer)
 
@@ -178,7 +178,7 @@ def test_an_error_within_the_body_follows_the_same_rule(daemon):
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 def test_a_client_that_stops_within_the_body(daemon, content_type, framing):
     """It closes its half within the body: no answer is owed, but the connection must end."""
-    file = forms.npy(np.ones((9, 9)))
+    file = formats.npy(np.ones((9, 9)))
     body = {wire.JSON: b"[[1, ", wire.NPY: file[:200], wire.RAW: bytes(100)}[content_type]
     path = T + ("?shape=10x10" if content_type == wire.RAW else "")
     framed = wire.chunk(body) if framing == "chunks" else body

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment
 from jobs import ONE_AT_A_TIME, SlowJob, Threads, gauge, wait_until
@@ -96,7 +96,7 @@ def test_a_reply_that_is_being_read_is_sent_to_its_end(start):
         raw.buffer = raw.socket.recv(100)  # it has begun
         daemon.signal(signal.SIGTERM)
         time.sleep(0.3)
-        assert np.array_equal(forms.decode(raw.reply(), "f32"), array.T)
+        assert np.array_equal(formats.decode(raw.reply(), "f32"), array.T)
     assert daemon.wait() == 0
 
 

@@ -1,11 +1,11 @@
-"""64 connections at once, each with a mix of operations, forms and sizes of its own; every
+"""64 connections at once, each with a mix of operations, formats and sizes of its own; every
 single result is checked."""
 
 import threading
 
 import numpy as np
 
-import forms
+import formats
 import wire
 from conftest import SEED
 from jobs import Threads, all_given_back
@@ -30,30 +30,30 @@ class Mix:
         return int(self.pick([0, 1, 2, 3, 17, 31, 32, 33, 64, 65, 101, 150]))
 
     def transpose(self):
-        dtype, form = self.pick([*forms.NUMPY]), self.pick([*forms.NPY_FORMS, "raw"])
-        if not forms.form_can(form, dtype):
-            form = "npy"
+        dtype, fmt = self.pick([*formats.NUMPY]), self.pick([*formats.NPY_FORMATS, "raw"])
+        if not formats.format_can(fmt, dtype):
+            fmt = "npy"
         shape = (self.size(), self.size()) if self.rng.integers(2) else (3, self.size(), 5)
-        array = forms.random_bits(self.rng, dtype, shape)
-        body = forms.encode(form, dtype, array)
+        array = formats.random_bits(self.rng, dtype, shape)
+        body = formats.encode(fmt, dtype, array)
         reply = self.send("/v1/transpose", body)
-        case = (self.number, dtype, form, shape)
-        assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(array)), case
+        case = (self.number, dtype, fmt, shape)
+        assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(array)), case
 
     def matmul(self):
-        dtype, form = self.pick(forms.ARITHMETIC), self.pick(forms.FORMS)
-        if not forms.form_can(form, dtype) or form == "json-bare":
-            form = "json-flat"
+        dtype, fmt = self.pick(formats.ARITHMETIC), self.pick(formats.FORMATS)
+        if not formats.format_can(fmt, dtype) or fmt == "json-bare":
+            fmt = "json-flat"
         m, k, n = (min(self.size(), 70) for _ in range(3))
-        a = forms.random_numbers(self.rng, dtype, (m, k))
-        b = forms.random_numbers(self.rng, dtype, (k, n))
-        reply = self.send("/v1/matmul", forms.encode(form, dtype, a, b))
-        forms.Product(dtype, a, b).check(forms.decode(reply, dtype), (self.number, dtype, form))
+        a = formats.random_numbers(self.rng, dtype, (m, k))
+        b = formats.random_numbers(self.rng, dtype, (k, n))
+        reply = self.send("/v1/matmul", formats.encode(fmt, dtype, a, b))
+        formats.Product(dtype, a, b).check(formats.decode(reply, dtype), (self.number, dtype, fmt))
 
     def large(self):
-        array = forms.random_bits(self.rng, "f64", (400, 700))
-        reply = self.send("/v1/transpose", forms.encode("npy", "f64", array))
-        assert forms.same_bits(forms.decode(reply, "f64"), forms.transposed(array))
+        array = formats.random_bits(self.rng, "f64", (400, 700))
+        reply = self.send("/v1/transpose", formats.encode("npy", "f64", array))
+        assert formats.same_bits(formats.decode(reply, "f64"), formats.transposed(array))
 
     def wrong(self):
         request_id = f"mix-{self.number}"
@@ -96,11 +96,11 @@ def test_results_do_not_mix(start):
 
     def work(number):
         array = np.full((37, 41), number, "<i4") + np.arange(37 * 41, dtype="<i4").reshape(37, 41)
-        body = forms.npy(array)
+        body = formats.npy(array)
         with daemon.client(timeout=120) as client:
             for _ in range(60):
                 reply = client.post("/v1/transpose", body, {"Content-Type": wire.NPY})
-                assert np.array_equal(forms.read_npy(reply, "i32"), array.T), number
+                assert np.array_equal(formats.read_npy(reply, "i32"), array.T), number
         return 60
 
     threads = Threads()

@@ -64,7 +64,7 @@ def daemon(shared):
         "count": 0, "used_bytes": 0, "device_bytes": 0, "limit_bytes": 0}
 
 
-FORMS = {
+FORMATS = {
     "json": ({"Content-Type": wire.JSON}, {}, lambda a: json.dumps(a.tolist()).encode()),
     "csv": ({"Content-Type": wire.CSV}, {},
             lambda a: "".join(",".join(map(str, row)) + "\n" for row in a.tolist()).encode()),
@@ -74,9 +74,9 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_written_in_each_format_and_read_in_each(daemon, form):
-    headers, query, body = FORMS[form]
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_written_in_each_format_and_read_in_each(daemon, fmt):
+    headers, query, body = FORMATS[fmt]
     reply = daemon.request("PUT", wire.target(f"{M}/w", **query), body(A), headers)
     assert reply.status == 201, reply
     said = reply.json()
@@ -176,14 +176,14 @@ def test_operands(daemon):
     assert np.array_equal(data(daemon.post(matmul, json.dumps(text).encode(), J)), A @ b)
     assert np.array_equal(data(daemon.post("/v1/transpose", b'{"ref": "a"}', J)), A.T)
 
-    def form(*parts):
+    def message(*parts):
         body = b"".join(b'--edge\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part for part in parts)
         return daemon.post(matmul, body + b"--edge--\r\n", {"Content-Type": "multipart/form-data; boundary=edge"})
 
-    assert np.array_equal(load(form((b"a", b"ref:a"), (b"b", b"ref:b\n"))), A @ b)
-    assert np.array_equal(load(form((b"b", b"ref:b"), (b"a", npy(A)))), A @ b)
-    problems.check(form((b"a", b"ref:none"), (b"b", b"ref:b")), 404, "not_found")
-    problems.check(form((b"a", b"ref:9"), (b"b", b"ref:b")), 400, "bad_parameter", "ref:NAME")
+    assert np.array_equal(load(message((b"a", b"ref:a"), (b"b", b"ref:b\n"))), A @ b)
+    assert np.array_equal(load(message((b"b", b"ref:b"), (b"a", npy(A)))), A @ b)
+    problems.check(message((b"a", b"ref:none"), (b"b", b"ref:b")), 404, "not_found")
+    problems.check(message((b"a", b"ref:9"), (b"b", b"ref:b")), 400, "bad_parameter", "ref:NAME")
 
     def v2(**parameters):
         return infer(daemon, "matmul", {"inputs": [

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 from jobs import gauge, wait_until
 from problems import check
@@ -21,7 +21,7 @@ T, M, ADD = "/v1/transpose", "/v1/matmul", "/v1/add"
 BOUNDARY = "------------------------d74496d66958873e"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 # As parts go, beside those of whole bodies.
-FORMS = ("npy", "npy-fortran", "npy-big", "raw", "json-nested", "json-flat", "csv")
+FORMATS = ("npy", "npy-fortran", "npy-big", "raw", "json-nested", "json-flat", "csv")
 
 
 def part(name, data, media_type=None):
@@ -45,46 +45,46 @@ def post(client, path, body, accept=None, chunked=False):
     return client.post(path, body, headers)
 
 
-def operand(name, form, dtype, array):
+def operand(name, fmt, dtype, array):
     """Its part, and what must stand in the URL for it to be understood."""
-    body = forms.encode(form, dtype, array)
-    shape = {f"shape_{name}": body.parameters["shape_a"]} if form == "raw" else {}
+    body = formats.encode(fmt, dtype, array)
+    shape = {f"shape_{name}": body.parameters["shape_a"]} if fmt == "raw" else {}
     return part(name, body.data, body.media_type), {"dtype": dtype, **shape}
 
 
 # Forms.
 
 
-@pytest.mark.parametrize("dtype", forms.ARITHMETIC)
+@pytest.mark.parametrize("dtype", formats.ARITHMETIC)
 def test_every_pair_of_forms_in_either_order(daemon, rng, dtype):
-    a, b = (forms.small_integers(rng, dtype, shape) for shape in ((5, 7), (7, 3)))
+    a, b = (formats.small_integers(rng, dtype, shape) for shape in ((5, 7), (7, 3)))
     with daemon.client() as client:
-        for form_a, form_b in itertools.product(FORMS, FORMS):
-            if not (forms.form_can(form_a, dtype) and forms.form_can(form_b, dtype)):
+        for format_a, format_b in itertools.product(FORMATS, FORMATS):
+            if not (formats.format_can(format_a, dtype) and formats.format_can(format_b, dtype)):
                 continue
-            part_a, parameters_a = operand("a", form_a, dtype, a)
-            part_b, parameters_b = operand("b", form_b, dtype, b)
+            part_a, parameters_a = operand("a", format_a, dtype, a)
+            part_b, parameters_b = operand("b", format_b, dtype, b)
             path = wire.target(M, **{**parameters_a, **parameters_b})
             for chunked, parts in ((False, (part_a, part_b)), (True, (part_b, part_a))):
                 reply = post(client, path, message(*parts), chunked=chunked)
-                got = forms.read_npy(reply.ok(), dtype)
-                forms.Product(dtype, a, b).check(got, (form_a, form_b))
+                got = formats.read_npy(reply.ok(), dtype)
+                formats.Product(dtype, a, b).check(got, (format_a, format_b))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "i64", "u64", "i8", "bool"])
-def test_every_element_type_and_stacks(daemon, rng, dtype, form):
-    if not forms.form_can(form, dtype):
+def test_every_element_type_and_stacks(daemon, rng, dtype, fmt):
+    if not formats.format_can(fmt, dtype):
         pytest.skip("there are no such files")
-    binary = "npy" in form or form == "raw"
+    binary = "npy" in fmt or fmt == "raw"
     with daemon.client() as client:
         for shape in ((3, 4), (2, 3, 4), (1, 1), (33, 31)):
-            random = forms.random_bits if binary else forms.random_numbers
+            random = formats.random_bits if binary else formats.random_numbers
             array = random(rng, dtype, shape)
-            text, parameters = operand("a", form, dtype, array)
+            text, parameters = operand("a", fmt, dtype, array)
             parameter_parts = [part(name, value) for name, value in parameters.items()]
             reply = post(client, T, message(*parameter_parts, text))
-            assert forms.same_bits(forms.decode(reply, dtype), forms.transposed(array)), shape
+            assert formats.same_bits(formats.decode(reply, dtype), formats.transposed(array)), shape
 
 
 def test_integers_beyond_2_to_53(daemon):
@@ -95,14 +95,14 @@ def test_integers_beyond_2_to_53(daemon):
     assert reply.ok().json()["data"] == [[big + 1, wrapped]]
 
 
-def test_the_form_of_the_reply(daemon):
+def test_the_format_of_the_reply(daemon):
     body = message(part("a", "1,2\n3,4\n", "text/csv"))
     with daemon.client() as client:
         for accept, media_type in ((None, wire.NPY), ("*/*", wire.NPY), (wire.JSON, wire.JSON),
                                    (wire.CSV, wire.CSV), (wire.RAW, wire.RAW)):
             reply = post(client, T, body, accept).ok()
             assert reply.media_type == media_type
-            assert forms.same_bits(forms.decode(reply, "f32"), np.array([[1, 3], [2, 4]], "f4"))
+            assert formats.same_bits(formats.decode(reply, "f32"), np.array([[1, 3], [2, 4]], "f4"))
         check(post(client, T, body, "image/png"), 406, "not_acceptable")
 
 
@@ -146,8 +146,8 @@ def test_a_value_of_more_bytes_is_refused_for_that(daemon, place, size):
 
 
 def test_compare_and_explain(daemon, rng):
-    a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((30, 40), (40, 20)))
-    parts = [part("a", forms.npy(a), wire.RAW), part("b", forms.npy(b), wire.RAW)]
+    a, b = (formats.random_numbers(rng, "f32", shape) for shape in ((30, 40), (40, 20)))
+    parts = [part("a", formats.npy(a), wire.RAW), part("b", formats.npy(b), wire.RAW)]
     with daemon.client() as client:
         for body in (message(*parts, part("format", "json")), message(part("format", "json"), *parts)):
             for op in ("compare", "explain"):
@@ -157,7 +157,7 @@ def test_compare_and_explain(daemon, rng):
         report = post(client, "/v1/explain/transpose", message(part("shape", "64x32"),
                                                                part("format", "json"))).ok().json()
         assert report["shape"]["a"] == [64, 32], "no operands, only parameters"
-        report = post(client, "/v1/explain/transpose", message(part("a", forms.npy(a)),
+        report = post(client, "/v1/explain/transpose", message(part("a", formats.npy(a)),
                                                                part("kernel", "naive")))
         assert "kernel naive" in report.ok().body.decode()
 
@@ -173,20 +173,20 @@ def curl(*arguments):
 
 @pytest.fixture
 def files(tmp_path, rng):
-    """a, b and c in files of every form, and what is in them."""
+    """a, b and c in files of every format, and what is in them."""
     arrays = {}
     for name, shape in (("a", (30, 40)), ("b", (40, 20)), ("c", (30, 20))):
-        array = arrays[name] = forms.random_numbers(rng, "f32", shape)
+        array = arrays[name] = formats.random_numbers(rng, "f32", shape)
         np.save(tmp_path / f"{name}.npy", array)
-        for form, suffix in (("csv", "csv"), ("json-nested", "json"), ("raw", "bin")):
-            (tmp_path / f"{name}.{suffix}").write_bytes(forms.encode(form, "f32", array).data)
+        for fmt, suffix in (("csv", "csv"), ("json-nested", "json"), ("raw", "bin")):
+            (tmp_path / f"{name}.{suffix}").write_bytes(formats.encode(fmt, "f32", array).data)
         (tmp_path / f"{name}.txt").write_bytes((tmp_path / f"{name}.csv").read_bytes())
     return tmp_path, arrays
 
 
 def product(body, arrays, **keywords):
     got = np.load(io.BytesIO(body), allow_pickle=False)
-    forms.Product("f32", arrays["a"], arrays["b"], **keywords).check(got)
+    formats.Product("f32", arrays["a"], arrays["b"], **keywords).check(got)
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
@@ -257,11 +257,11 @@ def test_curl_and_mistakes(daemon, files, fields, detail):
 def test_curl_a_large_file_in_little_memory(start, rng, tmp_path):
     """Operand, result and no third copy: what multipart adds is a buffer's worth."""
     daemon = start("--memory-limit", "40M")
-    array = forms.random_bits(rng, "f32", (2000, 2000))  # 16 MB, and as much for the result
+    array = formats.random_bits(rng, "f32", (2000, 2000))  # 16 MB, and as much for the result
     np.save(tmp_path / "a.npy", array)
     out = tmp_path / "t.npy"
     curl("-F", f"a=@{tmp_path}/a.npy", daemon.url(T), "-o", str(out))
-    assert forms.same_bits(np.load(out), forms.transposed(array))
+    assert formats.same_bits(np.load(out), formats.transposed(array))
     wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "all memory back")
 
 
@@ -276,8 +276,8 @@ def upload(*parts, length=None):
 
 def test_the_length_is_counted_once(start, rng):
     daemon = start()
-    array = forms.random_bits(rng, "f32", (1000, 1000))
-    head, body = upload(part("a", forms.npy(array), wire.RAW))
+    array = formats.random_bits(rng, "f32", (1000, 1000))
+    head, body = upload(part("a", formats.npy(array), wire.RAW))
     used = "gemmd_memory_used_bytes"
     with daemon.raw() as raw:
         raw.send(head, body[:-10])
@@ -285,7 +285,7 @@ def test_the_length_is_counted_once(start, rng):
         time.sleep(0.1)
         assert gauge(daemon, used) < 1.1 * len(body)
         raw.send(body[-10:])
-        assert forms.same_bits(forms.read_npy(raw.reply(), "f32"), forms.transposed(array))
+        assert formats.same_bits(formats.read_npy(raw.reply(), "f32"), formats.transposed(array))
     wait_until(lambda: gauge(daemon, used) == 0, "all memory back")
 
 
@@ -294,7 +294,7 @@ def test_clients_that_go_within_a_part(start):
     assert daemon.get("/healthz").status == 200
     descriptors = daemon.descriptors()
     used = "gemmd_memory_used_bytes"
-    head, body = upload(part("dtype", "f32"), part("a", forms.npy(np.zeros((50, 50), "f4"))),
+    head, body = upload(part("dtype", "f32"), part("a", formats.npy(np.zeros((50, 50), "f4"))),
                         length=100000)
     text_head, text = upload(part("a", "1,2,3\n" * 1000), length=100000)
     for begin, rest in ((head, body), (text_head, text)):
@@ -370,11 +370,11 @@ def test_bombs_are_short(start, bomb):
         (TYPE, b"[[1]]", 400, "body_truncated", "holds no line --------"),
         (TYPE, part("a", "1"), 400, "body_truncated", "ends early, in its part 1"),
         (TYPE, message(part("a", "1")).replace(b"\r\n", b"\n"), 400, "bad_multipart", "CR LF"),
-        (TYPE, message(part("a", forms.npy(np.zeros((9, 9), "f4"))[:-1])), 400, "body_truncated",
+        (TYPE, message(part("a", formats.npy(np.zeros((9, 9), "f4"))[:-1])), 400, "body_truncated",
          "part a: .*323 of the 324 bytes"),
-        (TYPE, message(part("a", forms.npy(np.zeros((9, 9), "f4")) + b"x")), 400, "body_trailing",
+        (TYPE, message(part("a", formats.npy(np.zeros((9, 9), "f4")) + b"x")), 400, "body_trailing",
          "part a: after operand a"),
-        (TYPE, message(part("a", forms.npy_claiming(f"({1 << 40}, {1 << 20})"))), 400,
+        (TYPE, message(part("a", formats.npy_claiming(f"({1 << 40}, {1 << 20})"))), 400,
          "body_truncated", "part a: its elements need"),
     ],
 )

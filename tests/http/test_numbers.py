@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
 from wire import target
 
@@ -33,8 +33,8 @@ from wire import target
 )
 def test_text_is_rounded_once(daemon, dtype, text, value):
     body = '{"shape": [1, 1], "dtype": "%s", "data": [%s]}' % (dtype, text)
-    got = forms.decode(daemon.post("/v1/transpose", body, {"Accept": wire.RAW}), dtype)
-    assert forms.same_bits(got, forms.narrow(np.array([[value]], np.float64), dtype))
+    got = formats.decode(daemon.post("/v1/transpose", body, {"Accept": wire.RAW}), dtype)
+    assert formats.same_bits(got, formats.narrow(np.array([[value]], np.float64), dtype))
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def shortest_length(element):
 
 @pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "bf16"])
 def test_json_numbers_are_the_shortest_that_read_back(daemon, rng, dtype):
-    bits = forms.random_bits(rng, dtype, (1, 4000))
-    bits = bits[np.isfinite(forms.widen(bits, dtype))].reshape(1, -1)
+    bits = formats.random_bits(rng, dtype, (1, 4000))
+    bits = bits[np.isfinite(formats.widen(bits, dtype))].reshape(1, -1)
     headers = {"Accept": wire.JSON, "Content-Type": wire.NPY}
-    body = forms.encode("npy", dtype, bits)
+    body = formats.encode("npy", dtype, bits)
     reply = daemon.post(target("/v1/transpose", **body.parameters), body.data, headers).ok()
-    assert forms.same_bits(forms.decode(reply, dtype), bits.T)
+    assert formats.same_bits(formats.decode(reply, dtype), bits.T)
     document = json.loads(reply.body, parse_float=str, parse_int=str)
     if dtype != "bf16":  # NumPy knows no shortest digits for it
         for (text,), element in zip(document["data"], bits[0]):
@@ -79,8 +79,8 @@ def test_json_numbers_are_the_shortest_that_read_back(daemon, rng, dtype):
 
 def test_nan_bits_survive_a_transpose(daemon):
     bits = np.array([[0x7FC00001, 0xFFC12345], [0x7F800001, 0x80000000]], np.uint32)
-    reply = daemon.post("/v1/transpose", forms.npy(bits.view("<f4")))
-    assert np.array_equal(forms.read_npy(reply, "f32").view(np.uint32), bits.T)
+    reply = daemon.post("/v1/transpose", formats.npy(bits.view("<f4")))
+    assert np.array_equal(formats.read_npy(reply, "f32").view(np.uint32), bits.T)
 
 
 OVERFLOWING = b'{"a": [[1e38, 1]], "b": [[10], [1]], "dtype": "f32"}'
@@ -95,7 +95,7 @@ def test_json_cannot_carry_infinity(daemon):
 def test_json_with_null_for_what_it_cannot_carry(daemon):
     array = np.array([[math.nan, 1.5], [math.inf, -math.inf]], "<f4")
     path = "/v1/transpose?nonfinite=null"
-    reply = daemon.post(path, forms.npy(array), {"Accept": wire.JSON}).ok().json()
+    reply = daemon.post(path, formats.npy(array), {"Accept": wire.JSON}).ok().json()
     assert reply["data"] == [[None, None], [1.5, None]]
     document = json.loads(OVERFLOWING)
     document["nonfinite"] = "null"
@@ -105,4 +105,4 @@ def test_json_with_null_for_what_it_cannot_carry(daemon):
 def test_other_forms_carry_infinity(daemon):
     for accept in (wire.NPY, wire.RAW):
         reply = daemon.post("/v1/matmul", OVERFLOWING, {"Accept": accept})
-        assert np.isposinf(forms.decode(reply, "f32")).all()
+        assert np.isposinf(formats.decode(reply, "f32")).all()

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-import forms
+import formats
 import prometheus
 import wire
 from daemon import SLOW, Daemon
@@ -77,9 +77,9 @@ def test_a_full_queue_is_refused_on_the_headers(start):
         began = time.monotonic()
         small = daemon.post(M + "?kernel=naive", b'{"a": [[1]], "b": [[1]]}')
         check_refusal(small, "queue_full")
-        for form, path in ((wire.RAW, T + "?shape=1000x1000"), (wire.NPY, T)):
+        for fmt, path in ((wire.RAW, T + "?shape=1000x1000"), (wire.NPY, T)):
             with daemon.raw() as raw:
-                raw.send(wire.head("POST", path, "Content-Type: " + form, "Expect: 100-continue",
+                raw.send(wire.head("POST", path, "Content-Type: " + fmt, "Expect: 100-continue",
                                    "Content-Length: 4000000"))
                 check_refusal(raw.reply(), "queue_full")
         assert gauge(daemon, "gemmd_queue_depth") == 1, "all that was while it was full"
@@ -126,8 +126,8 @@ def test_a_small_job_beside_a_large_one(start):
     job = SlowJob(daemon, 2.0)
     small = np.ones((64, 64), "<f4")
     with occupied(daemon, job, 2) as (busy, waiting):
-        for form in ("raw", "npy"):
-            body = forms.encode(form, "f32", small, small)
+        for fmt in ("raw", "npy"):
+            body = formats.encode(fmt, "f32", small, small)
             reply = daemon.post(target(M, **body.parameters), body.data, body.headers)
             assert reply.ok().stats["concurrent"] is True
             assert reply.stats["us"]["queue"] < 0.1e6 * SLOW
@@ -225,7 +225,7 @@ def test_what_can_never_fit(start):
         assert str(8 << 20) in reply.json()["detail"]
     # Operands that fit with a result that does not: a column by a row.
     column, row = np.zeros((3000, 1), "<f4"), np.zeros((1, 3000), "<f4")
-    body = forms.encode("npy", "f32", column, row)
+    body = formats.encode("npy", "f32", column, row)
     reply = daemon.post(M, body.data, body.headers)
     assert (reply.status, reply.code) == (413, "too_large"), reply
     assert str(8 << 20) in reply.json()["detail"]

@@ -76,7 +76,7 @@ def test_requests(daemon, ring):
     assert daemon.post(T, BODY, ring.headers("free")).ok().header("ratelimit") is None
 
 
-def test_v2_says_it_in_its_form(daemon, ring):
+def test_v2_says_it_in_its_format(daemon, ring):
     replies = [daemon.get("/v2", ring.headers("v2")) for _ in range(3)]
     last = next(reply for reply in replies if reply.status == 429)
     assert list(last.json()) == ["error"] and int(last.header("retry-after")) == 1

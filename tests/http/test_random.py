@@ -14,7 +14,7 @@ from jobs import gauge, wait_until
 
 CORPUS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus"
 # The bytes of an input that choose what the rest is tried with: see the targets' first comments.
-CHOICES = {"json": 2, "csv": 2, "npy": 4, "form": 1, "multipart": 1}
+CHOICES = {"json": 2, "csv": 2, "npy": 4, "format": 1, "multipart": 1}
 TYPES = ["application/json", "text/csv", "application/x-npy", "application/octet-stream", "text/plain",
          "application/x-www-form-urlencoded", "multipart/form-data; boundary=B"]
 PATHS = [f"/v1/{op}" for op in ("transpose", "matmul", "add", "flip")]
@@ -62,12 +62,12 @@ def request(rng, corpora, queries):
     kind = rng.choice(sorted(corpora))
     body = damage(rng, rng.choice(corpora[kind]), rng.choice(list(corpora.values())))
     media_type = rng.choice(TYPES)
-    if kind in ("multipart", "form"):
+    if kind in ("multipart", "format"):
         line, _, body = body.partition(b"\n")
         media_type = header_value(line)
     elif rng.random() < 0.7:
         media_type = {"json": TYPES[0], "csv": TYPES[1], "npy": TYPES[2]}[kind]
-    if kind == "form" or rng.random() < 0.2:
+    if kind == "format" or rng.random() < 0.2:
         body, media_type = parts(rng, body, media_type.encode()), TYPES[-1]
     target = rng.choice(PATHS)
     if rng.random() < 0.2:

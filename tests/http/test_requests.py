@@ -8,7 +8,7 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-import forms
+import formats
 from keyring import Keyring
 from wire import target
 
@@ -139,7 +139,7 @@ def test_pictures(fresh, rng):
             assert reply.media_type == "image/svg+xml" and b"no request" in reply.body
             xml.etree.ElementTree.fromstring(reply.body)
         for path, operands in ((T, 1), (M, 2), ("/v1/add", 2), ("/v1/flip", 1)):
-            body = forms.npy(rng.random((60, 60), np.float32)) * operands
+            body = formats.npy(rng.random((60, 60), np.float32)) * operands
             client.post(path, body, {"Content-Type": "application/x-npy"}).ok()
         client.post(T + "?device=sim&kernel=tiled", b"[[1, 2]]").ok()
         roofline = client.get(R + "/roofline.svg").ok().body

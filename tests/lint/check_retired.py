@@ -34,6 +34,9 @@ RETIRED = [
     (r"\bgm_timeline_mark\w*\b|\bGM_CUDA_MARKS\b", "event"),
     (r"(?i)\b(\w+_)?(gm_)?solo(_\w+)?\b", "single-thread pool"),
     (r"\b\w*survey(_\w+)?\b", "prescan"),
+    (r"\b((JSON|NPY)_)?FORMS\b|\bform_can\b", "format"),
+    (r"(?i)\bdevice_marks?(_\w+)?\b|\brun_in_lanes\b", "event, stream"),
+    (r"\bjoin_slices\b|\bwalk_(square|tall|narrow|bands)\w*\b", "split-K, tile order"),
     (r"\bHUNT(_MATMUL)?\.md\b", "EXPERIMENTS.md"),
     (r"`(registers|pipelined|fitted|shifted)`", "the variant's name in kernels/variants.def"),
 ]
@@ -41,8 +44,8 @@ RETIRED = [(re.compile(pattern), instead) for pattern, instead in RETIRED]
 
 # File names, without their folder.
 NAMES = re.compile(r"(test_|bench_)?(slabs?|door|patience|carrier|peer|solo|survey|cuts?|deal|coming"
-                   r"|offers?|menu|ways?|turn|join|yardstick\w*|\w+_yardstick|reckon\w*|lanes)"
-                   r"\.(c|h|cu|inc)|HUNT\w*\.md")
+                   r"|offers?|menu|ways?|walk|turn|join|feed|forms?|\w+_forms?|yardstick\w*|\w+_yardstick|reckon\w*|lanes)"
+                   r"\.(c|h|cu|inc|py)|HUNT\w*\.md")
 
 
 def retired(line):
@@ -81,6 +84,7 @@ PLANTED = [
     ({"a.sh": "gemmd --lanes 2\n"}, "'--lanes' is retired: stream"),
     ({"a.c": "GM_WAY_TURNED\n"}, "is retired: load mode"),
     ({"src/door.c": ""}, "src/door.c: the file has a retired name"),
+    ({"tests/test_forms.py": ""}, "tests/test_forms.py: the file has a retired name"),
     ({"HUNT.md": ""}, "HUNT.md: the file has a retired name"),
 ]
 CLEAN = [

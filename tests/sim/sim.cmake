@@ -61,9 +61,9 @@ if(NOT GEMMD_SIMT_FROM) # objects are taken by their sources' names, and this on
   list(APPEND kernels ${CMAKE_CURRENT_BINARY_DIR}/example/swizzled.cu)
 endif()
 gm_simt_object(simt_parts "${kernels}")
-gm_test(test_sim_walk sim sim/test_sim_walk.c sim/run_kernel.c ${simt_parts}
+gm_test(test_sim_tile_order sim sim/test_sim_tile_order.c sim/run_kernel.c ${simt_parts}
   LIBRARIES gemmd_kernels Threads::Threads)
-add_dependencies(test_sim_walk simt_parts)
+add_dependencies(test_sim_tile_order simt_parts)
 
 # Reports: the textbook's figures, samples of large shapes, and where in the source they are.
 foreach(name figures samples places)

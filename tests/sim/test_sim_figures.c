@@ -253,7 +253,7 @@ static void test_float3(void)
 static void test_products(void)
 {
     struct gm_op plain = product_of(GM_F32, 64, 64, 64, false, false);
-    struct gm_op turned = product_of(GM_F32, 64, 64, 64, true, false);
+    struct gm_op transposed = product_of(GM_F32, 64, 64, 64, true, false);
     struct gm_access_report naive = {0}, report = {0};
     static const struct {
         const char *name;
@@ -285,13 +285,13 @@ static void test_products(void)
     }
     /* With transa the rows of tile_a are columns of a: 32 sectors; naive reads one element for all
      * lanes still. */
-    if (explain(sim, &turned, variant_of(GM_OP_MATMUL, "tiled"), &report)) {
+    if (explain(sim, &transposed, variant_of(GM_OP_MATMUL, "tiled"), &report)) {
         double requests = 128 * 2;
         CHECK(report.totals.kind[GM_GLOBAL_LOAD].requests == 2 * requests);
         CHECK(report.totals.kind[GM_GLOBAL_LOAD].units == requests * 32 + requests * 4);
         gm_access_report_clear(&report);
     }
-    if (explain(sim, &turned, variant_of(GM_OP_MATMUL, "naive"), &report)) {
+    if (explain(sim, &transposed, variant_of(GM_OP_MATMUL, "naive"), &report)) {
         CHECK(totals_equal(&report.totals, &naive.totals, 0));
         gm_access_report_clear(&report);
     }

@@ -394,9 +394,9 @@ static void test_long_sums(void)
     }
 }
 
-/* So large that copying an operand first is worth it, into scratch memory, where slices of k are
- * too: to another pitch a and b; b, with slices; turned b, of which many tiles take the same; a
- * that a stack has in common. By nothing but `multistage_tuned`: each takes seconds. */
+/* So large that copying an operand first is worth it, into scratch memory, where partial sums are
+ * too: a and b repacked; b, with split-K; b transposed, of which many tiles take the same; a that
+ * a stack has in common. By nothing but `multistage_tuned`: each takes seconds. */
 static void test_repacked_products(void)
 {
     static const struct {

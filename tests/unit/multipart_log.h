@@ -6,7 +6,7 @@
 #define GM_TESTS_UNIT_MULTIPART_LOG_H
 
 #include "proto/multipart/multipart.h"
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #define MULTIPART_LOG_MAX 16384
 

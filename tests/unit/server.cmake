@@ -1,5 +1,5 @@
 # Unit tests of server/: one program a module.
-foreach(name accept access quota account body_form config connection_limiter connections cost eval fair_queue forecast json_line
+foreach(name accept access quota account body_format config connection_limiter connections cost eval fair_queue forecast json_line
     listener log memory_quota notify params probe problem routes sandbox worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()
@@ -19,11 +19,11 @@ endforeach()
 foreach(name devices locks sched sched_stop)
   gm_test(test_${name} unit unit/test_${name}.c unit/fake_backend.c LIBRARIES gemmd_server)
 endforeach()
-foreach(name body_parts body_parts_forms compare compare_end matrices request request_infer request_regions request_end request_503 stats)
+foreach(name body_parts body_parts_formats compare compare_end matrices request request_infer request_regions request_end request_503 stats)
   gm_test(test_${name} unit unit/test_${name}.c unit/request_bench.c unit/faulty_backend.c
     LIBRARIES gemmd_server PkgConfig::JANSSON m)
 endforeach()
-foreach(name explain explain_forms)
+foreach(name explain explain_formats)
   gm_test(test_${name} unit unit/test_${name}.c unit/explain_case.c
     LIBRARIES gemmd_server PkgConfig::JANSSON m)
 endforeach()

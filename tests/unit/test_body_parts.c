@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What most tests send: 2 * a b^T - c = (2, 4; 8, 7) in four forms, parameters in between. */
+/* What most tests send: 2 * a b^T - c = (2, 4; 8, 7) in four formats, parameters in between. */
 static const double product[4] = {2, 4, 8, 7};
 
 static void make_product(struct message *m)

@@ -1,4 +1,4 @@
-/* The table of forms. */
+/* The table of formats. */
 #include "proto/codec.h"
 #include "tests/unit/check.h"
 

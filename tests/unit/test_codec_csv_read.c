@@ -2,7 +2,7 @@
  * Reading CSV: separators, line ends, headers, quotes, stacks, and numbers as people and
  * programs write them. What must be refused is in test_codec_csv_refuse.c.
  */
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #include "proto/number/number.h"
 

@@ -2,7 +2,7 @@
  * CSV bodies that must be refused: every way to be wrong, with the status and a part of the
  * message it must get; texts made to be slow; then damage at random.
  */
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #include "proto/number/number.h"
 
@@ -103,7 +103,7 @@ static const struct bad_case bad_cases[] = {
     {"1 2 3\n4 5 6\n", GM_BAD_CSV, "'1 2 3', which is not a number: separate numbers by", 0},
     {"1\t2\n3 4\n", GM_BAD_CSV, "separate numbers by", 0},
     {"0.1,0.20.3,0.4", GM_BAD_CSV, "curl -d takes them out", 0},
-    /* Other forms, and no form at all. */
+    /* Other formats, and no format at all. */
     {"[[1,2],[3,4]]", GM_BAD_CSV, "application/json", 0},
     {"{\"a\":[[1]]}", GM_BAD_CSV, "application/json", 0},
     {"\x93NUMPY\x01", GM_BAD_CSV, "application/x-npy", 0},

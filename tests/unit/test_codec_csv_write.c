@@ -2,7 +2,7 @@
  * Writing CSV: exact texts, bounds, and that every f16 and bf16 value and random bits of all other
  * types read back the same.
  */
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #include "proto/number/half.h"
 

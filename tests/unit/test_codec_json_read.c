@@ -1,9 +1,9 @@
 /*
- * Reading JSON bodies: every form of an operand, parameters, sizes and limits. What must be
+ * Reading JSON bodies: every format of an operand, parameters, sizes and limits. What must be
  * refused is in test_codec_json_refuse.c.
  */
+#include "tests/unit/codec_input.h"
 #include "tests/unit/failing_alloc.h"
-#include "tests/unit/feed.h"
 
 #include "proto/number/number.h"
 
@@ -277,7 +277,7 @@ static void test_limits(void)
                  &err);
 }
 
-/* Sizes around the prescan's blocks, with white space and member forms, element by element. */
+/* Sizes around the prescan's blocks, with white space and member formats, element by element. */
 static void test_sizes(void)
 {
     uint64_t random = check_seed() + 1;

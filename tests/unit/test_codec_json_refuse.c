@@ -3,7 +3,7 @@
  * message it must get; then damage at random.
  */
 #include "proto/number/number.h"
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 struct bad_case {
     const char *text;

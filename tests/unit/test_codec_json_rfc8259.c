@@ -4,7 +4,7 @@
  * has to agree with each verdict, so that none is a matter of opinion; and with that on every short
  * text there is. (Section 9 allows limits: those are in test_codec_json_refuse.c.)
  */
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #include <jansson.h>
 

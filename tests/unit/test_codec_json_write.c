@@ -2,7 +2,7 @@
  * Writing JSON: exact texts, bounds, and that every f16 and bf16 value and random values of
  * all other types read back to the same bits.
  */
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #include "proto/number/half.h"
 

@@ -2,8 +2,8 @@
  * NPY files: those that numpy wrote (tests/golden/npy), bodies that lie about their size, and
  * every way of cutting a body into pieces. Headers that are wrong are in test_npy_header.c.
  */
+#include "tests/unit/codec_input.h"
 #include "tests/unit/failing_alloc.h"
-#include "tests/unit/feed.h"
 
 #include "proto/number/half.h"
 

@@ -1,6 +1,6 @@
 /* Raw bodies: sizes, splits, and what the plan can get wrong. */
+#include "tests/unit/codec_input.h"
 #include "tests/unit/failing_alloc.h"
-#include "tests/unit/feed.h"
 
 /* Gives the plan a shape for operand `index`, as text. */
 static void plan_shape(struct sink *sink, unsigned index, const char *text)

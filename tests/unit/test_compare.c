@@ -281,8 +281,8 @@ static void test_without_reference(void)
     }
 }
 
-/* The forms, by Accept, by the query, by the body; and those that there are not. */
-static void test_forms(void)
+/* The formats, by Accept, by the query, by the body; and those that there are not. */
+static void test_formats(void)
 {
     static const struct {
         struct ask ask;
@@ -413,7 +413,7 @@ int main(void)
     test_one_fails();
     test_slow_timing();
     test_without_reference();
-    test_forms();
+    test_formats();
     test_text();
     test_counts();
     bench_close();

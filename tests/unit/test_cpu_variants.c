@@ -1,7 +1,7 @@
 /*
- * test_cpu_variants.c - every variant of the cpu that copies, transposes, flips or multiplies, on
- * every element type, over shapes that break things, against the oracle. Sums are in
- * test_cpu_add.c.
+ * test_cpu_variants.c - every variant of the cpu on every element type against the oracle.
+ *
+ * Over shapes that break things. Sums are in test_cpu_add.c.
  */
 #include "test_cpu_try.h"
 

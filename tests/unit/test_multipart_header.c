@@ -1,7 +1,7 @@
 /* The lines of multipart/form-data: boundaries as clients state them, headers as they write them.
  */
 #include "proto/multipart/multipart.h"
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 #define DIGITS70 "1234567890123456789012345678901234567890123456789012345678901234567890"
 

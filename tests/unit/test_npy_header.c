@@ -2,7 +2,7 @@
  * The heads of NPY files: every way a dict can be wrong, versions and lengths, what curl -d
  * leaves of a file, byte orders and element types.
  */
-#include "tests/unit/feed.h"
+#include "tests/unit/codec_input.h"
 
 /* An NPY file with this dict, and `data` zero bytes behind it. */
 static size_t make_file(char *out, unsigned major, const char *dict, size_t dict_len, size_t data)

@@ -352,7 +352,7 @@ static void test_whole(void)
         const char *text;
         bool whole;
         int64_t value;
-    } forms[] = {
+    } texts[] = {
         {"1.0", true, 1},
         {"1e3", true, 1000},
         {"1.5e1", true, 15},
@@ -374,11 +374,11 @@ static void test_whole(void)
         {"0.000000000000000000000001e24", true, 1},
         {"00", false, 0},
     };
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         int64_t value = -77;
-        bool good = read_as(GM_I64, forms[i].text, ',', &value);
-        if (!CHECK_EQ(good, forms[i].whole) || (good && !CHECK_EQ(value, forms[i].value)))
-            fprintf(stderr, "  the number is %s\n", forms[i].text);
+        bool good = read_as(GM_I64, texts[i].text, ',', &value);
+        if (!CHECK_EQ(good, texts[i].whole) || (good && !CHECK_EQ(value, texts[i].value)))
+            fprintf(stderr, "  the number is %s\n", texts[i].text);
     }
 
     uint8_t yes = 7;

@@ -195,7 +195,7 @@ static void test_replaces(void)
     CHECK(reply.http == 0 && reply.headers == 0 && reply.text == NULL);
 }
 
-/* Under /v2 errors have the form of that protocol. */
+/* Under /v2 errors have the format of that protocol. */
 static void test_v2(void)
 {
     struct gm_reply reply = {0};

@@ -1,4 +1,5 @@
-/* Requests that end well: every form, in pieces of every size, on every thread that may have it. */
+/* Requests that end well: every format, in pieces of every size, on every thread that may have it.
+ */
 #include "tests/unit/check.h"
 #include "tests/unit/request_bench.h"
 
@@ -97,7 +98,7 @@ static size_t make_npy(char *out)
     return 128 + sizeof matrix;
 }
 
-/* Each form comes in pieces of each size, stated or chunked, and with or without its name. */
+/* Each format comes in pieces of each size, stated or chunked, and with or without its name. */
 static void test_pieces(void)
 {
     static char npy[256], spaced[512];
@@ -136,7 +137,7 @@ static void test_pieces(void)
     CHECK_EQ(atomic_load(&bench_server.memory.reserved), 0);
 }
 
-/* The default form out is the form in; Accept chooses another. */
+/* The default format out is the format in; Accept chooses another. */
 static void test_forms_out(void)
 {
     static const struct {

@@ -190,6 +190,8 @@ static bool make_key(struct gm_key_line *line, char key[GM_KEY_TEXT_MAX])
     return true;
 }
 
+/* Without json_dumpf, which can run out of memory: the key could not be had again. None of the
+ * three has a character that JSON escapes. */
 static enum gm_exit say_key(const struct gm_options *options, const struct gm_key_line *line,
                             const char *key)
 {

@@ -12,6 +12,7 @@
 #include "rearrange.h"
 
 #include "exec.h"
+#include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/variant.h"
 
@@ -48,21 +49,16 @@ static void prepare_chunk(void *cls, uint64_t chunk, unsigned thread)
         gm_stream_end();
 }
 
-static uint64_t pieces(uint64_t total, uint64_t piece)
-{
-    return total / piece + (total % piece != 0);
-}
-
 static enum gm_status prepare_stack(const struct gm_matrix *x, void *data, struct gm_exec *exec)
 {
     size_t size = gm_dtype_size(x->dtype);
     struct job job = {.x = x, .result = data, .element_bytes = size};
 
     job.band = BAND_BYTES / size < x->cols ? BAND_BYTES / size : x->cols;
-    job.bands = pieces(x->cols, job.band);
+    job.bands = gm_ceil_div(x->cols, job.band);
     job.run = PREPARE_CHUNK_BYTES / (job.band * x->batch * size);
     job.run = job.run < 1 ? 1 : job.run < x->rows ? job.run : x->rows;
-    job.runs = pieces(x->rows, job.run);
+    job.runs = gm_ceil_div(x->rows, job.run);
     job.stream = gm_matrix_bytes(x) >= GM_STREAM_MIN;
     return gm_pool_run(exec->pool, job.bands * job.runs, exec->stop, prepare_chunk, &job)
                ? GM_OK

@@ -6,6 +6,11 @@
 
 #include <stdint.h>
 
+static inline uint64_t gm_ceil_div(uint64_t total, uint64_t each)
+{
+    return total / each + (total % each != 0);
+}
+
 struct gm_grid {
     uint64_t rows, cols;           /* of each matrix */
     uint64_t tile_rows, tile_cols; /* the last in each direction may be smaller */
@@ -29,8 +34,8 @@ static inline struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_
         .cols = cols,
         .tile_rows = tile_rows,
         .tile_cols = tile_cols,
-        .down = rows / tile_rows + (rows % tile_rows != 0),
-        .across = cols / tile_cols + (cols % tile_cols != 0),
+        .down = gm_ceil_div(rows, tile_rows),
+        .across = gm_ceil_div(cols, tile_cols),
     };
 
     grid.tiles = batch * grid.down * grid.across;
@@ -39,7 +44,7 @@ static inline struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_
                                                : (uint64_t)(chunk_cost / tile_cost);
     if (grid.per_chunk == 0)
         grid.per_chunk = 1;
-    grid.chunks = grid.tiles / grid.per_chunk + (grid.tiles % grid.per_chunk != 0);
+    grid.chunks = gm_ceil_div(grid.tiles, grid.per_chunk);
     return grid;
 }
 

@@ -1,10 +1,10 @@
 /*
- * sm90_tensor_map.h - copies boxes of matrices between global and shared memory by Hopper's copy
- * engine (TMA), which finds them by a tensor map.
+ * sm90_tensor_map.h - copies boxes of matrices to and from shared memory by Hopper's copy engine
+ * (TMA).
  *
- * A map is made on the host and passed as a __grid_constant__ parameter. It describes a stack of
- * matrices and the size of a box. Boxes arrive swizzled, and beyond a matrix they have zeros, which
- * are not stored back.
+ * The engine finds a box by a tensor map. A map is made on the host and passed as a
+ * __grid_constant__ parameter. It describes a stack of matrices and the size of a box. Boxes arrive
+ * swizzled, and beyond a matrix they have zeros, which are not stored back.
  *
  * Source: PTX ISA, "cp.async.bulk.tensor"; CUDA driver API, "Tensor Map Object Management".
  */

@@ -1,3 +1,4 @@
+/* sources.c - finds the text of a line of a kernel, in the copies that the build embeds. */
 #include "table.h"
 
 #include "symbols.h"

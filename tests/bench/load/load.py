@@ -8,7 +8,7 @@ which says what else is needed.
 With --gpu the servers are gemmd on a GPU, the HTTP library alone, also as it suspends and resumes each
 request from another thread, and the service in FastAPI with CuPy for NumPy.
 
-Cases of the form "v2" are for Triton: the bytes of its own client, which gemmd takes under /v2. They
+Cases of the format "v2" are for Triton: the bytes of its own client, which gemmd takes under /v2. They
 show gemmd's /v1 with the same matrices too. Without Triton there are none.
 
 All servers run all the time; each case goes round them in an order that changes at random, and a
@@ -56,7 +56,7 @@ ON_GPU = "gemmd, device=cuda"  # beside gemmd, which chooses where a small produ
 GPU_SMALL = 256  # up to this size
 READY_S, WAIT_S = 60, 120
 
-# operation, size, form, connections
+# operation, size, format, connections
 SHORT = [
     ("matmul", 64, "raw", 8), ("transpose", BIG, "raw", 1), # the goals
     ("matmul", 64, "raw", 1), ("matmul", 64, "raw", 64),
@@ -69,9 +69,9 @@ TRITON = [("matmul", 64, "v2", 1), ("matmul", 64, "v2", 8), ("matmul", 64, "v2",
 GPU = [("matmul", 64, "raw", 1), ("matmul", 64, "raw", 8), ("matmul", 64, "raw", 64), ("matmul", 64, "raw", 256),
        ("matmul", 64, "npy", 8), ("matmul", 256, "raw", 64), ("matmul", 512, "raw", 32),
        ("transpose", 1024, "raw", 8), ("transpose", BIG, "raw", 1)]
-FULL = [(op, size, form, connections) for op in ("matmul", "transpose") for size in (16, 64, 512, 1024)
-        for form in ("raw", "npy", "json") for connections in (1, 8, 64)
-        if form != "json" or size <= 512] + [
+FULL = [(op, size, fmt, connections) for op in ("matmul", "transpose") for size in (16, 64, 512, 1024)
+        for fmt in ("raw", "npy", "json") for connections in (1, 8, 64)
+        if fmt != "json" or size <= 512] + [
     ("transpose", BIG, "raw", 1), ("transpose", BIG, "npy", 1)]
 
 
@@ -227,8 +227,8 @@ class Case:
     closes = False  # whether each request has a connection of its own
     keys = ""  # a file of keys, of which each request has another; one key: all have it
 
-    def __init__(self, op, size, form, connections, rng, folder, triton=None):
-        self.op, self.size, self.form, self.connections = op, size, form, connections
+    def __init__(self, op, size, fmt, connections, rng, folder, triton=None):
+        self.op, self.size, self.fmt, self.connections = op, size, fmt, connections
         self.operands = [rng.uniform(-1, 1, (size, size)).astype(np.float32)
                          for _ in range(2 if op == "matmul" else 1)]
         self.file = os.path.join(folder, "body")
@@ -236,7 +236,7 @@ class Case:
         self.reply_bytes = {}  # of each server, once it is known
         with open(self.raw_file, "wb") as file:
             file.write(b"".join(x.tobytes() for x in self.operands))
-        if form == "v2":
+        if fmt == "v2":
             command = [os.path.join(triton, "bin", "python"), os.path.join(HERE, "triton_request.py"),
                        str(size), self.raw_file, self.file]
             self.json_bytes = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
@@ -245,13 +245,13 @@ class Case:
                 file.write(self.encode())
 
     def __str__(self):
-        return f"{self.op} {self.size}x{self.size} {self.form}, {self.connections} connections"
+        return f"{self.op} {self.size}x{self.size} {self.fmt}, {self.connections} connections"
 
     def servers_of(self, servers):
         """Those that take it."""
         taken = [server for server in servers
-                 if not server.name.startswith("FastAPI" if self.form == "v2" else "Triton")]
-        if self.form == "v2":
+                 if not server.name.startswith("FastAPI" if self.fmt == "v2" else "Triton")]
+        if self.fmt == "v2":
             taken.append(copy.copy(taken[0]))
             taken[-1].name = RAW
         elif any(server.name == "bare, suspends" for server in servers) and self.size <= GPU_SMALL:
@@ -259,21 +259,21 @@ class Case:
             taken[-1].name = ON_GPU
         return taken
 
-    def form_of(self, server):
-        return "raw" if server.name == RAW else self.form
+    def format_of(self, server):
+        return "raw" if server.name == RAW else self.fmt
 
     def file_of(self, server):
         return self.raw_file if server.name == RAW else self.file
 
     def headers(self, server):
-        form = self.form_of(server)
-        said = {"Content-Type": TYPES[form]}
-        return said | {"Inference-Header-Content-Length": self.json_bytes} if form == "v2" else said
+        fmt = self.format_of(server)
+        said = {"Content-Type": TYPES[fmt]}
+        return said | {"Inference-Header-Content-Length": self.json_bytes} if fmt == "v2" else said
 
     def encode(self):
-        if self.form == "raw":
+        if self.fmt == "raw":
             return b"".join(x.tobytes() for x in self.operands)
-        if self.form == "npy":
+        if self.fmt == "npy":
             file = io.BytesIO()
             for x in self.operands:
                 np.save(file, x)
@@ -285,24 +285,24 @@ class Case:
     def path(self, server):
         if server.name.startswith("bare"):
             return f"/bytes/{self.reply_bytes['gemmd']}"
-        form = self.form_of(server)
-        if form == "v2":
+        fmt = self.format_of(server)
+        if fmt == "v2":
             return f"/v2/models/{self.op}/infer"
         shape = f"{self.size}x{self.size}"
         names = ("shape_a", "shape_b")[: len(self.operands)]
-        query = [f"{name}={shape}" for name in names] + ["dtype=f32"] if form == "raw" else []
+        query = [f"{name}={shape}" for name in names] + ["dtype=f32"] if fmt == "raw" else []
         query += ["device=cuda"] * (server.name == ON_GPU)
         return f"/v1/{self.op}{'?' if query else ''}{'&'.join(query)}"
 
-    def decode(self, form, reply):
-        if form == "raw":
+    def decode(self, fmt, reply):
+        if fmt == "raw":
             return np.frombuffer(reply, np.float32).reshape(self.size, self.size)
-        if form == "npy":
+        if fmt == "npy":
             return np.load(io.BytesIO(reply))
         return np.array(json.loads(reply)["data"], np.float32)
 
-    def right(self, form, reply):
-        result = self.decode(form, reply)
+    def right(self, fmt, reply):
+        result = self.decode(fmt, reply)
         if self.op == "transpose":
             return np.array_equal(result, self.operands[0].T)
         a, b = (x.astype(np.float64) for x in self.operands)
@@ -324,10 +324,10 @@ class Case:
         if server.name.startswith("bare"):
             wanted = self.reply_bytes["gemmd"]
             correct = reply == (body * -(-wanted // len(body)))[:wanted]
-        elif self.form_of(server) == "v2":
+        elif self.format_of(server) == "v2":
             correct = self.right("raw", reply[int(response.getheader("Inference-Header-Content-Length")):])
         else:
-            correct = self.right(self.form_of(server), reply)
+            correct = self.right(self.format_of(server), reply)
         if not correct:
             raise SystemExit(f"{self}: the answer of {server.name} is wrong")
 
@@ -335,7 +335,7 @@ class Case:
 def send_once(case, server):
     """One request by curl: how long it took, in microseconds."""
     command = ["curl", "--silent", "--insecure", "--show-error", "--max-time", str(WAIT_S), "--output", os.devnull,
-               "--header", f"Content-Type: {TYPES[case.form]}", "--header", "Expect:",
+               "--header", f"Content-Type: {TYPES[case.fmt]}", "--header", "Expect:",
                "--data-binary", f"@{case.file}", "--write-out",
                "%{http_code} %{size_download} %{time_pretransfer} %{time_total}",
                server.url(case.path(server))]
@@ -377,7 +377,7 @@ def drive(case, server, seconds):
     if count == 0:
         return drive(case, server, 2 * seconds)
     # JSON is not always of the same length: the account has figures of its own.
-    if received < count * case.reply_bytes[server.name] * (0.95 if case.form == "json" else 1):
+    if received < count * case.reply_bytes[server.name] * (0.95 if case.fmt == "json" else 1):
         raise SystemExit(f"{case}: {server.name} answered with less than it should")
     return {"rate": count * 1e6 / us, "p50_us": p50, "p99_us": p99,
             "cpu_us": 1e6 * cpu_s / count}
@@ -408,7 +408,7 @@ OTHERS = {"of_bare": "bare$", "of_suspends": "bare, suspends", "of_fastapi": "Fa
 def measure(case, servers, options, rng):
     """One row of the result."""
     rounds = take_turns(case, servers, options, rng)
-    row = {"op": case.op, "dtype": "f32", "size": case.size, "form": case.form,
+    row = {"op": case.op, "dtype": "f32", "size": case.size, "format": case.fmt,
            "connections": case.connections, "request_bytes": os.path.getsize(case.file),
            "reply_bytes": case.reply_bytes["gemmd"], "servers": {}}
     for server in servers:
@@ -483,7 +483,7 @@ def main():
     parser.add_argument("--bare", required=True)
     parser.add_argument("--triton", help="the virtual environment that has nvidia-pytriton")
     parser.add_argument("--gpu", action="store_true", help="gemmd and its peers on a GPU")
-    parser.add_argument("--full", action="store_true", help="every operation, size, form and number "
+    parser.add_argument("--full", action="store_true", help="every operation, size, format and number "
                         "of connections: half an hour")
     parser.add_argument("--only", default="", help="cases whose name holds all of these words")
     parser.add_argument("--rounds", type=int, default=2)

@@ -22,13 +22,13 @@ def shape_of(text):
     return tuple(int(size) for size in text.split("x"))
 
 
-async def operands(request, form):
+async def operands(request, media_type):
     body = await request.body()
-    if form == "application/json":
+    if media_type == "application/json":
         document = await request.json()
         rows = [document["a"], document["b"]] if isinstance(document, dict) else [document]
         return [np.array(x, dtype=np.float32) for x in rows]
-    if form == "application/x-npy":
+    if media_type == "application/x-npy":
         file = io.BytesIO(body)
         found = []
         while file.tell() < len(body):
@@ -43,27 +43,27 @@ async def operands(request, form):
     return found
 
 
-def reply(result, form):
+def reply(result, media_type):
     if arrays is not np:
         result = arrays.asnumpy(result)
-    if form == "application/json":
+    if media_type == "application/json":
         return {"shape": result.shape, "dtype": "f32", "data": result.tolist()}
-    if form == "application/x-npy":
+    if media_type == "application/x-npy":
         file = io.BytesIO()
         np.save(file, result)
-        return Response(file.getvalue(), media_type=form)
-    return Response(result.tobytes(), media_type=form)
+        return Response(file.getvalue(), media_type=media_type)
+    return Response(result.tobytes(), media_type=media_type)
 
 
 @app.post("/v1/transpose")
 async def transpose(request: Request):
-    form = request.headers["content-type"]
-    (a,) = await operands(request, form)
-    return reply(arrays.ascontiguousarray(arrays.asarray(a).T), form)
+    media_type = request.headers["content-type"]
+    (a,) = await operands(request, media_type)
+    return reply(arrays.ascontiguousarray(arrays.asarray(a).T), media_type)
 
 
 @app.post("/v1/matmul")
 async def matmul(request: Request):
-    form = request.headers["content-type"]
-    a, b = await operands(request, form)
-    return reply(arrays.asarray(a) @ arrays.asarray(b), form)
+    media_type = request.headers["content-type"]
+    a, b = await operands(request, media_type)
+    return reply(arrays.asarray(a) @ arrays.asarray(b), media_type)

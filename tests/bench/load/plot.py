@@ -35,7 +35,7 @@ def text(x, y, words, anchor="start", size=12):
 
 def label(row):
     connections = f"{row['connections']} connection{'s' * (row['connections'] > 1)}"
-    return f"{row['op']} {row['size']}x{row['size']} {row['form']}, {connections}"
+    return f"{row['op']} {row['size']}x{row['size']} {row['format']}, {connections}"
 
 
 def draw(document):

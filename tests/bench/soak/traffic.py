@@ -72,20 +72,20 @@ def operations(rng, size):
     return [("transpose", [a], a.T), ("matmul", [a, b], a @ b), ("add", [a, row], a + row), ("flip", [a], a[:, ::-1])]
 
 
-def encode(form, operands):
+def encode(fmt, operands):
     """Body, headers and query string."""
     shapes = "&".join(f"shape_{n}={'x'.join(map(str, m.shape))}" for n, m in zip("abc", operands))
-    if form == "raw":
+    if fmt == "raw":
         return b"".join(m.tobytes() for m in operands), {"Content-Type": TYPES["raw"]}, f"?{shapes}"
-    if form == "npy":
+    if fmt == "npy":
         out = io.BytesIO()
         for one in operands:
             np.save(out, one)
         return out.getvalue(), {"Content-Type": TYPES["npy"]}, ""
-    if form == "json":
+    if fmt == "json":
         document = {n: m.tolist() for n, m in zip("abc", operands)}
         return json.dumps(document).encode(), {"Content-Type": TYPES["json"]}, ""
-    if form == "v2":
+    if fmt == "v2":
         inputs = [{"name": n, "shape": list(m.shape), "datatype": "FP32", "data": m.ravel().tolist()}
                   for n, m in zip("ABC", operands)]
         return json.dumps({"inputs": inputs}).encode(), {"Content-Type": TYPES["json"]}, ""
@@ -99,29 +99,29 @@ def csv(m):
     return "\n".join(",".join(f"{x:g}" for x in row) for row in m)
 
 
-def decode(form, text, shape):
-    if form == "raw":
+def decode(fmt, text, shape):
+    if fmt == "raw":
         return np.frombuffer(text, np.float32).reshape(shape)
-    if form == "npy":
+    if fmt == "npy":
         return np.load(io.BytesIO(text))
-    if form == "json":
+    if fmt == "json":
         return np.array(json.loads(text)["data"], np.float32)
-    if form == "v2":
+    if fmt == "v2":
         (output,) = json.loads(text)["outputs"]
         return np.array(output["data"], np.float32).reshape(output["shape"])
     return np.loadtxt(io.StringIO(text.decode()), np.float32, delimiter=",", ndmin=2)
 
 
 class Operation:
-    def __init__(self, form, op, operands, result):
-        self.form, self.result, self.operands = form, result, operands
-        self.body, self.headers, query = encode(form, operands)
-        self.op, self.path = op, f"/v2/models/{op}/infer" if form == "v2" else f"/v1/{op}{query}"
+    def __init__(self, fmt, op, operands, result):
+        self.fmt, self.result, self.operands = fmt, result, operands
+        self.body, self.headers, query = encode(fmt, operands)
+        self.op, self.path = op, f"/v2/models/{op}/infer" if fmt == "v2" else f"/v1/{op}{query}"
 
     def send(self, one, headers):
         seen = exchange(one, "POST", self.path, self.body, self.headers | headers)
         expect(seen, 200, self.path)
-        if not np.array_equal(decode(self.form, seen[2], self.result.shape), self.result):
+        if not np.array_equal(decode(self.fmt, seen[2], self.result.shape), self.result):
             raise Wrong(f"{self.path}: a wrong result")
 
 
@@ -135,9 +135,9 @@ class Traffic:
     def __init__(self, place, ring, seed):
         rng = np.random.default_rng(seed)
         self.place, self.ring = place, ring
-        self.small = [Operation(form, *case) for size in (4, 24) for form in ("json", "npy", "raw", "v2", "parts")
+        self.small = [Operation(fmt, *case) for size in (4, 24) for fmt in ("json", "npy", "raw", "v2", "parts")
                       for case in operations(rng, size)]
-        self.large = [Operation(form, *case) for form in ("npy", "raw", "json") for case in operations(rng, 300)]
+        self.large = [Operation(fmt, *case) for fmt in ("npy", "raw", "json") for case in operations(rng, 300)]
         self.big = Operation("raw", *operations(rng, 1024)[0])
         self.crowd = threading.Lock()
         self.python = gemmd.Client(f"https://127.0.0.1:{place.tls}", key=ring.keys["user"], ca=place.context)

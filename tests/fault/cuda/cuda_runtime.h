@@ -1,7 +1,8 @@
 /*
- * cuda_runtime.h - as much of CUDA's header as the backend's C files use, for a build of them on
- * machines without the toolkit: tests/fault/fake_cuda.c is its runtime. Names and values are
- * CUDA's.
+ * cuda_runtime.h - as much of CUDA's header as the backend's C files use.
+ *
+ * With it they are built on machines without the toolkit; tests/fault/fake_cuda.c is its runtime.
+ * Names and values are CUDA's.
  */
 #ifndef GM_TESTS_FAULT_CUDA_RUNTIME_H
 #define GM_TESTS_FAULT_CUDA_RUNTIME_H

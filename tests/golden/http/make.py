@@ -26,7 +26,7 @@ def request(method, target, body=None, *headers, chunks=0):
 
 
 JSON, NPY, RAW = (
-    "Content-Type: application/" + form for form in ("json", "x-npy", "octet-stream")
+    "Content-Type: application/" + fmt for fmt in ("json", "x-npy", "octet-stream")
 )
 CSV = "Content-Type: text/csv"
 A = np.arange(6, dtype="<f4").reshape(2, 3)
@@ -87,7 +87,7 @@ REQUESTS = {
     "error_method": request("GET", "/v1/transpose", None),
     "error_no_body": request("POST", "/v1/transpose", None),
     "error_media_type": request("POST", "/v1/transpose", b"1,2", "Content-Type: text/html"),
-    "error_no_form": request("POST", "/v1/transpose", b"1,2\n"),
+    "error_no_format": request("POST", "/v1/transpose", b"1,2\n"),
     "error_accept": request("POST", "/v1/transpose", b"[1]", JSON, "Accept: image/png"),
     "error_encoding": request("POST", "/v1/transpose", b"[1]", JSON, "Content-Encoding: gzip"),
     "error_json": request("POST", "/v1/transpose", b"[[1,2],[3,]]", JSON),
@@ -102,7 +102,7 @@ REQUESTS = {
     "error_csv": request("POST", "/v1/transpose", b"1,5;2,5\n", CSV),
     "error_csv_ragged": request("POST", "/v1/transpose", b"1,2\n3\n", CSV),
     "error_csv_two": request("POST", "/v1/matmul", b"1,2\n", CSV),
-    "error_form_gzip": request("POST", "/v1/transpose", b"\x1f\x8b\x08" + bytes(20)),
+    "error_format_gzip": request("POST", "/v1/transpose", b"\x1f\x8b\x08" + bytes(20)),
     "error_ragged": request("POST", "/v1/transpose", b"[[1,2],[3]]", JSON),
     "error_shapes": request("POST", "/v1/matmul", b'{"a":[[1,2]],"b":[[3,4]]}', JSON),
     "error_missing": request("POST", "/v1/matmul", b'{"a":[[1,2]]}', JSON),

@@ -1,5 +1,5 @@
-/* undefined.cu - what is undefined in C++ and CUDA alike, misaligned accesses, and what a device
- * or the simulator has no room for: each line marked `here` is what the report names. */
+/* undefined.cu - what is undefined in C++ and CUDA alike, misaligned accesses, and sizes beyond
+ * limits. Each line marked `here` is what the report names. */
 #include "tests/sim/launch.h"
 
 static __global__ void misaligned_vector(const int *in, int *out, unsigned)

@@ -1,4 +1,4 @@
-/* The form of a body: by its type, by its first bytes however they come, and what is said where
+/* The format of a body: by its type, by its first bytes however they come, and what is said where
  * neither tells. */
 #include "server/request/body/internal.h"
 #include "tests/unit/check.h"

@@ -162,40 +162,40 @@ def raw_shapes(arrays):
     return {f"shape_{name}": shape for name, shape in zip("abc", shapes)}
 
 
-def encode(form, dtype, *arrays):
-    """The operands in one of FORMS."""
-    if form.startswith("json"):
-        operands = [json_operand(x, dtype, flat=form == "json-flat") for x in arrays]
-        if form == "json-bare":  # the elements alone, as nested rows
+def encode(fmt, dtype, *arrays):
+    """The operands in one of FORMATS."""
+    if fmt.startswith("json"):
+        operands = [json_operand(x, dtype, flat=fmt == "json-flat") for x in arrays]
+        if fmt == "json-bare":  # the elements alone, as nested rows
             operands = [operand["data"] for operand in operands]
         document = operands[0] if len(arrays) == 1 else dict(zip("abc", operands))
-        parameters = {"dtype": dtype} if form == "json-bare" else {}
+        parameters = {"dtype": dtype} if fmt == "json-bare" else {}
         return Body(wire.JSON, json.dumps(document).encode(), **parameters)
-    if form == "raw":
+    if fmt == "raw":
         data = b"".join(x.tobytes() for x in arrays)
         return Body(wire.RAW, data, dtype=dtype, **raw_shapes(arrays))
-    if form == "csv":
+    if fmt == "csv":
         assert len(arrays) == 1, "a CSV body is one matrix"
         return Body(wire.CSV, csv_text(arrays[0], dtype).encode(), dtype=dtype)
     options = {
-        "version": {"npy-2": (2, 0), "npy-3": (3, 0)}.get(form, (1, 0)),
-        "swapped": form in ("npy-big", "npy-big-fortran"),
-        "fortran": form in ("npy-fortran", "npy-big-fortran"),
+        "version": {"npy-2": (2, 0), "npy-3": (3, 0)}.get(fmt, (1, 0)),
+        "swapped": fmt in ("npy-big", "npy-big-fortran"),
+        "fortran": fmt in ("npy-fortran", "npy-big-fortran"),
     }
     parameters = {"dtype": dtype} if dtype == "bf16" else {}
     return Body(wire.NPY, b"".join(npy_of(x, dtype, **options) for x in arrays), **parameters)
 
 
-NPY_FORMS = ("npy", "npy-2", "npy-3", "npy-fortran", "npy-big", "npy-big-fortran")
-JSON_FORMS = ("json-nested", "json-flat", "json-bare")
-FORMS = (*NPY_FORMS, "raw", *JSON_FORMS)
+NPY_FORMATS = ("npy", "npy-2", "npy-3", "npy-fortran", "npy-big", "npy-big-fortran")
+JSON_FORMATS = ("json-nested", "json-flat", "json-bare")
+FORMATS = (*NPY_FORMATS, "raw", *JSON_FORMATS)
 
 
-def form_can(form, dtype):
-    """Whether such elements can be sent in that form at all."""
-    if form.startswith("json"):
+def format_can(fmt, dtype):
+    """Whether such elements can be sent in that format at all."""
+    if fmt.startswith("json"):
         return dtype in IN_JSON
-    return dtype in SWAPPABLE or "big" not in form
+    return dtype in SWAPPABLE or "big" not in fmt
 
 
 def post(client, op, body, accept=None, **parameters):
@@ -209,7 +209,7 @@ def post(client, op, body, accept=None, **parameters):
 
 
 def decode(reply, dtype):
-    """The array in a reply, its form checked to the letter."""
+    """The array in a reply, its format checked to the letter."""
     assert reply.status == 200, reply
     read = {wire.JSON: read_json, wire.CSV: read_csv, wire.NPY: read_npy, wire.RAW: read_raw}[
         reply.media_type

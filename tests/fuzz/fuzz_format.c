@@ -1,6 +1,6 @@
 /*
- * fuzz_form.c - finding out what a body or a part is. Input: a line that is its Content-Type, then
- * its bytes.
+ * fuzz_format.c - finding out what a body or a part is. Input: a line that is its Content-Type,
+ * then its bytes.
  *
  * Checked: what is found is a format of the table, or a sentence says what to type instead; it is
  * the same however slowly the bytes come, and is found once GM_BODY_HINT_BYTES are there; a type

@@ -1,14 +1,14 @@
-"""Matrices in every form, there and back: transposes of every element type and shape, against
-NumPy; how a reply's form is chosen, and every way in which a body may arrive."""
+"""Matrices in every format, there and back: transposes of every element type and shape, against
+NumPy; how a reply's format is chosen, and every way in which a body may arrive."""
 
 import time
 
 import numpy as np
 import pytest
 
-import forms
+import formats
 import wire
-from forms import post
+from formats import post
 from wire import target
 
 TILE_EDGES = [(31, 33), (32, 32), (33, 31), (63, 65), (64, 64), (65, 63)]
@@ -21,28 +21,28 @@ SHAPES = [*MATRICES, *TILE_EDGES, *STACKS, *FEW_DIMENSIONS]
 # Transpose.
 
 
-@pytest.mark.parametrize("form", [f for f in forms.FORMS if "json" not in f])
-@pytest.mark.parametrize("dtype", forms.NUMPY)
-def test_transpose_moves_any_bits(daemon, rng, dtype, form):
-    if not forms.form_can(form, dtype):
+@pytest.mark.parametrize("fmt", [f for f in formats.FORMATS if "json" not in f])
+@pytest.mark.parametrize("dtype", formats.NUMPY)
+def test_transpose_moves_any_bits(daemon, rng, dtype, fmt):
+    if not formats.format_can(fmt, dtype):
         pytest.skip("there are no such files")
     with daemon.client() as client:
         for shape in SHAPES:
-            array = forms.random_bits(rng, dtype, shape)
-            got = forms.decode(post(client, "transpose", forms.encode(form, dtype, array)), dtype)
-            assert forms.same_bits(got, forms.transposed(array)), shape
+            array = formats.random_bits(rng, dtype, shape)
+            got = formats.decode(post(client, "transpose", formats.encode(fmt, dtype, array)), dtype)
+            assert formats.same_bits(got, formats.transposed(array)), shape
 
 
-@pytest.mark.parametrize("form", forms.JSON_FORMS)
-@pytest.mark.parametrize("dtype", forms.IN_JSON)
-def test_transpose_json(daemon, rng, dtype, form):
+@pytest.mark.parametrize("fmt", formats.JSON_FORMATS)
+@pytest.mark.parametrize("dtype", formats.IN_JSON)
+def test_transpose_json(daemon, rng, dtype, fmt):
     with daemon.client() as client:
         for shape in SHAPES:
-            array = forms.random_numbers(rng, dtype, shape)
-            if form == "json-bare" and (array.size == 0 or array.ndim == 0):
+            array = formats.random_numbers(rng, dtype, shape)
+            if fmt == "json-bare" and (array.size == 0 or array.ndim == 0):
                 continue  # brackets alone do not say how many columns no rows have
-            got = forms.decode(post(client, "transpose", forms.encode(form, dtype, array)), dtype)
-            assert forms.same_bits(got, forms.transposed(array)), shape
+            got = formats.decode(post(client, "transpose", formats.encode(fmt, dtype, array)), dtype)
+            assert formats.same_bits(got, formats.transposed(array)), shape
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
@@ -53,7 +53,7 @@ def test_files_that_numpy_wrote(daemon, tmp_path, version):
         with open(path, "wb") as file:
             np.lib.format.write_array(file, layout, version)
         reply = daemon.post("/v1/transpose", path.read_bytes())
-        assert forms.same_bits(forms.read_npy(reply, "f32"), forms.transposed(array))
+        assert formats.same_bits(formats.read_npy(reply, "f32"), formats.transposed(array))
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_files_that_numpy_wrote(daemon, tmp_path, version):
 )
 def test_npy_headers_as_others_write_them(daemon, header):
     array = np.arange(6, dtype="<f4").reshape(2, 3)
-    reply = daemon.post("/v1/transpose", forms.npy_with_header(header) + array.tobytes())
-    assert forms.same_bits(forms.read_npy(reply, "f32"), forms.transposed(array))
+    reply = daemon.post("/v1/transpose", formats.npy_with_header(header) + array.tobytes())
+    assert formats.same_bits(formats.read_npy(reply, "f32"), formats.transposed(array))
 
 
 def test_npy_header_of_any_length(daemon):
@@ -81,14 +81,14 @@ def test_npy_header_of_any_length(daemon):
         header = text + b" " * padding + b"\n"
         file = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + array.tobytes()
         reply = daemon.post("/v1/transpose", file)
-        assert forms.same_bits(forms.read_npy(reply, "f32"), forms.transposed(array)), padding
+        assert formats.same_bits(formats.read_npy(reply, "f32"), formats.transposed(array)), padding
 
 
 @pytest.mark.parametrize("descr", ["<V2", "|V2"])
 @pytest.mark.parametrize("asked, dtype", [(None, "v2"), ("bf16", "bf16"), ("v2", "v2")])
 def test_two_byte_void_is_bf16_if_named_so(daemon, descr, asked, dtype):
     bits = np.arange(6, dtype="<u2").reshape(2, 3)
-    reply = daemon.post(target("/v1/transpose", dtype=asked), forms.npy(bits, descr=descr))
+    reply = daemon.post(target("/v1/transpose", dtype=asked), formats.npy(bits, descr=descr))
     assert reply.ok().stats["dtype"] == dtype
     assert np.frombuffer(reply.body[-12:], "<u2").tolist() == [0, 3, 1, 4, 2, 5]
 
@@ -102,15 +102,15 @@ def test_one_dimension_is_a_row(daemon):
 def test_transpose_of_a_larger_matrix(daemon, rng, dtype):
     """Large enough to be done in tiles by several threads, and sent and received in pieces."""
     for shape in ((1301, 1103), (3, 577, 801), (2, 700001), (700001, 2)):
-        array = forms.random_bits(rng, dtype, shape)
-        for form in ("npy", "npy-fortran", "raw"):
-            body = forms.encode(form, dtype, array)
+        array = formats.random_bits(rng, dtype, shape)
+        for fmt in ("npy", "npy-fortran", "raw"):
+            body = formats.encode(fmt, dtype, array)
             with daemon.client() as client:
-                got = forms.decode(post(client, "transpose", body), dtype)
-            assert forms.same_bits(got, forms.transposed(array)), (form, shape)
+                got = formats.decode(post(client, "transpose", body), dtype)
+            assert formats.same_bits(got, formats.transposed(array)), (fmt, shape)
 
 
-# The form of a reply.
+# The format of a reply.
 
 ACCEPTS = [
     (None, None),
@@ -131,14 +131,14 @@ ACCEPTS = [
 
 
 @pytest.mark.parametrize("accept, expected", ACCEPTS)
-@pytest.mark.parametrize("form", ["npy", "raw", "json-nested"])
-def test_accept(daemon, form, accept, expected):
+@pytest.mark.parametrize("fmt", ["npy", "raw", "json-nested"])
+def test_accept(daemon, fmt, accept, expected):
     array = np.arange(6, dtype="<f4").reshape(2, 3)
-    body = forms.encode(form, "f32", array)
+    body = formats.encode(fmt, "f32", array)
     with daemon.client() as client:
         reply = post(client, "transpose", body, accept=accept)
     assert reply.ok().media_type == (expected or body.media_type)
-    assert forms.same_bits(forms.decode(reply, "f32"), forms.transposed(array))
+    assert formats.same_bits(formats.decode(reply, "f32"), formats.transposed(array))
 
 
 def test_an_accept_header_in_two_lines_is_one_list(daemon):
@@ -149,7 +149,7 @@ def test_an_accept_header_in_two_lines_is_one_list(daemon):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "HTTPS"])
-def test_the_absolute_form_of_a_target(daemon, scheme):
+def test_the_absolute_format_of_a_target(daemon, scheme):
     """As a client sends it that takes gemmd for a proxy; RFC 9112 3.2.2 wants it understood."""
     with daemon.raw() as raw:
         raw.send(wire.head("POST", f"{scheme}://test/v1/transpose", "Content-Length: 5"), b"[[1]]")
@@ -169,28 +169,28 @@ def test_content_encoding(daemon, coding, status):
 def test_nothing_acceptable(daemon, accept):
     reply = daemon.post("/v1/transpose", b"[[1]]", {"Accept": accept})
     assert (reply.status, reply.code) == (406, "not_acceptable")
-    for form in (wire.JSON, wire.CSV, wire.NPY, wire.RAW):
-        assert form in reply.json()["detail"]
+    for fmt in (wire.JSON, wire.CSV, wire.NPY, wire.RAW):
+        assert fmt in reply.json()["detail"]
 
 
-def test_every_form_to_every_form(daemon, rng):
+def test_every_format_to_every_format(daemon, rng):
     with daemon.client() as client:
-        for dtype in forms.IN_JSON:
-            array = forms.random_numbers(rng, dtype, (5, 3))
-            for form in ("npy", "raw", "json-flat"):
+        for dtype in formats.IN_JSON:
+            array = formats.random_numbers(rng, dtype, (5, 3))
+            for fmt in ("npy", "raw", "json-flat"):
                 for accept in (wire.NPY, wire.RAW, wire.JSON):
-                    body = forms.encode(form, dtype, array)
+                    body = formats.encode(fmt, dtype, array)
                     reply = post(client, "transpose", body, accept=accept)
                     assert reply.media_type == accept
-                    got = forms.decode(reply, dtype)
-                    assert forms.same_bits(got, forms.transposed(array)), (dtype, form, accept)
+                    got = formats.decode(reply, dtype)
+                    assert formats.same_bits(got, formats.transposed(array)), (dtype, fmt, accept)
 
 
 @pytest.mark.parametrize("dtype", ["c64", "c128", "v1", "v2", "v4", "v8", "v16"])
-def test_elements_that_have_no_json_form(daemon, rng, dtype):
-    array = forms.random_bits(rng, dtype, (2, 3))
+def test_elements_that_have_no_json_format(daemon, rng, dtype):
+    array = formats.random_bits(rng, dtype, (2, 3))
     with daemon.client() as client:
-        reply = post(client, "transpose", forms.encode("npy", dtype, array), accept=wire.JSON)
+        reply = post(client, "transpose", formats.encode("npy", dtype, array), accept=wire.JSON)
     assert (reply.status, reply.code) == (422, "cannot_encode")
 
 
@@ -202,30 +202,30 @@ def shares(data, size):
         yield data[start : start + size]
 
 
-@pytest.mark.parametrize("form", ["npy", "npy-big-fortran", "raw", "json-nested"])
+@pytest.mark.parametrize("fmt", ["npy", "npy-big-fortran", "raw", "json-nested"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 13, 1000, 65537])
-def test_chunked(daemon, rng, form, size):
-    a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((9, 11), (11, 10)))
+def test_chunked(daemon, rng, fmt, size):
+    a, b = (formats.random_numbers(rng, "f32", shape) for shape in ((9, 11), (11, 10)))
     if size > 100:
-        a, b = (forms.random_numbers(rng, "f32", shape) for shape in ((99, 211), (211, 110)))
-    body = forms.encode(form, "f32", a, b)
+        a, b = (formats.random_numbers(rng, "f32", shape) for shape in ((99, 211), (211, 110)))
+    body = formats.encode(fmt, "f32", a, b)
     path = target("/v1/matmul", **body.parameters)
     with daemon.client() as client:
         for _ in range(2):  # and the connection is in step afterwards
             reply = client.post(path, shares(body.data, size), body.headers)
-            forms.Product("f32", a, b).check(forms.decode(reply, "f32"))
+            formats.Product("f32", a, b).check(formats.decode(reply, "f32"))
 
 
-@pytest.mark.parametrize("form", ["npy", "raw", "json-nested"])
-def test_a_byte_at_a_time(daemon, form):
+@pytest.mark.parametrize("fmt", ["npy", "raw", "json-nested"])
+def test_a_byte_at_a_time(daemon, fmt):
     array = np.arange(6, dtype="<f4").reshape(2, 3)
-    body = forms.encode(form, "f32", array)
+    body = formats.encode(fmt, "f32", array)
     with daemon.raw() as raw:
         path = target("/v1/transpose", **body.parameters)
         length = f"Content-Length: {len(body.data)}"
         message = wire.head("POST", path, f"Content-Type: {body.media_type}", length) + body.data
         raw.send(*shares(message, 1))
-        assert forms.same_bits(forms.decode(raw.reply(), "f32"), forms.transposed(array))
+        assert formats.same_bits(formats.decode(raw.reply(), "f32"), formats.transposed(array))
 
 
 def test_pipelined_requests_are_answered_in_order(daemon):
@@ -266,7 +266,7 @@ def test_expect_continue(daemon):
 
 def test_an_empty_raw_matrix_needs_no_bytes(daemon):
     reply = daemon.post("/v1/transpose?shape=0x5", b"", {"Content-Type": wire.RAW})
-    assert forms.decode(reply, "f32").shape == (5, 0)
+    assert formats.decode(reply, "f32").shape == (5, 0)
 
 
 @pytest.mark.parametrize("names", [("shape", "shape_b"), ("shape_a", "shape_b")])
@@ -275,13 +275,13 @@ def test_shape_is_another_name_for_shape_a(daemon, names):
     parameters = dict(zip(names, ("2x3", "3x4")))
     headers = {"Content-Type": wire.RAW}
     reply = daemon.post(target("/v1/matmul", **parameters), a.tobytes() + b.tobytes(), headers)
-    assert np.array_equal(forms.decode(reply, "f32"), a @ b)
+    assert np.array_equal(formats.decode(reply, "f32"), a @ b)
 
 
 def test_a_file_states_its_type_and_dtype_may_agree(daemon):
     array = np.arange(6, dtype=">f8").reshape(2, 3)
-    reply = daemon.post("/v1/transpose?dtype=f64", forms.npy(array))
-    assert np.array_equal(forms.read_npy(reply, "f64"), array.T)
+    reply = daemon.post("/v1/transpose?dtype=f64", formats.npy(array))
+    assert np.array_equal(formats.read_npy(reply, "f64"), array.T)
 
 
 @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded"])
@@ -291,19 +291,19 @@ def test_first_bytes_decide(daemon, content_type, space):
     for text in (b"[[1, 2]]", b'{"shape": [1, 2], "data": [1, 2]}'):
         reply = daemon.post("/v1/transpose", space + text, headers)
         assert reply.ok().media_type == wire.JSON and reply.json()["data"] == [[1], [2]]
-    reply = daemon.post("/v1/transpose", forms.npy(np.ones((1, 2), "<f4")), headers)
-    assert forms.read_npy(reply, "f32").shape == (2, 1)
+    reply = daemon.post("/v1/transpose", formats.npy(np.ones((1, 2), "<f4")), headers)
+    assert formats.read_npy(reply, "f32").shape == (2, 1)
 
 
 @pytest.mark.parametrize("split", [1, 3, 64, 100, 4000])
 def test_first_bytes_decide_however_they_come(daemon, split):
-    for body in (b" " * 4000 + b"[[1, 2]]", forms.npy(np.array([[1, 2]], "<f4"))):
+    for body in (b" " * 4000 + b"[[1, 2]]", formats.npy(np.array([[1, 2]], "<f4"))):
         with daemon.raw() as raw:
             raw.send(wire.head("POST", "/v1/transpose", f"Content-Length: {len(body)}"))
             for part in (body[:split], body[split:]):
                 raw.send(part)
                 time.sleep(0.02)  # so that they come in pieces
-            assert forms.decode(raw.reply(), "f32").tolist() == [[1], [2]]
+            assert formats.decode(raw.reply(), "f32").tolist() == [[1], [2]]
 
 
 def test_content_type_is_compared_without_case_and_parameters(daemon):
@@ -315,13 +315,13 @@ def test_content_type_is_compared_without_case_and_parameters(daemon):
 def test_json_layout_is_free(daemon):
     text = b' {\r\n\t"data" : [ 1 ,2,\n3 ,4 ] , "dtype":"f64","shape":[ 2,2 ]\n} \n'
     reply = daemon.post("/v1/transpose", text, {"Content-Type": wire.JSON})
-    assert np.array_equal(forms.decode(reply, "f64"), [[1, 3], [2, 4]])
+    assert np.array_equal(formats.decode(reply, "f64"), [[1, 3], [2, 4]])
 
 
 def test_a_large_text(daemon, rng):
     """Text of several MiB is decoded and encoded by other threads than short text."""
-    array = forms.random_numbers(rng, "f64", (500, 700))
+    array = formats.random_numbers(rng, "f64", (500, 700))
     with daemon.client() as client:
-        reply = post(client, "transpose", forms.encode("json-nested", "f64", array))
+        reply = post(client, "transpose", formats.encode("json-nested", "f64", array))
     assert len(reply.body) > 1 << 22
-    assert forms.same_bits(forms.decode(reply, "f64"), forms.transposed(array))
+    assert formats.same_bits(formats.decode(reply, "f64"), formats.transposed(array))

@@ -1,5 +1,5 @@
-/* order.cu - which block has which tile (kernels/cuda/transpose/tile_order.h); checked in
- * test_sim_walk.c. */
+/* tile_order.cu - which block has which tile (kernels/cuda/transpose/tile_order.h); checked in
+ * test_sim_tile_order.c. */
 #include "kernels/cuda/transpose/tile_order.h"
 
 #define TILES 4u /* either way */
@@ -15,7 +15,7 @@ static __global__ void visit(int *out, gm_banded_order order, unsigned height, u
 }
 
 /* A matrix of that shape, which is never touched, in tiles: the number of each tile's block. */
-#define WALK(name, type, height, width)                                                            \
+#define ORDER(name, type, height, width)                                                           \
     extern "C" enum gm_status GM_ENTRY(name)(const struct gm_op *op, struct gm_exec *exec)         \
     {                                                                                              \
         struct gm_matrix a = {};                                                                   \
@@ -30,19 +30,19 @@ static __global__ void visit(int *out, gm_banded_order order, unsigned height, u
         });                                                                                        \
     }
 
-WALK(walk_square, GM_F32, 1000, 1000)
-WALK(walk_kept, GM_F32, 39062, 9999)
-WALK(walk_tall, GM_F32, 39063, 1983)
-WALK(walk_bands, GM_F32, 39063, 1985)
-WALK(walk_bands_to_spare, GM_F32, 65537, 1985)
-WALK(walk_bands_of_bytes, GM_U8, 39063, 7937)
-WALK(walk_tall_doubles, GM_F64, 39063, 1999)
-WALK(walk_whole_stretches, GM_F32, 39063, 2048)
-WALK(walk_narrow, GM_F32, 20000, 300)
-WALK(walk_less_narrow, GM_F32, 20000, 330)
-WALK(walk_narrow_and_few, GM_F32, 19999, 300)
-WALK(walk_narrow_bytes, GM_U8, 20000, 300)
-WALK(walk_tall_bytes, GM_U8, 39063, 300)
+ORDER(order_square, GM_F32, 1000, 1000)
+ORDER(order_kept, GM_F32, 39062, 9999)
+ORDER(order_tall, GM_F32, 39063, 1983)
+ORDER(order_bands, GM_F32, 39063, 1985)
+ORDER(order_bands_to_spare, GM_F32, 65537, 1985)
+ORDER(order_bands_of_bytes, GM_U8, 39063, 7937)
+ORDER(order_tall_doubles, GM_F64, 39063, 1999)
+ORDER(order_whole_stretches, GM_F32, 39063, 2048)
+ORDER(order_narrow, GM_F32, 20000, 300)
+ORDER(order_less_narrow, GM_F32, 20000, 330)
+ORDER(order_narrow_and_few, GM_F32, 19999, 300)
+ORDER(order_narrow_bytes, GM_U8, 20000, 300)
+ORDER(order_tall_bytes, GM_U8, 39063, 300)
 
 /* Tiles that a launch takes: of matrices, rows of tiles, columns of tiles. */
 struct box {
@@ -103,7 +103,7 @@ static void put_launches(int *out, uint64_t batch, uint64_t rows, uint64_t cols)
     out[1] = right && tiles == all[0] * all[1] * all[2];
 }
 
-#define WALK_IN_PARTS(name, batch, rows, cols)                                                     \
+#define ORDER_IN_PARTS(name, batch, rows, cols)                                                    \
     extern "C" enum gm_status GM_ENTRY(name)(const struct gm_op *op, struct gm_exec *exec)         \
     {                                                                                              \
         (void)exec;                                                                                \
@@ -111,7 +111,7 @@ static void put_launches(int *out, uint64_t batch, uint64_t rows, uint64_t cols)
         return GM_OK;                                                                              \
     }
 
-WALK_IN_PARTS(walk_parts_of_columns, 1, 65, 65535 * SIDE + 65)
-WALK_IN_PARTS(walk_parts_of_rows, 1, 65535 * SIDE + 65, 100)
-WALK_IN_PARTS(walk_parts_of_stack, 2 * 65535 + 1, 65, 100)
-WALK_IN_PARTS(walk_parts_of_bands, 1, 100000, 65535 * SIDE + 65)
+ORDER_IN_PARTS(order_parts_of_columns, 1, 65, 65535 * SIDE + 65)
+ORDER_IN_PARTS(order_parts_of_rows, 1, 65535 * SIDE + 65, 100)
+ORDER_IN_PARTS(order_parts_of_stack, 2 * 65535 + 1, 65, 100)
+ORDER_IN_PARTS(order_parts_of_bands, 1, 100000, 65535 * SIDE + 65)

@@ -1,9 +1,10 @@
 /*
- * loader.h - the ways to feed a codec, each from storage of exactly the size that the contract
- * grants, so that a sanitizer sees every byte read beyond it.
+ * codec_input.h - gives a codec its input from storage of exactly the size that is granted.
+ *
+ * So a sanitizer sees every byte that is read beyond it.
  */
-#ifndef GM_TESTS_UNIT_FEED_H
-#define GM_TESTS_UNIT_FEED_H
+#ifndef GM_TESTS_UNIT_CODEC_INPUT_H
+#define GM_TESTS_UNIT_CODEC_INPUT_H
 
 #include "tests/unit/sink.h"
 
