@@ -1,9 +1,11 @@
-# check_rows.cmake - fails if a kernel file has no row in variants.def: it would be compiled, but
-# never run. Also a script: cmake -D GM_KERNELS=FOLDER -P check_rows.cmake
+# check_rows.cmake - fails if a kernel file has no row in variants.def, or a row no file.
+# Such a file would be compiled, but never run.
+# Also a script: cmake -D GM_KERNELS=FOLDER -P check_rows.cmake
 
 function(gm_check_rows kernels)
   file(READ ${kernels}/variants.def rows)
   file(GLOB files ${kernels}/cuda/*/*.cu)
+  set(known "")
   foreach(file IN LISTS files)
     file(RELATIVE_PATH place ${kernels} ${file})
     string(REGEX REPLACE "^cuda/(.*)/(.*)\\.cu$" "\\1;\\2" parts ${place})
@@ -20,6 +22,7 @@ function(gm_check_rows kernels)
         continue()
       endif()
       set(entry ${CMAKE_MATCH_1})
+      list(APPEND known ${entry})
       if(NOT rows MATCHES "GM_(SIMT|GROUPED|CUDA)\\([A-Z0-9_]+,[ \n]*${entry},")
         message(FATAL_ERROR "kernels/${place} has no row in kernels/variants.def. Add one:\n"
           "  GM_SIMT(GM_OP_${op_upper}, ${entry}, \"${name}\", GM_TYPES_ALL, GM_FOLDS_NOTHING,\n"
@@ -27,6 +30,22 @@ function(gm_check_rows kernels)
           "  (GM_CUDA if the simulator cannot run it; kernels/ADDING.md explains each field)\n")
       endif()
     endforeach()
+  endforeach()
+  # Of a library's kernels the host functions are in C.
+  file(GLOB files ${kernels}/cuda/*/*.c)
+  foreach(file IN LISTS files)
+    file(STRINGS ${file} entries REGEX "^enum gm_status gm_cuda_[a-z0-9_]+\\(")
+    string(REGEX REPLACE "enum gm_status gm_cuda_([a-z0-9_]+)[^;]*" "\\1" entries "${entries}")
+    list(APPEND known ${entries})
+  endforeach()
+  string(REGEX MATCHALL "GM_(SIMT|GROUPED|CUDA)\\([A-Z0-9_]+,[ \n]*[a-z0-9_]+" rows "${rows}")
+  foreach(row IN LISTS rows)
+    string(REGEX REPLACE ".*[ \n]" "" entry "${row}")
+    list(FIND known ${entry} at)
+    if(at LESS 0)
+      message(FATAL_ERROR "kernels/variants.def has a row of ${entry}, and no file in kernels/cuda/ "
+        "has a function that begins\n  GM_KERNEL(${entry})\n")
+    endif()
   endforeach()
 endfunction()
 

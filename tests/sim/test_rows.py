@@ -1,4 +1,5 @@
-"""A kernel file without a row in variants.def, or without a host function, stops the build.
+"""A kernel file without a row in variants.def, or without a host function, stops the build; so does a
+row without a file.
 
     test_rows.py CMAKE ROOT
 """
@@ -33,6 +34,9 @@ def main():
     status, said = check(good | {"flip/mine": "GM_KERNEL(flip_mine)\n"})
     assert status == 1 and "kernels/cuda/flip/mine.cu has no row in kernels/variants.def" in said
     assert 'GM_SIMT(GM_OP_FLIP, flip_mine, "mine", GM_TYPES_ALL, GM_FOLDS_NOTHING,' in said, said
+    status, said = check({"flip/first": good["flip/first"]})
+    assert status == 1 and "has a row of copy_last, and no file" in said, said
+    assert "GM_KERNEL(copy_last)" in said, said
     # A row of a longer name is not its row.
     status, said = check({"flip/fir": "GM_KERNEL(flip_fir)\n"})
     assert status == 1 and "has no row" in said, said
