@@ -12,7 +12,7 @@
 
 #include "backend.h"
 
-/* The source of the memory. take returns NULL, or `bytes` bytes aligned to 64. */
+/* Where the memory comes from. take returns NULL, or `bytes` bytes aligned to 64. */
 struct gm_buffer_allocator {
     void *(*take)(void *cls, uint64_t bytes);
     void (*give)(void *cls, void *data, uint64_t bytes);

@@ -23,7 +23,7 @@ struct gm_matrix_caller gm_request_matrix_caller(const struct gm_request *r)
 /* Where a job with this operand runs; NULL: nowhere, as reports look at operands on the host. */
 static const struct gm_device *place_of_refs(const struct gm_request *r)
 {
-    return r->route->reports > 0 ? NULL : r->plan.source;
+    return r->route->reports > 0 ? NULL : r->plan.home;
 }
 
 enum gm_status gm_request_ref(void *cls, const char *name, struct gm_matrix_use *ret,

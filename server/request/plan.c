@@ -10,9 +10,9 @@ struct gm_allocator gm_plan_allocator(const struct gm_plan *plan)
     return (struct gm_allocator){plan->device->backend, plan->device->context};
 }
 
-struct gm_allocator gm_plan_source(const struct gm_plan *plan)
+struct gm_allocator gm_plan_operand_allocator(const struct gm_plan *plan)
 {
-    return (struct gm_allocator){plan->source->backend, plan->source->context};
+    return (struct gm_allocator){plan->home->backend, plan->home->context};
 }
 
 /* Chooses the format of the reply. A result has the body's format unless Accept wants another; a
@@ -102,7 +102,7 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
                        "device=%s comes after operands that are already on %s: put it before "
                        "them, or into the URL",
                        name, used->name);
-    plan->device = plan->source = device;
+    plan->device = plan->home = device;
     plan->device_named = named;
     return GM_OK;
 }
@@ -121,8 +121,8 @@ static void place(struct gm_plan *plan, const struct gm_plan_input *in)
         return;
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
         anywhere = anywhere && !in->parsed->from[i].region && !in->parsed->ref[i].named;
-    plan->device = anywhere ? gm_devices_place(in->devices, plan->source, &plan->op, &plan->placed)
-                            : plan->source;
+    plan->device =
+        anywhere ? gm_devices_place(in->devices, plan->home, &plan->op, &plan->placed) : plan->home;
 }
 
 /* Makes operands without data from shapes alone, for traces and choices. */

@@ -17,7 +17,7 @@ struct gm_plan {
 
     struct gm_device *device; /* NULL until it is needed or named */
     bool device_named;        /* by the client */
-    struct gm_device *source; /* picked first: the operands are in its buffers */
+    struct gm_device *home;   /* picked first: the operands are in its buffers */
     enum gm_placed placed;    /* why `device` was chosen */
 
     /* The rest is set once the operands are known. It is valid while `of` matches the inputs. */
@@ -69,8 +69,8 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
                               struct gm_error *err);
 
 /* The allocator of buffers for the plan's device; and for operands, which come before the device is
- * final. Every device takes operands from the buffers of `source`. */
+ * final. Every device takes operands from the buffers of `home`. */
 struct gm_allocator gm_plan_allocator(const struct gm_plan *plan);
-struct gm_allocator gm_plan_source(const struct gm_plan *plan);
+struct gm_allocator gm_plan_operand_allocator(const struct gm_plan *plan);
 
 #endif

@@ -239,16 +239,16 @@ static enum gm_status on_region(void *cls, const struct gm_region_part *part,
     return gm_region_take(&r->server->regions, r->head.client, part, ret, err);
 }
 
-static enum gm_status on_source(void *cls, struct gm_allocator *ret, unsigned *ret_device,
-                                struct gm_error *err)
+static enum gm_status on_allocator(void *cls, struct gm_allocator *ret, unsigned *ret_device,
+                                   struct gm_error *err)
 {
     struct gm_request *r = cls;
     enum gm_status status = gm_request_pick_device(r, err);
 
     if (status != GM_OK)
         return status;
-    *ret = gm_plan_source(&r->plan);
-    *ret_device = r->plan.source->facts->index;
+    *ret = gm_plan_operand_allocator(&r->plan);
+    *ret_device = r->plan.home->facts->index;
     return GM_OK;
 }
 
@@ -262,7 +262,7 @@ static enum gm_status begin_body(struct gm_request *r, struct gm_error *err)
     body->limit = r->server->config.body_limit;
     body->host = r->server->devices.host;
     body->events = (struct gm_body_events){
-        on_settled, on_source, on_region, gm_request_ref, gm_request_ref_data, on_operands, r};
+        on_settled, on_allocator, on_region, gm_request_ref, gm_request_ref_data, on_operands, r};
     return gm_body_begin(body, err);
 }
 

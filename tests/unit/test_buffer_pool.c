@@ -6,7 +6,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* A source that counts, and can refuse. */
+/* An allocator that counts, and can refuse. */
 struct counter {
     pthread_mutex_t lock;
     uint64_t live, peak, taken, given, limit;
@@ -43,13 +43,13 @@ static void counted_give(void *cls, void *data, uint64_t bytes)
 
 static struct gm_buffer_pool *open_counted(struct counter *counter, uint64_t limit)
 {
-    struct gm_buffer_allocator source = {counted_take, counted_give, counter};
+    struct gm_buffer_allocator allocator = {counted_take, counted_give, counter};
     struct gm_buffer_pool *buffers = NULL;
     struct gm_error err = {.detail = ""};
 
     *counter = (struct counter){.limit = UINT64_MAX};
     pthread_mutex_init(&counter->lock, NULL);
-    CHECK_STATUS(gm_buffer_pool_open(&source, limit, &buffers, &err), GM_OK, &err);
+    CHECK_STATUS(gm_buffer_pool_open(&allocator, limit, &buffers, &err), GM_OK, &err);
     return buffers;
 }
 
@@ -273,7 +273,7 @@ static void test_shared_limit(void)
     enum { THREADS = 4 };
     const uint64_t limit = MIB;
     struct counter counter = {.limit = UINT64_MAX};
-    struct gm_buffer_allocator source = {counted_take, counted_give, &counter};
+    struct gm_buffer_allocator allocator = {counted_take, counted_give, &counter};
     struct gm_error err = {.detail = ""};
     struct gm_buffer_limit *shared = NULL;
     struct gm_buffer_pool *buffers[2] = {NULL, NULL};
@@ -284,7 +284,7 @@ static void test_shared_limit(void)
     pthread_mutex_init(&counter.lock, NULL);
     CHECK_STATUS(gm_buffer_limit_open(limit, &shared, &err), GM_OK, &err);
     for (int i = 0; i < 2; i++)
-        CHECK_STATUS(gm_buffer_pool_open_below(&source, shared, &buffers[i], &err), GM_OK, &err);
+        CHECK_STATUS(gm_buffer_pool_open_below(&allocator, shared, &buffers[i], &err), GM_OK, &err);
 
     /* One keeps more than half; the other needs more than the rest. */
     struct gm_buffer a = get(buffers[0], MIB * 5 / 8), buffer = {0};
@@ -320,17 +320,17 @@ static void test_shared_limit(void)
 static void test_trim(void)
 {
     enum { MINUTE = 60 };
-    struct gm_buffer_allocator source = {counted_take, counted_give, NULL};
+    struct gm_buffer_allocator allocator = {counted_take, counted_give, NULL};
     struct gm_buffer_limit *limit = NULL;
     struct gm_buffer_pool *buffers[2];
     struct counter counter = {.limit = UINT64_MAX};
     struct gm_error err;
 
     pthread_mutex_init(&counter.lock, NULL);
-    source.cls = &counter;
+    allocator.cls = &counter;
     CHECK_EQ(gm_buffer_limit_open(64 * MIB, &limit, &err), GM_OK);
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(gm_buffer_pool_open_below(&source, limit, &buffers[i], &err), GM_OK);
+        CHECK_EQ(gm_buffer_pool_open_below(&allocator, limit, &buffers[i], &err), GM_OK);
     CHECK_EQ(gm_buffer_limit_trim(limit, 1000, MINUTE), 0); /* sets the clock */
     struct gm_buffer a = get(buffers[0], MIB), b = get(buffers[1], 2 * MIB),
                      c = get(buffers[0], 3 * MIB);

@@ -9,7 +9,7 @@
 static struct gm_memory_quota quota;
 
 /* An allocator that rounds up to hundreds and can be told to have nothing. */
-static bool source_empty;
+static bool allocator_empty;
 
 static uint64_t cost(void *context, uint64_t bytes)
 {
@@ -20,7 +20,7 @@ static uint64_t cost(void *context, uint64_t bytes)
 static enum gm_status get(void *context, uint64_t bytes, struct gm_buffer *ret,
                           struct gm_error *err)
 {
-    if (source_empty)
+    if (allocator_empty)
         return gm_fail(err, GM_DEVICE_MEMORY, "the allocator is empty");
     *ret = (struct gm_buffer){malloc(bytes + 1), bytes, cost(context, bytes)};
     return GM_OK;
@@ -176,10 +176,10 @@ static void test_blocks(void)
     CHECK_STATUS(gm_reservation_raise(&reservation, 250, &error), GM_OK, &error);
     CHECK_EQ(reservation.reserved, 650);
     /* An allocator that fails leaves the reservation to be trimmed, and no allocation. */
-    source_empty = true;
+    allocator_empty = true;
     CHECK_STATUS(gm_allocation_make(&z, &reservation, allocator, 10, &error), GM_DEVICE_MEMORY,
                  NULL);
-    source_empty = false;
+    allocator_empty = false;
     CHECK_EQ(reservation.used, 400);
     gm_allocation_free(&x, &reservation);
     CHECK(x.backend == NULL && x.buffer.data == NULL);

@@ -108,7 +108,7 @@ static enum gm_status put(struct gm_request *r, bool *ret_created, struct gm_err
         status =
             gm_matrix_adopt(&r->run.kept, &p->memory[0], &r->reservation, p->operand[0].data, err);
     if (status == GM_OK) /* to the device, if there is room there */
-        status = gm_matrix_data(&r->run.kept, r->plan.source, &data, &on_device, err);
+        status = gm_matrix_data(&r->run.kept, r->plan.home, &data, &on_device, err);
     return status == GM_OK ? gm_request_publish(r, ret_created, err) : status;
 }
 
