@@ -98,15 +98,25 @@ struct gm_tile_config {
 /* Those of f32, largest first, then those of f64 (cuda/matmul/multistage_tuned.cu). */
 #define GM_F32_CONFIGS 12u
 #define GM_F64_CONFIGS 3u
-#define GM_TILE_CONFIGS                                                                            \
-    {128, 256, 8, 1, 8, 1}, {64, 128, 8, 1, 2, 4}, {64, 128, 8, 2, 4, 3}, {32, 128, 16, 0, 2, 6},  \
-        {64, 64, 16, 0, 2, 6}, {64, 64, 16, 2, 4, 4}, {32, 64, 8, 2, 1, 12},                       \
-        {32, 32, 8, 2, 1, 16}, {32, 32, 16, 0, 2, 10}, {16, 32, 16, 1, 1, 15},                     \
-        {16, 64, 16, 0, 1, 8}, {64, 16, 16, 0, 1, 8}, {128, 128, 8, 0, 8, 1},                      \
-        {32, 64, 8, 0, 4, 4},                                                                      \
-    {                                                                                              \
-        16, 32, 16, 0, 1, 8                                                                        \
-    }
+/* clang-format off */
+/*   BM   BN  BK  staged_max, warps, resident */
+#define GM_TILE_CONFIGS        \
+    {128, 256,  8, 1, 8,  1},  \
+    { 64, 128,  8, 1, 2,  4},  \
+    { 64, 128,  8, 2, 4,  3},  \
+    { 32, 128, 16, 0, 2,  6},  \
+    { 64,  64, 16, 0, 2,  6},  \
+    { 64,  64, 16, 2, 4,  4},  \
+    { 32,  64,  8, 2, 1, 12},  \
+    { 32,  32,  8, 2, 1, 16},  \
+    { 32,  32, 16, 0, 2, 10},  \
+    { 16,  32, 16, 1, 1, 15},  \
+    { 16,  64, 16, 0, 1,  8},  \
+    { 64,  16, 16, 0, 1,  8},  \
+    {128, 128,  8, 0, 8,  1},  \
+    { 32,  64,  8, 0, 4,  4},  \
+    { 16,  32, 16, 0, 1,  8}
+/* clang-format on */
 
 /* Sets op->tiles for a GPU, real or simulated, so that multistage_tuned divides the product in the
  * same way whoever asks for it: products of f32 and f64 alone have any. */

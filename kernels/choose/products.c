@@ -48,21 +48,28 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
 
 double gm_us_naive(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct kernel t = {16, 16, 1, q->s.b_along_k ? 34 : 2, 8, true};
+    const struct kernel t = {.BM = 16,
+                             .BN = 16,
+                             .BK = 1,
+                             .words = q->s.b_along_k ? 34 : 2,
+                             .resident = 8,
+                             .whole = true};
 
     return tile_us(q, r, &t);
 }
 
 double gm_us_tiled(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct kernel t = {32, 32, 32, 2, 2, true};
+    const struct kernel t = {
+        .BM = 32, .BN = 32, .BK = 32, .words = 2, .resident = 2, .whole = true};
 
     return tile_us(q, r, &t);
 }
 
 double gm_us_register_tiled(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct kernel t = {128, 128, 8, 0.25, 2, true};
+    const struct kernel t = {
+        .BM = 128, .BN = 128, .BK = 8, .words = 0.25, .resident = 2, .whole = true};
 
     return tile_us(q, r, &t);
 }
@@ -71,7 +78,12 @@ double gm_us_register_tiled(const struct gm_asked *q, const struct gm_rates *r)
 double gm_us_multistage(const struct gm_asked *q, const struct gm_rates *r)
 {
     bool f64 = q->op->result.dtype == GM_F64, i64 = q->op->result.dtype == GM_I64;
-    const struct kernel t = {i64 ? 64 : 128, f64 || i64 ? 128 : 256, 8, 0.19, 1, true};
+    const struct kernel t = {.BM = i64 ? 64 : 128,
+                             .BN = f64 || i64 ? 128 : 256,
+                             .BK = 8,
+                             .words = 0.19,
+                             .resident = 1,
+                             .whole = true};
 
     return tile_us(q, r, &t);
 }
@@ -87,8 +99,14 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
     bool shares = s->k >= SHARED_SUM_K &&
                   s->batch * gm_parts(s->m, 8) * gm_parts(s->n, 8) <= 2.0 * GM_H200_SMS;
     double side = shares ? 8 : longer <= 4 ? 4 : longer <= 8 ? 8 : 16;
-    const struct kernel t = {side, side, side == 4 ? 16 : side == 8 && !shares ? 32 : 64,
-                             2,    8,    false};
+    const struct kernel t = {.BM = side,
+                             .BN = side,
+                             .BK = side == 4              ? 16
+                                   : side == 8 && !shares ? 32
+                                                          : 64,
+                             .words = 2,
+                             .resident = 8,
+                             .whole = false};
     struct gm_work w = tile_work(q, &t, 1);
     double many = shares ? 1 : 256 / side / side;
 
@@ -188,10 +206,16 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
 {
     static const struct kernel tiles[] = {
-        {128, 128, 8, 0.25, 1, true}, {64, 64, 8, 0.25, 2, true}, {32, 32, 8, 0.5, 4, true}};
+        {.BM = 128, .BN = 128, .BK = 8, .words = 0.25, .resident = 1, .whole = true},
+        {.BM = 64, .BN = 64, .BK = 8, .words = 0.25, .resident = 2, .whole = true},
+        {.BM = 32, .BN = 32, .BK = 8, .words = 0.5, .resident = 4, .whole = true}};
     static const struct kernel on_tensor_cores[] = {
-        {128, 256, 64, 0, 1, true}, {128, 128, 64, 0, 1, true}, {64, 64, 64, 0, 2, true}};
-    static const struct kernel unaligned[] = {{128, 128, 32, 0, 1, true}, {64, 64, 32, 0, 2, true}};
+        {.BM = 128, .BN = 256, .BK = 64, .words = 0, .resident = 1, .whole = true},
+        {.BM = 128, .BN = 128, .BK = 64, .words = 0, .resident = 1, .whole = true},
+        {.BM = 64, .BN = 64, .BK = 64, .words = 0, .resident = 2, .whole = true}};
+    static const struct kernel unaligned[] = {
+        {.BM = 128, .BN = 128, .BK = 32, .words = 0, .resident = 1, .whole = true},
+        {.BM = 64, .BN = 64, .BK = 32, .words = 0, .resident = 2, .whole = true}};
     const struct kernel *list = q->tensor ? on_tensor_cores : tiles;
     const struct gm_rates *rates = r;
     size_t count = sizeof(tiles) / sizeof(tiles[0]);

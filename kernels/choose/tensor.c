@@ -71,7 +71,8 @@ static double repack_us(const struct gm_asked *q, uint64_t aligned, double *pass
 
 double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{128, 128, 1, 2}, {64, 64, 1, 3}};
+    static const struct tile tiles[] = {{.BM = 128, .BN = 128, .cluster = 1, .resident = 2},
+                                        {.BM = 64, .BN = 64, .cluster = 1, .resident = 3}};
     double passes = 0, us = repack_us(q, 2, &passes);
 
     return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us);
@@ -79,8 +80,11 @@ double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
 
 double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {
-        {128, 256, 2, 1}, {128, 192, 2, 1}, {128, 128, 2, 1}, {128, 128, 1, 1}, {64, 64, 1, 3}};
+    static const struct tile tiles[] = {{.BM = 128, .BN = 256, .cluster = 2, .resident = 1},
+                                        {.BM = 128, .BN = 192, .cluster = 2, .resident = 1},
+                                        {.BM = 128, .BN = 128, .cluster = 2, .resident = 1},
+                                        {.BM = 128, .BN = 128, .cluster = 1, .resident = 1},
+                                        {.BM = 64, .BN = 64, .cluster = 1, .resident = 3}};
     double passes = 0, us = repack_us(q, 8, &passes);
 
     return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us);
@@ -90,7 +94,8 @@ double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
  */
 double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{128, 128, 1, 1}, {128, 64, 1, 1}};
+    static const struct tile tiles[] = {{.BM = 128, .BN = 128, .cluster = 1, .resident = 1},
+                                        {.BM = 128, .BN = 64, .cluster = 1, .resident = 1}};
     const struct gm_sizes *s = &q->s;
     double elements =
         s->m * s->k * (s->a.batch ? s->batch : 1) + s->n * s->k * (s->b.batch ? s->batch : 1);

@@ -6,7 +6,7 @@
  * of op(b), in double or 64-bit integers. Then each element is one loop over k.
  *
  * Bound: a sum s of k products in precision u, in any order, fused or not, has |s' - s| <= g(k) *
- * sum|a||b|, g(n) = n u / (1 - n u). Alpha, beta and slices cost each term a few roundings more
+ * sum|a||b|, g(n) = n u / (1 - n u). Alpha, beta and split-K cost each term a few roundings more
  * (EXTRA). Underflow adds half of the smallest subnormal for each operation; rounding to the
  * element type adds one unit roundoff of the result and half its smallest subnormal; the
  * reference's own error is the first term with double's roundoff. A sum of two is exact, rounded

@@ -7,9 +7,9 @@
  * A name belongs to its owner, a key or an address. Another key reads it as OWNER.NAME, if the
  * owner shares it.
  *
- * The elements are in memory of a device (of GPUs), in buffers of the host, or in both. What is not
- * used for longest gives up its memory of the device when another one needs that. For that each has
- * room on the host reserved, so it always can.
+ * The elements are in memory of a device (of GPUs), in buffers of the host, or in both. The least
+ * recently used matrix gives up its memory of a device when another one needs that. It always can,
+ * because each has room on the host reserved.
  *
  * Any thread may call any function. Those that copy block; the comments say so.
  */

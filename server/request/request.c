@@ -65,8 +65,8 @@ static void settle_quota(struct gm_request *r)
 {
     struct gm_quota_account *account = r->caller.account;
 
-    if (!r->quota.entered) /* what was refused costs nothing: else a client that tries again stays
-                              out */
+    /* What was refused costs nothing: else a client that tries again stays out. */
+    if (!r->quota.entered)
         return;
     if (!r->quota.counted)
         gm_quota_count(account, r->body.received + r->quota.body_sent, r->quota.device_ns);

@@ -1,10 +1,11 @@
 /*
  * rect.c - transposes by tiles, in three steps.
  *
- *   source:    a few whole lines of each of a few rows, so that every line is fetched once, and
- * rows a power of two apart do not evict each other registers: blocks of 16 bytes by 16 / element
- * rows, transposed by interleaving halves result:    the tile is collected in a small buffer and
- * stored in whole lines, which can then bypass the cache (stream.h)
+ *   1. read        whole lines, few of each of a few rows: each line is fetched once, and rows a
+ *                  power of two apart do not evict each other
+ *   2. transpose   blocks of 16 bytes by 16 / element rows in registers, by interleaving halves
+ *   3. write       a small buffer collects the tile, which is stored in whole lines: these can
+ *                  bypass the cache (stream.h)
  *
  * The tile of each element size is the best measured: about 256 bytes of a row of the result.
  */

@@ -15,6 +15,11 @@
  */
 #include "kernels/cuda/add/sum.h"
 
+/*
+ *     global memory    x0 y0 z0 x1 y1 z1 x2 ..     thread t loads floats t, t + 256 and t + 512
+ *     shared memory    x0 y0 z0|x1 y1 z1|x2 ..     thread t adds floats 3 t, 3 t + 1 and 3 t + 2
+ *     global memory    x0 y0 z0 x1 y1 z1 x2 ..     thread t stores as it loaded
+ */
 #define THREADS GM_FLOAT3_THREADS
 #define SPAN (3 * THREADS) /* floats */
 

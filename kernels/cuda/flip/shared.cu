@@ -16,6 +16,13 @@
  */
 #include "kernels/cuda/lib/tiles.h"
 
+/*
+ * Four threads of a block that has columns 2 to 5 of a row of 10:
+ *
+ *     in      . . [c d e f] . . . .      thread t loads column 2 + t
+ *     vec          c d e f               a barrier
+ *     out     . . . . [f e d c] . .      thread t stores vec[3 - t] in column 4 + t
+ */
 #define THREADS 256u
 
 template <typename T>

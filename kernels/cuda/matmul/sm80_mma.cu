@@ -19,20 +19,26 @@
 #include "kernels/device_facts.h"
 
 /*
- * The tile: 4 warps, each with 64 x 64 of the result    The pipeline: 4 stages, one barrier a
- * k-tile (small_tile: 16 x 64) BN = 128                              stage    0   1   2   3   0   1
- *              warp 0 | warp 1                           load     3   4   5   6   7   8    k-tiles
- *     BM = 128 -------+-------                           multiply 0   1   2   3   4   5
- *              warp 2 | warp 3
+ * The tile: 4 warps, each with 64 x 64 of the result (small_tile: 16 x 64).
  *
- * A k-tile of an operand in its stored order: K along its rows (64 bytes), or K down them (256
- * bytes). ldmatrix reads 8 vectors below each other, so both are swizzled (v: vectors of 8
- * elements):
+ *                   BN = 128
+ *               warp 0 | warp 1
+ *     BM = 128  -------+-------
+ *               warp 2 | warp 3
  *
- *     along      k 0   8  16  24             down      m or n 0  8  16  24 ..
- *     rows 0, 1    v0 v1 v2 v3               k 0         v0 v1 v2 v3 ..
- *          2, 3    v1 v0 v3 v2                 1         v1 v0 v3 v2 ..
- *          4, 5    v2 v3 v0 v1                 2         v2 v3 v0 v1 ..
+ * The pipeline has 4 stages, and one barrier for each k-tile:
+ *
+ *     k-tile that is multiplied    0   1   2   3   4   5     i, in stage i % 4
+ *     whose loads begin            3   4   5   6   7   8     i + 3, in the stage that i - 1 leaves
+ *
+ * A k-tile of an operand has its stored order. ldmatrix reads 8 vectors below each other, so both
+ * kinds are swizzled. K along the rows (64 bytes): gm_swizzled_64b draws it. K down them (256
+ * bytes), with v for vectors of 8 elements:
+ *
+ *     m or n    0   8   16  24  ..
+ *     k 0       v0  v1  v2  v3  ..
+ *       1       v1  v0  v3  v2  ..
+ *       2       v2  v3  v0  v1  ..
  *
  * The registers of one mma.sync, two elements each. Lane g * 4 + q has
  *

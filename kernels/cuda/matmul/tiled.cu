@@ -18,6 +18,17 @@
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/matmul/product.h"
 
+/*
+ * A block goes along K by 32. Thread (x, y) sums up element (y, x) of the result's tile:
+ *
+ *                              +--------------+
+ *                              |   column x   |   tile_b: 32 of K, 32 columns of B
+ *                              +--------------+
+ *         +--------------+     +--------------+
+ *         |    row y     |     |    (y, x)    |   sum += row y of tile_a * column x of tile_b
+ *         +--------------+     +--------------+
+ *     tile_a: 32 rows of A, 32 of K
+ */
 #define TILE 32u
 
 template <typename T>

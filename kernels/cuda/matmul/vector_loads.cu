@@ -32,14 +32,7 @@
  * padded by a vector, so that the 16 rows and 2 vectors of a warp's store lie in 32 different
  * banks. B's rows go along N already, and are stored as they come.
  *
- *     block tile 128 x 128: 16 x 16 threads       one thread's 8 x 8 accumulators: four
- *                                                 4 x 4 squares, half a tile apart
- *           x: 0  1  ..  15                          4x   64 + 4x
- *       y 0 [ ][ ]     [ ]                          +--+    +--+
- *         1 [ ]                                4y   |  |    |  |
- *        ..                                         +--+    +--+
- *        15 [ ]                           64 + 4y   |  |    |  |
- *                                                   +--+    +--+
+ * Block and thread tiles are those of register_tiled, which draws them.
  */
 struct vector_loads_config {
     static constexpr unsigned BM = 128, BN = 128, BK = 16, TM = 8, TN = 8;

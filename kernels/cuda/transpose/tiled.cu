@@ -15,6 +15,14 @@
  */
 #include "kernels/cuda/lib/tiles.h"
 
+/*
+ * A warp stores a row of the tile, and loads a column of it. Banks of tile[y][x]:
+ *
+ *     in           tile                          out
+ *     a b c ..     a b c ..    0 1 2 .. 31       a d g ..   a row of out is a column of the tile,
+ *     d e f ..     d e f ..    0 1 2 .. 31       b e h ..   32 words of one bank
+ *     g h i ..     g h i ..    0 1 2 .. 31       c f i ..
+ */
 #define TILE 32u
 #define ROWS 8u /* rows of a tile that a block moves at once */
 

@@ -1,18 +1,18 @@
 /*
  * estimate.c - estimates a kernel's time on a GPU from counted accesses, and what it is due to.
  *
- * Each resource alone would take a time; the kernel takes their norm, since what one resource does
- * hides behind another, but not wholly: the less, the fewer blocks share a multiprocessor, whose
- * loads, arithmetic and stores follow each other. Resources: DRAM (what cache.c leaves to it),
- * the L2 cache (lines), the data stage that L1 and shared memory have in common (passes), the
- * schedulers (instructions: arithmetic, and some around each request), and latency (each generation
- * of resident blocks begins, loads, as often as a warp can have no more under way, and waits at its
- * barriers; an asynchronous copy keeps no warp from going on).
+ * Each resource alone would take a time. The kernel takes their norm, because resources overlap
+ * only in part, and the less, the fewer blocks share a multiprocessor. The resources:
  *
- * DRAM_SHARE and LOAD_US are measured, and instructions around requests are near what Nsight
- * Compute counts in the middle (COUNTERS.md). The other numbers are fitted to half of the shapes of
- * tests/bench/results/kernels_h200.json; on the other half GM_ESTIMATE_ERROR holds
- * (tests/bench/estimates.py). Nothing is decided by an estimate but the words of a report.
+ *   DRAM         the bytes that cache.c leaves to it
+ *   L2 cache     lines
+ *   data stage   passes: L1 and shared memory have it in common
+ *   schedulers   instructions: arithmetic, and some around each request (near Nsight's counts)
+ *   latency      of loads that a warp cannot have under way together, and of barriers, for each
+ *                generation of resident blocks; an asynchronous copy lets the warp go on
+ *
+ * DRAM_SHARE and LOAD_US are measured. The other numbers are fitted to half of the shapes of
+ * tests/bench/results/kernels_h200.json; on the other half GM_ESTIMATE_ERROR holds.
  */
 #include "server/api/explain/explain.h"
 

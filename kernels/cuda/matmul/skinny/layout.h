@@ -72,8 +72,8 @@ template <typename T> static void lay_out(skinny<T> *s, bool whole)
     /* Along, for 1, 2, up to 4, and up to 8 vectors:
      *     warps      the wanted number on the device: with more vectors fewer fit
      *     several    a lane has several lines from that many rounds of requests on
-     *     block_log  log2 of the warps of a block, which load the vectors together, if there are
-     * enough lines */
+     *     block_log  log2 of the warps of a block, which load the vectors together, with lines
+     *                enough for all */
     static const struct {
         double warps, several;
         unsigned block_log;

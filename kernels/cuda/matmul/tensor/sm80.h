@@ -1,5 +1,5 @@
 /*
- * sm80.h - holds what the tensor-core products of f16 and bf16 (mma.cu, sm90_wgmma.cu) share.
+ * sm80.h - holds what the tensor-core products of f16 and bf16 (sm80_mma.cu, sm90_wgmma.cu) share.
  *
  * multistage/repack.h has the operands, split_k.h the units of work and the choice of tiles.
  */
@@ -70,13 +70,14 @@ static uint64_t gm_half_scratch(const struct gm_op *op, const gm_split_cost (&co
 
 /*
  * A warp's accumulators of 16 rows x 8 columns, as mma.sync and wgmma leave them. 16 rows x 64
- * columns are rounded and staged in shared memory, swizzled; then 8 lanes store a row's 128 bytes.
+ * columns are rounded and staged in shared memory, swizzled (gm_swizzled_128b draws it); then 8
+ * lanes store a row's 128 bytes.
  *
- *      columns  0   1   2   3   4   5   6   7        staging: vectors of 8 columns
- *     row 0    [lane 0][lane 1][lane 2][lane 3]      row 0   0 1 2 3 4 5 6 7
- *         1    [lane 4][     5][     6][     7]          1   1 0 3 2 5 4 7 6
- *        ..      acc[0], acc[1] of each                  2   2 3 0 1 6 7 4 5
- *         8    [lane 0]..  acc[2], acc[3]               ..
+ *      columns  0   1   2   3   4   5   6   7
+ *     row 0    [lane 0][lane 1][lane 2][lane 3]
+ *         1    [lane 4][     5][     6][     7]
+ *        ..      acc[0], acc[1] of each
+ *         8    [lane 0]..  acc[2], acc[3]
  */
 constexpr unsigned GM_STAGING_COLS = 64, GM_STAGING_BYTES = 16 * 2 * GM_STAGING_COLS;
 
