@@ -234,8 +234,8 @@ static bool empty_all_magazines(struct gm_buffer_limit *limit)
     struct gm_buffer_pool *pool;
     bool any = false;
 
-    LIST_FOREACH(pool, &limit->pools, link)
-    any = empty_magazines(pool) || any;
+    LIST_FOREACH (pool, &limit->pools, link)
+        any = empty_magazines(pool) || any;
     return any;
 }
 
@@ -276,9 +276,9 @@ static struct gm_buffer_pool *idle_pool(const struct gm_buffer_limit *limit)
 {
     struct gm_buffer_pool *pool;
 
-    LIST_FOREACH(pool, &limit->pools, link)
-    if (!TAILQ_EMPTY(&pool->idle_buffers))
-        return pool;
+    LIST_FOREACH (pool, &limit->pools, link)
+        if (!TAILQ_EMPTY(&pool->idle_buffers))
+            return pool;
     return NULL;
 }
 
@@ -287,8 +287,7 @@ static struct gm_buffer_pool *aged_pool(const struct gm_buffer_limit *limit, int
 {
     struct gm_buffer_pool *pool;
 
-    LIST_FOREACH(pool, &limit->pools, link)
-    {
+    LIST_FOREACH (pool, &limit->pools, link) {
         const struct idle_buffer *oldest = TAILQ_FIRST(&pool->idle_buffers);
         if (oldest && oldest->since_ns <= since_ns)
             return pool;
@@ -538,8 +537,8 @@ struct gm_buffer_usage gm_buffer_limit_usage(struct gm_buffer_limit *limit)
     uint64_t cached = 0;
 
     pthread_mutex_lock(&limit->lock);
-    LIST_FOREACH(pool, &limit->pools, link)
-    cached += magazine_bytes(pool);
+    LIST_FOREACH (pool, &limit->pools, link)
+        cached += magazine_bytes(pool);
     usage = (struct gm_buffer_usage){limit->bytes, limit->in_use - cached, limit->idle + cached};
     pthread_mutex_unlock(&limit->lock);
     return usage;

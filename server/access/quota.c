@@ -175,8 +175,7 @@ static void forget_address(struct gm_quotas *quotas)
 {
     struct gm_quota_account *account;
 
-    TAILQ_FOREACH(account, &quotas->addresses, link)
-    {
+    TAILQ_FOREACH (account, &quotas->addresses, link) {
         if (atomic_load(&account->references) > 1)
             continue;
         LIST_REMOVE(account, chain);
@@ -196,9 +195,9 @@ struct gm_quota_account *gm_quota_of_address(struct gm_quotas *quotas, uint64_t 
     if (!quotas->by_address)
         return NULL;
     pthread_mutex_lock(&quotas->mutex);
-    LIST_FOREACH(account, chain, chain)
-    if (account->client == client)
-        break;
+    LIST_FOREACH (account, chain, chain)
+        if (account->client == client)
+            break;
     if (account) {
         TAILQ_REMOVE(&quotas->addresses, account, link);
     } else {

@@ -174,9 +174,9 @@ static void for_each_key(struct view *v, void (*write)(struct view *v, const cha
     const struct gm_quota_account *account;
 
     pthread_mutex_lock(&quotas->mutex);
-    TAILQ_FOREACH(account, &quotas->keys, link)
-    if (account->named)
-        write(v, account->name, account->counts);
+    TAILQ_FOREACH (account, &quotas->keys, link)
+        if (account->named)
+            write(v, account->name, account->counts);
     if (!TAILQ_EMPTY(&quotas->keys))
         write(v, "other", &quotas->others);
     if (quotas->by_address)

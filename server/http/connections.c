@@ -285,8 +285,8 @@ void gm_connections_sweep(struct gm_connections *connections, int64_t now_ns)
     struct gm_connection *c;
 
     pthread_mutex_lock(&connections->mutex);
-    LIST_FOREACH(c, &connections->list, link)
-    check_connection(connections, c, now_ns);
+    LIST_FOREACH (c, &connections->list, link)
+        check_connection(connections, c, now_ns);
     pthread_mutex_unlock(&connections->mutex);
 }
 
@@ -299,8 +299,7 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
     for (;;) {
         struct gm_connection *c, *last = NULL;
         int64_t late_ns = GM_CROWDED_S * SECOND;
-        LIST_FOREACH(c, &connections->list, link)
-        {
+        LIST_FOREACH (c, &connections->list, link) {
             if (c->lag.late_ns < late_ns || atomic_load(&c->epoch) != c->seen_epoch ||
                 (may && !may(cls, c)))
                 continue;
@@ -321,8 +320,7 @@ bool gm_connections_unread(struct gm_connections *connections)
     bool unread = false;
 
     pthread_mutex_lock(&connections->mutex);
-    LIST_FOREACH(c, &connections->list, link)
-    {
+    LIST_FOREACH (c, &connections->list, link) {
         enum gm_connection_phase phase = phase_of(atomic_load(&c->epoch));
         unread = (phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY) &&
                  gm_socket_unread(c->socket) > 0;

@@ -74,7 +74,7 @@ void gm_http_refuse_requests(struct gm_server *server, enum gm_status status)
 
     gm_fail(&error, status, "gemmd is shutting down and could not finish this request");
     pthread_mutex_lock(&server->mutex);
-    LIST_FOREACH(r, &server->requests, link)
-    refuse(r, &error);
+    LIST_FOREACH (r, &server->requests, link)
+        refuse(r, &error);
     pthread_mutex_unlock(&server->mutex);
 }

@@ -82,9 +82,9 @@ static struct gm_named *find_idle(const struct gm_matrices *m, unsigned index)
 {
     struct gm_named *named;
 
-    TAILQ_FOREACH(named, &m->resident[index], resident_link)
-    if (named->listed && named->references == 1 && !named->moving)
-        return named;
+    TAILQ_FOREACH (named, &m->resident[index], resident_link)
+        if (named->listed && named->references == 1 && !named->moving)
+            return named;
     return NULL;
 }
 

@@ -39,9 +39,9 @@ static struct gm_named *find(const struct gm_matrices *m, const char *owner, con
 {
     struct gm_named *named;
 
-    TAILQ_FOREACH(named, list_of(m, owner, name), link)
-    if (strcmp(named->name, name) == 0 && strcmp(named->owner->name, owner) == 0)
-        return has_expired(named, unix_now()) ? NULL : named;
+    TAILQ_FOREACH (named, list_of(m, owner, name), link)
+        if (strcmp(named->name, name) == 0 && strcmp(named->owner->name, owner) == 0)
+            return has_expired(named, unix_now()) ? NULL : named;
     return NULL;
 }
 
@@ -197,9 +197,9 @@ static struct gm_matrix_owner *owner_of(struct gm_matrices *m, const char *name)
 {
     struct gm_matrix_owner *owner;
 
-    LIST_FOREACH(owner, &m->owners, link)
-    if (strcmp(owner->name, name) == 0)
-        return owner;
+    LIST_FOREACH (owner, &m->owners, link)
+        if (strcmp(owner->name, name) == 0)
+            return owner;
     owner = calloc(1, sizeof *owner);
     if (owner) {
         snprintf(owner->name, sizeof owner->name, "%s", name);
@@ -334,9 +334,9 @@ static bool list(struct gm_matrices *m, struct gm_named *named)
     struct gm_named_list *list = list_of(m, named->owner->name, named->name);
     struct gm_named *before = NULL, *other;
 
-    TAILQ_FOREACH(other, list, link)
-    if (strcmp(other->name, named->name) == 0 && other->owner == named->owner)
-        before = other;
+    TAILQ_FOREACH (other, list, link)
+        if (strcmp(other->name, named->name) == 0 && other->owner == named->owner)
+            before = other;
     bool there = before && !has_expired(before, unix_now());
     if (before && *m->dir)
         gm_matrix_remove_elements(m, before);
@@ -569,8 +569,7 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_ma
 
     pthread_mutex_lock(&m->mutex);
     for (; from < GM_MATRICES_TABLE && count < most && !lacking; from++) {
-        TAILQ_FOREACH(named, &m->table[from], link)
-        {
+        TAILQ_FOREACH (named, &m->table[from], link) {
             if (!may_see(named, caller) || has_expired(named, now))
                 continue;
             if (count == room) {

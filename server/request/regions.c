@@ -70,9 +70,9 @@ static struct gm_region *find(const struct gm_regions *regions, uint64_t client,
 {
     struct gm_region *region;
 
-    LIST_FOREACH(region, &regions->list, link)
-    if (region->reservation.client == client && strcmp(region->name, name) == 0)
-        return region;
+    LIST_FOREACH (region, &regions->list, link)
+        if (region->reservation.client == client && strcmp(region->name, name) == 0)
+            return region;
     return NULL;
 }
 
@@ -83,8 +83,7 @@ static unsigned held(const struct gm_regions *regions, uint64_t client, uint64_t
     unsigned n = 0;
 
     *ret_bytes = 0;
-    LIST_FOREACH(region, &regions->list, link)
-    {
+    LIST_FOREACH (region, &regions->list, link) {
         if (region->reservation.client != client)
             continue;
         n++;
@@ -338,10 +337,10 @@ enum gm_status gm_region_unregister(struct gm_regions *regions, uint64_t client,
     for (;;) {
         pthread_mutex_lock(&regions->mutex);
         struct gm_region *region;
-        LIST_FOREACH(region, &regions->list, link)
-        if (region->reservation.client == client && region->what.on_device == on_device &&
-            (!name || strcmp(region->name, name) == 0))
-            break;
+        LIST_FOREACH (region, &regions->list, link)
+            if (region->reservation.client == client && region->what.on_device == on_device &&
+                (!name || strcmp(region->name, name) == 0))
+                break;
         if (region)
             unlink_region(regions, region);
         pthread_mutex_unlock(&regions->mutex);
@@ -362,8 +361,7 @@ enum gm_status gm_region_list(struct gm_regions *regions, uint64_t client, bool 
     bool any = false;
 
     pthread_mutex_lock(&regions->mutex);
-    LIST_FOREACH(region, &regions->list, link)
-    {
+    LIST_FOREACH (region, &regions->list, link) {
         if ((!all && region->reservation.client != client) || region->what.on_device != on_device ||
             (name && strcmp(region->name, name) != 0))
             continue;

@@ -266,8 +266,8 @@ void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
 
     pthread_mutex_lock(&s->mutex);
     gm_sched_drop_all(s, &orphans);
-    TAILQ_FOREACH(job, &s->running, link)
-    gm_job_stop(job, status);
+    TAILQ_FOREACH (job, &s->running, link)
+        gm_job_stop(job, status);
     pthread_mutex_unlock(&s->mutex);
     gm_sched_end(&orphans, status);
 }

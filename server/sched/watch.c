@@ -68,8 +68,7 @@ static void check_running(struct check *check, int64_t now)
 {
     struct gm_job *job;
 
-    TAILQ_FOREACH(job, &check->sched->running, link)
-    {
+    TAILQ_FOREACH (job, &check->sched->running, link) {
         if (job->deadline_ns <= now)
             gm_job_stop(job, GM_DEADLINE);
         else if (job->abandoned && job->abandoned(job, true))

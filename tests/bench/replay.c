@@ -136,8 +136,7 @@ static void read_rows(struct results *ret)
     ret->timed = calloc(rows + 1, sizeof(*ret->timed));
     if (!ret->ops || !ret->timed || !launches)
         die("memory", "there is no more");
-    json_array_foreach(results, i, json)
-    {
+    json_array_foreach (results, i, json) {
         double us = json_number_value(json_object_get(json, "median_us")) +
                     json_number_value(json_object_get(json, "prepare_us"));
         if (strcmp(text_of(json, "variant"), "nothing") == 0)

@@ -40,8 +40,8 @@ static unsigned accounts_of(const struct gm_quotas *quotas)
     const struct gm_quota_account *account;
     unsigned count = 0;
 
-    TAILQ_FOREACH(account, &quotas->keys, link)
-    count++;
+    TAILQ_FOREACH (account, &quotas->keys, link)
+        count++;
     return count;
 }
 

@@ -345,7 +345,8 @@ static bool is_row(const char *text, size_t len)
     bool row = root && json_is_array(root);
     size_t index;
     if (row)
-        json_array_foreach(root, index, value) row = row && json_is_number(value);
+        json_array_foreach (root, index, value)
+            row = row && json_is_number(value);
     json_decref(root);
     return row;
 }

@@ -42,8 +42,7 @@ static json_t *row_of(const json_t *report, const char *kernel)
     json_t *row;
     size_t i;
 
-    json_array_foreach(json_object_get(report, "rows"), i, row)
-    {
+    json_array_foreach (json_object_get(report, "rows"), i, row) {
         if (strcmp(json_string_value(json_object_get(row, "kernel")), kernel) == 0)
             return row;
     }
@@ -85,8 +84,7 @@ static void check_order(const json_t *report)
     json_t *row;
     size_t i;
 
-    json_array_foreach(json_object_get(report, "rows"), i, row)
-    {
+    json_array_foreach (json_object_get(report, "rows"), i, row) {
         double us = number_of(row, "kernel_us_median");
         int group = json_object_get(row, "failure") ? 2 : us < 0 ? 1 : 0;
         CHECK(group >= group_before && (group > 0 || us >= before));
@@ -107,8 +105,7 @@ static void test_order(void)
     json_t *report = compare(&x, &ask, PRODUCT), *row;
     size_t i;
 
-    json_array_foreach(json_object_get(report, "rows"), i, row)
-    {
+    json_array_foreach (json_object_get(report, "rows"), i, row) {
         const char *name = json_string_value(json_object_get(row, "kernel"));
         CHECK_STR(json_string_value(json_object_get(row, "op")), "matmul");
         CHECK_STR(verdict_of(row), "within");
@@ -203,8 +200,7 @@ static void test_one_fails(void)
         check_order(report);
         CHECK_EQ(atomic_load(&faulty_plan.runs), cases[i].runs);
         CHECK_EQ(json_array_size(json_object_get(report, "rows")), 4);
-        json_array_foreach(json_object_get(report, "rows"), k, row)
-        {
+        json_array_foreach (json_object_get(report, "rows"), k, row) {
             const char *name = json_string_value(json_object_get(row, "kernel"));
             bool bad = strcmp(name, cases[i].kernel) == 0;
             const char *code = text_of(row, "failure", "code"), *verdict = verdict_of(row);
@@ -378,8 +374,7 @@ static void test_counts(void)
     bench_open_counting(LIMIT);
     json_t *report = compare(&x, &ask, BODY_3X2), *row;
     size_t i;
-    json_array_foreach(json_object_get(report, "rows"), i, row)
-    {
+    json_array_foreach (json_object_get(report, "rows"), i, row) {
         const json_t *accesses = json_object_get(row, "accesses");
         CHECK_EQ(number_of(accesses, "global_sectors"), 100 * (i + 1) + 10);
         CHECK_EQ(number_of(accesses, "shared_wavefronts"), 4);

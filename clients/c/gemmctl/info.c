@@ -70,8 +70,7 @@ static void join(const json_t *list, char *out, size_t size)
     json_t *item;
 
     *out = '\0';
-    json_array_foreach(list, index, item)
-    {
+    json_array_foreach (list, index, item) {
         int len = snprintf(out + at, size - at, "%s%s", at ? " " : "",
                            json_string_value(item) ? json_string_value(item) : "?");
         at = (size_t)len < size - at ? at + (size_t)len : size - 1;
@@ -102,8 +101,7 @@ enum gm_exit gm_command_kernels(struct gemmd_client *client, struct gm_options *
     if (!document)
         return status;
     gm_table_add(&table, (const char *const[]){"op", "kernel", "devices", "types", "needs", ""});
-    json_array_foreach(json_object_get(document, "kernels"), index, kernel)
-    {
+    json_array_foreach (json_object_get(document, "kernels"), index, kernel) {
         const json_t *dtypes = json_object_get(kernel, "dtypes");
         char devices[256], types[256];
         if (count == 1 && strcmp(gm_json_text(kernel, "op"), args[0]) != 0)
@@ -141,8 +139,7 @@ enum gm_exit gm_command_devices(struct gemmd_client *client, struct gm_options *
         return status;
     gm_table_add(&table, (const char *const[]){"device", "kind", "default", "memory", "copy GB/s",
                                                "f32 GFLOP/s", "waiting", "model"});
-    json_array_foreach(json_object_get(document, "devices"), index, device)
-    {
+    json_array_foreach (json_object_get(document, "devices"), index, device) {
         const json_t *queue = json_object_get(device, "queue");
         double memory = gm_json_number(device, "memory_bytes");
         double copy = gm_json_number(device, "copy_gbs");
@@ -178,8 +175,7 @@ static void add_members(struct gm_table *table, const char *prefix, json_t *obje
     const char *name;
     json_t *value;
 
-    json_object_foreach(object, name, value)
-    {
+    json_object_foreach (object, name, value) {
         char path[256];
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", name);
         if (json_is_object(value)) {

@@ -29,8 +29,7 @@ static void shape_text(const json_t *matrix, char *out, size_t size)
     json_t *dim;
 
     *out = '\0';
-    json_array_foreach(json_object_get(matrix, "shape"), index, dim)
-    {
+    json_array_foreach (json_object_get(matrix, "shape"), index, dim) {
         int len = snprintf(out + at, size - at, "%s%lld", index ? "x" : "",
                            (long long)json_integer_value(dim));
         at = (size_t)len < size - at ? at + (size_t)len : size - 1;
@@ -209,8 +208,7 @@ enum gm_exit gm_command_list(struct gemmd_client *client, struct gm_options *opt
     if (!options->json)
         begin_table(&table);
     while (*path && (page = gm_get_json(client, options, path, &status))) {
-        json_array_foreach(json_object_get(page, "matrices"), index, matrix)
-        {
+        json_array_foreach (json_object_get(page, "matrices"), index, matrix) {
             if (options->json) {
                 char *text = json_dumps(matrix, JSON_COMPACT);
                 if (text)

@@ -76,8 +76,7 @@ static void print_devices(FILE *out, const struct looks *l)
 
     fprintf(out, "\n%s%-10s %-22s %8s %8s  %s%s\n", gm_say_style(stdout, GM_BOLD), "device",
             "queue", "waiting", "running", "model", gm_say_style(stdout, GM_PLAIN));
-    json_array_foreach(json_object_get(l->devices, "devices"), index, device)
-    {
+    json_array_foreach (json_object_get(l->devices, "devices"), index, device) {
         const char *name = gm_json_text(device, "name");
         const json_t *queue = json_object_get(json_object_get(l->stats, "queues"), name);
         double queued = gm_json_number(queue, "queued");
@@ -97,8 +96,7 @@ static void print_counters(FILE *out, const struct looks *l, const char *group, 
     json_t *value;
     bool any = false;
 
-    json_object_foreach(json_object_get(l->stats, group), name, value)
-    {
+    json_object_foreach (json_object_get(l->stats, group), name, value) {
         if (json_number_value(value) <= 0)
             continue;
         if (!any)
