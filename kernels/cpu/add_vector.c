@@ -117,8 +117,8 @@ static struct source take(const struct job *job, unsigned index, const struct gm
 }
 
 /* Adds one span that is contiguous in operands and result. */
-static void add_run(const struct job *job, char *to, const char *a, const char *b, uint64_t count,
-                    char *buffer)
+static void add_span(const struct job *job, char *to, const char *a, const char *b, uint64_t count,
+                     char *buffer)
 {
     const uint64_t piece = TILE_BYTES / job->element;
 
@@ -145,11 +145,11 @@ static void add_chunk(void *cls, uint64_t chunk, unsigned thread)
         bool whole = tile.w == job->cols.size;
         struct source a = take(job, 0, &tile, whole, &left);
         struct source b = take(job, 1, &tile, whole, &right);
-        uint64_t runs = whole ? 1 : tile.h, count = whole ? tile.h * tile.w : tile.w;
+        uint64_t spans = whole ? 1 : tile.h, count = whole ? tile.h * tile.w : tile.w;
         uint64_t first = (tile.matrix * job->rows.size + tile.i) * job->cols.size + tile.j;
-        for (uint64_t i = 0; i < runs; i++)
-            add_run(job, job->result + (first + i * job->cols.size) * job->element,
-                    a.at + i * a.row, b.at + i * b.row, count, scratch->result);
+        for (uint64_t i = 0; i < spans; i++)
+            add_span(job, job->result + (first + i * job->cols.size) * job->element,
+                     a.at + i * a.row, b.at + i * b.row, count, scratch->result);
     }
     if (job->stream)
         gm_stream_end();

@@ -567,7 +567,7 @@ def test_roofline_and_waterfall(visit, start):
     page.get_by_role("button", name="Make some traffic").click()
     expect(page.locator("g.pick")).to_have_count(18)
     page.get_by_role("button", name="Streams").click()
-    expect(page.locator("rect.stream").first).to_be_visible()
+    expect(page.locator("rect.lane").first).to_be_visible()
     before = visitor.fragment()
     page.get_by_role("button", name="Closer").click()
     assert visitor.fragment() != before and "from=" in visitor.fragment()

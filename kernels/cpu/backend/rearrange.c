@@ -25,7 +25,8 @@ struct job {
     const struct gm_matrix *x;
     char *result;
     size_t element_bytes;
-    uint64_t band, bands, run, runs; /* columns per band, rows per run, and their numbers */
+    uint64_t band, bands, rows,
+        row_chunks; /* columns per band, rows per chunk, and their numbers */
     bool stream;
 };
 
@@ -33,9 +34,9 @@ static void prepare_chunk(void *cls, uint64_t chunk, unsigned thread)
 {
     const struct job *job = cls;
     const struct gm_matrix *x = job->x;
-    uint64_t col = chunk / job->runs * job->band, row = chunk % job->runs * job->run;
+    uint64_t col = chunk / job->row_chunks * job->band, row = chunk % job->row_chunks * job->rows;
     uint64_t cols = x->cols - col < job->band ? x->cols - col : job->band;
-    uint64_t end = x->rows - row < job->run ? x->rows : row + job->run;
+    uint64_t end = x->rows - row < job->rows ? x->rows : row + job->rows;
 
     (void)thread;
     for (; row < end; row++) {
@@ -56,11 +57,11 @@ static enum gm_status prepare_stack(const struct gm_matrix *x, void *data, struc
 
     job.band = BAND_BYTES / size < x->cols ? BAND_BYTES / size : x->cols;
     job.bands = gm_ceil_div(x->cols, job.band);
-    job.run = PREPARE_CHUNK_BYTES / (job.band * x->batch * size);
-    job.run = job.run < 1 ? 1 : job.run < x->rows ? job.run : x->rows;
-    job.runs = gm_ceil_div(x->rows, job.run);
+    job.rows = PREPARE_CHUNK_BYTES / (job.band * x->batch * size);
+    job.rows = job.rows < 1 ? 1 : job.rows < x->rows ? job.rows : x->rows;
+    job.row_chunks = gm_ceil_div(x->rows, job.rows);
     job.stream = gm_matrix_bytes(x) >= GM_STREAM_MIN;
-    return gm_pool_run(exec->pool, job.bands * job.runs, exec->stop, prepare_chunk, &job)
+    return gm_pool_run(exec->pool, job.bands * job.row_chunks, exec->stop, prepare_chunk, &job)
                ? GM_OK
                : GM_CANCELLED;
 }

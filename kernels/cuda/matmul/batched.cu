@@ -31,7 +31,7 @@ static __device__ __forceinline__ void add_steps(T (&acc)[S::TM][S::TN], const T
                                                  const unsigned *from_a, const T *b, unsigned steps,
                                                  unsigned n)
 {
-    constexpr unsigned RUN = 16 / sizeof(T), VEC = S::VEC;
+    constexpr unsigned STEPS = 16 / sizeof(T), VEC = S::VEC;
     unsigned step = 0;
 
     auto add = [&](const T *left) {
@@ -47,12 +47,12 @@ static __device__ __forceinline__ void add_steps(T (&acc)[S::TM][S::TN], const T
                 acc[i][j] += left[i] * right[j / VEC].x[j % VEC];
         }
     };
-    for (; step + RUN <= steps; step += RUN) {
-        T left[RUN][S::TM];
+    for (; step + STEPS <= steps; step += STEPS) {
+        T left[STEPS][S::TM];
 #pragma unroll
         for (unsigned i = 0; i < S::TM; i++) {
 #pragma unroll
-            for (unsigned r = 0; r < RUN; r += AT_ONCE) {
+            for (unsigned r = 0; r < STEPS; r += AT_ONCE) {
                 pack<T, AT_ONCE> got = *(const pack<T, AT_ONCE> *)(a + from_a[i] + step + r);
 #pragma unroll
                 for (unsigned e = 0; e < AT_ONCE; e++)
@@ -60,7 +60,7 @@ static __device__ __forceinline__ void add_steps(T (&acc)[S::TM][S::TN], const T
             }
         }
 #pragma unroll
-        for (unsigned r = 0; r < RUN; r++)
+        for (unsigned r = 0; r < STEPS; r++)
             add(left[r]);
     }
     for (; step < steps; step++) {
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
     matmul_batched(batched_product<typename S::type> s, uint64_t first_block)
 {
     using T = typename S::type;
-    constexpr unsigned RUN = 16 / sizeof(T);
+    constexpr unsigned PER_VEC = 16 / sizeof(T);
     T *shared = gm_dynamic_shared<T>();
     uint64_t matrix = (first_block + blockIdx.x) * s.c.many;
     unsigned there = s.p.batch - matrix < s.c.many ? (unsigned)(s.p.batch - matrix) : s.c.many;
@@ -125,7 +125,7 @@ static __global__ void __launch_bounds__(GM_WARP *S::WARPS, S::AT_LEAST / S::WAR
     if (s.K > 0) {
         unsigned used = s.c.many * s.c.BK * s.N;
         if (s.p.b.col == 1)
-            used = ((unsigned)gm_ceil_div(used, RUN) + 1) * RUN;
+            used = ((unsigned)gm_ceil_div(used, PER_VEC) + 1) * PER_VEC;
         for (unsigned i = used + threadIdx.x; i < s.c.room_b; i += blockDim.x) {
             k_tile[i] = 0; /* lanes beyond the last column read this */
             if (s.c.BK < s.K)

@@ -259,21 +259,16 @@ extern "C" uint64_t gm_mma_scratch(const struct gm_op *op)
 template <typename T, typename C>
 static enum gm_status run(struct gm_exec *exec, const gm_product<T> &p, unsigned splits)
 {
-    char *room = (char *)gm_scratch(exec);
-    gm_half_operand a = gm_half_a(p), b = gm_half_b(p);
-    enum gm_status status = gm_half_repack_both(exec, MMA_ALIGNED, &a, &b, &room);
-
-    if (status != GM_OK)
-        return status;
-    gm_split_work<T> w = gm_split_work_of(p, C::BM, C::BN, BK, splits, room);
-    auto *kernel = a.along_k
-                       ? b.along_k ? matmul_mma<T, C, true, true> : matmul_mma<T, C, true, false>
-                   : b.along_k ? matmul_mma<T, C, false, true>
-                               : matmul_mma<T, C, false, false>;
-    status = gm_launch(exec, kernel, dim3(w.units), dim3(THREADS), sizeof(stages<C>), w, a, b);
-    if (status == GM_OK && w.partial)
-        status = gm_reduce_splits(exec, p, w.partial, w.units / w.tiles);
-    return status;
+    return gm_half_run<C::BM, C::BN, BK>(
+        exec, p, MMA_ALIGNED, splits,
+        [&](const gm_split_work<T> &w, const gm_half_operand &a, const gm_half_operand &b) {
+            auto *kernel =
+                a.along_k ? b.along_k ? matmul_mma<T, C, true, true> : matmul_mma<T, C, true, false>
+                : b.along_k ? matmul_mma<T, C, false, true>
+                            : matmul_mma<T, C, false, false>;
+            return gm_launch(exec, kernel, dim3(w.units), dim3(THREADS), sizeof(stages<C>), w, a,
+                             b);
+        });
 }
 
 GM_KERNEL(matmul_mma)

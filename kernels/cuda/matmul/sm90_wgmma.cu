@@ -258,29 +258,25 @@ template <typename T, typename C>
 static enum gm_status run(struct gm_exec *exec, const gm_product<T> &p, unsigned splits)
 {
     constexpr bool is_bf16 = std::is_same<T, gm_bf16>::value;
-    char *room = (char *)gm_scratch(exec);
-    gm_half_operand a = gm_half_a(p), b = gm_half_b(p);
-    enum gm_status status = gm_half_repack_both(exec, GM_HALF_VEC, &a, &b, &room);
-    CUtensorMap map_a, map_b, map_result = {};
 
-    if (status != GM_OK)
-        return status;
-    if (!map_of(a, is_bf16, C::BM, &map_a) || !map_of(b, is_bf16, C::BN / C::CLUSTER, &map_b) ||
-        (p.N % GM_HALF_VEC == 0 &&
-         !gm_tensor_map(p.result, is_bf16, p.batch, p.M, p.N, p.N, p.M * p.N, 16, &map_result)))
-        return gm_cuda_launched(exec, cudaErrorInvalidValue, nullptr);
-    gm_split_work<T> w = gm_split_work_of(p, C::BM * C::CLUSTER, C::BN, BK, splits, room);
-    auto *kernel =
-        a.along_k   ? b.along_k ? matmul_wgmma<T, C, true, true> : matmul_wgmma<T, C, true, false>
-          : b.along_k ? matmul_wgmma<T, C, false, true>
-                    : matmul_wgmma<T, C, false, false>;
-    unsigned blocks = gm_gpu_of(exec)->sms * C::BLOCKS / C::CLUSTER;
-    dim3 grid((w.units < blocks ? w.units : blocks) * C::CLUSTER);
-    status = gm_launch(exec, kernel, grid, dim3((C::CONSUMERS + 1) * GM_WARPGROUP), shared_bytes<C>,
-                       w, map_a, map_b, map_result);
-    if (status == GM_OK && w.partial)
-        status = gm_reduce_splits(exec, p, w.partial, w.units / w.tiles);
-    return status;
+    return gm_half_run<C::BM * C::CLUSTER, C::BN, BK>(
+        exec, p, GM_HALF_VEC, splits,
+        [&](const gm_split_work<T> &w, const gm_half_operand &a, const gm_half_operand &b) {
+            CUtensorMap map_a, map_b, map_result = {};
+            if (!map_of(a, is_bf16, C::BM, &map_a) ||
+                !map_of(b, is_bf16, C::BN / C::CLUSTER, &map_b) ||
+                (p.N % GM_HALF_VEC == 0 && !gm_tensor_map(p.result, is_bf16, p.batch, p.M, p.N, p.N,
+                                                          p.M * p.N, 16, &map_result)))
+                return gm_cuda_launched(exec, cudaErrorInvalidValue, nullptr);
+            auto *kernel = a.along_k   ? b.along_k ? matmul_wgmma<T, C, true, true>
+                                                   : matmul_wgmma<T, C, true, false>
+                             : b.along_k ? matmul_wgmma<T, C, false, true>
+                                       : matmul_wgmma<T, C, false, false>;
+            unsigned blocks = gm_gpu_of(exec)->sms * C::BLOCKS / C::CLUSTER;
+            dim3 grid((w.units < blocks ? w.units : blocks) * C::CLUSTER);
+            return gm_launch(exec, kernel, grid, dim3((C::CONSUMERS + 1) * GM_WARPGROUP),
+                             shared_bytes<C>, w, map_a, map_b, map_result);
+        });
 }
 
 GM_KERNEL(matmul_wgmma)

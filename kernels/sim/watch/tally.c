@@ -219,71 +219,71 @@ static void add_to_cache(struct gm_access_sums *sums, const struct gm_tally_requ
     sums->again += request->weight * request->again;
 }
 
-static void end_run(struct gm_tally_site *site)
+static void end_span(struct gm_tally_site *site)
 {
-    struct gm_tally_run *run = &site->run;
-    unsigned bytes = run->bytes, ideal;
-    bool vector = bytes > run->width && (bytes & (bytes - 1)) == 0;
+    struct gm_tally_span *span = &site->span;
+    unsigned bytes = span->bytes, ideal;
+    bool vector = bytes > span->width && (bytes & (bytes - 1)) == 0;
 
-    for (uint32_t rest = run->active; rest != 0 && vector; rest &= rest - 1)
-        vector = run->address[__builtin_ctz(rest)] % bytes == 0;
+    for (uint32_t rest = span->active; rest != 0 && vector; rest &= rest - 1)
+        vector = span->address[__builtin_ctz(rest)] % bytes == 0;
     if (bytes > 0 && vector)
         site->sums.passes +=
-            run->weight * gm_tally_wavefronts(run->address, run->active, bytes, true, &ideal);
+            span->weight * gm_tally_wavefronts(span->address, span->active, bytes, true, &ideal);
     else if (bytes > 0)
-        site->sums.passes += run->passes;
-    run->bytes = 0;
+        site->sums.passes += span->passes;
+    span->bytes = 0;
 }
 
-/* Whether each lane goes on where the run ends, or before it begins, as arguments of a call do. */
-static bool continues(const struct gm_tally_run *run, const struct gm_tally_request *request)
+/* Whether each lane goes on where the span ends, or before it begins, as arguments of a call do. */
+static bool continues(const struct gm_tally_span *span, const struct gm_tally_request *request)
 {
     bool after = true, before = true;
 
-    if (run->bytes == 0 || run->bytes + request->bytes > 16 || run->width != request->bytes ||
-        run->active != request->active || run->weight != request->weight)
+    if (span->bytes == 0 || span->bytes + request->bytes > 16 || span->width != request->bytes ||
+        span->active != request->active || span->weight != request->weight)
         return false;
-    for (uint32_t rest = run->active; rest != 0 && (after || before); rest &= rest - 1) {
+    for (uint32_t rest = span->active; rest != 0 && (after || before); rest &= rest - 1) {
         unsigned lane = (unsigned)__builtin_ctz(rest);
-        after &= request->address[lane] == run->address[lane] + run->bytes;
-        before &= request->address[lane] + request->bytes == run->address[lane];
+        after &= request->address[lane] == span->address[lane] + span->bytes;
+        before &= request->address[lane] + request->bytes == span->address[lane];
     }
     return after || before;
 }
 
-/* The site whose run a load continues: its own, or that of the load before, if a line of the source
- * loads several words one by one; else its own, where it begins another. */
-static struct gm_tally_site *run_of(struct gm_tally *tally, struct gm_tally_site *site,
-                                    const struct gm_tally_request *request)
+/* The site whose span a load continues: its own, or that of the load before, if a line of the
+ * source loads several words one by one; else its own, where it begins another. */
+static struct gm_tally_site *span_of(struct gm_tally *tally, struct gm_tally_site *site,
+                                     const struct gm_tally_request *request)
 {
-    struct gm_tally_site *other = tally->run > 0 ? &tally->site[tally->run - 1] : site;
+    struct gm_tally_site *other = tally->span > 0 ? &tally->site[tally->span - 1] : site;
 
-    if (!continues(&site->run, request) && other->memory == site->memory &&
-        continues(&other->run, request))
+    if (!continues(&site->span, request) && other->memory == site->memory &&
+        continues(&other->span, request))
         return other;
-    tally->run = (size_t)(site - tally->site) + 1;
+    tally->span = (size_t)(site - tally->site) + 1;
     return site;
 }
 
-/* Adds a load from shared memory to a run, of which it may be the first. */
-static void add_to_run(struct gm_tally *tally, struct gm_tally_site *site,
-                       const struct gm_tally_request *request, unsigned wavefronts)
+/* Adds a load from shared memory to a span, of which it may be the first. */
+static void add_to_span(struct gm_tally *tally, struct gm_tally_site *site,
+                        const struct gm_tally_request *request, unsigned wavefronts)
 {
-    site = run_of(tally, site, request);
-    struct gm_tally_run *run = &site->run;
-    if (!continues(run, request)) {
-        end_run(site);
-        *run = (struct gm_tally_run){
+    site = span_of(tally, site, request);
+    struct gm_tally_span *span = &site->span;
+    if (!continues(span, request)) {
+        end_span(site);
+        *span = (struct gm_tally_span){
             .width = request->bytes, .active = request->active, .weight = request->weight};
-        memcpy(run->address, request->address, sizeof(run->address));
-    } else if (request->address[__builtin_ctz(run->active)] <
-               run->address[__builtin_ctz(run->active)]) {
-        memcpy(run->address, request->address, sizeof(run->address));
+        memcpy(span->address, request->address, sizeof(span->address));
+    } else if (request->address[__builtin_ctz(span->active)] <
+               span->address[__builtin_ctz(span->active)]) {
+        memcpy(span->address, request->address, sizeof(span->address));
     }
-    run->bytes += request->bytes;
-    run->passes += request->weight * wavefronts;
-    if (run->bytes == 16)
-        end_run(site);
+    span->bytes += request->bytes;
+    span->passes += request->weight * wavefronts;
+    if (span->bytes == 16)
+        end_span(site);
 }
 
 static struct gm_tally_site *find(struct gm_tally *tally, uint32_t key, unsigned kind,
@@ -349,7 +349,7 @@ struct gm_access_example *gm_tally_add(struct gm_tally *tally,
     if (unit == GM_SECTOR)
         add_to_cache(&site->sums, request);
     else if (request->kind == GM_SHARED_LOAD)
-        add_to_run(tally, site, request, units);
+        add_to_span(tally, site, request, units);
     else
         site->sums.passes += request->weight * units;
     if (site->example.active != 0 && (unsigned)__builtin_popcount(site->example.active) >= lanes)
@@ -393,7 +393,7 @@ void gm_tally_merge(struct gm_tally *into, struct gm_tally *from)
         struct gm_tally_site *site = find(into, other->key, other->kind, other->memory);
         if (!site)
             continue;
-        end_run(other);
+        end_span(other);
         gm_access_add(&site->sums, &other->sums);
         site->traced += other->traced;
         if (gm_tally_better(&other->example, &site->example)) {
@@ -454,7 +454,7 @@ static void multiply(struct gm_access_sums *sums, double factor)
 void gm_tally_multiply(struct gm_tally *tally, double factor)
 {
     for (size_t i = 0; i < tally->count; i++) {
-        end_run(&tally->site[i]);
+        end_span(&tally->site[i]);
         multiply(&tally->site[i].sums, factor);
         tally->site[i].traced *= factor;
     }

@@ -14,8 +14,9 @@
 #define GM_TALLY_PLACES 2048u
 
 /* Loads of neighbouring words, one after the other, that a compiler can make one vector load of. */
-struct gm_tally_run {
-    unsigned width, bytes; /* of a lane: of one load, and of all so far; 0 bytes: there is no run */
+struct gm_tally_span {
+    unsigned width,
+        bytes; /* of a lane: of one load, and of all so far; 0 bytes: there is no span */
     uint32_t active;
     uint64_t address[GM_WARP]; /* where it begins */
     double weight, passes;     /* passes: of its loads, if they remain single */
@@ -30,7 +31,7 @@ struct gm_tally_site {
     double traced; /* traced lanes: sums.lanes before partly traced places are scaled */
     /* Have addresses instead of offsets until they are reported. */
     struct gm_access_example example, warp[GM_WARPS_SHOWN];
-    struct gm_tally_run run; /* of shared loads: not yet in sums.passes */
+    struct gm_tally_span span; /* of shared loads: not yet in sums.passes */
 };
 
 struct gm_tally {
@@ -42,7 +43,7 @@ struct gm_tally {
     size_t count, room;
     struct gm_tally_site *site;
     unsigned last; /* the site that was found last */
-    size_t run;    /* the site, + 1, whose run a load of another site may continue */
+    size_t span;   /* the site, + 1, whose span a load of another site may continue */
     double barriers, steps, step_lanes, blocks, warps;
     bool overflow; /* something did not fit: the sums are too small */
     bool lacking;  /* memory ran out: the sums are too small */

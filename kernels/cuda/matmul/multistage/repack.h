@@ -154,6 +154,15 @@ static inline gm_half_operand gm_half_operand_of(const struct gm_view &view, uin
         x.ld = gm_ceil_div(x.cols, GM_HALF_VEC) * GM_HALF_VEC;
     return x;
 }
+
+template <typename T> static inline gm_half_operand gm_half_a(const gm_product<T> &p)
+{
+    return gm_half_operand_of(p.a, p.batch, p.K, p.a.col, p.M, p.a.row);
+}
+template <typename T> static inline gm_half_operand gm_half_b(const gm_product<T> &p)
+{
+    return gm_half_operand_of(p.b, p.batch, p.K, p.b.row, p.N, p.b.col);
+}
 /* Bytes of a copy of the operand whose rows begin at 16 bytes: 0 if they begin at multiples of
  * `aligned` elements as it is; UINT64_MAX on overflow. Every buffer begins at 256 bytes. */
 static inline uint64_t gm_half_repack_bytes(const gm_half_operand &x, unsigned aligned)

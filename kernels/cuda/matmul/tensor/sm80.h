@@ -12,22 +12,22 @@
 
 /* ---- What the variants' host functions share ---- */
 
-template <typename T> static inline gm_half_operand gm_half_a(const gm_product<T> &p)
+/* Repacks operands that are not aligned, calls launch(work, a, b), and adds the splits. */
+template <unsigned BM, unsigned BN, unsigned BK, typename T, typename F>
+static enum gm_status gm_half_run(struct gm_exec *exec, const gm_product<T> &p, unsigned aligned,
+                                  unsigned splits, F launch)
 {
-    return gm_half_operand_of(p.a, p.batch, p.K, p.a.col, p.M, p.a.row);
-}
-template <typename T> static inline gm_half_operand gm_half_b(const gm_product<T> &p)
-{
-    return gm_half_operand_of(p.b, p.batch, p.K, p.b.row, p.N, p.b.col);
-}
+    char *room = (char *)gm_scratch(exec);
+    gm_half_operand a = gm_half_a(p), b = gm_half_b(p);
+    enum gm_status status = gm_half_repack(exec, aligned, &a, &room);
 
-static inline enum gm_status gm_half_repack_both(struct gm_exec *exec, unsigned aligned,
-                                                 gm_half_operand *a, gm_half_operand *b,
-                                                 char **room)
-{
-    enum gm_status status = gm_half_repack(exec, aligned, a, room);
-
-    return status == GM_OK ? gm_half_repack(exec, aligned, b, room) : status;
+    if (status == GM_OK)
+        status = gm_half_repack(exec, aligned, &b, &room);
+    gm_split_work<T> w = gm_split_work_of(p, BM, BN, BK, splits, room);
+    if (status == GM_OK)
+        status = launch(w, a, b);
+    return status == GM_OK && w.partial ? gm_reduce_splits(exec, p, w.partial, w.units / w.tiles)
+                                        : status;
 }
 
 static inline enum gm_status gm_half_accepts(const struct gm_op *op, const char *name, unsigned bm,
