@@ -1,9 +1,23 @@
-"""Certificates for tests of TLS, made by openssl: an authority, and what it signs."""
+"""Certificates for tests of TLS, made by openssl: an authority, and what it signs. They have the
+extensions that strict verification (RFC 5280; the default from Python 3.13 on) asks for."""
 
+import datetime
 import shutil
 import subprocess
 
 OPENSSL = shutil.which("openssl")
+# Of `openssl ca`: the one command that can sign what has expired in every version.
+SETTINGS = """[ca]
+default_ca = all
+[all]
+database = index.txt
+serial = serial
+new_certs_dir = .
+default_md = sha256
+policy = names
+[names]
+commonName = supplied
+"""
 
 
 def openssl(*arguments, cwd):
@@ -17,7 +31,8 @@ class Authority:
         self.folder, self.name = folder, name
         folder.mkdir(exist_ok=True)
         openssl("req", "-x509", *self._new_key(name), "-out", f"{name}.pem", "-subj", f"/CN={name}",
-                "-days", "30", cwd=folder)
+                "-days", "30", "-addext", "keyUsage=critical,keyCertSign,cRLSign", cwd=folder)
+        (folder / "ca.cnf").write_text(SETTINGS)
         self.file = str(folder / f"{name}.pem")
 
     @staticmethod
@@ -29,10 +44,15 @@ class Authority:
         """(certificate, key): files. days: -1 has expired."""
         usage = "clientAuth" if client else "serverAuth"
         (self.folder / f"{name}.ext").write_text(
-            f"subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage={usage}\n")
+            f"subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage={usage}\n"
+            "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
         openssl("req", *self._new_key(name, kind), "-out", f"{name}.csr", "-subj", f"/CN={name}",
                 cwd=self.folder)
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{self.name}.pem",
-                "-CAkey", f"{self.name}.key", "-set_serial", str(serial), "-days", str(days),
+        (self.folder / "index.txt").write_text("")
+        (self.folder / "serial").write_text(f"{serial:04X}\n")
+        now = datetime.datetime.now(datetime.timezone.utc)
+        begin, end = (f"{now + datetime.timedelta(days):%Y%m%d%H%M%SZ}" for days in (min(days, 0) - 1, days))
+        openssl("ca", "-batch", "-notext", "-config", "ca.cnf", "-in", f"{name}.csr", "-cert", f"{self.name}.pem",
+                "-keyfile", f"{self.name}.key", "-startdate", begin, "-enddate", end,
                 "-extfile", f"{name}.ext", "-out", f"{name}.pem", cwd=self.folder)
         return str(self.folder / f"{name}.pem"), str(self.folder / f"{name}.key")

@@ -50,6 +50,7 @@ def server(authority):
 
 def context(authority, certificate=None, most=None):
     made = ssl.create_default_context(cafile=authority.file)
+    made.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on
     if certificate:
         made.load_cert_chain(*certificate)
     if most:
