@@ -350,9 +350,10 @@ static enum gm_status merge_tallies(struct gm_exec *exec, struct gm_sim_ran *ran
     ran->report.cut |= cut;
     ran->events = launch_events(exec->machine);
     if (ran->tally.lacking)
-        return gm_fail(exec->error, GM_MEMORY_FULL, "no memory for the account of a launch");
+        return gm_fail(exec->error, GM_MEMORY_FULL, "no memory for the access report of a launch");
     if (ran->tally.overflow)
-        return gm_fail(exec->error, GM_INTERNAL, "a kernel has more places than can be counted");
+        return gm_fail(exec->error, GM_INTERNAL,
+                       "a kernel has more lines that access memory than can be counted");
     return GM_OK;
 }
 
@@ -373,7 +374,8 @@ static enum gm_status add_ran(struct gm_exec *exec, const struct gm_sim_job *job
         size_t room = exec->ran_room > 0 ? 2 * exec->ran_room : 4;
         struct gm_sim_ran *larger = realloc(exec->ran, room * sizeof(*larger));
         if (!larger)
-            return gm_fail(exec->error, GM_MEMORY_FULL, "no memory for the account of a launch");
+            return gm_fail(exec->error, GM_MEMORY_FULL,
+                           "no memory for the access report of a launch");
         exec->ran = larger;
         exec->ran_room = room;
     }
