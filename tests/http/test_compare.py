@@ -436,7 +436,7 @@ def test_a_client_that_goes_ends_it(start):
     with daemon.raw() as raw:
         begin_slow(daemon, raw)
         assert gauge(daemon, "gemmd_memory_used_bytes") > 0
-    wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "its memory comes back", 5)
+    wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "its memory comes back", 15)
     assert gauge(daemon, "gemmd_jobs_running") == gauge(daemon, "gemmd_queue_depth") == 0
 
 
