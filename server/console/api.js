@@ -1,5 +1,5 @@
 // api.js - asks the daemon. The key, where one is needed, is asked for once and kept for the tab.
-import { h } from "./dom.js";
+import { announce, download, h } from "./dom.js";
 
 const KEPT = "gemmd-key";
 
@@ -70,6 +70,15 @@ export async function ask(path, { method = "GET", body, headers = {}, signal } =
 
 export async function get(path, options) {
   return (await ask(path, options)).json();
+}
+
+// A link to what the API draws or writes. A link has no key to show, so where one is needed the page fetches it, and it is downloaded.
+export function linkTo(path, name, words) {
+  return h("a", { href: path, onclick: async (event) => {
+    if (!keyed()) return;
+    event.preventDefault();
+    await ask(path).then(async (response) => download(name, await response.blob())).catch((error) => announce(error.message));
+  } }, words);
 }
 
 let devicesKept, kernelsKept;

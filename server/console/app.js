@@ -68,6 +68,8 @@ async function describe() {
 
 show(document.getElementById("views"), VIEWS.map(([name, title]) => h("li", null, h("a", { href: `#/${name}` }, title))));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+// A file that is dropped beside its place does not replace the page.
+for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.target.closest?.("input, textarea") || event.preventDefault());
 addEventListener("hashchange", go);
 go();
 describe();

@@ -2,8 +2,10 @@
 import { ask, get } from "./api.js";
 import { generate, toNpy } from "./matrix.js";
 
-function request(op, { rows, cols, inner, dtype, device, repeat }, format, signal) {
-  const shapes = { matmul: [[rows, inner], [inner, cols]], add: [[rows, cols], [rows, cols]] }[op] ?? [[rows, cols]];
+const shapesOf = (op, { rows, cols, inner }) => ({ matmul: [[rows, inner], [inner, cols]], add: [[rows, cols], [rows, cols]] }[op] ?? [[rows, cols]]);
+
+function request(op, what, format, signal) {
+  const { dtype, device, repeat } = what, shapes = shapesOf(op, what);
   const query = new URLSearchParams({ format });
   if (device) query.set("device", device);
   if (repeat) query.set("repeat", repeat);
@@ -19,4 +21,11 @@ export function compare(op, what, signal) {
 // The same as SVG: it runs again.
 export async function drawing(op, what) {
   return (await ask(...request(op, what, "svg"))).blob();
+}
+
+// What each kernel was estimated to take, and why auto takes which.
+export function choose(op, what, device, signal) {
+  const query = new URLSearchParams({ format: "json", dtype: what.dtype, device });
+  shapesOf(op, what).forEach((dims, i) => query.set(op === "matmul" || i ? `shape_${"ab"[i]}` : "shape", dims.join("x")));
+  return get(`v1/choose/${op}?${query}`, { signal }).then((choice) => ({ ...choice, link: `v1/choose/${op}?${query}`.replace("format=json", "format=text") }));
 }

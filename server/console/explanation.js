@@ -1,5 +1,5 @@
 // explanation.js - how a kernel accesses memory: its source coloured by cost, and one warp's request as a picture.
-import { ask, get } from "./api.js";
+import { ask, get, linkTo } from "./api.js";
 import { card, figure, figures, h, s, tells } from "./dom.js";
 
 export function explain(op, kernel, { rows, cols, inner, dtype, gpu }, signal) {
@@ -167,7 +167,7 @@ export function kernelCard(report, site, warp, choose) {
   listing(report, site, choose).then((parts) => source.replaceChildren(...parts));
   return card(`${report.op} ${report.kernel}`, h("div", { class: "lesson-text small-lesson" }, [report.problem, report.cure, capital(report.totals.roofline.place)].filter(Boolean).map((words) => h("p", null, marked(words)))), totalsOf(report),
     h("div", { class: "lines" }, h("h3", null, `${chosen.kind.replace("_", " ")} of ${chosen.memory}, line ${chosen.line}`), h("p", { class: "small muted" }, `Block ${example.block.join(", ")}, warp ${example.warp}: ${chosen.verdict}`), picture(chosen, example)),
-    source, h("p", { class: "small" }, h("a", { href: report.link }, `All pictures of ${report.kernel} as SVG`)));
+    source, h("p", { class: "small" }, linkTo(report.link, `${report.op}-${report.kernel}.svg`, `All pictures of ${report.kernel} as SVG`)));
 }
 
 export function examplesOf(site) {

@@ -145,7 +145,7 @@ export function parseText(text, dtype = "f32") {
     return fromNumbers([rows, cols], KINDS[value.dtype] ? value.dtype : dtype, flat);
   }
   const lines = trimmed.split(/\r\n|\r|\n/).filter((line) => line.trim());
-  const separator = /[,;\t]/.exec(lines[lines.length - 1])?.[0] ?? /\s+/;
+  const separator = [...lines].reverse().map((line) => /[,;\t]/.exec(line)?.[0]).find(Boolean) ?? /\s+/;
   const cells = lines.map((line) => line.trim().split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1")));
   if (cells.length > 1 && cells[0].every((cell) => Number.isNaN(Number(cell)))) cells.shift(); // a line of names
   return fromRows(cells.map((row) => row.map((cell) => (cell === "" ? NaN : Number(cell)))), dtype);
@@ -172,7 +172,7 @@ export function parseNpy(buffer) {
 }
 
 // The brightness of a picture, 0 to 1.
-async function parsePicture(file, dtype) {
+async function parsePicture(file) {
   const bitmap = await createImageBitmap(file), scale = Math.min(1, 1024 / Math.max(bitmap.width, bitmap.height));
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
@@ -180,20 +180,31 @@ async function parsePicture(file, dtype) {
   const context = canvas.getContext("2d");
   context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
   const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
-  const numbers = Float64Array.from({ length: pixels.length / 4 }, (_, i) =>
-    (0.2126 * pixels[4 * i] + 0.7152 * pixels[4 * i + 1] + 0.0722 * pixels[4 * i + 2]) / 255 * (dtype.startsWith("i") ? 100 : 1));
-  return fromNumbers([canvas.height, canvas.width], dtype, numbers);
+  const numbers = Float64Array.from({ length: pixels.length / 4 }, (_, i) => (0.2126 * pixels[4 * i] + 0.7152 * pixels[4 * i + 1] + 0.0722 * pixels[4 * i + 2]) / 255);
+  return (dtype) => fromNumbers([canvas.height, canvas.width], dtype, dtype.startsWith("i") ? numbers.map((one) => 100 * one) : numbers);
 }
 
-export async function parseFile(file, dtype = "f32") {
-  if (file.type.startsWith("image/") && !/svg/.test(file.type)) return parsePicture(file, dtype);
-  if (/\.npy$/i.test(file.name)) return parseNpy(await file.arrayBuffer());
+// What gives the matrix in a file for an element type, which .npy files say themselves.
+export async function readFile(file) {
+  if (file.type.startsWith("image/") && !/svg/.test(file.type)) return parsePicture(file);
   const buffer = await file.arrayBuffer();
-  if (new Uint8Array(buffer)[0] === 0x93) return parseNpy(buffer);
-  return parseText(new TextDecoder().decode(buffer), dtype);
+  if (/\.npy$/i.test(file.name) || new Uint8Array(buffer)[0] === 0x93) {
+    const matrix = parseNpy(buffer);
+    return () => matrix;
+  }
+  const text = new TextDecoder().decode(buffer), read = {};
+  return (dtype) => (read[dtype] ??= parseText(text, dtype));
 }
 
 // ---- Written. ----
+
+// As JSON, whose numbers are exact; undefined where that takes more than `most` characters, or JSON has no such number.
+export function toText(matrix, most) {
+  if (matrix.shape.length > 2 || matrix.data.length > most / 2 || matrix.data instanceof BigInt64Array || matrix.data instanceof BigUint64Array) return undefined;
+  const data = Array.from(matrix.data, (_, i) => matrix.at(0, i));
+  const text = JSON.stringify({ shape: matrix.shape, dtype: matrix.dtype, data });
+  return data.every(Number.isFinite) && text.length <= most ? text : undefined;
+}
 
 export function toNpy(matrix) {
   const [descr] = KINDS[matrix.dtype];

@@ -265,6 +265,38 @@ def test_errors_are_said_in_words(visit):
     expect(page.get_by_role("alert")).to_contain_text("not a number")
 
 
+HAND = """([kind, selector, name, content]) => {
+    const data = new DataTransfer(), Kind = kind === "drop" ? DragEvent : ClipboardEvent;
+    if (name) data.items.add(new File([new Uint8Array(content)], name)); else data.setData("text/plain", content);
+    document.querySelector(selector).dispatchEvent(new Kind(kind, { [kind === "drop" ? "dataTransfer" : "clipboardData"]: data, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_what_is_dropped_or_pasted_is_in_the_link(visit):
+    """Wherever it is dropped on an operand, and without a field to paste into."""
+    visitor = visit()
+    visitor.open("#/playground")
+    page = visitor.page
+    page.evaluate(HAND, ["drop", ".operand", "a.npy", list(npy(np.array([[0.1, 1, 2], [3, 4, 5]])))])
+    expect(page.get_by_role("form").get_by_text("a.npy: 2 × 3, f64.")).to_be_visible()
+    page.get_by_role("group", name="Where b comes from").get_by_role("button", name="Kept").focus()
+    page.evaluate(HAND, ["paste", ".operand + .operand button", "", "x,y\n1,2\n3,4\n5,6"])
+    expect(page.get_by_label("Numbers of b")).to_have_value("x,y\n1,2\n3,4\n5,6")
+    page.get_by_text("Kernel, device, type and precision").click()
+    page.get_by_label("Element type").select_option("f64")
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert result(page) == [[13.1, 16.2], [40, 52]]
+    visitor.open("#" + visitor.fragment())
+    assert result(page) == [[13.1, 16.2], [40, 52]]
+    page.evaluate(HAND, ["drop", ".operand + .operand", "b.npy", list(npy(np.ones((3, 4000), np.float32)))])
+    expect(page.get_by_text("too large for the link")).to_be_visible()
+    assert "&b=" not in visitor.fragment()
+    page.evaluate(HAND, ["paste", "body", "a.csv", list(b"1,2\n3")])  # no operand has the focus: it is the first
+    expect(page.get_by_role("form").get_by_text("a.csv: Row 2 has 1 numbers")).to_be_visible()
+    page.evaluate(HAND, ["paste", "body", "a.csv", list(b"1,2\n3,4")])
+    expect(page.get_by_text("a.csv: 2 × 2, f64.")).to_be_visible()  # of the type that was chosen
+
+
 @pytest.mark.parametrize("name, content", [("a.npy", npy(np.asfortranarray(np.arange(6, dtype=np.float64).reshape(2, 3)))), ("a.csv", b"x;y;z\r\n0;1;2\r\n3;4;5\r\n"),
                                            ("a.json", json.dumps({"shape": [2, 3], "data": list(range(6))}).encode())])
 def test_files_in_and_out(visit, name, content):
@@ -410,6 +442,18 @@ def test_kept_operands(visit, busy, from_elsewhere):
     visitor.open("#/playground?op=eval&expr=(a+%40+w).T&a=ref:bias&device=cpu")
     assert result(page) == [[-3]] * 3
     assert all(np.array_equal(got, [[-3]] * 3) for got in from_elsewhere(page))
+    # What is made here is there to be downloaded.
+    visitor.open("#/playground?op=matmul&a=random:5x7&b=ramp:7x3&dtype=f64")
+    expect(page.locator(".matrix")).to_be_visible()
+    made = {}
+    for name in ("a", "b"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Download {name}.npy").click()
+        made[name] = np.load(download.value.path())
+    assert made["a"].shape == (5, 7) and made["b"].shape == (7, 3)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download .npy").click()
+    assert all(np.array_equal(got, np.load(download.value.path())) for got in from_elsewhere(page, **made))
     visitor.open("#/playground?op=transpose&a=ref:gone")
     expect(page.get_by_role("alert")).to_contain_text("no named matrix 'gone'")
     visitor.refused(404)
@@ -605,6 +649,9 @@ def test_compare(visit):
     expect(table).to_contain_text("naive")
     expect(table).to_contain_text("(auto)")
     expect(table).to_contain_text("within the bound")
+    expect(page.locator("svg.chart").first).to_contain_text(re.compile("error [0-9.]+e-[0-9]+"))  # beside its bar
+    expect(page.get_by_text("auto takes blocked: by rules of thumb")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Estimated")).to_have_count(0)
     expect(page.locator("svg.chart")).to_have_count(2)
     with page.expect_download() as download:
         page.get_by_role("button", name="Compare again, as SVG").click()
@@ -615,6 +662,9 @@ def test_compare(visit):
     visitor.open("#" + link)  # brings all of it back
     expect(page.get_by_label("Inner", exact=True)).to_have_value("96")
     expect(page.get_by_role("table")).to_contain_text("naive")
+    visitor.open("#/compare?op=transpose&rows=64&cols=64&device=sim:0&run=1")  # for GPUs there are estimates
+    expect(page.get_by_role("row", name=re.compile("^naive "))).to_contain_text(re.compile(r"[0-9.]+ µs launch"))
+    expect(page.get_by_text(re.compile("On a real H200, .* auto takes grouped"))).to_be_visible()
 
 
 def test_explain(visit):

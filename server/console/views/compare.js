@@ -1,7 +1,7 @@
 // compare.js - every kernel of an operation on the same matrices: time, rate, ceiling, error, and why.
-import { devices, kernelsOf } from "../api.js";
+import { devices, kernelsOf, linkTo } from "../api.js";
 import { announce, card, choice, download, empty, failure, field, figure, h, head, s, select, shape, show as put, table, time } from "../dom.js";
-import { compare, drawing } from "../comparison.js";
+import { choose, compare, drawing } from "../comparison.js";
 import { DTYPES } from "../matrix.js";
 import { axis, fits, frame, load, reachable } from "../plot.js";
 
@@ -12,7 +12,7 @@ export function show(main, parameters, keep) {
   const state = { op: OPS.some(([op]) => op === parameters.get("op")) ? parameters.get("op") : "matmul", rows: number("rows", 512), cols: number("cols", 512), inner: number("inner", 512),
     dtype: parameters.get("dtype") ?? "f32", device: parameters.get("device") ?? "", order: parameters.get("order") ?? "speed" };
   const settings = h("div", { class: "row" }), place = h("div", { class: "lines" });
-  let report, ends = [], stop, lesson = [];
+  let report, chosen, ends = [], stop, lesson = [];
 
   put(main, head("Compare", "Every kernel of an operation on the same matrices, each alone on the device, its result checked."),
     h("form", { class: "card", "aria-label": "What to compare", onsubmit: (event) => { event.preventDefault(); go(); } }, settings), place);
@@ -42,7 +42,7 @@ export function show(main, parameters, keep) {
     announce("Comparing");
     try {
       [report, lesson] = await Promise.all([compare(state.op, state, stop.signal), kernelsOf(state.op, state.device)]);
-      await load();
+      [chosen] = await Promise.all([choose(state.op, state, report.device, stop.signal), load()]);
       draw();
       announce(`${report.rows.length} kernels; the fastest is ${report.rows[0]?.kernel}`);
     } catch (error) {
@@ -57,7 +57,8 @@ export function show(main, parameters, keep) {
     const rows = report.rows.slice(), simulated = !rows.some((row) => row.kernel_us_median > 0);
     if (state.order === "lesson") rows.sort((a, b) => rank(a) - rank(b));
     const ran = rows.filter((row) => !row.failure), box = h("div"), charts = [];
-    const moves = !(report.flops > 0);
+    const moves = !(report.flops > 0), estimates = new Map(chosen.candidates.map((one) => [one.kernel, one])), estimated = chosen.candidates.some((one) => one.estimated_us > 0);
+    const estimate = (row) => { const one = estimates.get(row.kernel); return row.op === report.op && one?.estimated_us > 0 ? h("span", null, time(one.estimated_us), h("small", { class: "muted" }, ` ${one.most}`)) : "–"; };
     if (simulated) charts.push(["Sectors of global memory, times the fewest there can be", ran.filter((row) => row.accesses), (row) => row.accesses.global_sectors_ratio, figure, 1, "each byte once"]);
     else charts.push(moves ? ["GB/s", ran, (row) => row.effective_gbs, figure, report.copy_gbs, "a copy"] : ["GFLOP/s", ran, (row) => row.gflops, figure, report.roofline_gflops, `the roofline (${report.bound})`],
       ["Time of the kernel, median", ran, (row) => row.kernel_us_median, time]);
@@ -66,13 +67,13 @@ export function show(main, parameters, keep) {
     simulated ? h("p", { class: "note" }, `${report.device} is simulated: kernels are not timed there. What they do to memory is counted.`) : null, box,
     h("p", { class: "small" }, h("button", { type: "button", class: "quiet", onclick: (event) => save(event.target) }, "Compare again, as SVG")),
     report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${lessonShape()}` }, "See them under the roofline")) : null),
-    card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ...(simulated ? [["Sectors", true], ["Shared passes", true], ["Barriers", true]] : [["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true]]), ["Error", false, true], ["What it does", false, true]],
-      rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), ...(simulated ? [figure(row.accesses?.global_sectors), figure(row.accesses?.shared_wavefronts), figure(row.accesses?.barriers)]
+    card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ...(estimated ? [["Estimated", true]] : []), ...(simulated ? [["Sectors", true], ["Shared passes", true], ["Barriers", true]] : [["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true]]), ["Error", false, true], ["What it does", false, true]],
+      rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), ...(estimated ? [estimate(row)] : []), ...(simulated ? [figure(row.accesses?.global_sectors), figure(row.accesses?.shared_wavefronts), figure(row.accesses?.barriers)]
         : [time(row.kernel_us_median), figure(moves ? row.effective_gbs : row.gflops), row.percent_of_roofline ?? row.percent_of_copy ? `${figure(moves ? row.percent_of_copy : row.percent_of_roofline)} %` : "–"]), row.failure ? row.failure.detail : errorWords(row.error),
         h("span", null, row.note, " ", explainable(row) && !report.device.startsWith("cpu") ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
     rows.some((row) => row.percent_of_copy > 105) ? h("p", { class: "small muted" }, "Above 100 %: these matrices fit a cache, which the copy that is the ceiling does not.") : null,
-    h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named: of those that can run here, the one with the least estimated time.`)));
-    ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name]) => bars(window.d3, width, title, list, value, text, ceiling, name)))));
+    h("p", { class: "note" }, `${simulated ? `On a real ${chosen.device}, which has other needs than a simulation of it, auto` : "auto"} takes ${chosen.reason}.`), h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named. `, linkTo(chosen.link, "choice.txt", "The choice in full"), ".")));
+    ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name], i) => bars(window.d3, width, title, list, value, text, ceiling, name, i === 0)))));
   }
 
   // For papers and slides.
@@ -103,15 +104,23 @@ function errorWords(error) {
   return error.verdict === "within" ? `within the bound${size}` : error.verdict === "wrong" ? `WRONG in ${error.wrong} elements` : `as the other kernel's${size}`;
 }
 
-function bars(d3, width, title, rows, value, text, ceiling, name) {
-  const ROW = 30, left = width < 560 ? 108 : 150, height = (ceiling > 0 ? 66 : 52) + rows.length * ROW, first = ceiling > 0 ? 38 : 24, label = `${title}: ${rows.map((row) => `${row.kernel} ${text(value(row))}`).join(", ")}`;
+// In a word, for its bar.
+function errorWord(error) {
+  if (!error) return "not checked";
+  return error.verdict === "exact" ? "exact" : error.verdict === "wrong" ? "WRONG" : error.max_relative === undefined ? error.verdict : `error ${figure(error.max_relative)}`;
+}
+
+// checked: the error of each result is under its kernel's name.
+function bars(d3, width, title, rows, value, text, ceiling, name, checked) {
+  const ROW = checked ? 38 : 30, left = width < 560 ? 108 : 150, height = (ceiling > 0 ? 66 : 52) + rows.length * ROW, first = ceiling > 0 ? 38 : 24, label = `${title}: ${rows.map((row) => `${row.kernel} ${text(value(row))}`).join(", ")}`;
   const svg = frame(width, height, label), most = Math.max(ceiling ?? 0, ...rows.map((row) => value(row) || 0)) || 1, x = d3.scale.linear().domain([0, most]).range([left, width - 80]);
   svg.append(s("text", { x: 0, y: 14, "font-weight": 600 }, title));
   axis(d3, svg, x, "bottom", { y: height - 22, size: height - 26 - first, ticks: width < 560 ? 3 : 6, format: (n) => (n ? text(n) : "0") });
   const marks = rows.map((row, i) => {
     const top = first + i * ROW, wide = Math.max(1, x(value(row) || 0) - left);
-    return s("g", { class: "pick" }, s("rect", { class: "hit", x: 0, y: top, width, height: ROW }), s("text", { x: left - 10, y: top + 19, "text-anchor": "end", "font-weight": row.auto ? 700 : 400 }, row.kernel),
-      s("rect", { class: row.baseline ? "o-copy" : `o-${row.op}`, x: left, y: top + 5, width: wide, height: ROW - 10, rx: 3 }), s("text", { class: "halo", x: left + wide + 7, y: top + 19 }, text(value(row))));
+    return s("g", { class: "pick" }, s("rect", { class: "hit", x: 0, y: top, width, height: ROW }), s("text", { x: left - 10, y: top + (checked ? 17 : 19), "text-anchor": "end", "font-weight": row.auto ? 700 : 400 }, row.kernel),
+      checked ? s("text", { class: "muted", x: left - 10, y: top + 31, "text-anchor": "end" }, errorWord(row.error)) : null,
+      s("rect", { class: row.baseline ? "o-copy" : `o-${row.op}`, x: left, y: top + ROW / 2 - 10, width: wide, height: 20, rx: 3 }), s("text", { class: "halo", x: left + wide + 7, y: top + ROW / 2 + 4 }, text(value(row))));
   });
   svg.append(...marks);
   if (ceiling > 0) {

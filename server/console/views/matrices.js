@@ -1,7 +1,7 @@
 // matrices.js - the named matrices: a table of them, a look at a part of one, and a file that becomes one.
 import { ask, keyed } from "../api.js";
 import { announce, bytes, card, download, empty, failure, field, figures, h, head, select, shape, show as put, sure, table, time } from "../dom.js";
-import { DTYPES, parseFile, parseNpy, toNpy } from "../matrix.js";
+import { DTYPES, parseNpy, readFile, toNpy } from "../matrix.js";
 import { list, nameField, pathOf, refOf, write } from "../named.js";
 import { grid, heatMap } from "../picture.js";
 
@@ -121,7 +121,7 @@ export function show(main, parameters, keep) {
     put(said);
     try {
       const [one] = file.files, query = new URLSearchParams(Object.entries({ dtype: dtype.value, ttl: ttl.value, share: share.value }).filter(([, value]) => value)), picture = one.type.startsWith("image/");
-      const row = await write(name.lastChild.value, picture ? toNpy(await parseFile(one, dtype.value || "f32")) : new Blob([one]), query.size ? `?${query}` : "",
+      const row = await write(name.lastChild.value, picture ? toNpy((await readFile(one))(dtype.value || "f32")) : new Blob([one]), query.size ? `?${query}` : "",
         // Else the first bytes say what it is, and not what the browser takes its name for.
         /\.(csv|tsv|txt)$/i.test(one.name) ? { "Content-Type": "text/csv" } : {});
       if (row) {

@@ -2,7 +2,7 @@
 import { ask, devices, kernelsOf, keyed } from "../api.js";
 import { accountCard } from "../account.js";
 import { announce, card, choice, copyable, download, empty, failure, field, h, head, select, shape, show as put } from "../dom.js";
-import { DTYPES, GENERATORS, Matrix, generate, parseFile, parseNpy, parseText, toCsv, toNpy } from "../matrix.js";
+import { DTYPES, GENERATORS, Matrix, generate, parseNpy, parseText, readFile, toCsv, toNpy, toText } from "../matrix.js";
 import { list, nameField, refOf, write } from "../named.js";
 import { grid, heatMap } from "../picture.js";
 
@@ -12,7 +12,8 @@ const OPERANDS = { matmul: ["a", "b"], add: ["a", "b"], transpose: ["a"], flip: 
 // The names in an expression that are no function, attribute or option.
 const namesIn = (expr) => expr.match(/(?<![\w.])[A-Za-z_]\w*\b(?!\s*(?:\(|=(?!=)))/g) ?? [];
 
-// What a link says of an operand: random:64x64, ref:NAME. One that was typed is not in the link.
+// What a link says of an operand: random:64x64, ref:NAME, text:1,2. A matrix of more characters than a link should have is not in it.
+const LINKED = 4000;
 function spec(text, otherwise) {
   const [, kind, rows, cols] = /^(random|identity|ramp|image):(\d+)x(\d+)$/.exec(text ?? "") ?? [];
   return kind ? { kind, rows: Number(rows), cols: Number(cols) } : { kind: otherwise, rows: 64, cols: 64 };
@@ -24,12 +25,44 @@ class Operand {
     const said = parameters.get(name) ?? "";
     this.made = spec(said, name === "a" ? "image" : "random");
     if (said.startsWith("ref:")) Object.assign(this, { way: "kept", kept: said.slice(4) });
-    this.place = h("div", { class: "lines" });
+    if (said.startsWith("text:")) Object.assign(this, { way: "type", text: said.slice(5) });
+    const over = (on) => (event) => { event.preventDefault(); this.place.classList.toggle("over", on); };
+    this.place = h("div", { class: "lines operand", ondragover: over(true), ondragleave: over(false), ondrop: (event) => { over(false)(event); this.take(event.dataTransfer); } });
     this.draw();
   }
 
-  get said() {
-    return this.way === "make" ? `${this.made.kind}:${this.made.rows}x${this.made.cols}` : this.way === "kept" && this.kept ? `ref:${this.kept}` : undefined;
+  // What a link has of it, for elements of a type.
+  said(dtype) {
+    if (this.way === "make") return `${this.made.kind}:${this.made.rows}x${this.made.cols}`;
+    if (this.way === "kept") return this.kept ? `ref:${this.kept}` : undefined;
+    const text = this.way === "type" ? this.text : this.read && toText(this.read(dtype), LINKED);
+    return text?.trim() && text.length <= LINKED ? `text:${text}` : undefined;
+  }
+
+  // What was dropped or pasted: a file, or text.
+  take(data) {
+    const [file] = data.files, text = data.getData("text/plain");
+    if (!file && !text) return;
+    this.way = file ? "file" : "type";
+    if (!file) this.text = text;
+    this.draw();
+    this.changed();
+    if (file) this.open(file);
+  }
+
+  async open(file) {
+    try {
+      this.read = await readFile(file);
+      this.file = file.name;
+      this.read("f32"); // whether it is a matrix at all
+      this.fault = undefined;
+    } catch (error) {
+      this.read = undefined;
+      this.fault = `${file.name}: ${error.message}`;
+    }
+    this.draw();
+    this.changed();
+    announce(this.fault ?? `${file.name} is operand ${this.name}`);
   }
 
   // The matrix, ref:NAME for one that gemmd has, or an error that says what to do.
@@ -37,9 +70,9 @@ class Operand {
     if (this.way === "make") return generate(this.made.kind, this.made.rows, this.made.cols, dtype, this.seed);
     if (this.way === "type") return parseText(this.text, dtype);
     if (this.way === "kept" && !this.kept) throw new Error(`No named matrix is chosen for ${this.name}.`);
-    if (this.way === "kept") return this.said;
-    if (!this.file) throw new Error(`Choose or drop a file for ${this.name}.`);
-    return this.file;
+    if (this.way === "kept") return `ref:${this.kept}`;
+    if (!this.read) throw new Error(this.fault ?? `Choose, drop or paste a file for ${this.name}.`);
+    return this.read(dtype);
   }
 
   draw() {
@@ -64,23 +97,14 @@ class Operand {
   }
 
   drop() {
-    const take = async (file, dtype) => {
-      if (!file) return;
-      try {
-        this.file = await parseFile(file, dtype);
-        said.textContent = `${file.name}: ${shape(this.file.shape)}, ${this.file.dtype}`;
-      } catch (error) {
-        this.file = undefined;
-        said.textContent = error.message;
-      }
-      announce(said.textContent);
-      this.changed();
-    };
-    const said = h("p", { class: "small muted" }, this.file ? `${shape(this.file.shape)}, ${this.file.dtype}` : "A .npy, .csv or JSON file, or a picture. It goes to gemmd only.");
-    return h("div", { class: "drop", ondragover: (event) => { event.preventDefault(); event.currentTarget.classList.add("over"); },
-      ondragleave: (event) => event.currentTarget.classList.remove("over"),
-      ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove("over"); take(event.dataTransfer.files[0]); } },
-    field(`File for ${this.name}, or drop it here`, h("input", { type: "file", accept: ".npy,.csv,.tsv,.txt,.json,image/*", onchange: (event) => take(event.target.files[0]) })), said);
+    this.about = h("p", { class: "small muted" }, "A .npy, .csv or JSON file, or a picture. It goes to gemmd only.");
+    return h("div", { class: "drop" }, field(`File for ${this.name}: choose, drop or paste it`, h("input", { type: "file", accept: ".npy,.csv,.tsv,.txt,.json,image/*", onchange: (event) => event.target.files[0] && this.open(event.target.files[0]) })), this.about);
+  }
+
+  // The name and the shape of the file, and whether a link has it.
+  tell(dtype) {
+    const matrix = this.read(dtype);
+    put(this.about, `${this.file}: ${shape(matrix.shape)}, ${matrix.dtype}.${this.said(dtype) ? "" : " It is too large for the link to this view; kept as a named matrix it is in it."}`);
   }
 
   // One of the named matrices. `listed` is there when they are.
@@ -104,7 +128,7 @@ export function show(main, parameters, keep) {
   for (const name of Object.keys(state)) if (parameters.get(name)) state[name] = parameters.get(name);
   if (!OPERANDS[state.op]) state.op = "matmul";
   const named = () => (state.op === "eval" ? OPERANDS.eval.filter((name) => namesIn(state.expr).includes(name)) : OPERANDS[state.op]);
-  const changed = () => { keep({ ...state, expr: state.op === "eval" ? state.expr : undefined, ...Object.fromEntries(named().map((name) => [name, operands[name].said])) }); preview(); };
+  const changed = () => { keep({ ...state, expr: state.op === "eval" ? state.expr : undefined, ...Object.fromEntries(named().map((name) => [name, operands[name].said(state.dtype)])) }); preview(); };
   const operands = { a: new Operand("a", parameters, 1, () => changed()), b: new Operand("b", parameters, 2, () => changed()) };
   const formula = h("div", { class: "maybe" }), inputs = h("div", { class: "lines" }), settings = h("div", { class: "row" }), result = h("div", { class: "lines" });
   const run = h("button", { type: "submit", class: "main" }, "Run");
@@ -114,7 +138,8 @@ export function show(main, parameters, keep) {
       const operand = operands[name];
       try {
         const small = operand.way === "make" && operand.made.rows * operand.made.cols > 1 << 20;
-        if (small || operand.way === "kept" || (operand.way === "type" && !operand.text.trim()) || (operand.way === "file" && !operand.file)) put(operand.preview);
+        if (operand.way === "file" && operand.read) operand.tell(state.dtype);
+        if (small || operand.way === "kept" || (operand.way === "type" && !operand.text.trim()) || (operand.way === "file" && !operand.read && !operand.fault)) put(operand.preview);
         else put(operand.preview, heatMap(operand.matrix(state.dtype), name, 150));
       } catch (error) {
         put(operand.preview, h("p", { class: "small muted" }, error.message));
@@ -213,9 +238,18 @@ export function show(main, parameters, keep) {
       result));
   drawInputs();
   drawSettings();
+  // Pasted anywhere but where text is typed: it is the operand that has the focus, or the first.
+  const paste = (event) => {
+    if (event.target.closest?.("input:not([type=file], [type=number]), textarea, dialog") || named().length === 0) return;
+    event.preventDefault();
+    const at = named().find((name) => operands[name].place.contains(document.activeElement)) ?? named()[0];
+    operands[at].take(event.clipboardData);
+  };
+  document.addEventListener("paste", paste);
   if (parameters.has("op")) go();
   else put(result, h("div", { class: "card" }, empty("The result appears here: as a picture, as numbers, and with the account of its time.",
     h("button", { type: "button", class: "main", onclick: go }, "Run this product"))));
+  return () => document.removeEventListener("paste", paste);
 }
 
 // What is asked: matrices go in the body, names of what gemmd has in the address; of an expression all are parts.
@@ -246,7 +280,8 @@ function commands({ op, expr }, query, path, given, facts) {
     `${JSON.stringify(expr)}, {${all(({ name, python }) => `"${name}": ${python}`, ", ")}}`, `${quoted}${all(({ name, ctl }) => ` ${name}=${ctl}`, "")}`]
     : [files.length === 0 ? `${curl} -X POST -H 'Accept: application/x-npy' ${url} -o result.npy` : files.length === 1 ? `${curl} --data-binary @${files[0]} ${url} -o result.npy`
       : `cat ${files.join(" ")} | ${curl} --data-binary @- ${url} -o result.npy`, all(({ python }) => python, ", "), all(({ ctl }) => ctl, " ")];
-  return card("The same from elsewhere", copyable("curl", lines[0]),
+  return card("The same from elsewhere", files.length ? h("p", { class: "small muted" }, "These read the operands from files, which are here: ", each.filter(({ file }) => file).map(({ name, file }) =>
+    h("button", { type: "button", class: "quiet", "aria-label": `Download ${file}`, onclick: () => download(file, toNpy(given[name])) }, file))) : null, copyable("curl", lines[0]),
     copyable("Python", `import gemmd, numpy\nclient = gemmd.Client("${location.origin}")\nresult = client.${op}(${lines[1]}${pythonOptions})\nprint(result.account)`),
     copyable("gemmctl", `gemmctl --url ${location.origin} ${op} ${lines[2]}${ctlOptions} -o result.npy`));
 }

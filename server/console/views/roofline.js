@@ -1,5 +1,5 @@
 // roofline.js - every request a point under the ceilings of its device; the kernels of one comparison joined by a line.
-import { devices, kernelsOf, requests } from "../api.js";
+import { devices, kernelsOf, linkTo, requests } from "../api.js";
 import { legend, verdict } from "../account.js";
 import { card, empty, failure, field, figure, h, head, select, shape, show as put, table, time } from "../dom.js";
 import { compare } from "../comparison.js";
@@ -52,7 +52,7 @@ export function show(main, parameters, keep) {
       draw();
     } }, "Make some")) : null,
     h("p", { class: "small muted" }, `Ceilings: ${ceilingWords({ slopes, flats })}. ${slopes.some((one) => one.name === "L2") ? "What stays in the L2 cache may rise to its roof. " : ""}One that is not known is not drawn. `,
-      h("a", { href: "v1/requests/roofline.svg?limit=1000" }, "This picture as SVG"), ", for papers and slides.")),
+      linkTo("v1/requests/roofline.svg?limit=1000", "roofline.svg", "This picture as SVG"), ", for papers and slides.")),
     moving.length ? card("What only moves bytes", lower) : null, chosen,
     mine.length ? card("The same as a table", table("The last requests, the newest first", [["Request"], ["Kernel"], ["Shape"], ["Kernel time", true], ["GFLOP/s", true], ["GB/s", true], ["Of the roof", true]],
       mine.slice(-50).reverse().map((one) => [h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), one.account.kernel, shape(one.account.shapes.result), time(one.account.us.kernel),

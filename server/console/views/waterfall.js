@@ -1,5 +1,5 @@
 // waterfall.js - where the time of one request went, of the last 200, and of those that shared a device's streams.
-import { requests } from "../api.js";
+import { linkTo, requests } from "../api.js";
 import { STAGES, STAGE_WORDS, accountCard, legend } from "../account.js";
 import { card, choice, empty, failure, figure, h, head, s, shape, show as put, table, time } from "../dom.js";
 import { axis, fits, frame, load, reachable } from "../plot.js";
@@ -69,7 +69,7 @@ export function show(main, parameters, keep) {
         reachable(svg, rows, (i) => words(list[i]), (i) => open(list[i]));
         return svg;
       }),
-      h("p", { class: "small muted" }, "A dashed outline is the time on the device, where its stages are not measured. ", h("a", { href: "v1/requests/waterfall.svg?limit=40" }, "The last 40 as SVG"), ".")), byClient(all));
+      h("p", { class: "small muted" }, "A dashed outline is the time on the device, where its stages are not measured. ", linkTo("v1/requests/waterfall.svg?limit=200", "waterfall.svg", "The last 200 as SVG"), ".")), byClient(all));
   }
 
   // Who waited, and for how long: the slowest client first.
@@ -110,7 +110,7 @@ export function show(main, parameters, keep) {
       reachable(svg, marks, (i) => words(seen[i]), (i) => open(seen[i]));
       return svg;
     }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
-    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", h("a", { href: "v1/requests/streams.svg" }, "The last burst as SVG"), "."),
+    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo("v1/requests/streams.svg", "streams.svg", "The last burst as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
       h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), lane(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
   }
