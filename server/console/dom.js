@@ -21,8 +21,18 @@ export function s(tag, properties, ...children) {
   return fill(document.createElementNS(SVG, tag), properties, children);
 }
 
+// What one calls a control: that of the same name takes its place when a part is drawn anew.
+const called = (one) => `${one.tagName} ${one.name} ${one.getAttribute("aria-label")} ${one.closest("label")?.firstChild.textContent} ${one.tagName === "BUTTON" || one.tagName === "A" ? one.textContent : ""}`;
+
+// The focus stays on the control that has it, and tables where they are scrolled to.
 export function show(place, ...children) {
+  const at = document.activeElement, focused = at !== place && place.contains(at) ? called(at) : undefined;
+  const scrolled = [...place.querySelectorAll(".scroll")].map((box) => [box.scrollLeft, box.scrollTop]);
   place.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  if (focused) [...place.querySelectorAll("a, button, input, select, summary, [tabindex]")].find((one) => called(one) === focused)?.focus({ preventScroll: true });
+  place.querySelectorAll(".scroll").forEach((box, i) => {
+    if (scrolled[i] && box.scrollWidth > 0) [box.scrollLeft, box.scrollTop] = scrolled[i]; // asked for its width it is laid out, and can be scrolled
+  });
   return place;
 }
 

@@ -75,7 +75,17 @@ const SECTOR = 32, WORD = 4, BANKS = 32;
 
 export function picture(site, example) {
   const { words, under, svg } = isShared(site) ? banks(site, example) : sectors(site, example);
-  return h("div", { class: "warp lines" }, h("p", { class: "shown" }, words), svg, h("p", { class: "small muted" }, under));
+  return h("div", { class: "lines" }, h("p", { class: "shown" }, words), h("div", { class: "warp" }, svg), h("p", { class: "small muted" }, under, " ",
+    h("button", { type: "button", class: "quiet", onclick: () => enlarge(site, example) }, "Larger")));
+}
+
+// Beside others, or on a phone, the lanes are too small for their numbers.
+function enlarge(site, example) {
+  const { words, under, svg } = isShared(site) ? banks(site, example) : sectors(site, example);
+  const dialog = h("dialog", { class: "large", "aria-labelledby": "large-title", onclose: () => dialog.remove() }, h("form", { method: "dialog" }, h("h2", { id: "large-title" }, words),
+    h("div", { class: "warp", tabindex: "0", role: "region", "aria-label": "The picture" }, svg), h("p", { class: "small muted" }, under), h("div", null, h("button", { class: "main" }, "Close"))));
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 function lanesRow(active, y) {
@@ -162,9 +172,14 @@ export function totalsOf(report) {
 }
 
 // choose(i): another site. warp: which of the examples.
-export function kernelCard(report, site, warp, choose) {
+export function kernelCard(report, site, warp, choose, focus) {
   const chosen = report.sites[site], list = examplesOf(chosen), example = list[Math.min(warp, list.length - 1)], source = h("div", { class: "lines" }, h("p", { class: "muted small" }, "Reading the source"));
-  listing(report, site, choose).then((parts) => source.replaceChildren(...parts));
+  listing(report, site, choose).then((parts) => {
+    source.replaceChildren(...parts);
+    const here = source.querySelector("[aria-pressed=true]"), box = here?.closest(".source");
+    if (box) box.scrollTop += here.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 2;
+    if (focus) here?.focus({ preventScroll: true });
+  });
   return card(`${report.op} ${report.kernel}`, h("div", { class: "lesson-text small-lesson" }, [report.problem, report.cure, capital(report.totals.roofline.place)].filter(Boolean).map((words) => h("p", null, marked(words)))), totalsOf(report),
     h("div", { class: "lines" }, h("h3", null, `${chosen.kind.replace("_", " ")} of ${chosen.memory}, line ${chosen.line}`), h("p", { class: "small muted" }, `Block ${example.block.join(", ")}, warp ${example.warp}: ${chosen.verdict}`), picture(chosen, example)),
     source, h("p", { class: "small" }, linkTo(report.link, `${report.op}-${report.kernel}.svg`, `All pictures of ${report.kernel} as SVG`)));

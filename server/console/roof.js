@@ -9,14 +9,14 @@ export function ceilingsOf(device) {
   if (device.link_in_gbs > 0) slopes.push({ name: "link", gbs: device.link_in_gbs, why: "over the link, as measured" });
   for (const { gflops, roof } of Object.values(device.peaks ?? {}))
     if (!flats.some((one) => one.name === roof)) flats.push({ name: roof, gflops, why: "as measured or stated" });
-  const gpu = device.kind === "sim" ? device.gpu : undefined;
+  const gpu = device.gpu, theirs = gpu && `the maker's, of ${gpu.name}`;
   if (device.gpu?.l2_gbs > 0) slopes.push({ name: "L2", gbs: device.gpu.l2_gbs, why: "what fits in its cache: from published measurements of this GPU model" });
-  if (gpu) {
-    slopes.push({ name: "dram", gbs: gpu.dram_gbs, why: `the maker's, of ${gpu.name}` });
-    flats.push({ name: "fp32", gflops: gpu.fp32_gflops, why: `the maker's, of ${gpu.name}` });
-    if (gpu.tensor_f16_gflops) flats.push({ name: "tensor f16", gflops: gpu.tensor_f16_gflops, why: `the maker's, of ${gpu.name}` });
-    if (gpu.tensor_tf32_gflops) flats.push({ name: "tensor tf32", gflops: gpu.tensor_tf32_gflops, why: `the maker's, of ${gpu.name}` });
+  if (gpu && device.kind === "sim") { // where nothing is timed
+    slopes.push({ name: "dram", gbs: gpu.dram_gbs, why: theirs });
+    flats.push({ name: "fp32", gflops: gpu.fp32_gflops, why: theirs });
   }
+  if (gpu?.tensor_f16_gflops) flats.push({ name: "tensor f16, bf16", gflops: gpu.tensor_f16_gflops, why: theirs }, { name: "tensor tf32", gflops: gpu.tensor_tf32_gflops, why: theirs },
+    { name: "tensor fp64", gflops: gpu.tensor_fp64_gflops, why: theirs });
   return { slopes, flats };
 }
 
@@ -44,16 +44,16 @@ export function roofline(d3, width, { slopes, flats, points, lines = [], label }
     const part = one.name === "dram" ? 0.5 : 0.25, at = [x1 + (x2 - x1) * part, y1 + (y2 - y1) * part];
     svg.append(s("text", { class: "halo", "text-anchor": "middle", transform: `translate(${at[0]},${at[1]}) rotate(${angle}) translate(0,-7)` }, `${one.name} ${figure(one.gbs)} GB/s`, s("title", null, one.why)));
   }
-  let column = 0, last = -99;
+  const named = [{ x: left + 6, end: left + 60, y: top + 12 }];
   for (const one of [...flats].sort((a, b) => b.gflops - a.gflops)) {
     const from = most > 0 ? Math.max(left, x(Math.max(xs[0], Math.min(xs[1], one.gflops / most)))) : left, at = y(one.gflops);
     svg.append(s("line", { class: one.gflops === peak ? "roof" : "roof soft", x1: from, x2: width - right, y1: at, y2: at }));
-    // Of ceilings close together each is named further left than the one above it.
-    column = last - at > -15 ? column + 1 : 0;
-    last = at;
-    const end = width - right - 2 - column * (narrow ? 98 : 136);
-    if (end - 90 < from) continue; // it is named below the chart
-    svg.append(s("text", { class: "halo", "text-anchor": "end", x: end, y: at - 6 }, narrow ? `${one.name} ${figure(one.gflops)}` : `${one.name} ${figure(one.gflops)} GFLOP/s`, s("title", null, one.why)));
+    // Its name is above it, as far right as those of others leave room; else left of it, where nothing is.
+    const words = `${one.name} ${figure(one.gflops)}${narrow ? "" : " GFLOP/s"}`, wide = words.length * 6.6;
+    const places = [...d3.range(width - right - 2, from + wide, -20).map((end) => [end, at - 6]), [from - 6, at + 4], [from - 6, at - 8], [from - 6, at + 16], [Math.max(from - 6, left + wide + 4), at - 6]];
+    const [end, base] = places.find(([end, base]) => end - wide > left && named.every((other) => end < other.x || end - wide > other.end || Math.abs(base - other.y) > 12)) ?? places.at(-1);
+    named.push({ x: end - wide, end, y: base });
+    svg.append(s("text", { class: "halo", "text-anchor": "end", x: end, y: base }, words, s("title", null, one.why)));
   }
   const line = d3.svg.line().x((p) => x(p.x)).y((p) => y(p.y));
   for (const list of lines) svg.append(s("path", { class: "lesson", d: line(list) }));

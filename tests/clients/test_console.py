@@ -167,6 +167,8 @@ def test_every_view_is_whole_and_accessible(visit, busy, options):
         visitor.page.evaluate("link => { location.hash = link }", LINKS[view])
         expect(visitor.page.locator("h1")).to_have_text(view)
         visitor.settle()
+        expect(visitor.page.get_by_text("no GPU here: kernels for GPUs are simulated")).to_be_visible()
+        assert visitor.page.locator("#device").evaluate("line => line.scrollWidth <= line.clientWidth"), view  # all of it
         wide = visitor.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide[0] <= wide[1], (view, wide)
         accessible(visitor.page, f"{view}, {options}")
@@ -620,6 +622,21 @@ def test_roofline_and_waterfall(visit, start):
     expect(page.get_by_text("no longer among the last 1,000")).to_be_visible()
 
 
+def test_the_ceilings_of_a_gpu(visit, shared_daemon):
+    """As GET /v1/devices tells of one: all are named, in a picture of either width."""
+    gpu = next(one for one in shared_daemon.get("/v1/devices").json()["gpus"] if one["name"] == "H200")
+    device = {"name": "cuda:0", "kind": "cuda", "default": True, "model": "NVIDIA H200", "streams": 3, "copy_gbs": 4300.0, "link_in_gbs": 51.2, "gpu": gpu,
+              "peaks": {"f32": {"gflops": 66908.0, "roof": "fp32"}, "f64": {"gflops": 33454.0, "roof": "fp64"}}}
+    for size in (DESK, PHONE):
+        visitor = visit(viewport=size)
+        visitor.page.route("**/v1/devices", lambda route: route.fulfill(json={"devices": [device], "gpus": [gpu]}))
+        visitor.open("#/roofline")
+        chart = visitor.page.locator("svg.chart").first
+        for words in ("dram 4,300", "L2 9,670", "link 51.2", "fp32 66,908", "tensor f16, bf16 1,070,531", "tensor tf32 535,265"):
+            expect(chart).to_contain_text(words)
+        expect(visitor.page.locator("#device")).to_have_text("cuda:0 · NVIDIA H200")
+
+
 def test_live(visit, start):
     daemon = start()
     visitor = visit(f"http://127.0.0.1:{daemon.port}")
@@ -631,6 +648,16 @@ def test_live(visit, start):
     expect(page.get_by_role("rowheader", name="127.0.0.1")).to_be_visible()
     page.get_by_role("button", name="5 minutes").click()
     assert visitor.fragment() == "/live?minutes=5"
+    assert page.get_by_role("table", name="Jobs on each device now").count() == 1  # at once, and not with the next second
+    expect(page.get_by_role("table", name="Of the last 10 seconds, by accounts")).to_contain_text("cpu:0, stream 0")
+    # The page is drawn anew each second; who reads it stays where he is.
+    visitor.page.set_viewport_size(PHONE)
+    link, table = page.get_by_role("link", name="See the requests one by one"), page.get_by_role("region", name=re.compile("the slowest first"))
+    assert table.evaluate("box => { box.firstChild.dataset.old = 1; box.scrollLeft = box.scrollWidth > 0 && 60; return box.scrollLeft }") == 60
+    link.focus()
+    expect(page.locator("[data-old]")).to_have_count(0)
+    expect(link).to_be_focused()
+    assert table.evaluate("box => box.scrollLeft") == 60
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
 
@@ -676,8 +703,21 @@ def test_explain(visit):
     for card, words in ((0, "12.5 % of what is fetched is used"), (1, "one has 32 words to give"), (2, "No bank has two words")):
         expect(cards.nth(card)).to_contain_text(words)
     expect(cards.nth(1).locator(".source .cost2").first).to_contain_text("tile[x]")
-    cards.nth(0).get_by_role("button", name=re.compile("^global load a")).click()
+    # The source is scrolled to the access that the picture shows.
+    assert cards.nth(1).locator(".site[aria-pressed=true]").evaluate("""one => {
+        const at = one.getBoundingClientRect(), box = one.closest(".source").getBoundingClientRect();
+        return at.top >= box.top && at.bottom <= box.bottom }""")
+    load = cards.nth(0).get_by_role("button", name=re.compile("^global load a"))
+    load.focus()
+    page.keyboard.press("Enter")
     expect(cards.nth(0)).to_contain_text("100 % of what is fetched is used")
+    expect(load).to_be_focused()
+    cards.nth(1).get_by_role("button", name="Larger").click()
+    dialog = page.get_by_role("dialog", name="1 of 32 banks is used")
+    assert dialog.locator("svg.lanes").bounding_box()["width"] >= 700
+    accessible(page, "a larger picture")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     page.get_by_label("Warp of the block").focus()
     page.keyboard.press("ArrowRight")
     expect(cards.nth(0)).to_contain_text("Block 0, 0, 0, warp 1")
@@ -690,6 +730,15 @@ def test_explain(visit):
     page.get_by_label("Element type").select_option("f64")
     page.locator("form").get_by_role("button", name="Explain").click()
     expect(cards.nth(0)).to_contain_text("8 sectors of 32 bytes for 256 bytes")
+    page.get_by_label("Element type").select_option("c128")
+    page.locator("form").get_by_role("button", name="Explain").click()
+    expect(cards.nth(0)).to_contain_text("16 sectors of 32 bytes for 512 bytes")
+    page.get_by_role("button", name="flip", exact=True).click()  # its own element types
+    expect(cards).to_have_count(2)
+    expect(page.get_by_label("Element type")).to_have_value("c128")
+    page.get_by_role("button", name="add", exact=True).click()
+    expect(cards).to_have_count(3)
+    expect(page.get_by_label("Element type")).to_have_value("f32")
 
 
 def test_tour(visit):

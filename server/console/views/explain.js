@@ -6,14 +6,13 @@ import { examplesOf, explain, kernelCard, likeSite, siteWords } from "../explana
 const OPS = ["transpose", "matmul", "add", "flip", "copy"].map((op) => [op, op]);
 const LESSONS = { transpose: ["naive", "tiled", "padded"], matmul: ["naive", "tiled", "register_tiled"], add: ["float3", "float3_staged", "float3_soa"], flip: ["shared", "vectorized"], copy: ["direct", "vector"] };
 const SHAPES = { transpose: [1024, 1024], matmul: [1024, 1024], add: [4096, 3], flip: [1024, 1024], copy: [1024, 1024] };
-const DTYPES = ["f32", "f64", "f16", "i32", "u8", "v16"];
 
 export function show(main, parameters, keep) {
   const op = LESSONS[parameters.get("op")] ? parameters.get("op") : "transpose", number = (name, otherwise) => Math.max(1, Math.round(Number(parameters.get(name))) || otherwise);
   const state = { op, kernels: parameters.get("kernels")?.split(",").filter(Boolean) ?? LESSONS[op], rows: number("rows", SHAPES[op][0]), cols: number("cols", SHAPES[op][1]), inner: number("inner", 1024),
     dtype: parameters.get("dtype") ?? "f32", gpu: parameters.get("gpu") ?? "", warp: Math.max(0, Math.round(Number(parameters.get("warp"))) || 0), sites: parameters.get("sites")?.split(",").map(Number) ?? [] };
   const settings = h("div", { class: "row" }), beside = h("div", { class: "row" }), place = h("div", { class: "lines" });
-  let stop, reports = [], reachable = [];
+  let stop, reports = [], reachable = [], dtypes = [state.dtype];
 
   put(main, head("Explain", "Kernels as a GPU runs them, traced by the simulator: the cost of each access, and why."),
     h("form", { class: "card", "aria-label": "What to explain", onsubmit: (event) => { event.preventDefault(); go(); } }, settings, beside), place);
@@ -25,7 +24,10 @@ export function show(main, parameters, keep) {
     try {
       const [facts, all] = await Promise.all([devices(), kernels()]);
       gpus = facts.gpus.map((gpu) => gpu.name);
-      reachable = [...new Set(all.filter((one) => one.op === state.op && one.devices.some((name) => name.startsWith("sim"))).map((one) => one.name))];
+      const here = all.filter((one) => one.op === state.op && one.devices.some((name) => name.startsWith("sim")));
+      reachable = [...new Set(here.map((one) => one.name))];
+      dtypes = [...new Set(here.flatMap((one) => one.dtypes))];
+      if (!dtypes.includes(state.dtype)) state.dtype = "f32";
     } catch (error) {
       put(place, failure(error));
     }
@@ -35,7 +37,7 @@ export function show(main, parameters, keep) {
     put(settings, choice("Operation", OPS, state.op, (value) => {
       Object.assign(state, { op: value, kernels: LESSONS[value], rows: SHAPES[value][0], cols: SHAPES[value][1], sites: [], warp: 0 });
       drawSettings().then(go);
-    }), size("Rows", "rows"), size("Columns", "cols"), state.op === "matmul" ? size("Inner", "inner") : null, field("Element type", select(DTYPES, state.dtype, (value) => { state.dtype = value; })),
+    }), size("Rows", "rows"), size("Columns", "cols"), state.op === "matmul" ? size("Inner", "inner") : null, field("Element type", select(dtypes, state.dtype, (value) => { state.dtype = value; })),
     field("GPU", select([["", "as simulated"], ...gpus.map((name) => [name, name])], state.gpu, (value) => { state.gpu = value; })));
     put(beside, [0, 1, 2].map((i) => field(["Kernel", "beside", "beside"][i] + (i === 2 ? " (third)" : ""), select([["", "none"], ...reachable.map((name) => [name, name])], state.kernels[i] ?? "", (value) => {
       state.kernels[i] = value;
@@ -60,13 +62,13 @@ export function show(main, parameters, keep) {
     }
   }
 
-  function draw() {
+  function draw(focused) {
     save();
     const warps = Math.max(...reports.map((report, i) => examplesOf(report.sites[state.sites[i]]).length)), at = Math.min(state.warp, warps - 1);
-    const columns = h("div", { class: "beside" }), fill = () => put(columns, reports.map((report, i) => kernelCard(report, state.sites[i], state.warp, (site) => {
+    const columns = h("div", { class: "beside" }), fill = (focused) => put(columns, reports.map((report, i) => kernelCard(report, state.sites[i], state.warp, (site) => {
       state.sites[i] = site;
-      draw();
-    })));
+      draw(i);
+    }, i === focused)));
     const output = h("output", { class: "muted small" }, `warp ${at} of ${warps}`);
     const sites = reports.map((report, i) => field(`Access of ${report.kernel}`, select(report.sites.map((site, k) => [String(k), `line ${site.line}, ${site.kind.replace("_", " ")} ${site.memory}: ${siteWords(site)}`]), String(state.sites[i]), (value) => {
       state.sites[i] = Number(value);
@@ -81,7 +83,7 @@ export function show(main, parameters, keep) {
     } }), output) : null;
     put(place, card("What is shown", h("div", { class: "row" }, sites, slider),
       h("ul", { class: "legend" }, [["cost0", "as few as there can be"], ["cost1", "up to 4 times as many"], ["cost2", "more"]].map(([cost, words]) => h("li", null, h("span", { class: `swatch ${cost}` }), words)))), columns);
-    fill();
+    fill(focused);
   }
 
   drawSettings().then(go);

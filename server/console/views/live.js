@@ -13,7 +13,7 @@ export function show(main, parameters, keep) {
   const history = [], accounts = new Map();
   let streams = {};
   devices().then((facts) => { streams = Object.fromEntries(facts.devices.map((one) => [one.name, one.streams])); }).catch(() => {});
-  let timer, over = false, since = 0, before, boxes, d3, stopped = false, ends = [];
+  let stats, timer, over = false, since = 0, nowUs = 0, before, boxes, d3, stopped = false, ends = [];
 
   const pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
     stopped = !stopped;
@@ -40,20 +40,21 @@ export function show(main, parameters, keep) {
         accounts.set(one.number, one);
         since = one.number;
       }
+      nowUs = news.now_us;
       while (accounts.size > 1000) accounts.delete(accounts.keys().next().value);
-      const stats = await get("v1/stats").catch((error) => { if (error.status === 403) return undefined; throw error; });
+      stats = await get("v1/stats").catch((error) => { if (error.status === 403) return undefined; throw error; });
       d3 ??= await load();
       if (over) return;
-      sample(stats, news);
+      sample(news);
       put(trouble, stats ? null : h("p", { class: "note" }, "This key has not the role read: what is shown is of its own requests alone."));
-      draw(stats);
+      draw();
     } catch (error) {
       if (!over) put(trouble, failure(error));
     }
     if (!over && !stopped) timer = setTimeout(tick, Math.max(100, 1000 - (performance.now() - begun)));
   }
 
-  function sample(stats, news) {
+  function sample(news) {
     const at = Date.now() / 1000, answered = stats ? Object.entries(stats.answered).filter(([path]) => /^\/v1\/(matmul|transpose|add|flip|eval)$|infer/.test(path)).reduce((sum, [, n]) => sum + n, 0) : since;
     const totals = [...accounts.values()].filter((one) => one.arrived_us > news.now_us - 10e6).map((one) => one.account.us.total).sort((a, b) => a - b);
     const busy = stats ? Object.fromEntries(Object.entries(stats.queues).map(([name, queue]) => [name, queue.busy_s])) : {};
@@ -67,7 +68,7 @@ export function show(main, parameters, keep) {
 
   const series = () => history.slice(-60 * Number(state.minutes));
 
-  function draw(stats) {
+  function draw() {
     const last = history.at(-1);
     if (!last || !d3) return;
     if (stats) put(now, card(null, figures([
@@ -76,7 +77,7 @@ export function show(main, parameters, keep) {
     ]), stats.draining ? h("p", { class: "note" }, "It is draining: no new work is taken.") : null));
     else put(now, card(null, figures([["Requests a second", figure(last.rate)], ["Latency, median", time(last.p50)], ["Latency, 99 %", time(last.p99)]])));
     drawCharts();
-    drawTables(stats);
+    drawTables();
   }
 
   function drawCharts() {
@@ -117,7 +118,17 @@ export function show(main, parameters, keep) {
     return svg;
   }
 
-  function drawTables(stats) {
+  // Jobs of each stream, and the time in which it had any: jobs of one launch, or of several event threads, are there together.
+  function streamRows() {
+    const rows = new Map(), from = nowUs - 10e6;
+    for (const { ran, account } of [...accounts.values()].filter((one) => one.ran && one.ran.start_us + one.ran.us > from).sort((a, b) => a.ran.start_us - b.ran.start_us)) {
+      const name = ran.stream === undefined ? `${account.device}, event threads` : `${account.device}, stream ${ran.stream}`, row = rows.get(name) ?? { jobs: 0, us: 0, end: from }, end = ran.start_us + ran.us;
+      rows.set(name, { jobs: row.jobs + 1, us: row.us + Math.max(0, end - Math.max(row.end, ran.start_us)), end: Math.max(row.end, end) });
+    }
+    return [...rows].sort().map(([name, { jobs, us }]) => [name, jobs, us]);
+  }
+
+  function drawTables() {
     const clients = new Map();
     for (const one of accounts.values()) {
       const row = clients.get(one.client) ?? { n: 0, totals: [], waits: [], device: 0 };
@@ -132,6 +143,7 @@ export function show(main, parameters, keep) {
     put(tables,
       stats ? card("Devices", table("Jobs on each device now", [["Device"], ["Streams", true], ["Waiting", true], ["Running", true], ["Busy since the last second", true], ["Queue slots", true]],
         Object.entries(stats.queues).map(([name, queue]) => [name, figure(streams[name]), figure(queue.queued), figure(queue.running), history.at(-1).busy[name] === undefined ? "–" : `${figure(100 * history.at(-1).busy[name])} %`, figure(queue.capacity)]))) : null,
+      card("Streams", streamRows().length ? table("Of the last 10 seconds, by accounts", [["Stream"], ["Jobs", true], ["Busy", true]], streamRows().map(([name, jobs, us]) => [name, figure(jobs), `${figure(us / 1e5)} %`])) : h("p", { class: "muted" }, "No job has had a device in the last 10 seconds.")),
       card("Clients", rows.length ? table(`Of the last ${accounts.size} accounts, the slowest first`, [["Client"], ["Requests", true], ["Median", true], ["99th percentile", true], ["Waiting, median", true], ["Time of devices", true]],
         rows.map(([name, row]) => [name, figure(row.n), time(at(row.totals, 0.5)), time(at(row.totals, 0.99)), time(at(row.waits, 0.5)), time(row.device)])) : h("p", { class: "muted" }, "Nobody has asked for anything yet."),
       h("p", { class: "small" }, h("a", { href: "#/waterfall" }, "See the requests one by one"))));
