@@ -19,6 +19,8 @@
 /* What a request asks for. */
 struct question {
     uint64_t since, limit;
+    const char *id, *device, *op; /* NULL: any */
+    uint64_t from_us, to_us;      /* of the daemon's clock; 0: not said */
 };
 
 static enum gm_status read_number(const char *name, const char *text, uint64_t least, uint64_t most,
@@ -35,6 +37,35 @@ static enum gm_status read_number(const char *name, const char *text, uint64_t l
     return GM_OK;
 }
 
+static enum gm_status read_one(const char *name, const char *value, struct question *ret,
+                               struct gm_error *err)
+{
+    /* Half of the clock's range, so that no sum of two overflows. */
+    const uint64_t latest_us = INT64_MAX / 2000;
+
+    if (strcmp(name, "since") == 0)
+        return read_number(name, value, 0, INT64_MAX, &ret->since, err);
+    if (strcmp(name, "limit") == 0)
+        return read_number(name, value, 1, GM_RECENT_ACCOUNTS_MAX, &ret->limit, err);
+    if (strcmp(name, "from_us") == 0)
+        return read_number(name, value, 0, latest_us, &ret->from_us, err);
+    if (strcmp(name, "to_us") == 0)
+        return read_number(name, value, 1, latest_us, &ret->to_us, err);
+    const char **text = strcmp(name, "id") == 0       ? &ret->id
+                        : strcmp(name, "device") == 0 ? &ret->device
+                        : strcmp(name, "op") == 0     ? &ret->op
+                                                      : NULL;
+    if (!text)
+        return gm_fail(err, GM_UNKNOWN_PARAMETER,
+                       "there is no parameter '%.40s'; there are since, limit, id, device, op, "
+                       "from_us and to_us",
+                       name);
+    if (!*value)
+        return gm_fail(err, GM_BAD_PARAMETER, "%s is empty", name);
+    *text = value;
+    return GM_OK;
+}
+
 static enum gm_status read_question(const struct gm_request_head *head, struct question *ret,
                                     struct gm_error *err)
 {
@@ -43,15 +74,7 @@ static enum gm_status read_question(const struct gm_request_head *head, struct q
     *ret = (struct question){.limit = 100};
     for (unsigned i = 0; i < head->queries && status == GM_OK; i++) {
         const char *name = head->query[i].name, *value = head->query[i].value;
-        if (name && strcmp(name, "since") == 0)
-            status = read_number(name, value ? value : "", 0, INT64_MAX, &ret->since, err);
-        else if (name && strcmp(name, "limit") == 0)
-            status =
-                read_number(name, value ? value : "", 1, GM_RECENT_ACCOUNTS_MAX, &ret->limit, err);
-        else
-            status = gm_fail(err, GM_UNKNOWN_PARAMETER,
-                             "there is no parameter '%.40s'; there are since and limit",
-                             name ? name : "");
+        status = read_one(name ? name : "", value ? value : "", ret, err);
     }
     return status;
 }
@@ -143,39 +166,85 @@ static enum gm_status write_json(struct gm_request *r, const struct gm_recent *r
     return GM_OK;
 }
 
+static bool is_selective(const struct question *question)
+{
+    return question->id || question->device || question->op || question->from_us || question->to_us;
+}
+
+/* Whether it is one of those that are asked for, and was there within the time. */
+static bool is_wanted(const struct gm_request *r, const struct question *question,
+                      const struct gm_recent *recent)
+{
+    const double begun = us_since_start(r, recent->account.started_ns);
+    const double ended = begun + recent->account.total_us;
+
+    return (!question->id || strcmp(question->id, recent->id) == 0) &&
+           (!question->device || strcmp(question->device, recent->device) == 0) &&
+           (!question->op || strcmp(question->op, gm_op_name(recent->op.kind)) == 0) &&
+           ended >= (double)question->from_us &&
+           (question->to_us == 0 || begun <= (double)question->to_us);
+}
+
 /* A client's own, or with the role `read` all. Without keys everybody has all roles, and requests
- * are their address's all the same. */
+ * are their address's all the same. ret: room for as many as are kept. */
 static size_t copy_visible(struct gm_request *r, const struct question *question,
                            struct gm_recent *ret)
 {
     bool all = *r->caller.name && (r->caller.roles & GM_ROLE_READ);
+    size_t n =
+        gm_recents_copy(&r->server->recents, all ? NULL : &r->head.client, question->since, ret,
+                        is_selective(question) ? GM_RECENT_ACCOUNTS_MAX : question->limit);
+    size_t wanted = 0;
 
-    return gm_recents_copy(&r->server->recents, all ? NULL : &r->head.client, question->since, ret,
-                           question->limit);
+    if (!is_selective(question))
+        return n;
+    for (size_t i = 0; i < n; i++)
+        if (is_wanted(r, question, &ret[i]))
+            ret[wanted++] = ret[i];
+    size_t most = wanted < question->limit ? wanted : question->limit;
+    memmove(ret, &ret[wanted - most], most * sizeof *ret);
+    return most;
 }
 
+typedef char *drawing(const struct gm_recent *recent, size_t n, const struct gm_window *window);
+
 /* NULL: no picture is asked for. */
-static char *(*drawing_of(const char *path))(const struct gm_recent *, size_t)
+static drawing *drawing_of(const char *path)
 {
     if (strstr(path, "/roofline.svg"))
         return gm_requests_roofline_svg;
     if (strstr(path, "/streams.svg"))
         return gm_requests_streams_svg;
+    if (strstr(path, "/live.svg"))
+        return gm_requests_live_svg;
     return strstr(path, "/waterfall.svg") ? gm_requests_waterfall_svg : NULL;
+}
+
+static struct gm_window window_of(const struct gm_request *r, const struct question *question)
+{
+    const int64_t start = r->server->started_ns, now = gm_now_ns();
+
+    return (struct gm_window){
+        .from_ns = question->from_us ? start + (int64_t)question->from_us * 1000 : 0,
+        .to_ns = question->to_us ? start + (int64_t)question->to_us * 1000 : 0,
+        .now_ns = now,
+    };
 }
 
 static enum gm_status write_reply(struct gm_request *r, const struct question *question,
                                   struct gm_error *err)
 {
-    struct gm_recent *recent = calloc(question->limit, sizeof *recent);
+    struct gm_recent *recent =
+        calloc(is_selective(question) ? GM_RECENT_ACCOUNTS_MAX : question->limit, sizeof *recent);
     enum gm_status status = GM_OK;
 
     if (!recent)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the accounts");
     size_t n = copy_visible(r, question, recent);
-    char *(*draw)(const struct gm_recent *, size_t) = drawing_of(r->route->path);
+    drawing *draw = drawing_of(r->route->path);
+    const struct gm_window window = window_of(r, question);
     if (draw)
-        gm_request_reply(r, "image/svg+xml", draw(recent, n));
+        gm_request_reply(r, "image/svg+xml", draw(recent, n, &window));
     else
         status = write_json(r, recent, n, err);
     free(recent);
@@ -207,7 +276,9 @@ enum gm_progress gm_handle_requests(struct gm_request *r)
 
     if (read_question(&r->head, &question, &error) != GM_OK)
         return gm_request_fail(r, &error);
-    return gm_request_to_worker(r, write_on_worker, (double)question.limit * RECORD_S);
+    return gm_request_to_worker(
+        r, write_on_worker,
+        (double)(is_selective(&question) ? GM_RECENT_ACCOUNTS_MAX : question.limit) * RECORD_S);
 }
 
 enum gm_progress gm_handle_requests_roofline(struct gm_request *r)
@@ -221,6 +292,11 @@ enum gm_progress gm_handle_requests_waterfall(struct gm_request *r)
 }
 
 enum gm_progress gm_handle_requests_streams(struct gm_request *r)
+{
+    return gm_handle_requests(r);
+}
+
+enum gm_progress gm_handle_requests_live(struct gm_request *r)
 {
     return gm_handle_requests(r);
 }

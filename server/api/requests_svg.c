@@ -1,10 +1,11 @@
 /*
- * requests_svg.c - draws the last accounts: points under the roofline, and stages as a waterfall.
+ * requests_svg.c - draws the last accounts as points under the roofline.
  *
  * For papers and slides: no scripts, generic fonts, a palette for the colour-blind (Okabe and Ito,
  * 2008). Each mark has a title that says what it is.
  */
 #include "kernels/roof.h"
+#include "server/api/routes.h"
 #include "server/api/stats.h"
 #include "server/request/request.h"
 #include "server/request/text.h"
@@ -92,7 +93,7 @@ struct ceiling {
     double gbs, gflops; /* one of them */
 };
 
-#define CEILINGS_MAX 24
+#define CEILINGS_MAX 48
 
 static size_t add_ceiling(struct ceiling *list, size_t n, struct ceiling one)
 {
@@ -103,6 +104,31 @@ static size_t add_ceiling(struct ceiling *list, size_t n, struct ceiling one)
             return n;
     list[n] = one;
     return n + 1;
+}
+
+/* Of all arithmetic that the device has. */
+static size_t add_arithmetic(struct ceiling *list, size_t n, const char *device,
+                             const struct gm_device_facts *facts)
+{
+    for (unsigned i = 1; i < GM_DTYPE_COUNT; i++)
+        if (facts->peak_name[i])
+            n = add_ceiling(
+                list, n,
+                (struct ceiling){facts->peak_name[i], device, 0, gm_rate(&facts->peak_gflops[i])});
+    if (facts->kind != GM_DEVICE_CUDA || !facts->gpu)
+        return n;
+    n = add_ceiling(list, n,
+                    (struct ceiling){"tensor f16, bf16", device, 0, facts->gpu->tensor_f16_gflops});
+    n = add_ceiling(list, n,
+                    (struct ceiling){"tensor tf32", device, 0, facts->gpu->tensor_tf32_gflops});
+    return add_ceiling(list, n,
+                       (struct ceiling){"tensor fp64", device, 0, facts->gpu->tensor_fp64_gflops});
+}
+
+/* Whether it is an arithmetic of several steps, such as "tensor bf16, several products". */
+static bool is_compound(const char *unit)
+{
+    return strchr(unit, ',') != NULL;
 }
 
 static size_t find_ceilings(const struct gm_recent *recent, size_t n,
@@ -122,7 +148,8 @@ static size_t find_ceilings(const struct gm_recent *recent, size_t n,
         if (r->facts->gpu) /* of what fits in it */
             found = add_ceiling(list, found,
                                 (struct ceiling){"L2", r->device, gm_gpu_l2_gbs(r->facts->gpu), 0});
-        if (gm_op_flops(&r->op) > 0 && roof.unit)
+        found = add_arithmetic(list, found, r->device, r->facts);
+        if (gm_op_flops(&r->op) > 0 && roof.unit && is_compound(roof.unit))
             found =
                 add_ceiling(list, found, (struct ceiling){roof.unit, r->device, 0, roof.gflops});
     }
@@ -167,9 +194,28 @@ static void draw_slope(FILE *out, const struct ceiling *one, double peak, const 
     gm_svg_text(out, place(x, middle) + 10, place(y, middle * one->gbs) + 12, "start", INK, words);
 }
 
+/* Where the name of ceiling i ends: as far right as those before it leave room. end: of each of
+ * them. */
+static double label_end(const struct ceiling *list, size_t i, double end[CEILINGS_MAX],
+                        const struct axis *x, const struct axis *y)
+{
+    const double wide = 175, high = 13;
+
+    end[i] = x->to - 4;
+    for (size_t j = 0; j < i; j++)
+        if (list[j].gflops > 0 && fabs(end[j] - end[i]) < wide &&
+            fabs(place(y, list[j].gflops) - place(y, list[i].gflops)) < high &&
+            end[i] - 2 * wide > x->from) {
+            end[i] -= wide;
+            j = (size_t)-1; /* those before may be there too */
+        }
+    return end[i];
+}
+
 static void draw_ceilings(FILE *out, const struct ceiling *list, size_t n, const struct axis *x,
                           const struct axis *y)
 {
+    double end[CEILINGS_MAX] = {0};
     char words[128];
 
     for (size_t i = 0; i < n; i++) {
@@ -185,7 +231,7 @@ static void draw_ceilings(FILE *out, const struct ceiling *list, size_t n, const
             gm_svg_line(out, from, at, x->to, at, "stroke=\"" INK "\" stroke-width=\"1.5\"");
         snprintf(words, sizeof words, "%s %s: %.4g GFLOP/s", list[i].device, list[i].name,
                  list[i].gflops);
-        gm_svg_text(out, x->to - 4, at - 6, "end", INK, words);
+        gm_svg_text(out, label_end(list, i, end, x, y), at - 4, "end", INK, words);
     }
 }
 
@@ -288,8 +334,10 @@ static void draw_roofline(FILE *out, const struct mark *mark, size_t n, const st
     }
 }
 
-char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n)
+char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n,
+                               const struct gm_window *window)
 {
+    (void)window;
     struct gm_text_stream stream;
     struct ceiling list[CEILINGS_MAX];
     struct mark *mark = calloc(n + 1, sizeof *mark);
@@ -305,198 +353,5 @@ char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n)
         gm_svg_text(stream.out, 480, 200, "middle", MUTED, "no request was timed yet");
     fputs("</svg>\n", stream.out);
     free(mark);
-    return gm_text_stream_end(&stream, NULL);
-}
-
-static const char *const stage_colours[GM_STAGE_COUNT] = {
-    [GM_STAGE_RECEIVE] = "#56b4e9", [GM_STAGE_DECODE] = "#009e73",  [GM_STAGE_QUEUE] = "#b4bac2",
-    [GM_STAGE_H2D] = "#e69f00",     [GM_STAGE_PREPARE] = "#f0e442", [GM_STAGE_KERNEL] = "#0072b2",
-    [GM_STAGE_D2H] = "#d55e00",     [GM_STAGE_ENCODE] = "#cc79a7",
-};
-
-#define ROW 16
-#define LABELS 230
-
-static void draw_row(FILE *out, const struct gm_recent *recent, int y, double us_per_px)
-{
-    char words[96];
-
-    snprintf(words, sizeof words, "%s %s, %s", gm_op_name(recent->op.kind), recent->variant->name,
-             recent->device);
-    gm_svg_text(out, LABELS - 8, y + 12, "end", INK, words);
-    if (recent->started_ns > 0) /* on the device, also where its stages cannot be measured */
-        fprintf(
-            out,
-            "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"none\" "
-            "stroke=\"" MUTED "\" stroke-width=\"0.5\"/>\n",
-            LABELS + (double)(recent->started_ns - recent->account.started_ns) * 1e-3 / us_per_px,
-            y + 2, (double)(recent->finished_ns - recent->started_ns) * 1e-3 / us_per_px, ROW - 4);
-    for (unsigned i = 0; i < recent->account.spans; i++) {
-        const struct gm_span *span = &recent->account.span[i];
-        double start = (double)(span->start_ns - recent->account.started_ns) * 1e-3;
-        double us = (double)(span->end_ns - span->start_ns) * 1e-3;
-        fprintf(out,
-                "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\">"
-                "<title>%s: %.1f us</title></rect>\n",
-                LABELS + start / us_per_px, y + 2, fmax(us / us_per_px, 0.3), ROW - 4,
-                stage_colours[span->stage], gm_stage_name(span->stage), us);
-    }
-}
-
-/* Ticks at a round number of microseconds. */
-static void draw_times(FILE *out, double longest_us, double us_per_px, int bottom)
-{
-    double step = pow(10, floor(log10(longest_us / 4)));
-    char words[32];
-
-    step *= longest_us / step > 20 ? 5 : longest_us / step > 8 ? 2 : 1;
-    for (double us = 0; us <= longest_us; us += step) {
-        double x = LABELS + us / us_per_px;
-        gm_svg_line(out, x, 44, x, bottom, "stroke=\"" FAINT "\"");
-        if (longest_us > 2000)
-            snprintf(words, sizeof words, "%g ms", us * 1e-3);
-        else
-            snprintf(words, sizeof words, "%g us", us);
-        gm_svg_text(out, x, 38, "middle", MUTED, words);
-    }
-}
-
-char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n)
-{
-    struct gm_text_stream stream;
-    double longest_us = 1;
-    int bottom = 48 + (int)n * ROW;
-
-    if (!gm_text_stream_begin(&stream))
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        longest_us = fmax(longest_us, recent[i].account.total_us);
-    double us_per_px = longest_us / (WIDTH - LABELS - 40);
-    gm_svg_begin(stream.out, WIDTH, bottom + 8,
-                 "The stages of the last requests, each from its arrival");
-    for (unsigned i = 0; i < GM_STAGE_COUNT; i++) {
-        fprintf(stream.out, "<rect x=\"%u\" y=\"8\" width=\"10\" height=\"10\" fill=\"%s\"/>\n",
-                16 + i * 86, stage_colours[i]);
-        gm_svg_text(stream.out, 30 + i * 86, 18, "start", INK, gm_stage_name((enum gm_stage)i));
-    }
-    if (n > 0)
-        draw_times(stream.out, longest_us, us_per_px, bottom);
-    else
-        gm_svg_text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
-    for (size_t i = 0; i < n; i++)
-        draw_row(stream.out, &recent[i], 46 + (int)i * ROW, us_per_px);
-    fputs("</svg>\n", stream.out);
-    return gm_text_stream_end(&stream, NULL);
-}
-
-/* ---- Streams. ---- */
-
-/* Jobs without a pause as long as this between them are one burst. */
-#define PAUSE_NS 20000000
-#define LANES_MAX 64
-#define LANE 34
-
-/* A stream of a device, or the event threads beside it. */
-struct lane {
-    const char *device;
-    int stream;
-};
-
-static unsigned lane_of(const struct gm_recent *recent, struct lane lane[LANES_MAX],
-                        unsigned *lanes)
-{
-    unsigned i = 0;
-
-    while (i < *lanes &&
-           (strcmp(lane[i].device, recent->device) != 0 || lane[i].stream != recent->stream))
-        i++;
-    if (i == *lanes && i < LANES_MAX)
-        lane[(*lanes)++] = (struct lane){recent->device, recent->stream};
-    return i < LANES_MAX ? i : LANES_MAX - 1;
-}
-
-/* When the last burst began. Records are in the order of their ends, so the start of each is looked
- * at. */
-static int64_t burst_start(const struct gm_recent *recent, size_t n)
-{
-    int64_t start = n > 0 ? recent[n - 1].started_ns : 0;
-
-    for (size_t i = n; i-- > 0;) {
-        if (recent[i].finished_ns + PAUSE_NS < start)
-            break;
-        if (recent[i].started_ns < start)
-            start = recent[i].started_ns;
-    }
-    return start;
-}
-
-static void draw_job(FILE *out, const struct gm_recent *recent, int64_t from_ns, double us_per_px,
-                     int y)
-{
-    const double start = (double)(recent->started_ns - from_ns) * 1e-3;
-    char shape[GM_SHAPE_TEXT_MAX];
-
-    fprintf(out,
-            "<g><title>%s %s, result %s</title><rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" "
-            "height=\"%d\" fill=\"#b4bac2\"/>",
-            gm_op_name(recent->op.kind), recent->variant->name,
-            gm_matrix_shape_text(&recent->op.result, shape), LABELS + start / us_per_px, y + 4,
-            fmax((double)(recent->finished_ns - recent->started_ns) * 1e-3 / us_per_px, 0.5),
-            LANE - 8);
-    for (unsigned i = 0; i < recent->account.spans; i++) {
-        const struct gm_span *span = &recent->account.span[i];
-        if (span->stage < GM_STAGE_H2D || span->stage > GM_STAGE_D2H)
-            continue;
-        fprintf(out, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"/>",
-                LABELS + (double)(span->start_ns - from_ns) * 1e-3 / us_per_px, y + 4,
-                fmax((double)(span->end_ns - span->start_ns) * 1e-3 / us_per_px, 0.3), LANE - 8,
-                stage_colours[span->stage]);
-    }
-    fputs("</g>\n", out);
-}
-
-char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n)
-{
-    struct gm_text_stream stream;
-    struct lane lane[LANES_MAX];
-    unsigned lanes = 0;
-    int64_t from_ns = burst_start(recent, n);
-    double longest_us = 1;
-    char words[64];
-
-    if (!gm_text_stream_begin(&stream))
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (recent[i].started_ns < from_ns)
-            continue;
-        lane_of(&recent[i], lane, &lanes);
-        longest_us = fmax(longest_us, (double)(recent[i].finished_ns - from_ns) * 1e-3);
-    }
-    double us_per_px = longest_us / (WIDTH - LABELS - 40);
-    int bottom = 48 + (int)lanes * LANE;
-    gm_svg_begin(stream.out, WIDTH, bottom + 8,
-                 "The last burst of jobs, on the streams of their devices");
-    for (unsigned i = GM_STAGE_H2D; i <= GM_STAGE_D2H; i++) {
-        fprintf(stream.out, "<rect x=\"%u\" y=\"8\" width=\"10\" height=\"10\" fill=\"%s\"/>\n",
-                16 + (i - GM_STAGE_H2D) * 86, stage_colours[i]);
-        gm_svg_text(stream.out, 30 + (i - GM_STAGE_H2D) * 86, 18, "start", INK,
-                    gm_stage_name((enum gm_stage)i));
-    }
-    if (lanes > 0)
-        draw_times(stream.out, longest_us, us_per_px, bottom);
-    else
-        gm_svg_text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
-    for (unsigned i = 0; i < lanes; i++) {
-        if (lane[i].stream >= 0)
-            snprintf(words, sizeof words, "%s stream %d", lane[i].device, lane[i].stream);
-        else
-            snprintf(words, sizeof words, "%s, event threads", lane[i].device);
-        gm_svg_text(stream.out, LABELS - 8, 48 + (int)i * LANE + 21, "end", INK, words);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (recent[i].started_ns >= from_ns)
-            draw_job(stream.out, &recent[i], from_ns, us_per_px,
-                     46 + (int)lane_of(&recent[i], lane, &lanes) * LANE);
-    fputs("</svg>\n", stream.out);
     return gm_text_stream_end(&stream, NULL);
 }

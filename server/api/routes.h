@@ -128,6 +128,7 @@ enum gm_progress gm_handle_delete(struct gm_request *request);
     X("/v1/requests/roofline.svg", gm_handle_requests_roofline, false, GM_OF_ANY)                  \
     X("/v1/requests/waterfall.svg", gm_handle_requests_waterfall, false, GM_OF_ANY)                \
     X("/v1/requests/streams.svg", gm_handle_requests_streams, false, GM_OF_ANY)                    \
+    X("/v1/requests/live.svg", gm_handle_requests_live, false, GM_OF_ANY)                          \
     X("/metrics", gm_handle_metrics, true, GM_OF_READ)                                             \
     X("/healthz", gm_handle_healthz, true, GM_OF_PROBE)                                            \
     X("/readyz", gm_handle_readyz, true, GM_OF_PROBE)                                              \
@@ -152,10 +153,22 @@ enum gm_progress gm_handle_delete(struct gm_request *request);
 GM_PAGES(GM_DECLARE_PAGE)
 #undef GM_DECLARE_PAGE
 
-/* The last accounts as pictures, which the caller frees; NULL if memory ran out. requests_svg.c */
-char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n);
-char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n);
-char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n);
+/* The time that a picture is of. 0: not said, and the picture's own is taken. */
+struct gm_window {
+    int64_t from_ns, to_ns, now_ns;
+};
+
+/* The last accounts as pictures, which the caller frees; NULL if memory ran out. requests_svg.c,
+ * requests_time_svg.c */
+char *gm_requests_roofline_svg(const struct gm_recent *recent, size_t n,
+                               const struct gm_window *window);
+/* Of one account a line for each of its stages, else a line for each account. */
+char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n,
+                                const struct gm_window *window);
+char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
+                              const struct gm_window *window);
+char *gm_requests_live_svg(const struct gm_recent *recent, size_t n,
+                           const struct gm_window *window);
 
 /* Checks readiness: GM_OK, or why new work would be refused. */
 enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);

@@ -1,6 +1,7 @@
 """The console at /, as its visitors use it: headless Chromium clicks through every view of a real daemon. Whatever the browser
 complains of is a failure, and so is what axe finds."""
 
+import concurrent.futures
 import io
 import json
 import os
@@ -606,6 +607,8 @@ def test_roofline_and_waterfall(visit, start):
     expect(page.locator("rect.s-kernel").first).to_be_visible()
     visitor.open(f"#/waterfall?id={account['id']}")
     expect(page.get_by_role("heading", name=re.compile("^matmul by"))).to_be_visible()
+    drawn = daemon.get("/" + page.get_by_role("link", name="This picture as SVG").get_attribute("href")).ok().body.decode()
+    assert f"{account['us']['kernel']:.1f} us" in drawn and "result 40x40" in drawn
     page.get_by_role("button", name="The last 200").click()
     expect(page.locator("g.pick")).to_have_count(4)
     page.get_by_role("button", name="Shares of each").click()
@@ -615,6 +618,19 @@ def test_roofline_and_waterfall(visit, start):
     page.get_by_role("button", name="Streams").click()
     expect(page.locator("rect.lane").first).to_be_visible()
     before = visitor.fragment()
+    # Jobs of three streams at one time, as a GPU has them: seen to overlap, and the same as SVG.
+    body = npy(np.ones((128, 128), np.float32))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for reply in pool.map(lambda _: daemon.post("/v1/transpose?device=sim&kernel=tiled", body, {"Content-Type": "application/x-npy"}), range(24)):
+            reply.ok()
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_text(re.compile("24 jobs on 3 streams"))).to_be_visible()
+    first, second = (page.evaluate("""top => [...document.querySelectorAll("rect.job")].filter(job => Number(job.getAttribute("y")) === top)
+        .map(job => [Number(job.getAttribute("x")), Number(job.getAttribute("x")) + Number(job.getAttribute("width"))])""", top) for top in
+        page.evaluate("[...document.querySelectorAll('rect.lane')].slice(-2).map(lane => Number(lane.getAttribute('y')) + 3)"))
+    assert any(a[0] < b[1] and b[0] < a[1] for a in first for b in second), (first, second)
+    drawn = daemon.get("/" + page.get_by_role("link", name="This picture as SVG").get_attribute("href")).ok().body
+    assert drawn.count(b"<g><title>") == 24 and all(b"sim:0 stream %d" % n in drawn for n in range(3))
     page.get_by_role("button", name="Closer").click()
     assert visitor.fragment() != before and "from=" in visitor.fragment()
     accessible(page, "streams")
@@ -776,6 +792,10 @@ def test_a_key_is_asked_for_once(visit, keyed):
     expect(page.get_by_text("has not the role read")).to_be_visible()
     visitor.open("#/playground?op=matmul")  # the same tab: not asked again
     expect(page.locator(".matrix")).to_be_visible()
+    visitor.open("#/live")
+    with page.expect_download() as drawn:  # a link has no key to show
+        page.get_by_role("link", name="The last minute as SVG").click()
+    assert "Requests a second" in open(drawn.value.path()).read()
     assert page.evaluate("localStorage.length") == 0 and page.evaluate("document.cookie") == ""
     # What the browser itself says of 401 and 403 was expected here.
     visitor.faults = [fault for fault in visitor.faults if "401" not in fault and "403" not in fault]

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import re
 import time
 import xml.etree.ElementTree
 
@@ -97,12 +98,57 @@ def test_since_and_limit(fresh):
     assert numbers(since=7) == [] and numbers(since=2**63 - 1) == []
 
 
+def test_those_that_are_asked_for(fresh):
+    with fresh.client() as client:
+        for path in (T, M, T + "?device=sim", M):
+            client.post(path, b"[[1]]" if path.startswith(T) else AB).ok()
+    every = ask(fresh)
+    numbers = lambda **q: [one["number"] for one in ask(fresh, **q)]
+    assert numbers(op="matmul") == [2, 4] and numbers(op="matmul", limit=1) == [4] and numbers(op="matmul", since=2) == [4]
+    assert numbers(device="sim:0") == [3] and numbers(device="cpu:0", op="transpose") == [1] and numbers(device="cpu") == []
+    assert numbers(id=every[2]["account"]["id"]) == [3] and numbers(id="none") == []
+    end = every[1]["arrived_us"] + every[1]["account"]["us"]["total"]
+    assert numbers(to_us=int(every[0]["arrived_us"]) + 1) == [1]
+    assert numbers(from_us=int(end) + 1, to_us=int(every[3]["arrived_us"]) + 1) == [3, 4]
+    # So are the pictures' requests: a roofline has a circle for each, and five to tell the operations.
+    circles = lambda query: fresh.get(R + "/roofline.svg" + query).ok().body.count(b"</circle>")
+    assert circles("") == 3 and circles("?op=matmul") == 2 and circles("?device=sim:0") == 0
+    one = fresh.get(f"{R}/waterfall.svg?id={every[3]['account']['id']}").ok().body.decode()
+    assert "matmul" in one and one.count("<rect") == 9 + len(every[3]["stages"])  # with the background and eight stages
+    for stage in every[3]["stages"]:
+        assert f">{stage['us']:.1f} us</text>" in one, stage
+    ran = every[2]["ran"]
+    streams = fresh.get(f"{R}/streams.svg?from_us={int(ran['start_us']) - 1}&to_us={int(ran['start_us'] + ran['us']) + 1}").ok().body
+    assert b"sim:0 stream" in streams and b"cpu:0" not in streams
+
+
+def test_as_they_went(fresh):
+    """Rates by the second: what is drawn adds up to what was there."""
+    begun = ask(fresh, limit=1) == [] and fresh.get(R).json()["now_us"]
+    with fresh.client() as client:
+        for _ in range(20):
+            client.post(M, AB).ok()
+    end = fresh.get(R).json()["now_us"]
+    drawn = fresh.get(f"{R}/live.svg?from_us={int(begun)}&to_us={int(end) + 1}").ok()
+    assert drawn.media_type == "image/svg+xml"
+    picture = xml.etree.ElementTree.fromstring(drawn.body)
+    paths = [path.get("d") for path in picture.iter("{http://www.w3.org/2000/svg}path")]
+    assert len(paths) == 5 and all(paths)
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Requests a second", "Jobs that wait", "Jobs on devices"} <= set(texts)
+    # The rate of each of 60 stretches of time is a step of the first line: its height, over all stretches, is the number of requests.
+    most = float(texts[texts.index("Requests a second") + 3])
+    steps = [(120 - 34 - float(y)) / (120 - 60) * most for y in re.findall(r"[ML][0-9.]+ ([0-9.]+)h", paths[0])]
+    assert len(steps) == 60 and sum(steps) * (end - begun) * 1e-6 / 60 == pytest.approx(20, rel=0.03)
+
+
 @pytest.mark.parametrize("query, code", [("limit=0", "bad_parameter"), ("limit=1001", "bad_parameter"), ("limit=x", "bad_parameter"),
                                          ("since=-1", "bad_parameter"), ("since=", "bad_parameter"), ("since=" + "9" * 30, "bad_parameter"),
                                          ("since=18446744073709551616", "bad_parameter"), ("until=3", "unknown_parameter"),
-                                         ("limit", "unknown_parameter")])
+                                         ("limit", "unknown_parameter"), ("id=", "bad_parameter"),
+                                         ("to_us=0", "bad_parameter"), ("from_us=4611686018427388", "bad_parameter")])
 def test_bad_questions(daemon, query, code):
-    for path in (R, R + "/roofline.svg", R + "/waterfall.svg", R + "/streams.svg"):
+    for path in (R, R + "/roofline.svg", R + "/waterfall.svg", R + "/streams.svg", R + "/live.svg"):
         reply = daemon.get(f"{path}?{query}")
         assert reply.status == 400 and reply.code == code, reply
 
@@ -134,7 +180,7 @@ def test_each_key_sees_its_own(start, tmp_path):
 
 def test_pictures(fresh, rng):
     with fresh.client() as client:
-        for path in (R + "/roofline.svg", R + "/waterfall.svg", R + "/streams.svg"):
+        for path in (R + "/roofline.svg", R + "/waterfall.svg", R + "/streams.svg", R + "/live.svg"):
             reply = client.get(path).ok()  # of nothing
             assert reply.media_type == "image/svg+xml" and b"no request" in reply.body
             xml.etree.ElementTree.fromstring(reply.body)
@@ -144,7 +190,8 @@ def test_pictures(fresh, rng):
         client.post(T + "?device=sim&kernel=tiled", b"[[1, 2]]").ok()
         roofline = client.get(R + "/roofline.svg").ok().body
         assert roofline.count(b"</circle>") == 4  # the simulated one has no time
-        assert b"cpu:0 dram" in roofline and b"cpu:0 fp32" in roofline
+        for ceiling in (b"dram", b"fp32", b"fp64", b"int32"):  # also of arithmetic that nobody asked for
+            assert b"cpu:0 " + ceiling in roofline
         waterfall = client.get(R + "/waterfall.svg?limit=2").ok().body
         assert b"transpose tiled, sim:0" in waterfall and b"flip" in waterfall and b"matmul" not in waterfall
         streams = client.get(R + "/streams.svg").ok().body

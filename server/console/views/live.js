@@ -1,5 +1,5 @@
 // live.js - the daemon as it is now, once a second: queue, throughput, latency, memory, devices, clients.
-import { devices, get, requests } from "../api.js";
+import { devices, get, linkTo, requests } from "../api.js";
 import { bytes, card, choice, failure, figure, figures, h, head, s, show as put, table, time } from "../dom.js";
 import { axis, fits, frame, load } from "../plot.js";
 import { traffic } from "../traffic.js";
@@ -27,7 +27,7 @@ export function show(main, parameters, keep) {
         event.target.disabled = true;
         await traffic().catch((error) => put(trouble, failure(error)));
         event.target.disabled = false;
-      } }, "Make some traffic")), trouble, now, charts, tables);
+      } }, "Make some traffic")), trouble, now, charts, h("p", { class: "small muted" }, linkTo("v1/requests/live.svg?limit=1000", "live.svg", "The last minute as SVG"), ", by the last 1,000 accounts."), tables);
   keep(state);
 
   async function tick() {

@@ -35,6 +35,8 @@ export function show(main, parameters, keep) {
 
   function drawAll(d3, all, device, mine, lesson, list) {
     const { slopes, flats } = ceilingsOf(device);
+    for (const { account } of mine) // of several products, as split ones have it
+      if (account.bound === "compute" && account.roof?.includes(",") && !flats.some((one) => one.name === account.roof)) flats.push({ name: account.roof, gflops: account.roofline_gflops, why: "of the kernel that split the operands" });
     const point = (one) => ({ op: one.account.op, words: words(one), open: () => open(one), x: one.account.intensity, y: one.account.gflops > 0 ? one.account.gflops : one.account.effective_gbs });
     const computing = mine.filter((one) => one.account.gflops > 0).map(point), moving = mine.filter((one) => !(one.account.gflops > 0)).map(point);
     const chart = h("div"), lower = h("div"), simulated = device.kind === "sim";
@@ -52,7 +54,7 @@ export function show(main, parameters, keep) {
       draw();
     } }, "Make some")) : null,
     h("p", { class: "small muted" }, `Ceilings: ${ceilingWords({ slopes, flats })}. ${slopes.some((one) => one.name === "L2") ? "What stays in the L2 cache may rise to its roof. " : ""}One that is not known is not drawn. `,
-      linkTo("v1/requests/roofline.svg?limit=1000", "roofline.svg", "This picture as SVG"), ", for papers and slides.")),
+      linkTo(`v1/requests/roofline.svg?limit=1000&device=${device.name}${state.op ? `&op=${state.op}` : ""}`, "roofline.svg", "This picture as SVG"), ", for papers and slides.")),
     moving.length ? card("What only moves bytes", lower) : null, chosen,
     mine.length ? card("The same as a table", table("The last requests, the newest first", [["Request"], ["Kernel"], ["Shape"], ["Kernel time", true], ["GFLOP/s", true], ["GB/s", true], ["Of the roof", true]],
       mine.slice(-50).reverse().map((one) => [h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), one.account.kernel, shape(one.account.shapes.result), time(one.account.us.kernel),

@@ -89,7 +89,7 @@ export function show(main, parameters, keep) {
     if (list.length === 0) return put(place, h("div", { class: "card" }, empty("No request has had a device yet.")));
     const [from, to] = state.from !== null && state.from !== undefined && state.to ? [Number(state.from), Number(state.to)] : burst(list);
     const lanes = [...new Set(list.map(lane))].sort(), seen = list.filter((one) => one.ran.start_us <= to && one.ran.start_us + one.ran.us >= from);
-    const label = `${seen.length} job${seen.length === 1 ? "" : "s"} on ${lanes.length} streams within ${time(to - from)}`;
+    const label = `${seen.length} job${seen.length === 1 ? "" : "s"} on ${new Set(seen.map(lane)).size} streams within ${time(to - from)}`;
     const move = (a, b) => () => { state.from = Math.round(from + (to - from) * a); state.to = Math.max(state.from + 10, Math.round(from + (to - from) * b)); draw(); };
     put(place, card(null, h("div", { class: "between" }, h("p", { class: "muted" }, label), h("div", { class: "row tight" },
       [["Earlier", -0.5, 0.5], ["Later", 0.5, 1.5], ["Closer", 0.25, 0.75], ["Wider", -0.5, 1.5]].map(([name, a, b]) => h("button", { type: "button", onclick: move(a, b) }, name)),
@@ -110,7 +110,7 @@ export function show(main, parameters, keep) {
       reachable(svg, marks, (i) => words(seen[i]), (i) => open(seen[i]));
       return svg;
     }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
-    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo("v1/requests/streams.svg", "streams.svg", "The last burst as SVG"), "."),
+    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo(`v1/requests/streams.svg?limit=1000&from_us=${Math.floor(from)}&to_us=${Math.ceil(to)}`, "streams.svg", "This picture as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
       h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), lane(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
   }
@@ -135,7 +135,7 @@ export function show(main, parameters, keep) {
         svg.append(...rows);
         reachable(svg, rows, (i) => `${spans[i].stage}: ${time(spans[i].us)}, ${time(spans[i].start_us - one.arrived_us)} after it came\n${STAGE_WORDS[spans[i].stage]}`);
         return svg;
-      })), accountCard(account, false),
+      }), h("p", { class: "small muted" }, linkTo(`v1/requests/waterfall.svg?id=${account.id}`, `${account.id}.svg`, "This picture as SVG"))), accountCard(account, false),
     beside.length ? card("At the same time", table("Requests that overlapped with it", [["Request"], ["Client"], ["Came", true], ["Total", true]], beside.slice(0, 30).map((other) => [
       h("a", { href: `#/waterfall?id=${other.account.id}` }, `${other.account.op} ${other.account.kernel} ${shape(other.account.shapes.result)}`), other.client, `${other.arrived_us < one.arrived_us ? "−" : "+"}${time(Math.abs(other.arrived_us - one.arrived_us))}`, time(other.account.us.total)]))) : null);
   }
