@@ -1,5 +1,5 @@
 // comparison.js - runs every kernel of an operation on the same matrices.
-import { ask, get } from "./api.js";
+import { ask, get, kernelsOf } from "./api.js";
 import { generate, toNpy } from "./matrix.js";
 
 const shapesOf = (op, { rows, cols, inner }) => ({ matmul: [[rows, inner], [inner, cols]], add: [[rows, cols], [rows, cols]] }[op] ?? [[rows, cols]]);
@@ -16,6 +16,12 @@ function request(op, what, format, signal) {
 
 export function compare(op, what, signal) {
   return get(...request(op, what, "json", signal));
+}
+
+// The same in the order in which the kernels are taught: those of the operation that were timed.
+export async function lesson(op, what) {
+  const [report, names] = await Promise.all([compare(op, what), kernelsOf(op, what.device)]);
+  return { report, rows: report.rows.filter((row) => row.gflops > 0 && row.op === op).sort((a, b) => names.indexOf(a.kernel) - names.indexOf(b.kernel)) };
 }
 
 // The same as SVG: it runs again.

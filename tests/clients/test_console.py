@@ -678,6 +678,32 @@ def test_live(visit, start):
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
 
 
+def test_the_slowest_client(visit, keyed):
+    """As one finds it who may see the requests of all."""
+    daemon, keys = keyed
+    with daemon.client() as client:
+        for name, n in (("ann", 8), ("may", 1500), ("ann", 16)):
+            client.post("/v1/transpose", npy(np.ones((n, n), np.float32)), {"Content-Type": "application/x-npy", **bearer(keys[name])}).ok()
+    visitor = visit(f"http://127.0.0.1:{daemon.port}")
+    page = visitor.page
+    page.add_init_script(f"location.protocol === 'about:' || sessionStorage.setItem('gemmd-key', '{keys['eve']}')")
+    visitor.open("#/live")
+    clients = page.get_by_role("table", name=re.compile("the slowest first"))
+    expect(clients.get_by_role("rowheader").first).to_have_text("may")
+    page.get_by_role("button", name="Pause").click()
+    clients.get_by_role("link", name="Requests of may").click()
+    expect(page.get_by_text("Only requests of may.")).to_be_visible()
+    expect(page.locator("g.pick")).to_have_count(1)
+    visitor.open("#" + visitor.fragment())
+    expect(page.locator("g.pick")).to_have_count(1)
+    page.get_by_role("table", name=re.compile("^Medians")).get_by_role("link").last.click()
+    expect(page.get_by_role("heading", name="transpose by blocked, 1500 × 1500")).to_be_visible()
+    page.go_back()
+    page.get_by_role("button", name="Show those of all").click()
+    expect(page.locator("g.pick")).not_to_have_count(1)
+    assert visitor.fragment() == "/waterfall"
+
+
 # ---- The lessons. ----
 
 
@@ -757,10 +783,16 @@ def test_explain(visit):
     expect(page.get_by_label("Element type")).to_have_value("f32")
 
 
-def test_tour(visit):
+def test_tour(visit, shared_daemon):
     visitor = visit()
-    visitor.open("#/tour")
     page = visitor.page
+
+    def another_way_round(route):
+        report = (reply := route.fetch()).json()
+        route.fulfill(response=reply, json={**report, "rows": report["rows"][::-1]})
+
+    page.route("**/v1/compare/**", another_way_round)  # as where a later kernel is the slower one
+    visitor.open("#/tour")
     for step in range(1, 9):
         expect(page.locator("h2").first).to_have_text(re.compile(rf"^{step}\. "))
         expect(page.get_by_text("Running it")).to_have_count(0)
@@ -770,6 +802,10 @@ def test_tour(visit):
             page.get_by_role("button", name=re.compile("^Next: ")).click()
     assert visitor.fragment() == "/tour?step=8"
     expect(page.locator("path.lesson")).to_have_count(1)
+    # In the order of the lesson, which is that of GET /v1/kernels, and not of speed.
+    taught = [one["name"] for one in shared_daemon.get("/v1/kernels").json()["kernels"] if one["op"] == "matmul" and "cpu:0" in one["devices"]]
+    shown = page.get_by_role("table", name="What was measured").get_by_role("rowheader").all_inner_texts()
+    assert len(shown) > 1 and shown == [name for name in taught if name in shown]
 
 
 # ---- Keys. ----

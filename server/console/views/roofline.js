@@ -1,8 +1,8 @@
 // roofline.js - every request a point under the ceilings of its device; the kernels of one comparison joined by a line.
-import { devices, kernelsOf, linkTo, requests } from "../api.js";
+import { devices, linkTo, requests } from "../api.js";
 import { legend, verdict } from "../account.js";
 import { card, empty, failure, field, figure, h, head, select, shape, show as put, table, time } from "../dom.js";
-import { compare } from "../comparison.js";
+import { lesson } from "../comparison.js";
 import { fits, load } from "../plot.js";
 import { ceilingWords, ceilingsOf, moves, roofline } from "../roof.js";
 import { traffic } from "../traffic.js";
@@ -26,21 +26,21 @@ export function show(main, parameters, keep) {
       const timed = list.filter((one) => one.account.us.kernel > 0 && one.account.effective_gbs > 0);
       const device = all.find((one) => one.name === state.device) ?? all.find((one) => timed.at(-1)?.account.device === one.name) ?? all.find((one) => one.default) ?? all[0];
       const mine = timed.filter((one) => one.account.device === device.name && (!state.op || one.account.op === state.op));
-      const lesson = state.lesson ? await lessonOf(state.lesson, device) : [];
-      if (!over) drawAll(d3, all, device, mine, lesson, list);
+      const taught = state.lesson ? await lessonOf(state.lesson, device) : [];
+      if (!over) drawAll(d3, all, device, mine, taught, list);
     } catch (error) {
       put(place, failure(error));
     }
   }
 
-  function drawAll(d3, all, device, mine, lesson, list) {
+  function drawAll(d3, all, device, mine, taught, list) {
     const { slopes, flats } = ceilingsOf(device);
     for (const { account } of mine) // of several products, as split ones have it
       if (account.bound === "compute" && account.roof?.includes(",") && !flats.some((one) => one.name === account.roof)) flats.push({ name: account.roof, gflops: account.roofline_gflops, why: "of the kernel that split the operands" });
     const point = (one) => ({ op: one.account.op, words: words(one), open: () => open(one), x: one.account.intensity, y: one.account.gflops > 0 ? one.account.gflops : one.account.effective_gbs });
     const computing = mine.filter((one) => one.account.gflops > 0).map(point), moving = mine.filter((one) => !(one.account.gflops > 0)).map(point);
     const chart = h("div"), lower = h("div"), simulated = device.kind === "sim";
-    const nothing = computing.length + moving.length + lesson.length === 0;
+    const nothing = computing.length + moving.length + taught.length === 0;
     put(place, card(null, h("div", { class: "row" },
       field("Device", select(all.map((one) => [one.name, `${one.name} (${one.model})`]), device.name, (value) => { state.device = value; draw(); })),
       field("Operation", select([["", "all"], ...OPS], state.op, (value) => { state.op = value; draw(); })),
@@ -60,7 +60,7 @@ export function show(main, parameters, keep) {
       mine.slice(-50).reverse().map((one) => [h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), one.account.kernel, shape(one.account.shapes.result), time(one.account.us.kernel),
         figure(one.account.gflops), figure(one.account.effective_gbs), `${figure(one.account.percent_of_roofline ?? one.account.percent_of_copy)} %`]))) : null);
     const label = `Roofline of ${device.name}: ${computing.length} requests under ${[...slopes, ...flats].map((one) => one.name).join(", ")}`;
-    ends.push(fits(chart, (width) => put(chart, roofline(d3, width, { slopes, flats, points: [...computing, ...lesson], lines: lesson.length ? [lesson] : [], label }))));
+    ends.push(fits(chart, (width) => put(chart, roofline(d3, width, { slopes, flats, points: [...computing, ...taught], lines: taught.length ? [taught] : [], label }))));
     if (moving.length) ends.push(fits(lower, (width) => put(lower, moves(d3, width, { slopes, points: moving, label: `${moving.length} requests that only move bytes` }))));
   }
 
@@ -84,9 +84,9 @@ function words(one) {
 
 // The kernels of one product, in the order in which they are taught.
 async function lessonOf(text, device) {
-  const [op, dims] = text.split(":"), sizes = dims.split("x").map(Number), rows = sizes[0], cols = sizes.at(-1), inner = sizes.length === 3 ? sizes[1] : rows, names = await kernelsOf(op, device.name);
-  const report = await compare(op, { rows, cols, inner, dtype: "f32", device: device.kind === "sim" ? "" : device.name });
-  return report.rows.filter((row) => row.gflops > 0 && row.op === op).sort((a, b) => names.indexOf(a.kernel) - names.indexOf(b.kernel)).map((row) => ({
+  const [op, dims] = text.split(":"), sizes = dims.split("x").map(Number), rows = sizes[0], cols = sizes.at(-1), inner = sizes.length === 3 ? sizes[1] : rows;
+  const { report, rows: list } = await lesson(op, { rows, cols, inner, dtype: "f32", device: device.kind === "sim" ? "" : device.name });
+  return list.map((row) => ({
     op, name: row.kernel, x: report.flops / report.bytes_min, y: row.gflops, words: `${row.kernel}: ${figure(row.gflops)} GFLOP/s, ${time(row.kernel_us_median)}\n${row.note}`,
     open: () => { location.hash = `#/compare?op=${op}&rows=${rows}&cols=${cols}&inner=${inner}&run=1`; },
   }));

@@ -1,7 +1,7 @@
 // tour.js - the textbook's path in eight steps, from one warp's load to the roofline; each is run here and now.
 import { devices } from "../api.js";
 import { card, empty, failure, figure, h, head, show as put, table, time } from "../dom.js";
-import { compare } from "../comparison.js";
+import { lesson } from "../comparison.js";
 import { explain, kernelCard, marked, picture, siteWords, totalsOf } from "../explanation.js";
 import { fits, load } from "../plot.js";
 import { ceilingsOf, roofline } from "../roof.js";
@@ -57,8 +57,8 @@ function occupancies(reports) {
 
 async function roofs(ends) {
   const [{ devices: all }, d3] = await Promise.all([devices(), load()]), device = all.find((one) => one.default) ?? all[0];
-  const report = await compare("matmul", { ...SMALL, device: device.kind === "sim" ? "cpu" : device.name }), place = all.find((one) => one.name === report.device) ?? device;
-  const points = report.rows.filter((row) => row.gflops > 0).reverse().map((row) => ({ op: "matmul", name: row.kernel, x: report.flops / report.bytes_min, y: row.gflops, words: `${row.kernel}: ${figure(row.gflops)} GFLOP/s, ${time(row.kernel_us_median)}\n${row.note}` }));
+  const { report, rows } = await lesson("matmul", { ...SMALL, device: device.kind === "sim" ? "cpu" : device.name }), place = all.find((one) => one.name === report.device) ?? device;
+  const points = rows.map((row) => ({ op: "matmul", name: row.kernel, x: report.flops / report.bytes_min, y: row.gflops, words: `${row.kernel}: ${figure(row.gflops)} GFLOP/s, ${time(row.kernel_us_median)}\n${row.note}` }));
   const { slopes, flats } = ceilingsOf(place), box = h("div");
   ends.push(fits(box, (width) => put(box, roofline(d3, width, { slopes, flats, points, lines: [points], label: `Kernels of matmul under the roofline of ${place.name}` }))));
   return [card(`256 × 256 on ${place.name}, ${place.model}`, place.kind === "cpu" ? h("p", { class: "note" }, "There is no GPU here, so these are the kernels of the cpu. The roofline is drawn the same way.") : null, box),

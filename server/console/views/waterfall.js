@@ -13,15 +13,15 @@ const open = (one) => { location.hash = `#/waterfall?id=${encodeURIComponent(one
 const end = (one) => one.arrived_us + one.account.us.total;
 
 export function show(main, parameters, keep) {
-  const state = { mode: MODES.some(([mode]) => mode === parameters.get("mode")) ? parameters.get("mode") : "last", id: parameters.get("id") ?? "", from: parameters.get("from"), to: parameters.get("to") };
+  const state = { mode: MODES.some(([mode]) => mode === parameters.get("mode")) ? parameters.get("mode") : "last", id: parameters.get("id") ?? "", client: parameters.get("client") ?? "", from: parameters.get("from"), to: parameters.get("to") };
   if (state.id) state.mode = "one";
-  const place = h("div", { class: "lines" });
+  const place = h("div", { class: "lines" }), whose = h("div", { class: "maybe" });
   state.scale = parameters.get("scale") === "own" ? "own" : "one";
   let ends = [], over = false;
 
   put(main, head("Waterfall", "Each request as a line of its stages: what it waited for, and for how long."),
     h("div", { class: "row" }, choice("What to show", MODES, state.mode, (mode) => { state.mode = mode; state.id = ""; draw(); }),
-      h("button", { type: "button", onclick: () => draw() }, "Refresh"), h("button", { type: "button", onclick: more }, "Make some traffic")), place);
+      h("button", { type: "button", onclick: () => draw() }, "Refresh"), h("button", { type: "button", onclick: more }, "Make some traffic")), whose, place);
 
   async function more(event) {
     event.target.disabled = true;
@@ -32,13 +32,15 @@ export function show(main, parameters, keep) {
   }
 
   async function draw() {
-    keep({ mode: state.mode === "last" || state.id ? undefined : state.mode, scale: state.mode === "last" && state.scale === "own" ? "own" : undefined, id: state.id, from: state.from, to: state.to });
+    keep({ mode: state.mode === "last" || state.id ? undefined : state.mode, scale: state.mode === "last" && state.scale === "own" ? "own" : undefined, id: state.id, client: state.id ? undefined : state.client, from: state.from, to: state.to });
     ends.forEach((stop) => stop());
     ends = [];
     try {
-      const [d3, { requests: list }] = await Promise.all([load(), requests()]);
+      const [d3, { requests: every }] = await Promise.all([load(), requests()]);
       if (over) return;
-      if (list.length === 0) put(place, h("div", { class: "card" }, empty("No request was answered yet. Run something in the playground, or make some traffic.", h("button", { type: "button", class: "main", onclick: more }, "Make some traffic"))));
+      put(whose, state.client && !state.id ? h("p", { class: "note" }, `Only requests of ${state.client}. `, h("button", { type: "button", class: "quiet", onclick: () => { state.client = ""; draw(); } }, "Show those of all")) : null);
+      const list = state.client && !state.id ? every.filter((one) => one.client === state.client) : every;
+      if (list.length === 0) put(place, h("div", { class: "card" }, empty(every.length ? `None of the last requests is of ${state.client}.` : "No request was answered yet. Run something in the playground, or make some traffic.", h("button", { type: "button", class: "main", onclick: more }, "Make some traffic"))));
       else ({ last: drawLast, streams: drawStreams, one: drawOne })[state.mode](d3, list);
     } catch (error) {
       put(place, failure(error));
@@ -79,7 +81,7 @@ export function show(main, parameters, keep) {
     const rows = [...clients].map(([name, list]) => ({ name, n: list.length, total: middle(list.map((one) => one.account.us.total)), wait: middle(list.map((one) => one.account.us.queue ?? 0)), slowest: list.reduce((a, b) => (a.account.us.total > b.account.us.total ? a : b)) }));
     rows.sort((a, b) => b.total - a.total);
     return card("By client", table("Medians over the last accounts, the slowest client first", [["Client"], ["Requests", true], ["Total", true], ["Waiting", true], ["Its slowest", true]],
-      rows.map((row) => [row.name, figure(row.n), time(row.total), time(row.wait), h("a", { href: `#/waterfall?id=${row.slowest.account.id}` }, time(row.slowest.account.us.total))])));
+      rows.map((row) => [clientLink(row.name), figure(row.n), time(row.total), time(row.wait), h("a", { href: `#/waterfall?id=${row.slowest.account.id}` }, time(row.slowest.account.us.total))])));
   }
 
   // ---- Streams: what was on which, at one time. ----
@@ -150,6 +152,7 @@ function bars(one, x, top, height, origin) {
   return list;
 }
 
+export const clientLink = (name) => h("a", { href: `#/waterfall?client=${encodeURIComponent(name)}`, "aria-label": `Requests of ${name}` }, name);
 const lane = (one) => (one.ran.stream === undefined ? `${one.account.device} inline` : `${one.account.device} stream ${one.ran.stream}`);
 const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
