@@ -124,8 +124,9 @@ const struct gm_codec *gm_codec_by_media_type(const char *type, size_t len);
 const struct gm_codec *gm_codec_by_first_bytes(const void *bytes, size_t len);
 
 extern const struct gm_codec gm_codec_json, gm_codec_csv, gm_codec_npy, gm_codec_raw;
-/* Not in the table: JSON without elements, for a matrix that is stored elsewhere. */
-extern const struct gm_codec gm_codec_json_shape;
+/* Not in the table: JSON without elements, for a matrix that is stored elsewhere; and a heat map,
+ * which is only written. */
+extern const struct gm_codec gm_codec_json_shape, gm_codec_svg;
 
 /* ---- For encoders. ---- */
 

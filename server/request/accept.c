@@ -110,11 +110,15 @@ enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
                 best = gm_codec_at(i);
             }
         }
+        if (weight_of(accept, gm_codec_svg.media_type) > best_q) {
+            best_q = weight_of(accept, gm_codec_svg.media_type);
+            best = &gm_codec_svg;
+        }
         if (best_q <= 0) {
             char types[GM_MEDIA_TYPES_MAX];
             return gm_fail(err, GM_NOT_ACCEPTABLE,
-                           "Accept is '%.100s', and a result can be written as %s", accept[0],
-                           gm_codec_media_types(types));
+                           "Accept is '%.100s', and a result can be written as %s, %s", accept[0],
+                           gm_codec_media_types(types), gm_codec_svg.media_type);
         }
     }
     *ret = best;

@@ -318,6 +318,9 @@ def test_files_in_and_out(visit, name, content):
     with page.expect_download() as download:
         page.get_by_role("button", name="Download .csv").click()
     assert open(download.value.path()).read() == "0,3\n1,4\n2,5\n"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download .svg").click()
+    assert "<title>3x2 f" in open(download.value.path()).read()
 
 
 def test_each_type_goes_round(visit):
@@ -505,6 +508,9 @@ def test_matrices(visit, keyed):
     expect(page.get_by_role("rowheader", name="0", exact=True)).to_have_count(0)
     assert result(page) == numbers[1:3].tolist()
     assert visitor.fragment() == "/matrices?name=ann.my_table&rows=1:3"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Heat map as SVG").click()
+    assert "<title>2x3 f64, from 3 to 8</title>" in open(download.value.path()).read()
     rows.get_by_label("Up to row").fill("0")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("rows asks for 1 to 0")
@@ -734,6 +740,9 @@ def test_compare(visit):
     visitor.open("#/compare?op=transpose&rows=64&cols=64&device=sim:0&run=1")  # for GPUs there are estimates
     expect(page.get_by_role("row", name=re.compile("^naive "))).to_contain_text(re.compile(r"[0-9.]+ µs launch"))
     expect(page.get_by_text(re.compile("On a real H200, .* auto takes grouped"))).to_be_visible()
+    page.get_by_role("link", name="Why, of skinny").click()  # of these matrices, though few shapes suit it
+    expect(page.get_by_role("heading", name="transpose skinny")).to_be_visible()
+    assert "rows=64&cols=64" in visitor.fragment()
 
 
 def test_explain(visit):

@@ -2,6 +2,7 @@
 NumPy; how a reply's format is chosen, and every way in which a body may arrive."""
 
 import time
+import xml.etree.ElementTree
 
 import numpy as np
 import pytest
@@ -169,8 +170,28 @@ def test_content_encoding(daemon, coding, status):
 def test_nothing_acceptable(daemon, accept):
     reply = daemon.post("/v1/transpose", b"[[1]]", {"Accept": accept})
     assert (reply.status, reply.code) == (406, "not_acceptable")
-    for fmt in (wire.JSON, wire.CSV, wire.NPY, wire.RAW):
+    for fmt in (wire.JSON, wire.CSV, wire.NPY, wire.RAW, "image/svg+xml"):
         assert fmt in reply.json()["detail"]
+
+
+def test_a_result_as_a_heat_map(daemon):
+    """Only where it is asked for by name: whoever takes anything gets the format that he sent."""
+    body = formats.npy(np.array([[1, 2], [np.nan, 1]], "<f4"))
+    svg = {"Accept": "text/html, image/svg+xml, */*;q=0.5"}
+    with daemon.client() as client:
+        reply = client.post("/v1/transpose", body, svg).ok()
+        assert reply.media_type == "image/svg+xml" and reply.header("Gemmd-Shape") == "2x2" and reply.stats["op"] == "transpose"
+        assert xml.etree.ElementTree.fromstring(reply.body).find("{*}title").text == "2x2 f32, from 1 to 2"
+        for colour, cells in (("#440154", "M0 0h1v1h-1zM1 1h1v1h-1z"), ("#d55e00", "M1 0h1v1h-1z"), ("#fde725", "M0 1h1v1h-1z")):
+            assert f'<path fill="{colour}" d="{cells}"/>' in reply.body.decode()
+        assert client.request("PUT", "/v1/matrices/drawn", body).status in (200, 201)
+        part = client.get("/v1/matrices/drawn?rows=0:1", svg).ok()
+        assert b"<title>1x2 f32, from 1 to 2</title>" in part.body and part.header("ETag").endswith('-svg"')
+        assert client.post("/v1/eval", b'{"expr": "drawn.T > 1"}', {"Content-Type": wire.JSON, **svg}).ok().body.count(b"<path") == 2
+        assert client.request("DELETE", "/v1/matrices/drawn").status == 204
+        reply = client.post("/v1/transpose?dtype=c64&shape=1x1", bytes(8), {"Content-Type": wire.RAW, "Accept": "image/svg+xml"})
+        assert reply.status == 422 and "no place on a scale" in reply.json()["detail"], reply
+        assert client.post("/v1/transpose", body, {"Accept": "image/*;q=0.1, */*;q=0.1"}).ok().media_type == wire.NPY
 
 
 def test_every_format_to_every_format(daemon, rng):

@@ -1,7 +1,7 @@
 # Unit tests of proto/: one program a module.
 foreach(name status matrix half number number_half number_span codec codec_raw codec_npy npy_header
     codec_csv_read codec_csv_refuse codec_csv_write codec_json_read codec_json_refuse
-    codec_json_write kserve multipart multipart_header)
+    codec_json_write codec_svg kserve multipart multipart_header)
   gm_test(test_${name} unit ${CMAKE_CURRENT_LIST_DIR}/test_${name}.c LIBRARIES gemmd_proto m)
 endforeach()
 target_compile_definitions(test_codec_npy PRIVATE

@@ -12,7 +12,7 @@ export function show(main, parameters, keep) {
   const state = { op: OPS.some(([op]) => op === parameters.get("op")) ? parameters.get("op") : "matmul", rows: number("rows", 512), cols: number("cols", 512), inner: number("inner", 512),
     dtype: parameters.get("dtype") ?? "f32", device: parameters.get("device") ?? "", order: parameters.get("order") ?? "speed" };
   const settings = h("div", { class: "row" }), place = h("div", { class: "lines" });
-  let report, chosen, ends = [], stop, lesson = [];
+  let report, chosen, ends = [], stop, lesson = [], explained = new Set();
 
   put(main, head("Compare", "Every kernel of an operation on the same matrices, each alone on the device, its result checked."),
     h("form", { class: "card", "aria-label": "What to compare", onsubmit: (event) => { event.preventDefault(); go(); } }, settings), place);
@@ -43,6 +43,7 @@ export function show(main, parameters, keep) {
     try {
       [report, lesson] = await Promise.all([compare(state.op, state, stop.signal), kernelsOf(state.op, state.device)]);
       [chosen] = await Promise.all([choose(state.op, state, report.device, stop.signal), load()]);
+      for (const op of [state.op, "copy"]) for (const name of await kernelsOf(op, "sim")) explained.add(`${op} ${name}`);
       draw();
       announce(`${report.rows.length} kernels; the fastest is ${report.rows[0]?.kernel}`);
     } catch (error) {
@@ -70,7 +71,7 @@ export function show(main, parameters, keep) {
     card("Figures, errors and reasons", table(`Checked against ${report.reference.what}`, [["Kernel"], ...(estimated ? [["Estimated", true]] : []), ...(simulated ? [["Sectors", true], ["Shared passes", true], ["Barriers", true]] : [["Time", true], [moves ? "GB/s" : "GFLOP/s", true], ["Of the ceiling", true]]), ["Error", false, true], ["What it does", false, true]],
       rows.map((row) => [h("span", null, row.kernel, row.auto ? h("strong", null, " (auto)") : null, row.baseline ? " (a copy)" : null), ...(estimated ? [estimate(row)] : []), ...(simulated ? [figure(row.accesses?.global_sectors), figure(row.accesses?.shared_wavefronts), figure(row.accesses?.barriers)]
         : [time(row.kernel_us_median), figure(moves ? row.effective_gbs : row.gflops), row.percent_of_roofline ?? row.percent_of_copy ? `${figure(moves ? row.percent_of_copy : row.percent_of_roofline)} %` : "–"]), row.failure ? row.failure.detail : errorWords(row.error),
-        h("span", null, row.note, " ", explainable(row) && !report.device.startsWith("cpu") ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
+        h("span", null, row.note, " ", explained.has(`${row.op} ${row.kernel}`) && !report.device.startsWith("cpu") ? h("a", { href: `#/explain?op=${row.op}&kernels=${row.kernel}&rows=${state.rows}&cols=${state.cols}&inner=${state.inner}&dtype=${state.dtype}`, "aria-label": `Why, of ${row.kernel}` }, "Why?") : null)]), (i) => rows[i].auto),
     rows.some((row) => row.percent_of_copy > 105) ? h("p", { class: "small muted" }, "Above 100 %: these matrices fit a cache, which the copy that is the ceiling does not.") : null,
     h("p", { class: "note" }, `${simulated ? `On a real ${chosen.device}, which has other needs than a simulation of it, auto` : "auto"} takes ${chosen.reason}.`), h("p", { class: "small muted" }, `"auto" is what gemmd takes for these shapes if no kernel is named. `, linkTo(chosen.link, "choice.txt", "The choice in full"), ".")));
     ends.push(fits(box, (width) => put(box, charts.map(([title, list, value, text, ceiling, name], i) => bars(window.d3, width, title, list, value, text, ceiling, name, i === 0)))));
@@ -94,8 +95,6 @@ export function show(main, parameters, keep) {
   else put(place, h("div", { class: "card" }, empty("Which kernel is fastest, by how much, and is it as exact? Choose an operation and compare.", h("button", { type: "button", class: "main", onclick: go }, "Compare"))));
   return () => { stop?.abort(); ends.forEach((end) => end()); };
 }
-
-const explainable = (row) => ["naive", "tiled", "padded", "register_tiled", "vectorized", "direct", "grid_stride", "shared", "float3", "vector_loads", "warp_tiled"].includes(row.kernel);
 
 function errorWords(error) {
   if (!error) return "–";

@@ -81,6 +81,8 @@ export function show(main, parameters, keep) {
     const number = (value) => h("input", { type: "number", min: 0, max: rows, value, required: true });
     const first = number(from), last = number(Math.min(to, from + most));
 
+    const save = (part) => ask(`${pathOf(ref)}?rows=${part}${cols > wide ? `&cols=0:${wide}` : ""}`, { headers: { Accept: "image/svg+xml" } }).then(async (response) => download(`${ref}.svg`, await response.blob()), (error) => announce(error.message));
+
     async function fill() {
       last.value = Math.min(Number(last.value), Number(first.value) + most);
       try {
@@ -88,7 +90,7 @@ export function show(main, parameters, keep) {
         const response = await ask(`${pathOf(ref)}?rows=${first.value}:${last.value}${cols > wide ? `&cols=0:${wide}` : ""}`, { headers: { Accept: "application/x-npy" } });
         const matrix = parseNpy(await response.arrayBuffer());
         if (stack === 1) matrix.first = Number(first.value);
-        put(part, heatMap(matrix, ref), matrix.data.length ? grid(matrix, ref) : null, cols > wide ? h("p", { class: "small muted" }, `The first ${wide.toLocaleString("en")} columns.`) : null);
+        put(part, heatMap(matrix, ref), h("p", null, h("button", { type: "button", class: "quiet", onclick: () => save(`${first.value}:${last.value}`) }, "Heat map as SVG")), matrix.data.length ? grid(matrix, ref) : null, cols > wide ? h("p", { class: "small muted" }, `The first ${wide.toLocaleString("en")} columns.`) : null);
         announce(`Rows ${first.value} to ${last.value} of ${ref}`);
       } catch (error) {
         put(part, failure(error));
