@@ -177,7 +177,7 @@ export function kernelCard(report, site, warp, choose, focus) {
   listing(report, site, choose).then((parts) => {
     source.replaceChildren(...parts);
     const here = source.querySelector("[aria-pressed=true]"), box = here?.closest(".source");
-    if (box) box.scrollTop += here.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 2;
+    if (box) box.scrollTop += here.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 4;
     if (focus) here?.focus({ preventScroll: true });
   });
   return card(`${report.op} ${report.kernel}`, h("div", { class: "lesson-text small-lesson" }, [report.problem, report.cure, capital(report.totals.roofline.place)].filter(Boolean).map((words) => h("p", null, marked(words)))), totalsOf(report),

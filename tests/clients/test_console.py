@@ -249,6 +249,8 @@ def test_two_typed_matrices(visit):
         page.get_by_label(f"Numbers of {name}").fill(text)
     page.get_by_role("button", name="Run", exact=True).click()
     assert result(page) == [[19, 22], [43, 50]]
+    heights = page.evaluate("[...document.querySelectorAll('[aria-label^=\"Download .\"]')].map(button => button.getBoundingClientRect().top)")
+    assert len(heights) == 3 and len(set(heights)) == 1  # on one line
     expect(page.get_by_role("heading", name="Account")).to_be_visible()
     for line in ("curl", "Python", "gemmctl"):
         assert "matmul" in page.get_by_label(f"{line} line", exact=True).inner_text()
@@ -682,6 +684,7 @@ def test_live(visit, start):
     assert table.evaluate("box => box.scrollLeft") == 60
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.goto("about:blank")  # before its daemon is gone
 
 
 def test_the_slowest_client(visit, keyed):

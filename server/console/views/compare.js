@@ -60,7 +60,7 @@ export function show(main, parameters, keep) {
     const ran = rows.filter((row) => !row.failure), box = h("div"), charts = [];
     const moves = !(report.flops > 0), estimates = new Map(chosen.candidates.map((one) => [one.kernel, one])), estimated = chosen.candidates.some((one) => one.estimated_us > 0);
     const estimate = (row) => { const one = estimates.get(row.kernel); return row.op === report.op && one?.estimated_us > 0 ? h("span", null, time(one.estimated_us), h("small", { class: "muted" }, ` ${one.most}`)) : "–"; };
-    if (simulated) charts.push(["Sectors of global memory, times the fewest there can be", ran.filter((row) => row.accesses), (row) => row.accesses.global_sectors_ratio, figure, 1, "each byte once"]);
+    if (simulated) charts.push(["Sectors moved, times the fewest", ran.filter((row) => row.accesses), (row) => row.accesses.global_sectors_ratio, figure, 1, "each byte once"]);
     else charts.push(moves ? ["GB/s", ran, (row) => row.effective_gbs, figure, report.copy_gbs, "a copy"] : ["GFLOP/s", ran, (row) => row.gflops, figure, report.roofline_gflops, `the roofline (${report.bound})`],
       ["Time of the kernel, median", ran, (row) => row.kernel_us_median, time]);
     put(place, card(null, h("div", { class: "between" }, h("h2", null, `${report.op} ${shape(report.shapes.result)} ${report.dtype} on ${report.device}`),

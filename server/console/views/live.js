@@ -144,7 +144,7 @@ export function show(main, parameters, keep) {
     put(tables,
       stats ? card("Devices", table("Jobs on each device now", [["Device"], ["Streams", true], ["Waiting", true], ["Running", true], ["Busy since the last second", true], ["Queue slots", true]],
         Object.entries(stats.queues).map(([name, queue]) => [name, figure(streams[name]), figure(queue.queued), figure(queue.running), history.at(-1).busy[name] === undefined ? "–" : `${figure(100 * history.at(-1).busy[name])} %`, figure(queue.capacity)]))) : null,
-      card("Streams", streamRows().length ? table("Of the last 10 seconds, by accounts", [["Stream"], ["Jobs", true], ["Busy", true]], streamRows().map(([name, jobs, us]) => [name, figure(jobs), `${figure(us / 1e5)} %`])) : h("p", { class: "muted" }, "No job has had a device in the last 10 seconds.")),
+      card("Streams", streamRows().length ? table("Of the last 10 seconds, by accounts", [["Stream"], ["Jobs", true], ["Busy", true]], streamRows().map(([name, jobs, us]) => [name, figure(jobs), us > 0 && us < 1e3 ? "< 0.01 %" : `${figure(us / 1e5)} %`])) : h("p", { class: "muted" }, "No job has had a device in the last 10 seconds.")),
       card("Clients", rows.length ? table(`Of the last ${accounts.size} accounts, the slowest first`, [["Client"], ["Requests", true], ["Median", true], ["99th percentile", true], ["Waiting, median", true], ["Time of devices", true]],
         rows.map(([name, row]) => [clientLink(name), figure(row.n), time(at(row.totals, 0.5)), time(at(row.totals, 0.99)), time(at(row.waits, 0.5)), time(row.device)])) : h("p", { class: "muted" }, "Nobody has asked for anything yet."),
       h("p", { class: "small" }, h("a", { href: "#/waterfall" }, "See the requests one by one"))));

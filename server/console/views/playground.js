@@ -211,9 +211,15 @@ export function show(main, parameters, keep) {
     put(result,
       card(null, h("div", { class: "between" }, h("h2", null, `Result, ${shape(matrix.shape)}`),
         h("div", { class: "row tight" },
-          h("button", { type: "button", class: "quiet", onclick: () => download("result.npy", toNpy(matrix)) }, "Download .npy"),
-          h("button", { type: "button", class: "quiet", onclick: () => download("result.csv", toCsv(matrix)) }, "Download .csv"),
-          h("button", { type: "button", class: "quiet", onclick: () => ask(request.path, { ...request, headers: { Accept: "image/svg+xml" } }).then(async (response) => download("result.svg", await response.blob()), (error) => announce(error.message)) }, "Download .svg"))),
+          h("span", { class: "small muted" }, "Download"), [[".npy", () => toNpy(matrix)], [".csv", () => toCsv(matrix)],
+            [".svg", async () => (await ask(request.path, { ...request, headers: { Accept: "image/svg+xml" } })).blob()]].map(([kind, make]) =>
+            h("button", { type: "button", class: "quiet", "aria-label": `Download ${kind}`, onclick: async () => {
+              try {
+                download(`result${kind}`, await make());
+              } catch (error) {
+                announce(error.message);
+              }
+            } }, kind)))),
       heatMap(matrix, "the result"), grid(matrix, "the result"),
       account.op === "eval" ? h("details", { ontoggle: () => plan.textContent || ask(`${request.path}${request.path.includes("?") ? "&" : "?"}explain=plan`, { ...request, headers: { Accept: "text/plain" } })
         .then((response) => response.text()).then((text) => put(plan, text.trim()), (error) => put(plan, error.message)) }, h("summary", null, "The plan: which steps compute it"), plan) : null,
