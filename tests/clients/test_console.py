@@ -740,6 +740,9 @@ def test_compare(visit):
     visitor.open("#" + link)  # brings all of it back
     expect(page.get_by_label("Inner", exact=True)).to_have_value("96")
     expect(page.get_by_role("table")).to_contain_text("naive")
+    page.get_by_role("link", name="Compare those for GPUs, simulated").click()
+    expect(page.get_by_role("row", name=re.compile("^register_tiled "))).to_be_visible()
+    expect(page.get_by_label("Device")).to_have_value("sim:0")
     visitor.open("#/compare?op=transpose&rows=64&cols=64&device=sim:0&run=1")  # for GPUs there are estimates
     expect(page.get_by_role("row", name=re.compile("^naive "))).to_contain_text(re.compile(r"[0-9.]+ µs launch"))
     expect(page.get_by_text(re.compile("On a real H200, .* auto takes grouped"))).to_be_visible()

@@ -12,7 +12,7 @@ export function show(main, parameters, keep) {
   const state = { op: OPS.some(([op]) => op === parameters.get("op")) ? parameters.get("op") : "matmul", rows: number("rows", 512), cols: number("cols", 512), inner: number("inner", 512),
     dtype: parameters.get("dtype") ?? "f32", device: parameters.get("device") ?? "", order: parameters.get("order") ?? "speed" };
   const settings = h("div", { class: "row" }), place = h("div", { class: "lines" });
-  let report, chosen, ends = [], stop, lesson = [], explained = new Set();
+  let report, chosen, ends = [], stop, lesson = [], explained = new Set(), all = [];
 
   put(main, head("Compare", "Every kernel of an operation on the same matrices, each alone on the device, its result checked."),
     h("form", { class: "card", "aria-label": "What to compare", onsubmit: (event) => { event.preventDefault(); go(); } }, settings), place);
@@ -42,6 +42,7 @@ export function show(main, parameters, keep) {
     announce("Comparing");
     try {
       [report, lesson] = await Promise.all([compare(state.op, state, stop.signal), kernelsOf(state.op, state.device)]);
+      all = (await devices()).devices;
       [chosen] = await Promise.all([choose(state.op, state, report.device, stop.signal), load()]);
       for (const op of [state.op, "copy"]) for (const name of await kernelsOf(op, "sim")) explained.add(`${op} ${name}`);
       draw();
@@ -58,13 +59,14 @@ export function show(main, parameters, keep) {
     const rows = report.rows.slice(), simulated = !rows.some((row) => row.kernel_us_median > 0);
     if (state.order === "lesson") rows.sort((a, b) => rank(a) - rank(b));
     const ran = rows.filter((row) => !row.failure), box = h("div"), charts = [];
-    const moves = !(report.flops > 0), estimates = new Map(chosen.candidates.map((one) => [one.kernel, one])), estimated = chosen.candidates.some((one) => one.estimated_us > 0);
+    const simulator = all.find((one) => one.kind === "sim"), moves = !(report.flops > 0), estimates = new Map(chosen.candidates.map((one) => [one.kernel, one])), estimated = chosen.candidates.some((one) => one.estimated_us > 0);
     const estimate = (row) => { const one = estimates.get(row.kernel); return row.op === report.op && one?.estimated_us > 0 ? h("span", null, time(one.estimated_us), h("small", { class: "muted" }, ` ${one.most}`)) : "–"; };
     if (simulated) charts.push(["Sectors moved, times the fewest", ran.filter((row) => row.accesses), (row) => row.accesses.global_sectors_ratio, figure, 1, "each byte once"]);
     else charts.push(moves ? ["GB/s", ran, (row) => row.effective_gbs, figure, report.copy_gbs, "a copy"] : ["GFLOP/s", ran, (row) => row.gflops, figure, report.roofline_gflops, `the roofline (${report.bound})`],
       ["Time of the kernel, median", ran, (row) => row.kernel_us_median, time]);
     put(place, card(null, h("div", { class: "between" }, h("h2", null, `${report.op} ${shape(report.shapes.result)} ${report.dtype} on ${report.device}`),
       choice("Order", [["speed", "Fastest first"], ["lesson", "As taught"]], state.order, (order) => { state.order = order; draw(); })),
+    report.device.startsWith("cpu") && simulator && !all.some((one) => one.kind === "cuda") ? h("p", { class: "note" }, "These are kernels for the CPU. ", h("a", { href: `#/compare?op=${state.op}&rows=128&cols=128&inner=128&dtype=${state.dtype}&device=${simulator.name}&run=1` }, "Compare those for GPUs, simulated"), ".") : null,
     simulated ? h("p", { class: "note" }, `${report.device} is simulated: kernels are not timed there. What they do to memory is counted.`) : null, box,
     h("p", { class: "small" }, h("button", { type: "button", class: "quiet", onclick: (event) => save(event.target) }, "Compare again, as SVG")),
     report.flops > 0 && !simulated ? h("p", { class: "small" }, h("a", { href: `#/roofline?device=${report.device}&lesson=${report.op}:${lessonShape()}` }, "See them under the roofline")) : null),
