@@ -2,9 +2,9 @@
  * fuzz_accept.c - content negotiation. Input: the preferred format, then the Accept header's lines,
  * each ended by a newline; and each line also as a media type of a body.
  *
- * Checked: weights are between 0 and 1; the format chosen is one of the table, has the largest
- * weight, and the preferred one wins a tie; nothing is acceptable exactly where all weights are 0;
- * letter case does not matter, nor whether the lines are joined by commas (RFC 9110, 5.3).
+ * Checked: weights are between 0 and 1; the format chosen is one of the table or a drawing, has the
+ * largest weight, and the preferred one wins a tie; nothing is acceptable exactly where all weights
+ * are 0; letter case does not matter, nor whether the lines are joined by commas (RFC 9110, 5.3).
  */
 #include "server/request/accept.h"
 #include "tests/fuzz/fuzz.h"
@@ -13,7 +13,13 @@
 
 #define FORMATS_MAX 16
 
-/* How much each format of the table is wanted, and what is chosen. */
+/* What a result can be written as: the table, and then a drawing. */
+static const struct gm_codec *written(size_t i)
+{
+    return i > 0 && !gm_codec_at(i) && gm_codec_at(i - 1) ? &gm_codec_svg : gm_codec_at(i);
+}
+
+/* How much each of them is wanted, and what is chosen. */
 struct choice {
     enum gm_status status;
     const struct gm_codec *chosen;
@@ -28,9 +34,9 @@ static struct choice choose(const char *const lines[GM_ACCEPT_LINES_MAX],
     double largest = 0;
 
     choice.status = gm_accept_choose(lines, preferred, &choice.chosen, &err);
-    for (size_t i = 0; gm_codec_at(i); i++) {
+    for (size_t i = 0; written(i); i++) {
         MUST(i < FORMATS_MAX);
-        double weight = gm_accept_weight(lines, gm_codec_at(i)->media_type);
+        double weight = gm_accept_weight(lines, written(i)->media_type);
         MUST(weight >= 0 && weight <= 1);
         choice.weight[i] = weight;
         largest = weight > largest ? weight : largest;

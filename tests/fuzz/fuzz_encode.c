@@ -5,7 +5,7 @@
  * Checked: no more is written than the bound, which is asked for beforehand; a bound too small is
  * refused and nothing written; NaN and infinity are refused exactly where there are some, or
  * written as null (and are then refused by the reader); everything else reads back as the same
- * matrix, bit for bit, whatever its layout in memory.
+ * matrix, bit for bit, whatever its layout in memory. A drawing has a cell for each element.
  */
 #include "proto/number/number.h"
 #include "tests/fuzz/fuzz_sink.h"
@@ -148,6 +148,30 @@ static void check_binary(const struct gm_codec *codec, const struct gm_matrix *m
     free(text);
 }
 
+/* Cells of all colours together are as many as elements. */
+static void check_drawing(const struct gm_matrix *m)
+{
+    const struct gm_encode_options options = {.nonfinite_null = false};
+    struct gm_error err = {0};
+    uint64_t bound = 0, len = UINT64_MAX, cells = 0;
+    enum gm_status status = gm_codec_svg.encode_bound(m, &bound, &err);
+
+    if (!gm_number_writer_of(m->dtype)) {
+        MUST(status == GM_CANNOT_ENCODE && bound == 0);
+        fuzz_check_error(status, &err);
+        return;
+    }
+    char *text = fuzz_alloc(bound);
+    MUST(status == GM_OK && gm_codec_svg.encode(m, &options, text, bound, &len, &err) == GM_OK);
+    MUST(len <= bound);
+    char *whole = fuzz_string(text, len);
+    for (const char *at = whole; (at = strstr(at, "v1h-")); at += 4)
+        cells += strtoull(at + 4, NULL, 10);
+    MUST(cells == gm_matrix_elements(m));
+    free(whole);
+    free(text);
+}
+
 static const struct gm_codec *take_format(struct fuzz_input *in)
 {
     unsigned n = 0;
@@ -178,6 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         check_text(codec, &m, flags & 4);
     else
         check_binary(codec, &m);
+    check_drawing(&m);
     free(data);
     return 0;
 }

@@ -25,6 +25,12 @@ int main(void)
         {"application/json;q=0, */*", &gm_codec_json, &gm_codec_npy},
         {"application/json;q=0.2, */*;q=0.1", &gm_codec_npy, &gm_codec_json},
         {"*/*;q=0.1, application/json;charset=utf-8;q=0.7", &gm_codec_npy, &gm_codec_json},
+        /* A drawing, only where it is named above the others. */
+        {"image/svg+xml", &gm_codec_json, &gm_codec_svg},
+        {"text/html, image/avif, image/svg+xml, image/*, */*;q=0.8", &gm_codec_npy, &gm_codec_svg},
+        {"image/svg+xml, application/json", &gm_codec_npy, &gm_codec_json},
+        {"image/svg+xml, */*", &gm_codec_csv, &gm_codec_csv},
+        {"image/png, image/svg+xml;q=0", &gm_codec_csv, NULL},
         {"text/html", &gm_codec_json, NULL},
         {"application/json;q=0", &gm_codec_json, NULL},
         {"*/*;q=0", &gm_codec_json, NULL},
