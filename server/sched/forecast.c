@@ -9,7 +9,7 @@
 #define DEVIATIONS 4
 #define MEAN_WEIGHT 0.125
 #define DEVIATION_WEIGHT 0.25
-#define FIRST_DEVIATION 0.125
+#define FIRST_DEVIATION 0.125 /* until a forecast was confirmed it may be off by half */
 /* The pace is that of as much work as waits, and of so many jobs at least. */
 #define PACE_JOBS 8
 /* This part of what lies ahead is taken to go as expected, so that a delay that was seen among
