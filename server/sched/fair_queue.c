@@ -155,8 +155,7 @@ static double others_before_s(const struct gm_fair_size *size, const struct gm_f
     double before_s = 0, looked_at_s = 0;
     unsigned looked_at = 0;
 
-    TAILQ_FOREACH(flow, &size->flows, link)
-    {
+    TAILQ_FOREACH (flow, &size->flows, link) {
         if (flow == own) {
             turns--;
             continue;
