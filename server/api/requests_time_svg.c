@@ -143,26 +143,26 @@ char *gm_requests_waterfall_svg(const struct gm_recent *recent, size_t n,
 
 /* Jobs without a pause as long as this between them are one burst. */
 #define PAUSE_NS 20000000
-#define LANES_MAX 64
-#define LANE 34
+#define STREAMS_MAX 64
+#define STREAM_PX 34
 
 /* A stream of a device, or the event threads beside it. */
-struct lane {
+struct stream_row {
     const char *device;
     int stream;
 };
 
-static unsigned lane_of(const struct gm_recent *recent, struct lane lane[LANES_MAX],
-                        unsigned *lanes)
+static unsigned row_of(const struct gm_recent *recent, struct stream_row row[STREAMS_MAX],
+                       unsigned *rows)
 {
     unsigned i = 0;
 
-    while (i < *lanes &&
-           (strcmp(lane[i].device, recent->device) != 0 || lane[i].stream != recent->stream))
+    while (i < *rows &&
+           (strcmp(row[i].device, recent->device) != 0 || row[i].stream != recent->stream))
         i++;
-    if (i == *lanes && i < LANES_MAX)
-        lane[(*lanes)++] = (struct lane){recent->device, recent->stream};
-    return i < LANES_MAX ? i : LANES_MAX - 1;
+    if (i == *rows && i < STREAMS_MAX)
+        row[(*rows)++] = (struct stream_row){recent->device, recent->stream};
+    return i < STREAMS_MAX ? i : STREAMS_MAX - 1;
 }
 
 /* When the last burst began. Records are in the order of their ends, so the start of each is looked
@@ -199,15 +199,15 @@ static void draw_job(FILE *out, const struct gm_recent *recent, int64_t from_ns,
             gm_op_name(recent->op.kind), recent->variant->name,
             gm_matrix_shape_text(&recent->op.result, shape), LABELS + start / us_per_px, y + 4,
             fmax((double)(recent->finished_ns - recent->started_ns) * 1e-3 / us_per_px, 0.5),
-            LANE - 8);
+            STREAM_PX - 8);
     for (unsigned i = 0; i < recent->account.spans; i++) {
         const struct gm_span *span = &recent->account.span[i];
         if (span->stage < GM_STAGE_H2D || span->stage > GM_STAGE_D2H)
             continue;
         fprintf(out, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"/>",
                 LABELS + (double)(span->start_ns - from_ns) * 1e-3 / us_per_px, y + 4,
-                fmax((double)(span->end_ns - span->start_ns) * 1e-3 / us_per_px, 0.3), LANE - 8,
-                stage_colours[span->stage]);
+                fmax((double)(span->end_ns - span->start_ns) * 1e-3 / us_per_px, 0.3),
+                STREAM_PX - 8, stage_colours[span->stage]);
     }
     fputs("</g>\n", out);
 }
@@ -216,8 +216,8 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
                               const struct gm_window *window)
 {
     struct gm_text_stream stream;
-    struct lane lane[LANES_MAX];
-    unsigned lanes = 0;
+    struct stream_row row[STREAMS_MAX];
+    unsigned rows = 0;
     const int64_t to_ns = window->to_ns;
     int64_t from_ns = window->from_ns ? window->from_ns : burst_start(recent, n);
     double longest_us = to_ns > from_ns ? (double)(to_ns - from_ns) * 1e-3 : 1;
@@ -228,12 +228,12 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
     for (size_t i = 0; i < n; i++) {
         if (!is_within(&recent[i], from_ns, to_ns))
             continue;
-        lane_of(&recent[i], lane, &lanes);
+        row_of(&recent[i], row, &rows);
         if (to_ns == 0)
             longest_us = fmax(longest_us, (double)(recent[i].finished_ns - from_ns) * 1e-3);
     }
     double us_per_px = longest_us / (WIDTH - LABELS - 40);
-    int bottom = 48 + (int)lanes * LANE;
+    int bottom = 48 + (int)rows * STREAM_PX;
     gm_svg_begin(stream.out, WIDTH, bottom + 8,
                  window->from_ns || to_ns ? "Jobs on the streams of their devices"
                                           : "The last burst of jobs, on the streams of their "
@@ -244,16 +244,16 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
         gm_svg_text(stream.out, 30 + (i - GM_STAGE_H2D) * 86, 18, "start", INK,
                     gm_stage_name((enum gm_stage)i));
     }
-    if (lanes > 0)
+    if (rows > 0)
         draw_times(stream.out, longest_us, us_per_px, bottom);
     else
         gm_svg_text(stream.out, 16, 44, "start", MUTED, "no request was answered yet");
-    for (unsigned i = 0; i < lanes; i++) {
-        if (lane[i].stream >= 0)
-            snprintf(words, sizeof words, "%s stream %d", lane[i].device, lane[i].stream);
+    for (unsigned i = 0; i < rows; i++) {
+        if (row[i].stream >= 0)
+            snprintf(words, sizeof words, "%s stream %d", row[i].device, row[i].stream);
         else
-            snprintf(words, sizeof words, "%s, event threads", lane[i].device);
-        gm_svg_text(stream.out, LABELS - 8, 48 + (int)i * LANE + 21, "end", INK, words);
+            snprintf(words, sizeof words, "%s, event threads", row[i].device);
+        gm_svg_text(stream.out, LABELS - 8, 48 + (int)i * STREAM_PX + 21, "end", INK, words);
     }
     /* What began before, or ended after, is cut. */
     fprintf(stream.out,
@@ -263,7 +263,7 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
     for (size_t i = 0; i < n; i++)
         if (is_within(&recent[i], from_ns, to_ns))
             draw_job(stream.out, &recent[i], from_ns, us_per_px,
-                     46 + (int)lane_of(&recent[i], lane, &lanes) * LANE);
+                     46 + (int)row_of(&recent[i], row, &rows) * STREAM_PX);
     fputs("</g>\n", stream.out);
     fputs("</svg>\n", stream.out);
     return gm_text_stream_end(&stream, NULL);

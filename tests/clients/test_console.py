@@ -624,7 +624,7 @@ def test_roofline_and_waterfall(visit, start):
     page.get_by_role("button", name="Make some traffic").click()
     expect(page.locator("g.pick")).to_have_count(18)
     page.get_by_role("button", name="Streams").click()
-    expect(page.locator("rect.lane").first).to_be_visible()
+    expect(page.locator("rect.stream").first).to_be_visible()
     before = visitor.fragment()
     # Jobs of three streams at one time, as a GPU has them: seen to overlap, and the same as SVG.
     body = npy(np.ones((128, 128), np.float32))
@@ -635,7 +635,7 @@ def test_roofline_and_waterfall(visit, start):
     expect(page.get_by_text(re.compile("24 jobs on 3 streams"))).to_be_visible()
     first, second = (page.evaluate("""top => [...document.querySelectorAll("rect.job")].filter(job => Number(job.getAttribute("y")) === top)
         .map(job => [Number(job.getAttribute("x")), Number(job.getAttribute("x")) + Number(job.getAttribute("width"))])""", top) for top in
-        page.evaluate("[...document.querySelectorAll('rect.lane')].slice(-2).map(lane => Number(lane.getAttribute('y')) + 3)"))
+        page.evaluate("[...document.querySelectorAll('rect.stream')].slice(-2).map(lane => Number(lane.getAttribute('y')) + 3)"))
     assert any(a[0] < b[1] and b[0] < a[1] for a in first for b in second), (first, second)
     drawn = daemon.get("/" + page.get_by_role("link", name="This picture as SVG").get_attribute("href")).ok().body
     assert drawn.count(b"<g><title>") == 24 and all(b"sim:0 stream %d" % n in drawn for n in range(3))

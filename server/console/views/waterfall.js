@@ -90,20 +90,20 @@ export function show(main, parameters, keep) {
     const list = all.filter((one) => one.ran).sort((a, b) => a.ran.start_us - b.ran.start_us);
     if (list.length === 0) return put(place, h("div", { class: "card" }, empty("No request has had a device yet.")));
     const [from, to] = state.from !== null && state.from !== undefined && state.to ? [Number(state.from), Number(state.to)] : burst(list);
-    const lanes = [...new Set(list.map(lane))].sort(), seen = list.filter((one) => one.ran.start_us <= to && one.ran.start_us + one.ran.us >= from);
-    const label = `${seen.length} job${seen.length === 1 ? "" : "s"} on ${new Set(seen.map(lane)).size} streams within ${time(to - from)}`;
+    const streams = [...new Set(list.map(streamOf))].sort(), seen = list.filter((one) => one.ran.start_us <= to && one.ran.start_us + one.ran.us >= from);
+    const label = `${seen.length} job${seen.length === 1 ? "" : "s"} on ${new Set(seen.map(streamOf)).size} streams within ${time(to - from)}`;
     const move = (a, b) => () => { state.from = Math.round(from + (to - from) * a); state.to = Math.max(state.from + 10, Math.round(from + (to - from) * b)); draw(); };
     put(place, card(null, h("div", { class: "between" }, h("p", { class: "muted" }, label), h("div", { class: "row tight" },
       [["Earlier", -0.5, 0.5], ["Later", 0.5, 1.5], ["Closer", 0.25, 0.75], ["Wider", -0.5, 1.5]].map(([name, a, b]) => h("button", { type: "button", onclick: move(a, b) }, name)),
       h("button", { type: "button", onclick: () => { state.from = state.to = undefined; draw(); } }, "Busiest burst"))),
-    chart(label, 44 + lanes.length * 46, (width, height) => {
+    chart(label, 44 + streams.length * 46, (width, height) => {
       const left = width < 560 ? 108 : 150, svg = frame(width, height, label), x = d3.scale.linear().domain([from, to]).range([left, width - 14]).clamp(true);
       axis(d3, svg, d3.scale.linear().domain([0, to - from]).range(x.range()), "top", { y: 28, size: 0, ticks: width < 560 ? 3 : 6, format: (us) => (us ? `+${time(us)}` : "0") });
-      lanes.forEach((name, i) => {
-        svg.append(s("rect", { x: left, y: 36 + i * 46, width: width - left - 14, height: 38, rx: 4, class: "lane" }), s("text", { x: left - 8, y: 59 + i * 46, "text-anchor": "end" }, name));
+      streams.forEach((name, i) => {
+        svg.append(s("rect", { x: left, y: 36 + i * 46, width: width - left - 14, height: 38, rx: 4, class: "stream" }), s("text", { x: left - 8, y: 59 + i * 46, "text-anchor": "end" }, name));
       });
       const marks = seen.map((one) => {
-        const top = 39 + lanes.indexOf(lane(one)) * 46, group = s("g", { class: "pick" }, s("rect", { class: "job", x: x(one.ran.start_us), y: top, width: Math.max(1, x(one.ran.start_us + one.ran.us) - x(one.ran.start_us)), height: 32, rx: 2 }));
+        const top = 39 + streams.indexOf(streamOf(one)) * 46, group = s("g", { class: "pick" }, s("rect", { class: "job", x: x(one.ran.start_us), y: top, width: Math.max(1, x(one.ran.start_us + one.ran.us) - x(one.ran.start_us)), height: 32, rx: 2 }));
         for (const span of one.stages)
           if (["h2d", "prepare", "kernel", "d2h"].includes(span.stage)) group.append(s("rect", { class: `s-${span.stage}`, x: x(span.start_us), y: top, width: Math.max(0.5, x(span.start_us + span.us) - x(span.start_us)), height: 32 }));
         return group;
@@ -114,7 +114,7 @@ export function show(main, parameters, keep) {
     }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
     h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo(`v1/requests/streams.svg?limit=1000&from_us=${Math.floor(from)}&to_us=${Math.ceil(to)}`, "streams.svg", "This picture as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
-      h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), lane(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
+      h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), streamOf(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
   }
 
   // ---- One. ----
@@ -153,7 +153,7 @@ function bars(one, x, top, height, origin) {
 }
 
 export const clientLink = (name) => h("a", { href: `#/waterfall?client=${encodeURIComponent(name)}`, "aria-label": `Requests of ${name}` }, name);
-const lane = (one) => (one.ran.stream === undefined ? `${one.account.device} inline` : `${one.account.device} stream ${one.ran.stream}`);
+const streamOf = (one) => (one.ran.stream === undefined ? `${one.account.device} inline` : `${one.account.device} stream ${one.ran.stream}`);
 const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
 // Of the bursts, jobs without a pause of 20 ms between them, the one with most; of equals the last. At most its last 60 jobs.
