@@ -366,7 +366,7 @@ static void test_products_of_large_tiles(void)
 
 /* Where `multistage_tuned` repacks operands first: a, b, both, of a stack, one for
  * all. */
-static void test_pitched_products(void)
+static void test_repacked_products(void)
 {
     static const uint64_t cases[][6] = {
         {1, 1, 1, 333, 777, 555},  {1, 1, 1, 1000, 3400, 31}, {5, 5, 5, 321, 640, 129},
@@ -546,7 +546,7 @@ int main(int argc, char **argv)
     test_products();
     test_products_of_vectors();
     test_products_on_tensor_cores();
-    test_pitched_products();
+    test_repacked_products();
     test_turned_products();
     test_specials();
     test_sums();

@@ -20,7 +20,7 @@ RETIRED = [
     (r"\b(gm_cut|gm_deal|GM_CUT)\w*\b", "tile config, thread map"),
     (r"\b(gm_feed|gm_drain)\w*\b", "loader, epilogue"),
     (r"\b(gm_coming|gm_offer|GM_OFFER|gm_menu)\w*\b", "load plan, candidate config"),
-    (r"\b(gm_way|gm_ways|gm_by_ways|GM_WAY|gm_unpitched)(_\w+)?\b", "load mode"),
+    (r"\b(gm_way|gm_ways|gm_by_ways|GM_WAY)(_\w+)?\b|\b\w*pitched\w*", "load mode, repack"),
     (r"\bgm_(banded_)?walk\w*\b", "tile order"),
     (r"\bgm_turn\w*\b", "register transpose"),
     (r"\bgm_(in_)?piece\w*\b", "vector"),
