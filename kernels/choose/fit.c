@@ -35,6 +35,9 @@ static const double pass_rate_start = 0.8, shared_low[SHARED_NUMBERS] = {0.5, 0.
 #define BLUR_FIRST 0.06    /* two estimates that differ by so much are half a choice each */
 #define BLUR_LAST 0.02
 #define STEP 0.03 /* of a number's logarithm, in a round */
+/* So many times less or more than by its own times is a number at most: rates that only help to
+ * choose among what was timed mislead elsewhere, as on a GPU of another balance. */
+#define MOVED_MOST 2.0
 
 /* The times of one variant. */
 struct group {
@@ -388,11 +391,13 @@ static double change_of(struct fit *f, size_t number, double nudge, double blur,
 
 static bool fit_choice(struct fit *f, unsigned rounds)
 {
-    double first[NUMBERS] = {0}, second[NUMBERS] = {0}, slope[NUMBERS];
+    double first[NUMBERS] = {0}, second[NUMBERS] = {0}, slope[NUMBERS], begun[NUMBERS];
     double *costs = calloc(f->shapes + 1, sizeof *costs);
 
     if (!costs)
         return false;
+    for (size_t i = 0; i < NUMBERS; i++)
+        begun[i] = *number_of(f->profile, i);
     for (unsigned round = 0; round < rounds; round++) {
         double blur =
             BLUR_FIRST * pow(BLUR_LAST / BLUR_FIRST, rounds > 1 ? (double)round / (rounds - 1) : 1);
@@ -413,7 +418,8 @@ static bool fit_choice(struct fit *f, unsigned rounds)
             double step = size * (first[i] / (1 - pow(0.9, round + 1))) /
                           (sqrt(second[i] / (1 - pow(0.95, round + 1))) + 1e-8);
             double *number = number_of(f->profile, i);
-            *number = bounded(i, *number * exp(-step));
+            double moved = fmax(*number * exp(-step), begun[i] / MOVED_MOST);
+            *number = bounded(i, fmin(moved, begun[i] * MOVED_MOST));
         }
     }
     free(costs);
