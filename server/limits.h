@@ -161,6 +161,10 @@
     X(AWAKE_US, 1000, "us",                                                                        \
       "how long one thread of an idle GPU stays awake for the next job; waking it takes 50 us, "   \
       "longer than many jobs, and a client's next request comes within this time")                 \
+    X(AWAKE_BUSY_US, 5000, "us",                                                                   \
+      "the same for one event thread while requests wait for their jobs; beyond it, 50 us are "    \
+      "less "                                                                                      \
+      "than a percent of what they have waited")                                                   \
     X(WATCH_MS, 50, "ms", "how often the clients of queued jobs are checked for disconnects")      \
     X(SECOND_SIGNAL_MS, 1000, "ms",                                                                \
       "a second SIGTERM or SIGINT after this time ends gemmd at once; an earlier one is a copy "   \

@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #if MHD_VERSION < 0x01000100
@@ -44,11 +43,13 @@ struct gm_http {
 
 static void suspend(void *connection)
 {
+    gm_wait_suspended(1);
     MHD_suspend_connection(connection);
 }
 
 static void resume(void *connection)
 {
+    gm_wait_suspended(-1);
     MHD_resume_connection(connection);
 }
 
@@ -368,20 +369,6 @@ static void tick(void *cls)
     gm_limiter_tick(&((struct gm_http *)cls)->limiter);
 }
 
-/*
- * In place of libc's, for the library. It takes up to 128 events at a time, and where it got so
- * many it asks for more with the same time-out before it looks at them (1.0.1, MHD_epoll). So it
- * slept on the requests of exactly 128 connections. After a full answer there is no waiting.
- */
-int epoll_wait(int set, struct epoll_event *events, int max, int timeout_ms)
-{
-    static _Thread_local int full = -1; /* the set whose last answer was full */
-    int count = epoll_pwait(set, events, max, set == full ? 0 : timeout_ms, NULL);
-
-    full = count == max ? set : -1;
-    return count;
-}
-
 static unsigned event_threads(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -460,6 +447,15 @@ enum gm_status gm_http_check_reach(const struct gm_config *config, struct gm_err
     return GM_OK;
 }
 
+static bool has_gpu(const struct gm_devices *devices)
+{
+    bool has = false;
+
+    for (unsigned i = 0; i < devices->count; i++)
+        has = has || devices->device[i].facts->kind == GM_DEVICE_CUDA;
+    return has;
+}
+
 enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, struct gm_error *err)
 {
     unsigned connections_max;
@@ -475,6 +471,7 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         return gm_fail(err, GM_INTERNAL, "no memory for the HTTP server");
     http->server = server;
     pthread_mutex_init(&http->tls_mutex, NULL);
+    gm_wait_awake(has_gpu(&server->devices));
     if (!gm_library_is_known())
         gm_log(
             GM_LOG_WARN, "http",

@@ -76,6 +76,14 @@ void gm_linger_take(struct gm_linger *linger, int socket);
 /* Number of lingering sockets. */
 unsigned gm_linger_count(const struct gm_linger *linger);
 
+/* wait.c: how event threads wait. */
+
+/* Whether one of them may stay awake for the next event: where there is a GPU, and a core to spare.
+ */
+void gm_wait_awake(bool may);
+/* One more connection is suspended (1), or one fewer (-1). Any thread. */
+void gm_wait_suspended(int change);
+
 struct MHD_Connection;
 
 /* read_head.c: copies a request's head from the HTTP library. Call these on its event threads. */

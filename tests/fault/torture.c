@@ -281,8 +281,10 @@ int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
     return failed ? -1 : real(epoll, op, fd, event);
 }
 
-STAND_IN(EPOLL_WAIT, int, epoll_wait, (int epoll, struct epoll_event *events, int most, int ms), -1,
-         real(epoll, events, most, ms))
+/* Which is what the daemon's epoll_wait asks. */
+STAND_IN(EPOLL_WAIT, int, epoll_pwait,
+         (int epoll, struct epoll_event *events, int most, int ms, const sigset_t *mask), -1,
+         real(epoll, events, most, ms, mask))
 STAND_IN(POLL, int, poll, (struct pollfd * fds, nfds_t n, int ms), -1, real(fds, n, ms))
 STAND_IN(SLEEP, int, nanosleep, (const struct timespec *time, struct timespec *left), -1,
          real(time, left))

@@ -11,6 +11,7 @@ import http.client
 import io
 import json
 import math
+import multiprocessing
 import os
 import re
 import shutil
@@ -307,33 +308,34 @@ def weights(daemon, seconds, bare=None, connections=64, side=8192):
         print(f"= the same, {connections} connections of wrk: {per_s:.0f}/s{beside}; {told(recent)}")
 
 
+def put_use_delete(port, index, rounds):
+    """One client of many: what each request took, and what was wrong."""
+    one, took, bad = http.client.HTTPConnection("127.0.0.1", port, timeout=120), [], []
+    body = npy(numpy.eye(64, dtype="f4"))
+    for i in range(rounds):
+        name = f"m{index}_{i}"
+        for method, path, content in (("PUT", f"/v1/matrices/{name}", body), ("POST", f"/v1/flip?a=ref:{name}", None),
+                                      ("DELETE", f"/v1/matrices/{name}", None)):
+            begin = time.perf_counter()
+            status, _, _ = ask(one, method, path, content, NPY)
+            took.append(time.perf_counter() - begin)
+            if status not in (200, 201, 204):
+                bad.append(f"{method} {path}: {status}")
+    return took, bad
+
+
 def many(daemon, total=100000, clients=32):
-    """Small ones put, used, deleted: nothing grows, nothing is lost."""
-    body, slow, lock = npy(numpy.eye(64, dtype="f4")), [], threading.Lock()
-
-    def work(index):
-        one, mine = daemon.connect(), []
-        for i in range(total // clients):
-            name = f"m{index}_{i}"
-            for method, path, content in (("PUT", f"/v1/matrices/{name}", body), ("POST", f"/v1/flip?a=ref:{name}", None),
-                                          ("DELETE", f"/v1/matrices/{name}", None)):
-                begin = time.perf_counter()
-                status, _, _ = ask(one, method, path, content, NPY)
-                mine.append(time.perf_counter() - begin)
-                check(status in (200, 201, 204), f"{method} {path}: {status}")
-        with lock:
-            slow.extend(mine)
-
-    before = stats(daemon)
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
-    begin = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """Small ones put, used, deleted: nothing grows, nothing is lost. Each client is a process: threads of one would
+    wait for each other."""
+    before, begin = stats(daemon), time.monotonic()
+    with multiprocessing.get_context("fork").Pool(clients) as pool:
+        done = pool.starmap(put_use_delete, [(daemon.port, i, total // clients) for i in range(clients)], 1)
     took, after = time.monotonic() - begin, stats(daemon)
+    for _, bad in done:
+        for what in bad:
+            check(False, what)
     check(after == before, f"left behind: {after}, before {before}")
-    slow.sort()
+    slow = sorted(second for times, _ in done for second in times)
     print(f"= {total} matrices of 64 x 64 put, used, deleted by {clients} clients: {3 * total / took:.0f} requests/s, "
           f"p50 {1e3 * slow[len(slow) // 2]:.2f} ms, p99 {1e3 * slow[int(0.99 * len(slow))]:.2f} ms")
 
