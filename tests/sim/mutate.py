@@ -4,6 +4,7 @@
     mutate.py --build DIR            three faults a kernel: a guard, a barrier, an index
     mutate.py --build DIR --all      every fault it can think of; the score per kernel and in total
     mutate.py --build DIR --kernel matmul_tiled ...
+    mutate.py --build DIR --all --kinds barrier index ...
 
 A fault is a change of a few characters in the .cu file that has GM_KERNEL(NAME): a comparison off by one, a guard
 dropped, a barrier removed, indices exchanged, a sign or a stride changed. The changed file is
@@ -118,6 +119,17 @@ EQUIVALENT = [
      "other sizes are accepted, or shared out otherwise: either way is right"),
     ("transpose_vectorized", r"128 / BYTES <= SIDE", "both are the same where it differs"),
     ("matmul_dynamic_tile", r"\(2 \+ 1\) \* element", "more shared memory than is used"),
+    ("matmul_skinny", r"if \(at \+ (SPANS|AHEAD) (\* stride <=|\+ stride)|true \|\| at \+ |(j|i) >= 0 && step|"
+     r"if \(step >= k\.count\)",
+     "loads ahead, or in a round more, what is not used"),
+    ("matmul_skinny", r"step <= k\.count \? k\.count|line \+ mine <= s\.lines \?|at < s\.lines - 1 \?",
+     "both the same where they are equal"),
+    ("matmul_skinny", r"op->result\.(rows|cols) >= VECTORS_MAX|if \(op->result\.(rows|cols) > VECTORS_MAX\)",
+     "how much it accepts"),
+    ("matmul_skinny", r"splits >= 1 \?", "more scratch than is used"),
+    ("matmul_skinny", r"blockIdx\.y - 1\)", "the first split sums all of K"),
+    ("matmul_skinny", r"wide_log\) - 1, part_deep|\) \+ 1 - 1, part_deep", "the padding of shared memory"),
+    ("matmul_skinny", r"true \|\| !op->gathered", "test_groups notices that rows have other bits in company"),
     ("matmul_dynamic_tile", r"host .*(busy|score_of|NARROWEST|gm_gpu_occupancy)",
      "another width does as well"),
 ]
@@ -268,9 +280,9 @@ def sample(faults):
     return chosen
 
 
-def start(pool, builder, kernel, variant, everything):
+def start(pool, builder, kernel, variant, everything, kinds):
     """(fault, job that judges it, or None where it changes nothing) of one kernel."""
-    faults = list(faults_of(kernel))
+    faults = [f for f in faults_of(kernel) if not kinds or f.kind in kinds]
     return [(f, None if f.equivalent() else pool.submit(judge, builder, f, variant))
             for f in (faults if everything else sample(faults))]
 
@@ -297,6 +309,7 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--kernel", nargs="*", default=[])
+    parser.add_argument("--kinds", nargs="*", default=[], choices=sorted({kind for _, _, kind in FAULTS}))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verbose", action="store_true", help="how each was noticed")
     options = parser.parse_args()
@@ -307,7 +320,7 @@ def main():
         sys.exit("no kernels: is test_sim_variants built there?")
     total = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = {kernel: start(pool, builder, kernel, variants[kernel], options.all)
+        jobs = {kernel: start(pool, builder, kernel, variants[kernel], options.all, options.kinds)
                 for kernel in kernels}
         for kernel, started in jobs.items():
             score = finish(started, options.verbose)
