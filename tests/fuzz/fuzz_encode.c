@@ -165,7 +165,7 @@ static void check_drawing(const struct gm_matrix *m)
     MUST(status == GM_OK && gm_codec_svg.encode(m, &options, text, bound, &len, &err) == GM_OK);
     MUST(len <= bound);
     char *whole = fuzz_string(text, len);
-    for (const char *at = whole; (at = strstr(at, "v1h-")); at += 4)
+    for (const char *at = whole; (at = memmem(at, len - (size_t)(at - whole), "v1h-", 4)); at += 4)
         cells += strtoull(at + 4, NULL, 10);
     MUST(cells == gm_matrix_elements(m));
     free(whole);
