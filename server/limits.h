@@ -174,7 +174,8 @@
       "than "                                                                                      \
       "10 minutes")                                                                                \
     X(TUNE_OPERATIONS, 2000, "operations",                                                         \
-      "what gemmd --tune measures in that time; of half as many, choices among others are worse")  \
+      "what gemmd --tune measures in that time, if the GPU is a fast one; of 400, choices among "  \
+      "others were worse")                                                                         \
     X(PROBE_MS, 2000, "ms",                                                                        \
       "how long gemmd --probe waits for an answer; a healthy daemon takes a millisecond")          \
     X(EVENT_THREADS_MAX, 16, "threads",                                                            \

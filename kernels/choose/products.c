@@ -200,7 +200,7 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
  * cuBLAS does not say what it runs. It is taken for the fastest of a few tiles, with K split where
  * that helps, or for a kernel of its own if there is a single vector. Seen on an H200: where K runs
  * along A's rows it takes a second launch, but for a tile's 16 rows. On an H100: f16 and bf16 whose
- * rows do not begin at multiples of 16 bytes have kernels of their own, with a fifth of the rate.
+ * rows do not begin at multiples of 16 bytes have kernels of their own.
  */
 #define CUBLAS_ROW_BYTES 16.0
 double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)

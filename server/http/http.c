@@ -49,8 +49,8 @@ static void suspend(void *connection)
 
 static void resume(void *connection)
 {
-    gm_wait_suspended(-1);
     MHD_resume_connection(connection);
+    gm_wait_suspended(-1); /* afterwards: who is awake for this stays so until it has come */
 }
 
 static bool send_plain(void *connection, int socket, const void *bytes, size_t len)

@@ -148,6 +148,17 @@ static void test_unlike_rows(void)
         CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, ROWS), GM_OK);
         rows_are_right(&rows);
         CHECK(launches_of_rows == 2 && launched_rows[0] == ROWS - 1 && launched_rows[1] == 1);
+        /* The one by itself loses the device, after the others were right. */
+        for (unsigned i = 0; i < ROWS; i++)
+            rows.task[i]->error.detail[0] = '\0';
+        inject_reset();
+        inject_at("cudaMemcpyAsync", 2 * (ROWS - 1) + 1, cudaErrorIllegalAddress, fake_cuda_break);
+        CHECK_EQ(gm_backend_cuda.run(context, 0, 0, rows.task, ROWS), GM_DEVICE_LOST);
+        inject_reset();
+        for (unsigned i = 0; i < ROWS; i++) {
+            CHECK_EQ(rows.task[i]->status, GM_DEVICE_LOST);
+            CHECK(strstr(rows.task[i]->error.detail, "cuda:0 has failed"));
+        }
     }
     put_rows(context, &rows);
     close_backend(context);

@@ -476,6 +476,21 @@ static enum gm_status run_rows(struct gm_cuda_stream *stream, struct gm_task *ro
     return status;
 }
 
+/* One of the tasks lost the device: all have its status, and its reason. */
+static void lose_all(struct gm_task *task[], unsigned n)
+{
+    const struct gm_task *first = NULL;
+
+    for (unsigned i = 0; i < n && !first; i++)
+        first = task[i]->status == GM_DEVICE_LOST ? task[i] : NULL;
+    for (unsigned i = 0; i < n && first; i++) {
+        if (task[i] == first)
+            continue;
+        task[i]->status = first->status;
+        task[i]->error = first->error;
+    }
+}
+
 /* Those of one key by hash may have different matrices all the same: they are run one after the
  * other. */
 static enum gm_status run_gathered(struct gm_cuda_stream *stream, struct gm_task *task[],
@@ -499,10 +514,8 @@ static enum gm_status run_gathered(struct gm_cuda_stream *stream, struct gm_task
         status = run_rows(stream, row, rows);
     for (unsigned i = 0; i < others; i++)
         status = run(stream, &other[i], 1, NULL, 0);
-    for (unsigned i = 0; i < n && status == GM_DEVICE_LOST; i++) {
-        task[i]->status = status;
-        task[i]->error = row[0]->error;
-    }
+    if (status == GM_DEVICE_LOST)
+        lose_all(task, n);
     return status;
 }
 
