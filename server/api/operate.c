@@ -49,8 +49,9 @@ static void job_done(struct gm_job *job)
                waits_for_disk(r)) {
         gm_request_to_worker(r, encode_on_worker,
                              gm_cost_text(r->plan.text_bytes) + gm_cost_copy(r->plan.region_bytes));
-    } else if (job->last) {
-        /* This thread has nothing else to do, and is awake: the event thread is not. */
+    } else if (job->last && !gm_request_job_abandoned(job, true)) {
+        /* This thread has nothing else to do, and is awake: the event thread is not. A client that
+         * has left is the event thread's: nothing is kept for it. */
         gm_handle_op_ran(r);
         gm_request_resume(r, GM_REQUEST_REPLY);
     } else {
