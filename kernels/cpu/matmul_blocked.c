@@ -3,8 +3,8 @@
  *
  *   - the threads share the tiles of the result; a tile's operands fit in a core's own cache and
  *     are used a hundred times while they are there;
- *   - both operands are packed first (pack.c), so that the inner loop reads memory forward whatever
- *     the layout is, and f16 and bf16 have become f32;
+ *   - both operands are packed first (pack.c), unless they lie like that, so that the inner loop
+ *     reads memory forward whatever the layout is, and f16 and bf16 have become f32;
  *   - the inner loop keeps a block of accumulators in vector registers (micro_kernel.c): dozens of
  *     independent multiply-adds in flight instead of one.
  *
@@ -109,6 +109,15 @@ static void finish(const struct job *job, const struct gm_tile *tile, const char
     }
 }
 
+/* Whether the micro-kernel reads b's block where it lies: its rows follow one another as closely as
+ * packed ones, are whole groups, and need no conversion. So it is with small matrices, of whose
+ * time packing is a fifth. */
+static bool lies_packed(const struct job *job, const struct gm_tile *tile, const struct gm_block *b)
+{
+    return b->lane_stride == 1 && b->k_stride == tile->w && tile->w % job->micro->cols == 0 &&
+           gm_dtype_size(b->dtype) == gm_sum_size(job->sum);
+}
+
 /* Packs both blocks of one panel of k, and adds the product of each pair of their groups to a block
  * of sums. */
 static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_t p, uint64_t k,
@@ -140,11 +149,15 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
         .k = k,
     };
     gm_pack(packed_a, micro->rows, &a, job->exec->isa);
-    gm_pack(packed_b, micro->cols, &b, job->exec->isa);
+    bool direct = lies_packed(job, tile, &b);
+    uint64_t b_next = direct ? b.k_stride : micro->cols, b_across = (direct ? 1 : k) * size;
+    const char *from_b = direct ? b.data : packed_b;
+    if (!direct)
+        gm_pack(packed_b, micro->cols, &b, job->exec->isa);
 
     for (uint64_t j = 0; j < tile->w; j += micro->cols) {
         for (uint64_t i = 0; i < tile->h; i += micro->rows) {
-            micro->run(k, packed_a + i * k * size, packed_b + j * k * size, sums, p == 0);
+            micro->run(k, packed_a + i * k * size, from_b + j * b_across, b_next, sums, p == 0);
             sums += micro->rows * micro->cols * size;
         }
     }

@@ -57,9 +57,10 @@ struct gm_micro {
     unsigned rows, cols; /* of the block; multiples of 4 */
     /*
      * sums[i][j] (+)= sum over p < k of a[p][i] * b[p][j], in the order of p, with i < rows,
-     * j < cols; all three 64-byte aligned. first: the sums begin at 0.
+     * j < cols. The rows of b are b_next elements apart; a and the sums are 64-byte aligned. first:
+     * the sums begin at 0.
      */
-    void (*run)(uint64_t k, const void *a, const void *b, void *sums, bool first);
+    void (*run)(uint64_t k, const void *a, const void *b, uint64_t b_next, void *sums, bool first);
 };
 
 /* Limits over all blocks. */

@@ -11,12 +11,12 @@
 #include "inner_loops.h"
 
 #define MICRO(name, target, type, bytes, ROWS, VECTORS)                                            \
-    target static void name(uint64_t k, const void *panel_a, const void *panel_b, void *sums,      \
-                            bool first)                                                            \
+    target static void name(uint64_t k, const void *panel_a, const void *panel_b, uint64_t b_next, \
+                            void *sums, bool first)                                                \
     {                                                                                              \
         typedef type vector __attribute__((vector_size(bytes)));                                   \
-        const type *a = panel_a;                                                                   \
-        const vector *b = panel_b;                                                                 \
+        typedef type anywhere __attribute__((vector_size(bytes), aligned(sizeof(type))));          \
+        const type *a = panel_a, *b = panel_b;                                                     \
         vector *s = sums, acc[ROWS][VECTORS], row[VECTORS];                                        \
                                                                                                    \
         UNROLL for (int i = 0; i < ROWS; i++)                                                      \
@@ -24,8 +24,9 @@
             UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] =                                   \
                 first ? (vector){0} : s[i * VECTORS + j];                                          \
         }                                                                                          \
-        for (uint64_t p = 0; p < k; p++, a += ROWS, b += VECTORS) {                                \
-            UNROLL for (int j = 0; j < VECTORS; j++) row[j] = b[j];                                \
+        for (uint64_t p = 0; p < k; p++, a += ROWS, b += b_next) {                                 \
+            UNROLL for (int j = 0; j < VECTORS; j++) row[j] =                                      \
+                *(const anywhere *)(const void *)(b + j * ((bytes) / sizeof(type)));               \
             UNROLL for (int i = 0; i < ROWS; i++)                                                  \
             {                                                                                      \
                 UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] += a[i] * row[j];               \

@@ -4,6 +4,7 @@
 #include "product.h"
 
 #include "proto/number/half.h"
+#include <string.h>
 
 struct gm_product gm_product_make(const struct gm_op *op, bool join)
 {
@@ -43,6 +44,8 @@ struct gm_product gm_product_make(const struct gm_op *op, bool join)
         if (c) {                                                                                   \
             for (uint64_t i = 0; i < count; i++)                                                   \
                 elements[i] = (element)store(alpha * from[i] + beta * (sum)load(more[i]));         \
+        } else if (sizeof(element) == sizeof(sum) && alpha == 1) {                                 \
+            memcpy(elements, from, count * sizeof(element));                                       \
         } else {                                                                                   \
             for (uint64_t i = 0; i < count; i++)                                                   \
                 elements[i] = (element)store(alpha * from[i]);                                     \
