@@ -197,15 +197,22 @@ static struct idle_buffer *take_from(struct magazine *magazine, uint64_t capacit
     return found;
 }
 
-/* False if it is full. */
-static bool put_into(struct magazine *magazine, struct idle_buffer *buffer)
+/* Returns the oldest buffer if the magazine was full: its size may be one that nobody asks for any
+ * more. Else NULL. */
+static struct idle_buffer *put_into(struct magazine *magazine, struct idle_buffer *buffer)
 {
+    struct idle_buffer *oldest = NULL;
+
     pthread_mutex_lock(&magazine->lock);
-    bool fits = magazine->count < MAGAZINE_BUFFERS;
-    if (fits)
-        magazine->buffer[magazine->count++] = buffer;
+    if (magazine->count == MAGAZINE_BUFFERS) {
+        oldest = magazine->buffer[0];
+        magazine->count--;
+        for (unsigned i = 0; i < magazine->count; i++)
+            magazine->buffer[i] = magazine->buffer[i + 1];
+    }
+    magazine->buffer[magazine->count++] = buffer;
     pthread_mutex_unlock(&magazine->lock);
-    return fits;
+    return oldest;
 }
 
 /* Moves the buffers of a pool's magazines to its lists; false if there were none. Called with the
@@ -512,7 +519,9 @@ void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
         HIDE(idle + 1, capacity - sizeof(*idle)); /* the sanitizer reports a use after put */
         idle->capacity = capacity;
         struct magazine *magazine = magazine_of(pool, capacity);
-        if (!magazine || !put_into(magazine, idle))
+        if (magazine)
+            idle = put_into(magazine, idle);
+        if (idle)
             put_in_list(pool, idle);
     }
     *buffer = (struct gm_buffer){0};

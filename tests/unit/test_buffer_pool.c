@@ -141,6 +141,30 @@ static void test_reuse(void)
     CHECK_EQ(counter.given, 3);
 }
 
+/* Small buffers of a size that nobody asks for any more make room for those that are in use: after
+ * a burst of one size, another's are found again without the lock's list. */
+static void test_changing_sizes(void)
+{
+    struct counter counter;
+    struct gm_buffer_pool *buffers = open_counted(&counter, 64 * MIB);
+    struct gm_buffer burst[40];
+
+    for (int i = 0; i < 40; i++)
+        burst[i] = get(buffers, 4096);
+    for (int i = 0; i < 40; i++)
+        gm_buffer_pool_put(buffers, &burst[i]);
+    for (int i = 0; i < 100; i++) {
+        struct gm_buffer other = get(buffers, 16384);
+        gm_buffer_pool_put(buffers, &other);
+    }
+    CHECK_EQ(counter.taken, 41);
+    CHECK_EQ(gm_buffer_pool_usage(buffers).in_use, 0);
+    CHECK_EQ(gm_buffer_pool_usage(buffers).idle,
+             40 * gm_buffer_pool_cost(4096) + gm_buffer_pool_cost(16384));
+    gm_buffer_pool_close(buffers);
+    CHECK_EQ(counter.live, 0);
+}
+
 static void test_limit(void)
 {
     uint64_t one = gm_buffer_pool_cost(MIB), two = gm_buffer_pool_cost(2 * MIB);
@@ -364,6 +388,7 @@ int main(void)
     test_cost();
     test_plain_memory();
     test_reuse();
+    test_changing_sizes();
     test_limit();
     test_no_memory();
     test_threads();

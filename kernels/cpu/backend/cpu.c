@@ -82,11 +82,6 @@ static enum gm_status cpu_open(const struct gm_backend_options *options, void **
 
     if (!cpu)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the cpu backend");
-    status = gm_single_thread_pool_open(&cpu->single, err);
-    if (status != GM_OK) {
-        free(cpu);
-        return status;
-    }
     cpu->isa = gm_isa_best();
     cpu->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CPU,

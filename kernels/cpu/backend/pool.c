@@ -14,6 +14,7 @@
 #include "exec.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,44 +226,44 @@ bool gm_pool_run(struct gm_pool *pool, uint64_t chunks, const atomic_bool *stop,
     return !stopped(stop);
 }
 
-enum gm_status gm_single_thread_pool_open(struct gm_single_thread_pool *single,
-                                          struct gm_error *err)
+/* Where the search begins. */
+static unsigned own_place(void)
 {
-    if (pthread_mutex_init(&single->lock, NULL) != 0)
-        return gm_fail(err, GM_MEMORY_FULL, "no lock for the pools of small tasks");
-    single->count = 0;
-    return GM_OK;
+    int processor = sched_getcpu();
+
+    return processor > 0 ? (unsigned)processor : 0;
 }
 
 void gm_single_thread_pool_close(struct gm_single_thread_pool *single)
 {
-    while (single->count > 0)
-        gm_pool_close(single->idle[--single->count]);
-    pthread_mutex_destroy(&single->lock);
+    for (unsigned i = 0; i < GM_SINGLE_THREAD_POOLS_KEPT; i++) {
+        struct gm_pool *pool = atomic_exchange(&single->idle[i], NULL);
+        if (pool)
+            gm_pool_close(pool);
+    }
 }
 
 enum gm_status gm_single_thread_pool_take(struct gm_single_thread_pool *single,
                                           struct gm_pool **ret, struct gm_error *err)
 {
-    struct gm_pool *pool = NULL;
-
-    pthread_mutex_lock(&single->lock);
-    if (single->count > 0)
-        pool = single->idle[--single->count]; /* the last used one, which is in the caches */
-    pthread_mutex_unlock(&single->lock);
-    if (!pool)
-        return gm_pool_open(1, GM_CPU_SCRATCH, ret, err);
-    *ret = pool;
-    return GM_OK;
+    for (unsigned i = 0, at = own_place(); i < GM_SINGLE_THREAD_POOLS_KEPT; i++, at++) {
+        _Atomic(struct gm_pool *) *place = &single->idle[at % GM_SINGLE_THREAD_POOLS_KEPT];
+        struct gm_pool *pool = atomic_load(place) ? atomic_exchange(place, NULL) : NULL;
+        if (!pool)
+            continue;
+        *ret = pool;
+        return GM_OK;
+    }
+    return gm_pool_open(1, GM_CPU_SCRATCH, ret, err);
 }
 
 void gm_single_thread_pool_leave(struct gm_single_thread_pool *single, struct gm_pool *pool)
 {
-    pthread_mutex_lock(&single->lock);
-    bool kept = single->count < GM_SINGLE_THREAD_POOLS_KEPT;
-    if (kept)
-        single->idle[single->count++] = pool;
-    pthread_mutex_unlock(&single->lock);
-    if (!kept)
-        gm_pool_close(pool);
+    for (unsigned i = 0, at = own_place(); i < GM_SINGLE_THREAD_POOLS_KEPT; i++, at++) {
+        struct gm_pool *none = NULL;
+        if (atomic_compare_exchange_strong(&single->idle[at % GM_SINGLE_THREAD_POOLS_KEPT], &none,
+                                           pool))
+            return;
+    }
+    gm_pool_close(pool);
 }

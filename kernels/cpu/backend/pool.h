@@ -45,19 +45,16 @@ bool gm_pool_run(struct gm_pool *pool, uint64_t chunks, const atomic_bool *stop,
  * Threads: any, at any time, but for open and close.
  */
 
-/* Pools that are kept, with GM_CPU_SCRATCH bytes each: 7 MiB. If more threads need one at once, new
- * ones are made. */
-#define GM_SINGLE_THREAD_POOLS_KEPT 8
+/* Pools that are kept, with GM_CPU_SCRATCH bytes each: 14 MiB. If more threads need one at once,
+ * new ones are made. */
+#define GM_SINGLE_THREAD_POOLS_KEPT 16
 
+/* All zero: none is kept. A processor's last pool lies in its own place, where no other looks
+ * first; its scratch is in that processor's cache. */
 struct gm_single_thread_pool {
-    pthread_mutex_t lock;
-    struct gm_pool *idle[GM_SINGLE_THREAD_POOLS_KEPT];
-    unsigned count;
+    _Atomic(struct gm_pool *) idle[GM_SINGLE_THREAD_POOLS_KEPT];
 };
 
-/* GM_MEMORY_FULL, with nothing to close. */
-enum gm_status gm_single_thread_pool_open(struct gm_single_thread_pool *single,
-                                          struct gm_error *err);
 /* Call when all pools have been left. */
 void gm_single_thread_pool_close(struct gm_single_thread_pool *single);
 
