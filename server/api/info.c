@@ -202,9 +202,11 @@ static json_t *counters_json(const struct gm_stats *stats)
 #undef X
     };
     json_t *o = json_object();
+    struct gm_stats_shard sums;
 
+    gm_stats_sum(stats, &sums);
     for (unsigned i = 0; i < GM_COUNTER_COUNT; i++)
-        json_object_set_new(o, names[i], count(atomic_load(&stats->counter[i])));
+        json_object_set_new(o, names[i], count(sums.counter[i]));
     return o;
 }
 

@@ -37,6 +37,7 @@ struct view {
     FILE *out;
     struct gm_server *server;
     const struct gm_stats *stats;
+    struct gm_stats_shard sums;
     uint64_t requests;
     struct gm_matrices_usage kept;
     unsigned devices;
@@ -240,7 +241,7 @@ static void write_refused(struct view *v)
 static void write_closed(struct view *v)
 {
 #define X(name, member, reason, help)                                                              \
-    count(v, "reason=\"" reason "\"", &v->stats->counter[GM_COUNT_##name]);
+    count(v, "reason=\"" reason "\"", &v->sums.counter[GM_COUNT_##name]);
     GM_CLOSING_LIST(X)
 #undef X
 }
@@ -280,7 +281,7 @@ static void write_totals(struct view *v)
     for (unsigned op = 0; op < GM_OP_COUNT; op++) {
         snprintf(labels, sizeof labels, "op=\"%s\"", gm_op_name(op));
         if (is_endpoint(op))
-            write_histogram(v, labels, &v->stats->total[op]);
+            write_histogram(v, labels, &v->sums.total[op]);
     }
 }
 
@@ -292,7 +293,7 @@ static void write_stages(struct view *v)
         for (unsigned stage = 0; is_endpoint(op) && stage < GM_STAGE_COUNT; stage++) {
             snprintf(labels, sizeof labels, "op=\"%s\",stage=\"%s\"", gm_op_name(op),
                      gm_stage_name(stage));
-            write_histogram(v, labels, &v->stats->stage[op][stage]);
+            write_histogram(v, labels, &v->sums.stage[op][stage]);
         }
     }
 }
@@ -319,7 +320,7 @@ static void write_metrics(struct view *v)
     describe(v, name, type, help);                                                                 \
     write(v);
 #define X(name, member, metric, help)                                                              \
-    ONE(metric, "counter", help, atomic_load(&v->stats->counter[GM_COUNT_##name]))
+    ONE(metric, "counter", help, atomic_load(&v->sums.counter[GM_COUNT_##name]))
     GM_COUNTER_LIST(X)
     METRIC_LIST(ONE, EACH, MANY)
 #undef X
@@ -335,12 +336,12 @@ static void write_old_names(struct view *v)
 #define X(name, member, reason, help)                                                              \
     if (GM_COUNT_##name != GM_COUNT_NO_TLS) { /* which is newer */                                 \
         describe(v, OLD(member, "gemmd_connections_closed_total"));                                \
-        count(v, "", &v->stats->counter[GM_COUNT_##name]);                                         \
+        count(v, "", &v->sums.counter[GM_COUNT_##name]);                                           \
     }
     GM_CLOSING_LIST(X)
 #undef X
     describe(v, OLD("connections", "gemmd_connections_accepted_total"));
-    count(v, "", &v->stats->counter[GM_COUNT_CONNECTIONS]);
+    count(v, "", &v->sums.counter[GM_COUNT_CONNECTIONS]);
 #undef OLD
 }
 
@@ -379,6 +380,7 @@ static void look(struct view *v, FILE *out, struct gm_server *server)
     struct timespec cpu;
 
     *v = (struct view){.out = out, .server = server, .stats = &server->stats};
+    gm_stats_sum(&server->stats, &v->sums);
     pthread_mutex_lock(&server->mutex);
     v->requests = server->request_count;
     pthread_mutex_unlock(&server->mutex);

@@ -1,5 +1,6 @@
 #include "server/api/stats.h"
 
+#include <sched.h>
 #include <string.h>
 
 const double gm_bucket_bounds[GM_BUCKET_COUNT] = {
@@ -17,13 +18,51 @@ void gm_histogram_add(struct gm_histogram *histogram, double seconds)
     atomic_fetch_add_explicit(&histogram->sum_ns, (uint64_t)(seconds * 1e9), memory_order_relaxed);
 }
 
+static struct gm_stats_shard *own_shard(struct gm_stats *stats)
+{
+    int processor = sched_getcpu();
+
+    return &stats->shard[processor > 0 ? (unsigned)processor % GM_STATS_SHARDS : 0];
+}
+
+void gm_stats_add(struct gm_stats *stats, enum gm_counter counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(&own_shard(stats)->counter[counter], n, memory_order_relaxed);
+}
+
+static void add_histogram(struct gm_histogram *to, const struct gm_histogram *from)
+{
+    for (unsigned i = 0; i <= GM_BUCKET_COUNT; i++)
+        to->bucket[i] += from->bucket[i];
+    to->sum_ns += from->sum_ns;
+}
+
+void gm_stats_sum(const struct gm_stats *stats, struct gm_stats_shard *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    for (const struct gm_stats_shard *s = stats->shard; s < stats->shard + GM_STATS_SHARDS; s++) {
+        for (unsigned i = 0; i < GM_COUNTER_COUNT; i++)
+            ret->counter[i] += s->counter[i];
+        for (unsigned op = 0; op < GM_OP_COUNT; op++) {
+            int64_t last_ns = s->last_ns[op];
+            if (last_ns > ret->last_ns[op])
+                ret->last_ns[op] = last_ns;
+            add_histogram(&ret->total[op], &s->total[op]);
+            for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
+                add_histogram(&ret->stage[op][i], &s->stage[op][i]);
+        }
+    }
+}
+
 void gm_stats_account(struct gm_stats *stats, enum gm_op_kind op, const struct gm_account *account)
 {
+    struct gm_stats_shard *shard = own_shard(stats);
+
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
         if (account->us[i] >= 0)
-            gm_histogram_add(&stats->stage[op][i], account->us[i] * 1e-6);
-    gm_histogram_add(&stats->total[op], account->total_us * 1e-6);
-    atomic_store_explicit(&stats->last_ns[op],
+            gm_histogram_add(&shard->stage[op][i], account->us[i] * 1e-6);
+    gm_histogram_add(&shard->total[op], account->total_us * 1e-6);
+    atomic_store_explicit(&shard->last_ns[op],
                           account->started_ns + (int64_t)(account->total_us * 1e3),
                           memory_order_relaxed);
 }

@@ -44,6 +44,7 @@ static void test_buckets(void)
 static void test_account(void)
 {
     static struct gm_stats stats;
+    struct gm_stats_shard sums;
     struct gm_account account = {.total_us = 2000};
 
     for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
@@ -52,20 +53,41 @@ static void test_account(void)
     account.us[GM_STAGE_DECODE] = 0;
     gm_stats_account(&stats, GM_OP_MATMUL, &account);
     gm_stats_account(&stats, GM_OP_MATMUL, &account);
+    gm_stats_sum(&stats, &sums);
     for (unsigned op = 0; op < GM_OP_COUNT; op++) {
-        CHECK_EQ(count_of(&stats.total[op]), op == GM_OP_MATMUL ? 2 : 0);
+        CHECK_EQ(count_of(&sums.total[op]), op == GM_OP_MATMUL ? 2 : 0);
         for (unsigned i = 0; i < GM_STAGE_COUNT; i++)
-            CHECK_EQ(count_of(&stats.stage[op][i]),
+            CHECK_EQ(count_of(&sums.stage[op][i]),
                      op == GM_OP_MATMUL && account.us[i] >= 0 ? 2 : 0);
     }
-    const struct gm_histogram *kernel = &stats.stage[GM_OP_MATMUL][GM_STAGE_KERNEL];
+    const struct gm_histogram *kernel = &sums.stage[GM_OP_MATMUL][GM_STAGE_KERNEL];
     for (unsigned i = 0; i < GM_BUCKET_COUNT; i++)
         CHECK_EQ(atomic_load(&kernel->bucket[i]), gm_bucket_bounds[i] == 5e-5 ? 2 : 0);
     CHECK(llabs((long long)atomic_load(&kernel->sum_ns) - 60000) <= 2);
     gm_stats_add(&stats, GM_COUNT_ABORTED, 3);
     gm_stats_add(&stats, GM_COUNT_ABORTED, 4);
-    CHECK_EQ(atomic_load(&stats.counter[GM_COUNT_ABORTED]), 7);
-    CHECK_EQ(atomic_load(&stats.counter[GM_COUNT_RAN_INLINE]), 0);
+    gm_stats_sum(&stats, &sums);
+    CHECK_EQ(atomic_load(&sums.counter[GM_COUNT_ABORTED]), 7);
+    CHECK_EQ(atomic_load(&sums.counter[GM_COUNT_RAN_INLINE]), 0);
+}
+
+/* The sums are those of all shards, and the time is the latest. */
+static void test_shards(void)
+{
+    static struct gm_stats stats;
+    struct gm_stats_shard sums;
+
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++) {
+        stats.shard[i].counter[GM_COUNT_EVICTED] = i + 1;
+        stats.shard[i].last_ns[GM_OP_ADD] = i == 5 ? 900 : (int64_t)i;
+        stats.shard[i].stage[GM_OP_ADD][GM_STAGE_KERNEL].bucket[GM_BUCKET_COUNT] = 2;
+        stats.shard[i].total[GM_OP_ADD].sum_ns = 10;
+    }
+    gm_stats_sum(&stats, &sums);
+    CHECK_EQ(sums.counter[GM_COUNT_EVICTED], GM_STATS_SHARDS * (GM_STATS_SHARDS + 1) / 2);
+    CHECK_EQ(sums.last_ns[GM_OP_ADD], 900);
+    CHECK_EQ(count_of(&sums.stage[GM_OP_ADD][GM_STAGE_KERNEL]), 2 * GM_STATS_SHARDS);
+    CHECK_EQ(sums.total[GM_OP_ADD].sum_ns, 10 * GM_STATS_SHARDS);
 }
 
 static void *add_many(void *cls)
@@ -273,6 +295,7 @@ int main(void)
     test_recents();
     test_buckets();
     test_account();
+    test_shards();
     test_threads();
     test_metrics();
     return check_report();

@@ -290,10 +290,13 @@ static json_t *duration(uint64_t count, uint64_t ns)
 static json_t *statistics(const struct gm_request *r, const struct model *model)
 {
     const struct gm_stats *stats = &r->server->stats;
-    const struct gm_histogram *stage = stats->stage[model->op];
-    uint64_t n = count_of(&stats->total[model->op]);
+    struct gm_stats_shard sums;
     uint64_t ns[GM_STAGE_COUNT];
-    int64_t last_ns = atomic_load(&stats->last_ns[model->op]);
+
+    gm_stats_sum(stats, &sums);
+    const struct gm_histogram *stage = sums.stage[model->op];
+    uint64_t n = count_of(&sums.total[model->op]);
+    int64_t last_ns = sums.last_ns[model->op];
     int64_t last_ms =
         last_ns == 0 ? 0
                      : r->server->started_unix * 1000 + (last_ns - r->server->started_ns) / 1000000;
@@ -303,7 +306,7 @@ static json_t *statistics(const struct gm_request *r, const struct model *model)
     uint64_t in = ns[GM_STAGE_DECODE] + ns[GM_STAGE_H2D] + ns[GM_STAGE_PREPARE];
     uint64_t out = ns[GM_STAGE_D2H] + ns[GM_STAGE_ENCODE];
     json_t *each = json_object();
-    json_object_set_new(each, "success", duration(n, atomic_load(&stats->total[model->op].sum_ns)));
+    json_object_set_new(each, "success", duration(n, sums.total[model->op].sum_ns));
     json_object_set_new(each, "fail", duration(failures(stats, model->op), 0));
     json_object_set_new(each, "queue", duration(n, ns[GM_STAGE_QUEUE]));
     json_object_set_new(each, "compute_input", duration(n, in));
