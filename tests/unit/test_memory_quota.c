@@ -114,6 +114,39 @@ static void test_small(void)
     close_quota();
 }
 
+/* A small request reserves a whole step, so that the rest of it needs no lock, and gives it back;
+ * but exactly what it needs where there is not so much. */
+static void test_steps(void)
+{
+    const uint64_t limit = 2 * GM_SMALL_STEP * GM_SMALL_PART * GM_SMALL_MEMORY_PART;
+    struct gm_reservation a = {.quota = &quota}, b = {.quota = &quota, .client = 1},
+                          large = {.quota = &quota, .client = 2};
+    struct gm_error error;
+
+    open_quota(limit);
+    CHECK_STATUS(gm_reservation_raise(&a, 100, &error), GM_OK, &error);
+    CHECK_EQ(a.reserved, GM_SMALL_STEP);
+    CHECK_EQ(a.spare, GM_SMALL_STEP - 100);
+    CHECK_STATUS(gm_reservation_raise(&a, GM_SMALL_STEP, &error), GM_OK, &error);
+    CHECK_EQ(a.reserved, GM_SMALL_STEP);
+    CHECK_EQ(a.spare, 0);
+    CHECK_STATUS(gm_reservation_raise(&a, GM_SMALL_STEP + 1, &error), GM_OK, &error);
+    CHECK_EQ(a.reserved, 2 * GM_SMALL_STEP);
+    CHECK_STATUS(
+        gm_reservation_raise(&large, limit - limit / GM_SMALL_MEMORY_PART - a.reserved, &error),
+        GM_OK, &error);
+    CHECK_STATUS(gm_reservation_raise(&b, limit / GM_SMALL_MEMORY_PART / GM_SMALL_PART + 1, &error),
+                 GM_MEMORY_FULL, NULL); /* not small, and there is no room */
+    CHECK_EQ(b.reserved, 0);
+    gm_reservation_trim(&large, limit / 2);
+    CHECK_STATUS(gm_reservation_raise(&b, 3 * GM_SMALL_STEP - 7, &error), GM_OK, &error);
+    CHECK_EQ(b.reserved, 3 * GM_SMALL_STEP - 7);
+    gm_reservation_trim(&a, 0);
+    gm_reservation_trim(&b, 0);
+    gm_reservation_trim(&large, 0);
+    close_quota();
+}
+
 /* A client alone gets four fifths; what it leaves is there for others, who share it likewise. */
 static void test_clients(void)
 {
@@ -228,6 +261,7 @@ int main(void)
 {
     test_reserve();
     test_small();
+    test_steps();
     test_clients();
     test_blocks();
     test_threads();

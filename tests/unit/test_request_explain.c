@@ -260,7 +260,7 @@ static void test_memory(void)
     tracing_plan.scratch = 12345;
     bench_begin(&x, &ask, GM_SIZE_UNKNOWN);
     CHECK(!bench_advance(&x));
-    CHECK_EQ(atomic_load(&bench_server.memory.reserved), 12345);
+    CHECK_EQ(x.request->reservation.reserved - x.request->reservation.spare, 12345);
     atomic_store(&tracing_plan.hold, false);
     bench_finish(&x);
     bench_expect(&x, 200, NULL);
