@@ -3,8 +3,8 @@
  */
 #include "proto/matrix.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include "proto/number/number.h"
+
 #include <string.h>
 
 static const struct {
@@ -130,10 +130,16 @@ uint64_t gm_matrix_bytes(const struct gm_matrix *matrix)
 
 const char *gm_matrix_shape_text(const struct gm_matrix *matrix, char buf[GM_SHAPE_TEXT_MAX])
 {
-    if (matrix->stacked)
-        snprintf(buf, GM_SHAPE_TEXT_MAX, "%" PRIu64 "x%" PRIu64 "x%" PRIu64, matrix->batch,
-                 matrix->rows, matrix->cols);
-    else
-        snprintf(buf, GM_SHAPE_TEXT_MAX, "%" PRIu64 "x%" PRIu64, matrix->rows, matrix->cols);
+    gm_number_writer *put = gm_number_writer_of(GM_U64);
+    char *at = buf;
+
+    if (matrix->stacked) {
+        at = put(at, &matrix->batch);
+        *at++ = 'x';
+    }
+    at = put(at, &matrix->rows);
+    *at++ = 'x';
+    at = put(at, &matrix->cols);
+    *at = '\0';
     return buf;
 }

@@ -203,11 +203,16 @@ static void write_line(enum gm_log_level level, const char *event, const char *l
     pthread_mutex_unlock(&mutex);
 }
 
+bool gm_log_writes(enum gm_log_level level)
+{
+    return level <= log_level;
+}
+
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
 {
     char line[LINE_MAX_BYTES];
 
-    if (level > log_level)
+    if (!gm_log_writes(level))
         return;
     size_t at = begin_line(line, sizeof line, level, event);
 

@@ -51,6 +51,8 @@ void gm_log_setup(enum gm_log_level level, enum gm_log_format format);
  * same way. GM_INTERNAL says why nobody there can be reached. */
 enum gm_status gm_log_open(const struct gm_log_place *place, struct gm_error *err);
 
+/* Whether events of this level are written. Ask where a line costs something to make. */
+bool gm_log_writes(enum gm_log_level level);
 /* Logs an event: its name, and a format of key=value pairs, which may be "". Pass strings from
  * outside through gm_log_quote. */
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)

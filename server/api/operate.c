@@ -168,9 +168,6 @@ enum gm_status gm_handle_op_plan(struct gm_plan *plan, const struct gm_plan_inpu
 static enum gm_status make_kept(struct gm_request *r, struct gm_error *err)
 {
     const struct gm_params *params = &r->parsed.params;
-    const struct gm_matrix_caller caller = gm_request_matrix_caller(r);
-    const struct gm_matrix_terms terms = gm_request_matrix_terms(r);
-    const struct gm_conditions conditions = gm_request_conditions(r);
     struct gm_plan *plan = &r->plan;
 
     if (!*params->keep)
@@ -181,6 +178,9 @@ static enum gm_status make_kept(struct gm_request *r, struct gm_error *err)
     if (r->parsed.into.region)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "the result goes into a region, or is kept: not both");
+    const struct gm_matrix_caller caller = gm_request_matrix_caller(r);
+    const struct gm_matrix_terms terms = gm_request_matrix_terms(r);
+    const struct gm_conditions conditions = gm_request_conditions(r);
     enum gm_status status = gm_matrix_make(&r->server->matrices, &caller, params->keep, &terms,
                                            &conditions, &plan->op.result, &r->run.kept, err);
     if (status != GM_OK || plan->result_bytes > 0)

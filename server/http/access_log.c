@@ -15,9 +15,9 @@ static const char *quote_method(char *out, size_t size, const char *method)
 }
 
 /* One line for each request that was not let in, and for what only an admin may do. */
-static void audit(const struct gm_request *r, const char *method, const char *path)
+static void audit(const struct gm_request *r)
 {
-    char reason[2 * GM_ERROR_DETAIL_MAX];
+    char reason[2 * GM_ERROR_DETAIL_MAX], path[160], method[48];
     bool refused = false;
 
     switch (r->error.status) {
@@ -38,8 +38,10 @@ static void audit(const struct gm_request *r, const char *method, const char *pa
         return;
     gm_log(GM_LOG_WARN, "audit",
            "id=%s client=%s key=%s method=%s path=%s outcome=%s code=%s reason=%s", r->id,
-           r->head.address, *r->caller.name ? r->caller.name : "none", method, path,
-           refused ? "refused" : "done", gm_status_code(r->error.status),
+           r->head.address, *r->caller.name ? r->caller.name : "none",
+           quote_method(method, sizeof method, r->head.method),
+           gm_log_quote(path, sizeof path, r->head.path), refused ? "refused" : "done",
+           gm_status_code(r->error.status),
            gm_log_quote(reason, sizeof reason,
                         refused ? r->error.detail : "an admin saw what is of all keys"));
 }
@@ -54,6 +56,9 @@ void gm_access_log(const struct gm_request *r, bool whole)
         level = GM_LOG_ERROR;
     else if (r->reply.http == 200 && whole && r->route && r->route->probe)
         level = GM_LOG_DEBUG;
+    audit(r);
+    if (!gm_log_writes(level))
+        return;
     if (r->reply.http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0)
         snprintf(kernel, sizeof kernel, " kernel=%s device=%s kernel_us=%.1f",
                  r->plan.variant->name, r->plan.device->name, r->account.us[GM_STAGE_KERNEL]);
@@ -61,7 +66,6 @@ void gm_access_log(const struct gm_request *r, bool whole)
         snprintf(key, sizeof key, " key=%s", r->caller.name);
     const char *method = quote_method(method_text, sizeof method_text, r->head.method);
     const char *path = gm_log_quote(path_text, sizeof path_text, r->head.path);
-    audit(r, method, path);
     gm_log(level, "request",
            "id=%s client=%s%s method=%s path=%s status=%d code=%s bytes_in=%llu bytes_out=%llu%s "
            "total_us=%.1f outcome=%s",

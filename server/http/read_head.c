@@ -80,5 +80,9 @@ size_t gm_http_head_unescape(void *cls, struct MHD_Connection *connection, char 
 {
     (void)cls;
     (void)connection;
-    return strstr(text, "%00") || strcasestr(text, "%2f") ? strlen(text) : MHD_http_unescape(text);
+    const char *escape = strchr(text, '%');
+
+    if (!escape || strstr(escape, "%00") || strcasestr(escape, "%2f"))
+        return strlen(text);
+    return MHD_http_unescape(text);
 }

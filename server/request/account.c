@@ -88,18 +88,14 @@ void gm_account_ran(struct gm_account *account, const struct gm_times *times, in
 /* Writes a measured figure with five digits; more would be noise. */
 static void set_rate(struct gm_json_line *line, const char *name, double value)
 {
-    if (!isfinite(value))
-        return;
-    int power = value == 0 ? 0 : (int)floor(log10(fabs(value))) - 4;
-    double unit = pow(10, abs(power));
-    gm_json_line_real(line, name,
-                      power < 0 ? round(value * unit) / unit : round(value / unit) * unit);
+    if (isfinite(value))
+        gm_json_line_rounded(line, name, value, 5);
 }
 
 /* Writes a time in microseconds, with the clock's resolution of a nanosecond. */
 static void set_time(struct gm_json_line *line, const char *name, double us)
 {
-    gm_json_line_real(line, name, round(us * 1e3) / 1e3);
+    gm_json_line_decimal(line, name, llround(us * 1e3), 3);
 }
 
 static void set_count(struct gm_json_line *line, const char *name, double value)
@@ -347,17 +343,29 @@ char *gm_account_json(struct gm_account *account, const struct gm_account_job *j
 /* "stage;dur=1.234567": milliseconds, to the nanosecond. */
 static size_t put_dur(char *out, const char *stage, double us)
 {
-    uint64_t ns = (uint64_t)llround(us * 1e3), ms = ns / 1000000;
+    uint64_t ns = (uint64_t)llround(us * 1e3), ms = ns / 1000000, fraction = ns % 1000000;
     size_t len = strlen(stage);
     char *at = out + len + 5;
 
     memcpy(out, stage, len);
     memcpy(out + len, ";dur=", 5);
     at = gm_number_writer_of(GM_U64)(at, &ms);
-    *at++ = '.';
-    for (uint64_t unit = 100000; unit > 0; unit /= 10)
-        *at++ = (char)('0' + ns / unit % 10);
-    return (size_t)(at - out);
+    *at = '.';
+    for (unsigned place = 6; place > 0; place--, fraction /= 10)
+        at[place] = (char)('0' + fraction % 10);
+    return (size_t)(at + 7 - out);
+}
+
+/* ";desc="KERNEL"", cut where it is too long. */
+static size_t put_desc(char *out, const char *kernel)
+{
+    static const char before[] = ";desc=\"";
+    size_t len = strnlen(kernel, GM_KERNEL_DESC_MAX - 10), at = sizeof before - 1;
+
+    memcpy(out, before, at);
+    memcpy(out + at, kernel, len);
+    out[at + len] = '"';
+    return at + len + 1;
 }
 
 void gm_account_server_timing(const struct gm_account *account, const char *kernel,
@@ -370,8 +378,7 @@ void gm_account_server_timing(const struct gm_account *account, const char *kern
             continue;
         at += put_dur(at, stage_names[i], account->us[i]);
         if (i == GM_STAGE_KERNEL)
-            at +=
-                snprintf(at, GM_KERNEL_DESC_MAX, ";desc=\"%.*s\"", GM_KERNEL_DESC_MAX - 10, kernel);
+            at += put_desc(at, kernel);
         *at++ = ',';
         *at++ = ' ';
     }

@@ -6,6 +6,7 @@
 #include "proto/number/number.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,13 +128,22 @@ static void put(struct gm_json_line *line, const char *text, size_t len)
 /* Writes the comma, if one is needed, and the name. */
 static void put_name(struct gm_json_line *line, const char *name)
 {
-    if (line->at > line->begin && line->at[-1] != '{' && line->at[-1] != '[')
-        put(line, ",", 1);
+    bool comma = line->at > line->begin && line->at[-1] != '{' && line->at[-1] != '[';
+    size_t len = name ? strlen(name) : 0;
+
+    if (line->full || comma + (name ? len + 3 : 0) > (size_t)(line->end - line->at)) {
+        line->full = true;
+        return;
+    }
+    if (comma)
+        *line->at++ = ',';
     if (!name)
         return;
-    put(line, "\"", 1);
-    put(line, name, strlen(name));
-    put(line, "\":", 2);
+    *line->at++ = '"';
+    memcpy(line->at, name, len);
+    line->at += len;
+    *line->at++ = '"';
+    *line->at++ = ':';
 }
 
 void gm_json_line_open(struct gm_json_line *line, const char *name, char bracket)
@@ -153,13 +163,16 @@ void gm_json_line_string(struct gm_json_line *line, const char *name, const char
 
     put_name(line, name);
     put(line, "\"", 1);
-    for (const char *p = value; *p; p++) {
-        unsigned char c = (unsigned char)*p;
+    for (const char *p = value; *p;) {
+        const char *plain = p;
+        while ((unsigned char)*p >= 0x20 && *p != '"' && *p != '\\')
+            p++;
+        put(line, plain, (size_t)(p - plain));
+        if (!*p)
+            break;
+        unsigned char c = (unsigned char)*p++;
         const char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-        if (c < 0x20 || c == '"' || c == '\\')
-            put(line, escape, sizeof escape);
-        else
-            put(line, p, 1);
+        put(line, escape, sizeof escape);
     }
     put(line, "\"", 1);
 }
@@ -190,6 +203,50 @@ void gm_json_line_integer(struct gm_json_line *line, const char *name, int64_t v
 void gm_json_line_real(struct gm_json_line *line, const char *name, double value)
 {
     put_number(line, name, GM_F64, &value);
+}
+
+void gm_json_line_decimal(struct gm_json_line *line, const char *name, int64_t value,
+                          unsigned places)
+{
+    char text[GM_DECIMAL_PLACES_MAX + 24], *const end = text + sizeof text, *at = end;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    for (unsigned place = places; place > 0; place--, left /= 10)
+        if (left % 10 != 0 || at < end || place == 1)
+            *--at = (char)('0' + left % 10);
+    if (places == 0)
+        *--at = '0';
+    *--at = '.';
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0)
+        *--at = '-';
+    put_name(line, name);
+    put(line, at, (size_t)(end - at));
+}
+
+void gm_json_line_rounded(struct gm_json_line *line, const char *name, double value,
+                          unsigned digits)
+{
+    double ten_to_digits = 1, unit = 1;
+    unsigned places = 0;
+
+    if (!(fabs(value) < 1e18)) {
+        gm_json_line_real(line, name, value);
+        return;
+    }
+    for (unsigned i = 0; i < digits; i++)
+        ten_to_digits *= 10;
+    for (; places < GM_DECIMAL_PLACES_MAX && fabs(value) * unit * 10 < ten_to_digits; places++)
+        unit *= 10;
+    int64_t rounded = (int64_t)round(value * unit), step = 1;
+    while (fabs(value) >= (double)step * ten_to_digits) /* digits before the point that are noise */
+        step *= 10;
+    if (step > 1)
+        rounded = (int64_t)round(value / (double)step) * step;
+    gm_json_line_decimal(line, name, rounded, places);
 }
 
 void gm_json_line_true(struct gm_json_line *line, const char *name)

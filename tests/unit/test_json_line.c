@@ -4,6 +4,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void write_all(struct gm_json_line *line)
@@ -55,8 +57,65 @@ static void test_room(void)
     }
 }
 
+static const char *decimal(int64_t value, unsigned places)
+{
+    static char text[64];
+    struct gm_json_line line = gm_json_line_begin(text, sizeof text);
+
+    gm_json_line_decimal(&line, NULL, value, places);
+    CHECK(gm_json_line_end(&line));
+    return text;
+}
+
+static void test_decimal(void)
+{
+    CHECK_STR(decimal(0, 0), "0.0");
+    CHECK_STR(decimal(0, 3), "0.0");
+    CHECK_STR(decimal(12000, 3), "12.0");
+    CHECK_STR(decimal(66391, 3), "66.391");
+    CHECK_STR(decimal(66390, 3), "66.39");
+    CHECK_STR(decimal(7, 3), "0.007");
+    CHECK_STR(decimal(-7, 3), "-0.007");
+    CHECK_STR(decimal(INT64_MAX, 0), "9223372036854775807.0");
+    CHECK_STR(decimal(INT64_MIN, 18), "-9.223372036854775808");
+    CHECK_STR(decimal(1, GM_DECIMAL_PLACES_MAX), "0.000000000000000001");
+}
+
+static const char *rounded(double value, unsigned digits)
+{
+    static char text[64];
+    struct gm_json_line line = gm_json_line_begin(text, sizeof text);
+
+    gm_json_line_rounded(&line, NULL, value, digits);
+    CHECK(gm_json_line_end(&line));
+    return text;
+}
+
+static void test_rounded(void)
+{
+    CHECK_STR(rounded(0, 5), "0.0");
+    CHECK_STR(rounded(31.567891, 5), "31.568");
+    CHECK_STR(rounded(-31.567891, 5), "-31.568");
+    CHECK_STR(rounded(9.99996, 5), "10.0");
+    CHECK_STR(rounded(99999.6, 5), "100000.0");
+    CHECK_STR(rounded(123456789, 5), "123460000.0");
+    CHECK_STR(rounded(0.000123456789, 5), "0.00012346");
+    CHECK_STR(rounded(1e-18, 5), "0.000000000000000001");
+    CHECK_STR(rounded(1e-30, 5), "0.0");
+    CHECK_STR(rounded(NAN, 5), "null");
+    /* As C's own %g rounds, over all sizes; ties aside, of which there is none here. */
+    for (double value = 1.0437e-12; value < 1e18; value *= 1.0773) {
+        char want[64];
+        snprintf(want, sizeof want, "%.5g", value);
+        CHECK_EQ(strtod(rounded(value, 5), NULL) == strtod(want, NULL), true);
+    }
+    CHECK_EQ(strtod(rounded(3.5e300, 5), NULL) == 3.5e300, true);
+}
+
 int main(void)
 {
+    test_decimal();
+    test_rounded();
     test_whole();
     test_room();
     return check_report();
