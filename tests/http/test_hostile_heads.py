@@ -358,11 +358,11 @@ def test_flooded_with_large_heads(daemon):
         before = daemon.rss_bytes()
         raws = [daemon.raw() for _ in range(200)]
         for raw in raws:
-            raw.send(b"GET / HTTP/1.1\r\nX: " + b"a" * 16000)
+            raw.send(b"GET / HTTP/1.1\r\nX: " + b"a" * 32000)
         began = time.monotonic()
         assert daemon.get("/healthz").status == 200
         assert time.monotonic() - began < 2
         if not sanitizer_of():  # they have memory of their own
-            assert daemon.rss_bytes() - before < 200 * 2 * 16384 + (2 << 20)
+            assert daemon.rss_bytes() - before < 200 * 2 * 32768 + (2 << 20)
         for raw in raws:
             raw.socket.close()
