@@ -11,7 +11,7 @@
  * into the sink's storage. json_write.c writes.
  */
 #include "proto/codec.h"
-#include "proto/json/internal.h"
+#include "proto/json/json.h"
 #include "proto/number/number.h"
 
 #include <inttypes.h>

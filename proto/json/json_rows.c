@@ -4,7 +4,7 @@
  * Storage is requested once, with the exact shape, before the first number is converted. There is
  * no index of the text: besides the text itself, only the matrix takes memory.
  */
-#include "proto/json/internal.h"
+#include "proto/json/json.h"
 
 #include "proto/number/number.h"
 

@@ -1,7 +1,7 @@
 /*
  * json_text.c - strings, members and errors of JSON text.
  */
-#include "proto/json/internal.h"
+#include "proto/json/json.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * json_write.c - writes a matrix as {"shape":[r,c],"dtype":"f32","data":[[...],[...]] and leaves
  * the object open for the caller. Numbers have the fewest digits that read back to the same bits.
  */
-#include "proto/json/internal.h"
+#include "proto/json/json.h"
 
 #include "proto/number/number.h"
 

@@ -7,7 +7,7 @@
 #define GM_PROTO_KSERVE_KSERVE_H
 
 #include "proto/codec.h"
-#include "proto/json/internal.h"
+#include "proto/json/json.h"
 
 /* The protocol's name of an element type ("FP32"); NULL if it has none. */
 const char *gm_kserve_datatype(enum gm_dtype dtype);

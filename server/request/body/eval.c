@@ -8,7 +8,7 @@
  * Python number, which takes the type of what it stands beside. Identifiers that the body does not
  * explain are named matrices.
  */
-#include "proto/json/internal.h"
+#include "proto/json/json.h"
 #include "proto/multipart/multipart.h"
 #include "proto/number/number.h"
 #include "server/request/body/internal.h"

@@ -1,9 +1,8 @@
 /*
- * internal.h - declarations shared by the files of json/: a cursor over JSON text, arrays of
- * numbers, and writing.
+ * json.h - reads and writes JSON text: a cursor over it, arrays of numbers, and matrices.
  */
-#ifndef GM_PROTO_JSON_INTERNAL_H
-#define GM_PROTO_JSON_INTERNAL_H
+#ifndef GM_PROTO_JSON_JSON_H
+#define GM_PROTO_JSON_JSON_H
 
 #include "proto/codec.h"
 
