@@ -1,5 +1,6 @@
 /*
- * json.h - reads and writes JSON text: a cursor over it, arrays of numbers, and matrices.
+ * json.h - reads and writes JSON text: a cursor over it, arrays of numbers, one line
+ * written in place, and matrices.
  */
 #ifndef GM_PROTO_JSON_JSON_H
 #define GM_PROTO_JSON_JSON_H
@@ -132,6 +133,49 @@ enum gm_status gm_json_rows_matrix(const struct gm_json *json, const struct gm_j
 enum gm_status gm_json_rows_read(const struct gm_json *json, const struct gm_json_rows *rows,
                                  enum gm_dtype dtype, const char *name,
                                  const struct gm_shape *shape, void *out);
+
+/*
+ * json_line.c: JSON on one line, written in place. For what every reply of an operation carries:
+ * the members before the elements, and the account. A tree of a library would take longer to build
+ * than a small operation.
+ *
+ * The caller provides the buffer, and must close every object and array. Text that does not fit is
+ * dropped, and gm_json_line_end returns false.
+ */
+
+#define GM_DECIMAL_PLACES_MAX 18
+
+struct gm_json_line {
+    char *begin, *at, *end;
+    bool full;
+};
+
+/* size: at least 1. */
+struct gm_json_line gm_json_line_begin(char *text, size_t size);
+/* Ends the text. Returns false if it did not fit. */
+bool gm_json_line_end(struct gm_json_line *line);
+
+/* bracket: '{' or '['. name: NULL inside arrays and for the outermost one. Names must need no
+ * escapes. */
+void gm_json_line_open(struct gm_json_line *line, const char *name, char bracket);
+void gm_json_line_close(struct gm_json_line *line, char bracket);
+
+void gm_json_line_string(struct gm_json_line *line, const char *name, const char *value);
+void gm_json_line_integer(struct gm_json_line *line, const char *name, int64_t value);
+/* The shortest text that reads back to the same value; null for NaN and infinity. */
+void gm_json_line_real(struct gm_json_line *line, const char *name, double value);
+/* value / 10^places, exactly; places: at most GM_DECIMAL_PLACES_MAX. Ten times as fast as
+ * gm_json_line_real. */
+void gm_json_line_decimal(struct gm_json_line *line, const char *name, int64_t value,
+                          unsigned places);
+/* So many significant digits of the value, and no more than GM_DECIMAL_PLACES_MAX behind the point;
+ * digits: at most 15. Just as fast below 10^18. */
+void gm_json_line_rounded(struct gm_json_line *line, const char *name, double value,
+                          unsigned digits);
+void gm_json_line_true(struct gm_json_line *line, const char *name);
+/* A matrix's shape: [rows,cols], of a stack [batch,rows,cols]. */
+void gm_json_line_shape(struct gm_json_line *line, const char *name,
+                        const struct gm_matrix *matrix);
 
 /* json_write.c: functions of codec.h. */
 

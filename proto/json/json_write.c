@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Upper bound of what precedes the rows: three sizes of 20 digits and less than 60 bytes. */
+/* Upper bound of what precedes the rows: three sizes of 20 digits and less than 60
+ * bytes. */
 #define HEAD_MAX 128
 
 static enum gm_status check_dtype(const struct gm_matrix *matrix, struct gm_error *err)
@@ -81,15 +82,15 @@ static enum gm_status nonfinite(const struct gm_matrix *matrix, uint64_t batch, 
                    stack, row, col);
 }
 
-/* Writes the members before the elements. Returns their length, less than HEAD_MAX. */
-static size_t put_shape(const struct gm_matrix *matrix, char *out)
+/* Writes the members before the elements, less than HEAD_MAX bytes. The object stays open. */
+static struct gm_json_line write_head(const struct gm_matrix *matrix, char *out)
 {
-    char stack[24] = "";
-    if (matrix->stacked)
-        snprintf(stack, sizeof(stack), "%" PRIu64 ",", matrix->batch);
-    return (size_t)snprintf(out, HEAD_MAX,
-                            "{\"shape\":[%s%" PRIu64 ",%" PRIu64 "],\"dtype\":\"%s\"", stack,
-                            matrix->rows, matrix->cols, gm_dtype_name(matrix->dtype));
+    struct gm_json_line line = gm_json_line_begin(out, HEAD_MAX);
+
+    gm_json_line_open(&line, NULL, '{');
+    gm_json_line_shape(&line, "shape", matrix);
+    gm_json_line_string(&line, "dtype", gm_dtype_name(matrix->dtype));
+    return line;
 }
 
 static enum gm_status shape_bound(const struct gm_matrix *matrix, uint64_t *ret_bytes,
@@ -108,7 +109,8 @@ static enum gm_status shape_encode(const struct gm_matrix *matrix,
     (void)options;
     if (capacity < HEAD_MAX)
         return gm_fail(err, GM_INTERNAL, "%" PRIu64 " bytes were given for a text", capacity);
-    *ret_len = put_shape(matrix, out);
+    struct gm_json_line line = write_head(matrix, out);
+    *ret_len = (uint64_t)(line.at - out);
     return GM_OK;
 }
 
@@ -159,14 +161,15 @@ enum gm_status gm_json_encode(const struct gm_matrix *matrix,
     gm_number_writer *write = gm_number_writer_of(matrix->dtype);
     struct gm_steps steps = gm_steps_of(matrix);
     struct extent extent = extent_of(matrix);
-    char *p = stpcpy(out + put_shape(matrix, out), ",\"data\":");
+    struct gm_json_line line = write_head(matrix, out);
 
-    if (matrix->stacked)
-        *p++ = '[';
+    gm_json_line_open(&line, "data", '[');
+    char *p = line.at;
     for (uint64_t b = 0; b < extent.batch; b++) {
         if (b > 0)
             *p++ = ',';
-        *p++ = '[';
+        if (matrix->stacked)
+            *p++ = '[';
         for (uint64_t r = 0; r < extent.rows; r++) {
             uint64_t col;
             const char *row = (const char *)matrix->data + b * steps.batch + r * steps.row;
@@ -176,10 +179,10 @@ enum gm_status gm_json_encode(const struct gm_matrix *matrix,
             if (!p)
                 return nonfinite(matrix, b, r, col, err);
         }
-        *p++ = ']';
+        if (matrix->stacked)
+            *p++ = ']';
     }
-    if (matrix->stacked)
-        *p++ = ']';
+    *p++ = ']';
     *ret_len = (uint64_t)(p - out);
     return GM_OK;
 }

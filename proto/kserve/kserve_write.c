@@ -28,17 +28,26 @@ enum gm_dtype gm_kserve_dtype(const char *name, size_t len)
     return GM_DTYPE_NONE;
 }
 
-/* Writes up to the shape's end. That and what follows fit in GM_HEAD_MAX. */
-static size_t put_tensor(const struct gm_matrix *matrix, char out[GM_HEAD_MAX])
+/* Writes up to the tensor's shape. `size`: at least GM_HEAD_MAX, in which all fits but elements. */
+static struct gm_json_line write_tensor(const struct gm_matrix *matrix, char *out, uint64_t size)
 {
-    char stack[24] = "";
+    struct gm_json_line line = gm_json_line_begin(out, size);
 
-    if (matrix->stacked)
-        snprintf(stack, sizeof stack, "%" PRIu64 ",", matrix->batch);
-    return (size_t)snprintf(
-        out, GM_HEAD_MAX,
-        "{\"outputs\":[{\"name\":\"C\",\"datatype\":\"%s\",\"shape\":[%s%" PRIu64 ",%" PRIu64 "]",
-        datatypes[matrix->dtype], stack, matrix->rows, matrix->cols);
+    gm_json_line_open(&line, NULL, '{');
+    gm_json_line_open(&line, "outputs", '[');
+    gm_json_line_open(&line, NULL, '{');
+    gm_json_line_string(&line, "name", "C");
+    gm_json_line_string(&line, "datatype", datatypes[matrix->dtype]);
+    gm_json_line_shape(&line, "shape", matrix);
+    return line;
+}
+
+/* Ends the tensor and the list. The reply's object stays open. Returns the length. */
+static uint64_t end_tensor(struct gm_json_line *line)
+{
+    gm_json_line_close(line, '{');
+    gm_json_line_close(line, '[');
+    return (uint64_t)(line->at - line->begin);
 }
 
 static enum gm_status check_dtype(const struct gm_matrix *matrix, struct gm_error *err)
@@ -57,11 +66,11 @@ static enum gm_status head(const struct gm_matrix *matrix, char out[GM_HEAD_MAX]
 
     if (status != GM_OK)
         return status;
-    size_t len = put_tensor(matrix, out);
-    len += (size_t)snprintf(out + len, GM_HEAD_MAX - len,
-                            ",\"parameters\":{\"binary_data_size\":%" PRIu64 "}}]",
-                            gm_matrix_bytes(matrix));
-    *ret_len = len;
+    struct gm_json_line line = write_tensor(matrix, out, GM_HEAD_MAX);
+    gm_json_line_open(&line, "parameters", '{');
+    gm_json_line_integer(&line, "binary_data_size", (int64_t)gm_matrix_bytes(matrix));
+    gm_json_line_close(&line, '{');
+    *ret_len = end_tensor(&line);
     return GM_OK;
 }
 
@@ -79,15 +88,11 @@ static enum gm_status region_encode(const struct gm_matrix *matrix,
                                     const struct gm_encode_options *options, char *out,
                                     uint64_t capacity, uint64_t *ret_len, struct gm_error *err)
 {
-    char text[GM_HEAD_MAX];
-
     (void)options;
-    size_t len = put_tensor(matrix, text);
-    if (capacity < len + 2)
+    if (capacity < GM_HEAD_MAX)
         return gm_fail(err, GM_INTERNAL, "%" PRIu64 " bytes were given for a text", capacity);
-    memcpy(out, text, len);
-    memcpy(out + len, "}]", 2);
-    *ret_len = len + 2;
+    struct gm_json_line line = write_tensor(matrix, out, capacity);
+    *ret_len = end_tensor(&line);
     return GM_OK;
 }
 
@@ -122,7 +127,6 @@ static enum gm_status json_encode(const struct gm_matrix *matrix,
                                   const struct gm_encode_options *options, char *out,
                                   uint64_t capacity, uint64_t *ret_len, struct gm_error *err)
 {
-    char text[GM_HEAD_MAX];
     uint64_t bound = 0;
     enum gm_status status = json_bound(matrix, &bound, err);
 
@@ -131,9 +135,9 @@ static enum gm_status json_encode(const struct gm_matrix *matrix,
                          capacity, bound);
     if (status != GM_OK)
         return status;
-    size_t len = put_tensor(matrix, text);
-    memcpy(out, text, len);
-    char *p = stpcpy(out + len, ",\"data\":[");
+    struct gm_json_line line = write_tensor(matrix, out, capacity);
+    gm_json_line_open(&line, "data", '[');
+    char *p = line.at;
     gm_number_writer *write = gm_number_writer_of(matrix->dtype);
     const char *element = matrix->data; /* results are row-major: see kernels/op.h */
     uint64_t elements = gm_matrix_elements(matrix), size = gm_dtype_size(matrix->dtype);
@@ -144,9 +148,9 @@ static enum gm_status json_encode(const struct gm_matrix *matrix,
         p = end ? end : stpcpy(p, "null");
         *p++ = ',';
     }
-    p -= elements > 0; /* removes the last comma */
-    p = stpcpy(p, "]}]");
-    *ret_len = (uint64_t)(p - out);
+    line.at = p - (elements > 0); /* removes the last comma */
+    gm_json_line_close(&line, '[');
+    *ret_len = end_tensor(&line);
     return GM_OK;
 }
 

@@ -3,7 +3,6 @@
 #include "kernels/graph.h"
 #include "kernels/roof.h"
 #include "proto/number/number.h"
-#include "server/request/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -106,24 +105,14 @@ static void set_count(struct gm_json_line *line, const char *name, double value)
         gm_json_line_real(line, name, value);
 }
 
-static void set_shape(struct gm_json_line *line, const char *name, const struct gm_matrix *m)
-{
-    gm_json_line_open(line, name, '[');
-    if (m->stacked)
-        gm_json_line_integer(line, NULL, (int64_t)m->batch);
-    gm_json_line_integer(line, NULL, (int64_t)m->rows);
-    gm_json_line_integer(line, NULL, (int64_t)m->cols);
-    gm_json_line_close(line, '[');
-}
-
 static void set_shapes(struct gm_json_line *line, const struct gm_op *op)
 {
     static const char *const names[GM_OPERANDS_MAX] = {"a", "b", "c"};
 
     gm_json_line_open(line, "shapes", '{');
     for (unsigned i = 0; i < op->operands; i++)
-        set_shape(line, names[i], &op->operand[i]);
-    set_shape(line, "result", &op->result);
+        gm_json_line_shape(line, names[i], &op->operand[i]);
+    gm_json_line_shape(line, "result", &op->result);
     gm_json_line_close(line, '{');
 }
 
@@ -270,7 +259,7 @@ static void set_steps(struct gm_json_line *stats, const struct gm_graph *graph)
         gm_json_line_open(stats, NULL, '{');
         gm_json_line_string(stats, "op", gm_graph_step_op(step));
         gm_json_line_string(stats, "kernel", gm_graph_step_kernel(step));
-        set_shape(stats, "shape", &graph->value[step->result].matrix);
+        gm_json_line_shape(stats, "shape", &graph->value[step->result].matrix);
         if (step->us >= 0)
             set_time(stats, "us", step->us);
         gm_json_line_close(stats, '{');

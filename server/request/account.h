@@ -8,7 +8,7 @@
 #define GM_SERVER_REQUEST_ACCOUNT_H
 
 #include "kernels/backend.h"
-#include "server/request/text.h"
+#include "proto/json/json.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* One line of JSON in place: commas, nesting, escapes, numbers, and what does not fit. */
-#include "server/request/text.h"
+#include "proto/json/json.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>
