@@ -4,7 +4,7 @@
  * Unlike in matmul_register_tiled, loads do not pass through registers, which accumulators need,
  * and threads do not wait at the barrier for the last element. Asynchronous copies (cp.async) move
  * data from global to shared memory, three k-tiles ahead. A thread has 8 x 16 accumulators, a block
- * 128 x 256. multistage/mainloop.h draws the pipeline, multistage/tile_config.h the tiles.
+ * 128 x 256.
  *
  * Cost, f32: of 100 instructions in the loop 89 are multiply-adds and 4 read shared memory. For 128
  * multiply-adds a warp needs 12 wavefronts of shared memory; for 100, 1.2 elements of global
@@ -15,6 +15,17 @@
  * Source: CUTLASS ("Efficient GEMM in CUDA", NVIDIA); Gray, maxas, "SGEMM" (register banks).
  */
 #include "kernels/cuda/matmul/multistage/launch.h"
+
+/*
+ * This file has the configs. The kernel is in multistage/, which multistage_tuned shares. In
+ * reading order:
+ *
+ *     tile_config.h   the tiles of a block, a warp and a thread, and a stage in shared memory
+ *     mainloop.h      the pipeline, and the kernel
+ *     loader.h        which thread copies what, from global to shared memory
+ *     epilogue.h      from accumulators to the result
+ *     launch.h        the grid, the load modes, what is accepted
+ */
 
 struct i32_128x256 : gm_schedules<gm_schedule<8, GM_ODD_FORWARD>> {
     static constexpr unsigned BM = 128, BN = 256, BK = 8, WM = 64, WN = 64, TM = 8, TN = 16;

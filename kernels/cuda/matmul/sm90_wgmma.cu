@@ -19,22 +19,26 @@
 #include "kernels/device_facts.h"
 
 /*
- * The tile and the pipeline, of large_tile. A consumer is a warpgroup; the producer is one thread.
+ * large_tile. A consumer is a warpgroup, 4 warps of 16 rows each; the producer is one thread.
  *
- *              B stage: 256 columns x 64 of K
- *            +--------------------------------+
- *     A      | consumer 0: rows   0 .. 63     |    stage:  0   1   2   3   0   1  ...
- *   stage:   |  (4 warps x 16 rows)           |    load    #   #   #   #   .   #
- *   128 rows +--------------------------------+    wgmma       #   #   #   #   #
- *   x 64     | consumer 1: rows  64 .. 127    |    full[s]: the bytes of stage s have arrived
- *            +--------------------------------+    empty[s]: all that read stage s are done with it
+ *     A stage:    +- B stage: 64 of K x 256 columns -+
+ *     128 rows    |  consumer 0: rows   0 ..  63     |
+ *     x 64 of K   |  consumer 1: rows  64 .. 127     |
+ *                 +----------------------------------+
  *
- *   In a cluster of two:  block 0  loads its A, and columns   0 .. 127 of B for both
- *                         block 1  loads its A, and columns 128 .. 255 of B for both
+ * The pipeline. At time t the consumers begin to multiply k-tile t (wgmma is asynchronous). When
+ * k-tile t - 1 is done, the producer begins to load k-tile t + 3 into its stage:
  *
- * A stage of an operand is boxes of 128 bytes a row: K along the rows (64 of K; as many rows as the
- * tile has) or K down them (64 rows or columns of the result; 64 of K). A row's 8 vectors of 16
- * bytes are swizzled by the row (gm_swizzled_128b), and wgmma takes either kind of box.
+ *     time      t = 0      t = 1      t = 2      t = 3      t = 4
+ *     stage 0   WGMMA 0    load 4     :          :          WGMMA 4
+ *     stage 1   :          WGMMA 1    load 5     :          :
+ *     stage 2   :          :          WGMMA 2    load 6     :
+ *     stage 3   :          :          :          WGMMA 3    load 7
+ *     load t waits for empty[stage]: all consumers that read k-tile t - 4 are done with it
+ *     WGMMA t waits for full[stage]: the bytes of k-tile t have arrived
+ *
+ * A stage is boxes of rows of 128 bytes, swizzled (gm_swizzled_128b): 64 of K by all rows of the
+ * tile, or, where K runs down the rows in memory, 64 rows or columns of the result by 64 of K.
  */
 struct large_tile {
     static constexpr unsigned BM = 128, BN = 256, STAGES = 4, BUFFERS = 2;

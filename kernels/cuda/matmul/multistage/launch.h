@@ -6,6 +6,29 @@
 
 #include "kernels/cuda/matmul/multistage/mainloop.h"
 
+/* Calls fn(mode of A, mode of B), modes as types. SPECIALIZED: the most common pairs have their own
+ * kernels, which cost compile time and save registers and branches. */
+template <bool SPECIALIZED, typename F>
+static inline enum gm_status gm_by_load_modes(gm_load_mode a, gm_load_mode b, F fn)
+{
+    if constexpr (SPECIALIZED) {
+        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_VEC)
+            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(), gm_load_mode_tag<GM_LOAD_VEC>());
+        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_VEC2)
+            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(), gm_load_mode_tag<GM_LOAD_VEC2>());
+        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_SCALAR)
+            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(), gm_load_mode_tag<GM_LOAD_SCALAR>());
+        if (a == GM_LOAD_VEC && b == GM_LOAD_VEC)
+            return fn(gm_load_mode_tag<GM_LOAD_VEC>(), gm_load_mode_tag<GM_LOAD_VEC>());
+        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_TRANSPOSED)
+            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(),
+                      gm_load_mode_tag<GM_LOAD_TRANSPOSED>());
+        if (a == GM_LOAD_SCALAR && b == GM_LOAD_SCALAR)
+            return fn(gm_load_mode_tag<GM_LOAD_SCALAR>(), gm_load_mode_tag<GM_LOAD_SCALAR>());
+    }
+    return fn(gm_load_mode_tag<GM_LOAD_ANY>(), gm_load_mode_tag<GM_LOAD_ANY>());
+}
+
 /* Multiplies a stack, in as few launches as the grid limits allow. With split-K, p is
  * gm_split_of's. SPECIALIZED: see tile_config.h. dependent: the previous launch writes the
  * operands. */

@@ -20,7 +20,7 @@
 
 #define GM_RASTER_ROWS 8u /* rows of tiles in a group of the rasterization */
 
-/* The parameters of a launch. */
+/* The parameters of a launch (launch.h). */
 struct gm_mainloop {
     uint64_t matrix;                     /* index in the stack of the launch's first matrix */
     unsigned tiles_m, tiles_n;           /* of a matrix */
@@ -53,23 +53,6 @@ static __device__ __forceinline__ void gm_tile_of(unsigned block, const struct g
     *row = first + in - *col * height;
 }
 
-/* One step of K: acc += a b, the outer product of the thread's fragments. Lines run back and forth,
- * so that consecutive multiply-adds share a factor, which the hardware then reads once. */
-template <typename TILE, typename SCHEDULE, typename S>
-static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
-                                                   const S (&a)[TILE::TM], const S (&b)[TILE::TN])
-{
-    constexpr unsigned LINE = SCHEDULE::BY_COLUMNS ? TILE::TM : TILE::TN;
-
-#pragma unroll
-    for (unsigned s = 0; s < TILE::TM * TILE::TN; s++) {
-        unsigned line = s / LINE, in = s % LINE;
-        unsigned at = line % 2 == SCHEDULE::FORWARD ? in : LINE - 1 - in;
-        unsigned i = SCHEDULE::BY_COLUMNS ? at : line, j = SCHEDULE::BY_COLUMNS ? line : at;
-        acc[i][j] += a[i] * b[j];
-    }
-}
-
 /*
  * The pipeline of k-tiles over STAGES = 4 stages. While k-tile t is multiplied, the next three are
  * in flight:
@@ -82,11 +65,17 @@ static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
  *
  *     copy t: the copy of k-tile t begins        : it is in flight, or waits to be multiplied
  *
- * Each k-tile has one barrier, before its last step of K. There, for all threads, this k-tile has
- * been read and the next one has arrived. Fragments (a step's elements of A and B) are
- * double-buffered in registers: those of step k + 1 are loaded while step k is multiplied, also
- * across k-tiles. TILE is a gm_tile. MODE_A and MODE_B: the load modes the kernel is compiled for,
- * or GM_LOAD_ANY.
+ * K-tile t, of BK = 8 steps of K, as each thread goes through it. Fragments, a step's elements of A
+ * and B, are double-buffered in registers:
+ *
+ *     step of K           0    1    2    3    4    5    6    7
+ *     load fragments of   1    2    3    4    5    6    7    0 of k-tile t + 1
+ *     barrier                                           #
+ *     multiply            0    1    2    3    4    5    6    7
+ *     begin copy t + 3         #                               (COPY_AT = 3: after step 1)
+ *
+ * At the barrier, for all threads, this k-tile has been read and the next one has arrived. TILE is
+ * a gm_tile. MODE_A and MODE_B: the load modes the kernel is compiled for, or GM_LOAD_ANY.
  */
 template <typename TILE, gm_load_mode MODE_A, gm_load_mode MODE_B>
 static __global__ void __launch_bounds__(TILE::THREADS, TILE::BLOCKS_PER_SM)

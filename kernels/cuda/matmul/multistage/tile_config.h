@@ -51,31 +51,10 @@ static inline bool gm_both_scalar(gm_load_mode a, gm_load_mode b)
            (a != GM_LOAD_VEC || b != GM_LOAD_VEC);
 }
 
-/* Calls fn(mode of A, mode of B), modes as types. SPECIALIZED: the most common pairs have their own
- * kernels, which cost compile time and save registers and branches. */
+/* A load mode as a type, for functions that choose a kernel by it. */
 template <gm_load_mode MODE> struct gm_load_mode_tag {
     static constexpr gm_load_mode mode = MODE;
 };
-template <bool SPECIALIZED, typename F>
-static inline enum gm_status gm_by_load_modes(gm_load_mode a, gm_load_mode b, F fn)
-{
-    if constexpr (SPECIALIZED) {
-        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_VEC)
-            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(), gm_load_mode_tag<GM_LOAD_VEC>());
-        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_VEC2)
-            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(), gm_load_mode_tag<GM_LOAD_VEC2>());
-        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_SCALAR)
-            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(), gm_load_mode_tag<GM_LOAD_SCALAR>());
-        if (a == GM_LOAD_VEC && b == GM_LOAD_VEC)
-            return fn(gm_load_mode_tag<GM_LOAD_VEC>(), gm_load_mode_tag<GM_LOAD_VEC>());
-        if (a == GM_LOAD_TRANSPOSED && b == GM_LOAD_TRANSPOSED)
-            return fn(gm_load_mode_tag<GM_LOAD_TRANSPOSED>(),
-                      gm_load_mode_tag<GM_LOAD_TRANSPOSED>());
-        if (a == GM_LOAD_SCALAR && b == GM_LOAD_SCALAR)
-            return fn(gm_load_mode_tag<GM_LOAD_SCALAR>(), gm_load_mode_tag<GM_LOAD_SCALAR>());
-    }
-    return fn(gm_load_mode_tag<GM_LOAD_ANY>(), gm_load_mode_tag<GM_LOAD_ANY>());
-}
 
 /* ---- Tiles. ---- */
 
@@ -106,6 +85,23 @@ template <unsigned COPY_AT_, gm_forward FORWARD_, gm_lines LINES_ = GM_BY_ROWS> 
     static constexpr unsigned COPY_AT = COPY_AT_, FORWARD = FORWARD_;
     static constexpr bool BY_COLUMNS = LINES_ == GM_BY_COLUMNS;
 };
+
+/* One step of K: acc += a b, the outer product of the thread's fragments. Lines run back and forth,
+ * so that consecutive multiply-adds share a factor, which the hardware then reads once. */
+template <typename TILE, typename SCHEDULE, typename S>
+static __device__ __forceinline__ void gm_multiply(S (&acc)[TILE::TM][TILE::TN],
+                                                   const S (&a)[TILE::TM], const S (&b)[TILE::TN])
+{
+    constexpr unsigned LINE = SCHEDULE::BY_COLUMNS ? TILE::TM : TILE::TN;
+
+#pragma unroll
+    for (unsigned s = 0; s < TILE::TM * TILE::TN; s++) {
+        unsigned line = s / LINE, in = s % LINE;
+        unsigned at = line % 2 == SCHEDULE::FORWARD ? in : LINE - 1 - in;
+        unsigned i = SCHEDULE::BY_COLUMNS ? at : line, j = SCHEDULE::BY_COLUMNS ? line : at;
+        acc[i][j] += a[i] * b[j];
+    }
+}
 
 /* The schedules of a config: VEC if A is transposed by the loader and B is loaded by 16 bytes, ANY
  * otherwise. */
