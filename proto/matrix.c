@@ -3,6 +3,7 @@
  */
 #include "proto/matrix.h"
 
+#include "proto/number/half.h"
 #include "proto/number/number.h"
 
 #include <string.h>
@@ -24,6 +25,34 @@ bool gm_dtype_arithmetic(enum gm_dtype dtype)
 size_t gm_dtype_size(enum gm_dtype dtype)
 {
     return (unsigned)dtype < GM_DTYPE_COUNT ? dtypes[dtype].bytes : 0;
+}
+
+double gm_element_value(enum gm_dtype dtype, const void *data, uint64_t at)
+{
+    size_t size = gm_dtype_size(dtype);
+    uint64_t bits = 0;
+
+    memcpy(&bits, (const char *)data + at * size, size);
+    switch (dtype) {
+    case GM_F16:
+        return (double)gm_f32_of_f16((uint16_t)bits);
+    case GM_BF16:
+        return (double)gm_f32_of_bf16((uint16_t)bits);
+    case GM_F32:
+        return (double)gm_f32_of_bits((uint32_t)bits);
+    case GM_F64:
+        return gm_f64_of_bits(bits);
+    case GM_I8:
+        return (int8_t)bits;
+    case GM_I16:
+        return (int16_t)bits;
+    case GM_I32:
+        return (int32_t)bits;
+    case GM_I64:
+        return (double)(int64_t)bits;
+    default:
+        return (double)bits;
+    }
 }
 
 const char *gm_dtype_name(enum gm_dtype dtype)

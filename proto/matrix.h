@@ -75,6 +75,8 @@ struct gm_matrix {
 bool gm_dtype_arithmetic(enum gm_dtype dtype);
 size_t gm_dtype_size(enum gm_dtype dtype);
 const char *gm_dtype_name(enum gm_dtype dtype);
+/* Element `at` of an array, of a type of numbers. Exact, but for integers beyond 2^53. */
+double gm_element_value(enum gm_dtype dtype, const void *data, uint64_t at);
 /* GM_DTYPE_NONE if there is no such name. */
 enum gm_dtype gm_dtype_from_name(const char *name, size_t len);
 /* "f16, bf16, ...": for messages. */

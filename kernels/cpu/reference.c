@@ -48,20 +48,6 @@ static uint64_t place(const struct gm_matrix *x, uint64_t t, uint64_t i, uint64_
     return t + x->batch * (i + x->rows * j);
 }
 
-static double read_float(enum gm_dtype dtype, const void *data, uint64_t at)
-{
-    switch (dtype) {
-    case GM_F16:
-        return (double)gm_f32_of_f16(((const uint16_t *)data)[at]);
-    case GM_BF16:
-        return (double)gm_f32_of_bf16(((const uint16_t *)data)[at]);
-    case GM_F32:
-        return (double)((const float *)data)[at];
-    default:
-        return ((const double *)data)[at];
-    }
-}
-
 static uint64_t read_integer(enum gm_dtype dtype, const void *data, uint64_t at)
 {
     return dtype == GM_I32 ? ((const uint32_t *)data)[at] : ((const uint64_t *)data)[at];
@@ -104,7 +90,7 @@ static union number read_number(const struct gm_matrix *x, uint64_t t, uint64_t 
 
     if (x->dtype == GM_I32 || x->dtype == GM_I64)
         return (union number){.integer = read_integer(x->dtype, x->data, at)};
-    return (union number){.real = read_float(x->dtype, x->data, at)};
+    return (union number){.real = gm_element_value(x->dtype, x->data, at)};
 }
 
 static void read_operands(const struct product *p)
@@ -338,7 +324,7 @@ struct gm_deviation gm_reference_compare(const struct gm_reference *reference,
             right = memcmp((const char *)reference->exact + at * size,
                            (const char *)result + at * size, size) == 0;
         } else {
-            double got = read_float(op->result.dtype, result, at);
+            double got = gm_element_value(op->result.dtype, result, at);
             double value = reference->value[at], bound = reference->bound[at];
             right = agrees(element, got, value, bound);
             if (isfinite(got) && isfinite(value)) {

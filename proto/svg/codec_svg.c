@@ -8,7 +8,6 @@
  * path: 160 x 160 random elements take 0.4 MB.
  */
 #include "proto/codec.h"
-#include "proto/number/half.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -58,33 +57,6 @@ static bool is_number(enum gm_dtype dtype)
     return dtype > GM_DTYPE_NONE && dtype <= GM_U64;
 }
 
-static double value_of(enum gm_dtype dtype, const char *element)
-{
-    uint64_t bits = 0;
-
-    memcpy(&bits, element, gm_dtype_size(dtype));
-    switch (dtype) {
-    case GM_F16:
-        return (double)gm_f32_of_f16((uint16_t)bits);
-    case GM_BF16:
-        return (double)gm_f32_of_bf16((uint16_t)bits);
-    case GM_F32:
-        return (double)gm_f32_of_bits((uint32_t)bits);
-    case GM_F64:
-        return gm_f64_of_bits(bits);
-    case GM_I8:
-        return (int8_t)bits;
-    case GM_I16:
-        return (int16_t)bits;
-    case GM_I32:
-        return (int32_t)bits;
-    case GM_I64:
-        return (double)(int64_t)bits;
-    default:
-        return (double)bits;
-    }
-}
-
 /* The element at row and col of the picture. */
 static double seen(const struct picture *picture, unsigned row, unsigned col)
 {
@@ -99,8 +71,9 @@ static double seen(const struct picture *picture, unsigned row, unsigned col)
         batch = m->batch - 1;
     if (c >= m->cols)
         c = m->cols - 1;
-    return value_of(m->dtype, (const char *)m->data + batch * steps.batch +
-                                  r % m->rows * steps.row + c * steps.col);
+    return gm_element_value(
+        m->dtype,
+        (const char *)m->data + batch * steps.batch + r % m->rows * steps.row + c * steps.col, 0);
 }
 
 static void find_range(struct picture *picture)

@@ -6,8 +6,6 @@
  */
 #include "server/api/compare/compare.h"
 
-#include "proto/number/half.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -84,20 +82,6 @@ static struct gm_deviation compare_bytes(const struct gm_op *op, const void *rig
     return deviation;
 }
 
-static double read_float(enum gm_dtype dtype, const void *data, uint64_t at)
-{
-    switch (dtype) {
-    case GM_F16:
-        return (double)gm_f32_of_f16(((const uint16_t *)data)[at]);
-    case GM_BF16:
-        return (double)gm_f32_of_bf16(((const uint16_t *)data)[at]);
-    case GM_F32:
-        return (double)((const float *)data)[at];
-    default:
-        return ((const double *)data)[at];
-    }
-}
-
 /* Deviation of two float results. `wrong` counts elements that differ. */
 static struct gm_deviation compare_floats(const struct gm_op *op, const void *right,
                                           const void *result)
@@ -107,8 +91,8 @@ static struct gm_deviation compare_floats(const struct gm_op *op, const void *ri
     double largest = 0;
 
     for (uint64_t i = 0; i < elements; i++) {
-        double value = read_float(op->result.dtype, right, i);
-        double got = read_float(op->result.dtype, result, i);
+        double value = gm_element_value(op->result.dtype, right, i);
+        double got = gm_element_value(op->result.dtype, result, i);
         if (isfinite(value) && isfinite(got)) {
             deviation.absolute = fmax(deviation.absolute, fabs(got - value));
             largest = fmax(largest, fabs(value));

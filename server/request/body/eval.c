@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_BYTES 16 /* of a part: they tell NPY from text */
-
 /* What is being read. */
 struct gm_expression_reader {
     struct gm_multipart *parser; /* NULL: the body is JSON */
@@ -27,8 +25,7 @@ struct gm_expression_reader {
     enum { PART_EXPRESSION, PART_OPERAND, PART_PARAMETER } part;
     bool has_expression;
     struct gm_expression_operand *operand;
-    size_t first_len;
-    char first[FIRST_BYTES];
+    struct gm_first_bytes first;
     char name[GM_PARAMETER_BYTES_MAX], value[GM_PARAMETER_BYTES_MAX];
     size_t value_len;
     struct gm_decode_plan plan;
@@ -424,7 +421,7 @@ static enum gm_status on_begin(void *cls, const struct gm_multipart_part *part,
     struct gm_expression_reader *r = expression_of(b)->reader;
     bool known = false;
 
-    r->first_len = 0;
+    r->first.len = 0;
     if (strcmp(part->name, "expr") == 0) {
         if (r->has_expression)
             return gm_fail(err, GM_BAD_MULTIPART, "there are two parts named expr");
@@ -459,17 +456,17 @@ static enum gm_status settle(struct gm_body *b, struct gm_error *err)
     struct gm_expression_reader *r = expression_of(b)->reader;
     enum gm_status status = GM_OK;
 
-    r->operand->is_text = gm_codec_by_first_bytes(r->first, r->first_len) != &gm_codec_npy;
+    r->operand->is_text = gm_codec_by_first_bytes(r->first.bytes, r->first.len) != &gm_codec_npy;
     set_plan(b);
     if (!r->operand->is_text)
         status = blame(r->operand, gm_codec_npy.open(&r->plan, &r->decoder, err), err);
-    for (size_t i = 0; i < r->first_len && r->operand->is_text; i++) {
-        unsigned char c = (unsigned char)r->first[i];
+    for (size_t i = 0; i < r->first.len && r->operand->is_text; i++) {
+        unsigned char c = (unsigned char)r->first.bytes[i];
         if (c == 0x7F || (c < ' ' && !(c >= '\t' && c <= '\r')))
             return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
                            "part %s is neither NPY nor text: np.save writes NPY", r->operand->name);
     }
-    return status == GM_OK ? operand_data(b, r->first, r->first_len, err) : status;
+    return status == GM_OK ? operand_data(b, r->first.bytes, r->first.len, err) : status;
 }
 
 static enum gm_status on_operand_data(struct gm_body *b, const char *bytes, size_t len,
@@ -478,16 +475,10 @@ static enum gm_status on_operand_data(struct gm_body *b, const char *bytes, size
     struct gm_expression_reader *r = expression_of(b)->reader;
     enum gm_status status = GM_OK;
 
-    if (r->first_len < FIRST_BYTES) {
-        size_t n = FIRST_BYTES - r->first_len;
-        n = len < n ? len : n;
-        memcpy(r->first + r->first_len, bytes, n);
-        r->first_len += n;
-        if (r->first_len < FIRST_BYTES)
+    if (r->first.len < GM_PART_FIRST_BYTES) {
+        if (!gm_first_bytes_take(&r->first, &bytes, &len))
             return GM_OK;
         status = settle(b, err);
-        bytes += n;
-        len -= n;
     }
     return status == GM_OK && len > 0 ? operand_data(b, bytes, len, err) : status;
 }
@@ -543,7 +534,7 @@ static enum gm_status on_end(void *cls, struct gm_error *err)
         return set_parameter(b, r->name, strlen(r->name), r->value, r->value_len, err);
     if (r->part == PART_EXPRESSION)
         return GM_OK;
-    if (r->first_len < FIRST_BYTES)
+    if (r->first.len < GM_PART_FIRST_BYTES)
         status = settle(b, err);
     if (status == GM_OK && r->operand->is_text)
         status = gm_body_add_text(b, "", 0, err); /* there is memory, even if it is empty */

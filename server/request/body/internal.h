@@ -17,10 +17,8 @@
 
 /* format.c: detects the format of a body by its Content-Type, else by its first bytes. */
 
-/*
- * By the header. *ret is NULL if that says nothing (absent, or curl's default), and the first bytes
- * decide.
- */
+/* By the header. *ret is NULL if that says nothing (absent, or curl's default), and the first bytes
+ * decide. */
 enum gm_status gm_body_format_by_type(const char *content_type, const struct gm_codec **ret,
                                       struct gm_error *err);
 
@@ -42,10 +40,8 @@ enum gm_status gm_body_format_check_operands(const struct gm_codec *codec, unsig
 /* Bytes that suffice, or all if there are fewer. */
 #define GM_BODY_HINT_BYTES 512
 
-/*
- * Recognizes a file type by its first bytes, and says what to do ("gzip: unpack it first, ...").
- * NULL if it is unknown.
- */
+/* Recognizes a file type by its first bytes, and says what to do ("gzip: unpack it first, ...").
+ * NULL if it is unknown. */
 const char *gm_body_hint_file(const void *bytes, size_t len);
 
 /* Fails with GM_UNSUPPORTED_MEDIA_TYPE and a hint for a body that begins like this. `all`: these
@@ -58,8 +54,16 @@ enum gm_status gm_body_hint_fail(const void *bytes, size_t len, bool all, struct
  * them. That type and text/plain are therefore only hints, and the first bytes decide.
  */
 
-/* First bytes of a part that are needed to tell text from binary. */
+/* The first bytes of a part, which tell text from binary. */
 #define GM_PART_FIRST_BYTES 64
+
+struct gm_first_bytes {
+    size_t len; /* 0 when a part begins */
+    char bytes[GM_PART_FIRST_BYTES];
+};
+/* Takes what is missing from bytes, and moves *bytes and *len behind it. Returns whether all are
+ * there now. */
+bool gm_first_bytes_take(struct gm_first_bytes *first, const char **bytes, size_t *len);
 
 /* What is known about a part's format. */
 struct gm_part_format {
@@ -97,9 +101,8 @@ struct gm_parts {
     uint64_t parameters; /* bits of gm_params.seen: parameters that came as parts */
 
     /* The part being read. */
-    unsigned index; /* index of its operand; GM_OPERANDS_MAX: it is a parameter */
-    size_t first_len;
-    char first[GM_PART_FIRST_BYTES]; /* first bytes of an operand, until its format is known */
+    unsigned index;              /* index of its operand; GM_OPERANDS_MAX: it is a parameter */
+    struct gm_first_bytes first; /* of an operand, until its format is known */
     char name[GM_PARAMETER_BYTES_MAX], value[GM_PARAMETER_BYTES_MAX];
     size_t value_len;
     struct gm_decode_plan plan;
@@ -124,7 +127,6 @@ enum gm_status gm_part_parameter_end(struct gm_body *body, struct gm_error *err)
 
 /* infer.c: the same steps as in body.h, for an inference request. The first one sets
  * body->infer. */
-
 enum gm_status gm_infer_open(struct gm_body *body, struct gm_error *err);
 enum gm_status gm_infer_push(struct gm_body *body, const char *bytes, size_t len,
                              struct gm_error *err);
@@ -135,7 +137,6 @@ uint64_t gm_infer_text_bytes(const struct gm_body *body);
 void gm_infer_close(struct gm_infer *infer); /* NULL is fine */
 
 /* eval.c: the same steps, for an expression. The first one makes parsed->expression. */
-
 enum gm_status gm_expression_open(struct gm_body *body, struct gm_error *err);
 enum gm_status gm_expression_push(struct gm_body *body, const void *bytes, size_t len,
                                   struct gm_error *err);
@@ -187,7 +188,6 @@ enum gm_status gm_body_set_format(struct gm_body *body, const struct gm_codec *c
                                   struct gm_error *err);
 
 /* parts.c: the same steps as in body.h, for multipart/form-data. The first one sets body->parts. */
-
 enum gm_status gm_parts_open(struct gm_body *body, struct gm_error *err);
 enum gm_status gm_parts_push(struct gm_body *body, const void *bytes, size_t len,
                              struct gm_error *err);

@@ -6,6 +6,18 @@
 /* Maximum length of a text without a line end that may be a mistyped word. */
 #define WORD_MAX 200
 
+bool gm_first_bytes_take(struct gm_first_bytes *first, const char **bytes, size_t *len)
+{
+    size_t n = sizeof first->bytes - first->len;
+
+    n = *len < n ? *len : n;
+    memcpy(first->bytes + first->len, *bytes, n);
+    first->len += n;
+    *bytes += n;
+    *len -= n;
+    return first->len == sizeof first->bytes;
+}
+
 static bool type_is(const char *type, size_t len, const char *name)
 {
     return strlen(name) == len && strncasecmp(type, name, len) == 0;

@@ -88,7 +88,7 @@ enum gm_status gm_part_operand_begin(struct gm_body *b, unsigned index, const ch
         return status;
     set_plan(b, index);
     operand->given = true;
-    parts->first_len = 0;
+    parts->first.len = 0;
     if (!operand->format.codec || operand->format.text)
         return GM_OK;
     return blame_part(parts, operand->format.codec->open(&parts->plan, &parts->decoder, err), err);
@@ -130,16 +130,16 @@ static bool unsettled(const struct gm_parts *parts)
 {
     const struct gm_part_operand *operand = &parts->operand[parts->index];
 
-    return !operand->format.codec && parts->first_len < GM_PART_FIRST_BYTES &&
+    return !operand->format.codec && parts->first.len < GM_PART_FIRST_BYTES &&
            operand->text_len == 0;
 }
 
 static enum gm_status end_first_bytes(struct gm_body *b, struct gm_error *err)
 {
     struct gm_parts *parts = b->parts;
-    enum gm_status status = settle_format(b, parts->first, parts->first_len, err);
+    enum gm_status status = settle_format(b, parts->first.bytes, parts->first.len, err);
 
-    return status == GM_OK ? take_operand(b, parts->first, parts->first_len, err) : status;
+    return status == GM_OK ? take_operand(b, parts->first.bytes, parts->first.len, err) : status;
 }
 
 enum gm_status gm_part_operand_push(struct gm_body *b, const char *bytes, size_t len,
@@ -148,18 +148,12 @@ enum gm_status gm_part_operand_push(struct gm_body *b, const char *bytes, size_t
     struct gm_parts *parts = b->parts;
     enum gm_status status = GM_OK;
 
-    if (unsettled(parts) && parts->first_len == 0 && len >= GM_PART_FIRST_BYTES) {
+    if (unsettled(parts) && parts->first.len == 0 && len >= GM_PART_FIRST_BYTES) {
         status = settle_format(b, bytes, GM_PART_FIRST_BYTES, err);
     } else if (unsettled(parts)) {
-        size_t n = GM_PART_FIRST_BYTES - parts->first_len;
-        n = len < n ? len : n;
-        memcpy(parts->first + parts->first_len, bytes, n);
-        parts->first_len += n;
-        if (parts->first_len < GM_PART_FIRST_BYTES)
+        if (!gm_first_bytes_take(&parts->first, &bytes, &len))
             return GM_OK;
         status = end_first_bytes(b, err);
-        bytes += n;
-        len -= n;
     }
     return status == GM_OK && len > 0 ? take_operand(b, bytes, len, err) : status;
 }
@@ -197,7 +191,7 @@ enum gm_status gm_part_operand_end(struct gm_body *b, struct gm_error *err)
     enum gm_status status = GM_OK;
 
     if (unsettled(parts) &&
-        (parts->first_len > 0 || b->parsed->params.shape[parts->index].ndim > 0))
+        (parts->first.len > 0 || b->parsed->params.shape[parts->index].ndim > 0))
         status = end_first_bytes(b, err);
     if (status == GM_OK && parts->decoder) {
         status = blame_part(parts, operand->format.codec->finish(parts->decoder, err), err);
