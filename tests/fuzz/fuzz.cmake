@@ -3,15 +3,15 @@
 
 # fuzz_target(NAME [LIBRARIES libraries...]): fuzz_NAME.c.
 if(NOT COMMAND fuzz_target)
+  gm_test_part(fuzz_replay fuzz/fuzz.c fuzz/fuzz_sink.c fuzz/replay.c LIBRARIES gemmd_server gemmd_proto m)
   function(fuzz_target name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
-    add_executable(fuzz_${name} fuzz/fuzz_${name}.c fuzz/fuzz.c fuzz/fuzz_sink.c
-      fuzz/replay.c ${arg_SOURCES})
-    target_link_libraries(fuzz_${name} PRIVATE gemmd_flags gemmd_server gemmd_proto m
-      ${arg_LIBRARIES})
+    add_executable(fuzz_${name} fuzz/fuzz_${name}.c ${arg_SOURCES})
+    target_link_libraries(fuzz_${name} PRIVATE fuzz_replay ${arg_LIBRARIES})
     add_test(NAME fuzz-corpus.${name}
       COMMAND fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})
     set_tests_properties(fuzz-corpus.${name} PROPERTIES LABELS fuzz-corpus)
+    set_property(GLOBAL APPEND PROPERTY GM_PROGRAMS fuzz-corpus.${name}:fuzz_${name})
   endfunction()
 endif()
 

@@ -49,5 +49,7 @@ if(TARGET gemmd_cuda)
 endif()
 
 # The simulator's counts of the same runs.
-add_executable(profile_sim sim/profile_sim.c gpu/profiled.c)
-target_link_libraries(profile_sim PRIVATE gemmd_kernels gemmd_flags)
+if(NOT GEMMD_SANITIZE)
+  add_executable(profile_sim sim/profile_sim.c gpu/profiled.c)
+  target_link_libraries(profile_sim PRIVATE gemmd_kernels gemmd_flags)
+endif()

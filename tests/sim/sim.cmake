@@ -5,17 +5,16 @@ include(${PROJECT_SOURCE_DIR}/kernels/sim/simt.cmake)
 # built with sanitizers, so these are unit tests, which run under all of them.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/broken/*.cu)
 gm_simt_object(simt_broken "${kernels}")
+gm_test_part(run_kernel sim/run_kernel.c LIBRARIES gemmd_kernels Threads::Threads m)
 foreach(name broken sound start)
-  gm_test(test_sim_${name} unit sim/test_sim_${name}.c sim/run_kernel.c ${simt_broken}
-    LIBRARIES gemmd_kernels Threads::Threads)
+  gm_test(test_sim_${name} unit sim/test_sim_${name}.c ${simt_broken} LIBRARIES run_kernel)
   add_dependencies(test_sim_${name} simt_broken)
 endforeach()
 target_compile_definitions(test_sim_broken PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
 
 # Every variant, against the oracle.
 foreach(name variants random)
-  gm_test(test_sim_${name} sim sim/test_sim_${name}.c unit/test_cpu_case.c unit/test_cpu_try.c
-    LIBRARIES gemmd_kernels Threads::Threads m)
+  gm_test(test_sim_${name} sim sim/test_sim_${name}.c LIBRARIES cpu_case cpu_try)
   set_tests_properties(sim.test_sim_${name} PROPERTIES TIMEOUT 900)
 endforeach()
 # One round of the random requests: what every variant is tried with in run.sh --quick.
@@ -34,17 +33,16 @@ if(TARGET gemmd_cuda)
 endif()
 
 # Its parts.
+gm_test_part(model_count sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
 foreach(name tally shadow trace)
-  gm_test(test_sim_${name} unit sim/test_sim_${name}.c sim/model_count.c
-    LIBRARIES gemmd_kernels Threads::Threads m)
+  gm_test(test_sim_${name} unit sim/test_sim_${name}.c LIBRARIES model_count)
 endforeach()
 
 # The language that kernels are written in.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/language/*.cu)
 gm_simt_object(simt_language "${kernels}")
 foreach(name language arithmetic divergence)
-  gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/run_kernel.c ${simt_language}
-    LIBRARIES gemmd_kernels Threads::Threads m)
+  gm_test(test_sim_${name} sim sim/test_sim_${name}.c ${simt_language} LIBRARIES run_kernel)
   add_dependencies(test_sim_${name} simt_language)
 endforeach()
 target_compile_definitions(test_sim_divergence PRIVATE GM_TEST_SIM="${CMAKE_CURRENT_LIST_DIR}")
@@ -61,14 +59,13 @@ if(NOT GEMMD_SIMT_FROM) # objects are taken by their sources' names, and this on
   list(APPEND kernels ${CMAKE_CURRENT_BINARY_DIR}/example/swizzled.cu)
 endif()
 gm_simt_object(simt_parts "${kernels}")
-gm_test(test_sim_tile_order sim sim/test_sim_tile_order.c sim/run_kernel.c ${simt_parts}
-  LIBRARIES gemmd_kernels Threads::Threads)
+gm_test(test_sim_tile_order sim sim/test_sim_tile_order.c ${simt_parts} LIBRARIES run_kernel)
 add_dependencies(test_sim_tile_order simt_parts)
 
 # Reports: the textbook's figures, samples of large shapes, and where in the source they are.
+gm_test_part(model sim/explain_variant.c sim/model.c LIBRARIES gemmd_kernels m)
 foreach(name figures samples places)
-  gm_test(test_sim_${name} sim sim/test_sim_${name}.c sim/explain_variant.c sim/model.c
-    sim/model_count.c LIBRARIES gemmd_kernels Threads::Threads m)
+  gm_test(test_sim_${name} sim sim/test_sim_${name}.c LIBRARIES model model_count)
 endforeach()
 target_sources(test_sim_samples PRIVATE ${simt_parts})
 add_dependencies(test_sim_samples simt_parts)

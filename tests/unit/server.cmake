@@ -16,17 +16,18 @@ target_link_options(test_text_stream PRIVATE -Wl,--wrap=realloc)
 foreach(name account json_line problem)
   target_link_libraries(test_${name} PRIVATE PkgConfig::JANSSON m)
 endforeach()
+gm_test_part(fake_backend unit/fake_backend.c LIBRARIES gemmd_server)
 foreach(name devices locks sched sched_stop)
-  gm_test(test_${name} unit unit/test_${name}.c unit/fake_backend.c LIBRARIES gemmd_server)
+  gm_test(test_${name} unit unit/test_${name}.c LIBRARIES fake_backend)
 endforeach()
-foreach(name body_parts body_parts_formats compare compare_end matrices request request_infer request_regions request_end request_503 stats)
-  gm_test(test_${name} unit unit/test_${name}.c unit/request_bench.c unit/faulty_backend.c
-    LIBRARIES gemmd_server PkgConfig::JANSSON m)
-endforeach()
-foreach(name explain explain_formats)
-  gm_test(test_${name} unit unit/test_${name}.c unit/explain_case.c
-    LIBRARIES gemmd_server PkgConfig::JANSSON m)
-endforeach()
-gm_test(test_request_explain unit unit/test_request_explain.c unit/request_bench.c
-  unit/faulty_backend.c unit/tracing_backend.c
+gm_test_part(request_bench unit/request_bench.c unit/faulty_backend.c
   LIBRARIES gemmd_server PkgConfig::JANSSON m)
+foreach(name body_parts body_parts_formats compare compare_end matrices request request_infer request_regions request_end request_503 stats)
+  gm_test(test_${name} unit unit/test_${name}.c LIBRARIES request_bench)
+endforeach()
+gm_test_part(explain_case unit/explain_case.c LIBRARIES gemmd_server PkgConfig::JANSSON m)
+foreach(name explain explain_formats)
+  gm_test(test_${name} unit unit/test_${name}.c LIBRARIES explain_case)
+endforeach()
+gm_test(test_request_explain unit unit/test_request_explain.c unit/tracing_backend.c
+  LIBRARIES request_bench)

@@ -310,6 +310,8 @@ static void test_same_bits(const struct gm_op *op)
     case_free(&made);
 }
 
+#define ROUNDS 8 /* runs of each of five threads at once */
+
 /* Runs on this thread, beside others and the stream of the same context. */
 struct here {
     void *cpu;
@@ -325,7 +327,7 @@ static void *run_here(void *cls)
     struct kernel_case made = case_make(x->op, &random);
 
     case_seal(&made);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < ROUNDS; i++) {
         struct gm_task task = {.op = made.op, .variant = x->variant, .repeat = 1};
         case_poison(&made);
         CHECK_EQ(gm_backend_cpu.run_here(x->cpu, 0, &task), GM_OK);
@@ -356,7 +358,7 @@ static void test_here(const struct gm_op *op)
         memcpy(first, made.op.result.data, bytes);
         for (int i = 0; i < 4; i++)
             CHECK_EQ(pthread_create(&thread[i], NULL, run_here, &here), 0);
-        for (int i = 0; i < 20; i++)
+        for (int i = 0; i < ROUNDS; i++)
             CHECK_EQ(case_run(here.cpu, &made, here.variant, NULL), GM_OK);
         for (int i = 0; i < 4; i++)
             pthread_join(thread[i], NULL);
