@@ -1,3 +1,23 @@
+/*
+ * request.c - takes a request from one state to the next. The calls that a product goes through:
+ *
+ *     event thread      on_headers          http/http.c      the head is complete
+ *                         gm_request_begin                   route, key, quota, parameters
+ *                       on_piece            http/http.c      a piece of the body has come
+ *                         gm_body_push      body/body.c      operands fill; each time more is known
+ *                           gm_plan_make    plan.c           device, variant, memory, format
+ *                       on_request          http/http.c      the body is complete
+ *                         gm_request_advance                 decodes it; large texts on a worker
+ *                           gm_handle_op    api/operate.c    plans with all operands
+ *                             gm_sched_commit                queues it; the connection sleeps
+ *     stream's thread   run                 kernels/backend.h, called by sched/streams.c
+ *                         job_done          api/operate.c    wakes the connection
+ *     event thread      gm_request_advance                   in state RAN
+ *                         gm_handle_op_ran  api/operate.c    encodes result and account
+ *                       send_reply          http/http.c
+ *
+ * A tiny job runs on the event thread, in gm_handle_op.
+ */
 #include "server/request/request.h"
 
 #include "server/clock.h"
