@@ -21,9 +21,11 @@ code=$out.code
 "$readelf" -sW "$code.o" | awk '
     $4 == "FUNC" && $3 > 0 && $8 ~ /^_Z/ {print "function", $2, $3, $8}
     $4 == "TLS" && $8 ~ /^_ZZ/ {print "shared", $2, $3, $8}' | sort > "$code.symbols"
-"$readelf" --debug-dump=info "$code.o" |
+"$readelf" --debug-dump=info "$code.o" 2> "$code.said" |
     grep -E 'DW_TAG_|Abbrev Number: 0|DW_AT_(name|type|linkage_name|upper_bound|low_pc)' |
     awk -f "$here/watch/dims.awk" >> "$code.symbols"
+# It cannot relocate the places of thread-local variables, which nobody asks it for.
+grep -v 'unsupported reloc type' "$code.said" >&2 || :
 # A place that a report can name: a call of the simulator, or a function's beginning.
 {
     "$readelf" -rW "$code.o" | awk '/^Relocation/ {text = / .\.rela?\.text/}
@@ -37,4 +39,4 @@ first=$(awk '$1 == "shared" {print $4; exit}' "$code.symbols")
 "$cc" -std=gnu17 -O1 -fPIC -fno-asynchronous-unwind-tables -I "$root" -c -o "$code.table.o" "$out.c"
 "$ld" -r -o "$out" "$code.o" "$code.table.o"
 "$objcopy" --strip-debug --wildcard --keep-global-symbol='gm_*' "$out"
-rm -f "$code.o" "$code.table.o" "$code.symbols"
+rm -f "$code.o" "$code.table.o" "$code.symbols" "$code.said"

@@ -30,7 +30,8 @@ if(GEMMD_D3 AND GEMMD_D3_LICENSE)
   file(CONFIGURE OUTPUT ${console_made}/files.inc CONTENT "${console_list}")
   add_custom_command(OUTPUT ${console_packed}
     COMMAND ${GEMMD_PYTHON} ${console}/pack.py ${console_made} ${console_files} ${kernels} ${GEMMD_D3}
-    DEPENDS ${console}/pack.py ${console_files} ${kernels} ${GEMMD_D3} ${console_made}/files.inc VERBATIM)
+    DEPENDS ${console}/pack.py ${console_files} ${kernels} ${GEMMD_D3} ${console_made}/files.inc
+    COMMENT "Packing the console's files" VERBATIM)
   list(APPEND console_packed ${console}/index.html)
   set(console_definitions GM_CONSOLE_FILES="${console_made}/files.inc" GM_CONSOLE_PAGE="${console}/index.html")
 else()
