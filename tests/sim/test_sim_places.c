@@ -67,7 +67,7 @@ int main(void)
             continue;
         const struct gm_op sums[] = {sum_of(dtype, 96, 3, 96, 3),
                                      sum_of(dtype, 40, 50, 1, 50),
-                                     product_of(dtype, 128, 32, 128, false, false),
+                                     product_of(dtype, 64, 16, 64, false, false),
                                      product_of(dtype, 37, 70, 41, true, true),
                                      product_of(dtype, 3, 500, 60, false, false),
                                      product_of(dtype, 60, 500, 3, false, false),
