@@ -78,7 +78,8 @@ def test_a_crowd_keeps_nobody_out(start, crowd, data):
         assert abs(ended - evicted) <= 30, (ended, evicted)
         if data.startswith(b"POST"):
             late = seen.moved("gemmd_requests_rejected_total", reason="upload_timeout")
-            assert evicted - 1 <= late <= evicted, "all but, perhaps, the one that was kept"
+            # All but, perhaps, the one that was kept, and those that had to go before their head was read.
+            assert evicted - 30 <= late <= evicted
         for one in sockets:
             one.close()
 
