@@ -1,5 +1,6 @@
 """Fixtures: one daemon that most tests share, and private ones with options of their own."""
 
+import functools
 import os
 import sys
 
@@ -10,6 +11,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 from daemon import BINARY, SLOW, Daemon  # noqa: E402
 
+FAKE = os.environ.get("GEMMD_FAKE_BIN", "")
 SEED = int(os.environ.get("GM_SEED", "20240607"))
 
 
@@ -55,6 +57,13 @@ def start():
         finally:
             daemon.kill()
     assert not failures, "\n".join(failures)
+
+
+@pytest.fixture
+def start_idle(start):
+    """start(), but on a device that takes as long as a slow one and leaves the processor to others: for what
+    a queue and a clock decide. (gemmd_fake is gemmd with that device.)"""
+    return functools.partial(start, binary=FAKE, env={"FAKE_GFLOPS": "0.05"})
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ def waiting(daemon, count):
     wait_until(lambda: gauge(daemon, "gemmd_queue_depth") == count, f"{count} waiting jobs")
 
 
-def test_one_job_does_not_wait_behind_a_hundred(start):
-    daemon = start("--queue-limit", "200", *ONE_AT_A_TIME)
+def test_one_job_does_not_wait_behind_a_hundred(start_idle):
+    daemon = start_idle("--queue-limit", "200", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 0.1)
     with sent(daemon, LOUD, job, 40) as loud, From(daemon, QUIET) as quiet:
         wait_until(lambda: gauge(daemon, "gemmd_queue_depth") >= 30, "a long queue")
@@ -65,9 +65,9 @@ def test_one_job_does_not_wait_behind_a_hundred(start):
         assert stats["us"]["queue"] < 6 * kernel < last["us"]["queue"] / 3, (stats, last)
 
 
-def test_a_shouter_does_not_fill_the_queue(start):
+def test_a_shouter_does_not_fill_the_queue(start_idle):
     """Of 20 queue slots it gets 16; the others are refused at once, and told why."""
-    daemon = start("--queue-limit", "20", *ONE_AT_A_TIME)
+    daemon = start_idle("--queue-limit", "20", *ONE_AT_A_TIME)
     job, hold = SlowJob(daemon, 0.1), SlowJob(daemon, 2.5 * min(SLOW, 3))
     with sent(daemon, LOUD, hold, 1) as first:
         wait_until(lambda: gauge(daemon, "gemmd_jobs_running") == 1, "a running job")
@@ -86,12 +86,12 @@ def test_a_shouter_does_not_fill_the_queue(start):
         assert "16 of the 20" in reply.json()["detail"], reply
 
 
-def test_small_before_large(start):
+def test_small_before_large(start_idle):
     """A small product waits for the large one that runs, and is then served before others that came
     before it and from the same client; and those are served as well. (The order to the job is
     unit-tested; here another one may have begun before the small one is in. Without a kernel's name
     it would run at once.)"""
-    daemon = start(*ONE_AT_A_TIME)
+    daemon = start_idle(*ONE_AT_A_TIME)
     job = SlowJob(daemon, 0.5 * min(SLOW, 3))
     for _ in range(3):
         job.request(daemon).ok()  # so that it is known how long such take

@@ -33,8 +33,8 @@ def check_refusal(reply, *codes):
 # The queue.
 
 
-def test_a_flood_is_answered(start):
-    daemon = start("--queue-limit", "2", *ONE_AT_A_TIME)
+def test_a_flood_is_answered(start_idle):
+    daemon = start_idle("--queue-limit", "2", *ONE_AT_A_TIME)
     # Ten small runs instead of a large one: the body of a refused request, which comes whole, must
     # stay below what a daemon drops rather than closes the connection.
     job = SlowJob(daemon, 0.005)
@@ -69,9 +69,9 @@ def test_a_flood_is_answered(start):
     assert job.request(daemon).status == 200, "and afterwards all is well"
 
 
-def test_a_full_queue_is_refused_on_the_headers(start):
+def test_a_full_queue_is_refused_on_the_headers(start_idle):
     """Whoever asks with Expect learns it before the body is sent; small bodies are dropped."""
-    daemon = start("--queue-limit", "1", *ONE_AT_A_TIME)
+    daemon = start_idle("--queue-limit", "1", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 2.0)
     with occupied(daemon, job, 2):
         began = time.monotonic()
@@ -90,8 +90,8 @@ def test_a_full_queue_is_refused_on_the_headers(start):
         assert daemon.post(M, b"[[").status in (400, 503)
 
 
-def test_jobs_of_one_queue_are_served_in_order(start):
-    daemon = start("--queue-limit", "8", *ONE_AT_A_TIME)
+def test_jobs_of_one_queue_are_served_in_order(start_idle):
+    daemon = start_idle("--queue-limit", "8", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 1.0 * min(SLOW, 3))  # long enough for all four to be sent meanwhile
     with occupied(daemon, job, 4) as connections:
         stats = [raw.reply().ok().stats for raw in connections]
@@ -147,9 +147,9 @@ def first_refusal(connections):
     raise AssertionError("nobody was refused")
 
 
-def test_retry_after_follows_the_drain_rate(start):
+def test_retry_after_follows_the_drain_rate(start_idle):
     """It is the time that the jobs before one will take at the rate of late, not a constant."""
-    daemon = start("--queue-limit", "30", *ONE_AT_A_TIME)
+    daemon = start_idle("--queue-limit", "30", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 0.12)
     # So many that the rate of late is that of such jobs. By the daemon's clock: what a busy machine
     # lets this client wait is no time of the queue's.
@@ -169,8 +169,8 @@ def test_retry_after_follows_the_drain_rate(start):
 # Deadlines.
 
 
-def test_a_running_job_is_given_up_at_its_deadline(start):
-    daemon = start(*ONE_AT_A_TIME)
+def test_a_running_job_is_given_up_at_its_deadline(start_idle):
+    daemon = start_idle(*ONE_AT_A_TIME)
     job = SlowJob(daemon, 2.5)
     began = time.monotonic()
     reply = job.request(daemon, timeout_ms=300)
@@ -183,8 +183,8 @@ def test_a_running_job_is_given_up_at_its_deadline(start):
     assert time.monotonic() - began < 1.0 * SLOW
 
 
-def test_a_queued_job_is_given_up_at_its_deadline(start):
-    daemon = start(*ONE_AT_A_TIME)
+def test_a_queued_job_is_given_up_at_its_deadline(start_idle):
+    daemon = start_idle(*ONE_AT_A_TIME)
     job = SlowJob(daemon, 2.0)
     with occupied(daemon, job):
         began = time.monotonic()
@@ -196,9 +196,9 @@ def test_a_queued_job_is_given_up_at_its_deadline(start):
     assert rejected(daemon, "deadline_passed") >= 1
 
 
-def test_the_daemons_own_deadline_caps_the_clients(start):
-    job = SlowJob(start(*ONE_AT_A_TIME), 2.0)  # measured where there is time for it
-    daemon = start("--timeout", "300ms", *ONE_AT_A_TIME)
+def test_the_daemons_own_deadline_caps_the_clients(start_idle):
+    job = SlowJob(start_idle(*ONE_AT_A_TIME), 2.0)  # measured where there is time for it
+    daemon = start_idle("--timeout", "300ms", *ONE_AT_A_TIME)
     for parameters in ({}, {"timeout_ms": 60000}):
         began = time.monotonic()
         reply = job.request(daemon, **parameters)
