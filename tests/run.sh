@@ -203,6 +203,7 @@ Every allocation and system call of requests fails once|tests/fault/torture.py -
 The same, until the daemon is ready|tests/fault/torture.py --all --start-up
 Every fault that can be put into a kernel|tests/sim/mutate.py --build build/release --all
 Both commands of README.md on bare systems|tests/deploy/bare.sh
+The unit under a systemd that runs|tests/deploy/systemd.sh
 END
 }
 
