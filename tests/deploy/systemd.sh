@@ -145,13 +145,13 @@ set_up() {
     inside sh -euc 'exec 2>&1; set -x
         dpkg -i /root/gemmd.deb
         useradd --system --shell /usr/sbin/nologin gemmd
-        install -d -m 2750 -g gemmd /etc/gemmd
+        mkdir /etc/gemmd
         cd /etc/gemmd
         gemmctl key new alice --roles use,admin --keys keys >/root/alice.key
         gemmctl key new bob --keys keys >/root/bob.key
         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
             -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout tls.key -out tls.pem
-        chmod 640 keys tls.key
+        chown gemmd keys tls.key
         printf "%s\n" "listen = 0.0.0.0:8443" "listen = unix:/run/gemmd/gemmd.sock,mode=0660" \
             "tls-cert = /etc/gemmd/tls.pem" "tls-key = /etc/gemmd/tls.key" "keys = /etc/gemmd/keys" \
             "open-probes = yes" >gemmd.conf
