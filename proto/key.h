@@ -44,9 +44,9 @@ enum gm_quota_kind {
 };
 
 #define GM_QUOTA_UNSAID UINT64_C(0)
-#define GM_QUOTA_NONE UINT64_MAX             /* no limit */
-#define GM_QUOTA_MOST (UINT64_C(1) << 50)    /* far below where sums overflow */
-#define GM_QUOTA_DEVICE_MOST UINT64_C(86400) /* 24 devices' days a minute: no host has as many */
+#define GM_QUOTA_NONE UINT64_MAX                /* no limit */
+#define GM_QUOTA_MOST UINT64_C(999999999999999) /* the largest integer of RateLimit (RFC 9651) */
+#define GM_QUOTA_DEVICE_MOST UINT64_C(86400)    /* 24 devices' days a minute: no host has as many */
 
 struct gm_quota_limits {
     uint64_t most[GM_QUOTA_COUNT]; /* each 1 to GM_QUOTA_MOST, UNSAID or NONE */

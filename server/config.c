@@ -242,7 +242,7 @@ static const struct option_row options[] = {
      .argument = "LIST",
      .parse = parse_quota,
      .offset = FIELD(quota),
-     .takes = "some of requests, bytes, device, memory and jobs, as requests=100,memory=4G",
+     .takes = "whole numbers of requests, bytes, device, memory and jobs, as requests=100,jobs=8",
      .help = "of each client, an address, or a key whose line says none of that kind"},
     {.flag = "--cors",
      .argument = "ORIGINS",

@@ -22,7 +22,7 @@ static void open_quotas(const char *limits)
 /* A bucket of N: N at once, and not one more; then one each window / N, to the nanosecond. */
 static void test_edges(void)
 {
-    static const uint64_t sizes[] = {1, 2, 3, 7, 1000, 999999937, UINT64_C(1) << 50};
+    static const uint64_t sizes[] = {1, 2, 3, 7, 1000, 999999937, GM_QUOTA_MOST};
 
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const struct gm_rate rate = {sizes[i], SECOND};
@@ -95,6 +95,23 @@ static enum gm_status enter(struct gm_quota_account *account, uint64_t bytes, bo
 
     *wait = 0;
     return gm_quota_enter(account, bytes, job, now, wait, &error);
+}
+
+/* An integer of more than 15 digits would make a structured header field as a whole invalid. */
+static void test_largest(void)
+{
+    static const char beyond[] = "bytes=1000000000000000";
+    char policy[GM_RATE_LIMIT_MAX], state[GM_RATE_LIMIT_MAX];
+    struct gm_quota_limits limits;
+
+    open_quotas("bytes=999999999999999");
+    struct gm_quota_account *account = gm_quota_of_address(&quotas, 5);
+    gm_quota_headers(account, SECOND, policy, state);
+    CHECK_STR(policy, "\"bytes\";q=999999999999999;qu=\"content-bytes\";w=1");
+    CHECK_STR(state, "\"bytes\";r=999999999999999;t=0");
+    CHECK_EQ(gm_quota_read(beyond, strlen(beyond), &limits, NULL), GM_BAD_PARAMETER);
+    gm_quota_unref(account);
+    gm_quotas_close(&quotas);
 }
 
 static void test_account(void)
@@ -221,6 +238,7 @@ int main(void)
     test_edges();
     test_rate();
     test_debt();
+    test_largest();
     test_account();
     test_device();
     test_memory();
