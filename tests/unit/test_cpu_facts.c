@@ -49,6 +49,28 @@ static void test_keys(void)
     CHECK_EQ(number_in("\n", "inactive_file"), 0);
 }
 
+/* Lines as of a container with both versions; a path of "/" is the root of what is mounted. */
+static void test_cgroups(void)
+{
+    static const char text[] = "12:cpuset:/a\n4:memory:/pods/b c:d\n3:cpu,cpuacct:/e\n"
+                               "1:name=systemd:/f\n2:pids:relative\n0::/\nnonsense\n";
+    static const struct {
+        const char *controller, *path;
+    } rows[] = {{"cpuset", "/a"}, {"memory", "/pods/b c:d"},
+                {"cpu", "/e"},    {"cpuacct", "/e"},
+                {"", ""},         {"pids", NULL},
+                {"io", NULL}};
+
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[32] = "as it was";
+        FILE *lines = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+        bool found = gm_cpu_find_cgroup(lines, rows[i].controller, path, sizeof path);
+        fclose(lines);
+        CHECK_EQ(found, rows[i].path != NULL);
+        CHECK_STR(path, rows[i].path ? rows[i].path : "as it was");
+    }
+}
+
 static void test_machine(void)
 {
     char model[96];
@@ -91,6 +113,7 @@ int main(void)
 {
     test_parsing();
     test_keys();
+    test_cgroups();
     test_machine();
     test_affinity();
     return check_report();

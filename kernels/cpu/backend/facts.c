@@ -1,5 +1,5 @@
 /*
- * facts.c - reads the processor's facts from Linux: affinity, cgroup v2, sysfs, /proc.
+ * facts.c - reads the processor's facts from Linux: affinity, cgroups, sysfs, /proc.
  *
  * A container's CPU quota and memory limit count like its cores: 64 threads on a quota of 2 would
  * be stopped for most of each period.
@@ -15,7 +15,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define CGROUP_ROOT "/sys/fs/cgroup"
 #define CGROUP_PATH_MAX 512
 #define CPUS_MAX 65536 /* the largest affinity mask to try */
 
@@ -54,46 +53,98 @@ uint64_t gm_cpu_parse_bytes(const char *text)
     return bytes > UINT64_MAX >> shift ? 0 : bytes << shift;
 }
 
-/* This process's cgroup v2 as a path below CGROUP_ROOT, "" for the root. */
-static void find_cgroup(char *buf, size_t size)
+bool gm_cpu_find_cgroup(FILE *lines, const char *controller, char *buf, size_t size)
 {
-    char line[CGROUP_PATH_MAX];
-    FILE *file = fopen("/proc/self/cgroup", "re");
+    char line[CGROUP_PATH_MAX], names[CGROUP_PATH_MAX + 3], wanted[64];
 
-    buf[0] = '\0';
-    while (file && fgets(line, sizeof(line), file)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, "0::/", 4) == 0 && strlen(line + 3) < size)
-            strcpy(buf, strcmp(line + 3, "/") == 0 ? "" : line + 3);
+    snprintf(wanted, sizeof(wanted), ",%s,", controller);
+    while (fgets(line, sizeof(line), lines)) {
+        /* 4:cpu,cpuacct:/path, or of version 2, 0::/path */
+        char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        snprintf(names, sizeof(names), ",%s,", list + 1);
+        if (strstr(names, wanted) && strlen(path) < size) {
+            strcpy(buf, strcmp(path, "/") == 0 ? "" : path);
+            return true;
+        }
     }
-    if (file)
-        fclose(file);
+    return false;
 }
 
-/*
- * The smallest limit of this process's cgroup and its ancestors; 0: none. Unless ret_group is NULL,
- * it gets the path below CGROUP_ROOT of the group that has the limit.
- */
-static uint64_t cgroup_limit(const char *name, uint64_t (*parse)(const char *text),
-                             char ret_group[CGROUP_PATH_MAX])
+/* Files of a controller, in version 2 of cgroups and in version 1. The limit of version 1 on
+ * processors is two files. */
+enum controller { MEMORY, CPU };
+static const struct files {
+    const char *root, *name; /* its folder; "" in version 2, where all have the same */
+    const char *limit, *period, *used, *idle;
+} controllers[][2] = {
+    [MEMORY] = {{"/sys/fs/cgroup", "", "memory.max", NULL, "memory.current", "inactive_file"},
+                {"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", NULL,
+                 "memory.usage_in_bytes", "total_inactive_file"}},
+    [CPU] = {{.root = "/sys/fs/cgroup", .name = "", .limit = "cpu.max"},
+             {.root = "/sys/fs/cgroup/cpu",
+              .name = "cpu",
+              .limit = "cpu.cfs_quota_us",
+              .period = "cpu.cfs_period_us"}},
+};
+
+/* A cgroup that has a limit. */
+struct group {
+    const struct files *files;
+    char path[CGROUP_PATH_MAX]; /* below the root */
+};
+
+/* Reads a file of a group; two files, if `second` is one, with a blank between them. */
+static bool read_group(const struct files *files, const char *group, const char *name,
+                       const char *second, char *text, size_t size)
 {
-    char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 88], text[64];
+    char path[CGROUP_PATH_MAX + 88];
+
+    snprintf(path, sizeof(path), "%s%s/%s", files->root, group, name);
+    if (!read_line(path, text, size))
+        return false;
+    size_t len = strlen(text);
+    if (!second || len + 2 > size)
+        return true;
+    text[len] = ' ';
+    snprintf(path, sizeof(path), "%s%s/%s", files->root, group, second);
+    return read_line(path, text + len + 1, size - len - 1);
+}
+
+/* The smallest limit of this process's cgroup and its ancestors, in either version; 0: none. *ret:
+ * the one that has it. */
+static uint64_t cgroup_limit(enum controller controller, uint64_t (*parse)(const char *text),
+                             struct group *ret)
+{
     uint64_t limit = 0;
 
-    find_cgroup(group, sizeof(group));
-    for (;;) {
-        snprintf(path, sizeof(path), CGROUP_ROOT "%s/%s", group, name);
-        uint64_t here = read_line(path, text, sizeof(text)) ? parse(text) : 0;
-        if (here > 0 && (limit == 0 || here < limit)) {
-            limit = here;
-            if (ret_group)
-                strcpy(ret_group, group);
+    for (unsigned version = 0; version < 2; version++) {
+        const struct files *files = &controllers[controller][version];
+        char group[CGROUP_PATH_MAX], text[64];
+        FILE *lines = fopen("/proc/self/cgroup", "re");
+        bool found = lines && gm_cpu_find_cgroup(lines, files->name, group, sizeof(group));
+        if (lines)
+            fclose(lines);
+        while (found) {
+            uint64_t here =
+                read_group(files, group, files->limit, files->period, text, sizeof(text))
+                    ? parse(text)
+                    : 0;
+            if (here > 0 && (limit == 0 || here < limit)) {
+                limit = here;
+                ret->files = files;
+                strcpy(ret->path, group);
+            }
+            char *slash = strrchr(group, '/');
+            found = slash != NULL;
+            if (slash)
+                *slash = '\0';
         }
-        char *slash = strrchr(group, '/');
-        if (!slash)
-            return limit;
-        *slash = '\0';
     }
+    return limit;
 }
 
 static uint64_t parse_quota(const char *text)
@@ -120,17 +171,18 @@ static unsigned affinity_cores(void)
 unsigned gm_cpu_cores(void)
 {
     unsigned cores = affinity_cores();
-    uint64_t quota = cgroup_limit("cpu.max", parse_quota, NULL);
+    struct group group;
+    uint64_t quota = cgroup_limit(CPU, parse_quota, &group);
 
     return quota > 0 && quota < cores ? (unsigned)quota : cores;
 }
 
-/* The memory there is. *in_group: a cgroup's, whose path is then in `group`. */
-static uint64_t find_memory(bool *in_group, char group[CGROUP_PATH_MAX])
+/* The memory there is. *in_group: a cgroup's, which is then *group. */
+static uint64_t find_memory(bool *in_group, struct group *group)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-    uint64_t limit = cgroup_limit("memory.max", gm_cpu_parse_bytes, group);
+    uint64_t limit = cgroup_limit(MEMORY, gm_cpu_parse_bytes, group);
 
     *in_group = limit > 0 && (memory == 0 || limit < memory);
     return *in_group ? limit : memory;
@@ -138,10 +190,10 @@ static uint64_t find_memory(bool *in_group, char group[CGROUP_PATH_MAX])
 
 uint64_t gm_cpu_memory(void)
 {
-    char group[CGROUP_PATH_MAX];
+    struct group group;
     bool in_group;
 
-    return find_memory(&in_group, group);
+    return find_memory(&in_group, &group);
 }
 
 uint64_t gm_cpu_find_number(FILE *lines, const char *key)
@@ -168,15 +220,18 @@ static uint64_t find_number(const char *path, const char *key)
 
 uint64_t gm_cpu_memory_used(void)
 {
-    char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 88], text[64];
+    char path[CGROUP_PATH_MAX + 88], text[64];
+    struct group group;
     bool in_group;
-    uint64_t all = find_memory(&in_group, group), used, idle;
+    uint64_t all = find_memory(&in_group, &group), used, idle;
 
     if (in_group) {
-        snprintf(path, sizeof(path), CGROUP_ROOT "%s/memory.current", group);
-        used = read_line(path, text, sizeof(text)) ? gm_cpu_parse_bytes(text) : 0;
-        snprintf(path, sizeof(path), CGROUP_ROOT "%s/memory.stat", group);
-        idle = find_number(path, "inactive_file");
+        const struct files *files = group.files;
+        used = read_group(files, group.path, files->used, NULL, text, sizeof(text))
+                   ? gm_cpu_parse_bytes(text)
+                   : 0;
+        snprintf(path, sizeof(path), "%s%s/memory.stat", files->root, group.path);
+        idle = find_number(path, files->idle);
     } else {
         used = all;
         idle = find_number("/proc/meminfo", "MemAvailable:") << 10;

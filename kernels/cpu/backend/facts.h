@@ -54,6 +54,10 @@ uint64_t gm_cpu_parse_bytes(const char *text);
 /* The number behind a key in lines of keys and numbers, as /proc/meminfo and memory.stat have; 0:
  * not there. */
 uint64_t gm_cpu_find_number(FILE *lines, const char *key);
+/* The path of the process's cgroup in lines of /proc/self/cgroup, "" for the root: of a controller
+ * of version 1, as "memory", or "" for version 2. Returns false, and leaves buf, if there is none.
+ */
+bool gm_cpu_find_cgroup(FILE *lines, const char *controller, char *buf, size_t size);
 
 struct gm_exec;         /* exec.h */
 struct gm_device_facts; /* kernels/device_facts.h */
