@@ -31,6 +31,9 @@
     X(CONNECTION_IDLE_S, 60, "seconds",                                                            \
       "a connection is closed if no complete request head arrives in this time, whether it is "    \
       "idle or slow")                                                                              \
+    X(FIRST_REQUEST_S, 1, "seconds",                                                               \
+      "the end waits so long for the first request of a new connection, which may be on its way: " \
+      "it is answered 503")                                                                        \
     X(CLIENT_GRACE_S, 30, "seconds",                                                               \
       "how far a client may fall behind the minimum rate while it sends a body or reads a reply")  \
     X(CLIENT_RATE_MIN, 16384, "bytes/s",                                                           \

@@ -1,5 +1,6 @@
 #include "server/http/connections.h"
 
+#include "server/clock.h"
 #include "server/limits.h"
 
 #include <stdlib.h>
@@ -81,6 +82,7 @@ struct gm_connection *gm_connections_add(struct gm_connections *connections, int
     c->socket = socket;
     c->client = client;
     c->tls = tls;
+    c->since_ns = gm_now_ns();
     atomic_init(&c->epoch, FIRST_EPOCH);
     pthread_mutex_lock(&connections->mutex);
     LIST_INSERT_HEAD(&connections->list, c, link);
@@ -316,14 +318,18 @@ bool gm_connections_evict(struct gm_connections *connections, enum gm_connection
 
 bool gm_connections_unread(struct gm_connections *connections)
 {
+    const int64_t young_ns = gm_now_ns() - GM_FIRST_REQUEST_S * SECOND;
     struct gm_connection *c;
     bool unread = false;
 
     pthread_mutex_lock(&connections->mutex);
     LIST_FOREACH (c, &connections->list, link) {
-        enum gm_connection_phase phase = phase_of(atomic_load(&c->epoch));
-        unread = (phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY) &&
-                 gm_socket_unread(c->socket) > 0;
+        unsigned epoch = atomic_load(&c->epoch);
+        enum gm_connection_phase phase = phase_of(epoch);
+        ssize_t bytes = phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY
+                            ? gm_socket_unread(c->socket)
+                            : 0;
+        unread = bytes > 0 || (bytes < 0 && epoch == FIRST_EPOCH && c->since_ns > young_ns);
         if (unread)
             break;
     }

@@ -77,6 +77,7 @@ struct gm_connection {
     int socket;
     _Atomic uint64_t client; /* client id, head.h: by address, then that of its last request */
     struct gm_tls *tls;      /* what its TLS session uses; NULL: no TLS */
+    int64_t since_ns;        /* when it was accepted */
     /* For the connection's event thread only. */
     struct gm_request *request; /* the request in progress, or NULL */
     bool
@@ -142,7 +143,8 @@ void gm_connections_sweep(struct gm_connections *connections, int64_t now_ns);
 bool gm_connections_evict(struct gm_connections *connections, enum gm_connection_end why,
                           bool (*may)(void *cls, const struct gm_connection *connection),
                           void *cls);
-/* Whether request bytes have arrived that the library has not read yet. */
+/* Whether request bytes have arrived that the library has not read yet, or are to be expected: on a
+ * connection that has had no request, for FIRST_REQUEST_S. */
 bool gm_connections_unread(struct gm_connections *connections);
 
 /* socket_info.c: asks the kernel about a socket, as the HTTP library does not. */

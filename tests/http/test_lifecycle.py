@@ -121,6 +121,20 @@ def test_no_new_requests_after_sigterm(start):
     assert daemon.wait() == 0
 
 
+def test_the_first_request_of_a_new_connection_is_awaited(start):
+    """It may be on its way, as a handshake is: it is answered, and the connection is not just closed."""
+    daemon = start()
+    with daemon.raw() as late:
+        daemon.get("/healthz").ok()  # by now the other is accepted
+        daemon.signal(signal.SIGTERM)
+        wait_until(lambda: refuses_connections(daemon.port), "no new connections")
+        time.sleep(0.1)
+        late.send(wire.head("POST", T, "Content-Length: 5"), b"[[1]]")
+        reply = late.reply()
+        assert (reply.status, reply.code, reply.header("connection")) == (503, "draining", "close")
+    assert daemon.wait() == 0
+
+
 def test_drain_delay_serves_but_is_not_ready(start):
     daemon = start("--drain-delay", f"{int(1000 * SLOW)}ms")
     with daemon.client() as client:
