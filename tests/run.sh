@@ -204,6 +204,7 @@ The same, until the daemon is ready|tests/fault/torture.py --all --start-up
 Every fault that can be put into a kernel|tests/sim/mutate.py --build build/release --all
 Both commands of README.md on bare systems|tests/deploy/bare.sh
 The unit under a systemd that runs|tests/deploy/systemd.sh
+The pod in a Kubernetes that runs|tests/deploy/cluster.sh
 END
 }
 
