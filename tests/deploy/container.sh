@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # container.sh - builds deploy/Dockerfile without Docker, runs what came of it and asks it: by buildah,
-# in a root of its own (chroot isolation), on a Debian that debootstrap makes. Only the image without
-# CUDA: the other takes NVIDIA's. Takes ten minutes on two cores, nearly all of them to compile.
+# in a root of its own (chroot isolation), on a Debian that debootstrap makes. The image without CUDA,
+# or that for GPUs with this machine's CUDA toolkit in the place of NVIDIA's base image. Takes ten
+# minutes on two cores, nearly all of them to compile.
 set -euo pipefail
 
 usage() {
     cat <<'END'
-usage: ./tests/deploy/container.sh [--base FOLDER]
+usage: ./tests/deploy/container.sh [--base FOLDER] [--gpus LIST]
 
   --base FOLDER  a bare Debian 12 that debootstrap made (minbase); one is made if it is not there
+  --gpus LIST    the image for GPUs, with code for these, as 90a: it wants /usr/local/cuda, and is run
+                 without a GPU
 
 Wants root, buildah, debootstrap and curl; the exit status is 77 where they are not there. What is
 tried is the commit that is checked out. What chroot isolation cannot show: limits of memory and
@@ -20,10 +23,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 cd "$root"
 . deploy/progress.sh
 logs=$root/build/log
-base=
+base= gpus= target=cpu
 while [ $# -gt 0 ]; do
     case $1 in
     --base) base=${2:?--base wants a folder} && shift ;;
+    --gpus) gpus=${2:?--gpus wants a list} target=gpu && shift ;;
     -h | --help) usage && exit ;;
     *) usage >&2 && exit 2 ;;
     esac
@@ -38,6 +42,10 @@ for tool in buildah debootstrap curl; do
 done
 [ "$EUID" = 0 ] || {
     echo "skipped: it wants root"
+    exit 77
+}
+[ $target = cpu ] || [ -x /usr/local/cuda/bin/nvcc ] || {
+    echo "skipped: there is no /usr/local/cuda"
     exit 77
 }
 
@@ -61,21 +69,25 @@ make_base() {
     [ -d "$base/etc" ] || logged "$logs/container-base.log" debootstrap --variant=minbase bookworm "$base"
     container=$(build from scratch)
     build copy --quiet "$container" "$base" / >/dev/null
+    build config --env PATH=/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$container"
     build commit --quiet "$container" localhost/base:12 >/dev/null
     build rm "$container" >/dev/null
 }
 
 build_image() {
+    local mounts=()
+    [ $target = cpu ] || mounts=(--volume /usr/local/cuda:/usr/local/cuda:ro)
     mkdir "$work/source"
     git archive HEAD | tar -x -C "$work/source"
     logged "$logs/container-build.log" buildah --root "$work/storage" --runroot "$work/run" bud \
-        --file "$work/source/deploy/Dockerfile" --target cpu --build-arg BASE=localhost/base:12 \
-        --build-arg CUDA_BASE=localhost/base:12 --tag localhost/gemmd:cpu "$work/source"
+        --file "$work/source/deploy/Dockerfile" --target $target --build-arg BASE=localhost/base:12 \
+        --build-arg CUDA_BASE=localhost/base:12 --build-arg "GPUS=$gpus" "${mounts[@]}" --tag localhost/gemmd:try \
+        "$work/source"
 }
 
 # What a container engine would be told: user, entry point, stop signal, variables, health check.
 check_settings() {
-    build inspect --type image localhost/gemmd:cpu >"$work/settings"
+    build inspect --type image localhost/gemmd:try >"$work/settings"
     /usr/bin/python3 - "$work/settings" <<'END'
 import json, sys
 config = json.load(open(sys.argv[1]))["OCIv1"]["config"]
@@ -86,13 +98,23 @@ assert "GEMMD_LISTEN=0.0.0.0:8080" in config["Env"], config
 END
 }
 
+# Unless told otherwise the image for GPUs does not compute on the CPU: it says what is missing.
+check_no_gpu() {
+    local status=0
+    [ ! -e /dev/nvidiactl ] || return 0
+    build run --user 65532:65532 "$1" -- /usr/bin/gemmd >"$work/no-gpu" 2>&1 || status=$?
+    [ $status = 3 ] && grep -q 'no NVIDIA GPU can be used here' "$work/no-gpu" ||
+        die "without a GPU it ends with $status: $(cat "$work/no-gpu")"
+}
+
 # run_image PORT: in the image's own root, as its user, with its variables but the port.
 run_image() {
     local container tick
-    container=$(build from localhost/gemmd:cpu)
+    container=$(build from localhost/gemmd:try)
+    [ $target = cpu ] || check_no_gpu "$container"
     : >"$logs/container-gemmd.log"
     setsid buildah --root "$work/storage" --runroot "$work/run" run --user 65532:65532 \
-        --env "GEMMD_LISTEN=127.0.0.1:$1" --cap-drop=all "$container" -- /usr/bin/gemmd \
+        --env "GEMMD_LISTEN=127.0.0.1:$1" --env GEMMD_BACKEND=auto --cap-drop=all "$container" -- /usr/bin/gemmd \
         >"$logs/container-gemmd.log" 2>&1 </dev/null &
     daemon=$!
     for ((tick = 0; tick < 300; tick++)); do
@@ -129,7 +151,7 @@ check_process() {
 steps_total=3
 step "A Debian to build on"
 make_base
-step "Building deploy/Dockerfile, target cpu"
+step "Building deploy/Dockerfile, target $target"
 build_image || die "the image could not be built; see build/log/container-build.log"
 check_settings
 step "Running it"
