@@ -367,6 +367,7 @@ unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
     const struct gm_device_facts on_gpu = {.kind = GM_DEVICE_CUDA,
                                            .gpu = gpu,
                                            .tuned_blas = true,
+                                           .cache_bytes = (uint64_t)gpu->l2_bytes,
                                            .profile = gm_profile_for(gpu, facts)};
     struct gm_device_facts simulated = *facts;
 

@@ -41,9 +41,9 @@ static const struct row {
     {ROW(MATMUL, "tiled", gm_us_tiled, tiled)},
     {ROW(MATMUL, "dynamic_tile", gm_us_tiled, dynamic_tile)},
     {ROW(MATMUL, "register_tiled", gm_us_register_tiled, register_tiled)},
-    {ROW(MATMUL, "small_tile", gm_us_small_tile, small_tile)},
+    {ROW(MATMUL, "small_tile", gm_us_small_tile, small_tile), .of_half = 2},
     {ROW(MATMUL, "batched", gm_us_batched, batched)},
-    {ROW(MATMUL, "skinny", gm_us_skinny, skinny_along)},
+    {ROW(MATMUL, "skinny", gm_us_skinny, skinny_along), .of_half = 2},
     {ROW(MATMUL, "split_k_dot", gm_us_split_k_dot, split_k_dot)},
     {ROW(MATMUL, "multistage", gm_us_multistage, multistage), .of_f64 = 1},
     {ROW(MATMUL, "multistage_tuned", gm_us_multistage_tuned, multistage_tuned), .of_f64 = 1},
@@ -55,8 +55,10 @@ static const struct row {
 
 /* Bytes in a cycle of a multiprocessor. Not all models can load as much from the L2 cache; a
  * profile's shares say what of it they do. */
-#define L2_BYTES_PER_CLOCK 32.0
+#define L2_BYTES_PER_CLOCK 64.0
 #define SHARED_BYTES_PER_CLOCK 128.0
+/* Operands of which the L2 cache holds so many are taken to be there: results that come in turn. */
+#define HELD_SETS 64.0
 #define I64_PRODUCTS 4.0 /* 32-bit multiply-adds in one of 64 bits */
 #define TENSOR_LEAST 2.0 /* times the rate of fp32, where that of tensor cores is not known */
 
@@ -68,16 +70,18 @@ static double time_of(double amount, double rate, double share)
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w)
 {
     double busiest = gm_parts(w->blocks, q->sms), rounds = gm_parts(busiest, w->resident);
-    struct gm_kernel_time e = {.launch = q->profile->launch_us + r->start / q->mhz,
-                               .math = time_of(busiest * w->madds, q->madds, r->math),
-                               .shared = time_of(busiest * w->shared, q->shared, r->shared),
-                               .l2 = time_of(busiest * w->l2, q->l2, r->l2),
-                               .dram = time_of(w->dram, q->dram, r->dram),
-                               .wait = rounds * w->steps * r->step / q->mhz,
-                               .passes = w->passes * r->pass / q->mhz +
-                                         w->pass_bytes / (q->dram * q->profile->pass_rate)};
+    struct gm_kernel_time e = {
+        .launch =
+            q->profile->launch_us + (r->start + (q->cold ? q->profile->first_miss : 0)) / q->mhz,
+        .math = time_of(busiest * w->madds, q->madds, r->math),
+        .shared = time_of(busiest * w->shared, q->shared, r->shared),
+        .l2 = time_of(busiest * w->l2, q->l2, r->l2),
+        .dram = time_of(w->dram, q->dram, r->dram),
+        .wait = w->steps * (rounds * r->step + (q->cold ? q->profile->miss : 0)) / q->mhz,
+        .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * q->profile->pass_rate)};
 
     e.us = e.launch + e.passes +
+
            sqrt(e.math * e.math + e.shared * e.shared + e.l2 * e.l2 + e.dram * e.dram +
                 e.wait * e.wait);
     if (q->least && !(q->least->us <= e.us))
@@ -175,6 +179,7 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
             continue;
         struct gm_asked q = gm_asked_of(op, gpu, products_of(name),
                                         facts->profile ? facts->profile : gm_profile_at(0));
+        q.cold = q.bytes * HELD_SETS > (double)facts->cache_bytes;
         q.least = &least;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
         if (isfinite(least.us))

@@ -48,7 +48,9 @@ struct gm_multistage_rates {
 
 struct gm_profile {
     char gpu[96], driver[24], date[24], commit[24]; /* what it was measured on */
-    double launch_us, pass_rate; /* a launch; the share of memory's rate in further passes */
+    /* A launch; the share of memory's rate in further passes. Where the L2 cache does not have the
+     * operands: cycles of the first trip to them, and of each that waits for another, more. */
+    double launch_us, pass_rate, first_miss, miss;
     struct gm_rates rates[GM_RATES_COUNT];
     struct gm_tile_rates tiles[GM_F32_CONFIGS + GM_F64_CONFIGS];
     struct gm_multistage_rates multistage;
@@ -72,6 +74,7 @@ struct gm_asked {
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */
     double sms, mhz;
+    bool cold;   /* the L2 cache has no operands */
     bool tensor; /* on tensor cores */
     /* Of a multiprocessor, in a microsecond: multiply-adds of the type, bytes of shared memory and
      * of the L2 cache. dram: bytes of the device. */

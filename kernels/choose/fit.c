@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FIELDS (sizeof(struct gm_rates) / sizeof(double))
-#define SHARED_NUMBERS 2u /* launch_us and pass_rate, of all variants */
+#define SHARED_NUMBERS 4u /* from launch_us on, of all variants */
 #define NUMBERS (SHARED_NUMBERS + FIELDS * GM_RATES_COUNT)
 #define GROUPS_MAX 64u
 
@@ -21,12 +21,14 @@
 static const struct gm_rates start = {0.7, 0.7, 0.7, 0.85, 400, 500, 3000},
                              low = {0.01, 0.01, 0.01, 0.01, 1, 50, 500},
                              high = {1.15, 1.15, 1.15, 1.15, 2e4, 3e4, 2e4};
-static const double pass_rate_start = 0.8, shared_low[SHARED_NUMBERS] = {0.5, 0.01},
-                    shared_high[SHARED_NUMBERS] = {50, 1.15};
+static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300},
+                    shared_low[SHARED_NUMBERS] = {0.5, 0.01, 1, 1},
+                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000};
 
 /* Errors beyond this count by their size, and not by its square: some times are outliers. */
 #define KNEE 0.1
 #define LM_ROUNDS 25u
+#define SWEEPS 3u
 #define LM_TRIES 7u
 #define LM_GAIN 1e-4       /* part of the cost; a smaller gain ends it */
 #define ESTIMATE_PART 0.3  /* of the second stage's cost: estimates are to stay estimates */
@@ -39,11 +41,12 @@ static const double pass_rate_start = 0.8, shared_low[SHARED_NUMBERS] = {0.5, 0.
  * choose among what was timed mislead elsewhere, as on a GPU of another balance. */
 #define MOVED_MOST 2.0
 
-/* The times of one variant. */
+/* The times of one variant; or of all, where what is fitted are the numbers that all share. */
 struct group {
     enum gm_op_kind kind;
     const char *variant;
     bool has_row[GM_RATES_COUNT]; /* that its estimates depend on */
+    bool shared;
     size_t *times, count;
 };
 
@@ -66,7 +69,7 @@ struct fit {
 static double *number_of(struct gm_profile *p, size_t i)
 {
     if (i < SHARED_NUMBERS)
-        return i == 0 ? &p->launch_us : &p->pass_rate;
+        return &p->launch_us + i;
     i -= SHARED_NUMBERS;
     return (double *)&p->rates[i / FIELDS] + i % FIELDS;
 }
@@ -171,7 +174,8 @@ static void find_rows(struct fit *f)
 
 static bool is_of_group(const struct group *group, size_t number)
 {
-    return number >= SHARED_NUMBERS && group->has_row[(number - SHARED_NUMBERS) / FIELDS];
+    return number < SHARED_NUMBERS ? group->shared
+                                   : group->has_row[(number - SHARED_NUMBERS) / FIELDS];
 }
 
 static bool open_fit(struct fit *f)
@@ -442,6 +446,7 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
 {
     struct fit f = {.timed = timed, .count = count};
     bool given = launch_us > 0;
+    struct group all = {.shared = true};
     enum gm_status status = gm_fail(err, GM_MEMORY_FULL, "no memory for a fit");
 
     f.profile = malloc(sizeof *f.profile);
@@ -452,8 +457,8 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
         f.profile->rates[i] = start;
     for (size_t i = 0; i < count && !given; i++)
         launch_us = i == 0 ? timed[i].us : fmin(launch_us, timed[i].us);
+    memcpy(&f.profile->launch_us, shared_start, sizeof shared_start);
     f.profile->launch_us = bounded(0, launch_us);
-    f.profile->pass_rate = pass_rate_start;
     snprintf(f.profile->gpu, sizeof f.profile->gpu, "%s", on->gpu);
     snprintf(f.profile->driver, sizeof f.profile->driver, "%s", on->driver);
     snprintf(f.profile->date, sizeof f.profile->date, "%s", on->date);
@@ -463,13 +468,20 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
     find_rows(&f);
     memcpy(f.profile->rates, gm_profile_at(0)->rates, sizeof f.profile->rates);
     start_rows(&f);
+    all.times = f.places;
+    for (unsigned g = 0; g < f.groups; g++)
+        all.count += f.group[g].count;
     if (f.groups == 0) {
         status = gm_fail(err, GM_BAD_PARAMETER, "no variant that was timed has an estimate");
         goto end;
     }
-    for (unsigned g = 0; g < f.groups; g++)
-        if (!fit_group(&f, &f.group[g]))
+    for (unsigned sweep = 0; sweep < SWEEPS; sweep++) {
+        for (unsigned g = 0; g < f.groups; g++)
+            if (!fit_group(&f, &f.group[g]))
+                goto end;
+        if (sweep + 1 < SWEEPS && !fit_group(&f, &all))
             goto end;
+    }
     if (!fit_choice(&f, rounds))
         goto end;
     *ret = f.profile;

@@ -120,14 +120,16 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
 double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
 {
     struct matrix a = operand_of(q);
-    double stride = gm_most_of(a.size, gm_least_of(a.rows * a.size, (double)GM_SECTOR));
+    /* lanes store a row of the result apart: so many lines of 128 bytes */
+    double lanes = gm_least_of(a.cols, WARP), warps = gm_least_of(a.rows, 8);
+    double lines = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / 128));
     struct gm_work w = {.blocks = a.batch * gm_parts(a.rows, 8) * gm_parts(a.cols, WARP),
                         .resident = 8,
                         .steps = 1,
                         .dram = 2 * a.bytes};
 
-    w.l2 = a.bytes / w.blocks * (1 + stride / a.size);
-    w.shared = wavefronts(256, a.size) + 256 / WARP * 128 * gm_least_of(WARP, a.rows * a.size) / 4;
+    w.l2 = a.bytes / w.blocks + GM_SECTOR * lines;
+    w.shared = wavefronts(lanes * warps, a.size) + 128 * lines;
     return gm_work_us(q, r, &w);
 }
 

@@ -14,6 +14,7 @@
 #define SCHEDULERS 4.0 /* warp schedulers of a multiprocessor */
 #define SPLITS_MAX 256.0
 #define SPLIT_K_TILES_MIN 4.0 /* k-tiles of a split */
+#define AHEAD 3.0             /* k-tiles in flight */
 #define REPACK_ROWS_MIN 64.0  /* of A */
 #define REPACK_BYTES_MAX 536870912.0
 
@@ -34,7 +35,7 @@ struct plans {
 };
 
 struct choice {
-    double us;
+    double us, passes_us; /* us: without what passes take */
     struct gm_tile_choice tiles;
 };
 
@@ -150,8 +151,10 @@ static void consider(const struct plans *plans, unsigned config, double tiles, d
         double us =
             each * (c->BM * c->BN * (steps + start) + steps * load_cost(plans, c, t, l, warps)) +
             reduce + l->us;
-        if (us < best->us)
-            *best = (struct choice){us, {config, (unsigned)splits, {l->repack_a, l->repack_b}}};
+        if (us < best->us + best->passes_us)
+            *best = (struct choice){us - reduce - l->us,
+                                    reduce + l->us,
+                                    {config, (unsigned)splits, {l->repack_a, l->repack_b}}};
     }
 }
 
@@ -163,7 +166,7 @@ static struct choice choose(const struct gm_asked *q)
     unsigned first = s->size == 8 ? GM_F32_CONFIGS : 0;
     unsigned end = first + (s->size == 8 ? GM_F64_CONFIGS : GM_F32_CONFIGS);
     struct plans plans = {.q = q, .p = &q->profile->multistage};
-    struct choice best = {HUGE_VAL, {first, 1, {false, false}}};
+    struct choice best = {HUGE_VAL, 0, {first, 1, {false, false}}};
 
     for (unsigned i = 0; i < 4; i++)
         add_loads(&plans, i & 1, i & 2);
@@ -192,23 +195,30 @@ struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_de
     return choose(&q).tiles;
 }
 
-/* Beside the busiest multiprocessor's arithmetic: each tile's loads, of which those of elements
- * with K along their rows are single. */
+/* Beside the arithmetic of the choice: each tile's loads, of which those of elements with K along
+ * their rows are single, and the trips of its k-tiles, of which several are in flight. */
 double gm_us_multistage_tuned(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
     struct choice best = choose(q);
-    const struct gm_tile_config *c = &configs[best.tiles.config];
-    double a = s->batch * gm_parts(s->n, c->BN) * s->m * s->k * s->size / q->sms;
-    double b = s->batch * gm_parts(s->m, c->BM) * s->n * s->k * s->size / q->sms;
-    bool wide_a = !s->a_along_k || best.tiles.repack[0];
-    struct gm_work w = {.blocks = q->sms,
-                        .resident = 1,
-                        .madds = best.us * q->madds,
-                        .shared = a * (wide_a ? 1 : 4) + b * (s->b_along_k ? 4 : 1),
-                        .l2 = a + b,
-                        .steps = 1,
-                        .dram = q->bytes};
+    const struct gm_tile_choice *tiles = &best.tiles;
+    const struct gm_tile_config *c = &configs[tiles->config];
+    double down = gm_parts(s->m, c->BM), across = gm_parts(s->n, c->BN), splits = tiles->splits;
+    double a = across * s->m * s->k * s->size, b = down * s->n * s->k * s->size;
+    double result = s->m * s->n * s->size;
+    bool wide_a = !s->a_along_k || tiles->repack[0];
+    struct gm_work w = {.blocks = s->batch * down * across * splits,
+                        .resident = c->resident,
+                        .steps = 1 + gm_parts(s->k / splits, c->BK) / AHEAD,
+                        .dram = q->bytes,
+                        .passes = (splits > 1) + tiles->repack[0] + tiles->repack[1]};
 
+    w.madds = best.us * q->madds / gm_parts(w.blocks, q->sms);
+    w.shared = (a * (wide_a ? 1 : 4) + b * (s->b_along_k ? 4 : 1)) * s->batch / w.blocks;
+    w.l2 = (a + b + result * splits) * s->batch / w.blocks;
+    w.pass_bytes =
+        (splits > 1 ? (splits + 1) * result * s->batch : 0) +
+        (tiles->repack[0] ? 2 * s->m * s->k * s->size * (s->a.batch ? s->batch : 1) : 0) +
+        (tiles->repack[1] ? 2 * s->n * s->k * s->size * (s->b.batch ? s->batch : 1) : 0);
     return gm_work_us(q, r, &w);
 }

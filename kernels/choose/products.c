@@ -222,7 +222,8 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
     bool again = q->s.a_along_k && q->s.m > 16;
     uint64_t lda = q->s.a.row > q->s.a.col ? q->s.a.row : q->s.a.col;
     uint64_t ldb = q->s.b.row > q->s.b.col ? q->s.b.row : q->s.b.col;
-    double least = HUGE_VAL;
+    double least = HUGE_VAL, wide = (double)(((lda | ldb) & -(lda | ldb)));
+    wide = gm_least_of(wide, 16 / q->s.size);
 
     if (q->s.m == 1 || q->s.n == 1)
         least = vector_us(q, &r[3]);
@@ -233,10 +234,12 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
         count = sizeof(unaligned) / sizeof(unaligned[0]);
     }
     for (size_t i = 0; i < count; i++) {
-        double most = gm_most_of(1, floor(q->s.k / 64));
+        double most = gm_most_of(1, floor(q->s.k / 256));
         for (double splits = 1; splits <= most && splits <= 128; splits *= 2) {
             struct gm_work w = tile_work(q, &list[i], splits);
-            w.shared = w.madds * list[i].words * q->s.width;
+            w.shared = q->s.size == 2 ? (list[i].BM + list[i].BN) * w.madds / list[i].BM /
+                                            list[i].BN * 16 / wide
+                                      : w.madds * list[i].words * q->s.width;
             if (again)
                 w.passes = 1;
             least = gm_least_of(least, gm_work_us(q, &rates[i], &w));

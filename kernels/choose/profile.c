@@ -14,12 +14,14 @@ static const struct gm_profile h200 = {
 #define GM_MEASURED_ON(gpu_, driver_, date_, commit_)                                              \
     .gpu = gpu_, .driver = driver_, .date = date_, .commit = commit_,
 #define GM_LAUNCH(us, pass_rate_) .launch_us = us, .pass_rate = pass_rate_,
+#define GM_MISSES(first, each) .first_miss = first, .miss = each,
 #define GM_RATES(name, ...) .rates[GM_RATES_##name] = {__VA_ARGS__},
 #define GM_TILE(index, ...) .tiles[index] = {__VA_ARGS__},
 #define GM_MULTISTAGE(...) .multistage = {__VA_ARGS__},
 #include "kernels/choose/profiles/h200.inc"
 #undef GM_MEASURED_ON
 #undef GM_LAUNCH
+#undef GM_MISSES
 #undef GM_RATES
 #undef GM_TILE
 #undef GM_MULTISTAGE
@@ -87,6 +89,8 @@ static struct place place_of(struct gm_profile *p, const char *line)
 
     if (sscanf(line, "GM_LAUNCH(%n", &used) == 0 && used > 0)
         return (struct place){&p->launch_us, 2, 2, false, line + used};
+    if (sscanf(line, "GM_MISSES(%n", &used) == 0 && used > 0)
+        return (struct place){&p->first_miss, 2, 0, false, line + used};
     if (sscanf(line, "GM_MULTISTAGE(%n", &used) == 0 && used > 0)
         return (struct place){(double *)&p->multistage, MULTISTAGE, 6, true, line + used};
     if (sscanf(line, "GM_TILE(%2u,%n", &index, &used) == 1 && used > 0 &&
@@ -204,7 +208,10 @@ void gm_profile_write(const struct gm_profile *p, const char *made, FILE *out)
                  " * GM_TILE(config, rate_1, rate_2, rate_full, start, scalar_b)\n */\n");
     fprintf(out, "GM_MEASURED_ON(\"%s\", \"%s\", \"%s\", \"%s\")\n", p->gpu, p->driver, p->date,
             p->commit);
-    fprintf(out, "GM_LAUNCH(%.4g, %.4g)\n", p->launch_us, p->pass_rate);
+    fprintf(out, "GM_LAUNCH(");
+    write_numbers(&p->launch_us, 2, out);
+    fprintf(out, "GM_MISSES(");
+    write_numbers(&p->first_miss, 2, out);
     for (size_t i = 0; i < GM_RATES_COUNT; i++) {
         fprintf(out, "GM_RATES(%s, ", names[i]);
         write_numbers((const double *)&p->rates[i], RATES, out);

@@ -7,48 +7,95 @@
  */
 #include "kernels/choose/estimate.h"
 
-/* A tile of BM x BN by a block; its operand B is read once by `cluster` blocks, one above the
- * other. */
+/* A tile of BM x BN by a block, in k-tiles of BK; its operand B is read once by `cluster` blocks,
+ * one above the other. Then what the kernels choose by (split_k.h): cycles of a k-tile where all
+ * load at once, the least of it, and of a unit besides. */
 struct tile {
-    double BM, BN, cluster, resident;
+    double BM, BN, BK, cluster, resident, k_tile, least, unit;
 };
 
-#define TENSOR_SPLITS_MAX 64
-#define STEPS_MIN 4.0        /* k-tiles of 64 of a split */
+#define TENSOR_SPLITS_MAX 64.0
 #define PASS_SHARE 0.75      /* of memory's rate, in passes over operands */
 #define SPLIT_BYTES 6.0      /* of an element of f32 as three bf16 */
 #define SPLIT_SUM_LEAST 256u /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
+#define REDUCE_CYCLES 3000.0
+#define REDUCE_BYTES_PER_CYCLE 2400.0
 
-/* bytes: of an operand's element. passes, us: launches besides, and what those over operands take.
- */
-static double least_us(const struct gm_asked *q, const struct gm_rates *r, const struct tile *tiles,
-                       size_t count, double bytes, double passes, double us)
+static double units_of(const struct gm_sizes *s, const struct tile *t)
 {
-    const struct gm_sizes *s = &q->s;
-    double least = HUGE_VAL, most = gm_most_of(1, floor(s->k / 64 / STEPS_MIN));
+    return s->batch * gm_parts(s->m, t->BM * t->cluster) * gm_parts(s->n, t->BN);
+}
+
+/* As split_k.h has it. */
+static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits)
+{
+    double each = units_of(s, t) * splits * t->cluster / GM_H200_SMS;
+    double units = each < 1 ? each : ceil(each), full = floor(units / t->resident);
+    double rest = units - full * t->resident;
+    double step = full * gm_most_of(t->resident * t->k_tile, t->least) +
+                  (rest > 0 ? gm_most_of(rest * t->k_tile, t->least) : 0);
+
+    return ceil(gm_parts(s->k, t->BK) / splits) * step + ceil(units / t->resident) * t->unit +
+           (splits > 1
+                ? REDUCE_CYCLES + splits * 8 * s->batch * s->m * s->n / REDUCE_BYTES_PER_CYCLE
+                : 0);
+}
+
+static const struct tile *plan_of(const struct gm_sizes *s, const struct tile *tiles, size_t count,
+                                  double *ret_splits)
+{
+    const struct tile *best = tiles;
+    double least = HUGE_VAL;
 
     for (size_t i = 0; i < count; i++) {
         const struct tile *t = &tiles[i];
-        double down = gm_parts(s->m, t->BM * t->cluster) * t->cluster;
-        double blocks = s->batch * down * gm_parts(s->n, t->BN);
-        for (double splits = 1; splits <= most && splits <= TENSOR_SPLITS_MAX; splits *= 2) {
-            double k = gm_parts(s->k / splits, 64) * 64;
-            struct gm_work w = {.blocks = blocks * splits,
-                                .resident = t->resident,
-                                .madds = t->BM * t->BN * k,
-                                .l2 = (t->BM + t->BN / t->cluster) * k * bytes +
-                                      t->BM * t->BN * s->size,
-                                .steps = k / 64,
-                                .dram = q->bytes,
-                                .passes = passes + us * q->mhz / r->pass};
-            if (splits > 1) {
-                w.passes += 1;
-                w.pass_bytes = (splits + 1) * s->batch * s->m * s->n * s->width;
+        double most =
+            gm_least_of(TENSOR_SPLITS_MAX, 2.0 * GM_H200_SMS / (units_of(s, t) * t->cluster));
+        for (double splits = 1; splits == 1 || splits <= most; splits++) {
+            double cycles = cycles_of(s, t, splits);
+            if (cycles < least) {
+                least = cycles;
+                best = t;
+                *ret_splits = splits;
             }
-            least = gm_least_of(least, gm_work_us(q, r, &w));
         }
     }
-    return least;
+    return best;
+}
+
+/* Requests that store a row of 16 bytes. */
+static double stores_of(double n)
+{
+    return fmod(n, 8) == 0 ? 1 : fmod(n, 2) == 0 ? 4 : 8;
+}
+
+/* bytes: of an operand's element. passes, us: launches besides, and what those over operands take.
+ * wide: elements that a load takes at once, of 8. */
+static double least_us(const struct gm_asked *q, const struct gm_rates *r, const struct tile *tiles,
+                       size_t count, double bytes, double passes, double us, double wide)
+{
+    const struct gm_sizes *s = &q->s;
+    double splits = 1;
+    const struct tile *t = plan_of(s, tiles, count, &splits);
+    double each = gm_parts(gm_parts(s->k, t->BK), splits), k = each * t->BK;
+    double rows = gm_least_of(s->m, t->BM), cols = gm_least_of(s->n, t->BN);
+    splits = gm_parts(gm_parts(s->k, t->BK), each);
+    struct gm_work w = {.blocks = units_of(s, t) * t->cluster * splits,
+                        .resident = t->resident,
+                        .madds = t->BM * t->BN * k,
+                        .shared = (t->BM + t->BN) * k * bytes * 8 / wide +
+                                  (splits > 1 ? 0 : t->BM * t->BN * s->size * stores_of(s->n)),
+                        .l2 = (rows + cols / t->cluster) * gm_least_of(k, s->k) * bytes +
+                              rows * cols * (splits > 1 ? s->width : s->size),
+                        .steps = (each * t->least + t->unit) / 100,
+                        .dram = q->bytes,
+                        .passes = passes + us * q->mhz / r->pass};
+
+    if (splits > 1) {
+        w.passes += 1;
+        w.pass_bytes = (splits + 1) * s->batch * s->m * s->n * s->width;
+    }
+    return gm_work_us(q, r, &w);
 }
 
 /* The time of passes that read and write operands, and how many there are. `aligned`: elements
@@ -69,33 +116,46 @@ static double repack_us(const struct gm_asked *q, uint64_t aligned, double *pass
     return bytes / (PASS_SHARE * q->dram);
 }
 
+/* Elements that all rows of both operands begin at multiples of. */
+static double width_of(const struct gm_asked *q)
+{
+    uint64_t all = 8;
+
+    for (int i = 0; i < 2; i++) {
+        const struct gm_view *x = i ? &q->s.b : &q->s.a;
+        all |= (x->row > x->col ? x->row : x->col) | x->batch;
+    }
+    return (double)(all & (~all + 1));
+}
+
 double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{.BM = 128, .BN = 128, .cluster = 1, .resident = 2},
-                                        {.BM = 64, .BN = 64, .cluster = 1, .resident = 3}};
+    static const struct tile tiles[] = {{128, 128, 32, 1, 2, 600, 850, 3000},
+                                        {64, 64, 32, 1, 3, 275, 450, 2500}};
     double passes = 0, us = repack_us(q, 2, &passes);
 
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us);
+    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us,
+                    gm_most_of(2, width_of(q)));
 }
 
 double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{.BM = 128, .BN = 256, .cluster = 2, .resident = 1},
-                                        {.BM = 128, .BN = 192, .cluster = 2, .resident = 1},
-                                        {.BM = 128, .BN = 128, .cluster = 2, .resident = 1},
-                                        {.BM = 128, .BN = 128, .cluster = 1, .resident = 1},
-                                        {.BM = 64, .BN = 64, .cluster = 1, .resident = 3}};
+    static const struct tile tiles[] = {{128, 256, 64, 2, 1, 1100, 1060, 4000},
+                                        {128, 192, 64, 2, 1, 900, 800, 4000},
+                                        {128, 128, 64, 2, 1, 650, 560, 3500},
+                                        {128, 128, 64, 1, 1, 850, 560, 3000},
+                                        {64, 64, 64, 1, 3, 420, 550, 3000}};
     double passes = 0, us = repack_us(q, 8, &passes);
 
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us);
+    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us, 8);
 }
 
 /* Besides the product: a pass that splits both operands, and one that repairs what is not finite.
  */
 double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{.BM = 128, .BN = 128, .cluster = 1, .resident = 1},
-                                        {.BM = 128, .BN = 64, .cluster = 1, .resident = 1}};
+    static const struct tile tiles[] = {{128, 128, 32, 1, 1, 1650, 1650, 4000},
+                                        {128, 64, 32, 1, 1, 900, 900, 3500}};
     const struct gm_sizes *s = &q->s;
     double elements =
         s->m * s->k * (s->a.batch ? s->batch : 1) + s->n * s->k * (s->b.batch ? s->batch : 1);
@@ -103,5 +163,5 @@ double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
 
     if (s->k < SPLIT_SUM_LEAST)
         return HUGE_VAL;
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), SPLIT_BYTES, 2, us);
+    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), SPLIT_BYTES, 2, us, 8);
 }

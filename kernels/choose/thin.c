@@ -3,70 +3,149 @@
  */
 #include "kernels/choose/estimate.h"
 
-#define LOADS_AHEAD 4.0 /* vectors that a lane loads at once (skinny/product.h) */
-#define BLOCK_WARPS 8.0 /* the fewest warps of a block, and the most that share K */
-#define BLOCK_WARPS_MAX 16.0
-#define VECTORS_ROOM 32768.0 /* bytes of the vectors in shared memory */
-#define LANES 8.0            /* that share a line */
+#define VECTORS_MAX 8u
+#define AHEAD 4.0 /* 16-byte vectors that a lane loads at once (skinny/product.h) */
+#define SKINNY_SPLITS_MAX 128.0
+#define VECTORS_ROOM 32768.0 /* bytes of the vectors in shared memory at a time */
 
-static double power_of_two(double x)
+/* A product as skinny sees it: `large` of lines x k times k x count. */
+struct thin {
+    double lines, k, count, batch, size, width, span; /* span: elements of 16 bytes */
+    const struct gm_view *large;
+    uint64_t pitch;
+    bool transposed, along, whole; /* whole: each line begins at a multiple of 16 bytes */
+};
+
+/* How lanes, warps and blocks share it. */
+struct layout {
+    double lanes, deep, wide, splits, several; /* several: lines of a lane */
+    double of_warp, round, steps, chunk;       /* lines; k of its requests; of a split; at a time */
+};
+
+static unsigned log_of(double x)
 {
-    return exp2(ceil(log2(gm_most_of(1, x))));
+    return x > 1 ? (unsigned)ceil(log2(x)) : 0;
+}
+
+static struct thin thin_of(const struct gm_asked *q)
+{
+    const struct gm_sizes *s = &q->s;
+    double m = s->m, batch = s->batch;
+
+    if (m > VECTORS_MAX && s->n > VECTORS_MAX) { /* as one tall matrix it is not skinny */
+        batch *= m / (double)gm_op_m(q->op);
+        m = (double)gm_op_m(q->op);
+    }
+    struct thin t = {.k = s->k, .batch = batch, .size = s->size, .width = s->width};
+
+    t.transposed = s->n > VECTORS_MAX || (m <= VECTORS_MAX && m < s->n);
+    t.lines = t.transposed ? s->n : m;
+    t.count = t.transposed ? m : s->n;
+    t.large = t.transposed ? &s->b : &s->a;
+    t.along = t.transposed ? s->b.row == 1 : s->a.col == 1;
+    t.pitch = t.large->row > t.large->col ? t.large->row : t.large->col;
+    t.span = 16 / s->size;
+    t.whole = (t.pitch | t.large->batch) % (uint64_t)t.span == 0;
+    return t;
+}
+
+static unsigned lanes_log_of(const struct thin *t, double rounds)
+{
+    double length = t->along ? t->k : t->lines;
+    unsigned log = 3;
+
+    if (t->along) {
+        for (; rounds >= 0.25 && log > 1; log--) {
+            double vectors = length / t->span, lanes = 1u << log;
+            if (gm_parts(vectors, lanes) * lanes <= 1.15 * vectors)
+                break;
+        }
+    } else if (rounds < 0.5) {
+        log = 2;
+    } else if (t->count == 1 && !t->whole && t->size > 2 && rounds >= 4) {
+        log = 5;
+    } else if (t->size > 4 || (t->count > 2 && (t->size == 4 || (t->whole && rounds >= 2.5)))) {
+        log = 4;
+    }
+    while (log > 2 && (1u << log) * t->span >= 2 * length)
+        log--;
+    return log;
 }
 
 /* As skinny/layout.h lays it out: warps divide the lines, then K within a block, then K among
  * blocks, until the device holds no more. */
+static struct layout layout_of(const struct thin *t)
+{
+    static const struct {
+        double warps, several;
+        unsigned block_log;
+    } along[] = {{3000, HUGE_VAL, 4}, {3000, 1, 3}, {2112, 0.25, 3}, {1500, 1, 4}},
+      across = {32 * GM_H200_SMS, HUGE_VAL, 3};
+    const unsigned count_log = log_of(t->count), count = 1u << count_log;
+    const double most = VECTORS_ROOM / t->width / count, warp_span = 32 * t->span;
+    const double warps = t->along ? along[count_log].warps : across.warps;
+    const unsigned block_log = t->along ? along[count_log].block_log : across.block_log;
+    const unsigned least_log = t->batch >= 100 && t->k <= 384 ? 2 : 3;
+    double rounds = t->batch * t->lines * t->k / t->span / 32 / AHEAD / warps;
+    struct layout l = {.lanes = exp2(lanes_log_of(t, rounds)), .several = 1};
+
+    if (t->along && count > 1 && rounds >= along[count_log].several)
+        l.several = t->width == 8 && count == VECTORS_MAX ? AHEAD / 2 : AHEAD;
+    l.of_warp = t->along ? 32 / l.lanes * l.several : l.lanes * t->span;
+    l.round = AHEAD * (t->along ? l.lanes * t->span : 32 / l.lanes) / l.several;
+    double line_warps = t->lines / l.of_warp, share = warps / t->batch / gm_most_of(1, line_warps);
+    double fill = t->k / (l.round * (t->along ? 0.35 : 0.5));
+    unsigned share_log = log_of(gm_least_of(share, fill) * (t->along ? 0.71 : 0.5));
+    unsigned most_log = share_log > 4 || t->k > most ? t->along ? 1 : 2 : 4;
+    unsigned deep = share_log < most_log ? share_log : most_log, wide = 0;
+    l.splits = exp2(share_log - deep);
+    while (deep + wide < block_log && line_warps >= exp2(wide + 1))
+        wide++;
+    while (deep + wide < least_log)
+        deep++;
+    if (l.splits * most < t->k)
+        l.splits = gm_parts(t->k, most);
+    l.splits = gm_least_of(l.splits, SKINNY_SPLITS_MAX);
+    l.steps = gm_parts(gm_parts(t->k, l.splits), warp_span) * warp_span;
+    l.chunk = gm_least_of(l.steps, most);
+    l.splits = gm_parts(t->k, l.steps);
+    l.deep = exp2(deep);
+    l.wide = exp2(wide);
+    return l;
+}
+
 double gm_us_skinny(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct gm_sizes *s = &q->s;
-    bool few_columns = s->n <= s->m;
-    double lines = few_columns ? s->m : s->n, few = few_columns ? s->n : s->m;
-    const struct gm_view *large = few_columns ? &s->a : &s->b;
-    bool along = few_columns ? s->a.col == 1 : s->b.row == 1;
-    uint64_t pitch = large->row > large->col ? large->row : large->col;
-    double span = 16 / s->size, count = power_of_two(few);
-    bool whole = (pitch | large->batch) % (uint64_t)span == 0;
-    double room = along ? count <= 2 ? 3000 : count == 4 ? 2112 : 1500 : 32 * q->sms;
-    double rounds = s->batch * lines * s->k / span / 32 / LOADS_AHEAD / room;
-    double lanes = along || rounds >= 0.5 ? LANES : LANES / 2;
-    double of_warp = along ? 32 / lanes : lanes * span;
-    double round = along ? LOADS_AHEAD * lanes * span : LOADS_AHEAD * 32 / lanes;
-    bool several = along && count > 1 && rounds >= (count > 2 && count < 8 ? 0.25 : 1);
-    if (several) {
-        of_warp *= LOADS_AHEAD;
-        round /= LOADS_AHEAD;
-    }
-    double line_warps = gm_parts(lines, of_warp), most = VECTORS_ROOM / s->width / count;
-    double share = gm_least_of(room / s->batch / line_warps, s->k / round / (along ? 0.35 : 0.5));
-    share = power_of_two(share * (along ? 0.71 : 0.5));
-    bool is_split = share > BLOCK_WARPS_MAX || s->k > most;
-    double deep = gm_least_of(share, is_split ? along ? 2 : 4 : BLOCK_WARPS_MAX);
-    double splits = gm_least_of(gm_most_of(share / deep, gm_parts(s->k, most)), 128);
-    double wide = gm_least_of(gm_most_of(1, BLOCK_WARPS / deep), power_of_two(line_warps));
-    deep = gm_most_of(deep, BLOCK_WARPS / wide);
-    double warps = deep * wide, k = s->k / splits;
-    struct gm_work w = {.blocks = s->batch * gm_parts(line_warps, wide) * splits,
-                        .resident = gm_most_of(
-                            1, floor((several || count * span * s->width > 64 ? 16 : 32) / warps))};
-
-    double held = gm_least_of(lines, of_warp * wide);
+    const struct thin t = thin_of(q);
+    const struct layout l = layout_of(&t);
+    double count = exp2(log_of(t.count)), warps = l.deep * l.wide, k = gm_least_of(l.steps, t.k);
+    double chunk = gm_least_of(l.chunk, k), chunks = gm_parts(k, chunk);
+    double held = gm_least_of(t.lines, l.of_warp * l.wide),
+           each = l.round / AHEAD * l.several * l.deep;
+    bool two_fit = l.several == 1 && count * t.span * t.width <= 64;
     /* four of them, or two steps of all, in flight a thread (load_vectors) */
-    bool together = count > 1 && (few_columns ? !s->b_along_k : !s->a_along_k);
-    double vectors = together ? gm_parts(count * k, 128 * warps) : gm_parts(k, 64 * warps);
-    w.steps = 1 + vectors + gm_parts(k, round * deep);
-    w.madds = of_warp * wide * gm_parts(k, round / LOADS_AHEAD * deep) * round / LOADS_AHEAD *
-              deep * count;
-    w.shared = 128 * (held * k / span / 32 * (4 + (whole ? 0 : 4)) + count * k / 32) +
-               held * k * count * s->width / (along ? 1 : span);
-    w.l2 = ((along ? held * gm_sectors(k * s->size, (double)pitch * s->size)
-                   : k * gm_sectors(held * s->size, (double)pitch * s->size)) +
-            count * k * s->size);
-    w.dram = q->bytes;
-    if (splits > 1) {
+    bool together = count > 1 && (t.transposed ? !q->s.a_along_k : !q->s.b_along_k);
+    double vectors = together ? gm_parts(count * chunk, 128 * warps) : gm_parts(chunk, 64 * warps);
+    struct gm_work w = {.blocks = t.batch * gm_parts(t.lines, l.of_warp * l.wide) * l.splits,
+                        .resident = gm_most_of(1, floor((two_fit ? 32 : 16) / warps)),
+                        /* the first request is under way while the vectors are loaded */
+                        .steps = chunks * (vectors + gm_parts(chunk, l.round * l.deep) - 1),
+                        .dram = q->bytes};
+
+    /* multiply-adds and, if rows are not whole vectors, loads of elements; then the lanes' sums go
+     * round in shuffles, of which a multiprocessor does a quarter as many */
+    w.madds = l.of_warp * l.wide * gm_parts(k, each) * each * (count + (t.whole ? 0 : 1)) +
+              4 * 32 * warps * count * (t.along ? l.several : t.span);
+    w.shared = 128 * (held * k / t.span / 32 * (4 + (t.whole ? 0 : 4)) + count * k / 32) +
+               held * k * count * t.width / (t.along ? 1 : t.span);
+    w.l2 = (t.along ? held * gm_sectors(k * t.size, (double)t.pitch * t.size)
+                    : k * gm_sectors(held * t.size, (double)t.pitch * t.size)) +
+           count * k * t.size;
+    if (l.splits > 1) {
         w.passes = 1;
-        w.pass_bytes = splits * s->batch * lines * few * s->width;
+        w.pass_bytes = l.splits * t.batch * t.lines * t.count * t.width;
     }
-    return gm_work_us(q, along ? r : r + 1, &w);
+    return gm_work_us(q, t.along ? r : r + 1, &w);
 }
 
 /* Few sums, K split over the device's threads. */
