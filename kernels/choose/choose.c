@@ -158,16 +158,6 @@ static const struct gm_variant *preferred(const struct preference *row, const st
 /* ---- GPUs --------------------------------------------------------------------------------------
  */
 
-/* Small jobs on a device that gathers jobs: their operands stay in the host's memory, and `grouped`
- * reads them over the link. */
-static const struct gm_variant *small_job(const struct gm_op *op,
-                                          const struct gm_device_facts *facts)
-{
-    if (facts->kind != GM_DEVICE_CUDA || !gm_is_small_job(op, facts))
-        return NULL;
-    return find(op, op->kind, facts, "grouped", NULL);
-}
-
 /* Before `right` in the list: with the lesser estimate, and any before none. */
 static bool is_less(double left, double right)
 {
@@ -223,14 +213,19 @@ static const struct gm_variant *best(const struct gm_op *op, const struct gm_dev
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
     const struct gm_variant *variant = preferred(preferences, op, facts);
 
-    if (!variant)
-        variant = small_job(op, facts);
     if (variant)
         return variant;
-    unsigned count = gm_candidates(op, facts, candidates);
-    for (unsigned i = 0; i < count && candidates[i].estimate.us >= 0; i++)
-        if (gm_may_be_automatic(candidates[i].variant))
-            return candidates[i].variant;
+    unsigned count = gm_candidates(op, facts, candidates), i = 0;
+    while (i < count && candidates[i].estimate.us >= 0 &&
+           !gm_may_be_automatic(candidates[i].variant))
+        i++;
+    bool estimated = i < count && candidates[i].estimate.us >= 0;
+    if (facts->kind == GM_DEVICE_CUDA && estimated &&
+        gm_is_small_job(op, facts, candidates[i].estimate.us) &&
+        (variant = find(op, op->kind, facts, "grouped", NULL)))
+        return variant;
+    if (estimated)
+        return candidates[i].variant;
     /* Without any estimate: later variants of the list improve on earlier ones. */
     while (count > 0 && !gm_may_be_automatic(candidates[count - 1].variant))
         count--;
@@ -387,17 +382,18 @@ const char *gm_select_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
                               const struct gm_device_facts *facts,
                               const struct gm_variant **ret_traced)
 {
-    const struct gm_device_facts on_gpu = {.batch_max = UINT_MAX}; /* GPUs gather small jobs */
+    const struct gm_device_facts gathers = {.batch_max = UINT_MAX, /* as GPUs do */
+                                            .profile = gm_profile_for(gpu, facts)};
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
     struct gm_device_facts simulated = *facts;
 
     *ret_traced = NULL;
     simulated.kind = GM_DEVICE_SIM;
     simulated.gpu = gpu;
-    if (gm_is_small_job(op, &on_gpu) &&
+    unsigned count = gm_candidates_for_gpu(op, gpu, facts, candidates);
+    if (count > 0 && gm_is_small_job(op, &gathers, candidates[0].estimate.us) &&
         (*ret_traced = find(op, op->kind, &simulated, "grouped", NULL)))
         return (*ret_traced)->name;
-    unsigned count = gm_candidates_for_gpu(op, gpu, facts, candidates);
     for (unsigned i = 0; i < count && !*ret_traced && candidates[i].estimate.us >= 0; i++)
         *ret_traced = candidates[i].variant;
     return count > 0 && candidates[0].estimate.us >= 0 ? candidates[0].name : NULL;

@@ -86,8 +86,9 @@ unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,
 bool gm_may_be_automatic(const struct gm_variant *variant);
 
 /* Whether a device that gathers jobs is to run op with others, in one launch that reads and writes
- * the host's memory (variant `grouped`). */
-bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts);
+ * the host's memory (variant `grouped`): a lone one then ends before it would with copies and a
+ * kernel of kernel_us. */
+bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts, double kernel_us);
 
 /* A tile config of multistage_tuned: sizes of a block's tile, the widest load of B that is staged
  * in registers (0: none), warps of a block, and blocks that share a multiprocessor. */

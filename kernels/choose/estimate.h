@@ -46,11 +46,19 @@ struct gm_multistage_rates {
     double b_narrow, staged, both_scalar, a_narrow, a_vec;
 };
 
+/* Jobs whose operands are in the host's memory. GB/s of the link, measured; microseconds that a job
+ * with copies takes beside link and kernel, and each copy; that a launch on such memory takes, and
+ * each trip to it; how much longer the link takes for rows that are not whole vectors. */
+struct gm_link_rates {
+    double in_gbs, out_gbs, copies_us, copy_us, grouped_us, trip_us, uneven;
+};
+
 struct gm_profile {
     char gpu[96], driver[24], date[24], commit[24]; /* what it was measured on */
     /* A launch; the share of memory's rate in further passes. Where the L2 cache does not have the
      * operands: cycles of the first trip to them, and of each that waits for another, more. */
     double launch_us, pass_rate, first_miss, miss;
+    struct gm_link_rates link;
     struct gm_rates rates[GM_RATES_COUNT];
     struct gm_tile_rates tiles[GM_F32_CONFIGS + GM_F64_CONFIGS];
     struct gm_multistage_rates multistage;
@@ -110,6 +118,10 @@ gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_vect
 gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_register_tiled, gm_us_small_tile, gm_us_multistage,
     gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot, gm_us_cublas, gm_us_mma,
     gm_us_wgmma, gm_us_split_bf16;
+
+/* What a lone job takes: with copies and another kernel, or `grouped`. */
+double gm_copied_us(const struct gm_op *op, const struct gm_profile *profile, double kernel_us);
+double gm_grouped_us(const struct gm_op *op, const struct gm_profile *profile);
 
 /* ---- Arithmetic --------------------------------------------------------------------------------
  */

@@ -39,7 +39,7 @@ static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300},
 #define STEP 0.03 /* of a number's logarithm, in a round */
 /* So many times less or more than by its own times is a number at most: rates that only help to
  * choose among what was timed mislead elsewhere, as on a GPU of another balance. */
-#define MOVED_MOST 2.0
+#define MOVED_MOST 1.5
 
 /* The times of one variant; or of all, where what is fitted are the numbers that all share. */
 struct group {
@@ -491,6 +491,43 @@ end:
     free_fit(&f);
     free(f.profile);
     return status;
+}
+
+static double link_cost(const struct gm_timed *timed, size_t count,
+                        const struct gm_profile *profile)
+{
+    double cost = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct gm_timed *t = &timed[i];
+        double us = strcmp(t->variant, "grouped") == 0
+                        ? gm_grouped_us(t->op, profile)
+                        : gm_copied_us(t->op, profile, exp(log_estimate(t, profile)));
+        cost += isfinite(us) ? robust(log(us / t->us)) : 0;
+    }
+    return cost;
+}
+
+/* Each number up and down, by less and less. */
+void gm_profile_fit_link(const struct gm_timed *timed, size_t count, double in_gbs, double out_gbs,
+                         struct gm_profile *profile)
+{
+    double *number = &profile->link.copies_us;
+    const size_t numbers = 5;
+
+    profile->link = (struct gm_link_rates){in_gbs, out_gbs, 10, 5, 10, 1, 2};
+    double least = link_cost(timed, count, profile);
+    for (double factor = 2; factor > 1.001;) {
+        double before = least;
+        for (size_t i = 0; i < 2 * numbers; i++) {
+            double *one = &number[i / 2], kept = *one;
+            *one *= i % 2 ? factor : 1 / factor;
+            double cost = link_cost(timed, count, profile);
+            *one = cost < least ? *one : kept;
+            least = fmin(least, cost);
+        }
+        factor = before - least > LM_GAIN * least ? factor : sqrt(factor);
+    }
 }
 
 struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t count,

@@ -51,6 +51,11 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
                               unsigned rounds, const struct gm_measured_on *on,
                               struct gm_profile **ret, struct gm_error *err);
 
+/* Fits the link's numbers in *profile, but for its rates, to times of lone jobs whose operands are
+ * in the host's memory, by `grouped` and with copies and another variant. */
+void gm_profile_fit_link(const struct gm_timed *timed, size_t count, double in_gbs, double out_gbs,
+                         struct gm_profile *profile);
+
 /* Of the times, by a profile. */
 struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t count,
                                        const struct gm_profile *profile);

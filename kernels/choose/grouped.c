@@ -1,51 +1,56 @@
 /*
- * grouped.c - says which jobs are so small that they run with others, over the link.
+ * grouped.c - which small jobs go over the link with others: those that take less so, alone, than
+ * with copies and another kernel.
  *
- * The limits are those of an H200 on PCIe 5: tests/bench/results/groups_h200.json.
+ * By the rates of the profile, and not by those that were measured when the device was opened: the
+ * same request is to have the same bits.
  */
-#include "kernels/choose/choose.h"
-#include "kernels/layout.h"
+#include "kernels/choose/estimate.h"
 
-#include <math.h>
+/* As cuda/matmul/grouped.cu divides a product. */
+#define TILE 64.0        /* A and B are read once for each 64 columns and rows of the result */
+#define TILES 16.0       /* that wait for the link at the same time */
+#define TRIP_BYTES 256.0 /* of accumulators along K, in a trip */
+#define VECTOR 16
 
-/* Operands and result together. Up to there `grouped` takes two thirds of the time of copies and a
- * kernel for a lone job, and half of it for many: tests/bench/results/groups_h200.json. Rows that
- * are not whole vectors of 16 bytes cost more, and were not timed beyond the second. */
-#define GROUPED_BYTES ((uint64_t)1 << 20)
-#define GROUPED_UNEVEN_BYTES ((uint64_t)128 << 10)
-
-/* `grouped` reads A and B over the link once for each 64 columns and rows of the result, and waits
- * for it once for each 256 bytes of accumulators along K, of which 16 tiles do so at once. Up to
- * these limits it is at least as fast as copies and another kernel for a lone product, and for many
- * takes half of the time or less: tests/bench/results/groups_h200.json. */
-#define GROUPED_TILE 64.0
-#define GROUPED_TILES 16.0
-#define GROUPED_WAITS 8.0
-#define GROUPED_LINK_BYTES 720e3
-
-static bool is_small_product(const struct gm_op *op)
+double gm_copied_us(const struct gm_op *op, const struct gm_profile *profile, double kernel_us)
 {
-    double joined = (double)gm_op_joined(op), m = (double)gm_op_m(op) * joined;
-    double n = (double)gm_op_n(op), k = (double)gm_op_k(op);
-    double size = (double)gm_dtype_size(op->result.dtype);
-    double batch = (double)op->result.batch / joined;
-    double down = ceil(m / GROUPED_TILE), across = ceil(n / GROUPED_TILE);
-    double waits = k * (size < 4 ? 4 : size) / 256;
-    double rounds = batch * down * across / GROUPED_TILES;
-    double bytes = batch * size * (across * m * k + down * n * k + m * n);
+    const struct gm_link_rates *l = &profile->link;
+    double out = (double)gm_matrix_bytes(&op->result), in = (double)gm_op_bytes_min(op) - out;
 
-    return bytes <= GROUPED_LINK_BYTES && (rounds > 1 ? rounds : 1) * waits <= GROUPED_WAITS;
+    return l->copies_us + l->copy_us * (op->operands + 1) + in / (l->in_gbs * 1e3) +
+           out / (l->out_gbs * 1e3) + kernel_us;
 }
 
-bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts)
+double gm_grouped_us(const struct gm_op *op, const struct gm_profile *profile)
 {
+    const struct gm_link_rates *l = &profile->link;
     uint64_t size = gm_dtype_size(op->result.dtype);
-    bool even = op->kind == GM_OP_ADD ||
-                (op->result.cols * size % 16 == 0 && op->result.rows * size % 16 == 0);
+    double out = (double)gm_matrix_bytes(&op->result), in = (double)gm_op_bytes_min(op) - out;
+    double trips = 1;
+    bool whole = op->result.cols * size % VECTOR == 0 && op->result.rows * size % VECTOR == 0;
 
-    if (facts->batch_max <= 1 || op->kind == GM_OP_COPY)
-        return false;
-    if (op->kind == GM_OP_MATMUL)
-        return is_small_product(op);
-    return gm_op_bytes_min(op) <= (even ? GROUPED_BYTES : GROUPED_UNEVEN_BYTES);
+    if (op->kind == GM_OP_MATMUL) {
+        double joined = (double)gm_op_joined(op), m = (double)gm_op_m(op) * joined;
+        double n = (double)gm_op_n(op), k = (double)gm_op_k(op);
+        double batch = (double)op->result.batch / joined;
+        double down = gm_parts(m, TILE), across = gm_parts(n, TILE);
+        in = batch * (double)size * (across * m * k + down * n * k);
+        trips = gm_most_of(1, batch * down * across / TILES) * k * gm_most_of((double)size, 4) /
+                TRIP_BYTES;
+    } else if (op->kind != GM_OP_ADD && !whole) { /* element by element */
+        in *= l->uneven;
+        out *= l->uneven;
+    }
+    in /= l->in_gbs * 1e3;
+    out /= l->out_gbs * 1e3;
+    return l->grouped_us + trips * l->trip_us + sqrt(in * in + out * out);
+}
+
+bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts, double kernel_us)
+{
+    const struct gm_profile *profile = facts->profile ? facts->profile : gm_profile_at(0);
+
+    return facts->batch_max > 1 && op->kind != GM_OP_COPY && kernel_us >= 0 &&
+           gm_grouped_us(op, profile) < gm_copied_us(op, profile, kernel_us);
 }

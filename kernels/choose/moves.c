@@ -5,10 +5,11 @@
 
 #define WARP 32.0
 
-/* Elements that a warp's request moves in each wavefront of 128 bytes. */
-static double wavefronts(double elements, double size)
+/* A warp's requests for so many elements, or vectors, whatever their size: what limits is their
+ * number. */
+static double requests(double elements)
 {
-    return 128 * elements / WARP * gm_most_of(1, size / 4);
+    return 128 * elements / WARP;
 }
 
 static double elements_of(const struct gm_asked *q)
@@ -22,27 +23,32 @@ static double size_of(const struct gm_asked *q)
 }
 
 /* A kernel that goes through `elements` of the result, `each` of them a thread, in blocks of
- * `threads`: by `accesses` requests a vector. */
+ * `threads`: by `accesses` requests a vector. Where some are not whole vectors, their elements are
+ * a trip more. */
 static double straight(const struct gm_asked *q, const struct gm_rates *r, double elements,
-                       double threads, double each, double accesses)
+                       double threads, double each, double accesses, bool whole)
 {
     double block = threads * each, bytes = q->bytes;
-    struct gm_work w = {
-        .blocks = gm_parts(elements, block), .resident = 2048 / threads, .steps = 1, .dram = bytes};
+    struct gm_work w = {.blocks = gm_parts(elements, block),
+                        .resident = 2048 / threads,
+                        .steps = whole ? 1 : 2,
+                        .dram = bytes};
 
-    w.shared = accesses * wavefronts(threads, each * size_of(q));
+    w.shared = accesses * requests(threads);
     w.l2 = bytes / w.blocks;
     return gm_work_us(q, r, &w);
 }
 
 double gm_us_copy_direct(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, elements_of(q), 256, 1, 2);
+    return straight(q, r, elements_of(q), 256, 1, 2, true);
 }
 
 double gm_us_copy_vector(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, elements_of(q), 256, 16 / size_of(q), 2);
+    double span = 16 / size_of(q);
+
+    return straight(q, r, elements_of(q), 256, span, 2, fmod(elements_of(q), span) == 0);
 }
 
 /* Rows shorter than a block's width leave lanes idle. */
@@ -55,22 +61,31 @@ static double padded_elements(const struct gm_asked *q)
 
 double gm_us_add_direct(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, padded_elements(q), 256, 1, 3);
+    return straight(q, r, padded_elements(q), 256, 1, 3, true);
 }
 
 double gm_us_add_vectorized(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, elements_of(q), 128, 16 / size_of(q), 3);
+    double span = 16 / size_of(q), all = elements_of(q);
+    bool whole = fmod(all, span) == 0;
+
+    for (unsigned i = 0; i < q->op->operands; i++) /* rows that repeat */
+        if ((double)gm_matrix_elements(&q->op->operand[i]) < all)
+            whole = whole && fmod((double)q->op->result.cols, span) == 0;
+    return straight(q, r, all, 128, span, 3, whole);
 }
 
 double gm_us_flip_shared(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, padded_elements(q), 256, 1, 4);
+    return straight(q, r, padded_elements(q), 256, 1, 4, true);
 }
 
 double gm_us_flip_vectorized(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, elements_of(q), 128, 16 / size_of(q), 3);
+    double span = 16 / size_of(q);
+
+    return straight(q, r, elements_of(q), 128, span, 3,
+                    fmod((double)q->op->result.cols, span) == 0);
 }
 
 /* ---- Transposes --------------------------------------------------------------------------------
@@ -111,7 +126,7 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
     double vec = t->vec / a.size, idle = gm_least_of(t->width / vec, WARP);
     double loads = rows * gm_parts(cols / vec, idle) * idle;
     double stores = cols * gm_parts(rows / vec, idle) * idle;
-    w.shared = 2 * wavefronts(loads + stores, t->vec);
+    w.shared = 2 * requests(loads + stores);
     w.l2 =
         rows * gm_sectors(of_row, a.cols * a.size) + cols * gm_sectors(of_column, a.rows * a.size);
     return gm_work_us(q, r, &w);
@@ -123,13 +138,15 @@ double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
     /* lanes store a row of the result apart: so many lines of 128 bytes */
     double lanes = gm_least_of(a.cols, WARP), warps = gm_least_of(a.rows, 8);
     double lines = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / 128));
+    /* parts of a sector that several blocks write cost more than a sector, but not as many */
+    double parts = sqrt(gm_most_of(1, GM_SECTOR / (8 * a.size)));
     struct gm_work w = {.blocks = a.batch * gm_parts(a.rows, 8) * gm_parts(a.cols, WARP),
                         .resident = 8,
                         .steps = 1,
                         .dram = 2 * a.bytes};
 
     w.l2 = a.bytes / w.blocks + GM_SECTOR * lines;
-    w.shared = wavefronts(lanes * warps, a.size) + 128 * lines;
+    w.shared = requests(lanes * warps) + 128 * lines * parts;
     return gm_work_us(q, r, &w);
 }
 
@@ -209,7 +226,7 @@ double gm_us_transpose_skinny(const struct gm_asked *q, const struct gm_rates *r
         .dram = 2 * a.bytes};
 
     double part = gm_least_of(length, longer);
-    w.shared = wavefronts(part * few, a.size) + wavefronts(part * few * a.size / 16, 16);
+    w.shared = requests(part * few) + requests(part * few * a.size / 16);
     w.l2 = part * size + few * gm_sectors(part * a.size, longer * a.size);
     return gm_work_us(q, tall ? r : r + 1, &w);
 }
@@ -226,7 +243,7 @@ double gm_us_transpose_batched(const struct gm_asked *q, const struct gm_rates *
         .steps = 2,
         .dram = 2 * a.bytes};
 
-    w.shared = wavefronts(bytes / a.size, a.size) + 3 * wavefronts(bytes / 16, 16);
+    w.shared = requests(bytes / a.size) + 3 * requests(bytes / 16);
     w.l2 = 2 * bytes;
     return gm_work_us(q, r, &w);
 }

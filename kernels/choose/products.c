@@ -28,7 +28,8 @@ static struct gm_work tile_work(const struct gm_asked *q, const struct kernel *t
                         .madds = t->BM * t->BN * k,
                         .steps = steps};
 
-    w.shared = w.madds * t->words * 4 * gm_most_of(1, s->width / 4);
+    /* a wavefront is 128 bytes of a row of the tile */
+    w.shared = w.madds * t->words * 4 * gm_most_of(1, gm_least_of(t->BN, 32) * s->width / 128);
     w.shared += ACROSS_BYTES * k * (s->b_along_k ? cols : 0);
     w.l2 = (loaded + rows * cols) * s->size;
     w.dram = q->bytes;
@@ -105,7 +106,7 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
                                    : side == 8 && !shares ? 32
                                                           : 64,
                              .words = 2,
-                             .resident = 8,
+                             .resident = 4,
                              .whole = false};
     struct gm_work w = tile_work(q, &t, 1);
     double many = shares ? 1 : 256 / side / side;
@@ -117,83 +118,124 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
     return gm_work_us(q, shares ? r + 1 : r, &w);
 }
 
-/*
- * Whole matrices of a stack by warps of 4 x 8 lanes with TM x TN sums each, `vec` of them in
- * neighbouring columns (batched.h, which chooses among the same): the cheapest.
- */
-static double batched_us(const struct gm_asked *q, const struct gm_rates *r, double TM, double TN,
-                         double vec, double most)
+/* A config of batched, as batched.h has it: whole matrices of a stack, or parts of one, by warps of
+ * 4 x 8 lanes with TM x TN sums each, `vec` of them in neighbouring columns. */
+struct batched {
+    double TM, TN, vec, warps;                      /* warps: at most */
+    double many, tiles, BM, BK, bytes, warps_taken; /* of a block: matrices, rows, .. */
+    double cycles;                                  /* of a multiprocessor, for all its blocks */
+};
+
+#define BATCHED_BYTES 115712.0 /* of shared memory: two blocks a multiprocessor */
+#define SEVERAL_BYTES 40960.0
+#define WHOLE_BYTES 32768.0
+#define LOADED_A_CYCLE 140.0
+#define STORED_A_CYCLE 12.0
+
+static void set_cycles(const struct gm_asked *q, struct batched *c, double steps)
 {
     const struct gm_sizes *s = &q->s;
-    double words = TM * TN * s->size / 4, span = 16 / s->size;
-    double across = gm_parts(s->n, 8 * TN), all = gm_parts(s->m, 4 * TM);
-    if (across > most || fmod(s->n, vec) != 0 || (vec > 1 && s->b_along_k))
-        return HUGE_VAL;
-    double tiles = gm_parts(all, floor(most / across)), down = gm_parts(all, tiles);
-    double BM = tiles == 1 ? s->m : down * 4 * TM;
-    bool padded = fmod(s->k, span) == 0 || !s->a_along_k;
-    double lda = padded ? s->k + span : s->k, ahead = padded ? span : fmod(s->k, 2) == 0 ? 2 : 1;
-    double BK = s->k * s->n * s->size <= 32768 ? s->k : 8 * floor(4096 / s->n / 8 + (s->n > 512));
-    double many = tiles == 1 && BK == s->k ? gm_least_of(s->batch, floor(most / down / across)) : 1;
-    double bytes;
+    double words = c->TM * c->TN * s->size / 4, loads = c->TM / steps + c->TN / c->vec;
+    double needs = words + (4 * c->TM + c->TN) * s->size / 4 + (c->vec > 1 ? 2 : 0);
+    double issued = words + loads + c->TM / 2 + 2;
+    double waves = c->TM / (steps > 1 ? 2 : 1) + c->TN / (c->vec > 1 ? 2 : 1);
+    double by_warps = floor((needs <= 46   ? 32
+                             : needs <= 57 ? 24
+                             : needs <= 70 ? 20
+                                           : 16) /
+                            c->warps_taken);
+    double blocks = gm_parts(gm_parts(s->batch, c->many) * c->tiles, q->sms);
+    double together = gm_least_of(blocks, gm_least_of(floor(233472 / (c->bytes + 1024)), by_warps));
+    double loaded = c->many * (c->BM + s->n) * s->k * s->size;
+    double stored = c->many * c->BM * s->n * s->size;
 
-    for (;; many--) {
-        bytes = (many * BM * lda + many * BK * s->n * (BK < s->k ? 2 : 1)) * s->size;
-        if (many <= 1 || bytes <= 40960)
+    c->cycles = blocks * (s->k * c->warps_taken * gm_most_of(issued / 4, waves) +
+                          loaded / LOADED_A_CYCLE + stored / STORED_A_CYCLE +
+                          (s->k * (0.7 * issued + 1.75 * loads + 22) + 64 * words) / together);
+}
+
+static void set_config(const struct gm_asked *q, struct batched *c)
+{
+    const struct gm_sizes *s = &q->s;
+    double span = 16 / s->size, across = gm_parts(s->n, 8 * c->TN), all = gm_parts(s->m, 4 * c->TM);
+
+    c->cycles = HUGE_VAL;
+    if (across > c->warps || fmod(s->n, c->vec) != 0 || (c->vec > 1 && s->b_along_k))
+        return;
+    c->tiles = gm_parts(all, floor(c->warps / across));
+    double down = gm_parts(all, c->tiles);
+    c->BM = c->tiles == 1 ? s->m : down * 4 * c->TM;
+    bool padded = fmod(s->k, span) == 0 || !s->a_along_k;
+    double vectors = gm_parts(s->k, span), lda = s->k;
+    if (padded) /* an odd number of them */
+        lda = (vectors + (fmod(vectors, 2) == 0)) * span;
+    double steps = padded ? span : fmod(s->k, 2) == 0 && span == 4 ? 2 : 1;
+    c->BK = s->k * s->n * s->size <= WHOLE_BYTES ? s->k : 8 * floor(4096 / s->n / 8 + (s->n > 512));
+    c->many = c->tiles == 1 && c->BK == s->k ? floor(c->warps / down / across) : 1;
+    c->many = gm_least_of(c->many, s->batch);
+    for (;; c->many--) {
+        c->bytes = c->many * (c->BM * lda + c->BK * s->n * (c->BK < s->k ? 2 : 1)) * s->size;
+        if (c->many <= 1 || c->bytes <= SEVERAL_BYTES)
             break;
     }
-    if (bytes > 115000)
-        return HUGE_VAL;
-    double warps = many * down * across, loads = TM / ahead + TN / vec;
-    double fit = floor(228e3 / (bytes + 1024)), by_registers = floor((words > 32   ? 16
-                                                                      : words > 20 ? 20
-                                                                                   : 32) /
-                                                                     warps);
-    struct gm_work w = {.blocks = gm_parts(s->batch, many) * tiles,
-                        .resident = gm_most_of(1, gm_least_of(fit, by_registers)),
-                        .steps = s->k * (0.7 * (words + loads) + 1.75 * loads + 22) / 32 + 16};
-
-    w.madds = 32 * warps * s->k * (words + loads + TM / 2 + 2) * 4 / s->size;
-    w.shared =
-        128 * warps * s->k * (TM / (ahead > 1 ? 2 : 1) + TN / (vec > 1 ? 2 : 1)) * s->size / 4;
-    w.shared += ACROSS_BYTES * many * s->k * ((s->a_along_k ? 0 : BM) + (s->b_along_k ? s->n : 0));
-    w.l2 = many * (BM * s->k + s->k * s->n + BM * s->n) * s->size;
-    w.dram = q->bytes;
-    return gm_work_us(q, r, &w);
+    c->warps_taken = c->many * down * across;
+    if (c->bytes <= BATCHED_BYTES)
+        set_cycles(q, c, steps);
 }
 
 double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
 {
-    double least = HUGE_VAL;
+    const struct gm_sizes *s = &q->s;
+    struct batched best = {.cycles = HUGE_VAL}, c;
 
-    for (double TM = 4; TM <= 8; TM += TM < 6 ? 1 : 2) {
-        for (double TN = 2; TN <= 8; TN++) {
-            double vec = fmod(TN, 4) == 0 && fmod(q->s.n, 4) == 0   ? 4
-                         : fmod(TN, 2) == 0 && fmod(q->s.n, 2) == 0 ? 2
-                                                                    : 1;
-            double words = TM * TN * q->s.size / 4, most = words <= 32 ? 16 : 8;
-            if (q->s.size == 8 && TM > 4)
-                continue;
-            for (double warps = most; warps >= most / 4; warps /= 2)
-                least = gm_least_of(least, batched_us(q, r, TM, TN, vec, warps));
+    for (c.vec = 1; c.vec <= 16 / s->size; c.vec *= 2) {
+        for (c.TM = 4; c.TM <= (s->size == 8 ? 4 : 8); c.TM += c.TM < 6 ? 1 : 2) {
+            for (c.TN = c.vec == 1 ? c.TM == 4 ? 2 : 3 : 4;
+                 c.TN <= 8 + (c.vec == 1 && c.TM > 4 && c.TM < 8); c.TN += c.vec) {
+                double most = c.TM * c.TN * s->size / 4 <= 32 ? 16 : 8;
+                for (c.warps = most; c.warps >= most / 4; c.warps /= 2) {
+                    set_config(q, &c);
+                    best = c.cycles < best.cycles ? c : best;
+                }
+            }
         }
     }
-    return least;
+    if (isinf(best.cycles))
+        return HUGE_VAL;
+    struct gm_work w = {.blocks = gm_parts(s->batch, best.many) * best.tiles,
+                        .resident = 1,
+                        .l2 = best.many * (best.BM * s->k + s->k * s->n + best.BM * s->n) * s->size,
+                        .dram = q->bytes};
+    w.madds = best.cycles * q->madds / q->mhz / gm_parts(w.blocks, q->sms);
+    w.shared = ACROSS_BYTES * best.many * s->k *
+               ((s->a_along_k ? 0 : best.BM) + (s->b_along_k ? s->n : 0));
+    return gm_work_us(q, r, &w);
 }
 
-/* A vector: the matrix is read once, by warps that each take a part of it. */
+#define CUBLAS_SPLIT_LEAST 256.0 /* of K, in a split: what most of its times go by */
+
+/* A vector: the matrix is read once, by blocks that each take some lines, or parts of K, whose sums
+ * a second launch adds. */
 static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    double bytes = q->bytes;
-    struct gm_work w = {.blocks = gm_parts(s->batch * s->m * s->n * s->k, 256 * 16),
-                        .resident = 8,
-                        .steps = 2,
-                        .dram = bytes};
+    double lines = s->m * s->n, least = HUGE_VAL;
+    bool along = s->n == 1 ? s->a_along_k : s->b_along_k;
 
-    w.l2 = bytes / w.blocks;
-    w.shared = 2 * w.l2;
-    return gm_work_us(q, r, &w);
+    for (double splits = 1; splits <= gm_most_of(1, floor(s->k / CUBLAS_SPLIT_LEAST));
+         splits *= 2) {
+        struct gm_work w = {.blocks = s->batch * gm_parts(lines, along ? 8 : 256) * splits,
+                            .resident = 8,
+                            .steps = gm_parts(s->k / splits, along ? 128 : 32),
+                            .dram = q->bytes,
+                            .passes = splits > 1,
+                            .pass_bytes =
+                                splits > 1 ? (splits + 1) * s->batch * lines * s->width : 0};
+        w.l2 = q->bytes / w.blocks;
+        w.shared = 2 * w.l2;
+        least = gm_least_of(least, gm_work_us(q, r, &w));
+    }
+    return least;
 }
 
 /*
@@ -228,13 +270,13 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
     if (q->s.m == 1 || q->s.n == 1)
         least = vector_us(q, &r[3]);
     if (q->tensor && q->s.size == 2 &&
-        fmod((double)(lda | ldb) * q->s.size, CUBLAS_ROW_BYTES) != 0) {
+        fmod((double)(lda | ldb | (uint64_t)q->s.n) * q->s.size, CUBLAS_ROW_BYTES) != 0) {
         list = unaligned;
         rates = &r[4];
         count = sizeof(unaligned) / sizeof(unaligned[0]);
     }
     for (size_t i = 0; i < count; i++) {
-        double most = gm_most_of(1, floor(q->s.k / 256));
+        double most = gm_most_of(1, floor(q->s.k / CUBLAS_SPLIT_LEAST));
         for (double splits = 1; splits <= most && splits <= 128; splits *= 2) {
             struct gm_work w = tile_work(q, &list[i], splits);
             w.shared = q->s.size == 2 ? (list[i].BM + list[i].BN) * w.madds / list[i].BM /

@@ -15,6 +15,7 @@ static const struct gm_profile h200 = {
     .gpu = gpu_, .driver = driver_, .date = date_, .commit = commit_,
 #define GM_LAUNCH(us, pass_rate_) .launch_us = us, .pass_rate = pass_rate_,
 #define GM_MISSES(first, each) .first_miss = first, .miss = each,
+#define GM_LINK(...) .link = {__VA_ARGS__},
 #define GM_RATES(name, ...) .rates[GM_RATES_##name] = {__VA_ARGS__},
 #define GM_TILE(index, ...) .tiles[index] = {__VA_ARGS__},
 #define GM_MULTISTAGE(...) .multistage = {__VA_ARGS__},
@@ -22,6 +23,7 @@ static const struct gm_profile h200 = {
 #undef GM_MEASURED_ON
 #undef GM_LAUNCH
 #undef GM_MISSES
+#undef GM_LINK
 #undef GM_RATES
 #undef GM_TILE
 #undef GM_MULTISTAGE
@@ -39,6 +41,7 @@ const char *gm_profile_gpu(const struct gm_profile *profile)
 
 #define RATES (sizeof(struct gm_rates) / sizeof(double))
 #define TILES (sizeof(struct gm_tile_rates) / sizeof(double))
+#define LINK (sizeof(struct gm_link_rates) / sizeof(double))
 #define MULTISTAGE (sizeof(struct gm_multistage_rates) / sizeof(double))
 /* All of a table, one behind another. */
 #define NUMBERS                                                                                    \
@@ -91,6 +94,8 @@ static struct place place_of(struct gm_profile *p, const char *line)
         return (struct place){&p->launch_us, 2, 2, false, line + used};
     if (sscanf(line, "GM_MISSES(%n", &used) == 0 && used > 0)
         return (struct place){&p->first_miss, 2, 0, false, line + used};
+    if (sscanf(line, "GM_LINK(%n", &used) == 0 && used > 0)
+        return (struct place){(double *)&p->link, LINK, 2, false, line + used};
     if (sscanf(line, "GM_MULTISTAGE(%n", &used) == 0 && used > 0)
         return (struct place){(double *)&p->multistage, MULTISTAGE, 6, true, line + used};
     if (sscanf(line, "GM_TILE(%2u,%n", &index, &used) == 1 && used > 0 &&
@@ -212,6 +217,8 @@ void gm_profile_write(const struct gm_profile *p, const char *made, FILE *out)
     write_numbers(&p->launch_us, 2, out);
     fprintf(out, "GM_MISSES(");
     write_numbers(&p->first_miss, 2, out);
+    fprintf(out, "GM_LINK(");
+    write_numbers((const double *)&p->link, LINK, out);
     for (size_t i = 0; i < GM_RATES_COUNT; i++) {
         fprintf(out, "GM_RATES(%s, ", names[i]);
         write_numbers((const double *)&p->rates[i], RATES, out);

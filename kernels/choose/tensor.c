@@ -15,9 +15,11 @@ struct tile {
 };
 
 #define TENSOR_SPLITS_MAX 64.0
-#define PASS_SHARE 0.75      /* of memory's rate, in passes over operands */
-#define SPLIT_BYTES 6.0      /* of an element of f32 as three bf16 */
-#define SPLIT_SUM_LEAST 256u /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
+#define PASS_SHARE 0.75 /* of memory's rate, in passes over operands */
+#define SPLIT_PRODUCTS 6.0
+#define SPLIT_BYTES 6.0        /* of an element of f32 as three bf16 */
+#define SPLIT_SUM_LEAST 256u   /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
+#define MADDS_PER_CYCLE 2048.0 /* of f16, of a multiprocessor of an H200 */
 #define REDUCE_CYCLES 3000.0
 #define REDUCE_BYTES_PER_CYCLE 2400.0
 
@@ -26,19 +28,16 @@ static double units_of(const struct gm_sizes *s, const struct tile *t)
     return s->batch * gm_parts(s->m, t->BM * t->cluster) * gm_parts(s->n, t->BN);
 }
 
-/* As split_k.h has it. */
-static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits)
+/* Cycles of the busiest multiprocessor, as split_k.h has them. */
+static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits, double sms)
 {
-    double each = units_of(s, t) * splits * t->cluster / GM_H200_SMS;
+    double each = units_of(s, t) * splits * t->cluster / sms;
     double units = each < 1 ? each : ceil(each), full = floor(units / t->resident);
     double rest = units - full * t->resident;
     double step = full * gm_most_of(t->resident * t->k_tile, t->least) +
                   (rest > 0 ? gm_most_of(rest * t->k_tile, t->least) : 0);
 
-    return ceil(gm_parts(s->k, t->BK) / splits) * step + ceil(units / t->resident) * t->unit +
-           (splits > 1
-                ? REDUCE_CYCLES + splits * 8 * s->batch * s->m * s->n / REDUCE_BYTES_PER_CYCLE
-                : 0);
+    return ceil(gm_parts(s->k, t->BK) / splits) * step + ceil(units / t->resident) * t->unit;
 }
 
 static const struct tile *plan_of(const struct gm_sizes *s, const struct tile *tiles, size_t count,
@@ -52,7 +51,10 @@ static const struct tile *plan_of(const struct gm_sizes *s, const struct tile *t
         double most =
             gm_least_of(TENSOR_SPLITS_MAX, 2.0 * GM_H200_SMS / (units_of(s, t) * t->cluster));
         for (double splits = 1; splits == 1 || splits <= most; splits++) {
-            double cycles = cycles_of(s, t, splits);
+            double cycles = cycles_of(s, t, splits, GM_H200_SMS);
+            if (splits > 1)
+                cycles +=
+                    REDUCE_CYCLES + splits * 8 * s->batch * s->m * s->n / REDUCE_BYTES_PER_CYCLE;
             if (cycles < least) {
                 least = cycles;
                 best = t;
@@ -70,9 +72,10 @@ static double stores_of(double n)
 }
 
 /* bytes: of an operand's element. passes, us: launches besides, and what those over operands take.
- * wide: elements that a load takes at once, of 8. */
+ * loads: of 8 elements of an operand. */
 static double least_us(const struct gm_asked *q, const struct gm_rates *r, const struct tile *tiles,
-                       size_t count, double bytes, double passes, double us, double wide)
+                       size_t count, double bytes, double passes, double us, double loads_a,
+                       double loads_b)
 {
     const struct gm_sizes *s = &q->s;
     double splits = 1;
@@ -82,15 +85,17 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
     splits = gm_parts(gm_parts(s->k, t->BK), each);
     struct gm_work w = {.blocks = units_of(s, t) * t->cluster * splits,
                         .resident = t->resident,
-                        .madds = t->BM * t->BN * k,
-                        .shared = (t->BM + t->BN) * k * bytes * 8 / wide +
+
+                        .shared = (t->BM * loads_a + t->BN * loads_b) * k * bytes +
                                   (splits > 1 ? 0 : t->BM * t->BN * s->size * stores_of(s->n)),
                         .l2 = (rows + cols / t->cluster) * gm_least_of(k, s->k) * bytes +
                               rows * cols * (splits > 1 ? s->width : s->size),
-                        .steps = (each * t->least + t->unit) / 100,
+                        .steps = 1 + each / 4,
                         .dram = q->bytes,
                         .passes = passes + us * q->mhz / r->pass};
 
+    w.madds = cycles_of(s, t, splits, q->sms) * MADDS_PER_CYCLE /
+              (bytes == SPLIT_BYTES ? SPLIT_PRODUCTS : 1) / gm_parts(w.blocks, q->sms);
     if (splits > 1) {
         w.passes += 1;
         w.pass_bytes = (splits + 1) * s->batch * s->m * s->n * s->width;
@@ -116,16 +121,13 @@ static double repack_us(const struct gm_asked *q, uint64_t aligned, double *pass
     return bytes / (PASS_SHARE * q->dram);
 }
 
-/* Elements that all rows of both operands begin at multiples of. */
-static double width_of(const struct gm_asked *q)
+/* Elements that a load takes at once: as many as each row begins at a multiple of, or 8 of a copy.
+ */
+static double width_of(const struct gm_view *x)
 {
-    uint64_t all = 8;
+    uint64_t all = (x->row > x->col ? x->row : x->col) | x->batch | 8;
 
-    for (int i = 0; i < 2; i++) {
-        const struct gm_view *x = i ? &q->s.b : &q->s.a;
-        all |= (x->row > x->col ? x->row : x->col) | x->batch;
-    }
-    return (double)(all & (~all + 1));
+    return all % 2 ? 8 : (double)(all & (~all + 1));
 }
 
 double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
@@ -135,7 +137,7 @@ double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
     double passes = 0, us = repack_us(q, 2, &passes);
 
     return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us,
-                    gm_most_of(2, width_of(q)));
+                    8 / width_of(&q->s.a), 8 / width_of(&q->s.b));
 }
 
 double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
@@ -147,7 +149,7 @@ double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
                                         {64, 64, 64, 1, 3, 420, 550, 3000}};
     double passes = 0, us = repack_us(q, 8, &passes);
 
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us, 8);
+    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us, 1, 1);
 }
 
 /* Besides the product: a pass that splits both operands, and one that repairs what is not finite.
@@ -163,5 +165,5 @@ double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
 
     if (s->k < SPLIT_SUM_LEAST)
         return HUGE_VAL;
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), SPLIT_BYTES, 2, us, 8);
+    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), SPLIT_BYTES, 2, us, 1, 1);
 }

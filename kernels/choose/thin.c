@@ -6,6 +6,7 @@
 #define VECTORS_MAX 8u
 #define AHEAD 4.0 /* 16-byte vectors that a lane loads at once (skinny/product.h) */
 #define SKINNY_SPLITS_MAX 128.0
+#define SUMS_A_TRIP 16.0     /* which take as long as one */
 #define VECTORS_ROOM 32768.0 /* bytes of the vectors in shared memory at a time */
 
 /* A product as skinny sees it: `large` of lines x k times k x count. */
@@ -40,7 +41,7 @@ static struct thin thin_of(const struct gm_asked *q)
 
     t.transposed = s->n > VECTORS_MAX || (m <= VECTORS_MAX && m < s->n);
     t.lines = t.transposed ? s->n : m;
-    t.count = t.transposed ? m : s->n;
+    t.count = gm_least_of(VECTORS_MAX, t.transposed ? m : s->n); /* what it takes */
     t.large = t.transposed ? &s->b : &s->a;
     t.along = t.transposed ? s->b.row == 1 : s->a.col == 1;
     t.pitch = t.large->row > t.large->col ? t.large->row : t.large->col;
@@ -128,8 +129,10 @@ double gm_us_skinny(const struct gm_asked *q, const struct gm_rates *r)
     double vectors = together ? gm_parts(count * chunk, 128 * warps) : gm_parts(chunk, 64 * warps);
     struct gm_work w = {.blocks = t.batch * gm_parts(t.lines, l.of_warp * l.wide) * l.splits,
                         .resident = gm_most_of(1, floor((two_fit ? 32 : 16) / warps)),
-                        /* the first request is under way while the vectors are loaded */
-                        .steps = chunks * (vectors + gm_parts(chunk, l.round * l.deep) - 1),
+                        /* the first request is under way while the vectors are loaded; in the
+                         * end a lane's sums go round, one after the other */
+                        .steps = chunks * (vectors + gm_parts(chunk, l.round * l.deep) - 1) +
+                                 count * (t.along ? l.several : t.span) / SUMS_A_TRIP,
                         .dram = q->bytes};
 
     /* multiply-adds and, if rows are not whole vectors, loads of elements; then the lanes' sums go
@@ -137,7 +140,8 @@ double gm_us_skinny(const struct gm_asked *q, const struct gm_rates *r)
     w.madds = l.of_warp * l.wide * gm_parts(k, each) * each * (count + (t.whole ? 0 : 1)) +
               4 * 32 * warps * count * (t.along ? l.several : t.span);
     w.shared = 128 * (held * k / t.span / 32 * (4 + (t.whole ? 0 : 4)) + count * k / 32) +
-               held * k * count * t.width / (t.along ? 1 : t.span);
+               128 * l.wide * count * k *
+                   (t.along ? (t.whole ? t.width / 16 : 1) / l.lanes : l.lanes / 32);
     w.l2 = (t.along ? held * gm_sectors(k * t.size, (double)t.pitch * t.size)
                     : k * gm_sectors(held * t.size, (double)t.pitch * t.size)) +
            count * k * t.size;

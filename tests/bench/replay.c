@@ -3,13 +3,14 @@
  * of such times: no GPU is needed.
  *
  *   replay [--losses] [--gpu MODEL] [--profile FILE] RESULTS.json...
- *   replay --fit FILE [--rounds N] RESULTS.json...
+ *   replay --fit FILE [--rounds N] [--link GROUPS.json] RESULTS.json...
  *   replay --check [--rounds N] RESULTS.json...
  *
  * The first says, for each operation of each file, on how many shapes the choice is within 3 % and
  * 15 % of the best that was recorded, the worst, and how far estimates are from the times. --fit
- * writes a profile, fitted to all files, of the GPU of the first. --check fits to one half of the
- * shapes and judges by the other, in both directions.
+ * writes a profile, fitted to all files, of the GPU of the first; --link fits the link's numbers to
+ * a file of bench_groups. --check fits to one half of the shapes and judges by the other, in both
+ * directions.
  */
 #include "kernels/choose/fit.h"
 #include "kernels/device_facts.h"
@@ -208,7 +209,7 @@ static void print_loss(const struct gm_timed *timed, size_t count, double best, 
     printf("%.2f times the best: %s %s %s:", chosen / best, gm_op_name(timed->op->kind),
            gm_dtype_name(timed->op->result.dtype), shape);
     for (size_t i = 0; i < count; i++) {
-        if (timed[i].us < 2 * best)
+        if (timed[i].us < 2 * best || timed[i].us == chosen)
             printf(" %s %.1f (%.1f)", timed[i].variant, timed[i].us, estimate_of(&timed[i]));
     }
     printf("\n");
@@ -330,8 +331,50 @@ static void print_losses(FILE *out, const char *what, struct gm_fit_losses l)
             100 - 100.0 * l.far / l.shapes, 100 * GM_FIT_FAR, l.worst);
 }
 
+/* Lone jobs, of squares. */
+static void fit_link(const char *path, struct gm_profile *profile)
+{
+    json_error_t error;
+    json_t *document = json_load_file(path, 0, &error), *row;
+    json_t *rows = json_object_get(document, "results");
+    size_t all = json_array_size(rows), count = 0, i;
+    struct gm_timed *timed = calloc(all + 1, sizeof(*timed));
+    struct gm_op *ops = calloc(all + 1, sizeof(*ops));
+
+    if (!document || !timed || !ops)
+        die(path, document ? "there is no memory" : error.text);
+    struct gm_gpu gpu = gpu_of(document, NULL);
+    const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA,
+                                          .gpu = &gpu,
+                                          .tuned_blas = true,
+                                          .cache_bytes = (uint64_t)gpu.l2_bytes};
+    json_array_foreach (rows, i, row) {
+        int side = (int)json_integer_value(json_object_get(row, "side"));
+        int operands =
+            strcmp(text_of(row, "op"), "matmul") == 0 || strcmp(text_of(row, "op"), "add") == 0;
+        char shape[64];
+        if (json_integer_value(json_object_get(row, "jobs")) != 1 ||
+            json_integer_value(json_object_get(row, "streams")) != 1 || !may_be_automatic(row))
+            continue;
+        snprintf(shape, sizeof(shape), operands ? "%dx%d %dx%d" : "%dx%d", side, side, side, side);
+        json_object_set_new(row, "shape", json_string(shape));
+        ops[count] = read_op(row);
+        timed[count] =
+            (struct gm_timed){.op = &ops[count],
+                              .variant = text_of(row, "variant"),
+                              .facts = &facts,
+                              .us = 1e6 / json_number_value(json_object_get(row, "jobs_per_s"))};
+        count++;
+    }
+    gm_profile_fit_link(timed, count, json_number_value(json_object_get(document, "link_in_gbs")),
+                        json_number_value(json_object_get(document, "link_out_gbs")), profile);
+    free(timed);
+    free(ops);
+    json_decref(document);
+}
+
 static void fit_all(const struct results *results, unsigned files, unsigned rounds,
-                    const char *name)
+                    const char *name, const char *link)
 {
     char made[1024] = "by tests/bench/replay.c from";
     size_t count, len = strlen(made);
@@ -339,6 +382,8 @@ static void fit_all(const struct results *results, unsigned files, unsigned roun
     struct gm_profile *profile = fitted(results, timed, count, rounds);
     FILE *out = fopen(name, "we");
 
+    if (link)
+        fit_link(link, profile);
     for (unsigned f = 0; f < files && len < sizeof(made); f++) {
         const char *slash = strrchr(results[f].path, '/');
         len += (size_t)snprintf(made + len, sizeof(made) - len, " %s%s",
@@ -391,7 +436,7 @@ static void read_results(struct results *ret, const char *path, const char *mode
 int main(int argc, char **argv)
 {
     static struct results results[FILES_MAX];
-    const char *model = NULL, *fit = NULL;
+    const char *model = NULL, *fit = NULL, *link = NULL;
     struct gm_profile *profile = NULL;
     unsigned files = 0, rounds = ROUNDS;
     bool checks = false;
@@ -405,6 +450,8 @@ int main(int argc, char **argv)
             model = argv[++i];
         else if (strcmp(argv[i], "--fit") == 0 && i + 1 < argc)
             fit = argv[++i];
+        else if (strcmp(argv[i], "--link") == 0 && i + 1 < argc)
+            link = argv[++i];
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
             rounds = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
@@ -413,7 +460,7 @@ int main(int argc, char **argv)
             read_results(&results[files++], argv[i], model, profile);
     }
     if (fit && files > 0)
-        fit_all(results, files, rounds, fit);
+        fit_all(results, files, rounds, fit, link);
     else if (checks && files > 0)
         check_fit(results, files, rounds);
     for (unsigned f = 0; f < files; f++) {

@@ -23,7 +23,7 @@ def report(daemon, op, **parameters):
 
 @pytest.mark.parametrize("op", OPS)
 def test_takes_the_least_estimate(daemon, op):
-    document = report(daemon, op, shape="700x700", gpu="H200")
+    document = report(daemon, op, shape="1500x1500", gpu="H200")
     estimates = [c["estimated_us"] for c in document["candidates"] if "estimated_us" in c]
     assert len(estimates) > 1 and estimates == sorted(estimates)
     assert document["device"] == "H200" and document["profile"] == "NVIDIA H200"

@@ -434,6 +434,44 @@ static bool parse_op(const char *dtype, const char *a, const char *b, enum gm_pr
                         &err);
 }
 
+/* What takes less over the link with others is a small job, and a long sum is none, for it waits;
+ * by the profile's link, however fast the one at hand was found. */
+static void test_small_jobs(void)
+{
+    static const struct {
+        const char *a, *b;
+        bool small;
+    } cases[] = {{"64x64", "64x64", true},     {"1x60", "60x80", true},
+                 {"160x160", "160x160", true}, {"256x256", "256x256", false},
+                 {"4x2000", "2000x4", false},  {"1024x1024", "1024x1024", false}};
+    struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA, .batch_max = 48};
+    struct gm_profile *slow = NULL;
+    struct gm_error err = {.detail = ""};
+    struct gm_op op;
+
+    CHECK_STATUS(gm_profile_read("GM_MEASURED_ON(\"GPU\", \"1\", \"2\", \"3\")\n"
+                                 "GM_LINK(0.01, 0.01, 10, 3, 20000, 2, 7)\n",
+                                 &slow, &err),
+                 GM_OK, &err);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (!parse_op("f32", cases[i].a, cases[i].b, GM_PRECISION_FP32, &op))
+            continue;
+        double us = gm_estimate(&op, GM_OP_MATMUL, "multistage_tuned", &facts).us;
+        if (!CHECK_EQ(gm_is_small_job(&op, &facts, us), cases[i].small))
+            printf("%s by %s\n", cases[i].a, cases[i].b);
+        facts.link_in_gbs = facts.link_out_gbs = 1e-3;
+        CHECK_EQ(gm_is_small_job(&op, &facts, us), cases[i].small);
+        CHECK(!gm_is_small_job(&op, &facts, -1)); /* without an estimate */
+        facts.profile = slow;
+        CHECK(!gm_is_small_job(&op, &facts, us));
+        facts.profile = NULL;
+        facts.batch_max = 1;
+        CHECK(!gm_is_small_job(&op, &facts, us));
+        facts.batch_max = 48;
+    }
+    free(slow);
+}
+
 /* Tensor cores: f32 where it is large and K long enough for the accuracy; without cuBLAS f16 and
  * bf16 as well, on other GPUs that have them too, and by mma what wgmma would copy first. */
 static void test_tensor_cores(void)
@@ -510,6 +548,7 @@ int main(void)
     test_unknown();
     test_tiles();
     test_tensor_cores();
+    test_small_jobs();
     test_all_have_one(&facts);
     return check_report();
 }

@@ -304,7 +304,8 @@ static void test_cuda_small_jobs(void)
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "64x64", "64x64", true},
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "1x60", "60x80", true},
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "160x160", "160x160", true},
-        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "192x192", "192x192", false},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "192x192", "192x192", true},
+        {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "256x256", "256x256", false},
         {GM_OP_MATMUL, GM_F64, GM_ROW_MAJOR, "128x128", "128x128", true},
         {GM_OP_MATMUL, GM_F64, GM_ROW_MAJOR, "160x160", "160x160", false},
         {GM_OP_MATMUL, GM_BF16, GM_ROW_MAJOR, "100x200", "200x50", true},
@@ -313,7 +314,7 @@ static void test_cuda_small_jobs(void)
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "400x40x40", "400x40x40", false},
         {GM_OP_MATMUL, GM_F32, GM_ROW_MAJOR, "4x2000", "2000x4", false}, /* a long sum */
         {GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "256x256", NULL, true},
-        {GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "512x512", NULL, false},
+        {GM_OP_TRANSPOSE, GM_F32, GM_ROW_MAJOR, "512x512", NULL, true},
         {GM_OP_TRANSPOSE, GM_U8, GM_ROW_MAJOR, "99x99", NULL, true},
         {GM_OP_TRANSPOSE, GM_U8, GM_ROW_MAJOR, "700x700", NULL, false},
         {GM_OP_TRANSPOSE, GM_F32, GM_COL_MAJOR, "64x64", NULL, false}, /* a copy */
