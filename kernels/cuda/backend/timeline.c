@@ -14,13 +14,12 @@
 
 /*
  * How a thread waits for an event. The driver's own blocking wait is woken by an interrupt, which
- * takes 50 to 100 us, longer than most small jobs. So the thread asks again and again: at first
- * without pause, for SPIN_NS; then it lets other threads have the core between two questions; and
- * once WAKE_NS, which it takes to wake from any sleep, is less than a percent of the time it has
- * waited, with sleeps of one part in SLEEP_PART of that. It is late by less than two percent, and a
- * long kernel costs a few hundred polls.
+ * takes 50 to 100 us, longer than most small jobs. So the thread asks again and again, and lets
+ * other threads have the core between two questions; and once WAKE_NS, which it takes to wake from
+ * any sleep, is less than a percent of the time it has waited, with sleeps of one part in
+ * SLEEP_PART of that. It is late by less than two percent, and a long kernel costs a few hundred
+ * polls.
  */
-#define SPIN_NS 100000
 #define WAKE_NS 50000
 #define SLEEP_PART 128
 #define SLEEP_NS_MAX 1000000
@@ -95,7 +94,7 @@ static cudaError_t wait_for(cudaEvent_t event)
         int64_t sleep_ns = waited / SLEEP_PART < SLEEP_NS_MAX ? waited / SLEEP_PART : SLEEP_NS_MAX;
         if (waited >= 100 * WAKE_NS)
             nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
-        else if (waited >= SPIN_NS)
+        else
             sched_yield();
     }
     (void)cudaGetLastError(); /* "not ready" is no error of a later call */
