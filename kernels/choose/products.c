@@ -186,7 +186,7 @@ static void set_config(const struct gm_asked *q, struct batched *c)
 double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    struct batched best = {.cycles = HUGE_VAL}, c;
+    struct batched best = {.cycles = HUGE_VAL}, c = best;
 
     for (c.vec = 1; c.vec <= 16 / s->size; c.vec *= 2) {
         for (c.TM = 4; c.TM <= (s->size == 8 ? 4 : 8); c.TM += c.TM < 6 ? 1 : 2) {

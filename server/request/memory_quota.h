@@ -41,6 +41,7 @@ struct gm_reservation {
     uint64_t client;                  /* client id: head.h */
     struct gm_quota_account *account; /* may limit what its client holds; NULL: it does not */
     uint64_t reserved, used, spare;
+    bool in_steps; /* for what ends soon: it may reserve more than it needs, see GM_SMALL_STEP */
 };
 
 /* A buffer that a reservation counts, with its backend. All zero: none. */

@@ -51,6 +51,7 @@ struct gm_request *gm_request_new(struct gm_server *server, const struct gm_requ
     r->body.parsed = &r->parsed;
     r->reservation.quota = &server->memory;
     r->reservation.client = head->client;
+    r->reservation.in_steps = true;
     atomic_init(&r->references, 1);
     gm_account_start(&r->account, gm_now_ns());
     gm_request_id(&r->head, r->id);

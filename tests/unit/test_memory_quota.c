@@ -119,8 +119,10 @@ static void test_small(void)
 static void test_steps(void)
 {
     const uint64_t limit = 2 * GM_SMALL_STEP * GM_SMALL_PART * GM_SMALL_MEMORY_PART;
-    struct gm_reservation a = {.quota = &quota}, b = {.quota = &quota, .client = 1},
-                          large = {.quota = &quota, .client = 2};
+    struct gm_reservation a = {.quota = &quota, .in_steps = true},
+                          b = {.quota = &quota, .client = 1, .in_steps = true},
+                          large = {.quota = &quota, .client = 2},
+                          lasting = {.quota = &quota, .client = 3};
     struct gm_error error;
 
     open_quota(limit);
@@ -141,6 +143,9 @@ static void test_steps(void)
     gm_reservation_trim(&large, limit / 2);
     CHECK_STATUS(gm_reservation_raise(&b, 3 * GM_SMALL_STEP - 7, &error), GM_OK, &error);
     CHECK_EQ(b.reserved, 3 * GM_SMALL_STEP - 7);
+    CHECK_STATUS(gm_reservation_raise(&lasting, 100, &error), GM_OK, &error);
+    CHECK_EQ(lasting.reserved, 100);
+    gm_reservation_trim(&lasting, 0);
     gm_reservation_trim(&a, 0);
     gm_reservation_trim(&b, 0);
     gm_reservation_trim(&large, 0);
