@@ -423,6 +423,9 @@ TABLES = {
     "bench_accuracy": [("accuracy", "kernels/EXPERIMENTS.md", accuracy_table)],
     "bench_gpu_random": [],  # for a test of auto's choices
     "bench_streams": [("bench_streams", "BENCHMARKS.md", streams_table)],
+    "gemmd --tune": [],  # for the fit of kernels/choose
+    "guard": [],  # what guard compares with
+    "soak": [],  # tests/README.md tells of it
     "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it
     "bench_json": [("bench_json", "BENCHMARKS.md", json_table)],
     "load": [("load", "BENCHMARKS.md", load_table), ("load_triton", "BENCHMARKS.md", triton_table)],
