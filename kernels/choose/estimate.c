@@ -81,7 +81,6 @@ double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const stru
         .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * q->profile->pass_rate)};
 
     e.us = e.launch + e.passes +
-
            sqrt(e.math * e.math + e.shared * e.shared + e.l2 * e.l2 + e.dram * e.dram +
                 e.wait * e.wait);
     if (q->least && !(q->least->us <= e.us))

@@ -357,6 +357,11 @@ void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes)
     pthread_mutex_unlock(&account->mutex);
 }
 
+bool gm_quota_limits_memory(const struct gm_quota_account *account)
+{
+    return account && is_limited(account, GM_QUOTA_MEMORY);
+}
+
 enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,
                              struct gm_error *err)
 {

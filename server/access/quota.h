@@ -130,6 +130,8 @@ void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t de
 bool gm_quota_has_rates(const struct gm_quota_account *account);
 /* Gives back body bytes that were charged and did not come. */
 void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes);
+/* Whether a quota bounds the memory that the client holds. account: may be NULL. */
+bool gm_quota_limits_memory(const struct gm_quota_account *account);
 /* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. Call
  * these two with the memory quota's mutex held. */
 enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,

@@ -145,8 +145,10 @@ enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t
         return GM_OK;
     }
     uint64_t whole = (total + GM_SMALL_STEP - 1) / GM_SMALL_STEP * GM_SMALL_STEP;
-    bool round_up = reservation->in_steps && gm_memory_quota_is_small(quota, whole);
+    bool round_up = reservation->in_steps && gm_memory_quota_is_small(quota, whole) &&
+                    !gm_quota_limits_memory(reservation->account);
     pthread_mutex_lock(&quota->mutex);
+    round_up = round_up && quota->reserved <= quota->limit / 2;
     enum gm_status status = round_up ? raise_to(reservation, whole, err) : GM_MEMORY_FULL;
     if (status == GM_OK)
         reservation->spare = whole - total;

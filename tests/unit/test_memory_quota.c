@@ -152,6 +152,38 @@ static void test_steps(void)
     close_quota();
 }
 
+/* Where a quota bounds what the client holds, or half of the memory is taken, nothing is reserved
+ * that is not needed: else it would be refused to a request that fits. */
+static void test_no_steps(void)
+{
+    struct gm_quota_limits limits;
+    struct gm_reservation a = {.quota = &quota, .in_steps = true}, b = a,
+                          free = {.quota = &quota, .client = 1, .in_steps = true},
+                          large = {.quota = &quota, .client = 2};
+    struct gm_quotas quotas = {0};
+    struct gm_error error;
+
+    CHECK_STATUS(gm_quota_read("memory=100000", strlen("memory=100000"), &limits, &error), GM_OK,
+                 &error);
+    CHECK_STATUS(gm_quotas_open(&quotas, &limits, &error), GM_OK, &error);
+    quotas.by_address = true;
+    open_quota((uint64_t)1 << 30);
+    a.account = b.account = gm_quota_of_address(&quotas, 5);
+    CHECK_STATUS(gm_reservation_raise(&a, 50000, &error), GM_OK, &error);
+    CHECK_STATUS(gm_reservation_raise(&b, 50000, &error), GM_OK, &error);
+    CHECK_EQ(a.reserved + b.reserved, 100000);
+    CHECK_STATUS(gm_reservation_raise(&large, ((uint64_t)1 << 29) + 1, &error), GM_OK, &error);
+    CHECK_STATUS(gm_reservation_raise(&free, 100, &error), GM_OK, &error);
+    CHECK_EQ(free.reserved, 100);
+    gm_reservation_trim(&a, 0);
+    gm_reservation_trim(&b, 0);
+    gm_reservation_trim(&free, 0);
+    gm_reservation_trim(&large, 0);
+    gm_quota_unref(a.account);
+    gm_quotas_close(&quotas);
+    close_quota();
+}
+
 /* A client alone gets four fifths; what it leaves is there for others, who share it likewise. */
 static void test_clients(void)
 {
@@ -267,6 +299,7 @@ int main(void)
     test_reserve();
     test_small();
     test_steps();
+    test_no_steps();
     test_clients();
     test_blocks();
     test_threads();
