@@ -27,7 +27,7 @@ struct choice {
 enum gm_status gm_handle_choose_plan(struct gm_plan *plan, const struct gm_plan_input *in,
                                      struct gm_error *err)
 {
-    if (*in->parsed->params.kernel && strcmp(in->parsed->params.kernel, "auto") != 0)
+    if (!gm_params_take_auto(&in->parsed->params))
         return gm_fail(err, GM_BAD_PARAMETER,
                        "/v1/choose says what auto takes, and does not take 'kernel'");
     plan->bytes = plan->scratch_bytes = 0;

@@ -76,7 +76,7 @@ static bool tiny(const struct gm_request *r)
     return !r->connection.suspended && r->plan.device->backend->run_here && !r->run.job.exclusive &&
            !waits_for_disk(r) && gm_cost_is_tiny(&r->run.job.task.op) &&
            r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
-           (!*r->parsed.params.kernel || strcmp(r->parsed.params.kernel, "auto") == 0);
+           gm_params_take_auto(&r->parsed.params);
 }
 
 /* Checks the least cost of repeated runs beforehand, because they hold the device alone. */

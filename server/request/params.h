@@ -9,6 +9,8 @@
 #include "kernels/gpu.h"
 #include "server/limits.h"
 
+#include <string.h>
+
 #define GM_RESULT_REGION GM_OPERANDS_MAX /* the result's index among regions */
 
 typedef char gm_param_text[GM_PARAMETER_BYTES_MAX + 1]; /* empty: not stated */
@@ -113,6 +115,12 @@ struct gm_params {
 };
 
 /* Whether any shape is stated. */
+/* Whether they leave the kernel to gemmd. */
+static inline bool gm_params_take_auto(const struct gm_params *params)
+{
+    return !*params->kernel || strcmp(params->kernel, "auto") == 0;
+}
+
 static inline bool gm_params_have_shape(const struct gm_params *params)
 {
     return params->shape[0].ndim > 0 || params->shape[1].ndim > 0 || params->shape[2].ndim > 0;

@@ -112,9 +112,8 @@ enum gm_status gm_plan_device(struct gm_plan *plan, const struct gm_plan_input *
 static void place(struct gm_plan *plan, const struct gm_plan_input *in)
 {
     const struct gm_params *params = &in->parsed->params;
-    bool anywhere = (!*params->kernel || strcmp(params->kernel, "auto") == 0) &&
-                    params->repeat <= 1 && !in->parsed->into.region && !*params->keep &&
-                    in->route->op != GM_OP_EVAL;
+    bool anywhere = gm_params_take_auto(params) && params->repeat <= 1 &&
+                    !in->parsed->into.region && !*params->keep && in->route->op != GM_OP_EVAL;
 
     plan->placed = GM_PLACED_ASKED;
     if (plan->device_named || in->route->reports > 0)

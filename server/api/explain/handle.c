@@ -44,7 +44,7 @@ static enum gm_status select_variant(struct gm_plan *plan, const struct gm_param
                                      struct gm_error *err)
 {
     const struct gm_device_facts *facts = plan->device->facts;
-    bool automatic = !*params->kernel || strcmp(params->kernel, "auto") == 0;
+    bool automatic = gm_params_take_auto(params);
 
     plan->automatic = NULL;
     plan->variant = NULL;
