@@ -70,9 +70,9 @@ unsigned gm_gather_matrix(const struct gm_op *op)
     if (op->kind != GM_OP_MATMUL || a->batch != 1 || b->batch != 1 || !gm_op_reads(op, 0) ||
         gm_op_reads(op, 2) || gm_op_k(op) == 0)
         return GM_OPERANDS_MAX;
-    if (op->result.rows == 1 && op->result.cols > GM_GATHERED_MAX)
+    if (op->result.rows == 1 && op->result.cols > GM_GATHERED_NARROW)
         return 1;
-    return op->result.cols == 1 && op->result.rows > GM_GATHERED_MAX ? 0 : GM_OPERANDS_MAX;
+    return op->result.cols == 1 && op->result.rows > GM_GATHERED_NARROW ? 0 : GM_OPERANDS_MAX;
 }
 
 /* All that the products have in common. */
@@ -106,13 +106,19 @@ bool gm_gather_alike(const struct gm_op *one, const struct gm_op *other)
     return memcmp(words[0], words[1], sizeof(words[0])) == 0;
 }
 
-/* A row-major matrix like x, of other sides and without data. */
-static struct gm_matrix rows_like(const struct gm_matrix *x, uint64_t rows, uint64_t cols)
+unsigned gm_gather_padded(unsigned rows)
+{
+    return rows <= 2 ? rows : rows <= 4 ? 4 : (rows + 7) / 8 * 8;
+}
+
+/* A matrix like x, of other sides and without data. */
+static struct gm_matrix rows_like(const struct gm_matrix *x, enum gm_layout layout, uint64_t rows,
+                                  uint64_t cols)
 {
     struct gm_matrix made = *x;
 
     made.data = NULL;
-    made.layout = GM_ROW_MAJOR;
+    made.layout = layout;
     made.rows = rows;
     made.cols = cols;
     return made;
@@ -128,9 +134,9 @@ void gm_gather_op(const struct gm_op *op, unsigned rows, struct gm_op *ret)
     ret->transa = false;
     ret->transb = matrix == 1 ? op->transb : !op->transa;
     ret->operands = 2;
-    ret->operand[0] = rows_like(vector, rows, gm_op_k(op));
+    ret->operand[0] = rows_like(vector, GM_COL_MAJOR, rows, gm_op_k(op));
     ret->operand[1] = op->operand[matrix];
-    ret->result = rows_like(&op->result, rows, gm_matrix_elements(&op->result));
+    ret->result = rows_like(&op->result, GM_ROW_MAJOR, rows, gm_matrix_elements(&op->result));
 }
 
 unsigned gm_group_matrix(const struct gm_task *task)

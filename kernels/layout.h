@@ -54,19 +54,47 @@ enum gm_status gm_sim_rearrange(const struct gm_matrix *x, void *data, struct gm
  *     [x1] B -> [y1]          [x1] B = [y1]
  */
 
-/* The most rows: as many vectors as the kernel `skinny` takes. */
-#define GM_GATHERED_MAX 8u
+/* The most rows: as many as the kernel `skinny` has sums for in a multiprocessor's registers. */
+#define GM_GATHERED_MAX 32u
+
+/* What the columns of the matrix must exceed: the most vectors of the kernel `skinny`, which
+ * would take a narrower matrix for the vectors. */
+#define GM_GATHERED_NARROW 8u
 
 /* The index of the matrix, in a product of one row or one column; GM_OPERANDS_MAX where op is none,
- * adds a C, or has no more than GM_GATHERED_MAX rows or columns in its matrix. */
+ * adds a C, or has no more than GM_GATHERED_NARROW rows or columns in its matrix. */
 unsigned gm_gather_matrix(const struct gm_op *op);
 
 /* Whether two such products have the same matrix, at the same address, and the same factors. */
 bool gm_gather_alike(const struct gm_op *one, const struct gm_op *other);
 
-/* The product of `rows` such rows: *ret has a row-major a of `rows` x K and a row-major result,
+/* The rows that a product of `rows` rows has in all: beyond a few, zeros make each of its columns
+ * whole vectors of 16 bytes, for elements of 2 bytes and more. */
+unsigned gm_gather_padded(unsigned rows);
+
+/* The product of `rows` such rows: *ret has a column-major a of `rows` x K and a row-major result,
  * both without data, and the matrix as b. Row i of a and of the result are operation i's own. */
 void gm_gather_op(const struct gm_op *op, unsigned rows, struct gm_op *ret);
+
+/* Rows or columns of several operations, each where it is: memory that the device can reach. */
+struct gm_rows {
+    void *row[GM_GATHERED_MAX];
+    unsigned count;
+    uint64_t length; /* elements of each */
+    enum gm_dtype dtype;
+};
+
+/* Copies the rows to a column-major matrix of `padded` rows, the others zero; or out of a row-major
+ * one. One launch each, which takes the host less time than a copy for each row.
+ * cuda/copy/rows.cu, and the same in the simulator. */
+enum gm_status gm_cuda_gather_rows(const struct gm_rows *rows, unsigned padded, void *matrix,
+                                   struct gm_exec *exec);
+enum gm_status gm_sim_gather_rows(const struct gm_rows *rows, unsigned padded, void *matrix,
+                                  struct gm_exec *exec);
+enum gm_status gm_cuda_scatter_rows(const void *matrix, const struct gm_rows *rows,
+                                    struct gm_exec *exec);
+enum gm_status gm_sim_scatter_rows(const void *matrix, const struct gm_rows *rows,
+                                   struct gm_exec *exec);
 
 #ifdef __cplusplus
 }

@@ -70,6 +70,32 @@ enum gm_status gm_cuda_rearrange(const struct gm_matrix *x, void *data, struct g
     return end(exec, &kernel_b);
 }
 
+enum gm_status gm_cuda_gather_rows(const struct gm_rows *rows, unsigned padded, void *matrix,
+                                   struct gm_exec *exec)
+{
+    size_t size = gm_dtype_size(rows->dtype);
+    enum gm_status status = gm_cuda_launching(exec, &kernel_b);
+
+    if (status != GM_OK)
+        return status;
+    memset(matrix, 0, rows->length * padded * size);
+    for (uint64_t i = 0; i < rows->length * rows->count; i++)
+        memcpy((char *)matrix + (i / rows->count * padded + i % rows->count) * size,
+               (const char *)rows->row[i % rows->count] + i / rows->count * size, size);
+    return end(exec, &kernel_b);
+}
+
+enum gm_status gm_cuda_scatter_rows(const void *matrix, const struct gm_rows *rows,
+                                    struct gm_exec *exec)
+{
+    size_t bytes = rows->length * gm_dtype_size(rows->dtype);
+    enum gm_status status = gm_cuda_launching(exec, &kernel_b);
+
+    for (unsigned i = 0; i < rows->count && status == GM_OK; i++)
+        memcpy(rows->row[i], (const char *)matrix + i * bytes, bytes);
+    return status == GM_OK ? end(exec, &kernel_b) : status;
+}
+
 static enum gm_status run_transpose(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];

@@ -59,6 +59,7 @@ if(NOT GEMMD_SIMT_FROM) # objects are taken by their sources' names, and this on
   list(APPEND kernels ${CMAKE_CURRENT_BINARY_DIR}/example/swizzled.cu)
 endif()
 gm_simt_object(simt_parts "${kernels}")
+gm_test(test_sim_rows sim sim/test_sim_rows.c LIBRARIES run_kernel)
 gm_test(test_sim_tile_order sim sim/test_sim_tile_order.c ${simt_parts} LIBRARIES run_kernel)
 add_dependencies(test_sim_tile_order simt_parts)
 

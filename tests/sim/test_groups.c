@@ -394,18 +394,33 @@ static void run_rows(struct gm_task task[], unsigned count)
             CHECK_STATUS(task[i].status, GM_OK, &task[i].error);
         return;
     }
-    gm_gather_op(&task[0].op, count, &all.op);
-    all.op.operand[0].data = task[0].op.operand[1 - gm_gather_matrix(&task[0].op)].data;
-    all.op.result.data = task[0].op.result.data;
-    each[0] = &all;
-    CHECK_EQ(backend->run(context, 0, 0, each, 1), GM_OK);
-    CHECK_STATUS(all.status, GM_OK, &all.error);
+    const unsigned index = 1 - gm_gather_matrix(&task[0].op), padded = gm_gather_padded(count);
+    const uint64_t size = gm_dtype_size(task[0].op.result.dtype);
+    const uint64_t k = gm_op_k(&task[0].op), row_bytes = gm_matrix_bytes(&task[0].op.result);
+    char *columns = calloc(k * padded, size), *results = malloc(padded * row_bytes);
+
+    if (CHECK(columns && results)) {
+        gm_gather_op(&task[0].op, padded, &all.op);
+        for (uint64_t i = 0; i < k * count; i++)
+            memcpy(columns + (i / count * padded + i % count) * size,
+                   (const char *)task[i % count].op.operand[index].data + i / count * size, size);
+        all.op.operand[0].data = columns;
+        all.op.result.data = results;
+        each[0] = &all;
+        CHECK_EQ(backend->run(context, 0, 0, each, 1), GM_OK);
+        CHECK_STATUS(all.status, GM_OK, &all.error);
+        for (unsigned i = 0; i < count; i++)
+            memcpy(task[i].op.result.data, results + i * row_bytes, row_bytes);
+    }
+    free(columns);
+    free(results);
 }
 
 /* Rows 0, step, 2 step and so on alone, the first against the oracle; then in companies of `least`
- * to 8. */
-static void try_rows(const struct rows *rows, unsigned least, unsigned step)
+ * to `most`. */
+static void try_rows(const struct rows *rows, unsigned least, unsigned most, unsigned step)
 {
+    static const unsigned companies[] = {2, 3, 7, 8, 9, 19, GM_GATHERED_MAX};
     struct gm_task task[GM_GATHERED_MAX];
     struct row_memory memory = {.there = NULL};
     bool made = get_row_memory(rows, &memory);
@@ -417,7 +432,7 @@ static void try_rows(const struct rows *rows, unsigned least, unsigned step)
     if (!made || !CHECK(alone != NULL))
         goto done;
     memset(results, POISON, bytes);
-    for (unsigned i = 0; i < GM_GATHERED_MAX; i += step) {
+    for (unsigned i = 0; i < most; i += step) {
         CHECK_EQ(gm_gather_alike(&task[i].op, &task[0].op), true);
         CHECK_EQ(gm_group_key(&task[i]) != 0, backend->device_get != NULL);
         CHECK_EQ(backend->run(context, 0, 0, (struct gm_task *[]){&task[i]}, 1), GM_OK);
@@ -425,7 +440,10 @@ static void try_rows(const struct rows *rows, unsigned least, unsigned step)
     }
     row_is_right(&task[0], &memory);
     memcpy(alone, results, bytes);
-    for (unsigned count = least; count <= GM_GATHERED_MAX; count++) {
+    for (unsigned c = 0; c < sizeof(companies) / sizeof(companies[0]); c++) {
+        const unsigned count = companies[c];
+        if (count < least || count > most)
+            continue;
         memset(results, POISON, bytes);
         run_rows(task, count);
         for (unsigned i = 0; i < count; i += step)
@@ -444,13 +462,21 @@ done:
  * are not whole vectors of 16 bytes, edges; along K and across it. */
 static void test_rows(void)
 {
-    static const uint64_t sides[][2] = {{1, 9}, {3, 17}, {100, 33}, {257, 64}, {2500, 41}};
+    static const uint64_t sides[][2] = {{1, 9}, {3, 17}, {100, 36}, {257, 64}, {2500, 41}};
     static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32, GM_F64, GM_I32, GM_I64};
     static const double alphas[] = {1, -3, 2};
     static const struct rows large[] = {
         {GM_F32, 9000, 36, false, true, 1},    /* splits, because K is longer than a chunk */
         {GM_F64, 140000, 12, false, false, 1}, /* splits of several chunks, across */
-        {GM_F64, 2100, 560, true, false, 1},   /* several chunks, along */
+        {GM_F32, 4500, 260, false, false, 1},  /* several groups of lanes, half a tile of lines */
+        {GM_BF16, 4100, 264, false, false, 2},
+        {GM_F64, 2100, 560, true, false, 1}, /* several chunks, along */
+    };
+    /* So many lines that K is not split; for a GPU alone. */
+    static const struct rows whole[] = {
+        {GM_F32, 8192, 8192, false, false, 1},  {GM_F32, 1500, 11008, false, false, 2},
+        {GM_BF16, 4100, 8192, false, false, 1}, {GM_F16, 8192, 4104, false, false, 1},
+        {GM_I32, 2000, 8200, false, false, -3}, {GM_F32, 4096, 4096, true, true, 1},
     };
 
     for (unsigned i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
@@ -460,10 +486,13 @@ static void test_rows(void)
                                           form & 1u, form & 2u,   alphas[(i + t) % 3]};
                 bool on_gpu = facts->kind != GM_DEVICE_SIM;
                 if (on_gpu || (i < 4 && types[t] == GM_F32) || form == (i + t) % 4)
-                    try_rows(&rows, i < 4 ? 1 : GM_GATHERED_MAX - 1, 1);
+                    try_rows(&rows, on_gpu || (i < 4 && types[t] == GM_F32) ? 2 : 19,
+                             GM_GATHERED_MAX, on_gpu ? 1 : 6);
             }
     for (unsigned i = 0; i < sizeof(large) / sizeof(large[0]); i++)
-        try_rows(&large[i], GM_GATHERED_MAX, GM_GATHERED_MAX - 1);
+        try_rows(&large[i], i < 2 ? 7 : 19, i < 2 ? 7 : 19, 18);
+    for (unsigned i = 0; i < sizeof(whole) / sizeof(whole[0]) && facts->kind != GM_DEVICE_SIM; i++)
+        try_rows(&whole[i], 8, GM_GATHERED_MAX, 5);
 }
 
 int main(int argc, char **argv)

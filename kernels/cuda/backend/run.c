@@ -7,8 +7,8 @@
  *
  * A variant that groups needs one stage: its kernel computes all tasks in one launch, and reads and
  * writes their matrices where they are, in pinned memory of the host or in the device's. Products
- * of one row by the same matrix are run as one product (layout.h), whose rows are copied from their
- * operands and to their results.
+ * of one row by the same matrix are run as one product (layout.h), whose rows a kernel gathers from
+ * their operands, and another scatters to their results.
  *
  * Failures: a step of one task that fails (no memory, a refused launch) fails that task. A step
  * that lacks memory is tried again after the pools were trimmed. A failed event, wait or launch of
@@ -112,26 +112,22 @@ static enum gm_status take_memory(struct batch *batch, struct slot *slot)
     return GM_OK;
 }
 
-/* Copies the rows of gathered products to `rows` on the device, or out of it to the results. */
-static cudaError_t copy_rows(const struct batch *batch, char *rows, bool out)
+/* Copies the rows of gathered products to the one on the device, or out of it to their results. */
+static enum gm_status copy_rows(const struct batch *batch, const struct gm_op *all, bool out,
+                                struct gm_error *err)
 {
-    const unsigned matrix = gm_gather_matrix(&batch->row[0]->op);
-    cudaError_t error = cudaSuccess;
+    const unsigned index = out ? GM_OPERANDS_MAX : 1 - gm_gather_matrix(&batch->row[0]->op);
+    struct gm_cuda_launch launch = gm_cuda_launch_on(batch->stream, NULL, err);
+    struct gm_rows rows = {.count = batch->rows, .dtype = all->result.dtype};
 
-    for (unsigned i = 0; i < batch->rows && error == cudaSuccess; i++) {
-        const struct gm_task *task = batch->row[i];
-        unsigned index = out ? GM_OPERANDS_MAX : 1 - matrix;
-        const struct gm_matrix *x = out ? &task->op.result : &task->op.operand[index];
-        bool there = (task->on_device & 1u << index) != 0;
-        uint64_t bytes = gm_matrix_bytes(x);
-        error = GM_CALL(cudaMemcpyAsync, out ? x->data : rows, out ? rows : x->data, bytes,
-                        there ? cudaMemcpyDeviceToDevice
-                        : out ? cudaMemcpyDeviceToHost
-                              : cudaMemcpyHostToDevice,
-                        batch->stream->handle);
-        rows += bytes;
+    for (unsigned i = 0; i < batch->rows; i++) {
+        const struct gm_op *op = &batch->row[i]->op;
+        rows.row[i] = (void *)(uintptr_t)(out ? op->result.data : op->operand[index].data);
     }
-    return error;
+    rows.length = out ? all->result.cols : all->operand[0].cols;
+    return out ? gm_cuda_scatter_rows(all->result.data, &rows, &launch.exec)
+               : gm_cuda_gather_rows(&rows, (unsigned)all->operand[0].rows,
+                                     (void *)(uintptr_t)all->operand[0].data, &launch.exec);
 }
 
 static enum gm_status copy_in(struct batch *batch, struct slot *slot)
@@ -140,8 +136,8 @@ static enum gm_status copy_in(struct batch *batch, struct slot *slot)
     cudaError_t error = cudaSuccess;
 
     if (batch->rows > 0)
-        error = copy_rows(batch, slot->op.operand[0].data, false);
-    for (unsigned i = 0; i < host->operands && batch->rows == 0 && error == cudaSuccess; i++) {
+        return copy_rows(batch, &slot->op, false, &slot->task->error);
+    for (unsigned i = 0; i < host->operands && error == cudaSuccess; i++) {
         uint64_t bytes = gm_matrix_bytes(&host->operand[i]);
         if (gm_op_reads(host, i) && bytes > 0 && !is_there(slot, i))
             error = GM_CALL(cudaMemcpyAsync, slot->op.operand[i].data, host->operand[i].data, bytes,
@@ -222,10 +218,11 @@ static enum gm_status copy_out(struct batch *batch, struct slot *slot)
 
     if (is_there(slot, GM_OPERANDS_MAX))
         return GM_OK;
-    cudaError_t error = batch->rows > 0 ? copy_rows(batch, slot->op.result.data, true)
-                                        : GM_CALL(cudaMemcpyAsync, result->data,
-                                                  slot->op.result.data, gm_matrix_bytes(result),
-                                                  cudaMemcpyDeviceToHost, batch->stream->handle);
+    if (batch->rows > 0)
+        return copy_rows(batch, &slot->op, true, &slot->task->error);
+    cudaError_t error =
+        GM_CALL(cudaMemcpyAsync, result->data, slot->op.result.data, gm_matrix_bytes(result),
+                cudaMemcpyDeviceToHost, batch->stream->handle);
 
     return gm_cuda_check(error, "the copy from the device", &slot->task->error);
 }
@@ -458,7 +455,7 @@ static enum gm_status run_rows(struct gm_cuda_stream *stream, struct gm_task *ro
         .variant = row[0]->variant, .repeat = 1, .on_device = 1u << 1 /* the matrix */};
     enum gm_status status = GM_OK;
 
-    gm_gather_op(&row[0]->op, rows, &all.op);
+    gm_gather_op(&row[0]->op, gm_gather_padded(rows), &all.op);
     if (rows > 1)
         status = run(stream, (struct gm_task *[]){&all}, 1, row, rows);
     bool together = rows > 1 && (all.status != GM_DEVICE_MEMORY || status != GM_OK);

@@ -13,8 +13,8 @@
  * 2 or 4 of them). Global memory: each element once, but B once for each tile of rows.
  * When it wins: stacks of up to some 100 rows and columns that power-of-two tiles do not divide.
  */
-#include "kernels/cuda/matmul/batched.h"
-#include "kernels/cuda/matmul/batched_loader.h"
+#include "kernels/cuda/matmul/batched/config.h"
+#include "kernels/cuda/matmul/batched/loader.h"
 #include "kernels/device_facts.h"
 
 #define BATCHED_SIDE_MAX 4096u /* rows or columns: a larger matrix is work for many blocks */

@@ -13,7 +13,8 @@
  * are 16-byte aligned; else 4 requests of 4 to 32 sectors. 3 vectors cost as much as 4, and 5 to 7
  * as 8.
  *
- * Rows of gathered products are vectors like others, but laid out as one alone would be (set_rows).
+ * Rows of gathered products are vectors like others, but laid out as one alone would be (set_rows);
+ * for more than 8 there is skinny_rows.cu.
  *
  * When it wins: results of few rows or columns, except the smallest (small_tile, split_k_dot).
  */
@@ -203,7 +204,7 @@ GM_ROW_FUNCTION enum gm_status
 gm_skinny_accepts(const struct gm_op *op, const struct gm_device_facts *facts, struct gm_error *err)
 {
     (void)facts;
-    if (op->result.rows > VECTORS_MAX && op->result.cols > VECTORS_MAX)
+    if (!op->gathered && op->result.rows > VECTORS_MAX && op->result.cols > VECTORS_MAX)
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,
                        "kernel \"skinny\" takes results of at most %u rows or %u columns",
                        VECTORS_MAX, VECTORS_MAX);
@@ -270,15 +271,21 @@ template <typename T> static enum gm_status multiply(struct gm_exec *exec, skinn
 
 GM_KERNEL(matmul_skinny)
 {
-    static_assert(VECTORS_MAX == GM_GATHERED_MAX, "gathered products are at most as many vectors");
+    static_assert(VECTORS_MAX == GM_GATHERED_NARROW, "one row is laid out as it is in company");
+    bool ran = false;
 
+    if (op->gathered) {
+        enum gm_status status = GM_ENTRY(skinny_rows)(op, exec, &ran);
+        if (ran || status != GM_OK)
+            return status;
+    }
     return gm_by_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         skinny<T> s = skinny_of<T>(op);
 
         if (!op->gathered)
             return multiply<T>(exec, s);
-        set_rows(&s, (unsigned)s.p.M, gm_gpu_of(exec));
+        set_rows(&s, s.p.M < VECTORS_MAX ? (unsigned)s.p.M : VECTORS_MAX, gm_gpu_of(exec));
         return gm_launches(s.p.M, s.count, [&](uint64_t first, uint64_t rows) {
             skinny<T> pass = s;
             pass.p.M = rows;

@@ -12,6 +12,10 @@
 
 #include <cmath>
 
+/* skinny_rows.cu: computes gathered rows, if there are as many as it is for. */
+extern "C" enum gm_status GM_ENTRY(skinny_rows)(const struct gm_op *op, struct gm_exec *exec,
+                                                bool *ret_ran);
+
 /* The smallest multiple of `of` that is at least x, divided by x. */
 static inline double padding_ratio(double x, double of)
 {

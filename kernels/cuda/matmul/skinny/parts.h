@@ -98,60 +98,55 @@ static __device__ __forceinline__ void gm_reduce_scatter(S (&x)[N], unsigned far
     }
 }
 
-/* A chunk: consecutive steps of K of a block's split, loaded at once. */
-struct skinny_chunk {
-    uint64_t first;
-    unsigned count, room; /* room: count rounded up with zeros, so that whole vectors can be read */
-};
-template <typename T>
-static __device__ __forceinline__ skinny_chunk chunk_of(const skinny<T> &s, uint64_t first,
-                                                        uint64_t end)
-{
-    uint64_t left = first < end ? end - first : 0;
-    unsigned count = (unsigned)(left < s.chunk_steps ? left : s.chunk_steps);
-
-    return {first, count, (count + warp_span<T> - 1) / warp_span<T> * warp_span<T>};
-}
-
-/* The first step of a split, or K beyond the last split. */
-template <typename T>
-static __device__ __forceinline__ uint64_t split_begin(const skinny<T> &s, unsigned split)
-{
-    uint64_t begin = split * s.split_steps;
-
-    return begin < s.p.K ? begin : s.p.K;
-}
-
 /* Loads the vectors' steps of a chunk: vector v's `step` goes to v * down + step * across. */
 template <typename T, unsigned COUNT>
 static __device__ __forceinline__ void load_vectors(gm_acc<T> *to, const skinny<T> &s,
                                                     uint64_t matrix, const skinny_chunk &k,
                                                     unsigned down, unsigned across)
 {
+    constexpr unsigned SPAN = 16 / sizeof(T), OUT = 16 / sizeof(gm_acc<T>);
     const T *vectors = gm_matrix_of<T>(s.vectors, matrix) + k.first * s.vectors.row;
-
-    if (s.vectors.col == 1 && COUNT > 1) { /* one step of all vectors is contiguous */
-#pragma unroll 4
-        for (unsigned i = threadIdx.x; i < k.room * COUNT; i += blockDim.x) {
-            unsigned vector = i % COUNT, step = i / COUNT;
-            bool there = vector < s.count && step < k.count;
-            to[vector * down + step * across] =
-                there ? gm_load(vectors[step * s.vectors.row + vector]) : gm_acc<T>(0);
-        }
-        return;
-    }
+    auto each_step = [&](auto load) {
 #pragma unroll 2
-    for (unsigned step = threadIdx.x; step < k.room; step += blockDim.x) {
-        T got[COUNT];
+        for (unsigned step = threadIdx.x; step < k.room; step += blockDim.x) {
+            T got[COUNT];
+            load(step, vectors + step * s.vectors.row, got);
+            if constexpr (COUNT % OUT == 0) {
+                if (down == 1) {
 #pragma unroll
-        for (unsigned v = 0; v < COUNT; v++)
-            got[v] = v < s.count && step < k.count
-                         ? vectors[step * s.vectors.row + v * s.vectors.col]
-                         : T{};
+                    for (unsigned v = 0; v < COUNT; v += OUT) {
+                        lane_span<gm_acc<T>> out;
 #pragma unroll
-        for (unsigned v = 0; v < COUNT; v++)
-            to[v * down + step * across] = gm_load(got[v]);
-    }
+                        for (unsigned i = 0; i < OUT; i++)
+                            out.set(i, gm_load(got[v + i]));
+                        *(lane_span<gm_acc<T>> *)&to[v + step * across] = out;
+                    }
+                    continue;
+                }
+            }
+#pragma unroll
+            for (unsigned v = 0; v < COUNT; v++)
+                to[v * down + step * across] = gm_load(got[v]);
+        }
+    };
+
+    if (COUNT % SPAN == 0 && s.vectors.col == 1 && s.count == COUNT && s.vectors.row % SPAN == 0 &&
+        (uintptr_t)vectors % 16 == 0) /* a step of all vectors is whole vectors of 16 bytes */
+        each_step([&](unsigned step, const T *from, T(&got)[COUNT]) {
+#pragma unroll
+            for (unsigned v = 0; v < COUNT; v += SPAN) {
+                auto span = load_lane_span<T, true>(from + v, step < k.count ? SPAN : 0, 1);
+#pragma unroll
+                for (unsigned i = 0; i < SPAN && v + i < COUNT; i++)
+                    got[v + i] = span.get(i);
+            }
+        });
+    else
+        each_step([&](unsigned step, const T *from, T(&got)[COUNT]) {
+#pragma unroll
+            for (unsigned v = 0; v < COUNT; v++)
+                got[v] = v < s.count && step < k.count ? from[v * s.vectors.col] : T{};
+        });
 }
 
 /* Adds the sums of the warps that share K, and finishes the results of a block's 2^lines_log lines

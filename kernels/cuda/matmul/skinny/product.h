@@ -88,6 +88,30 @@ template <typename T> static size_t shared_of(const skinny<T> &s)
     return (vectors > sums ? vectors : sums) * sizeof(gm_acc<T>);
 }
 
+/* A chunk: consecutive steps of K of a block's split, loaded at once. */
+struct skinny_chunk {
+    uint64_t first;
+    unsigned count, room; /* room: count rounded up with zeros, so that whole vectors can be read */
+};
+template <typename T>
+static __device__ __forceinline__ skinny_chunk chunk_of(const skinny<T> &s, uint64_t first,
+                                                        uint64_t end)
+{
+    uint64_t left = first < end ? end - first : 0;
+    unsigned count = (unsigned)(left < s.chunk_steps ? left : s.chunk_steps);
+
+    return {first, count, (count + warp_span<T> - 1) / warp_span<T> * warp_span<T>};
+}
+
+/* The first step of a split, or K beyond the last split. */
+template <typename T>
+static __device__ __forceinline__ uint64_t split_begin(const skinny<T> &s, unsigned split)
+{
+    uint64_t begin = split * s.split_steps;
+
+    return begin < s.p.K ? begin : s.p.K;
+}
+
 /* log2 of a power of two. */
 template <unsigned X> static constexpr unsigned log2_of = 1 + log2_of<X / 2>;
 template <> constexpr unsigned log2_of<1> = 0;

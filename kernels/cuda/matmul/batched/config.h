@@ -1,8 +1,8 @@
 /*
- * batched.h - chooses the tile config of matmul/batched.cu by a cost model.
+ * config.h - chooses the tile config of matmul/batched.cu by a cost model.
  */
-#ifndef GM_KERNELS_CUDA_MATMUL_BATCHED_H
-#define GM_KERNELS_CUDA_MATMUL_BATCHED_H
+#ifndef GM_KERNELS_CUDA_MATMUL_BATCHED_CONFIG_H
+#define GM_KERNELS_CUDA_MATMUL_BATCHED_CONFIG_H
 
 #include "kernels/cuda/matmul/product.h"
 

@@ -1,5 +1,5 @@
 /*
- * batched_loader.h - copies operands of matmul/batched.cu into shared memory, asynchronously.
+ * loader.h - copies operands of matmul/batched.cu into shared memory, asynchronously.
  *
  * Copies move 16 bytes at any alignment of the span, or single elements if the operand is
  * transposed.
@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/lib/vec.h"
-#include "kernels/cuda/matmul/batched.h"
+#include "kernels/cuda/matmul/batched/config.h"
 
 /* The parameters of a launch; by_k, by_bm and by_bk are short_divisor() of K, BM and BK. */
 template <typename T> struct batched_product {
