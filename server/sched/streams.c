@@ -21,12 +21,28 @@ static struct gm_fair_item *first_eligible(const struct gm_sched *s)
     return gm_fair_first_of(&s->queue, taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1);
 }
 
+/* Whether the job reads a matrix that a running launch reads for others. Two at once would share
+ * the memory's rate, and each would serve fewer. So it waits for the end of that one, unless enough
+ * wait to fill half a launch: those are ready when it ends. */
+static bool waits_for_matrix(const struct gm_sched *s, const struct gm_job *job)
+{
+    const struct gm_job *other;
+
+    if (job->batch_most == 0 || s->queue.waiting >= job->batch_most / 2)
+        return false;
+    TAILQ_FOREACH (other, &s->running, link)
+        if (other->batch_key == job->batch_key)
+            return true;
+    return false;
+}
+
 bool gm_sched_startable(const struct gm_sched *s)
 {
     const struct gm_fair_item *first = first_eligible(s);
+    const struct gm_job *job = first ? gm_job_of_slot(first) : NULL;
 
-    return first && s->streams_free > 0 && !s->exclusive_running &&
-           !(gm_job_of_slot(first)->exclusive && s->running_count > 0);
+    return job && s->streams_free > 0 && !s->exclusive_running &&
+           !(job->exclusive && s->running_count > 0) && !waits_for_matrix(s, job);
 }
 
 static unsigned take_stream(struct gm_sched *s)
@@ -155,8 +171,10 @@ static void after_launch(struct gm_sched *s, enum gm_status status, const struct
     bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
 
     s->lost = s->lost || status == GM_DEVICE_LOST;
-    if (s->queue.waiting > 0 || s->closing)
+    if (s->queue.waiting > 0 || s->closing) {
+        atomic_fetch_add(&s->calls, 1);
         pthread_cond_broadcast(&s->work);
+    }
     if (newly_lost)
         fail_waiting(s, error);
 }

@@ -299,6 +299,38 @@ static void test_batch_most(void)
     close_bench(&b);
 }
 
+/* Those that read what a running launch reads wait for its end, or for half a launch of them,
+ * though streams are free. Others do not. */
+static void test_same_matrix(void)
+{
+    struct bench b;
+    struct probe p[5];
+
+    open_bench(&b, 4, 8, 16);
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 5; i++) {
+        init_probe(&p[i]);
+        p[i].job.batch_key = i < 4 ? 7 : 9;
+        p[i].job.batch_most = 4;
+    }
+    CHECK(submit(&b, &p[0]) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &p[1]) == GM_OK);
+    CHECK(submit(&b, &p[2]) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 2));
+    CHECK(submit(&b, &p[4]) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 3));
+    CHECK(submit(&b, &p[3]) == GM_OK);
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 5; i++)
+        CHECK(wait_done(&p[i]));
+    CHECK(p[0].job.batch == 1 && p[1].job.batch == 2 && p[2].job.batch == 2);
+    CHECK(p[4].job.batch == 1 && p[3].job.batch == 1);
+    CHECK(p[3].job.started_ns >= p[0].job.finished_ns ||
+          p[3].job.started_ns >= p[1].job.finished_ns);
+    close_bench(&b);
+}
+
 /* A job that would not end before its deadline is refused at once, where no forecast has been
  * confirmed yet half as much again is allowed for. Streams do not make jobs faster that each run
  * alone. */
@@ -592,6 +624,7 @@ int main(void)
     test_batches();
     test_batch_bytes();
     test_batch_most();
+    test_same_matrix();
     test_in_time(1, false);
     test_in_time(3, true);
     test_late();
