@@ -3,7 +3,8 @@
  *
  * A kernel ends when its busiest multiprocessor ends. That one's arithmetic, shared memory, L2
  * traffic and waits overlap in part, as do those of memory: the root of the sum of their squares is
- * between the longest and the sum. Launches are added.
+ * between the longest and the sum. In the first round all blocks ask for their operands at the same
+ * time, and so wait for what is read, too. Launches are added.
  */
 #include "kernels/choose/estimate.h"
 
@@ -39,7 +40,7 @@ static const struct row {
     {ROW(MATMUL, "naive", gm_us_naive, naive)},
     {ROW(MATMUL, "grid_stride", gm_us_naive, grid_stride)},
     {ROW(MATMUL, "tiled", gm_us_tiled, tiled)},
-    {ROW(MATMUL, "dynamic_tile", gm_us_tiled, dynamic_tile)},
+    {ROW(MATMUL, "dynamic_tile", gm_us_dynamic_tile, dynamic_tile)},
     {ROW(MATMUL, "register_tiled", gm_us_register_tiled, register_tiled)},
     {ROW(MATMUL, "small_tile", gm_us_small_tile, small_tile), .of_half = 2},
     {ROW(MATMUL, "batched", gm_us_batched, batched)},
@@ -77,9 +78,12 @@ double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const stru
         .shared = time_of(busiest * w->shared, q->shared, r->shared),
         .l2 = time_of(busiest * w->l2, q->l2, r->l2),
         .dram = time_of(w->dram, q->dram, r->dram),
-        .wait = w->steps * (rounds * r->step + (q->cold ? q->profile->miss : 0)) / q->mhz,
+        .wait = (w->steps * (rounds * r->step + (q->cold ? q->profile->miss : 0)) +
+                 w->queued * q->profile->queued) /
+                q->mhz,
         .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * q->profile->pass_rate)};
 
+    e.wait = sqrt(e.wait * e.wait + 2 * e.wait * (e.l2 + e.dram) * q->read / rounds);
     e.us = e.launch + e.passes +
            sqrt(e.math * e.math + e.shared * e.shared + e.l2 * e.l2 + e.dram * e.dram +
                 e.wait * e.wait);
@@ -146,6 +150,7 @@ struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, 
     q.l2 = L2_BYTES_PER_CLOCK * q.mhz;
     q.dram = gpu->dram_gbs * 1e3;
     q.bytes = gm_most_of(1, (double)gm_op_bytes_min(op));
+    q.read = gm_most_of(0, 1 - (double)gm_matrix_bytes(&op->result) / q.bytes);
     if (op->kind == GM_OP_MATMUL)
         set_sizes(op, &q.s);
     return q;

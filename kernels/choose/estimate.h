@@ -56,8 +56,9 @@ struct gm_link_rates {
 struct gm_profile {
     char gpu[96], driver[24], date[24], commit[24]; /* what it was measured on */
     /* A launch; the share of memory's rate in further passes. Where the L2 cache does not have the
-     * operands: cycles of the first trip to them, and of each that waits for another, more. */
-    double launch_us, pass_rate, first_miss, miss;
+     * operands: cycles of the first trip to them, and of each that waits for another, more.
+     * Cycles of each request in a queue for one sector. */
+    double launch_us, pass_rate, first_miss, miss, queued;
     struct gm_link_rates link;
     struct gm_rates rates[GM_RATES_COUNT];
     struct gm_tile_rates tiles[GM_F32_CONFIGS + GM_F64_CONFIGS];
@@ -81,6 +82,7 @@ struct gm_asked {
     const struct gm_profile *profile;
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */
+    double read;       /* the part of them that is */
     double sms, mhz;
     bool cold;   /* the L2 cache has no operands */
     bool tensor; /* on tensor cores */
@@ -101,6 +103,7 @@ struct gm_work {
     double shared;   /* of a block: 128 bytes for each wavefront of shared memory and L1 cache */
     double l2;       /* of a block: bytes from and to the L2 cache, in whole sectors */
     double steps;    /* of a block: trips to memory that wait for each other */
+    double queued;   /* requests for a sector that many blocks ask for at the same time */
     double dram;     /* of the operation: bytes */
     double passes, pass_bytes; /* of the operation: further launches, and the bytes they move */
 };
@@ -115,9 +118,9 @@ gm_estimate_fn gm_us_copy_direct, gm_us_copy_vector, gm_us_add_direct, gm_us_add
 gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_vectorized,
     gm_us_transpose_unaligned, gm_us_transpose_packed_u8, gm_us_transpose_skinny,
     gm_us_transpose_batched;
-gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_register_tiled, gm_us_small_tile, gm_us_multistage,
-    gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot, gm_us_cublas, gm_us_mma,
-    gm_us_wgmma, gm_us_split_bf16;
+gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_dynamic_tile, gm_us_register_tiled, gm_us_small_tile,
+    gm_us_multistage, gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot,
+    gm_us_cublas, gm_us_mma, gm_us_wgmma, gm_us_split_bf16;
 
 /* What a lone job takes: with copies and another kernel, or `grouped`. */
 double gm_copied_us(const struct gm_op *op, const struct gm_profile *profile, double kernel_us);

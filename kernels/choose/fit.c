@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FIELDS (sizeof(struct gm_rates) / sizeof(double))
-#define SHARED_NUMBERS 4u /* from launch_us on, of all variants */
+#define SHARED_NUMBERS 5u /* from launch_us on, of all variants */
 #define NUMBERS (SHARED_NUMBERS + FIELDS * GM_RATES_COUNT)
 #define GROUPS_MAX 64u
 
@@ -21,9 +21,9 @@
 static const struct gm_rates start = {0.7, 0.7, 0.7, 0.85, 400, 500, 3000},
                              low = {0.01, 0.01, 0.01, 0.01, 1, 50, 500},
                              high = {1.15, 1.15, 1.15, 1.15, 2e4, 3e4, 2e4};
-static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300},
-                    shared_low[SHARED_NUMBERS] = {0.5, 0.01, 1, 1},
-                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000};
+static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300, 2},
+                    shared_low[SHARED_NUMBERS] = {0.5, 0.01, 1, 1, 0.1},
+                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000, 50};
 
 /* Errors beyond this count by their size, and not by its square: some times are outliers. */
 #define KNEE 0.1

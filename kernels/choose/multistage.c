@@ -195,8 +195,17 @@ struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_de
     return choose(&q).tiles;
 }
 
-/* Beside the arithmetic of the choice: each tile's loads, of which those of elements with K along
- * their rows are single, and the trips of its k-tiles, of which several are in flight. */
+/* Requests of a block for one sector in each k-tile, beyond the first: lanes beyond the last column
+ * load the last vector again. span: of the tile; extent: of the operand, in elements. */
+static double again(double span, double extent, double size)
+{
+    double last = extent - (gm_parts(extent, span) - 1) * span;
+
+    return (span - last) * size / 16 * gm_most_of(1, GM_SECTOR / (extent * size));
+}
+
+/* Beside the arithmetic of the choice: the trips of a tile's k-tiles, of which several are in
+ * flight, and the queue for an operand of which there is only one tile across or down. */
 double gm_us_multistage_tuned(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
@@ -204,18 +213,22 @@ double gm_us_multistage_tuned(const struct gm_asked *q, const struct gm_rates *r
     const struct gm_tile_choice *tiles = &best.tiles;
     const struct gm_tile_config *c = &configs[tiles->config];
     double down = gm_parts(s->m, c->BM), across = gm_parts(s->n, c->BN), splits = tiles->splits;
-    double a = across * s->m * s->k * s->size, b = down * s->n * s->k * s->size;
-    double result = s->m * s->n * s->size;
-    bool wide_a = !s->a_along_k || tiles->repack[0];
+    double result = s->m * s->n * s->size, k_tiles = gm_parts(s->k / splits, c->BK);
+    bool vectors_a =
+        tiles->repack[0] || load_width(&s->a, s->a.row, s->a.col, s->size) * s->size == 16;
+    bool vectors_b =
+        tiles->repack[1] || load_width(&s->b, s->b.col, s->b.row, s->size) * s->size == 16;
     struct gm_work w = {.blocks = s->batch * down * across * splits,
                         .resident = c->resident,
-                        .steps = 1 + gm_parts(s->k / splits, c->BK) / AHEAD,
+                        .steps = 1 + k_tiles / AHEAD,
                         .dram = q->bytes,
                         .passes = (splits > 1) + tiles->repack[0] + tiles->repack[1]};
 
     w.madds = best.us * q->madds / gm_parts(w.blocks, q->sms);
-    w.shared = (a * (wide_a ? 1 : 4) + b * (s->b_along_k ? 4 : 1)) * s->batch / w.blocks;
-    w.l2 = (a + b + result * splits) * s->batch / w.blocks;
+    if (vectors_a)
+        w.queued += across * k_tiles * again(c->BM, s->m, s->size);
+    if (vectors_b)
+        w.queued += down * k_tiles * again(c->BN, s->n, s->size);
     w.pass_bytes =
         (splits > 1 ? (splits + 1) * result * s->batch : 0) +
         (tiles->repack[0] ? 2 * s->m * s->k * s->size * (s->a.batch ? s->batch : 1) : 0) +

@@ -47,24 +47,69 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
     return gm_work_us(q, r, &w);
 }
 
+/* Wavefronts of a request whose lanes each have a line: the tags of four are looked up at once, and
+ * words of one bank are read in turn. */
+static double lines_of(double lanes, const struct gm_view *x, double size)
+{
+    uint64_t pitch = (x->row > x->col ? x->row : x->col) * (uint64_t)size / 4 | 32;
+
+    return gm_most_of(lanes / 4, lanes * (double)(pitch & (~pitch + 1)) / 32);
+}
+
+/* A thread for each element. Two rows a warp, of which some may not exist. */
 double gm_us_naive(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct kernel t = {.BM = 16,
-                             .BN = 16,
-                             .BK = 1,
-                             .words = q->s.b_along_k ? 34 : 2,
-                             .resident = 8,
-                             .whole = true};
+    const struct gm_sizes *s = &q->s;
+    const struct kernel t = {.BM = 16, .BN = 16, .BK = 1, .resident = 8, .whole = true};
+    struct gm_work w = tile_work(q, &t, 1);
+    double warps = gm_parts(gm_least_of(s->m, t.BM), 2);
 
-    return tile_us(q, r, &t);
+    w.madds = 32 * warps * s->k;
+    w.shared = 128 * warps * s->k * (1 + (s->b_along_k ? lines_of(t.BN, &s->b, s->size) : 1));
+    return gm_work_us(q, r, &w);
+}
+
+/* What loading a tile's k-tiles takes, beside the 2 words of a multiply-add: lanes run along K in
+ * rows of A, and along rows of B, `across` and `lanes` of a warp. */
+static void add_loads(const struct gm_sizes *s, double rows, double cols, double k, double across,
+                      double lanes, struct gm_work *w)
+{
+    double a = s->a_along_k ? 32 / across : lines_of(across, &s->a, s->size);
+    double b = s->b_along_k ? lines_of(lanes, &s->b, s->size) : 32 / lanes;
+
+    w->shared = w->madds * 8 * gm_most_of(1, gm_least_of(lanes, 32) * s->width / 128);
+    w->shared += 4 * k * (rows * (1 + a) + cols * (1 + b));
+}
+
+/* Square tiles, a thread for each element. */
+static double square_us(const struct gm_asked *q, const struct gm_rates *r, double side)
+{
+    const struct gm_sizes *s = &q->s;
+    const struct kernel t = {
+        .BM = side, .BN = side, .BK = side, .resident = 2048 / side / side, .whole = true};
+    struct gm_work w = tile_work(q, &t, 1);
+
+    add_loads(s, gm_least_of(s->m, side), gm_least_of(s->n, side), w.steps * side, side, side, &w);
+    return gm_work_us(q, r, &w);
 }
 
 double gm_us_tiled(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct kernel t = {
-        .BM = 32, .BN = 32, .BK = 32, .words = 2, .resident = 2, .whole = true};
+    return square_us(q, r, 32);
+}
 
-    return tile_us(q, r, &t);
+/* The widest tiles that leave the fewest multiprocessors idle (dynamic_tile.cu). */
+double gm_us_dynamic_tile(const struct gm_asked *q, const struct gm_rates *r)
+{
+    double best = 8, most = 0;
+
+    for (double side = best; side <= 32; side *= 2) {
+        double tiles = q->s.batch * gm_parts(q->s.m, side) * gm_parts(q->s.n, side);
+        double score = side * gm_least_of(1, tiles / q->sms);
+        best = score >= most ? side : best;
+        most = gm_most_of(score, most);
+    }
+    return square_us(q, r, best);
 }
 
 double gm_us_register_tiled(const struct gm_asked *q, const struct gm_rates *r)
@@ -105,11 +150,13 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
                              .BK = side == 4              ? 16
                                    : side == 8 && !shares ? 32
                                                           : 64,
-                             .words = 2,
                              .resident = 4,
                              .whole = false};
     struct gm_work w = tile_work(q, &t, 1);
     double many = shares ? 1 : 256 / side / side;
+
+    add_loads(s, gm_least_of(s->m, side), gm_least_of(s->n, side), s->k, shares ? 32 : side, side,
+              &w);
 
     w.blocks = gm_parts(w.blocks, many);
     w.madds *= many;
@@ -123,7 +170,8 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
 struct batched {
     double TM, TN, vec, warps;                      /* warps: at most */
     double many, tiles, BM, BK, bytes, warps_taken; /* of a block: matrices, rows, .. */
-    double cycles;                                  /* of a multiprocessor, for all its blocks */
+    double cycles, busy, alone; /* of a multiprocessor; of a block: that it computes; and waits */
+    double together;            /* blocks of a multiprocessor */
 };
 
 #define BATCHED_BYTES 115712.0 /* of shared memory: two blocks a multiprocessor */
@@ -131,6 +179,7 @@ struct batched {
 #define WHOLE_BYTES 32768.0
 #define LOADED_A_CYCLE 140.0
 #define STORED_A_CYCLE 12.0
+#define TRIP 1000.0 /* cycles: what a step is for a block that waits */
 
 static void set_cycles(const struct gm_asked *q, struct batched *c, double steps)
 {
@@ -145,13 +194,14 @@ static void set_cycles(const struct gm_asked *q, struct batched *c, double steps
                                            : 16) /
                             c->warps_taken);
     double blocks = gm_parts(gm_parts(s->batch, c->many) * c->tiles, q->sms);
-    double together = gm_least_of(blocks, gm_least_of(floor(233472 / (c->bytes + 1024)), by_warps));
     double loaded = c->many * (c->BM + s->n) * s->k * s->size;
     double stored = c->many * c->BM * s->n * s->size;
 
-    c->cycles = blocks * (s->k * c->warps_taken * gm_most_of(issued / 4, waves) +
-                          loaded / LOADED_A_CYCLE + stored / STORED_A_CYCLE +
-                          (s->k * (0.7 * issued + 1.75 * loads + 22) + 64 * words) / together);
+    c->together = gm_least_of(blocks, gm_least_of(floor(233472 / (c->bytes + 1024)), by_warps));
+    c->busy = s->k * c->warps_taken * gm_most_of(issued / 4, waves);
+    c->alone = s->k * (0.7 * issued + 1.75 * loads + 22) + 64 * words;
+    c->cycles = blocks * (c->busy + loaded / LOADED_A_CYCLE + stored / STORED_A_CYCLE +
+                          c->alone / c->together);
 }
 
 static void set_config(const struct gm_asked *q, struct batched *c)
@@ -203,10 +253,11 @@ double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
     if (isinf(best.cycles))
         return HUGE_VAL;
     struct gm_work w = {.blocks = gm_parts(s->batch, best.many) * best.tiles,
-                        .resident = 1,
+                        .resident = best.together,
+                        .madds = best.busy * q->madds / q->mhz,
+                        .steps = best.alone / TRIP,
                         .l2 = best.many * (best.BM * s->k + s->k * s->n + best.BM * s->n) * s->size,
                         .dram = q->bytes};
-    w.madds = best.cycles * q->madds / q->mhz / gm_parts(w.blocks, q->sms);
     w.shared = ACROSS_BYTES * best.many * s->k *
                ((s->a_along_k ? 0 : best.BM) + (s->b_along_k ? s->n : 0));
     return gm_work_us(q, r, &w);

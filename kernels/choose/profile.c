@@ -15,6 +15,7 @@ static const struct gm_profile h200 = {
     .gpu = gpu_, .driver = driver_, .date = date_, .commit = commit_,
 #define GM_LAUNCH(us, pass_rate_) .launch_us = us, .pass_rate = pass_rate_,
 #define GM_MISSES(first, each) .first_miss = first, .miss = each,
+#define GM_QUEUED(cycles) .queued = cycles,
 #define GM_LINK(...) .link = {__VA_ARGS__},
 #define GM_RATES(name, ...) .rates[GM_RATES_##name] = {__VA_ARGS__},
 #define GM_TILE(index, ...) .tiles[index] = {__VA_ARGS__},
@@ -23,6 +24,7 @@ static const struct gm_profile h200 = {
 #undef GM_MEASURED_ON
 #undef GM_LAUNCH
 #undef GM_MISSES
+#undef GM_QUEUED
 #undef GM_LINK
 #undef GM_RATES
 #undef GM_TILE
@@ -94,6 +96,8 @@ static struct place place_of(struct gm_profile *p, const char *line)
         return (struct place){&p->launch_us, 2, 2, false, line + used};
     if (sscanf(line, "GM_MISSES(%n", &used) == 0 && used > 0)
         return (struct place){&p->first_miss, 2, 0, false, line + used};
+    if (sscanf(line, "GM_QUEUED(%n", &used) == 0 && used > 0)
+        return (struct place){&p->queued, 1, 0, false, line + used};
     if (sscanf(line, "GM_LINK(%n", &used) == 0 && used > 0)
         return (struct place){(double *)&p->link, LINK, 2, false, line + used};
     if (sscanf(line, "GM_MULTISTAGE(%n", &used) == 0 && used > 0)
@@ -217,6 +221,8 @@ void gm_profile_write(const struct gm_profile *p, const char *made, FILE *out)
     write_numbers(&p->launch_us, 2, out);
     fprintf(out, "GM_MISSES(");
     write_numbers(&p->first_miss, 2, out);
+    fprintf(out, "GM_QUEUED(");
+    write_numbers(&p->queued, 1, out);
     fprintf(out, "GM_LINK(");
     write_numbers((const double *)&p->link, LINK, out);
     for (size_t i = 0; i < GM_RATES_COUNT; i++) {

@@ -234,7 +234,7 @@ static void test_candidates(json_t *results, const struct gm_device_facts *facts
 }
 
 /* A GPU of half the multiprocessors and half the bandwidth takes longer, but not by more than all
- * that is halved. */
+ * that is halved. dynamic_tile can take wider tiles there, and not be slower. */
 static void test_slower(json_t *results, const struct gm_device_facts *facts)
 {
     struct gm_gpu half = *facts->gpu;
@@ -259,7 +259,7 @@ static void test_slower(json_t *results, const struct gm_device_facts *facts)
         double longer = gm_estimate(&op, op.kind, name, &slower).us;
         if (us < 0)
             continue;
-        if (!CHECK(longer >= 0.8 * us && longer <= 3 * us))
+        if (!CHECK(longer >= 0.7 * us && longer <= 3 * us))
             printf("%s: %g us, on half the device %g us\n", name, us, longer);
     }
 }
