@@ -103,31 +103,39 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
     return gm_work_us(q, r, &w);
 }
 
+/* Elements whose multiples an operand's rows begin at, up to 8: a single row begins at 0. */
+static unsigned beginnings_of(const struct gm_asked *q, int operand)
+{
+    const struct gm_view *x = operand == 0 ? &q->s.a : &q->s.b;
+    const uint64_t stride = operand == 0 ? x->row : x->col, of_k = operand == 0 ? x->col : x->row;
+    double rows = of_k != 1 ? q->s.k : operand == 0 ? q->s.m : q->s.n;
+    uint64_t all = (of_k == 1 ? stride : of_k) | x->batch | 8;
+
+    return rows == 1 && x->batch == 0 ? 8 : (unsigned)(all & (~all + 1));
+}
+
 /* The time of passes that read and write operands, and how many there are. `aligned`: elements
  * whose multiples rows must begin at. */
-static double repack_us(const struct gm_asked *q, uint64_t aligned, double *passes)
+static double repack_us(const struct gm_asked *q, unsigned aligned, double *passes)
 {
-    const struct gm_view *views[] = {&q->s.a, &q->s.b};
-    const double lines[] = {q->s.m, q->s.n};
     double bytes = 0;
 
     for (int i = 0; i < 2; i++) {
-        const struct gm_view *x = views[i];
-        if (((x->row > x->col ? x->row : x->col) | x->batch) % aligned == 0)
+        if (beginnings_of(q, i) >= aligned)
             continue;
-        bytes += 2 * q->s.size * lines[i] * q->s.k * (x->batch ? q->s.batch : 1);
+        bytes += 2 * q->s.size * (i == 0 ? q->s.m : q->s.n) * q->s.k *
+                 ((i == 0 ? &q->s.a : &q->s.b)->batch ? q->s.batch : 1);
         *passes += 1;
     }
     return bytes / (PASS_SHARE * q->dram);
 }
 
-/* Elements that a load takes at once: as many as each row begins at a multiple of, or 8 of a copy.
- */
-static double width_of(const struct gm_view *x)
+/* Loads of 8 elements: by as many as each row begins at a multiple of, or all of a copy. */
+static double loads_of(const struct gm_asked *q, int operand)
 {
-    uint64_t all = (x->row > x->col ? x->row : x->col) | x->batch | 8;
+    unsigned width = beginnings_of(q, operand);
 
-    return all % 2 ? 8 : (double)(all & (~all + 1));
+    return width == 1 ? 1 : 8.0 / width;
 }
 
 double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
@@ -137,7 +145,7 @@ double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
     double passes = 0, us = repack_us(q, 2, &passes);
 
     return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us,
-                    8 / width_of(&q->s.a), 8 / width_of(&q->s.b));
+                    loads_of(q, 0), loads_of(q, 1));
 }
 
 double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
