@@ -37,7 +37,7 @@ static const struct row {
     {ROW(ADD, "vectorized", gm_us_add_vectorized, add_vectorized)},
     {ROW(FLIP, "shared", gm_us_flip_shared, flip_shared)},
     {ROW(FLIP, "vectorized", gm_us_flip_vectorized, flip_vectorized)},
-    {ROW(MATMUL, "naive", gm_us_naive, naive)},
+    {ROW(MATMUL, "naive", gm_us_naive, naive), .of_half = 1},
     {ROW(MATMUL, "grid_stride", gm_us_naive, grid_stride)},
     {ROW(MATMUL, "tiled", gm_us_tiled, tiled)},
     {ROW(MATMUL, "dynamic_tile", gm_us_dynamic_tile, dynamic_tile)},
