@@ -8,8 +8,8 @@
  * idle device, and blocks others while it is first in the queue. gm_sched_run_here bypasses the
  * queue, because its jobs hold no stream. A batch is the first job in the queue, and jobs of its
  * size class with its batch_key, clients taking turns. Jobs that wait at the same moment are
- * gathered so; none waits for others to come. But one that reads the same matrix as a running launch
- * waits for its end, or until half a launch waits.
+ * gathered so; none waits for others to come. But one that reads the same matrix as a running
+ * launch waits for its end, or until half a launch waits.
  */
 #ifndef GM_SERVER_SCHED_SCHED_H
 #define GM_SERVER_SCHED_SCHED_H

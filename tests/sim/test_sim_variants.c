@@ -118,6 +118,7 @@ static void test_large_moves(void)
     try_move(GM_OP_TRANSPOSE, NULL, GM_F32, 65535 + 2, 2, 3);
     try_move(GM_OP_TRANSPOSE, NULL, GM_C128, SINGLE, 1, 65535 * 16 + 5);
     try_move(GM_OP_FLIP, NULL, GM_U8, SINGLE, 65535 * 64 + 70, 3);
+    try_move(GM_OP_FLIP, "grouped", GM_U8, SINGLE, 1023, 2047); /* as large as it takes */
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
