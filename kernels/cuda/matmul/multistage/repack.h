@@ -129,7 +129,8 @@ static inline enum gm_status gm_repack_operand(struct gm_exec *exec, bool depend
 
 /* ---- Operands of f16 and bf16, of which whole rows are copied, whatever K runs along ---- */
 
-constexpr unsigned GM_HALF_VEC = 8; /* elements of 16 bytes */
+constexpr unsigned GM_HALF_VEC = 8;   /* elements of 16 bytes */
+constexpr unsigned GM_HALF_LINE = 64; /* of 128: a box of a copy's row is one request, not two */
 
 /* An operand in its stored order. `batch` is the stride of a stack, 0 if one matrix broadcasts. */
 struct gm_half_operand {
@@ -163,11 +164,11 @@ template <typename T> static inline gm_half_operand gm_half_b(const gm_product<T
 {
     return gm_half_operand_of(p.b, p.batch, p.K, p.b.row, p.N, p.b.col);
 }
-/* Bytes of a copy of the operand whose rows begin at 16 bytes: 0 if they begin at multiples of
+/* Bytes of a copy of the operand whose rows begin at lines: 0 if they begin at multiples of
  * `aligned` elements as it is; UINT64_MAX on overflow. Every buffer begins at 256 bytes. */
 static inline uint64_t gm_half_repack_bytes(const gm_half_operand &x, unsigned aligned)
 {
-    uint64_t ld = gm_ceil_div(x.cols, GM_HALF_VEC) * GM_HALF_VEC, bytes;
+    uint64_t ld = gm_ceil_div(x.cols, GM_HALF_LINE) * GM_HALF_LINE, bytes;
 
     if (x.ld % aligned == 0 && x.batch % aligned == 0)
         return 0;
@@ -184,7 +185,7 @@ static inline enum gm_status gm_half_repack(struct gm_exec *exec, unsigned align
     uint64_t bytes = gm_half_repack_bytes(*x, aligned), one = 1;
     struct gm_view view = {x->data, x->batch, x->ld, 1};
     gm_repack copy = {x->matrices, x->rows, x->cols,
-                      gm_ceil_div(x->cols, GM_HALF_VEC) * GM_HALF_VEC};
+                      gm_ceil_div(x->cols, GM_HALF_LINE) * GM_HALF_LINE};
 
     if (bytes == 0)
         return GM_OK;
