@@ -126,6 +126,13 @@ void gm_set_tiles(struct gm_op *op, const struct gm_device_facts *facts);
 /* For f32 and f64. facts: NULL for the first GPU model. */
 struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_device_facts *facts);
 
+/* For what runs on tensor cores: the config of a kernel, in the order in which it has them, and the
+ * number of splits of K. Of the shape alone, on any device, as bits are.
+ */
+struct gm_tile_choice gm_mma_tiles(const struct gm_op *op);
+struct gm_tile_choice gm_wgmma_tiles(const struct gm_op *op);
+struct gm_tile_choice gm_split_bf16_tiles(const struct gm_op *op);
+
 /* ---- Profiles ----------------------------------------------------------------------------------
  */
 

@@ -134,6 +134,14 @@ static void set_sizes(const struct gm_op *op, struct gm_sizes *s)
     s->b_along_k = s->b.col != 1;
 }
 
+struct gm_sizes gm_sizes_of(const struct gm_op *op)
+{
+    struct gm_sizes s;
+
+    set_sizes(op, &s);
+    return s;
+}
+
 struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, unsigned products,
                             const struct gm_profile *profile)
 {

@@ -76,6 +76,8 @@ struct gm_sizes {
     bool a_along_k, b_along_k; /* K runs along the operand's rows in memory */
 };
 
+struct gm_sizes gm_sizes_of(const struct gm_op *op);
+
 struct gm_asked {
     const struct gm_op *op;
     struct gm_kernel_time *least; /* of all work that was estimated */

@@ -8,11 +8,26 @@
 #include "kernels/choose/estimate.h"
 
 /* A tile of BM x BN by a block, in k-tiles of BK; its operand B is read once by `cluster` blocks,
- * one above the other. Then what the kernels choose by (split_k.h): cycles of a k-tile where all
- * load at once, the least of it, and of a unit besides. */
+ * one above the other. Of the blocks, `resident` share a multiprocessor. Then the cycles that one
+ * of an H200 takes: for a k-tile where all load at once, the least of it, and for a unit besides.
+ * boxes: the copy engine loads, so rows that do not exist cost nothing. Measured:
+ * kernels/EXPERIMENTS.md. */
 struct tile {
     double BM, BN, BK, cluster, resident, k_tile, least, unit;
+    bool boxes;
 };
+
+/* In the order of the kernels' configs. */
+static const struct tile mma_tiles[] = {{128, 128, 32, 1, 2, 600, 850, 3000, false},
+                                        {64, 64, 32, 1, 3, 275, 450, 2500, false}};
+static const struct tile wgmma_tiles[] = {
+    {128, 256, 64, 2, 1, 790, 1380, 6100, true}, {128, 192, 64, 2, 1, 690, 1065, 5950, true},
+    {128, 128, 64, 2, 1, 745, 745, 3850, true},  {128, 128, 64, 1, 1, 855, 665, 4250, true},
+    {64, 128, 64, 1, 1, 530, 365, 5000, true},   {128, 64, 64, 1, 1, 615, 365, 3700, true},
+    {64, 64, 64, 1, 3, 355, 630, 3000, true}};
+static const struct tile split_bf16_tiles[] = {{128, 128, 32, 1, 1, 1650, 1650, 4000, false},
+                                               {128, 64, 32, 1, 1, 900, 900, 3500, false}};
+#define COUNT_OF(tiles) (sizeof(tiles) / sizeof((tiles)[0]))
 
 #define TENSOR_SPLITS_MAX 64.0
 #define PASS_SHARE 0.75 /* of memory's rate, in passes over operands */
@@ -20,7 +35,10 @@ struct tile {
 #define SPLIT_BYTES 6.0        /* of an element of f32 as three bf16 */
 #define SPLIT_SUM_LEAST 256u   /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
 #define MADDS_PER_CYCLE 2048.0 /* of f16, of a multiprocessor of an H200 */
-#define REDUCE_CYCLES 3000.0
+#define LINE 64.0              /* elements of f16 and bf16, 128 bytes */
+#define LOADED_CLOCK 0.85      /* of the clock by which wgmma's cycles were counted, under load */
+#define MEMORY_PER_CYCLE 2000.0 /* bytes of operands, read at once by all */
+#define REDUCE_CYCLES 3000.0    /* of the launch that adds the splits */
 #define REDUCE_BYTES_PER_CYCLE 2400.0
 
 static double units_of(const struct gm_sizes *s, const struct tile *t)
@@ -28,30 +46,55 @@ static double units_of(const struct gm_sizes *s, const struct tile *t)
     return s->batch * gm_parts(s->m, t->BM * t->cluster) * gm_parts(s->n, t->BN);
 }
 
-/* Cycles of the busiest multiprocessor, as split_k.h has them. */
-static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits, double sms)
+/* Requests for a line that a row of a box takes, where so many elements are a row: two where rows
+ * begin beside lines. Rows that do not begin at 16 bytes are copied to those that begin at lines
+ * (cuda/matmul/multistage/repack.h). By the shape, not by strides, as bits are. */
+static double lines_of(double row)
+{
+    return fmod(row, LINE) == 0 || fmod(row, 8) != 0 ? 1 : 2;
+}
+
+/* What a k-tile loads, as a share of what a whole one on lines does. */
+static double share_of(const struct gm_sizes *s, const struct tile *t)
+{
+    double rows = gm_least_of(t->BM, s->m), bn = t->BN / t->cluster;
+    double cols = t->cluster > 1 ? bn : gm_least_of(bn, s->n);
+
+    return t->boxes ? (rows * lines_of(s->k) + cols * lines_of(s->n)) / (t->BM + bn) : 1;
+}
+
+/* Cycles of the busiest multiprocessor. memory: bytes of operands; near memory's rate neither hides
+ * the other. */
+static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits, double sms,
+                        double memory)
 {
     double each = units_of(s, t) * splits * t->cluster / sms;
     double units = each < 1 ? each : ceil(each), full = floor(units / t->resident);
     double rest = units - full * t->resident;
-    double step = full * gm_most_of(t->resident * t->k_tile, t->least) +
-                  (rest > 0 ? gm_most_of(rest * t->k_tile, t->least) : 0);
+    double k_tile = t->k_tile * share_of(s, t);
+    double step = full * gm_most_of(t->resident * k_tile, t->least) +
+                  (rest > 0 ? gm_most_of(rest * k_tile, t->least) : 0);
+    double loop = ceil(gm_parts(s->k, t->BK) / splits) * step;
 
-    return ceil(gm_parts(s->k, t->BK) / splits) * step + ceil(units / t->resident) * t->unit;
+    memory /= MEMORY_PER_CYCLE;
+    if (t->boxes)
+        loop = cbrt(loop * loop * loop + memory * memory * memory);
+    return loop + ceil(units / t->resident) * t->unit;
 }
 
+/* The config and the number of splits of least estimated time, of at most two rounds of units. */
 static const struct tile *plan_of(const struct gm_sizes *s, const struct tile *tiles, size_t count,
                                   double *ret_splits)
 {
     const struct tile *best = tiles;
-    double least = HUGE_VAL;
+    double least = HUGE_VAL, operands = s->batch * (s->m + s->n) * s->k * s->size;
 
     for (size_t i = 0; i < count; i++) {
         const struct tile *t = &tiles[i];
         double most =
             gm_least_of(TENSOR_SPLITS_MAX, 2.0 * GM_H200_SMS / (units_of(s, t) * t->cluster));
         for (double splits = 1; splits == 1 || splits <= most; splits++) {
-            double cycles = cycles_of(s, t, splits, GM_H200_SMS);
+            double cycles = cycles_of(s, t, splits, GM_H200_SMS, operands);
             if (splits > 1)
                 cycles +=
                     REDUCE_CYCLES + splits * 8 * s->batch * s->m * s->n / REDUCE_BYTES_PER_CYCLE;
@@ -94,7 +137,7 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
                         .dram = q->bytes,
                         .passes = passes + us * q->mhz / r->pass};
 
-    w.madds = cycles_of(s, t, splits, q->sms) * MADDS_PER_CYCLE /
+    w.madds = cycles_of(s, t, splits, q->sms, 0) * (t->boxes ? LOADED_CLOCK : 1) * MADDS_PER_CYCLE /
               (bytes == SPLIT_BYTES ? SPLIT_PRODUCTS : 1) / gm_parts(w.blocks, q->sms);
     if (splits > 1) {
         w.passes += 1;
@@ -140,32 +183,23 @@ static double loads_of(const struct gm_asked *q, int operand)
 
 double gm_us_mma(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{128, 128, 32, 1, 2, 600, 850, 3000},
-                                        {64, 64, 32, 1, 3, 275, 450, 2500}};
     double passes = 0, us = repack_us(q, 2, &passes);
 
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us,
-                    loads_of(q, 0), loads_of(q, 1));
+    return least_us(q, r, mma_tiles, COUNT_OF(mma_tiles), q->s.size, passes, us, loads_of(q, 0),
+                    loads_of(q, 1));
 }
 
 double gm_us_wgmma(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{128, 256, 64, 2, 1, 1100, 1060, 4000},
-                                        {128, 192, 64, 2, 1, 900, 800, 4000},
-                                        {128, 128, 64, 2, 1, 650, 560, 3500},
-                                        {128, 128, 64, 1, 1, 850, 560, 3000},
-                                        {64, 64, 64, 1, 3, 420, 550, 3000}};
     double passes = 0, us = repack_us(q, 8, &passes);
 
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), q->s.size, passes, us, 1, 1);
+    return least_us(q, r, wgmma_tiles, COUNT_OF(wgmma_tiles), q->s.size, passes, us, 1, 1);
 }
 
 /* Besides the product: a pass that splits both operands, and one that repairs what is not finite.
  */
 double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct tile tiles[] = {{128, 128, 32, 1, 1, 1650, 1650, 4000},
-                                        {128, 64, 32, 1, 1, 900, 900, 3500}};
     const struct gm_sizes *s = &q->s;
     double elements =
         s->m * s->k * (s->a.batch ? s->batch : 1) + s->n * s->k * (s->b.batch ? s->batch : 1);
@@ -173,5 +207,29 @@ double gm_us_split_bf16(const struct gm_asked *q, const struct gm_rates *r)
 
     if (s->k < SPLIT_SUM_LEAST)
         return HUGE_VAL;
-    return least_us(q, r, tiles, sizeof(tiles) / sizeof(tiles[0]), SPLIT_BYTES, 2, us, 1, 1);
+    return least_us(q, r, split_bf16_tiles, COUNT_OF(split_bf16_tiles), SPLIT_BYTES, 2, us, 1, 1);
+}
+
+static struct gm_tile_choice chosen(const struct gm_op *op, const struct tile *tiles, size_t count)
+{
+    struct gm_sizes s = gm_sizes_of(op);
+    double splits = 1;
+    const struct tile *best = plan_of(&s, tiles, count, &splits);
+
+    return (struct gm_tile_choice){.config = (unsigned)(best - tiles), .splits = (unsigned)splits};
+}
+
+struct gm_tile_choice gm_mma_tiles(const struct gm_op *op)
+{
+    return chosen(op, mma_tiles, COUNT_OF(mma_tiles));
+}
+
+struct gm_tile_choice gm_wgmma_tiles(const struct gm_op *op)
+{
+    return chosen(op, wgmma_tiles, COUNT_OF(wgmma_tiles));
+}
+
+struct gm_tile_choice gm_split_bf16_tiles(const struct gm_op *op)
+{
+    return chosen(op, split_bf16_tiles, COUNT_OF(split_bf16_tiles));
 }

@@ -333,7 +333,7 @@ static void test_products_on_tensor_cores(void)
 }
 
 /* On tensor cores, by the large tiles, and by those that two blocks of a cluster load together.
- * Which tile and how many splits a row takes is gm_split_plan_of's choice, of the shape alone:
+ * Which tile and how many splits a row takes is choose/tensor.c's choice:
  *
  *                     mma        wgmma       split_bf16 */
 static void test_products_of_large_tiles(void)
@@ -345,10 +345,17 @@ static void test_products_of_large_tiles(void)
         {3300, 40, 641},   /* large      wide        large */
         {1024, 160, 1800}, /* large      square      large */
         {2993, 135, 519},  /* large      square      large */
-        {145, 4750, 3121}, /* large / 5  large / 5   large / 5  / splits */
-        {813, 8896, 130},  /* large / 18 wide / 14   small / 6 */
-        {683, 2689, 132},  /* small / 8  square / 9  small / 7 */
-        {67, 916, 3082},   /* large / 5  lone / 3    large / 5 */
+        {601, 74, 2890},   /* large      lone        large */
+        {145, 4750, 3121}, /* large / 5  low         large / 5  / splits */
+        {9, 11117, 3026},  /* small / 5  low / 5     large / 11 boxes of 16 rows */
+        {67, 916, 3082},   /* large / 5  narrow      large / 5 */
+        {813, 8896, 130},  /* large / 18 narrow / 4  small / 6 */
+        {683, 2689, 132},  /* small / 8  narrow / 4  small / 7 */
+        {143, 4039, 1549}, /* large / 10 square / 5  large / 5 */
+        {424, 4176, 1272}, /* large / 6  large / 6   large / 3 */
+        {1288, 3312, 360}, /* large / 8  wide / 4    large / 4 */
+        {2860, 3756, 71},  /* large / 11 lone / 5    large / 5 */
+        {8, 627, 10},      /* small / 20 small / 10  small / 20 */
     };
     static const enum gm_dtype types[] = {GM_F16, GM_BF16, GM_F32};
     static const uint64_t single[3] = {1, 1, 1};

@@ -39,6 +39,26 @@ __device__ static inline void gm_copy_box(void *to, const void *map, unsigned x,
             "h"((uint16_t)((1u << BLOCKS) - 1))
             : "memory");
 }
+/* A k-tile of an operand, 64 of K by SPAN rows (columns) of the result from `across` on, or so many
+ * boxes as have the `exist` first. K runs along a box's rows, or down it: then SPAN / 64 boxes. Of
+ * it, block `rank` loads its share for all BLOCKS. */
+template <unsigned SPAN, bool ALONG_K, unsigned BLOCKS>
+__device__ static inline void gm_copy_boxes(uint16_t *to, const CUtensorMap *map, unsigned across,
+                                            unsigned exist, unsigned k, unsigned matrix,
+                                            unsigned rank, uint64_t *full)
+{
+    constexpr unsigned BOX = GM_BOX_COLS;
+
+    if constexpr (ALONG_K) {
+        unsigned first = rank * (SPAN / BLOCKS);
+        gm_copy_box<BLOCKS>(to + first * BOX, map, k, across + first, matrix, full);
+    } else {
+#pragma unroll
+        for (unsigned i = 0; i < SPAN / BOX; i++)
+            if (i % BLOCKS == rank && i * BOX < exist)
+                gm_copy_box<BLOCKS>(to + i * BOX * BOX, map, across + i * BOX, k, matrix, full);
+    }
+}
 /* Begins to load a map, before its first use. */
 __device__ static inline void gm_prefetch_map(const void *map)
 {

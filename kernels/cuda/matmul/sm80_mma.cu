@@ -57,13 +57,6 @@ struct small_tile {
 #define MMA_CAPABILITY 80u
 #define MMA_ALIGNED 2u /* elements: the narrowest asynchronous copy */
 
-template <typename C> constexpr gm_split_cost cost_of(double k_tile, double least, double unit)
-{
-    return {C::BM, C::BN, BK, 1, C::BLOCKS, k_tile, least, unit};
-}
-static const gm_split_cost costs[] = {cost_of<large_tile>(600, 850, 3000),
-                                      cost_of<small_tile>(275, 450, 2500)};
-
 template <typename C> struct stages {
     alignas(128) uint16_t a[STAGES][C::BM * BK], b[STAGES][C::BN * BK];
 };
@@ -253,7 +246,7 @@ extern "C" enum gm_status gm_mma_accepts(const struct gm_op *op,
 
 extern "C" uint64_t gm_mma_scratch(const struct gm_op *op)
 {
-    return gm_half_scratch(op, costs, MMA_ALIGNED);
+    return gm_half_scratch(op, gm_mma_tiles(op).splits, MMA_ALIGNED);
 }
 
 template <typename T, typename C>
@@ -276,12 +269,12 @@ GM_KERNEL(matmul_mma)
     return gm_by_half_type(op->result.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         gm_product<T> p = gm_product_of<T>(op);
-        gm_split_plan plan = gm_split_plan_of(p, costs);
+        gm_tile_choice tiles = gm_mma_tiles(op);
 
         if (p.M == 0 || p.N == 0 || p.batch == 0)
             return GM_OK;
         static constexpr decltype(&run<T, large_tile>) runs[] = {run<T, large_tile>,
                                                                  run<T, small_tile>};
-        return runs[plan.config](exec, p, plan.splits);
+        return runs[tiles.config](exec, p, tiles.splits);
     });
 }

@@ -181,17 +181,12 @@ static __global__ void __launch_bounds__((CONSUMERS + 1) * GM_WARPGROUP, 1)
 
 /* ---- The variant: accepts, scratch, launch -------------------------------------------------- */
 
-/* Cycles of a stage where all load at once, the least, and of a unit besides: measured. */
-static const gm_split_cost costs[] = {
-    {large_tile::BM, large_tile::BN, GM_SPLIT_BK, 1, 1, 1650, 1650, 4000},
-    {small_tile::BM, small_tile::BN, GM_SPLIT_BK, 1, 1, 900, 900, 3500}};
-
 /* Calls fn(config, splits of K), the config as a type. */
-template <typename F> static auto with_plan(const gm_product<float> &p, F fn)
+template <typename F> static auto with_plan(const struct gm_op *op, F fn)
 {
-    gm_split_plan plan = gm_split_plan_of(p, costs);
+    gm_tile_choice tiles = gm_split_bf16_tiles(op);
 
-    return plan.config == 0 ? fn(large_tile(), plan.splits) : fn(small_tile(), plan.splits);
+    return tiles.config == 0 ? fn(large_tile(), tiles.splits) : fn(small_tile(), tiles.splits);
 }
 
 static uint64_t matrices_of(const gm_view &view, uint64_t batch)
@@ -205,7 +200,7 @@ extern "C" uint64_t gm_split_bf16_scratch(const struct gm_op *op)
 
     if (p.M == 0 || p.N == 0 || p.K == 0 || p.batch == 0)
         return 0;
-    return with_plan(p, [&](auto config, unsigned splits) {
+    return with_plan(op, [&](auto config, unsigned splits) {
         using C = decltype(config);
         uint64_t a = gm_split_image_bytes(matrices_of(p.a, p.batch), p.M, C::BM, p.K);
         uint64_t b = gm_split_image_bytes(matrices_of(p.b, p.batch), p.N, C::BN, p.K), bytes;
@@ -274,5 +269,5 @@ GM_KERNEL(matmul_split_bf16)
     if (p.M == 0 || p.N == 0 || p.batch == 0)
         return GM_OK;
     return with_plan(
-        p, [&](auto config, unsigned splits) { return run<decltype(config)>(exec, p, splits); });
+        op, [&](auto config, unsigned splits) { return run<decltype(config)>(exec, p, splits); });
 }

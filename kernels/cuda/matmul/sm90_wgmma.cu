@@ -55,6 +55,13 @@ struct square_tile {
 struct lone_tile : square_tile {
     static constexpr unsigned CLUSTER = 1;
 };
+/* For few tiles: half of lone_tile, and more of K under way, since memory is far. */
+struct low_tile : lone_tile {
+    static constexpr unsigned BM = 64, STAGES = 8, BUFFERS = 1, CONSUMERS = 1;
+};
+struct narrow_tile : lone_tile {
+    static constexpr unsigned BN = 64, STAGES = 8, BUFFERS = 1;
+};
 struct small_tile {
     static constexpr unsigned BM = 64, BN = 64, STAGES = 4, BUFFERS = 1;
     static constexpr unsigned CONSUMERS = 1, BLOCKS = 3, CLUSTER = 1, REGISTERS = 120;
@@ -62,15 +69,6 @@ struct small_tile {
 #define BK 64u
 #define BOX GM_BOX_COLS /* elements of 128 bytes */
 #define PRODUCER_REGISTERS 40
-
-template <typename C> constexpr gm_split_cost cost_of(double k_tile, double alone, double unit)
-{
-    return {C::BM * C::CLUSTER, C::BN, BK, C::CLUSTER, C::BLOCKS, k_tile, alone, unit};
-}
-static const gm_split_cost costs[] = {
-    cost_of<large_tile>(1100, 1060, 4000), cost_of<wide_tile>(900, 800, 4000),
-    cost_of<square_tile>(650, 560, 3500), cost_of<lone_tile>(850, 560, 3000),
-    cost_of<small_tile>(420, 550, 3000)};
 
 template <typename C> struct stages {
     alignas(1024) uint16_t a[C::STAGES][C::BM * BK], b[C::STAGES][C::BN * BK];
@@ -80,25 +78,18 @@ template <typename C> struct stages {
 /* Dynamic shared memory is 128-byte aligned; the swizzle needs 1024. */
 template <typename C> constexpr size_t shared_bytes = sizeof(stages<C>) + 1024;
 
+/* Of a stage's SPAN rows (columns), those that are loaded: a matrix of fewer has lower boxes. What
+ * the others' memory has goes into rows that are not stored. Blocks that share have all. */
+template <unsigned SPAN, bool ALONG_K, unsigned BLOCKS>
+__host__ __device__ static inline unsigned loaded_of(uint64_t across)
+{
+    unsigned step = ALONG_K ? 8 : BOX;
+
+    return BLOCKS > 1 || across > SPAN ? SPAN : ((unsigned)across + step - 1) / step * step;
+}
+
 /* wgmma and TMA exist on sm_90a only; the kernel is never launched elsewhere. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-/* Loads a stage of an operand, SPAN rows (columns) of the result from `across` on; of it, block
- * `rank` loads its share for all BLOCKS. */
-template <unsigned SPAN, bool ALONG_K, unsigned BLOCKS>
-__device__ static inline void load(uint16_t *to, const CUtensorMap *map, unsigned across,
-                                   unsigned k, unsigned matrix, unsigned rank, uint64_t *full)
-{
-    if constexpr (ALONG_K) {
-        unsigned first = rank * (SPAN / BLOCKS);
-        gm_copy_box<BLOCKS>(to + first * BK, map, k, across + first, matrix, full);
-    } else {
-#pragma unroll
-        for (unsigned i = 0; i < SPAN / BOX; i++)
-            if (i % BLOCKS == rank)
-                gm_copy_box<BLOCKS>(to + i * BOX * BK, map, across + i * BOX, k, matrix, full);
-    }
-}
 
 template <typename T, typename C, bool A_ALONG_K, bool B_ALONG_K>
 __device__ static void produce(const gm_split_work<T> &w, const CUtensorMap *a,
@@ -106,6 +97,8 @@ __device__ static void produce(const gm_split_work<T> &w, const CUtensorMap *a,
 {
     gm_ring<C::STAGES> ring;
     bool a_broadcasts = w.p.a.batch == 0, b_broadcasts = w.p.b.batch == 0;
+    unsigned a_rows = loaded_of<C::BM, A_ALONG_K, 1>(w.p.M);
+    unsigned b_cols = loaded_of<C::BN, B_ALONG_K, C::CLUSTER>(w.p.N);
 
     for (uint32_t unit = blockIdx.x / C::CLUSTER; unit < w.units; unit += gridDim.x / C::CLUSTER) {
         gm_split_unit at = gm_split_unit_at(w, unit);
@@ -113,12 +106,13 @@ __device__ static void produce(const gm_split_work<T> &w, const CUtensorMap *a,
 
         for (uint32_t k = at.k_first; k < at.k_end; k++) {
             gm_barrier_wait(&shared.empty[ring.stage], ring.parity ^ 1);
-            gm_barrier_expect(&shared.full[ring.stage], sizeof(shared.a[0]) + sizeof(shared.b[0]));
-            load<C::BM, A_ALONG_K, 1>(shared.a[ring.stage], a, row, k * BK,
-                                      a_broadcasts ? 0 : at.matrix, 0, &shared.full[ring.stage]);
-            load<C::BN, B_ALONG_K, C::CLUSTER>(shared.b[ring.stage], b, col, k * BK,
-                                               b_broadcasts ? 0 : at.matrix, rank,
+            gm_barrier_expect(&shared.full[ring.stage], (a_rows + b_cols) * BK * 2);
+            gm_copy_boxes<C::BM, A_ALONG_K, 1>(shared.a[ring.stage], a, row, a_rows, k * BK,
+                                               a_broadcasts ? 0 : at.matrix, 0,
                                                &shared.full[ring.stage]);
+            gm_copy_boxes<C::BN, B_ALONG_K, C::CLUSTER>(shared.b[ring.stage], b, col, b_cols,
+                                                        k * BK, b_broadcasts ? 0 : at.matrix, rank,
+                                                        &shared.full[ring.stage]);
             ring.next();
         }
     }
@@ -248,10 +242,11 @@ gm_wgmma_accepts(const struct gm_op *op, const struct gm_device_facts *facts, st
 
 extern "C" uint64_t gm_wgmma_scratch(const struct gm_op *op)
 {
-    return gm_half_scratch(op, costs, GM_HALF_VEC);
+    return gm_half_scratch(op, gm_wgmma_tiles(op).splits, GM_HALF_VEC);
 }
 
-/* A map of an operand, in boxes as high as `across` rows if K runs along them, else BK. */
+/* A map of an operand, in boxes as high as its share of a stage if K runs along the rows, else BK.
+ */
 static bool map_of(const gm_half_operand &x, bool is_bf16, unsigned across, CUtensorMap *ret)
 {
     return gm_tensor_map(x.data, is_bf16, x.matrices, x.rows, x.cols, x.ld,
@@ -267,8 +262,8 @@ static enum gm_status run(struct gm_exec *exec, const gm_product<T> &p, unsigned
         exec, p, GM_HALF_VEC, splits,
         [&](const gm_split_work<T> &w, const gm_half_operand &a, const gm_half_operand &b) {
             CUtensorMap map_a, map_b, map_result = {};
-            if (!map_of(a, is_bf16, C::BM, &map_a) ||
-                !map_of(b, is_bf16, C::BN / C::CLUSTER, &map_b) ||
+            if (!map_of(a, is_bf16, loaded_of<C::BM, true, 1>(p.M), &map_a) ||
+                !map_of(b, is_bf16, loaded_of<C::BN, true, C::CLUSTER>(p.N) / C::CLUSTER, &map_b) ||
                 (p.N % GM_HALF_VEC == 0 && !gm_tensor_map(p.result, is_bf16, p.batch, p.M, p.N, p.N,
                                                           p.M * p.N, 16, &map_result)))
                 return gm_cuda_launched(exec, cudaErrorInvalidValue, nullptr);
@@ -291,10 +286,10 @@ GM_KERNEL(matmul_wgmma)
 
         if (p.M == 0 || p.N == 0 || p.batch == 0)
             return GM_OK;
-        gm_split_plan plan = gm_split_plan_of(p, costs);
+        gm_tile_choice tiles = gm_wgmma_tiles(op);
         static constexpr decltype(&run<T, large_tile>) runs[] = {
-            run<T, large_tile>, run<T, wide_tile>, run<T, square_tile>, run<T, lone_tile>,
-            run<T, small_tile>};
-        return runs[plan.config](exec, p, plan.splits);
+            run<T, large_tile>, run<T, wide_tile>,   run<T, square_tile>, run<T, lone_tile>,
+            run<T, low_tile>,   run<T, narrow_tile>, run<T, small_tile>};
+        return runs[tiles.config](exec, p, tiles.splits);
     });
 }

@@ -16,7 +16,6 @@
 
 #include "kernels/cuda/lib/tiles.h"
 #include "kernels/cuda/matmul/product.h"
-#include <cmath>
 
 #define GM_REDUCE_THREADS 256u      /* of a block, where few splits are added */
 #define GM_REDUCE_THREADS_MAX 1024u /* where many are */
@@ -139,62 +138,6 @@ __device__ static inline gm_split_unit gm_split_unit_at(const gm_split_work<T> &
 
     uint32_t end = min(first + w.k_tiles_a_unit, w.k_tiles);
     return {(uint32_t)at.matrix, (uint32_t)at.row, (uint32_t)at.col, split, first, end};
-}
-
-/* ---- The choice of a tile config and of the number of splits ---- */
-
-/* A tile config, and the cycles that a multiprocessor of an H200 takes: for a k-tile of a unit
- * where all load at once, the least of it, and for a unit besides. Of the units, which `multi`
- * multiprocessors share, `blocks` run at once. Measured: kernels/EXPERIMENTS.md. */
-struct gm_split_cost {
-    unsigned bm, bn, bk, multi, blocks;
-    double k_tile, least, unit;
-};
-#define GM_SPLIT_REDUCE_CYCLES 3000.0 /* of the launch that adds the splits */
-#define GM_SPLIT_BYTES_PER_CYCLE 2400.0
-
-/* The estimate for a whole product, on whatever device, so that bits depend on the shape alone. */
-template <typename T>
-static double gm_split_cycles(const gm_product<T> &p, const gm_split_cost &cost, double splits)
-{
-    double tiles =
-        (double)p.batch * (double)gm_ceil_div(p.M, cost.bm) * (double)gm_ceil_div(p.N, cost.bn);
-    double each = tiles * splits * cost.multi / GM_H200_SMS, blocks = cost.blocks;
-    double units = each < 1 ? each : ceil(each), full = floor(units / blocks);
-    double rest = units - full * blocks, result = (double)p.batch * (double)p.M * (double)p.N;
-    double step = full * fmax(blocks * cost.k_tile, cost.least) +
-                  (rest > 0 ? fmax(rest * cost.k_tile, cost.least) : 0);
-
-    return ceil((double)gm_ceil_div(p.K, cost.bk) / splits) * step +
-           ceil(units / blocks) * cost.unit +
-           (splits > 1 ? GM_SPLIT_REDUCE_CYCLES + splits * 8 * result / GM_SPLIT_BYTES_PER_CYCLE
-                       : 0);
-}
-
-/* The config and the number of splits of least estimated time, of at most two rounds of units. */
-struct gm_split_plan {
-    unsigned config, splits;
-};
-#define GM_SPLITS_MOST 64.0
-
-template <typename T, unsigned COUNT>
-static gm_split_plan gm_split_plan_of(const gm_product<T> &p, const gm_split_cost (&cost)[COUNT])
-{
-    gm_split_plan best = {0, 1};
-    double least = INFINITY;
-
-    for (unsigned i = 0; i < COUNT; i++) {
-        uint64_t tiles = p.batch * gm_ceil_div(p.M, cost[i].bm) * gm_ceil_div(p.N, cost[i].bn);
-        double most = fmin(GM_SPLITS_MOST, 2.0 * GM_H200_SMS / (double)(tiles * cost[i].multi));
-        for (unsigned splits = 1; splits == 1 || splits <= most; splits++) {
-            double cycles = gm_split_cycles(p, cost[i], splits);
-            if (cycles < least) {
-                least = cycles;
-                best = {i, splits};
-            }
-        }
-    }
-    return best;
 }
 
 #endif

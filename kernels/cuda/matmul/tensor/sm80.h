@@ -1,11 +1,12 @@
 /*
  * sm80.h - holds what the tensor-core products of f16 and bf16 (sm80_mma.cu, sm90_wgmma.cu) share.
  *
- * multistage/repack.h has the operands, split_k.h the units of work and the choice of tiles.
+ * multistage/repack.h has the operands, split_k.h the units of work; choose/tensor.c chooses tiles.
  */
 #ifndef GM_KERNELS_CUDA_MATMUL_TENSOR_SM80_H
 #define GM_KERNELS_CUDA_MATMUL_TENSOR_SM80_H
 
+#include "kernels/choose/choose.h"
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/multistage/repack.h"
 #include "kernels/cuda/matmul/split_k.h"
@@ -50,14 +51,11 @@ static inline enum gm_status gm_half_accepts(const struct gm_op *op, const char 
 
 /* Copies of operands whose rows do not begin at multiples of `aligned` elements, then the sums of
  * the splits. */
-template <unsigned COUNT>
-static uint64_t gm_half_scratch(const struct gm_op *op, const gm_split_cost (&costs)[COUNT],
-                                unsigned aligned)
+static inline uint64_t gm_half_scratch(const struct gm_op *op, unsigned splits, unsigned aligned)
 {
     gm_product<gm_bf16> p = gm_product_of<gm_bf16>(op);
     uint64_t a = gm_half_repack_bytes(gm_half_a(p), aligned);
     uint64_t b = gm_half_repack_bytes(gm_half_b(p), aligned);
-    unsigned splits = gm_split_plan_of(p, costs).splits;
     uint64_t partial = splits > 1 ? gm_splits_bytes(op, splits) : 0, bytes;
 
     return a == UINT64_MAX || b == UINT64_MAX || __builtin_add_overflow(a, b, &bytes) ||
