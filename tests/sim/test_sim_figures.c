@@ -328,8 +328,8 @@ static void test_products_of_vectors(void)
     }
 }
 
-/* Three files have an instance of gm_reduce_splits_kernel, each with a shared array of 1024 floats:
- * a launch takes one of them. */
+/* Three files have an instance of gm_reduce_splits_kernel, each with a shared array of 1024 vectors
+ * of 4 floats: a launch takes one of them. */
 static void test_shared_of_one_file(void)
 {
     struct gm_op sum = product_of(GM_F32, 2, 600, 3, false, false);
@@ -340,7 +340,7 @@ static void test_shared_of_one_file(void)
         return;
     for (size_t i = 0; i < report.launches; i++) {
         if (strcmp(report.launch[i].kernel, "gm_reduce_splits_kernel") == 0) {
-            CHECK_EQ(report.launch[i].shared, 1024 * sizeof(float));
+            CHECK_EQ(report.launch[i].shared, 1024 * 4 * sizeof(float));
             found++;
         }
     }

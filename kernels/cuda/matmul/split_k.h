@@ -19,43 +19,73 @@
 
 #define GM_REDUCE_THREADS 256u      /* of a block, where few splits are added */
 #define GM_REDUCE_THREADS_MAX 1024u /* where many are */
+/* Elements that a thread adds. */
+template <typename T> constexpr unsigned GM_REDUCE_VEC = 16 / sizeof(gm_acc<T>);
 
 /*
- * Element i of split s is splits[s * elements + i]. Lanes run along the elements. With many splits
- * each row of threads in the block adds some of them, because one thread would wait for each load
- * in turn.
+ * Element i of split s is splits[s * elements + i]. A thread adds 16 bytes of them, and lanes run
+ * along the elements. With many splits each row of threads in the block adds some of them, because
+ * one thread would wait for each load in turn.
  */
 template <typename T>
 static __global__ void __launch_bounds__(GM_REDUCE_THREADS_MAX)
     gm_reduce_splits_kernel(gm_product<T> p, const gm_acc<T> *splits, unsigned count,
                             uint64_t elements, uint64_t first)
 {
-    __shared__ gm_acc<T> part[GM_REDUCE_THREADS_MAX];
+    constexpr unsigned VEC = GM_REDUCE_VEC<T>;
+    struct alignas(16) sums {
+        gm_acc<T> x[VEC];
+    };
+    struct alignas(sizeof(T) * VEC) results {
+        T x[VEC];
+    };
+    __shared__ sums part[GM_REDUCE_THREADS_MAX];
     unsigned x = threadIdx.x, y = threadIdx.y;
-    uint64_t i = first + (uint64_t)blockIdx.x * blockDim.x + x;
-    gm_acc<T> sum = 0;
+    uint64_t i = (first + (uint64_t)blockIdx.x * blockDim.x + x) * VEC;
+    bool whole = elements % VEC == 0 && (uintptr_t)p.result % sizeof(results) == 0;
+    sums sum = {};
 
     gm_wait_for_primary();
-    if (i < elements) {
+    if (whole && i < elements) {
 #pragma unroll 4
+        for (unsigned split = y; split < count; split += blockDim.y) {
+            sums more = *(const sums *)&splits[split * elements + i];
+#pragma unroll
+            for (unsigned j = 0; j < VEC; j++)
+                sum.x[j] += more.x[j];
+        }
+    } else {
         for (unsigned split = y; split < count; split += blockDim.y)
-            sum += splits[split * elements + i];
+#pragma unroll
+            for (unsigned j = 0; j < VEC; j++)
+                sum.x[j] += i + j < elements ? splits[split * elements + i + j] : gm_acc<T>(0);
     }
     if (blockDim.y > 1) {
         part[y * blockDim.x + x] = sum;
         __syncthreads();
         for (unsigned deep = 1; y == 0 && deep < blockDim.y; deep++)
-            sum += part[deep * blockDim.x + x];
+#pragma unroll
+            for (unsigned j = 0; j < VEC; j++)
+                sum.x[j] += part[deep * blockDim.x + x].x[j];
     }
-    if (y == 0 && i < elements) {
-        uint64_t matrix = 0, row = 0, col = 0;
+    if (y > 0 || i >= elements)
+        return;
+    results result;
+#pragma unroll
+    for (unsigned j = 0; j < VEC; j++) {
+        uint64_t matrix = 0, row = 0, col = 0, at = i + j;
         if (p.c.data) { /* without C the position is not needed, and two divisions are saved */
-            matrix = i / (p.M * p.N);
-            row = i % (p.M * p.N) / p.N;
-            col = i % p.N;
+            matrix = at / (p.M * p.N);
+            row = at % (p.M * p.N) / p.N;
+            col = at % p.N;
         }
-        p.result[i] = gm_finished(p, matrix, row, col, sum);
+        if (at < elements)
+            result.x[j] = gm_finished(p, matrix, row, col, sum.x[j]);
+        if (!whole && at < elements)
+            p.result[at] = result.x[j];
     }
+    if (whole)
+        *(results *)&p.result[i] = result;
 }
 
 /* The product as a kernel that computes splits sees it: it stores plain sums to `splits`. */
@@ -77,14 +107,14 @@ template <typename T>
 static inline enum gm_status gm_reduce_splits(struct gm_exec *exec, const gm_product<T> &p,
                                               const void *splits, unsigned count)
 {
-    uint64_t elements = p.batch * p.M * p.N;
+    uint64_t elements = p.batch * p.M * p.N, vecs = gm_ceil_div(elements, GM_REDUCE_VEC<T>);
     unsigned deep = 1; /* rows of threads: each adds about four splits */
 
     while (deep < GM_REDUCE_THREADS_MAX / GM_WARP && 4 * deep < count)
         deep *= 2;
     unsigned across = deep * GM_WARP < GM_REDUCE_THREADS ? GM_REDUCE_THREADS / deep : GM_WARP;
     return gm_launches(
-        gm_ceil_div(elements, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
+        gm_ceil_div(vecs, across), GM_GRID_X_MAX, [&](uint64_t first, uint64_t blocks) {
             return gm_launch_dependent(exec, true, gm_reduce_splits_kernel<T>,
                                        dim3((unsigned)blocks), dim3(across, deep), 0, p,
                                        (const gm_acc<T> *)splits, count, elements, first * across);
