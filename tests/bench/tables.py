@@ -396,22 +396,34 @@ def accuracy_table(document):
         yield f"| {k} | " + " | ".join(cells) + " |\n"
 
 
-def tensor_table(document):
-    link = "../tests/bench/results/" + document["file"]
-    yield (
-        f"Speed as a share of cuBLAS's, between two events, passes over the operands included. Measured on {document['date'][:10]} at commit "
-        f"{document['commit']}: {document['device']}, driver {document['driver']}. "
-        f"All are in [the result file]({link}).\n\n"
-    )
-    shapes = {}
+def shares(document, columns):
+    """{(type, shape): (cuBLAS's time, {variant: its speed as a share of cuBLAS's})}; passes that prepare count."""
+    times = {}
     for row in document["results"]:
         us = row["median_us"] + row.get("prepare_us", 0)
-        shapes.setdefault((row["dtype"], row["shape"]), {})[row["variant"]] = us
-    columns = ("mma", "wgmma", "split_bf16", "multistage_tuned")
-    yield "| type | shape | cuBLAS (us) | " + " | ".join(columns) + " |\n|---|---|--:|" + "--:|" * len(columns) + "\n"
-    for (dtype, shape), times in shapes.items():
-        blas = times["cublas"]
-        cells = [f"{blas / times[name]:.3g}" if name in times else "" for name in columns]
+        times.setdefault((row["dtype"], row["shape"]), {})[row["variant"]] = us
+    return {of: (us["cublas"], {name: us["cublas"] / us[name] for name in columns if name in us}) for of, us in times.items()}
+
+
+def tensor_table(document):
+    """Of both GPUs, whichever document is given."""
+    columns, seen, told = ("mma", "wgmma", "split_bf16", "multistage_tuned"), {}, []
+    for gpu in ("h200", "h100"):
+        name = f"tensor_{gpu}.json"
+        with open(os.path.join(os.path.dirname(document["path"]), name), encoding="utf-8") as file:
+            read = json.load(file)
+        seen[gpu] = shares(read, columns)
+        told.append(f"{read['device']}, driver {read['driver']}, on {read['date'][:10]} at commit {read['commit']} "
+                    f"([result file](../tests/bench/results/{name}))")
+    yield (
+        f"Speed as a share of cuBLAS's, between two events, passes over the operands included. Measured on {told[0]}. "
+        f"The last column is of the best of ours on {told[1]}, before the changes of 26 November.\n\n"
+    )
+    yield "| type | shape | cuBLAS (us) | " + " | ".join(columns) + " | H100 |\n|---|---|--:|" + "--:|" * (len(columns) + 1) + "\n"
+    for (dtype, shape), (blas, share) in seen["h200"].items():
+        cells = [f"{share[name]:.3g}" if name in share else "" for name in columns]
+        before = seen["h100"].get((dtype, shape))
+        cells.append(f"{max(before[1].values()):.3g}" if before else "")
         yield f"| {dtype} | {shape} | {number(blas)} | " + " | ".join(cells) + " |\n"
 
 
