@@ -36,7 +36,6 @@ static const struct tile split_bf16_tiles[] = {{128, 128, 32, 1, 1, 1650, 1650, 
 #define SPLIT_SUM_LEAST 256u   /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
 #define MADDS_PER_CYCLE 2048.0 /* of f16, of a multiprocessor of an H200 */
 #define LINE 64.0              /* elements of f16 and bf16, 128 bytes */
-#define LOADED_CLOCK 0.85      /* of the clock by which wgmma's cycles were counted, under load */
 #define MEMORY_PER_CYCLE 2000.0 /* bytes of operands, read at once by all */
 #define REDUCE_CYCLES 3000.0    /* of the launch that adds the splits */
 #define REDUCE_BYTES_PER_CYCLE 2400.0
@@ -137,7 +136,7 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
                         .dram = q->bytes,
                         .passes = passes + us * q->mhz / r->pass};
 
-    w.madds = cycles_of(s, t, splits, q->sms, 0) * (t->boxes ? LOADED_CLOCK : 1) * MADDS_PER_CYCLE /
+    w.madds = cycles_of(s, t, splits, q->sms, 0) * MADDS_PER_CYCLE /
               (bytes == SPLIT_BYTES ? SPLIT_PRODUCTS : 1) / gm_parts(w.blocks, q->sms);
     if (splits > 1) {
         w.passes += 1;
