@@ -53,7 +53,7 @@ struct gm_sched {
 
 /* To call with the mutex held: */
 
-/* Whether the first job in the queue may start now. */
+/* Whether a job in the queue may start now. */
 bool gm_sched_startable(const struct gm_sched *sched);
 /* Has a thread look at the queue: the one that is awake, or one that is woken. */
 void gm_sched_call(struct gm_sched *sched);

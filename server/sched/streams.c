@@ -12,37 +12,50 @@
 /* Weight of a new service time in the running mean. */
 #define SERVICE_WEIGHT 0.1
 
-/* The next job that may have a stream now. If the device has graded streams, each busy stream
- * excludes one more of the largest size classes, so that some streams stay free for short jobs. */
-static struct gm_fair_item *first_eligible(const struct gm_sched *s)
-{
-    unsigned taken = s->facts->graded_streams ? s->streams - s->streams_free : 0;
-
-    return gm_fair_first_of(&s->queue, taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1);
-}
+/* How many jobs are looked at for the next one of a batch, or clients for the next one to start:
+ * with the mutex held, not thousands. */
+#define LOOKED_AT_MAX 64
 
 /* Whether the job reads a matrix that a running launch reads for others. Two at once would share
- * the memory's rate, and each would serve fewer. So it waits for the end of that one, unless enough
- * wait to fill half a launch: those are ready when it ends. */
+ * the memory's rate, and each would serve fewer. So it waits for the end of that one, unless half a
+ * launch waits: those are ready when it ends. */
 static bool waits_for_matrix(const struct gm_sched *s, const struct gm_job *job)
 {
-    const struct gm_job *other;
+    const struct gm_fair_item *item = NULL;
+    const struct gm_job *other = NULL;
+    unsigned looked_at = 0, alike = 0;
 
-    if (job->batch_most == 0 || s->queue.waiting >= job->batch_most / 2)
-        return false;
-    TAILQ_FOREACH (other, &s->running, link)
-        if (other->batch_key == job->batch_key)
-            return true;
-    return false;
+    if (job->batch_most > 0)
+        TAILQ_FOREACH (other, &s->running, link)
+            if (other->batch_key == job->batch_key)
+                break;
+    while (other && looked_at++ < LOOKED_AT_MAX && (item = gm_fair_after(&s->queue, item)))
+        alike += gm_job_of_slot(item)->batch_key == job->batch_key;
+    return other && alike < job->batch_most / 2;
+}
+
+/* The next job that may have a stream now, or NULL. If the device has graded streams, each busy
+ * stream excludes one more of the largest size classes, so that some streams stay free for short
+ * jobs. Where a job waits for a matrix, the next client has its turn. */
+static struct gm_job *first_eligible(const struct gm_sched *s)
+{
+    unsigned taken = s->facts->graded_streams ? s->streams - s->streams_free : 0, looked_at = 0;
+    struct gm_fair_item *item =
+        gm_fair_first_of(&s->queue, taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1);
+
+    if (item && waits_for_matrix(s, gm_job_of_slot(item)))
+        item = gm_fair_first_client(&s->queue, item->size);
+    while (item && waits_for_matrix(s, gm_job_of_slot(item)))
+        item = ++looked_at < LOOKED_AT_MAX ? gm_fair_next_client(&s->queue, item) : NULL;
+    return item ? gm_job_of_slot(item) : NULL;
 }
 
 bool gm_sched_startable(const struct gm_sched *s)
 {
-    const struct gm_fair_item *first = first_eligible(s);
-    const struct gm_job *job = first ? gm_job_of_slot(first) : NULL;
+    const struct gm_job *first = first_eligible(s);
 
-    return job && s->streams_free > 0 && !s->exclusive_running &&
-           !(job->exclusive && s->running_count > 0) && !waits_for_matrix(s, job);
+    return first && s->streams_free > 0 && !s->exclusive_running &&
+           !(first->exclusive && s->running_count > 0);
 }
 
 static unsigned take_stream(struct gm_sched *s)
@@ -63,9 +76,6 @@ static void start(struct gm_sched *s, struct gm_job *job)
     TAILQ_INSERT_TAIL(&s->running, job, link);
     s->running_count++;
 }
-
-/* How many jobs are looked at for the next one of a batch: with the mutex held, not thousands. */
-#define LOOKED_AT_MAX 64
 
 /* The next job that may share a launch with those of the batch, or NULL. Clients take turns, and
  * the jobs of each start in order. */
@@ -92,7 +102,7 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *b
 /* Moves the next job, and those that may share its launch, to the running list. */
 static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
-    struct gm_job *job = gm_job_of_slot(first_eligible(s));
+    struct gm_job *job = first_eligible(s);
     uint64_t left = s->facts->batch_bytes;
     unsigned n = 0, most = s->batch_max;
 

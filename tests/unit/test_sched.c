@@ -300,18 +300,19 @@ static void test_batch_most(void)
 }
 
 /* Those that read what a running launch reads wait for its end, or for half a launch of them,
- * though streams are free. Others do not. */
+ * though streams are free. Others do not, also where one of those has the first turn. */
 static void test_same_matrix(void)
 {
     struct bench b;
-    struct probe p[5];
+    struct probe p[6];
 
     open_bench(&b, 4, 8, 16);
     fake_hold(&b.fake, true);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         init_probe(&p[i]);
-        p[i].job.batch_key = i < 4 ? 7 : 9;
-        p[i].job.batch_most = 4;
+        p[i].job.batch_key = i < 4 ? 7 : i < 5 ? 9 : 0;
+        p[i].job.batch_most = i < 5 ? 4 : 0;
+        p[i].job.slot.client = i < 5 ? 1 : 2;
     }
     CHECK(submit(&b, &p[0]) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));
@@ -321,8 +322,10 @@ static void test_same_matrix(void)
     CHECK(submit(&b, &p[4]) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 3));
     CHECK(submit(&b, &p[3]) == GM_OK);
+    CHECK(submit(&b, &p[5]) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 4));
     fake_hold(&b.fake, false);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         CHECK(wait_done(&p[i]));
     CHECK(p[0].job.batch == 1 && p[1].job.batch == 2 && p[2].job.batch == 2);
     CHECK(p[4].job.batch == 1 && p[3].job.batch == 1);
