@@ -114,13 +114,13 @@ struct gm_params {
 #undef GM_PARAM_NO_MEMBER
 };
 
-/* Whether any shape is stated. */
 /* Whether they leave the kernel to gemmd. */
 static inline bool gm_params_take_auto(const struct gm_params *params)
 {
     return !*params->kernel || strcmp(params->kernel, "auto") == 0;
 }
 
+/* Whether any shape is stated. */
 static inline bool gm_params_have_shape(const struct gm_params *params)
 {
     return params->shape[0].ndim > 0 || params->shape[1].ndim > 0 || params->shape[2].ndim > 0;

@@ -5,7 +5,7 @@
  *
  * Another process can shrink an object of shared memory at any time. A process that then touches
  * its mapping is killed by SIGBUS. So host code never touches a mapping: it uses pread and pwrite,
- * which report a short count. Only a device's copy engine works on a mapping. Its pages are pinned,
+ * which report a short count. Only a device works on a mapping. Its pages are pinned,
  * and stay in place whatever happens to the object.
  *
  * Any thread may call any function.

@@ -6,10 +6,10 @@
  * Order: fair_queue.h's, small jobs before large ones and round robin between clients. Jobs of one
  * client and one size class start in the order of their commits. An exclusive job starts only on an
  * idle device, and blocks others while it is first in the queue. gm_sched_run_here bypasses the
- * queue, because its jobs hold no stream. A batch is the first job in the queue, and jobs of its
- * size class with its batch_key, clients taking turns. Jobs that wait at the same moment are
- * gathered so; none waits for others to come. But one that reads the same matrix as a running
- * launch waits for its end, or until half a launch waits.
+ * queue, because its jobs hold no stream. A batch is the first job in the queue that may start, and
+ * jobs of its size class with its batch_key, clients taking turns. Jobs that wait at the same
+ * moment are gathered so; none waits for others to come. But one that reads the same matrix as a
+ * running launch waits for its end, or until half a launch waits.
  */
 #ifndef GM_SERVER_SCHED_SCHED_H
 #define GM_SERVER_SCHED_SCHED_H

@@ -12,50 +12,76 @@
 /* Weight of a new service time in the running mean. */
 #define SERVICE_WEIGHT 0.1
 
-/* How many jobs are looked at for the next one of a batch, or clients for the next one to start:
- * with the mutex held, not thousands. */
+/* With the mutex held, not thousands: jobs that are looked at for the next ones of a batch, and
+ * clients for the next job to start. */
 #define LOOKED_AT_MAX 64
+#define CLIENTS_LOOKED_AT_MAX 8
+
+/* How many jobs like this one a launch takes. */
+static uint64_t launch_most(const struct gm_sched *s, const struct gm_job *job)
+{
+    uint64_t most = job->batch_most < s->batch_max ? job->batch_most : s->batch_max;
+    uint64_t by_bytes = job->bytes > 0 ? s->facts->batch_bytes / job->bytes : most;
+
+    return most < by_bytes ? most : by_bytes;
+}
 
 /* Whether the job reads a matrix that a running launch reads for others. Two at once would share
  * the memory's rate, and each would serve fewer. So it waits for the end of that one, unless half a
  * launch waits: those are ready when it ends. */
 static bool waits_for_matrix(const struct gm_sched *s, const struct gm_job *job)
 {
-    const struct gm_fair_item *item = NULL;
+    const uint64_t half = job->batch_most > 0 ? launch_most(s, job) / 2 : 0;
+    const struct gm_fair_item *first, *item;
     const struct gm_job *other = NULL;
     unsigned looked_at = 0, alike = 0;
 
-    if (job->batch_most > 0)
-        TAILQ_FOREACH (other, &s->running, link)
-            if (other->batch_key == job->batch_key)
-                break;
-    while (other && looked_at++ < LOOKED_AT_MAX && (item = gm_fair_after(&s->queue, item)))
-        alike += gm_job_of_slot(item)->batch_key == job->batch_key;
-    return other && alike < job->batch_most / 2;
+    if (half == 0)
+        return false;
+    TAILQ_FOREACH (other, &s->running, link)
+        if (other->batch_key == job->batch_key)
+            break;
+    if (!other)
+        return false;
+    first = gm_fair_first_client(&s->queue, job->slot.size);
+    for (; first && looked_at < LOOKED_AT_MAX; first = gm_fair_next_client(&s->queue, first))
+        for (item = first; item && looked_at < LOOKED_AT_MAX; item = TAILQ_NEXT(item, link)) {
+            alike += gm_job_of_slot(item)->batch_key == job->batch_key;
+            looked_at++;
+        }
+    return alike < half;
 }
 
 /* The next job that may have a stream now, or NULL. If the device has graded streams, each busy
  * stream excludes one more of the largest size classes, so that some streams stay free for short
- * jobs. Where a job waits for a matrix, the next client has its turn. */
+ * jobs. Where a job waits for a matrix, it is the turn of other clients, small jobs first. */
 static struct gm_job *first_eligible(const struct gm_sched *s)
 {
     unsigned taken = s->facts->graded_streams ? s->streams - s->streams_free : 0, looked_at = 0;
-    struct gm_fair_item *item =
-        gm_fair_first_of(&s->queue, taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1);
+    unsigned sizes = taken < GM_FAIR_SIZES ? GM_FAIR_SIZES - taken : 1;
+    struct gm_fair_item *item = gm_fair_first_of(&s->queue, sizes);
 
-    if (item && waits_for_matrix(s, gm_job_of_slot(item)))
-        item = gm_fair_first_client(&s->queue, item->size);
-    while (item && waits_for_matrix(s, gm_job_of_slot(item)))
-        item = ++looked_at < LOOKED_AT_MAX ? gm_fair_next_client(&s->queue, item) : NULL;
-    return item ? gm_job_of_slot(item) : NULL;
+    if (!item || !waits_for_matrix(s, gm_job_of_slot(item)))
+        return item ? gm_job_of_slot(item) : NULL;
+    for (unsigned size = 0; size < sizes; size++) {
+        item = gm_fair_first_client(&s->queue, size);
+        for (; item && looked_at < CLIENTS_LOOKED_AT_MAX; looked_at++) {
+            if (!waits_for_matrix(s, gm_job_of_slot(item)))
+                return gm_job_of_slot(item);
+            item = gm_fair_next_client(&s->queue, item);
+        }
+    }
+    return NULL;
 }
 
 bool gm_sched_startable(const struct gm_sched *s)
 {
-    const struct gm_job *first = first_eligible(s);
+    const struct gm_job *first;
 
-    return first && s->streams_free > 0 && !s->exclusive_running &&
-           !(first->exclusive && s->running_count > 0);
+    if (s->streams_free == 0 || s->exclusive_running)
+        return false;
+    first = first_eligible(s);
+    return first && !(first->exclusive && s->running_count > 0);
 }
 
 static unsigned take_stream(struct gm_sched *s)

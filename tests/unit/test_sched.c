@@ -313,6 +313,7 @@ static void test_same_matrix(void)
         p[i].job.batch_key = i < 4 ? 7 : i < 5 ? 9 : 0;
         p[i].job.batch_most = i < 5 ? 4 : 0;
         p[i].job.slot.client = i < 5 ? 1 : 2;
+        p[i].job.slot.cost_s = i < 5 ? 0 : 0.1; /* of another size class */
     }
     CHECK(submit(&b, &p[0]) == GM_OK);
     CHECK(fake_wait_running(&b.fake, 1));

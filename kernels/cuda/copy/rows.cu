@@ -4,16 +4,15 @@
  *
  * It is not a variant. The CUDA backend runs it for products of one row by the same matrix, which
  * are computed as one (layout.h). The rows are mostly in pinned memory of the host: both kernels
- * read or write them there, over the link. Many loads of each thread are under way at once, as in
- * lib/group.h, because each takes a microsecond or more.
+ * read or write them there, over the link. A thread that gathers has many loads under way at once,
+ * as in lib/group.h, because each takes a microsecond or more.
  *
  *     row 0   [a0 a1 a2 ..]        tile in shared memory       matrix   [a0 b0 c0 0|a1 b1 c1 0|..
  *     row 1   [b0 b1 b2 ..]   ->   [step][row]            ->
  *     row 2   [c0 c1 c2 ..]
  *
- * Cost: each element is read and written once; 4 sectors a request for elements of 4 bytes, and as
- * many where the matrix is written if all rows together have 128 bytes a step. Shared memory is
- * padded, so that a column of the tile is in different banks.
+ * Cost: each element is read and written once; 4 sectors a request for elements of 4 bytes. Shared
+ * memory is padded, so that a column of the tile is in different banks.
  */
 #include "kernels/cuda/lib/kernel.h"
 
