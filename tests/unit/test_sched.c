@@ -335,6 +335,29 @@ static void test_same_matrix(void)
     close_bench(&b);
 }
 
+/* Where bytes leave room for one job in a launch, nothing is shared, and none waits for another. */
+static void test_same_matrix_alone(void)
+{
+    struct bench b;
+    struct probe p[2];
+
+    open_bench(&b, 2, 8, 16);
+    b.fake.facts.batch_bytes = 100;
+    fake_hold(&b.fake, true);
+    for (int i = 0; i < 2; i++) {
+        init_probe(&p[i]);
+        p[i].job.batch_key = 7;
+        p[i].job.batch_most = 8;
+        p[i].job.bytes = 60;
+        CHECK(submit(&b, &p[i]) == GM_OK);
+    }
+    CHECK(fake_wait_running(&b.fake, 2));
+    fake_hold(&b.fake, false);
+    for (int i = 0; i < 2; i++)
+        CHECK(wait_done(&p[i]) && p[i].job.batch == 1);
+    close_bench(&b);
+}
+
 /* A job that would not end before its deadline is refused at once, where no forecast has been
  * confirmed yet half as much again is allowed for. Streams do not make jobs faster that each run
  * alone. */
@@ -629,6 +652,7 @@ int main(void)
     test_batch_bytes();
     test_batch_most();
     test_same_matrix();
+    test_same_matrix_alone();
     test_in_time(1, false);
     test_in_time(3, true);
     test_late();

@@ -243,8 +243,8 @@ static enum gm_status launch(struct gm_exec *exec, const skinny<T> &s)
 }
 
 /* Whether this is for the gathered rows of op: their columns and the matrix are whole vectors, four
- * or eight groups of lanes share a line's steps, in whole eights of classes, and a stage is not
- * mostly zeros. */
+ * or eight groups of lanes share a line's steps, in whole eights of classes, and a split, which is
+ * rounded up, has the terms of a stage. */
 template <typename T> static bool is_for(const skinny<T> &s, const struct gm_gpu *gpu)
 {
     const unsigned groups = GM_WARP >> s.at.lanes_log;
