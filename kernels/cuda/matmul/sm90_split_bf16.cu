@@ -13,7 +13,7 @@
  * Source: M. Fasi, N. Higham et al., "Numerical behavior of NVIDIA tensor cores"; H. Ootomo and R.
  * Yokota, "Recovering single precision accuracy from Tensor Cores"; PTX ISA, wgmma.
  */
-#include "kernels/cuda/matmul/sm90_split_bf16_repair.h"
+#include "kernels/cuda/matmul/sm90_split_bf16_result.h"
 #include "kernels/device_facts.h"
 
 /*
@@ -189,11 +189,6 @@ template <typename F> static auto with_plan(const struct gm_op *op, F fn)
     return tiles.config == 0 ? fn(large_tile(), tiles.splits) : fn(small_tile(), tiles.splits);
 }
 
-static uint64_t matrices_of(const gm_view &view, uint64_t batch)
-{
-    return view.batch == 0 ? 1 : batch;
-}
-
 extern "C" uint64_t gm_split_bf16_scratch(const struct gm_op *op)
 {
     gm_product<float> p = gm_product_of<float>(op);
@@ -202,8 +197,8 @@ extern "C" uint64_t gm_split_bf16_scratch(const struct gm_op *op)
         return 0;
     return with_plan(op, [&](auto config, unsigned splits) {
         using C = decltype(config);
-        uint64_t a = gm_split_image_bytes(matrices_of(p.a, p.batch), p.M, C::BM, p.K);
-        uint64_t b = gm_split_image_bytes(matrices_of(p.b, p.batch), p.N, C::BN, p.K), bytes;
+        uint64_t a = gm_split_image_bytes(gm_split_matrices(p.a, p.batch), p.M, C::BM, p.K);
+        uint64_t b = gm_split_image_bytes(gm_split_matrices(p.b, p.batch), p.N, C::BN, p.K), bytes;
         uint64_t partial = splits > 1 ? gm_splits_bytes(op, splits) : 0;
         uint64_t units = gm_split_work_of(p, C::BM, C::BN, GM_SPLIT_BK, splits, NULL).units;
         bool fits = a && b && !__builtin_add_overflow(a, b, &bytes) &&
@@ -231,17 +226,15 @@ extern "C" enum gm_status gm_split_bf16_accepts(const struct gm_op *op,
 template <typename C>
 static enum gm_status run(struct gm_exec *exec, const gm_product<float> &p, unsigned splits)
 {
-    uint64_t a_matrices = matrices_of(p.a, p.batch), b_matrices = matrices_of(p.b, p.batch);
     char *room = (char *)gm_scratch(exec);
-    auto *a = (__nv_bfloat16 *)room;
-    room += gm_split_image_bytes(a_matrices, p.M, C::BM, p.K);
-    auto *b = (__nv_bfloat16 *)room;
-    room += gm_split_image_bytes(b_matrices, p.N, C::BN, p.K);
-    gm_split_operand rows = {
-        (const float *)p.a.data, a_matrices, p.a.batch, p.M, p.K, p.a.row, p.a.col, a};
-    gm_split_operand cols = {
-        (const float *)p.b.data, b_matrices, p.b.batch, p.N, p.K, p.b.col, p.b.row, b};
-    gm_split_product s = {gm_split_work_of(p, C::BM, C::BN, GM_SPLIT_BK, splits, room), a, b, NULL};
+    gm_split_operand rows =
+        gm_split_operand_of(p.a, p.batch, p.M, p.K, p.a.row, p.a.col, (__nv_bfloat16 *)room);
+    room += gm_split_image_bytes(rows.matrices, p.M, C::BM, p.K);
+    gm_split_operand cols =
+        gm_split_operand_of(p.b, p.batch, p.N, p.K, p.b.col, p.b.row, (__nv_bfloat16 *)room);
+    room += gm_split_image_bytes(cols.matrices, p.N, C::BN, p.K);
+    gm_split_product s = {gm_split_work_of(p, C::BM, C::BN, GM_SPLIT_BK, splits, room), rows.image,
+                          cols.image, NULL};
     room += s.work.partial ? s.work.units / s.work.tiles * p.batch * p.M * p.N * sizeof(float) : 0;
     s.doubtful = (uint64_t *)(((uintptr_t)room + 7) & ~(uintptr_t)7);
     unsigned blocks = gm_gpu_of(exec)->sms;

@@ -27,6 +27,7 @@ struct gm_split_operand {
     const float *data;
     uint64_t matrices, matrix_stride; /* one matrix if it broadcasts */
     uint64_t rows, k, row_stride, k_stride;
+    bool aligned;         /* 4 neighbours from a multiple of 4 on are one aligned vector */
     __nv_bfloat16 *image; /* [matrix][tile of rows][stage of k][plane][row][k], swizzled */
 };
 
@@ -49,22 +50,59 @@ __device__ static inline gm_split_planes split(float x)
     return p;
 }
 
+/* A thread's elements of a tile: 4 neighbours in memory. Eight threads read 128 bytes, and a warp
+ * writes 32 banks of shared memory. */
+constexpr unsigned GM_SPLIT_SPAN = 4;
+struct gm_split_span {
+    unsigned row, k; /* of the first, in the tile */
+};
+
+template <unsigned ROWS>
+__device__ static inline gm_split_span gm_split_span_of(unsigned i, bool along_k)
+{
+    constexpr unsigned SPANS = GM_SPLIT_BK / GM_SPLIT_SPAN, LINES = ROWS / GM_SPLIT_BK;
+    unsigned line = i / SPANS, at = i % SPANS * GM_SPLIT_SPAN;
+
+    if (along_k)
+        return {line, at};
+    return {line % LINES * GM_SPLIT_BK + at, line / LINES};
+}
+
 /* A block reads ROWS x BK elements into shared memory, along whichever dimension is contiguous, and
  * writes their three planes. Elements beyond the operand are zero. */
 template <unsigned ROWS>
 __device__ static void gm_split_tile(const gm_split_operand &x, uint64_t at,
                                      float (*tile)[ROWS + 1])
 {
+    constexpr unsigned SPANS = ROWS * GM_SPLIT_BK / GM_SPLIT_SPAN / GM_SPLIT_THREADS;
     uint64_t tiles_a_matrix = gm_ceil_div(x.rows, ROWS), matrix = at / tiles_a_matrix;
     uint64_t row0 = at % tiles_a_matrix * ROWS, k0 = (uint64_t)blockIdx.x * GM_SPLIT_BK;
-    const float *data = x.data + matrix * x.matrix_stride;
+    const float *data = x.data + matrix * x.matrix_stride + row0 * x.row_stride + k0 * x.k_stride;
+    bool along_k = x.k_stride == 1;
+    bool whole = x.aligned && row0 + ROWS <= x.rows && k0 + GM_SPLIT_BK <= x.k;
+    alignas(16) float got[SPANS][GM_SPLIT_SPAN];
 
-    for (unsigned i = threadIdx.x; i < ROWS * GM_SPLIT_BK; i += GM_SPLIT_THREADS) {
-        bool along_k = x.k_stride == 1;
-        unsigned row = along_k ? i / GM_SPLIT_BK : i % ROWS,
-                 k = along_k ? i % GM_SPLIT_BK : i / ROWS;
-        bool inside = row0 + row < x.rows && k0 + k < x.k;
-        tile[k][row] = inside ? data[(row0 + row) * x.row_stride + (k0 + k) * x.k_stride] : 0.0f;
+#pragma unroll
+    for (unsigned i = 0; i < SPANS; i++) {
+        gm_split_span s = gm_split_span_of<ROWS>(i * GM_SPLIT_THREADS + threadIdx.x, along_k);
+        const float *from = data + s.row * x.row_stride + s.k * x.k_stride;
+        if (whole) {
+            *(float4 *)got[i] = *(const float4 *)from;
+            continue;
+        }
+#pragma unroll
+        for (unsigned j = 0; j < GM_SPLIT_SPAN; j++) {
+            uint64_t row = row0 + s.row + (along_k ? 0 : j), k = k0 + s.k + (along_k ? j : 0);
+            bool inside = row < x.rows && k < x.k;
+            got[i][j] = inside ? from[j * (along_k ? x.k_stride : x.row_stride)] : 0.0f;
+        }
+    }
+#pragma unroll
+    for (unsigned i = 0; i < SPANS; i++) {
+        gm_split_span s = gm_split_span_of<ROWS>(i * GM_SPLIT_THREADS + threadIdx.x, along_k);
+#pragma unroll
+        for (unsigned j = 0; j < GM_SPLIT_SPAN; j++)
+            tile[s.k + (along_k ? j : 0)][s.row + (along_k ? 0 : j)] = got[i][j];
     }
     __syncthreads();
 
@@ -85,6 +123,32 @@ __device__ static void gm_split_tile(const gm_split_operand &x, uint64_t at,
             *(uint4 *)(image + part * ROWS * GM_SPLIT_ROW_BYTES + gm_swizzled_64b(row, vec)) =
                 *(const uint4 *)plane[part];
     }
+}
+
+static inline uint64_t gm_split_matrices(const gm_view &view, uint64_t batch)
+{
+    return view.batch == 0 ? 1 : batch;
+}
+
+/* One operand: rows of A as row, k; columns of B as column, k. */
+static gm_split_operand gm_split_operand_of(const gm_view &view, uint64_t batch, uint64_t rows,
+                                            uint64_t k, uint64_t row_stride, uint64_t k_stride,
+                                            __nv_bfloat16 *image)
+{
+    uint64_t other = k_stride == 1 ? row_stride : k_stride;
+    bool aligned = (k_stride == 1 || row_stride == 1) && other % GM_SPLIT_SPAN == 0 &&
+                   view.batch % GM_SPLIT_SPAN == 0 &&
+                   (uintptr_t)view.data % (GM_SPLIT_SPAN * sizeof(float)) == 0;
+
+    return {(const float *)view.data,
+            view.batch == 0 ? 1 : batch,
+            view.batch,
+            rows,
+            k,
+            row_stride,
+            k_stride,
+            aligned,
+            image};
 }
 
 /* The tiles of A, then those of B, each of BM, BN rows. */
@@ -124,46 +188,6 @@ static enum gm_status gm_split_both(struct gm_exec *exec, const gm_split_operand
         dim3 grid((unsigned)gm_ceil_div(a.k, GM_SPLIT_BK), (unsigned)count);
         return gm_launch(exec, gm_split_pass<BM, BN>, grid, dim3(GM_SPLIT_THREADS), 0, a, b, first);
     });
-}
-
-struct gm_split_product {
-    gm_split_work<float> work;
-    const __nv_bfloat16 *a, *b; /* images */
-    uint64_t *doubtful;         /* of each unit, a byte per consumer warp: a result is not finite */
-};
-
-/* Stores a consumer's part of a tile, or of a split of it, in pairs if the result's rows allow it.
- * Returns true if one of the thread's elements is not finite. */
-template <unsigned N>
-__device__ static bool gm_split_store(const gm_split_work<float> &w, const gm_split_unit &unit,
-                                      uint64_t row0, uint64_t col0, const float (&sum)[N])
-{
-    const gm_product<float> &p = w.p;
-    float *result = p.result + unit.matrix * p.M * p.N;
-    bool in_pairs = p.N % 2 == 0, doubtful = false;
-
-    if (w.partial)
-        gm_store_partial(w, unit, row0, col0, sum);
-#pragma unroll
-    for (unsigned i = 0; i < N; i += 2) {
-        uint64_t r = row0 + gm_fragment_row(i), c = col0 + gm_fragment_col(i);
-        if (r >= p.M || c >= p.N)
-            continue;
-        float *to = result + r * p.N + c, first = sum[i], second = c + 1 < p.N ? sum[i + 1] : 0;
-        if (!w.partial) {
-            first = gm_finished(p, unit.matrix, r, c, first);
-            second = c + 1 < p.N ? gm_finished(p, unit.matrix, r, c + 1, second) : 0;
-            if (in_pairs) {
-                *(float2 *)to = make_float2(first, second);
-            } else {
-                to[0] = first;
-                if (c + 1 < p.N)
-                    to[1] = second;
-            }
-        }
-        doubtful |= !isfinite(first) || !isfinite(second);
-    }
-    return doubtful;
 }
 
 #endif
