@@ -49,9 +49,14 @@ def crowd():
         one.close()
 
 
+one_crowd = pytest.mark.skipif(sanitizer_of() == "thread", reason="the same threads meet in a crowd with half a body")
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b"GET / HTTP/1.1\r\nX: ", wire.head("POST", T, "Content-Length: 9") + b"[["],
-    ids=["silent", "half a head", "half a body"],
+    "data",
+    [pytest.param(b"", marks=one_crowd, id="silent"),
+     pytest.param(b"GET / HTTP/1.1\r\nX: ", marks=one_crowd, id="half a head"),
+     pytest.param(wire.head("POST", T, "Content-Length: 9") + b"[[", id="half a body")],
 )
 def test_a_crowd_keeps_nobody_out(start, crowd, data):
     """The first of them go, those who keep working stay, and each newcomer is answered soon."""
