@@ -17,6 +17,34 @@
 #define LOOKED_AT_MAX 64
 #define CLIENTS_LOOKED_AT_MAX 8
 
+/* A walk over the waiting jobs of a size class: clients in turn, the jobs of each in order,
+ * LOOKED_AT_MAX of them at most. */
+struct walk {
+    struct gm_fair_item *client, *next; /* the client's first job; the next job */
+    unsigned left;
+};
+
+static struct walk walk_of(const struct gm_sched *s, unsigned size)
+{
+    struct gm_fair_item *first = gm_fair_first_client(&s->queue, size);
+
+    return (struct walk){first, first, LOOKED_AT_MAX};
+}
+
+/* NULL at the end. */
+static struct gm_job *walk_on(const struct gm_sched *s, struct walk *walk)
+{
+    struct gm_fair_item *item = walk->left > 0 ? walk->next : NULL;
+
+    if (!item)
+        return NULL;
+    walk->left--;
+    walk->next = TAILQ_NEXT(item, link);
+    if (!walk->next)
+        walk->next = walk->client = gm_fair_next_client(&s->queue, walk->client);
+    return gm_job_of_slot(item);
+}
+
 /* How many jobs like this one a launch takes. */
 static uint64_t launch_most(const struct gm_sched *s, const struct gm_job *job)
 {
@@ -32,9 +60,8 @@ static uint64_t launch_most(const struct gm_sched *s, const struct gm_job *job)
 static bool waits_for_matrix(const struct gm_sched *s, const struct gm_job *job)
 {
     const uint64_t half = job->batch_most > 0 ? launch_most(s, job) / 2 : 0;
-    const struct gm_fair_item *first, *item;
     const struct gm_job *other = NULL;
-    unsigned looked_at = 0, alike = 0;
+    unsigned alike = 0;
 
     if (half == 0)
         return false;
@@ -43,12 +70,9 @@ static bool waits_for_matrix(const struct gm_sched *s, const struct gm_job *job)
             break;
     if (!other)
         return false;
-    first = gm_fair_first_client(&s->queue, job->slot.size);
-    for (; first && looked_at < LOOKED_AT_MAX; first = gm_fair_next_client(&s->queue, first))
-        for (item = first; item && looked_at < LOOKED_AT_MAX; item = TAILQ_NEXT(item, link)) {
-            alike += gm_job_of_slot(item)->batch_key == job->batch_key;
-            looked_at++;
-        }
+    struct walk walk = walk_of(s, job->slot.size);
+    while ((other = walk_on(s, &walk)))
+        alike += other->batch_key == job->batch_key;
     return alike < half;
 }
 
@@ -108,20 +132,14 @@ static void start(struct gm_sched *s, struct gm_job *job)
 static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *batched,
                                 uint64_t bytes_left)
 {
-    struct gm_fair_item *first, *item;
-    unsigned looked_at = 0;
+    struct walk walk = walk_of(s, batched->slot.size);
+    struct gm_job *job;
 
     if (batched->batch_key == 0 || batched->exclusive)
         return NULL;
-    first = gm_fair_first_client(&s->queue, batched->slot.size);
-    for (; first && looked_at < LOOKED_AT_MAX; first = gm_fair_next_client(&s->queue, first)) {
-        for (item = first; item && looked_at < LOOKED_AT_MAX; item = TAILQ_NEXT(item, link)) {
-            struct gm_job *job = gm_job_of_slot(item);
-            looked_at++;
-            if (job->batch_key == batched->batch_key && !job->exclusive)
-                return job->bytes <= bytes_left ? job : NULL;
-        }
-    }
+    while ((job = walk_on(s, &walk)))
+        if (job->batch_key == batched->batch_key && !job->exclusive)
+            return job->bytes <= bytes_left ? job : NULL;
     return NULL;
 }
 
