@@ -125,8 +125,8 @@ gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_dynamic_tile, gm_us_register_tile
     gm_us_cublas, gm_us_mma, gm_us_wgmma, gm_us_split_bf16;
 
 /* What a lone job takes: with copies and another kernel, or `grouped`. */
-double gm_copied_us(const struct gm_op *op, const struct gm_profile *profile, double kernel_us);
-double gm_grouped_us(const struct gm_op *op, const struct gm_profile *profile);
+double gm_copied_us(const struct gm_op *op, const struct gm_link_rates *link, double kernel_us);
+double gm_grouped_us(const struct gm_op *op, const struct gm_link_rates *link);
 
 /* ---- Arithmetic --------------------------------------------------------------------------------
  */

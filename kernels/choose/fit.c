@@ -501,8 +501,8 @@ static double link_cost(const struct gm_timed *timed, size_t count,
     for (size_t i = 0; i < count; i++) {
         const struct gm_timed *t = &timed[i];
         double us = strcmp(t->variant, "grouped") == 0
-                        ? gm_grouped_us(t->op, profile)
-                        : gm_copied_us(t->op, profile, exp(log_estimate(t, profile)));
+                        ? gm_grouped_us(t->op, &profile->link)
+                        : gm_copied_us(t->op, &profile->link, exp(log_estimate(t, profile)));
         cost += isfinite(us) ? robust(log(us / t->us)) : 0;
     }
     return cost;

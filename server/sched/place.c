@@ -1,11 +1,8 @@
 /*
  * place.c - chooses between the preferred device and the CPU, for jobs that name no device.
  */
+#include "kernels/choose/choose.h"
 #include "server/sched/devices.h"
-
-/* Overhead of a job on a GPU, and the rate of the link to one that was not measured. */
-#define GPU_S 20e-6
-#define UNKNOWN_LINK_GBS 10.0
 
 const char *gm_placed_name(enum gm_placed placed)
 {
@@ -20,22 +17,13 @@ static bool has_same_bits(const struct gm_op *op)
     return op->kind != GM_OP_MATMUL || op->result.dtype == GM_I32 || op->result.dtype == GM_I64;
 }
 
-static double link_s(uint64_t bytes, double gbs)
-{
-    return 1e-9 * (double)bytes / (gbs > 0 ? gbs : UNKNOWN_LINK_GBS);
-}
-
 /* Seconds from now to the end of the job there: waiting, copies, kernel. */
 static double ends_in(const struct gm_device *device, const struct gm_op *op)
 {
     const struct gm_device_facts *facts = device->facts;
-    double seconds = gm_sched_load(device->sched).wait_s + gm_cost_seconds(op, facts);
+    double us = facts->kind == GM_DEVICE_CUDA && facts->gpu ? gm_job_us(op, facts) : -1;
 
-    if (facts->kind != GM_DEVICE_CUDA)
-        return seconds;
-    uint64_t out = gm_matrix_bytes(&op->result), all = gm_op_bytes_min(op);
-    return seconds + GPU_S + link_s(all - out, facts->link_in_gbs) +
-           link_s(out, facts->link_out_gbs);
+    return gm_sched_load(device->sched).wait_s + (us >= 0 ? 1e-6 * us : gm_cost_seconds(op, facts));
 }
 
 static struct gm_device *find_cpu(struct gm_devices *d)

@@ -472,6 +472,34 @@ static void test_small_jobs(void)
     free(slow);
 }
 
+/* A lone job takes the kernel and the copies of its bytes, by the link's measured rates; a small
+ * one less, gathered. On a CPU nothing has an estimate. */
+static void test_jobs(const struct gm_device_facts *facts)
+{
+    struct gm_candidate found[GM_CANDIDATES_MAX];
+    struct gm_device_facts device = *facts;
+    struct gm_op op, small;
+
+    if (!parse_op("f32", "2048x2048", "2048x2048", GM_PRECISION_FP32, &op) ||
+        !parse_op("f32", "64x64", "64x64", GM_PRECISION_FP32, &small))
+        return;
+    double bytes = 2048.0 * 2048 * sizeof(float); /* of one matrix */
+    device.batch_max = 48;
+    device.link_in_gbs = device.link_out_gbs = 50;
+    double us = gm_job_us(&op, &device), small_us = gm_job_us(&small, &device);
+    CHECK(gm_candidates(&op, &device, found) > 0 && us > found[0].estimate.us + 3 * bytes / 50e3);
+    device.link_in_gbs = 25;
+    CHECK(fabs(gm_job_us(&op, &device) - us - 2 * bytes / 50e3) < 1e-3 * us);
+    device.link_out_gbs = 12.5;
+    CHECK(fabs(gm_job_us(&op, &device) - us - 5 * bytes / 50e3) < 1e-3 * us);
+    device.link_in_gbs = device.link_out_gbs = 0; /* not measured: the profile's */
+    CHECK(fabs(gm_job_us(&op, &device) - us) < 0.2 * us);
+    device.batch_max = 1;
+    CHECK(small_us > 0 && gm_job_us(&small, &device) > small_us);
+    device.kind = GM_DEVICE_CPU;
+    CHECK(gm_job_us(&op, &device) < 0);
+}
+
 /* Tensor cores: f32 where it is large and K long enough for the accuracy; without cuBLAS f16 and
  * bf16 as well, on other GPUs that have them too, and by mma what wgmma would copy first. */
 static void test_tensor_cores(void)
@@ -549,6 +577,7 @@ int main(void)
     test_tiles();
     test_tensor_cores();
     test_small_jobs();
+    test_jobs(&facts);
     test_all_have_one(&facts);
     return check_report();
 }
