@@ -1,30 +1,30 @@
 /*
  * estimate.c - makes a time of a variant's work, and lists the variants with an estimate.
  *
- * A kernel ends when its busiest multiprocessor ends. That one's arithmetic, shared memory, L2
- * traffic and waits overlap in part, as do those of memory: the root of the sum of their squares is
- * between the longest and the sum. In the first round all blocks ask for their operands at the same
- * time, and so wait for what is read, too. Launches are added.
+ * A kernel ends when its busiest multiprocessor ends. What the first round of blocks waits for,
+ * from its beginning to its end, nothing hides. That multiprocessor's arithmetic, shared memory, L2
+ * traffic and the further waits overlap in part, as does memory: the root of the sum of their
+ * squares is between the longest and the sum. Launches are added.
  */
 #include "kernels/choose/estimate.h"
 
 #include <string.h>
 
-/* A variant without a row is never chosen. of_f64, of_half: where the rows of these types are,
+/* A variant without a row is never chosen. of_f64 and others: where the rows of these types are,
  * behind that of f32. */
 static const struct row {
     enum gm_op_kind op;
     const char *name;
     gm_estimate_fn *us;
     enum gm_rates_row rates;
-    unsigned of_f64, of_half;
+    unsigned of_f64, of_half, of_i64;
 } rows[] = {
 #define ROW(op_, name_, us_, rates_)                                                               \
     .op = GM_OP_##op_, .name = name_, .us = us_, .rates = GM_RATES_##rates_
     {ROW(COPY, "direct", gm_us_copy_direct, copy_direct)},
     {ROW(COPY, "vector", gm_us_copy_vector, copy_vector)},
     {ROW(TRANSPOSE, "naive", gm_us_transpose_naive, transpose_naive)},
-    {ROW(TRANSPOSE, "tiled", gm_us_transpose_tile, transpose_tiled)},
+    {ROW(TRANSPOSE, "tiled", gm_us_transpose_unpadded, transpose_tiled)},
     {ROW(TRANSPOSE, "padded", gm_us_transpose_tile, transpose_padded)},
     {ROW(TRANSPOSE, "vectorized", gm_us_transpose_vectorized, transpose_vectorized)},
     {ROW(TRANSPOSE, "unaligned", gm_us_transpose_unaligned, transpose_unaligned)},
@@ -33,7 +33,7 @@ static const struct row {
     {ROW(TRANSPOSE, "batched", gm_us_transpose_batched, transpose_batched)},
     {ROW(TRANSPOSE, "cublas", gm_us_transpose_tile, transpose_cublas)},
     {ROW(ADD, "direct", gm_us_add_direct, add_direct)},
-    {ROW(ADD, "grid_stride", gm_us_add_direct, add_grid_stride)},
+    {ROW(ADD, "grid_stride", gm_us_add_grid_stride, add_grid_stride)},
     {ROW(ADD, "vectorized", gm_us_add_vectorized, add_vectorized)},
     {ROW(FLIP, "shared", gm_us_flip_shared, flip_shared)},
     {ROW(FLIP, "vectorized", gm_us_flip_vectorized, flip_vectorized)},
@@ -46,12 +46,12 @@ static const struct row {
     {ROW(MATMUL, "batched", gm_us_batched, batched)},
     {ROW(MATMUL, "skinny", gm_us_skinny, skinny_along), .of_half = 2},
     {ROW(MATMUL, "split_k_dot", gm_us_split_k_dot, split_k_dot)},
-    {ROW(MATMUL, "multistage", gm_us_multistage, multistage), .of_f64 = 1},
+    {ROW(MATMUL, "multistage", gm_us_multistage, multistage), .of_f64 = 1, .of_i64 = 2},
     {ROW(MATMUL, "multistage_tuned", gm_us_multistage_tuned, multistage_tuned), .of_f64 = 1},
     {ROW(MATMUL, "mma", gm_us_mma, mma)},
     {ROW(MATMUL, "wgmma", gm_us_wgmma, wgmma)},
     {ROW(MATMUL, "split_bf16", gm_us_split_bf16, split_bf16)},
-    {ROW(MATMUL, "cublas", gm_us_cublas, cublas_128), .of_f64 = 4, .of_half = 8},
+    {ROW(MATMUL, "cublas", gm_us_cublas, cublas_128), .of_f64 = 4, .of_half = 9},
 };
 
 /* Bytes in a cycle of a multiprocessor. Not all models can load as much from the L2 cache; a
@@ -60,7 +60,7 @@ static const struct row {
 #define SHARED_BYTES_PER_CLOCK 128.0
 /* Operands of which the L2 cache holds so many are taken to be there: results that come in turn. */
 #define HELD_SETS 64.0
-#define I64_PRODUCTS 4.0 /* 32-bit multiply-adds in one of 64 bits */
+#define I64_PRODUCTS 3.0 /* 32-bit multiply-adds in one of 64 bits */
 #define TENSOR_LEAST 2.0 /* times the rate of fp32, where that of tensor cores is not known */
 
 static double time_of(double amount, double rate, double share)
@@ -70,20 +70,19 @@ static double time_of(double amount, double rate, double share)
 
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w)
 {
-    double busiest = gm_parts(w->blocks, q->sms), rounds = gm_parts(busiest, w->resident);
+    const struct gm_profile *p = q->profile;
+    double busiest = gm_parts(w->blocks, q->sms), round = r->start + w->steps * r->step;
+    double further = gm_parts(busiest, w->resident) - 1;
+    double missed = q->cold * p->first_miss + (q->cleared ? p->cleared : 0);
     struct gm_kernel_time e = {
-        .launch =
-            q->profile->launch_us + (r->start + (q->cold ? q->profile->first_miss : 0)) / q->mhz,
+        .launch = p->launch_us + (round + missed) / q->mhz,
         .math = time_of(busiest * w->madds, q->madds, r->math),
         .shared = time_of(busiest * w->shared, q->shared, r->shared),
         .l2 = time_of(busiest * w->l2, q->l2, r->l2),
         .dram = time_of(w->dram, q->dram, r->dram),
-        .wait = (w->steps * (rounds * r->step + (q->cold ? q->profile->miss : 0)) +
-                 w->queued * q->profile->queued) /
-                q->mhz,
-        .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * q->profile->pass_rate)};
+        .wait = (further * round + w->steps * q->cold * p->miss + w->queued * p->queued) / q->mhz,
+        .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * p->pass_rate)};
 
-    e.wait = sqrt(e.wait * e.wait + 2 * e.wait * (e.l2 + e.dram) * q->read / rounds);
     e.us = e.launch + e.passes +
            sqrt(e.math * e.math + e.shared * e.shared + e.l2 * e.l2 + e.dram * e.dram +
                 e.wait * e.wait);
@@ -158,7 +157,6 @@ struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, 
     q.l2 = L2_BYTES_PER_CLOCK * q.mhz;
     q.dram = gpu->dram_gbs * 1e3;
     q.bytes = gm_most_of(1, (double)gm_op_bytes_min(op));
-    q.read = gm_most_of(0, 1 - (double)gm_matrix_bytes(&op->result) / q.bytes);
     if (op->kind == GM_OP_MATMUL)
         set_sizes(op, &q.s);
     return q;
@@ -175,7 +173,16 @@ static unsigned products_of(const char *name)
 
 static unsigned of_type(const struct row *row, enum gm_dtype dtype)
 {
-    return dtype == GM_F64 ? row->of_f64 : dtype == GM_F16 || dtype == GM_BF16 ? row->of_half : 0;
+    return dtype == GM_F64                       ? row->of_f64
+           : dtype == GM_F16 || dtype == GM_BF16 ? row->of_half
+           : dtype == GM_I64                     ? row->of_i64
+                                                 : 0;
+}
+
+/* Either half of the L2 cache keeps copies of what the other has, as long as there is room. */
+static double cold_part(double bytes, double cache)
+{
+    return cache > 0 ? gm_least_of(1, gm_most_of(0, 2 * bytes * HELD_SETS / cache - 1)) : 1;
 }
 
 struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
@@ -191,7 +198,8 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
             continue;
         struct gm_asked q = gm_asked_of(op, gpu, products_of(name),
                                         facts->profile ? facts->profile : gm_profile_at(0));
-        q.cold = q.bytes * HELD_SETS > (double)facts->cache_bytes;
+        q.cold = cold_part(q.bytes, (double)facts->cache_bytes);
+        q.cleared = facts->cache_bytes == 0;
         q.least = &least;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
         if (isfinite(least.us))

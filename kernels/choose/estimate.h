@@ -25,8 +25,7 @@ enum gm_rates_row {
 };
 
 /* Shares of the device's rates: of multiply-adds, of shared memory, of the L2 cache, of memory.
- * Then cycles: of a trip to memory, of the first and last beside the
- * launch, of a further launch. */
+ * Then cycles: of a trip to memory, of a round of blocks besides, of a further launch. */
 struct gm_rates {
     double math, shared, l2, dram, step, start, pass;
 };
@@ -56,9 +55,10 @@ struct gm_link_rates {
 struct gm_profile {
     char gpu[96], driver[24], date[24], commit[24]; /* what it was measured on */
     /* A launch; the share of memory's rate in further passes. Where the L2 cache does not have the
-     * operands: cycles of the first trip to them, and of each that waits for another, more.
-     * Cycles of each request in a queue for one sector. */
-    double launch_us, pass_rate, first_miss, miss, queued;
+     * operands: cycles of the first trip to them, and of each that waits for another, more; and of
+     * a kernel's instructions, where it has nothing. Cycles of each request in a queue for one
+     * sector. */
+    double launch_us, pass_rate, first_miss, miss, cleared, queued;
     struct gm_link_rates link;
     struct gm_rates rates[GM_RATES_COUNT];
     struct gm_tile_rates tiles[GM_F32_CONFIGS + GM_F64_CONFIGS];
@@ -84,10 +84,10 @@ struct gm_asked {
     const struct gm_profile *profile;
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */
-    double read;       /* the part of them that is */
     double sms, mhz;
-    bool cold;   /* the L2 cache has no operands */
-    bool tensor; /* on tensor cores */
+    double cold;  /* share of the operands that the L2 cache does not have */
+    bool cleared; /* it has nothing else, either */
+    bool tensor;  /* on tensor cores */
     /* Of a multiprocessor, in a microsecond: multiply-adds of the type, bytes of shared memory and
      * of the L2 cache. dram: bytes of the device. */
     double madds, shared, l2, dram;
@@ -115,11 +115,11 @@ typedef double gm_estimate_fn(const struct gm_asked *q, const struct gm_rates *r
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w);
 
 /* One for each shape of kernel; estimate.c has the variants that each is for. */
-gm_estimate_fn gm_us_copy_direct, gm_us_copy_vector, gm_us_add_direct, gm_us_add_vectorized,
-    gm_us_flip_shared, gm_us_flip_vectorized;
-gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_vectorized,
-    gm_us_transpose_unaligned, gm_us_transpose_packed_u8, gm_us_transpose_skinny,
-    gm_us_transpose_batched;
+gm_estimate_fn gm_us_copy_direct, gm_us_copy_vector, gm_us_add_direct, gm_us_add_grid_stride,
+    gm_us_add_vectorized, gm_us_flip_shared, gm_us_flip_vectorized;
+gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_unpadded,
+    gm_us_transpose_vectorized, gm_us_transpose_unaligned, gm_us_transpose_packed_u8,
+    gm_us_transpose_skinny, gm_us_transpose_batched;
 gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_dynamic_tile, gm_us_register_tiled, gm_us_small_tile,
     gm_us_multistage, gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot,
     gm_us_cublas, gm_us_mma, gm_us_wgmma, gm_us_split_bf16;
@@ -144,6 +144,13 @@ static inline double gm_least_of(double a, double b)
 static inline double gm_most_of(double a, double b)
 {
     return a > b ? a : b;
+}
+
+/* What there is of an extent in a span, where blocks each have one: of the fullest, or on average,
+ * if a multiprocessor has several blocks. */
+static inline double gm_filled(double extent, double span, bool several)
+{
+    return several ? extent / gm_parts(extent, span) : gm_least_of(extent, span);
 }
 
 /* Bytes of the sectors that `bytes` of a row touch, on average, if rows lie `pitch` bytes apart. */

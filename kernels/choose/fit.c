@@ -12,30 +12,34 @@
 #include <string.h>
 
 #define FIELDS (sizeof(struct gm_rates) / sizeof(double))
-#define SHARED_NUMBERS 5u /* from launch_us on, of all variants */
+#define SHARED_NUMBERS 6u /* from launch_us on, of all variants */
 #define NUMBERS (SHARED_NUMBERS + FIELDS * GM_RATES_COUNT)
 #define GROUPS_MAX 64u
 
-/* Where every variant starts, and how far a number may go. A share is of what the device can do at
- * most, and no kernel does less than a hundredth; cycles are up to some microseconds. */
-static const struct gm_rates start = {0.7, 0.7, 0.7, 0.85, 400, 500, 3000},
+/* Where every variant starts, in turn, and how far a number may go. A share is of what the device
+ * can do at most, and no kernel does less than a hundredth; cycles are up to some microseconds. */
+static const struct gm_rates starts[] = {{0.7, 0.7, 0.7, 0.85, 400, 500, 3000},
+                                         {0.7, 0.7, 0.7, 0.85, 40, 2000, 3000},
+                                         {1, 0.3, 0.3, 0.7, 100, 3000, 1000},
+                                         {1, 1, 1, 1, 200, 1000, 5000}},
                              low = {0.01, 0.01, 0.01, 0.01, 1, 50, 500},
                              high = {1.15, 1.15, 1.15, 1.15, 2e4, 3e4, 2e4};
-static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300, 2},
-                    shared_low[SHARED_NUMBERS] = {0.5, 0.01, 1, 1, 0.1},
-                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000, 50};
+static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300, 300, 2},
+                    shared_low[SHARED_NUMBERS] = {0.5, 0.01, 1, 1, 1, 0.1},
+                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000, 5000, 50};
 
 /* Errors beyond this count by their size, and not by its square: some times are outliers. */
 #define KNEE 0.1
 #define LM_ROUNDS 25u
-#define SWEEPS 3u
+#define SWEEPS 6u
+#define STARTED 2u /* of them, the first, from all starts */
 #define LM_TRIES 7u
 #define LM_GAIN 1e-4       /* part of the cost; a smaller gain ends it */
-#define ESTIMATE_PART 0.3  /* of the second stage's cost: estimates are to stay estimates */
+#define ESTIMATE_PART 0.5  /* of the second stage's cost: estimates are to stay estimates */
 #define LOSS_MOST 0.7      /* logarithm; beyond it a choice is just as wrong */
-#define LOSS_NOT_NEAR 0.02 /* beside the loss, of a choice that is not near the best */
+#define LOSS_NOT_NEAR 0.05 /* beside the loss, of a choice that is not near the best */
 #define BLUR_FIRST 0.06    /* two estimates that differ by so much are half a choice each */
-#define BLUR_LAST 0.02
+#define BLUR_LAST 0.01
 #define STEP 0.03 /* of a number's logarithm, in a round */
 /* So many times less or more than by its own times is a number at most: rates that only help to
  * choose among what was timed mislead elsewhere, as on a GPU of another balance. */
@@ -64,6 +68,7 @@ struct fit {
     struct group group[GROUPS_MAX];
     unsigned groups;
     size_t *places; /* of all groups */
+    double *square; /* room for two matrices of all numbers, and vectors */
 };
 
 static double *number_of(struct gm_profile *p, size_t i)
@@ -118,6 +123,7 @@ static void free_fit(struct fit *f)
     free(f->weight);
     free(f->moved);
     free(f->places);
+    free(f->square);
 }
 
 static struct group *group_of(struct fit *f, const struct gm_timed *t)
@@ -187,7 +193,9 @@ static bool open_fit(struct fit *f)
     f->weight = calloc(f->count + 1, sizeof *f->weight);
     f->moved = calloc(f->count + 1, sizeof *f->moved);
     f->places = calloc(f->count + 1, sizeof *f->places);
-    if (!f->first || !f->shape || !f->estimate || !f->loss || !f->weight || !f->moved || !f->places)
+    f->square = calloc(NUMBERS * (2 * NUMBERS + 4), sizeof *f->square);
+    if (!f->first || !f->shape || !f->estimate || !f->loss || !f->weight || !f->moved ||
+        !f->places || !f->square)
         return false;
     for (size_t i = 0; i < f->count; i++) {
         f->estimate[i] = log_estimate(&f->timed[i], f->profile);
@@ -320,7 +328,7 @@ static double step_group(struct fit *f, const struct group *group, struct square
     return cost;
 }
 
-static bool fit_group(struct fit *f, const struct group *group)
+static void fit_group(struct fit *f, const struct group *group)
 {
     struct square s = {.count = 0};
     double damping = 1e-2, cost = group_cost(f, group);
@@ -329,10 +337,7 @@ static bool fit_group(struct fit *f, const struct group *group)
         if (is_of_group(group, i))
             s.number[s.count++] = i;
     const size_t n = s.count;
-    double *memory = calloc(n * n + 3 * n + n * (n + 1) + 1, sizeof(double));
-    if (!memory)
-        return false;
-    s.matrix = memory;
+    s.matrix = f->square;
     s.gradient = s.matrix + n * n;
     s.step = s.gradient + n;
     s.slopes = s.step + n;
@@ -342,8 +347,6 @@ static bool fit_group(struct fit *f, const struct group *group)
         if (before - cost < LM_GAIN * cost || cost == 0)
             break;
     }
-    free(memory);
-    return true;
 }
 
 /* ---- All variants together. ---- */
@@ -432,12 +435,32 @@ static bool fit_choice(struct fit *f, unsigned rounds)
 
 /* ---- The whole. ---- */
 
-static void start_rows(struct fit *f)
+static void set_rows(struct fit *f, const struct group *group, const struct gm_rates *rates)
 {
-    for (unsigned g = 0; g < f->groups; g++)
-        for (size_t row = 0; row < GM_RATES_COUNT; row++)
-            if (f->group[g].has_row[row])
-                f->profile->rates[row] = start;
+    for (size_t row = 0; row < GM_RATES_COUNT; row++)
+        if (group->has_row[row])
+            f->profile->rates[row] = *rates;
+}
+
+/* From where it is, and from each of the starts: where the cost is least. A row that is never the
+ * least of several would not come back by itself. */
+static void fit_from_starts(struct fit *f, const struct group *group)
+{
+    struct gm_rates best[GM_RATES_COUNT];
+    double least = INFINITY;
+
+    memcpy(best, f->profile->rates, sizeof(best));
+    for (size_t i = 0; i <= sizeof(starts) / sizeof(starts[0]); i++) {
+        if (i > 0)
+            set_rows(f, group, &starts[i - 1]);
+        fit_group(f, group);
+        double cost = group_cost(f, group);
+        if (cost < least) {
+            least = cost;
+            memcpy(best, f->profile->rates, sizeof(best));
+        }
+    }
+    memcpy(f->profile->rates, best, sizeof(best));
 }
 
 enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double launch_us,
@@ -454,7 +477,7 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
         return status;
     *f.profile = *gm_profile_at(0);
     for (size_t i = 0; i < GM_RATES_COUNT; i++)
-        f.profile->rates[i] = start;
+        f.profile->rates[i] = starts[0];
     for (size_t i = 0; i < count && !given; i++)
         launch_us = i == 0 ? timed[i].us : fmin(launch_us, timed[i].us);
     memcpy(&f.profile->launch_us, shared_start, sizeof shared_start);
@@ -467,7 +490,8 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
         goto end;
     find_rows(&f);
     memcpy(f.profile->rates, gm_profile_at(0)->rates, sizeof f.profile->rates);
-    start_rows(&f);
+    for (unsigned g = 0; g < f.groups; g++)
+        set_rows(&f, &f.group[g], &starts[0]);
     all.times = f.places;
     for (unsigned g = 0; g < f.groups; g++)
         all.count += f.group[g].count;
@@ -477,10 +501,9 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
     }
     for (unsigned sweep = 0; sweep < SWEEPS; sweep++) {
         for (unsigned g = 0; g < f.groups; g++)
-            if (!fit_group(&f, &f.group[g]))
-                goto end;
-        if (sweep + 1 < SWEEPS && !fit_group(&f, &all))
-            goto end;
+            (sweep < STARTED ? fit_from_starts : fit_group)(&f, &f.group[g]);
+        if (sweep + 1 < SWEEPS)
+            fit_group(&f, &all);
     }
     if (!fit_choice(&f, rounds))
         goto end;

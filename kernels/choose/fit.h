@@ -39,10 +39,10 @@ struct gm_op gm_draw_op(uint64_t *random);
 
 /*
  * Fits the numbers of all variants that have times. First each variant's to its own times, by least
- * squares of the logarithms (Levenberg-Marquardt, bounded); the nearer a time is to the best of its
- * shape, the more it counts. Then all together are moved, in `rounds` steps (Adam), to where the
- * choice loses least. Numbers of other variants and of tile configs are those of the first built-in
- * profile.
+ * squares of the logarithms (Levenberg-Marquardt, bounded, from several starts); the nearer a time
+ * is to the best of its shape, the more it counts. Then all together are moved, in `rounds` steps
+ * (Adam), to where the choice loses least. Numbers of other variants and of tile configs are those
+ * of the first built-in profile.
  *
  * launch_us: what an empty kernel takes; 0: not known, and so the least of the times. free() the
  * result. Takes seconds. GM_BAD_PARAMETER where no time has an estimate.

@@ -4,6 +4,9 @@
 #include "kernels/choose/estimate.h"
 
 #define WARP 32.0
+/* Cycles of a trip to shared memory, and to global memory. */
+#define SHARED_TRIP 30.0
+#define TRIP 600.0
 
 /* A warp's requests for so many elements, or vectors, whatever their size: what limits is their
  * number. */
@@ -51,17 +54,40 @@ double gm_us_copy_vector(const struct gm_asked *q, const struct gm_rates *r)
     return straight(q, r, elements_of(q), 256, span, 2, fmod(elements_of(q), span) == 0);
 }
 
-/* Rows shorter than a block's width leave lanes idle. */
-static double padded_elements(const struct gm_asked *q)
+static double power_above(double x)
 {
-    const struct gm_matrix *c = &q->op->result;
+    return exp2(ceil(log2(x)));
+}
 
-    return (double)c->batch * (double)c->rows * gm_parts((double)c->cols, WARP) * WARP;
+/* A thread for each element, in blocks of 256 that are no wider and no higher than needed
+ * (gm_block_of_rows). strides: as many blocks as fit go through all. */
+static double by_rows(const struct gm_asked *q, const struct gm_rates *r, double batch, double rows,
+                      double accesses, bool strides)
+{
+    double cols = gm_most_of(1, (double)q->op->result.cols);
+    double width = gm_least_of(256, power_above(cols));
+    double height = gm_least_of(256 / width, power_above(rows)), threads = width * height;
+    double tiles = batch * gm_parts(rows, height) * gm_parts(cols, width);
+    struct gm_work w = {
+        .blocks = tiles, .resident = gm_least_of(32, 2048 / threads), .steps = 1, .dram = q->bytes};
+
+    if (strides) {
+        w.blocks = gm_least_of(tiles, q->sms * w.resident);
+        w.steps = gm_parts(tiles, w.blocks);
+    }
+    w.shared = w.steps * accesses * requests(gm_most_of(threads, WARP));
+    w.l2 = q->bytes / w.blocks;
+    return gm_work_us(q, r, &w);
 }
 
 double gm_us_add_direct(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, padded_elements(q), 256, 1, 3, true);
+    return by_rows(q, r, (double)q->op->result.batch, (double)q->op->result.rows, 3, false);
+}
+
+double gm_us_add_grid_stride(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return by_rows(q, r, (double)q->op->result.batch, (double)q->op->result.rows, 3, true);
 }
 
 double gm_us_add_vectorized(const struct gm_asked *q, const struct gm_rates *r)
@@ -77,7 +103,7 @@ double gm_us_add_vectorized(const struct gm_asked *q, const struct gm_rates *r)
 
 double gm_us_flip_shared(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return straight(q, r, padded_elements(q), 256, 1, 4, true);
+    return by_rows(q, r, 1, (double)q->op->result.batch * (double)q->op->result.rows, 4, false);
 }
 
 double gm_us_flip_vectorized(const struct gm_asked *q, const struct gm_rates *r)
@@ -109,13 +135,17 @@ static struct matrix operand_of(const struct gm_asked *q)
 /* Tiles of height x width elements, `step` rows apart, loaded and stored by `vec` bytes. */
 struct tile {
     double height, width, step, vec, threads, resident;
+    double conflicts; /* wavefronts of an element of a column */
+    double ends;      /* requests for each vector that a tile at the edge stores in parts */
 };
 
 static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const struct tile *t)
 {
     struct matrix a = operand_of(q);
     double down = gm_parts(a.rows, t->step), across = gm_parts(a.cols, t->width);
-    double rows = gm_least_of(a.rows, t->height), cols = gm_least_of(a.cols, t->width);
+    bool several = a.batch * down * across > q->sms;
+    double rows = gm_least_of(a.rows, gm_filled(a.rows, t->step, several) * t->height / t->step);
+    double cols = gm_filled(a.cols, t->width, several);
     double of_row = a.cols / across * a.size, of_column = a.rows / down * a.size;
     struct gm_work w = {.blocks = a.batch * down * across,
                         .resident = t->resident > 0 ? t->resident : 2048 / t->threads,
@@ -126,7 +156,16 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
     double vec = t->vec / a.size, idle = gm_least_of(t->width / vec, WARP);
     double loads = rows * gm_parts(cols / vec, idle) * idle;
     double stores = cols * gm_parts(rows / vec, idle) * idle;
-    w.shared = 2 * requests(loads + stores);
+    w.shared = 8 * requests(t->threads) + 2 * requests(loads) + requests(stores) +
+               requests(stores) * gm_most_of(1, t->conflicts * rows / 4);
+    /* a thread stores its vectors one after the other; those that cross a row's end come in parts
+     */
+    w.steps += t->width / vec * t->height / t->threads * 4 * SHARED_TRIP / TRIP;
+    if (t->step < t->height && fmod(a.cols * a.size, t->vec) != 0)
+        w.steps += 1;
+    if (t->ends > 0)
+        w.shared +=
+            gm_least_of(1, w.blocks <= q->sms ? 1 : 2 / down) * 2 * t->ends * requests(stores);
     w.l2 =
         rows * gm_sectors(of_row, a.cols * a.size) + cols * gm_sectors(of_column, a.rows * a.size);
     return gm_work_us(q, r, &w);
@@ -135,25 +174,34 @@ static double tile_us(const struct gm_asked *q, const struct gm_rates *r, const 
 double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
 {
     struct matrix a = operand_of(q);
+    double down = gm_parts(a.rows, 8), across = gm_parts(a.cols, WARP);
+    bool several = a.batch * down * across > q->sms;
     /* lanes store a row of the result apart: so many lines of 128 bytes */
-    double lanes = gm_least_of(a.cols, WARP), warps = gm_least_of(a.rows, 8);
+    double lanes = gm_filled(a.cols, WARP, several), warps = gm_filled(a.rows, 8, several);
     double lines = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / 128));
     /* parts of a sector that several blocks write cost more than a sector, but not as many */
     double parts = sqrt(gm_most_of(1, GM_SECTOR / (8 * a.size)));
-    struct gm_work w = {.blocks = a.batch * gm_parts(a.rows, 8) * gm_parts(a.cols, WARP),
-                        .resident = 8,
-                        .steps = 1,
-                        .dram = 2 * a.bytes};
+    struct gm_work w = {
+        .blocks = a.batch * down * across, .resident = 8, .steps = 1, .dram = 2 * a.bytes};
 
     w.l2 = a.bytes / w.blocks + GM_SECTOR * lines;
-    w.shared = requests(lanes * warps) + 128 * lines * parts;
+    w.shared = 6 * requests(256) + requests(lanes * warps) + 128 * lines * parts;
     return gm_work_us(q, r, &w);
+}
+
+/* A column of the tile lies in one bank, or a few. */
+double gm_us_transpose_unpadded(const struct gm_asked *q, const struct gm_rates *r)
+{
+    double size = size_of(q);
+    const struct tile t = {32, 32, 32, size, 256, 0, gm_least_of(1, size / 4), 0};
+
+    return tile_us(q, r, &t);
 }
 
 double gm_us_transpose_tile(const struct gm_asked *q, const struct gm_rates *r)
 {
     double size = size_of(q);
-    const struct tile t = {32, 32, 32, size, 256, 0};
+    const struct tile t = {32, 32, 32, size, 256, 0, 0, 0};
 
     return tile_us(q, r, &t);
 }
@@ -172,7 +220,7 @@ double gm_us_transpose_vectorized(const struct gm_asked *q, const struct gm_rate
             break;
     }
     double side = 16 * vec / a.size;
-    const struct tile t = {side, side, side, vec, 256, 0};
+    const struct tile t = {side, side, side, vec, 256, 0, 0, 0};
     return tile_us(q, r, &t);
 }
 
@@ -187,14 +235,17 @@ double gm_us_transpose_unaligned(const struct gm_asked *q, const struct gm_rates
                            256,
                            size == 1   ? 2
                            : size == 2 ? 3
-                                       : 4};
+                                       : 4,
+                           0,
+                           fmod((double)q->op->operand[0].rows, n) != 0 ? n : 0};
 
     return tile_us(q, r, &t);
 }
 
 double gm_us_transpose_packed_u8(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct tile t = {256, q->op->operand[0].cols % 16 == 0 ? 256 : 240, 240, 16, 256, 2};
+    const struct tile t = {256, q->op->operand[0].cols % 16 == 0 ? 256 : 240, 240, 16, 256, 2, 0,
+                           0};
 
     return tile_us(q, r, &t);
 }
@@ -227,6 +278,16 @@ double gm_us_transpose_skinny(const struct gm_asked *q, const struct gm_rates *r
 
     double part = gm_least_of(length, longer);
     w.shared = requests(part * few) + requests(part * few * a.size / 16);
+    /* loads of four vectors at once; then a thread collects the elements of each vector, and those
+     * at the ends of a span, one after the other */
+    double n = 16 / a.size, across = gm_least_of(threads, length / n);
+    double collected = tall ? gm_parts(few, floor(threads / across)) * gm_parts(part / n, across)
+                            : gm_parts(part * few / n, threads);
+    bool ends = tall && fmod(longer * a.size, 16) != 0;
+    w.steps = gm_parts(part * size / 16 / threads, 4) +
+              collected * (n + (ends ? 3 : 1)) * SHARED_TRIP / TRIP;
+    if (ends)
+        w.shared += 4 * requests(WARP) * few;
     w.l2 = part * size + few * gm_sectors(part * a.size, longer * a.size);
     return gm_work_us(q, tall ? r : r + 1, &w);
 }
@@ -243,6 +304,9 @@ double gm_us_transpose_batched(const struct gm_asked *q, const struct gm_rates *
         .steps = 2,
         .dram = 2 * a.bytes};
 
+    /* as in spans of skinny */
+    double vectors = gm_parts(bytes / 16, threads), n = 16 / a.size;
+    w.steps = gm_parts(vectors, 4) + vectors * (n + 1) * SHARED_TRIP / TRIP;
     w.shared = requests(bytes / a.size) + 3 * requests(bytes / 16);
     w.l2 = 2 * bytes;
     return gm_work_us(q, r, &w);

@@ -14,7 +14,6 @@
 #define SCHEDULERS 4.0 /* warp schedulers of a multiprocessor */
 #define SPLITS_MAX 256.0
 #define SPLIT_K_TILES_MIN 4.0 /* k-tiles of a split */
-#define AHEAD 3.0             /* k-tiles in flight */
 #define REPACK_ROWS_MIN 64.0  /* of A */
 #define REPACK_BYTES_MAX 536870912.0
 
@@ -195,6 +194,10 @@ struct gm_tile_choice gm_choose_tiles(const struct gm_op *op, const struct gm_de
     return choose(&q).tiles;
 }
 
+/* Rows along K are read by so many elements at a time, and memory reads no fewer bytes. */
+#define LANES_K 8.0
+#define BURST 64.0
+
 /* Requests of a block for one sector in each k-tile, beyond the first: lanes beyond the last column
  * load the last vector again. span: of the tile; extent: of the operand, in elements. */
 static double again(double span, double extent, double size)
@@ -204,8 +207,8 @@ static double again(double span, double extent, double size)
     return (span - last) * size / 16 * gm_most_of(1, GM_SECTOR / (extent * size));
 }
 
-/* Beside the arithmetic of the choice: the trips of a tile's k-tiles, of which several are in
- * flight, and the queue for an operand of which there is only one tile across or down. */
+/* Beside the arithmetic of the choice, which hides all trips to memory but the first: the queue for
+ * an operand of which there is only one tile across or down. */
 double gm_us_multistage_tuned(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
@@ -220,18 +223,20 @@ double gm_us_multistage_tuned(const struct gm_asked *q, const struct gm_rates *r
         tiles->repack[1] || load_width(&s->b, s->b.col, s->b.row, s->size) * s->size == 16;
     struct gm_work w = {.blocks = s->batch * down * across * splits,
                         .resident = c->resident,
-                        .steps = 1 + k_tiles / AHEAD,
+                        .steps = 1,
                         .dram = q->bytes,
                         .passes = (splits > 1) + tiles->repack[0] + tiles->repack[1]};
 
+    double bytes_a = s->m * s->k * s->size * (s->a.batch ? s->batch : 1);
+    double bytes_b = s->n * s->k * s->size * (s->b.batch ? s->batch : 1);
     w.madds = best.us * q->madds / gm_parts(w.blocks, q->sms);
+    w.dram += gm_most_of(0, 1 - LANES_K * s->size / BURST) *
+              ((s->a_along_k ? bytes_a : 0) + (s->b_along_k ? bytes_b : 0));
     if (vectors_a)
-        w.queued += across * k_tiles * again(c->BM, s->m, s->size);
+        w.queued += across / down * k_tiles * again(c->BM, s->m, s->size);
     if (vectors_b)
-        w.queued += down * k_tiles * again(c->BN, s->n, s->size);
-    w.pass_bytes =
-        (splits > 1 ? (splits + 1) * result * s->batch : 0) +
-        (tiles->repack[0] ? 2 * s->m * s->k * s->size * (s->a.batch ? s->batch : 1) : 0) +
-        (tiles->repack[1] ? 2 * s->n * s->k * s->size * (s->b.batch ? s->batch : 1) : 0);
+        w.queued += down / across * k_tiles * again(c->BN, s->n, s->size);
+    w.pass_bytes = (splits > 1 ? (splits + 1) * result * s->batch : 0) +
+                   (tiles->repack[0] ? 2 * bytes_a : 0) + (tiles->repack[1] ? 2 * bytes_b : 0);
     return gm_work_us(q, r, &w);
 }

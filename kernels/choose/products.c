@@ -21,7 +21,8 @@ static struct gm_work tile_work(const struct gm_asked *q, const struct kernel *t
     double down = gm_parts(s->m, t->BM), across = gm_parts(s->n, t->BN);
     double steps = gm_parts(gm_parts(s->k, t->BK), splits);
     double k = t->whole ? steps * t->BK : s->k / splits;
-    double rows = gm_least_of(s->m, t->BM), cols = gm_least_of(s->n, t->BN);
+    bool several = s->batch * down * across * splits > q->sms;
+    double rows = gm_filled(s->m, t->BM, several), cols = gm_filled(s->n, t->BN, several);
     double loaded = (rows + cols) * k;
     struct gm_work w = {.blocks = s->batch * down * across * splits,
                         .resident = t->resident,
@@ -56,46 +57,51 @@ static double lines_of(double lanes, const struct gm_view *x, double size)
     return gm_most_of(lanes / 4, lanes * (double)(pitch & (~pitch + 1)) / 32);
 }
 
-/* A thread for each element. Two rows a warp, of which some may not exist. */
+/* A thread for each element, a warp for each row of a tile, of which some may not exist. */
 double gm_us_naive(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    const struct kernel t = {.BM = 16, .BN = 16, .BK = 1, .resident = 8, .whole = true};
+    const struct kernel t = {.BM = 32, .BN = 32, .BK = 1, .resident = 2, .whole = true};
     struct gm_work w = tile_work(q, &t, 1);
-    double warps = gm_parts(gm_least_of(s->m, t.BM), 2);
+    double warps = gm_least_of(s->m, t.BM), lanes = gm_least_of(s->n, t.BN);
 
     w.madds = 32 * warps * s->k;
-    w.shared = 128 * warps * s->k * (1 + (s->b_along_k ? lines_of(t.BN, &s->b, s->size) : 1));
+    w.steps = gm_parts(s->k, 4);
+    w.shared = 128 * warps * s->k *
+               (1 + (s->b_along_k ? lines_of(lanes, &s->b, s->size) : gm_most_of(1, s->size / 4)));
     return gm_work_us(q, r, &w);
 }
 
-/* What loading a tile's k-tiles takes, beside the 2 words of a multiply-add: lanes run along K in
- * rows of A, and along rows of B, `across` and `lanes` of a warp. */
-static void add_loads(const struct gm_sizes *s, double rows, double cols, double k, double across,
-                      double lanes, struct gm_work *w)
+/* What a warp's lanes take of shared memory: a multiply-add reads a word of A that many share, of
+ * which `wide` come at once, and one of B for each of `across` lanes. And loading a k-tile: lanes
+ * run along K in rows of A, and along rows of B, `across` and `lanes` of a warp. */
+static void set_shared(const struct gm_sizes *s, double rows, double cols, double k, double wide,
+                       double across, double lanes, struct gm_work *w)
 {
     double a = s->a_along_k ? 32 / across : lines_of(across, &s->a, s->size);
     double b = s->b_along_k ? lines_of(lanes, &s->b, s->size) : 32 / lanes;
 
-    w->shared = w->madds * 8 * gm_most_of(1, gm_least_of(lanes, 32) * s->width / 128);
+    w->shared = w->madds * 4 * (1 / wide + gm_most_of(1, across * s->width / 128));
     w->shared += 4 * k * (rows * (1 + a) + cols * (1 + b));
 }
 
 /* Square tiles, a thread for each element. */
-static double square_us(const struct gm_asked *q, const struct gm_rates *r, double side)
+static double square_us(const struct gm_asked *q, const struct gm_rates *r, double side,
+                        double wide)
 {
     const struct gm_sizes *s = &q->s;
     const struct kernel t = {
         .BM = side, .BN = side, .BK = side, .resident = 2048 / side / side, .whole = true};
     struct gm_work w = tile_work(q, &t, 1);
 
-    add_loads(s, gm_least_of(s->m, side), gm_least_of(s->n, side), w.steps * side, side, side, &w);
+    set_shared(s, gm_least_of(s->m, side), gm_least_of(s->n, side), w.steps * side, wide, side,
+               side, &w);
     return gm_work_us(q, r, &w);
 }
 
 double gm_us_tiled(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return square_us(q, r, 32);
+    return square_us(q, r, 32, 16 / q->s.width);
 }
 
 /* The widest tiles that leave the fewest multiprocessors idle (dynamic_tile.cu). */
@@ -109,7 +115,7 @@ double gm_us_dynamic_tile(const struct gm_asked *q, const struct gm_rates *r)
         best = score >= most ? side : best;
         most = gm_most_of(score, most);
     }
-    return square_us(q, r, best);
+    return square_us(q, r, best, 1);
 }
 
 double gm_us_register_tiled(const struct gm_asked *q, const struct gm_rates *r)
@@ -155,8 +161,8 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
     struct gm_work w = tile_work(q, &t, 1);
     double many = shares ? 1 : 256 / side / side;
 
-    add_loads(s, gm_least_of(s->m, side), gm_least_of(s->n, side), s->k, shares ? 32 : side, side,
-              &w);
+    set_shared(s, gm_least_of(s->m, side), gm_least_of(s->n, side), s->k, 1, shares ? 32 : side,
+               side, &w);
 
     w.blocks = gm_parts(w.blocks, many);
     w.madds *= many;
@@ -168,8 +174,9 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
 /* A config of batched, as batched.h has it: whole matrices of a stack, or parts of one, by warps of
  * 4 x 8 lanes with TM x TN sums each, `vec` of them in neighbouring columns. */
 struct batched {
-    double TM, TN, vec, warps;                      /* warps: at most */
-    double many, tiles, BM, BK, bytes, warps_taken; /* of a block: matrices, rows, .. */
+    double lda, steps, BK;     /* of rows of A; of K that it reads at once, and of a k-tile */
+    double TM, TN, vec, warps; /* warps: at most */
+    double many, tiles, BM, bytes, warps_taken; /* of a block: matrices, rows, .. */
     double cycles, busy, alone; /* of a multiprocessor; of a block: that it computes; and waits */
     double together;            /* blocks of a multiprocessor */
 };
@@ -181,13 +188,13 @@ struct batched {
 #define STORED_A_CYCLE 12.0
 #define TRIP 1000.0 /* cycles: what a step is for a block that waits */
 
-static void set_cycles(const struct gm_asked *q, struct batched *c, double steps)
+static void set_cycles(const struct gm_asked *q, struct batched *c)
 {
     const struct gm_sizes *s = &q->s;
-    double words = c->TM * c->TN * s->size / 4, loads = c->TM / steps + c->TN / c->vec;
+    double words = c->TM * c->TN * s->size / 4, loads = c->TM / c->steps + c->TN / c->vec;
     double needs = words + (4 * c->TM + c->TN) * s->size / 4 + (c->vec > 1 ? 2 : 0);
     double issued = words + loads + c->TM / 2 + 2;
-    double waves = c->TM / (steps > 1 ? 2 : 1) + c->TN / (c->vec > 1 ? 2 : 1);
+    double waves = c->TM / (c->steps > 1 ? 2 : 1) + c->TN / (c->vec > 1 ? 2 : 1);
     double by_warps = floor((needs <= 46   ? 32
                              : needs <= 57 ? 24
                              : needs <= 70 ? 20
@@ -207,38 +214,44 @@ static void set_cycles(const struct gm_asked *q, struct batched *c, double steps
 static void set_config(const struct gm_asked *q, struct batched *c)
 {
     const struct gm_sizes *s = &q->s;
-    double span = 16 / s->size, across = gm_parts(s->n, 8 * c->TN), all = gm_parts(s->m, 4 * c->TM);
+    double across = gm_parts(s->n, 8 * c->TN), all = gm_parts(s->m, 4 * c->TM);
 
     c->cycles = HUGE_VAL;
-    if (across > c->warps || fmod(s->n, c->vec) != 0 || (c->vec > 1 && s->b_along_k))
+    if (across > c->warps)
         return;
     c->tiles = gm_parts(all, floor(c->warps / across));
     double down = gm_parts(all, c->tiles);
     c->BM = c->tiles == 1 ? s->m : down * 4 * c->TM;
-    bool padded = fmod(s->k, span) == 0 || !s->a_along_k;
-    double vectors = gm_parts(s->k, span), lda = s->k;
-    if (padded) /* an odd number of them */
-        lda = (vectors + (fmod(vectors, 2) == 0)) * span;
-    double steps = padded ? span : fmod(s->k, 2) == 0 && span == 4 ? 2 : 1;
-    c->BK = s->k * s->n * s->size <= WHOLE_BYTES ? s->k : 8 * floor(4096 / s->n / 8 + (s->n > 512));
     c->many = c->tiles == 1 && c->BK == s->k ? floor(c->warps / down / across) : 1;
     c->many = gm_least_of(c->many, s->batch);
     for (;; c->many--) {
-        c->bytes = c->many * (c->BM * lda + c->BK * s->n * (c->BK < s->k ? 2 : 1)) * s->size;
+        c->bytes = c->many * (c->BM * c->lda + c->BK * s->n * (c->BK < s->k ? 2 : 1)) * s->size;
         if (c->many <= 1 || c->bytes <= SEVERAL_BYTES)
             break;
     }
     c->warps_taken = c->many * down * across;
     if (c->bytes <= BATCHED_BYTES)
-        set_cycles(q, c, steps);
+        set_cycles(q, c);
 }
 
 double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    struct batched best = {.cycles = HUGE_VAL}, c = best;
+    double span = 16 / s->size, vectors = gm_parts(s->k, span);
+    bool padded = fmod(s->k, span) == 0 || !s->a_along_k;
+    struct batched best = {.cycles = HUGE_VAL,
+                           /* an odd number of vectors */
+                           .lda = padded ? (vectors + (fmod(vectors, 2) == 0)) * span : s->k,
+                           .steps = padded                            ? span
+                                    : fmod(s->k, 2) == 0 && span == 4 ? 2
+                                                                      : 1,
+                           .BK = s->k * s->n * s->size <= WHOLE_BYTES
+                                     ? s->k
+                                     : 8 * floor(4096 / s->n / 8 + (s->n > 512))};
+    struct batched c = best;
 
-    for (c.vec = 1; c.vec <= 16 / s->size; c.vec *= 2) {
+    for (c.vec = 1; c.vec <= span && (c.vec == 1 || !s->b_along_k) && fmod(s->n, c.vec) == 0;
+         c.vec *= 2) {
         for (c.TM = 4; c.TM <= (s->size == 8 ? 4 : 8); c.TM += c.TM < 6 ? 1 : 2) {
             for (c.TN = c.vec == 1 ? c.TM == 4 ? 2 : 3 : 4;
                  c.TN <= 8 + (c.vec == 1 && c.TM > 4 && c.TM < 8); c.TN += c.vec) {
@@ -263,7 +276,7 @@ double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
     return gm_work_us(q, r, &w);
 }
 
-#define CUBLAS_SPLIT_LEAST 256.0 /* of K, in a split: what most of its times go by */
+#define CUBLAS_SPLIT_LEAST 64.0 /* of K, in a split: what most of its times go by */
 
 /* A vector: the matrix is read once, by blocks that each take some lines, or parts of K, whose sums
  * a second launch adds. */
@@ -291,11 +304,23 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 
 /*
  * cuBLAS does not say what it runs. It is taken for the fastest of a few tiles, with K split where
- * that helps, or for a kernel of its own if there is a single vector. Seen on an H200: where K runs
- * along A's rows it takes a second launch, but for a tile's 16 rows. On an H100: f16 and bf16 whose
- * rows do not begin at multiples of 16 bytes have kernels of their own.
+ * that helps, or for a kernel of its own if there is a single vector. Seen on an H200 and an H100:
+ * small products of f32 take a second launch, but for a tile's 16 rows, and with A transposed and B
+ * not; so do those of bf16 with rows of an odd length. On tensor cores, types other than f32 have
+ * kernels of their own where rows do not begin at multiples of 16 bytes.
  */
 #define CUBLAS_ROW_BYTES 16.0
+#define CUBLAS_SMALL 2.5e6 /* multiply-adds */
+static bool launches_again(const struct gm_asked *q, double odd)
+{
+    const struct gm_sizes *s = &q->s;
+    bool kind = q->op->result.dtype == GM_BF16  ? odd != 0
+                : q->op->result.dtype == GM_F32 ? !q->tensor && (s->a_along_k || s->b_along_k)
+                                                : false;
+
+    return kind && s->batch == 1 && s->m > 16 && s->m * s->n * s->k < CUBLAS_SMALL;
+}
+
 double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
 {
     static const struct kernel tiles[] = {
@@ -312,27 +337,29 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
     const struct kernel *list = q->tensor ? on_tensor_cores : tiles;
     const struct gm_rates *rates = r;
     size_t count = sizeof(tiles) / sizeof(tiles[0]);
-    bool again = q->s.a_along_k && q->s.m > 16;
     uint64_t lda = q->s.a.row > q->s.a.col ? q->s.a.row : q->s.a.col;
     uint64_t ldb = q->s.b.row > q->s.b.col ? q->s.b.row : q->s.b.col;
-    double least = HUGE_VAL, wide = (double)(((lda | ldb) & -(lda | ldb)));
+    uint64_t all = lda | ldb | (uint64_t)q->s.n;
+    double least = HUGE_VAL, wide = (double)(all & -all);
     wide = gm_least_of(wide, 16 / q->s.size);
+    bool again = launches_again(q, fmod((double)(lda | ldb | (uint64_t)q->s.n), 2));
 
+    if (q->s.m == 1 && q->s.n == 1)
+        return HUGE_VAL; /* a lone sum may take ten times as long as by split_k_dot */
     if (q->s.m == 1 || q->s.n == 1)
         least = vector_us(q, &r[3]);
-    if (q->tensor && q->s.size == 2 &&
-        fmod((double)(lda | ldb | (uint64_t)q->s.n) * q->s.size, CUBLAS_ROW_BYTES) != 0) {
-        list = unaligned;
+    if (q->tensor && q->s.size != 4 && fmod((double)all * q->s.size, CUBLAS_ROW_BYTES) != 0) {
+        list = q->s.size == 2 ? unaligned : &unaligned[1];
         rates = &r[4];
-        count = sizeof(unaligned) / sizeof(unaligned[0]);
+        count = q->s.size == 2 ? 2 : 1;
     }
     for (size_t i = 0; i < count; i++) {
         double most = gm_most_of(1, floor(q->s.k / CUBLAS_SPLIT_LEAST));
         for (double splits = 1; splits <= most && splits <= 128; splits *= 2) {
             struct gm_work w = tile_work(q, &list[i], splits);
-            w.shared = q->s.size == 2 ? (list[i].BM + list[i].BN) * w.madds / list[i].BM /
-                                            list[i].BN * 16 / wide
-                                      : w.madds * list[i].words * q->s.width;
+            w.shared = q->tensor ? (list[i].BM + list[i].BN) * w.madds / list[i].BM / list[i].BN *
+                                       16 / wide
+                                 : w.madds * list[i].words * q->s.width;
             if (again)
                 w.passes = 1;
             least = gm_least_of(least, gm_work_us(q, &rates[i], &w));

@@ -14,7 +14,7 @@ static const struct gm_profile h200 = {
 #define GM_MEASURED_ON(gpu_, driver_, date_, commit_)                                              \
     .gpu = gpu_, .driver = driver_, .date = date_, .commit = commit_,
 #define GM_LAUNCH(us, pass_rate_) .launch_us = us, .pass_rate = pass_rate_,
-#define GM_MISSES(first, each) .first_miss = first, .miss = each,
+#define GM_MISSES(first, each, cleared_) .first_miss = first, .miss = each, .cleared = cleared_,
 #define GM_QUEUED(cycles) .queued = cycles,
 #define GM_LINK(...) .link = {__VA_ARGS__},
 #define GM_RATES(name, ...) .rates[GM_RATES_##name] = {__VA_ARGS__},
@@ -95,7 +95,7 @@ static struct place place_of(struct gm_profile *p, const char *line)
     if (sscanf(line, "GM_LAUNCH(%n", &used) == 0 && used > 0)
         return (struct place){&p->launch_us, 2, 2, false, line + used};
     if (sscanf(line, "GM_MISSES(%n", &used) == 0 && used > 0)
-        return (struct place){&p->first_miss, 2, 0, false, line + used};
+        return (struct place){&p->first_miss, 3, 0, false, line + used};
     if (sscanf(line, "GM_QUEUED(%n", &used) == 0 && used > 0)
         return (struct place){&p->queued, 1, 0, false, line + used};
     if (sscanf(line, "GM_LINK(%n", &used) == 0 && used > 0)
@@ -220,7 +220,7 @@ void gm_profile_write(const struct gm_profile *p, const char *made, FILE *out)
     fprintf(out, "GM_LAUNCH(");
     write_numbers(&p->launch_us, 2, out);
     fprintf(out, "GM_MISSES(");
-    write_numbers(&p->first_miss, 2, out);
+    write_numbers(&p->first_miss, 3, out);
     fprintf(out, "GM_QUEUED(");
     write_numbers(&p->queued, 1, out);
     fprintf(out, "GM_LINK(");

@@ -30,12 +30,10 @@ static const struct tile split_bf16_tiles[] = {{128, 128, 32, 1, 1, 1650, 1650, 
 #define COUNT_OF(tiles) (sizeof(tiles) / sizeof((tiles)[0]))
 
 #define TENSOR_SPLITS_MAX 64.0
-#define PASS_SHARE 0.75 /* of memory's rate, in passes over operands */
-#define SPLIT_PRODUCTS 6.0
-#define SPLIT_BYTES 6.0        /* of an element of f32 as three bf16 */
-#define SPLIT_SUM_LEAST 256u   /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
-#define MADDS_PER_CYCLE 2048.0 /* of f16, of a multiprocessor of an H200 */
-#define LINE 64.0              /* elements of f16 and bf16, 128 bytes */
+#define PASS_SHARE 0.75      /* of memory's rate, in passes over operands */
+#define SPLIT_BYTES 6.0      /* of an element of f32 as three bf16 */
+#define SPLIT_SUM_LEAST 256u /* shorter sums can be less accurate than SGEMM's (EXPERIMENTS.md) */
+#define LINE 64.0            /* elements of f16 and bf16, 128 bytes */
 #define MEMORY_PER_CYCLE 2000.0 /* bytes of operands, read at once by all */
 #define REDUCE_CYCLES 3000.0    /* of the launch that adds the splits */
 #define REDUCE_BYTES_PER_CYCLE 2400.0
@@ -62,23 +60,24 @@ static double share_of(const struct gm_sizes *s, const struct tile *t)
     return t->boxes ? (rows * lines_of(s->k) + cols * lines_of(s->n)) / (t->BM + bn) : 1;
 }
 
-/* Cycles of the busiest multiprocessor. memory: bytes of operands; near memory's rate neither hides
- * the other. */
-static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits, double sms,
-                        double memory)
+/* Cycles of the busiest multiprocessor, or some number that is not less than `least`. memory: bytes
+ * of operands; near memory's rate neither hides the other. */
+static double cycles_of(const struct gm_sizes *s, const struct tile *t, double splits,
+                        double memory, double least)
 {
-    double each = units_of(s, t) * splits * t->cluster / sms;
+    double each = units_of(s, t) * splits * t->cluster / GM_H200_SMS;
     double units = each < 1 ? each : ceil(each), full = floor(units / t->resident);
     double rest = units - full * t->resident;
     double k_tile = t->k_tile * share_of(s, t);
     double step = full * gm_most_of(t->resident * k_tile, t->least) +
                   (rest > 0 ? gm_most_of(rest * k_tile, t->least) : 0);
     double loop = ceil(gm_parts(s->k, t->BK) / splits) * step;
+    double besides = ceil(units / t->resident) * t->unit;
 
     memory /= MEMORY_PER_CYCLE;
-    if (t->boxes)
+    if (t->boxes && loop + besides < least)
         loop = cbrt(loop * loop * loop + memory * memory * memory);
-    return loop + ceil(units / t->resident) * t->unit;
+    return loop + besides;
 }
 
 /* The config and the number of splits of least estimated time, of at most two rounds of units. */
@@ -92,8 +91,13 @@ static const struct tile *plan_of(const struct gm_sizes *s, const struct tile *t
         const struct tile *t = &tiles[i];
         double most =
             gm_least_of(TENSOR_SPLITS_MAX, 2.0 * GM_H200_SMS / (units_of(s, t) * t->cluster));
+        double k_tiles = gm_parts(s->k, t->BK), before = HUGE_VAL;
         for (double splits = 1; splits == 1 || splits <= most; splits++) {
-            double cycles = cycles_of(s, t, splits, GM_H200_SMS, operands);
+            double each = gm_parts(k_tiles, splits);
+            if (each == before)
+                continue;
+            before = each;
+            double cycles = cycles_of(s, t, splits, operands, least);
             if (splits > 1)
                 cycles +=
                     REDUCE_CYCLES + splits * 8 * s->batch * s->m * s->n / REDUCE_BYTES_PER_CYCLE;
@@ -127,7 +131,7 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
     splits = gm_parts(gm_parts(s->k, t->BK), each);
     struct gm_work w = {.blocks = units_of(s, t) * t->cluster * splits,
                         .resident = t->resident,
-
+                        .madds = t->BM * t->BN * k,
                         .shared = (t->BM * loads_a + t->BN * loads_b) * k * bytes +
                                   (splits > 1 ? 0 : t->BM * t->BN * s->size * stores_of(s->n)),
                         .l2 = (rows + cols / t->cluster) * gm_least_of(k, s->k) * bytes +
@@ -135,9 +139,6 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
                         .steps = 1 + each / 4,
                         .dram = q->bytes,
                         .passes = passes + us * q->mhz / r->pass};
-
-    w.madds = cycles_of(s, t, splits, q->sms, 0) * MADDS_PER_CYCLE /
-              (bytes == SPLIT_BYTES ? SPLIT_PRODUCTS : 1) / gm_parts(w.blocks, q->sms);
     if (splits > 1) {
         w.passes += 1;
         w.pass_bytes = (splits + 1) * s->batch * s->m * s->n * s->width;

@@ -131,7 +131,7 @@ double gm_us_skinny(const struct gm_asked *q, const struct gm_rates *r)
                         .resident = gm_most_of(1, floor((two_fit ? 32 : 16) / warps)),
                         /* the first request is under way while the vectors are loaded; in the
                          * end a lane's sums go round, one after the other */
-                        .steps = chunks * (vectors + gm_parts(chunk, l.round * l.deep) - 1) +
+                        .steps = 1 + chunks * (vectors + gm_parts(chunk, l.round * l.deep) - 1) +
                                  count * (t.along ? l.several : t.span) / SUMS_A_TRIP,
                         .dram = q->bytes};
 
