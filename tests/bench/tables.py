@@ -5,7 +5,7 @@
     bench_gpu --json tests/bench/results/kernels_h200.json              (on a machine with a GPU)
     bench_streams --json tests/bench/results/streams_h200.json          (there too)
     bench_groups --json tests/bench/results/groups_h200.json            (there too)
-    bench_accuracy --json tests/bench/results/accuracy_h100.json        (there too)
+    bench_accuracy --json tests/bench/results/accuracy_h200.json        (there too)
     tests/gpu/counters.py ... --json tests/bench/results/counters_h200.json
     tests/gpu/limits.py ... --json tests/bench/results/limits_h200.json
     build/release/tests/bench/bench_json --json tests/bench/results/json.json
