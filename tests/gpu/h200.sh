@@ -14,7 +14,7 @@ set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 cd "$root"
-bin=${GEMMD_GPU_BUILD:-build/gpu}
+bin=${GM_GPU_BUILD:-build/gpu}
 out=${OUT:-build/h200}
 quick=no
 [ "${1:-}" != --quick ] || quick=yes
