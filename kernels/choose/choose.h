@@ -92,7 +92,8 @@ bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts
 
 /* What a lone job whose matrices are in the host's memory takes on a GPU by what `auto` takes,
  * copies included, in microseconds: at the link's measured rates, where there are any. Negative if
- * no variant has an estimate. For placement by load, which may change with the measurements. */
+ * the device is no GPU of a known model, or that variant has no estimate. For placement by load,
+ * which may change with the measurements. */
 double gm_job_us(const struct gm_op *op, const struct gm_device_facts *facts);
 
 /* A tile config of multistage_tuned: sizes of a block's tile, the widest load of B that is staged

@@ -46,33 +46,32 @@ double gm_grouped_us(const struct gm_op *op, const struct gm_link_rates *l)
     return l->grouped_us + trips * l->trip_us + sqrt(in * in + out * out);
 }
 
-static const struct gm_profile *profile_of(const struct gm_device_facts *facts)
+static const struct gm_link_rates *link_of(const struct gm_device_facts *facts)
 {
-    return facts->profile ? facts->profile : gm_profile_at(0);
+    return &(facts->profile ? facts->profile : gm_profile_at(0))->link;
 }
 
 bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts, double kernel_us)
 {
-    const struct gm_link_rates *link = &profile_of(facts)->link;
-
     return facts->batch_max > 1 && op->kind != GM_OP_COPY && kernel_us >= 0 &&
-           gm_grouped_us(op, link) < gm_copied_us(op, link, kernel_us);
+           gm_grouped_us(op, link_of(facts)) < gm_copied_us(op, link_of(facts), kernel_us);
 }
 
 double gm_job_us(const struct gm_op *op, const struct gm_device_facts *facts)
 {
-    struct gm_candidate candidates[GM_CANDIDATES_MAX];
-    struct gm_link_rates link = profile_of(facts)->link;
-    unsigned count = gm_candidates(op, facts, candidates), i = 0;
+    double in_gbs = gm_rate(&facts->link_in_gbs), out_gbs = gm_rate(&facts->link_out_gbs);
+    struct gm_link_rates link = *link_of(facts);
+    const struct gm_variant *variant;
 
-    while (i < count && !gm_may_be_automatic(candidates[i].variant))
-        i++;
-    if (i == count || candidates[i].estimate.us < 0)
+    if (facts->kind != GM_DEVICE_CUDA || !facts->gpu ||
+        gm_select(op, facts, NULL, &variant, NULL) != GM_OK)
         return -1;
-    bool small = gm_is_small_job(op, facts, candidates[i].estimate.us);
-    if (gm_rate(&facts->link_in_gbs) > 0 && gm_rate(&facts->link_out_gbs) > 0) {
-        link.in_gbs = gm_rate(&facts->link_in_gbs);
-        link.out_gbs = gm_rate(&facts->link_out_gbs);
+    if (in_gbs > 0 && out_gbs > 0) {
+        link.in_gbs = in_gbs;
+        link.out_gbs = out_gbs;
     }
-    return small ? gm_grouped_us(op, &link) : gm_copied_us(op, &link, candidates[i].estimate.us);
+    if (variant->groups)
+        return gm_grouped_us(op, &link);
+    double kernel_us = gm_estimate(op, variant->op, variant->name, facts).us;
+    return kernel_us < 0 ? -1 : gm_copied_us(op, &link, kernel_us);
 }

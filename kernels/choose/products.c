@@ -311,10 +311,10 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
  */
 #define CUBLAS_ROW_BYTES 16.0
 #define CUBLAS_SMALL 2.5e6 /* multiply-adds */
-static bool launches_again(const struct gm_asked *q, double odd)
+static bool launches_again(const struct gm_asked *q, bool odd)
 {
     const struct gm_sizes *s = &q->s;
-    bool kind = q->op->result.dtype == GM_BF16  ? odd != 0
+    bool kind = q->op->result.dtype == GM_BF16  ? odd
                 : q->op->result.dtype == GM_F32 ? !q->tensor && (s->a_along_k || s->b_along_k)
                                                 : false;
 
@@ -342,7 +342,7 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
     uint64_t all = lda | ldb | (uint64_t)q->s.n;
     double least = HUGE_VAL, wide = (double)(all & -all);
     wide = gm_least_of(wide, 16 / q->s.size);
-    bool again = launches_again(q, fmod((double)(lda | ldb | (uint64_t)q->s.n), 2));
+    bool again = launches_again(q, all % 2 != 0);
 
     if (q->s.m == 1 && q->s.n == 1)
         return HUGE_VAL; /* a lone sum may take ten times as long as by split_k_dot */

@@ -17,9 +17,10 @@ foreach(name account json_line problem)
   target_link_libraries(test_${name} PRIVATE PkgConfig::JANSSON m)
 endforeach()
 gm_test_part(fake_backend unit/fake_backend.c LIBRARIES gemmd_server)
-foreach(name devices locks sched sched_stop)
+foreach(name locks sched sched_stop)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES fake_backend)
 endforeach()
+gm_test(test_devices unit unit/test_devices.c ${planted} LIBRARIES fake_backend) # kernels.cmake
 gm_test_part(request_bench unit/request_bench.c unit/faulty_backend.c
   LIBRARIES gemmd_server PkgConfig::JANSSON m)
 foreach(name body_parts body_parts_formats compare compare_end matrices request request_infer request_regions request_end request_503 stats)

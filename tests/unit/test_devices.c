@@ -1,4 +1,5 @@
 /* The devices: what is opened at start, what a name picks, and what becomes of those lost. */
+#include "kernels/gpu.h"
 #include "server/sched/devices.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_backend.h"
@@ -372,6 +373,18 @@ static const char *placed(struct gm_devices *d, enum gm_op_kind kind, enum gm_dt
     return device->name;
 }
 
+/* Makes each GPU one of a known model, with such a link. */
+static void set_link(struct gm_devices *d, double gbs)
+{
+    for (unsigned i = 0; i < d->count; i++) {
+        struct gm_device_facts *facts = (struct gm_device_facts *)d->device[i].facts;
+        if (facts->kind != GM_DEVICE_CUDA)
+            continue;
+        facts->gpu = gm_gpu_find("H200");
+        facts->link_in_gbs = facts->link_out_gbs = gbs;
+    }
+}
+
 /* Products of floating-point elements go by shape alone; what has the same bits everywhere goes
  * where it ends first. */
 static void test_place(void)
@@ -394,6 +407,13 @@ static void test_place(void)
     CHECK_STR(placed(&d, GM_OP_MATMUL, GM_I32, 64, GM_PLACED_LOAD), "gamma:0");
     CHECK_STR(placed(&d, GM_OP_MATMUL, GM_I32, 2048, GM_PLACED_LOAD), "alpha:0");
     CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 64, GM_PLACED_LOAD), "gamma:0");
+    CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 512, GM_PLACED_LOAD), "alpha:0");
+
+    /* Where the GPU's model is known, copies count, at the link's rate: 105 us on this CPU. */
+    set_link(&d, 5);
+    CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 512, GM_PLACED_LOAD), "gamma:0");
+    CHECK_STR(placed(&d, GM_OP_MATMUL, GM_I32, 2048, GM_PLACED_LOAD), "alpha:0");
+    set_link(&d, 50);
     CHECK_STR(placed(&d, GM_OP_TRANSPOSE, GM_F32, 512, GM_PLACED_LOAD), "alpha:0");
 
     /* Waiting counts, but never for the bits of a product: one second of work waits on each GPU. */

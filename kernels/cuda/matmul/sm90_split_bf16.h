@@ -50,8 +50,9 @@ __device__ static inline gm_split_planes split(float x)
     return p;
 }
 
-/* A thread's elements of a tile: 4 neighbours in memory. Eight threads read 128 bytes, and a warp
- * writes 32 banks of shared memory. */
+/* A thread's elements of a tile: 4 neighbours in memory. Eight threads read 128 bytes. Along K a
+ * warp then writes 32 banks of shared memory at once; along the rows 8, which takes no longer,
+ * since memory is the limit. */
 constexpr unsigned GM_SPLIT_SPAN = 4;
 struct gm_split_span {
     unsigned row, k; /* of the first, in the tile */
@@ -141,7 +142,7 @@ static gm_split_operand gm_split_operand_of(const gm_view &view, uint64_t batch,
                    (uintptr_t)view.data % (GM_SPLIT_SPAN * sizeof(float)) == 0;
 
     return {(const float *)view.data,
-            view.batch == 0 ? 1 : batch,
+            gm_split_matrices(view, batch),
             view.batch,
             rows,
             k,
