@@ -136,7 +136,7 @@ def every_kind(daemon):
 
 def test_nothing_stays_behind(start):
     daemon = start()
-    for _ in range(3):
+    for _ in range(6):  # until the allocator keeps what it will keep; after three it may lack 6 MiB
         every_kind(daemon)
 
     def settled():
