@@ -109,13 +109,17 @@ static void finish(const struct job *job, const struct gm_tile *tile, const char
     }
 }
 
-/* Whether the micro-kernel reads b's block where it lies: its rows follow one another as closely as
- * packed ones, are whole groups, and need no conversion. So it is with small matrices, of whose
- * time packing is a fifth. */
-static bool lies_packed(const struct job *job, const struct gm_tile *tile, const struct gm_block *b)
+/* Whether the micro-kernel reads a block where it lies: its rows follow one another as closely as
+ * packed ones, fill its lanes, and need no conversion. So it is with small matrices, of whose time
+ * packing is a third. */
+static bool lies_ready(const struct job *job, const struct gm_block *block, bool is_b)
 {
-    return b->lane_stride == 1 && b->k_stride == tile->w && tile->w % job->micro->cols == 0 &&
-           gm_dtype_size(b->dtype) == gm_sum_size(job->sum);
+    bool whole =
+        is_b ? block->lane_stride == 1 && block->k_stride == block->lanes &&
+                   block->lanes % job->micro->cols == 0
+             : block->k_stride == 1 && block->lane_stride == block->k && block->lanes % 4 == 0;
+
+    return whole && gm_dtype_size(block->dtype) == gm_sum_size(job->sum);
 }
 
 /* Packs both blocks of one panel of k, and adds the product of each pair of their groups to a block
@@ -148,16 +152,19 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
         .lanes = tile->w,
         .k = k,
     };
-    gm_pack(packed_a, micro->rows, &a, job->exec->isa);
-    bool direct = lies_packed(job, tile, &b);
-    uint64_t b_next = direct ? b.k_stride : micro->cols, b_across = (direct ? 1 : k) * size;
-    const char *from_b = direct ? b.data : packed_b;
-    if (!direct)
+    bool a_ready = lies_ready(job, &a, false), b_ready = lies_ready(job, &b, true);
+    uint64_t b_next = b_ready ? b.k_stride : micro->cols, b_across = (b_ready ? 1 : k) * size;
+    const char *from_a = a_ready ? a.data : packed_a, *from_b = b_ready ? b.data : packed_b;
+    if (!a_ready)
+        gm_pack(packed_a, micro->rows, &a, job->exec->isa);
+    if (!b_ready)
         gm_pack(packed_b, micro->cols, &b, job->exec->isa);
 
     for (uint64_t j = 0; j < tile->w; j += micro->cols) {
         for (uint64_t i = 0; i < tile->h; i += micro->rows) {
-            micro->run(k, packed_a + i * k * size, from_b + j * b_across, b_next, sums, p == 0);
+            uint64_t rows = tile->h - i < micro->rows ? tile->h - i : micro->rows;
+            gm_micro_fn *run = (a_ready ? micro->in_place : micro->packed)[(rows - 1) / 4];
+            run(k, from_a + i * k * size, k, from_b + j * b_across, b_next, sums, p == 0);
             sums += micro->rows * micro->cols * size;
         }
     }

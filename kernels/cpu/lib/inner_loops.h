@@ -53,18 +53,22 @@ const struct gm_lines *gm_lines_get(enum gm_sum sum, enum gm_isa isa);
  * length of a panel.
  */
 
-struct gm_micro {
-    unsigned rows, cols; /* of the block; multiples of 4 */
-    /*
-     * sums[i][j] (+)= sum over p < k of a[p][i] * b[p][j], in the order of p, with i < rows,
-     * j < cols. The rows of b are b_next elements apart; a and the sums are 64-byte aligned. first:
-     * the sums begin at 0.
-     */
-    void (*run)(uint64_t k, const void *a, const void *b, uint64_t b_next, void *sums, bool first);
-};
+/*
+ * sums[i][j] (+)= sum over p < k of a[i][p] * b[p][j], in the order of p, for a block's rows i and
+ * columns j. The rows of b are b_next elements apart; the sums are 64-byte aligned. first: the sums
+ * begin at 0. a is packed (pack.c), or its rows lie a_row elements apart, and p runs along them.
+ */
+typedef void gm_micro_fn(uint64_t k, const void *a, uint64_t a_row, const void *b, uint64_t b_next,
+                         void *sums, bool first);
 
 /* Limits over all blocks. */
 #define GM_MICRO_ROWS_MAX 12u
+
+struct gm_micro {
+    unsigned rows, cols; /* of the block; multiples of 4 */
+    /* For the first 4, 8, ... rows of a block. */
+    gm_micro_fn *packed[GM_MICRO_ROWS_MAX / 4], *in_place[GM_MICRO_ROWS_MAX / 4];
+};
 
 const struct gm_micro *gm_micro_get(enum gm_sum sum, enum gm_isa isa);
 

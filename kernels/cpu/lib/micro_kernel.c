@@ -6,31 +6,37 @@
  * accumulators are registers. Each p costs the loads of one row of b, a broadcast for each element
  * of a, and a multiply-add for each vector. The blocks fill the register file except for those
  * loads: 12 x 2 of 32 vectors with AVX-512, 4 x 3 of 16 with AVX2, 4 x 2 of 16 with SSE2, which has
- * no fused multiply-add and needs one more register for each product.
+ * no fused multiply-add and needs one more register for each product. The last block of a tile may
+ * have 4 or 8 rows in place of 12.
  */
 #include "inner_loops.h"
 
-#define MICRO(name, target, type, bytes, ROWS, VECTORS)                                            \
-    target static void name(uint64_t k, const void *panel_a, const void *panel_b, uint64_t b_next, \
-                            void *sums, bool first)                                                \
+/* a_row and a_next: from a row of a to the next, and from one p to the next, in elements. */
+#define MICRO(name, target, type, bytes, ROWS, VECTORS, a_row, a_next)                             \
+    target static void name(uint64_t k, const void *rows_a, uint64_t distance, const void *rows_b, \
+                            uint64_t b_next, void *sums, bool first)                               \
     {                                                                                              \
         typedef type vector __attribute__((vector_size(bytes)));                                   \
         typedef type anywhere __attribute__((vector_size(bytes), aligned(sizeof(type))));          \
-        const type *a = panel_a, *b = panel_b;                                                     \
+        const type *a[ROWS / 4], *b = rows_b;                                                      \
         vector *s = sums, acc[ROWS][VECTORS], row[VECTORS];                                        \
                                                                                                    \
+        (void)distance;                                                                            \
         UNROLL for (int i = 0; i < ROWS; i++)                                                      \
         {                                                                                          \
+            a[i / 4] = (const type *)rows_a + (uint64_t)(i / 4) * 4 * (a_row);                     \
             UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] =                                   \
                 first ? (vector){0} : s[i * VECTORS + j];                                          \
         }                                                                                          \
-        for (uint64_t p = 0; p < k; p++, a += ROWS, b += b_next) {                                 \
+        for (uint64_t p = 0; p < k; p++, b += b_next) {                                            \
             UNROLL for (int j = 0; j < VECTORS; j++) row[j] =                                      \
                 *(const anywhere *)(const void *)(b + j * ((bytes) / sizeof(type)));               \
             UNROLL for (int i = 0; i < ROWS; i++)                                                  \
             {                                                                                      \
-                UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] += a[i] * row[j];               \
+                UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] +=                              \
+                    a[i / 4][(uint64_t)(i % 4) * (a_row)] * row[j];                                \
             }                                                                                      \
+            UNROLL for (int i = 0; i < ROWS / 4; i++) a[i] += (a_next);                            \
         }                                                                                          \
         UNROLL for (int i = 0; i < ROWS; i++)                                                      \
         {                                                                                          \
@@ -40,22 +46,34 @@
 
 #define UNROLL _Pragma("GCC unroll 16")
 
-#define MICROS(suffix, target, bytes, ROWS, VECTORS)                                               \
-    MICRO(f32_##suffix, target, float, bytes, ROWS, VECTORS)                                       \
-    MICRO(f64_##suffix, target, double, bytes, ROWS, VECTORS)                                      \
-    MICRO(u32_##suffix, target, uint32_t, bytes, ROWS, VECTORS)                                    \
-    MICRO(u64_##suffix, target, uint64_t, bytes, ROWS, VECTORS)
+/* For so many rows of groups of GROUP: packed, and where they lie. */
+#define MICRO_ROWS(name, target, type, bytes, ROWS, GROUP, VECTORS)                                \
+    MICRO(name##_packed_##ROWS, target, type, bytes, ROWS, VECTORS, 1, GROUP)                      \
+    MICRO(name##_rows_##ROWS, target, type, bytes, ROWS, VECTORS, distance, 1)
+
+#define MICROS(suffix, target, bytes, ROWS, GROUP, VECTORS)                                        \
+    MICRO_ROWS(f32_##suffix, target, float, bytes, ROWS, GROUP, VECTORS)                           \
+    MICRO_ROWS(f64_##suffix, target, double, bytes, ROWS, GROUP, VECTORS)                          \
+    MICRO_ROWS(u32_##suffix, target, uint32_t, bytes, ROWS, GROUP, VECTORS)                        \
+    MICRO_ROWS(u64_##suffix, target, uint64_t, bytes, ROWS, GROUP, VECTORS)
+
+#define KERNELS_4(name) .packed = {name##_packed_4}, .in_place = {name##_rows_4}
+#define KERNELS_12(name)                                                                           \
+    .packed = {name##_packed_4, name##_packed_8, name##_packed_12},                                \
+    .in_place = {name##_rows_4, name##_rows_8, name##_rows_12}
 
 #define ROW(isa, suffix, bytes, ROWS, VECTORS)                                                     \
-    [isa] = {[GM_SUM_F32] = {ROWS, (bytes) / 4 * VECTORS, f32_##suffix},                           \
-             [GM_SUM_F64] = {ROWS, (bytes) / 8 * VECTORS, f64_##suffix},                           \
-             [GM_SUM_U32] = {ROWS, (bytes) / 4 * VECTORS, u32_##suffix},                           \
-             [GM_SUM_U64] = {ROWS, (bytes) / 8 * VECTORS, u64_##suffix}}
+    [isa] = {[GM_SUM_F32] = {ROWS, (bytes) / 4 * VECTORS, KERNELS_##ROWS(f32_##suffix)},           \
+             [GM_SUM_F64] = {ROWS, (bytes) / 8 * VECTORS, KERNELS_##ROWS(f64_##suffix)},           \
+             [GM_SUM_U32] = {ROWS, (bytes) / 4 * VECTORS, KERNELS_##ROWS(u32_##suffix)},           \
+             [GM_SUM_U64] = {ROWS, (bytes) / 8 * VECTORS, KERNELS_##ROWS(u64_##suffix)}}
 
-MICROS(base, , 16, 4, 2)
+MICROS(base, , 16, 4, 4, 2)
 #if defined(__x86_64__)
-MICROS(avx2, GM_TARGET_AVX2, 32, 4, 3)
-MICROS(avx512, GM_TARGET_AVX512, 64, 12, 2)
+MICROS(avx2, GM_TARGET_AVX2, 32, 4, 4, 3)
+MICROS(avx512, GM_TARGET_AVX512, 64, 4, 12, 2)
+MICROS(avx512, GM_TARGET_AVX512, 64, 8, 12, 2)
+MICROS(avx512, GM_TARGET_AVX512, 64, 12, 12, 2)
 #endif
 
 static const struct gm_micro micros[GM_ISA_COUNT][GM_SUM_COUNT] = {
