@@ -13,6 +13,8 @@
 
 #include "matrix.h"
 
+#include <sys/uio.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -92,6 +94,12 @@ struct gm_codec {
                            struct gm_error *err);
     enum gm_status (*finish)(struct gm_decoder *decoder, struct gm_error *err);
     void (*close)(struct gm_decoder *decoder);
+    /*
+     * Where the next bytes of the body are to go, one place after the other; returns how many: 0 if
+     * `push` must see them. The caller may put them there, and push NULL with their number instead.
+     * NULL: `push` must see all.
+     */
+    unsigned (*places)(const struct gm_decoder *decoder, struct iovec place[GM_OPERANDS_MAX]);
 
     /*
      * Writing. Binary formats: `head` writes what precedes the elements, which are then sent from

@@ -25,6 +25,10 @@
       "request line, headers and read buffer of one connection, kept from its first request on; "  \
       "with half of it, a body is read in twice as many calls, and requests of 0.5 to 8 MB are a " \
       "tenth slower")                                                                              \
+    X(RECEIVE_BYTES_MAX, 262144, "bytes",                                                          \
+      "of a body that are read at once to where its operands are: 30 us of an event thread")       \
+    X(DIRECT_SOCKETS_MAX, 8192, "descriptors",                                                     \
+      "sockets whose bodies are read so, more than gemmd opens; others go through the pool")       \
     X(HEAD_BYTES_MAX, 12288, "bytes",                                                              \
       "request line, headers and trailers, plus 64 bytes for each header, parameter, cookie and "  \
       "trailer, cookies twice: their part of the pool; the rest is the reply's")                   \
@@ -167,16 +171,13 @@
       "longer than many jobs, and a client's next request comes within this time")                 \
     X(AWAKE_BUSY_US, 5000, "us",                                                                   \
       "the same for one event thread while requests wait for their jobs; beyond it, 50 us are "    \
-      "less "                                                                                      \
-      "than a percent of what they have waited")                                                   \
+      "little of what they have waited")                                                           \
     X(WATCH_MS, 50, "ms", "how often the clients of queued jobs are checked for disconnects")      \
     X(SECOND_SIGNAL_MS, 1000, "ms",                                                                \
       "a second SIGTERM or SIGINT after this time ends gemmd at once; an earlier one is a copy "   \
       "of the first, as timeout(1) and service managers send it")                                  \
     X(TUNE_S, 480, "s",                                                                            \
-      "how long gemmd --tune measures; the fit that follows takes seconds, and all of it less "    \
-      "than "                                                                                      \
-      "10 minutes")                                                                                \
+      "how long gemmd --tune measures; the fit that follows takes seconds: 10 minutes in all")     \
     X(TUNE_OPERATIONS, 2000, "operations",                                                         \
       "what gemmd --tune measures in that time, if the GPU is a fast one; of 400, choices among "  \
       "others were worse")                                                                         \

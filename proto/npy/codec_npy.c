@@ -222,7 +222,8 @@ static void swap_bytes(char *data, uint64_t bytes, size_t unit)
 
 static void take_data(struct gm_decoder *decoder, const char *bytes, size_t len)
 {
-    memcpy(decoder->data + decoder->data_have, bytes, len);
+    if (bytes)
+        memcpy(decoder->data + decoder->data_have, bytes, len);
     decoder->data_have += len;
     if (decoder->swap_unit > 1) {
         uint64_t whole = decoder->data_have - decoder->data_have % decoder->swap_unit;
@@ -255,12 +256,12 @@ static enum gm_status advance(struct gm_decoder *decoder, struct gm_error *err)
 static enum gm_status npy_push(struct gm_decoder *decoder, const void *bytes, size_t len,
                                struct gm_error *err)
 {
-    const char *at = bytes, *end = at + len;
-    while (at < end) {
+    const char *at = bytes;
+    while (len > 0) {
         bool data = decoder->state == DATA;
         uint64_t want = data ? decoder->data_need - decoder->data_have
                              : (uint64_t)(decoder->need - decoder->have);
-        size_t n = (uint64_t)(end - at) < want ? (size_t)(end - at) : (size_t)want;
+        size_t n = len < want ? len : (size_t)want;
         if (data) {
             take_data(decoder, at, n);
         } else {
@@ -269,12 +270,22 @@ static enum gm_status npy_push(struct gm_decoder *decoder, const void *bytes, si
             decoder->have += n;
         }
         decoder->received += n;
-        at += n;
+        at += at ? n : 0;
+        len -= n;
         enum gm_status status = advance(decoder, err);
         if (status != GM_OK)
             return status;
     }
     return GM_OK;
+}
+
+static unsigned npy_places(const struct gm_decoder *decoder, struct iovec place[GM_OPERANDS_MAX])
+{
+    if (decoder->state != DATA)
+        return 0;
+    place[0] = (struct iovec){decoder->data + decoder->data_have,
+                              (size_t)(decoder->data_need - decoder->data_have)};
+    return 1;
 }
 
 static enum gm_status npy_finish(struct gm_decoder *decoder, struct gm_error *err)
@@ -313,6 +324,7 @@ const struct gm_codec gm_codec_npy = {
     .media_type = "application/x-npy",
     .open = npy_open,
     .push = npy_push,
+    .places = npy_places,
     .finish = npy_finish,
     .close = npy_close,
     .head = npy_head,

@@ -112,10 +112,11 @@ static enum gm_status raw_push(struct gm_decoder *decoder, const void *bytes, si
                            "the shapes need %" PRIu64 " bytes, the body goes on", decoder->need);
         uint64_t want = decoder->operand[decoder->index].bytes - decoder->have;
         size_t n = len < want ? len : (size_t)want;
-        memcpy(decoder->operand[decoder->index].data + decoder->have, at, n);
+        if (at)
+            memcpy(decoder->operand[decoder->index].data + decoder->have, at, n);
         decoder->have += n;
         decoder->received += n;
-        at += n;
+        at += at ? n : 0;
         len -= n;
         if (n == want) {
             decoder->index++;
@@ -123,6 +124,18 @@ static enum gm_status raw_push(struct gm_decoder *decoder, const void *bytes, si
         }
     }
     return GM_OK;
+}
+
+static unsigned raw_places(const struct gm_decoder *decoder, struct iovec place[GM_OPERANDS_MAX])
+{
+    unsigned count = 0;
+
+    for (unsigned i = decoder->index; i < decoder->operands; i++) {
+        uint64_t have = i == decoder->index ? decoder->have : 0;
+        place[count++] = (struct iovec){decoder->operand[i].data + have,
+                                        (size_t)(decoder->operand[i].bytes - have)};
+    }
+    return count;
 }
 
 static enum gm_status raw_finish(struct gm_decoder *decoder, struct gm_error *err)
@@ -156,6 +169,7 @@ const struct gm_codec gm_codec_raw = {
     .media_type = "application/octet-stream",
     .open = raw_open,
     .push = raw_push,
+    .places = raw_places,
     .finish = raw_finish,
     .close = raw_close,
     .head = raw_head,

@@ -82,6 +82,14 @@ struct gm_connection {
     struct gm_request *request; /* the request in progress, or NULL */
     bool
         answered_early; /* the reply was sent before the body was read; the connection will close */
+    /* receive.c: bytes of the body that are in place, of which the library knows nothing; of which
+     * it was told, but has not handed them on; the byte behind them; where its last piece was; what
+     * gm_wait_events said when they were read. */
+    uint64_t ahead, told;
+    char spill;
+    bool spilled;
+    const void *piece_at;
+    unsigned events;
 
     _Atomic unsigned epoch; /* phase + 8 x number of phase changes */
     _Atomic uint64_t moved; /* body bytes received */

@@ -150,6 +150,7 @@ static enum MHD_Result answer_and_close(struct gm_request *r)
 
 static void serve(struct gm_connection *c, struct gm_request *r)
 {
+    gm_receive_reset(c);
     if (c)
         c->request = r;
 }
@@ -186,7 +187,7 @@ static enum MHD_Result on_headers(struct gm_http *http, struct MHD_Connection *c
 /* A piece of the body. */
 static enum MHD_Result on_piece(struct gm_request *r, const char *bytes, size_t len)
 {
-    gm_request_push(r, bytes, len);
+    gm_receive_piece(watched(r->connection.handle), r, bytes, len);
     gm_connection_hold(watched(r->connection.handle), r->reservation.reserved);
     if (r->state != GM_REQUEST_DISCARD)
         return MHD_YES;
@@ -308,6 +309,7 @@ static struct gm_connection *begin_connection(struct gm_http *http,
         pthread_mutex_unlock(&http->tls_mutex);
     }
     struct gm_connection *c = gm_limiter_passed(&http->limiter, fd, client, tls);
+    gm_receive_open(c);
     /* A session that is not set up has no certificate: its handshake fails. */
     if (c && tls)
         gm_tls_attach(tls, session);
@@ -331,6 +333,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     } else {
         struct gm_connection *c = *context;
         struct gm_tls *tls = c ? c->tls : NULL;
+        gm_receive_close(c);
         drop_lost(c);
         if (info && is_early(c, info->connect_fd)) {
             /* Of a TLS connection the library has ended the session alone. */

@@ -76,7 +76,21 @@ void gm_linger_take(struct gm_linger *linger, int socket);
 /* Number of lingering sockets. */
 unsigned gm_linger_count(const struct gm_linger *linger);
 
+/* receive.c: how bodies are received. For a connection's event thread. NULL is fine. */
+
+/* From when the connection is watched, until before its socket is closed. */
+void gm_receive_open(struct gm_connection *connection);
+void gm_receive_close(struct gm_connection *connection);
+/* A request begins or ends: nothing of a body has been received. */
+void gm_receive_reset(struct gm_connection *connection);
+/* Hands a piece of the body, as the library has it, to the request. */
+void gm_receive_piece(struct gm_connection *connection, struct gm_request *request,
+                      const char *bytes, size_t len);
+
 /* wait.c: how event threads wait. */
+
+/* Changes when the calling thread is told of events. */
+unsigned gm_wait_events(void);
 
 /* Whether one of them may stay awake for the next event: where there is a GPU, and a core to spare.
  */

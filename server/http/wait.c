@@ -51,6 +51,13 @@ static int stay_awake(int set, struct epoll_event *events, int max)
     return count;
 }
 
+static _Thread_local unsigned answers; /* that had events */
+
+unsigned gm_wait_events(void)
+{
+    return answers;
+}
+
 int epoll_wait(int set, struct epoll_event *events, int max, int timeout_ms)
 {
     static _Thread_local int full = -1; /* the set whose last answer was full */
@@ -69,5 +76,6 @@ int epoll_wait(int set, struct epoll_event *events, int max, int timeout_ms)
         count = epoll_pwait(set, events, max, timeout_ms, NULL);
     full = count == max ? set : -1;
     had_events = count > 0;
+    answers += had_events;
     return count;
 }

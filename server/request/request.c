@@ -433,6 +433,13 @@ static enum gm_status take_piece(struct gm_request *r, const void *bytes, size_t
                : gm_fail(err, GM_BODY_TOO_LARGE, "%s takes no body", r->route->path);
 }
 
+unsigned gm_request_places(const struct gm_request *r, struct iovec place[GM_OPERANDS_MAX])
+{
+    return r->state == GM_REQUEST_BODY && r->route->body != GM_BODY_NONE
+               ? gm_body_places(&r->body, place)
+               : 0;
+}
+
 void gm_request_push(struct gm_request *r, const void *bytes, size_t len)
 {
     struct gm_error error;

@@ -123,7 +123,10 @@ void gm_request_unref(struct gm_request *request);
 
 /* Checks the head. The state afterwards is BODY or DISCARD. */
 void gm_request_begin(struct gm_request *request);
-/* Passes the next bytes of the body. */
+/* Where the next bytes of the body are to go, one place after the other; returns how many: 0 if
+ * gm_request_push must see them. */
+unsigned gm_request_places(const struct gm_request *request, struct iovec place[GM_OPERANDS_MAX]);
+/* Passes the next bytes of the body. NULL: they are in their places. */
 void gm_request_push(struct gm_request *request, const void *bytes, size_t len);
 /* Call when the body is complete or the connection was resumed: goes on as far as possible. */
 enum gm_progress gm_request_advance(struct gm_request *request);

@@ -109,6 +109,22 @@ void fuzz_decode(struct fuzz_sink *sink, const struct gm_codec *codec, const cha
     ended(sink, status);
 }
 
+/* Puts the first bytes of a piece in place, as many as the codec lets it. Returns how many. */
+static size_t put_in_place(const struct gm_codec *codec, const struct gm_decoder *decoder,
+                           const char *at, size_t n)
+{
+    struct iovec place[GM_OPERANDS_MAX];
+    unsigned count = codec->places ? codec->places(decoder, place) : 0;
+    size_t placed = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        size_t part = place[i].iov_len < n - placed ? place[i].iov_len : n - placed;
+        memcpy(place[i].iov_base, at + placed, part);
+        placed += part;
+    }
+    return placed;
+}
+
 void fuzz_stream(struct fuzz_sink *sink, const struct gm_codec *codec, const void *body, size_t len,
                  size_t longest, uint64_t seed)
 {
@@ -120,10 +136,16 @@ void fuzz_stream(struct fuzz_sink *sink, const struct gm_codec *codec, const voi
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
         size_t n = longest ? 1 + (size_t)(seed >> 33) % longest : len;
         n = n < len ? n : len;
-        char *piece = fuzz_alloc(n);
-        memcpy(piece, at, n);
-        status = codec->push(decoder, piece, n, &sink->error);
-        free(piece);
+        size_t placed = seed & 1u << 30 ? put_in_place(codec, decoder, at, n) : 0;
+        if (placed > 0) {
+            n = placed;
+            status = codec->push(decoder, NULL, n, &sink->error);
+        } else {
+            char *piece = fuzz_alloc(n);
+            memcpy(piece, at, n);
+            status = codec->push(decoder, piece, n, &sink->error);
+            free(piece);
+        }
         at += n;
         len -= n;
     }

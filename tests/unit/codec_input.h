@@ -36,7 +36,26 @@ static inline enum gm_status sink_decode(struct sink *sink, const struct gm_code
     return status;
 }
 
-/* Streams a body in pieces: first bytes, then pieces of `step` (0: all the rest). */
+/* Puts what it can of a piece in place, and pushes the rest. */
+static inline enum gm_status push_in_place(const struct gm_codec *codec, struct gm_decoder *decoder,
+                                           const char *piece, size_t n, struct gm_error *err)
+{
+    struct iovec place[GM_OPERANDS_MAX];
+    unsigned count = codec->places ? codec->places(decoder, place) : 0;
+    size_t placed = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        size_t part = place[i].iov_len < n - placed ? place[i].iov_len : n - placed;
+        memcpy(place[i].iov_base, piece + placed, part);
+        placed += part;
+    }
+    enum gm_status status = placed > 0 ? codec->push(decoder, NULL, placed, err) : GM_OK;
+    return status == GM_OK && placed < n ? codec->push(decoder, piece + placed, n - placed, err)
+                                         : status;
+}
+
+/* Streams a body in pieces: first bytes, then pieces of `step` (0: all the rest). Each second one
+ * is put in place as far as the codec lets it. */
 static inline enum gm_status sink_stream(struct sink *sink, const struct gm_codec *codec,
                                          const char *body, size_t len, size_t first, size_t step,
                                          struct gm_error *err)
@@ -44,10 +63,11 @@ static inline enum gm_status sink_stream(struct sink *sink, const struct gm_code
     struct gm_decoder *decoder = NULL;
     enum gm_status status = codec->open(&sink->plan, &decoder, err);
     size_t at = 0, n = first < len ? first : len;
-    while (status == GM_OK && at < len) {
+    for (bool placed = false; status == GM_OK && at < len; placed = !placed) {
         char *piece = check_alloc(n); /* of its own: reading beyond it is seen */
         memcpy(piece, body + at, n);
-        status = codec->push(decoder, piece, n, err);
+        status = placed ? push_in_place(codec, decoder, piece, n, err)
+                        : codec->push(decoder, piece, n, err);
         free(piece);
         at += n;
         n = step && step < len - at ? step : len - at;

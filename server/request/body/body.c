@@ -268,6 +268,15 @@ static enum gm_status sniff(struct gm_body *b, bool all, struct gm_error *err)
     return status;
 }
 
+unsigned gm_body_places(const struct gm_body *b, struct iovec place[GM_OPERANDS_MAX])
+{
+    bool streams = b->kind != GM_BODY_EVAL && b->kind != GM_BODY_DOCUMENT && !b->parts && !b->infer;
+
+    return streams && !b->head->chunked && b->decoder && b->in->places
+               ? b->in->places(b->decoder, place)
+               : 0;
+}
+
 enum gm_status gm_body_push(struct gm_body *b, const void *bytes, size_t len, struct gm_error *err)
 {
     if (b->received > b->limit)

@@ -132,7 +132,9 @@ const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX]);
 
 /* Call when the headers are complete: checks media types, length and limits. */
 enum gm_status gm_body_begin(struct gm_body *body, struct gm_error *err);
-/* Passes more bytes. */
+/* Where the next bytes are to go, as gm_codec has it; 0 if gm_body_push must see them. */
+unsigned gm_body_places(const struct gm_body *body, struct iovec place[GM_OPERANDS_MAX]);
+/* Passes more bytes. NULL: they are in their places. */
 enum gm_status gm_body_push(struct gm_body *body, const void *bytes, size_t len,
                             struct gm_error *err);
 /* Call at the end of the body: detects the format if it is still unknown. */
