@@ -374,10 +374,13 @@ static void tick(void *cls)
 
 static unsigned event_threads(void)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = cores - cores / 4;
 
-    /* At least two, so that one busy handler does not stall all connections. */
-    return cores < 2 ? 2 : cores > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX : (unsigned)cores;
+    /* Three for four cores: the streams' threads, which jobs wait for, need one too. At least two,
+     * so that one busy handler does not stall all connections. */
+    return threads < 2                      ? 2
+           : threads > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX
+                                            : (unsigned)threads;
 }
 
 static struct MHD_Daemon *start_library(struct gm_http *http, bool secure)
