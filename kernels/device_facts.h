@@ -22,13 +22,15 @@ struct gm_device_facts {
     char detail[96];        /* driver, instruction set, BLAS */
     char uuid[48];          /* of a GPU, or of the slice of one, as nvidia-smi has it; else "" */
     unsigned compute_units; /* multiprocessors, or cores */
+    unsigned vector_bytes;  /* of a CPU's widest vectors that kernels use */
     unsigned streams;       /* tasks (or batches) that may be in flight at once */
     bool graded_streams;    /* streams share one processor: long tasks must not occupy all */
     unsigned batch_max;     /* the most tasks of one run() */
     uint64_t batch_bytes;   /* the most gm_group_bytes of several tasks of one run(), in all */
     uint64_t memory_bytes;
-    uint64_t cache_bytes; /* the last level: L2 of a GPU, L3 of a CPU */
-    double copy_gbs;      /* best measured copy, bytes read + written, 10^9 per second */
+    uint64_t cache_bytes;     /* the last level: L2 of a GPU, L3 of a CPU */
+    uint64_t own_cache_bytes; /* of a CPU: a core's own, the second level; 0: not known */
+    double copy_gbs;          /* best measured copy, bytes read + written, 10^9 per second */
     /* Rates at which a kernel reads and writes the host's memory over the link, 10^9 bytes per
      * second each way; 0 where the device's memory is the host's. */
     double link_in_gbs, link_out_gbs;

@@ -1,9 +1,7 @@
 /*
  * choose.c - chooses the variant that runs an operation, for `auto` or by name.
  *
- * On a GPU `auto` takes the least estimate (estimate.h). On the CPU and in the simulator it uses a
- * table of preferences: the first row wins whose condition holds, and whose variant is in this
- * build and accepts the operation. Its thresholds were measured with tests/bench/bench_kernels.
+ * `auto` takes the least estimate (estimate.h); the simulator has none.
  */
 #include "choose.h"
 
@@ -20,111 +18,7 @@
 #define BLAS_TYPES                                                                                 \
     (GM_DTYPE_BIT(GM_F16) | GM_DTYPE_BIT(GM_BF16) | GM_DTYPE_BIT(GM_F32) | GM_DTYPE_BIT(GM_F64))
 
-/* ---- The CPU, and the simulator ----------------------------------------------------------------
- */
-
-typedef bool condition_fn(const struct gm_op *op, const struct gm_device_facts *facts);
-
-struct preference {
-    enum gm_device_kind device;
-    enum gm_op_kind op, variant_op; /* variant_op: a copy may do another operation's work */
-    const char *name;               /* NULL ends the table */
-    condition_fn *holds;
-};
-
-static bool always(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    (void)op;
-    (void)facts;
-    return true;
-}
-
-static bool is_copy(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    (void)facts;
-    return gm_op_is_copy(op);
-}
-
-/* Below this size the result stays in the cache for its next reader. */
-static bool cpu_streams(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    (void)facts;
-    return gm_op_is_copy(op) && gm_matrix_bytes(&op->result) >= (uint64_t)1 << 20;
-}
-
-/* The set-up of a better kernel costs more than it saves: in total, or for each matrix of a
- * stack. */
-static bool cpu_is_tiny(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    double depth = op->kind == GM_OP_MATMUL && gm_op_k(op) > 0 ? (double)gm_op_k(op) : 1;
-    double each = (double)op->result.rows * (double)op->result.cols * depth;
-
-    (void)facts;
-    return each * (double)op->result.batch <= 64 || (op->kind == GM_OP_MATMUL && each <= 8);
-}
-
-/* The same for add, whose better kernel merges dimensions and analyses the layouts. */
-static bool cpu_adds_few(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    (void)facts;
-    return gm_matrix_elements(&op->result) <= 16;
-}
-
-static bool cpu_has_blas(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    return facts->tuned_blas && (op->result.dtype == GM_F32 || op->result.dtype == GM_F64);
-}
-
-/*
- * A matrix times few vectors. The matrices of a stack that share one B count as one tall matrix.
- * Lines along K must be long enough to pay for the reduction of each dot product. A tuned BLAS is
- * as good if the matrix is in the cache, or has enough vectors to reuse it there.
- */
-static bool cpu_is_skinny(const struct gm_op *op, const struct gm_device_facts *facts)
-{
-    uint64_t m = gm_op_m(op), n = gm_op_n(op), k = gm_op_k(op);
-    uint64_t rows = m * gm_op_joined(op);
-    uint64_t vectors = rows < n ? rows : n, lanes = rows < n ? n : rows;
-    bool along_k = n <= rows ? gm_op_view(op, 0).col == 1 : gm_op_view(op, 1).row == 1;
-
-    if (cpu_has_blas(op, facts) && ((double)lanes * (double)k < 32768 || (along_k && vectors > 4)))
-        return false;
-    return vectors <= 8 && (!along_k || k >= 32 * vectors);
-}
-
-static const struct preference preferences[] = {
-    {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_COPY, GM_OP_COPY, "memcpy", always},
-
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_COPY, "memcpy", is_copy},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "blocked", always},
-
-    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "skinny", cpu_is_skinny},
-    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "openblas", cpu_has_blas},
-    {GM_DEVICE_CPU, GM_OP_MATMUL, GM_OP_MATMUL, "blocked", always},
-
-    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "direct", cpu_adds_few},
-    {GM_DEVICE_CPU, GM_OP_ADD, GM_OP_ADD, "vector", always},
-
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "stream", cpu_streams},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_COPY, "memcpy", is_copy},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "naive", cpu_is_tiny},
-    {GM_DEVICE_CPU, GM_OP_FLIP, GM_OP_FLIP, "vector", always},
-
-    /* The simulator has no times: the best of the textbook kernels, by their memory accesses. */
-    {GM_DEVICE_SIM, GM_OP_COPY, GM_OP_COPY, "vector", always},
-    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_COPY, "vector", is_copy},
-    {GM_DEVICE_SIM, GM_OP_TRANSPOSE, GM_OP_TRANSPOSE, "padded", always},
-    {GM_DEVICE_SIM, GM_OP_MATMUL, GM_OP_MATMUL, "tiled", always},
-    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "float3_staged", always},
-    {GM_DEVICE_SIM, GM_OP_ADD, GM_OP_ADD, "direct", always},
-    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_COPY, "vector", is_copy},
-    {GM_DEVICE_SIM, GM_OP_FLIP, GM_OP_FLIP, "shared", always},
-    {.name = NULL},
-};
+/* ---- The choice. ---- */
 
 /* Finds a variant by name. Several can have one name: on different devices, or a copy beside the
  * operation's own. */
@@ -142,21 +36,22 @@ static const struct gm_variant *find(const struct gm_op *op, enum gm_op_kind var
     return NULL;
 }
 
-static const struct gm_variant *preferred(const struct preference *row, const struct gm_op *op,
+/* The simulator has no times: of the textbook kernels that with the best accesses. */
+static const struct gm_variant *simulated(const struct gm_op *op,
                                           const struct gm_device_facts *facts)
 {
-    const struct gm_variant *variant;
+    static const struct {
+        enum gm_op_kind op;
+        const char *name;
+    } textbook[] = {{GM_OP_COPY, "vector"},  {GM_OP_TRANSPOSE, "padded"},
+                    {GM_OP_MATMUL, "tiled"}, {GM_OP_ADD, "float3_staged"},
+                    {GM_OP_ADD, "direct"},   {GM_OP_FLIP, "shared"}};
+    const struct gm_variant *variant = NULL;
 
-    for (; row->name; row++) {
-        if (row->device == facts->kind && row->op == op->kind && row->holds(op, facts) &&
-            (variant = find(op, row->variant_op, facts, row->name, NULL)))
-            return variant;
-    }
-    return NULL;
+    for (size_t i = 0; i < sizeof(textbook) / sizeof(textbook[0]) && !variant; i++)
+        variant = find(op, textbook[i].op, facts, textbook[i].name, NULL);
+    return variant;
 }
-
-/* ---- GPUs --------------------------------------------------------------------------------------
- */
 
 /* Before `right` in the list: with the lesser estimate, and any before none. */
 static bool is_less(double left, double right)
@@ -190,7 +85,7 @@ static unsigned list(const struct gm_op *op, const struct gm_device_facts *facts
         if (gm_variant_check(variant, op, there, NULL) != GM_OK)
             continue;
         struct gm_candidate candidate = {variant, variant->name, {.us = -1}};
-        if (facts->kind == GM_DEVICE_CUDA)
+        if (facts->kind != GM_DEVICE_SIM)
             candidate.estimate = gm_estimate(op, variant->op, variant->name, facts);
         count = insert(ret, count, &candidate);
     }
@@ -211,7 +106,7 @@ bool gm_may_be_automatic(const struct gm_variant *variant)
 static const struct gm_variant *best(const struct gm_op *op, const struct gm_device_facts *facts)
 {
     struct gm_candidate candidates[GM_CANDIDATES_MAX];
-    const struct gm_variant *variant = preferred(preferences, op, facts);
+    const struct gm_variant *variant = facts->kind == GM_DEVICE_SIM ? simulated(op, facts) : NULL;
 
     if (variant)
         return variant;
@@ -351,7 +246,9 @@ const struct gm_profile *gm_profile_for(const struct gm_gpu *gpu,
 {
     bool same = !gpu || gpu == facts->gpu || gpu == gm_gpu_model(facts->name);
 
-    return facts->profile && same ? facts->profile : gm_profile_at(0);
+    if (facts->profile && same)
+        return facts->profile;
+    return gm_profile_at(!gpu && facts->kind == GM_DEVICE_CPU);
 }
 
 unsigned gm_candidates_for_gpu(const struct gm_op *op, const struct gm_gpu *gpu,

@@ -90,10 +90,10 @@ bool gm_may_be_automatic(const struct gm_variant *variant);
  * kernel of kernel_us. */
 bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts, double kernel_us);
 
-/* What a lone job whose matrices are in the host's memory takes on a GPU by what `auto` takes,
- * copies included, in microseconds: at the link's measured rates, where there are any. Negative if
- * the device is no GPU of a known model, or that variant has no estimate. For placement by load,
- * which may change with the measurements. */
+/* What a lone job whose matrices are in the host's memory takes by what `auto` takes, in
+ * microseconds: on a GPU with copies, at the link's measured rates, where there are any. Infinite
+ * if the device cannot run it, or that variant has no estimate. For placement by load, which may
+ * change with the measurements. */
 double gm_job_us(const struct gm_op *op, const struct gm_device_facts *facts);
 
 /* A tile config of multistage_tuned: sizes of a block's tile, the widest load of B that is staged
@@ -144,19 +144,19 @@ struct gm_tile_choice gm_split_bf16_tiles(const struct gm_op *op);
 
 struct gm_profile; /* a table of numbers, for one GPU model */
 
-/* The tables of this build; NULL past the end. The first is also for GPUs that nobody measured:
- * its numbers are shares of what a device's facts say. */
+/* The tables of this build: 0 for GPUs and 1 for CPUs, also those that nobody measured: numbers are
+ * shares of what a device's facts say. NULL past the end. */
 const struct gm_profile *gm_profile_at(size_t index);
 
 /* The model that it was measured on: "NVIDIA H200". */
 const char *gm_profile_gpu(const struct gm_profile *profile);
 
 /* The table for a GPU model, where `facts` are of a device that may be another one: its own, if it
- * has one and is that model; else the first. gpu: NULL for the device's. */
+ * has one and is that model; else the built-in one. gpu: NULL for the device's. */
 const struct gm_profile *gm_profile_for(const struct gm_gpu *gpu,
                                         const struct gm_device_facts *facts);
 
-/* Reads a table as profiles/ has them. Rows that it does not have are the first table's; none may
+/* Reads a table as profiles/ has them. Rows that it does not have are the built-in one's; none may
  * be there twice. free() the result. GM_BAD_PARAMETER with the line that is wrong. */
 enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct gm_error *err);
 

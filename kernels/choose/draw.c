@@ -3,7 +3,8 @@
  *
  * Six tenths are products, a quarter transposes, the others sums, flips and copies; of all types,
  * by the logarithms of their sides: squares and thin ones, single ones and stacks, a third of them
- * of whole vectors, and a third of any number.
+ * of whole vectors, and a third of any number. What is drawn for a slower device than a large GPU
+ * begins with single elements.
  */
 #include "kernels/choose/fit.h"
 
@@ -25,7 +26,7 @@ static uint64_t next(uint64_t *random)
 }
 
 /* From 0 to below 1. */
-static double part(uint64_t *random)
+static double share(uint64_t *random)
 {
     return (double)(next(random) >> 11) * 0x1p-53;
 }
@@ -33,7 +34,7 @@ static double part(uint64_t *random)
 /* An index, by weights that sum to 100. */
 static unsigned weighted(uint64_t *random, const unsigned *weights)
 {
-    double at = 100 * part(random);
+    double at = 100 * share(random);
     unsigned i = 0;
 
     for (; at >= weights[i]; i++)
@@ -43,7 +44,7 @@ static unsigned weighted(uint64_t *random, const unsigned *weights)
 
 static uint64_t number(uint64_t *random, double low, double high, uint64_t multiple)
 {
-    double value = exp(log(low) + part(random) * log(high / low));
+    double value = exp(log(low) + share(random) * log(high / low));
     uint64_t whole = (uint64_t)(value / (double)multiple + 0.5) * multiple;
 
     return whole > 0 ? whole : multiple;
@@ -79,7 +80,7 @@ static bool make(struct gm_op *ret, enum gm_op_kind kind, enum gm_dtype dtype,
     return gm_op_init(ret, kind, &options, operand, present, NULL) == GM_OK;
 }
 
-static bool draw_product(uint64_t *random, struct gm_op *ret)
+static bool draw_product(uint64_t *random, double part, struct gm_op *ret)
 {
     enum kind { SINGLE, SQUARE, THIN, STACK, THIN_STACK, INNER };
     static const unsigned kinds[] = {35, 15, 20, 18, 7, 5}, types[] = {50, 12, 12, 8, 12, 6};
@@ -94,12 +95,14 @@ static bool draw_product(uint64_t *random, struct gm_op *ret)
     bool stack = kind == STACK || kind == THIN_STACK;
     uint64_t batch = stack ? number(random, 2, 4000, 1) : 1;
     double most = kind == STACK ? 320 : kind == THIN_STACK ? 1500 : 5000;
-    uint64_t m = side(random, 8, most), n = side(random, 8, most), k = side(random, 8, most);
+    double least = part < 1 ? 1 : 8;
+    uint64_t m = side(random, least, most), n = side(random, least, most);
+    uint64_t k = side(random, least, most);
 
     if (kind == SQUARE)
         n = k = m;
     if (kind == THIN || kind == THIN_STACK) {
-        uint64_t few = 1 + next(random) % 8, lines = number(random, 8, stack ? 1500 : 20000, 1);
+        uint64_t few = 1 + next(random) % 8, lines = number(random, least, stack ? 1500 : 20000, 1);
         bool tall = next(random) % 2;
         m = tall ? lines : few;
         n = tall ? few : lines;
@@ -107,28 +110,29 @@ static bool draw_product(uint64_t *random, struct gm_op *ret)
     if (kind == INNER) {
         m = 1 + next(random) % 4;
         n = 1 + next(random) % 4;
-        k = number(random, 100, 1e7, 1);
+        k = number(random, 100 * part, 1e7, 1);
     }
-    bool transa = part(random) < 0.2, transb = part(random) < 0.2;
+    bool transa = share(random) < 0.2, transb = share(random) < 0.2;
     const struct gm_shape shape[] = {shape_of(batch, transa ? k : m, transa ? m : k),
                                      shape_of(batch, transb ? n : k, transb ? k : n)};
     double stacked = (double)batch * (double)m;
-    return stacked * (double)n * (double)k <= of[type].madds_max &&
+    return stacked * (double)n * (double)k <= part * of[type].madds_max &&
            make(ret, GM_OP_MATMUL, of[type].dtype, shape, 2, transa, transb);
 }
 
-static bool draw_move(uint64_t *random, enum gm_op_kind kind, struct gm_op *ret)
+static bool draw_move(uint64_t *random, enum gm_op_kind kind, double part, struct gm_op *ret)
 {
     static const enum gm_dtype moved[] = {GM_F32, GM_F32, GM_F16, GM_F64, GM_U8, GM_C128},
                                added[] = {GM_F32, GM_F32, GM_F16, GM_F64, GM_I32, GM_I32};
     static const unsigned kinds[] = {45, 35, 20}, others[] = {60, 20, 20};
     enum gm_dtype dtype = (kind == GM_OP_ADD ? added : moved)[next(random) % 6];
-    uint64_t batch = 1, rows = side(random, 8, 12000), cols = side(random, 8, 12000);
+    double least = part < 1 ? 1 : 8;
+    uint64_t batch = 1, rows = side(random, least, 12000), cols = side(random, least, 12000);
     unsigned form = weighted(random, kinds), other = weighted(random, others);
 
     if (form == 1) { /* thin */
         rows = number(random, 2, 300, 1);
-        cols = number(random, 1000, 4e6, 1);
+        cols = number(random, 1000 * part, 4e6, 1);
     }
     if (form == 1 && next(random) % 2) {
         uint64_t kept = rows;
@@ -147,7 +151,7 @@ static bool draw_move(uint64_t *random, enum gm_op_kind kind, struct gm_op *ret)
     return make(ret, kind, dtype, shape, kind == GM_OP_ADD ? 2 : 1, false, false);
 }
 
-struct gm_op gm_draw_op(uint64_t *random)
+struct gm_op gm_draw_op(uint64_t *random, double part)
 {
     static const unsigned ops[] = {58, 24, 8, 7, 3};
     static const enum gm_op_kind kinds[] = {GM_OP_MATMUL, GM_OP_TRANSPOSE, GM_OP_ADD, GM_OP_FLIP,
@@ -156,9 +160,11 @@ struct gm_op gm_draw_op(uint64_t *random)
     struct gm_op op;
 
     for (;;) {
-        bool made = kind == GM_OP_MATMUL ? draw_product(random, &op) : draw_move(random, kind, &op);
+        bool made = kind == GM_OP_MATMUL ? draw_product(random, part, &op)
+                                         : draw_move(random, kind, part, &op);
         double bytes = made ? (double)gm_op_bytes_min(&op) : 0;
-        if (bytes >= MOVED_BYTES_MIN && bytes <= MOVED_BYTES_MAX)
+        /* arithmetic grows faster than what it is done with */
+        if (bytes >= (part < 1 ? 1 : MOVED_BYTES_MIN) && bytes <= sqrt(part) * MOVED_BYTES_MAX)
             return op;
     }
 }

@@ -52,6 +52,19 @@ static const struct row {
     {ROW(MATMUL, "wgmma", gm_us_wgmma, wgmma)},
     {ROW(MATMUL, "split_bf16", gm_us_split_bf16, split_bf16)},
     {ROW(MATMUL, "cublas", gm_us_cublas, cublas_128), .of_f64 = 4, .of_half = 9},
+    /* Of CPUs. */
+    {ROW(COPY, "memcpy", gm_us_host_memcpy, host_memcpy)},
+    {ROW(COPY, "stream", gm_us_host_stream, host_stream)},
+    {ROW(TRANSPOSE, "naive", gm_us_host_transpose_naive, host_transpose_naive)},
+    {ROW(TRANSPOSE, "blocked", gm_us_host_transpose_blocked, host_transpose_blocked)},
+    {ROW(ADD, "direct", gm_us_host_by_element, host_add_direct)},
+    {ROW(ADD, "vector", gm_us_host_add_vector, host_add_vector)},
+    {ROW(FLIP, "naive", gm_us_host_by_element, host_flip_naive)},
+    {ROW(FLIP, "vector", gm_us_host_flip_vector, host_flip_vector)},
+    {ROW(MATMUL, "naive", gm_us_host_naive, host_naive), .of_half = 1},
+    {ROW(MATMUL, "skinny", gm_us_host_skinny, host_skinny_along), .of_half = 2},
+    {ROW(MATMUL, "blocked", gm_us_host_blocked, host_blocked), .of_half = 1},
+    {ROW(MATMUL, "openblas", gm_us_host_openblas, host_openblas)},
 };
 
 /* Bytes in a cycle of a multiprocessor. Not all models can load as much from the L2 cache; a
@@ -189,17 +202,20 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
                                   const struct gm_device_facts *facts)
 {
     const struct gm_gpu *gpu = facts->gpu ? facts->gpu : gm_gpu_at(0);
+    const struct gm_profile *profile = gm_profile_for(NULL, facts);
+    bool on_host = facts->kind == GM_DEVICE_CPU;
     struct gm_kernel_time least = {.us = INFINITY};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
         if (row->op != kind || (kind != op->kind && kind != GM_OP_COPY) ||
-            strcmp(row->name, name) != 0)
+            (row->rates >= GM_RATES_HOST) != on_host || strcmp(row->name, name) != 0)
             continue;
-        struct gm_asked q = gm_asked_of(op, gpu, products_of(name),
-                                        facts->profile ? facts->profile : gm_profile_at(0));
-        q.cold = cold_part(q.bytes, (double)facts->cache_bytes);
-        q.cleared = facts->cache_bytes == 0;
+        struct gm_asked q = on_host ? gm_asked_of_host(op, facts, profile)
+                                    : gm_asked_of(op, gpu, products_of(name), profile);
+        if (!on_host)
+            q.cold = cold_part(q.bytes, (double)facts->cache_bytes);
+        q.cleared = facts->cache_bytes == 0 && !on_host;
         q.least = &least;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
         if (isfinite(least.us))

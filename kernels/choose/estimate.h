@@ -21,7 +21,8 @@ enum gm_rates_row {
 #define GM_RATES_ROW(name) GM_RATES_##name,
 #include "kernels/choose/rates.def"
 #undef GM_RATES_ROW
-    GM_RATES_COUNT
+    GM_RATES_COUNT,
+    GM_RATES_HOST = GM_RATES_host_memcpy /* from here on, of CPUs */
 };
 
 /* Shares of the device's rates: of multiply-adds, of shared memory, of the L2 cache, of memory.
@@ -91,11 +92,17 @@ struct gm_asked {
     /* Of a multiprocessor, in a microsecond: multiply-adds of the type, bytes of shared memory and
      * of the L2 cache. dram: bytes of the device. */
     double madds, shared, l2, dram;
+    /* Of a CPU: sums in a vector of a kernel, and of its BLAS; bytes of a core's own cache. */
+    double vector, blas_vector, own_cache;
 };
 
 /* products: on tensor cores, for each product of the operation; 0 without them. */
 struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *gpu, unsigned products,
                             const struct gm_profile *profile);
+
+/* For the CPU, where a core is a multiprocessor. */
+struct gm_asked gm_asked_of_host(const struct gm_op *op, const struct gm_device_facts *facts,
+                                 const struct gm_profile *profile);
 
 /* What a block asks of its multiprocessor, and the operation of the device. */
 struct gm_work {
@@ -123,6 +130,12 @@ gm_estimate_fn gm_us_transpose_naive, gm_us_transpose_tile, gm_us_transpose_unpa
 gm_estimate_fn gm_us_naive, gm_us_tiled, gm_us_dynamic_tile, gm_us_register_tiled, gm_us_small_tile,
     gm_us_multistage, gm_us_multistage_tuned, gm_us_batched, gm_us_skinny, gm_us_split_k_dot,
     gm_us_cublas, gm_us_mma, gm_us_wgmma, gm_us_split_bf16;
+
+/* Of the CPU's variants. */
+gm_estimate_fn gm_us_host_memcpy, gm_us_host_stream, gm_us_host_by_element,
+    gm_us_host_transpose_naive, gm_us_host_transpose_blocked, gm_us_host_add_vector,
+    gm_us_host_flip_vector, gm_us_host_naive, gm_us_host_skinny, gm_us_host_blocked,
+    gm_us_host_openblas;
 
 /* What a lone job takes: with copies and another kernel, or `grouped`. */
 double gm_copied_us(const struct gm_op *op, const struct gm_link_rates *link, double kernel_us);

@@ -22,11 +22,13 @@ static const struct gm_rates starts[] = {{0.7, 0.7, 0.7, 0.85, 400, 500, 3000},
                                          {0.7, 0.7, 0.7, 0.85, 40, 2000, 3000},
                                          {1, 0.3, 0.3, 0.7, 100, 3000, 1000},
                                          {1, 1, 1, 1, 200, 1000, 5000}},
-                             low = {0.01, 0.01, 0.01, 0.01, 1, 50, 500},
+                             low = {0.01, 0.01, 0.01, 0.01, 0.1, 50, 500},
                              high = {1.15, 1.15, 1.15, 1.15, 2e4, 3e4, 2e4};
 static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300, 300, 2},
-                    shared_low[SHARED_NUMBERS] = {0.5, 0.01, 1, 1, 1, 0.1},
-                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000, 5000, 50};
+                    shared_low[SHARED_NUMBERS] = {0.01, 0.01, 1, 1, 1, 0.1},
+                    shared_high[SHARED_NUMBERS] = {50, 1.15, 5000, 5000, 5000, 2e5};
+
+#define WAKING_START 2e4 /* of a CPU the same number is of a thread that is woken */
 
 /* Errors beyond this count by their size, and not by its square: some times are outliers. */
 #define KNEE 0.1
@@ -58,6 +60,8 @@ struct fit {
     const struct gm_timed *timed;
     size_t count;
     struct gm_profile *profile;
+    const struct gm_profile *first_profile; /* the built-in one */
+    bool on_host;                           /* whose estimates share launch_us and queued alone */
     unsigned shapes;
     size_t *first;    /* time of each shape, and the end */
     unsigned *shape;  /* of each time */
@@ -91,13 +95,20 @@ static double bounded(size_t number, double value)
                 of_field(&high, shared_high, number));
 }
 
-static double log_estimate(const struct gm_timed *t, const struct gm_profile *profile)
+double gm_timed_estimate(const struct gm_timed *t, const struct gm_profile *profile)
 {
     struct gm_device_facts facts = *t->facts;
 
     facts.profile = profile;
     double us = gm_estimate(t->op, t->op->kind, t->variant, &facts).us;
-    return us > 0 ? log(us) : INFINITY;
+    if (us < 0 && gm_op_is_copy(t->op))
+        us = gm_estimate(t->op, GM_OP_COPY, t->variant, &facts).us;
+    return us > 0 ? us : INFINITY;
+}
+
+static double log_estimate(const struct gm_timed *t, const struct gm_profile *profile)
+{
+    return log(gm_timed_estimate(t, profile));
 }
 
 static double robust(double error)
@@ -178,9 +189,14 @@ static void find_rows(struct fit *f)
     }
 }
 
-static bool is_of_group(const struct group *group, size_t number)
+static bool is_shared(const struct fit *f, size_t number)
 {
-    return number < SHARED_NUMBERS ? group->shared
+    return !f->on_host || number == 0 || number == SHARED_NUMBERS - 1;
+}
+
+static bool is_of_group(const struct fit *f, const struct group *group, size_t number)
+{
+    return number < SHARED_NUMBERS ? group->shared && is_shared(f, number)
                                    : group->has_row[(number - SHARED_NUMBERS) / FIELDS];
 }
 
@@ -334,7 +350,7 @@ static void fit_group(struct fit *f, const struct group *group)
     double damping = 1e-2, cost = group_cost(f, group);
 
     for (size_t i = 0; i < NUMBERS; i++)
-        if (is_of_group(group, i))
+        if (is_of_group(f, group, i))
             s.number[s.count++] = i;
     const size_t n = s.count;
     s.matrix = f->square;
@@ -380,7 +396,7 @@ static double change_of(struct fit *f, size_t number, double nudge, double blur,
     for (unsigned g = 0; g < f->groups; g++) {
         const struct group *group = &f->group[g];
         for (size_t i = 0;
-             i < group->count && (number < SHARED_NUMBERS || is_of_group(group, number)); i++) {
+             i < group->count && (number < SHARED_NUMBERS || is_of_group(f, group, number)); i++) {
             size_t time = group->times[i];
             f->moved[time] = log_estimate(&f->timed[time], f->profile);
             if (number >= SHARED_NUMBERS && fabs(f->moved[time] - f->estimate[time]) > 1e-12) {
@@ -416,7 +432,9 @@ static bool fit_choice(struct fit *f, unsigned rounds)
         for (unsigned s = 0; s < f->shapes; s++)
             costs[s] = shape_cost(f, s, f->estimate, blur);
         for (size_t i = 0; i < NUMBERS; i++)
-            slope[i] = change_of(f, i, 1.005, blur, costs) / log(1.005);
+            slope[i] = i < SHARED_NUMBERS && !is_shared(f, i)
+                           ? 0
+                           : change_of(f, i, 1.005, blur, costs) / log(1.005);
         for (size_t i = 0; i < NUMBERS; i++) {
             if (slope[i] == 0 && second[i] == 0)
                 continue; /* no time depends on it */
@@ -467,7 +485,8 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
                               unsigned rounds, const struct gm_measured_on *on,
                               struct gm_profile **ret, struct gm_error *err)
 {
-    struct fit f = {.timed = timed, .count = count};
+    bool on_host = count > 0 && timed->facts->kind == GM_DEVICE_CPU;
+    struct fit f = {.timed = timed, .count = count, .on_host = on_host};
     bool given = launch_us > 0;
     struct group all = {.shared = true};
     enum gm_status status = gm_fail(err, GM_MEMORY_FULL, "no memory for a fit");
@@ -475,12 +494,16 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
     f.profile = malloc(sizeof *f.profile);
     if (!f.profile)
         return status;
-    *f.profile = *gm_profile_at(0);
+    f.first_profile = gm_profile_at(on_host);
+    *f.profile = *f.first_profile;
     for (size_t i = 0; i < GM_RATES_COUNT; i++)
         f.profile->rates[i] = starts[0];
     for (size_t i = 0; i < count && !given; i++)
         launch_us = i == 0 ? timed[i].us : fmin(launch_us, timed[i].us);
-    memcpy(&f.profile->launch_us, shared_start, sizeof shared_start);
+    if (on_host)
+        f.profile->queued = WAKING_START;
+    else
+        memcpy(&f.profile->launch_us, shared_start, sizeof shared_start);
     f.profile->launch_us = bounded(0, launch_us);
     snprintf(f.profile->gpu, sizeof f.profile->gpu, "%s", on->gpu);
     snprintf(f.profile->driver, sizeof f.profile->driver, "%s", on->driver);
@@ -489,7 +512,7 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
     if (!open_fit(&f))
         goto end;
     find_rows(&f);
-    memcpy(f.profile->rates, gm_profile_at(0)->rates, sizeof f.profile->rates);
+    memcpy(f.profile->rates, f.first_profile->rates, sizeof f.profile->rates);
     for (unsigned g = 0; g < f.groups; g++)
         set_rows(&f, &f.group[g], &starts[0]);
     all.times = f.places;

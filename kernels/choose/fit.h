@@ -34,8 +34,9 @@ struct gm_measured_on {
 };
 
 /* The next of a sequence of operations, without data, that the state of a random number draws
- * (draw.c): each moves at most 400 MB, and takes a large GPU some milliseconds at most. */
-struct gm_op gm_draw_op(uint64_t *random);
+ * (draw.c): each moves at most 400 MB, and takes a large GPU some milliseconds at most. part: of
+ * that work, at most 1. */
+struct gm_op gm_draw_op(uint64_t *random, double part);
 
 /*
  * Fits the numbers of all variants that have times. First each variant's to its own times, by least
@@ -55,6 +56,10 @@ enum gm_status gm_profile_fit(const struct gm_timed *timed, size_t count, double
  * in the host's memory, by `grouped` and with copies and another variant. */
 void gm_profile_fit_link(const struct gm_timed *timed, size_t count, double in_gbs, double out_gbs,
                          struct gm_profile *profile);
+
+/* What a profile has for it; infinite where there is no estimate. A variant that is none of the
+ * operation's is a copy. */
+double gm_timed_estimate(const struct gm_timed *timed, const struct gm_profile *profile);
 
 /* Of the times, by a profile. */
 struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t count,

@@ -48,7 +48,7 @@ double gm_grouped_us(const struct gm_op *op, const struct gm_link_rates *l)
 
 static const struct gm_link_rates *link_of(const struct gm_device_facts *facts)
 {
-    return &(facts->profile ? facts->profile : gm_profile_at(0))->link;
+    return &gm_profile_for(NULL, facts)->link;
 }
 
 bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts, double kernel_us)
@@ -63,9 +63,8 @@ double gm_job_us(const struct gm_op *op, const struct gm_device_facts *facts)
     struct gm_link_rates link = *link_of(facts);
     const struct gm_variant *variant;
 
-    if (facts->kind != GM_DEVICE_CUDA || !facts->gpu ||
-        gm_select(op, facts, NULL, &variant, NULL) != GM_OK)
-        return -1;
+    if (facts->kind == GM_DEVICE_SIM || gm_select(op, facts, NULL, &variant, NULL) != GM_OK)
+        return INFINITY;
     if (in_gbs > 0 && out_gbs > 0) {
         link.in_gbs = in_gbs;
         link.out_gbs = out_gbs;
@@ -73,5 +72,7 @@ double gm_job_us(const struct gm_op *op, const struct gm_device_facts *facts)
     if (variant->groups)
         return gm_grouped_us(op, &link);
     double kernel_us = gm_estimate(op, variant->op, variant->name, facts).us;
-    return kernel_us < 0 ? -1 : gm_copied_us(op, &link, kernel_us);
+    if (kernel_us < 0)
+        return INFINITY;
+    return facts->kind == GM_DEVICE_CPU ? kernel_us : gm_copied_us(op, &link, kernel_us);
 }

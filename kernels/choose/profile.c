@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct gm_profile h200 = {
+static const struct gm_profile built_in[] = {
+    {
 #define GM_MEASURED_ON(gpu_, driver_, date_, commit_)                                              \
     .gpu = gpu_, .driver = driver_, .date = date_, .commit = commit_,
 #define GM_LAUNCH(us, pass_rate_) .launch_us = us, .pass_rate = pass_rate_,
@@ -21,6 +22,10 @@ static const struct gm_profile h200 = {
 #define GM_TILE(index, ...) .tiles[index] = {__VA_ARGS__},
 #define GM_MULTISTAGE(...) .multistage = {__VA_ARGS__},
 #include "kernels/choose/profiles/h200.inc"
+    },
+    {
+#include "kernels/choose/profiles/host.inc"
+    },
 #undef GM_MEASURED_ON
 #undef GM_LAUNCH
 #undef GM_MISSES
@@ -33,7 +38,7 @@ static const struct gm_profile h200 = {
 
 const struct gm_profile *gm_profile_at(size_t index)
 {
-    return index == 0 ? &h200 : NULL;
+    return index < sizeof(built_in) / sizeof(built_in[0]) ? &built_in[index] : NULL;
 }
 
 const char *gm_profile_gpu(const struct gm_profile *profile)
@@ -169,7 +174,7 @@ enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct
                        "the profile does not say what it was measured on: %s",
                        "GM_MEASURED_ON(\"GPU\", \"driver\", \"date\", \"commit\")");
     }
-    fill(&p->launch_us, &h200.launch_us, NUMBERS);
+    fill(&p->launch_us, &built_in[0].launch_us, NUMBERS);
     *ret = p;
     return GM_OK;
 }
@@ -200,35 +205,42 @@ static void write_numbers(const double *numbers, size_t count, FILE *out)
 
 void gm_profile_write(const struct gm_profile *p, const char *made, FILE *out)
 {
+    /* A table has the rows of one kind of device. */
+    const bool on_host = p->rates[GM_RATES_HOST].math > 0;
+    const struct gm_profile *first = gm_profile_at(on_host);
     char comment[2048];
     int len = snprintf(comment, sizeof comment,
-                       "What the kernels do on an %s: the numbers of the "
+                       "What the kernels do on %s: the numbers of the "
                        "estimates (estimate.h). Made %s",
                        p->gpu, made);
 
     for (size_t i = 0, kept = 0; i < GM_RATES_COUNT && len < (int)sizeof comment; i++)
-        if (memcmp(&p->rates[i], &h200.rates[i], sizeof p->rates[i]) == 0)
+        if (p->rates[i].math > 0 && memcmp(&p->rates[i], &first->rates[i], sizeof p->rates[i]) == 0)
             len +=
                 snprintf(comment + len, sizeof comment - (size_t)len, "%s %s",
                          kept++ == 0 ? " Without times, as in the built-in table:" : ",", names[i]);
     fprintf(out, "/*\n");
     write_comment(comment, out);
-    fprintf(out, " *\n * GM_RATES(row, math, shared, l2, dram, step, start, pass)\n"
-                 " * GM_TILE(config, rate_1, rate_2, rate_full, start, scalar_b)\n */\n");
+    fprintf(out, " *\n * GM_RATES(row, math, shared, l2, dram, step, start, pass)\n%s */\n",
+            on_host ? "" : " * GM_TILE(config, rate_1, rate_2, rate_full, start, scalar_b)\n");
     fprintf(out, "GM_MEASURED_ON(\"%s\", \"%s\", \"%s\", \"%s\")\n", p->gpu, p->driver, p->date,
             p->commit);
     fprintf(out, "GM_LAUNCH(");
     write_numbers(&p->launch_us, 2, out);
-    fprintf(out, "GM_MISSES(");
-    write_numbers(&p->first_miss, 3, out);
     fprintf(out, "GM_QUEUED(");
     write_numbers(&p->queued, 1, out);
-    fprintf(out, "GM_LINK(");
-    write_numbers((const double *)&p->link, LINK, out);
     for (size_t i = 0; i < GM_RATES_COUNT; i++) {
+        if (p->rates[i].math == 0)
+            continue;
         fprintf(out, "GM_RATES(%s, ", names[i]);
         write_numbers((const double *)&p->rates[i], RATES, out);
     }
+    if (on_host)
+        return;
+    fprintf(out, "GM_MISSES(");
+    write_numbers(&p->first_miss, 3, out);
+    fprintf(out, "GM_LINK(");
+    write_numbers((const double *)&p->link, LINK, out);
     for (size_t i = 0; i < GM_F32_CONFIGS + GM_F64_CONFIGS; i++) {
         fprintf(out, "GM_TILE(%zu, ", i);
         write_numbers((const double *)&p->tiles[i], TILES, out);

@@ -277,7 +277,7 @@ enum gm_status gm_tune(const struct gm_backend *backend, void *context, unsigned
     if (status != GM_OK)
         goto end;
     for (unsigned i = 0; i < options->shapes && lost != GM_DEVICE_LOST && !is_stopped(&t); i++) {
-        t.ops[t.shapes] = gm_draw_op(&random);
+        t.ops[t.shapes] = gm_draw_op(&random, 1);
         size_t before = t.count;
         lost = measure(&t, &t.ops[t.shapes], &error);
         t.shapes += t.count > before;

@@ -1,6 +1,6 @@
 /*
- * choose.c - GET /v1/choose/{op}: the kernels that can compute it, what each is estimated to take
- * on a GPU, and which one `auto` takes.
+ * choose.c - GET /v1/choose/{op}: the kernels that can compute it, what each is estimated to take,
+ * and which one `auto` takes.
  *
  * For the GPU model that `gpu` names, else for the request's device. Nothing runs, and shapes are
  * enough.
@@ -53,22 +53,28 @@ static struct choice choose(const struct gm_request *r)
         c.taken = r->plan.variant->name;
         c.count = gm_candidates(c.op, facts, c.candidates);
     }
-    if (gpu || facts->kind == GM_DEVICE_CUDA)
-        c.profile = gm_profile_gpu(c.facts.profile);
+    c.profile = gm_profile_gpu(c.facts.profile);
     return c;
 }
 
-/* The parts of an estimate, and what each is called. */
+/* The parts of an estimate, and what each is called on a GPU and on a CPU. */
 static const struct part {
-    const char *name, *words;
+    const char *name, *words, *on_host;
     size_t at;
-} parts[] = {{"launch", "launches", offsetof(struct gm_kernel_time, launch)},
-             {"math", "arithmetic", offsetof(struct gm_kernel_time, math)},
-             {"shared", "shared memory and L1 cache", offsetof(struct gm_kernel_time, shared)},
-             {"l2", "the L2 cache", offsetof(struct gm_kernel_time, l2)},
-             {"dram", "memory", offsetof(struct gm_kernel_time, dram)},
-             {"wait", "waiting for memory", offsetof(struct gm_kernel_time, wait)},
-             {"passes", "further passes", offsetof(struct gm_kernel_time, passes)}};
+} parts[] = {
+#define PART(name, words, on_host)                                                                 \
+    {                                                                                              \
+#name, words, on_host, offsetof(struct gm_kernel_time, name)                               \
+    }
+    PART(launch, "launches", "calls of inner loops"),
+    PART(math, "arithmetic", "arithmetic"),
+    PART(shared, "shared memory and L1 cache", "a core's own caches"),
+    PART(l2, "the L2 cache", "scattered lines"),
+    PART(dram, "memory", "memory"),
+    PART(wait, "waiting for memory", "waking threads"),
+    PART(passes, "further passes", "further passes"),
+#undef PART
+};
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
 static double part_of(const struct gm_kernel_time *e, const struct part *part)
@@ -89,6 +95,11 @@ static const struct part *longest(const struct gm_kernel_time *e)
     return most;
 }
 
+static bool on_host(const struct choice *c)
+{
+    return c->facts.kind == GM_DEVICE_CPU && !c->facts.gpu;
+}
+
 /* Why it is taken, in a sentence. */
 static void write_reason(FILE *out, const struct choice *c)
 {
@@ -101,11 +112,11 @@ static void write_reason(FILE *out, const struct choice *c)
                 "grouped: a small job, which reads and writes the host's memory over the link, "
                 "in one launch with others");
     else if (c->count == 0 || !(first->estimate.us >= 0) || strcmp(first->name, c->taken) != 0)
-        fprintf(out, "%s: by rules of thumb for this kind of device, which has no estimates",
-                c->taken);
+        fprintf(out, "%s: without an estimate", c->taken);
     else {
+        const struct part *most = longest(&first->estimate);
         fprintf(out, "%s: estimated at %.1f us, most of it %s", c->taken, first->estimate.us,
-                longest(&first->estimate)->words);
+                on_host(c) ? most->on_host : most->words);
         if (c->count > 1 && second->estimate.us >= 0)
             fprintf(out, "; %s would take %.0f%% longer", second->name,
                     100 * (second->estimate.us / first->estimate.us - 1));

@@ -20,10 +20,7 @@ static bool has_same_bits(const struct gm_op *op)
 /* Seconds from now to the end of the job there: waiting, copies, kernel. */
 static double ends_in(const struct gm_device *device, const struct gm_op *op)
 {
-    double us = gm_job_us(op, device->facts);
-
-    return gm_sched_load(device->sched).wait_s +
-           (us >= 0 ? 1e-6 * us : gm_cost_seconds(op, device->facts));
+    return gm_sched_load(device->sched).wait_s + 1e-6 * gm_job_us(op, device->facts);
 }
 
 static struct gm_device *find_cpu(struct gm_devices *d)

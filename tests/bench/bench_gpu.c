@@ -189,7 +189,7 @@ static void bench_drawn(struct bench *bench)
     uint64_t random = config.seed;
 
     for (unsigned long i = 0; i < config.drawn; i++) {
-        struct gm_op op = gm_draw_op(&random);
+        struct gm_op op = gm_draw_op(&random, 1);
         if (!config.op || op.kind == GM_OP_COPY || strcmp(config.op, gm_op_name(op.kind)) == 0)
             bench_op(bench, &op);
     }

@@ -30,6 +30,7 @@
 struct results {
     const char *path;
     json_t *document; /* which has the names of variants */
+    const char *time; /* that counts */
     struct gm_gpu gpu;
     struct gm_device_facts facts;
     struct gm_op *ops;
@@ -143,7 +144,7 @@ static void read_rows(struct results *ret)
     if (!ret->ops || !ret->timed || !launches)
         die("memory", "there is no more");
     json_array_foreach (results, i, json) {
-        double us = json_number_value(json_object_get(json, "median_us")) +
+        double us = json_number_value(json_object_get(json, ret->time)) +
                     json_number_value(json_object_get(json, "prepare_us"));
         if (strcmp(text_of(json, "variant"), "nothing") == 0)
             launches[empty++] = us;
@@ -196,9 +197,7 @@ static bool prints_losses;
 
 static double estimate_of(const struct gm_timed *timed)
 {
-    double us = gm_estimate(timed->op, timed->op->kind, timed->variant, timed->facts).us;
-
-    return us < 0 ? INFINITY : us;
+    return gm_timed_estimate(timed, timed->facts->profile);
 }
 
 static void print_loss(const struct gm_timed *timed, size_t count, double best, double chosen)
@@ -210,7 +209,7 @@ static void print_loss(const struct gm_timed *timed, size_t count, double best, 
            gm_dtype_name(timed->op->result.dtype), shape);
     for (size_t i = 0; i < count; i++) {
         if (timed[i].us < 2 * best || timed[i].us == chosen)
-            printf(" %s %.1f (%.1f)", timed[i].variant, timed[i].us, estimate_of(&timed[i]));
+            printf(" %s %.3g (%.3g)", timed[i].variant, timed[i].us, estimate_of(&timed[i]));
     }
     printf("\n");
 }
@@ -312,10 +311,12 @@ static struct gm_profile *fitted(const struct results *results, const struct gm_
     json_t *head = results->document;
     struct gm_profile *profile = NULL;
     struct gm_error err = {.detail = ""};
-    char date[11];
+    char date[11], driver[24]; /* of a CPU: the instruction set, which is first in the details */
 
+    snprintf(driver, sizeof(driver), "%s%.*s", text_of(head, "driver"),
+             (int)strcspn(text_of(head, "detail"), ","), text_of(head, "detail"));
     snprintf(date, sizeof(date), "%.10s", text_of(head, "date"));
-    const struct gm_measured_on on = {text_of(head, "device"), text_of(head, "driver"), date,
+    const struct gm_measured_on on = {text_of(head, "device"), driver, date,
                                       text_of(head, "commit")};
     if (gm_profile_fit(timed, count, results->launch_us, rounds, &on, &profile, &err) != GM_OK)
         die("fit", err.detail);
@@ -415,6 +416,22 @@ static void check_fit(const struct results *results, unsigned files, unsigned ro
     }
 }
 
+/* Of a CPU, by the least times: other programs take part of it. */
+static void read_host(struct results *ret, const struct gm_profile *profile)
+{
+    json_t *head = ret->document;
+
+    ret->time = "least_us";
+    ret->facts = (struct gm_device_facts){
+        .kind = GM_DEVICE_CPU,
+        .compute_units = (unsigned)json_integer_value(json_object_get(head, "cores")),
+        .vector_bytes = (unsigned)json_integer_value(json_object_get(head, "vector_bytes")),
+        .own_cache_bytes = (uint64_t)json_integer_value(json_object_get(head, "own_cache_bytes")),
+        .tuned_blas = json_is_true(json_object_get(head, "tuned_blas")),
+        .profile = profile};
+    read_rows(ret);
+}
+
 static void read_results(struct results *ret, const char *path, const char *model,
                          const struct gm_profile *profile)
 {
@@ -423,6 +440,11 @@ static void read_results(struct results *ret, const char *path, const char *mode
     *ret = (struct results){.path = path, .document = json_load_file(path, 0, &error)};
     if (!ret->document)
         die(path, error.text);
+    if (json_object_get(ret->document, "cores")) {
+        read_host(ret, profile);
+        return;
+    }
+    ret->time = "median_us";
     ret->gpu = gpu_of(ret->document, model);
     ret->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CUDA, .gpu = &ret->gpu, .profile = profile, .tuned_blas = true};

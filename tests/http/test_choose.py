@@ -1,4 +1,4 @@
-"""GET /v1/choose/{op}: what each kernel is estimated to take on a GPU that need not be here, and which one is taken."""
+"""GET /v1/choose/{op}: what each kernel is estimated to take, also on a GPU that need not be here, and which one is taken."""
 
 import math
 
@@ -55,8 +55,9 @@ def test_the_answer_for_a_model_is_the_same_on_every_device(daemon):
         assert one == two
 
 
-def test_an_estimate_is_the_sum_of_its_parts(daemon):
-    for candidate in report(daemon, "matmul", shape_a="500x700", shape_b="700x300", gpu="H200")["candidates"]:
+@pytest.mark.parametrize("where", [{"gpu": "H200"}, {"device": "cpu"}])
+def test_an_estimate_is_the_sum_of_its_parts(daemon, where):
+    for candidate in report(daemon, "matmul", shape_a="500x700", shape_b="700x300", **where)["candidates"]:
         if "estimated_us" not in candidate:
             continue
         overlapping = math.sqrt(sum(candidate[part] ** 2 for part in PARTS))
@@ -80,11 +81,16 @@ def test_is_the_same_every_time(daemon):
     assert one == two
 
 
-def test_kernels_of_the_cpu_have_no_estimate(daemon):
-    document = report(daemon, "add", shape="30x40", device="cpu")
-    assert document["device"] == "cpu:0" and "profile" not in document
-    assert all("estimated_us" not in candidate for candidate in document["candidates"])
-    assert document["kernel"] in [candidate["kernel"] for candidate in document["candidates"]]
+@pytest.mark.parametrize("op", OPS)
+def test_kernels_of_the_cpu_have_estimates(daemon, op):
+    document = report(daemon, op, shape="300x300", device="cpu")
+    estimates = [candidate["estimated_us"] for candidate in document["candidates"]]
+    assert document["device"] == "cpu:0" and document["profile"]
+    assert len(estimates) > 1 and estimates == sorted(estimates) and estimates[0] > 0
+    assert document["kernel"] == document["candidates"][0]["kernel"]
+    assert document["reason"].startswith(document["kernel"] + ": estimated at ")
+    text = choose(daemon, op, shape="300x300", device="cpu").ok().body.decode()
+    assert f"auto takes {document['kernel']}: estimated at " in text and "none" not in text
 
 
 def test_impossible_shapes_and_parameters_are_refused(daemon):

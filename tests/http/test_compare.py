@@ -29,7 +29,7 @@ SOMETIMES = {"bound", "copy_gbs", "roofline_gflops"}
 ROW_ALWAYS = {"op", "kernel", "auto", "baseline", "note", "yardstick"}  # the last: an alias until 0.3
 TIMED = {"runs", "kernel_us_min", "kernel_us_median", "effective_gbs", "speed"}
 ROW_SOMETIMES = TIMED | {"prepare_us", "percent_of_copy", "gflops", "percent_of_roofline",
-                         "accesses", "error", "failure"}
+                         "accesses", "error", "failure", "estimated_us"}
 
 
 def close(seen, expected):
@@ -241,6 +241,16 @@ def test_why_a_kernel_is_missing(daemon, rng):
     (skinny,) = [row for row in report["rows"] if row["kernel"] == "skinny"]
     assert "at most 8" in skinny["failure"]["detail"]
     assert report["rows"][-1] is skinny
+
+
+@pytest.mark.parametrize("op", OPERANDS)
+def test_estimates_beside_the_times(daemon, rng, op):
+    body = formats.encode("raw", "f32", *operands(rng, op, "f32", 33, 65))
+    with daemon.client() as client:
+        rows = compare(client, op, body, device="cpu")["rows"]
+        able = [row for row in rows if "failure" not in row]
+        assert len(able) > 1 and all(row["estimated_us"] > 0 for row in able)
+        assert all("estimated_us" not in row for row in compare(client, op, body, device="sim")["rows"])
 
 
 def test_runs(daemon, rng):

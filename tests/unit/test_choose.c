@@ -1,7 +1,8 @@
 /*
- * test_choose.c - estimates and choices on a GPU that is not here, by the recorded times of every
- * variant in tests/bench/results/. How far choices are from the best is tests/bench/replay.c's to
- * say; here they must be choices: of a variant that can run, the same every time, and not absurd.
+ * test_choose.c - estimates and choices on a GPU and a CPU that are not here, by the recorded times
+ * of every variant in tests/bench/results/. How far choices are from the best is
+ * tests/bench/replay.c's to say; here they must be choices: of a variant that can run, the same
+ * every time, and not absurd.
  */
 #include "kernels/choose/choose.h"
 #include "kernels/device_facts.h"
@@ -63,18 +64,22 @@ static bool same_operation(json_t *left, json_t *right)
            json_equal(json_object_get(left, "shape"), json_object_get(right, "shape"));
 }
 
+/* Drawn shapes on a CPU have the least time alone. */
 static double time_of(json_t *row)
 {
-    return json_number_value(json_object_get(row, "median_us")) +
+    json_t *median = json_object_get(row, "median_us");
+
+    return json_number_value(median ? median : json_object_get(row, "least_us")) +
            json_number_value(json_object_get(row, "prepare_us"));
 }
 
-/* A row that is no variant's. */
+/* A row that is no variant's, or of OpenBLAS, which not all builds have. */
 static bool is_baseline(json_t *row)
 {
     const char *name = json_string_value(json_object_get(row, "variant"));
 
-    return strcmp(name, "nothing") == 0 || strcmp(name, "cudaMemcpy") == 0;
+    return strcmp(name, "nothing") == 0 || strcmp(name, "cudaMemcpy") == 0 ||
+           strcmp(name, "openblas") == 0;
 }
 
 /* How much longer than the best what is chosen takes; negative where it was not timed. */
@@ -273,6 +278,10 @@ static void test_any_shape(void)
     for (unsigned i = 0; i < 2000; i++) {
         const struct gm_gpu *gpu = gm_gpu_at(check_random(&seed) % 9);
         const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA, .gpu = gpu};
+        const struct gm_device_facts host = {.kind = GM_DEVICE_CPU,
+                                             .compute_units = (unsigned)(check_random(&seed) % 100),
+                                             .vector_bytes = 16u << check_random(&seed) % 3,
+                                             .tuned_blas = check_random(&seed) % 2};
         uint64_t size[4]; /* matrices, and three sides: any number of bits, or 0 */
         for (unsigned j = 0; j < 4; j++)
             size[j] = check_random(&seed) >> (40 + check_random(&seed) % 25) % 64;
@@ -298,7 +307,9 @@ static void test_any_shape(void)
                 continue;
             for (size_t j = 0; (variant = gm_variant_at(j)); j++) {
                 double us = gm_estimate(&op, variant->op, variant->name, &facts).us;
+                double host_us = gm_estimate(&op, variant->op, variant->name, &host).us;
                 CHECK(us == -1 || us > 0);
+                CHECK(host_us == -1 || (host_us > 0 && isfinite(host_us)));
             }
         }
     }
@@ -473,7 +484,7 @@ static void test_small_jobs(void)
 }
 
 /* A lone job takes the kernel and the copies of its bytes, by the link's measured rates; a small
- * one less, gathered. On a CPU nothing has an estimate. */
+ * one less, gathered. On a CPU nothing is copied, and in the simulator nothing has an estimate. */
 static void test_jobs(const struct gm_device_facts *facts)
 {
     struct gm_candidate found[GM_CANDIDATES_MAX];
@@ -496,8 +507,11 @@ static void test_jobs(const struct gm_device_facts *facts)
     CHECK(fabs(gm_job_us(&op, &device) - us) < 0.2 * us);
     device.batch_max = 1;
     CHECK(small_us > 0 && gm_job_us(&small, &device) > small_us);
-    device.kind = GM_DEVICE_CPU;
-    CHECK(gm_job_us(&op, &device) < 0);
+    device = (struct gm_device_facts){.kind = GM_DEVICE_CPU, .vector_bytes = 32};
+    CHECK(gm_candidates(&op, &device, found) > 1);
+    CHECK(gm_job_us(&op, &device) == found[0].estimate.us);
+    device.kind = GM_DEVICE_SIM;
+    CHECK(isinf(gm_job_us(&op, &device)));
 }
 
 /* Tensor cores: f32 where it is large and K long enough for the accuracy; without cuBLAS f16 and
@@ -549,6 +563,60 @@ static void test_tensor_cores(void)
     }
 }
 
+static double host_us(const struct gm_op *op, const char *name, unsigned threads)
+{
+    const struct gm_device_facts facts = {
+        .kind = GM_DEVICE_CPU, .compute_units = threads, .vector_bytes = 64};
+
+    return gm_estimate(op, op->kind, name, &facts).us;
+}
+
+/* Threads shorten what is divided, and nothing else; wider vectors shorten arithmetic. Each variant
+ * for CPUs has an estimate. */
+static void test_host(void)
+{
+    const struct gm_device_facts narrow = {.kind = GM_DEVICE_CPU, .vector_bytes = 16};
+    const struct gm_device_facts wide = {.kind = GM_DEVICE_CPU, .vector_bytes = 64};
+    const struct gm_variant *variant;
+    struct gm_op large, small, sum;
+
+    if (!parse_op("f32", "2000x2000", "2000x2000", GM_PRECISION_FP32, &large) ||
+        !parse_op("f32", "40x40", "40x40", GM_PRECISION_FP32, &small))
+        return;
+    CHECK(host_us(&large, "blocked", 16) < host_us(&large, "blocked", 1) / 8);
+    CHECK(host_us(&large, "blocked", 1) > 1e4);
+    CHECK(host_us(&large, "naive", 16) == host_us(&large, "naive", 1));
+    CHECK(host_us(&small, "blocked", 16) == host_us(&small, "blocked", 1));
+    CHECK(gm_estimate(&large, GM_OP_MATMUL, "blocked", &narrow).us >
+          2 * gm_estimate(&large, GM_OP_MATMUL, "blocked", &wide).us);
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
+        sum = large;
+        sum.kind = variant->op;
+        sum.operands = gm_op_operands_min(variant->op);
+        if (variant->run[GM_DEVICE_CPU])
+            CHECK(gm_estimate(&sum, variant->op, variant->name, &wide).us > 0);
+    }
+}
+
+/* Recorded times, by the facts that the file has. */
+static void test_recorded_host(const char *path)
+{
+    json_error_t error;
+    json_t *document = json_load_file(path, 0, &error);
+
+    if (!CHECK(document != NULL))
+        return;
+    const struct gm_device_facts facts = {
+        .kind = GM_DEVICE_CPU,
+        .compute_units = (unsigned)json_integer_value(json_object_get(document, "cores")),
+        .vector_bytes = (unsigned)json_integer_value(json_object_get(document, "vector_bytes")),
+        .own_cache_bytes =
+            (uint64_t)json_integer_value(json_object_get(document, "own_cache_bytes"))};
+    test_recorded(json_object_get(document, "results"), &facts);
+    test_candidates(json_object_get(document, "results"), &facts);
+    json_decref(document);
+}
+
 int main(void)
 {
     static const char *const files[] = {GM_RESULTS "kernels_h200.json",
@@ -571,6 +639,9 @@ int main(void)
             fprintf(stderr, "%s: %s\n", files[i], error.text);
         json_decref(document);
     }
+    test_recorded_host(GM_RESULTS "drawn_cpu_1.json");
+    test_recorded_host(GM_RESULTS "drawn_cpu_2.json");
+    test_host();
     test_profile(&facts);
     test_any_shape();
     test_unknown();

@@ -85,8 +85,8 @@ static void test_machine(void)
         CHECK(gm_isa_name((enum gm_isa)isa)[0] != '\0');
     CHECK(gm_isa_best() < GM_ISA_COUNT);
     printf("%s, %u cores, %llu MiB, cache %llu KiB, %s\n", model, cores,
-           (unsigned long long)gm_cpu_memory() >> 20, (unsigned long long)gm_cpu_cache() >> 10,
-           gm_isa_name(gm_isa_best()));
+           (unsigned long long)gm_cpu_memory() >> 20,
+           (unsigned long long)gm_cpu_cache(GM_CACHE_LEVELS) >> 10, gm_isa_name(gm_isa_best()));
 }
 
 /* The affinity mask counts, not the machine. */

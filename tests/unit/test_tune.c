@@ -207,7 +207,7 @@ static double near_of(const struct gm_profile *profile, double *ret_worst)
 
     *ret_worst = 1;
     for (unsigned i = 0; i < JUDGED; i++) {
-        struct gm_op op = gm_draw_op(&random);
+        struct gm_op op = gm_draw_op(&random, 1);
         struct gm_candidate candidates[GM_CANDIDATES_MAX];
         struct gm_device_facts facts = gpu.facts;
         gm_set_tiles(&op, &facts);

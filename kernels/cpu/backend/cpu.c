@@ -86,10 +86,12 @@ static enum gm_status cpu_open(const struct gm_backend_options *options, void **
     cpu->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CPU,
         .compute_units = threads < cores ? threads : cores,
+        .vector_bytes = gm_isa_vector_bytes(cpu->isa),
         .streams = 1,
         .batch_max = 1,
         .memory_bytes = gm_cpu_memory(),
-        .cache_bytes = gm_cpu_cache(),
+        .cache_bytes = gm_cpu_cache(GM_CACHE_LEVELS),
+        .own_cache_bytes = gm_cpu_cache(2),
         .has_kernel_times = true,
     };
     gm_cpu_model(cpu->facts.name, sizeof(cpu->facts.name));

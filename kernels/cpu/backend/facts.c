@@ -241,7 +241,7 @@ uint64_t gm_cpu_memory_used(void)
     return used > idle ? used - idle : 0;
 }
 
-uint64_t gm_cpu_cache(void)
+uint64_t gm_cpu_cache(unsigned most)
 {
     char path[96], text[64];
     uint64_t bytes = 0, last_level = 0;
@@ -252,13 +252,13 @@ uint64_t gm_cpu_cache(void)
             break;
         uint64_t level = gm_cpu_parse_bytes(text);
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        if (level > last_level && read_line(path, text, sizeof(text))) {
+        if (level > last_level && level <= most && read_line(path, text, sizeof(text))) {
             last_level = level;
             bytes = gm_cpu_parse_bytes(text);
         }
     }
 #ifdef _SC_LEVEL3_CACHE_SIZE
-    if (bytes == 0 && sysconf(_SC_LEVEL3_CACHE_SIZE) > 0)
+    if (bytes == 0 && most > 2 && sysconf(_SC_LEVEL3_CACHE_SIZE) > 0)
         bytes = (uint64_t)sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
     return bytes;

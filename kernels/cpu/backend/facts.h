@@ -31,6 +31,11 @@ enum gm_isa {
 enum gm_isa gm_isa_best(void);
 const char *gm_isa_name(enum gm_isa isa);
 
+static inline unsigned gm_isa_vector_bytes(enum gm_isa isa)
+{
+    return isa == GM_ISA_AVX512 ? 64 : isa == GM_ISA_AVX2 ? 32 : 16;
+}
+
 /* Threads that can run at once: by the affinity mask, or fewer by a cgroup's quota. */
 unsigned gm_cpu_cores(void);
 
@@ -41,8 +46,9 @@ uint64_t gm_cpu_memory(void);
  * files. 0 if the system does not say. */
 uint64_t gm_cpu_memory_used(void);
 
-/* Bytes of the last level of cache; 0 if the system does not say. */
-uint64_t gm_cpu_cache(void);
+/* Bytes of the largest cache up to a level; 0 if it is not known. */
+#define GM_CACHE_LEVELS 8u
+uint64_t gm_cpu_cache(unsigned most);
 
 /* "Intel(R) Xeon(R) ...", or the architecture's name. */
 void gm_cpu_model(char *buf, size_t size);

@@ -73,7 +73,7 @@ void gm_compare_figures(const struct gm_compare *c, const struct gm_device_facts
     struct gm_compare_figures f = {
         (double)gm_op_bytes_min(op), gm_op_flops(op), -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
-    if (facts->kind == GM_DEVICE_CUDA)
+    if (facts->kind != GM_DEVICE_SIM)
         f.estimated_us = gm_estimate(op, row->variant->op, row->variant->name, facts).us;
     if (row->us_median > 0)
         set_rates(c, facts, row, &f);

@@ -1,0 +1,354 @@
+/*
+ * host.c - what the CPU's variants ask of its busiest core.
+ *
+ * The formula is the GPU's (estimate.h), for one block: all that one core does of the operation.
+ * Rates and cycles are of a core whose clock is 4 GHz, whatever the processor's is; what that is
+ * wrong by, the profile's shares have in them. A step is a call of an inner loop, a pass is waking
+ * other threads. How operations are divided, and what a vector or a cache holds, is the kernels'.
+ */
+#include "kernels/choose/estimate.h"
+#include "kernels/cpu/lib/stream.h"
+#include "kernels/device_facts.h"
+
+#define CLOCK_MHZ 4000.0
+#define MADDS_PER_CLOCK 2.0 /* of whole vectors */
+#define L1_BYTES_PER_CLOCK 128.0
+#define L2_BYTES_PER_CLOCK 64.0
+#define MEMORY_BYTES_PER_CLOCK 16.0
+#define LINE 64.0
+#define VECTOR 16.0 /* bytes: of any processor, and of a BLAS that is not tuned for it */
+#define L1_BYTES 32768.0
+#define OWN_CACHE 0x1p20 /* of a core, where it is not known */
+#define HELD_SETS 64.0   /* operands that come in turn, as for GPUs */
+#define FAR 4.0
+
+/* The part of so many bytes that a cache does not have, by degrees. */
+static double beyond(double bytes, double cache)
+{
+    return gm_least_of(1, gm_most_of(0, bytes / cache - 1));
+}
+
+struct gm_asked gm_asked_of_host(const struct gm_op *op, const struct gm_device_facts *facts,
+                                 const struct gm_profile *profile)
+{
+    struct gm_asked q = {.op = op, .profile = profile, .sms = gm_most_of(1, facts->compute_units)};
+
+    q.mhz = CLOCK_MHZ;
+    q.shared = L1_BYTES_PER_CLOCK * q.mhz;
+    q.l2 = L2_BYTES_PER_CLOCK * q.mhz;
+    q.dram = MEMORY_BYTES_PER_CLOCK * q.mhz;
+    q.bytes = gm_most_of(1, (double)gm_op_bytes_min(op));
+    q.own_cache = facts->own_cache_bytes > 0 ? (double)facts->own_cache_bytes : OWN_CACHE;
+    q.cold = beyond(q.bytes * HELD_SETS, q.own_cache);
+    q.s = gm_sizes_of(op);
+    q.vector = gm_most_of(VECTOR, facts->vector_bytes) / q.s.width;
+    q.blas_vector = facts->tuned_blas ? q.vector : VECTOR / q.s.width;
+    q.madds = MADDS_PER_CLOCK * q.vector * q.mhz;
+    return q;
+}
+
+/* Bytes of the result that are not in the cache when they are written: of large operations. */
+static double far_bytes(const struct gm_asked *q)
+{
+    return beyond(FAR * q->bytes, q->own_cache) * (double)gm_matrix_bytes(&q->op->result);
+}
+
+/* Of the work of the whole operation, in chunks that threads share; the last may be a part. The
+ * bytes that must move are added: where few, they are in the core's own cache; where many, lines of
+ * the result that are not streamed are read before they are written. */
+static double shared_us(const struct gm_asked *q, const struct gm_rates *r, struct gm_work w,
+                        double chunks, bool streams)
+{
+    struct gm_asked one = *q; /* what is lost in no cache of a GPU */
+    double part = gm_least_of(1, gm_parts(ceil(chunks), q->sms) / chunks);
+
+    one.cold = 0;
+    w.blocks = w.resident = 1;
+    w.madds *= part;
+    w.shared = part * (w.shared + (1 - q->cold) * q->bytes);
+    w.l2 *= part;
+    w.dram = part * (w.dram + q->cold * q->bytes + (streams ? 0 : far_bytes(q)));
+    w.steps *= part;
+    w.queued = part < 1;
+    return gm_work_us(&one, r, &w);
+}
+
+/* ---- Moves and sums. ---- */
+
+#define COPY_PIECE 0x1p21
+#define STREAMS 32.0 /* that prefetchers follow */
+#define RECT_CHUNK 0x1p19
+#define RECT_SMALL 1024.0
+#define RECT_RUN 256.0
+#define RECT_AREA 8192.0
+#define ADD_CHUNK 0x1p18
+#define FLIP_CHUNK 0x1p19
+
+double gm_us_host_memcpy(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return shared_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, false);
+}
+
+double gm_us_host_stream(const struct gm_asked *q, const struct gm_rates *r)
+{
+    return shared_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, true);
+}
+
+static double elements_of(const struct gm_asked *q)
+{
+    return gm_most_of(1, (double)gm_matrix_elements(&q->op->result));
+}
+
+/* Steps of a multiplication in vectors. */
+static double steps_of(const struct gm_asked *q)
+{
+    return q->op->result.dtype == GM_I64 ? 3 : q->op->result.dtype == GM_I32 ? 2 : 1;
+}
+
+/* What loading an element takes beside; and storing the results, in vectors of any processor. */
+static double conversions(const struct gm_asked *q)
+{
+    return q->op->result.dtype == GM_F16 ? 12 : q->op->result.dtype == GM_BF16 ? 1 : 0;
+}
+
+static double stores(const struct gm_asked *q)
+{
+    return elements_of(q) * conversions(q) * q->vector / (VECTOR / 4);
+}
+
+static bool is_streamed(const struct gm_asked *q)
+{
+    return gm_matrix_bytes(&q->op->result) >= GM_STREAM_MIN;
+}
+
+/* One element after another, on one thread: naive and direct. A row's loop is begun for each line
+ * of the second-level cache. */
+double gm_us_host_by_element(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_matrix *x = &q->op->result;
+
+    return shared_us(q, r,
+                     (struct gm_work){.steps = elements_of(q) * (1 + 3 * conversions(q)),
+                                      .l2 = (double)(x->batch * x->rows) * LINE},
+                     1, false);
+}
+
+/* Columns of the result lie a row apart: each element is a line, until a column's lines fit. Lines
+ * of more columns than prefetchers follow wait for memory one by one. */
+double gm_us_host_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_matrix *a = &q->op->operand[0];
+    double size = (double)gm_dtype_size(a->dtype), all = elements_of(q);
+    double lines = (double)a->cols * gm_least_of(LINE, (double)a->rows * size);
+
+    return shared_us(q, r,
+                     (struct gm_work){.shared = all * LINE * gm_least_of(1, lines / L1_BYTES),
+                                      .l2 = (double)a->cols <= STREAMS ? 0 : far_bytes(q),
+                                      .steps = all},
+                     1, false);
+}
+
+double gm_us_host_transpose_blocked(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_matrix *a = &q->op->operand[0];
+    double rows = (double)a->rows, cols = (double)a->cols, size = (double)gm_dtype_size(a->dtype);
+    double side = VECTOR / size, all = elements_of(q);
+    double whole = side > 1 ? floor(rows / side) * floor(cols / side) * side * side : 0;
+    double run = RECT_RUN / size, area = RECT_AREA / size, puts = 1;
+    bool buffered = rows * cols > RECT_SMALL / size;
+
+    /* Rows that begin within lines are stored in runs of which both ends are parts of lines. */
+    double wait = rows <= run ? 0 : far_bytes(q);
+    if (is_streamed(q))
+        wait *= fmod(rows * size, LINE) > 0 ? 2 * LINE / RECT_RUN : 0;
+    whole *= (double)a->batch;
+    if (buffered)
+        puts = rows <= run ? gm_parts(rows * cols, area)
+                           : cols * gm_parts(rows, gm_most_of(run, area / cols));
+    return shared_us(q, r,
+                     (struct gm_work){.madds = (all - whole) * q->vector,
+                                      .shared = whole * size,
+                                      .l2 = wait,
+                                      .steps = (double)a->batch * puts},
+                     all * size / RECT_CHUNK, true);
+}
+
+double gm_us_host_add_vector(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_matrix *x = &q->op->result;
+    double all = elements_of(q), size = (double)gm_dtype_size(x->dtype);
+    struct gm_work w = {.madds = all * (1 + 3 * conversions(q)), .steps = 1};
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct gm_view v = gm_op_view(q->op, i);
+        bool dense = (x->cols == 1 || v.col == 1) && (x->rows == 1 || v.row == x->cols) &&
+                     (x->batch == 1 || v.batch == x->rows * x->cols);
+        w.shared += dense ? 0 : all * size; /* it is copied */
+        w.steps += dense ? 0 : (double)(x->batch * x->rows);
+    }
+    return shared_us(q, r, w, all * size / ADD_CHUNK, is_streamed(q));
+}
+
+double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_matrix *x = &q->op->result;
+    double rows = (double)(x->batch * x->rows), lanes = q->vector * q->s.width / q->s.size;
+
+    return shared_us(q, r,
+                     (struct gm_work){.madds = rows * fmod((double)x->cols, lanes) * q->vector,
+                                      .shared = q->bytes,
+                                      .steps = rows},
+                     q->bytes / 2 / FLIP_CHUNK, is_streamed(q));
+}
+
+/* ---- Products. ---- */
+
+#define CHUNK_FLOPS 0x1p21
+#define TILE_FLOPS_EXTRA 4096.0
+#define TILES_WANTED 16u
+#define TILE_FLOPS_MIN 0x1p23
+#define TILE_BLOCKS_MIN 4u
+
+/* A product in tiles. */
+struct tiles {
+    double h, w, count, chunks;
+};
+
+static double even_tile(double size, double most, double step)
+{
+    return gm_parts(gm_parts(size, gm_parts(size, most)), step) * step;
+}
+
+/* As matmul_blocked.c divides it, and, but for a row or column, matmul_openblas.c. */
+static struct tiles tiles_of(const struct gm_sizes *s, double most_h, double most_w, double step_h,
+                             double step_w)
+{
+    for (;;) {
+        double h = even_tile(s->m, most_h, step_h), w = even_tile(s->n, most_w, step_w);
+        double flops = 2 * s->k * h * w;
+        double count = s->batch * gm_parts(s->m, h) * gm_parts(s->n, w);
+        if (count >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN ||
+            h * w <= TILE_BLOCKS_MIN * step_h * step_w) {
+            double each = gm_most_of(1, floor(CHUNK_FLOPS / (flops + TILE_FLOPS_EXTRA)));
+            return (struct tiles){h, w, count, count / each};
+        }
+        if (w == step_w || (h >= w && h > step_h))
+            most_h = gm_most_of(step_h, floor(h / 2 / step_h) * step_h);
+        else
+            most_w = gm_most_of(step_w, floor(w / 2 / step_w) * step_w);
+    }
+}
+
+/* Lines from the second-level cache, where an operand is read across its rows and a column's lines
+ * are too many for the first. */
+double gm_us_host_naive(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_sizes *s = &q->s;
+    double sums = s->m * s->n * s->batch, madds = sums * s->k;
+    double lines = s->k * LINE * (!s->a_along_k + !s->b_along_k);
+
+    return shared_us(q, r,
+                     (struct gm_work){.madds = madds * (1 + 2 * conversions(q)) * q->vector,
+                                      .shared = madds * LINE * (lines > L1_BYTES),
+                                      .steps = sums},
+                     1, false);
+}
+
+#define SKINNY_VECTORS 8.0
+#define SKINNY_LANES 512.0
+#define SKINNY_DEPTH 2048.0
+#define SKINNY_CHUNK 0x1p18
+#define SKINNY_SHARED 4.0
+
+/* r: along K; behind it, across. */
+double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
+{
+    struct gm_sizes s = q->s;
+    double joined = (double)gm_op_joined(q->op);
+
+    if (s.m > SKINNY_VECTORS && s.n > SKINNY_VECTORS) { /* as one tall matrix it is not skinny */
+        s.m /= joined;
+        s.batch *= joined;
+    }
+    bool rows = s.n <= SKINNY_VECTORS && s.n <= s.m; /* lanes are rows of A */
+    double lanes = rows ? s.m : s.n, vectors = rows ? s.n : s.m;
+    bool along = (rows ? s.a.col : s.b.row) == 1;
+    bool gathers = (rows ? s.b.row : s.a.col) != 1; /* the vectors */
+    double large = lanes * s.k * s.batch, chunks = large * s.size / SKINNY_CHUNK;
+    double tiles = s.batch * gm_parts(lanes, SKINNY_LANES);
+    /* One by one: sums of rows are gathered, and so are vectors that do not lie along K. */
+    double single = (rows ? s.batch * lanes * vectors : 0) + (gathers ? tiles * s.k * vectors : 0);
+    struct gm_work w = {.shared = gm_most_of(tiles, ceil(chunks)) * vectors * SKINNY_LANES *
+                                  s.width, /* are set to 0 */
+                        .l2 = rows ? s.batch * lanes * LINE : 0};
+
+    if (along) {
+        double left = fmod(s.k, q->vector);
+        double calls = floor(vectors / SKINNY_SHARED) + fmod(vectors, SKINNY_SHARED);
+        single += lanes * s.batch * vectors * left;
+        w.madds = large * conversions(q) + lanes * s.batch * vectors * (s.k - left) * steps_of(q);
+        w.steps = lanes * s.batch * gm_parts(s.k, SKINNY_DEPTH) * calls;
+    } else {
+        w.madds = large * (conversions(q) + vectors * steps_of(q));
+        w.shared += 0.5 * large * vectors * s.width; /* sums, of four steps of K */
+        w.steps = tiles * gm_parts(s.k, 4) * vectors;
+        r++;
+    }
+    w.madds += single * q->vector + stores(q);
+    return shared_us(q, r, w, chunks, false);
+}
+
+#define BLOCKED_ROWS 240.0
+#define BLOCKED_COLS 256.0
+#define BLOCKED_K 256.0
+
+/* Blocks as micro_kernel.c has them. Operands along K are transposed when they are packed. */
+double gm_us_host_blocked(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_sizes *s = &q->s;
+    double bytes = q->vector * s->width, half = s->width / 4;
+    double mr = bytes > 32 ? 12 : 4, nr = q->vector * (bytes == 32 ? 3 : 2);
+    struct tiles t = tiles_of(s, floor(BLOCKED_ROWS / half / mr) * mr,
+                              floor(BLOCKED_COLS / half / nr) * nr, mr, nr);
+    double a = gm_parts(s->n, t.w) * s->m * s->k * s->batch;
+    double b = gm_parts(s->m, t.h) * s->n * s->k * s->batch;
+    double blocks = s->batch * gm_parts(s->m, mr) * gm_parts(s->n, nr);
+    bool direct = s->n == nr && !s->b_along_k && s->size == s->width;
+
+    return shared_us(
+        q, r,
+        (struct gm_work){
+            .madds = blocks * mr * nr * s->k * steps_of(q) + (a + b) * conversions(q) + stores(q),
+            .shared = s->width * ((s->a_along_k ? 0 : a) + (s->b_along_k || direct ? 0 : b)),
+            .l2 = s->width * ((s->a_along_k ? a : 0) + (s->b_along_k ? b : 0)),
+            .steps = t.count + blocks * gm_parts(s->k, BLOCKED_K) +
+                     s->batch * s->m * gm_parts(s->n, nr)},
+        t.chunks, false);
+}
+
+#define BLAS_SIDE 512.0
+
+/* Whether OpenBLAS takes the operands of a call where they are, by the rule of its kernels for wide
+ * vectors. */
+static bool is_small_call(const struct gm_sizes *s, double m, double n)
+{
+    return m * n * s->k <= 1e6 && !(s->a_along_k && s->b_along_k && (m * n > 1200 || s->k < 32));
+}
+
+/* r: calls that clear the result, pack the operands and add in blocks; behind it, small ones. */
+double gm_us_host_openblas(const struct gm_asked *q, const struct gm_rates *r)
+{
+    const struct gm_sizes *s = &q->s;
+    struct tiles t = tiles_of(s, BLAS_SIDE, BLAS_SIDE, 1, 1);
+    bool small = q->blas_vector == q->vector && is_small_call(s, t.h, t.w);
+    double least = q->blas_vector * (small ? 1 : 2), n = gm_parts(s->n, least) * least;
+
+    return shared_us(
+        q, &r[small],
+        (struct gm_work){.madds = s->m * n * s->k * s->batch * q->vector / q->blas_vector,
+                         .shared = s->size * s->k * s->batch *
+                                   (gm_parts(s->n, t.w) * s->m + gm_parts(s->m, t.h) * s->n),
+                         .dram = small ? 0 : 2 * far_bytes(q),
+                         .steps = t.count},
+        t.chunks, false);
+}
