@@ -82,8 +82,8 @@ static unsigned list(const struct gm_op *op, const struct gm_device_facts *facts
     unsigned count = 0;
 
     for (size_t i = 0; (variant = gm_variant_at(i)); i++) {
-        if (gm_variant_check(variant, op, there, NULL) != GM_OK)
-            continue;
+        if (!variant->run[there->kind] || gm_variant_check(variant, op, there, NULL) != GM_OK)
+            continue; /* the first makes no sentence of its reason */
         struct gm_candidate candidate = {variant, variant->name, {.us = -1}};
         if (facts->kind != GM_DEVICE_SIM)
             candidate.estimate = gm_estimate(op, variant->op, variant->name, facts);

@@ -69,6 +69,7 @@ static double shared_us(const struct gm_asked *q, const struct gm_rates *r, stru
     w.l2 *= part;
     w.dram = part * (w.dram + q->cold * q->bytes + (streams ? 0 : far_bytes(q)));
     w.steps *= part;
+    w.passes *= part;
     w.queued = part < 1;
     return gm_work_us(&one, r, &w);
 }
@@ -83,6 +84,7 @@ static double shared_us(const struct gm_asked *q, const struct gm_rates *r, stru
 #define RECT_AREA 8192.0
 #define ADD_CHUNK 0x1p18
 #define FLIP_CHUNK 0x1p19
+#define FLIP_FEW 4 /* columns, from 2 on, for which there is code without a loop */
 
 double gm_us_host_memcpy(const struct gm_asked *q, const struct gm_rates *r)
 {
@@ -142,7 +144,7 @@ double gm_us_host_transpose_naive(const struct gm_asked *q, const struct gm_rate
     double lines = (double)a->cols * gm_least_of(LINE, (double)a->rows * size);
 
     return shared_us(q, r,
-                     (struct gm_work){.shared = all * LINE * gm_least_of(1, lines / L1_BYTES),
+                     (struct gm_work){.madds = all * q->vector * gm_least_of(1, lines / L1_BYTES),
                                       .l2 = (double)a->cols <= STREAMS ? 0 : far_bytes(q),
                                       .steps = all},
                      1, false);
@@ -192,12 +194,12 @@ double gm_us_host_add_vector(const struct gm_asked *q, const struct gm_rates *r)
 double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_matrix *x = &q->op->result;
-    double rows = (double)(x->batch * x->rows), lanes = q->vector * q->s.width / q->s.size;
+    double rows = (double)(x->batch * x->rows), lanes = VECTOR / q->s.size;
 
     return shared_us(q, r,
                      (struct gm_work){.madds = rows * fmod((double)x->cols, lanes) * q->vector,
                                       .shared = q->bytes,
-                                      .steps = rows},
+                                      .steps = x->cols > 1 && x->cols <= FLIP_FEW ? 0 : rows},
                      q->bytes / 2 / FLIP_CHUNK, is_streamed(q));
 }
 
@@ -208,6 +210,8 @@ double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r
 #define TILES_WANTED 16u
 #define TILE_FLOPS_MIN 0x1p23
 #define TILE_BLOCKS_MIN 4u
+
+#define PASS_BYTES 4096.0 /* of operands that are packed */
 
 /* A product in tiles. */
 struct tiles {
@@ -259,6 +263,7 @@ double gm_us_host_naive(const struct gm_asked *q, const struct gm_rates *r)
 #define SKINNY_DEPTH 2048.0
 #define SKINNY_CHUNK 0x1p18
 #define SKINNY_SHARED 4.0
+#define MADD_WAITS 2.0 /* a multiply-add that waits for another takes so many others */
 
 /* r: along K; behind it, across. */
 double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
@@ -283,10 +288,12 @@ double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
                         .l2 = rows ? s.batch * lanes * LINE : 0};
 
     if (along) {
-        double left = fmod(s.k, q->vector);
         double calls = floor(vectors / SKINNY_SHARED) + fmod(vectors, SKINNY_SHARED);
-        single += lanes * s.batch * vectors * left;
-        w.madds = large * conversions(q) + lanes * s.batch * vectors * (s.k - left) * steps_of(q);
+        double rest = fmod(s.k, q->vector * (vectors < SKINNY_SHARED ? 8 : 2));
+        /* What is left of a line, vectors and then elements, waits for the sum before it. */
+        rest = floor(rest / q->vector) + fmod(s.k, q->vector);
+        single += lanes * s.batch * calls * rest * MADD_WAITS;
+        w.madds = large * (conversions(q) + vectors * steps_of(q));
         w.steps = lanes * s.batch * gm_parts(s.k, SKINNY_DEPTH) * calls;
     } else {
         w.madds = large * (conversions(q) + vectors * steps_of(q));
@@ -317,12 +324,12 @@ double gm_us_host_blocked(const struct gm_asked *q, const struct gm_rates *r)
 
     return shared_us(
         q, r,
-        (struct gm_work){
-            .madds = blocks * mr * nr * s->k * steps_of(q) + (a + b) * conversions(q) + stores(q),
-            .shared = s->width * ((s->a_along_k ? 0 : a) + (s->b_along_k || direct ? 0 : b)),
-            .l2 = s->width * ((s->a_along_k ? a : 0) + (s->b_along_k ? b : 0)),
-            .steps = t.count + blocks * gm_parts(s->k, BLOCKED_K) +
-                     s->batch * s->m * gm_parts(s->n, nr)},
+        (struct gm_work){.madds = blocks * mr * nr * s->k * steps_of(q) + (a + b) * conversions(q) +
+                                  stores(q),
+                         .passes = s->width * (a + (direct ? 0 : b)) / PASS_BYTES,
+                         .l2 = s->width * ((s->a_along_k ? a : 0) + (s->b_along_k ? b : 0)),
+                         .steps = t.count + blocks * gm_parts(s->k, BLOCKED_K) +
+                                  s->batch * s->m * gm_parts(s->n, nr)},
         t.chunks, false);
 }
 
@@ -341,13 +348,16 @@ double gm_us_host_openblas(const struct gm_asked *q, const struct gm_rates *r)
     const struct gm_sizes *s = &q->s;
     struct tiles t = tiles_of(s, BLAS_SIDE, BLAS_SIDE, 1, 1);
     bool small = q->blas_vector == q->vector && is_small_call(s, t.h, t.w);
-    double least = q->blas_vector * (small ? 1 : 2), n = gm_parts(s->n, least) * least;
+    double n = s->n + q->blas_vector * (small ? 0.5 : 1); /* vectors that are not full, too */
 
     return shared_us(
         q, &r[small],
         (struct gm_work){.madds = s->m * n * s->k * s->batch * q->vector / q->blas_vector,
-                         .shared = s->size * s->k * s->batch *
-                                   (gm_parts(s->n, t.w) * s->m + gm_parts(s->m, t.h) * s->n),
+                         .passes =
+                             small ? 0
+                                   : s->size * s->k * s->batch *
+                                         (gm_parts(s->n, t.w) * s->m + gm_parts(s->m, t.h) * s->n) /
+                                         PASS_BYTES,
                          .dram = small ? 0 : 2 * far_bytes(q),
                          .steps = t.count},
         t.chunks, false);

@@ -7,6 +7,7 @@
 #include "kernels/choose/choose.h"
 #include "kernels/device_facts.h"
 #include "kernels/layout.h"
+#include "tests/bench/drawn.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>
@@ -114,8 +115,9 @@ static bool is_lesson(const char *name)
 /* Loose bounds: a table that was fitted to these times does better. */
 #define NEAR_SHARE 0.85
 #define FAR 1.0
+#define HOST_FAR 2.0 /* other programs took part of it, and some operations take 20 ns */
 
-static void test_recorded(json_t *results, const struct gm_device_facts *facts)
+static void test_recorded(json_t *results, const struct gm_device_facts *facts, double far)
 {
     unsigned shapes = 0, near = 0;
     json_t *row, *before = NULL;
@@ -136,7 +138,7 @@ static void test_recorded(json_t *results, const struct gm_device_facts *facts)
             continue; /* it was not timed */
         shapes++;
         near += loss <= NEAR;
-        if (!CHECK(loss <= FAR))
+        if (!CHECK(loss <= far))
             printf("%s of %s %s: %s takes %.1f%% longer than the best\n", gm_op_name(op.kind),
                    gm_dtype_name(op.result.dtype), json_string_value(json_object_get(row, "shape")),
                    variant->name, 100 * loss);
@@ -612,8 +614,10 @@ static void test_recorded_host(const char *path)
         .vector_bytes = (unsigned)json_integer_value(json_object_get(document, "vector_bytes")),
         .own_cache_bytes =
             (uint64_t)json_integer_value(json_object_get(document, "own_cache_bytes"))};
-    test_recorded(json_object_get(document, "results"), &facts);
-    test_candidates(json_object_get(document, "results"), &facts);
+    json_t *rows = drawn_rows(json_object_get(document, "results"));
+    test_recorded(rows, &facts, HOST_FAR);
+    test_candidates(rows, &facts);
+    json_decref(rows);
     json_decref(document);
 }
 
@@ -631,7 +635,7 @@ int main(void)
         json_t *document = json_load_file(files[i], 0, &error);
         if (CHECK(document != NULL)) {
             json_t *results = json_object_get(document, "results");
-            test_recorded(results, &facts);
+            test_recorded(results, &facts, FAR);
             test_candidates(results, &facts);
             test_slower(results, &facts);
             test_cache(results, &facts);
