@@ -174,6 +174,8 @@ enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct
                        "the profile does not say what it was measured on: %s",
                        "GM_MEASURED_ON(\"GPU\", \"driver\", \"date\", \"commit\")");
     }
+    fill((double *)&p->rates[GM_RATES_HOST], (const double *)&built_in[1].rates[GM_RATES_HOST],
+         (GM_RATES_COUNT - GM_RATES_HOST) * RATES);
     fill(&p->launch_us, &built_in[0].launch_us, NUMBERS);
     *ret = p;
     return GM_OK;

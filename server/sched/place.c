@@ -4,6 +4,8 @@
 #include "kernels/choose/choose.h"
 #include "server/sched/devices.h"
 
+#include <math.h>
+
 const char *gm_placed_name(enum gm_placed placed)
 {
     static const char *const names[] = {
@@ -17,10 +19,12 @@ static bool has_same_bits(const struct gm_op *op)
     return op->kind != GM_OP_MATMUL || op->result.dtype == GM_I32 || op->result.dtype == GM_I64;
 }
 
-/* Seconds from now to the end of the job there: waiting, copies, kernel. */
+/* Seconds from now to the end of the job there: waiting, copies, kernel. No kernel is faster than
+ * the device's measured ceilings. */
 static double ends_in(const struct gm_device *device, const struct gm_op *op)
 {
-    return gm_sched_load(device->sched).wait_s + 1e-6 * gm_job_us(op, device->facts);
+    return gm_sched_load(device->sched).wait_s +
+           fmax(1e-6 * gm_job_us(op, device->facts), gm_cost_seconds(op, device->facts));
 }
 
 static struct gm_device *find_cpu(struct gm_devices *d)

@@ -245,6 +245,60 @@ static void test_choice(const char *path)
     free(profile);
 }
 
+/* A CPU of another balance: its own matmul is slow, and memory is not. */
+static const char hidden_host_text[] =
+    "GM_MEASURED_ON(\"CPU\", \"1\", \"2026-01-01\", \"x\")\n"
+    "GM_QUEUED(5000)\n"
+    "GM_RATES(host_blocked, 0.15, 0.5, 0.05, 0.5, 20, 900, 900)\n"
+    "GM_RATES(host_skinny_along, 0.4, 0.3, 0.1, 0.9, 20, 200, 1000)\n"
+    "GM_RATES(host_transpose_naive, 1, 1, 0.1, 0.9, 0.5, 50, 1000)\n"
+    "GM_RATES(host_transpose_blocked, 0.2, 0.1, 0.1, 0.5, 40, 300, 1000)\n";
+
+/* Draws operations, each timed by the hidden profile. Returns how many times there are. */
+static size_t draw_host(const struct gm_device_facts *facts, const struct gm_profile *profile,
+                        uint64_t seed, struct gm_op *ops, struct gm_timed *timed)
+{
+    struct gm_candidate candidates[GM_CANDIDATES_MAX];
+    size_t count = 0;
+
+    for (unsigned i = 0; i < JUDGED; i++) {
+        ops[i] = gm_draw_op(&seed, 0.01);
+        unsigned n = gm_candidates(&ops[i], facts, candidates);
+        for (unsigned j = 0; j < n; j++, count++) {
+            timed[count] = (struct gm_timed){&ops[i], candidates[j].name, facts, 0};
+            timed[count].us = gm_timed_estimate(&timed[count], profile);
+        }
+    }
+    return count;
+}
+
+/* A fit to times on a CPU finds numbers that choose as the hidden ones do. */
+static void test_host(void)
+{
+    static struct gm_op ops[2][JUDGED];
+    static struct gm_timed timed[2][JUDGED * 8];
+    const struct gm_device_facts facts = {
+        .kind = GM_DEVICE_CPU, .compute_units = 4, .vector_bytes = 32};
+    const struct gm_measured_on on = {"CPU", "AVX2", "2026-01-01", "x"};
+    struct gm_profile *hidden = NULL, *profile = NULL;
+    struct gm_error err = {.detail = ""};
+
+    if (!CHECK_STATUS(gm_profile_read(hidden_host_text, &hidden, &err), GM_OK, &err))
+        return;
+    size_t count = draw_host(&facts, hidden, 1, ops[0], timed[0]);
+    size_t others = draw_host(&facts, hidden, 2, ops[1], timed[1]);
+    if (CHECK_STATUS(gm_profile_fit(timed[0], count, 0, 20, &on, &profile, &err), GM_OK, &err)) {
+        struct gm_fit_losses fitted = gm_profile_losses(timed[1], others, profile);
+        struct gm_fit_losses before = gm_profile_losses(timed[1], others, gm_profile_at(1));
+        printf("on a CPU within 3 %%: %u of %u (worst %.2f), by the built-in profile %u\n",
+               fitted.near, fitted.shapes, fitted.worst, before.near);
+        CHECK(fitted.shapes == JUDGED && fitted.near > 0.9 * JUDGED);
+        CHECK(before.near < fitted.near - 0.1 * JUDGED);
+    }
+    free(profile);
+    free(hidden);
+}
+
 /* What was measured until then is a profile too; too little is not, and leaves the file alone. */
 static void test_stops(const char *path)
 {
@@ -322,6 +376,7 @@ int main(void)
         return check_report();
     snprintf(path, sizeof path, "%s/profile", folder);
     test_choice(path);
+    test_host();
     test_stops(path);
     test_failures(path);
     test_memory(path);
