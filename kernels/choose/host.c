@@ -104,7 +104,7 @@ static double elements_of(const struct gm_asked *q)
 /* Steps of a multiplication in vectors. */
 static double steps_of(const struct gm_asked *q)
 {
-    return q->op->result.dtype == GM_I64 ? 3 : q->op->result.dtype == GM_I32 ? 2 : 1;
+    return q->op->result.dtype == GM_I64 ? 4 : q->op->result.dtype == GM_I32 ? 3 : 1;
 }
 
 /* What loading an element takes beside; and storing the results, in vectors of any processor. */
@@ -309,7 +309,8 @@ double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
 #define BLOCKED_COLS 256.0
 #define BLOCKED_K 256.0
 
-/* Blocks as micro_kernel.c has them. Operands along K are transposed when they are packed. */
+/* Blocks as micro_kernel.c has them; the last has 4, 8 or 12 rows. Operands along K are transposed
+ * when they are packed. */
 double gm_us_host_blocked(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
@@ -319,17 +320,20 @@ double gm_us_host_blocked(const struct gm_asked *q, const struct gm_rates *r)
                               floor(BLOCKED_COLS / half / nr) * nr, mr, nr);
     double a = gm_parts(s->n, t.w) * s->m * s->k * s->batch;
     double b = gm_parts(s->m, t.h) * s->n * s->k * s->batch;
-    double blocks = s->batch * gm_parts(s->m, mr) * gm_parts(s->n, nr);
-    bool direct = s->n == nr && !s->b_along_k && s->size == s->width;
+    double wide = s->batch * gm_parts(s->n, nr), blocks = wide * gm_parts(s->m, mr);
+    bool in_place = s->size == s->width; /* where it is one block, of whole groups */
+    bool a_ready = in_place && s->a_along_k && s->k <= BLOCKED_K && fmod(s->m, 4) == 0;
+    bool b_ready = in_place && !s->b_along_k && s->n == t.w && fmod(s->n, nr) == 0;
 
+    a = a_ready ? 0 : a;
+    b = b_ready ? 0 : b;
     return shared_us(
         q, r,
-        (struct gm_work){.madds = blocks * mr * nr * s->k * steps_of(q) + (a + b) * conversions(q) +
-                                  stores(q),
-                         .passes = s->width * (a + (direct ? 0 : b)) / PASS_BYTES,
+        (struct gm_work){.madds = wide * gm_parts(s->m, 4) * 4 * nr * s->k * steps_of(q) +
+                                  (a + b) * conversions(q) + stores(q),
+                         .passes = s->width * (a + b) / PASS_BYTES,
                          .l2 = s->width * ((s->a_along_k ? a : 0) + (s->b_along_k ? b : 0)),
-                         .steps = t.count + blocks * gm_parts(s->k, BLOCKED_K) +
-                                  s->batch * s->m * gm_parts(s->n, nr)},
+                         .steps = t.count + blocks * gm_parts(s->k, BLOCKED_K) + wide * s->m},
         t.chunks, false);
 }
 
