@@ -58,7 +58,7 @@ struct gm_profile {
     /* A launch; the share of memory's rate in further passes. Where the L2 cache does not have the
      * operands: cycles of the first trip to them, and of each that waits for another, more; and of
      * a kernel's instructions, where it has nothing. Cycles of each request in a queue for one
-     * sector. */
+     * sector; on a CPU, of waking other threads. */
     double launch_us, pass_rate, first_miss, miss, cleared, queued;
     struct gm_link_rates link;
     struct gm_rates rates[GM_RATES_COUNT];

@@ -3,8 +3,9 @@
  *
  * The formula is the GPU's (estimate.h), for one block: all that one core does of the operation.
  * Rates and cycles are of a core whose clock is 4 GHz, whatever the processor's is; what that is
- * wrong by, the profile's shares have in them. A step is a call of an inner loop, a pass is waking
- * other threads. How operations are divided, and what a vector or a cache holds, is the kernels'.
+ * wrong by, the profile's shares have in them. A step is a call of an inner loop, or an element; a
+ * pass packs operands; what waits in a queue are other threads, which are woken. How operations are
+ * divided is the kernels' (kernels/cpu).
  */
 #include "kernels/choose/estimate.h"
 #include "kernels/cpu/lib/stream.h"
@@ -20,7 +21,8 @@
 #define L1_BYTES 32768.0
 #define OWN_CACHE 0x1p20 /* of a core, where it is not known */
 #define HELD_SETS 64.0   /* operands that come in turn, as for GPUs */
-#define FAR 4.0
+#define FAR                                                                                        \
+    4.0 /* operations of a quarter of its own cache begin to leave the one that cores share */
 
 /* The part of so many bytes that a cache does not have, by degrees. */
 static double beyond(double bytes, double cache)
@@ -56,8 +58,8 @@ static double far_bytes(const struct gm_asked *q)
 /* Of the work of the whole operation, in chunks that threads share; the last may be a part. The
  * bytes that must move are added: where few, they are in the core's own cache; where many, lines of
  * the result that are not streamed are read before they are written. */
-static double shared_us(const struct gm_asked *q, const struct gm_rates *r, struct gm_work w,
-                        double chunks, bool streams)
+static double core_us(const struct gm_asked *q, const struct gm_rates *r, struct gm_work w,
+                      double chunks, bool streams)
 {
     struct gm_asked one = *q; /* what is lost in no cache of a GPU */
     double part = gm_least_of(1, gm_parts(ceil(chunks), q->sms) / chunks);
@@ -88,12 +90,12 @@ static double shared_us(const struct gm_asked *q, const struct gm_rates *r, stru
 
 double gm_us_host_memcpy(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return shared_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, false);
+    return core_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, false);
 }
 
 double gm_us_host_stream(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return shared_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, true);
+    return core_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, true);
 }
 
 static double elements_of(const struct gm_asked *q)
@@ -129,10 +131,10 @@ double gm_us_host_by_element(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_matrix *x = &q->op->result;
 
-    return shared_us(q, r,
-                     (struct gm_work){.steps = elements_of(q) * (1 + 3 * conversions(q)),
-                                      .l2 = (double)(x->batch * x->rows) * LINE},
-                     1, false);
+    return core_us(q, r,
+                   (struct gm_work){.steps = elements_of(q) * (1 + 3 * conversions(q)),
+                                    .l2 = (double)(x->batch * x->rows) * LINE},
+                   1, false);
 }
 
 /* Columns of the result lie a row apart: each element is a line, until a column's lines fit. Lines
@@ -143,11 +145,11 @@ double gm_us_host_transpose_naive(const struct gm_asked *q, const struct gm_rate
     double size = (double)gm_dtype_size(a->dtype), all = elements_of(q);
     double lines = (double)a->cols * gm_least_of(LINE, (double)a->rows * size);
 
-    return shared_us(q, r,
-                     (struct gm_work){.madds = all * q->vector * gm_least_of(1, lines / L1_BYTES),
-                                      .l2 = (double)a->cols <= STREAMS ? 0 : far_bytes(q),
-                                      .steps = all},
-                     1, false);
+    return core_us(q, r,
+                   (struct gm_work){.madds = all * q->vector * gm_least_of(1, lines / L1_BYTES),
+                                    .l2 = (double)a->cols <= STREAMS ? 0 : far_bytes(q),
+                                    .steps = all},
+                   1, false);
 }
 
 double gm_us_host_transpose_blocked(const struct gm_asked *q, const struct gm_rates *r)
@@ -167,12 +169,12 @@ double gm_us_host_transpose_blocked(const struct gm_asked *q, const struct gm_ra
     if (buffered)
         puts = rows <= run ? gm_parts(rows * cols, area)
                            : cols * gm_parts(rows, gm_most_of(run, area / cols));
-    return shared_us(q, r,
-                     (struct gm_work){.madds = (all - whole) * q->vector,
-                                      .shared = whole * size,
-                                      .l2 = wait,
-                                      .steps = (double)a->batch * puts},
-                     all * size / RECT_CHUNK, true);
+    return core_us(q, r,
+                   (struct gm_work){.madds = (all - whole) * q->vector,
+                                    .shared = whole * size,
+                                    .l2 = wait,
+                                    .steps = (double)a->batch * puts},
+                   all * size / RECT_CHUNK, true);
 }
 
 double gm_us_host_add_vector(const struct gm_asked *q, const struct gm_rates *r)
@@ -188,7 +190,7 @@ double gm_us_host_add_vector(const struct gm_asked *q, const struct gm_rates *r)
         w.shared += dense ? 0 : all * size; /* it is copied */
         w.steps += dense ? 0 : (double)(x->batch * x->rows);
     }
-    return shared_us(q, r, w, all * size / ADD_CHUNK, is_streamed(q));
+    return core_us(q, r, w, all * size / ADD_CHUNK, is_streamed(q));
 }
 
 double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r)
@@ -196,11 +198,11 @@ double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r
     const struct gm_matrix *x = &q->op->result;
     double rows = (double)(x->batch * x->rows), lanes = VECTOR / q->s.size;
 
-    return shared_us(q, r,
-                     (struct gm_work){.madds = rows * fmod((double)x->cols, lanes) * q->vector,
-                                      .shared = q->bytes,
-                                      .steps = x->cols > 1 && x->cols <= FLIP_FEW ? 0 : rows},
-                     q->bytes / 2 / FLIP_CHUNK, is_streamed(q));
+    return core_us(q, r,
+                   (struct gm_work){.madds = rows * fmod((double)x->cols, lanes) * q->vector,
+                                    .shared = q->bytes,
+                                    .steps = x->cols > 1 && x->cols <= FLIP_FEW ? 0 : rows},
+                   q->bytes / 2 / FLIP_CHUNK, is_streamed(q));
 }
 
 /* ---- Products. ---- */
@@ -251,11 +253,11 @@ double gm_us_host_naive(const struct gm_asked *q, const struct gm_rates *r)
     double sums = s->m * s->n * s->batch, madds = sums * s->k;
     double lines = s->k * LINE * (!s->a_along_k + !s->b_along_k);
 
-    return shared_us(q, r,
-                     (struct gm_work){.madds = madds * (1 + 2 * conversions(q)) * q->vector,
-                                      .shared = madds * LINE * (lines > L1_BYTES),
-                                      .steps = sums},
-                     1, false);
+    return core_us(q, r,
+                   (struct gm_work){.madds = madds * (1 + 2 * conversions(q)) * q->vector,
+                                    .shared = madds * LINE * (lines > L1_BYTES),
+                                    .steps = sums},
+                   1, false);
 }
 
 #define SKINNY_VECTORS 8.0
@@ -302,7 +304,7 @@ double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
         r++;
     }
     w.madds += single * q->vector + stores(q);
-    return shared_us(q, r, w, chunks, false);
+    return core_us(q, r, w, chunks, false);
 }
 
 #define BLOCKED_ROWS 240.0
@@ -327,7 +329,7 @@ double gm_us_host_blocked(const struct gm_asked *q, const struct gm_rates *r)
 
     a = a_ready ? 0 : a;
     b = b_ready ? 0 : b;
-    return shared_us(
+    return core_us(
         q, r,
         (struct gm_work){.madds = wide * gm_parts(s->m, 4) * 4 * nr * s->k * steps_of(q) +
                                   (a + b) * conversions(q) + stores(q),
@@ -354,7 +356,7 @@ double gm_us_host_openblas(const struct gm_asked *q, const struct gm_rates *r)
     bool small = q->blas_vector == q->vector && is_small_call(s, t.h, t.w);
     double n = s->n + q->blas_vector * (small ? 0.5 : 1); /* vectors that are not full, too */
 
-    return shared_us(
+    return core_us(
         q, &r[small],
         (struct gm_work){.madds = s->m * n * s->k * s->batch * q->vector / q->blas_vector,
                          .passes =
