@@ -51,7 +51,7 @@ static const struct row {
     {ROW(MATMUL, "mma", gm_us_mma, mma)},
     {ROW(MATMUL, "wgmma", gm_us_wgmma, wgmma)},
     {ROW(MATMUL, "split_bf16", gm_us_split_bf16, split_bf16)},
-    {ROW(MATMUL, "cublas", gm_us_cublas, cublas_128), .of_f64 = 4, .of_half = 9},
+    {ROW(MATMUL, "cublas", gm_us_cublas, cublas_128), .of_f64 = 4, .of_half = 7},
     /* Of CPUs. */
     {ROW(COPY, "memcpy", gm_us_host_memcpy, host_memcpy)},
     {ROW(COPY, "stream", gm_us_host_stream, host_stream)},
@@ -198,19 +198,36 @@ static double cold_part(double bytes, double cache)
     return cache > 0 ? gm_least_of(1, gm_most_of(0, 2 * bytes * HELD_SETS / cache - 1)) : 1;
 }
 
+static const struct row *row_of(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                                const struct gm_device_facts *facts)
+{
+    bool on_host = facts->kind == GM_DEVICE_CPU;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].op == kind && (kind == op->kind || kind == GM_OP_COPY) &&
+            (rows[i].rates >= GM_RATES_HOST) == on_host && strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+size_t gm_rates_of(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                   const struct gm_device_facts *facts)
+{
+    const struct row *row = row_of(op, kind, name, facts);
+
+    return row ? row->rates + of_type(row, op->result.dtype) : GM_RATES_COUNT;
+}
+
 struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
                                   const struct gm_device_facts *facts)
 {
     const struct gm_gpu *gpu = facts->gpu ? facts->gpu : gm_gpu_at(0);
     const struct gm_profile *profile = gm_profile_for(NULL, facts);
+    const struct row *row = row_of(op, kind, name, facts);
     bool on_host = facts->kind == GM_DEVICE_CPU;
     struct gm_kernel_time least = {.us = INFINITY};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct row *row = &rows[i];
-        if (row->op != kind || (kind != op->kind && kind != GM_OP_COPY) ||
-            (row->rates >= GM_RATES_HOST) != on_host || strcmp(row->name, name) != 0)
-            continue;
+    if (row) {
         struct gm_asked q = on_host ? gm_asked_of_host(op, facts, profile)
                                     : gm_asked_of(op, gpu, products_of(name), profile);
         if (!on_host)
@@ -218,9 +235,8 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
         q.cleared = facts->cache_bytes == 0 && !on_host;
         q.least = &least;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
-        if (isfinite(least.us))
-            return least;
-        break; /* it is not for this one */
     }
-    return (struct gm_kernel_time){.us = -1};
+    if (!isfinite(least.us)) /* it is not for this one */
+        least = (struct gm_kernel_time){.us = -1};
+    return least;
 }

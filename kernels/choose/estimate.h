@@ -117,6 +117,11 @@ struct gm_work {
     double passes, pass_bytes; /* of the operation: further launches, and the bytes they move */
 };
 
+/* The first of the rows that estimates of a variant are by, for the operation's type;
+ * GM_RATES_COUNT: it has no estimate. */
+size_t gm_rates_of(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                   const struct gm_device_facts *facts);
+
 typedef double gm_estimate_fn(const struct gm_asked *q, const struct gm_rates *r);
 
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w);

@@ -14,7 +14,7 @@
 #define FIELDS (sizeof(struct gm_rates) / sizeof(double))
 #define SHARED_NUMBERS 6u /* from launch_us on, of all variants */
 #define NUMBERS (SHARED_NUMBERS + FIELDS * GM_RATES_COUNT)
-#define GROUPS_MAX 64u
+#define GROUPS_MAX GM_RATES_COUNT
 
 /* Where every variant starts, in turn, and how far a number may go. A share is of what the device
  * can do at most, and no kernel does less than a hundredth; cycles are up to some microseconds. */
@@ -31,15 +31,15 @@ static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300, 300, 2},
 #define WAKING_START 2e4 /* of a CPU the same number is of a thread that is woken */
 
 /* Errors beyond this count by their size, and not by its square: some times are outliers. */
-#define KNEE 0.1
+#define KNEE 0.2
 #define LM_ROUNDS 25u
 #define SWEEPS 6u
 #define STARTED 2u /* of them, the first, from all starts */
 #define LM_TRIES 7u
 #define LM_GAIN 1e-4       /* part of the cost; a smaller gain ends it */
-#define ESTIMATE_PART 0.5  /* of the second stage's cost: estimates are to stay estimates */
+#define ESTIMATE_PART 1.0  /* of the second stage's cost: estimates are to stay estimates */
 #define LOSS_MOST 0.7      /* logarithm; beyond it a choice is just as wrong */
-#define LOSS_NOT_NEAR 0.05 /* beside the loss, of a choice that is not near the best */
+#define LOSS_NOT_NEAR 0.15 /* beside the loss, of a choice that is not near the best */
 #define BLUR_FIRST 0.06    /* two estimates that differ by so much are half a choice each */
 #define BLUR_LAST 0.01
 #define STEP 0.03 /* of a number's logarithm, in a round */
@@ -47,10 +47,10 @@ static const double shared_start[SHARED_NUMBERS] = {0, 0.8, 600, 300, 300, 2},
  * choose among what was timed mislead elsewhere, as on a GPU of another balance. */
 #define MOVED_MOST 1.5
 
-/* The times of one variant; or of all, where what is fitted are the numbers that all share. */
+/* The times of one variant, for types of the same rows; or of all, where what is fitted are the
+ * numbers that all share. */
 struct group {
-    enum gm_op_kind kind;
-    const char *variant;
+    size_t rates;                 /* the first row */
     bool has_row[GM_RATES_COUNT]; /* that its estimates depend on */
     bool shared;
     size_t *times, count;
@@ -139,12 +139,14 @@ static void free_fit(struct fit *f)
 
 static struct group *group_of(struct fit *f, const struct gm_timed *t)
 {
+    size_t rates = gm_rates_of(t->op, t->op->kind, t->variant, t->facts);
+
     for (unsigned i = 0; i < f->groups; i++)
-        if (f->group[i].kind == t->op->kind && strcmp(f->group[i].variant, t->variant) == 0)
+        if (f->group[i].rates == rates)
             return &f->group[i];
     if (f->groups == GROUPS_MAX)
         return NULL;
-    f->group[f->groups] = (struct group){.kind = t->op->kind, .variant = t->variant};
+    f->group[f->groups] = (struct group){.rates = rates};
     return &f->group[f->groups++];
 }
 

@@ -182,7 +182,7 @@ double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
     /* parts of a sector that several blocks write cost more than a sector, but not as many */
     double parts = sqrt(gm_most_of(1, GM_SECTOR / (8 * a.size)));
     struct gm_work w = {
-        .blocks = a.batch * down * across, .resident = 8, .steps = 1, .dram = 2 * a.bytes};
+        .blocks = a.batch * down * across, .resident = 8, .steps = parts, .dram = 2 * a.bytes};
 
     w.l2 = a.bytes / w.blocks + GM_SECTOR * lines;
     w.shared = 6 * requests(256) + requests(lanes * warps) + 128 * lines * parts;
@@ -288,6 +288,11 @@ double gm_us_transpose_skinny(const struct gm_asked *q, const struct gm_rates *r
               collected * (n + (ends ? 3 : 1)) * SHARED_TRIP / TRIP;
     if (ends)
         w.shared += 4 * requests(WARP) * few;
+    /* lanes that go down one column of a wide matrix are n rows apart, in so many of the banks */
+    uint64_t stride = (uint64_t)(n * (16 + fmod(a.cols, n) * a.size)) | 128;
+    double lanes = gm_least_of(WARP, few / n) * (double)(stride & (~stride + 1)) / 128;
+    if (!tall && lanes > 1)
+        w.shared += (lanes - 1) * requests(part * few);
     w.l2 = part * size + few * gm_sectors(part * a.size, longer * a.size);
     return gm_work_us(q, tall ? r : r + 1, &w);
 }

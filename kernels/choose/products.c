@@ -277,25 +277,30 @@ double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
 }
 
 #define CUBLAS_SPLIT_LEAST 64.0 /* of K, in a split: what most of its times go by */
+#define CUBLAS_SPLITS_MAX 128.0
+#define CUBLAS_ROWS 16.0 /* at most, for a kernel of its own */
 
-/* A vector: the matrix is read once, by blocks that each take some lines, or parts of K, whose sums
- * a second launch adds. */
-static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
+/* A vector, or a few rows of f32: the matrix is read once, by blocks that each take some lines, or
+ * parts of a vector's K, whose sums a second launch adds. */
+static double few_us(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    double lines = s->m * s->n, least = HUGE_VAL;
+    double rows = s->n == 1 ? 1 : s->m, lines = s->n == 1 ? s->m : s->n, least = HUGE_VAL;
     bool along = s->n == 1 ? s->a_along_k : s->b_along_k;
+    double high = gm_least_of(rows, along ? 8 : 4), wide = along ? 8 : rows > 1 ? 64 : 256;
+    double most = rows > 1 ? 1 : gm_most_of(1, floor(s->k / CUBLAS_SPLIT_LEAST));
 
-    for (double splits = 1; splits <= gm_most_of(1, floor(s->k / CUBLAS_SPLIT_LEAST));
-         splits *= 2) {
-        struct gm_work w = {.blocks = s->batch * gm_parts(lines, along ? 8 : 256) * splits,
-                            .resident = 8,
-                            .steps = gm_parts(s->k / splits, along ? 128 : 32),
-                            .dram = q->bytes,
-                            .passes = splits > 1,
-                            .pass_bytes =
-                                splits > 1 ? (splits + 1) * s->batch * lines * s->width : 0};
-        w.l2 = q->bytes / w.blocks;
+    for (double splits = 1; splits <= most && splits <= CUBLAS_SPLITS_MAX; splits *= 2) {
+        double k = gm_parts(s->k, splits);
+        struct gm_work w = {
+            .blocks = s->batch * gm_parts(lines, wide) * gm_parts(rows, high) * splits,
+            .resident = 8,
+            .madds = rows > 1 ? high * wide * k : 0,
+            .l2 = (gm_least_of(lines, wide) + high) * k * s->size,
+            .steps = gm_parts(k, along ? 128 : 32),
+            .dram = q->bytes,
+            .passes = splits > 1,
+            .pass_bytes = splits > 1 ? (splits + 1) * s->batch * lines * s->width : 0};
         w.shared = 2 * w.l2;
         least = gm_least_of(least, gm_work_us(q, r, &w));
     }
@@ -303,66 +308,75 @@ static double vector_us(const struct gm_asked *q, const struct gm_rates *r)
 }
 
 /*
- * cuBLAS does not say what it runs. It is taken for the fastest of a few tiles, with K split where
- * that helps, or for a kernel of its own if there is a single vector. Seen on an H200 and an H100:
- * small products of f32 take a second launch, but for a tile's 16 rows, and with A transposed and B
- * not; so do those of bf16 with rows of an odd length. On tensor cores, types other than f32 have
- * kernels of their own where rows do not begin at multiples of 16 bytes.
+ * cuBLAS does not say what it runs. Its kernels' names and grids were read beside 1689 of the
+ * products that are recorded (kernels/EXPERIMENTS.md): the fastest of a few tiles, with K split
+ * where that helps, or a kernel for a few rows. Products of f32 of less than CUBLAS_SMALL are split
+ * and take a second launch where tiles of 32 x 32 leave multiprocessors idle; not those of a few
+ * rows of A, nor of wide rows of a B with K along its rows, nor with A transposed and B not. So are
+ * those of bf16 with rows of an odd length. On tensor cores, types other than f32 have kernels of
+ * their own where rows do not begin at multiples of 16 bytes.
  */
-#define CUBLAS_ROW_BYTES 16.0
-#define CUBLAS_SMALL 2.5e6 /* multiply-adds */
+#define CUBLAS_SMALL 2e6 /* multiply-adds */
 static bool launches_again(const struct gm_asked *q, bool odd)
 {
     const struct gm_sizes *s = &q->s;
-    bool kind = q->op->result.dtype == GM_BF16  ? odd
-                : q->op->result.dtype == GM_F32 ? !q->tensor && (s->a_along_k || s->b_along_k)
-                                                : false;
+    bool few = s->m * s->k < 300 || (s->a_along_k && s->m <= CUBLAS_ROWS && s->k < 100);
 
-    return kind && s->batch == 1 && s->m > 16 && s->m * s->n * s->k < CUBLAS_SMALL;
+    if (s->batch > 1 || s->m * s->n * s->k >= CUBLAS_SMALL)
+        return false;
+    if (s->size == 2)
+        return q->op->result.dtype == GM_BF16 && odd && s->m > CUBLAS_ROWS;
+    return s->size == 4 && !q->tensor && !few && (s->b_along_k ? s->n < 256 : s->a_along_k) &&
+           gm_parts(s->m, 32) * gm_parts(s->n, 32) <= 1.5 * q->sms;
 }
+
+/* For each alignment and type the largest tile first, in the order of the rates. A k-tile of those
+ * of f32 is in shared memory, of which a multiply-add reads so many words. */
+static const struct kernel
+    of_f32[] = {{.BM = 128, .BN = 128, .BK = 8, .words = 0.25, .resident = 1, .whole = true},
+                {.BM = 64, .BN = 64, .BK = 8, .words = 0.25, .resident = 4, .whole = true},
+                {.BM = 32, .BN = 32, .BK = 8, .words = 0.5, .resident = 8, .whole = true}},
+    of_half[] = {{.BM = 128, .BN = 256, .BK = 64, .resident = 1, .whole = true},
+                 {.BM = 128, .BN = 128, .BK = 64, .resident = 1, .whole = true},
+                 {.BM = 64, .BN = 64, .BK = 64, .resident = 2, .whole = true}},
+    unaligned[] = {{.BM = 128, .BN = 128, .BK = 32, .resident = 1, .whole = true},
+                   {.BM = 64, .BN = 64, .BK = 32, .resident = 2, .whole = true},
+                   {.BM = 32, .BN = 32, .BK = 64, .resident = 8, .whole = true}},
+    of_f64[] = {{.BM = 64, .BN = 64, .BK = 16, .resident = 2, .whole = true},
+                {.BM = 32, .BN = 32, .BK = 32, .resident = 4, .whole = true}};
+#define STACK_STEPS 3.0 /* k-tiles in the time that a stack's blocks take to find their matrix */
 
 double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
 {
-    static const struct kernel tiles[] = {
-        {.BM = 128, .BN = 128, .BK = 8, .words = 0.25, .resident = 1, .whole = true},
-        {.BM = 64, .BN = 64, .BK = 8, .words = 0.25, .resident = 2, .whole = true},
-        {.BM = 32, .BN = 32, .BK = 8, .words = 0.5, .resident = 4, .whole = true}};
-    static const struct kernel on_tensor_cores[] = {
-        {.BM = 128, .BN = 256, .BK = 64, .words = 0, .resident = 1, .whole = true},
-        {.BM = 128, .BN = 128, .BK = 64, .words = 0, .resident = 1, .whole = true},
-        {.BM = 64, .BN = 64, .BK = 64, .words = 0, .resident = 2, .whole = true}};
-    static const struct kernel unaligned[] = {
-        {.BM = 128, .BN = 128, .BK = 32, .words = 0, .resident = 1, .whole = true},
-        {.BM = 64, .BN = 64, .BK = 32, .words = 0, .resident = 2, .whole = true}};
-    const struct kernel *list = q->tensor ? on_tensor_cores : tiles;
-    const struct gm_rates *rates = r;
-    size_t count = sizeof(tiles) / sizeof(tiles[0]);
-    uint64_t lda = q->s.a.row > q->s.a.col ? q->s.a.row : q->s.a.col;
-    uint64_t ldb = q->s.b.row > q->s.b.col ? q->s.b.row : q->s.b.col;
-    uint64_t all = lda | ldb | (uint64_t)q->s.n;
-    double least = HUGE_VAL, wide = (double)(all & -all);
-    wide = gm_least_of(wide, 16 / q->s.size);
+    const struct gm_sizes *s = &q->s;
+    const struct kernel *tile = !q->tensor ? of_f32 : s->size == 8 ? of_f64 : of_half;
+    const uint64_t all = (s->a.row > s->a.col ? s->a.row : s->a.col) |
+                         (s->b.row > s->b.col ? s->b.row : s->b.col) | (uint64_t)s->n;
+    double least = HUGE_VAL, wide = gm_least_of((double)(all & -all), 16 / s->size);
     bool again = launches_again(q, all % 2 != 0);
+    unsigned count = tile == of_f64 ? 2 : 3;
 
-    if (q->s.m == 1 && q->s.n == 1)
+    if (s->m == 1 && s->n == 1)
         return HUGE_VAL; /* a lone sum may take ten times as long as by split_k_dot */
-    if (q->s.m == 1 || q->s.n == 1)
-        least = vector_us(q, &r[3]);
-    if (q->tensor && q->s.size != 4 && fmod((double)all * q->s.size, CUBLAS_ROW_BYTES) != 0) {
-        list = q->s.size == 2 ? unaligned : &unaligned[1];
-        rates = &r[4];
-        count = q->s.size == 2 ? 2 : 1;
+    if (s->m == 1 || s->n == 1 || (s->size == 4 && s->m <= CUBLAS_ROWS && s->a_along_k))
+        least = few_us(q, &r[count]);
+    if (q->tensor && s->size == 2 && wide < 8) {
+        tile = unaligned;
+        wide = gm_least_of(wide, 2);
+        r += 4;
     }
-    for (size_t i = 0; i < count; i++) {
-        double most = gm_most_of(1, floor(q->s.k / CUBLAS_SPLIT_LEAST));
-        for (double splits = 1; splits <= most && splits <= 128; splits *= 2) {
-            struct gm_work w = tile_work(q, &list[i], splits);
-            w.shared = q->tensor ? (list[i].BM + list[i].BN) * w.madds / list[i].BM / list[i].BN *
-                                       16 / wide
-                                 : w.madds * list[i].words * q->s.width;
+    for (unsigned i = 0; i < count; i++, tile++, r++) {
+        double most = gm_most_of(1, floor(s->k / CUBLAS_SPLIT_LEAST));
+        for (double splits = 1; splits <= most && splits <= CUBLAS_SPLITS_MAX; splits *= 2) {
+            struct gm_work w = tile_work(q, tile, splits);
+            double loaded = gm_least_of(s->m, tile->BM) + gm_least_of(s->n, tile->BN);
+            w.shared = q->tensor ? loaded * w.madds / tile->BM / tile->BN * 16 / wide
+                                 : w.madds * tile->words * s->width;
             if (again)
                 w.passes = 1;
-            least = gm_least_of(least, gm_work_us(q, &rates[i], &w));
+            if (s->batch > 1)
+                w.steps += STACK_STEPS;
+            least = gm_least_of(least, gm_work_us(q, r, &w));
         }
     }
     return least;

@@ -117,6 +117,16 @@ static double stores_of(double n)
     return fmod(n, 8) == 0 ? 1 : fmod(n, 2) == 0 ? 4 : 8;
 }
 
+/* Trips to shared memory of a warp that stores a tile, in trips to memory: four rows at a time if
+ * they are of whole vectors. */
+#define SHARED_TRIP 0.05
+static double stored_of(const struct gm_sizes *s, const struct tile *t)
+{
+    double parts = t->BN / 64 * (t->boxes ? 1 : t->BM / 64); /* of 16 x 64 */
+
+    return SHARED_TRIP * parts * 4 * stores_of(s->n) * gm_least_of(1, s->m / t->BM);
+}
+
 /* bytes: of an operand's element. passes, us: launches besides, and what those over operands take.
  * loads: of 8 elements of an operand. */
 static double least_us(const struct gm_asked *q, const struct gm_rates *r, const struct tile *tiles,
@@ -136,7 +146,7 @@ static double least_us(const struct gm_asked *q, const struct gm_rates *r, const
                                   (splits > 1 ? 0 : t->BM * t->BN * s->size * stores_of(s->n)),
                         .l2 = (rows + cols / t->cluster) * gm_least_of(k, s->k) * bytes +
                               rows * cols * (splits > 1 ? s->width : s->size),
-                        .steps = 1 + each / 4,
+                        .steps = 1 + (t->boxes ? 0 : each / 4) + (splits > 1 ? 0 : stored_of(s, t)),
                         .dram = q->bytes,
                         .passes = passes + us * q->mhz / r->pass};
     if (splits > 1) {
@@ -166,8 +176,12 @@ static double repack_us(const struct gm_asked *q, unsigned aligned, double *pass
     for (int i = 0; i < 2; i++) {
         if (beginnings_of(q, i) >= aligned)
             continue;
-        bytes += 2 * q->s.size * (i == 0 ? q->s.m : q->s.n) * q->s.k *
-                 ((i == 0 ? &q->s.a : &q->s.b)->batch ? q->s.batch : 1);
+        const struct gm_view *x = i == 0 ? &q->s.a : &q->s.b;
+        double across = i == 0 ? q->s.m : q->s.n;
+        bool along = i == 0 ? q->s.a_along_k : q->s.b_along_k;
+        double rows = along ? across : q->s.k, cols = along ? q->s.k : across;
+        bytes +=
+            q->s.size * (x->batch ? q->s.batch : 1) * rows * (cols + gm_parts(cols, LINE) * LINE);
         *passes += 1;
     }
     return bytes / (PASS_SHARE * q->dram);

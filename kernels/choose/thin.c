@@ -144,7 +144,8 @@ double gm_us_skinny(const struct gm_asked *q, const struct gm_rates *r)
                    (t.along ? (t.whole ? t.width / 16 : 1) / l.lanes : l.lanes / 32);
     w.l2 = (t.along ? held * gm_sectors(k * t.size, (double)t.pitch * t.size)
                     : k * gm_sectors(held * t.size, (double)t.pitch * t.size)) +
-           count * k * t.size;
+           count * k * t.size + held * t.count * t.size;
+    w.shared += 128 * held * t.count / 32;
     if (l.splits > 1) {
         w.passes = 1;
         w.pass_bytes = l.splits * t.batch * t.lines * t.count * t.width;

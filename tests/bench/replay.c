@@ -123,10 +123,9 @@ static bool is_baseline(const char *name)
 }
 
 /* As gm_may_be_automatic, which wants a build with the variant. */
-static bool may_be_automatic(json_t *row)
+static bool may_be_automatic(json_t *row, const char *variant)
 {
-    return strcmp(text_of(row, "op"), "transpose") != 0 ||
-           strcmp(text_of(row, "variant"), "cublas") != 0;
+    return strcmp(text_of(row, "op"), "transpose") != 0 || strcmp(variant, "cublas") != 0;
 }
 
 static bool is_of_tune(const struct results *results)
@@ -134,14 +133,25 @@ static bool is_of_tune(const struct results *results)
     return strcmp(text_of(results->document, "benchmark"), "gemmd --tune") == 0;
 }
 
+static void add_time(struct results *ret, json_t *row, const struct gm_op *op, const char *variant,
+                     double us)
+{
+    if (!is_baseline(variant) && may_be_automatic(row, variant))
+        ret->timed[ret->count++] = (struct gm_timed){op, variant, &ret->facts, us};
+}
+
+/* Each row has one variant's time, or those of all under "us". */
 static void read_rows(struct results *ret)
 {
-    json_t *results = json_object_get(ret->document, "results"), *json, *before = NULL;
-    size_t rows = json_array_size(results), i, shapes = 0, empty = 0;
+    json_t *results = json_object_get(ret->document, "results"), *json, *before = NULL, *each;
+    size_t rows = json_array_size(results), i, shapes = 0, empty = 0, times = 0;
     double *launches = calloc(rows + 1, sizeof(*launches));
+    const char *variant;
 
+    json_array_foreach (results, i, json)
+        times += 1 + json_object_size(json_object_get(json, "us"));
     ret->ops = calloc(rows + 1, sizeof(*ret->ops));
-    ret->timed = calloc(rows + 1, sizeof(*ret->timed));
+    ret->timed = calloc(times + 1, sizeof(*ret->timed));
     if (!ret->ops || !ret->timed || !launches)
         die("memory", "there is no more");
     json_array_foreach (results, i, json) {
@@ -149,15 +159,15 @@ static void read_rows(struct results *ret)
                     json_number_value(json_object_get(json, "prepare_us"));
         if (strcmp(text_of(json, "variant"), "nothing") == 0)
             launches[empty++] = us;
-        if (is_baseline(text_of(json, "variant")) || !may_be_automatic(json))
+        if (is_baseline(text_of(json, "variant")))
             continue;
         if (!before || !same_operation(json, before))
             ret->ops[shapes++] = read_op(json);
         before = json;
-        ret->timed[ret->count++] = (struct gm_timed){.op = &ret->ops[shapes - 1],
-                                                     .variant = text_of(json, "variant"),
-                                                     .facts = &ret->facts,
-                                                     .us = us};
+        json_object_foreach (json_object_get(json, "us"), variant, each)
+            add_time(ret, json, &ret->ops[shapes - 1], variant, json_number_value(each));
+        if (us > 0)
+            add_time(ret, json, &ret->ops[shapes - 1], text_of(json, "variant"), us);
     }
     ret->launch_us = median_of(launches, empty);
     free(launches);
@@ -356,7 +366,8 @@ static void fit_link(const char *path, struct gm_profile *profile)
             strcmp(text_of(row, "op"), "matmul") == 0 || strcmp(text_of(row, "op"), "add") == 0;
         char shape[64];
         if (json_integer_value(json_object_get(row, "jobs")) != 1 ||
-            json_integer_value(json_object_get(row, "streams")) != 1 || !may_be_automatic(row))
+            json_integer_value(json_object_get(row, "streams")) != 1 ||
+            !may_be_automatic(row, text_of(row, "variant")))
             continue;
         snprintf(shape, sizeof(shape), operands ? "%dx%d %dx%d" : "%dx%d", side, side, side, side);
         json_object_set_new(row, "shape", json_string(shape));

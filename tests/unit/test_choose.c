@@ -330,6 +330,21 @@ static void test_unknown(void)
     CHECK(us > 1 && us < 100);
 }
 
+/* Columns of few rows share banks of shared memory where rows are whole vectors. */
+static void test_banks(const struct gm_device_facts *facts)
+{
+    double us[2];
+
+    for (uint64_t i = 0; i < 2; i++) {
+        struct gm_op op = {.kind = GM_OP_TRANSPOSE, .operands = 1};
+        op.operand[0] = (struct gm_matrix){.dtype = GM_U8, .batch = 1, .rows = 133, .cols = 301056};
+        op.operand[0].cols += i;
+        op.result = op.operand[0];
+        us[i] = gm_estimate(&op, op.kind, "skinny", facts).us;
+    }
+    CHECK(us[1] > 0 && us[0] > 1.5 * us[1]);
+}
+
 /* A table is read as it is written, and what is wrong in it is said. */
 static void test_profile(const struct gm_device_facts *facts)
 {
@@ -649,6 +664,7 @@ int main(void)
     test_profile(&facts);
     test_any_shape();
     test_unknown();
+    test_banks(&facts);
     test_tiles();
     test_tensor_cores();
     test_small_jobs();
