@@ -118,13 +118,22 @@ static enum gm_status check_room(const struct gm_regions *regions, const struct 
     return GM_OK;
 }
 
+/* Before the region takes memory, and again where it goes into the list: others may have come. */
+static enum gm_status has_room(struct gm_regions *regions, const struct gm_region *region,
+                               struct gm_error *err)
+{
+    pthread_mutex_lock(&regions->mutex);
+    enum gm_status status = check_room(regions, region, err);
+    pthread_mutex_unlock(&regions->mutex);
+    return status;
+}
+
+/* From here on others find it. */
 static enum gm_status add(struct gm_regions *regions, struct gm_region *region,
                           struct gm_error *err)
 {
     pthread_mutex_lock(&regions->mutex);
     enum gm_status status = check_room(regions, region, err);
-    if (status == GM_OK)
-        status = gm_reservation_raise(&region->reservation, region->what.bytes, err);
     if (status == GM_OK) {
         LIST_INSERT_HEAD(&regions->list, region, link);
         regions->count++;
@@ -314,15 +323,15 @@ enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client,
     enum gm_status status =
         what->on_device ? open_handle(regions, region, err) : open_object(regions, region, err);
     if (status == GM_OK)
+        status = has_room(regions, region, err);
+    if (status == GM_OK)
+        status = gm_reservation_raise(&region->reservation, what->bytes, err);
+    if (status == GM_OK && !what->on_device)
+        status = pin(regions, region, err);
+    if (status == GM_OK)
         status = add(regions, region, err);
-    if (status != GM_OK) {
-        destroy(region);
-        return status;
-    }
-    if (!what->on_device)
-        status = pin(regions, region, err); /* now that its bytes are counted */
     if (status != GM_OK)
-        gm_region_unregister(regions, client, false, name, NULL);
+        destroy(region);
     return status;
 }
 
