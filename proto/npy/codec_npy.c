@@ -1,7 +1,8 @@
 /*
  * codec_npy.c - reads NPY files, one or several back to back, as a stream. A file's prefix and
  * header are collected, since they are small. Its elements are copied once, from the caller's
- * buffer to the operand, and byte-swapped there if the file has the other byte order.
+ * buffer to the operand, unless the caller put them there (`places`), and byte-swapped there if the
+ * file has the other byte order.
  *
  *   state:  PREFIX -> HEADER -> DATA -> PREFIX of the next file ...; the end comes in PREFIX
  */

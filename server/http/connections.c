@@ -224,13 +224,19 @@ static double rate_min(const struct gm_connections *connections, const struct gm
                               connections->memory);
 }
 
+/* Bytes that came and that the library has not handed on: as gm_socket_unread has it. */
+static ssize_t unread_of(const struct gm_connection *c)
+{
+    return atomic_load_explicit(&c->placed, memory_order_relaxed) ? 1 : gm_socket_unread(c->socket);
+}
+
 /* We wait for the client to send. */
 static void check_sender(struct gm_connections *connections, struct gm_connection *c,
                          int64_t now_ns, bool head)
 {
     const int64_t lag_max = (head ? GM_CONNECTION_IDLE_S : GM_CLIENT_GRACE_S) * SECOND;
     uint64_t bytes = moved(c, phase_of(c->seen_epoch));
-    ssize_t unread = gm_socket_unread(c->socket);
+    ssize_t unread = unread_of(c);
 
     c->disconnected = unread == 0 && bytes == c->lag.bytes ? c->disconnected + 1 : 0;
     c->unread = unread > 0 ? c->unread + 1 : 0;
@@ -326,9 +332,8 @@ bool gm_connections_unread(struct gm_connections *connections)
     LIST_FOREACH (c, &connections->list, link) {
         unsigned epoch = atomic_load(&c->epoch);
         enum gm_connection_phase phase = phase_of(epoch);
-        ssize_t bytes = phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY
-                            ? gm_socket_unread(c->socket)
-                            : 0;
+        ssize_t bytes =
+            phase == GM_CONNECTION_HEAD || phase == GM_CONNECTION_BODY ? unread_of(c) : 0;
         unread = bytes > 0 || (bytes < 0 && epoch == FIRST_EPOCH && c->since_ns > young_ns);
         if (unread)
             break;

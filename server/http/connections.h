@@ -83,8 +83,8 @@ struct gm_connection {
     bool
         answered_early; /* the reply was sent before the body was read; the connection will close */
     /* receive.c: bytes of the body that are in place, of which the library knows nothing; of which
-     * it was told, but has not handed them on; the byte behind them; where its last piece was; what
-     * gm_wait_events said when they were read. */
+     * it was told, but has not handed them on; the byte behind them, of the body or of the next
+     * request; where its last piece was; what gm_wait_events said when they were read. */
     uint64_t ahead, told;
     char spill;
     bool spilled;
@@ -92,7 +92,8 @@ struct gm_connection {
     unsigned events;
 
     _Atomic unsigned epoch; /* phase + 8 x number of phase changes */
-    _Atomic uint64_t moved; /* body bytes received */
+    _Atomic uint64_t moved; /* body bytes handed on */
+    _Atomic bool placed;    /* receive.c: there are bytes in place that were not handed on */
     _Atomic uint64_t held;  /* bytes that its request has reserved */
     _Atomic int end;        /* enum gm_connection_end; set before the phase is ENDED */
     /* For the sweep only. */

@@ -7,13 +7,17 @@
  * library of them, in pieces of the size that it asks for. It does not look at a body of known
  * length, but hands each piece on, and gm_receive_piece knows that its bytes are in place already.
  *
- *   on the socket    BBBBBBBBBB      recv: to the operand, at once     ahead = 10
+ *   on the socket    BBBBBBBBBBP     recv: to the operand, at once     ahead = 10, P is spilled
  *   the library      BBBB            asks for 4, and is told of 4      ahead = 6, told = 4
  *   the handler                      takes the piece of 4              ahead = 6, told = 0
  *
- * A short answer tells the library that the socket is empty, and that it need not ask before the
- * next event. So the last piece is a short one only if no event can have been missed since the
- * socket was found empty; else the socket is asked again, on the library's behalf.
+ * P is a byte beyond the places: of the body, where they are but a part of it, or the first of the
+ * next request. If there is none, the socket was empty.
+ *
+ * A short answer tells the library that the socket is empty, and it does not ask before the next
+ * event. But the event of bytes that came later may already be spent. So the last piece is a short
+ * one only if the thread was told of no event since the socket was found empty; else the socket is
+ * asked again, on the library's behalf.
  */
 #include "internal.h"
 #include "server/http/connections.h"
@@ -40,8 +44,8 @@ void gm_receive_reset(struct gm_connection *c)
 {
     if (c) {
         c->ahead = c->told = 0;
-        c->spilled = false;
         c->piece_at = NULL;
+        atomic_store_explicit(&c->placed, false, memory_order_relaxed);
     }
 }
 
@@ -53,6 +57,8 @@ void gm_receive_piece(struct gm_connection *c, struct gm_request *r, const char 
         placed = len < c->told ? len : (size_t)c->told;
         c->told -= placed;
         c->piece_at = bytes;
+        if (placed > 0 && c->ahead == 0 && c->told == 0)
+            atomic_store_explicit(&c->placed, false, memory_order_relaxed);
     }
     if (placed > 0)
         gm_request_push(r, NULL, placed);
@@ -76,16 +82,19 @@ static unsigned places_of(const struct gm_connection *c, struct iovec place[GM_O
     return count;
 }
 
-/* Reads to those places, and one byte more: without that one, the socket was empty. */
+/* Reads to those places, and one byte more. */
 static ssize_t read_ahead(struct gm_connection *c, struct iovec place[GM_OPERANDS_MAX + 1],
                           unsigned count, size_t all)
 {
     struct msghdr message = {.msg_iov = place, .msg_iovlen = count + 1};
 
     place[count] = (struct iovec){&c->spill, 1};
+    /* From here on, for the sweep must see them all the time: the socket has them no more. */
+    atomic_store_explicit(&c->placed, true, memory_order_relaxed);
     ssize_t got = recvmsg(c->socket, &message, 0);
     c->spilled = got > (ssize_t)all;
     c->ahead = got > 0 ? (uint64_t)got - c->spilled : 0;
+    atomic_store_explicit(&c->placed, c->ahead > 0, memory_order_relaxed);
     c->events = gm_wait_events();
     return got;
 }
@@ -93,18 +102,18 @@ static ssize_t read_ahead(struct gm_connection *c, struct iovec place[GM_OPERAND
 /* Tells of what is in place, and reads on behind that if there may be more. */
 static ssize_t tell(struct gm_connection *c, char *buf, size_t len)
 {
-    size_t told = len < c->ahead ? len : (size_t)c->ahead;
+    size_t now = len < c->ahead ? len : (size_t)c->ahead;
 
-    c->ahead -= told;
-    c->told += told;
-    if (told < len && c->spilled) {
-        buf[told++] = c->spill;
+    c->ahead -= now;
+    c->told += now;
+    if (now < len && c->spilled) {
+        buf[now++] = c->spill;
         c->spilled = false;
-    } else if (told == len || c->events == gm_wait_events()) {
-        return (ssize_t)told;
+    } else if (now == len || c->events == gm_wait_events()) {
+        return (ssize_t)now;
     }
-    ssize_t more = told < len ? recvfrom(c->socket, buf + told, len - told, 0, NULL, NULL) : 0;
-    return (ssize_t)told + (more > 0 ? more : 0);
+    ssize_t more = now < len ? recvfrom(c->socket, buf + now, len - now, 0, NULL, NULL) : 0;
+    return (ssize_t)now + (more > 0 ? more : 0);
 }
 
 ssize_t recv(int socket, void *buf, size_t len, int flags)
@@ -117,7 +126,8 @@ ssize_t recv(int socket, void *buf, size_t len, int flags)
 
     if (c && (c->ahead > 0 || c->spilled))
         return tell(c, buf, len);
-    /* Where the library has bytes of the body that it has not handed on, it reads behind them. */
+    /* Where the library has bytes of the body that it has not handed on, it reads behind them. Its
+     * buffer's beginning does not move within a body. */
     if (c && c->told == 0 && buf == c->piece_at) {
         unsigned count = places_of(c, place, &all);
         if (all > len) {

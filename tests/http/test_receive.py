@@ -13,6 +13,7 @@ import wire
 
 T, M = "/v1/transpose", "/v1/matmul"
 SIDES = (1, 7, 64, 100, 128, 256, 300)
+POOL = 32768  # CONNECTION_POOL_BYTES, half of which is read at a time
 PIECES = (1, 100, 5000, 16384, 16195, 40000, 70000)
 
 
@@ -62,6 +63,26 @@ def test_any_pieces(daemon, seed):
                 for _, result in requests:
                     assert raw.reply().ok().body == result
                 sender.join()
+
+
+def test_exact_pieces(daemon):
+    """Bodies that fill so many of the library's reads, or a byte less or more, with another
+    request behind them."""
+    for reads in (2, 3, 4, 5):
+        for more in (-1, 0, 1):
+            head = b"".ljust(200)
+            while True:  # the length is in the head, whose length it depends on
+                size = reads * (POOL // 2 - len(head)) + more
+                made = wire.head("POST", f"{T}?shape=1x{size}&dtype=u8",
+                                 f"Content-Type: {wire.RAW}", f"Content-Length: {size}")
+                if len(made) == len(head):
+                    break
+                head = made
+            body = bytes(i * 7 & 255 for i in range(size))
+            with daemon.raw() as raw:
+                raw.send((made + body) * 3)
+                for _ in range(3):
+                    assert raw.reply().ok().body == body
 
 
 def test_refused_in_the_middle(daemon):

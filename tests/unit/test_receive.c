@@ -136,6 +136,24 @@ static void test_next_request(void)
     end();
 }
 
+/* The same where the last piece is a full one: the byte that was read with it is kept, although its
+ * request ends before the library asks again. */
+static void test_next_request_behind_whole_pieces(void)
+{
+    begin(450, 450);
+    send_bytes(0, 940);
+    for (int i = 0; i < 9; i++) {
+        CHECK_EQ(atomic_load(&connection.placed), i > 1);
+        CHECK_EQ(read_piece(0), PIECE);
+    }
+    check_body();
+    CHECK(!atomic_load(&connection.placed));
+    gm_receive_reset(&connection);
+    CHECK_EQ(recv(connection.socket, library, PIECE, 0), 40);
+    CHECK(memcmp(library, body + 900, 40) == 0);
+    end();
+}
+
 /* What comes while pieces are handed on, with an event of its own, is read with the last of them: a
  * short piece says that the socket is empty. */
 static void test_event_between(void)
@@ -239,6 +257,7 @@ int main(void)
     test_pieces();
     test_pauses();
     test_next_request();
+    test_next_request_behind_whole_pieces();
     test_event_between();
     test_no_event_between();
     test_kept_bytes();
