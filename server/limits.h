@@ -26,7 +26,7 @@
       "with half of it, a body is read in twice as many calls, and requests of 0.5 to 8 MB are a " \
       "tenth slower")                                                                              \
     X(RECEIVE_BYTES_MAX, 262144, "bytes",                                                          \
-      "of a body that are read at once to where its operands are: 30 us of an event thread")       \
+      "of a body that are read at once to where its operands are: a tenth of a millisecond")       \
     X(DIRECT_SOCKETS_MAX, 8192, "descriptors",                                                     \
       "sockets whose bodies are read so, more than gemmd opens; others go through the pool")       \
     X(HEAD_BYTES_MAX, 12288, "bytes",                                                              \

@@ -109,8 +109,14 @@ static bool read_numbers(const struct place *place, const char *at)
     return at[strspn(at, " \r")] == '\0';
 }
 
-/* seen: rows that the table has, each once at most. */
-static bool read_line(struct gm_profile *p, const char *line, bool seen[PLACES])
+static bool is_host_row(size_t place)
+{
+    return place >= HEADS + GM_RATES_HOST && place < HEADS + GM_RATES_COUNT;
+}
+
+/* seen: rows that the table has, each once at most. A table of a CPU has no rates of a GPU's, which
+ * would lack their other numbers. */
+static bool read_line(struct gm_profile *p, const char *line, bool on_host, bool seen[PLACES])
 {
     int used = 0;
 
@@ -128,9 +134,9 @@ static bool read_line(struct gm_profile *p, const char *line, bool seen[PLACES])
         size_t len = strlen(place.begins);
         if (strncmp(line, place.begins, len) != 0)
             continue;
-        bool again = seen[i];
+        bool again = seen[i], rates = i >= HEADS && i < HEADS + GM_RATES_COUNT;
         seen[i] = true;
-        return !again && read_numbers(&place, line + len);
+        return !again && (!rates || is_host_row(i) == on_host) && read_numbers(&place, line + len);
     }
     return false;
 }
@@ -138,19 +144,19 @@ static bool read_line(struct gm_profile *p, const char *line, bool seen[PLACES])
 enum gm_status gm_profile_read(const char *text, struct gm_profile **ret, struct gm_error *err)
 {
     struct gm_profile *p = malloc(sizeof(*p));
-    bool seen[PLACES] = {false};
+    bool seen[PLACES] = {false}, on_host = strstr(text, "GM_RATES(host_") != NULL;
     unsigned number = 1;
 
     if (!p)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a profile");
-    *p = built_in[strstr(text, "GM_RATES(host_") != NULL]; /* what the table does not have */
+    *p = built_in[on_host]; /* what the table does not have */
     *p->gpu = '\0';
     for (const char *at = text; *at; number++) {
         char line[256];
         size_t len = strcspn(at, "\n");
         snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1),
                  at);
-        if (len >= sizeof(line) || !read_line(p, line, seen)) {
+        if (len >= sizeof(line) || !read_line(p, line, on_host, seen)) {
             free(p);
             return gm_fail(err, GM_BAD_PARAMETER,
                            "line %u of the profile is not one of a table: %s", number, line);

@@ -32,7 +32,7 @@ def main(out, *names):
             runs[key] = runs.get(key, 0) + 1
     head = {"benchmark": "bench_kernels --draw", **head, "date": documents[0]["date"],
             "shapes": f"drawn at random; the least of {min(runs.values())} runs or more"}
-    rows = [json.dumps({"op": op, "dtype": dtype, "shape": shape, "least_us": {k: float(f"{v:.4g}") for k, v in least.items()}},
+    rows = [json.dumps({"op": op, "dtype": dtype, "shape": shape, "us": {k: float(f"{v:.4g}") for k, v in least.items()}},
                        separators=(",", ":")) for (op, dtype, shape), least in shapes.items()]
     with open(out, "w", encoding="utf-8") as file:
         file.write(json.dumps(head, indent=1)[:-2] + ',\n "results": [\n  ' + ",\n  ".join(rows) + "\n ]\n}\n")

@@ -12,7 +12,6 @@
  * a file of bench_groups. --check fits to one half of the shapes and judges by the other, in both
  * directions.
  */
-#include "drawn.h"
 #include "kernels/choose/fit.h"
 #include "kernels/device_facts.h"
 #include "proto/status.h"
@@ -433,7 +432,6 @@ static void read_host(struct results *ret, const struct gm_profile *profile)
 {
     json_t *head = ret->document;
 
-    json_object_set_new(head, "results", drawn_rows(json_object_get(head, "results")));
     ret->time = "least_us";
     ret->facts = (struct gm_device_facts){
         .kind = GM_DEVICE_CPU,

@@ -1,4 +1,5 @@
 #include "tests/fuzz/fuzz_sink.h"
+#include "tests/unit/in_place.h"
 
 static void hash(uint64_t *state, const char *text, size_t len)
 {
@@ -107,22 +108,6 @@ void fuzz_decode(struct fuzz_sink *sink, const struct gm_codec *codec, const cha
     MUST(memcmp(copy, text, len) == 0);
     free(copy);
     ended(sink, status);
-}
-
-/* Puts the first bytes of a piece in place, as many as the codec lets it. Returns how many. */
-static size_t put_in_place(const struct gm_codec *codec, const struct gm_decoder *decoder,
-                           const char *at, size_t n)
-{
-    struct iovec place[GM_OPERANDS_MAX];
-    unsigned count = codec->places ? codec->places(decoder, place) : 0;
-    size_t placed = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        size_t part = place[i].iov_len < n - placed ? place[i].iov_len : n - placed;
-        memcpy(place[i].iov_base, at + placed, part);
-        placed += part;
-    }
-    return placed;
 }
 
 void fuzz_stream(struct fuzz_sink *sink, const struct gm_codec *codec, const void *body, size_t len,

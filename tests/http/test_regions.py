@@ -365,6 +365,25 @@ def test_unregistered_in_use(daemon):
     daemon.post("/v1/flip?region=g&shape=300x300").ok()
 
 
+def test_one_name_at_once(daemon):
+    """Of several who register a name at the same time one has it, and the others leave nothing."""
+    with Object(40_000) as one:
+        for _ in range(20):
+            seen = []
+
+            def try_it():
+                seen.append(register(daemon, "same", one.key, 40_000).status)
+
+            threads = [threading.Thread(target=try_it) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(seen) == [200] + 5 * [409], seen
+            unregister(daemon, "same").ok()
+            assert status(daemon, "same").status == 404
+
+
 def test_client_is_killed(daemon):
     """A client that goes while its region is in use loses nothing but its answer."""
     n = 900

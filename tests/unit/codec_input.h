@@ -6,6 +6,7 @@
 #ifndef GM_TESTS_UNIT_CODEC_INPUT_H
 #define GM_TESTS_UNIT_CODEC_INPUT_H
 
+#include "tests/unit/in_place.h"
 #include "tests/unit/sink.h"
 
 /* Storage that a test cannot go on without. */
@@ -40,15 +41,7 @@ static inline enum gm_status sink_decode(struct sink *sink, const struct gm_code
 static inline enum gm_status push_in_place(const struct gm_codec *codec, struct gm_decoder *decoder,
                                            const char *piece, size_t n, struct gm_error *err)
 {
-    struct iovec place[GM_OPERANDS_MAX];
-    unsigned count = codec->places ? codec->places(decoder, place) : 0;
-    size_t placed = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        size_t part = place[i].iov_len < n - placed ? place[i].iov_len : n - placed;
-        memcpy(place[i].iov_base, piece + placed, part);
-        placed += part;
-    }
+    size_t placed = put_in_place(codec, decoder, piece, n);
     enum gm_status status = placed > 0 ? codec->push(decoder, NULL, placed, err) : GM_OK;
     return status == GM_OK && placed < n ? codec->push(decoder, piece + placed, n - placed, err)
                                          : status;

@@ -205,7 +205,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     }
 }
 
-/* As gemmd has (server/http/http.c). */
+/* One for each core: no streams need any here. */
 static unsigned event_threads(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
