@@ -1,6 +1,7 @@
 #include "server/api/stats.h"
 
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 
 const double gm_bucket_bounds[GM_BUCKET_COUNT] = {
@@ -69,57 +70,80 @@ void gm_stats_account(struct gm_stats *stats, enum gm_op_kind op, const struct g
 
 enum gm_status gm_recents_open(struct gm_recents *recents, struct gm_error *err)
 {
-    recents->count = 0;
-    if (pthread_mutex_init(&recents->mutex, NULL) != 0)
-        return gm_fail(err, GM_INTERNAL, "no lock for the last accounts");
-    return GM_OK;
+    unsigned made = 0;
+
+    atomic_init(&recents->count, 0);
+    while (made < GM_RECENT_ACCOUNTS_MAX &&
+           pthread_mutex_init(&recents->ring[made].mutex, NULL) == 0)
+        made++;
+    if (made == GM_RECENT_ACCOUNTS_MAX)
+        return GM_OK;
+    while (made > 0)
+        pthread_mutex_destroy(&recents->ring[--made].mutex);
+    return gm_fail(err, GM_INTERNAL, "no locks for the last accounts");
 }
 
 void gm_recents_close(struct gm_recents *recents)
 {
-    pthread_mutex_destroy(&recents->mutex);
+    for (unsigned i = 0; i < GM_RECENT_ACCOUNTS_MAX; i++)
+        pthread_mutex_destroy(&recents->ring[i].mutex);
 }
 
-static struct gm_recent *place_of(struct gm_recents *recents, uint64_t number)
+static struct gm_recent_place *place_of(struct gm_recents *recents, uint64_t number)
 {
     return &recents->ring[number % GM_RECENT_ACCOUNTS_MAX];
 }
 
-void gm_recents_add(struct gm_recents *recents, const struct gm_recent *recent)
+/* The cache lines of a place were written by another processor last, so as few as possible. */
+static void copy_recent(struct gm_recent *to, const struct gm_recent *from)
 {
-    pthread_mutex_lock(&recents->mutex);
-    uint64_t number = ++recents->count;
-    struct gm_recent *place = place_of(recents, number);
-    memcpy(place, recent, sizeof *place);
-    place->number = number;
-    pthread_mutex_unlock(&recents->mutex);
+    memcpy(to, from, from->has_accesses ? sizeof *to : offsetof(struct gm_recent, accesses));
 }
 
-/* Copies the one of this number. Returns false if it is not there, or another client's. */
-static bool copy_one(struct gm_recents *recents, uint64_t number, const uint64_t *client,
-                     struct gm_recent *ret)
+void gm_recents_add(struct gm_recents *recents, const struct gm_recent *recent)
 {
-    pthread_mutex_lock(&recents->mutex);
-    const struct gm_recent *place = place_of(recents, number);
-    bool there = place->number == number && (!client || place->client == *client);
+    uint64_t number = atomic_fetch_add(&recents->count, 1) + 1;
+    struct gm_recent_place *place = place_of(recents, number);
+
+    pthread_mutex_lock(&place->mutex);
+    if (place->recent.number < number) { /* else others went round the ring meanwhile */
+        copy_recent(&place->recent, recent);
+        place->recent.number = number;
+    }
+    pthread_mutex_unlock(&place->mutex);
+}
+
+/* Copies the one of this number, unless it is another client's. Returns whether it was copied.
+ * *ret_late: it is still being added. */
+static bool copy_one(struct gm_recents *recents, uint64_t number, const uint64_t *client,
+                     struct gm_recent *ret, bool *ret_late)
+{
+    struct gm_recent_place *place = place_of(recents, number);
+
+    pthread_mutex_lock(&place->mutex);
+    bool there = place->recent.number == number && (!client || place->recent.client == *client);
+    *ret_late = place->recent.number < number;
     if (there)
-        memcpy(ret, place, sizeof *ret);
-    pthread_mutex_unlock(&recents->mutex);
+        copy_recent(ret, &place->recent);
+    pthread_mutex_unlock(&place->mutex);
     return there;
 }
 
 size_t gm_recents_copy(struct gm_recents *recents, const uint64_t *client, uint64_t since,
                        struct gm_recent *ret, size_t n)
 {
-    size_t copied = 0;
-
-    pthread_mutex_lock(&recents->mutex);
-    uint64_t number = recents->count;
-    pthread_mutex_unlock(&recents->mutex);
+    uint64_t number = atomic_load(&recents->count);
     uint64_t oldest = number > GM_RECENT_ACCOUNTS_MAX ? number - GM_RECENT_ACCOUNTS_MAX : 0;
-    /* From the newest back, filling `ret` from its end. */
-    for (; number > since && number > oldest && copied < n; number--)
-        copied += copy_one(recents, number, client, &ret[n - 1 - copied]);
+    size_t copied = 0;
+    bool late;
+
+    /* From the newest back, filling `ret` from its end. Whoever asks for what comes after the last
+     * one must not miss one that is late, so that and all after it are left for the next time. */
+    for (; number > since && number > oldest && copied < n; number--) {
+        copied += copy_one(recents, number, client, &ret[n - 1 - copied], &late);
+        if (late)
+            copied = 0;
+    }
     memmove(ret, &ret[n - copied], copied * sizeof *ret);
     return copied;
 }

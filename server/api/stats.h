@@ -111,29 +111,32 @@ struct gm_recent {
     const struct gm_variant *variant;
     struct gm_times times;
     struct gm_volume volume;
-    bool has_accesses;
-    struct gm_access_totals accesses;
     unsigned repeat, batch;
-    bool concurrent;
-    int stream;                      /* of the device; -1: it ran on an event thread */
-    int64_t started_ns, finished_ns; /* when its job had the device */
+    bool concurrent, has_accesses;
+    int stream;                       /* of the device; -1: it ran on an event thread */
+    int64_t started_ns, finished_ns;  /* when its job had the device */
+    struct gm_access_totals accesses; /* last, for it is seldom there */
 };
 _Static_assert(GM_KEY_NAME_MAX >= GM_CLIENT_TEXT_MAX, "a name or an address fits");
 
-/* A ring of them. Any thread may call. */
+/* A ring of them. Each has a mutex of its own: with one for all, processors waited for each other's
+ * copies. Any thread may call. */
 struct gm_recents {
-    pthread_mutex_t mutex; /* held for a copy of one record */
-    uint64_t count;        /* of all that were added, which is the number of the newest */
-    struct gm_recent ring[GM_RECENT_ACCOUNTS_MAX];
+    _Atomic uint64_t count; /* of all that were added, which is the number of the newest */
+    struct gm_recent_place {
+        _Alignas(64) pthread_mutex_t mutex;
+        struct gm_recent recent;
+    } ring[GM_RECENT_ACCOUNTS_MAX];
 };
 
-/* Fails with GM_INTERNAL if the mutex cannot be created. */
+/* Fails with GM_INTERNAL if the mutexes cannot be created. */
 enum gm_status gm_recents_open(struct gm_recents *recents, struct gm_error *err);
 void gm_recents_close(struct gm_recents *recents);
 /* Keeps a copy in place of the oldest, under the next number. */
 void gm_recents_add(struct gm_recents *recents, const struct gm_recent *recent);
 /* Copies the newest that have a number above `since`, at most n, in the order of their numbers.
- * client: its own alone; NULL: all. Returns how many there were. */
+ * client: its own alone; NULL: all. One that is being added, and those after it, may be missing.
+ * Returns how many there were. */
 size_t gm_recents_copy(struct gm_recents *recents, const uint64_t *client, uint64_t since,
                        struct gm_recent *ret, size_t n);
 

@@ -90,7 +90,7 @@ static void test_shards(void)
     CHECK_EQ(sums.total[GM_OP_ADD].sum_ns, 10 * GM_STATS_SHARDS);
 }
 
-static void *add_many(void *cls)
+static void *add_accounts(void *cls)
 {
     for (unsigned i = 0; i < 10000; i++)
         gm_histogram_add(cls, i % 2 ? 1e-5 : 1e-3);
@@ -103,7 +103,7 @@ static void test_threads(void)
     pthread_t thread[4];
 
     for (unsigned i = 0; i < 4; i++)
-        pthread_create(&thread[i], NULL, add_many, &h);
+        pthread_create(&thread[i], NULL, add_accounts, &h);
     for (unsigned i = 0; i < 4; i++)
         pthread_join(thread[i], NULL);
     CHECK_EQ(count_of(&h), 40000);
@@ -290,9 +290,59 @@ static void test_recents(void)
     gm_recents_close(&recents);
 }
 
+#define ADDERS 4
+#define ADDED 20000
+
+static void *add_recents(void *cls)
+{
+    struct gm_recent one = {.client = *(uint64_t *)cls};
+
+    for (unsigned i = 1; i <= ADDED; i++) {
+        one.batch = i;
+        gm_recents_add(&recents, &one);
+    }
+    return NULL;
+}
+
+/* Whoever asks for what comes after the last one that it saw misses none, unless the ring has gone
+ * round meanwhile, and sees none twice; those of one thread are in its order. */
+static void test_recents_by_threads(void)
+{
+    static struct gm_recent got[GM_RECENT_ACCOUNTS_MAX];
+    uint64_t client[ADDERS], since = 0, seen = 0, missed = 0;
+    unsigned last[ADDERS] = {0};
+    pthread_t thread[ADDERS];
+    struct gm_error error;
+
+    CHECK_STATUS(gm_recents_open(&recents, &error), GM_OK, &error);
+    for (uint64_t i = 0; i < ADDERS; i++) {
+        client[i] = i;
+        CHECK(pthread_create(&thread[i], NULL, add_recents, &client[i]) == 0);
+    }
+    while (since < (uint64_t)ADDERS * ADDED) {
+        size_t n = gm_recents_copy(&recents, NULL, since, got, GM_RECENT_ACCOUNTS_MAX);
+        for (size_t i = 0; i < n; i++) {
+            missed += got[i].number - since - 1;
+            since = got[i].number;
+            CHECK(got[i].client < ADDERS && got[i].batch > last[got[i].client]);
+            last[got[i].client] = got[i].batch;
+        }
+        seen += n;
+        CHECK(n == 0 || got[n - 1].number - got[0].number == n - 1 || missed > 0);
+    }
+    for (unsigned i = 0; i < ADDERS; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(last[i] == ADDED || missed > 0);
+    }
+    CHECK_EQ(seen + missed, (uint64_t)ADDERS * ADDED);
+    CHECK(seen >= GM_RECENT_ACCOUNTS_MAX);
+    gm_recents_close(&recents);
+}
+
 int main(void)
 {
     test_recents();
+    test_recents_by_threads();
     test_buckets();
     test_account();
     test_shards();
