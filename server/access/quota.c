@@ -384,7 +384,7 @@ enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uin
         pthread_mutex_unlock(&account->mutex);
     }
     if (status == GM_OK)
-        account->memory = others + total;
+        account->memory += total - had; /* beside others that are not limited */
     return status;
 }
 

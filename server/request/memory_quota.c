@@ -16,10 +16,7 @@ void gm_memory_quota_close(struct gm_memory_quota *quota)
 
 uint64_t gm_memory_quota_held(struct gm_memory_quota *quota, uint64_t client)
 {
-    pthread_mutex_lock(&quota->mutex);
-    uint64_t held = quota->held[gm_fair_bucket(client)].all;
-    pthread_mutex_unlock(&quota->mutex);
-    return held;
+    return quota->held[gm_fair_bucket(client)].all;
 }
 
 static uint64_t small_part(const struct gm_memory_quota *quota)
@@ -52,12 +49,13 @@ static bool is_fair(uint64_t held, uint64_t taken, uint64_t whole)
     return taken <= whole && held / GM_MEMORY_SHARE <= whole - taken;
 }
 
-/* Whether the reservation may rise to `total`, which fits below the ceiling. The mutex is held. */
-static bool may_have(const struct gm_reservation *reservation, uint64_t total)
+/* Whether the reservation may rise to `total`, which fits below the ceiling beside `others`. The
+ * mutex is held. */
+static bool may_have(const struct gm_reservation *reservation, uint64_t total, uint64_t others)
 {
     const struct gm_memory_quota *quota = reservation->quota;
     unsigned bucket = gm_fair_bucket(reservation->client);
-    uint64_t others = quota->reserved - reservation->reserved, most = ceiling(quota, total);
+    uint64_t most = ceiling(quota, total);
     uint64_t had = small_bytes(quota, reservation->reserved), small = small_bytes(quota, total);
 
     if (is_fair(quota->held[bucket].all - reservation->reserved + total, others + total, most))
@@ -68,61 +66,106 @@ static bool may_have(const struct gm_reservation *reservation, uint64_t total)
     return !is_fair(total, total, most) && others <= small_part(quota);
 }
 
-/* Changes a reservation to `total`. The mutex is held. */
-static void set_reserved(struct gm_reservation *reservation, uint64_t total)
+/* Counts a change of the reservation to `total` by client and size, and not in `reserved`. */
+static void count(struct gm_reservation *reservation, uint64_t total)
 {
     struct gm_memory_quota *quota = reservation->quota;
     unsigned bucket = gm_fair_bucket(reservation->client);
-    uint64_t more =
-        total - reservation->reserved; /* wraps around if `total` is less; so do the sums below */
+    /* They wrap around if `total` is less; so do the sums. */
+    uint64_t more = total - reservation->reserved;
     uint64_t more_small = small_bytes(quota, total) - small_bytes(quota, reservation->reserved);
 
-    quota->reserved += more;
-    quota->held[bucket].all += more;
-    quota->small += more_small;
-    quota->held[bucket].small += more_small;
+    atomic_fetch_add(&quota->held[bucket].all, more);
+    if (more_small != 0) {
+        atomic_fetch_add(&quota->small, more_small);
+        atomic_fetch_add(&quota->held[bucket].small, more_small);
+    }
     reservation->reserved = total;
     reservation->spare = 0;
 }
 
+static void set_reserved(struct gm_reservation *reservation, uint64_t total)
+{
+    atomic_fetch_add(&reservation->quota->reserved, total - reservation->reserved);
+    count(reservation, total);
+}
+
 /* Gives back all but `total` bytes: a small reservation only when it ends, so that small requests
- * seldom take the mutex. */
+ * seldom count. */
 static void lower(struct gm_reservation *reservation, uint64_t total)
 {
     reservation->spare = reservation->reserved - total;
     if (total > 0 && gm_memory_quota_is_small(reservation->quota, reservation->reserved))
         return;
-    pthread_mutex_lock(&reservation->quota->mutex);
     gm_quota_release(reservation->account, reservation->reserved - total);
     set_reserved(reservation, total);
-    pthread_mutex_unlock(&reservation->quota->mutex);
 }
 
-/* Raises the reservation to `total`. The mutex is held. */
-static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t total,
-                               struct gm_error *err)
+/* Whether the reservation may rise to `total` beside `others`. The mutex is held. */
+static enum gm_status check(const struct gm_reservation *reservation, uint64_t total,
+                            uint64_t others, struct gm_error *err)
 {
     const struct gm_memory_quota *quota = reservation->quota;
-    uint64_t all = quota->reserved, most = ceiling(quota, total);
-    uint64_t held = quota->held[gm_fair_bucket(reservation->client)].all;
+    uint64_t most = ceiling(quota, total), more = total - reservation->reserved;
 
-    if (all - reservation->reserved > most || total > most - (all - reservation->reserved))
+    if (others > most || total > most - others)
         return gm_fail(err, GM_MEMORY_FULL,
                        "%llu of %llu bytes for requests%s are in use, and this one needs %llu more",
-                       (unsigned long long)all, (unsigned long long)most,
-                       most < quota->limit ? " that are not small" : "",
-                       (unsigned long long)(total - reservation->reserved));
-    if (!may_have(reservation, total))
+                       (unsigned long long)(others + reservation->reserved),
+                       (unsigned long long)most, most < quota->limit ? " that are not small" : "",
+                       (unsigned long long)more);
+    if (!may_have(reservation, total, others))
         return gm_fail(err, GM_MEMORY_FULL,
                        "requests of this client hold %llu of the %llu bytes for requests "
                        "(--memory-limit), this one needs %llu more, and the rest is kept for "
                        "other clients",
-                       (unsigned long long)held, (unsigned long long)quota->limit,
-                       (unsigned long long)(total - reservation->reserved));
-    enum gm_status status = gm_quota_hold(reservation->account, reservation->reserved, total, err);
+                       (unsigned long long)quota->held[gm_fair_bucket(reservation->client)].all,
+                       (unsigned long long)quota->limit, (unsigned long long)more);
+    return GM_OK;
+}
+
+/* Raises the reservation to `total`. Looks again where rise_by_steps added something meanwhile, so
+ * that the limit holds. The mutex is held. */
+static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t total,
+                               struct gm_error *err)
+{
+    struct gm_memory_quota *quota = reservation->quota;
+    uint64_t had = reservation->reserved, all = quota->reserved;
+    enum gm_status status;
+
+    do {
+        status = check(reservation, total, all - had, err);
+        if (status != GM_OK)
+            return status;
+    } while (!atomic_compare_exchange_weak(&quota->reserved, &all, all + (total - had)));
+    status = gm_quota_hold(reservation->account, had, total, err);
     if (status == GM_OK)
-        set_reserved(reservation, total);
+        count(reservation, total);
+    else
+        atomic_fetch_sub(&quota->reserved, total - had);
     return status;
+}
+
+/* Raises a small reservation to whole steps, without the mutex, if half of the limit is free then:
+ * so much that no client can have more than its share. */
+static bool rise_by_steps(struct gm_reservation *reservation, uint64_t total)
+{
+    struct gm_memory_quota *quota = reservation->quota;
+    uint64_t whole = (total + GM_SMALL_STEP - 1) / GM_SMALL_STEP * GM_SMALL_STEP;
+    uint64_t more = whole - reservation->reserved;
+
+    if (!reservation->in_steps || !gm_memory_quota_is_small(quota, whole) ||
+        gm_quota_limits_memory(reservation->account) || quota->reserved > quota->limit / 2)
+        return false;
+    if (atomic_fetch_add(&quota->reserved, more) + more > quota->limit / 2) {
+        atomic_fetch_sub(&quota->reserved, more);
+        return false;
+    }
+    /* no limit, so that it cannot be refused */
+    (void)gm_quota_hold(reservation->account, reservation->reserved, whole, NULL);
+    count(reservation, whole);
+    reservation->spare = whole - total;
+    return true;
 }
 
 enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t more,
@@ -144,16 +187,10 @@ enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t
             reservation->spare = reservation->reserved - total;
         return GM_OK;
     }
-    uint64_t whole = (total + GM_SMALL_STEP - 1) / GM_SMALL_STEP * GM_SMALL_STEP;
-    bool round_up = reservation->in_steps && gm_memory_quota_is_small(quota, whole) &&
-                    !gm_quota_limits_memory(reservation->account);
+    if (rise_by_steps(reservation, total))
+        return GM_OK;
     pthread_mutex_lock(&quota->mutex);
-    round_up = round_up && quota->reserved <= quota->limit / 2;
-    enum gm_status status = round_up ? raise_to(reservation, whole, err) : GM_MEMORY_FULL;
-    if (status == GM_OK)
-        reservation->spare = whole - total;
-    else
-        status = raise_to(reservation, total, err);
+    enum gm_status status = raise_to(reservation, total, err);
     pthread_mutex_unlock(&quota->mutex);
     return status;
 }
@@ -222,9 +259,9 @@ enum gm_status gm_allocation_move(struct gm_allocation *to, struct gm_reservatio
     enum gm_status status = gm_quota_hold(to_reservation->account, had, had + capacity, err);
     if (status == GM_OK) {
         uint64_t spare = from_reservation->spare < left ? from_reservation->spare : left;
+        set_reserved(to_reservation, had + capacity); /* first: else others might take it */
         set_reserved(from_reservation, left);
         from_reservation->spare = spare;
-        set_reserved(to_reservation, had + capacity);
     } else {
         /* It was this one's until now, so that it cannot be refused. */
         (void)gm_quota_hold(from_reservation->account, left, left + capacity, NULL);

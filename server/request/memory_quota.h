@@ -26,11 +26,14 @@
 struct gm_memory_quota {
     uint64_t limit; /* bytes */
 
-    pthread_mutex_t mutex;     /* guards all below */
-    _Atomic uint64_t reserved; /* may also be read without the mutex */
-    uint64_t small;            /* part of `reserved` that small requests hold */
+    /* Whoever may be refused takes it, so that two who ask at once get one answer after the other.
+     * What is added or given back without a question needs no mutex: event threads do that twice a
+     * request, and would wait for each other. */
+    pthread_mutex_t mutex;
+    _Alignas(64) _Atomic uint64_t reserved;
+    _Atomic uint64_t small; /* part of `reserved` that small requests hold */
     struct {
-        uint64_t all, small;
+        _Atomic uint64_t all, small;
     } held[GM_FAIR_BUCKETS]; /* bytes by client */
 };
 

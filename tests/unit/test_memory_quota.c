@@ -294,6 +294,48 @@ static void test_threads(void)
     close_quota();
 }
 
+struct mix {
+    uint64_t bytes, client;
+    unsigned granted, exceeded;
+};
+
+static void *mix(void *cls)
+{
+    struct mix *m = cls;
+
+    for (int i = 0; i < 20000; i++) {
+        struct gm_reservation x = {.quota = &quota, .client = m->client, .in_steps = true};
+        struct gm_error error;
+        m->granted += gm_reservation_raise(&x, m->bytes, &error) == GM_OK && x.reserved >= m->bytes;
+        m->exceeded += quota.reserved > quota.limit;
+        gm_reservation_trim(&x, 0);
+    }
+    return NULL;
+}
+
+/* Small requests, which take no mutex while half of the limit is free, beside large ones, which
+ * take all that the small ones leave. */
+static void test_small_beside_large(void)
+{
+    const uint64_t limit = 2 * GM_SMALL_STEP * GM_SMALL_PART * GM_SMALL_MEMORY_PART;
+    const uint64_t large = limit / 2 - limit / GM_SMALL_MEMORY_PART / 2;
+    struct mix m[4] = {{.bytes = 100},
+                       {.bytes = GM_SMALL_STEP + 1, .client = 1},
+                       {.bytes = large, .client = 2},
+                       {.bytes = large, .client = 3}};
+    pthread_t thread[4];
+
+    open_quota(limit);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&thread[i], NULL, mix, &m[i]) == 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(m[i].granted > 0);
+        CHECK_EQ(m[i].exceeded, 0);
+    }
+    close_quota();
+}
+
 int main(void)
 {
     test_reserve();
@@ -303,5 +345,6 @@ int main(void)
     test_clients();
     test_blocks();
     test_threads();
+    test_small_beside_large();
     return check_report();
 }
