@@ -10,6 +10,7 @@
 #include "server/http/http.h"
 #include "server/limits.h"
 #include "server/process.h"
+#include "server/request/request.h"
 #include "server/request/text.h"
 
 #include <errno.h>
@@ -336,9 +337,10 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
 
     server->started_ns = gm_now_ns();
     server->started_unix = time(NULL);
-    if (pthread_mutex_init(&server->mutex, NULL) != 0)
-        return gm_fail(err, GM_INTERNAL, "no lock for the server's jobs");
-    enum gm_status status = gm_memory_quota_open(&server->memory, config->memory_limit, err);
+    enum gm_status status = gm_requests_open(server, err);
+    if (status != GM_OK)
+        return status;
+    status = gm_memory_quota_open(&server->memory, config->memory_limit, err);
     if (status == GM_OK) {
         server->regions = (struct gm_regions){.prefix = config->shared_memory,
                                               .cuda_ipc = config->cuda_ipc,
@@ -379,7 +381,7 @@ static void close_server(struct gm_server *server)
     gm_recents_close(&server->recents);
     gm_devices_close(&server->devices);
     gm_memory_quota_close(&server->memory);
-    pthread_mutex_destroy(&server->mutex);
+    gm_requests_close(server);
 }
 
 static void log_device(const struct gm_device *device)

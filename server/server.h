@@ -28,6 +28,8 @@ enum gm_phase {
     GM_PHASE_ENDING    /* requests that are still uploading are refused too */
 };
 
+#define GM_REQUEST_LISTS 16
+
 struct gm_server {
     struct gm_config config;
     struct gm_devices devices;
@@ -45,9 +47,13 @@ struct gm_server {
      * 0. */
     _Atomic unsigned suspended;
 
-    pthread_mutex_t mutex; /* guards the list of requests being served, and their count */
-    LIST_HEAD(, gm_request) requests;
-    uint64_t request_count;
+    /* The requests being served. Each processor adds to a list of its own, so that those with small
+     * requests do not wait for each other. */
+    struct gm_request_list {
+        _Alignas(64) pthread_mutex_t mutex; /* guards all below */
+        LIST_HEAD(, gm_request) requests;
+        uint64_t count;
+    } being_served[GM_REQUEST_LISTS];
 };
 
 #endif

@@ -252,9 +252,8 @@ enum gm_progress gm_handle_stats(struct gm_request *r)
     const struct gm_devices *devices = &server->devices;
     json_t *o = json_object(), *queues = json_object();
 
-    pthread_mutex_lock(&server->mutex);
-    uint64_t in_flight = server->request_count;
-    pthread_mutex_unlock(&server->mutex);
+    uint64_t in_flight = gm_requests_count(server);
+
     for (unsigned i = 0; i < devices->count; i++) {
         struct gm_sched_load load = gm_sched_load(devices->device[i].sched);
         json_object_set_new(queues, devices->device[i].name,

@@ -381,9 +381,7 @@ static void look(struct view *v, FILE *out, struct gm_server *server)
 
     *v = (struct view){.out = out, .server = server, .stats = &server->stats};
     gm_stats_sum(&server->stats, &v->sums);
-    pthread_mutex_lock(&server->mutex);
-    v->requests = server->request_count;
-    pthread_mutex_unlock(&server->mutex);
+    v->requests = gm_requests_count(server);
     v->kept = gm_matrices_usage(&server->matrices);
     for (; v->devices < devices->count; v->devices++) {
         const struct gm_device *of = &devices->device[v->devices];

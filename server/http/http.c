@@ -570,10 +570,7 @@ bool gm_http_idle(struct gm_http *http)
                 gm_connections_unread(&http->server->connections) ||
                 gm_linger_count(http->linger) > 0;
 
-    pthread_mutex_lock(&http->server->mutex);
-    bool idle = http->server->request_count == 0;
-    pthread_mutex_unlock(&http->server->mutex);
-    return idle && !owed;
+    return gm_requests_count(http->server) == 0 && !owed;
 }
 
 const char *gm_http_exposed(const struct gm_http *http, bool secure_too)

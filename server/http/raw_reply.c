@@ -73,8 +73,11 @@ void gm_http_refuse_requests(struct gm_server *server, enum gm_status status)
     struct gm_request *r;
 
     gm_fail(&error, status, "gemmd is shutting down and could not finish this request");
-    pthread_mutex_lock(&server->mutex);
-    LIST_FOREACH (r, &server->requests, link)
-        refuse(r, &error);
-    pthread_mutex_unlock(&server->mutex);
+    for (unsigned i = 0; i < GM_REQUEST_LISTS; i++) {
+        struct gm_request_list *list = &server->being_served[i];
+        pthread_mutex_lock(&list->mutex);
+        LIST_FOREACH (r, &list->requests, link)
+            refuse(r, &error);
+        pthread_mutex_unlock(&list->mutex);
+    }
 }

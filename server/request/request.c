@@ -24,6 +24,7 @@
 #include "server/limits.h"
 #include "server/log.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,47 @@
 struct gm_request *gm_request_of_work(struct gm_work *work)
 {
     return (struct gm_request *)((char *)work - offsetof(struct gm_request, run.work));
+}
+
+enum gm_status gm_requests_open(struct gm_server *server, struct gm_error *err)
+{
+    for (unsigned i = 0; i < GM_REQUEST_LISTS; i++) {
+        struct gm_request_list *list = &server->being_served[i];
+        LIST_INIT(&list->requests);
+        list->count = 0;
+        if (pthread_mutex_init(&list->mutex, NULL) == 0)
+            continue;
+        while (i > 0)
+            pthread_mutex_destroy(&server->being_served[--i].mutex);
+        return gm_fail(err, GM_INTERNAL, "no locks for the requests");
+    }
+    return GM_OK;
+}
+
+void gm_requests_close(struct gm_server *server)
+{
+    for (unsigned i = 0; i < GM_REQUEST_LISTS; i++)
+        pthread_mutex_destroy(&server->being_served[i].mutex);
+}
+
+uint64_t gm_requests_count(struct gm_server *server)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < GM_REQUEST_LISTS; i++) {
+        struct gm_request_list *list = &server->being_served[i];
+        pthread_mutex_lock(&list->mutex);
+        count += list->count;
+        pthread_mutex_unlock(&list->mutex);
+    }
+    return count;
+}
+
+static struct gm_request_list *own_list(struct gm_server *server)
+{
+    int processor = sched_getcpu();
+
+    return &server->being_served[processor > 0 ? (unsigned)processor % GM_REQUEST_LISTS : 0];
 }
 
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
@@ -56,10 +98,11 @@ struct gm_request *gm_request_new(struct gm_server *server, const struct gm_requ
     gm_account_start(&r->account, gm_now_ns());
     gm_request_id(&r->head, r->id);
 
-    pthread_mutex_lock(&server->mutex);
-    LIST_INSERT_HEAD(&server->requests, r, link);
-    server->request_count++;
-    pthread_mutex_unlock(&server->mutex);
+    r->list = own_list(server);
+    pthread_mutex_lock(&r->list->mutex);
+    LIST_INSERT_HEAD(&r->list->requests, r, link);
+    r->list->count++;
+    pthread_mutex_unlock(&r->list->mutex);
     return r;
 }
 
@@ -129,7 +172,7 @@ void gm_request_finish(struct gm_request *r)
 
 void gm_request_unref(struct gm_request *r)
 {
-    struct gm_server *server = r->server;
+    struct gm_request_list *list = r->list;
 
     if (atomic_fetch_sub(&r->references, 1) > 1)
         return;
@@ -138,10 +181,10 @@ void gm_request_unref(struct gm_request *r)
     settle_quota(r);
     gm_quota_unref(r->caller.account);
 
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&list->mutex);
     LIST_REMOVE(r, link);
-    server->request_count--;
-    pthread_mutex_unlock(&server->mutex);
+    list->count--;
+    pthread_mutex_unlock(&list->mutex);
     free(r);
 }
 

@@ -52,7 +52,8 @@ enum gm_request_state {
 
 struct gm_request {
     struct gm_server *server;
-    LIST_ENTRY(gm_request) link; /* in server->requests, guarded by its mutex */
+    struct gm_request_list *list; /* of server->being_served */
+    LIST_ENTRY(gm_request) link;  /* guarded by its mutex */
     _Atomic int references;
     enum gm_request_state state;
 
@@ -113,6 +114,13 @@ struct gm_request {
 };
 
 struct gm_request *gm_request_of_work(struct gm_work *work);
+
+/* Call before the first request, and after the last one. Fails with GM_INTERNAL if a mutex cannot
+ * be created. */
+enum gm_status gm_requests_open(struct gm_server *server, struct gm_error *err);
+void gm_requests_close(struct gm_server *server);
+/* How many are being served. */
+uint64_t gm_requests_count(struct gm_server *server);
 
 /* Makes a request from its head; NULL if memory ran out. Copies the head, not its strings. */
 struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,

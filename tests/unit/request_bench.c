@@ -68,7 +68,7 @@ static void on_lost(void *cls)
 void bench_check_all_returned(void)
 {
     CHECK_EQ(atomic_load(&bench_server.memory.reserved), 0);
-    CHECK_EQ(bench_server.request_count, 0);
+    CHECK_EQ(gm_requests_count(&bench_server), 0);
 }
 
 static void open_server(uint64_t memory_limit)
@@ -85,7 +85,7 @@ static void open_server(uint64_t memory_limit)
     s->access.keys_file = s->access.cors = s->access.hosts = "";
     CHECK_STATUS(gm_access_open(&s->access, &s->config.quota, &error), GM_OK, &error);
     s->started_ns = gm_now_ns();
-    pthread_mutex_init(&s->mutex, NULL);
+    CHECK_STATUS(gm_requests_open(s, &error), GM_OK, &error);
     CHECK_STATUS(gm_workers_open(2, &s->workers, &error), GM_OK, &error);
     s->regions = (struct gm_regions){
         .prefix = BENCH_PREFIX, .cuda_ipc = true, .quota = &s->memory, .devices = &s->devices};
@@ -126,12 +126,11 @@ void bench_close(void)
     gm_devices_close(&s->devices); /* whoever resumed a request is done after that */
     CHECK_EQ(atomic_load(&s->suspended), 0);
     CHECK_EQ(atomic_load(&s->memory.reserved), 0);
-    CHECK_EQ(s->request_count, 0);
-    CHECK(LIST_EMPTY(&s->requests));
+    CHECK_EQ(gm_requests_count(s), 0);
     gm_access_close(&s->access);
     gm_recents_close(&s->recents);
     gm_memory_quota_close(&s->memory);
-    pthread_mutex_destroy(&s->mutex);
+    gm_requests_close(s);
 }
 
 /* name=value&name=value, as the library hands it over. */
