@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *stop_reason(enum gm_status status)
 {
@@ -55,6 +56,8 @@ void gm_sched_leave_queue(struct gm_sched *s, const struct gm_job *job)
 {
     --*held(s, job->slot.client);
     s->waiting_s = s->queue.waiting > 0 ? s->waiting_s - job->expected_s : 0;
+    s->exclusive_waiting -= job->exclusive;
+    gm_sched_set_way(s);
 }
 
 void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *list)
@@ -221,6 +224,12 @@ void gm_sched_call(struct gm_sched *s)
         pthread_cond_signal(&s->work);
 }
 
+void gm_sched_call_all(struct gm_sched *s)
+{
+    atomic_fetch_add(&s->calls, 1);
+    pthread_cond_broadcast(&s->work);
+}
+
 /* Sets the job's expected time, and adds it to what waits. The mutex is held. */
 static void expect(struct gm_sched *s, struct gm_job *job)
 {
@@ -245,6 +254,8 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         atomic_store(&s->measure_stop, true);
         expect(s, job);
         gm_fair_push(&s->queue, &job->slot);
+        s->exclusive_waiting += job->exclusive;
+        gm_sched_set_way(s);
         gm_sched_call(s);
         /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
          * jobs. */
@@ -258,20 +269,6 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         gm_job_fail(job, refused);
         job->done(job);
     }
-}
-
-bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
-{
-    pthread_mutex_lock(&s->mutex);
-    const struct gm_fair_item *first = gm_fair_first(&s->queue);
-    bool alone = s->exclusive_running || (first && gm_job_of_slot(first)->exclusive);
-    bool now = s->options.backend->run_here && !job->exclusive && !alone && !s->lost && !s->closing;
-    if (now) {
-        gm_job_reset(job);
-        gm_sched_run_beside(s, job);
-    }
-    pthread_mutex_unlock(&s->mutex);
-    return now;
 }
 
 void gm_sched_fail_all(struct gm_sched *s, enum gm_status status)
@@ -304,23 +301,15 @@ unsigned gm_sched_retry_after(struct gm_sched *s)
     return wait > GM_RETRY_AFTER_S_MAX ? GM_RETRY_AFTER_S_MAX : (unsigned)wait;
 }
 
-/* A reader may have been told of time beyond the end of this job, because its thread got the mutex
- * late. What was told must not be taken back. */
-void gm_sched_count_busy(struct gm_sched *s, int64_t until_ns)
-{
-    if (until_ns <= s->busy_from_ns)
-        return;
-    s->busy_ns += (uint64_t)(until_ns - s->busy_from_ns);
-    s->busy_from_ns = until_ns;
-}
-
 struct gm_sched_load gm_sched_load(struct gm_sched *s)
 {
     pthread_mutex_lock(&s->mutex);
-    if (s->running_count > 0)
-        gm_sched_count_busy(s, gm_now_ns());
+    int64_t now = gm_now_ns(); /* before it is asked what runs */
+    uint64_t running = s->running_count + gm_sched_beside(s);
+    if (running > 0)
+        gm_sched_count_busy(s, now);
     struct gm_sched_load load = {.queued = s->queue.waiting + s->reserved,
-                                 .running = s->running_count,
+                                 .running = running,
                                  .capacity = s->options.queue_limit,
                                  .busy_ns = s->busy_ns,
                                  .wait_s = backlog(s),
@@ -379,10 +368,11 @@ enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_s
 {
     const struct gm_device_facts *facts =
         options->backend->describe(options->context, options->device);
-    struct gm_sched *s = calloc(1, sizeof *s);
+    struct gm_sched *s = aligned_alloc(_Alignof(struct gm_sched), sizeof *s);
 
     if (!s)
         return gm_fail(err, GM_INTERNAL, "no memory for a scheduler");
+    memset(s, 0, sizeof *s);
     gm_fair_init(&s->queue);
     gm_forecast_init(&s->forecast);
     TAILQ_INIT(&s->running);
@@ -414,6 +404,7 @@ void gm_sched_close(struct gm_sched *s)
         return;
     pthread_mutex_lock(&s->mutex);
     s->closing = true;
+    gm_sched_set_way(s);
     atomic_store(&s->measure_stop, true);
     gm_sched_call(s);
     pthread_cond_broadcast(&s->work);

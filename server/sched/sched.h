@@ -77,7 +77,7 @@ void gm_job_fail(struct gm_job *job, enum gm_status status);
 
 /*
  * The scheduler. Lock rules:
- *  1. One mutex guards all of it.
+ *  1. One mutex guards all of it but what jobs beside the streams count (gm_sched_run_here).
  *  2. backend->run, run_here and done() are called without the mutex.
  *  3. abandoned() is called with the mutex held: it must not block or call back.
  *  4. A job leaves the queue or the running list with the mutex held, before its done(). So every
@@ -142,8 +142,8 @@ void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
 /*
  * Runs a job on the calling thread at once, without the queue and without done(). For jobs that
  * take less time than a handover to another thread. Needs no slot; nobody checks its deadline or
- * its client meanwhile. Returns false if this device cannot, or if an exclusive job runs or is
- * first in the queue.
+ * its client meanwhile. Returns false if this device cannot, or if an exclusive job runs or
+ * waits.
  */
 bool gm_sched_run_here(struct gm_sched *sched, struct gm_job *job);
 

@@ -105,7 +105,7 @@ bool gm_sched_startable(const struct gm_sched *s)
     if (s->streams_free == 0 || s->exclusive_running)
         return false;
     first = first_eligible(s);
-    return first && !(first->exclusive && s->running_count > 0);
+    return first && !(first->exclusive && s->running_count + gm_sched_beside(s) > 0);
 }
 
 static unsigned take_stream(struct gm_sched *s)
@@ -143,6 +143,12 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *b
     return NULL;
 }
 
+static void hold_device(struct gm_sched *s, bool held)
+{
+    s->exclusive_running = held;
+    gm_sched_set_way(s);
+}
+
 /* Moves the next job, and those that may share its launch, to the running list. */
 static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
@@ -152,7 +158,8 @@ static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 
     if (job->batch_most > 0 && job->batch_most < most)
         most = job->batch_most;
-    s->exclusive_running = job->exclusive;
+    hold_device(s, job->exclusive);
+    gm_sched_begins(s, gm_now_ns());
     do {
         start(s, job);
         batch[n++] = job;
@@ -177,38 +184,32 @@ static void fail_waiting(struct gm_sched *s, const struct gm_error *error)
     pthread_mutex_lock(&s->mutex);
 }
 
-/* State at the start of a launch. */
-struct launch {
-    int64_t begun_ns;
-    uint64_t starts;
-    bool others; /* other jobs were running */
-};
-
-/* Call after the jobs were put on the running list. stream: -1 beside all streams. */
-static struct launch begin(struct gm_sched *s, int stream, struct gm_job **batch, unsigned n)
+/* Call after the jobs were put on the running list. */
+static struct gm_launch begin(struct gm_sched *s, unsigned stream, struct gm_job **batch,
+                              unsigned n)
 {
-    struct launch launch = {gm_now_ns(), ++s->starts, s->running_count > n};
+    struct gm_launch launch = gm_sched_launch(s, gm_now_ns(), n);
 
-    if (!launch.others && s->busy_from_ns < launch.begun_ns)
-        s->busy_from_ns = launch.begun_ns;
     for (unsigned i = 0; i < n; i++) {
         batch[i]->started_ns = launch.begun_ns;
         batch[i]->batch = n;
-        batch[i]->stream = stream;
+        batch[i]->stream = (int)stream;
     }
     return launch;
 }
 
 /* Removes the jobs from the running list. */
-static void end(struct gm_sched *s, const struct launch *launch, struct gm_job **batch, unsigned n,
-                int64_t ended_ns)
+static void end(struct gm_sched *s, const struct gm_launch *launch, struct gm_job **batch,
+                unsigned n, int64_t ended_ns)
 {
+    bool concurrent = gm_sched_was_concurrent(s, launch);
+
     for (unsigned i = 0; i < n; i++) {
         struct gm_job *job = batch[i];
         TAILQ_REMOVE(&s->running, job, link);
         job->finished_ns = ended_ns;
         gm_sched_learn(s, job, ended_ns);
-        job->concurrent = launch->others || s->starts != launch->starts;
+        job->concurrent = concurrent;
         if (job->task.status == GM_CANCELLED && job->stop_status != GM_OK)
             gm_job_fail(job, job->stop_status);
     }
@@ -225,10 +226,9 @@ static void after_launch(struct gm_sched *s, enum gm_status status, const struct
     bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
 
     s->lost = s->lost || status == GM_DEVICE_LOST;
-    if (s->queue.waiting > 0 || s->closing) {
-        atomic_fetch_add(&s->calls, 1);
-        pthread_cond_broadcast(&s->work);
-    }
+    gm_sched_set_way(s);
+    if (s->queue.waiting > 0 || s->closing)
+        gm_sched_call_all(s);
     if (newly_lost)
         fail_waiting(s, error);
 }
@@ -240,7 +240,7 @@ static void after_launch(struct gm_sched *s, enum gm_status status, const struct
 static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch, unsigned n,
                       struct gm_task **tasks)
 {
-    struct launch launch = begin(s, (int)stream, batch, n);
+    struct gm_launch launch = begin(s, stream, batch, n);
     double work_s = 0, done_s = 0;
 
     for (unsigned i = 0; i < n; i++) {
@@ -263,7 +263,7 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
     }
     gm_forecast_end(&s->forecast, work_s, done_s, s->waiting_s, ended);
     end(s, &launch, batch, n, ended);
-    s->exclusive_running = false;
+    hold_device(s, false);
     s->stream_busy[stream] = false;
     s->streams_free++;
     s->service_s =
@@ -271,18 +271,11 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
     after_launch(s, status, &batch[0]->task.error);
 }
 
-void gm_sched_run_beside(struct gm_sched *s, struct gm_job *job)
+void gm_sched_lose(struct gm_sched *s, const struct gm_error *error)
 {
-    TAILQ_INSERT_TAIL(&s->running, job, link);
-    s->running_count++;
-    struct launch launch = begin(s, -1, &job, 1);
-    pthread_mutex_unlock(&s->mutex);
-    enum gm_status status =
-        s->options.backend->run_here(s->options.context, s->options.device, &job->task);
-    int64_t ended = gm_now_ns();
     pthread_mutex_lock(&s->mutex);
-    end(s, &launch, &job, 1, ended);
-    after_launch(s, status, &job->task.error);
+    after_launch(s, GM_DEVICE_LOST, error);
+    pthread_mutex_unlock(&s->mutex);
 }
 
 /* The time to measure the ceilings again, or to ask again; or GM_NEVER. */
@@ -292,7 +285,8 @@ static int64_t measure_at(const struct gm_sched *s)
 
     if (!o->backend->measure || o->measure_idle_ns == 0 || s->lost)
         return GM_NEVER;
-    if (s->exclusive_running || s->running_count > 0 || s->queue.waiting > 0 || s->reserved > 0)
+    if (s->exclusive_running || s->running_count + gm_sched_beside(s) > 0 || s->queue.waiting > 0 ||
+        s->reserved > 0)
         return gm_now_ns() + o->measure_idle_ns;
     int64_t idle = s->idle_from_ns + o->measure_idle_ns;
     int64_t again = s->measured_ns > 0 ? s->measured_ns + o->measure_again_ns : 0;
@@ -303,9 +297,13 @@ static int64_t measure_at(const struct gm_sched *s)
 static void measure(struct gm_sched *s)
 {
     struct gm_error error = {.detail = ""};
-    unsigned stream = take_stream(s);
 
-    s->exclusive_running = true;
+    hold_device(s, true);
+    if (gm_sched_beside(s) > 0) { /* one has begun since measure_at looked */
+        hold_device(s, false);
+        return;
+    }
+    unsigned stream = take_stream(s);
     atomic_store(&s->measure_stop, false);
     pthread_mutex_unlock(&s->mutex);
     enum gm_status status = s->options.backend->measure(s->options.context, s->options.device,
@@ -314,7 +312,7 @@ static void measure(struct gm_sched *s)
     s->measured_ns = gm_now_ns();
     if (atomic_load(&s->measure_stop)) /* stopped early: measure again soon */
         s->measured_ns -= s->options.measure_again_ns;
-    s->exclusive_running = false;
+    hold_device(s, false);
     s->stream_busy[stream] = false;
     s->streams_free++;
     after_launch(s, status, &error);

@@ -220,32 +220,42 @@ static void test_alone_after_beside(void)
     close_bench(&b);
 }
 
-/* While the watch is awake, for another job. */
-static void test_beside_is_stopped(void)
+#define BESIDE_THREADS 4
+
+static void *beside_often(void *cls)
 {
+    struct beside *x = cls;
+
+    x->ran = true;
+    for (int i = 0; i < 20000 && x->ran; i++) {
+        init_probe(&x->probe);
+        x->ran = gm_sched_run_here(x->bench->sched, &x->probe.job);
+    }
+    return NULL;
+}
+
+/* Jobs beside the streams count the device as busy as long as some of them run, and no longer: not
+ * once each, and not what was before them. */
+static void test_busy_beside(void)
+{
+    static struct beside x[BESIDE_THREADS];
     struct bench b;
-    struct beside x;
-    struct probe busy;
 
     open_bench(&b, 1, 1, QUEUE);
-    init_probe(&busy);
-    fake_hold(&b.fake, true);
-    CHECK(submit(&b, &busy) == GM_OK);
-    CHECK(fake_wait_running(&b.fake, 1));
-
-    begin_beside(&x, &b, gm_now_ns() + 50000000);
-    end_beside(&x, GM_DEADLINE);
-
-    begin_beside(&x, &b, GM_NEVER);
-    atomic_store(&x.probe.gone_while_running, true);
-    end_beside(&x, GM_CANCELLED);
-    CHECK(gm_sched_load(b.sched).running == 1);
-
-    begin_beside(&x, &b, GM_NEVER);
-    gm_sched_fail_all(b.sched, GM_DRAINING);
-    end_beside(&x, GM_DRAINING);
-    CHECK(wait_done(&busy));
-    CHECK_EQ(busy.job.task.status, GM_DRAINING);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    int64_t begun = gm_now_ns();
+    for (unsigned i = 0; i < BESIDE_THREADS; i++) {
+        x[i].bench = &b;
+        CHECK(pthread_create(&x[i].thread, NULL, beside_often, &x[i]) == 0);
+    }
+    for (unsigned i = 0; i < BESIDE_THREADS; i++) {
+        pthread_join(x[i].thread, NULL);
+        CHECK(x[i].ran);
+    }
+    uint64_t busy_ns = gm_sched_load(b.sched).busy_ns;
+    CHECK(busy_ns > 0 && (int64_t)busy_ns <= gm_now_ns() - begun);
+    CHECK_EQ(gm_sched_load(b.sched).running, 0);
+    CHECK_EQ(gm_sched_load(b.sched).busy_ns, busy_ns);
     close_bench(&b);
 }
 
@@ -392,7 +402,7 @@ int main(void)
     test_fail_all();
     test_close();
     test_alone_after_beside();
-    test_beside_is_stopped();
+    test_busy_beside();
     test_storm();
     return check_report();
 }
