@@ -8,10 +8,14 @@
 #include "proto/status.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS 512u /* a power of two: one place for each hash */
+/* Each processor has a part of its own: sixteen that take one lock for each small request would
+ * wait for each other. */
+#define PARTS 16u
+#define SLOTS 128u /* of a part; a power of two: one place for each hash */
 #define WORDS_OF_OPERAND 4u
 
 /* All that a choice depends on, beside the device. */
@@ -19,13 +23,17 @@ struct key {
     uint64_t words[1 + WORDS_OF_OPERAND * GM_OPERANDS_MAX];
 };
 
+struct slot {
+    struct key key;
+    const struct gm_variant *variant; /* NULL: an empty slot */
+    struct gm_tile_choice tiles;
+};
+
 struct gm_choice_cache {
-    pthread_mutex_t lock;
-    struct {
-        struct key key;
-        const struct gm_variant *variant; /* NULL: an empty slot */
-        struct gm_tile_choice tiles;
-    } slot[SLOTS];
+    struct part {
+        _Alignas(64) pthread_mutex_t lock;
+        struct slot slot[SLOTS];
+    } part[PARTS];
 };
 
 static struct key key_of(const struct gm_op *op)
@@ -52,20 +60,28 @@ static struct key key_of(const struct gm_op *op)
 }
 
 /* FNV-1a, by words. */
-static unsigned slot_of(const struct key *key)
+static unsigned hash_of(const struct key *key)
 {
     uint64_t hash = 14695981039346656037u;
 
     for (size_t i = 0; i < sizeof(key->words) / sizeof(key->words[0]); i++)
         hash = (hash ^ key->words[i]) * 1099511628211u;
-    return (unsigned)((hash ^ hash >> 32) % SLOTS);
+    return (unsigned)(hash ^ hash >> 32);
 }
 
 enum gm_status gm_choice_cache_open(struct gm_choice_cache **ret, struct gm_error *err)
 {
-    struct gm_choice_cache *cache = calloc(1, sizeof(*cache));
+    struct gm_choice_cache *cache = aligned_alloc(_Alignof(struct part), sizeof(*cache));
+    unsigned made = 0;
 
-    if (!cache || pthread_mutex_init(&cache->lock, NULL) != 0) {
+    if (cache) {
+        memset(cache, 0, sizeof(*cache));
+        while (made < PARTS && pthread_mutex_init(&cache->part[made].lock, NULL) == 0)
+            made++;
+    }
+    if (made < PARTS) {
+        while (made > 0)
+            pthread_mutex_destroy(&cache->part[--made].lock);
         free(cache);
         return gm_fail(err, GM_MEMORY_FULL, "no memory for choices");
     }
@@ -77,8 +93,16 @@ void gm_choice_cache_close(struct gm_choice_cache *cache)
 {
     if (!cache)
         return;
-    pthread_mutex_destroy(&cache->lock);
+    for (unsigned i = 0; i < PARTS; i++)
+        pthread_mutex_destroy(&cache->part[i].lock);
     free(cache);
+}
+
+static struct part *own_part(struct gm_choice_cache *cache)
+{
+    int processor = sched_getcpu();
+
+    return &cache->part[processor > 0 ? (unsigned)processor % PARTS : 0];
 }
 
 void gm_set_tiles(struct gm_op *op, const struct gm_device_facts *facts)
@@ -96,17 +120,18 @@ enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
     /* a graph's steps are no part of the key */
     bool automatic = (!name || name[0] == '\0' || strcmp(name, "auto") == 0) && !op->graph;
     struct key key = key_of(op);
-    unsigned at = slot_of(&key);
+    struct part *part = automatic ? own_part(cache) : NULL;
+    struct slot *slot = automatic ? &part->slot[hash_of(&key) % SLOTS] : NULL;
     bool found = false;
 
     if (automatic) {
-        pthread_mutex_lock(&cache->lock);
-        found = cache->slot[at].variant && memcmp(&cache->slot[at].key, &key, sizeof(key)) == 0;
+        pthread_mutex_lock(&part->lock);
+        found = slot->variant && memcmp(&slot->key, &key, sizeof(key)) == 0;
         if (found) {
-            *ret = cache->slot[at].variant;
-            op->tiles = cache->slot[at].tiles;
+            *ret = slot->variant;
+            op->tiles = slot->tiles;
         }
-        pthread_mutex_unlock(&cache->lock);
+        pthread_mutex_unlock(&part->lock);
     }
     if (found)
         return GM_OK;
@@ -118,11 +143,9 @@ enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
     else
         op->tiles.splits = 0;
     if (automatic) {
-        pthread_mutex_lock(&cache->lock);
-        cache->slot[at].key = key;
-        cache->slot[at].variant = *ret;
-        cache->slot[at].tiles = op->tiles;
-        pthread_mutex_unlock(&cache->lock);
+        pthread_mutex_lock(&part->lock);
+        *slot = (struct slot){.key = key, .variant = *ret, .tiles = op->tiles};
+        pthread_mutex_unlock(&part->lock);
     }
     return GM_OK;
 }
