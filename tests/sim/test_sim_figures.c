@@ -108,6 +108,8 @@ static void test_pieces(void)
     struct gm_op small = move_of(GM_OP_TRANSPOSE, GM_F32, 64, 96);
     struct gm_op large = move_of(GM_OP_TRANSPOSE, GM_C128, 64, 96);
     struct gm_op tall = move_of(GM_OP_TRANSPOSE, GM_F32, 4096, 3);
+    struct gm_op of_banks = move_of(GM_OP_TRANSPOSE, GM_F32, 4096, 64);
+    struct gm_op wide = move_of(GM_OP_TRANSPOSE, GM_U8, 64, 4096);
     struct gm_op flip = move_of(GM_OP_FLIP, GM_F32, 64, 256);
     struct gm_op sum = sum_of(GM_F32, 64, 256, 64, 256);
     struct gm_op with_column = sum_of(GM_F32, 64, 256, 64, 1);
@@ -123,6 +125,14 @@ static void test_pieces(void)
      * bytes a lane, for which lanes read words 12 apart, four times: each 8 of them are 99 words
      * and 3 banks on, so that some two meet in a bank. */
     check_totals(&tall, "skinny", (struct totals){{96, 96, 384, 384}, {1536, 1536, 768, 384}});
+    /* Rows of 64 words: lanes read 256 words apart, and one is left out after 256, so that they are
+     * in no bank twice. It is put down without: 4 words apart, each 4 in a bank. */
+    check_totals(&of_banks, "skinny",
+                 (struct totals){{2048, 2048, 8192, 8192}, {32768, 32768, 8192, 32768}});
+    /* 32 blocks of 64 rows of 8 pieces and place for a ninth: 576 places, in 18 requests, whose
+     * ends cut sectors. 16 rows of 9 pieces and one more are 145 pieces: the four lanes of a column
+     * are a piece on in the banks, and eight columns are two words of each. */
+    check_totals(&wide, "skinny", (struct totals){{576, 512, 8192, 576}, {8448, 8192, 8192, 2304}});
     /* 128 warps, each piece of the result out of one, which is loaded as its own neighbour. */
     check_totals(&flip, "vectorized", (struct totals){{256, 128, 0, 0}, {4096, 2048, 0, 0}});
     check_totals(&sum, "vectorized", (struct totals){{256, 128, 0, 0}, {4096, 2048, 0, 0}});

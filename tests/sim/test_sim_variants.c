@@ -102,6 +102,14 @@ static void test_round_moves(void)
     try_move(GM_OP_TRANSPOSE, "skinny", GM_F64, SINGLE, 20002, 34);
     try_move(GM_OP_TRANSPOSE, "skinny", GM_U16, SINGLE, 20001, 17);
     try_move(GM_OP_TRANSPOSE, "skinny", GM_U8, SINGLE, 39063, 19);
+    /* Rows of whole rows of banks. */
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_F32, SINGLE, 300, 64);
+    /* Wide, with a gap after as many rows as a piece has elements: columns that end soon behind
+     * one, with one, and just before. */
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_U8, 3, 33, 150);
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_U8, SINGLE, 48, 264);
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_U16, 2, 23, 150);
+    try_move(GM_OP_TRANSPOSE, "skinny", GM_F32, SINGLE, 133, 258);
     /* 16 a block of `batched`, less one; then blocks whose run begins late in a piece and ends
      * early in another. */
     try_move(GM_OP_TRANSPOSE, "batched", GM_F32, 2 * 16 - 1, 16, 16);

@@ -5,10 +5,11 @@
  * KB. They are one span, loaded 16 bytes an access without regard to rows. Each of its columns is a
  * span of the result. In shared memory a thread collects its column's elements, a row apart each.
  * With few rows it is the reverse (both drawn below). Spans begin anywhere; whole aligned vectors
- * are loaded and stored (spans.h, which also pads shared memory against bank conflicts).
+ * are loaded and stored (spans.h). Lanes go down a column, as many rows apart as a vector has
+ * elements, N: padding as in padded.cu, but not at each row, leads them to different banks.
  *
  * Cost: 16 sectors a request, all useful but for the ends of spans. For 1-byte elements
- * instructions are the limit, five for each.
+ * instructions are the limit, five for each, or seven with gaps.
  * When it wins: large matrices with a side of up to some 1000 bytes.
  * Source: the Futhark compiler's transposes for low width and height follow the long side too.
  */
@@ -61,6 +62,16 @@ template <typename T> static unsigned wide_length(uint64_t rows)
     return (unsigned)(length > UNIT ? length : UNIT);
 }
 
+/* tall: one unit is left out after so many that two lanes are an odd number of them apart. */
+template <typename T> static gm_bank_padding<T> tall_padding(uint64_t cols)
+{
+    gm_bank_padding<T> padding = gm_bank_padding_for<T>(cols);
+
+    while (16 * cols / padding.unit % (2u << padding.shift) == 0)
+        padding.shift++;
+    return padding;
+}
+
 /* tall: rows per block with that much shared memory; a power of two. */
 template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared)
 {
@@ -70,7 +81,7 @@ template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared
     while (2 * length * cols * sizeof(T) <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
         length *= 2;
     while (length > gm_per_vec<T, 16>::count &&
-           gm_padded_bytes(gm_bank_padding_for<T>(cols), length * cols) > room)
+           gm_padded_bytes(tall_padding<T>(cols), length * cols) > room)
         length /= 2;
     return length;
 }
@@ -111,24 +122,36 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Iterates down a column of rows that are `apart` elements apart, then down the next column. `back`
- * leads from below a column's last row to the next column's first. From any earlier row it leads
- * below zero, which is large as an unsigned number, so that min() takes the other. */
+/* wide: rows in shared memory are `apart` elements apart, and `gap` more after each N rows. `back`
+ * leads from below a column's last row to the next column's first. */
+template <typename T> struct row_layout {
+    unsigned apart, gap, back;
+
+    __host__ __device__ __forceinline__ unsigned at(unsigned row) const
+    {
+        return row * apart + row / gm_per_vec<T, 16>::count * gap;
+    }
+};
+
+/* Iterates down a column, with a gap behind `left` rows, then down the next. From any earlier row
+ * `back` leads below zero, which is large as an unsigned number, so that min() takes the other. */
 template <typename T> struct across {
     const T *shared;
-    unsigned apart, back, at;
+    row_layout<T> layout;
+    unsigned at, left;
 
     __device__ __forceinline__ T operator()()
     {
         T element = shared[at];
-        at = min(at + apart, at + apart + back);
+        at += layout.apart + (--left == 0 ? layout.gap : 0);
+        at = min(at, at + layout.back);
         return element;
     }
 };
 
 template <typename T, unsigned THREADS>
 static __global__ void __launch_bounds__(THREADS)
-    wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, unsigned apart,
+    wide(const T *in, T *out, unsigned rows, uint64_t cols, unsigned length, row_layout<T> layout,
          unsigned by_rows, unsigned by_vecs, uint64_t total, gm_origin origin)
 {
     constexpr unsigned N = gm_per_vec<T, 16>::count;
@@ -146,7 +169,7 @@ static __global__ void __launch_bounds__(THREADS)
         for (unsigned b = 0; b < GM_SPAN_BATCH; b++) {
             unsigned id = base + b * THREADS;
             unsigned i = __umulhi(id, by_vecs), p = id - i * most;
-            unsigned place = first + i * apart, skip = place % N;
+            unsigned place = first + layout.at(i), skip = place % N;
             uint64_t from = matrix + i * cols + col - skip + p * N;
             if (i >= rows || p * N >= skip + count)
                 continue;
@@ -165,34 +188,40 @@ static __global__ void __launch_bounds__(THREADS)
                 *(gm_vec<16> *)(shared + to[b]) = vec[b];
     }
     __syncthreads();
-    gm_store_span(out + matrix + col * rows, count * rows, threadIdx.x, THREADS, [&](unsigned e) {
-        unsigned j = __umulhi(e, by_rows), i = e - j * rows;
-        return across<T>{shared, apart, 1 - rows * apart, first + i * apart + j};
-    });
+    out += matrix + col * rows;
+    auto store = [&](row_layout<T> with) {
+        gm_store_span(out, count * rows, threadIdx.x, THREADS, [&](unsigned e) {
+            unsigned j = __umulhi(e, by_rows), i = e - j * rows, left = N - i % N;
+            return across<T>{shared, with, first + with.at(i) + j, left <= rows - i ? left : 0};
+        });
+    };
+    if (layout.gap > 0)
+        store(layout);
+    else
+        store({layout.apart, 0, layout.back}); /* two instructions less an element */
 }
 
-/* wide: the distance between rows in shared memory, in elements. Lanes that go down columns of few
- * rows use different banks, and each row begins at the same position in a vector as in global
- * memory, so that nothing is shifted. */
-template <typename T> static unsigned apart_for(const struct gm_matrix *a, unsigned length)
+/* wide: each row begins at the same position in a vector as in global memory, so that nothing is
+ * shifted. Lanes that go down columns of few rows use different banks. Where more than two go down
+ * a column, they are an odd number of vectors apart, so that eight of them use all banks. */
+template <typename T> static row_layout<T> row_layout_for(const struct gm_matrix *a)
 {
     constexpr unsigned N = gm_per_vec<T, 16>::count;
-    unsigned vecs = length / N + 1, apart = a->rows < 8 ? 8 / (unsigned)a->rows : 1;
+    unsigned rows = (unsigned)a->rows, apart = wide_length<T>(rows) + N + a->cols % N;
 
-    while (vecs % 8 != apart)
-        vecs++;
-    return vecs * N + (unsigned)(a->cols % N);
+    while (apart / N % 8 != (rows < 8 ? 8 / rows : 1))
+        apart += N;
+    row_layout<T> layout = {apart, rows > 8 && rows > 2 * N && apart % 2 == 0 ? N : 0, 1};
+    layout.back -= layout.at(rows);
+    return layout;
 }
 
 /* Bytes of shared memory of a block. */
 template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, uint32_t shared)
 {
-    constexpr unsigned N = gm_per_vec<T, 16>::count;
-
     if (a->cols <= a->rows)
-        return gm_padded_bytes(gm_bank_padding_for<T>(a->cols),
-                               tall_length<T>(a->cols, shared) * a->cols);
-    return (a->rows * apart_for<T>(a, wide_length<T>(a->rows)) + N) * sizeof(T);
+        return gm_padded_bytes(tall_padding<T>(a->cols), tall_length<T>(a->cols, shared) * a->cols);
+    return row_layout_for<T>(a).at((unsigned)a->rows) * sizeof(T) + 16;
 }
 
 template <typename T>
@@ -213,7 +242,7 @@ static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exe
     block.y = threads / block.x;
     return gm_tiles(a->batch, 1, a->rows, 1, length, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, kernel, grid, block, shared_bytes<T>(a, room), gm_in<T>(op, 0),
-                         gm_out<T>(op), a->rows, cols, length, gm_bank_padding_for<T>(cols),
+                         gm_out<T>(op), a->rows, cols, length, tall_padding<T>(cols),
                          gm_matrix_elements(a), origin);
     });
 }
@@ -230,7 +259,7 @@ static enum gm_status transpose_wide(const struct gm_op *op, struct gm_exec *exe
     return gm_tiles(a->batch, 1, a->cols, 1, length, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, kernel, grid, dim3(more ? 2 * WIDE_THREADS : WIDE_THREADS),
                          shared_bytes<T>(a, 0), gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols,
-                         length, apart_for<T>(a, length), gm_reciprocal(rows),
+                         length, row_layout_for<T>(a), gm_reciprocal(rows),
                          gm_reciprocal(length / N + 1), gm_matrix_elements(a), origin);
     });
 }
