@@ -288,9 +288,8 @@ double gm_us_transpose_skinny(const struct gm_asked *q, const struct gm_rates *r
               collected * (n + (ends ? 3 : 1)) * SHARED_TRIP / TRIP;
     if (ends)
         w.shared += 4 * requests(WARP) * few;
-    /* lanes that go down one column of a wide matrix are n rows apart, in so many of the banks */
-    uint64_t stride = (uint64_t)(n * (16 + fmod(a.cols, n) * a.size)) | 128;
-    double lanes = gm_least_of(WARP, few / n) * (double)(stride & (~stride + 1)) / 128;
+    /* lanes that go down one column of a wide matrix are vectors apart, of which the banks are 8 */
+    double lanes = gm_least_of(WARP, few / n) / 8;
     if (!tall && lanes > 1)
         w.shared += (lanes - 1) * requests(part * few);
     w.l2 = part * size + few * gm_sectors(part * a.size, longer * a.size);
