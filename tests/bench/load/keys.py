@@ -93,7 +93,7 @@ def main():
                 server.stop()
     if options.json:
         document = {"benchmark": "keys", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
-                    "commit": load.first_line(["git", "describe", "--always", "--dirty"]),
+                    "commit": load.commit(),
                     "device": load.machine(), "cores": os.cpu_count(), "load_before": round(load_before, 2),
                     "rounds": options.rounds, "seconds": options.seconds, "keys": KEYS,
                     "wrk": load.first_line(["wrk", "-v"]).split(" [")[0], "results": rows}

@@ -466,9 +466,14 @@ def versions(options, triton):
     return seen
 
 
+def commit():
+    """GM_COMMIT, where the sources came without their history."""
+    return os.environ.get("GM_COMMIT") or first_line(["git", "describe", "--always", "--dirty"])
+
+
 def save(options, load_before, said, rows):
     document = {"benchmark": "load_gpu" if options.gpu else "load", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
-                "commit": first_line(["git", "describe", "--always", "--dirty"]),
+                "commit": commit(),
                 "device": machine(options.gpu), "cores": os.cpu_count(), "load_before": round(load_before, 2),
                 "backend": backend(options), "rounds": options.rounds, "seconds": options.seconds,
                 "versions": said, "results": rows}

@@ -156,7 +156,7 @@ def main():
     print(json.dumps(row, indent=1))
     if options.json:
         document = {"benchmark": "open_loop", "date": datetime.datetime.now(datetime.UTC).isoformat()[:19] + "Z",
-                    "commit": load.first_line(["git", "describe", "--always", "--dirty"]),
+                    "commit": load.commit(),
                     "device": load.machine(options.backend == "cuda"), "cores": os.cpu_count(),
                     "load_before": round(load_before, 2), "timeout_ms": options.timeout_ms,
                     "times": options.times, "seconds": options.seconds, "shared": options.shared, "results": [row]}
