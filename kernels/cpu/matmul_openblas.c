@@ -183,7 +183,7 @@ static void plan_tiles(struct job *job)
         double flops = depth * (double)rows * (double)cols;
         job->grid =
             gm_grid_make(x->batch, x->m, x->n, rows, cols, flops + TILE_FLOPS_EXTRA, CHUNK_FLOPS);
-        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN)
+        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN || rows * cols == 1)
             break;
         if (rows >= cols)
             rows = (rows + 1) / 2;

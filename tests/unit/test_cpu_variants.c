@@ -132,6 +132,7 @@ static void test_large_products(void)
         {GM_F64, 515, 17, 1025}, {GM_F32, 5, 20000, 7},   {GM_F32, 1, 100003, 1},
         {GM_F16, 3, 70001, 2},   {GM_I64, 1, 60000, 9},   {GM_F64, 2, 3000, 1025},
         {GM_BF16, 1100, 900, 1}, {GM_F32, 20000, 5, 20},  {GM_F32, 33, 40000, 34},
+        {GM_F32, 1, 8388608, 1}, /* as much work as tiles are halved for, in one element */
     };
     const uint64_t single[3] = {SINGLE, SINGLE, SINGLE};
 
