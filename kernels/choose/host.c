@@ -4,10 +4,12 @@
  * The formula is the GPU's (estimate.h), for one block: all that one core does of the operation.
  * Rates and cycles are of a core whose clock is 4 GHz, whatever the processor's is; what that is
  * wrong by, the profile's shares have in them. A step is a call of an inner loop, or an element; a
- * pass packs operands; what waits in a queue are other threads, which are woken. How operations are
- * divided is the kernels' (kernels/cpu).
+ * pass packs operands; what waits in a queue are other threads, which are woken. How products are
+ * divided is what the kernels ask, too (kernels/cpu/lib/grid.c).
  */
 #include "kernels/choose/estimate.h"
+#include "kernels/cpu/lib/grid.h"
+#include "kernels/cpu/lib/inner_loops.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/device_facts.h"
 
@@ -207,42 +209,12 @@ double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r
 
 /* ---- Products. ---- */
 
-#define CHUNK_FLOPS 0x1p21
-#define TILE_FLOPS_EXTRA 4096.0
-#define TILES_WANTED 16u
-#define TILE_FLOPS_MIN 0x1p23
-#define TILE_BLOCKS_MIN 4u
-
 #define PASS_BYTES 4096.0 /* of operands that are packed */
 
-/* A product in tiles. */
-struct tiles {
-    double h, w, count, chunks;
-};
-
-static double even_tile(double size, double most, double step)
+/* The last may be a part. */
+static double chunks_of(const struct gm_grid *grid)
 {
-    return gm_parts(gm_parts(size, gm_parts(size, most)), step) * step;
-}
-
-/* As matmul_blocked.c divides it, and, but for a row or column, matmul_openblas.c. */
-static struct tiles tiles_of(const struct gm_sizes *s, double most_h, double most_w, double step_h,
-                             double step_w)
-{
-    for (;;) {
-        double h = even_tile(s->m, most_h, step_h), w = even_tile(s->n, most_w, step_w);
-        double flops = 2 * s->k * h * w;
-        double count = s->batch * gm_parts(s->m, h) * gm_parts(s->n, w);
-        if (count >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN ||
-            h * w <= TILE_BLOCKS_MIN * step_h * step_w) {
-            double each = gm_most_of(1, floor(CHUNK_FLOPS / (flops + TILE_FLOPS_EXTRA)));
-            return (struct tiles){h, w, count, count / each};
-        }
-        if (w == step_w || (h >= w && h > step_h))
-            most_h = gm_most_of(step_h, floor(h / 2 / step_h) * step_h);
-        else
-            most_w = gm_most_of(step_w, floor(w / 2 / step_w) * step_w);
-    }
+    return (double)grid->tiles / (double)grid->per_chunk;
 }
 
 /* Lines from the second-level cache, where an operand is read across its rows and a column's lines
@@ -307,39 +279,33 @@ double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
     return core_us(q, r, w, chunks, false);
 }
 
-#define BLOCKED_ROWS 240.0
-#define BLOCKED_COLS 256.0
-#define BLOCKED_K 256.0
-
-/* Blocks as micro_kernel.c has them; the last has 4, 8 or 12 rows. Operands along K are transposed
- * when they are packed. */
+/* The last block has 4, 8 or 12 rows. Operands along K are transposed when they are packed. */
 double gm_us_host_blocked(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    double bytes = q->vector * s->width, half = s->width / 4;
-    double mr = bytes > 32 ? 12 : 4, nr = q->vector * (bytes == 32 ? 3 : 2);
-    struct tiles t = tiles_of(s, floor(BLOCKED_ROWS / half / mr) * mr,
-                              floor(BLOCKED_COLS / half / nr) * nr, mr, nr);
-    double a = gm_parts(s->n, t.w) * s->m * s->k * s->batch;
-    double b = gm_parts(s->m, t.h) * s->n * s->k * s->batch;
+    double bytes = q->vector * s->width;
+    double mr = GM_MICRO_ROWS(bytes), nr = q->vector * GM_MICRO_VECTORS(bytes);
+    struct gm_grid t =
+        gm_grid_blocked((uint64_t)s->batch, (uint64_t)s->m, (uint64_t)s->n, (uint64_t)s->k,
+                        (uint64_t)s->width, (uint64_t)mr, (uint64_t)nr);
+    double a = (double)t.across * s->m * s->k * s->batch;
+    double b = (double)t.down * s->n * s->k * s->batch;
     double wide = s->batch * gm_parts(s->n, nr), blocks = wide * gm_parts(s->m, mr);
     bool in_place = s->size == s->width; /* where it is one block, of whole groups */
-    bool a_ready = in_place && s->a_along_k && s->k <= BLOCKED_K && fmod(s->m, 4) == 0;
-    bool b_ready = in_place && !s->b_along_k && s->n == t.w && fmod(s->n, nr) == 0;
+    bool a_ready = in_place && s->a_along_k && s->k <= GM_TILE_K && fmod(s->m, 4) == 0;
+    bool b_ready = in_place && !s->b_along_k && t.across == 1 && fmod(s->n, nr) == 0;
 
     a = a_ready ? 0 : a;
     b = b_ready ? 0 : b;
-    return core_us(
-        q, r,
-        (struct gm_work){.madds = wide * gm_parts(s->m, 4) * 4 * nr * s->k * steps_of(q) +
-                                  (a + b) * conversions(q) + stores(q),
-                         .passes = s->width * (a + b) / PASS_BYTES,
-                         .l2 = s->width * ((s->a_along_k ? a : 0) + (s->b_along_k ? b : 0)),
-                         .steps = t.count + blocks * gm_parts(s->k, BLOCKED_K) + wide * s->m},
-        t.chunks, false);
+    return core_us(q, r,
+                   (struct gm_work){
+                       .madds = wide * gm_parts(s->m, 4) * 4 * nr * s->k * steps_of(q) +
+                                (a + b) * conversions(q) + stores(q),
+                       .passes = s->width * (a + b) / PASS_BYTES,
+                       .l2 = s->width * ((s->a_along_k ? a : 0) + (s->b_along_k ? b : 0)),
+                       .steps = (double)t.tiles + blocks * gm_parts(s->k, GM_TILE_K) + wide * s->m},
+                   chunks_of(&t), false);
 }
-
-#define BLAS_SIDE 512.0
 
 /* Whether OpenBLAS takes the operands of a call where they are, by the rule of its kernels for wide
  * vectors. */
@@ -352,19 +318,20 @@ static bool is_small_call(const struct gm_sizes *s, double m, double n)
 double gm_us_host_openblas(const struct gm_asked *q, const struct gm_rates *r)
 {
     const struct gm_sizes *s = &q->s;
-    struct tiles t = tiles_of(s, BLAS_SIDE, BLAS_SIDE, 1, 1);
-    bool small = q->blas_vector == q->vector && is_small_call(s, t.h, t.w);
+    struct gm_grid t =
+        gm_grid_openblas((uint64_t)s->batch, (uint64_t)s->m, (uint64_t)s->n, (uint64_t)s->k);
+    bool small =
+        q->blas_vector == q->vector && is_small_call(s, (double)t.tile_rows, (double)t.tile_cols);
     double n = s->n + q->blas_vector * (small ? 0.5 : 1); /* vectors that are not full, too */
 
     return core_us(
         q, &r[small],
         (struct gm_work){.madds = s->m * n * s->k * s->batch * q->vector / q->blas_vector,
-                         .passes =
-                             small ? 0
-                                   : s->size * s->k * s->batch *
-                                         (gm_parts(s->n, t.w) * s->m + gm_parts(s->m, t.h) * s->n) /
-                                         PASS_BYTES,
+                         .passes = small ? 0
+                                         : s->size * s->k * s->batch *
+                                               ((double)t.across * s->m + (double)t.down * s->n) /
+                                               PASS_BYTES,
                          .dram = small ? 0 : 2 * far_bytes(q),
-                         .steps = t.count},
-        t.chunks, false);
+                         .steps = (double)t.tiles},
+        chunks_of(&t), false);
 }

@@ -21,30 +21,15 @@
 
 gm_kernel_fn gm_cpu_matmul_blocked; /* as variants.def has it */
 
-/* The largest tile for sums of 4 bytes; half of it in each direction for 8. A's block, B's block
- * and the sums take a quarter of a MiB each, which fits in a core's own cache of 1 MiB. */
-#define TILE_ROWS 240u
-#define TILE_COLS 256u
-#define TILE_K 256u
-
-_Static_assert(TILE_ROWS <= GM_PACK_MAX && TILE_COLS <= GM_PACK_MAX && TILE_K <= GM_PACK_MAX,
+_Static_assert(GM_TILE_ROWS <= GM_PACK_MAX && GM_TILE_COLS <= GM_PACK_MAX &&
+                   GM_TILE_K <= GM_PACK_MAX,
                "pack.c takes blocks no larger than that");
-_Static_assert(TILE_ROWS / 2 % GM_MICRO_ROWS_MAX == 0 && TILE_ROWS % 8 == 0,
+_Static_assert(GM_TILE_ROWS / 2 % GM_MICRO_ROWS_MAX == 0 && GM_TILE_ROWS % 8 == 0,
                "whole micro-blocks, of 12 or 4 rows");
-_Static_assert((TILE_ROWS * TILE_K + TILE_COLS * TILE_K + TILE_ROWS * TILE_COLS) * 4 <=
+_Static_assert((GM_TILE_ROWS * GM_TILE_K + GM_TILE_COLS * GM_TILE_K + GM_TILE_ROWS * GM_TILE_COLS) *
+                       4 <=
                    GM_CPU_SCRATCH,
                "both packed blocks and the sums lie in a thread's scratch");
-
-/* Tiles are halved until there are this many for the threads to share, or a tile has less work than
- * TILE_FLOPS_MIN, or only a few micro-blocks. Each tile packs for itself, and the smaller it is,
- * the more of its time that takes. */
-#define TILES_WANTED 16u
-#define TILE_FLOPS_MIN 0x1p23
-#define TILE_BLOCKS_MIN 4u
-/* Small tiles are grouped into chunks of about this much work. */
-#define CHUNK_FLOPS 0x1p21
-/* The overhead of a tile, in the same unit. */
-#define TILE_FLOPS_EXTRA 4096.0
 
 struct job {
     struct gm_product x;
@@ -54,39 +39,6 @@ struct job {
     gm_finish_fn *finish;
     struct gm_grid grid;
 };
-
-/* A tile size that divides `size` evenly: at most `most`, and a multiple of `step`. */
-static uint64_t even_tile(uint64_t size, uint64_t most, uint64_t step)
-{
-    uint64_t count = gm_ceil_div(size, most);
-    uint64_t even = gm_ceil_div(size, count);
-
-    return (even + step - 1) / step * step;
-}
-
-static void plan_tiles(struct job *job)
-{
-    const struct gm_product *x = &job->x;
-    uint64_t mr = job->micro->rows, nr = job->micro->cols;
-    uint64_t half = gm_sum_size(job->sum) / 4;
-    uint64_t most_rows = TILE_ROWS / half / mr * mr, most_cols = TILE_COLS / half / nr * nr;
-    double depth = 2.0 * (double)(x->k > 0 ? x->k : 1);
-
-    for (;;) {
-        uint64_t rows = even_tile(x->m, most_rows, mr);
-        uint64_t cols = even_tile(x->n, most_cols, nr);
-        double flops = depth * (double)rows * (double)cols;
-        job->grid =
-            gm_grid_make(x->batch, x->m, x->n, rows, cols, flops + TILE_FLOPS_EXTRA, CHUNK_FLOPS);
-        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN ||
-            rows * cols <= TILE_BLOCKS_MIN * mr * nr)
-            return;
-        if (cols == nr || (rows >= cols && rows > mr))
-            most_rows = rows > 2 * mr ? rows / 2 / mr * mr : mr;
-        else
-            most_cols = cols > 2 * nr ? cols / 2 / nr * nr : nr;
-    }
-}
 
 /* Turns the sums of a tile into elements of the result. The sums are stored block by block, down
  * each column of blocks. */
@@ -133,8 +85,8 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
     size_t element = gm_dtype_size(dtype), size = gm_sum_size(job->sum);
     uint64_t half = size / 4;
     char *packed_a = scratch;
-    char *packed_b = packed_a + TILE_ROWS / half * TILE_K * size;
-    char *sums = packed_b + TILE_COLS / half * TILE_K * size;
+    char *packed_b = packed_a + GM_TILE_ROWS / half * GM_TILE_K * size;
+    char *sums = packed_b + GM_TILE_COLS / half * GM_TILE_K * size;
 
     const struct gm_block a = {
         .dtype = dtype,
@@ -174,14 +126,14 @@ static void multiply_tile(const struct job *job, const struct gm_tile *tile, cha
 {
     size_t size = gm_sum_size(job->sum);
     uint64_t half = size / 4;
-    char *sums = scratch + (TILE_ROWS + TILE_COLS) / half * TILE_K * size;
+    char *sums = scratch + (GM_TILE_ROWS + GM_TILE_COLS) / half * GM_TILE_K * size;
 
     if (job->x.k == 0)
-        memset(sums, 0, TILE_ROWS / half * (TILE_COLS / half) * size);
-    for (uint64_t p = 0; p < job->x.k; p += TILE_K) {
+        memset(sums, 0, GM_TILE_ROWS / half * (GM_TILE_COLS / half) * size);
+    for (uint64_t p = 0; p < job->x.k; p += GM_TILE_K) {
         if (gm_exec_stopped(job->exec))
             return;
-        add_panel(job, tile, p, job->x.k - p < TILE_K ? job->x.k - p : TILE_K, scratch);
+        add_panel(job, tile, p, job->x.k - p < GM_TILE_K ? job->x.k - p : GM_TILE_K, scratch);
     }
     finish(job, tile, sums);
 }
@@ -207,7 +159,8 @@ enum gm_status gm_cpu_matmul_blocked(const struct gm_op *op, struct gm_exec *exe
     };
 
     job.micro = gm_micro_get(job.sum, exec->isa);
-    plan_tiles(&job);
+    job.grid = gm_grid_blocked(job.x.batch, job.x.m, job.x.n, job.x.k, gm_sum_size(job.sum),
+                               job.micro->rows, job.micro->cols);
     return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, multiply_chunk, &job)
                ? GM_OK
                : GM_CANCELLED;

@@ -23,13 +23,8 @@
 gm_accepts_fn gm_cpu_openblas_accepts;
 gm_kernel_fn gm_cpu_matmul_openblas;
 
-#define TILE_SIDE ((uint64_t)512)
-#define TILES_WANTED 16u
-#define TILE_FLOPS_MIN 0x1p23
 #define K_TILE_FLOPS 0x1p30 /* per call: some 50 ms if OpenBLAS is slow */
 #define K_TILE_MIN ((uint64_t)1024)
-#define CHUNK_FLOPS 0x1p21
-#define TILE_FLOPS_EXTRA 4096.0 /* the overhead of a call */
 
 struct job {
     struct gm_product x;
@@ -172,35 +167,22 @@ static void multiply_chunk(void *cls, uint64_t chunk, unsigned thread)
     }
 }
 
-static void plan_tiles(struct job *job)
+/* Steps of k in a call. */
+static uint64_t k_tile_of(const struct gm_grid *grid)
 {
-    const struct gm_product *x = &job->x;
-    uint64_t rows = x->m < TILE_SIDE ? x->m : TILE_SIDE;
-    uint64_t cols = x->n < TILE_SIDE ? x->n : TILE_SIDE;
-    double depth = 2.0 * (double)(x->k > 0 ? x->k : 1);
+    double k_tile = K_TILE_FLOPS / (2.0 * (double)grid->tile_rows * (double)grid->tile_cols);
 
-    for (;;) {
-        double flops = depth * (double)rows * (double)cols;
-        job->grid =
-            gm_grid_make(x->batch, x->m, x->n, rows, cols, flops + TILE_FLOPS_EXTRA, CHUNK_FLOPS);
-        if (job->grid.tiles >= TILES_WANTED || flops < 2 * TILE_FLOPS_MIN || rows * cols == 1)
-            break;
-        if (rows >= cols)
-            rows = (rows + 1) / 2;
-        else
-            cols = (cols + 1) / 2;
-    }
-    double k_tile = K_TILE_FLOPS / (2.0 * (double)rows * (double)cols);
-    job->k_tile = k_tile >= (double)INT_MAX     ? INT_MAX
-                  : k_tile < (double)K_TILE_MIN ? K_TILE_MIN
-                                                : (uint64_t)k_tile;
+    return k_tile >= (double)INT_MAX     ? INT_MAX
+           : k_tile < (double)K_TILE_MIN ? K_TILE_MIN
+                                         : (uint64_t)k_tile;
 }
 
 enum gm_status gm_cpu_matmul_openblas(const struct gm_op *op, struct gm_exec *exec)
 {
     struct job job = {.x = gm_product_make(op, true), .exec = exec};
 
-    plan_tiles(&job);
+    job.grid = gm_grid_openblas(job.x.batch, job.x.m, job.x.n, job.x.k);
+    job.k_tile = k_tile_of(&job.grid);
     return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, multiply_chunk, &job)
                ? GM_OK
                : GM_CANCELLED;

@@ -12,7 +12,7 @@ target_compile_definitions(test_choose PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
 gm_test(test_tune unit unit/test_tune.c ${planted} LIBRARIES gemmd_kernels Threads::Threads m)
 target_link_options(test_tune PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
-foreach(name cpu_facts cpu_pool cpu_reference evaluate)
+foreach(name cpu_facts cpu_grid cpu_pool cpu_reference evaluate)
   gm_test(test_${name} kernels unit/test_${name}.c LIBRARIES gemmd_kernels Threads::Threads m)
 endforeach()
 gm_test_part(cpu_case unit/test_cpu_case.c LIBRARIES gemmd_kernels Threads::Threads m)

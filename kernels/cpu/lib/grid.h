@@ -25,28 +25,23 @@ struct gm_tile {
 };
 
 /* tile_cost: the cost of a full tile. A chunk has as many tiles as reach chunk_cost. */
-static inline struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_t cols,
-                                          uint64_t tile_rows, uint64_t tile_cols, double tile_cost,
-                                          double chunk_cost)
-{
-    struct gm_grid grid = {
-        .rows = rows,
-        .cols = cols,
-        .tile_rows = tile_rows,
-        .tile_cols = tile_cols,
-        .down = gm_ceil_div(rows, tile_rows),
-        .across = gm_ceil_div(cols, tile_cols),
-    };
+struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_t cols, uint64_t tile_rows,
+                            uint64_t tile_cols, double tile_cost, double chunk_cost);
 
-    grid.tiles = batch * grid.down * grid.across;
-    grid.per_chunk = tile_cost * (double)grid.tiles <= chunk_cost ? grid.tiles
-                     : tile_cost >= chunk_cost                    ? 1
-                                               : (uint64_t)(chunk_cost / tile_cost);
-    if (grid.per_chunk == 0)
-        grid.per_chunk = 1;
-    grid.chunks = gm_ceil_div(grid.tiles, grid.per_chunk);
-    return grid;
-}
+/* ---- How products are divided (grid.c): the kernels ask, and so do estimates (choose/host.c) ---
+ */
+
+/* blocked's largest tile for sums of 4 bytes; half of it in each direction for 8. A's block, B's
+ * block and the sums take a quarter of a MiB each, which fits in a core's own cache of 1 MiB. */
+#define GM_TILE_ROWS 240u
+#define GM_TILE_COLS 256u
+#define GM_TILE_K 256u
+
+/* Of results of m x n, neither of them 0, with sums over k. blocked: sums of sum_bytes, in whole
+ * micro-blocks of mr x nr. */
+struct gm_grid gm_grid_blocked(uint64_t batch, uint64_t m, uint64_t n, uint64_t k,
+                               uint64_t sum_bytes, uint64_t mr, uint64_t nr);
+struct gm_grid gm_grid_openblas(uint64_t batch, uint64_t m, uint64_t n, uint64_t k);
 
 /* Tile `index`: tiles are numbered row by row, and matrix by matrix. */
 static inline struct gm_tile gm_grid_tile(const struct gm_grid *grid, uint64_t index)

@@ -61,7 +61,9 @@ const struct gm_lines *gm_lines_get(enum gm_sum sum, enum gm_isa isa);
 typedef void gm_micro_fn(uint64_t k, const void *a, uint64_t a_row, const void *b, uint64_t b_next,
                          void *sums, bool first);
 
-/* Limits over all blocks. */
+/* The block, by the bytes of a vector: its rows, and the vectors of each. */
+#define GM_MICRO_ROWS(bytes) ((bytes) == 64 ? 12u : 4u)
+#define GM_MICRO_VECTORS(bytes) ((bytes) == 32 ? 3u : 2u)
 #define GM_MICRO_ROWS_MAX 12u
 
 struct gm_micro {

@@ -12,12 +12,13 @@
 #include "inner_loops.h"
 
 /* a_row and a_next: from a row of a to the next, and from one p to the next, in elements. */
-#define MICRO(name, target, type, bytes, ROWS, VECTORS, a_row, a_next)                             \
+#define MICRO(name, target, type, bytes, ROWS, a_row, a_next)                                      \
     target static void name(uint64_t k, const void *rows_a, uint64_t distance, const void *rows_b, \
                             uint64_t b_next, void *sums, bool first)                               \
     {                                                                                              \
         typedef type vector __attribute__((vector_size(bytes)));                                   \
         typedef type anywhere __attribute__((vector_size(bytes), aligned(sizeof(type))));          \
+        enum { VECTORS = GM_MICRO_VECTORS(bytes) };                                                \
         const type *a[ROWS / 4], *b = rows_b;                                                      \
         vector *s = sums, acc[ROWS][VECTORS], row[VECTORS];                                        \
                                                                                                    \
@@ -46,41 +47,42 @@
 
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* For so many rows of groups of GROUP: packed, and where they lie. */
-#define MICRO_ROWS(name, target, type, bytes, ROWS, GROUP, VECTORS)                                \
-    MICRO(name##_packed_##ROWS, target, type, bytes, ROWS, VECTORS, 1, GROUP)                      \
-    MICRO(name##_rows_##ROWS, target, type, bytes, ROWS, VECTORS, distance, 1)
+/* For so many rows: packed in groups of a whole block's, and where they lie. */
+#define MICRO_ROWS(name, target, type, bytes, ROWS)                                                \
+    MICRO(name##_packed_##ROWS, target, type, bytes, ROWS, 1, GM_MICRO_ROWS(bytes))                \
+    MICRO(name##_rows_##ROWS, target, type, bytes, ROWS, distance, 1)
 
-#define MICROS(suffix, target, bytes, ROWS, GROUP, VECTORS)                                        \
-    MICRO_ROWS(f32_##suffix, target, float, bytes, ROWS, GROUP, VECTORS)                           \
-    MICRO_ROWS(f64_##suffix, target, double, bytes, ROWS, GROUP, VECTORS)                          \
-    MICRO_ROWS(u32_##suffix, target, uint32_t, bytes, ROWS, GROUP, VECTORS)                        \
-    MICRO_ROWS(u64_##suffix, target, uint64_t, bytes, ROWS, GROUP, VECTORS)
+#define MICROS(suffix, target, bytes, ROWS)                                                        \
+    MICRO_ROWS(f32_##suffix, target, float, bytes, ROWS)                                           \
+    MICRO_ROWS(f64_##suffix, target, double, bytes, ROWS)                                          \
+    MICRO_ROWS(u32_##suffix, target, uint32_t, bytes, ROWS)                                        \
+    MICRO_ROWS(u64_##suffix, target, uint64_t, bytes, ROWS)
 
 #define KERNELS_4(name) .packed = {name##_packed_4}, .in_place = {name##_rows_4}
 #define KERNELS_12(name)                                                                           \
     .packed = {name##_packed_4, name##_packed_8, name##_packed_12},                                \
     .in_place = {name##_rows_4, name##_rows_8, name##_rows_12}
 
-#define ROW(isa, suffix, bytes, ROWS, VECTORS)                                                     \
-    [isa] = {[GM_SUM_F32] = {ROWS, (bytes) / 4 * VECTORS, KERNELS_##ROWS(f32_##suffix)},           \
-             [GM_SUM_F64] = {ROWS, (bytes) / 8 * VECTORS, KERNELS_##ROWS(f64_##suffix)},           \
-             [GM_SUM_U32] = {ROWS, (bytes) / 4 * VECTORS, KERNELS_##ROWS(u32_##suffix)},           \
-             [GM_SUM_U64] = {ROWS, (bytes) / 8 * VECTORS, KERNELS_##ROWS(u64_##suffix)}}
+#define SIZES(bytes, sum_bytes) GM_MICRO_ROWS(bytes), (bytes) / (sum_bytes)*GM_MICRO_VECTORS(bytes)
+#define ROW(isa, suffix, bytes, ROWS)                                                              \
+    [isa] = {[GM_SUM_F32] = {SIZES(bytes, 4), KERNELS_##ROWS(f32_##suffix)},                       \
+             [GM_SUM_F64] = {SIZES(bytes, 8), KERNELS_##ROWS(f64_##suffix)},                       \
+             [GM_SUM_U32] = {SIZES(bytes, 4), KERNELS_##ROWS(u32_##suffix)},                       \
+             [GM_SUM_U64] = {SIZES(bytes, 8), KERNELS_##ROWS(u64_##suffix)}}
 
-MICROS(base, , 16, 4, 4, 2)
+MICROS(base, , 16, 4)
 #if defined(__x86_64__)
-MICROS(avx2, GM_TARGET_AVX2, 32, 4, 4, 3)
-MICROS(avx512, GM_TARGET_AVX512, 64, 4, 12, 2)
-MICROS(avx512, GM_TARGET_AVX512, 64, 8, 12, 2)
-MICROS(avx512, GM_TARGET_AVX512, 64, 12, 12, 2)
+MICROS(avx2, GM_TARGET_AVX2, 32, 4)
+MICROS(avx512, GM_TARGET_AVX512, 64, 4)
+MICROS(avx512, GM_TARGET_AVX512, 64, 8)
+MICROS(avx512, GM_TARGET_AVX512, 64, 12)
 #endif
 
 static const struct gm_micro micros[GM_ISA_COUNT][GM_SUM_COUNT] = {
-    ROW(GM_ISA_BASE, base, 16, 4, 2),
+    ROW(GM_ISA_BASE, base, 16, 4),
 #if defined(__x86_64__)
-    ROW(GM_ISA_AVX2, avx2, 32, 4, 3),
-    ROW(GM_ISA_AVX512, avx512, 64, 12, 2),
+    ROW(GM_ISA_AVX2, avx2, 32, 4),
+    ROW(GM_ISA_AVX512, avx512, 64, 12),
 #endif
 };
 
