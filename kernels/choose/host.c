@@ -4,8 +4,8 @@
  * The formula is the GPU's (estimate.h), for one block: all that one core does of the operation.
  * Rates and cycles are of a core whose clock is 4 GHz, whatever the processor's is; what that is
  * wrong by, the profile's shares have in them. A step is a call of an inner loop, or an element; a
- * pass packs operands; what waits in a queue are other threads, which are woken. How products are
- * divided is what the kernels ask, too (kernels/cpu/lib/grid.c).
+ * pass packs operands; what waits in a queue are other threads, which are woken. How large tiles
+ * and chunks are, the kernels ask, too (kernels/cpu/lib/grid.h).
  */
 #include "kernels/choose/estimate.h"
 #include "kernels/cpu/lib/grid.h"
@@ -57,9 +57,10 @@ static double far_bytes(const struct gm_asked *q)
     return beyond(FAR * q->bytes, q->own_cache) * (double)gm_matrix_bytes(&q->op->result);
 }
 
-/* Of the work of the whole operation, in chunks that threads share; the last may be a part. The
- * bytes that must move are added: where few, they are in the core's own cache; where many, lines of
- * the result that are not streamed are read before they are written. */
+/* Of the work of the whole operation, in chunks that threads share; the last may be a part. Moves,
+ * sums and thin products have as many as their bytes make: with the kernels' whole tiles estimates
+ * are no nearer. The bytes that must move are added: where few, they are in the core's own
+ * cache; where many, lines of the result that are not streamed are read before they are written. */
 static double core_us(const struct gm_asked *q, const struct gm_rates *r, struct gm_work w,
                       double chunks, bool streams)
 {
@@ -80,24 +81,19 @@ static double core_us(const struct gm_asked *q, const struct gm_rates *r, struct
 
 /* ---- Moves and sums. ---- */
 
-#define COPY_PIECE 0x1p21
-#define STREAMS 32.0 /* that prefetchers follow */
-#define RECT_CHUNK 0x1p19
-#define RECT_SMALL 1024.0
-#define RECT_RUN 256.0
+#define STREAMS 32.0   /* that prefetchers follow */
+#define RECT_RUN 256.0 /* bytes of a row and of all, in rect.c's buffer: of most elements */
 #define RECT_AREA 8192.0
-#define ADD_CHUNK 0x1p18
-#define FLIP_CHUNK 0x1p19
 #define FLIP_FEW 4 /* columns, from 2 on, for which there is code without a loop */
 
 double gm_us_host_memcpy(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return core_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, false);
+    return core_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / GM_COPY_CHUNK, false);
 }
 
 double gm_us_host_stream(const struct gm_asked *q, const struct gm_rates *r)
 {
-    return core_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / COPY_PIECE, true);
+    return core_us(q, r, (struct gm_work){.steps = 0}, q->bytes / 2 / GM_COPY_CHUNK, true);
 }
 
 static double elements_of(const struct gm_asked *q)
@@ -161,7 +157,7 @@ double gm_us_host_transpose_blocked(const struct gm_asked *q, const struct gm_ra
     double side = VECTOR / size, all = elements_of(q);
     double whole = side > 1 ? floor(rows / side) * floor(cols / side) * side * side : 0;
     double run = RECT_RUN / size, area = RECT_AREA / size, puts = 1;
-    bool buffered = rows * cols > RECT_SMALL / size;
+    bool buffered = rows * cols > GM_RECT_SMALL / size;
 
     /* Rows that begin within lines are stored in runs of which both ends are parts of lines. */
     double wait = rows <= run ? 0 : far_bytes(q);
@@ -176,7 +172,7 @@ double gm_us_host_transpose_blocked(const struct gm_asked *q, const struct gm_ra
                                     .shared = whole * size,
                                     .l2 = wait,
                                     .steps = (double)a->batch * puts},
-                   all * size / RECT_CHUNK, true);
+                   all * size / GM_TRANSPOSE_CHUNK, true);
 }
 
 double gm_us_host_add_vector(const struct gm_asked *q, const struct gm_rates *r)
@@ -192,7 +188,7 @@ double gm_us_host_add_vector(const struct gm_asked *q, const struct gm_rates *r)
         w.shared += dense ? 0 : all * size; /* it is copied */
         w.steps += dense ? 0 : (double)(x->batch * x->rows);
     }
-    return core_us(q, r, w, all * size / ADD_CHUNK, is_streamed(q));
+    return core_us(q, r, w, all * size / GM_ADD_CHUNK, is_streamed(q));
 }
 
 double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r)
@@ -204,7 +200,7 @@ double gm_us_host_flip_vector(const struct gm_asked *q, const struct gm_rates *r
                    (struct gm_work){.madds = rows * fmod((double)x->cols, lanes) * q->vector,
                                     .shared = q->bytes,
                                     .steps = x->cols > 1 && x->cols <= FLIP_FEW ? 0 : rows},
-                   q->bytes / 2 / FLIP_CHUNK, is_streamed(q));
+                   q->bytes / 2 / GM_FLIP_CHUNK, is_streamed(q));
 }
 
 /* ---- Products. ---- */
@@ -232,11 +228,6 @@ double gm_us_host_naive(const struct gm_asked *q, const struct gm_rates *r)
                    1, false);
 }
 
-#define SKINNY_VECTORS 8.0
-#define SKINNY_LANES 512.0
-#define SKINNY_DEPTH 2048.0
-#define SKINNY_CHUNK 0x1p18
-#define SKINNY_SHARED 4.0
 #define MADD_WAITS 2.0 /* a multiply-add that waits for another takes so many others */
 
 /* r: along K; behind it, across. */
@@ -245,30 +236,31 @@ double gm_us_host_skinny(const struct gm_asked *q, const struct gm_rates *r)
     struct gm_sizes s = q->s;
     double joined = (double)gm_op_joined(q->op);
 
-    if (s.m > SKINNY_VECTORS && s.n > SKINNY_VECTORS) { /* as one tall matrix it is not skinny */
+    /* As one tall matrix it is not skinny. */
+    if (s.m > GM_SKINNY_VECTORS && s.n > GM_SKINNY_VECTORS) {
         s.m /= joined;
         s.batch *= joined;
     }
-    bool rows = s.n <= SKINNY_VECTORS && s.n <= s.m; /* lanes are rows of A */
+    bool rows = s.n <= GM_SKINNY_VECTORS && s.n <= s.m; /* lanes are rows of A */
     double lanes = rows ? s.m : s.n, vectors = rows ? s.n : s.m;
     bool along = (rows ? s.a.col : s.b.row) == 1;
     bool gathers = (rows ? s.b.row : s.a.col) != 1; /* the vectors */
-    double large = lanes * s.k * s.batch, chunks = large * s.size / SKINNY_CHUNK;
-    double tiles = s.batch * gm_parts(lanes, SKINNY_LANES);
+    double large = lanes * s.k * s.batch, chunks = large * s.size / GM_SKINNY_CHUNK;
+    double tiles = s.batch * gm_parts(lanes, GM_SKINNY_LANES);
     /* One by one: sums of rows are gathered, and so are vectors that do not lie along K. */
     double single = (rows ? s.batch * lanes * vectors : 0) + (gathers ? tiles * s.k * vectors : 0);
-    struct gm_work w = {.shared = gm_most_of(tiles, ceil(chunks)) * vectors * SKINNY_LANES *
+    struct gm_work w = {.shared = gm_most_of(tiles, ceil(chunks)) * vectors * GM_SKINNY_LANES *
                                   s.width, /* are set to 0 */
                         .l2 = rows ? s.batch * lanes * LINE : 0};
 
     if (along) {
-        double calls = floor(vectors / SKINNY_SHARED) + fmod(vectors, SKINNY_SHARED);
-        double rest = fmod(s.k, q->vector * (vectors < SKINNY_SHARED ? 8 : 2));
+        double calls = floor(vectors / GM_LINES_SHARED) + fmod(vectors, GM_LINES_SHARED);
+        double rest = fmod(s.k, q->vector * (vectors < GM_LINES_SHARED ? 8 : 2));
         /* What is left of a line, vectors and then elements, waits for the sum before it. */
         rest = floor(rest / q->vector) + fmod(s.k, q->vector);
         single += lanes * s.batch * calls * rest * MADD_WAITS;
         w.madds = large * (conversions(q) + vectors * steps_of(q));
-        w.steps = lanes * s.batch * gm_parts(s.k, SKINNY_DEPTH) * calls;
+        w.steps = lanes * s.batch * gm_parts(s.k, GM_SKINNY_DEPTH) * calls;
     } else {
         w.madds = large * (conversions(q) + vectors * steps_of(q));
         w.shared += 0.5 * large * vectors * s.width; /* sums, of four steps of K */

@@ -19,10 +19,9 @@
 
 gm_kernel_fn gm_cpu_add_vector; /* as variants.def has it */
 
-#define TILE_BYTES 8192u                    /* three such buffers stay in the first-level cache */
-#define COL_MAJOR_TILE_BYTES 131072u        /* if one is column-major: in the second */
-#define COL_MAJOR_ROW_BYTES 1024u           /* then a few lines of each of many columns */
-#define ADD_CHUNK_BYTES ((uint64_t)1 << 18) /* of the result */
+#define TILE_BYTES 8192u             /* three such buffers stay in the first-level cache */
+#define COL_MAJOR_TILE_BYTES 131072u /* if one is column-major: in the second */
+#define COL_MAJOR_ROW_BYTES 1024u    /* then a few lines of each of many columns */
 
 /* One dimension of the result: its size, and the operands' strides along it. */
 struct dimension {
@@ -207,7 +206,7 @@ enum gm_status gm_cpu_add_vector(const struct gm_op *op, struct gm_exec *exec)
     uint64_t rows = job.rows.size < area / cols ? job.rows.size : area / cols;
     double cost = (double)(rows * cols * job.element);
     job.grid = gm_grid_make(job.batch.size, job.rows.size, job.cols.size, rows, cols, cost,
-                            (double)ADD_CHUNK_BYTES);
+                            (double)GM_ADD_CHUNK);
     return gm_pool_run(exec->pool, job.grid.chunks, exec->stop, add_chunk, &job) ? GM_OK
                                                                                  : GM_CANCELLED;
 }

@@ -1,17 +1,15 @@
 /*
  * copy_memcpy.c - copy by the C library's memcpy: the baseline that every user knows.
  *
- * It is split into parts for the threads. A part is large enough to be worth waking a thread, and
- * small enough to end soon after a stop.
+ * It is split into parts for the threads.
  */
 #include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/grid.h"
 #include "kernels/variant.h"
 
 #include <string.h>
 
 gm_kernel_fn gm_cpu_copy_memcpy; /* as variants.def has it */
-
-#define PIECE ((uint64_t)2 << 20)
 
 struct copy {
     char *dst;
@@ -22,8 +20,8 @@ struct copy {
 static void copy_piece(void *cls, uint64_t piece, unsigned thread)
 {
     const struct copy *copy = cls;
-    uint64_t at = piece * PIECE;
-    uint64_t bytes = copy->bytes - at < PIECE ? copy->bytes - at : PIECE;
+    uint64_t at = piece * GM_COPY_CHUNK;
+    uint64_t bytes = copy->bytes - at < GM_COPY_CHUNK ? copy->bytes - at : GM_COPY_CHUNK;
 
     (void)thread;
     memcpy(copy->dst + at, copy->src + at, bytes);
@@ -32,7 +30,7 @@ static void copy_piece(void *cls, uint64_t piece, unsigned thread)
 enum gm_status gm_cpu_copy_memcpy(const struct gm_op *op, struct gm_exec *exec)
 {
     struct copy copy = {op->result.data, op->operand[0].data, gm_matrix_bytes(&op->result)};
-    uint64_t pieces = copy.bytes / PIECE + (copy.bytes % PIECE != 0);
+    uint64_t pieces = gm_ceil_div(copy.bytes, GM_COPY_CHUNK);
 
     return gm_pool_run(exec->pool, pieces, exec->stop, copy_piece, &copy) ? GM_OK : GM_CANCELLED;
 }

@@ -6,12 +6,11 @@
  * reader.
  */
 #include "kernels/cpu/backend/exec.h"
+#include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/stream.h"
 #include "kernels/variant.h"
 
 gm_kernel_fn gm_cpu_copy_stream; /* as variants.def has it */
-
-#define PIECE ((uint64_t)2 << 20)
 
 struct copy {
     char *dst;
@@ -22,8 +21,8 @@ struct copy {
 static void stream_piece(void *cls, uint64_t piece, unsigned thread)
 {
     const struct copy *copy = cls;
-    uint64_t at = piece * PIECE;
-    uint64_t bytes = copy->bytes - at < PIECE ? copy->bytes - at : PIECE;
+    uint64_t at = piece * GM_COPY_CHUNK;
+    uint64_t bytes = copy->bytes - at < GM_COPY_CHUNK ? copy->bytes - at : GM_COPY_CHUNK;
 
     (void)thread;
     gm_stream(copy->dst + at, copy->src + at, bytes);
@@ -33,7 +32,7 @@ static void stream_piece(void *cls, uint64_t piece, unsigned thread)
 enum gm_status gm_cpu_copy_stream(const struct gm_op *op, struct gm_exec *exec)
 {
     struct copy copy = {op->result.data, op->operand[0].data, gm_matrix_bytes(&op->result)};
-    uint64_t pieces = copy.bytes / PIECE + (copy.bytes % PIECE != 0);
+    uint64_t pieces = gm_ceil_div(copy.bytes, GM_COPY_CHUNK);
 
     return gm_pool_run(exec->pool, pieces, exec->stop, stream_piece, &copy) ? GM_OK : GM_CANCELLED;
 }

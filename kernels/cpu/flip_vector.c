@@ -12,7 +12,6 @@
 gm_kernel_fn gm_cpu_flip_vector; /* as variants.def has it */
 
 #define TILE_BYTES 8192u
-#define FLIP_CHUNK_BYTES ((uint64_t)1 << 19)
 
 typedef struct {
     uint64_t half[2];
@@ -127,7 +126,7 @@ enum gm_status gm_cpu_flip_vector(const struct gm_op *op, struct gm_exec *exec)
         .element = size,
         .cols = a->cols,
         .grid = gm_grid_make(1, all_rows, a->cols, rows, cols, (double)(rows * cols * size),
-                             (double)FLIP_CHUNK_BYTES),
+                             (double)GM_FLIP_CHUNK),
         .stream = gm_matrix_bytes(&op->result) >= GM_STREAM_MIN,
     };
 

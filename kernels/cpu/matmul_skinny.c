@@ -22,22 +22,18 @@
 gm_accepts_fn gm_cpu_skinny_accepts;
 gm_kernel_fn gm_cpu_matmul_skinny;
 
-#define VECTORS_MAX 8u
-#define LANES 512u /* of a tile */
+#define LANES GM_SKINNY_LANES
 #define LANES_MIN 32u
-#define DEPTH                                                                                      \
-    2048u /* steps of k at a time: vectors and lines of this length stay in the                    \
-           * first-level cache */
+#define DEPTH GM_SKINNY_DEPTH
 #define TILES_WANTED 16u
-#define SKINNY_CHUNK_BYTES 0x1p18
 
 /* A thread's scratch. The partial sums of all tiles lie in the first thread's. */
 struct scratch {
-    char vectors[VECTORS_MAX * DEPTH * 8];
-    char sums[VECTORS_MAX * LANES * 8]; /* [vector][lane], LANES apart */
+    char vectors[GM_SKINNY_VECTORS * DEPTH * 8];
+    char sums[GM_SKINNY_VECTORS * LANES * 8]; /* [vector][lane], LANES apart */
     float wide[4][LANES > DEPTH / 4 ? LANES : DEPTH / 4];
     char gathered[DEPTH * 8];
-    char partial[TILES_WANTED][VECTORS_MAX * LANES * 8];
+    char partial[TILES_WANTED][GM_SKINNY_VECTORS * LANES * 8];
 };
 
 _Static_assert(sizeof(struct scratch) <= GM_CPU_SCRATCH, "it is what a thread has");
@@ -60,11 +56,11 @@ enum gm_status gm_cpu_skinny_accepts(const struct gm_op *op, const struct gm_dev
                                      struct gm_error *err)
 {
     (void)facts;
-    if (gm_op_m(op) > VECTORS_MAX && gm_op_n(op) > VECTORS_MAX)
+    if (gm_op_m(op) > GM_SKINNY_VECTORS && gm_op_n(op) > GM_SKINNY_VECTORS)
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,
                        "kernel \"skinny\" makes results of at most %u rows or %u columns, and this "
                        "one is %llux%llu",
-                       VECTORS_MAX, VECTORS_MAX, (unsigned long long)gm_op_m(op),
+                       GM_SKINNY_VECTORS, GM_SKINNY_VECTORS, (unsigned long long)gm_op_m(op),
                        (unsigned long long)gm_op_n(op));
     return GM_OK;
 }
@@ -119,7 +115,7 @@ static void add_dots(const struct job *job, const struct gm_tile *tile, uint64_t
                      struct scratch *scratch)
 {
     for (uint64_t lane = 0; lane < tile->h; lane++) {
-        uint64_t sums[VECTORS_MAX] = {0}; /* room for the widest type */
+        uint64_t sums[GM_SKINNY_VECTORS] = {0}; /* room for the widest type */
         const void *line = line_at(job, tile, lane, p, depth, scratch->wide[0]);
         for (unsigned v = 0; v < job->vectors; v++)
             memcpy((char *)sums + v * job->size, scratch->sums + (v * LANES + lane) * job->size,
@@ -159,7 +155,7 @@ static void finish(const struct job *job, const struct gm_tile *tile, const char
     uint64_t i0 = job->lanes_are_rows ? tile->i : 0, j0 = job->lanes_are_rows ? 0 : tile->i;
 
     for (uint64_t i = 0; i < rows; i++) {
-        uint64_t gathered[VECTORS_MAX]; /* room for the widest type */
+        uint64_t gathered[GM_SKINNY_VECTORS]; /* room for the widest type */
         const void *from = sums + i * LANES * job->size;
         uint64_t at = (tile->matrix * x->m + i0 + i) * x->n + j0;
         const char *c =
@@ -245,7 +241,7 @@ static void plan(struct job *job)
     struct gm_product *x = &job->x;
     uint64_t depth = x->k > 0 ? x->k : 1;
 
-    job->lanes_are_rows = x->n <= VECTORS_MAX && x->n <= x->m;
+    job->lanes_are_rows = x->n <= GM_SKINNY_VECTORS && x->n <= x->m;
     uint64_t lanes = job->lanes_are_rows ? x->m : x->n;
     job->vectors = (unsigned)(job->lanes_are_rows ? x->n : x->m);
     job->large = job->lanes_are_rows ? &x->a : &x->b;
@@ -258,8 +254,8 @@ static void plan(struct job *job)
     /* Few tiles: lines along k get smaller tiles, down to a minimum; then k is split as well. */
     uint64_t tile = LANES, blocks, splits = 1;
     double worth = (double)x->batch * (double)lanes * (double)depth * (double)job->element;
-    uint64_t wanted = worth < TILES_WANTED * SKINNY_CHUNK_BYTES
-                          ? (uint64_t)(worth / SKINNY_CHUNK_BYTES) + 1
+    uint64_t wanted = worth < TILES_WANTED * GM_SKINNY_CHUNK
+                          ? (uint64_t)(worth / GM_SKINNY_CHUNK) + 1
                           : TILES_WANTED;
     while (job->large_k == 1 && tile > LANES_MIN && x->batch * gm_ceil_div(lanes, tile) < wanted)
         tile /= 2;
@@ -271,7 +267,7 @@ static void plan(struct job *job)
     }
     uint64_t split = gm_ceil_div(depth, splits);
     double cost = (double)(lanes < tile ? lanes : tile) * (double)split * (double)job->element;
-    job->grid = gm_grid_make(x->batch, lanes, depth, tile, split, cost, SKINNY_CHUNK_BYTES);
+    job->grid = gm_grid_make(x->batch, lanes, depth, tile, split, cost, GM_SKINNY_CHUNK);
 }
 
 enum gm_status gm_cpu_matmul_skinny(const struct gm_op *op, struct gm_exec *exec)
@@ -286,7 +282,8 @@ enum gm_status gm_cpu_matmul_skinny(const struct gm_op *op, struct gm_exec *exec
         .size = gm_sum_size(sum),
     };
 
-    if (job.x.m > VECTORS_MAX && job.x.n > VECTORS_MAX) /* as one tall matrix it is not skinny */
+    /* As one tall matrix it is not skinny. */
+    if (job.x.m > GM_SKINNY_VECTORS && job.x.n > GM_SKINNY_VECTORS)
         job.x = gm_product_make(op, false);
     plan(&job);
     if (!gm_pool_run(exec->pool, job.grid.chunks, exec->stop, multiply_chunk, &job))

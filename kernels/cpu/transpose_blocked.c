@@ -59,7 +59,7 @@ enum gm_status gm_cpu_transpose_blocked(const struct gm_op *op, struct gm_exec *
     struct job job = {
         .op = op,
         .grid = gm_grid_make(a->batch, a->rows, a->cols, tile_rows, tile_cols,
-                             (double)(tile_rows * tile_cols * size), (double)RECT_BYTES / 2),
+                             (double)(tile_rows * tile_cols * size), (double)GM_TRANSPOSE_CHUNK),
         .element_bytes = size,
         .stream = gm_matrix_bytes(&op->result) >= GM_STREAM_MIN,
     };

@@ -28,6 +28,19 @@ struct gm_tile {
 struct gm_grid gm_grid_make(uint64_t batch, uint64_t rows, uint64_t cols, uint64_t tile_rows,
                             uint64_t tile_cols, double tile_cost, double chunk_cost);
 
+/* Bytes of a chunk: worth waking a thread, and soon done after a stop. Estimates divide by them. */
+#define GM_COPY_CHUNK ((uint64_t)1 << 21)
+#define GM_TRANSPOSE_CHUNK ((uint64_t)1 << 19)
+#define GM_FLIP_CHUNK ((uint64_t)1 << 19)
+#define GM_ADD_CHUNK ((uint64_t)1 << 18) /* of the result */
+#define GM_SKINNY_CHUNK 0x1p18           /* of the large operand */
+
+/* skinny: the most vectors; lanes of a tile; steps of k at a time, so that vectors and lines of
+ * this length stay in the first-level cache. */
+#define GM_SKINNY_VECTORS 8u
+#define GM_SKINNY_LANES 512u
+#define GM_SKINNY_DEPTH 2048u
+
 /* ---- How products are divided (grid.c): the kernels ask, and so do estimates (choose/host.c) ---
  */
 

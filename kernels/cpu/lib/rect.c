@@ -12,10 +12,6 @@
 
 #include "stream.h"
 
-#define SMALL_BYTES                                                                                \
-    1024 /* up to here a rectangle is in the cache as it is: no buffer, no stream                  \
-          */
-
 #define ELEMENT uint8_t
 #define ELEMENT_BYTES 1
 #define TILE_ROWS 256

@@ -58,6 +58,9 @@ static inline void gm_stream_end(void)
 #endif
 }
 
+/* Bytes: up to here a rectangle is in the cache as it is, and needs no buffer and no stream. */
+#define GM_RECT_SMALL 1024u
+
 /*
  * rect.c: transposes a rectangle of elements of any size.
  *
