@@ -264,12 +264,14 @@ double gm_us_transpose_skinny(const struct gm_asked *q, const struct gm_rates *r
             ;
     else if (length * size > 34816)
         length = gm_most_of(1, floor(34816 / size / (128 / a.size))) * 128 / a.size;
+    double longer = tall ? a.rows : a.cols;
+    while (tall && length > 128 / a.size && a.batch * gm_parts(longer, length) < q->sms)
+        length /= 2;
     double bytes = length * size, threads = tall            ? bytes > 49152   ? 1024
                                                               : bytes > 16384 ? 512
                                                                               : 256
                                             : bytes > 18432 ? 256
                                                             : 128;
-    double longer = tall ? a.rows : a.cols;
     struct gm_work w = {
         .blocks = a.batch * gm_parts(longer, length),
         .resident = gm_most_of(1, gm_least_of(2048 / threads, floor(228e3 / (bytes + 1024)))),

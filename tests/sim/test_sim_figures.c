@@ -108,7 +108,7 @@ static void test_pieces(void)
     struct gm_op small = move_of(GM_OP_TRANSPOSE, GM_F32, 64, 96);
     struct gm_op large = move_of(GM_OP_TRANSPOSE, GM_C128, 64, 96);
     struct gm_op tall = move_of(GM_OP_TRANSPOSE, GM_F32, 4096, 3);
-    struct gm_op of_banks = move_of(GM_OP_TRANSPOSE, GM_F32, 4096, 64);
+    struct gm_op of_banks = move_of(GM_OP_TRANSPOSE, GM_F32, 17408, 64);
     struct gm_op wide = move_of(GM_OP_TRANSPOSE, GM_U8, 64, 4096);
     struct gm_op flip = move_of(GM_OP_FLIP, GM_F32, 64, 256);
     struct gm_op sum = sum_of(GM_F32, 64, 256, 64, 256);
@@ -120,15 +120,17 @@ static void test_pieces(void)
     /* Pieces of 16 bytes are elements here: 192 warps, 512 bytes each. */
     check_totals(&large, "vectorized",
                  (struct totals){{192, 192, 192, 192}, {3072, 3072, 768, 768}});
-    /* 4 blocks of 1024 rows: 3072 words each, in 24 requests of 16 bytes a lane, put down word by
-     * word: with a word left out after 32, 4 words apart are 32 banks. A column is 8 stores of 16
-     * bytes a lane, for which lanes read words 12 apart, four times: each 8 of them are 99 words
-     * and 3 banks on, so that some two meet in a bank. */
-    check_totals(&tall, "skinny", (struct totals){{96, 96, 384, 384}, {1536, 1536, 768, 384}});
-    /* Rows of 64 words: lanes read 256 words apart, and one is left out after 256, so that they are
-     * in no bank twice. It is put down without: 4 words apart, each 4 in a bank. */
+    /* 128 blocks of 32 rows, so few that each multiprocessor has one: 96 words each, in a request
+     * of 16 bytes a lane, put down word by word: with a word left out after 32, 4 words apart are
+     * 32 banks. 3 columns of 8 lanes are one store of 16 bytes a lane, for which lanes read words
+     * 12 apart, four times: each 8 of them are 99 words and 3 banks on, so that some two meet in a
+     * bank. */
+    check_totals(&tall, "skinny", (struct totals){{128, 128, 512, 512}, {1536, 1536, 1024, 512}});
+    /* 136 blocks of 128 rows of 64 words: lanes read 256 words apart, and one is left out after
+     * 256, so that they are in no bank twice. It is put down without: 4 words apart, each 4 in a
+     * bank. */
     check_totals(&of_banks, "skinny",
-                 (struct totals){{2048, 2048, 8192, 8192}, {32768, 32768, 8192, 32768}});
+                 (struct totals){{8704, 8704, 34816, 34816}, {139264, 139264, 34816, 139264}});
     /* 32 blocks of 64 rows of 8 pieces and place for a ninth: 576 places, in 18 requests, whose
      * ends cut sectors. 16 rows of 9 pieces and one more are 145 pieces: the four lanes of a column
      * are a piece on in the banks, and eight columns are two words of each. */

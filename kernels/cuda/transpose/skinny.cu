@@ -35,9 +35,8 @@
 #define WIDE_SPAN_BYTES 128u
 #define WIDE_THREADS 128u /* doubled beyond WIDE_BYTES_MORE */
 #define WIDE_BYTES_MORE 18432u
-/* tall: the bytes that a block takes; twice that for up to TALL_ROWS rows. More, up to
- * TALL_BYTES_MAX (two blocks on an H200's multiprocessor), for spans of TALL_SPAN_BYTES in the
- * result. */
+/* tall: the bytes that a block takes; twice that for up to TALL_ROWS rows; up to TALL_BYTES_MAX,
+ * with which two blocks are resident, for spans of TALL_SPAN_BYTES in the result. */
 #define TALL_BYTES 16384u
 #define TALL_ROWS 128u
 #define TALL_SPAN_BYTES 512u
@@ -72,18 +71,21 @@ template <typename T> static gm_bank_padding<T> tall_padding(uint64_t cols)
     return padding;
 }
 
-/* tall: rows per block with that much shared memory; a power of two. */
-template <typename T> static unsigned tall_length(uint64_t cols, uint32_t shared)
+/* tall: rows per block; a power of two. Fewer where multiprocessors would have no block, but each
+ * column still stores a line of 128 bytes. */
+template <typename T> static unsigned tall_length(const struct gm_matrix *a, const gm_gpu *gpu)
 {
-    uint64_t room = shared < TALL_BYTES_MAX ? shared : TALL_BYTES_MAX;
-    unsigned length = TALL_SPAN_BYTES / sizeof(T);
+    uint64_t room = gpu->shared_per_block < TALL_BYTES_MAX ? gpu->shared_per_block : TALL_BYTES_MAX;
+    uint64_t bytes = a->cols * sizeof(T), length = TALL_SPAN_BYTES / sizeof(T);
 
-    while (2 * length * cols * sizeof(T) <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
+    while (2 * length * bytes <= (length < TALL_ROWS ? 2 * TALL_BYTES : TALL_BYTES))
         length *= 2;
     while (length > gm_per_vec<T, 16>::count &&
-           gm_padded_bytes(tall_padding<T>(cols), length * cols) > room)
+           gm_padded_bytes(tall_padding<T>(a->cols), length * a->cols) > room)
         length /= 2;
-    return length;
+    while (length > 128 / sizeof(T) && a->batch * ((a->rows - 1) / length + 1) < gpu->sms)
+        length /= 2;
+    return (unsigned)length;
 }
 
 /* Iterates down a column of the rows in shared memory. */
@@ -217,10 +219,10 @@ template <typename T> static row_layout<T> row_layout_for(const struct gm_matrix
 }
 
 /* Bytes of shared memory of a block. */
-template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, uint32_t shared)
+template <typename T> static uint64_t shared_bytes(const struct gm_matrix *a, const gm_gpu *gpu)
 {
     if (a->cols <= a->rows)
-        return gm_padded_bytes(tall_padding<T>(a->cols), tall_length<T>(a->cols, shared) * a->cols);
+        return gm_padded_bytes(tall_padding<T>(a->cols), tall_length<T>(a, gpu) * a->cols);
     return row_layout_for<T>(a).at((unsigned)a->rows) * sizeof(T) + 16;
 }
 
@@ -228,9 +230,9 @@ template <typename T>
 static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exec)
 {
     const struct gm_matrix *a = &op->operand[0];
-    unsigned cols = (unsigned)a->cols, room = gm_gpu_of(exec)->shared_per_block;
-    unsigned length = tall_length<T>(cols, room), bytes = length * cols * sizeof(T);
-    unsigned vecs = length / gm_per_vec<T, 16>::count; /* vectors per column */
+    const gm_gpu *gpu = gm_gpu_of(exec);
+    unsigned cols = (unsigned)a->cols, length = tall_length<T>(a, gpu);
+    unsigned bytes = length * cols * sizeof(T), vecs = length / gm_per_vec<T, 16>::count;
     unsigned threads = TALL_THREADS * (bytes > TALL_BYTES_MOST   ? 4
                                        : bytes > TALL_BYTES_MORE ? 2
                                                                  : 1);
@@ -241,7 +243,7 @@ static enum gm_status transpose_tall(const struct gm_op *op, struct gm_exec *exe
 
     block.y = threads / block.x;
     return gm_tiles(a->batch, 1, a->rows, 1, length, [&](dim3 grid, gm_origin origin) {
-        return gm_launch(exec, kernel, grid, block, shared_bytes<T>(a, room), gm_in<T>(op, 0),
+        return gm_launch(exec, kernel, grid, block, shared_bytes<T>(a, gpu), gm_in<T>(op, 0),
                          gm_out<T>(op), a->rows, cols, length, tall_padding<T>(cols),
                          gm_matrix_elements(a), origin);
     });
@@ -258,7 +260,7 @@ static enum gm_status transpose_wide(const struct gm_op *op, struct gm_exec *exe
 
     return gm_tiles(a->batch, 1, a->cols, 1, length, [&](dim3 grid, gm_origin origin) {
         return gm_launch(exec, kernel, grid, dim3(more ? 2 * WIDE_THREADS : WIDE_THREADS),
-                         shared_bytes<T>(a, 0), gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols,
+                         shared_bytes<T>(a, nullptr), gm_in<T>(op, 0), gm_out<T>(op), rows, a->cols,
                          length, row_layout_for<T>(a), gm_reciprocal(rows),
                          gm_reciprocal(length / N + 1), gm_matrix_elements(a), origin);
     });
@@ -274,9 +276,9 @@ GM_ROW_FUNCTION enum gm_status gm_transpose_skinny_accepts(const struct gm_op *o
     uint64_t bytes = UINT64_MAX;
     char shape[GM_SHAPE_TEXT_MAX];
 
-    if (few > 1 && few <= FEW)
+    if (few > 1 && few <= FEW && facts->gpu)
         (void)gm_by_size(a->dtype, [&](auto tag) {
-            bytes = shared_bytes<typename decltype(tag)::type>(a, room);
+            bytes = shared_bytes<typename decltype(tag)::type>(a, facts->gpu);
             return GM_OK;
         });
     if (bytes <= room)
