@@ -384,14 +384,20 @@ enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uin
         pthread_mutex_unlock(&account->mutex);
     }
     if (status == GM_OK)
-        account->memory += total - had; /* beside others that are not limited */
+        gm_quota_hold_surely(account, total - had);
     return status;
+}
+
+void gm_quota_hold_surely(struct gm_quota_account *account, uint64_t bytes)
+{
+    if (account)
+        atomic_fetch_add(&account->memory, bytes);
 }
 
 void gm_quota_release(struct gm_quota_account *account, uint64_t bytes)
 {
     if (account)
-        account->memory -= bytes;
+        atomic_fetch_sub(&account->memory, bytes);
 }
 
 void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,

@@ -59,9 +59,9 @@ struct gm_quota_account {
     atomic_bool revoked;    /* its key is gone: it may not leave anything behind */
     atomic_uint references; /* one each of its key, its requests and what they hold */
 
-    atomic_uint limited;   /* bits of the kinds that have a limit: most clients have none */
-    _Atomic uint64_t jobs; /* at work now; changed with the mutex where they are limited */
-    uint64_t memory;       /* held now; the memory quota's mutex guards it */
+    atomic_uint limited;     /* bits of the kinds that have a limit: most clients have none */
+    _Atomic uint64_t jobs;   /* at work now; changed with the mutex where they are limited */
+    _Atomic uint64_t memory; /* held now; raised with the memory quota's mutex where limited */
     struct gm_quota_counts *counts; /* its own, or those that it shares */
 
     pthread_mutex_t mutex; /* guards what follows */
@@ -133,9 +133,11 @@ void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes);
 /* Whether a quota bounds the memory that the client holds. account: may be NULL. */
 bool gm_quota_limits_memory(const struct gm_quota_account *account);
 /* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. Call
- * these two with the memory quota's mutex held. */
+ * it with the memory quota's mutex held. */
 enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,
                              struct gm_error *err);
+/* Counts memory as held, whatever the limit: it may have been set or lowered a moment ago. */
+void gm_quota_hold_surely(struct gm_quota_account *account, uint64_t bytes);
 void gm_quota_release(struct gm_quota_account *account, uint64_t bytes);
 
 /* The values of RateLimit-Policy and RateLimit; "" where there is no rate. */

@@ -161,8 +161,7 @@ static bool rise_by_steps(struct gm_reservation *reservation, uint64_t total)
         atomic_fetch_sub(&quota->reserved, more);
         return false;
     }
-    /* no limit, so that it cannot be refused */
-    (void)gm_quota_hold(reservation->account, reservation->reserved, whole, NULL);
+    gm_quota_hold_surely(reservation->account, more);
     count(reservation, whole);
     reservation->spare = whole - total;
     return true;
@@ -263,8 +262,7 @@ enum gm_status gm_allocation_move(struct gm_allocation *to, struct gm_reservatio
         set_reserved(from_reservation, left);
         from_reservation->spare = spare;
     } else {
-        /* It was this one's until now, so that it cannot be refused. */
-        (void)gm_quota_hold(from_reservation->account, left, left + capacity, NULL);
+        gm_quota_hold_surely(from_reservation->account, capacity); /* it was this one's until now */
     }
     pthread_mutex_unlock(&quota->mutex);
     if (status != GM_OK)

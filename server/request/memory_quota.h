@@ -63,7 +63,7 @@ struct gm_allocator {
 #define GM_SMALL_MEMORY_PART 16
 #define GM_SMALL_PART 8
 /* Small requests reserve whole steps while half of the limit is free and no quota bounds what their
- * client holds: operands, result and text of a typical one with one lock of the mutex. */
+ * client holds: operands, result and text of a typical one are counted once, without the mutex. */
 #define GM_SMALL_STEP ((uint64_t)64 << 10)
 #define GM_MEMORY_SHARE 4
 

@@ -336,6 +336,55 @@ static void test_small_beside_large(void)
     close_quota();
 }
 
+struct holder {
+    struct gm_quota_account *account;
+    uint64_t bytes;
+    unsigned granted;
+};
+
+static void *hold(void *cls)
+{
+    struct holder *h = cls;
+
+    for (int i = 0; i < 20000; i++) {
+        struct gm_reservation x = {.quota = &quota, .account = h->account, .in_steps = true};
+        struct gm_error error;
+        h->granted += gm_reservation_raise(&x, h->bytes, &error) == GM_OK;
+        gm_reservation_trim(&x, 0);
+    }
+    return NULL;
+}
+
+/* Of one key, whose limit comes and goes meanwhile: nothing is held at the end. */
+static void test_account_by_threads(void)
+{
+    struct gm_quota_limits none, some;
+    struct gm_quotas quotas = {0};
+    struct holder h[4];
+    pthread_t thread[4];
+    struct gm_error error;
+
+    CHECK_STATUS(gm_quota_read("", 0, &none, &error), GM_OK, &error);
+    CHECK_STATUS(gm_quota_read("memory=1000", strlen("memory=1000"), &some, &error), GM_OK, &error);
+    CHECK_STATUS(gm_quotas_open(&quotas, &none, &error), GM_OK, &error);
+    struct gm_quota_account *account = gm_quota_of_key(&quotas);
+    open_quota((uint64_t)1 << 30);
+    for (unsigned i = 0; i < 4; i++) {
+        h[i] = (struct holder){.account = account, .bytes = i < 3 ? 600 : GM_SMALL_STEP + 1};
+        CHECK(pthread_create(&thread[i], NULL, hold, &h[i]) == 0);
+    }
+    for (int i = 0; i < 2000; i++)
+        gm_quota_set(account, "key", i % 2 == 0 ? &some : &none);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(h[i].granted > 0);
+    }
+    CHECK_EQ(account->memory, 0);
+    gm_quota_unref(account);
+    gm_quotas_close(&quotas);
+    close_quota();
+}
+
 int main(void)
 {
     test_reserve();
@@ -346,5 +395,6 @@ int main(void)
     test_blocks();
     test_threads();
     test_small_beside_large();
+    test_account_by_threads();
     return check_report();
 }
