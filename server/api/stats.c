@@ -75,7 +75,7 @@ enum gm_status gm_recents_open(struct gm_recents *recents, struct gm_error *err)
     atomic_init(&recents->count, 0);
     while (made < GM_RECENT_ACCOUNTS_MAX &&
            pthread_mutex_init(&recents->ring[made].mutex, NULL) == 0)
-        made++;
+        recents->ring[made++].recent.number = 0;
     if (made == GM_RECENT_ACCOUNTS_MAX)
         return GM_OK;
     while (made > 0)

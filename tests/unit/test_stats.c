@@ -288,6 +288,12 @@ static void test_recents(void)
         CHECK(got[i].client == 2 && (i == 0 || got[i].number == got[i - 1].number + 3));
     CHECK_EQ(gm_recents_copy(&recents, &nobody, 0, got, 4), 0);
     gm_recents_close(&recents);
+
+    CHECK_STATUS(gm_recents_open(&recents, &error), GM_OK, &error); /* an empty one again */
+    gm_recents_add(&recents, &got[0]);
+    CHECK_EQ(gm_recents_copy(&recents, NULL, 0, got, 4), 1);
+    CHECK_EQ(got[0].number, 1);
+    gm_recents_close(&recents);
 }
 
 #define ADDERS 4
