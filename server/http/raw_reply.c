@@ -51,8 +51,8 @@ void gm_raw_refuse_head(int socket, const struct gm_error *error)
     gm_reply_clear(&reply);
 }
 
-/* With the server's mutex: a listed request that is not `taken` has an open socket on which nothing
- * was sent. */
+/* With the mutex of its list: a listed request that is not `taken` has an open socket on which
+ * nothing was sent. */
 static void refuse(struct gm_request *r, const struct gm_error *error)
 {
     struct gm_reply reply = {0};

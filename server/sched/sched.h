@@ -6,10 +6,10 @@
  * Order: fair_queue.h's, small jobs before large ones and round robin between clients. Jobs of one
  * client and one size class start in the order of their commits. An exclusive job starts only on an
  * idle device, and blocks others while it is first in the queue. gm_sched_run_here bypasses the
- * queue, because its jobs hold no stream. A batch is the first job in the queue that may start, and
- * jobs of its size class with its batch_key, clients taking turns. Jobs that wait at the same
- * moment are gathered so; none waits for others to come. But one that reads the same matrix as a
- * running launch waits for its end, or until half a launch waits.
+ * queue, because its jobs hold no stream, unless an exclusive job waits. A batch is the first job
+ * in the queue that may start, and jobs of its size class with its batch_key, clients taking turns.
+ * Jobs that wait at the same moment are gathered so; none waits for others to come. But one that
+ * reads the same matrix as a running launch waits for its end, or until half a launch waits.
  */
 #ifndef GM_SERVER_SCHED_SCHED_H
 #define GM_SERVER_SCHED_SCHED_H
@@ -119,7 +119,8 @@ struct gm_sched_load {
 /* Fails with GM_INTERNAL if a thread cannot be created. */
 enum gm_status gm_sched_open(const struct gm_sched_options *options, struct gm_sched **ret,
                              struct gm_error *err);
-/* Waits for running jobs, and fails queued ones with GM_DRAINING. NULL is fine. */
+/* Waits for jobs on streams, and fails queued ones with GM_DRAINING. Call when no thread is in
+ * another function. NULL is fine. */
 void gm_sched_close(struct gm_sched *sched);
 
 /* Reserves a queue slot for a job of this client. Fails with GM_QUEUE_FULL, GM_DRAINING or
@@ -147,7 +148,7 @@ void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
  */
 bool gm_sched_run_here(struct gm_sched *sched, struct gm_job *job);
 
-/* Fails all queued jobs with `status`, and tells running ones to stop with it. */
+/* Fails all queued jobs with `status`, and tells those on streams to stop with it. */
 void gm_sched_fail_all(struct gm_sched *sched, enum gm_status status);
 
 /* Seconds for Retry-After: the expected time of all jobs here; 1 to RETRY_AFTER_S_MAX. */

@@ -18,7 +18,7 @@ struct gm_sched {
     const struct gm_device_facts *facts;
     unsigned streams, batch_max;
 
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* guards all below, but where it says otherwise */
     pthread_cond_t work;   /* signals that a job may be startable, or closing */
     pthread_cond_t timer;  /* signals that there are jobs to watch, or closing */
     struct gm_fair_queue queue;
@@ -47,7 +47,7 @@ struct gm_sched {
     _Atomic uint64_t busy_ns;            /* time with at least one job running */
     _Atomic int64_t idle_from_ns;        /* when the last job ended */
 
-    /* What they read. Written with the mutex held. */
+    /* What such jobs read. Written with the mutex held. */
     _Alignas(64) atomic_bool way_closed; /* a job runs alone, or will, or no more may run */
     _Atomic uint64_t running_count;      /* jobs in `running` */
 
@@ -71,6 +71,8 @@ struct gm_launch {
 bool gm_sched_startable(const struct gm_sched *sched);
 /* Has a thread look at the queue: the one that is awake, or one that is woken. */
 void gm_sched_call(struct gm_sched *sched);
+/* Has all stream threads look at it. */
+void gm_sched_call_all(struct gm_sched *sched);
 /* Frees the slot of a job that has been taken from the queue. */
 void gm_sched_leave_queue(struct gm_sched *sched, const struct gm_job *job);
 /* Moves a waiting job to `list`, for gm_sched_end. */
@@ -79,8 +81,6 @@ void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_lis
 void gm_sched_learn(struct gm_sched *sched, const struct gm_job *job, int64_t ended_ns);
 /* Moves all waiting jobs to `list`. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
-/* Has all of them look at it. */
-void gm_sched_call_all(struct gm_sched *sched);
 /* Closes the way beside the streams, or opens it. Call when what it depends on has changed: an
  * exclusive job waits or runs, the device is lost, the scheduler is closing. */
 void gm_sched_set_way(struct gm_sched *sched);
