@@ -96,13 +96,13 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
         return false;
     __builtin_prefetch(&s->begun, 1);
     gm_job_reset(job);
-    job->started_ns = job->queued_ns;
-    gm_sched_begins(s, job->started_ns);
+    gm_sched_begins(s, job->queued_ns);
     atomic_fetch_add(&s->begun, BESIDE);
     if (s->way_closed) {
         leave(s);
         return false;
     }
+    job->started_ns = job->queued_ns; /* not before: 0 says that it never ran */
     struct gm_launch launch = gm_sched_launch(s, job->started_ns, 1);
     enum gm_status status = o->backend->run_here(o->context, o->device, &job->task);
     job->finished_ns = gm_now_ns();

@@ -190,6 +190,8 @@ static struct gm_launch begin(struct gm_sched *s, unsigned stream, struct gm_job
 {
     struct gm_launch launch = gm_sched_launch(s, gm_now_ns(), n);
 
+    /* Beside a job that runs alone, others are counted for a moment, until they see it. */
+    launch.others = launch.others && !s->exclusive_running;
     for (unsigned i = 0; i < n; i++) {
         batch[i]->started_ns = launch.begun_ns;
         batch[i]->batch = n;

@@ -221,6 +221,7 @@ static void test_alone_after_beside(void)
 }
 
 #define BESIDE_THREADS 4
+#define ALONE_JOBS 300
 
 static void *beside_often(void *cls)
 {
@@ -256,6 +257,82 @@ static void test_busy_beside(void)
     CHECK(busy_ns > 0 && (int64_t)busy_ns <= gm_now_ns() - begun);
     CHECK_EQ(gm_sched_load(b.sched).running, 0);
     CHECK_EQ(gm_sched_load(b.sched).busy_ns, busy_ns);
+    close_bench(&b);
+}
+
+static atomic_uint here_now, met;
+static atomic_bool enough;
+
+static enum gm_status run_alone(void *context, unsigned device, unsigned stream,
+                                struct gm_task *task[], unsigned n)
+{
+    atomic_fetch_add(&met, atomic_load(&here_now));
+    enum gm_status status = fake_backend.run(context, device, stream, task, n);
+    atomic_fetch_add(&met, atomic_load(&here_now));
+    return status;
+}
+
+static enum gm_status run_here(void *context, unsigned device, struct gm_task *task)
+{
+    atomic_fetch_add(&here_now, 1);
+    enum gm_status status = fake_backend.run_here(context, device, task);
+    atomic_fetch_sub(&here_now, 1);
+    return status;
+}
+
+static void *beside_until_enough(void *cls)
+{
+    struct beside *x = cls;
+
+    while (!atomic_load(&enough)) {
+        init_probe(&x->probe);
+        x->ran |= gm_sched_run_here(x->bench->sched, &x->probe.job);
+    }
+    return NULL;
+}
+
+/* Jobs that come beside the streams all the time neither meet one that runs alone, nor keep it
+ * waiting, nor does it say so. */
+static void test_alone_among_beside(void)
+{
+    static struct beside x[BESIDE_THREADS];
+    struct gm_backend backend = fake_backend;
+    unsigned concurrent = 0, done = 0;
+    struct gm_error error;
+    struct bench b;
+
+    fake_init(&b.fake, 1, 1);
+    backend.run = run_alone;
+    backend.run_here = run_here;
+    struct gm_sched_options options = {.backend = &backend,
+                                       .context = &b.fake,
+                                       .queue_limit = QUEUE,
+                                       .awake_ns = 1000000,
+                                       .lost = on_lost,
+                                       .lost_cls = &b};
+    if (!CHECK(gm_sched_open(&options, &b.sched, &error) == GM_OK))
+        return;
+    for (unsigned i = 0; i < BESIDE_THREADS; i++) {
+        x[i] = (struct beside){.bench = &b};
+        CHECK(pthread_create(&x[i].thread, NULL, beside_until_enough, &x[i]) == 0);
+    }
+    for (unsigned i = 0; i < ALONE_JOBS; i++) {
+        struct probe alone;
+        init_probe(&alone);
+        alone.job.exclusive = true;
+        CHECK(submit(&b, &alone) == GM_OK);
+        done += wait_done(&alone);
+        concurrent += alone.job.concurrent;
+    }
+    atomic_store(&enough, true);
+    for (unsigned i = 0; i < BESIDE_THREADS; i++) {
+        pthread_join(x[i].thread, NULL);
+        CHECK(x[i].ran);
+    }
+    CHECK_EQ(done, ALONE_JOBS);
+    CHECK_EQ(atomic_load(&met), 0);
+    CHECK_EQ(concurrent, 0);
+    CHECK_EQ(gm_sched_load(b.sched).running, 0);
     close_bench(&b);
 }
 
@@ -403,6 +480,7 @@ int main(void)
     test_close();
     test_alone_after_beside();
     test_busy_beside();
+    test_alone_among_beside();
     test_storm();
     return check_report();
 }
