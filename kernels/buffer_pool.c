@@ -39,9 +39,12 @@
 #define CLASSES (64u << STEPS_LOG2)
 
 #define MAGAZINES 16u
-#define MAGAZINE_BUFFERS 12u /* of two requests: operands, result and text, and some to spare */
+/* Of twenty requests: operands, result and text. A thread takes buffers for all that wait for a
+ * device, and then gives them back. */
+#define MAGAZINE_BUFFERS 64u
+#define MAGAZINE_BYTES ((uint64_t)2 << 20)
 /* Of a buffer: larger ones take longer to fill. */
-#define MAGAZINE_BYTES_MAX ((uint64_t)128 << 10)
+#define MAGAZINE_BUFFER_MAX ((uint64_t)128 << 10)
 
 #define PAGE ((uint64_t)4096)
 #define HUGE_PAGE ((uint64_t)2 << 20)
@@ -67,13 +70,19 @@ struct gm_buffer_limit {
     LIST_HEAD(, gm_buffer_pool) pools;
 };
 
-/* A few small buffers with a lock of their own, in front of the lists, for each of some processors:
- * the threads that serve small requests do not wait for each other. Buffers here count as in use
- * above, and as idle in what usage() says. A thread that needs room empties the magazines first. */
+/* Small buffers with a lock of their own, in front of the lists, for each of some processors: the
+ * threads that serve small requests do not wait for each other. A full one gives half to the lists,
+ * and an empty one takes as many, so that the limit's lock is seldom asked for. Buffers here count
+ * as in use above, and as idle in what usage() says. A thread that needs room empties the magazines
+ * first. */
 struct magazine {
     _Alignas(64) pthread_mutex_t lock; /* may be taken after the limit's lock */
     unsigned count;
-    struct idle_buffer *buffer[MAGAZINE_BUFFERS];
+    uint64_t bytes; /* of all */
+    struct held {
+        struct idle_buffer *buffer; /* its memory is not touched here */
+        uint64_t capacity;
+    } held[MAGAZINE_BUFFERS]; /* the oldest first */
 };
 
 struct gm_buffer_pool {
@@ -151,9 +160,10 @@ static unsigned class_of(uint64_t capacity)
     return octave << STEPS_LOG2 | step;
 }
 
-static void link_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
+static void link_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer, uint64_t capacity)
 {
-    LIST_INSERT_HEAD(&pool->class[class_of(buffer->capacity)], buffer, of_class);
+    buffer->capacity = capacity;
+    LIST_INSERT_HEAD(&pool->class[class_of(capacity)], buffer, of_class);
     buffer->since_ns = pool->limit->now_ns;
     TAILQ_INSERT_TAIL(&pool->idle_buffers, buffer, by_age);
     pool->idle += buffer->capacity;
@@ -173,7 +183,7 @@ static struct magazine *magazine_of(struct gm_buffer_pool *pool, uint64_t capaci
 {
     int processor = sched_getcpu();
 
-    return capacity <= MAGAZINE_BYTES_MAX
+    return capacity <= MAGAZINE_BUFFER_MAX
                ? &pool->magazine[processor > 0 ? (unsigned)processor % MAGAZINES : 0]
                : NULL;
 }
@@ -185,34 +195,44 @@ static struct idle_buffer *take_from(struct magazine *magazine, uint64_t capacit
 
     pthread_mutex_lock(&magazine->lock);
     for (unsigned i = magazine->count; i-- > 0;) {
-        if (magazine->buffer[i]->capacity != capacity)
+        if (magazine->held[i].capacity != capacity)
             continue;
-        found = magazine->buffer[i];
+        found = magazine->held[i].buffer;
         magazine->count--;
-        for (; i < magazine->count; i++)
-            magazine->buffer[i] = magazine->buffer[i + 1];
+        magazine->bytes -= capacity;
+        memmove(&magazine->held[i], &magazine->held[i + 1],
+                (magazine->count - i) * sizeof magazine->held[0]);
         break;
     }
     pthread_mutex_unlock(&magazine->lock);
     return found;
 }
 
-/* Returns the oldest buffer if the magazine was full: its size may be one that nobody asks for any
- * more. Else NULL. */
-static struct idle_buffer *put_into(struct magazine *magazine, struct idle_buffer *buffer)
+static void push(struct magazine *magazine, struct idle_buffer *buffer, uint64_t capacity)
 {
-    struct idle_buffer *oldest = NULL;
+    magazine->held[magazine->count++] = (struct held){buffer, capacity};
+    magazine->bytes += capacity;
+}
+
+/* If the magazine is full, its older half makes room: their sizes may be some that nobody asks for
+ * any more. Returns how many they are, in ret. */
+static unsigned put_into(struct magazine *magazine, struct idle_buffer *buffer, uint64_t capacity,
+                         struct held ret[MAGAZINE_BUFFERS])
+{
+    unsigned old = 0;
 
     pthread_mutex_lock(&magazine->lock);
-    if (magazine->count == MAGAZINE_BUFFERS) {
-        oldest = magazine->buffer[0];
-        magazine->count--;
-        for (unsigned i = 0; i < magazine->count; i++)
-            magazine->buffer[i] = magazine->buffer[i + 1];
+    if (magazine->count == MAGAZINE_BUFFERS || magazine->bytes + capacity > MAGAZINE_BYTES) {
+        while (old < (magazine->count + 1) / 2) {
+            ret[old] = magazine->held[old];
+            magazine->bytes -= ret[old++].capacity;
+        }
+        magazine->count -= old;
+        memmove(magazine->held, &magazine->held[old], magazine->count * sizeof magazine->held[0]);
     }
-    magazine->buffer[magazine->count++] = buffer;
+    push(magazine, buffer, capacity);
     pthread_mutex_unlock(&magazine->lock);
-    return oldest;
+    return old;
 }
 
 /* Moves the buffers of a pool's magazines to its lists; false if there were none. Called with the
@@ -225,11 +245,12 @@ static bool empty_magazines(struct gm_buffer_pool *pool)
         struct magazine *magazine = &pool->magazine[i];
         pthread_mutex_lock(&magazine->lock);
         any = any || magazine->count > 0;
+        pool->in_use -= magazine->bytes;
+        pool->limit->in_use -= magazine->bytes;
+        magazine->bytes = 0;
         while (magazine->count > 0) {
-            struct idle_buffer *buffer = magazine->buffer[--magazine->count];
-            pool->in_use -= buffer->capacity;
-            pool->limit->in_use -= buffer->capacity;
-            link_idle(pool, buffer);
+            const struct held *last = &magazine->held[--magazine->count];
+            link_idle(pool, last->buffer, last->capacity);
         }
         pthread_mutex_unlock(&magazine->lock);
     }
@@ -254,8 +275,7 @@ static uint64_t magazine_bytes(struct gm_buffer_pool *pool)
     for (unsigned i = 0; i < MAGAZINES; i++) {
         struct magazine *magazine = &pool->magazine[i];
         pthread_mutex_lock(&magazine->lock);
-        for (unsigned k = 0; k < magazine->count; k++)
-            bytes += magazine->buffer[k]->capacity;
+        bytes += magazine->bytes;
         pthread_mutex_unlock(&magazine->lock);
     }
     return bytes;
@@ -412,9 +432,33 @@ void gm_buffer_pool_close(struct gm_buffer_pool *pool)
     free(pool);
 }
 
+static void count_in_use(struct gm_buffer_pool *pool, uint64_t capacity)
+{
+    pool->limit->in_use += capacity;
+    pool->in_use += capacity;
+}
+
+/* Fills half of a magazine with idle buffers of this capacity. Called with the limit's lock held.
+ */
+static void refill(struct gm_buffer_pool *pool, struct magazine *magazine, uint64_t capacity)
+{
+    struct idle_buffer *buffer;
+
+    pthread_mutex_lock(&magazine->lock);
+    while (magazine->count < MAGAZINE_BUFFERS / 2 &&
+           magazine->bytes + capacity <= MAGAZINE_BYTES / 2 &&
+           (buffer = LIST_FIRST(&pool->class[class_of(capacity)]))) {
+        unlink_idle(pool, buffer);
+        count_in_use(pool, capacity);
+        push(magazine, buffer, capacity);
+    }
+    pthread_mutex_unlock(&magazine->lock);
+}
+
 /* Reserves an idle buffer of this capacity, or room for a new one (then *ret is NULL). Making room
  * unlocks the lock for moments, so each round checks everything again. */
-static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, void **ret)
+static enum gm_status reserve(struct gm_buffer_pool *pool, struct magazine *magazine,
+                              uint64_t capacity, void **ret)
 {
     struct gm_buffer_limit *limit = pool->limit;
     enum gm_status status = GM_OK;
@@ -440,10 +484,10 @@ static enum gm_status reserve(struct gm_buffer_pool *pool, uint64_t capacity, vo
         unlink_idle(pool, buffer);
     else if (capacity > limit->bytes - limit->in_use)
         status = GM_MEMORY_FULL;
-    if (status == GM_OK) {
-        limit->in_use += capacity;
-        pool->in_use += capacity;
-    }
+    if (status == GM_OK)
+        count_in_use(pool, capacity);
+    if (buffer && magazine)
+        refill(pool, magazine, capacity);
     pthread_mutex_unlock(&limit->lock);
     *ret = buffer;
     return status;
@@ -482,7 +526,7 @@ enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
         return gm_fail(err, GM_TOO_LARGE,
                        "%llu bytes are needed, and the limit of memory for requests is %llu",
                        (unsigned long long)bytes, (unsigned long long)pool->limit->bytes);
-    enum gm_status status = data ? GM_OK : reserve(pool, capacity, &data);
+    enum gm_status status = data ? GM_OK : reserve(pool, magazine, capacity, &data);
     if (status != GM_OK)
         return gm_fail(err, status, "%llu bytes are needed, and too much of the %llu is in use",
                        (unsigned long long)bytes, (unsigned long long)pool->limit->bytes);
@@ -500,12 +544,14 @@ enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
     return GM_OK;
 }
 
-static void put_in_list(struct gm_buffer_pool *pool, struct idle_buffer *buffer)
+static void put_in_list(struct gm_buffer_pool *pool, const struct held *held, unsigned n)
 {
     pthread_mutex_lock(&pool->limit->lock);
-    pool->limit->in_use -= buffer->capacity;
-    pool->in_use -= buffer->capacity;
-    link_idle(pool, buffer);
+    for (unsigned i = 0; i < n; i++) {
+        pool->limit->in_use -= held[i].capacity;
+        pool->in_use -= held[i].capacity;
+        link_idle(pool, held[i].buffer, held[i].capacity);
+    }
     pthread_mutex_unlock(&pool->limit->lock);
 }
 
@@ -515,14 +561,16 @@ void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
 
     if (idle) {
         uint64_t capacity = buffer->capacity;
+        struct magazine *magazine = magazine_of(pool, capacity);
+        struct held out[MAGAZINE_BUFFERS];
+        unsigned n = 1;
         SHOW(idle, capacity);
         HIDE(idle + 1, capacity - sizeof(*idle)); /* the sanitizer reports a use after put */
-        idle->capacity = capacity;
-        struct magazine *magazine = magazine_of(pool, capacity);
+        out[0] = (struct held){idle, capacity};
         if (magazine)
-            idle = put_into(magazine, idle);
-        if (idle)
-            put_in_list(pool, idle);
+            n = put_into(magazine, idle, capacity, out);
+        if (n > 0)
+            put_in_list(pool, out, n);
     }
     *buffer = (struct gm_buffer){0};
 }

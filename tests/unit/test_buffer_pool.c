@@ -3,6 +3,7 @@
 #include "kernels/buffer_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -141,6 +142,17 @@ static void test_reuse(void)
     CHECK_EQ(counter.given, 3);
 }
 
+/* Keeps the thread on one processor, whose magazine it takes from. */
+static void stay(void)
+{
+    int processor = sched_getcpu();
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(processor > 0 ? (unsigned)processor : 0, &set);
+    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
 /* Small buffers of a size that nobody asks for any more make room for those that are in use: after
  * a burst of one size, another's are found again without the lock's list. */
 static void test_changing_sizes(void)
@@ -158,9 +170,37 @@ static void test_changing_sizes(void)
         gm_buffer_pool_put(buffers, &other);
     }
     CHECK_EQ(counter.taken, 41);
+    CHECK_EQ(counter.given, 0);
     CHECK_EQ(gm_buffer_pool_usage(buffers).in_use, 0);
     CHECK_EQ(gm_buffer_pool_usage(buffers).idle,
              40 * gm_buffer_pool_cost(4096) + gm_buffer_pool_cost(16384));
+    gm_buffer_pool_close(buffers);
+    CHECK_EQ(counter.live, 0);
+}
+
+/* More small buffers at once than a magazine holds, of two sizes, again and again: each is found
+ * again, and counted once. */
+static void test_many(void)
+{
+    const uint64_t sizes[] = {16384, 100000};
+    struct counter counter;
+    struct gm_buffer_pool *buffers = open_counted(&counter, 64 * MIB);
+    struct gm_buffer many[300];
+    uint64_t all = 0;
+
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 300; i++)
+            many[i] = get(buffers, sizes[i % 2]);
+        all = 150 * (gm_buffer_pool_cost(sizes[0]) + gm_buffer_pool_cost(sizes[1]));
+        CHECK_EQ(gm_buffer_pool_usage(buffers).in_use, all);
+        CHECK_EQ(gm_buffer_pool_usage(buffers).idle, 0);
+        for (int i = 0; i < 300; i++)
+            gm_buffer_pool_put(buffers, &many[round % 2 ? i : 299 - i]);
+        CHECK_EQ(gm_buffer_pool_usage(buffers).in_use, 0);
+        CHECK_EQ(gm_buffer_pool_usage(buffers).idle, all);
+    }
+    CHECK_EQ(counter.taken, 300);
+    CHECK_EQ(counter.given, 0);
     gm_buffer_pool_close(buffers);
     CHECK_EQ(counter.live, 0);
 }
@@ -383,12 +423,18 @@ static void test_trim(void)
 
 int main(void)
 {
+    cpu_set_t before;
+
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
     test_trim();
     test_shared_limit();
     test_cost();
     test_plain_memory();
     test_reuse();
+    stay();
     test_changing_sizes();
+    test_many();
+    CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
     test_limit();
     test_no_memory();
     test_threads();
