@@ -47,8 +47,8 @@ struct gm_server {
      * 0. */
     _Atomic unsigned suspended;
 
-    /* The requests being served. Each processor adds to a list of its own, so that those with small
-     * requests do not wait for each other. */
+    /* The requests being served. Each processor adds to a list of its own, so that threads which
+     * serve small requests do not wait for each other. */
     struct gm_request_list {
         _Alignas(64) pthread_mutex_t mutex; /* guards all below */
         LIST_HEAD(, gm_request) requests;

@@ -94,6 +94,9 @@ static struct gm_recent_place *place_of(struct gm_recents *recents, uint64_t num
     return &recents->ring[number % GM_RECENT_ACCOUNTS_MAX];
 }
 
+/* How often a reader gives up the processor for an account that is still being added. */
+#define LATE_TRIES 1000
+
 /* The cache lines of a place were written by another processor last, so as few as possible. */
 static void copy_recent(struct gm_recent *to, const struct gm_recent *from)
 {
@@ -138,11 +141,15 @@ size_t gm_recents_copy(struct gm_recents *recents, const uint64_t *client, uint6
     bool late;
 
     /* From the newest back, filling `ret` from its end. Whoever asks for what comes after the last
-     * one must not miss one that is late, so that and all after it are left for the next time. */
+     * one must not miss one that is late, so that is waited for, or else left for the next time,
+     * with all after it. */
     for (; number > since && number > oldest && copied < n; number--) {
-        copied += copy_one(recents, number, client, &ret[n - 1 - copied], &late);
-        if (late)
-            copied = 0;
+        bool there = copy_one(recents, number, client, &ret[n - 1 - copied], &late);
+        for (unsigned i = 0; late && i < LATE_TRIES; i++) {
+            sched_yield();
+            there = copy_one(recents, number, client, &ret[n - 1 - copied], &late);
+        }
+        copied = late ? 0 : copied + there;
     }
     memmove(ret, &ret[n - copied], copied * sizeof *ret);
     return copied;

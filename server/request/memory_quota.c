@@ -152,15 +152,15 @@ static bool rise_by_steps(struct gm_reservation *reservation, uint64_t total)
 {
     struct gm_memory_quota *quota = reservation->quota;
     uint64_t whole = (total + GM_SMALL_STEP - 1) / GM_SMALL_STEP * GM_SMALL_STEP;
-    uint64_t more = whole - reservation->reserved;
+    uint64_t more = whole - reservation->reserved, all = quota->reserved;
 
     if (!reservation->in_steps || !gm_memory_quota_is_small(quota, whole) ||
-        gm_quota_limits_memory(reservation->account) || quota->reserved > quota->limit / 2)
+        gm_quota_limits_memory(reservation->account))
         return false;
-    if (atomic_fetch_add(&quota->reserved, more) + more > quota->limit / 2) {
-        atomic_fetch_sub(&quota->reserved, more);
-        return false;
-    }
+    do {
+        if (all > quota->limit / 2 || more > quota->limit / 2 - all)
+            return false;
+    } while (!atomic_compare_exchange_weak(&quota->reserved, &all, all + more));
     gm_quota_hold_surely(reservation->account, more);
     count(reservation, whole);
     reservation->spare = whole - total;

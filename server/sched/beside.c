@@ -2,8 +2,8 @@
  * beside.c - small jobs that run beside the streams, on the thread that brought them.
  *
  * They take no mutex: sixteen threads with jobs of ten microseconds each would wait for it longer
- * than they compute. They count themselves, and then look whether the way is closed. A job that
- * wants the device for itself has the way closed, and then waits until nobody is counted. So at
+ * than they compute. They count themselves, and then look whether this bypass is closed. A job
+ * that wants the device for itself has it closed, and then waits until nobody is counted. So at
  * least one of the two sees the other.
  */
 #include "server/clock.h"
@@ -68,12 +68,12 @@ bool gm_sched_was_concurrent(const struct gm_sched *s, const struct gm_launch *l
     return launch->others || (uint32_t)(s->begun / LAUNCH) != launch->begun;
 }
 
-void gm_sched_set_way(struct gm_sched *s)
+void gm_sched_set_bypass(struct gm_sched *s)
 {
     bool closed = s->exclusive_running || s->exclusive_waiting > 0 || s->lost || s->closing;
 
-    if (closed != s->way_closed) /* else the cache line stays where it is */
-        s->way_closed = closed;
+    if (closed != s->bypass_closed) /* else the cache line stays where it is */
+        s->bypass_closed = closed;
 }
 
 /* Whoever waits for the device is told when the last one has left. */
@@ -81,7 +81,7 @@ static void leave(struct gm_sched *s)
 {
     bool last = beside_of(atomic_fetch_sub(&s->begun, BESIDE)) == 1;
 
-    if (!last || !s->way_closed)
+    if (!last || !s->bypass_closed)
         return;
     pthread_mutex_lock(&s->mutex);
     gm_sched_call_all(s);
@@ -92,13 +92,13 @@ bool gm_sched_run_here(struct gm_sched *s, struct gm_job *job)
 {
     const struct gm_sched_options *o = &s->options;
 
-    if (!o->backend->run_here || job->exclusive || s->way_closed)
+    if (!o->backend->run_here || job->exclusive || s->bypass_closed)
         return false;
     __builtin_prefetch(&s->begun, 1);
     gm_job_reset(job);
     gm_sched_begins(s, job->queued_ns);
     atomic_fetch_add(&s->begun, BESIDE);
-    if (s->way_closed) {
+    if (s->bypass_closed) {
         leave(s);
         return false;
     }

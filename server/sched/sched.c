@@ -57,7 +57,7 @@ void gm_sched_leave_queue(struct gm_sched *s, const struct gm_job *job)
     --*held(s, job->slot.client);
     s->waiting_s = s->queue.waiting > 0 ? s->waiting_s - job->expected_s : 0;
     s->exclusive_waiting -= job->exclusive;
-    gm_sched_set_way(s);
+    gm_sched_set_bypass(s);
 }
 
 void gm_sched_drop(struct gm_sched *s, struct gm_job *job, struct gm_job_list *list)
@@ -255,7 +255,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         expect(s, job);
         gm_fair_push(&s->queue, &job->slot);
         s->exclusive_waiting += job->exclusive;
-        gm_sched_set_way(s);
+        gm_sched_set_bypass(s);
         gm_sched_call(s);
         /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
          * jobs. */
@@ -404,7 +404,7 @@ void gm_sched_close(struct gm_sched *s)
         return;
     pthread_mutex_lock(&s->mutex);
     s->closing = true;
-    gm_sched_set_way(s);
+    gm_sched_set_bypass(s);
     atomic_store(&s->measure_stop, true);
     gm_sched_call(s);
     pthread_cond_broadcast(&s->work);

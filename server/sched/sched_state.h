@@ -48,8 +48,8 @@ struct gm_sched {
     _Atomic int64_t idle_from_ns;        /* when the last job ended */
 
     /* What such jobs read. Written with the mutex held. */
-    _Alignas(64) atomic_bool way_closed; /* a job runs alone, or will, or no more may run */
-    _Atomic uint64_t running_count;      /* jobs in `running` */
+    _Alignas(64) atomic_bool bypass_closed; /* a job runs alone, or will, or no more may run */
+    _Atomic uint64_t running_count;         /* jobs in `running` */
 
     unsigned streams_ready;   /* threads that have reported that they run */
     unsigned streams_created; /* threads to join; for gm_sched_open and gm_sched_close only */
@@ -81,9 +81,9 @@ void gm_sched_drop(struct gm_sched *sched, struct gm_job *job, struct gm_job_lis
 void gm_sched_learn(struct gm_sched *sched, const struct gm_job *job, int64_t ended_ns);
 /* Moves all waiting jobs to `list`. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
-/* Closes the way beside the streams, or opens it. Call when what it depends on has changed: an
- * exclusive job waits or runs, the device is lost, the scheduler is closing. */
-void gm_sched_set_way(struct gm_sched *sched);
+/* Closes the bypass of jobs beside the streams, or opens it. Call when what it depends on has
+ * changed: an exclusive job waits or runs, the device is lost, the scheduler is closing. */
+void gm_sched_set_bypass(struct gm_sched *sched);
 
 /* To call without it, or with it: */
 

@@ -146,7 +146,7 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *b
 static void hold_device(struct gm_sched *s, bool held)
 {
     s->exclusive_running = held;
-    gm_sched_set_way(s);
+    gm_sched_set_bypass(s);
 }
 
 /* Moves the next job, and those that may share its launch, to the running list. */
@@ -228,7 +228,7 @@ static void after_launch(struct gm_sched *s, enum gm_status status, const struct
     bool newly_lost = status == GM_DEVICE_LOST && !s->lost;
 
     s->lost = s->lost || status == GM_DEVICE_LOST;
-    gm_sched_set_way(s);
+    gm_sched_set_bypass(s);
     if (s->queue.waiting > 0 || s->closing)
         gm_sched_call_all(s);
     if (newly_lost)
