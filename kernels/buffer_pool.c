@@ -160,8 +160,17 @@ static unsigned class_of(uint64_t capacity)
     return octave << STEPS_LOG2 | step;
 }
 
+/* Counts a change of what is in use. */
+static void count_in_use(struct gm_buffer_pool *pool, uint64_t more)
+{
+    pool->limit->in_use += more; /* wraps around where it is less; so does the next one */
+    pool->in_use += more;
+}
+
+/* Of what was in use. */
 static void link_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer, uint64_t capacity)
 {
+    count_in_use(pool, -capacity);
     buffer->capacity = capacity;
     LIST_INSERT_HEAD(&pool->class[class_of(capacity)], buffer, of_class);
     buffer->since_ns = pool->limit->now_ns;
@@ -245,8 +254,6 @@ static bool empty_magazines(struct gm_buffer_pool *pool)
         struct magazine *magazine = &pool->magazine[i];
         pthread_mutex_lock(&magazine->lock);
         any = any || magazine->count > 0;
-        pool->in_use -= magazine->bytes;
-        pool->limit->in_use -= magazine->bytes;
         magazine->bytes = 0;
         while (magazine->count > 0) {
             const struct held *last = &magazine->held[--magazine->count];
@@ -432,12 +439,6 @@ void gm_buffer_pool_close(struct gm_buffer_pool *pool)
     free(pool);
 }
 
-static void count_in_use(struct gm_buffer_pool *pool, uint64_t capacity)
-{
-    pool->limit->in_use += capacity;
-    pool->in_use += capacity;
-}
-
 /* Fills half of a magazine with idle buffers of this capacity. Called with the limit's lock held.
  */
 static void refill(struct gm_buffer_pool *pool, struct magazine *magazine, uint64_t capacity)
@@ -508,8 +509,7 @@ static void *take_after_trim(struct gm_buffer_pool *pool, uint64_t capacity)
     data = pool->allocator.take(pool->allocator.cls, capacity);
     if (!data) {
         pthread_mutex_lock(&limit->lock);
-        limit->in_use -= capacity;
-        pool->in_use -= capacity;
+        count_in_use(pool, -capacity);
         pthread_mutex_unlock(&limit->lock);
     }
     return data;
@@ -547,11 +547,8 @@ enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
 static void put_in_list(struct gm_buffer_pool *pool, const struct held *held, unsigned n)
 {
     pthread_mutex_lock(&pool->limit->lock);
-    for (unsigned i = 0; i < n; i++) {
-        pool->limit->in_use -= held[i].capacity;
-        pool->in_use -= held[i].capacity;
+    for (unsigned i = 0; i < n; i++)
         link_idle(pool, held[i].buffer, held[i].capacity);
-    }
     pthread_mutex_unlock(&pool->limit->lock);
 }
 

@@ -377,8 +377,8 @@ static unsigned event_threads(void)
     long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = cores - 3 * cores / 8;
 
     /* Five for eight cores: the streams' threads, which jobs wait for, and clients on this machine
-     * need some too. With more, one request in a hundred waits for a core ten times as long as it
-     * takes. At least two, so that one busy handler does not stall all connections. */
+     * need some too. With more, the slowest requests wait longer for a core; with fewer, fewer are
+     * served. At least two, so that one busy handler does not stall all connections. */
     return threads < 2                      ? 2
            : threads > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX
                                             : (unsigned)threads;

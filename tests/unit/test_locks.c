@@ -1,7 +1,8 @@
 /* Locks that the system does not give: whatever wants them says so, and does without none. */
 #include "kernels/buffer_pool.h"
 #include "server/http/connections.h"
-#include "server/request/memory_quota.h"
+#include "server/limits.h"
+#include "server/request/request.h"
 #include "server/sched/sched.h"
 #include "server/sched/worker.h"
 #include "tests/unit/check.h"
@@ -35,6 +36,8 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 
     return lacks() ? ENOMEM : real(cond, attr);
 }
+
+#define LOCKS_MAX 2000 /* more than anything here takes */
 
 static struct fake fake;
 
@@ -89,6 +92,26 @@ static enum gm_status try_quota(struct gm_error *err)
     return status;
 }
 
+static enum gm_status try_recents(struct gm_error *err)
+{
+    static struct gm_recents recents;
+    enum gm_status status = gm_recents_open(&recents, err);
+
+    if (status == GM_OK)
+        gm_recents_close(&recents);
+    return status;
+}
+
+static enum gm_status try_requests(struct gm_error *err)
+{
+    static struct gm_server server;
+    enum gm_status status = gm_requests_open(&server, err);
+
+    if (status == GM_OK)
+        gm_requests_close(&server);
+    return status;
+}
+
 static enum gm_status try_workers(struct gm_error *err)
 {
     struct gm_workers *workers;
@@ -117,10 +140,15 @@ int main(void)
         const char *name;
         enum gm_status (*run)(struct gm_error *err);
         int least; /* of locks */
-    } tries[] = {{"limit", try_limit, 2}, {"cpu", try_cpu, 4},
-                 {"sim", try_sim, 3},     {"connections", try_connections, 1},
-                 {"quota", try_quota, 1}, {"workers", try_workers, 2},
-                 {"sched", try_sched, 3}};
+    } tries[] = {{"limit", try_limit, 2},
+                 {"cpu", try_cpu, 4},
+                 {"sim", try_sim, 3},
+                 {"connections", try_connections, 1},
+                 {"quota", try_quota, 1},
+                 {"workers", try_workers, 2},
+                 {"sched", try_sched, 3},
+                 {"recents", try_recents, GM_RECENT_ACCOUNTS_MAX},
+                 {"requests", try_requests, GM_REQUEST_LISTS}};
 
     fake_init(&fake, 1, 1);
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
@@ -136,8 +164,8 @@ int main(void)
             if (!right)
                 fprintf(stderr, "  %s with %d locks\n", tries[i].name, locks);
             status = wanted ? GM_MEMORY_FULL : GM_OK;
-        } while (status != GM_OK && locks < 100);
-        CHECK(locks >= tries[i].least && locks < 100);
+        } while (status != GM_OK && locks < LOCKS_MAX);
+        CHECK(locks >= tries[i].least && locks < LOCKS_MAX);
     }
     atomic_store(&given, LONG_MAX);
     fake_destroy(&fake);

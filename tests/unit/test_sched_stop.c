@@ -220,6 +220,38 @@ static void test_alone_after_beside(void)
     close_bench(&b);
 }
 
+/* A device that is lost to a job beside the streams fails what waits, refuses what comes, and is
+ * told once. */
+static void test_lost_beside(void)
+{
+    struct bench b;
+    struct probe busy, waits, beside, late;
+    struct gm_error error;
+
+    open_bench(&b, 1, 1, QUEUE);
+    init_probe(&busy);
+    init_probe(&waits);
+    init_probe(&beside);
+    init_probe(&late);
+    fake_hold(&b.fake, true);
+    CHECK(submit(&b, &busy) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK(submit(&b, &waits) == GM_OK);
+    fake_next(&b.fake, GM_DEVICE_LOST);
+    CHECK(gm_sched_run_here(b.sched, &beside.job));
+    CHECK_EQ(beside.job.task.status, GM_DEVICE_LOST);
+    CHECK(wait_done(&waits));
+    CHECK_EQ(waits.job.task.status, GM_DEVICE_LOST);
+    CHECK_EQ(atomic_load(&b.lost_calls), 1);
+    CHECK(gm_sched_is_lost(b.sched) && gm_sched_load(b.sched).queued == 0);
+    CHECK(!gm_sched_run_here(b.sched, &late.job));
+    CHECK_EQ(gm_sched_reserve(b.sched, 0, &error), GM_DEVICE_LOST);
+    fake_hold(&b.fake, false);
+    CHECK(wait_done(&busy));
+    CHECK_EQ(atomic_load(&b.lost_calls), 1);
+    close_bench(&b);
+}
+
 #define BESIDE_THREADS 4
 #define ALONE_JOBS 300
 
@@ -479,6 +511,7 @@ int main(void)
     test_fail_all();
     test_close();
     test_alone_after_beside();
+    test_lost_beside();
     test_busy_beside();
     test_alone_among_beside();
     test_storm();
