@@ -71,14 +71,15 @@ struct gm_buffer_limit {
 };
 
 /* Small buffers with a lock of their own, in front of the lists, for each of some processors: the
- * threads that serve small requests do not wait for each other. A full one gives half to the lists,
- * and an empty one takes as many, so that the limit's lock is seldom asked for. Buffers here count
- * as in use above, and as idle in what usage() says. A thread that needs room empties the magazines
- * first. */
+ * threads that serve small requests do not wait for each other. A full one moves half to the lists,
+ * and an empty one is filled from them up to half, so that the limit's lock is seldom asked for.
+ * Buffers here count as in use above, and as idle in what usage() says. A thread that needs room
+ * empties the magazines first. */
 struct magazine {
     _Alignas(64) pthread_mutex_t lock; /* may be taken after the limit's lock */
     unsigned count;
-    uint64_t bytes; /* of all */
+    unsigned refill; /* buffers to take from a list at a time; 0 when it was emptied */
+    uint64_t bytes;  /* of all */
     struct held {
         struct idle_buffer *buffer; /* its memory is not touched here */
         uint64_t capacity;
@@ -160,14 +161,14 @@ static unsigned class_of(uint64_t capacity)
     return octave << STEPS_LOG2 | step;
 }
 
-/* Counts a change of what is in use. */
+/* Counts a change of what is in use. `more` may be a negated number: unsigned sums wrap around. */
 static void count_in_use(struct gm_buffer_pool *pool, uint64_t more)
 {
-    pool->limit->in_use += more; /* wraps around where it is less; so does the next one */
+    pool->limit->in_use += more;
     pool->in_use += more;
 }
 
-/* Of what was in use. */
+/* Lists a buffer as idle that was in use. */
 static void link_idle(struct gm_buffer_pool *pool, struct idle_buffer *buffer, uint64_t capacity)
 {
     count_in_use(pool, -capacity);
@@ -223,29 +224,47 @@ static void push(struct magazine *magazine, struct idle_buffer *buffer, uint64_t
     magazine->bytes += capacity;
 }
 
-/* If the magazine is full, its older half makes room: their sizes may be some that nobody asks for
- * any more. Returns how many they are, in ret. */
-static unsigned put_into(struct magazine *magazine, struct idle_buffer *buffer, uint64_t capacity,
-                         struct held ret[MAGAZINE_BUFFERS])
+static bool is_full(const struct magazine *magazine, uint64_t capacity)
 {
-    unsigned old = 0;
-
-    pthread_mutex_lock(&magazine->lock);
-    if (magazine->count == MAGAZINE_BUFFERS || magazine->bytes + capacity > MAGAZINE_BYTES) {
-        while (old < (magazine->count + 1) / 2) {
-            ret[old] = magazine->held[old];
-            magazine->bytes -= ret[old++].capacity;
-        }
-        magazine->count -= old;
-        memmove(magazine->held, &magazine->held[old], magazine->count * sizeof magazine->held[0]);
-    }
-    push(magazine, buffer, capacity);
-    pthread_mutex_unlock(&magazine->lock);
-    return old;
+    return magazine->count == MAGAZINE_BUFFERS || magazine->bytes + capacity > MAGAZINE_BYTES;
 }
 
-/* Moves the buffers of a pool's magazines to its lists; false if there were none. Called with the
- * limit's lock held. */
+/* Moves the older half to the lists: nobody may ask for such sizes any more. Called with both locks
+ * held: a thread that needs room must find each buffer in a magazine or in a list. */
+static void list_older_half(struct gm_buffer_pool *pool, struct magazine *magazine)
+{
+    unsigned old = (magazine->count + 1) / 2;
+
+    for (unsigned i = 0; i < old; i++) {
+        magazine->bytes -= magazine->held[i].capacity;
+        link_idle(pool, magazine->held[i].buffer, magazine->held[i].capacity);
+    }
+    magazine->count -= old;
+    memmove(magazine->held, &magazine->held[old], magazine->count * sizeof magazine->held[0]);
+}
+
+static void put_in_magazine(struct gm_buffer_pool *pool, struct magazine *magazine,
+                            struct idle_buffer *buffer, uint64_t capacity)
+{
+    pthread_mutex_lock(&magazine->lock);
+    bool full = is_full(magazine, capacity);
+    if (!full)
+        push(magazine, buffer, capacity);
+    pthread_mutex_unlock(&magazine->lock);
+    if (!full)
+        return;
+    pthread_mutex_lock(&pool->limit->lock);
+    pthread_mutex_lock(&magazine->lock);
+    while (is_full(magazine, capacity))
+        list_older_half(pool, magazine);
+    push(magazine, buffer, capacity);
+    pthread_mutex_unlock(&magazine->lock);
+    pthread_mutex_unlock(&pool->limit->lock);
+}
+
+/* Moves the buffers of a pool's magazines to its lists; false if there were none. It may miss one
+ * that another thread takes from a magazine and puts into one already seen. Called with the limit's
+ * lock held. */
 static bool empty_magazines(struct gm_buffer_pool *pool)
 {
     bool any = false;
@@ -254,11 +273,10 @@ static bool empty_magazines(struct gm_buffer_pool *pool)
         struct magazine *magazine = &pool->magazine[i];
         pthread_mutex_lock(&magazine->lock);
         any = any || magazine->count > 0;
+        for (unsigned n = 0; n < magazine->count; n++)
+            link_idle(pool, magazine->held[n].buffer, magazine->held[n].capacity);
+        magazine->count = magazine->refill = 0;
         magazine->bytes = 0;
-        while (magazine->count > 0) {
-            const struct held *last = &magazine->held[--magazine->count];
-            link_idle(pool, last->buffer, last->capacity);
-        }
         pthread_mutex_unlock(&magazine->lock);
     }
     return any;
@@ -274,7 +292,7 @@ static bool empty_all_magazines(struct gm_buffer_limit *limit)
     return any;
 }
 
-/* Bytes in a pool's magazines. */
+/* Bytes in a pool's magazines. One that moves to another meanwhile may be counted twice. */
 static uint64_t magazine_bytes(struct gm_buffer_pool *pool)
 {
     uint64_t bytes = 0;
@@ -285,7 +303,7 @@ static uint64_t magazine_bytes(struct gm_buffer_pool *pool)
         bytes += magazine->bytes;
         pthread_mutex_unlock(&magazine->lock);
     }
-    return bytes;
+    return bytes < pool->in_use ? bytes : pool->in_use;
 }
 
 /* Releases the pool's oldest idle buffer. Called with the lock held; unlocks it meanwhile. */
@@ -335,12 +353,12 @@ uint64_t gm_buffer_limit_trim(struct gm_buffer_limit *limit, int64_t now_ns, int
     uint64_t given = 0;
 
     pthread_mutex_lock(&limit->lock);
-    (void)empty_all_magazines(limit); /* they are idle from now on */
+    (void)empty_all_magazines(limit); /* they count as idle since the last trim */
+    limit->now_ns = now_ns;
     while ((pool = aged_pool(limit, now_ns - idle_ns))) {
         given += TAILQ_FIRST(&pool->idle_buffers)->capacity;
         give_up_oldest(pool);
     }
-    limit->now_ns = now_ns;
     pthread_mutex_unlock(&limit->lock);
     return given;
 }
@@ -439,20 +457,24 @@ void gm_buffer_pool_close(struct gm_buffer_pool *pool)
     free(pool);
 }
 
-/* Fills half of a magazine with idle buffers of this capacity. Called with the limit's lock held.
- */
+/* Puts idle buffers of this capacity into a magazine: none at first and then more each time, up to
+ * half of it, so that buffers that nobody asks for stay in the list and grow old. Called with the
+ * limit's lock held. */
 static void refill(struct gm_buffer_pool *pool, struct magazine *magazine, uint64_t capacity)
 {
     struct idle_buffer *buffer;
 
     pthread_mutex_lock(&magazine->lock);
-    while (magazine->count < MAGAZINE_BUFFERS / 2 &&
-           magazine->bytes + capacity <= MAGAZINE_BYTES / 2 &&
-           (buffer = LIST_FIRST(&pool->class[class_of(capacity)]))) {
+    for (unsigned i = 0; i < magazine->refill && magazine->count < MAGAZINE_BUFFERS / 2 &&
+                         magazine->bytes + capacity <= MAGAZINE_BYTES / 2 &&
+                         (buffer = LIST_FIRST(&pool->class[class_of(capacity)]));
+         i++) {
         unlink_idle(pool, buffer);
         count_in_use(pool, capacity);
         push(magazine, buffer, capacity);
     }
+    if (magazine->refill < MAGAZINE_BUFFERS / 2)
+        magazine->refill = 2 * magazine->refill + 1;
     pthread_mutex_unlock(&magazine->lock);
 }
 
@@ -544,14 +566,6 @@ enum gm_status gm_buffer_pool_get(struct gm_buffer_pool *pool, uint64_t bytes,
     return GM_OK;
 }
 
-static void put_in_list(struct gm_buffer_pool *pool, const struct held *held, unsigned n)
-{
-    pthread_mutex_lock(&pool->limit->lock);
-    for (unsigned i = 0; i < n; i++)
-        link_idle(pool, held[i].buffer, held[i].capacity);
-    pthread_mutex_unlock(&pool->limit->lock);
-}
-
 void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
 {
     struct idle_buffer *idle = buffer->data;
@@ -559,15 +573,15 @@ void gm_buffer_pool_put(struct gm_buffer_pool *pool, struct gm_buffer *buffer)
     if (idle) {
         uint64_t capacity = buffer->capacity;
         struct magazine *magazine = magazine_of(pool, capacity);
-        struct held out[MAGAZINE_BUFFERS];
-        unsigned n = 1;
         SHOW(idle, capacity);
         HIDE(idle + 1, capacity - sizeof(*idle)); /* the sanitizer reports a use after put */
-        out[0] = (struct held){idle, capacity};
-        if (magazine)
-            n = put_into(magazine, idle, capacity, out);
-        if (n > 0)
-            put_in_list(pool, out, n);
+        if (magazine) {
+            put_in_magazine(pool, magazine, idle, capacity);
+        } else {
+            pthread_mutex_lock(&pool->limit->lock);
+            link_idle(pool, idle, capacity);
+            pthread_mutex_unlock(&pool->limit->lock);
+        }
     }
     *buffer = (struct gm_buffer){0};
 }

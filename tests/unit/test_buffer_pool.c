@@ -205,6 +205,36 @@ static void test_many(void)
     CHECK_EQ(counter.live, 0);
 }
 
+/* Of many small buffers only one is asked for, now and then: the others grow old beside it. */
+static void test_others_grow_old(void)
+{
+    struct counter counter = {.limit = UINT64_MAX};
+    struct gm_buffer_allocator allocator = {counted_take, counted_give, &counter};
+    struct gm_buffer_limit *limit = NULL;
+    struct gm_buffer_pool *buffers = NULL;
+    struct gm_buffer many[32];
+    struct gm_error err;
+
+    pthread_mutex_init(&counter.lock, NULL);
+    CHECK_EQ(gm_buffer_limit_open(64 * MIB, &limit, &err), GM_OK);
+    CHECK_EQ(gm_buffer_pool_open_below(&allocator, limit, &buffers, &err), GM_OK);
+    gm_buffer_limit_trim(limit, 0, 60);
+    for (int i = 0; i < 32; i++)
+        many[i] = get(buffers, 16384);
+    for (int i = 0; i < 32; i++)
+        gm_buffer_pool_put(buffers, &many[i]);
+    for (int64_t now = 1; now <= 70; now++) {
+        many[0] = get(buffers, 16384);
+        gm_buffer_pool_put(buffers, &many[0]);
+        gm_buffer_limit_trim(limit, now, 60);
+    }
+    CHECK_EQ(counter.taken, 32);
+    CHECK_EQ(counter.given, 31);
+    gm_buffer_pool_close(buffers);
+    gm_buffer_limit_close(limit);
+    CHECK_EQ(counter.live, 0);
+}
+
 static void test_limit(void)
 {
     uint64_t one = gm_buffer_pool_cost(MIB), two = gm_buffer_pool_cost(2 * MIB);
@@ -296,11 +326,47 @@ static void *churn(void *cls)
         uint64_t *words = buffer->data;
         words[0] = words[buffer->bytes / 8 - 1] = churn->seed;
         struct gm_buffer_usage usage = gm_buffer_pool_usage(churn->buffers);
+        CHECK(usage.in_use <= churn->limit && usage.idle <= churn->limit);
         CHECK(usage.in_use + usage.idle <= churn->limit);
     }
     for (int i = 0; i < 4; i++)
         gm_buffer_pool_put(churn->buffers, &held[i]);
     return NULL;
+}
+
+/* Small buffers of two sizes in turns, on one processor: they go through its magazine. */
+static void *small_ones(void *cls)
+{
+    const uint64_t sizes[] = {16384, 20480};
+    struct gm_buffer held[70];
+
+    stay();
+    for (int i = 0; i < 5000; i++) {
+        for (int j = 0; j < 70; j++)
+            held[j] = get(cls, sizes[i % 2]);
+        for (int j = 0; j < 70; j++)
+            gm_buffer_pool_put(cls, &held[j]);
+    }
+    return NULL;
+}
+
+/* Two threads that need no more than the limit together: what one has put back is never in the way
+ * of the other, wherever it is just then. */
+static void test_room_for_both(void)
+{
+    struct counter counter;
+    struct gm_buffer_pool *buffers = open_counted(&counter, 70 * gm_buffer_pool_cost(20480) +
+                                                                gm_buffer_pool_cost(20 * MIB / 16));
+    pthread_t thread;
+
+    CHECK_EQ(pthread_create(&thread, NULL, small_ones, buffers), 0);
+    for (int i = 0; i < 50000; i++) { /* of two sizes: it needs room for each anew */
+        struct gm_buffer large = get(buffers, (19 + i % 2) * MIB / 16);
+        gm_buffer_pool_put(buffers, &large);
+    }
+    pthread_join(thread, NULL);
+    gm_buffer_pool_close(buffers);
+    CHECK_EQ(counter.live, 0);
 }
 
 static void test_threads(void)
@@ -434,9 +500,11 @@ int main(void)
     stay();
     test_changing_sizes();
     test_many();
+    test_others_grow_old();
     CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
     test_limit();
     test_no_memory();
+    test_room_for_both();
     test_threads();
     return check_report();
 }
