@@ -2,9 +2,9 @@
  * beside.c - small jobs that run beside the streams, on the thread that brought them.
  *
  * They take no mutex: sixteen threads with jobs of ten microseconds each would wait for it longer
- * than they compute. They count themselves, and then look whether this bypass is closed. A job
- * that wants the device for itself has it closed, and then waits until nobody is counted. So at
- * least one of the two sees the other.
+ * than they compute. They count themselves, and then look whether this bypass is closed. It is
+ * closed for a job that wants the device for itself, as soon as all streams are free, and that job
+ * then waits until nobody is counted. So at least one of the two sees the other.
  */
 #include "server/clock.h"
 #include "server/sched/sched_state.h"
@@ -70,7 +70,9 @@ bool gm_sched_was_concurrent(const struct gm_sched *s, const struct gm_launch *l
 
 void gm_sched_set_bypass(struct gm_sched *s)
 {
-    bool closed = s->exclusive_running || s->exclusive_waiting > 0 || s->lost || s->closing;
+    /* While streams are busy an exclusive job cannot start, and others need not wait for it. */
+    bool next = s->exclusive_waiting > 0 && s->running_count == 0;
+    bool closed = next || s->exclusive_running || s->lost || s->closing;
 
     if (closed != s->bypass_closed) /* else the cache line stays where it is */
         s->bypass_closed = closed;

@@ -82,7 +82,8 @@ void gm_sched_learn(struct gm_sched *sched, const struct gm_job *job, int64_t en
 /* Moves all waiting jobs to `list`. */
 void gm_sched_drop_all(struct gm_sched *sched, struct gm_job_list *list);
 /* Closes the bypass of jobs beside the streams, or opens it. Call when what it depends on has
- * changed: an exclusive job waits or runs, the device is lost, the scheduler is closing. */
+ * changed: an exclusive job waits or runs, streams run jobs, the device is lost, the scheduler is
+ * closing. */
 void gm_sched_set_bypass(struct gm_sched *sched);
 
 /* To call without it, or with it: */

@@ -122,9 +122,9 @@ static unsigned take_stream(struct gm_sched *s)
 static void start(struct gm_sched *s, struct gm_job *job)
 {
     gm_fair_serve(&s->queue, &job->slot);
-    gm_sched_leave_queue(s, job);
     TAILQ_INSERT_TAIL(&s->running, job, link);
-    s->running_count++;
+    s->running_count++; /* first: leaving the queue opens the bypass or leaves it closed */
+    gm_sched_leave_queue(s, job);
 }
 
 /* The next job that may share a launch with those of the batch, or NULL. Clients take turns, and
@@ -190,7 +190,8 @@ static struct gm_launch begin(struct gm_sched *s, unsigned stream, struct gm_job
 {
     struct gm_launch launch = gm_sched_launch(s, gm_now_ns(), n);
 
-    /* Beside a job that runs alone, others are counted for a moment, until they see it. */
+    /* A job that comes while an exclusive one runs is counted for a moment, until it sees that the
+     * bypass is closed. It does not run. */
     launch.others = launch.others && !s->exclusive_running;
     for (unsigned i = 0; i < n; i++) {
         batch[i]->started_ns = launch.begun_ns;

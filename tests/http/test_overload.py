@@ -121,11 +121,14 @@ def test_jobs_beside_each_other_and_alone(daemon, start):
 
 
 def test_a_small_job_beside_a_large_one(start):
-    """On a CPU it waits neither for what runs nor for what waits, and needs no queue slot."""
+    """On a CPU it waits neither for what runs nor for what waits to run alone, and needs
+    no queue slot."""
     daemon = start("--queue-limit", "1", *ONE_AT_A_TIME)
-    job = SlowJob(daemon, 2.0)
+    job = SlowJob(daemon, 1.0)
     small = np.ones((64, 64), "<f4")
-    with occupied(daemon, job, 2) as (busy, waiting):
+    with occupied(daemon, job) as (busy,), daemon.raw(timeout=120) as waiting:
+        job.send(waiting, repeat=2)
+        wait_until(lambda: gauge(daemon, "gemmd_queue_depth") == 1, "a queued job")
         for fmt in ("raw", "npy"):
             body = formats.encode(fmt, "f32", small, small)
             reply = daemon.post(target(M, **body.parameters), body.data, body.headers)
@@ -133,7 +136,7 @@ def test_a_small_job_beside_a_large_one(start):
             assert reply.stats["us"]["queue"] < 0.1e6 * SLOW
         assert gauge(daemon, "gemmd_queue_depth") == 1 and gauge(daemon, "gemmd_jobs_running") == 1
         assert busy.reply().ok().stats["concurrent"] is True
-        waiting.reply().ok()
+        assert "concurrent" not in waiting.reply().ok().stats
 
 
 def first_refusal(connections):

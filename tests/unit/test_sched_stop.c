@@ -176,14 +176,14 @@ static void *beside_main(void *cls)
     return NULL;
 }
 
-/* It is held on its way; deadline_ns: GM_NEVER, or when it is to be stopped. */
-static void begin_beside(struct beside *x, struct bench *b, int64_t deadline_ns)
+/* It is held on its way. */
+static void begin_beside(struct beside *x, struct bench *b)
 {
     unsigned before = b->fake.runs_here;
 
     x->bench = b;
     init_probe(&x->probe);
-    x->probe.job.deadline_ns = deadline_ns;
+    x->probe.job.deadline_ns = GM_NEVER;
     fake_hold_here(&b->fake, true);
     CHECK(pthread_create(&x->thread, NULL, beside_main, x) == 0);
     CHECK(fake_wait_here(&b->fake, before + 1));
@@ -205,7 +205,7 @@ static void test_alone_after_beside(void)
     struct probe alone;
 
     open_bench(&b, 1, 1, QUEUE);
-    begin_beside(&beside, &b, GM_NEVER);
+    begin_beside(&beside, &b);
     init_probe(&alone);
     alone.job.exclusive = true;
     CHECK(submit(&b, &alone) == GM_OK);
