@@ -21,6 +21,7 @@ from openloop import Stream, percentile, run  # noqa: E402
 T, M = "/v1/transpose", "/v1/matmul"
 LOUD, QUIET = "127.0.0.2", "127.0.0.3"
 RAW = "Content-Type: " + wire.RAW
+MEMORY = "gemmd_memory_used_bytes"
 
 
 class From(wire.Raw):
@@ -120,13 +121,13 @@ def test_small_requests_find_memory_beside_large_ones(start):
             for rows in [1024] * 8 + [512] * 8 + [150] * 8:
                 open_ones.enter_context(half_upload(daemon, client, rows))
         wait_until(lambda: rejected(daemon, "memory_full") >= 10, "refusals")
-        assert 58 << 20 <= gauge(daemon, "gemmd_memory_used_bytes") <= 60 << 20
+        assert 58 << 20 <= gauge(daemon, MEMORY) <= 60 << 20
         small = [open_ones.enter_context(half_upload(daemon, LOUD, 50)) for _ in range(6)]
         for raw in small:
             raw.send(bytes(4096 * 50 - 1000))
         for raw in small:
             assert raw.reply().ok().body == bytes(4096 * 50)
-    wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "memory given back")
+    wait_until(lambda: gauge(daemon, MEMORY) == 0, "memory given back")
 
 
 def npy(rows):
@@ -146,11 +147,13 @@ def test_slow_uploads_of_one_client_leave_memory_to_others(start, mib, count):
     with contextlib.ExitStack() as open_ones:
         for _ in range(count):
             raw = open_ones.enter_context(From(daemon, LOUD))
+            had, refused = gauge(daemon, MEMORY), rejected(daemon, "memory_full")
             raw.send(wire.head("POST", T, "Content-Type: " + wire.NPY, f"Content-Length: {size}"),
                      npy(rows) + bytes(17000))
-        wait_until(lambda: gauge(daemon, "gemmd_requests_in_flight") >= 1, "uploads")
-        time.sleep(0.5)
-        held = gauge(daemon, "gemmd_memory_used_bytes")
+            # One after the other: of two that come at once, neither may find room for its result.
+            wait_until(lambda: gauge(daemon, MEMORY) >= had + 2 * (mib << 20)
+                       or rejected(daemon, "memory_full") > refused, "the upload to hold its memory")
+        held = gauge(daemon, MEMORY)
         assert held <= 4 / 5 * (480 << 20) + (1 << 20)
         assert held >= 100 << 20
         for _ in range(10):
