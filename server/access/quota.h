@@ -60,7 +60,7 @@ struct gm_quota_account {
     atomic_uint references; /* one each of its key, its requests and what they hold */
 
     atomic_uint limited;     /* bits of the kinds that have a limit: most clients have none */
-    _Atomic uint64_t jobs;   /* at work now; changed with the mutex where they are limited */
+    _Atomic uint64_t jobs;   /* at work now; raised with the mutex where they are limited */
     _Atomic uint64_t memory; /* held now; raised with the memory quota's mutex where limited */
     struct gm_quota_counts *counts; /* its own, or those that it shares */
 

@@ -140,9 +140,9 @@ size_t gm_recents_copy(struct gm_recents *recents, const uint64_t *client, uint6
     size_t copied = 0;
     bool late;
 
-    /* From the newest back, filling `ret` from its end. Whoever asks for what comes after the last
-     * one must not miss one that is late, so that is waited for, or else left for the next time,
-     * with all after it. */
+    /* From the newest back, filling `ret` from its end. If one is still being added, waits for it a
+     * little. If it stays late, it and all newer ones are left for the next call: whoever asks for
+     * what comes after the last one must not miss it. */
     for (; number > since && number > oldest && copied < n; number--) {
         bool there = copy_one(recents, number, client, &ret[n - 1 - copied], &late);
         for (unsigned i = 0; late && i < LATE_TRIES; i++) {

@@ -91,7 +91,7 @@ static void set_reserved(struct gm_reservation *reservation, uint64_t total)
 }
 
 /* Gives back all but `total` bytes: a small reservation only when it ends, so that small requests
- * seldom count. */
+ * seldom change the counters that all share. */
 static void lower(struct gm_reservation *reservation, uint64_t total)
 {
     reservation->spare = reservation->reserved - total;
@@ -147,7 +147,7 @@ static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t tota
 }
 
 /* Raises a small reservation to whole steps, without the mutex, if half of the limit is free then:
- * so much that no client can have more than its share. */
+ * even a client that holds the other half alone has no more than its share. */
 static bool rise_by_steps(struct gm_reservation *reservation, uint64_t total)
 {
     struct gm_memory_quota *quota = reservation->quota;
