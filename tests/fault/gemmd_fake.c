@@ -25,6 +25,13 @@ static unsigned number(const char *name)
     return text ? (unsigned)strtoul(text, NULL, 10) : 0;
 }
 
+static double rate(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text ? strtod(text, NULL) : 0;
+}
+
 /* SIGUSR1: what was held goes on. */
 static void release(int signal_number)
 {
@@ -38,7 +45,7 @@ static __attribute__((constructor)) void read_plan(void)
     const struct sigaction action = {.sa_handler = release, .sa_flags = SA_RESTART};
 
     faulty_plan.streams = number("FAKE_STREAMS");
-    faulty_plan.gflops = number("FAKE_GFLOPS");
+    faulty_plan.gflops = rate("FAKE_GFLOPS");
     faulty_plan.memory_at = number("FAKE_MEMORY_AT");
     faulty_plan.lose_at = number("FAKE_LOSE_AT");
     faulty_plan.hang_at = number("FAKE_HANG_AT");

@@ -9,9 +9,8 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from daemon import BINARY, SLOW, Daemon  # noqa: E402
+from daemon import BINARY, IDLE, SLOW, Daemon  # noqa: E402
 
-FAKE = os.environ.get("GEMMD_FAKE_BIN", "")
 SEED = int(os.environ.get("GM_SEED", "20240607"))
 
 
@@ -62,8 +61,8 @@ def start():
 @pytest.fixture
 def start_idle(start):
     """start(), but on a device that takes as long as a slow one and leaves the processor to others: for what
-    a queue and a clock decide. (gemmd_fake is gemmd with that device.)"""
-    return functools.partial(start, binary=FAKE, env={"FAKE_GFLOPS": "0.05"})
+    a queue and a clock decide."""
+    return functools.partial(start, **IDLE)
 
 
 @pytest.fixture

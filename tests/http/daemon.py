@@ -13,6 +13,8 @@ import time
 from wire import Client, Raw
 
 BINARY = os.environ.get("GEMMD_BIN", "")
+# gemmd with a device that takes as long as a slow one and leaves the processor to others.
+IDLE = {"binary": os.environ.get("GEMMD_FAKE_BIN", ""), "env": {"FAKE_GFLOPS": "0.05"}}
 SLOW = 10.0 if os.environ.get("GM_SLOW", "0") not in ("", "0") else 1.0
 
 START_S = 20 * SLOW  # until the ready line: start-up measures ceilings

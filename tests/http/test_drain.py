@@ -153,8 +153,8 @@ def take_off(daemon, kinds):
 
 
 @pytest.mark.parametrize("time_around", [1, 2])
-def test_a_thousand_in_flight(start, time_around):
-    daemon = start(*DRAIN, *ONE_AT_A_TIME)
+def test_a_thousand_in_flight(start_idle, time_around):
+    daemon = start_idle(*DRAIN, *ONE_AT_A_TIME)
     job = SlowJob(daemon, 3 * min(SLOW, 3))
     with contextlib.ExitStack() as others, daemon.raw(timeout=300) as holder:
         reading = others.enter_context(take_off(daemon, IN_FLIGHT[:1]))

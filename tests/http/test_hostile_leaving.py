@@ -7,7 +7,7 @@ import time
 import pytest
 
 import wire
-from daemon import Daemon
+from daemon import IDLE, Daemon
 from hostile import everything, unharmed
 from jobs import ONE_AT_A_TIME, SlowJob, gauge, wait_until
 from wire import JSON, RAW, target
@@ -40,7 +40,7 @@ def read_away(raw, way):
 @pytest.fixture(scope="module")
 def slow():
     """A daemon that does one job at a time, and a job of more than a second."""
-    daemon = Daemon(*ONE_AT_A_TIME)
+    daemon = Daemon(*ONE_AT_A_TIME, **IDLE)
     yield daemon, SlowJob(daemon, 1.2)
     daemon.stop()
 

@@ -20,8 +20,8 @@ MIB = 1 << 20
 # Clients that go.
 
 
-def test_a_queued_job_whose_client_has_gone_is_dropped(start):
-    daemon = start(*ONE_AT_A_TIME)
+def test_a_queued_job_whose_client_has_gone_is_dropped(start_idle):
+    daemon = start_idle(*ONE_AT_A_TIME)
     job = SlowJob(daemon, 1.5)
     with occupied(daemon, job, 4) as connections:
         before = rejected(daemon, "cancelled")
@@ -33,8 +33,8 @@ def test_a_queued_job_whose_client_has_gone_is_dropped(start):
         assert connections[0].reply().status == 200, "the one that stayed is served"
 
 
-def test_a_running_job_whose_client_has_gone_does_no_harm(start):
-    daemon = start(*ONE_AT_A_TIME)
+def test_a_running_job_whose_client_has_gone_does_no_harm(start_idle):
+    daemon = start_idle(*ONE_AT_A_TIME)
     job = SlowJob(daemon, 0.5)
     with occupied(daemon, job):
         pass
@@ -65,8 +65,8 @@ def test_clients_that_send_something_and_go_at_once(start, beginning):
     wait_until(lambda: daemon.descriptors() <= descriptors, "descriptors closed", 3)
 
 
-def test_memory_of_those_who_went_is_given_back(start):
-    daemon = start("--memory-limit", "256M", *ONE_AT_A_TIME)
+def test_memory_of_those_who_went_is_given_back(start_idle):
+    daemon = start_idle("--memory-limit", "256M", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 1.0)
     used = "gemmd_memory_used_bytes"
     wait_until(lambda: gauge(daemon, used) == 0, "no memory in use")

@@ -70,9 +70,9 @@ def wait_in_flight(daemon, requests):
                f"{requests} requests in flight")
 
 
-def test_jobs_in_flight_are_served(start):
+def test_jobs_in_flight_are_served(start_idle):
     """One runs, two wait, one is being uploaded: whatever was accepted is answered."""
-    daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s")
+    daemon = start_idle(*ONE_AT_A_TIME, "--drain-timeout", "60s")
     job = SlowJob(daemon, 0.4)
     busy = [job.send(daemon.raw(timeout=60)) for _ in range(3)]
     with daemon.raw(timeout=60) as half:
@@ -100,9 +100,9 @@ def test_a_reply_that_is_being_read_is_sent_to_its_end(start):
     assert daemon.wait() == 0
 
 
-def test_no_new_requests_after_sigterm(start):
+def test_no_new_requests_after_sigterm(start_idle):
     """On a connection that was kept alive: refused with 503, or closed; never left hanging."""
-    daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s")
+    daemon = start_idle(*ONE_AT_A_TIME, "--drain-timeout", "60s")
     job = SlowJob(daemon, 1.0)
     with daemon.raw() as kept, daemon.raw(timeout=60) as busy:
         kept.send(wire.head("GET", "/healthz"))
@@ -151,9 +151,9 @@ def test_drain_delay_serves_but_is_not_ready(start):
     assert time.monotonic() - began >= 0.95 * SLOW
 
 
-def test_what_the_drain_timeout_does_not_allow_is_told_so(start):
+def test_what_the_drain_timeout_does_not_allow_is_told_so(start_idle):
     """A job of many seconds, running, and one behind it: 503, exit code 0, and in time."""
-    daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "500ms")
+    daemon = start_idle(*ONE_AT_A_TIME, "--drain-timeout", "500ms")
     job = SlowJob(daemon, 6.0)
     with daemon.raw(timeout=60) as running, daemon.raw(timeout=60) as queued:
         job.send(running)
@@ -227,9 +227,9 @@ def test_a_reader_that_never_reads_does_not_hold_it_either(start):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("gap_s", [0, 0.005, 0.02])
-def test_a_signal_sent_twice_is_one(start, number, gap_s):
+def test_a_signal_sent_twice_is_one(start_idle, number, gap_s):
     """timeout(1) signals the process and then its group; service managers may repeat theirs."""
-    daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s")
+    daemon = start_idle(*ONE_AT_A_TIME, "--drain-timeout", "60s")
     job = SlowJob(daemon, 0.5)
     with daemon.raw(timeout=60) as raw:
         job.send(raw)
@@ -241,8 +241,8 @@ def test_a_signal_sent_twice_is_one(start, number, gap_s):
     assert daemon.wait() == 0
 
 
-def test_a_second_sigterm_after_more_than_a_second_ends_it_at_once(start):
-    daemon = start(*ONE_AT_A_TIME, "--drain-timeout", "60s", "--drain-delay", "60s")
+def test_a_second_sigterm_after_more_than_a_second_ends_it_at_once(start_idle):
+    daemon = start_idle(*ONE_AT_A_TIME, "--drain-timeout", "60s", "--drain-delay", "60s")
     job = SlowJob(daemon, 6.0)
     with daemon.raw() as raw:
         job.send(raw)
@@ -294,9 +294,9 @@ def test_sigterm_under_64_busy_connections(start):
     assert len(served) == 64 and sum(served) > 64
 
 
-def test_accepted_jobs_are_counted_to_the_last(start):
+def test_accepted_jobs_are_counted_to_the_last(start_idle):
     """Whatever was sent whole before SIGTERM is answered 200, on every connection."""
-    daemon = start("--drain-timeout", "60s", "--queue-limit", "256", *ONE_AT_A_TIME)
+    daemon = start_idle("--drain-timeout", "60s", "--queue-limit", "256", *ONE_AT_A_TIME)
     job = SlowJob(daemon, 0.02)
     connections = [job.send(daemon.raw(timeout=60)) for _ in range(64)]
     time.sleep(0.3 * SLOW)

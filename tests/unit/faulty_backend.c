@@ -151,12 +151,12 @@ static double now_s(void)
 
 #define STEP_S 500e-6
 
-/* Takes the time of all runs of a task at the plan's rate, without a processor; less if the task is
- * told to stop. */
-static void take_time(struct faulty *f, struct gm_task *task)
+/* Takes the time of all runs of a task at the plan's rate, from then_s on, without a processor;
+ * less if the task is told to stop. */
+static void take_time(struct faulty *f, struct gm_task *task, double then_s)
 {
     double once_s = gm_op_flops(&task->op) / (1e9 * faulty_plan.gflops);
-    double left_s = once_s * (task->repeat > 1 ? task->repeat : 1), then_s = now_s();
+    double left_s = once_s * (task->repeat > 1 ? task->repeat : 1);
 
     atomic_fetch_add(&f->sharing, 1);
     while (left_s > 0 && !atomic_load(&task->stop)) {
@@ -180,11 +180,12 @@ static enum gm_status run_timed(struct faulty *f, struct gm_task *task)
 
     task->repeat = 1;
     pthread_mutex_lock(&f->mutex);
+    double begun_s = now_s();
     enum gm_status status = gm_backend_cpu.run(f->cpu, 0, 0, &task, 1);
     pthread_mutex_unlock(&f->mutex);
     task->repeat = repeat;
     if (status == GM_OK && task->status == GM_OK)
-        take_time(f, task);
+        take_time(f, task, begun_s);
     return status;
 }
 
