@@ -10,7 +10,7 @@ usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
        ./tests/run.sh --all [--force]
 
   --quick        the optimised build alone, without the sanitizers and without slow tests
-  --all          also what takes an hour or more: slow tests under sanitizers, the simulator under
+  --all          also what takes hours: slow tests under sanitizers, the simulator under
                  them, kernels with faults in them, code for all GPUs, both commands on bare systems
   --label LABEL  only tests of this label: unit, http, kernels, sim, fuzz-corpus, lint, clients,
                  gpu

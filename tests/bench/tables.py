@@ -246,7 +246,7 @@ def load_table(document):
     peers = [name for name in document["results"][0]["servers"] if name.startswith("FastAPI")]
     yield (
         f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, "
-        f"{document['cores']} cores, shared with the load itself and, by {document['load_before']:g} processes at its beginning, with other work; FastAPI {versions['fastapi']}, uvicorn "
+        f"{document['cores']} cores, which the load generator shares; load average at the start {document['load_before']:g}; FastAPI {versions['fastapi']}, uvicorn "
         f"{versions['uvicorn']}, NumPy {versions['numpy']}, {versions['wrk']}. Requests a second; times are "
         f"gemmd's latencies in milliseconds. All in [the result file]({link}).\n\n"
     )
@@ -271,8 +271,8 @@ def load_gpu_table(document):
     versions = document["versions"]
     peers = [name for name in document["results"][0]["servers"] if name.startswith("FastAPI")]
     yield (
-        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, shared with "
-        f"the load itself; FastAPI {versions['fastapi']}, uvicorn {versions['uvicorn']}, CuPy {versions['cupy']}, {versions['wrk']}. "
+        f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, which "
+        f"the load generator shares; FastAPI {versions['fastapi']}, uvicorn {versions['uvicorn']}, CuPy {versions['cupy']}, {versions['wrk']}. "
         f"Requests a second; times are gemmd's latencies in milliseconds. gemmd ran with `--backend {document['backend']}`"
         f"{', so all its products are the GPU' + chr(39) + 's' if document['backend'] == 'cuda' else ''}. All in [the result file]({link}).\n\n"
     )
@@ -296,7 +296,7 @@ def tls_table(document):
     link = "tests/bench/results/" + document["file"]
     yield (
         f"Measured on {document['date'][:10]} at commit {document['commit']}: {document['device']}, {document['cores']} cores, "
-        f"shared with the load itself and, by {document['load_before']:g} processes at its beginning, with other work. Requests a "
+        f"which the load generator shares; load average at the start {document['load_before']:g}. Requests a "
         f"second, and microseconds of gemmd's processor time for each. All in [the result file]({link}).\n\n"
     )
     yield "| f32 | connections | plain | TLS 1.3 | TLS / plain | CPU, plain | CPU, TLS |\n|---|---|--:|--:|--:|--:|--:|\n"

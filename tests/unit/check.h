@@ -11,6 +11,7 @@
 #include "proto/status.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -115,6 +116,17 @@ static inline int check_report(void)
     unsigned long made = atomic_load(&check_made), failed = atomic_load(&check_failed);
     printf("%lu checks, %lu failed\n", made, failed);
     return made == 0 || failed > 0;
+}
+
+/* Keeps the calling thread on the processor that it is on: some caches are by processor. */
+static inline void check_stay(void)
+{
+    int processor = sched_getcpu();
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(processor > 0 ? (unsigned)processor : 0, &set);
+    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
 #endif

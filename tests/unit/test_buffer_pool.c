@@ -142,17 +142,6 @@ static void test_reuse(void)
     CHECK_EQ(counter.given, 3);
 }
 
-/* Keeps the thread on one processor, whose magazine it takes from. */
-static void stay(void)
-{
-    int processor = sched_getcpu();
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(processor > 0 ? (unsigned)processor : 0, &set);
-    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
-}
-
 /* Small buffers of a size that nobody asks for any more make room for those that are in use: after
  * a burst of one size, another's are found again without the lock's list. */
 static void test_changing_sizes(void)
@@ -340,7 +329,7 @@ static void *small_ones(void *cls)
     const uint64_t sizes[] = {16384, 20480};
     struct gm_buffer held[70];
 
-    stay();
+    check_stay();
     for (int i = 0; i < 5000; i++) {
         for (int j = 0; j < 70; j++)
             held[j] = get(cls, sizes[i % 2]);
@@ -497,7 +486,7 @@ int main(void)
     test_cost();
     test_plain_memory();
     test_reuse();
-    stay();
+    check_stay();
     test_changing_sizes();
     test_many();
     test_others_grow_old();
