@@ -285,7 +285,7 @@ static enum gm_status unary(struct builder *b, unsigned instruction, int x, unsi
         if (number.is_integer && number.integer == INT64_MIN)
             return gm_eval_fail(b->err, GM_OUT_OF_RANGE, at,
                                 "this number is greater than any of i64");
-        if (instruction == GM_DO_ABS && !(number.real < 0))
+        if (instruction == GM_DO_ABS && !signbit(number.real))
             return add_number(b, number, at, ret);
         return add_number(
             b, number.is_integer ? GM_WHOLE_NUMBER(-number.integer) : GM_REAL_NUMBER(-number.real),
@@ -463,17 +463,21 @@ static enum gm_status reduction(struct builder *b, const struct gm_syntax *node,
         status = find_axes(b, node, ndim, axis);
     if (status != GM_OK)
         return status;
-    if (ndim == 3 && axis[0] && !axis[1] && axis[2]) { /* not adjacent: one after the other */
-        status = reduce(b, node, x, 2, 3, true, &x);
-        if (status == GM_OK)
-            status = reduce(b, node, x, 0, 1, true, &x);
-        struct gm_shape shape = {.ndim = 1, .dim = {value_of(b, x)->shape.dim[1]}};
-        if (status != GM_OK || node->keepdims) {
-            *ret = x;
-            return status;
-        }
+    if (ndim == 3 && axis[0] && !axis[1] && axis[2]) { /* not adjacent: those of a view are */
         struct gm_reading reading = gm_eval_reading(b->e, x);
-        reading.stride[2] = reading.stride[1];
+        const struct gm_shape *of = &value_of(b, x)->shape;
+        struct gm_shape turned = {.ndim = 3, .dim = {of->dim[1], of->dim[0], of->dim[2]}};
+        struct gm_shape shape = {.ndim = 3, .dim = {1, of->dim[1], 1}};
+        int64_t first_stride = reading.stride[0];
+        reading.stride[0] = reading.stride[1];
+        reading.stride[1] = first_stride;
+        status = add_view(b, &reading, &turned, node->at, &x);
+        if (status == GM_OK)
+            status = reduce(b, node, x, 1, 3, false, ret);
+        if (status != GM_OK || !node->keepdims)
+            return status;
+        reading = gm_eval_reading(b->e, *ret);
+        reading.stride[1] = reading.stride[2];
         return add_view(b, &reading, &shape, node->at, ret);
     }
     while (first < ndim && !axis[first])

@@ -109,10 +109,15 @@ static bool is_c(const struct gm_eval *e, int c, const struct gm_value *product)
            value_of(e, use.base)->kind != GM_VALUE_COMPUTED;
 }
 
-static struct gm_scalar negated(struct gm_scalar x)
+/* Integers wrap around, as those of NumPy do. */
+static struct gm_scalar negated(struct gm_scalar x, enum gm_dtype dtype)
 {
     x.real = -x.real;
     x.integer = (int64_t) - (uint64_t)x.integer;
+    if (dtype == GM_I32 && x.is_integer) {
+        x.integer = (int32_t)(uint32_t)(uint64_t)x.integer;
+        x.real = (double)x.integer;
+    }
     return x;
 }
 
@@ -147,9 +152,9 @@ bool gm_eval_as_product(const struct gm_eval *e, int index, struct gm_product_us
             memcmp(&x->shape, &value_of(e, use.product)->shape, sizeof x->shape) != 0)
             continue;
         if (x->instruction == GM_DO_SUB && side == 0)
-            use.beta = negated(use.beta);
+            use.beta = negated(use.beta, x->dtype);
         else if (x->instruction == GM_DO_SUB)
-            use.alpha = negated(use.alpha);
+            use.alpha = negated(use.alpha, x->dtype);
         *ret = use;
         return true;
     }
@@ -291,10 +296,12 @@ struct writer {
     bool failed;
 };
 
-/* Where an instruction's y or z comes from. release: a temporary that nothing else needs. */
+/* Where an instruction's y or z comes from. A use of a value is over when the instruction that
+ * reads it is written: what is written before that must not take its temporary. */
 struct operand {
     uint8_t from, index;
-    bool release;
+    bool is_use;   /* of a value that is in a temporary */
+    int16_t value; /* which */
 };
 
 static bool is_member(const struct writer *w, int index)
@@ -387,21 +394,23 @@ static bool is_at_hand(const struct writer *w, int index)
     return !is_member(w, index) || w->saved[index] >= 0;
 }
 
-/* One use of a value that is at hand. */
+/* One use of a value that is at hand. Call end_use when it is over. */
 static struct operand at_hand(struct writer *w, int index)
 {
     const struct gm_value *x = value_of(w->e, index);
 
     if (!is_member(w, index))
         return x->kind == GM_VALUE_CONSTANT ? constant(w, &x->number) : input(w, index);
-    bool last = --w->left[index] == 0;
-    return (struct operand){
-        .from = GM_FROM_TEMPORARY, .index = (uint8_t)w->saved[index], .release = last};
+    return (struct operand){.from = GM_FROM_TEMPORARY,
+                            .index = (uint8_t)w->saved[index],
+                            .is_use = true,
+                            .value = (int16_t)index};
 }
 
-static void release(struct writer *w, struct operand x)
+/* The last use of a value frees its temporary. */
+static void end_use(struct writer *w, struct operand x)
 {
-    if (x.release)
+    if (x.is_use && --w->left[x.value] == 0)
         w->taken[x.index] = false;
 }
 
@@ -418,19 +427,17 @@ static void load(struct writer *w, int index)
     }
     struct operand x = at_hand(w, index);
     write_instruction(w, GM_DO_LOAD, GM_NARROW_NOT, x, (struct operand){0});
-    release(w, x);
+    end_use(w, x);
 }
 
 /* A value as the source of an instruction to come; what computes it is written now. */
 static struct operand source(struct writer *w, int index)
 {
-    if (is_at_hand(w, index))
-        return at_hand(w, index);
-    write_value(w, index);
-    struct operand slot = save(w);
-    w->saved[index] = slot.index;
-    slot.release = --w->left[index] == 0;
-    return slot;
+    if (!is_at_hand(w, index)) {
+        write_value(w, index);
+        w->saved[index] = save(w).index;
+    }
+    return at_hand(w, index);
 }
 
 static unsigned reversed(unsigned kind)
@@ -496,8 +503,8 @@ static void write_value(struct writer *w, int index)
         load(w, x->child[0]);
     }
     write_instruction(w, kind, narrow, y, z);
-    release(w, y);
-    release(w, z);
+    end_use(w, y);
+    end_use(w, z);
 }
 
 bool gm_eval_program(const struct gm_eval *e, int root, struct gm_program *ret,

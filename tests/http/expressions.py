@@ -76,7 +76,7 @@ OPERANDS = {"x": X, "y": Y, "s": S, "i": np.array([[7, -8, 9], [2 ** 31 - 1, 5, 
 
 EXACT = """
 where(x > 0, x, -np.inf);x * np.nan;np.inf > x;np.inf > np.nan;np.nan != np.nan;np.nan == np.nan;np.inf - 1 + x;h + np.e
-np.pi * x;maximum(y, -np.inf);i * np.inf;-np.inf;np.inf * 0;x + y;x - y;x * y;x / y;-x;+x;x + 1;1 - x;2 / x;x ** 2;x ** 3.0 * 0;x ** 0.5 * 0 == 0;2 ** 10;2 ** -1;7 / 2;-3 ** 2
+np.pi * x;maximum(y, -np.inf);i * np.inf;-np.inf;np.inf * 0;x + y;x - y;x * y;x / y;x / abs(-0.0);x / abs(0.0);-x;+x;x + 1;1 - x;2 / x;x ** 2;x ** 3.0 * 0;x ** 0.5 * 0 == 0;2 ** 10;2 ** -1;7 / 2;-3 ** 2
 x @ y.T;x.T @ y;s @ y.T;y @ s.mT;s @ s.mT;(x @ y.T) @ x;x @ y.T @ x @ y.T @ x;2 * (x @ y.T) + 1
 2 * (x @ y.T) + 3 * (x @ y.T);0.5 * (x.T @ y) - x.T @ y;(x @ y.T).T;(x @ y.T)[0, 1];sum(x @ y.T)
 x > y;x >= 1;x == y;x != 3;1 < x;t * (x > 1);t + (x > 1);t == (x > 1);where(t, x, y);where(x, 1, y);where(t, 1, 2)
@@ -90,7 +90,8 @@ x[0] @ y[1];x @ y[0];x[:, 0] @ y;x[:, 1] + 1;x.T[1] + c[:, 0];x + c;x + x[0];s +
 i + i;i * i;i - 1;-i;abs(i);abs(x);abs(-3);i + l;i * x;i / i;i / 2;i ** 3;i ** 0;l ** 2;l - 2 ** 40;i + 1.5;t + 1;t * 2.5
 t / t;h + h;h * 2;h * x;h + i;h / 3;h * d;h + 60000;x * d;sum(h);mean(h);h @ h.T;i @ i.T;l @ l.T;i @ l.T;i @ y.T * 0
 maximum(x, y);minimum(x, 0);maximum(i, 0);minimum(h, x);maximum(0, minimum(x, 2));maximum(1, 2);maximum(t, x > 3)
-np.maximum(x, np.abs(y));numpy.sum(x);transpose(x) @ x;(x + y) * (x + y);(x + y) * (x - y) / (x + y + 100);x*x*x*x*x
+np.maximum(x, np.abs(y));numpy.sum(x);transpose(x) @ x;(x + y) * (x + y);(x * x - (x + 1) * 2) / (x + 1)
+where(x > 0, y + 1, (y + 1) * 2);where(x > 0, x + y, 0.5 * (x + y));(x + y) * (x - y) / (x + y + 100);x*x*x*x*x
 ((x + 1) * (y + 2)) - ((x + 3) * (y + 4)) + ((x + 5) * (y + 6)) * ((x + 7) * (y + 8));sum((x + y) * (x - y), axis=0)
 3;3.5;1e3;.5;1 < 2;x * (1 < 2);h + (2.0 > 3);t * (1 == 1);(1 < 2) + (2 < 3);-(1 < 2);1.5 * (1 < 2)
 where(t, x, -(1.0 * (2.0 > 3)));where(t, h, (1 == 1) * -2.5);maximum(x, (1 < 2) + 0.5);where(1 < 2, x, y);i * (1 < 2)
@@ -113,7 +114,7 @@ class Writer:
 
     def __init__(self, rng, loose=False):
         self.rng, self.loose = rng, loose
-        self.operands = {}
+        self.operands, self.before = {}, {}
         self.m, self.n = rng.randint(1, 9), rng.randint(1, 9)
 
     def matrix(self, shape, dtype=None):
@@ -144,6 +145,17 @@ class Writer:
         return self.matrix(self.like(shape))
 
     def write(self, shape, depth):
+        """Now and then something that was written before: a value with several uses."""
+        before = self.before.setdefault(shape, [])
+        known = [text for text, its_depth in before if its_depth <= depth]
+        if known and self.rng.random() < 0.3:
+            return self.rng.choice(known)
+        text = self.anew(shape, depth)
+        if len(text) <= 40:  # so that the whole stays below the limits of an expression
+            before.append((text, depth))
+        return text
+
+    def anew(self, shape, depth):
         rng = self.rng
         if depth == 0:
             return self.leaf(shape)

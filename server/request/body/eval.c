@@ -639,11 +639,15 @@ static enum gm_status match(struct gm_body *b, unsigned name, struct gm_error *e
         return GM_OK;
     }
     struct gm_error why = *err;
-    return status == GM_NOT_FOUND
-               ? gm_eval_fail(err, GM_MISSING_OPERAND, tree->name_at[name],
-                              "%s is no operand of the request, and no named matrix of yours",
-                              tree->name[name])
-               : gm_eval_fail(err, status, tree->name_at[name], "%s", why.detail);
+    if (status != GM_NOT_FOUND)
+        return gm_eval_fail(err, status, tree->name_at[name], "%s", why.detail);
+    if (strcmp(operand->ref, operand->name) != 0)
+        return gm_eval_fail(err, GM_MISSING_OPERAND, tree->name_at[name],
+                            "%s is ref:%s, and there is no such named matrix for this client",
+                            tree->name[name], operand->ref);
+    return gm_eval_fail(err, GM_MISSING_OPERAND, tree->name_at[name],
+                        "%s is no operand of the request, and no named matrix of yours",
+                        tree->name[name]);
 }
 
 /* Fails for an operand that the expression does not name: a slip, most likely. */
