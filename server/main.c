@@ -151,8 +151,10 @@ static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
     if (*owner != '@')
         return gm_access_find_owner(&server->access, owner, ret_client, ret_account);
     *ret_client = strtoull(owner + 1, &end, 16);
-    *ret_account = NULL;
-    return !*end && strlen(owner) == 17;
+    if (*end || strlen(owner) != 17)
+        return false;
+    *ret_account = gm_quota_of_address(&server->access.quotas, *ret_client);
+    return true;
 }
 
 static void matrix_damaged(void *cls, const struct gm_error *why)

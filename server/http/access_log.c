@@ -43,7 +43,7 @@ static void audit(const struct gm_request *r)
            gm_log_quote(path, sizeof path, r->head.path), refused ? "refused" : "done",
            gm_status_code(r->error.status),
            gm_log_quote(reason, sizeof reason,
-                        refused ? r->error.detail : "an admin saw what is of all keys"));
+                        refused ? r->error.detail : "an admin reached what is of another key"));
 }
 
 void gm_access_log(const struct gm_request *r, bool whole)

@@ -19,6 +19,8 @@ static bool next_tag(const char **at, struct tag *ret)
 {
     const char *p = skip_space(*at);
 
+    while (*p == ',') /* empty elements are to be ignored */
+        p = skip_space(p + 1);
     ret->weak = p[0] == 'W' && p[1] == '/';
     p += ret->weak ? 2 : 0;
     if (*p != '"')
@@ -32,7 +34,7 @@ static bool next_tag(const char **at, struct tag *ret)
     p = skip_space(p + 1);
     if (*p && *p != ',')
         return false;
-    while (*p == ',') /* empty elements are to be ignored */
+    while (*p == ',')
         p = skip_space(p + 1);
     *at = p;
     return true;

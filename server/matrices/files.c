@@ -120,7 +120,7 @@ enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct g
     status = write_file(m, file, "", 0, text, strlen(text), err);
     free(text);
     if (status == GM_OK)
-        fsync(m->dir_fd); /* what is renamed is there; only a loss of power could undo it */
+        gm_matrix_sync_files(m); /* what is renamed is there; only a loss of power could undo it */
     return status;
 }
 
@@ -132,14 +132,17 @@ void gm_matrix_remove_elements(const struct gm_matrices *m, const struct gm_name
     unlinkat(m->dir_fd, file, 0);
 }
 
-void gm_matrix_remove_files(const struct gm_matrices *m, const struct gm_named *named)
+void gm_matrix_remove_facts(const struct gm_matrices *m, const struct gm_named *named)
 {
     char file[FILE_NAME_MAX];
 
-    name_of(named, "json", file); /* first: without it the elements are nobody's */
+    name_of(named, "json", file);
     unlinkat(m->dir_fd, file, 0);
+}
+
+void gm_matrix_sync_files(const struct gm_matrices *m)
+{
     fsync(m->dir_fd);
-    gm_matrix_remove_elements(m, named);
 }
 
 /* ---- At the start. ---- */
@@ -304,18 +307,52 @@ static enum gm_status load(struct gm_matrices *m, const struct gm_matrix_file *f
     return status;
 }
 
-/* Removes what a daemon left that was killed: files that are not whole, or that no .json names. */
+/* Whether a name is OWNER.NAME. */
+static bool is_full_name(const char *text, size_t len)
+{
+    size_t owner = gm_matrix_owner_len(text, len);
+
+    if (owner == SIZE_MAX || !gm_matrix_name_ok(text + owner + 1, len - owner - 1))
+        return false;
+    return *text == '@' ? owner == 17 && strspn(text + 1, "0123456789abcdef") == 16
+                        : gm_key_name_ok(text, owner);
+}
+
+/* The length of OWNER.NAME in OWNER.NAME.ETAG.npy; 0: the file has another name. */
+static size_t elements_of(const char *file, size_t len)
+{
+    const size_t end = strlen(".0123456789abcdef.npy");
+    bool ok = len > end && len < FILE_NAME_MAX && memcmp(file + len - 4, ".npy", 4) == 0 &&
+              file[len - end] == '.' &&
+              strspn(file + len - end + 1, "0123456789abcdef") == end - strlen("..npy");
+
+    return ok && is_full_name(file, len - end) ? len - end : 0;
+}
+
+/* Whether it is what write_file begins with, for one of our files. */
+static bool is_temporary(const char *file, size_t len)
+{
+    if (*file != '.' || !ends_in(file, ".new"))
+        return false;
+    file++;
+    len -= strlen("..new");
+    return elements_of(file, len) > 0 ||
+           (len > 5 && memcmp(file + len - 5, ".json", 5) == 0 && is_full_name(file, len - 5));
+}
+
+/* Removes what a daemon left that was killed: files that are not whole, or that no .json names.
+ * Files with other names are somebody else's. */
 static void clean(const struct gm_matrices *m, const char *file)
 {
     char facts[FILE_NAME_MAX];
     struct gm_error err;
-    size_t len = strlen(file);
+    size_t len = strlen(file), name = elements_of(file, len);
 
-    if (*file == '.' && ends_in(file, ".new"))
+    if (is_temporary(file, len))
         unlinkat(m->dir_fd, file, 0);
-    if (*file == '.' || !ends_in(file, ".npy") || len < 22 || len >= sizeof facts)
+    if (name == 0)
         return;
-    snprintf(facts, sizeof facts, "%.*s.json", (int)(len - 21), file); /* without ".ETAG.npy" */
+    snprintf(facts, sizeof facts, "%.*s.json", (int)name, file);
     json_t *o = read_facts(m, facts, &err);
     bool named = o && strcmp(text_of(o, "file"), file) == 0;
     if (!named && (o || faccessat(m->dir_fd, facts, F_OK, 0) != 0))
@@ -341,10 +378,11 @@ enum gm_status gm_matrices_load(struct gm_matrices *m,
     while (status == GM_OK && (entry = readdir(dir))) {
         struct gm_matrix_file file;
         struct gm_error why;
-        if (*entry->d_name == '.' || !ends_in(entry->d_name, ".json"))
+        const char *name = entry->d_name;
+        if (!ends_in(name, ".json") || (*name == '.' && !is_full_name(name, strlen(name) - 5)))
             continue;
-        json_t *o = read_facts(m, entry->d_name, &why);
-        enum gm_status found = o ? check_facts(m, entry->d_name, o, &file, &why) : why.status;
+        json_t *o = read_facts(m, name, &why);
+        enum gm_status found = o ? check_facts(m, name, o, &file, &why) : why.status;
         if (found == GM_OK)
             found = load(m, &file, &why);
         if (!o && found == GM_BAD_PARAMETER) {

@@ -20,6 +20,7 @@ struct gm_named {
     struct gm_matrix_owner *owner;
     struct gm_matrix matrix; /* without data */
     uint64_t bytes;
+    uint64_t ttl_s;           /* from when it gets its name; 0: for ever */
     int64_t created, expires; /* Unix time; expires 0: never */
 
     unsigned references; /* uses, and one of the table */
@@ -60,8 +61,11 @@ enum gm_status gm_matrix_write_elements(const struct gm_matrices *matrices,
 /* Makes this version the one that counts. `files` is held, here and below. */
 enum gm_status gm_matrix_write_facts(const struct gm_matrices *matrices,
                                      const struct gm_named *named, struct gm_error *err);
+/* Forgets a matrix: first what says what it is, for without that the elements are nobody's; then,
+ * when that is on the disk, the elements. */
+void gm_matrix_remove_facts(const struct gm_matrices *matrices, const struct gm_named *named);
+void gm_matrix_sync_files(const struct gm_matrices *matrices);
 void gm_matrix_remove_elements(const struct gm_matrices *matrices, const struct gm_named *named);
-void gm_matrix_remove_files(const struct gm_matrices *matrices, const struct gm_named *named);
 
 /* store.c: makes a matrix of a file; its elements go to *ret_data, and gm_matrix_restored gives it
  * its name. */

@@ -48,7 +48,7 @@ struct gm_matrices {
 
     pthread_mutex_t mutex;       /* guards all below, and what is said at struct gm_named */
     pthread_cond_t moved;        /* a copy between host and device has ended */
-    struct gm_named_list *table; /* by owner and name; also what has no name yet is in none */
+    struct gm_named_list *table; /* by owner and name */
     uint64_t seed, etags;        /* of its hash; what the next ETag is made from */
     struct gm_named_list resident[GM_DEVICES_MAX]; /* by device: least recently used first */
     uint64_t resident_bytes[GM_DEVICES_MAX];
@@ -102,15 +102,15 @@ enum gm_status gm_matrices_load(struct gm_matrices *matrices,
                                 struct gm_error *err);
 /* Call when no request uses one any more, before the devices are closed. */
 void gm_matrices_close(struct gm_matrices *matrices);
-/* Frees what has expired, where that is due. */
+/* Drops what has expired, where that is due; drops all that a client owns. They block. */
 void gm_matrices_tick(struct gm_matrices *matrices);
-/* Drops all that a client owns. */
 void gm_matrices_drop_client(struct gm_matrices *matrices, uint64_t client);
 
-/* Whether it is [A-Za-z_][A-Za-z0-9_]{0,63}. */
+/* Whether it is NAME, which is [A-Za-z_][A-Za-z0-9_]{0,63}; whether it is NAME or OWNER.NAME;
+ * whether it is OWNER.NAME of another owner than this one. */
 bool gm_matrix_name_ok(const char *text, size_t len);
-/* Whether it is NAME or OWNER.NAME. */
 bool gm_matrix_ref_ok(const char *text, size_t len);
+bool gm_matrix_is_of_other(const char *ref, const char *owner);
 /* Whether it is *, or names of keys with commas between. */
 bool gm_matrix_share_ok(const char *text, size_t len);
 

@@ -49,6 +49,13 @@ bool gm_matrix_ref_ok(const char *text, size_t len)
     return key_name_ok(text, owner) && gm_matrix_name_ok(text + owner + 1, len - owner - 1);
 }
 
+bool gm_matrix_is_of_other(const char *ref, const char *owner)
+{
+    size_t len = gm_matrix_owner_len(ref, strlen(ref));
+
+    return len != SIZE_MAX && (strlen(owner) != len || memcmp(owner, ref, len) != 0);
+}
+
 bool gm_matrix_share_ok(const char *text, size_t len)
 {
     if (len == 0 || len >= GM_MATRIX_SHARE_MAX)

@@ -79,9 +79,34 @@ static void unlist(struct gm_matrices *m, struct gm_named *named)
     gm_matrix_unref(m, named);
 }
 
-/* Takes the names of those away that are due, and their files if they are to be forgotten. */
-static void sweep(struct gm_matrices *m, bool (*is_due)(const struct gm_named *, int64_t),
-                  int64_t argument, bool forget)
+typedef bool due_fn(const struct gm_named *, int64_t argument);
+
+/* Removes the files of those that are due. `files` is held, so no name changes, and not the mutex,
+ * for which readers would wait. */
+static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument)
+{
+    struct gm_named *named;
+    bool any = false;
+
+    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++) {
+        TAILQ_FOREACH (named, &m->table[i], link) {
+            if (!is_due(named, argument))
+                continue;
+            gm_matrix_remove_facts(m, named);
+            any = true;
+        }
+    }
+    if (!any)
+        return;
+    gm_matrix_sync_files(m);
+    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++)
+        TAILQ_FOREACH (named, &m->table[i], link)
+            if (is_due(named, argument))
+                gm_matrix_remove_elements(m, named);
+}
+
+/* Takes the names of those away that are due. The mutex is held. */
+static void sweep(struct gm_matrices *m, due_fn *is_due, int64_t argument)
 {
     struct gm_named *named, *next;
 
@@ -90,8 +115,6 @@ static void sweep(struct gm_matrices *m, bool (*is_due)(const struct gm_named *,
         for (named = TAILQ_FIRST(&m->table[i]); named; named = next) {
             next = TAILQ_NEXT(named, link);
             bool due = is_due(named, argument);
-            if (due && forget && *m->dir)
-                gm_matrix_remove_files(m, named);
             if (due)
                 unlist(m, named);
             else if (named->expires > 0 && named->expires < m->expires)
@@ -144,7 +167,7 @@ void gm_matrices_close(struct gm_matrices *m)
 {
     if (!m->table)
         return;
-    sweep(m, is_any, 0, false);
+    sweep(m, is_any, 0);
     free(m->table);
     m->table = NULL;
     if (m->dir_fd >= 0)
@@ -154,19 +177,29 @@ void gm_matrices_close(struct gm_matrices *m)
     pthread_mutex_destroy(&m->files);
 }
 
-/* Locks what changes names: the files if there are any, and the table. */
-static void lock_names(struct gm_matrices *m)
+/* Names change with the files locked, if there are any, and the mutex. */
+static void lock_files(struct gm_matrices *m)
 {
     if (*m->dir)
         pthread_mutex_lock(&m->files);
-    pthread_mutex_lock(&m->mutex);
 }
 
-static void unlock_names(struct gm_matrices *m)
+static void unlock_files(struct gm_matrices *m)
 {
-    pthread_mutex_unlock(&m->mutex);
     if (*m->dir)
         pthread_mutex_unlock(&m->files);
+}
+
+/* Forgets those that are due. */
+static void forget(struct gm_matrices *m, due_fn *is_due, int64_t argument)
+{
+    lock_files(m);
+    if (*m->dir)
+        remove_files(m, is_due, argument);
+    pthread_mutex_lock(&m->mutex);
+    sweep(m, is_due, argument);
+    pthread_mutex_unlock(&m->mutex);
+    unlock_files(m);
 }
 
 void gm_matrices_tick(struct gm_matrices *m)
@@ -176,18 +209,13 @@ void gm_matrices_tick(struct gm_matrices *m)
     pthread_mutex_lock(&m->mutex);
     bool due = m->expires <= now;
     pthread_mutex_unlock(&m->mutex);
-    if (!due)
-        return;
-    lock_names(m);
-    sweep(m, has_expired, now, true);
-    unlock_names(m);
+    if (due)
+        forget(m, has_expired, now);
 }
 
 void gm_matrices_drop_client(struct gm_matrices *m, uint64_t client)
 {
-    lock_names(m);
-    sweep(m, is_of_client, (int64_t)client, true);
-    unlock_names(m);
+    forget(m, is_of_client, (int64_t)client);
 }
 
 /* ---- Writing. ---- */
@@ -297,8 +325,7 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
     named->matrix = *matrix;
     named->matrix.data = NULL;
     named->bytes = gm_matrix_bytes(matrix);
-    named->created = named->used = unix_now();
-    named->expires = terms->ttl_s > 0 ? named->created + (int64_t)terms->ttl_s : 0;
+    named->ttl_s = terms->ttl_s;
     snprintf(named->name, sizeof named->name, "%s", name);
     snprintf(named->share, sizeof named->share, "%s", terms->share);
     pthread_mutex_lock(&m->mutex);
@@ -315,12 +342,15 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
     return GM_OK;
 }
 
-/* Whether it may get its name now. The mutex is held. */
-static enum gm_status check_publish(const struct gm_matrices *m, const struct gm_named *named,
+/* Whether it may get its name now; its life begins. The mutex is held. */
+static enum gm_status begin_publish(const struct gm_matrices *m, struct gm_named *named,
                                     const struct gm_conditions *conditions, struct gm_error *err)
 {
     const struct gm_quota_account *account = named->reservation.account;
     enum gm_status status = check_conditions(m, conditions, named->owner->name, named->name, err);
+
+    named->created = named->used = unix_now();
+    named->expires = named->ttl_s > 0 ? named->created + (int64_t)named->ttl_s : 0;
 
     /* One that gets into the table before its key goes is found there and dropped. */
     if (status == GM_OK && account && atomic_load(&account->revoked))
@@ -328,8 +358,9 @@ static enum gm_status check_publish(const struct gm_matrices *m, const struct gm
     return status;
 }
 
-/* Puts it into the table, in place of another. Returns whether there was one. The mutex is held. */
-static bool list(struct gm_matrices *m, struct gm_named *named)
+/* Puts it into the table, in place of another, which it returns with a reference; NULL: there was
+ * none. The mutex is held. */
+static struct gm_named *list(struct gm_matrices *m, struct gm_named *named)
 {
     struct gm_named_list *list = list_of(m, named->owner->name, named->name);
     struct gm_named *before = NULL, *other;
@@ -337,11 +368,10 @@ static bool list(struct gm_matrices *m, struct gm_named *named)
     TAILQ_FOREACH (other, list, link)
         if (strcmp(other->name, named->name) == 0 && other->owner == named->owner)
             before = other;
-    bool there = before && !has_expired(before, unix_now());
-    if (before && *m->dir)
-        gm_matrix_remove_elements(m, before);
-    if (before)
+    if (before) {
+        before->references++;
         unlist(m, before);
+    }
     TAILQ_INSERT_TAIL(list, named, link);
     named->listed = true;
     named->references++;
@@ -349,7 +379,12 @@ static bool list(struct gm_matrices *m, struct gm_named *named)
     m->count++;
     if (named->expires > 0 && named->expires < m->expires)
         m->expires = named->expires;
-    return there;
+    return before;
+}
+
+static bool is_new(const struct gm_named *before)
+{
+    return !before || has_expired(before, unix_now());
 }
 
 /* The files are written while readers and writers of other names go on; only the last step holds
@@ -359,7 +394,7 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
                                       struct gm_error *err)
 {
     struct gm_matrices *m = use->matrices;
-    struct gm_named *named = use->named;
+    struct gm_named *named = use->named, *before = NULL;
     bool on_device;
     void *data;
     enum gm_status status = gm_matrix_data(use, NULL, &data, &on_device, err);
@@ -370,17 +405,20 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
         return status;
     pthread_mutex_lock(&m->files);
     pthread_mutex_lock(&m->mutex);
-    status = check_publish(m, named, conditions, err);
+    status = begin_publish(m, named, conditions, err);
     pthread_mutex_unlock(&m->mutex);
     if (status == GM_OK) /* nobody else changes a name meanwhile */
         status = gm_matrix_write_facts(m, named, err);
-    pthread_mutex_lock(&m->mutex);
-    if (status == GM_OK)
-        *ret_created = !list(m, named);
-    pthread_mutex_unlock(&m->mutex);
-    if (status != GM_OK)
-        gm_matrix_remove_elements(m, named);
+    if (status == GM_OK) {
+        pthread_mutex_lock(&m->mutex);
+        before = list(m, named);
+        pthread_mutex_unlock(&m->mutex);
+        *ret_created = is_new(before);
+    }
+    if (status != GM_OK || before)
+        gm_matrix_remove_elements(m, before ? before : named);
     pthread_mutex_unlock(&m->files);
+    gm_matrix_leave(&(struct gm_matrix_use){before, m});
     return status;
 }
 
@@ -393,9 +431,13 @@ enum gm_status gm_matrix_publish(const struct gm_matrix_use *use,
     if (*m->dir)
         return publish_durably(use, conditions, ret_created, err);
     pthread_mutex_lock(&m->mutex);
-    enum gm_status status = check_publish(m, use->named, conditions, err);
-    if (status == GM_OK)
-        *ret_created = !list(m, use->named);
+    enum gm_status status = begin_publish(m, use->named, conditions, err);
+    if (status == GM_OK) {
+        struct gm_named *before = list(m, use->named);
+        *ret_created = is_new(before);
+        if (before)
+            gm_matrix_unref(m, before);
+    }
     pthread_mutex_unlock(&m->mutex);
     return status;
 }
@@ -432,7 +474,9 @@ void gm_matrix_restored(const struct gm_matrix_use *use)
     struct gm_matrices *m = use->matrices;
 
     pthread_mutex_lock(&m->mutex);
-    list(m, use->named);
+    struct gm_named *before = list(m, use->named);
+    if (before)
+        gm_matrix_unref(m, before);
     pthread_mutex_unlock(&m->mutex);
 }
 
@@ -535,7 +579,8 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
     enum gm_status status = GM_OK;
     bool own = false;
 
-    lock_names(m);
+    lock_files(m);
+    pthread_mutex_lock(&m->mutex);
     struct gm_named *named = find_for(m, caller, ref, &own);
     if (!named)
         status = fail_unknown(ref, err);
@@ -543,11 +588,17 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
         status = gm_fail(err, GM_FORBIDDEN, "%.130s is shared with this key, to read", ref);
     if (status == GM_OK)
         status = gm_etag_check(conditions, named->etag, err);
-    if (status == GM_OK && *m->dir)
-        gm_matrix_remove_files(m, named);
+    if (status == GM_OK && *m->dir) { /* its name stays: only who holds `files` takes it away */
+        pthread_mutex_unlock(&m->mutex);
+        gm_matrix_remove_facts(m, named);
+        gm_matrix_sync_files(m);
+        gm_matrix_remove_elements(m, named);
+        pthread_mutex_lock(&m->mutex);
+    }
     if (status == GM_OK)
         unlist(m, named);
-    unlock_names(m);
+    pthread_mutex_unlock(&m->mutex);
+    unlock_files(m);
     return status;
 }
 

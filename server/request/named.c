@@ -35,6 +35,8 @@ enum gm_status gm_request_ref(void *cls, const char *name, struct gm_matrix_use 
 
     if (status == GM_OK)
         status = gm_matrix_take(&r->server->matrices, &caller, name, ret, err);
+    if (status == GM_OK && caller.admin)
+        r->caller.acted_as_admin |= gm_matrix_is_of_other(name, caller.owner);
     if (status == GM_OK)
         *add_bytes += gm_matrix_to_copy(ret, place_of_refs(r));
     return status;

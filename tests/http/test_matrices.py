@@ -3,8 +3,10 @@ owned, shared, bounded, and replaced under those who read them."""
 
 import io
 import json
+import re
 import threading
 import time
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import problems
 import wire
 from daemon import SLOW
+from jobs import ONE_AT_A_TIME, SlowJob, occupied, wait_until
 from keyring import Keyring
 from test_kserve import infer, refused, result
 
@@ -275,7 +278,7 @@ def test_conditions(daemon):
     two = write(200, If_Match=one).header("ETag")
     assert two != one
     write(412, If_Match=one)
-    three = write(200, If_Match=f'"x", W/"y" ,, {two}').header("ETag")
+    three = write(200, If_Match=f', "x", W/"y" ,, {two}').header("ETag")
     write(412, If_Match="W/" + three)
     write(412, If_None_Match=f'"a",W/{three}')
     four = write(200, If_Match="*").header("ETag")
@@ -461,7 +464,9 @@ def test_keys(start, tmp_path):
     owners = sorted((m["owner"], m["name"]) for m in daemon.get(M, root).ok().json()["matrices"])
     assert owners == [("alice", "s"), ("alice", "w"), ("bob", "w"), ("car.ol", "all")]
     assert np.array_equal(load(fetch(daemon, "alice.w", root)), A)
+    assert daemon.post("/v1/flip?a=ref:bob.w", headers=root).ok().json()["data"] == (2 * A[:, ::-1]).tolist()
     assert daemon.request("DELETE", f"{M}/alice.w", None, root).status == 204
+    wait_until(lambda: len(re.findall("event=audit .*key=root .*another key", daemon.log())) == 4, "a line for each")
     problems.check(fetch(daemon, "w", a), 404, "not_found")
     # A key's quota of memory counts what it keeps.
     small = ring.headers("small")
@@ -477,6 +482,16 @@ def test_keys(start, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     problems.check(fetch(daemon, "car.ol.all", a), 404, "not_found")
+
+
+def test_ttl_begins_with_the_matrix(start_idle):
+    """And not with a request that waits for its device."""
+    daemon = start_idle(*ONE_AT_A_TIME)
+    with occupied(daemon, SlowJob(daemon, 1.5)):
+        daemon.post("/v1/flip?kernel=naive&keep=late&ttl=1", b"[[1, 2]]").ok()
+    facts = listed(daemon)["late"]
+    created, expires = (datetime.fromisoformat(facts[what].replace("Z", "+00:00")) for what in ("created", "expires"))
+    assert (expires - created).total_seconds() == 1
 
 
 def test_another_address(daemon):

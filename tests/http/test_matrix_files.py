@@ -144,12 +144,19 @@ def test_what_cannot_be_loaded(start, folder):
     said = json.loads(facts_of("other").read_text())
     facts_of("other").write_text(json.dumps({**said, "file": "../../etc/passwd"}))
     (folder / f"{owner}.left.0123456789abcdef.npy").write_bytes(b"of a daemon that was killed")
-    (folder / ".left.new").write_bytes(b"half")
+    for name in ("left.0123456789abcdef.npy", "left.json"):
+        (folder / f".{owner}.{name}.new").write_bytes(b"half")
+    others = ("quarterly_report_matrix.npy", "a.b.0123456789abcdeX.npy", ".left.new", "x.0123456789abcdef.npy",
+              ".notes.json", "1.0123456789abcdef.npy")
+    for name in others:
+        (folder / name).write_bytes(b"somebody else's")
     daemon = start("--matrix-dir", str(folder))
     assert set(listed(daemon)) == {"whole"} and np.array_equal(load(fetch(daemon, "whole")), A)
     log = daemon.log()
     assert log.count("event=matrix_dir") == 5, log
-    left = files(folder)
+    left = set(files(folder))
+    assert left > set(others), "files of others stay"
+    left -= set(others)
     assert not any("left" in name for name in left) and len([n for n in left if n.endswith(".json")]) == 6
     daemon.stop()
     # A version that it does not know is not touched: it does not start.
@@ -163,16 +170,19 @@ def test_what_cannot_be_loaded(start, folder):
 
 def test_keys(start, folder, tmp_path):
     ring = Keyring(str(tmp_path / "keys"))
-    for name in ("alice", "bob"):
+    for name in ("alice", "bob", ".dots.-"):
         ring.add(name, "use,read")
     options = "--keys", ring.path, "--matrix-dir", str(folder)
     daemon = start(*options)
     put(daemon, "w", A, ring.headers("alice"), share="bob")
     put(daemon, "w", 2 * A, ring.headers("bob"))
+    put(daemon, "w", 3 * A, ring.headers(".dots.-"))
     daemon.stop()
     daemon = start(*options)
     assert np.array_equal(load(fetch(daemon, "alice.w", ring.headers("bob"))), A)
     assert np.array_equal(load(fetch(daemon, "w", ring.headers("bob"))), 2 * A)
+    assert np.array_equal(load(fetch(daemon, "w", ring.headers(".dots.-"))), 3 * A)
+    ring.remove(".dots.-")
     # A key that goes takes its own with it; one that was gone at the start leaves its files to the operator.
     ring.remove("bob")
     daemon.signal(signal.SIGHUP)
@@ -186,6 +196,20 @@ def test_keys(start, folder, tmp_path):
     daemon = start(*options)
     assert "alice has no key" in daemon.log() and len(files(folder)) == 2
     assert daemon.get("/v1/stats", ring.headers("carol")).json()["matrices"]["count"] == 0
+
+
+def test_quotas(start, folder):
+    """What an address had before the start counts for it."""
+    options = "--matrix-dir", str(folder), "--quota", "memory=1M"
+    daemon = start(*options)
+    for i in range(3):
+        assert put(daemon, f"q{i}", np.zeros((65536,), np.float32)).status == 201
+    for _ in range(2):
+        assert put(daemon, "more", np.zeros((98304,), np.float32)).status in (413, 429)
+        daemon.stop()
+        daemon = start(*options)
+    assert daemon.request("DELETE", "/v1/matrices/q0").status == 204
+    assert put(daemon, "more", np.zeros((65536,), np.float32)).status == 201
 
 
 def test_full_disk(start, folder):

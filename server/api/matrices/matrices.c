@@ -309,7 +309,7 @@ static enum gm_status take(struct gm_request *r, bool *ret_same, struct gm_error
     if (status != GM_OK)
         return status;
     struct gm_matrix_facts facts = gm_matrix_facts_of(&r->run.kept);
-    r->caller.acted_as_admin = caller.admin && strcmp(facts.owner, caller.owner) != 0;
+    r->caller.acted_as_admin = caller.admin && gm_matrix_is_of_other(ref_of(r), caller.owner);
     status = gm_etag_check(&conditions, facts.etag, err);
     if (status != GM_OK)
         return status;
@@ -353,6 +353,7 @@ static void delete_and_reply(struct gm_request *r)
         gm_request_fail(r, &error);
         return;
     }
+    r->caller.acted_as_admin = caller.admin && gm_matrix_is_of_other(ref_of(r), caller.owner);
     gm_request_reply(r, "application/json", strdup(""));
     if (r->reply.http == 200)
         r->reply.http = 204;
