@@ -62,9 +62,10 @@ static double seen(const struct picture *picture, unsigned row, unsigned col)
 {
     const struct gm_matrix *m = picture->matrix;
     const struct gm_steps steps = gm_steps_of(m);
-    /* In doubles: a product of two sizes could overflow. */
-    uint64_t r = (uint64_t)((double)row / picture->rows * ((double)m->batch * (double)m->rows));
-    uint64_t c = (uint64_t)((double)col / picture->cols * (double)m->cols);
+    /* In doubles: a product of two sizes could overflow. Where nothing is left out both scales are
+     * 1, and nothing is rounded. */
+    uint64_t r = (uint64_t)(row * ((double)m->batch * (double)m->rows / picture->rows));
+    uint64_t c = (uint64_t)(col * ((double)m->cols / picture->cols));
     uint64_t batch = r / m->rows;
 
     if (batch >= m->batch) /* rounded up */

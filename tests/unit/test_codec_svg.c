@@ -58,6 +58,22 @@ static void test_cells(void)
     CHECK(strstr(text, "M0 0h1v1h-1zM0 1h2v1h-2zM1 2h1v1h-1z\"/>"));
 }
 
+/* Up to 160 rows and columns each is drawn, once and where it is. */
+static void test_each_is_drawn(void)
+{
+    for (unsigned n = 1; n <= 160; n++) {
+        for (unsigned one = 0; one < n; one++) {
+            float m[160] = {[0] = 0};
+            char cell[64];
+            m[one] = 1;
+            snprintf(cell, sizeof cell, "#fde725\" d=\"M%u 0h1v1h-1z\"/>", one);
+            CHECK(n == 1 || strstr(draw(GM_F32, 1, 1, n, m), cell));
+            snprintf(cell, sizeof cell, "#fde725\" d=\"M0 %uh1v1h-1z\"/>", one);
+            CHECK(n == 1 || strstr(draw(GM_F32, 1, n, 1, m), cell));
+        }
+    }
+}
+
 static void test_what_is_no_number(void)
 {
     const double m[] = {NAN, -INFINITY, INFINITY, -1e308, 1e308, 0};
@@ -139,6 +155,7 @@ static void test_bound(void)
 int main(void)
 {
     test_cells();
+    test_each_is_drawn();
     test_what_is_no_number();
     test_types();
     test_bound();
