@@ -1,9 +1,9 @@
 #include "server/request/params.h"
 
+#include "proto/number/number.h"
 #include "proto/status.h"
 #include "server/matrices/matrices.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -66,9 +66,12 @@ static bool read_boolean(const struct row *row, void *member, const char *value,
     return *boolean || strcmp(value, "false") == 0 || strcmp(value, "0") == 0;
 }
 
-/* Reads a decimal number. Rejects hexadecimal, "inf" and "nan", which strtod accepts. */
+/* Reads a decimal number. Rejects hexadecimal, "inf" and "nan", which strtod accepts. It is an
+ * integer if the text is one of i64, as an element's text would be. */
 static bool read_number(struct gm_scalar *scalar, const char *value, size_t len)
 {
+    const char *digits = value + (*value == '+');
+    int64_t integer = 0;
     char *end;
 
     if (len == 0 || strspn(value, "0123456789+-.eE") != len)
@@ -76,16 +79,9 @@ static bool read_number(struct gm_scalar *scalar, const char *value, size_t len)
     double real = strtod(value, &end);
     if (*end || !isfinite(real))
         return false;
-    errno = 0;
-    long long integer = strtoll(value, &end, 10);
-    bool exact = !*end && errno == 0;
-    if (!exact && real == trunc(real) && fabs(real) < 0x1p63) {
-        integer = (long long)real;
-        exact = strpbrk(value, ".eE") != NULL; /* plain digits too long for 64 bits are not exact */
-    }
+    scalar->is_integer = gm_number_reader_of(GM_I64)(digits, &integer) == value + len;
     scalar->real = real;
-    scalar->integer = exact ? integer : 0;
-    scalar->is_integer = exact;
+    scalar->integer = scalar->is_integer ? integer : 0;
     return true;
 }
 
@@ -332,7 +328,7 @@ enum gm_status gm_params_set(struct gm_params *params, enum gm_op_kind op, const
                              struct gm_error *err)
 {
     const struct row *row;
-    char text[GM_PARAMETER_BYTES_MAX + 1];
+    char text[GM_PARAMETER_BYTES_MAX + 1 + 8] = ""; /* a reader of numbers may read 8 bytes on */
     enum gm_status status = find_row(op, name, name_len, &row, err);
 
     if (status != GM_OK)

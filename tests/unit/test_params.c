@@ -29,6 +29,9 @@ static void test_values(void)
     CHECK(p.op.alpha.real == -0.25 && !p.op.alpha.is_integer);
     CHECK(set(&p, op, "beta", "9007199254740993", &e) == GM_OK && p.op.beta.is_integer);
     CHECK(p.op.beta.integer == INT64_C(9007199254740993)); /* beyond what a double holds */
+    struct gm_params other = {0};
+    CHECK(set(&other, op, "beta", "9007199254740993.0", &e) == GM_OK && other.op.beta.is_integer);
+    CHECK(other.op.beta.integer == INT64_C(9007199254740993));
     CHECK(set(&p, op, "precision", "tf32", &e) == GM_OK && p.op.precision == GM_PRECISION_TF32);
     CHECK(set(&p, op, "repeat", "1000", &e) == GM_OK && p.repeat == 1000);
     CHECK(set(&p, op, "repeat", "1000.0", &e) == GM_OK && p.repeat == 1000);
@@ -53,6 +56,8 @@ static void test_scalars(void)
         {"1 ", false, false, 0},       {"one", false, false, 0},
         {"1e", false, false, 0},       {"--1", false, false, 0},
         {"1e300", true, false, 1e300}, {"99999999999999999999", true, false, 1e20},
+        {"+1.50e1", true, true, 15},   {"9223372036854775807.0", true, true, 0x1p63},
+        {"1e-400", true, false, 0},    {"0.99999999999999999999", true, false, 1},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
