@@ -462,6 +462,13 @@ static unsigned reversed(unsigned kind)
     }
 }
 
+/* Of equal numbers, which zeros of either sign are, the second is the greater and the lesser one:
+ * what is computed first must not decide. */
+static bool can_reverse(const struct writer *w, unsigned kind)
+{
+    return (kind != GM_DO_MAX && kind != GM_DO_MIN) || w->p->cell == GM_CELL_I64;
+}
+
 /* What makes the accumulator the element that NumPy would store. */
 static unsigned narrow_of(const struct gm_value *x)
 {
@@ -494,7 +501,7 @@ static void write_value(struct writer *w, int index)
         load(w, x->child[0]);
         if (kind == GM_DO_LOAD)
             return;
-    } else if (is_at_hand(w, x->child[0]) && !is_at_hand(w, x->child[1])) {
+    } else if (can_reverse(w, kind) && is_at_hand(w, x->child[0]) && !is_at_hand(w, x->child[1])) {
         kind = reversed(kind);
         y = at_hand(w, x->child[0]);
         load(w, x->child[1]);

@@ -453,6 +453,16 @@ def test_sums_along_the_first_and_the_last_axis_are_not_rounded_between(daemon, 
     same(run(daemon, "sum(h, axis=(0, 2))", {"h": h}, query={"device": device}), np.zeros((1, 1), np.float16))
 
 
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_zeros_have_the_sign_of_the_second_operand(daemon, device):
+    """Whether it is computed first or not."""
+    of = {"x": np.zeros((1, 1), np.float32), "y": np.full((1, 1), -0.0, np.float32)}
+    for expr, sign in (("1 / maximum(x, y)", -1), ("1 / maximum(x, -x)", -1), ("1 / minimum(-x, x)", 1),
+                       ("1 / minimum(y, -y)", 1), ("1 / maximum(-y, y)", -1)):
+        used = {name: of[name] for name in "xy" if name in expr.replace("maximum", "")}
+        same(run(daemon, expr, used, query={"device": device}), np.full((1, 1), sign * np.inf, np.float32), expr)
+
+
 def test_factors_of_products_wrap_around_as_numpy_does(daemon):
     a = np.array([[1, 2], [3, 4]], np.int32)
     same(run(daemon, "c - -2147483648 * (a @ a)", {"a": a, "c": a}), a - np.int32(-2**31) * (a @ a))
