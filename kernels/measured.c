@@ -81,6 +81,17 @@ static double distance(const struct dims *a, const struct dims *b, double size)
     return alignment(a, size) == alignment(b, size) ? sum : HUGE_VAL;
 }
 
+/* Whether it is of the kind that was measured: rows of whole operands, and products of a and b
+ * alone. */
+static bool is_as_measured(const struct gm_op *op)
+{
+    bool is_as = op->kind != GM_OP_MATMUL || !gm_op_reads(op, 2);
+
+    for (unsigned i = 0; i < op->operands && i < 2; i++)
+        is_as = is_as && gm_op_reads(op, i) && gm_lies_row_major(&op->operand[i]);
+    return is_as;
+}
+
 const struct gm_measured *gm_measured_find(const struct gm_gpu *gpu, const struct gm_op *op,
                                            bool *same)
 {
@@ -88,6 +99,9 @@ const struct gm_measured *gm_measured_find(const struct gm_gpu *gpu, const struc
     const struct gm_measured *nearest = NULL;
     struct dims dims = dims_of(op);
 
+    *same = false;
+    if (!is_as_measured(op))
+        return NULL;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct gm_measured *row = &rows[i];
         bool type = gm_op_computes(op->kind) ? row->dtype == op->result.dtype

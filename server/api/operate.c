@@ -107,6 +107,25 @@ static uint64_t head_bytes(const struct gm_codec *codec)
 }
 
 /* Memory of the job and its reply, beside the operands, which are allocated already. */
+/* Whether the result fits into its region, beside the operands that are in shared memory. */
+static enum gm_status check_region(const struct gm_parsed *parsed, uint64_t result_bytes,
+                                   struct gm_error *err)
+{
+    struct gm_region_use into = parsed->into;
+
+    if (into.bytes < result_bytes)
+        return gm_fail(err, GM_BAD_SHAPE,
+                       "the result has %llu bytes, and there is room for %llu in its region",
+                       (unsigned long long)result_bytes, (unsigned long long)into.bytes);
+    into.bytes = result_bytes;
+    for (unsigned i = 0; i < GM_OPERANDS_MAX; i++)
+        if (gm_region_overlap(&parsed->from[i], &into))
+            return gm_fail(err, GM_BAD_PARAMETER,
+                           "the result and operand %c have bytes of shared memory in common",
+                           'a' + (int)i);
+    return GM_OK;
+}
+
 enum gm_status gm_operation_memory(struct gm_plan *plan, const struct gm_plan_input *in,
                                    struct gm_error *err)
 {
@@ -124,10 +143,9 @@ enum gm_status gm_operation_memory(struct gm_plan *plan, const struct gm_plan_in
     plan->direct = NULL;
     plan->region_bytes = 0;
     if (into->region) {
-        if (into->bytes < result_bytes)
-            return gm_fail(err, GM_BAD_SHAPE,
-                           "the result has %llu bytes, and there is room for %llu in its region",
-                           (unsigned long long)result_bytes, (unsigned long long)into->bytes);
+        enum gm_status status = check_region(parsed, result_bytes, err);
+        if (status != GM_OK)
+            return status;
         plan->direct =
             gm_region_direct(into, allocator, plan->device->facts->index, &plan->result_on_device);
         plan->region_bytes = plan->direct ? 0 : result_bytes;

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import formats
+import problems
 from daemon import SLOW
 from wire import JSON, PROBLEM, RAW, head, target
 
@@ -351,6 +352,29 @@ def test_timing(daemon):
     timing = explain(daemon, "copy").ok().header("Server-Timing")
     assert "queue;dur=" in timing and "encode;dur=" in timing and "total;dur=" in timing
     assert "kernel;dur" not in timing
+    # Two jobs, of which none is time in the queue.
+    timing = explain(daemon, "matmul", kernel="tiled", against="naive", shape="2048x2048").ok().header("Server-Timing")
+    us = {name: float(dur) for name, dur in re.findall(r"(\w+);dur=([0-9.]+)", timing)}
+    assert us["queue"] < us["total"] / 4, timing
+
+
+def test_what_the_query_says_of_a_named_matrix_must_be_true(daemon):
+    assert daemon.request("PUT", "/v1/matrices/w", b"[[1, 2, 3]]").status == 201
+    for path in ("/v1/explain/transpose", "/v1/choose/transpose"):
+        assert daemon.get(path + "?a=ref:w&format=json").ok().json()["dtype"] == "f32"
+        problems.check(daemon.get(path + "?a=ref:w&shape=3x4"), 400, "bad_parameter", "has its own")
+        problems.check(daemon.get(path + "?a=ref:w&dtype=f64"), 422, "bad_dtype", "named matrix of f32")
+    assert daemon.request("DELETE", "/v1/matrices/w").status == 204
+
+
+def test_measured_times_are_of_the_same_work(daemon):
+    """Those of a product are not of one with c, nor those of a transpose of one that is a copy."""
+    same = {"kernel": "tiled", "gpu": "H200", "format": "json"}
+    assert explain(daemon, "matmul", shape="1024x1024", **same).ok().json()["measured"]["same_shape"] is True
+    report = explain(daemon, "matmul", shape="1024x1024", shape_c="1024x1024", beta=1, **same).ok().json()
+    assert "measured" not in report
+    report = explain(daemon, "matmul", shape="1024x1024", alpha=0, **same).ok().json()
+    assert "measured" not in report
 
 
 # POST: operands as the operation takes them.

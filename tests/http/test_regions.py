@@ -248,6 +248,9 @@ def test_bad_uses(daemon):
         v1("bad_parameter", 400, "within", region="r", shape="4x4", offset=1000)
         v1("bad_parameter", 400, "whole number", region="r", shape="4x4", offset=-1)
         v1("bad_parameter", 400, "in common", region="r", shape="4x4", region_result="r")
+        before = dict(region="r", shape="4x4", region_result="r", offset_result=0)
+        v1("bad_parameter", 400, "in common", **before, offset=60)
+        assert daemon.post(wire.target("/v1/transpose", **before, offset=64)).status == 200
         v1("bad_shape", 422, "room for", region="r", shape="4x4", region_result="r", offset_result=1000)
         v1("bad_parameter", 400, "does not take regions", method="compare/transpose", region="r",
            shape="4x4")

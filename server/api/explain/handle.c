@@ -100,6 +100,8 @@ static void job_done(struct gm_job *job)
         gm_request_resume(r, GM_REQUEST_REPLY);
     } else if (job->task.report == &r->run.accesses &&
                (r->plan.against || r->plan.report == GM_REPORT_SVG)) {
+        gm_account_lap(&r->account, GM_STAGE_QUEUE, job->started_ns);
+        r->account.lap_start_ns = job->finished_ns;
         gm_request_to_worker(r, trace_next, STEP_S);
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);

@@ -21,20 +21,9 @@ enum gm_status gm_body_take_ref(struct gm_body *b, unsigned index, const char *n
     return GM_OK;
 }
 
-enum gm_status gm_body_take_refs(struct gm_body *b, struct gm_error *err)
+/* Whether what the request says besides is true of its named matrices. */
+static enum gm_status check(const struct gm_parsed *p, struct gm_error *err)
 {
-    const struct gm_parsed *p = b->parsed;
-    enum gm_status status = GM_OK;
-
-    for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
-        if (*p->params.ref[i] && !p->ref[i].named)
-            status = gm_body_take_ref(b, i, p->params.ref[i], err);
-    return status;
-}
-
-enum gm_status gm_body_read_refs(struct gm_body *b, struct gm_error *err)
-{
-    const struct gm_parsed *p = b->parsed;
     enum gm_dtype dtype = p->params.dtype;
 
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
@@ -49,9 +38,28 @@ enum gm_status gm_body_read_refs(struct gm_body *b, struct gm_error *err)
                            "shape_%c is for bare elements; operand %c is a named matrix, which has "
                            "its own",
                            'a' + (int)i, 'a' + (int)i);
-        enum gm_status status = b->events.ref_data(b->events.cls, i, err);
-        if (status != GM_OK)
-            return status;
     }
     return GM_OK;
+}
+
+enum gm_status gm_body_take_refs(struct gm_body *b, struct gm_error *err)
+{
+    const struct gm_parsed *p = b->parsed;
+    enum gm_status status = GM_OK;
+
+    for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
+        if (*p->params.ref[i] && !p->ref[i].named)
+            status = gm_body_take_ref(b, i, p->params.ref[i], err);
+    return status == GM_OK ? check(p, err) : status;
+}
+
+enum gm_status gm_body_read_refs(struct gm_body *b, struct gm_error *err)
+{
+    const struct gm_parsed *p = b->parsed;
+    enum gm_status status = check(p, err); /* parts of the body may have come since */
+
+    for (unsigned i = 0; i < GM_OPERANDS_MAX && status == GM_OK; i++)
+        if (p->ref[i].named)
+            status = b->events.ref_data(b->events.cls, i, err);
+    return status;
 }

@@ -21,10 +21,6 @@ enum gm_status gm_body_take_region(struct gm_body *b, unsigned index,
     void *data;
     enum gm_status status = b->events.region(b->events.cls, part, &p->from[index], err);
 
-    if (status == GM_OK && gm_region_overlap(&p->from[index], &p->into))
-        status = gm_fail(err, GM_BAD_PARAMETER,
-                         "the result and operand %c have bytes of shared memory in common",
-                         'a' + (int)index);
     if (status == GM_OK)
         status = b->events.allocator(b->events.cls, &allocator, &device, err);
     if (status != GM_OK)
