@@ -197,13 +197,14 @@ static void add_cors(const struct gm_access *access, const struct gm_request_hea
     if (gm_access_is_preflight(access, head)) {
         gm_reply_header(reply, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE");
         gm_reply_header(reply, "Access-Control-Allow-Headers",
-                        "Accept, Authorization, Content-Type, Inference-Header-Content-Length, "
-                        "X-Request-Id, traceparent");
+                        "Accept, Authorization, Content-Type, If-Match, If-None-Match, "
+                        "Inference-Header-Content-Length, X-Request-Id, traceparent");
         gm_reply_header(reply, "Access-Control-Max-Age", "600");
     } else {
         gm_reply_header(reply, "Access-Control-Expose-Headers",
-                        "Gemmd-Dtype, Gemmd-Shape, Gemmd-Stats, Inference-Header-Content-Length, "
-                        "RateLimit, RateLimit-Policy, Retry-After, Server-Timing, X-Request-Id");
+                        "ETag, Gemmd-Dtype, Gemmd-Kept, Gemmd-Shape, Gemmd-Stats, "
+                        "Inference-Header-Content-Length, Location, RateLimit, RateLimit-Policy, "
+                        "Retry-After, Server-Timing, X-Request-Id");
     }
 }
 

@@ -39,9 +39,11 @@ void gm_bucket_take(struct gm_bucket *bucket, const struct gm_rate *rate, uint64
     bucket->full_ns = from_ns + time_of(rate, cost);
 }
 
-void gm_bucket_give(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t cost)
+/* Of both the time that is charged, which is bounded: so what was used is paid for. */
+void gm_bucket_give(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t taken,
+                    uint64_t used)
 {
-    bucket->full_ns -= time_of(rate, cost);
+    bucket->full_ns -= time_of(rate, taken) - time_of(rate, used);
 }
 
 uint64_t gm_bucket_left(const struct gm_bucket *bucket, const struct gm_rate *rate, int64_t now_ns)
@@ -345,14 +347,14 @@ void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns,
         charge(account, GM_QUOTA_DEVICE, (uint64_t)device_ns, now_ns);
 }
 
-void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes)
+void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t charged, uint64_t came)
 {
     if (!account)
         return;
     pthread_mutex_lock(&account->mutex);
     if (is_limited(account, GM_QUOTA_BYTES)) {
         const struct gm_rate rate = rate_of(account, GM_QUOTA_BYTES);
-        gm_bucket_give(&account->bucket[GM_QUOTA_BYTES], &rate, bytes);
+        gm_bucket_give(&account->bucket[GM_QUOTA_BYTES], &rate, charged, came);
     }
     pthread_mutex_unlock(&account->mutex);
 }

@@ -37,8 +37,9 @@ int64_t gm_bucket_wait(const struct gm_bucket *bucket, const struct gm_rate *rat
 /* Takes tokens, whether or not they are there: each time a debt of at most QUOTA_DEBT_S. */
 void gm_bucket_take(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t cost,
                     int64_t now_ns);
-/* Gives tokens back that were taken and not used. */
-void gm_bucket_give(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t cost);
+/* Gives back what was taken at once and not used. */
+void gm_bucket_give(struct gm_bucket *bucket, const struct gm_rate *rate, uint64_t taken,
+                    uint64_t used);
 /* Whole tokens that are there. */
 uint64_t gm_bucket_left(const struct gm_bucket *bucket, const struct gm_rate *rate, int64_t now_ns);
 
@@ -128,8 +129,8 @@ void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns,
 void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t device_ns);
 /* Whether anything of the kinds before memory is limited. */
 bool gm_quota_has_rates(const struct gm_quota_account *account);
-/* Gives back body bytes that were charged and did not come. */
-void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t bytes);
+/* Gives back body bytes that were charged at once and did not come. */
+void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t charged, uint64_t came);
 /* Whether a quota bounds the memory that the client holds. account: may be NULL. */
 bool gm_quota_limits_memory(const struct gm_quota_account *account);
 /* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. Call

@@ -141,7 +141,7 @@ static void settle_quota(struct gm_request *r)
     if (!gm_quota_has_rates(account))
         return;
     if (r->quota.body_charged > r->body.received)
-        gm_quota_return_bytes(account, r->quota.body_charged - r->body.received);
+        gm_quota_return_bytes(account, r->quota.body_charged, r->body.received);
     else if (r->body.received > r->quota.body_charged)
         gm_quota_charge_bytes(account, r->body.received - r->quota.body_charged, gm_now_ns());
     r->quota.body_charged = r->body.received;

@@ -53,12 +53,14 @@ def test_cors(start):
     daemon = start("--cors", f"http://localhost:3000,{LAB}")
     reply = daemon.post(T, BODY, {"Origin": LAB, "Sec-Fetch-Site": "cross-site"}).ok()
     assert reply.header("access-control-allow-origin") == LAB and reply.header("vary") == "Origin"
-    assert "RateLimit" in reply.header("access-control-expose-headers")
+    for name in ("RateLimit", "ETag", "Gemmd-Kept"):
+        assert name in reply.header("access-control-expose-headers")
     assert reply.header("access-control-allow-credentials") is None
     reply = daemon.request("OPTIONS", T, None, {
         "Origin": LAB, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"})
     assert reply.status == 204 and reply.body == b""
     assert "Authorization" in reply.header("access-control-allow-headers")
+    assert "If-Match" in reply.header("access-control-allow-headers")
     assert "POST" in reply.header("access-control-allow-methods")
     reply = daemon.post(T, b"[[", {"Origin": LAB})  # a page may read errors too
     assert reply.status == 400 and reply.header("access-control-allow-origin") == LAB

@@ -77,15 +77,18 @@ static void test_debt(void)
     gm_bucket_take(&bucket, &rate, 1000, now);
     CHECK_EQ(gm_bucket_wait(&bucket, &rate, 1, now), 99 * SECOND + SECOND / 10);
     CHECK_EQ(gm_bucket_left(&bucket, &rate, now), 0);
-    gm_bucket_give(&bucket, &rate, 999);
+    gm_bucket_give(&bucket, &rate, 1000, 1);
     CHECK_EQ(gm_bucket_left(&bucket, &rate, now), 9);
-    /* What cannot be paid in a day is not. And no sum overflows. */
+    /* What cannot be paid in a day is not, but for what was used of it. And no sum overflows. */
     const struct gm_rate one = {1, 60 * SECOND};
     struct gm_bucket deep = {0};
     gm_bucket_take(&deep, &one, UINT64_MAX, now);
     CHECK_EQ(deep.full_ns - now, (int64_t)GM_QUOTA_DEBT_S * SECOND);
-    gm_bucket_give(&deep, &one, UINT64_MAX);
+    gm_bucket_give(&deep, &one, UINT64_MAX, 0);
     CHECK_EQ(gm_bucket_wait(&deep, &one, 1, now), 0);
+    gm_bucket_take(&deep, &one, UINT64_MAX, now);
+    gm_bucket_give(&deep, &one, UINT64_MAX, 3);
+    CHECK_EQ(gm_bucket_wait(&deep, &one, 1, now), 3 * 60 * SECOND);
 }
 
 static enum gm_status enter(struct gm_quota_account *account, uint64_t bytes, bool job, int64_t now,
