@@ -59,8 +59,8 @@ int main(void)
         for (int j = GM_DTYPE_NONE + 1; j < i; j++)
             is_first &= gm_dtype_size((enum gm_dtype)j) != gm_dtype_size(dtype);
         const struct gm_op moves[] = {
-            move_of(GM_OP_COPY, dtype, 33, 70), move_of(GM_OP_TRANSPOSE, dtype, 256, 272),
-            move_of(GM_OP_TRANSPOSE, dtype, 261, 35), move_of(GM_OP_FLIP, dtype, 33, 70)};
+            move_of(GM_OP_COPY, dtype, 33, 70), move_of(GM_OP_TRANSPOSE, dtype, 128, 144),
+            move_of(GM_OP_TRANSPOSE, dtype, 131, 35), move_of(GM_OP_FLIP, dtype, 33, 70)};
         for (size_t j = 0; j < sizeof(moves) / sizeof(moves[0]) && is_first; j++)
             check_places(&moves[j]);
         if (!(GM_TYPES_ARITHMETIC & GM_DTYPE_BIT(dtype)))
@@ -69,9 +69,9 @@ int main(void)
                                      sum_of(dtype, 40, 50, 1, 50),
                                      product_of(dtype, 64, 16, 64, false, false),
                                      product_of(dtype, 37, 70, 41, true, true),
-                                     product_of(dtype, 3, 500, 60, false, false),
-                                     product_of(dtype, 60, 500, 3, false, false),
-                                     product_of(dtype, 2, 600, 3, false, false),
+                                     product_of(dtype, 3, 100, 60, false, false),
+                                     product_of(dtype, 60, 100, 3, false, false),
+                                     product_of(dtype, 2, 150, 3, false, false),
                                      products_of(dtype, 5, 9, 21, 19)};
         for (size_t j = 0; j < sizeof(sums) / sizeof(sums[0]); j++)
             check_places(&sums[j]);
