@@ -279,6 +279,7 @@ double gm_us_batched(const struct gm_asked *q, const struct gm_rates *r)
 #define CUBLAS_SPLIT_LEAST 64.0 /* of K, in a split: what most of its times go by */
 #define CUBLAS_SPLITS_MAX 128.0
 #define CUBLAS_ROWS 16.0 /* at most, for a kernel of its own */
+#define CUBLAS_SUMS 4.0  /* rows and columns at most, by what has times that vary tenfold */
 
 /* A vector, or a few rows of f32: the matrix is read once, by blocks that each take some lines, or
  * parts of a vector's K, whose sums a second launch adds. */
@@ -354,10 +355,11 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
                          (s->b.row > s->b.col ? s->b.row : s->b.col) | (uint64_t)s->n;
     double least = HUGE_VAL, wide = gm_least_of((double)(all & -all), 16 / s->size);
     bool again = launches_again(q, all % 2 != 0);
+    double few = q->tensor && s->size == 2 && wide < 8 ? CUBLAS_ROWS : CUBLAS_SUMS;
     unsigned count = tile == of_f64 ? 2 : 3;
 
-    if (s->m == 1 && s->n == 1)
-        return HUGE_VAL; /* a lone sum may take ten times as long as by split_k_dot */
+    if (s->m <= few && s->n <= few)
+        return HUGE_VAL; /* split_k_dot and skinny take less, and at times a tenth */
     if (s->m == 1 || s->n == 1 || (s->size == 4 && s->m <= CUBLAS_ROWS && s->a_along_k))
         least = few_us(q, &r[count]);
     if (q->tensor && s->size == 2 && wide < 8) {
