@@ -10,7 +10,7 @@
 /* A tile of BM x BN by a block, in k-tiles of BK; its operand B is read once by `cluster` blocks,
  * one above the other. Of the blocks, `resident` share a multiprocessor. Then the cycles that one
  * of an H200 takes: for a k-tile where all load at once, the least of it, and for a unit besides.
- * boxes: the copy engine loads, so rows that do not exist cost nothing. Measured:
+ * boxes: TMA loads, so rows that do not exist cost nothing. Measured:
  * kernels/EXPERIMENTS.md. */
 struct tile {
     double BM, BN, BK, cluster, resident, k_tile, least, unit;

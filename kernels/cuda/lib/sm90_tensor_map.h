@@ -1,8 +1,8 @@
 /*
- * sm90_tensor_map.h - copies boxes of matrices to and from shared memory by Hopper's copy engine
- * (TMA).
+ * sm90_tensor_map.h - copies boxes of matrices to and from shared memory by Hopper's TMA, the
+ * tensor memory accelerator.
  *
- * The engine finds a box by a tensor map. A map is made on the host and passed as a
+ * It finds a box by a tensor map. A map is made on the host and passed as a
  * __grid_constant__ parameter. It describes a stack of matrices and the size of a box. Boxes arrive
  * swizzled, and beyond a matrix they have zeros, which are not stored back.
  *

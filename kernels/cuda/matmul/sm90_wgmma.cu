@@ -3,7 +3,7 @@
  *
  * Unlike in matmul_mma, four warps issue one instruction, wgmma, that multiplies 64 x 16 by up to
  * 16 x 256, reads both from shared memory, and runs while they go on. Loading is one thread's work:
- * it asks the copy engine (TMA) for boxes of a matrix, which arrive swizzled, with zeros beyond the
+ * it asks TMA for boxes of a matrix, which arrive swizzled, with zeros beyond the
  * edges. Blocks are persistent: while the last k-tiles of a tile are multiplied, and while it is
  * stored, those of the next tile arrive. Two blocks of a cluster are one above the other, and each
  * loads half of the B that both need. Operands whose rows do not begin at multiples of 16 bytes are
