@@ -482,3 +482,46 @@ def test_expressions_are_awaited(url):
             await client.delete(y)
 
     asyncio.run(run())
+
+
+def test_a_named_matrix_is_not_put_again(client):
+    """Its elements are not here: those that would be sent are none of its."""
+    w = client.put(np.full((2, 3), 5, "f4"), "again")
+    with pytest.raises(TypeError, match="keep_eval"):
+        client.put(w, "again")
+    assert client.get(client.keep_eval(w, "copy")).tolist() == client.get(w).tolist() == [[5, 5, 5]] * 2
+    for name in ("again", "copy"):
+        client.delete(name)
+
+
+def test_pages_of_named_matrices(client):
+    names = {f"page_{i}" for i in range(1001)}
+    for name in names:
+        client.put([1.0], name)
+    listed = [m["name"] for m in client.matrices()]
+    assert len(listed) == len(set(listed)) and names <= set(listed)
+    for name in names:
+        client.delete(name)
+
+
+def test_equality_is_computed(client):
+    x = client.put(np.array([[0, 1, 2]], "f4"), "equal_x")
+    assert gemmd.where(x == 0, 100, x).get().tolist() == [[100, 1, 2]]
+    assert gemmd.where(x + 0 != 0, 100, x).get().tolist() == [[0, 100, 100]]
+    assert (x == client.put(np.array([[0, 1, 2]], "f4"), "equal_x")) is False  # another version of it
+    assert (x == x) is True and (x != x) is False and x != "x" and len({x, x}) == 1
+    client.delete(x)
+
+
+def test_integers_of_arrays_in_lists_do_not_wrap(client):
+    with pytest.raises((ValueError, OverflowError)):
+        client.add(np.zeros((1, 1), "i4"), [np.array([2**40 + 5])])
+
+
+def test_expressions_of_two_clients(client, url):
+    with gemmd.Client(url) as other:
+        x, y = client.put([1.0], "two_x"), other.put([2.0], "two_y")
+        with pytest.raises(ValueError, match="several clients"):
+            x + y
+        client.delete(x)
+        client.delete(y)

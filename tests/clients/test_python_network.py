@@ -248,3 +248,24 @@ def test_an_early_error_is_read(flip):
         assert caught.value.status == 413 and caught.value.code == "body_too_large"
     finally:
         small.stop()
+
+
+def test_what_replaces_its_own_operand_is_not_sent_twice(daemon):
+    """After a connection that was lost nobody knows whether it was carried out."""
+    with gemmd.Client(f"http://127.0.0.1:{daemon.port}") as direct:
+        w = direct.put(np.array([[10.0]], "f4"), "once_w")
+        for call, again in (
+            (lambda client: client.keep_eval("once_w - 1", "once_w"), False),
+            (lambda client: client.keep_eval(w - 1, "once_w"), False),
+            (lambda client: client.keep("once_w", "add", w, [[1.0]]), False),
+            (lambda client: client.keep_eval("once_w - 1", "once_v"), True),
+        ):
+            with Relay(daemon.port, refusals=[None]) as relay, gemmd.Client(f"http://127.0.0.1:{relay.port}") as client:
+                if again:
+                    assert call(client).name == "once_v"
+                else:
+                    with pytest.raises(gemmd.TransportError):
+                        call(client)
+            assert direct.get(w).tolist() == [[10.0]]
+        for name in ("once_w", "once_v"):
+            direct.delete(name)

@@ -156,3 +156,41 @@ def test_programs_that_are_killed(allowing, relay):
         assert np.array_equal(client.flip(A), A[:, ::-1])
         assert sent(allowing) - before < 2000
         assert len(regions(allowing)) == 1 and not left & {region["name"] for region in regions(allowing)}
+
+
+def test_operands_of_several_types_go_by_the_socket(allowing, relay):
+    """Where the daemon says what is wrong: regions have one type for all."""
+    a = np.ones((300, 300), np.float32)
+    with gemmd.Client(at(relay)) as client:
+        for other in (np.full_like(a, 7, np.int32), np.full_like(a, 7, np.float64)):
+            for op in (client.add, client.matmul):
+                with pytest.raises(gemmd.RequestError, match="is f32 and b is|b is"):
+                    op(a, other)
+        with pytest.raises(gemmd.RequestError):
+            client.add(a, a, dtype="i32")
+
+
+def test_children_have_connections_and_regions_of_their_own(allowing):
+    """The parent's are in use while a forked child computes."""
+    client = gemmd.Client(f"http://127.0.0.1:{allowing.port}")
+    ones = np.ones((300, 300), np.float32)
+
+    def wrong(seed, count=40):
+        return sum(not (client.add(ones * (seed + i), ones) == seed + i + 1).all() for i in range(count))
+
+    assert wrong(0, 2) == 0
+    children = []
+    for seed in (1000, 2000):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = 0 if wrong(seed) == 0 else 2
+                client.close()
+            finally:
+                os._exit(status)
+        children.append(child)
+    assert wrong(3000) == 0
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    client.close()
+    assert regions(allowing) == []

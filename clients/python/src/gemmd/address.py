@@ -35,7 +35,7 @@ def resolve(
         base, socket = "http://localhost", _socket_path(url)
     else:
         base, socket = _base_url(url), None
-    tls = _tls(ca) if base.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls = _tls(ca) if base.lower().startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return Address(url, base, socket, _key(key), tls)
 
 

@@ -17,7 +17,7 @@ from . import calls
 from .address import resolve
 from .arrays import Array, NamedMatrix, Operand, Result
 from .calls import Call, ExplainedOp, Op, Operation, Parameter
-from .client import Client, give_back, given, headers_of, limits_of
+from .client import CLIENTS, Client, give_back, given, headers_of, limits_of
 from .errors import Error
 from .lazy import Lazy
 from .progress import Progress, ProgressOption, callback_of
@@ -65,20 +65,31 @@ class AsyncClient:
         shared_memory: bool = True,
     ) -> None:
         address = resolve(url, key, ca)
-        limits = limits_of(connections)
-        uds = address.socket
-        transport = (
-            None if uds is None else httpx.AsyncHTTPTransport(uds=uds, limits=limits, verify=address.tls)
-        )
         self._address = address
-        self._shared = SharedMemory(address, shared_memory)
-        self._give_back = weakref.finalize(self, give_back, address, self._shared)
+        self._connections, self._shares_memory = connections, shared_memory
+        self._open()
+        CLIENTS.add(self)
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
         self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
+
+    def _open(self) -> None:
+        address = self._address
+        limits, uds = limits_of(self._connections), address.socket
+        transport = (
+            None if uds is None else httpx.AsyncHTTPTransport(uds=uds, limits=limits, verify=address.tls)
+        )
+        self._shared = SharedMemory(address, self._shares_memory)
+        self._give_back = weakref.finalize(self, give_back, address, self._shared)
         self._http = httpx.AsyncClient(
             headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
         )
+
+    def _after_fork(self) -> None:
+        """See Client: in the child connections and shared memory are the parent's."""
+        self._give_back.detach()
+        self._parents = self._shared, self._http
+        self._open()
 
     @_as_in(Client.transpose)
     async def transpose(
@@ -320,7 +331,7 @@ class AsyncClient:
                     async with self._http.stream(
                         call.method,
                         self._address.base + call.path,
-                        params=call.params,
+                        params=call.params or None,  # {} would take away the query of the path
                         headers=call.headers,
                         content=_chunks(call, callback) if call.body else None,
                         timeout=limit,

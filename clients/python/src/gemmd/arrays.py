@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .account import Account
 from .errors import ReplyError
-from .lazy import Lazy
+from .lazy import Lazy, compare
 
 Array = npt.NDArray[Any]
 Buffer = Union[bytes, memoryview]
@@ -50,6 +50,19 @@ class NamedMatrix(Lazy):
     dtype: str
     etag: str
     _client: Any = field(default=None, repr=False, compare=False)
+
+    def __eq__(self, other: Any) -> Any:
+        """Of two, whether they are the same version; of a number, an array or an expression an Expression, as < is."""
+        if isinstance(other, NamedMatrix):
+            return (self.name, self.shape, self.dtype, self.etag) == (other.name, other.shape, other.dtype, other.etag)
+        return NotImplemented if other is None or isinstance(other, str) else compare(self, "==", other)
+
+    def __ne__(self, other: Any) -> Any:
+        same = self == other
+        return compare(self, "!=", other) if isinstance(same, Lazy) else not same
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.shape, self.dtype, self.etag))
 
 
 # What may be an operand: a NumPy array, whatever converts itself to one (`__array__`,
@@ -167,9 +180,17 @@ def as_arrays(operands: Sequence[Any], dtype: str | None) -> list[Array]:
     arrays = []
     for operand, array in zip(operands, typed):
         if array is None:
-            array = as_array(operand) if target is None else np.asarray(operand, dtype=target)
+            array = as_array(operand) if target is None else _made(operand, target)
         arrays.append(_as_bf16(array) if dtype == "bf16" else array)
     return arrays
+
+
+def _made(operand: Any, target: np.dtype[Any]) -> Array:
+    """An array of this type. ValueError where an integer does not fit: NumPy lets those of an array in a list wrap."""
+    made, loose = np.asarray(operand, dtype=target), np.asarray(operand)
+    if made.dtype.kind in "iu" and loose.dtype.kind in "iu" and not np.array_equal(made, loose):
+        raise ValueError(f"a number of the list does not fit {target}")
+    return made
 
 
 def _target(

@@ -108,6 +108,7 @@ class Call(Generic[T]):
     headers: dict[str, str] = field(default_factory=dict)
     body: tuple[Buffer, ...] = ()
     silent: bool = False  # nothing moves of which a progress callback should hear
+    once: bool = False  # its result takes the place of an operand: sent twice it would be applied twice
 
     def __post_init__(self) -> None:
         if self.method in ("POST", "PUT"):
@@ -181,7 +182,7 @@ RETRIES, FIRST_RETRIES = 8, 4
 
 class Retries:
     """Whether, and when, a request that failed is sent again. Operations have no effects, and writing a named matrix
-    twice is writing it once, so any may be.
+    twice is writing it once, so any may be, unless the daemon may have carried out one that replaces its own operand.
 
     known: whether the daemon has answered before.
     """
@@ -189,7 +190,7 @@ class Retries:
     def __init__(self, call: Call[Any], attempts: int | None, wait_s: float, known: bool) -> None:
         self._unsaid, self._known, self._wait_s = attempts is None, known, wait_s
         self._left = attempts if attempts is not None else RETRIES if known else FIRST_RETRIES
-        self._backoff = 0.1
+        self._backoff, self._once = 0.1, call.once
         # Who says how long it may take has no use for an answer that takes longer.
         self._final = {"deadline_passed"} if "timeout_ms" in call.params else set()
 
@@ -199,6 +200,9 @@ class Retries:
             self._left, self._known = self._left + RETRIES - FIRST_RETRIES, True
         overloaded = error.status in (429, 503) and (error.retry_after is not None or error.code is None)
         disconnected = isinstance(error, TransportError) and not isinstance(error, TimeoutError)
+        if self._once:
+            disconnected = isinstance(error.__cause__, httpx.ConnectError)
+            overloaded = overloaded and error.code is not None  # a proxy's may come after the work
         if not (overloaded or disconnected) or error.code in self._final or self._left == 0:
             raise error
         # Somewhat later than asked for, so that clients that were refused together do not return together.
@@ -286,6 +290,7 @@ def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Para
         return result(reply.body, shape, dtype, reply.account())
 
     call = _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read, names)
+    call.once = _replaces(params, names)
     return Operation(op, shaped, call, result)
 
 
@@ -297,13 +302,18 @@ def kept(name: str, op: Op, operands: Sequence[Operand], parameters: Mapping[str
     def read(reply: Reply) -> NamedMatrix:
         return _named(name, reply)
 
-    return _call("POST", f"/v1/{op}", shaped, params, "application/json", read, _names(operands))
+    names = _names(operands)
+    call = _call("POST", f"/v1/{op}", shaped, params, "application/json", read, names)
+    call.once = _replaces(params, names)
+    return call
 
 
 def put(
     array: Operand, name: str | None, etag: str | None, parameters: Mapping[str, Parameter]
 ) -> Call[NamedMatrix]:
     """PUT /v1/matrices/{name}; with an etag, only in place of that version; with "", only where there is none."""
+    if isinstance(array, NamedMatrix):
+        raise TypeError("put() takes elements, and the daemon has these: client.keep_eval(matrix, name) copies them")
     if name is None:
         name = f"m_{secrets.token_hex(8)}"
     params = encode(parameters)
@@ -400,7 +410,10 @@ def _expression(
         body.append(b"\r\n")
     body.append(f"--{BOUNDARY}--\r\n".encode())
     headers = {"Accept": accept, "Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
-    return Call("POST", "/v1/eval", read, params, headers, tuple(body))
+    names = [operand.name for operand in parts.values() if isinstance(operand, NamedMatrix)]
+    # The text may name matrices of the daemon too.
+    once = _replaces(params, [*names, *re.findall(r"[A-Za-z_]\w*", text)])
+    return Call("POST", "/v1/eval", read, params, headers, tuple(body), once=once)
 
 
 def delete(matrix: str | NamedMatrix) -> Call[None]:
@@ -430,6 +443,11 @@ def _range(name: str, said: int | slice) -> str:
             raise ValueError(f"{name} are one after the other, counted from 0: not {said}")
         return ":".join("" if n is None else str(operator.index(n)) for n in bounds)
     return str(operator.index(said))
+
+
+def _replaces(params: Mapping[str, str], names: Sequence[str | None]) -> bool:
+    """Whether a result that is kept takes the place of one of these, by whatever owner they are called."""
+    return params.get("keep") in [name.split(".")[-1] for name in names if name is not None]
 
 
 def _names(operands: Sequence[Operand]) -> list[str | None]:
@@ -518,6 +536,8 @@ def _call(
     if any(name is not None for name in names):
         params = {**params, **{letter: f"ref:{name}" for letter, name in zip("abc", names) if name is not None}}
     sent = [i for i in range(len(operands)) if i >= len(names) or names[i] is None]
+    if any(operands[i].dtype.name == "bfloat16" for i in sent):
+        params = {"dtype": "bf16", **params}  # a .npy file has no name for it
     if len(sent) > 1 and sent != list(range(sent[0], sent[0] + len(sent))):
         # .npy files back to back are operands one after the other: these are parts.
         headers["Content-Type"] = f"multipart/form-data; boundary={BOUNDARY}"
@@ -525,8 +545,6 @@ def _call(
     operands = [operands[i] for i in sent]
     if operands:
         headers["Content-Type"] = "application/x-npy"
-    if any(a.dtype.name == "bfloat16" for a in operands):
-        params = {"dtype": "bf16", **params}  # a .npy file has no name for it
     body = tuple(buffer for array in operands for buffer in arrays.npy(array))
     return Call(method, path, read, params, headers, body)
 

@@ -108,9 +108,20 @@ class Client:
         self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
         self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
-        self._shared = SharedMemory(self._address, shared_memory)
-        self._http = http_of(self._address, connections)
+        self._connections, self._shares_memory = connections, shared_memory
+        self._open()
+        CLIENTS.add(self)
+
+    def _open(self) -> None:
+        self._shared = SharedMemory(self._address, self._shares_memory)
+        self._http = http_of(self._address, self._connections)
         self._give_back = weakref.finalize(self, give_back, self._address, self._shared)
+
+    def _after_fork(self) -> None:
+        """In the child: connections and shared memory are the parent's, which goes on with them."""
+        self._give_back.detach()
+        self._parents = self._shared, self._http  # not closed here, where that might say something to the daemon
+        self._open()
 
     def transpose(
         self,
@@ -437,7 +448,7 @@ class Client:
                     with self._http.stream(
                         call.method,
                         self._address.base + call.path,
-                        params=call.params,
+                        params=call.params or None,  # {} would take away the query of the path
                         headers=call.headers,
                         content=call.chunks(callback) if call.body else None,
                         timeout=limit,
@@ -457,6 +468,18 @@ class Client:
 def given(*operands: Operand | None) -> list[Operand]:
     """Those operands that there are."""
     return [operand for operand in operands if operand is not None]
+
+
+CLIENTS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(CLIENTS):
+        client._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def http_of(address: Address, connections: int = 1) -> httpx.Client:

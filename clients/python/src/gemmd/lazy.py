@@ -74,16 +74,16 @@ class Lazy:
         return call("abs", self)
 
     def __lt__(self, other: Any) -> Expression:
-        return _compare(self, "<", other)
+        return compare(self, "<", other)
 
     def __le__(self, other: Any) -> Expression:
-        return _compare(self, "<=", other)
+        return compare(self, "<=", other)
 
     def __gt__(self, other: Any) -> Expression:
-        return _compare(self, ">", other)
+        return compare(self, ">", other)
 
     def __ge__(self, other: Any) -> Expression:
-        return _compare(self, ">=", other)
+        return compare(self, ">=", other)
 
     @property
     def T(self) -> Expression:
@@ -133,9 +133,10 @@ class Expression(Lazy):
         """pieces: text, and (operand, how tightly it must bind)"""
         self._level = level
         self._pieces = pieces
-        self._client = next(
-            (one for piece in pieces if isinstance(piece, tuple) and (one := client_of(piece[0])) is not None), None
-        )
+        clients = {client_of(piece[0]) for piece in pieces if isinstance(piece, tuple)} - {None}
+        if len(clients) > 1:
+            raise ValueError("the operands of an expression are kept by one daemon, and these by several clients")
+        self._client = next(iter(clients), None)
 
     def get(self, **parameters: Any) -> Any:
         """Computes it: a Result, as of an operation; of an AsyncClient it is awaited. Parameters: device, precision, ..."""
@@ -153,6 +154,14 @@ class Expression(Lazy):
         if self._client is None:
             raise TypeError("no operand of this expression is kept by a daemon: client.eval() computes it")
         return self._client
+
+    def __eq__(self, other: Any) -> Expression:  # type: ignore[override]
+        return compare(self, "==", other)
+
+    def __ne__(self, other: Any) -> Expression:  # type: ignore[override]
+        return compare(self, "!=", other)
+
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         raise TypeError("an expression is neither true nor false before it is computed: see get()")
@@ -202,7 +211,8 @@ def _binary(level: int, left: Any, sign: str, right: Any) -> Expression:
     return Expression(level, (left, level), f" {sign} ", (right, level + 1))
 
 
-def _compare(left: Any, sign: str, right: Any) -> Expression:
+def compare(left: Any, sign: str, right: Any) -> Expression:
+    """left < right and others."""
     return Expression(COMPARISON, (left, SUM), f" {sign} ", (right, SUM))
 
 
@@ -261,12 +271,12 @@ def minimum(x: Any, y: Any) -> Expression:
 
 def equal(x: Any, y: Any) -> Expression:
     """Whether each two elements are equal."""
-    return _compare(x, "==", y)
+    return compare(x, "==", y)
 
 
 def not_equal(x: Any, y: Any) -> Expression:
     """Whether each two elements differ."""
-    return _compare(x, "!=", y)
+    return compare(x, "!=", y)
 
 
 def absolute(x: Any) -> Expression:
