@@ -157,6 +157,34 @@ def front(daemon, *, tls=None, unix=None, key=None, told=None, pause=0):
         one.server_close()
 
 
+@contextlib.contextmanager
+def answers(*replies):
+    """A server that answers the one request of each connection with these bytes and closes it; nobody listens after the
+    last. Yields its URL and the heads that came."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    heads = []
+
+    def serve():
+        with listener:
+            for reply in replies:
+                client = listener.accept()[0]
+                with client, client.makefile("rb") as request, contextlib.suppress(OSError):
+                    head = b"".join(iter(request.readline, b"\r\n")).decode()
+                    heads.append(head)
+                    lengths = [line.split(":")[1] for line in head.splitlines() if line.startswith("Content-Length")]
+                    request.read(int(lengths[0]) if lengths else 0)
+                    client.sendall(reply)
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}", heads
+
+
+def reply(body, *headers):
+    """Of `answers`: a good one."""
+    lines = ["HTTP/1.1 200 OK", "Connection: close", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
 def certificate(folder):
     """A certificate for localhost that nobody signed, and its key."""
     paths = folder / "cert.pem", folder / "key.pem"

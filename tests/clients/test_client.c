@@ -306,6 +306,36 @@ static void test_wrong_replies(void)
     }
 }
 
+/* What a proxy says when it is asked to connect is not the reply: TLS comes next, and here the end
+ * of it. A proxy that refuses is heard. */
+static void test_proxy(void)
+{
+    static const struct {
+        struct scripted_reply reply;
+        enum gemmd_status status;
+        int http;
+    } table[] = {
+        {REPLY("HTTP/1.1 200 Connection established\r\n\r\n", CLOSE), GEMMD_BAD_TLS, 0},
+        {REPLY("HTTP/1.1 403 F\r\nContent-Length: 2\r\n\r\nno", CLOSE), GEMMD_REFUSED, 403},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct scripted *server = scripted_start(NULL, &table[i].reply, 1);
+        struct gemmd_options options = {
+            .url = "https://gemmd.invalid", .proxy = server->url, .timeout_ms = 20000};
+        struct gemmd_client *client = NULL;
+        struct gemmd_result result = {0};
+        struct gemmd_error err = {0};
+        OK(gemmd_client_new(&options, &client, &err), err);
+        CHECK_EQ(gemmd_transpose(client, &two_by_three, NULL, &result, &err), table[i].status);
+        CHECK_EQ(err.http, table[i].http);
+        gemmd_client_free(client);
+        scripted_stop(server);
+        CHECK(strncmp(server->request[0], "CONNECT gemmd.invalid:443 ", 26) == 0);
+        scripted_free(server);
+    }
+}
+
 static bool stop_at_once(void *cls, const struct gemmd_progress *progress)
 {
     (void)progress;
@@ -484,6 +514,7 @@ int main(int argc, char **argv)
     test_request(path);
     test_sources();
     test_wrong_replies();
+    test_proxy();
     test_ends();
     test_threads();
     return check_report();

@@ -14,8 +14,8 @@ import time
 import numpy as np
 import pytest
 
-from gemmctl_world import (GEMMCTL, HERE, SLOW, certificate, environment, front, gemmctl, on_terminal,
-                           server, url)  # noqa: F401
+from gemmctl_world import (GEMMCTL, HERE, SLOW, answers, certificate, environment, front, gemmctl, on_terminal,
+                           reply, server, url)  # noqa: F401
 from daemon import Daemon
 from jobs import Threads
 
@@ -311,6 +311,28 @@ def test_bench_counts_failures(server):
     assert status == 4 and json.loads(out)["failures"] == {"queue_full": 10}
 
 
+def test_bench_adds_up_the_failures_of_connections():
+    """Ended without a reply, no HTTP, and nobody there: of one name."""
+    with answers(reply(b"x"), reply(b"x"), b"", b"SSH-2.0-hello\r\n") as (url, heads):
+        status, out, _ = gemmctl("bench", "flip", "-s", "2x2", "-n", "5", "-c", "1", "--json", url=url)
+    said = json.loads(out)
+    assert status == 3 and len(heads) == 4
+    assert said["good"] == 1 and said["failures"] == {"connection": 4}, said
+
+
+def test_bench_of_matrices_that_the_daemon_keeps(url, files):
+    """Standard input is no operand."""
+    a, b, folder = files
+    good("put", "v", folder / "a.npy", url=url)
+    good("put", "w", folder / "b.npy", url=url)
+    for operands in ((folder / "a.npy", "ref:w"), ("ref:v", folder / "b.npy"), ("ref:v", "ref:w")):
+        out = good("bench", "matmul", *operands, "-n", "5", "--json", url=url, stdin=npy(a))
+        said = json.loads(out)
+        assert said["good"] == 5 and said["operands"] == " and ".join(map(str, operands)), said
+        assert said["received_bytes_per_s"] > 0
+    good("delete", "v", "w", url=url)
+
+
 def test_top_elsewhere_than_on_a_terminal(url):
     text = good("top", "-n", "2", "-i", "50ms", url=url).decode()
     assert text.count("gemmd 0.") == 2 and "cpu:0" in text and "\033" not in text
@@ -334,6 +356,32 @@ def test_key(server, url, tmp_path):
         assert there.heads[0].get("Authorization") is None
     status, _, errors = gemmctl("stats", url=url, env={"GEMMD_KEY": "two words"})
     assert status == 2 and "two words" not in errors  # a key is not shown
+
+
+def test_key_file_that_is_being_written(tmp_path):
+    """As by the shell: GEMMD_KEY_FILE=f gemmctl key new bob >f"""
+    keys, mine = tmp_path / "keys", tmp_path / "f"
+    mine.write_text("")
+    env = {"GEMMD_KEY_FILE": str(mine), "GEMMD_URL": "ftp://nowhere"}
+    assert len(good("key", "new", "bob", "--keys", keys, env=env).strip()) == 16 + 1 + 64
+    assert b"bob" in good("key", "list", "--keys", keys, "--key-file", tmp_path / "none", env=env)
+
+
+@pytest.mark.parametrize("count", [511, 512, 1100])
+def test_every_key_is_listed(tmp_path, count):
+    keys = tmp_path / "keys"
+    good("key", "new", "k0", "--keys", keys)
+    line = keys.read_text()
+    keys.write_text("".join(line.replace("k0 ", f"k{i} ") for i in range(count)))
+    listed = [row.split()[0] for row in good("key", "list", "--keys", keys).decode().splitlines()]
+    assert [name for name in listed if name != "name"] == [f"k{i}" for i in range(count)]
+    assert [key["name"] for key in json.loads(good("key", "list", "--keys", keys, "--json"))] == [
+        f"k{i}" for i in range(count)]
+    with open(keys, "a") as file:
+        file.write("nonsense\n")
+    status, out, errors = gemmctl("key", "list", "--keys", keys)
+    assert status == 6 and f"line {count + 1}" in errors and out.count(b"\nk") == count
+    assert gemmctl("key", "list", "--keys", keys, "--json")[:2] == (6, b"")
 
 
 def test_tls(server, tmp_path, files):
@@ -404,6 +452,34 @@ def test_top_on_a_terminal(url):
     assert b"cpu:0" in seen and b"q ends" in seen
     status, seen = on_terminal("top", "-u", "http://127.0.0.1:1")
     assert status == 3 and b"\033[?1049h" not in seen
+
+
+def test_top_says_on_the_ordinary_screen_why_it_ended():
+    document = reply(b"{}")
+    for replies, status, words in (([document] * 4, 3, b"is gemmd running there?"),
+                                   ([document] * 4 + [b"SSH-2.0-hello\r\n"], 5, b"gemmctl:"),
+                                   ([document] * 4 + [reply(b"<html>")], 5, b"is not JSON")):
+        with answers(*replies) as (url, _):
+            got, seen = on_terminal("top", "-u", url, "-i", "50ms", "--color", "never")
+        screen, left, after = seen.partition(b"\033[?1049l")
+        assert got == status and left and b"q ends" in screen, seen
+        assert words in after and b"gemmctl:" not in screen, seen
+
+
+def test_retry_does_nothing_twice():
+    """What is kept may have replaced its own operand when the connection broke; any other result is the same."""
+    kept = reply(b'{"shape": [2, 2], "dtype": "f32"}', "Content-Type: application/json")
+    with answers(b"", kept) as (url, heads):
+        assert gemmctl("flip", "ref:w", "--keep", "w", "--retry", "10s", url=url)[0] == 3
+        assert gemmctl("flip", "ref:w", "--keep", "w", url=url)[0] == 0
+    assert len(heads) == 2
+    with answers(b"", reply(b"x")) as (url, heads):
+        assert good("flip", "ref:w", "--retry", "10s", url=url) == b"x"
+    assert len(heads) == 2
+    refused = b"HTTP/1.1 503 S\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    with answers(refused, kept) as (url, heads):  # it was not done
+        good("eval", "w + w", "--keep", "w", "--retry", "20s", url=url)
+    assert len(heads) == 2
 
 
 def test_retry(files):

@@ -187,11 +187,10 @@ static void print_json(const struct outcome *o)
 
     for (size_t i = 0; i < KINDS_MAX && o->failure[i].count; i++) {
         const struct gemmd_error *err = &o->failure[i].err;
-        json_object_set_new(failures,
-                            err->code[0] ? err->code
-                            : err->http  ? "http"
-                                         : "connection",
-                            json_integer((json_int_t)o->failure[i].count));
+        const char *name = err->code[0] ? err->code : err->http ? "http" : "connection";
+        /* Several kinds may have one name: those of a connection have no code. */
+        json_int_t before = json_integer_value(json_object_get(failures, name));
+        json_object_set_new(failures, name, json_integer(before + (json_int_t)o->failure[i].count));
     }
     json_object_set_new(document, "failures", failures);
     if (o->rate > 0) {
@@ -374,8 +373,11 @@ enum gm_exit gm_command_bench(struct gemmd_client *client, struct gm_options *op
     struct gemmd_call call = {.parameters = options->parameters,
                               .parameter_count = options->parameter_count,
                               .progress = go_on};
-    struct gemmd_request request = {.path = path,
-                                    .accept = load.source[0].type,
+    /* Nothing is left to send where the daemon has all operands. */
+    struct gemmd_request request = {.method = "POST",
+                                    .path = path,
+                                    .accept = load.count > 0 ? load.source[0].type
+                                                             : gm_format_by_name("npy")->type,
                                     .sources = load.source,
                                     .source_count = load.count,
                                     .call = &call};

@@ -15,7 +15,7 @@ gm_command gm_command_eval;
 gm_command gm_command_report; /* compare, explain */
 gm_command gm_command_kernels, gm_command_devices, gm_command_stats;
 gm_command gm_command_bench, gm_command_top;
-gm_command gm_command_key; /* of a file, without a daemon */
+gm_command gm_command_key; /* of a file, without a daemon: its client is NULL */
 gm_command gm_command_put, gm_command_get, gm_command_list, gm_command_delete; /* named matrices */
 
 /* Says what the daemon keeps now, by a reply that has its shape and type. */
@@ -25,7 +25,10 @@ enum gm_exit gm_say_kept(const struct gm_options *options, const char *name,
 /* How many operands an operation takes; false (and said) if it is none of ours. */
 bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most);
 
-/* GET path as JSON. NULL: it failed, was said, and *ret_status is how to end. */
+/* GET path as JSON. NULL: it failed, and nothing was said. */
+json_t *gm_try_json(struct gemmd_client *client, const struct gm_options *options, const char *path,
+                    struct gemmd_error *err);
+/* The same. NULL: it failed, was said, and *ret_status is how to end. */
 json_t *gm_get_json(struct gemmd_client *client, const struct gm_options *options, const char *path,
                     enum gm_exit *ret_status);
 /* GET path, and print what comes: for --json. */

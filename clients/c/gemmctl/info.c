@@ -21,30 +21,38 @@ double gm_json_number(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
-static enum gm_exit get(struct gemmd_client *client, const struct gm_options *options,
-                        const char *path, struct gemmd_reply *reply)
+static enum gemmd_status get(struct gemmd_client *client, const struct gm_options *options,
+                             const char *path, struct gemmd_reply *reply, struct gemmd_error *err)
 {
     struct gemmd_call call = {.parameters = options->parameters,
                               .parameter_count = options->parameter_count};
     struct gemmd_request request = {.path = path, .accept = "application/json", .call = &call};
-    struct gemmd_error err;
 
-    return gemmd_exchange(client, &request, reply, &err) == GEMMD_OK ? GM_EXIT_OK
-                                                                     : gm_say_error(options, &err);
+    return gemmd_exchange(client, &request, reply, err);
+}
+
+json_t *gm_try_json(struct gemmd_client *client, const struct gm_options *options, const char *path,
+                    struct gemmd_error *err)
+{
+    struct gemmd_reply reply;
+
+    if (get(client, options, path, &reply, err) != GEMMD_OK)
+        return NULL;
+    json_t *document = json_loadb(reply.body, reply.body_bytes, 0, NULL);
+    gemmd_reply_free(&reply);
+    if (!document)
+        *err = (struct gemmd_error){.status = GEMMD_BAD_REPLY,
+                                    .detail = "the reply is not JSON: is that a gemmd?"};
+    return document;
 }
 
 json_t *gm_get_json(struct gemmd_client *client, const struct gm_options *options, const char *path,
                     enum gm_exit *ret_status)
 {
-    struct gemmd_reply reply;
+    struct gemmd_error err;
+    json_t *document = gm_try_json(client, options, path, &err);
 
-    *ret_status = get(client, options, path, &reply);
-    if (*ret_status != GM_EXIT_OK)
-        return NULL;
-    json_t *document = json_loadb(reply.body, reply.body_bytes, 0, NULL);
-    gemmd_reply_free(&reply);
-    if (!document)
-        *ret_status = gm_say_wrong(GM_EXIT_DAEMON, "the reply is not JSON: is that a gemmd?");
+    *ret_status = document ? GM_EXIT_OK : gm_say_error(options, &err);
     return document;
 }
 
@@ -52,10 +60,10 @@ enum gm_exit gm_print_document(struct gemmd_client *client, const struct gm_opti
                                const char *path)
 {
     struct gemmd_reply reply;
-    enum gm_exit status = get(client, options, path, &reply);
+    struct gemmd_error err;
 
-    if (status != GM_EXIT_OK)
-        return status;
+    if (get(client, options, path, &reply, &err) != GEMMD_OK)
+        return gm_say_error(options, &err);
     gm_say_text(stdout, reply.body, reply.body_bytes);
     if (reply.body_bytes == 0 || reply.body[reply.body_bytes - 1] != '\n')
         putchar('\n');

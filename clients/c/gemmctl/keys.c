@@ -272,30 +272,48 @@ static const char *member_of(const char *line, const char *word, char out[GM_KEY
     return out;
 }
 
+static void begin_table(struct gm_table *table)
+{
+    gm_table_add(table, (const char *const[]){"name", "id", "roles", "quota"});
+}
+
+static void add_row(struct gm_table *table, const char *const *cells)
+{
+    if (table->rows == GM_TABLE_ROWS_MAX) { /* another table */
+        gm_table_print(table, stdout);
+        begin_table(table);
+    }
+    gm_table_add(table, cells);
+}
+
 static enum gm_exit list_keys(const struct file *file, const struct gm_options *options)
 {
     char text[GM_KEY_LINE_MAX], roles[GM_KEY_LINE_MAX], quota[GM_KEY_LINE_MAX];
     struct gm_table table = {.columns = 4};
     struct line line = {.text = NULL};
     enum gm_exit status = GM_EXIT_OK;
-    json_t *list = json_array();
+    json_t *list = options->json ? json_array() : NULL;
     unsigned number = 0;
 
-    gm_table_add(&table, (const char *[]){"name", "id", "roles", "quota"});
+    if (!options->json)
+        begin_table(&table);
     while (next_line(file, &line, &number, &status)) {
         if (!line.has_key)
             continue;
         gm_key_line_write(&line.key, text);
         member_of(text, " roles=", roles);
         member_of(text, " quota=", quota);
-        gm_table_add(&table, (const char *[]){line.key.name, line.key.id, roles, quota});
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", line.key.name, "id",
-                                              line.key.id, "roles", roles, "quota", quota));
+        if (options->json)
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:s, s:s, s:s}", "name", line.key.name, "id",
+                                            line.key.id, "roles", roles, "quota", quota));
+        else
+            add_row(&table, (const char *const[]){line.key.name, line.key.id, roles, quota});
     }
     if (status == GM_EXIT_OK && options->json) {
         json_dumpf(list, stdout, JSON_INDENT(1));
         putchar('\n');
-    } else if (status == GM_EXIT_OK) {
+    } else if (!options->json) { /* also the keys before a line that is wrong */
         gm_table_print(&table, stdout);
     }
     json_decref(list);

@@ -220,12 +220,14 @@ static enum gm_exit read_files(struct gm_load *load, struct gm_options *options,
 
     if (status == GM_EXIT_OK && !gm_inputs_share_shape(&inputs, options))
         status = GM_EXIT_USAGE;
-    for (size_t i = 0; i < count && status == GM_EXIT_OK; i++) {
+    for (size_t i = 0; i < count; i++)
+        add_words(load, "%s%s", i ? " and " : "", paths[i]);
+    /* There are fewer inputs than paths where the daemon has an operand. */
+    for (size_t i = 0; i < inputs.count && status == GM_EXIT_OK; i++) {
         load->source[i] = inputs.source[i];
         status = read_whole(&inputs.input[i], &load->source[i], &load->memory[i]);
         load->count = i + 1;
         load->bytes += status == GM_EXIT_OK ? load->source[i].size : 0;
-        add_words(load, "%s%s", i ? " and " : "", paths[i]);
     }
     gm_inputs_close(&inputs);
     return status;

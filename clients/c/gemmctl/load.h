@@ -16,7 +16,8 @@ struct gm_load {
     char what[256]; /* for people */
 };
 
-/* With no paths: random operands; adds the parameters that state their shapes and type. */
+/* Of ref:NAME there is nothing to send. With no paths: random operands; adds the parameters that
+ * state their shapes and type. */
 enum gm_exit gm_load_make(struct gm_load *load, struct gm_options *options, const char *op,
                           char *const *paths, size_t count);
 void gm_load_free(struct gm_load *load);

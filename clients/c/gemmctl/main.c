@@ -159,8 +159,9 @@ int main(int argc, char **argv)
     gm_command *run = find_command(options.args[0]);
     if (!run)
         return GM_EXIT_USAGE;
-    struct gemmd_client *client = make_client(&options, &status);
-    if (!client)
+    struct gemmd_client *client = NULL;
+    /* A keys file needs no daemon, and a key that is just being made cannot be read. */
+    if (run != gm_command_key && !(client = make_client(&options, &status)))
         return (int)status;
     status = run(client, &options, options.args[0], options.args + 1, options.arg_count - 1);
     gemmd_client_free(client);

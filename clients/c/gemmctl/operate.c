@@ -119,19 +119,22 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Whether a request that failed may be sent again: it does no more than once, but a pipe that was
- * read, or a result that was begun, is gone. */
-static bool may_retry(const struct gemmd_error *err, const struct gemmd_source *sources,
-                      size_t count, const struct gm_output *output)
+/* Whether a request that failed may be sent again. Not where a pipe was read, or a result begun:
+ * that is gone. Nor where the connection of one with --keep broke: it may have been done, and its
+ * result may have replaced its own operand. Any other has the same result twice. */
+static bool may_retry(const struct gm_options *options, const struct gemmd_error *err,
+                      const struct gemmd_source *sources, size_t count,
+                      const struct gm_output *output)
 {
     bool sent = err->status != GEMMD_NO_CONNECTION;
+    bool keeps = gm_options_parameter(options, "keep");
 
     for (size_t i = 0; sent && i < count; i++)
         if (sources[i].read)
             return false;
     if (output && output->begun)
         return false;
-    return err->status == GEMMD_NO_CONNECTION || err->status == GEMMD_BROKEN ||
+    return err->status == GEMMD_NO_CONNECTION || (err->status == GEMMD_BROKEN && !keeps) ||
            (err->status == GEMMD_REFUSED && err->retry_after_s > 0 &&
             (err->http == 429 || err->http == 503));
 }
@@ -180,7 +183,7 @@ static enum gm_exit send(struct gemmd_client *client, struct gm_options *options
         gm_bar_start(&bar);
         status = gemmd_exchange(client, &request, reply, &err);
         gm_bar_end(&bar);
-    } while (status != GEMMD_OK && may_retry(&err, sources, count, output) &&
+    } while (status != GEMMD_OK && may_retry(options, &err, sources, count, output) &&
              wait_to_retry(options, &err, until_s, &backoff_s));
     if (status == GEMMD_OK)
         return GM_EXIT_OK;

@@ -192,17 +192,17 @@ static bool wait_for_end(double seconds, bool keys)
     return true;
 }
 
-static enum gm_exit look(struct gemmd_client *client, const struct gm_options *options,
-                         struct looks *l, double *last)
+/* false: it failed, which is still to be said. */
+static bool look(struct gemmd_client *client, const struct gm_options *options, struct looks *l,
+                 double *last, struct gemmd_error *err)
 {
-    enum gm_exit status;
-    json_t *stats = gm_get_json(client, options, "/v1/stats", &status);
-    json_t *devices = stats ? gm_get_json(client, options, "/v1/devices", &status) : NULL;
+    json_t *stats = gm_try_json(client, options, "/v1/stats", err);
+    json_t *devices = stats ? gm_try_json(client, options, "/v1/devices", err) : NULL;
     double now = gm_say_clock();
 
     if (!devices) {
         json_decref(stats);
-        return status;
+        return false;
     }
     json_object_del(stats, "limits");
     json_decref(l->before);
@@ -212,7 +212,7 @@ static enum gm_exit look(struct gemmd_client *client, const struct gm_options *o
     l->devices = devices;
     l->seconds = now - *last;
     *last = now;
-    return GM_EXIT_OK;
+    return true;
 }
 
 static void print_plain(const struct gm_options *options, const struct looks *l)
@@ -233,16 +233,16 @@ enum gm_exit gm_command_top(struct gemmd_client *client, struct gm_options *opti
     bool live = isatty(STDOUT_FILENO) && !options->json;
     double interval_s = options->interval_s > 0 ? options->interval_s : 1, last = gm_say_clock();
     struct looks l = {0};
-    enum gm_exit status;
+    struct gemmd_error err;
 
     (void)args;
     if (count > 0)
         return gm_say_wrong(GM_EXIT_USAGE, "%s takes no operands", name);
-    /* The first look is made before the screen changes, so that its errors can be read. */
-    status = look(client, options, &l, &last);
-    if (status == GM_EXIT_OK && live)
+    /* The first look is made before the screen changes: where it fails there is no need to. */
+    bool good = look(client, options, &l, &last, &err);
+    if (good && live)
         enter_screen();
-    for (uint64_t n = 1; status == GM_EXIT_OK; n++) {
+    for (uint64_t n = 1; good; n++) {
         if (live)
             draw(&l, interval_s);
         else
@@ -250,10 +250,11 @@ enum gm_exit gm_command_top(struct gemmd_client *client, struct gm_options *opti
         if (ferror(stdout) || (options->requests && n >= options->requests) ||
             wait_for_end(interval_s, live && isatty(STDIN_FILENO)))
             break;
-        status = look(client, options, &l, &last);
+        good = look(client, options, &l, &last, &err);
     }
     if (live && l.stats)
-        leave_screen();
+        leave_screen(); /* first: what is said on the other screen goes with it */
+    enum gm_exit status = good ? GM_EXIT_OK : gm_say_error(options, &err);
     json_decref(l.stats);
     json_decref(l.devices);
     json_decref(l.before);

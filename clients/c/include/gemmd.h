@@ -137,7 +137,9 @@ struct gemmd_matrix {
 };
 
 /* data NULL at the call: the library allocates it, and gemmd_result_free frees it. Else it is the
- * caller's buffer of `capacity` bytes, and has undefined content after a failure. */
+ * caller's buffer of `capacity` bytes, and has undefined content after a failure. A result must be
+ * freed before it is used again, also one in the caller's buffer: a call overwrites what is the
+ * library's. */
 struct gemmd_result {
     void *data;
     size_t capacity;

@@ -265,6 +265,8 @@ static void set_connection(const struct gemmd_client *client, struct exchange *x
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L); /* other threads have their own signals */
     curl_easy_setopt(curl, CURLOPT_PROXY, client->proxy ? client->proxy : ""); /* "": not even
                                                                   the environment's */
+    /* What a proxy says before TLS is not the reply. */
+    curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     if (client->socket)
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->socket);
     if (client->ca_file) {
@@ -327,8 +329,12 @@ static enum gemmd_status judge(struct exchange *x, CURLcode code)
         }
         return GEMMD_REFUSED;
     }
-    if (code != CURLE_OK)
-        return gm_client_curl_error(x->err, code, x->said);
+    if (code != CURLE_OK) {
+        long tunnel = 0; /* the status of a proxy that was asked to connect */
+        curl_easy_getinfo(x->curl, CURLINFO_HTTP_CONNECTCODE, &tunnel);
+        return tunnel >= 300 ? gm_client_problem(x->err, (int)tunnel, "", 0)
+                             : gm_client_curl_error(x->err, code, x->said);
+    }
     if (!is_good(x->head.http))
         return gm_client_fail(x->err, GEMMD_BAD_REPLY, "the reply is not HTTP");
     return x->status;
