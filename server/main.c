@@ -431,15 +431,19 @@ static void tell_ready(const struct gm_notify *notify, const struct gm_http *htt
     tell(notify, lines);
 }
 
-/* With the port that the system has picked, if it was 0. */
+/* Where it listens, as numbers: a name may be of other machines too, and name servers may be away.
+ */
 static void set_life(struct life *life)
 {
+    struct gm_listen bound;
     unsigned i;
 
     gm_probe_place(&life->server->config, &life->place, &i);
-    if (*life->place.port)
-        snprintf(life->place.port, sizeof life->place.port, "%s",
-                 strrchr(gm_http_address(life->http, i), ':') + 1);
+    const char *at = strstr(gm_http_address(life->http, i), "://");
+    if (!*life->place.port || !at || !gm_config_listen(at + strlen("://"), &bound))
+        return;
+    memcpy(life->place.host, bound.host, sizeof bound.host);
+    memcpy(life->place.port, bound.port, sizeof bound.port);
 }
 
 static void warn_of_reach(const struct gm_server *server, const struct gm_http *http)

@@ -191,7 +191,7 @@ static void add_cors(const struct gm_access *access, const struct gm_request_hea
                      struct gm_reply *reply)
 {
     gm_reply_header(reply, "Vary", "Origin");
-    if (!head->origin || !origin_may_ask(access, head->origin))
+    if (!head->origin || !*head->origin || !origin_may_ask(access, head->origin))
         return;
     gm_reply_header(reply, "Access-Control-Allow-Origin", head->origin);
     if (gm_access_is_preflight(access, head)) {

@@ -176,7 +176,9 @@ static void for_each_key(struct view *v, void (*write)(struct view *v, const cha
 
     pthread_mutex_lock(&quotas->mutex);
     TAILQ_FOREACH (account, &quotas->keys, link)
-        if (account->named)
+        /* Not while a reload is about to name it, nor of a key that is gone but has requests left.
+         */
+        if (account->named && *account->name && !atomic_load(&account->revoked))
             write(v, account->name, account->counts);
     if (!TAILQ_EMPTY(&quotas->keys))
         write(v, "other", &quotas->others);
@@ -268,9 +270,11 @@ static void write_histogram(struct view *v, const char *labels,
 
 static bool is_endpoint(enum gm_op_kind op)
 {
-    for (size_t i = 0; gm_route_at(i); i++)
-        if (gm_route_at(i)->body == GM_BODY_OPERANDS && gm_route_at(i)->op == op)
+    for (size_t i = 0; gm_route_at(i); i++) {
+        const struct gm_route *route = gm_route_at(i);
+        if (route->ran == gm_handle_op_ran && route->op == op)
             return true;
+    }
     return false;
 }
 

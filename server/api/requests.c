@@ -206,6 +206,25 @@ static size_t copy_visible(struct gm_request *r, const struct question *question
     return most;
 }
 
+/* Its memory is the request's, as that of a text is. */
+static enum gm_status write_picture(struct gm_request *r, char *text, struct gm_error *err)
+{
+    size_t len = text ? strlen(text) : 0;
+    enum gm_status status = text ? gm_allocation_make(&r->reply_text, &r->reservation,
+                                                      r->server->devices.host, len, err)
+                                 : gm_fail(err, GM_MEMORY_FULL, "no memory for this picture");
+
+    if (status == GM_OK) {
+        memcpy(r->reply_text.buffer.data, text, len);
+        r->reply.http = 200;
+        r->reply.media_type = "image/svg+xml";
+        r->reply.body = r->reply_text.buffer.data;
+        r->reply.body_len = len;
+    }
+    free(text);
+    return status;
+}
+
 typedef char *drawing(const struct gm_recent *recent, size_t n, const struct gm_window *window);
 
 /* NULL: no picture is asked for. */
@@ -244,7 +263,7 @@ static enum gm_status write_reply(struct gm_request *r, const struct question *q
     drawing *draw = drawing_of(r->route->path);
     const struct gm_window window = window_of(r, question);
     if (draw)
-        gm_request_reply(r, "image/svg+xml", draw(recent, n, &window));
+        status = write_picture(r, draw(recent, n, &window), err);
     else
         status = write_json(r, recent, n, err);
     free(recent);

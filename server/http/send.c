@@ -61,6 +61,8 @@ bool gm_reply_send(struct gm_request *r, struct MHD_Connection *connection)
              MHD_YES;
     if (ok && (reply->close || atomic_load(&r->server->phase) != GM_PHASE_SERVING))
         ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+    if (ok && reply->http == 304) /* without the length of a body, which would be another one's */
+        ok = MHD_set_response_options(response, MHD_RF_HEAD_ONLY_RESPONSE, MHD_RO_END) == MHD_YES;
     ok = ok && MHD_queue_response(connection, (unsigned)reply->http, response) == MHD_YES;
     MHD_destroy_response(response);
     return ok;

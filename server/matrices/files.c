@@ -157,7 +157,9 @@ enum gm_status gm_matrix_dir_open(struct gm_matrices *m, struct gm_error *err)
     int error = errno;
     close(m->dir_fd);
     m->dir_fd = -1;
-    return gm_fail(err, GM_BAD_PARAMETER, "--matrix-dir: %s: %s", m->dir,
+    /* Another one may be about to end: that is worth another start. */
+    return gm_fail(err, error == EWOULDBLOCK ? GM_INTERNAL : GM_BAD_PARAMETER,
+                   "--matrix-dir: %s: %s", m->dir,
                    error == EWOULDBLOCK ? "another gemmd uses it" : strerror(error));
 }
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import problems
+import prometheus
 import wire
 from conftest import SEED
 from daemon import SLOW, sanitizer_of
@@ -441,6 +442,14 @@ def named(daemon):
     yield put
     for name in names:
         daemon.request("DELETE", f"/v1/matrices/{name}")
+
+
+def test_durations_are_exported(daemon):
+    def counted():
+        return prometheus.total(prometheus.read(daemon), "gemmd_request_duration_seconds_count", op="eval")
+    before = counted()
+    run(daemon, "x + 1", {"x": A})
+    wait_until(lambda: counted() == before + 1, "its duration")
 
 
 @pytest.mark.parametrize("device", ["cpu", "sim"])

@@ -375,6 +375,13 @@ def test_measured_times_are_of_the_same_work(daemon):
     assert "measured" not in report
     report = explain(daemon, "matmul", shape="1024x1024", alpha=0, **same).ok().json()
     assert "measured" not in report
+    # Those of a shape that is only near are not said to be this one's.
+    for shape, measured in (("8192x8192", True), ("6000x6000", False)):
+        text = explain(daemon, "transpose", kernel="naive", against="tiled", shape=shape, gpu="H200").ok().body.decode()
+        words = " ".join(text.split())
+        brought = re.search(r"What it brings: .*?\((\w+) on H200\)", words)
+        assert brought and brought[1] == ("measured" if measured else "estimated"), text
+
 
 
 # POST: operands as the operation takes them.

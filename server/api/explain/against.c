@@ -23,7 +23,7 @@ static struct side side_of(const struct gm_explain *e)
 
     gm_explain_figures(e, &side.f);
     gm_explain_estimate(e, &side.f, &side.estimate);
-    side.measured_us = measured ? gm_measured_us(measured, e->variant->name) : -1;
+    side.measured_us = measured && same ? gm_measured_us(measured, e->variant->name) : -1;
     return side;
 }
 

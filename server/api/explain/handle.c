@@ -100,8 +100,6 @@ static void job_done(struct gm_job *job)
         gm_request_resume(r, GM_REQUEST_REPLY);
     } else if (job->task.report == &r->run.accesses &&
                (r->plan.against || r->plan.report == GM_REPORT_SVG)) {
-        gm_account_lap(&r->account, GM_STAGE_QUEUE, job->started_ns);
-        r->account.lap_start_ns = job->finished_ns;
         gm_request_to_worker(r, trace_next, STEP_S);
     } else {
         gm_request_resume(r, GM_REQUEST_RAN);
@@ -163,6 +161,8 @@ static void trace_next(struct gm_work *work)
         gm_request_resume(r, GM_REQUEST_RAN);
         return;
     }
+    gm_account_lap(&r->account, GM_STAGE_QUEUE, r->run.job.started_ns);
+    r->account.lap_start_ns = r->run.job.finished_ns;
     gm_sched_reserve_more(r->plan.device->sched, r->head.client);
     trace(r, r->plan.against, &r->run.against);
 }
