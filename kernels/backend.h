@@ -55,6 +55,7 @@ struct gm_task {
      * are NULL, memory is bounded by GM_REPORT_BYTES. The report is empty before; the caller
      * clears it. */
     struct gm_access_report *report;
+    const struct gm_gpu *gpu; /* of a report: what it is launched for; NULL: the simulator's own */
 
     enum gm_status status; /* set by run() or run_here() */
     struct gm_error error; /* where status is not GM_OK */

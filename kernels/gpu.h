@@ -23,6 +23,8 @@ extern "C" {
  * every device, so that the same operands give the same bits everywhere. */
 #define GM_H200_SMS 132u
 
+#define GM_I64_PRODUCTS 3.0 /* multiply-adds of 32 bits in one of 64 */
+
 struct gm_gpu {
     char name[32];                   /* "H200" */
     unsigned capability;             /* 90 is compute capability 9.0 */

@@ -73,7 +73,6 @@ static const struct row {
 #define SHARED_BYTES_PER_CLOCK 128.0
 /* Operands of which the L2 cache holds so many are taken to be there: results that come in turn. */
 #define HELD_SETS 64.0
-#define I64_PRODUCTS 3.0 /* 32-bit multiply-adds in one of 64 bits */
 #define TENSOR_LEAST 2.0 /* times the rate of fp32, where that of tensor cores is not known */
 
 static double time_of(double amount, double rate, double share)
@@ -113,7 +112,7 @@ static double madds_of(const struct gm_op *op, const struct gm_gpu *gpu, unsigne
     double gflops = gm_gpu_gflops(gpu, dtype), faster = 0;
 
     if (dtype == GM_I64)
-        gflops = gpu->int32_gflops / I64_PRODUCTS;
+        gflops = gpu->int32_gflops / GM_I64_PRODUCTS;
     if (products > 1)
         faster = gpu->tensor_f16_gflops / products;
     else if (dtype == GM_F16 || dtype == GM_BF16 || op->precision == GM_PRECISION_BF16_PRODUCTS)

@@ -280,12 +280,15 @@ static enum gm_status run_ragged(struct gm_sim_machine *machine,
                                  const struct gm_device_facts *facts, struct gm_task *task)
 {
     struct gm_task small = {.variant = task->variant, .repeat = 1};
-    struct gm_exec exec = {.machine = machine, .stop = &task->stop, .error = &small.error};
+    struct gm_exec exec = {
+        .machine = machine, .gpu = task->gpu, .stop = &task->stop, .error = &small.error};
+    struct gm_device_facts on = *facts;
     char text[2][GM_SHAPE_TEXT_MAX];
     unsigned i = 0;
 
+    on.gpu = task->gpu ? task->gpu : facts->gpu;
     while (i < 2 && (!shrink(&task->op, ragged[i], &small.op) ||
-                     gm_variant_check(task->variant, &small.op, facts, NULL) != GM_OK))
+                     gm_variant_check(task->variant, &small.op, &on, NULL) != GM_OK))
         i++;
     if (i == 2 || gm_matrix_elements(&small.op.result) == 0)
         return GM_OK;
@@ -373,7 +376,8 @@ static enum gm_status run_graph(struct gm_task *task, struct gm_exec *exec)
 static void run_task(struct gm_sim_machine *machine, const struct gm_device_facts *facts,
                      struct gm_task *task)
 {
-    struct gm_exec exec = {.machine = machine, .stop = &task->stop, .error = &task->error};
+    struct gm_exec exec = {
+        .machine = machine, .gpu = task->gpu, .stop = &task->stop, .error = &task->error};
     struct gm_op op = task->op;
 
     if (!begin(task))

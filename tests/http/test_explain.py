@@ -367,6 +367,23 @@ def test_what_the_query_says_of_a_named_matrix_must_be_true(daemon):
     assert daemon.request("DELETE", "/v1/matrices/w").status == 204
 
 
+def test_kernels_are_launched_as_on_the_gpu_that_is_asked_for(daemon):
+    """Their host code sees its multiprocessors and its shared memory."""
+    text = explain(daemon, "transpose", kernel="vectorized", gpu="t4", dtype="f16", shape="8192x8192").ok().body.decode()
+    assert "No block" not in text, text
+    waves = {}
+    for gpu in ("t4", "h200"):
+        report = explain(daemon, "add", kernel="grid_stride", gpu=gpu, shape="8192x8192", format="json").ok().json()
+        waves[gpu] = report["launches"][0]["blocks"]
+    assert waves == {"t4": 40 * 4, "h200": 132 * 8}  # as many as fit at once
+
+
+def test_products_of_i64_are_arithmetic_too(daemon):
+    report = explain(daemon, "matmul", kernel="multistage", dtype="i64", shape="2048x2048", gpu="H200", format="json").ok().json()
+    parts = report["totals"]["estimate"]["parts_us"]
+    assert parts["arithmetic"] == max(parts.values()) > 1000
+
+
 def test_measured_times_are_of_the_same_work(daemon):
     """Those of a product are not of one with c, nor those of a transpose of one that is a copy."""
     same = {"kernel": "tiled", "gpu": "H200", "format": "json"}

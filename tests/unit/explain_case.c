@@ -34,7 +34,7 @@ void case_init(struct explain_case *c, enum gm_op_kind kind, uint64_t rows, uint
                                      .device = "sim:0",
                                      .op = &c->op,
                                      .variant = &c->variant,
-                                     .facts = &c->facts,
+                                     .facts = c->facts,
                                      .gpu = gm_gpu_at(0),
                                      .report = &c->report};
 }

@@ -32,6 +32,7 @@ struct gm_sim_ran {
 
 struct gm_exec {
     struct gm_sim_machine *machine;
+    const struct gm_gpu *gpu; /* what host code launches for; NULL: the machine's */
     const atomic_bool *stop;
     struct gm_sim_memory memory;
     struct gm_sim_touched before; /* by launches that a dependent one may overlap */

@@ -473,7 +473,7 @@ struct gm_kept *gm_kept_of(const struct gm_exec *exec)
 
 const struct gm_gpu *gm_gpu_of(const struct gm_exec *exec)
 {
-    return exec->machine->gpu;
+    return exec->gpu ? exec->gpu : exec->machine->gpu;
 }
 
 enum gm_status gm_begin_pass(struct gm_exec *exec, enum gm_pass pass)

@@ -126,6 +126,13 @@ static double loads_us(const struct gm_explain *e, const struct gm_explain_figur
     return LOAD_US + waited * (rounds - 1) * (hit * HIT_US + (1 - hit) * LOAD_US);
 }
 
+double gm_explain_peak(const struct gm_explain *e)
+{
+    enum gm_dtype dtype = e->op->result.dtype;
+
+    return dtype == GM_I64 ? e->gpu->int32_gflops / GM_I64_PRODUCTS : gm_gpu_gflops(e->gpu, dtype);
+}
+
 void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_figures *f,
                          struct gm_estimate *ret)
 {
@@ -133,7 +140,7 @@ void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_fig
     struct gm_estimate r = {.launch_us = LAUNCH_US,
                             .known = f->launch && !e->report->cut && f->occupancy.blocks > 0};
     double *part = r.part, most = uneven(gpu, f->blocks);
-    double peak = gm_gpu_gflops(gpu, e->op->result.dtype);
+    double peak = gm_explain_peak(e);
 
     *ret = r;
     if (!r.known)

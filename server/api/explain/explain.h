@@ -17,8 +17,8 @@ struct gm_explain {
     const char *id, *device;
     const struct gm_op *op;
     const struct gm_variant *variant;
-    const struct gm_device_facts *facts;
-    const struct gm_gpu *gpu; /* the GPU whose limits and ceilings apply */
+    struct gm_device_facts facts; /* of the device, with that GPU */
+    const struct gm_gpu *gpu;     /* the GPU whose limits and ceilings apply */
     const struct gm_access_report *report;
     const char *automatic;            /* what auto takes on `gpu`; NULL: a kernel was named */
     const struct gm_explain *against; /* another kernel, to set beside this one; NULL: none */
@@ -137,6 +137,8 @@ struct gm_estimate {
     "on an H200, of shapes that the estimate was not fitted to, 80 % are within 25 % of the "      \
     "measured time, and 92 % of pairs of kernels in the measured order"
 
+/* GFLOP/s that the GPU does at most; 0: not known. */
+double gm_explain_peak(const struct gm_explain *explain);
 void gm_explain_estimate(const struct gm_explain *explain, const struct gm_explain_figures *figures,
                          struct gm_estimate *ret);
 /* The estimate if a site's requests were ideal, in microseconds. */
@@ -154,10 +156,8 @@ struct gm_in_flight {
 struct gm_in_flight gm_explain_in_flight(const struct gm_explain *explain,
                                          const struct gm_explain_figures *figures);
 
-/*
- * against.c: a kernel beside the one of `against`, which is there. Two sentences: what differs
- * most, and what that brings; and a table.
- */
+/* against.c: a kernel beside the one of `against`, which is there. Two sentences: what differs
+ * most, and what that brings; and a table. */
 void gm_explain_changed(const struct gm_explain *explain, char changed[GM_EXPLAIN_WORDS_MAX],
                         char brought[GM_EXPLAIN_WORDS_MAX]);
 void gm_explain_side_by_side(FILE *out, const struct gm_explain *explain);

@@ -38,20 +38,31 @@ static const struct gm_gpu *gpu_of(const struct gm_params *params,
     return gpu ? gpu : gm_gpu_at(0);
 }
 
+/* The device's facts with that GPU in its place: what a kernel can do there. */
+static struct gm_device_facts facts_of(const struct gm_params *params,
+                                       const struct gm_device_facts *facts)
+{
+    struct gm_device_facts on_gpu = *facts;
+
+    on_gpu.gpu = gpu_of(params, facts);
+    on_gpu.profile = gm_profile_for(on_gpu.gpu, facts);
+    return on_gpu;
+}
+
 /* Selects the named kernel or, for auto, what auto takes on the GPU, if that can be traced; else
  * the next that can. */
 static enum gm_status select_variant(struct gm_plan *plan, const struct gm_params *params,
-                                     struct gm_error *err)
+                                     const struct gm_device_facts *on_gpu, struct gm_error *err)
 {
-    const struct gm_device_facts *facts = plan->device->facts;
     bool automatic = gm_params_take_auto(params);
 
     plan->automatic = NULL;
     plan->variant = NULL;
     if (automatic)
         plan->automatic =
-            gm_select_for_gpu(&plan->op, gpu_of(params, facts), facts, &plan->variant);
-    return plan->variant ? GM_OK : gm_select(&plan->op, facts, params->kernel, &plan->variant, err);
+            gm_select_for_gpu(&plan->op, on_gpu->gpu, plan->device->facts, &plan->variant);
+    return plan->variant ? GM_OK
+                         : gm_select(&plan->op, on_gpu, params->kernel, &plan->variant, err);
 }
 
 enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan_input *in,
@@ -59,19 +70,16 @@ enum gm_status gm_handle_explain_plan(struct gm_plan *plan, const struct gm_plan
 {
     const struct gm_params *params = &in->parsed->params;
     const struct gm_device *device = plan->device;
+    const struct gm_device_facts on_gpu = facts_of(params, device->facts);
     enum gm_status status = check_span(&plan->op, err);
 
     if (status == GM_OK)
-        status = select_variant(plan, params, err);
-    if (status == GM_OK) {
-        struct gm_device_facts on_gpu = *device->facts;
-        on_gpu.gpu = gpu_of(params, device->facts);
-        on_gpu.profile = gm_profile_for(on_gpu.gpu, device->facts);
+        status = select_variant(plan, params, &on_gpu, err);
+    if (status == GM_OK)
         gm_set_tiles(&plan->op, &on_gpu);
-    }
     plan->against = NULL;
     if (status == GM_OK && *params->against)
-        status = gm_select(&plan->op, device->facts, params->against, &plan->against, err);
+        status = gm_select(&plan->op, &on_gpu, params->against, &plan->against, err);
     if (status != GM_OK)
         return status;
     /* The simulator holds the touched memory, at most this much. */
@@ -117,6 +125,7 @@ static void trace(struct gm_request *r, const struct gm_variant *variant,
         job->task.op.operand[i].data = NULL; /* elements in the body are ignored */
     job->task.variant = variant;
     job->task.report = report;
+    job->task.gpu = gpu_of(&r->parsed.params, r->plan.device->facts);
     gm_request_set_slot(r);
     gm_request_suspend(r);
     r->state = GM_REQUEST_QUEUED;
@@ -125,14 +134,14 @@ static void trace(struct gm_request *r, const struct gm_variant *variant,
 
 static struct gm_explain explain_of(struct gm_request *r)
 {
-    const struct gm_device_facts *facts = r->plan.device->facts;
+    const struct gm_device_facts facts = facts_of(&r->parsed.params, r->plan.device->facts);
 
     return (struct gm_explain){.id = r->id,
                                .device = r->plan.device->name,
                                .op = &r->run.job.task.op,
                                .variant = r->plan.variant,
                                .facts = facts,
-                               .gpu = gpu_of(&r->parsed.params, facts),
+                               .gpu = facts.gpu,
                                .report = &r->run.accesses,
                                .automatic = r->plan.automatic};
 }

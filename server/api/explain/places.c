@@ -33,7 +33,7 @@ const char *gm_explain_variant(const struct gm_explain *e, const char *const *wo
         for (size_t i = 0; (v = gm_variant_at(i)); i++) {
             bool speaks = strstr(v->name, *words) || strstr(v->note, *words);
             if (v != e->variant && v->op == e->op->kind && speaks &&
-                gm_variant_check(v, e->op, e->facts, NULL) == GM_OK &&
+                gm_variant_check(v, e->op, &e->facts, NULL) == GM_OK &&
                 !is_no_faster(e, measured, v->name))
                 return v->name;
         }

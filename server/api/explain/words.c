@@ -299,7 +299,7 @@ static void say_fine(const struct gm_explain *e, const struct gm_explain_figures
                  ? "The limit is arithmetic: %s reaches %.5g GFLOP/s without tensor cores%s"
                  : "The limit is the memory itself: %s moves at most %.5g GB/s, and a copy is no "
                    "faster%s",
-             e->gpu->name, arithmetic ? f->peak_gflops : e->gpu->dram_gbs, passes);
+             e->gpu->name, arithmetic ? gm_explain_peak(e) : e->gpu->dram_gbs, passes);
     strncat(cure, hides, GM_EXPLAIN_WORDS_MAX - 1 - strlen(cure));
 }
 
@@ -529,7 +529,7 @@ const struct gm_variant *gm_explain_cured(const struct gm_explain *e)
         if (v->op == e->op->kind &&
             strncmp(name + strlen(GM_EXPLAIN_CURED_BY), v->name, len) == 0 &&
             name[strlen(GM_EXPLAIN_CURED_BY) + len] == '.' &&
-            gm_variant_check(v, e->op, e->facts, NULL) == GM_OK)
+            gm_variant_check(v, e->op, &e->facts, NULL) == GM_OK)
             return v;
     }
     return NULL;
