@@ -6,6 +6,7 @@ const KINDS = {
   bool: ["|b1", Uint8Array], i8: ["|i1", Int8Array], u8: ["|u1", Uint8Array], i16: ["<i2", Int16Array], u16: ["<u2", Uint16Array], u32: ["<u4", Uint32Array], u64: ["<u8", BigUint64Array],
 };
 export const DTYPES = Object.keys(KINDS).slice(0, 6); // those for arithmetic
+export const isWhole = (dtype) => /^(bool|[iu]\d+)$/.test(dtype);
 
 // Above this a browser's tab has trouble, not gemmd.
 export const ELEMENTS_MAX = 1 << 26;
@@ -25,14 +26,30 @@ export class Matrix {
     return typeof value === "bigint" ? Number(value) : value;
   }
 
+  // To be looked at: of fractions six digits. Whole numbers are never rounded, as one would not see it.
   text(row, col) {
-    const value = this.data[row * this.cols + col];
+    const value = this.data[row * this.cols + col], number = this.at(row, col);
     if (typeof value === "bigint") return String(value);
-    const number = this.at(row, col);
-    if (Number.isInteger(number) && Math.abs(number) < 1e9) return String(number);
-    return Number.isFinite(number) ? String(Number(number.toPrecision(6))) : String(number).replace("Infinity", "inf").replace("NaN", "nan");
+    return Number.isInteger(number) && Math.abs(number) < 1e21 ? String(number) : written(Number(number.toPrecision(6)));
+  }
+
+  // The shortest that reads back as the same value of its type.
+  exact(row, col) {
+    const value = this.data[row * this.cols + col], number = this.at(row, col), [least, most] = DIGITS[this.dtype] ?? [];
+    if (typeof value === "bigint") return String(value);
+    const store = STORES[this.dtype] ?? Math.fround, bits = STORES[this.dtype] ? value : number;
+    for (let digits = least; digits <= most; digits++) {
+      const short = Number(number.toPrecision(digits));
+      if (Object.is(store(short), bits)) return written(short);
+    }
+    return written(number);
   }
 }
+
+// How many digits every number of a type can have and keep, and how many tell any two apart. JavaScript itself knows f64's.
+const DIGITS = { f32: [6, 9], f16: [3, 5], bf16: [2, 4] };
+
+const written = (number) => (Object.is(number, -0) ? "-0" : String(number).replace("Infinity", "inf").replace("NaN", "nan"));
 
 const view = new DataView(new ArrayBuffer(8));
 function bitsToFloat(bits) {
@@ -71,13 +88,27 @@ function numberToBf16(number) {
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
+const STORES = { f16: numberToHalf, bf16: numberToBf16 }; // to the bits that a Matrix has of it
+
+// Throws for what a whole type cannot hold, and never rounds or wraps it.
 export function fromNumbers(shape, dtype, numbers) {
   const [, Kind] = KINDS[dtype] ?? KINDS.f32;
   const data = new Kind(numbers.length);
-  for (let i = 0; i < numbers.length; i++)
-    data[i] = dtype === "f16" ? numberToHalf(numbers[i]) : dtype === "bf16" ? numberToBf16(numbers[i])
-      : /^[iu]64$/.test(dtype) ? BigInt(Math.trunc(numbers[i])) : numbers[i];
+  if (isWhole(dtype)) storeWhole(data, dtype, numbers);
+  else for (let i = 0; i < numbers.length; i++) data[i] = STORES[dtype] ? STORES[dtype](numbers[i]) : numbers[i];
   return new Matrix(shape, dtype, data);
+}
+
+function storeWhole(data, dtype, numbers) {
+  const store = typeof data[0] === "bigint" ? BigInt : Number;
+  for (let i = 0; i < numbers.length; i++) {
+    const number = numbers[i];
+    if (!Number.isInteger(number)) throw new Error(`${written(number)} is no whole number, and ${dtype} has no others.`);
+    data[i] = store(number);
+    if (Number(data[i]) !== number || (dtype === "bool" && number > 1)) throw new Error(`${number} is beyond what ${dtype} can hold.`);
+    // A greater one may have been rounded when its digits were read.
+    if (!Number.isSafeInteger(number)) throw new Error(`This page reads whole numbers up to ${Number.MAX_SAFE_INTEGER} exactly, and here is a greater one. Take it from a .npy file.`);
+  }
 }
 
 // ---- Made. ----
@@ -98,12 +129,12 @@ function random(seed) {
 export function generate(kind, rows, cols, dtype = "f32", seed = 1) {
   if (!(rows >= 1 && cols >= 1 && rows * cols <= ELEMENTS_MAX))
     throw new Error(`A matrix here has at least one row and column, and at most ${ELEMENTS_MAX.toLocaleString("en")} elements.`);
-  const numbers = new Float64Array(rows * cols), next = random(seed), whole = dtype.startsWith("i");
+  const numbers = new Float64Array(rows * cols), next = random(seed), whole = isWhole(dtype);
   for (let r = 0, i = 0; r < rows; r++)
     for (let c = 0; c < cols; c++, i++)
       numbers[i] = kind === "identity" ? Number(r === c)
         : kind === "ramp" ? (whole ? i % 1000 : i / numbers.length)
-          : kind === "image" ? ripple(r / rows, c / cols) * (whole ? 100 : 1)
+          : kind === "image" ? (whole ? Math.trunc(100 * ripple(r / rows, c / cols)) : ripple(r / rows, c / cols))
             : whole ? Math.floor(next() * 19) - 9 : next() * 2 - 1;
   return fromNumbers([rows, cols], dtype, numbers);
 }
@@ -117,13 +148,15 @@ function ripple(y, x) {
 
 // ---- Read. ----
 
+const isNumber = (one) => typeof one === "number" && !Number.isNaN(one);
+
 function fromRows(rows, dtype) {
   const lists = rows.map((row) => (Array.isArray(row) ? row : [row]));
   const cols = lists[0]?.length ?? 0;
   const wrong = lists.findIndex((row) => row.length !== cols);
   if (wrong >= 0) throw new Error(`Row ${wrong + 1} has ${lists[wrong].length} numbers, and the first has ${cols}.`);
   const numbers = lists.flat();
-  const bad = numbers.findIndex((one) => typeof one !== "number" || Number.isNaN(one));
+  const bad = numbers.findIndex((one) => !isNumber(one));
   if (bad >= 0) throw new Error(`Row ${Math.floor(bad / cols) + 1} has something that is not a number.`);
   return fromNumbers([lists.length, cols], dtype, numbers);
 }
@@ -142,6 +175,8 @@ export function parseText(text, dtype = "f32") {
     if (!Array.isArray(value.data) || !Array.isArray(value.shape)) throw new Error('JSON is rows, [[1, 2], [3, 4]], or {"shape": [2, 2], "data": [1, 2, 3, 4]}.');
     const flat = value.data.flat(Infinity), [rows, cols] = value.shape.length === 1 ? [1, ...value.shape] : value.shape;
     if (value.shape.length > 2 || flat.length !== rows * cols) throw new Error(`The shape says ${value.shape.join(" x ")}, and there are ${flat.length} numbers.`);
+    const bad = flat.findIndex((one) => !isNumber(one));
+    if (bad >= 0) throw new Error(`Number ${bad + 1} of "data" is not a number.`);
     return fromNumbers([rows, cols], KINDS[value.dtype] ? value.dtype : dtype, flat);
   }
   const lines = trimmed.split(/\r\n|\r|\n/).filter((line) => line.trim());
@@ -164,11 +199,16 @@ export function parseNpy(buffer) {
   const count = shape.reduce((a, b) => a * b, 1);
   if (count > ELEMENTS_MAX) throw new Error("The file is too large for a page; send it with curl.");
   const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
-  const matrix = new Matrix(shape, dtype, data);
-  if (!fortran || shape.length > 2) return matrix;
-  const transposed = new Kind(count), [rows, cols] = shape;
-  for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) transposed[r * cols + c] = data[c * rows + r];
-  return new Matrix(shape, matrix.dtype, transposed);
+  return new Matrix(shape, dtype, fortran ? turned(data, shape) : data);
+}
+
+// From Fortran's order, in which the first index runs fastest, to that of C.
+function turned(data, shape) {
+  if (shape.length > 3) throw new Error("This page shows matrices and stacks of them.");
+  const [cols, rows, stack = 1] = [...shape].reverse(), to = new data.constructor(data.length);
+  let i = 0;
+  for (let k = 0; k < stack; k++) for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) to[i++] = data[k + stack * (r + rows * c)];
+  return to;
 }
 
 // The brightness of a picture, 0 to 1.
@@ -181,7 +221,7 @@ async function parsePicture(file) {
   context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
   const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
   const numbers = Float64Array.from({ length: pixels.length / 4 }, (_, i) => (0.2126 * pixels[4 * i] + 0.7152 * pixels[4 * i + 1] + 0.0722 * pixels[4 * i + 2]) / 255);
-  return (dtype) => fromNumbers([canvas.height, canvas.width], dtype, dtype.startsWith("i") ? numbers.map((one) => 100 * one) : numbers);
+  return (dtype) => fromNumbers([canvas.height, canvas.width], dtype, isWhole(dtype) ? numbers.map((one) => Math.trunc(100 * one)) : numbers);
 }
 
 // What gives the matrix in a file for an element type, which .npy files say themselves.
@@ -220,6 +260,6 @@ export function toNpy(matrix) {
 export function toCsv(matrix) {
   const lines = [];
   for (let r = 0; r < matrix.rows; r++)
-    lines.push(Array.from({ length: matrix.cols }, (_, c) => matrix.text(r, c)).join(","));
+    lines.push(Array.from({ length: matrix.cols }, (_, c) => matrix.exact(r, c)).join(","));
   return new Blob([`${lines.join("\n")}\n`], { type: "text/csv" });
 }

@@ -1,5 +1,6 @@
 // picture.js - a matrix as a heat map, and as a table that scrolls at any size.
 import { figure, h, tells } from "./dom.js";
+import { isWhole } from "./matrix.js";
 
 // Viridis (van der Walt and Smith, 2015) at nine places: even steps for every kind of sight, and in grey.
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142], [31, 158, 137], [53, 183, 121], [109, 205, 89], [253, 231, 37]];
@@ -51,25 +52,26 @@ export function heatMap(matrix, name, height = 300) {
   return h("div", { class: "lines" }, canvas, h("div", { class: "scale" }, figure(low), bar, figure(high)));
 }
 
-const ROW = 27, COLUMN = 104;
+const ROW = 27, COLUMN = 104, LONG = 172; // an i64 has up to 20 characters
 const TALLEST = 8e6; // browsers end at 16 to 33 million pixels; beyond, a pixel stands for several rows
 
 // Has in the document only the cells that are seen.
 export function grid(matrix, name) {
+  const long = /64$/.test(matrix.dtype) && isWhole(matrix.dtype), column = long ? LONG : COLUMN;
   const body = h("tbody"), headRow = h("tr"), shown = h("table", { role: "grid", "aria-label": name,
     "aria-rowcount": matrix.rows + 1, "aria-colcount": matrix.cols + 1 }, h("thead", null, headRow), body);
   const space = h("div", null, shown);
-  const box = h("div", { class: "matrix", tabindex: "0", role: "region", "aria-label": `Elements of ${name}, ${matrix.shape.join(" by ")}: scroll for more` }, space);
-  const high = (matrix.rows + 1) * ROW, wide = (matrix.cols + 1) * COLUMN;
+  const box = h("div", { class: long ? "matrix long" : "matrix", tabindex: "0", role: "region", "aria-label": `Elements of ${name}, ${matrix.shape.join(" by ")}: scroll for more` }, space);
+  const high = (matrix.rows + 1) * ROW, wide = (matrix.cols + 1) * column;
   const tall = Math.min(high, TALLEST), across = Math.min(wide, TALLEST);
   space.style.height = `${tall}px`;
   space.style.width = `${across}px`;
   if (tall < 320) box.style.height = `${tall + 16}px`;
   let last = "";
   function draw() {
-    const seenRows = Math.ceil(box.clientHeight / ROW) + 1, seenCols = Math.ceil(box.clientWidth / COLUMN) + 1;
+    const seenRows = Math.ceil(box.clientHeight / ROW) + 1, seenCols = Math.ceil(box.clientWidth / column) + 1;
     const first = start(box.scrollTop, box.clientHeight, tall, matrix.rows, seenRows, ROW);
-    const left = start(box.scrollLeft, box.clientWidth, across, matrix.cols, seenCols, COLUMN);
+    const left = start(box.scrollLeft, box.clientWidth, across, matrix.cols, seenCols, column);
     shown.style.transform = `translate(${left.at}px, ${first.at}px)`;
     const key = `${first.index},${left.index},${seenRows},${seenCols}`;
     if (key === last) return;
@@ -77,12 +79,15 @@ export function grid(matrix, name) {
     const cols = range(left.index, Math.min(matrix.cols, left.index + seenCols));
     headRow.replaceChildren(h("th", { scope: "col" }, h("span", { class: "unseen" }, "row")), ...cols.map((c) => h("th", { scope: "col", "aria-colindex": c + 2 }, String(c))));
     body.replaceChildren(...range(first.index, Math.min(matrix.rows, first.index + seenRows)).map((r) =>
-      h("tr", { "aria-rowindex": r + 2 }, h("th", { scope: "row" }, String(matrix.first + r)), cols.map((c) => h("td", { "aria-colindex": c + 2 }, matrix.text(r, c))))));
+      h("tr", { "aria-rowindex": r + 2 }, h("th", { scope: "row" }, String(matrix.first + r)), cols.map((c) => cell(matrix.text(r, c), c)))));
   }
   box.addEventListener("scroll", draw, { passive: true });
   new ResizeObserver(draw).observe(box);
   return box;
 }
+
+// One that is cut off is whole where the pointer rests on it.
+const cell = (text, c) => h("td", { "aria-colindex": c + 2, title: text.length > 10 ? text : undefined }, text);
 
 // The first row or column that is seen, and where to put it.
 function start(scroll, room, size, count, seen, step) {

@@ -338,6 +338,64 @@ def test_each_type_goes_round(visit):
         assert f"dtype={dtype}" in visitor.fragment()
 
 
+def csv_of_transposed(visitor, dtype, text):
+    """What the page shows, and downloads as CSV, of typed numbers."""
+    visitor.open("#/playground?" + urllib.parse.urlencode({"op": "transpose", "dtype": dtype, "a": f"text:{text}"}))
+    page = visitor.page
+    expect(page.locator(".matrix td").first).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download .csv").click()
+    return page.locator(".matrix td").all_inner_texts(), open(download.value.path()).read().split()
+
+
+@pytest.mark.parametrize("dtype, text, shown, csv", [("i32", "2000000001,-2147483648", ["2000000001", "-2147483648"], ["2000000001", "-2147483648"]),
+                                                     ("i64", "9007199254740991", ["9007199254740991"], ["9007199254740991"]),
+                                                     ("f64", "2000000001,0.3333333333333333", ["2000000001", "0.333333"], ["2000000001", "0.3333333333333333"]),
+                                                     ("f32", "0.1,0.33333334", ["0.1", "0.333333"], ["0.1", "0.33333334"]),
+                                                     ("f16", "0.1,0.3333", ["0.0999756", "0.333252"], ["0.1", "0.3333"]),
+                                                     ("bf16", "0.1,2.7", ["0.100098", "2.70313"], ["0.1", "2.7"])])
+def test_numbers_are_shown_and_downloaded(visit, dtype, text, shown, csv):
+    """Whole numbers in full; a fraction may be short where it is looked at, and in a file is the number that it was."""
+    assert csv_of_transposed(visit(), dtype, text) == (shown, csv)
+
+
+def test_numbers_that_a_type_does_not_have(visit):
+    """Said where they are typed or in a file, and never rounded or wrapped."""
+    visitor = visit()
+    visitor.open("#/playground?op=transpose&dtype=i32&a=text:1")
+    page = visitor.page
+    run, alert = page.get_by_role("button", name="Run", exact=True), page.get_by_role("alert")
+    for text, words in (("3000000000", "beyond what i32"), ("2.7", "2.7 is no whole number"), ('{"shape": [1, 2], "data": [null, 1]}', "not a number"),
+                        ('{"shape": [1, 1], "dtype": "i64", "data": [9007199254740993]}', "exactly")):
+        page.get_by_label("Numbers of a").fill(text)
+        run.click()
+        expect(alert).to_contain_text(words)
+    page.evaluate(HAND, ["drop", ".operand", "a.csv", list(b"1,2.5")])
+    expect(page.get_by_role("form").get_by_text("2.5 is no whole number")).to_be_visible()
+    run.click()
+    expect(alert).to_contain_text("2.5 is no whole number")
+    page.get_by_text("Kernel, device, type and precision").click()
+    page.get_by_label("Element type").select_option("f32")
+    expect(page.get_by_text("a.csv: 1 × 2, f32.")).to_be_visible()
+    run.click()
+    assert result(page) == [[1], [2.5]]
+
+
+MATRIX = """async ([content]) => {
+    const { parseNpy } = await import("/console/matrix.js");
+    try { return Array.from(parseNpy(new Uint8Array(content).buffer).data); } catch (error) { return error.message; }
+}"""
+
+
+def test_fortran_order(visit):
+    visitor = visit()
+    visitor.open()
+    for shape in ((3,), (2, 3), (2, 2, 2), (2, 3, 4)):
+        array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        assert visitor.page.evaluate(MATRIX, [list(npy(np.asfortranarray(array)))]) == array.ravel().tolist(), shape
+    assert "stacks" in visitor.page.evaluate(MATRIX, [list(npy(np.asfortranarray(np.ones((2, 2, 2, 2), np.float32))))])
+
+
 def test_a_table_of_any_size(visit):
     visitor = visit()
     visitor.open("#/playground?op=flip&dtype=i32&a=ramp:500000x3")
@@ -688,6 +746,33 @@ def test_live(visit, start):
     assert table.evaluate("box => box.scrollLeft") == 60
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.goto("about:blank")  # before its daemon is gone
+
+
+def test_live_after_a_restart(visit, start):
+    """What the daemon before it did is not among what this one does."""
+    daemon = start()
+    visitor = visit(f"http://127.0.0.1:{daemon.port}")
+    page = visitor.page
+
+    def older(route):  # the first one has run for an hour
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "now_us": response.json()["now_us"] + 3.6e9})
+
+    page.route("**/v1/requests?*", older)
+    visitor.open("#/live")
+    page.get_by_role("button", name="Make some traffic").click()
+    expect(page.get_by_role("table", name=re.compile("Of the last 14 accounts"))).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    page.unroute_all(behavior="wait")
+    daemon.stop()
+    daemon = start("--listen", f"127.0.0.1:{daemon.port}", listen=False)
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text("Nobody has asked for anything yet.")).to_be_visible()
+    with daemon.client() as client:
+        client.post("/v1/transpose", npy(np.ones((8, 8), np.float32)), {"Content-Type": "application/x-npy"}).ok()
+    expect(page.get_by_role("table", name=re.compile("Of the last 1 accounts"))).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
     page.goto("about:blank")  # before its daemon is gone
 
 

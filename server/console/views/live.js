@@ -36,7 +36,11 @@ export function show(main, parameters, keep) {
     clearTimeout(timer);
     const begun = performance.now();
     try {
-      const news = await requests(`limit=1000&since=${since}`);
+      let news = await requests(`limit=1000&since=${since}`);
+      if (news.now_us < nowUs) { // a daemon that was started since: its clock and its numbers begin again
+        forget();
+        news = await requests("limit=1000&since=0");
+      }
       for (const one of news.requests) {
         accounts.set(one.number, one);
         since = one.number;
@@ -53,6 +57,12 @@ export function show(main, parameters, keep) {
       if (!over) put(trouble, failure(error));
     }
     if (!over && !stopped) timer = setTimeout(tick, Math.max(100, 1000 - (performance.now() - begun)));
+  }
+
+  function forget() {
+    since = nowUs = 0;
+    accounts.clear();
+    before = undefined;
   }
 
   function sample(news) {

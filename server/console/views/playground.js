@@ -35,8 +35,16 @@ class Operand {
   said(dtype) {
     if (this.way === "make") return `${this.made.kind}:${this.made.rows}x${this.made.cols}`;
     if (this.way === "kept") return this.kept ? `ref:${this.kept}` : undefined;
-    const text = this.way === "type" ? this.text : this.read && toText(this.read(dtype), LINKED);
+    const text = this.way === "type" ? this.text : this.fileText(dtype);
     return text?.trim() && text.length <= LINKED ? `text:${text}` : undefined;
+  }
+
+  fileText(dtype) {
+    try {
+      return this.read && toText(this.read(dtype), LINKED);
+    } catch {
+      return undefined; // not numbers of that type, as the preview says
+    }
   }
 
   // What was dropped or pasted: a file, or text.
@@ -103,6 +111,7 @@ class Operand {
 
   // The name and the shape of the file, and whether a link has it.
   tell(dtype) {
+    put(this.about, `${this.file}:`); // and not what it was for another type, where it is nothing for this one
     const matrix = this.read(dtype);
     put(this.about, `${this.file}: ${shape(matrix.shape)}, ${matrix.dtype}.${this.said(dtype) ? "" : " It is too large for the link to this view; kept as a named matrix it is in it."}`);
   }
