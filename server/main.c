@@ -439,11 +439,11 @@ static void set_life(struct life *life)
     unsigned i;
 
     gm_probe_place(&life->server->config, &life->place, &i);
-    const char *at = strstr(gm_http_address(life->http, i), "://");
-    if (!*life->place.port || !at || !gm_config_listen(at + strlen("://"), &bound))
-        return;
-    memcpy(life->place.host, bound.host, sizeof bound.host);
-    memcpy(life->place.port, bound.port, sizeof bound.port);
+    const char *address = gm_http_address(life->http, i), *at = strstr(address, "://");
+    if (*life->place.port && at && gm_config_listen(at + strlen("://"), &bound)) {
+        memcpy(life->place.host, bound.host, sizeof bound.host);
+        memcpy(life->place.port, bound.port, sizeof bound.port);
+    }
 }
 
 static void warn_of_reach(const struct gm_server *server, const struct gm_http *http)

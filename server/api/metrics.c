@@ -272,7 +272,8 @@ static bool is_endpoint(enum gm_op_kind op)
 {
     for (size_t i = 0; gm_route_at(i); i++) {
         const struct gm_route *route = gm_route_at(i);
-        if (route->ran == gm_handle_op_ran && route->op == op)
+        bool takes = route->body == GM_BODY_OPERANDS || route->body == GM_BODY_EVAL;
+        if (takes && route->ran == gm_handle_op_ran && route->op == op)
             return true;
     }
     return false;

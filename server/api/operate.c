@@ -106,7 +106,6 @@ static uint64_t head_bytes(const struct gm_codec *codec)
     return codec->encode ? 0 : GM_HEAD_MAX + (codec->carries_stats ? STATS_TEXT_MAX : 0);
 }
 
-/* Memory of the job and its reply, beside the operands, which are allocated already. */
 /* Whether the result fits into its region, beside the operands that are in shared memory. */
 static enum gm_status check_region(const struct gm_parsed *parsed, uint64_t result_bytes,
                                    struct gm_error *err)
@@ -126,6 +125,7 @@ static enum gm_status check_region(const struct gm_parsed *parsed, uint64_t resu
     return GM_OK;
 }
 
+/* Memory of the job and its reply, beside the operands, which are allocated already. */
 enum gm_status gm_operation_memory(struct gm_plan *plan, const struct gm_plan_input *in,
                                    struct gm_error *err)
 {

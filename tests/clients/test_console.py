@@ -193,6 +193,10 @@ def test_the_first_view_is_small(visit):
         sizes.clear()
         visitor.open(link)
         visitor.page.wait_for_load_state("networkidle")
+        for _ in range(100):  # on a busy machine they are heard of later
+            if len(sizes) > 5:
+                break
+            visitor.page.wait_for_timeout(100)
         assert len(sizes) > 5 and sum(sizes) < FIRST_VIEW_BYTES, (link, sum(sizes))
 
 

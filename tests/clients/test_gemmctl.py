@@ -476,10 +476,15 @@ def test_retry_does_nothing_twice():
     with answers(b"", reply(b"x")) as (url, heads):
         assert good("flip", "ref:w", "--retry", "10s", url=url) == b"x"
     assert len(heads) == 2
-    refused = b"HTTP/1.1 503 S\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    said = b'{"status": 503, "code": "queue_full", "detail": "d", "request_id": "r"}'
+    fields = "HTTP/1.1 503 S\r\nRetry-After: 1\r\nConnection: close\r\n%sContent-Length: %d\r\n\r\n"
+    refused = (fields % ("Content-Type: application/problem+json\r\n", len(said))).encode() + said
     with answers(refused, kept) as (url, heads):  # it was not done
         good("eval", "w + w", "--keep", "w", "--retry", "20s", url=url)
     assert len(heads) == 2
+    with answers((fields % ("", 0)).encode(), kept) as (url, heads):  # a proxy's, which may have lost the reply
+        assert gemmctl("eval", "w + w", "--keep", "w", "--retry", "20s", url=url)[0] != 0
+        good("eval", "w + w", "--keep", "w", url=url)
 
 
 def test_retry(files):

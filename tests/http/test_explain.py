@@ -355,7 +355,7 @@ def test_timing(daemon):
     # Two jobs, of which none is time in the queue.
     timing = explain(daemon, "matmul", kernel="tiled", against="naive", shape="2048x2048").ok().header("Server-Timing")
     us = {name: float(dur) for name, dur in re.findall(r"(\w+);dur=([0-9.]+)", timing)}
-    assert us["queue"] < us["total"] / 4, timing
+    assert us["queue"] < us["total"] / 2, timing
 
 
 def test_what_the_query_says_of_a_named_matrix_must_be_true(daemon):

@@ -120,8 +120,9 @@ static double now_s(void)
 }
 
 /* Whether a request that failed may be sent again. Not where a pipe was read, or a result begun:
- * that is gone. Nor where the connection of one with --keep broke: it may have been done, and its
- * result may have replaced its own operand. Any other has the same result twice. */
+ * that is gone. Nor one with --keep that may have been done, whose result may have replaced its own
+ * operand: where the connection broke, or something in between refused the reply, which has no code
+ * of gemmd's. Any other has the same result twice. */
 static bool may_retry(const struct gm_options *options, const struct gemmd_error *err,
                       const struct gemmd_source *sources, size_t count,
                       const struct gm_output *output)
@@ -136,7 +137,7 @@ static bool may_retry(const struct gm_options *options, const struct gemmd_error
         return false;
     return err->status == GEMMD_NO_CONNECTION || (err->status == GEMMD_BROKEN && !keeps) ||
            (err->status == GEMMD_REFUSED && err->retry_after_s > 0 &&
-            (err->http == 429 || err->http == 503));
+            (err->http == 429 || err->http == 503) && (!keeps || *err->code));
 }
 
 /* Waits until the next attempt: as long as the daemon says, else *backoff_s, which grows. False if

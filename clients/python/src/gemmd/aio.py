@@ -280,6 +280,7 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """Closes the connections."""
+        CLIENTS.discard(self)
         await asyncio.to_thread(self._give_back)
         await self._http.aclose()
 

@@ -447,7 +447,8 @@ def _range(name: str, said: int | slice) -> str:
 
 def _replaces(params: Mapping[str, str], names: Sequence[str | None]) -> bool:
     """Whether a result that is kept takes the place of one of these, by whatever owner they are called."""
-    return params.get("keep") in [name.split(".")[-1] for name in names if name is not None]
+    said = [params[letter][len("ref:") :] for letter in "abc" if params.get(letter, "").startswith("ref:")]
+    return params.get("keep") in [name.split(".")[-1] for name in (*names, *said) if name is not None]
 
 
 def _names(operands: Sequence[Operand]) -> list[str | None]:

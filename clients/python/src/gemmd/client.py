@@ -401,6 +401,7 @@ class Client:
 
     def close(self) -> None:
         """Closes the connections."""
+        CLIENTS.discard(self)
         self._give_back()
         self._http.close()
 
