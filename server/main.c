@@ -431,8 +431,7 @@ static void tell_ready(const struct gm_notify *notify, const struct gm_http *htt
     tell(notify, lines);
 }
 
-/* Where it listens, as numbers: a name may be of other machines too, and name servers may be away.
- */
+/* Where it listens, as numbers: a name may be of other machines too, and name servers be away. */
 static void set_life(struct life *life)
 {
     struct gm_listen bound;

@@ -176,8 +176,7 @@ static void for_each_key(struct view *v, void (*write)(struct view *v, const cha
 
     pthread_mutex_lock(&quotas->mutex);
     TAILQ_FOREACH (account, &quotas->keys, link)
-        /* Not while a reload is about to name it, nor of a key that is gone but has requests left.
-         */
+        /* Not while a reload is about to name it, nor of a revoked key with requests left. */
         if (account->named && *account->name && !atomic_load(&account->revoked))
             write(v, account->name, account->counts);
     if (!TAILQ_EMPTY(&quotas->keys))

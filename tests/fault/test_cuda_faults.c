@@ -238,8 +238,8 @@ int main(void)
                                          cudaErrorIllegalAddress, cudaErrorLaunchFailure};
     struct inject_count counts[INJECT_FUNCTIONS_MAX];
 
-    check_stay(); /* each life makes the same calls, of which buffers on other processors make more
-                   */
+    /* Each life makes the same calls; buffers on other processors would make more. */
+    check_stay();
     fake_cuda_reset();
     inject_reset();
     struct outcome well = live_once();
