@@ -255,7 +255,8 @@ int main(void)
         printf("%-28s %5lu calls\n", counts[i].function, counts[i].calls);
         for (unsigned long n = 1; n <= counts[i].calls; n++)
             for (unsigned e = 0; e < sizeof(errors) / sizeof(errors[0]); e++)
-                judge(counts[i].function, n, errors[e]);
+                if (!CHECK_SANITIZED || (i + n) % 4 == e) /* each call with one of them */
+                    judge(counts[i].function, n, errors[e]);
     }
     fake_cuda_reset();
     return check_report();

@@ -111,6 +111,14 @@ static inline uint64_t check_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
+/* Whether this is built with a sanitizer: it takes three to twenty times as long, and what it looks
+ * for shows in a part of the cases. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHECK_SANITIZED true
+#else
+#define CHECK_SANITIZED false
+#endif
+
 static inline int check_report(void)
 {
     unsigned long made = atomic_load(&check_made), failed = atomic_load(&check_failed);

@@ -330,7 +330,7 @@ static void *small_ones(void *cls)
     struct gm_buffer held[70];
 
     check_stay();
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < (CHECK_SANITIZED ? 500 : 5000); i++) {
         for (int j = 0; j < 70; j++)
             held[j] = get(cls, sizes[i % 2]);
         for (int j = 0; j < 70; j++)
@@ -349,7 +349,8 @@ static void test_room_for_both(void)
     pthread_t thread;
 
     CHECK_EQ(pthread_create(&thread, NULL, small_ones, buffers), 0);
-    for (int i = 0; i < 50000; i++) { /* of two sizes: it needs room for each anew */
+    for (int i = 0; i < (CHECK_SANITIZED ? 5000 : 50000);
+         i++) { /* of two sizes: it needs room for each anew */
         struct gm_buffer large = get(buffers, (19 + i % 2) * MIB / 16);
         gm_buffer_pool_put(buffers, &large);
     }

@@ -18,12 +18,15 @@
 gm_kernel_fn gm_cpu_copy_memcpy, gm_cpu_copy_stream; /* kernels of variants.def */
 
 #define CPU_COPY_BYTES_MIN ((uint64_t)16 << 20)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COPY_BYTES_MAX CPU_COPY_BYTES_MIN /* each page has pages of the sanitizer's behind it */
+#else
 #define COPY_BYTES_MAX ((uint64_t)64 << 20)
+#endif
 #define MEMORY_SHARE 16 /* both buffers together: at most this fraction of the machine's memory */
 #define TOUCH_BYTES ((uint64_t)4 << 20)
 #define TOUCH_SECONDS 0.06
 #define ROUNDS_MIN 6 /* the variants take turns */
-#define COPY_SECONDS 0.08
 
 static double seconds(void)
 {
@@ -64,7 +67,8 @@ static uint64_t touch_halves(struct gm_exec *exec, char *data, uint64_t half)
     return done;
 }
 
-double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memory_bytes)
+double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memory_bytes,
+                       double copy_seconds)
 {
     uint64_t half = 2 * cache_bytes;
     double best = 0;
@@ -89,7 +93,7 @@ double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memo
     op.operand[0] = (struct gm_matrix){GM_U8, GM_ROW_MAJOR, false, 1, 1, bytes, data};
     op.result = (struct gm_matrix){GM_U8, GM_ROW_MAJOR, false, 1, 1, bytes, data + half};
     double start = seconds();
-    for (int round = 0; bytes > 0 && (round < ROUNDS_MIN || seconds() - start < COPY_SECONDS);
+    for (int round = 0; bytes > 0 && (round < ROUNDS_MIN || seconds() - start < copy_seconds);
          round++) {
         gm_kernel_fn *copy = round % 2 == 0 ? gm_cpu_copy_memcpy : gm_cpu_copy_stream;
         double begin = seconds();

@@ -69,9 +69,10 @@ struct gm_exec;         /* exec.h */
 struct gm_device_facts; /* kernels/device_facts.h */
 
 /* Measured by all threads of the pool. ceiling_copy.c: 10^9 bytes read + written per second by the
- * better of the copy variants, on buffers beyond twice `cache_bytes` (within limits); 0 where there
- * is no memory for it. */
-double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memory_bytes);
+ * better of the copy variants, on buffers beyond twice `cache_bytes` (within limits), by copying
+ * for `copy_seconds`, but three times by each variant; 0 where there is no memory for it. */
+double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memory_bytes,
+                       double copy_seconds);
 
 /* ceiling_arithmetic.c: 10^9 operations per second: multiply-adds, two operations each, in
  * registers only. f16 and bf16 have the ceiling of f32, in which they are computed. */
