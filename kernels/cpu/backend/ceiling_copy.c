@@ -17,10 +17,11 @@
 
 gm_kernel_fn gm_cpu_copy_memcpy, gm_cpu_copy_stream; /* kernels of variants.def */
 
-#define CPU_COPY_BYTES_MIN ((uint64_t)16 << 20)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COPY_BYTES_MAX CPU_COPY_BYTES_MIN /* each page has pages of the sanitizer's behind it */
+#define CPU_COPY_BYTES_MIN TOUCH_BYTES /* behind each page are pages of the sanitizer's */
+#define COPY_BYTES_MAX TOUCH_BYTES
 #else
+#define CPU_COPY_BYTES_MIN ((uint64_t)16 << 20)
 #define COPY_BYTES_MAX ((uint64_t)64 << 20)
 #endif
 #define MEMORY_SHARE 16 /* both buffers together: at most this fraction of the machine's memory */
