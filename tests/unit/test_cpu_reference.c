@@ -269,6 +269,77 @@ static void test_half_range(void)
     gm_reference_free(&reference);
 }
 
+/* x of which `bits` are left, the others cut off. */
+static float cut(float x, unsigned bits)
+{
+    uint32_t word;
+
+    memcpy(&word, &x, sizeof(word));
+    word &= ~((UINT32_C(1) << (24 - bits)) - 1);
+    memcpy(&x, &word, sizeof(x));
+    return x;
+}
+
+/* x with `bits`, rounded. */
+static float rounded(float x, unsigned bits)
+{
+    return cut(x + ldexpf(x, -(int)bits), bits);
+}
+
+/* k products of the same two factors, each of which is what `left` makes of it. */
+static bool is_right(float a, float b, uint64_t k, enum gm_precision precision,
+                     float (*left)(float x, unsigned bits), unsigned bits)
+{
+    struct gm_op_options options = {.precision = precision};
+    float many_a[100], many_b[100], got = 0;
+    struct gm_matrix ma = {GM_F32, GM_ROW_MAJOR, false, 1, 1, k, many_a};
+    struct gm_matrix mb = {GM_F32, GM_ROW_MAJOR, false, 1, k, 1, many_b};
+    struct gm_op op = make(GM_OP_MATMUL, &ma, &mb, &options);
+    struct gm_reference reference = {0};
+    struct gm_error err;
+
+    for (uint64_t i = 0; i < k; i++) {
+        many_a[i] = a;
+        many_b[i] = b;
+        got += left(a, bits) * left(b, bits);
+    }
+    CHECK_EQ(gm_reference_make(&op, &reference, &err), GM_OK);
+    bool right = gm_reference_compare(&reference, &op, &got).wrong == 0;
+    gm_reference_free(&reference);
+    return right;
+}
+
+/* Factors with as many bits as the precision leaves, rounded or cut off, are right; with one fewer
+ * some are not. The farthest from itself is what is just below one such number more than 1. */
+static void test_precisions(void)
+{
+    static const struct {
+        enum gm_precision precision;
+        unsigned bits;
+    } of[] = {{GM_PRECISION_TF32, 11}, {GM_PRECISION_BF16_PRODUCTS, 8}};
+    uint64_t random = check_seed();
+
+    for (int i = 0; i < 2; i++) {
+        enum gm_precision precision = of[i].precision;
+        unsigned bits = of[i].bits;
+        float far = 1 + ldexpf(1, 1 - (int)bits) - ldexpf(1, -23);
+        float farther = 1 + ldexpf(1, 2 - (int)bits) - ldexpf(1, -23);
+        for (uint64_t k = 1; k <= 100; k += 33) {
+            CHECK(is_right(far, far, k, precision, cut, bits));
+            CHECK(is_right(-far, far, k, precision, cut, bits));
+            CHECK(!is_right(farther, farther, k, precision, cut, bits - 1));
+            CHECK(!is_right(far, far, k, GM_PRECISION_FP32, cut, bits));
+            for (int j = 0; j < 100; j++) {
+                float a, b;
+                random_fill(&random, GM_F32, &a, 1);
+                random_fill(&random, GM_F32, &b, 1);
+                CHECK(is_right(a, b, k, precision, cut, bits));
+                CHECK(is_right(a, b, k, precision, rounded, bits));
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const enum gm_dtype floats[] = {GM_F16, GM_BF16, GM_F32, GM_F64};
@@ -286,5 +357,6 @@ int main(void)
     }
     test_specials();
     test_half_range();
+    test_precisions();
     return check_report();
 }
