@@ -126,16 +126,24 @@ function random(seed) {
   };
 }
 
+// Whole numbers that every reader can check in the head, within what the type can hold.
+function wholeOf(dtype) {
+  const signed = dtype.startsWith("i"), largest = { bool: 1, i8: 127, u8: 255 }[dtype] ?? 999;
+  return { ramp: (i) => i % (largest + 1),
+    image: (height) => (dtype === "bool" ? Number(height > 0) : Math.trunc(signed ? 100 * height : 100 + 100 * height)),
+    random: (next) => (dtype === "bool" ? Math.floor(next() * 2) : Math.floor(next() * 19) - (signed ? 9 : 0)) };
+}
+
 export function generate(kind, rows, cols, dtype = "f32", seed = 1) {
   if (!(rows >= 1 && cols >= 1 && rows * cols <= ELEMENTS_MAX))
     throw new Error(`A matrix here has at least one row and column, and at most ${ELEMENTS_MAX.toLocaleString("en")} elements.`);
-  const numbers = new Float64Array(rows * cols), next = random(seed), whole = isWhole(dtype);
+  const numbers = new Float64Array(rows * cols), next = random(seed), whole = isWhole(dtype) && wholeOf(dtype);
   for (let r = 0, i = 0; r < rows; r++)
     for (let c = 0; c < cols; c++, i++)
       numbers[i] = kind === "identity" ? Number(r === c)
-        : kind === "ramp" ? (whole ? i % 1000 : i / numbers.length)
-          : kind === "image" ? (whole ? Math.trunc(100 * ripple(r / rows, c / cols)) : ripple(r / rows, c / cols))
-            : whole ? Math.floor(next() * 19) - 9 : next() * 2 - 1;
+        : kind === "ramp" ? (whole ? whole.ramp(i) : i / numbers.length)
+          : kind === "image" ? (whole ? whole.image(ripple(r / rows, c / cols)) : ripple(r / rows, c / cols))
+            : whole ? whole.random(next) : next() * 2 - 1;
   return fromNumbers([rows, cols], dtype, numbers);
 }
 

@@ -329,6 +329,7 @@ static void test_proxy(void)
         OK(gemmd_client_new(&options, &client, &err), err);
         CHECK_EQ(gemmd_transpose(client, &two_by_three, NULL, &result, &err), table[i].status);
         CHECK_EQ(err.http, table[i].http);
+        CHECK((strstr(err.detail, "the proxy did not connect") != NULL) == (table[i].http != 0));
         gemmd_client_free(client);
         scripted_stop(server);
         CHECK(strncmp(server->request[0], "CONNECT gemmd.invalid:443 ", 26) == 0);

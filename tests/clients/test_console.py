@@ -342,6 +342,17 @@ def test_each_type_goes_round(visit):
         assert f"dtype={dtype}" in visitor.fragment()
 
 
+@pytest.mark.parametrize("dtype", ["bool", "i8", "u8", "i16", "u16", "u32", "u64"])
+def test_types_that_only_a_link_names_have_matrices_too(visit, dtype):
+    """More of them than the smallest type has numbers."""
+    visitor = visit()
+    for kind in ("random", "identity", "ramp", "image"):
+        visitor.open(f"#/playground?op=flip&dtype={dtype}&a={kind}:20x20")
+        numbers = [float(text) for text in result(visitor.page)[0]]
+        assert numbers and all(number % 1 == 0 for number in numbers), (kind, numbers)
+        assert dtype.startswith("i") or min(numbers) >= 0, (kind, numbers)
+
+
 def csv_of_transposed(visitor, dtype, text):
     """What the page shows, and downloads as CSV, of typed numbers."""
     visitor.open("#/playground?" + urllib.parse.urlencode({"op": "transpose", "dtype": dtype, "a": f"text:{text}"}))

@@ -332,8 +332,13 @@ static enum gemmd_status judge(struct exchange *x, CURLcode code)
     if (code != CURLE_OK) {
         long tunnel = 0; /* the status of a proxy that was asked to connect */
         curl_easy_getinfo(x->curl, CURLINFO_HTTP_CONNECTCODE, &tunnel);
-        return tunnel >= 300 ? gm_client_problem(x->err, (int)tunnel, "", 0)
-                             : gm_client_curl_error(x->err, code, x->said);
+        if (tunnel < 300)
+            return gm_client_curl_error(x->err, code, x->said);
+        gm_client_fail(x->err, GEMMD_REFUSED,
+                       "the proxy did not connect to gemmd: it answered HTTP status %ld", tunnel);
+        if (x->err)
+            x->err->http = (int)tunnel;
+        return GEMMD_REFUSED;
     }
     if (!is_good(x->head.http))
         return gm_client_fail(x->err, GEMMD_BAD_REPLY, "the reply is not HTTP");
