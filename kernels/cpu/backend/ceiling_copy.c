@@ -17,17 +17,19 @@
 
 gm_kernel_fn gm_cpu_copy_memcpy, gm_cpu_copy_stream; /* kernels of variants.def */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CPU_COPY_BYTES_MIN TOUCH_BYTES /* behind each page are pages of the sanitizer's */
-#define COPY_BYTES_MAX TOUCH_BYTES
-#else
 #define CPU_COPY_BYTES_MIN ((uint64_t)16 << 20)
 #define COPY_BYTES_MAX ((uint64_t)64 << 20)
-#endif
 #define MEMORY_SHARE 16 /* both buffers together: at most this fraction of the machine's memory */
 #define TOUCH_BYTES ((uint64_t)4 << 20)
 #define TOUCH_SECONDS 0.06
 #define ROUNDS_MIN 6 /* the variants take turns */
+
+/* A program with a sanitizer, which takes long to touch memory: each page has others behind it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool sanitized = true;
+#else
+static const bool sanitized = false;
+#endif
 
 static double seconds(void)
 {
@@ -81,6 +83,8 @@ double gm_ceiling_copy(struct gm_exec *exec, uint64_t cache_bytes, uint64_t memo
     if (memory_bytes > 0 && 2 * half > memory_bytes / MEMORY_SHARE)
         half = memory_bytes / MEMORY_SHARE / 2;
     half = half / TOUCH_BYTES * TOUCH_BYTES;
+    if (sanitized && half > TOUCH_BYTES)
+        half = TOUCH_BYTES;
     if (half == 0)
         return 0;
 
