@@ -194,14 +194,27 @@ static void test_type(enum gm_op_kind kind, enum gm_dtype dtype)
         put(&member[i]);
 }
 
+/* Whether a group of this type is one of its own: moves know an element's size alone, and the
+ * simulator takes its time. */
+static bool is_due(enum gm_op_kind kind, enum gm_dtype dtype)
+{
+    if (gm_op_computes(kind))
+        return GM_TYPES_ARITHMETIC & GM_DTYPE_BIT(dtype);
+    for (enum gm_dtype other = GM_DTYPE_NONE + 1; facts->kind == GM_DEVICE_SIM && other < dtype;
+         other++)
+        if (gm_dtype_size(other) == gm_dtype_size(dtype))
+            return false;
+    return true;
+}
+
 static void test_types(void)
 {
     static const enum gm_op_kind kinds[] = {GM_OP_MATMUL, GM_OP_TRANSPOSE, GM_OP_ADD, GM_OP_FLIP};
 
     for (unsigned i = 0; i < 4; i++)
-        for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
-            if (!gm_op_computes(kinds[i]) || GM_TYPES_ARITHMETIC & GM_DTYPE_BIT(dtype))
-                test_type(kinds[i], (enum gm_dtype)dtype);
+        for (enum gm_dtype dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++)
+            if (is_due(kinds[i], dtype))
+                test_type(kinds[i], dtype);
 }
 
 /* Tasks that cannot run fail alone: one that was told to stop, one that the variant refuses. */

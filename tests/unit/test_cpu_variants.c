@@ -7,7 +7,16 @@
 
 #include <math.h>
 
-/* Copies, transposes and flips: all types of each size in turn, both layouts. */
+/* Moves know no more of an element. */
+static bool is_first_of_its_size(enum gm_dtype dtype)
+{
+    for (enum gm_dtype other = GM_DTYPE_NONE + 1; other < dtype; other++)
+        if (gm_dtype_size(other) == gm_dtype_size(dtype))
+            return false;
+    return true;
+}
+
+/* Copies, transposes and flips of all types, under a sanitizer one of each size; both layouts. */
 static void test_moves(void)
 {
     static const uint64_t shapes[][3] = {
@@ -25,6 +34,8 @@ static void test_moves(void)
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (int dtype = GM_DTYPE_NONE + 1; dtype < GM_DTYPE_COUNT; dtype++) {
             struct request request = {.dtype = (enum gm_dtype)dtype, .operands = 1};
+            if (CHECK_SANITIZED && !is_first_of_its_size((enum gm_dtype)dtype))
+                continue;
             request.shape[0] = shape_of(shapes[i][0], shapes[i][1], shapes[i][2]);
             for (int j = 0; j < 6; j++) {
                 request.kind = j < 2 ? GM_OP_TRANSPOSE : j < 4 ? GM_OP_FLIP : GM_OP_COPY;
