@@ -156,7 +156,7 @@ def test_a_small_job_does_not_wait_for_a_long_one(start):
     daemon, side = start(), 640
     zeros = bytes(2 * 4 * side * side)
     product = target("/v1/matmul", device="sim", shape_a=f"{side}x{side}", shape_b=f"{side}x{side}",
-                     dtype="f32", kernel="naive", timeout_ms=4000)
+                     dtype="f32", kernel="naive", timeout_ms=2500)
     with ThreadPoolExecutor() as pool:
         long_one = pool.submit(daemon.post, product, zeros, RAW_HEADERS, 150)
         time.sleep(0.5)

@@ -16,8 +16,8 @@ struct model_request {
     uint64_t address[GM_WARP];
 };
 
-/* Distinct units of `unit` bytes that active lanes from..to-1 touch, and that are in `bank` where
- * that is not -1. */
+/* Distinct units of `unit` (a power of two) bytes that active lanes from..to-1 touch, and that are
+ * in `bank` where that is not -1. */
 unsigned model_distinct(const struct model_request *request, unsigned from, unsigned to,
                         unsigned unit, int bank);
 /* *ideal: with no two words in one bank. */
