@@ -331,15 +331,17 @@ class Product:
 
     def _floating(self, a, b, c, alpha, beta):
         dtype = self.dtype
-        a, b = (widen(x, dtype).astype(np.longdouble) for x in (a, b))
+        # NumPy multiplies long doubles element by element, and doubles by a BLAS.
+        wide = np.longdouble if dtype == "f64" else np.float64
+        a, b = (widen(x, dtype).astype(wide) for x in (a, b))
         value = alpha * np.matmul(a, b)
         size = abs(alpha) * np.matmul(abs(a), abs(b))
         if c is not None:
-            addend = beta * widen(as_matrix(c), dtype).astype(np.longdouble)
+            addend = beta * widen(as_matrix(c), dtype).astype(wide)
             value, size = value + addend, size + abs(addend)
         inner = "f32" if dtype in ("f16", "bf16") else dtype
         steps = a.shape[-1] + 4
-        reference = ROUNDOFF["f64"] * 2.0**-11  # of the 64-bit mantissa used here
+        reference = ROUNDOFF["f64"] * (2.0**-11 if dtype == "f64" else 1)  # long double has 11 bits more
         error = gamma(steps, ROUNDOFF[inner]) * size + steps * UNDERFLOW[inner]
         error = error + gamma(steps, reference) * size
         if inner != dtype:

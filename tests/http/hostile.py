@@ -20,13 +20,13 @@ class Seen:
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.before = prometheus.read(daemon)
+        self.before = prometheus.fetch(daemon)
         self.stats = daemon.get("/v1/stats").ok().json()
 
     def moved(self, name, **labels):
         """By how much a metric has grown."""
-        after = prometheus.total(prometheus.read(self.daemon), name, **labels)
-        return after - prometheus.total(self.before, name, **labels)
+        after = prometheus.total_in(prometheus.fetch(self.daemon), name, **labels)
+        return after - prometheus.total_in(self.before, name, **labels)
 
     def check(self, name, growth, **labels):
         """The growth of a counter, which may take a moment and must stay."""
@@ -55,15 +55,15 @@ def unharmed(daemon):
     were, and an ordinary client is served."""
     seen = Seen(daemon)
     descriptors = daemon.descriptors()
-    connections = prometheus.total(seen.before, "gemmd_connections")
+    connections = prometheus.total_in(seen.before, "gemmd_connections")
     yield seen
 
     def settled():
-        now = prometheus.read(daemon)
+        now = prometheus.fetch(daemon)
         return (
-            prometheus.total(now, "gemmd_memory_used_bytes") == 0
-            and prometheus.total(now, "gemmd_requests_in_flight") == 1  # the one that asks
-            and prometheus.total(now, "gemmd_connections") <= connections
+            prometheus.total_in(now, "gemmd_memory_used_bytes") == 0
+            and prometheus.total_in(now, "gemmd_requests_in_flight") == 1  # the one that asks
+            and prometheus.total_in(now, "gemmd_connections") <= connections
             and daemon.descriptors() <= descriptors
         )
 

@@ -85,12 +85,12 @@ def wait_until(condition, what, timeout=30):
 
 
 def gauge(daemon, name):
-    return prometheus.total(prometheus.read(daemon), name)
+    return prometheus.total_in(prometheus.fetch(daemon), name)
 
 
 def evicted(daemon):
     """Connections closed to make room for others."""
-    return prometheus.total(prometheus.read(daemon), "gemmd_connections_closed_total", reason="evicted")
+    return prometheus.total_in(prometheus.fetch(daemon), "gemmd_connections_closed_total", reason="evicted")
 
 
 def all_given_back(daemon):
@@ -99,15 +99,15 @@ def all_given_back(daemon):
     names = ("gemmd_memory_used_bytes", "gemmd_queue_depth", "gemmd_jobs_running")
 
     def none():
-        metrics = prometheus.read(daemon)
-        return all(prometheus.total(metrics, name) == 0 for name in names)
+        text = prometheus.fetch(daemon)
+        return all(prometheus.total_in(text, name) == 0 for name in names)
 
     wait_until(none, "all of " + ", ".join(names), 3)
 
 
 def rejected(daemon, reason):
     name = "gemmd_requests_rejected_total"
-    return prometheus.total(prometheus.read(daemon), name, reason=reason)
+    return prometheus.total_in(prometheus.fetch(daemon), name, reason=reason)
 
 
 @contextlib.contextmanager

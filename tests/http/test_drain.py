@@ -136,7 +136,7 @@ IN_FLIGHT = [(Reading, 10), (Text, 20), (Queued, 600), (Uploading, 180), (Chunke
 
 
 def served(daemon):
-    return prometheus.total(prometheus.read(daemon), "gemmd_http_requests_total", route=T, code="200")
+    return prometheus.total_in(prometheus.fetch(daemon), "gemmd_http_requests_total", route=T, code="200")
 
 
 @contextlib.contextmanager

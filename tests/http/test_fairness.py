@@ -28,7 +28,7 @@ class From(wire.Raw):
     """A connection from one of this machine's many loopback addresses."""
 
     def __init__(self, daemon, address):
-        self.timeout, self.buffer = 120 * SLOW, b""
+        self.timeout, self.buffer = 120 * SLOW, bytearray()
         self.socket = wire.socket.create_connection(("127.0.0.1", daemon.port), self.timeout,
                                                     source_address=(address, 0))
         self.socket.setsockopt(wire.socket.IPPROTO_TCP, wire.socket.TCP_NODELAY, 1)
@@ -218,5 +218,5 @@ def test_several_times_what_it_can_do(start):
 
 
 def answered(daemon, status):
-    return prometheus.total(prometheus.read(daemon), "gemmd_http_requests_total", route=M,
-                            code=str(status))
+    return prometheus.total_in(prometheus.fetch(daemon), "gemmd_http_requests_total", route=M,
+                               code=str(status))

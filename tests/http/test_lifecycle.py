@@ -93,7 +93,7 @@ def test_a_reply_that_is_being_read_is_sent_to_its_end(start):
     with daemon.raw(timeout=60) as raw:
         raw.send(wire.head("POST", T + "?shape=2000x1500", "Content-Type: " + wire.RAW,
                            f"Content-Length: {array.nbytes}"), array.tobytes())
-        raw.buffer = raw.socket.recv(100)  # it has begun
+        raw.buffer += raw.socket.recv(100)  # it has begun
         daemon.signal(signal.SIGTERM)
         time.sleep(0.3)
         assert np.array_equal(formats.decode(raw.reply(), "f32"), array.T)

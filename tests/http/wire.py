@@ -103,7 +103,7 @@ class Raw:
         self.timeout = timeout
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = b""
+        self.buffer = bytearray()  # that adding to a large body does not copy it
 
     def send(self, *pieces):
         for piece in pieces:
@@ -121,23 +121,24 @@ class Raw:
     def _more(self, deadline):
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"no whole reply in time; so far {self.buffer[:300]!r}")
+            raise TimeoutError(f"no whole reply in time; so far {bytes(self.buffer[:300])!r}")
         self.socket.settimeout(left)
         data = self.socket.recv(65536)
-        self.buffer += data
+        self.buffer.extend(data)
         return data
 
     def _take(self, size, deadline):
         while len(self.buffer) < size:
-            assert self._more(deadline), f"connection closed within a body: {self.buffer[:300]!r}"
-        data, self.buffer = self.buffer[:size], self.buffer[size:]
+            assert self._more(deadline), f"connection closed within a body: {bytes(self.buffer[:300])!r}"
+        data = bytes(memoryview(self.buffer)[:size])
+        del self.buffer[:size]
         return data
 
     def reply(self, to_head=False, timeout=None):
         """The next reply; a 100 Continue is one too."""
         deadline = time.monotonic() + (timeout or self.timeout)
         while b"\r\n\r\n" not in self.buffer:
-            assert self._more(deadline), f"closed without a whole head: {self.buffer[:300]!r}"
+            assert self._more(deadline), f"closed without a whole head: {bytes(self.buffer[:300])!r}"
         text, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
         line, *fields = text.decode("latin-1").split("\r\n")
         version, status = line.split(" ")[:2]
