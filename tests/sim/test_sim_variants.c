@@ -5,10 +5,11 @@
  *
  *   test_sim_variants [--large | --only OPERATION/VARIANT]
  *
- * --large tries shapes of more tiles than a grid can hold, and products in every transposition, and
- * nothing else. --only tries every transposition too. The first failure ends it, with what to do
- * next. Sizes are near the kernels' own: tiles of 8 to 32, blocks of 256, grids of as many blocks
- * as the device holds (1056 of 256 threads, 264 of 1024) or can be given at once (65535 tiles).
+ * --large tries shapes of more tiles than a grid can hold, all sums, and products in every
+ * transposition, and nothing else. --only tries every transposition too. The first failure ends it,
+ * with what to do next. Sizes are near the kernels' own: tiles of 8 to 32, blocks of 256, grids of
+ * as many blocks as the device holds (1056 of 256 threads, 264 of 1024) or can be given at once
+ * (65535 tiles).
  */
 #include "tests/unit/test_cpu_try.h"
 
@@ -585,9 +586,11 @@ int main(int argc, char **argv)
     }
     test_large_moves();
     test_large_sums();
+    test_sums();
     test_products();
     test_stacks();
     test_whole_stacks();
+    test_grouped_products();
     test_repacked_products();
     test_thin_products();
     test_stacks_of_thin_products();
