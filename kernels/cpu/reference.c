@@ -140,8 +140,8 @@ static double bound_of(const struct gm_op *op, double k, double value, double ma
     if (!(terms * sums->roundoff < 0.5))
         return INFINITY;
     double sum_error = terms * sums->roundoff / (1 - terms * sums->roundoff) * magnitude;
-    /* Factors of f32 of which 11 bits may be left (tf32), or 8: rounded, or cut off, as tensor
-     * cores do with the bits that they do not read. */
+    /* Factors of f32 of which 11 bits may be left (tf32), or 8: rounded, or cut off, as a
+     * tensor core may do with bits that it has no place for. */
     double factor = op->result.dtype != GM_F32                    ? 0
                     : op->precision == GM_PRECISION_TF32          ? 0x1p-10
                     : op->precision == GM_PRECISION_BF16_PRODUCTS ? 0x1p-7

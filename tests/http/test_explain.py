@@ -355,7 +355,7 @@ def test_timing(daemon):
     # Two jobs, of which none is time in the queue.
     timing = explain(daemon, "matmul", kernel="tiled", against="naive", shape="2048x2048").ok().header("Server-Timing")
     us = {name: float(dur) for name, dur in re.findall(r"(\w+);dur=([0-9.]+)", timing)}
-    assert us["queue"] < us["total"] / 2, timing
+    assert us["queue"] < us["total"] / 4, timing
 
 
 def test_what_the_query_says_of_a_named_matrix_must_be_true(daemon):
@@ -398,7 +398,6 @@ def test_measured_times_are_of_the_same_work(daemon):
         words = " ".join(text.split())
         brought = re.search(r"What it brings: .*?\((\w+) on H200\)", words)
         assert brought and brought[1] == ("measured" if measured else "estimated"), text
-
 
 
 # POST: operands as the operation takes them.

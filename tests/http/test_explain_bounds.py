@@ -129,7 +129,7 @@ def test_long_products_are_followed_to_their_end(small):
 def test_the_same_request_has_the_same_report(start):
     """Budgets are counts: not the threads' number, nor what ran before, changes a figure."""
     daemons = [start("--threads", str(threads)) for threads in (1, 5)]
-    for op, parameters in (FORMER[2], ("transpose", {"kernel": "naive"}),
+    for op, parameters in (FORMER[2], FORMER[6], ("transpose", {"kernel": "naive"}),
                            ("matmul", {"kernel": "registers", "shape": "2048x2048",
                                        "shape_b": "2048x2048"})):
         reports = []

@@ -4,19 +4,20 @@
 unsigned model_distinct(const struct model_request *request, unsigned from, unsigned to,
                         unsigned unit, int bank)
 {
-    uint64_t seen[2 * GM_WARP * 16]; /* each where its address says, or in the next free place */
-    bool is_used[2 * GM_WARP * 16] = {false};
-    const unsigned places = 2 * GM_WARP * 16, shift = (unsigned)__builtin_ctz(unit);
+    enum { PLACES = 2 * GM_WARP * 16 }; /* twice as many as there are bytes at most */
+    uint64_t seen[PLACES];              /* each where its address says, or in the next free place */
+    bool is_used[PLACES] = {false};
+    const unsigned shift = (unsigned)__builtin_ctz(unit);
     unsigned count = 0;
 
     for (unsigned lane = from; lane < to; lane++) {
         for (unsigned byte = 0; byte < request->bytes && request->active[lane]; byte++) {
             uint64_t at = (request->address[lane] + byte) >> shift;
-            unsigned i = at % places;
+            unsigned i = at % PLACES;
             if (bank >= 0 && at % GM_BANKS != (uint64_t)bank)
                 continue;
             while (is_used[i] && seen[i] != at)
-                i = (i + 1) % places;
+                i = (i + 1) % PLACES;
             count += !is_used[i];
             seen[i] = at;
             is_used[i] = true;

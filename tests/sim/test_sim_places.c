@@ -4,6 +4,7 @@
  * language, elements' own conversions), and with that line to read.
  */
 #include "explain_variant.h"
+#include "tests/unit/operands.h"
 
 static void *sim;
 static unsigned seen;
@@ -55,9 +56,7 @@ int main(void)
         return check_report();
     for (int i = GM_DTYPE_NONE + 1; i < GM_DTYPE_COUNT; i++) {
         enum gm_dtype dtype = (enum gm_dtype)i;
-        bool is_first = true; /* of its size, which is all that moves know */
-        for (int j = GM_DTYPE_NONE + 1; j < i; j++)
-            is_first &= gm_dtype_size((enum gm_dtype)j) != gm_dtype_size(dtype);
+        bool is_first = is_first_of_its_size(dtype);
         const struct gm_op moves[] = {
             move_of(GM_OP_COPY, dtype, 33, 70), move_of(GM_OP_TRANSPOSE, dtype, 128, 144),
             move_of(GM_OP_TRANSPOSE, dtype, 131, 35), move_of(GM_OP_FLIP, dtype, 33, 70)};

@@ -8,6 +8,15 @@
 #include "proto/matrix.h"
 #include "proto/number/half.h"
 
+/* Whether no type before this one has elements of its size, of which moves know no more. */
+static inline bool is_first_of_its_size(enum gm_dtype dtype)
+{
+    for (enum gm_dtype other = GM_DTYPE_NONE + 1; other < dtype; other++)
+        if (gm_dtype_size(other) == gm_dtype_size(dtype))
+            return false;
+    return true;
+}
+
 static inline uint64_t random_below(uint64_t *state, uint64_t end)
 {
     return check_random(state) % end;
