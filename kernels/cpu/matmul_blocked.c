@@ -74,10 +74,22 @@ static bool lies_ready(const struct job *job, const struct gm_block *block, bool
     return whole && gm_dtype_size(block->dtype) == gm_sum_size(job->sum);
 }
 
+/* Whether the sums of a tile are its elements of the result, and stored there at once: there is
+ * nothing to finish, one panel has all of k, and no block reaches beyond the tile. */
+static bool sums_are_result(const struct job *job, const struct gm_tile *tile)
+{
+    const struct gm_product *x = &job->x;
+    const struct gm_scalar *alpha = &x->op.alpha;
+
+    return !x->adds && x->k > 0 && x->k <= GM_TILE_K && tile->w % job->micro->cols == 0 &&
+           tile->h % 4 == 0 && (alpha->is_integer ? alpha->integer == 1 : alpha->real == 1) &&
+           gm_dtype_size(x->op.result.dtype) == gm_sum_size(job->sum);
+}
+
 /* Packs both blocks of one panel of k, and adds the product of each pair of their groups to a block
- * of sums. */
+ * of sums. result: where the tile's elements are, if its sums are stored there; else NULL. */
 static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_t p, uint64_t k,
-                      char *scratch)
+                      char *scratch, char *result)
 {
     const struct gm_product *x = &job->x;
     const struct gm_micro *micro = job->micro;
@@ -116,7 +128,9 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
         for (uint64_t i = 0; i < tile->h; i += micro->rows) {
             uint64_t rows = tile->h - i < micro->rows ? tile->h - i : micro->rows;
             gm_micro_fn *run = (a_ready ? micro->in_place : micro->packed)[(rows - 1) / 4];
-            run(k, from_a + i * k * size, k, from_b + j * b_across, b_next, sums, p == 0);
+            char *to = result ? result + (i * x->n + j) * size : sums;
+            run(k, from_a + i * k * size, k, from_b + j * b_across, b_next, to,
+                result ? x->n : micro->cols, p == 0);
             sums += micro->rows * micro->cols * size;
         }
     }
@@ -125,17 +139,20 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
 static void multiply_tile(const struct job *job, const struct gm_tile *tile, char *scratch)
 {
     size_t size = gm_sum_size(job->sum);
-    uint64_t half = size / 4;
+    uint64_t half = size / 4, at = (tile->matrix * job->x.m + tile->i) * job->x.n + tile->j;
     char *sums = scratch + (GM_TILE_ROWS + GM_TILE_COLS) / half * GM_TILE_K * size;
+    char *result = sums_are_result(job, tile) ? (char *)job->x.op.result.data + at * size : NULL;
 
     if (job->x.k == 0)
         memset(sums, 0, GM_TILE_ROWS / half * (GM_TILE_COLS / half) * size);
     for (uint64_t p = 0; p < job->x.k; p += GM_TILE_K) {
         if (gm_exec_stopped(job->exec))
             return;
-        add_panel(job, tile, p, job->x.k - p < GM_TILE_K ? job->x.k - p : GM_TILE_K, scratch);
+        add_panel(job, tile, p, job->x.k - p < GM_TILE_K ? job->x.k - p : GM_TILE_K, scratch,
+                  result);
     }
-    finish(job, tile, sums);
+    if (!result)
+        finish(job, tile, sums);
 }
 
 static void multiply_chunk(void *cls, uint64_t chunk, unsigned thread)

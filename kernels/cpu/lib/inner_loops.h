@@ -55,11 +55,11 @@ const struct gm_lines *gm_lines_get(enum gm_sum sum, enum gm_isa isa);
 
 /*
  * sums[i][j] (+)= sum over p < k of a[i][p] * b[p][j], in the order of p, for a block's rows i and
- * columns j. The rows of b are b_next elements apart; the sums are 64-byte aligned. first: the sums
+ * columns j. The rows of b are b_next elements apart, those of the sums sums_next. first: the sums
  * begin at 0. a is packed (pack.c), or its rows lie a_row elements apart, and p runs along them.
  */
 typedef void gm_micro_fn(uint64_t k, const void *a, uint64_t a_row, const void *b, uint64_t b_next,
-                         void *sums, bool first);
+                         void *sums, uint64_t sums_next, bool first);
 
 /* The block, by the bytes of a vector: its rows, and the vectors of each. */
 #define GM_MICRO_ROWS(bytes) ((bytes) == 64 ? 12u : 4u)

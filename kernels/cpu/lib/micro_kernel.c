@@ -14,24 +14,27 @@
 /* a_row and a_next: from a row of a to the next, and from one p to the next, in elements. */
 #define MICRO(name, target, type, bytes, ROWS, a_row, a_next)                                      \
     target static void name(uint64_t k, const void *rows_a, uint64_t distance, const void *rows_b, \
-                            uint64_t b_next, void *sums, bool first)                               \
+                            uint64_t b_next, void *sums, uint64_t sums_next, bool first)           \
     {                                                                                              \
         typedef type vector __attribute__((vector_size(bytes)));                                   \
         typedef type anywhere __attribute__((vector_size(bytes), aligned(sizeof(type))));          \
         enum { VECTORS = GM_MICRO_VECTORS(bytes) };                                                \
         const type *a[ROWS / 4], *b = rows_b;                                                      \
-        vector *s = sums, acc[ROWS][VECTORS], row[VECTORS];                                        \
+        enum { LANES = (bytes) / sizeof(type) };                                                   \
+        type *s = sums;                                                                            \
+        vector acc[ROWS][VECTORS], row[VECTORS];                                                   \
                                                                                                    \
         (void)distance;                                                                            \
         UNROLL for (int i = 0; i < ROWS; i++)                                                      \
         {                                                                                          \
             a[i / 4] = (const type *)rows_a + (uint64_t)(i / 4) * 4 * (a_row);                     \
             UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] =                                   \
-                first ? (vector){0} : s[i * VECTORS + j];                                          \
+                first ? (vector){0}                                                                \
+                      : *(const anywhere *)(const void *)(s + i * sums_next + j * LANES);          \
         }                                                                                          \
         for (uint64_t p = 0; p < k; p++, b += b_next) {                                            \
             UNROLL for (int j = 0; j < VECTORS; j++) row[j] =                                      \
-                *(const anywhere *)(const void *)(b + j * ((bytes) / sizeof(type)));               \
+                *(const anywhere *)(const void *)(b + j * LANES);                                  \
             UNROLL for (int i = 0; i < ROWS; i++)                                                  \
             {                                                                                      \
                 UNROLL for (int j = 0; j < VECTORS; j++) acc[i][j] +=                              \
@@ -41,7 +44,8 @@
         }                                                                                          \
         UNROLL for (int i = 0; i < ROWS; i++)                                                      \
         {                                                                                          \
-            UNROLL for (int j = 0; j < VECTORS; j++) s[i * VECTORS + j] = acc[i][j];               \
+            UNROLL for (int j = 0; j < VECTORS; j++) *                                             \
+                (anywhere *)(void *)(s + i * sums_next + j * LANES) = acc[i][j];                   \
         }                                                                                          \
     }
 
