@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#define STREAMS_MAX 4u
+#define STREAMS_MAX 6u
 #define GROUP_MAX 64u
 #define ROUND_US 30000.0
 #define ROUNDS 3u

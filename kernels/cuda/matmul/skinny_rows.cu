@@ -145,22 +145,27 @@ static __device__ __forceinline__ void add_classes(const rows_memory<T, ROWS> *m
                                                    unsigned groups, gm_acc<T> (&total)[N])
 {
 #pragma unroll
-    for (unsigned i = 0; i < N; i++) {
-        unsigned at = (i / COLUMNS * THREADS + threadIdx.x) * COLUMNS + i % COLUMNS;
-        gm_acc<T> x[CLASSES];
+    for (unsigned i = 0; i < N; i += COLUMNS) {
+        const unsigned at = (i / COLUMNS * THREADS + threadIdx.x) * COLUMNS;
+        row_span<gm_acc<T>, COLUMNS> x[CLASSES];
 #pragma unroll
         for (unsigned c = 0; c < CLASSES; c++)
-            x[c] = memory->part[c][at];
-        if (groups == CLASSES)
-            total[i] += ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-        else
-            total[i] =
-                (total[i] + ((x[0] + x[2]) + (x[1] + x[3]))) + ((x[4] + x[6]) + (x[5] + x[7]));
+            x[c] = *(const row_span<gm_acc<T>, COLUMNS> *)&memory->part[c][at];
+#pragma unroll
+        for (unsigned j = 0; j < COLUMNS; j++) {
+            gm_acc<T> &sum = total[i + j];
+            if (groups == CLASSES)
+                sum += ((x[0].x[j] + x[4].x[j]) + (x[2].x[j] + x[6].x[j])) +
+                       ((x[1].x[j] + x[5].x[j]) + (x[3].x[j] + x[7].x[j]));
+            else
+                sum = (sum + ((x[0].x[j] + x[2].x[j]) + (x[1].x[j] + x[3].x[j]))) +
+                      ((x[4].x[j] + x[6].x[j]) + (x[5].x[j] + x[7].x[j]));
+        }
     }
 }
 
 template <typename T, unsigned ROWS>
-static __global__ void __launch_bounds__(THREADS) skinny_rows(skinny<T> s)
+static __global__ void __launch_bounds__(THREADS, 1) skinny_rows(skinny<T> s)
 {
     constexpr unsigned MINE = ROWS / 4, SPANS = 2, TOTALS = ROWS * LINES / THREADS;
     static_assert(LINES == 8 * SPANS * COLUMNS, "a warp of 8 x 4 threads has a tile");
