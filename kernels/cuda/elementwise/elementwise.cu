@@ -7,7 +7,7 @@
  * are used, by vectors of 4 elements: 16 bytes each for f32.
  *
  * Cost: each input is read once and the result is written once, 16 sectors a request for f32. An
- * instruction takes some 60 issue slots of a warp for its 512 numbers.
+ * instruction takes some 35 issue slots of a warp for its 512 numbers.
  * When it wins: over single operations, which move each intermediate result twice.
  * Source: numexpr, which interprets blocks that fit in a CPU's cache, in the same way.
  */
