@@ -18,6 +18,7 @@
 #include <time.h>
 
 #define STREAMS_MAX 6u
+#define STREAMS_BY_SIZE 4u /* of many jobs of each size, as recorded results have it */
 #define GROUP_MAX 64u
 #define ROUND_US 30000.0
 #define ROUNDS 3u
@@ -279,7 +280,7 @@ static void by_size_of(enum gm_op_kind kind, enum gm_dtype dtype)
             break;
         row(&load, lone);
         double lone_copied = by_copies(load);
-        load.streams = STREAMS_MAX;
+        load.streams = STREAMS_BY_SIZE;
         double many_copied = by_copies(load);
         uint64_t fit = facts->batch_bytes / (bytes_of(&load, true) + bytes_of(&load, false));
         load.size = fit < facts->batch_max ? (unsigned)fit : facts->batch_max;

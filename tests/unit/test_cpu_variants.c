@@ -166,6 +166,7 @@ static void test_stacks(void)
         {0, 1, SINGLE, 4, 5, 6},      {3, 3, 3, 0, 5, 6},
         {3, 3, 3, 4, 0, 6},           {9, 9, 9, 33, 34, 35},
         {300, 300, 300, 3, 3, 3},     {2, 2, 2, 130, 260, 140},
+        {3, 3, SINGLE, 36, 40, 64},   {5, SINGLE, SINGLE, 8, 40, 64},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t type = 0; type < ARITHMETIC; type++) {

@@ -55,8 +55,9 @@ const struct gm_lines *gm_lines_get(enum gm_sum sum, enum gm_isa isa);
 
 /*
  * sums[i][j] (+)= sum over p < k of a[i][p] * b[p][j], in the order of p, for a block's rows i and
- * columns j. The rows of b are b_next elements apart, those of the sums sums_next. first: the sums
- * begin at 0. a is packed (pack.c), or its rows lie a_row elements apart, and p runs along them.
+ * columns j. The rows of b are b_next elements apart, and the rows of the sums sums_next. They are
+ * aligned to elements. first: the sums begin at 0. a is packed (pack.c), or its rows lie a_row
+ * elements apart, and p runs along them.
  */
 typedef void gm_micro_fn(uint64_t k, const void *a, uint64_t a_row, const void *b, uint64_t b_next,
                          void *sums, uint64_t sums_next, bool first);
