@@ -204,7 +204,7 @@ def layer(daemon):
     got = numpy.load(io.BytesIO(daemon.ask("GET", "/v1/matrices/t", headers=NPY)[1]))
     some = numpy.tanh(0.5 * (a[:64].astype("f8") @ b.T.astype("f8")) + c[:64])
     check(numpy.max(numpy.abs(got[:64] - some)) < 1e-5, "tanh(0.5 * (a @ b.T) + c)")
-    time.sleep(1)  # the threads of NumPy's product still look for work, on all cores, for a tenth of that
+    time.sleep(1)  # the threads of NumPy's product look for more work for a while, on all cores
     mine = account(daemon, "tanh(0.5 * (a @ b.T) + c)")
     wall = clock_us(lambda: daemon.eval("tanh(0.5 * (a @ b.T) + c)", keep="t", device="cuda"))
     steps = ", ".join(f"{s['op']} {s['kernel']} {s['us']:.0f}" for s in mine["steps"])
