@@ -179,12 +179,13 @@ double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
     /* lanes store a row of the result apart: so many lines of 128 bytes */
     double lanes = gm_filled(a.cols, WARP, several), warps = gm_filled(a.rows, 8, several);
     double lines = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / 128));
+    double sectors = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / GM_SECTOR));
     /* parts of a sector that several blocks write cost more than a sector, but not as many */
     double parts = sqrt(gm_most_of(1, GM_SECTOR / (8 * a.size)));
     struct gm_work w = {
         .blocks = a.batch * down * across, .resident = 8, .steps = parts, .dram = 2 * a.bytes};
 
-    w.l2 = a.bytes / w.blocks + GM_SECTOR * lines;
+    w.l2 = a.bytes / w.blocks + GM_SECTOR * sectors;
     w.shared = 6 * requests(256) + requests(lanes * warps) + 128 * lines * parts;
     return gm_work_us(q, r, &w);
 }
@@ -244,8 +245,9 @@ double gm_us_transpose_unaligned(const struct gm_asked *q, const struct gm_rates
 
 double gm_us_transpose_packed_u8(const struct gm_asked *q, const struct gm_rates *r)
 {
-    const struct tile t = {256, q->op->operand[0].cols % 16 == 0 ? 256 : 240, 240, 16, 256, 2, 0,
-                           0};
+    const struct gm_matrix *a = &q->op->operand[0];
+    double width = a->cols % 16 == 0 ? 256 : 240, ends = a->rows % 16 == 0 ? 0 : 16;
+    const struct tile t = {256, width, 240, 16, 256, 2, 0, ends};
 
     return tile_us(q, r, &t);
 }

@@ -355,14 +355,15 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
                          (s->b.row > s->b.col ? s->b.row : s->b.col) | (uint64_t)s->n;
     double least = HUGE_VAL, wide = gm_least_of((double)(all & -all), 16 / s->size);
     bool again = launches_again(q, all % 2 != 0);
-    double few = q->tensor && s->size == 2 && wide < 8 ? CUBLAS_ROWS : CUBLAS_SUMS;
+    bool odd = q->tensor && s->size == 2 && wide < 8;
+    double few = odd ? CUBLAS_ROWS : CUBLAS_SUMS;
     unsigned count = tile == of_f64 ? 2 : 3;
 
-    if (s->m <= few && s->n <= few)
+    if (s->m <= few && (s->n <= few || (odd && q->op->result.dtype == GM_BF16)))
         return HUGE_VAL; /* split_k_dot and skinny take less, and at times a tenth */
     if (s->m == 1 || s->n == 1 || (s->size == 4 && s->m <= CUBLAS_ROWS && s->a_along_k))
         least = few_us(q, &r[count]);
-    if (q->tensor && s->size == 2 && wide < 8) {
+    if (odd) {
         tile = unaligned;
         wide = gm_least_of(wide, 2);
         r += 4;
