@@ -205,18 +205,18 @@ static void note_page(struct gm_sim_worker *w, unsigned buffer, uintptr_t at)
     gm_sim_memory_touch(memory);
 }
 
-static void log_event(struct gm_sim_worker *w, uint32_t key, unsigned kind, size_t bytes,
-                      unsigned memory, uintptr_t at)
+/* The next event of the running lane's log, once there is room. */
+static inline __attribute__((always_inline)) struct gm_sim_event *
+next_event(struct gm_sim_worker *w)
 {
-    unsigned lane = w->current->tid % GM_WARP;
+    unsigned lane = w->current->tid % GM_WARP, end = w->log_end[lane];
 
-    if (w->log_end[lane] == GM_SIM_LOG_EVENTS)
+    if (end == GM_SIM_LOG_EVENTS) {
         gm_sim_yield(w);
-    w->log[lane][w->log_end[lane]++] = (struct gm_sim_event){.key = key,
-                                                             .kind = (uint8_t)kind,
-                                                             .bytes = (uint8_t)bytes,
-                                                             .memory = (uint16_t)memory,
-                                                             .address = at};
+        end = w->log_end[lane];
+    }
+    w->log_end[lane] = end + 1;
+    return &w->log[lane][end];
 }
 
 static const enum gm_access_kind global_kinds[] = {GM_GLOBAL_LOAD, GM_GLOBAL_STORE,
@@ -285,7 +285,12 @@ static void touch(struct gm_sim_worker *w, uintptr_t at, size_t bytes, enum gm_s
     } else {
         access_buffer(w, index, at, bytes, how, pc);
     }
-    log_event(w, key, cells ? shared_kinds[how] : global_kinds[how], bytes, index, at);
+    *next_event(w) =
+        (struct gm_sim_event){.key = key,
+                              .kind = (uint8_t)(cells ? shared_kinds[how] : global_kinds[how]),
+                              .bytes = (uint8_t)bytes,
+                              .memory = (uint16_t)index,
+                              .address = at};
 }
 
 /* Structures without an instruction of their size are moved in pieces, as on the device. */
@@ -352,13 +357,17 @@ void gm_sim_write_range(void *at, size_t bytes)
 void gm_sim_step(void);
 void gm_sim_step(void)
 {
+    struct gm_sim_worker *w = gm_sim_worker;
     uint32_t key = gm_sim_key(CALLER, 0);
 
-    if (!IN_KERNEL)
+    if (!w || !w->current)
         return;
-    count_event(gm_sim_worker, CALLER);
-    if (!gm_sim_worker->repeats || !seen_enough(gm_sim_worker, key))
-        log_event(gm_sim_worker, key, GM_SIM_STEP, 0, 0, 0);
+    count_event(w, CALLER);
+    if (w->repeats && seen_enough(w, key))
+        return;
+    struct gm_sim_event *event = next_event(w);
+    event->key = key; /* nothing else is read of a step */
+    event->kind = GM_SIM_STEP;
 }
 
 /* Each kernel file calls this when the program starts. */
