@@ -27,12 +27,14 @@ fi
 echo "nvcc is $nvcc, compute capability $arch"
 
 c="gcc -std=c17 -O2 -ftree-vectorize -g -DNDEBUG -Wall -Wextra -Werror -pthread"
-c+=" -D_GNU_SOURCE -DGM_HAVE_CUDA=1 -DGM_HAVE_OPENBLAS=0 -I. -I$include"
+version=$(sed -n 's/^project(gemmd VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+c+=" -D_GNU_SOURCE -DGM_VERSION='\"$version\"' -DGM_HAVE_CUDA=1 -DGM_HAVE_OPENBLAS=0 -I. -I$include"
 cu="$nvcc -std=c++17 -O3 -lineinfo -Xcompiler -Wall,-Wextra -D_GNU_SOURCE"
 cu+=" -DGM_HAVE_SM90A=$([ "$arch" = 90a ] && echo 1 || echo 0)"
 cu+=" -gencode arch=compute_$arch,code=sm_$arch -I. -Ikernels/cuda/include"
 
-library="proto/matrix.c proto/status.c $(ls kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
+numbers=$(ls proto/number/*.cc)
+library="proto/matrix.c proto/status.c $(ls proto/number/*.c kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
 kernels=$(ls kernels/cuda/*/*.cu)
 helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/baseline_nothing.cu"
 programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,streams,groups,accuracy}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
@@ -48,6 +50,9 @@ object() {
     done
     for file in $library $programs; do
         echo "$c -c $file -o $(object "$file")"
+    done
+    for file in $numbers; do
+        echo "g++ -std=c++17 -O2 -I. -c $file -o $(object "$file")"
     done
 } | xargs -P "$(nproc)" -d '\n' -I '{}' sh -c '{} || { echo "failed: {}" >&2; exit 255; }'
 
@@ -67,7 +72,7 @@ link() {
 }
 rm -f "$out/libkernels.a"
 # shellcheck disable=SC2046,SC2086
-ar rcs "$out/libkernels.a" $(objects $library $kernels tests/gpu/no_simulator.c)
+ar rcs "$out/libkernels.a" $(objects $library $numbers $kernels tests/gpu/no_simulator.c)
 link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/test_cpu_case.c
 link test_gpu_huge tests/gpu/{test_gpu_huge,device}.c tests/gpu/huge.cu
 link bench_gpu tests/bench/bench_gpu{,_contest,_result,_baseline}.c tests/bench/{shapes,proof}.c \
