@@ -90,9 +90,7 @@ double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const stru
         .launch = p->launch_us + (round + missed) / q->mhz,
         .math = time_of(busiest * w->madds, q->madds, r->math),
         .shared = time_of(busiest * w->shared, q->shared, r->shared),
-        /* what the cache moves for all multiprocessors, and the busiest one's own way to it */
-        .l2 = hypot(time_of(w->blocks / q->sms * w->l2, q->l2, r->l2),
-                    time_of(busiest * w->l2, q->l2, 1)),
+        .l2 = time_of(busiest * w->l2, q->l2, r->l2),
         .dram = time_of(w->dram, q->dram, r->dram),
         .wait = (further * round + w->steps * q->cold * p->miss + w->queued * p->queued) / q->mhz,
         .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * p->pass_rate)};

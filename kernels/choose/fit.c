@@ -587,7 +587,7 @@ struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t coun
         double best = INFINITY, least = INFINITY, chosen = 0;
         for (end = i; end < count && timed[end].op == timed[i].op; end++) {
             double estimate = log_estimate(&timed[end], profile);
-            best = isfinite(estimate) ? fmin(best, timed[end].us) : best;
+            best = fmin(best, timed[end].us);
             chosen = estimate < least ? timed[end].us : chosen;
             least = fmin(least, estimate);
         }

@@ -61,7 +61,7 @@ void gm_profile_fit_link(const struct gm_timed *timed, size_t count, double in_g
  * operation's is a copy. */
 double gm_timed_estimate(const struct gm_timed *timed, const struct gm_profile *profile);
 
-/* Of the times, by a profile. */
+/* Of the times, by a profile: what it has no estimate for may be the best, and is never chosen. */
 struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t count,
                                        const struct gm_profile *profile);
 

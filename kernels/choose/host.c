@@ -68,7 +68,7 @@ static double core_us(const struct gm_asked *q, const struct gm_rates *r, struct
     double part = gm_least_of(1, gm_parts(ceil(chunks), q->sms) / chunks);
 
     one.cold = 0;
-    one.sms = w.blocks = w.resident = 1; /* a core has ways of its own */
+    w.blocks = w.resident = 1;
     w.madds *= part;
     w.shared = part * (w.shared + (1 - q->cold) * q->bytes);
     w.l2 *= part;

@@ -176,7 +176,8 @@ double gm_us_transpose_naive(const struct gm_asked *q, const struct gm_rates *r)
     struct matrix a = operand_of(q);
     double down = gm_parts(a.rows, 8), across = gm_parts(a.cols, WARP);
     bool several = a.batch * down * across > q->sms;
-    /* lanes store a row of the result apart: so many lines of 128 bytes */
+    /* lanes store a row of the result apart: so many lines of 128 bytes, which the L1 cache looks
+     * up one by one, and so many sectors, which the L2 cache takes */
     double lanes = gm_filled(a.cols, WARP, several), warps = gm_filled(a.rows, 8, several);
     double lines = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / 128));
     double sectors = warps * gm_most_of(1, lanes * gm_least_of(1, a.rows * a.size / GM_SECTOR));

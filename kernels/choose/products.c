@@ -315,7 +315,8 @@ static double few_us(const struct gm_asked *q, const struct gm_rates *r)
  * and take a second launch where tiles of 32 x 32 leave multiprocessors idle; not those of a few
  * rows of A, nor of wide rows of a B with K along its rows, nor with A transposed and B not. So are
  * those of bf16 with rows of an odd length. On tensor cores, types other than f32 have kernels of
- * their own where rows do not begin at multiples of 16 bytes.
+ * their own where rows do not begin at multiples of 16 bytes; there times of few sums, and of bf16
+ * of few rows, follow no rule: they have no estimate.
  */
 #define CUBLAS_SMALL 2e6 /* multiply-adds */
 static bool launches_again(const struct gm_asked *q, bool odd)
@@ -355,15 +356,15 @@ double gm_us_cublas(const struct gm_asked *q, const struct gm_rates *r)
                          (s->b.row > s->b.col ? s->b.row : s->b.col) | (uint64_t)s->n;
     double least = HUGE_VAL, wide = gm_least_of((double)(all & -all), 16 / s->size);
     bool again = launches_again(q, all % 2 != 0);
-    bool odd = q->tensor && s->size == 2 && wide < 8;
-    double few = odd ? CUBLAS_ROWS : CUBLAS_SUMS;
+    bool misaligned = q->tensor && s->size == 2 && wide < 8;
+    double few = misaligned ? CUBLAS_ROWS : CUBLAS_SUMS;
     unsigned count = tile == of_f64 ? 2 : 3;
 
-    if (s->m <= few && (s->n <= few || (odd && q->op->result.dtype == GM_BF16)))
-        return HUGE_VAL; /* split_k_dot and skinny take less, and at times a tenth */
+    if (s->m <= few && (s->n <= few || (misaligned && q->op->result.dtype == GM_BF16)))
+        return HUGE_VAL; /* others take less, and at times a tenth */
     if (s->m == 1 || s->n == 1 || (s->size == 4 && s->m <= CUBLAS_ROWS && s->a_along_k))
         least = few_us(q, &r[count]);
-    if (odd) {
+    if (misaligned) {
         tile = unaligned;
         wide = gm_least_of(wide, 2);
         r += 4;

@@ -52,7 +52,7 @@ object() {
         echo "$c -c $file -o $(object "$file")"
     done
     for file in $numbers; do
-        echo "g++ -std=c++17 -O2 -I. -c $file -o $(object "$file")"
+        echo "g++ -std=c++17 -O2 -g -DNDEBUG -Wall -Wextra -Werror -fno-exceptions -fno-rtti -I. -c $file -o $(object "$file")"
     done
 } | xargs -P "$(nproc)" -d '\n' -I '{}' sh -c '{} || { echo "failed: {}" >&2; exit 255; }'
 

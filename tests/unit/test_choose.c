@@ -326,19 +326,25 @@ static void test_unknown(void)
     CHECK(us > 1 && us < 100);
 }
 
-/* Rows that are whole vectors take no longer, though columns of few rows would share banks. */
-static void test_banks(const struct gm_device_facts *facts)
+static double transpose_us(const char *name, enum gm_dtype dtype, uint64_t rows, uint64_t cols,
+                           const struct gm_device_facts *facts)
 {
-    double us[2];
+    struct gm_op op = {.kind = GM_OP_TRANSPOSE, .operands = 1};
 
-    for (uint64_t i = 0; i < 2; i++) {
-        struct gm_op op = {.kind = GM_OP_TRANSPOSE, .operands = 1};
-        op.operand[0] = (struct gm_matrix){.dtype = GM_U8, .batch = 1, .rows = 133, .cols = 301056};
-        op.operand[0].cols += i;
-        op.result = op.operand[0];
-        us[i] = gm_estimate(&op, op.kind, "skinny", facts).us;
-    }
-    CHECK(us[0] > 0 && us[0] < 1.05 * us[1]);
+    op.operand[0] = (struct gm_matrix){.dtype = dtype, .batch = 1, .rows = rows, .cols = cols};
+    op.result = (struct gm_matrix){.dtype = dtype, .batch = 1, .rows = cols, .cols = rows};
+    return gm_estimate(&op, op.kind, name, facts).us;
+}
+
+static void test_transposes(const struct gm_device_facts *facts)
+{
+    /* Rows that are whole vectors take no longer, though columns of few rows would share banks. */
+    double us = transpose_us("skinny", GM_U8, 133, 301056, facts);
+    CHECK(us > 0 && us < 1.05 * transpose_us("skinny", GM_U8, 133, 301057, facts));
+
+    /* Rows of the result that end within a vector are stored in parts. */
+    us = transpose_us("packed_u8", GM_U8, 240, 1024, facts);
+    CHECK(us > 0 && 1.05 * us < transpose_us("packed_u8", GM_U8, 239, 1024, facts));
 }
 
 /* A table is read as it is written, and what is wrong in it is said. */
@@ -458,6 +464,25 @@ static bool parse_op(const char *dtype, const char *a, const char *b, enum gm_pr
     }
     return CHECK_STATUS(gm_op_init(ret, GM_OP_MATMUL, &options, operand, present, &err), GM_OK,
                         &err);
+}
+
+/* bf16 of few rows that begin at no multiples of 16 bytes is not estimated by cuBLAS. */
+static void test_cublas(const struct gm_device_facts *facts)
+{
+    static const struct {
+        const char *dtype, *a, *b;
+        bool has_one;
+    } cases[] = {{"bf16", "8x92", "92x116", false},
+                 {"bf16", "17x92", "92x116", true},
+                 {"bf16", "8x96", "96x128", true},
+                 {"f16", "8x92", "92x116", true},
+                 {"f16", "16x92", "92x12", false}};
+    struct gm_op op;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (parse_op(cases[i].dtype, cases[i].a, cases[i].b, GM_PRECISION_FP32, &op))
+            CHECK_EQ(gm_estimate(&op, op.kind, "cublas", facts).us > 0, cases[i].has_one);
+    }
 }
 
 /* What takes less over the link with others is a small job, and a long sum is none, for it waits;
@@ -680,7 +705,8 @@ int main(void)
     test_profile(&facts);
     test_any_shape();
     test_unknown();
-    test_banks(&facts);
+    test_transposes(&facts);
+    test_cublas(&facts);
     test_tiles();
     test_tensor_cores();
     test_small_jobs();

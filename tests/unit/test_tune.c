@@ -299,6 +299,19 @@ static void test_host(void)
     free(hidden);
 }
 
+/* The best may be what has no estimate, and so is never chosen. */
+static void test_losses(void)
+{
+    const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_find("H200")};
+    struct gm_op op = {.kind = GM_OP_TRANSPOSE, .operands = 1};
+
+    op.operand[0] = op.result =
+        (struct gm_matrix){.dtype = GM_F32, .batch = 1, .rows = 512, .cols = 512};
+    const struct gm_timed timed[] = {{&op, "padded", &facts, 2}, {&op, "nobody", &facts, 1}};
+    struct gm_fit_losses losses = gm_profile_losses(timed, 2, gm_profile_at(0));
+    CHECK(losses.shapes == 1 && losses.near == 0 && losses.far == 1 && losses.worst == 2);
+}
+
 /* What was measured until then is a profile too; too little is not, and leaves the file alone. */
 static void test_stops(const char *path)
 {
@@ -377,6 +390,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/profile", folder);
     test_choice(path);
     test_host();
+    test_losses();
     test_stops(path);
     test_failures(path);
     test_memory(path);

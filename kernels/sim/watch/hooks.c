@@ -360,7 +360,7 @@ void gm_sim_step(void)
     struct gm_sim_worker *w = gm_sim_worker;
     uint32_t key = gm_sim_key(CALLER, 0);
 
-    if (!w || !w->current)
+    if (!IN_KERNEL)
         return;
     count_event(w, CALLER);
     if (w->repeats && seen_enough(w, key))
