@@ -109,7 +109,7 @@ fingerprint() {
         command -v clang-format || :
         cat build/clients-venv/made || :
         prometheus_here || :
-        chromium --version || :
+        chromium-headless-shell --version || chromium --version || :
         echo "$system_name, $(uname -m)"
     } 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
@@ -250,7 +250,7 @@ case $label in
 esac
 [[ ! "$(chosen_labels release)" =~ clients ]] || fetch_prometheus ||
     note "no Prometheus: the test of it is skipped"
-[[ ! "$(chosen_labels release)" =~ clients ]] || offer "the test of the console" has_chromium chromium || :
+[[ ! "$(chosen_labels release)" =~ clients ]] || offer_chromium || :
 has_gpu=no
 find_gpu "$([ $all = yes ] && echo all || echo one)" "the tests labelled gpu are skipped"
 has clang-format || note "no clang-format: the check of the formatting is skipped"

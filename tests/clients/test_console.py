@@ -20,7 +20,7 @@ from daemon import BINARY, SLOW, Daemon
 from keyring import Keyring, bearer
 
 GEMMCTL = pathlib.Path(BINARY).resolve().parent.parent / "clients" / "c" / "gemmctl"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium") or shutil.which("chromium-browser")
 VIEWS = ["Playground", "Matrices", "Compare", "Explain", "Tour", "Roofline", "Waterfall", "Live"]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 FIRST_VIEW_BYTES = 300_000
