@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -11,6 +12,10 @@
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 2048
+#define JSON_MAX_BYTES (3 * LINE_MAX_BYTES)
+/* Lines that wait for a thread which writes others: of some hundred requests. */
+#define OUTBOX_BYTES 65536
+#define ROUNDS_MAX 8 /* that a thread writes for others, which its own connections wait for */
 
 static enum gm_log_level log_level = GM_LOG_INFO;
 static enum gm_log_format log_format = GM_LOG_FMT;
@@ -136,76 +141,229 @@ static size_t to_json(const char *line, char *text, size_t size)
 }
 
 /* Writes "2026-01-31T12:00:00.123Z level=info event=request "; returns its length. Names are short
- * literals. */
-static size_t begin_line(char *line, size_t size, enum gm_log_level level, const char *event)
+ * literals. A thread formats the seconds once. */
+static size_t begin_line(char *line, enum gm_log_level level, const char *event)
 {
+    static _Thread_local time_t second = -1;
+    static _Thread_local char stamp[sizeof "2026-01-31T12:00:00"];
     struct timespec now;
     struct tm tm;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    size_t at = strftime(line, size, "%Y-%m-%dT%H:%M:%S", &tm);
-    int n = snprintf(line + at, size - at, ".%03ldZ level=%s event=%s ", now.tv_nsec / 1000000,
-                     level_names[level], event);
-    return at + (size_t)n;
+    if (now.tv_sec != second) {
+        gmtime_r(&now.tv_sec, &tm);
+        strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm);
+        second = now.tv_sec;
+    }
+    unsigned ms = (unsigned)(now.tv_nsec / 1000000);
+    char *at = stpcpy(line, stamp);
+    *at++ = '.';
+    *at++ = (char)('0' + ms / 100);
+    *at++ = (char)('0' + ms / 10 % 10);
+    *at++ = (char)('0' + ms % 10);
+    at = stpcpy(stpcpy(at, "Z level="), level_names[level]);
+    at = stpcpy(stpcpy(stpcpy(at, " event="), event), " ");
+    return (size_t)(at - line);
 }
 
-/* Whether standard error has room for a whole line, as poll(2) says of a pipe. */
-static bool has_room(void)
+/* A line in the format that was chosen: itself, or an object in `json`. Its length is 0 if it does
+ * not fit. */
+static const char *formatted(const char *line, size_t *len, char json[JSON_MAX_BYTES])
+{
+    if (log_format == GM_LOG_FMT)
+        return line;
+    *len = to_json(line, json, JSON_MAX_BYTES);
+    return json;
+}
+
+/* "... level=warn event=log dropped=N" */
+static size_t dropped_line(char line[LINE_MAX_BYTES], unsigned long dropped)
+{
+    size_t at = begin_line(line, GM_LOG_WARN, "log");
+
+    return at + (size_t)snprintf(line + at, LINE_MAX_BYTES - at, "dropped=%lu\n", dropped);
+}
+
+/*
+ * What goes to standard error. A thread that finds nobody writing writes its own line, and those
+ * that others leave here meanwhile: so none of them waits for a system call of another, and many
+ * lines take one.
+ */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t round; /* of the writer's has ended */
+    char lines[2][OUTBOX_BYTES];
+    unsigned filled; /* which of the two; the other one is the writer's */
+    size_t len;
+    bool has_writer;
+    unsigned long dropped;
+} outbox = {.mutex = PTHREAD_MUTEX_INITIALIZER, .round = PTHREAD_COND_INITIALIZER};
+
+/* Writes, if standard error has room. poll(2) says of a pipe that PIPE_BUF bytes fit. */
+static bool write_now(const char *bytes, size_t len)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    return poll(&p, 1, 0) > 0 && (p.revents & POLLOUT);
-}
-
-/* Writes a line of key=value pairs, len bytes and a zero, in the format that was chosen. Returns
- * whether it was taken. */
-static bool put_line(enum gm_log_level level, const char *event, const char *line, size_t len)
-{
-    char text[3 * LINE_MAX_BYTES];
-    const char *pairs = line + strcspn(line, " ");
-
-    if (log_socket < 0 && !has_room())
+    if (poll(&p, 1, 0) <= 0 || !(p.revents & POLLOUT))
         return false;
-    if (log_format == GM_LOG_JSON) {
-        len = to_json(line, text, sizeof text);
-        line = text;
-        if (len == 0)
-            return false;
-    }
-    if (log_socket >= 0) /* the time and the level are in fields of their own */
-        return gm_log_socket_send(log_socket, &log_place, level, event, pairs,
-                                  log_format == GM_LOG_JSON ? text : strstr(pairs, "event="));
-    ssize_t written = write(STDERR_FILENO, line, len);
+    ssize_t written = write(STDERR_FILENO, bytes, len);
     (void)written; /* a log that cannot be written cannot report it */
     return true;
 }
 
-/*
- * Never blocks: a full pipe that nobody reads, or a journal that is busy, must not stop the threads
- * that serve. One thread writes at a time. Lines that are not taken are counted.
- */
+/* The length of the whole lines that begin here and that a pipe takes at once: at least one. */
+static size_t lines_at_once(const char *bytes, size_t len)
+{
+    if (len <= PIPE_BUF)
+        return len;
+    const char *last = memrchr(bytes, '\n', PIPE_BUF);
+    const char *end = last ? last : memchr(bytes, '\n', len);
+    return (size_t)(end - bytes) + 1;
+}
+
+/* Returns how many lines are dropped and not told of: `dropped` before, and those without room. */
+static unsigned long write_lines(const char *bytes, size_t len, unsigned long dropped)
+{
+    char line[LINE_MAX_BYTES], json[JSON_MAX_BYTES];
+
+    while (len > 0) {
+        size_t now = lines_at_once(bytes, len);
+        if (!write_now(bytes, now)) {
+            for (size_t i = 0; i < now; i++)
+                dropped += bytes[i] == '\n';
+        } else if (dropped > 0) {
+            size_t size = dropped_line(line, dropped);
+            const char *note = formatted(line, &size, json);
+            if (write_now(note, size))
+                dropped = 0;
+        }
+        bytes += now;
+        len -= now;
+    }
+    return dropped;
+}
+
+/* Writes until nothing is left, or for long enough: others have lines all the time then, and the
+ * next one writes. With the mutex, which it gives up while it writes. */
+static void empty_outbox(void)
+{
+    outbox.has_writer = true;
+    for (unsigned round = 0; outbox.len > 0 && round < ROUNDS_MAX; round++) {
+        const char *lines = outbox.lines[outbox.filled];
+        size_t len = outbox.len;
+        unsigned long dropped = outbox.dropped;
+
+        outbox.filled ^= 1;
+        outbox.len = 0;
+        outbox.dropped = 0;
+        pthread_mutex_unlock(&outbox.mutex);
+        dropped = write_lines(lines, len, dropped);
+        pthread_mutex_lock(&outbox.mutex);
+        outbox.dropped += dropped;
+        pthread_cond_broadcast(&outbox.round);
+    }
+    outbox.has_writer = false;
+}
+
+static void put_line(const char *line, size_t len)
+{
+    pthread_mutex_lock(&outbox.mutex);
+    if (len == 0 || len > OUTBOX_BYTES - outbox.len) {
+        outbox.dropped++;
+    } else {
+        memcpy(outbox.lines[outbox.filled] + outbox.len, line, len);
+        outbox.len += len;
+    }
+    if (!outbox.has_writer)
+        empty_outbox();
+    pthread_mutex_unlock(&outbox.mutex);
+}
+
+void gm_log_flush(void)
+{
+    pthread_mutex_lock(&outbox.mutex);
+    /* Lines that were here before are gone after the round that is under way and the next one. */
+    for (unsigned rounds = 0; outbox.has_writer && rounds < 2; rounds++)
+        pthread_cond_wait(&outbox.round, &outbox.mutex);
+    if (!outbox.has_writer)
+        empty_outbox();
+    pthread_mutex_unlock(&outbox.mutex);
+}
+
+/* The time and the level are in fields of their own. */
+static bool send_line(enum gm_log_level level, const char *event, const char *line, size_t len)
+{
+    char json[JSON_MAX_BYTES];
+    const char *pairs = line + strcspn(line, " "), *text = formatted(line, &len, json);
+
+    return len > 0 && gm_log_socket_send(log_socket, &log_place, level, event, pairs,
+                                         text == json ? json : strstr(pairs, "event="));
+}
+
+static void add_dropped(unsigned long count)
+{
+    pthread_mutex_lock(&outbox.mutex);
+    outbox.dropped += count;
+    pthread_mutex_unlock(&outbox.mutex);
+}
+
+static unsigned long take_dropped(void)
+{
+    pthread_mutex_lock(&outbox.mutex);
+    unsigned long dropped = outbox.dropped;
+    outbox.dropped = 0;
+    pthread_mutex_unlock(&outbox.mutex);
+    return dropped;
+}
+
+/* Sends a line, and then how many were not taken before. */
+static void send_lines(enum gm_log_level level, const char *event, const char *line, size_t len)
+{
+    char note[LINE_MAX_BYTES];
+
+    if (!send_line(level, event, line, len)) {
+        add_dropped(1);
+        return;
+    }
+    unsigned long dropped = take_dropped();
+    if (dropped > 0 && !send_line(GM_LOG_WARN, "log", note, dropped_line(note, dropped)))
+        add_dropped(dropped);
+}
+
+/* Never blocks: a full pipe that nobody reads, or a journal that is busy, must not stop the threads
+ * that serve. Lines that are not taken are counted. */
 static void write_line(enum gm_log_level level, const char *event, const char *line, size_t len)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static unsigned long dropped;
-    char note[160];
+    char json[JSON_MAX_BYTES];
 
-    pthread_mutex_lock(&mutex);
-    if (!put_line(level, event, line, len)) {
-        dropped++;
-    } else if (dropped > 0) {
-        size_t at = begin_line(note, sizeof note, GM_LOG_WARN, "log");
-        at += (size_t)snprintf(note + at, sizeof note - at, "dropped=%lu\n", dropped);
-        if (put_line(GM_LOG_WARN, "log", note, at))
-            dropped = 0;
+    if (log_socket >= 0) {
+        send_lines(level, event, line, len);
+        return;
     }
-    pthread_mutex_unlock(&mutex);
+    const char *text = formatted(line, &len, json);
+    put_line(text, len);
 }
 
 bool gm_log_writes(enum gm_log_level level)
 {
     return level <= log_level;
+}
+
+/* Ends a line of `len` bytes, and writes it. */
+static void end_line(enum gm_log_level level, const char *event, char line[LINE_MAX_BYTES],
+                     size_t len)
+{
+    if (len > LINE_MAX_BYTES - 3)
+        len = LINE_MAX_BYTES - 3;
+    /* In case a value was not quoted: an event must stay one line, without control sequences. */
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = ' ';
+    while (len > 0 && line[len - 1] == ' ')
+        len--;
+    line[len++] = '\n';
+    line[len] = '\0';
+    write_line(level, event, line, len);
 }
 
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
@@ -214,26 +372,27 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
 
     if (!gm_log_writes(level))
         return;
-    size_t at = begin_line(line, sizeof line, level, event);
+    size_t at = begin_line(line, level, event);
 
     va_list args;
     va_start(args, format);
     int n = vsnprintf(line + at, sizeof line - at, format, args);
     va_end(args);
-    if (n < 0)
+    if (n >= 0)
+        end_line(level, event, line,
+                 (size_t)n < sizeof line - at ? at + (size_t)n : sizeof line - 1);
+}
+
+void gm_log_pairs(enum gm_log_level level, const char *event, const char *pairs, size_t len)
+{
+    char line[LINE_MAX_BYTES];
+
+    if (!gm_log_writes(level))
         return;
-    at = (size_t)n < sizeof line - at ? at + (size_t)n : sizeof line - 1;
-    if (at > sizeof line - 3)
-        at = sizeof line - 3;
-    /* In case a value was not quoted: an event must stay one line, without control sequences. */
-    for (size_t i = 0; i < at; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = ' ';
-    while (at > 0 && line[at - 1] == ' ')
-        at--;
-    line[at++] = '\n';
-    line[at] = '\0';
-    write_line(level, event, line, at);
+    size_t at = begin_line(line, level, event);
+    len = len < sizeof line - at ? len : sizeof line - at;
+    memcpy(line + at, pairs, len);
+    end_line(level, event, line, at + len);
 }
 
 void gm_log_detail(enum gm_log_level level, const char *event, const char *detail)

@@ -9,9 +9,8 @@
  *
  * It goes to standard error, to journald with each pair as a field of its own, or to syslog.
  *
- * Only server/ logs, and each failure once. Each line is one write(2) or sendto(2), so that threads
- * do not mix their lines. No line is waited for: what cannot be taken at once is dropped, counted,
- * and told of later.
+ * Only server/ logs, and each failure once. Threads do not mix their lines, and none waits for the
+ * log: what cannot be taken at once is dropped, counted, and told of later. Any thread may log.
  */
 #ifndef GM_SERVER_LOG_H
 #define GM_SERVER_LOG_H
@@ -57,6 +56,13 @@ bool gm_log_writes(enum gm_log_level level);
  * outside through gm_log_quote. */
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same with its pairs as they are, for what is logged of each request: a format takes
+ * microseconds. */
+void gm_log_pairs(enum gm_log_level level, const char *event, const char *pairs, size_t len);
+/* Returns when lines that any thread has logged before are written, or dropped. Call it now and
+ * then, since a busy thread may have left some for the next, and before the process ends. */
+void gm_log_flush(void);
 
 /* Logs an event with detail="...". */
 void gm_log_detail(enum gm_log_level level, const char *event, const char *detail);

@@ -1,9 +1,10 @@
 #include "server/http/internal.h"
 
+#include "proto/number/number.h"
 #include "server/clock.h"
 #include "server/log.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 /* On unknown paths the method is any string that the client sent. */
@@ -46,11 +47,50 @@ static void audit(const struct gm_request *r)
                         refused ? r->error.detail : "an admin reached what is of another key"));
 }
 
+/* The pairs of a line: " key=value" after one another. What does not fit is left out. */
+struct pairs {
+    char text[1024];
+    size_t len;
+};
+
+static void add(struct pairs *pairs, const char *key, const char *value, size_t len)
+{
+    size_t key_len = strlen(key);
+
+    if (key_len + len > sizeof pairs->text - pairs->len)
+        return;
+    memcpy(pairs->text + pairs->len, key, key_len);
+    memcpy(pairs->text + pairs->len + key_len, value, len);
+    pairs->len += key_len + len;
+}
+
+static void add_text(struct pairs *pairs, const char *key, const char *value)
+{
+    add(pairs, key, value, strlen(value));
+}
+
+static void add_number(struct pairs *pairs, const char *key, uint64_t number)
+{
+    char digits[24];
+
+    add(pairs, key, digits, (size_t)(gm_number_writer_of(GM_U64)(digits, &number) - digits));
+}
+
+/* With one decimal. */
+static void add_us(struct pairs *pairs, const char *key, double us)
+{
+    uint64_t tenths = us > 0 ? (uint64_t)llround(us * 10) : 0;
+    const char decimal = (char)('0' + tenths % 10);
+
+    add_number(pairs, key, tenths / 10);
+    add(pairs, ".", &decimal, 1);
+}
+
 void gm_access_log(const struct gm_request *r, bool whole)
 {
-    char path_text[160], method_text[48], kernel[96] = "", key[GM_KEY_NAME_MAX + 8] = "";
-    double total_us = (double)(gm_now_ns() - r->account.started_ns) * 1e-3;
+    char path[160], method[48];
     enum gm_log_level level = GM_LOG_INFO;
+    struct pairs pairs = {.len = 0};
 
     if (r->reply.http == 500)
         level = GM_LOG_ERROR;
@@ -59,18 +99,22 @@ void gm_access_log(const struct gm_request *r, bool whole)
     audit(r);
     if (!gm_log_writes(level))
         return;
-    if (r->reply.http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0)
-        snprintf(kernel, sizeof kernel, " kernel=%s device=%s kernel_us=%.1f",
-                 r->plan.variant->name, r->plan.device->name, r->account.us[GM_STAGE_KERNEL]);
+    add_text(&pairs, "id=", r->id);
+    add_text(&pairs, " client=", r->head.address);
     if (*r->caller.name)
-        snprintf(key, sizeof key, " key=%s", r->caller.name);
-    const char *method = quote_method(method_text, sizeof method_text, r->head.method);
-    const char *path = gm_log_quote(path_text, sizeof path_text, r->head.path);
-    gm_log(level, "request",
-           "id=%s client=%s%s method=%s path=%s status=%d code=%s bytes_in=%llu bytes_out=%llu%s "
-           "total_us=%.1f outcome=%s",
-           r->id, r->head.address, key, method, path, r->reply.http,
-           r->reply.http == 0 ? "none" : gm_status_code(r->error.status),
-           (unsigned long long)r->body.received, (unsigned long long)r->reply.body_len, kernel,
-           total_us, whole ? "sent" : "aborted");
+        add_text(&pairs, " key=", r->caller.name);
+    add_text(&pairs, " method=", quote_method(method, sizeof method, r->head.method));
+    add_text(&pairs, " path=", gm_log_quote(path, sizeof path, r->head.path));
+    add_number(&pairs, " status=", (uint64_t)r->reply.http);
+    add_text(&pairs, " code=", r->reply.http == 0 ? "none" : gm_status_code(r->error.status));
+    add_number(&pairs, " bytes_in=", r->body.received);
+    add_number(&pairs, " bytes_out=", r->reply.body_len);
+    if (r->reply.http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0) {
+        add_text(&pairs, " kernel=", r->plan.variant->name);
+        add_text(&pairs, " device=", r->plan.device->name);
+        add_us(&pairs, " kernel_us=", r->account.us[GM_STAGE_KERNEL]);
+    }
+    add_us(&pairs, " total_us=", (double)(gm_now_ns() - r->account.started_ns) * 1e-3);
+    add_text(&pairs, " outcome=", whole ? "sent" : "aborted");
+    gm_log_pairs(level, "request", pairs.text, pairs.len);
 }

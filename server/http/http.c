@@ -370,15 +370,17 @@ static void take_connection(void *cls, bool secure, int fd, const struct sockadd
 static void tick(void *cls)
 {
     gm_limiter_tick(&((struct gm_http *)cls)->limiter);
+    gm_log_flush();
 }
 
 static unsigned event_threads(void)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = cores - 3 * cores / 8;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = cores / 2 + 1;
 
-    /* Five for eight cores: the streams' threads, which jobs wait for, and clients on this machine
-     * need some too. With more, the slowest requests wait longer for a core; with fewer, fewer are
-     * served. At least two, so that one busy handler does not stall all connections. */
+    /* The streams' threads, which jobs wait for, and clients on this machine need some, too. With
+     * more, as many requests are served, but a thread that has to give up its core keeps its
+     * connections waiting for a time slice; with fewer, fewer are served. At least two, so that one
+     * busy handler does not stall all connections. */
     return threads < 2                      ? 2
            : threads > GM_EVENT_THREADS_MAX ? GM_EVENT_THREADS_MAX
                                             : (unsigned)threads;

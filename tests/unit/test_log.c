@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <regex.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,6 +232,85 @@ static void test_threads(void)
     CHECK_EQ(good, 400);
 }
 
+static atomic_uint logging;
+
+static void *log_without_end(void *cls)
+{
+    for (unsigned i = 0; i < 3000; i++)
+        gm_log(GM_LOG_INFO, "x", "thread=%c n=%u detail=\"%0100u\" end", *(const char *)cls, i, i);
+    atomic_fetch_sub(&logging, 1);
+    return NULL;
+}
+
+/* More than a slow reader takes: what does not arrive is told of, and lines stay whole. */
+static void test_slow_reader(void)
+{
+    pthread_t thread[4];
+    char name[4] = "abcd";
+    unsigned arrived = 0, whole = 0, lines = 0;
+    unsigned long dropped = 0;
+    char *rest = NULL;
+
+    open_pipe();
+    fcntl(STDERR_FILENO, F_SETPIPE_SZ, PIPE_BYTES);
+    atomic_store(&logging, 4);
+    for (unsigned i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, log_without_end, &name[i]);
+    static char all[4 * TEXT_MAX];
+    size_t len = 0;
+    bool more = true;
+    while (more) {
+        more = atomic_load(&logging) > 0;
+        const char *part = drain();
+        size_t size = strlen(part);
+        if (size > sizeof all - 1 - len)
+            size = sizeof all - 1 - len;
+        memcpy(all + len, part, size);
+        len += size;
+        usleep(1000);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    gm_log(GM_LOG_INFO, "after", "%s", "");
+    gm_log_flush();
+    const char *part = drain();
+    snprintf(all + len, sizeof all - len, "%s", part);
+    close_pipe();
+    for (char *line = strtok_r(all, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *told = strstr(line, "event=log dropped=");
+        lines++;
+        arrived += strstr(line, "event=x ") != NULL;
+        dropped += told ? strtoul(told + strlen("event=log dropped="), NULL, 10) : 0;
+        whole +=
+            matches(line, STAMP "level=[a-z]+ event=(x thread=[abcd] n=[0-9]+ detail=\"[0-9]+\" "
+                                "end|after|log dropped=[0-9]+)$");
+    }
+    CHECK(arrived > 0);
+    CHECK_EQ(whole, lines);
+    CHECK_EQ(arrived + dropped, 12000);
+}
+
+/* Pairs that are there already make the same line. */
+static void test_pairs(void)
+{
+    static char value[5000];
+    const char pairs[] = "n=1 detail=\"a\nb\"";
+
+    memset(value, 'v', sizeof value - 1);
+    open_pipe();
+    gm_log_pairs(GM_LOG_INFO, "x", pairs, strlen(pairs));
+    bool same = matches(drain(), STAMP "level=info event=x n=1 detail=\"a b\"\n$");
+    gm_log_pairs(GM_LOG_DEBUG, "x", pairs, strlen(pairs));
+    bool silent = *drain() == '\0';
+    gm_log_pairs(GM_LOG_INFO, "x", value, strlen(value));
+    size_t got = strlen(drain());
+    bool cut = got <= 2048 && text[got - 1] == '\n' && count(text, "\n") == 1;
+    close_pipe();
+    CHECK(same);
+    CHECK(silent);
+    CHECK(cut);
+}
+
 static void test_quote(void)
 {
     static const struct {
@@ -265,6 +345,8 @@ int main(void)
     test_full_pipe();
     test_closed();
     test_threads();
+    test_slow_reader();
+    test_pairs();
     test_quote();
     return check_report();
 }
