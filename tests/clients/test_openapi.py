@@ -166,7 +166,7 @@ WRONG = [
     ("POST", "/v1/compare/add?format=npy", b'{"a": [[1]], "b": [[1]]}', {"Content-Type": "application/json"}, 400),
     ("GET", "/v1/explain/copy?device=cpu", None, {}, 422),
     ("GET", "/v1/explain/copy?shape=99999999x99999999", None, {}, 422),
-    ("GET", "/v1/explain/copy?timeout_ms=1&shape=4000x4000", None, {}, 503),
+    ("GET", "/v1/explain/matmul?timeout_ms=1&kernel=tiled&shape=2000x2000", None, {}, 503),
     ("GET", "/v1/stats", None, {"X-Long": "x" * 13000}, 431),
 ]
 
