@@ -13,8 +13,9 @@
 
 #define LINE_MAX_BYTES 2048
 #define JSON_MAX_BYTES (3 * LINE_MAX_BYTES)
-/* Lines that wait for a thread which writes others: of some hundred requests. */
-#define OUTBOX_BYTES 65536
+/* Lines that wait for the thread that writes: what 16 cores log while it has to give up its core.
+ * Pages that are never needed are never touched. */
+#define OUTBOX_BYTES (1u << 20)
 #define ROUNDS_MAX 8 /* that a thread writes for others, which its own connections wait for */
 
 static enum gm_log_level log_level = GM_LOG_INFO;
