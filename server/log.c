@@ -280,11 +280,11 @@ static void put_line(const char *line, size_t len)
     pthread_mutex_unlock(&outbox.mutex);
 }
 
-void gm_log_flush(void)
+void gm_log_flush(bool wait)
 {
     pthread_mutex_lock(&outbox.mutex);
     /* Lines that were here before are gone after the round that is under way and the next one. */
-    for (unsigned rounds = 0; outbox.has_writer && rounds < 2; rounds++)
+    for (unsigned rounds = 0; wait && outbox.has_writer && rounds < 2; rounds++)
         pthread_cond_wait(&outbox.round, &outbox.mutex);
     if (!outbox.has_writer)
         empty_outbox();

@@ -60,9 +60,9 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
 /* The same with its pairs as they are, for what is logged of each request: a format takes
  * microseconds. */
 void gm_log_pairs(enum gm_log_level level, const char *event, const char *pairs, size_t len);
-/* Returns when lines that any thread has logged before are written, or dropped. Call it now and
- * then, since a busy thread may have left some for the next, and before the process ends. */
-void gm_log_flush(void);
+/* Writes lines that a busy thread has left for the next one: call it now and then. wait: until
+ * those that any thread has logged before are written, or dropped: before the process ends. */
+void gm_log_flush(bool wait);
 
 /* Logs an event with detail="...". */
 void gm_log_detail(enum gm_log_level level, const char *event, const char *detail);

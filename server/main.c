@@ -498,7 +498,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
         /* The library would abort if it were stopped now, and the hanging device would block the
          * exit. */
         gm_log(GM_LOG_WARN, "exit", "status=%d detail=\"a job did not stop\"", code);
-        gm_log_flush();
+        gm_log_flush(true);
         _exit(code);
     }
     gm_http_close(http);
@@ -648,6 +648,6 @@ int main(int argc, char **argv)
         code = EXIT_USAGE; /* no device supports the value of an option */
     close_server(&server);
     gm_notify_close(&notify);
-    gm_log_flush();
+    gm_log_flush(true);
     return code;
 }

@@ -370,7 +370,7 @@ static void take_connection(void *cls, bool secure, int fd, const struct sockadd
 static void tick(void *cls)
 {
     gm_limiter_tick(&((struct gm_http *)cls)->limiter);
-    gm_log_flush();
+    gm_log_flush(false); /* a log that is stuck must not stop this thread */
 }
 
 static unsigned event_threads(void)

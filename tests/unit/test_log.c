@@ -234,7 +234,7 @@ static void test_threads(void)
 
 static atomic_uint logging;
 
-static void *log_without_end(void *cls)
+static void *log_thousands(void *cls)
 {
     for (unsigned i = 0; i < 3000; i++)
         gm_log(GM_LOG_INFO, "x", "thread=%c n=%u detail=\"%0100u\" end", *(const char *)cls, i, i);
@@ -255,7 +255,7 @@ static void test_slow_reader(void)
     fcntl(STDERR_FILENO, F_SETPIPE_SZ, PIPE_BYTES);
     atomic_store(&logging, 4);
     for (unsigned i = 0; i < 4; i++)
-        pthread_create(&thread[i], NULL, log_without_end, &name[i]);
+        pthread_create(&thread[i], NULL, log_thousands, &name[i]);
     static char all[4 * TEXT_MAX];
     size_t len = 0;
     bool more = true;
@@ -272,7 +272,7 @@ static void test_slow_reader(void)
     for (unsigned i = 0; i < 4; i++)
         pthread_join(thread[i], NULL);
     gm_log(GM_LOG_INFO, "after", "%s", "");
-    gm_log_flush();
+    gm_log_flush(true);
     const char *part = drain();
     snprintf(all + len, sizeof all - len, "%s", part);
     close_pipe();
