@@ -6,17 +6,19 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 2048
-#define JSON_MAX_BYTES (3 * LINE_MAX_BYTES)
-/* Lines that wait for the thread that writes: what 16 cores log while it has to give up its core.
- * Pages that are never needed are never touched. */
+#define JSON_MAX_BYTES PIPE_BUF /* as poll(2) says of a pipe that so much fits */
+/* Lines that wait for the thread that writes: 5,000, which are logged in a time slice of 20 ms by
+ * 16 cores that serve small requests. Pages that are never needed are never touched. */
 #define OUTBOX_BYTES (1u << 20)
-#define ROUNDS_MAX 8 /* that a thread writes for others, which its own connections wait for */
+#define ROUNDS_MAX 8 /* buffers that a thread writes in a row, while its connections wait */
+#define FLUSH_S 1    /* how long the end of the process waits for a thread that writes */
 
 static enum gm_log_level log_level = GM_LOG_INFO;
 static enum gm_log_format log_format = GM_LOG_FMT;
@@ -187,69 +189,82 @@ static size_t dropped_line(char line[LINE_MAX_BYTES], unsigned long dropped)
 
 /*
  * What goes to standard error. A thread that finds nobody writing writes its own line, and those
- * that others leave here meanwhile: so none of them waits for a system call of another, and many
- * lines take one.
+ * that others leave here meanwhile. So a thread waits for its own write(2) alone, and many lines
+ * take one.
  */
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t round; /* of the writer's has ended */
+    pthread_cond_t round_ended; /* one of the two buffers has been written */
     char lines[2][OUTBOX_BYTES];
     unsigned filled; /* which of the two; the other one is the writer's */
     size_t len;
     bool has_writer;
+    uint64_t rounds;
     unsigned long dropped;
-} outbox = {.mutex = PTHREAD_MUTEX_INITIALIZER, .round = PTHREAD_COND_INITIALIZER};
+} outbox = {.mutex = PTHREAD_MUTEX_INITIALIZER, .round_ended = PTHREAD_COND_INITIALIZER};
 
-/* Writes, if standard error has room. poll(2) says of a pipe that PIPE_BUF bytes fit. */
-static bool write_now(const char *bytes, size_t len)
+/* Writes, if standard error has room. Returns how many bytes it took: a terminal or a full disk may
+ * take some of them. */
+static size_t write_now(const char *bytes, size_t len)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
     if (poll(&p, 1, 0) <= 0 || !(p.revents & POLLOUT))
-        return false;
+        return 0;
     ssize_t written = write(STDERR_FILENO, bytes, len);
-    (void)written; /* a log that cannot be written cannot report it */
-    return true;
+    return written > 0 ? (size_t)written : 0;
 }
 
-/* The length of the whole lines that begin here and that a pipe takes at once: at least one. */
+/* The length of the whole lines that begin here and that a pipe takes at once. */
 static size_t lines_at_once(const char *bytes, size_t len)
 {
     if (len <= PIPE_BUF)
         return len;
     const char *last = memrchr(bytes, '\n', PIPE_BUF);
-    const char *end = last ? last : memchr(bytes, '\n', len);
-    return (size_t)(end - bytes) + 1;
+    return last ? (size_t)(last - bytes) + 1 : PIPE_BUF;
 }
 
-/* Returns how many lines are dropped and not told of: `dropped` before, and those without room. */
+static unsigned long count_lines(const char *bytes, size_t len)
+{
+    unsigned long count = 0;
+
+    for (size_t i = 0; i < len; i++)
+        count += bytes[i] == '\n';
+    return count;
+}
+
+/* Tells how many lines were dropped before, then writes these. Returns how many are dropped now,
+ * and not told of. */
 static unsigned long write_lines(const char *bytes, size_t len, unsigned long dropped)
 {
     char line[LINE_MAX_BYTES], json[JSON_MAX_BYTES];
 
+    if (dropped > 0) {
+        size_t size = dropped_line(line, dropped);
+        const char *note = formatted(line, &size, json);
+        if (write_now(note, size) == size)
+            dropped = 0;
+    }
     while (len > 0) {
-        size_t now = lines_at_once(bytes, len);
-        if (!write_now(bytes, now)) {
-            for (size_t i = 0; i < now; i++)
-                dropped += bytes[i] == '\n';
-        } else if (dropped > 0) {
-            size_t size = dropped_line(line, dropped);
-            const char *note = formatted(line, &size, json);
-            if (write_now(note, size))
-                dropped = 0;
+        size_t now = lines_at_once(bytes, len), taken = write_now(bytes, now);
+        if (taken == 0) {
+            dropped += count_lines(bytes, now);
+            taken = now;
         }
-        bytes += now;
-        len -= now;
+        bytes += taken;
+        len -= taken;
     }
     return dropped;
 }
 
-/* Writes until nothing is left, or for long enough: others have lines all the time then, and the
- * next one writes. With the mutex, which it gives up while it writes. */
+/* Writes until nothing is left, or ROUNDS_MAX buffers: then others have lines all the time, and the
+ * next one writes. Call it with the mutex, which it gives up while it writes. */
 static void empty_outbox(void)
 {
+    unsigned round = 0;
+
     outbox.has_writer = true;
-    for (unsigned round = 0; outbox.len > 0 && round < ROUNDS_MAX; round++) {
+    do {
         const char *lines = outbox.lines[outbox.filled];
         size_t len = outbox.len;
         unsigned long dropped = outbox.dropped;
@@ -261,12 +276,13 @@ static void empty_outbox(void)
         dropped = write_lines(lines, len, dropped);
         pthread_mutex_lock(&outbox.mutex);
         outbox.dropped += dropped;
-        pthread_cond_broadcast(&outbox.round);
-    }
+        outbox.rounds++;
+        pthread_cond_broadcast(&outbox.round_ended);
+    } while (outbox.len > 0 && ++round < ROUNDS_MAX);
     outbox.has_writer = false;
 }
 
-static void put_line(const char *line, size_t len)
+static void add_to_outbox(const char *line, size_t len)
 {
     pthread_mutex_lock(&outbox.mutex);
     if (len == 0 || len > OUTBOX_BYTES - outbox.len) {
@@ -282,11 +298,17 @@ static void put_line(const char *line, size_t len)
 
 void gm_log_flush(bool wait)
 {
+    struct timespec until;
+    int late = 0;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += FLUSH_S;
     pthread_mutex_lock(&outbox.mutex);
     /* Lines that were here before are gone after the round that is under way and the next one. */
-    for (unsigned rounds = 0; wait && outbox.has_writer && rounds < 2; rounds++)
-        pthread_cond_wait(&outbox.round, &outbox.mutex);
-    if (!outbox.has_writer)
+    uint64_t gone = outbox.rounds + 2;
+    while (wait && outbox.has_writer && outbox.rounds < gone && late == 0)
+        late = pthread_cond_timedwait(&outbox.round_ended, &outbox.mutex, &until);
+    if (!outbox.has_writer && (outbox.len > 0 || outbox.dropped > 0))
         empty_outbox();
     pthread_mutex_unlock(&outbox.mutex);
 }
@@ -318,7 +340,7 @@ static unsigned long take_dropped(void)
 }
 
 /* Sends a line, and then how many were not taken before. */
-static void send_lines(enum gm_log_level level, const char *event, const char *line, size_t len)
+static void send_counted(enum gm_log_level level, const char *event, const char *line, size_t len)
 {
     char note[LINE_MAX_BYTES];
 
@@ -331,18 +353,18 @@ static void send_lines(enum gm_log_level level, const char *event, const char *l
         add_dropped(dropped);
 }
 
-/* Never blocks: a full pipe that nobody reads, or a journal that is busy, must not stop the threads
- * that serve. Lines that are not taken are counted. */
-static void write_line(enum gm_log_level level, const char *event, const char *line, size_t len)
+/* A full pipe that nobody reads, or a journal that is busy, must not stop the threads that serve:
+ * lines that are not taken at once are counted. */
+static void deliver(enum gm_log_level level, const char *event, const char *line, size_t len)
 {
     char json[JSON_MAX_BYTES];
 
     if (log_socket >= 0) {
-        send_lines(level, event, line, len);
+        send_counted(level, event, line, len);
         return;
     }
     const char *text = formatted(line, &len, json);
-    put_line(text, len);
+    add_to_outbox(text, len);
 }
 
 bool gm_log_writes(enum gm_log_level level)
@@ -350,9 +372,9 @@ bool gm_log_writes(enum gm_log_level level)
     return level <= log_level;
 }
 
-/* Ends a line of `len` bytes, and writes it. */
-static void end_line(enum gm_log_level level, const char *event, char line[LINE_MAX_BYTES],
-                     size_t len)
+/* Ends a line of `len` bytes, and delivers it. */
+static void finish_line(enum gm_log_level level, const char *event, char line[LINE_MAX_BYTES],
+                        size_t len)
 {
     if (len > LINE_MAX_BYTES - 3)
         len = LINE_MAX_BYTES - 3;
@@ -364,7 +386,7 @@ static void end_line(enum gm_log_level level, const char *event, char line[LINE_
         len--;
     line[len++] = '\n';
     line[len] = '\0';
-    write_line(level, event, line, len);
+    deliver(level, event, line, len);
 }
 
 void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
@@ -380,8 +402,8 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
     int n = vsnprintf(line + at, sizeof line - at, format, args);
     va_end(args);
     if (n >= 0)
-        end_line(level, event, line,
-                 (size_t)n < sizeof line - at ? at + (size_t)n : sizeof line - 1);
+        finish_line(level, event, line,
+                    (size_t)n < sizeof line - at ? at + (size_t)n : sizeof line - 1);
 }
 
 void gm_log_pairs(enum gm_log_level level, const char *event, const char *pairs, size_t len)
@@ -393,7 +415,7 @@ void gm_log_pairs(enum gm_log_level level, const char *event, const char *pairs,
     size_t at = begin_line(line, level, event);
     len = len < sizeof line - at ? len : sizeof line - at;
     memcpy(line + at, pairs, len);
-    end_line(level, event, line, at + len);
+    finish_line(level, event, line, at + len);
 }
 
 void gm_log_detail(enum gm_log_level level, const char *event, const char *detail)

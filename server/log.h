@@ -9,8 +9,9 @@
  *
  * It goes to standard error, to journald with each pair as a field of its own, or to syslog.
  *
- * Only server/ logs, and each failure once. Threads do not mix their lines, and none waits for the
- * log: what cannot be taken at once is dropped, counted, and told of later. Any thread may log.
+ * Only server/ logs, and each failure once. Any thread may log. Threads do not mix their lines.
+ * What cannot be taken at once is dropped, counted, and told of later. One thread at a time writes
+ * for all, so a process that ends without gm_log_flush may lose the last lines of others.
  */
 #ifndef GM_SERVER_LOG_H
 #define GM_SERVER_LOG_H
@@ -60,8 +61,9 @@ void gm_log(enum gm_log_level level, const char *event, const char *format, ...)
 /* The same with its pairs as they are, for what is logged of each request: a format takes
  * microseconds. */
 void gm_log_pairs(enum gm_log_level level, const char *event, const char *pairs, size_t len);
-/* Writes lines that a busy thread has left for the next one: call it now and then. wait: until
- * those that any thread has logged before are written, or dropped: before the process ends. */
+/* Writes the lines that a thread has left for the next one: call it a few times a second. wait:
+ * also waits, for a second at most, until all lines logged so far are written or dropped: call it
+ * so before the process ends. */
 void gm_log_flush(bool wait);
 
 /* Logs an event with detail="...". */
