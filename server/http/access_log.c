@@ -91,10 +91,13 @@ void gm_access_log(const struct gm_request *r, bool whole)
     char path[160], method[48];
     enum gm_log_level level = GM_LOG_INFO;
     struct pairs pairs = {.len = 0};
+    const enum gm_status refused = (enum gm_status)atomic_load(&r->connection.refused);
+    const enum gm_status status = refused != GM_OK ? refused : r->error.status;
+    const int http = refused != GM_OK ? gm_status_http(refused) : (int)r->reply.http;
 
-    if (r->reply.http == 500)
+    if (http == 500)
         level = GM_LOG_ERROR;
-    else if (r->reply.http == 200 && whole && r->route && r->route->probe)
+    else if (http == 200 && whole && r->route && r->route->probe)
         level = GM_LOG_DEBUG;
     audit(r);
     if (!gm_log_writes(level))
@@ -105,11 +108,11 @@ void gm_access_log(const struct gm_request *r, bool whole)
         add_text(&pairs, " key=", r->caller.name);
     add_text(&pairs, " method=", quote_method(method, sizeof method, r->head.method));
     add_text(&pairs, " path=", gm_log_quote(path, sizeof path, r->head.path));
-    add_number(&pairs, " status=", (uint64_t)r->reply.http);
-    add_text(&pairs, " code=", r->reply.http == 0 ? "none" : gm_status_code(r->error.status));
+    add_number(&pairs, " status=", (uint64_t)http);
+    add_text(&pairs, " code=", http == 0 ? "none" : gm_status_code(status));
     add_number(&pairs, " bytes_in=", r->body.received);
     add_number(&pairs, " bytes_out=", r->reply.body_len);
-    if (r->reply.http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0) {
+    if (http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0) {
         add_text(&pairs, " kernel=", r->plan.variant->name);
         add_text(&pairs, " device=", r->plan.device->name);
         add_us(&pairs, " kernel_us=", r->account.us[GM_STAGE_KERNEL]);

@@ -96,13 +96,18 @@ static struct gm_request *new_request(struct gm_http *http, struct MHD_Connectio
                           socket);
 }
 
+static void count_answer(struct gm_request *r, int http)
+{
+    atomic_fetch_add_explicit(&r->server->stats.answered[gm_route_index(r->route)][http], 1,
+                              memory_order_relaxed);
+}
+
 static void count_reply(struct gm_request *r)
 {
     struct gm_stats *stats = &r->server->stats;
     bool head = strcmp(r->head.method, "HEAD") == 0;
 
-    atomic_fetch_add_explicit(&stats->answered[gm_route_index(r->route)][r->reply.http], 1,
-                              memory_order_relaxed);
+    count_answer(r, r->reply.http);
     if (!head)
         gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.body_len);
     if (r->error.status == GM_MEMORY_FULL)
@@ -263,7 +268,11 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
     gm_connection_hold(c, 0);
     if (end == GM_END_SLOW || end == GM_END_CROWDED || end == GM_END_WANTED)
         answer_late(r, end);
-    bool whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK || r->connection.sent_raw;
+    enum gm_status refused = (enum gm_status)atomic_load(&r->connection.refused);
+    bool whole =
+        code == MHD_REQUEST_TERMINATED_COMPLETED_OK || r->connection.sent_raw || refused != GM_OK;
+    if (refused != GM_OK)
+        count_answer(r, gm_status_http(refused));
     if (!whole)
         gm_stats_add(&r->server->stats, GM_COUNT_ABORTED, 1);
     gm_access_log(r, whole);
@@ -370,7 +379,7 @@ static void take_connection(void *cls, bool secure, int fd, const struct sockadd
 static void tick(void *cls)
 {
     gm_limiter_tick(&((struct gm_http *)cls)->limiter);
-    gm_log_flush(false); /* a log that is stuck must not stop this thread */
+    gm_log_flush(false); /* it does not wait for a thread that writes */
 }
 
 static unsigned event_threads(void)

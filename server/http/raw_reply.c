@@ -62,7 +62,8 @@ static void refuse(struct gm_request *r, const struct gm_error *error)
     if (atomic_exchange(&r->connection.taken, 1))
         return;
     gm_reply_error(&reply, error, r->head.path, r->id, 1);
-    send_reply(r, &reply);
+    if (send_reply(r, &reply))
+        atomic_store(&r->connection.refused, error->status);
     atomic_fetch_add(&r->server->stats.failed[error->status], 1);
     gm_reply_clear(&reply);
 }

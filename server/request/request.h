@@ -62,9 +62,10 @@ struct gm_request {
         const struct gm_transport *transport;
         void *handle;
         int socket;
-        bool suspended;    /* then the caller is not the connection's event thread */
-        _Atomic int taken; /* the thread that sets it first may answer */
-        bool sent_raw;     /* the reply was written directly to the socket */
+        bool suspended;      /* then the caller is not the connection's event thread */
+        _Atomic int taken;   /* the thread that sets it first may answer */
+        bool sent_raw;       /* the reply was written directly to the socket */
+        _Atomic int refused; /* the gm_status that another thread answered with; GM_OK: none has */
     } connection;
 
     /* Set when the headers are complete, constant from then on. The library owns the strings. */
@@ -144,8 +145,7 @@ struct gm_matrix_caller gm_request_matrix_caller(const struct gm_request *reques
 /* What it says of the matrix that it keeps. The strings belong to the request. */
 struct gm_matrix_terms gm_request_matrix_terms(const struct gm_request *request);
 struct gm_conditions gm_request_conditions(const struct gm_request *request);
-/* Makes the matrix of the request public, and tells so in the reply's headers. *ret_created: its
- * name is new. */
+/* Publishes the request's matrix, and says so in the reply's headers. *ret_created: a new name. */
 enum gm_status gm_request_publish(struct gm_request *request, bool *ret_created,
                                   struct gm_error *err);
 /* The body's events `ref` and `ref_data`. */

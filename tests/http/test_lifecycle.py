@@ -194,6 +194,9 @@ def test_half_sent_requests_do_not_hold_it_beyond_the_drain_timeout(start):
     daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 0
     assert time.monotonic() - began < 0.5 + 3 * SLOW
+    logged = [line for line in daemon.log().splitlines() if " event=request " in line]
+    assert len(logged) == 4, daemon.log()  # those whose head has come: they are answered
+    assert all(" status=503 code=draining " in line and line.endswith(" outcome=sent") for line in logged), logged
     for raw in connections:
         raw.socket.close()
 
