@@ -289,8 +289,8 @@ has_d3() {
     [ -f /usr/share/javascript/d3/d3.min.js ]
 }
 
-# offer_chromium: for tests alone. Its headless shell takes half of the processor time of a whole
-# Chromium, which does where there is no package of that.
+# offer_chromium: for tests alone. The headless shell takes half of Chromium's processor time; Chromium
+# serves where there is no package of the shell.
 offer_chromium() {
     has chromium-headless-shell || bring chromium-headless-shell ||
         offer "the test of the console" "has chromium" chromium

@@ -20,7 +20,7 @@ struct gm_device_facts {
     unsigned index;         /* among the backend's devices */
     char name[96];          /* "NVIDIA H200", "Intel(R) Xeon(R) ..." */
     char detail[96];        /* driver, instruction set, BLAS */
-    char uuid[48];          /* of a GPU, or of the slice of one, as nvidia-smi has it; else "" */
+    char uuid[48];          /* of a GPU or of its MIG slice, as nvidia-smi -L prints it; else "" */
     unsigned compute_units; /* multiprocessors, or cores */
     unsigned vector_bytes;  /* of a CPU's widest vectors that kernels use */
     unsigned streams;       /* tasks (or batches) that may be in flight at once */

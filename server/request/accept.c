@@ -140,7 +140,13 @@ const char *gm_report_media_type(enum gm_report_format format)
     return reports[format].media_type;
 }
 
-#define LIST_MAX 80
+/* For all names, or all media types, and what joins them. */
+enum {
+    LIST_MAX = 1
+#define X(name, text, media_type, charset) +(int)(sizeof text + sizeof media_type + sizeof " and ")
+    GM_REPORT_LIST(X)
+#undef X
+};
 
 /* "a, b and c": names or media types. */
 static void list(unsigned formats, bool types, char out[LIST_MAX])

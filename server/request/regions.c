@@ -288,12 +288,12 @@ static enum gm_status open_handle(const struct gm_regions *regions, struct gm_re
                        "CUDA shared memory is not allowed here: start gemmd with --allow-cuda-ipc");
     if (!find_importer(regions->devices, &to))
         return gm_fail(err, GM_DEVICE_UNAVAILABLE, "there is no CUDA device here");
-    if (region->what.bytes == 0 || region->what.device > GM_DEVICES_MAX)
+    if (region->what.bytes == 0 || region->what.device >= GM_DEVICES_MAX)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "byte_size is %llu and device_id %llu: a region has at least 1 byte, and "
                        "device_id is at most %d",
                        (unsigned long long)region->what.bytes,
-                       (unsigned long long)region->what.device, GM_DEVICES_MAX);
+                       (unsigned long long)region->what.device, GM_DEVICES_MAX - 1);
     region->foreign = (struct gm_foreign){.handle = region->what.handle,
                                           .device = (unsigned)region->what.device,
                                           .bytes = region->what.bytes};

@@ -49,16 +49,18 @@ static void check_waiting(struct check *check, int64_t now)
         }
         if (job->deadline_ns < check->wake)
             check->wake = job->deadline_ns;
+        /* This may be a check before its time, for somebody's deadline. */
         if (job->watched_ns > now - (int64_t)GM_WATCH_MS * 1000000 / 2)
             continue;
-        if (check->sockets == SOCKETS_MAX) {
+        if (job->socket <= 0) {
+            if (job->abandoned && job->abandoned(job, false))
+                gm_sched_drop(check->sched, job, &check->abandoned);
+        } else if (check->sockets == SOCKETS_MAX) {
             check->wake = check->wake < now + PAUSE_NS ? check->wake : now + PAUSE_NS;
-        } else if (job->socket > 0) {
+        } else {
             job->watched_ns = now;
             check->job[check->sockets] = job;
             check->socket[check->sockets++] = (struct pollfd){job->socket, POLLRDHUP, 0};
-        } else if (job->abandoned && job->abandoned(job, false)) {
-            gm_sched_drop(check->sched, job, &check->abandoned);
         }
     }
     poll_sockets(check);

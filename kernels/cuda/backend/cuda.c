@@ -144,14 +144,14 @@ static void cuda_buffer_put(void *context, struct gm_buffer *buffer)
     gm_buffer_pool_put(cuda->buffers, buffer);
 }
 
-/* The client states the device of its memory by CUDA's number. */
+/* The client states the device of its memory as N of cuda:N. */
 static enum gm_status cuda_import(void *context, struct gm_foreign *foreign, struct gm_error *err)
 {
     const struct gm_cuda *cuda = context;
 
     if (foreign->device >= cuda->devices)
-        return gm_fail(err, GM_BAD_PARAMETER, "device_id is %u, and there are %u devices",
-                       foreign->device, cuda->devices);
+        return gm_fail(err, GM_BAD_PARAMETER, "device_id is %u, and there is no cuda:%u here",
+                       foreign->device, foreign->device);
     return gm_cuda_import(&cuda->device[foreign->device], foreign, err);
 }
 

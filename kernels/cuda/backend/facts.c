@@ -6,6 +6,7 @@
 #include "device.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static cudaError_t attribute(const struct gm_cuda_device *device, enum cudaDeviceAttr which,
                              double *ret)
@@ -60,12 +61,13 @@ static void set_detail(struct gm_cuda_device *device, int cuda)
              gpu->capability % 10, driver[0] ? " " : "", driver, cuda / 1000, cuda % 1000 / 10);
 }
 
-/* Whichever number CUDA_VISIBLE_DEVICES gives it, and for a slice (MIG) its own. */
+/* As nvidia-smi -L prints it; it does not depend on CUDA_VISIBLE_DEVICES. A slice (MIG) has a UUID
+ * of its own, and is told by its name: "NVIDIA H200 MIG 1g.18gb". */
 static void set_uuid(struct gm_cuda_device *device, const unsigned char bytes[16])
 {
     char *at = device->facts.uuid;
 
-    at += sprintf(at, "GPU-");
+    at += sprintf(at, strstr(device->facts.name, " MIG ") ? "MIG-" : "GPU-");
     for (unsigned i = 0; i < 16; i++)
         at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
 }

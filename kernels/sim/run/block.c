@@ -50,10 +50,10 @@ void gm_sim_worker_close(struct gm_sim_worker *w)
 {
     if (!w)
         return;
-    gm_shadow_close(&w->shadow);
-    gm_tally_free(&w->tally);
     if (w->dynamic)
         munmap(w->dynamic, w->shadow.dynamic_bytes);
+    gm_shadow_close(&w->shadow);
+    gm_tally_free(&w->tally);
     munmap(w->stacks - STACKS_SLACK, STACKS_SLACK + STACKS_BYTES);
     munmap(w, sizeof(*w));
 }

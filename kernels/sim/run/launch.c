@@ -162,7 +162,9 @@ static enum gm_status check_launch(struct gm_exec *exec, const struct gm_sim_job
         if (limits[i].value > limits[i].limit)
             return fail_launch(exec, l, limits[i].what, limits[i].value, limits[i].limit);
     if (l->block.x == 0 || l->block.y == 0 || l->block.z == 0)
-        return fail_launch(exec, l, "threads in a block", 0, GM_SIM_THREADS_MAX);
+        return gm_fail(exec->error, GM_KERNEL_FAULT,
+                       "a launch of %ux%ux%u threads a block, and each number is at least 1",
+                       l->block.x, l->block.y, l->block.z);
     return GM_OK;
 }
 
