@@ -21,7 +21,7 @@ extern "C" {
 
 /* What a program computes in: f32 also for f16 and bf16; i64, which wraps, also for i32. Elements
  * of bool are 0 and 1 in each. */
-enum gm_cell { GM_CELL_F32, GM_CELL_F64, GM_CELL_I64, GM_CELL_COUNT };
+enum gm_compute_type { GM_COMPUTE_F32, GM_COMPUTE_F64, GM_COMPUTE_I64, GM_COMPUTE_COUNT };
 
 /*
  * X(NAME, name, what becomes of the accumulator x). y and z come from the instruction's sources. A
@@ -107,7 +107,7 @@ enum gm_reduction {
 };
 
 struct gm_program {
-    enum gm_cell cell;
+    enum gm_compute_type compute_type;
     enum gm_dtype dtype;        /* of the result */
     uint64_t batch, rows, cols; /* the space that it runs over, row-major */
     unsigned inputs, code, constants, temporaries;

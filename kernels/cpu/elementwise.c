@@ -134,7 +134,7 @@ static struct room *open_room(const struct job *job, unsigned thread)
     struct room *room = gm_pool_scratch(job->exec->pool, thread);
 
     for (unsigned k = 0; k < p->constants; k++) {
-        if (p->cell == GM_CELL_F32)
+        if (p->compute_type == GM_COMPUTE_F32)
             for (uint64_t i = 0; i < BLOCK; i++)
                 ((float *)room->constant[k])[i] = (float)p->constant[k].real;
         else
@@ -188,8 +188,8 @@ static union gm_number combine(const struct job *job, union gm_number a, union g
     union gm_number pair[2] = {a, b};
 
     /* The sums of f32 are f64. */
-    enum gm_cell cell = p->cell == GM_CELL_I64 ? GM_CELL_I64 : GM_CELL_F64;
-    return gm_reduce_get(cell, p->reduction, GM_ISA_BASE)(pair, 2);
+    enum gm_compute_type type = p->compute_type == GM_COMPUTE_I64 ? GM_COMPUTE_I64 : GM_COMPUTE_F64;
+    return gm_reduce_get(type, p->reduction, GM_ISA_BASE)(pair, 2);
 }
 
 /* Writes result `index`. */
@@ -200,11 +200,11 @@ static void finish(const struct job *job, uint64_t index, union gm_number sum)
 
     if (p->reduction == GM_REDUCE_MEAN)
         sum.real /= (double)p->along;
-    if (p->cell == GM_CELL_F32) {
+    if (p->compute_type == GM_COMPUTE_F32) {
         float real = (float)sum.real;
-        gm_store_get(GM_CELL_F32, p->dtype, GM_ISA_BASE)(to, &real, 1, 1);
+        gm_store_get(GM_COMPUTE_F32, p->dtype, GM_ISA_BASE)(to, &real, 1, 1);
     } else {
-        gm_store_get(p->cell, p->dtype, GM_ISA_BASE)(to, &sum, 1, 1);
+        gm_store_get(p->compute_type, p->dtype, GM_ISA_BASE)(to, &sum, 1, 1);
     }
 }
 
@@ -338,39 +338,41 @@ static enum gm_status reduce(struct job *job)
 static void set_inputs(struct job *job)
 {
     const struct gm_program *p = job->program;
-    static const enum gm_dtype stored[GM_CELL_COUNT] = {GM_F32, GM_F64, GM_I64};
+    static const enum gm_dtype stored[GM_COMPUTE_COUNT] = {GM_F32, GM_F64, GM_I64};
 
     for (unsigned i = 0; i < p->inputs; i++) {
         const struct gm_program_input *x = &p->input[i];
         bool row = p->cols == 1 || x->col == 1;
         bool rows = p->rows == 1 || x->row == (int64_t)p->cols;
         bool batch = p->batch == 1 || x->batch == (int64_t)(p->rows * p->cols);
-        job->input[i] = (struct input){.data = x->data,
-                                       .stride = {x->batch, x->row, x->col},
-                                       .size = gm_dtype_size(x->dtype),
-                                       .in_place = x->dtype == stored[p->cell],
-                                       .dense = row && rows && batch,
-                                       .load = gm_load_get(p->cell, x->dtype, job->exec->isa)};
+        job->input[i] =
+            (struct input){.data = x->data,
+                           .stride = {x->batch, x->row, x->col},
+                           .size = gm_dtype_size(x->dtype),
+                           .in_place = x->dtype == stored[p->compute_type],
+                           .dense = row && rows && batch,
+                           .load = gm_load_get(p->compute_type, x->dtype, job->exec->isa)};
     }
-    job->in_place = p->dtype == stored[p->cell];
+    job->in_place = p->dtype == stored[p->compute_type];
 }
 
 enum gm_status gm_cpu_elementwise(const struct gm_program *p, struct gm_exec *exec)
 {
-    struct job job = {.program = p, .exec = exec, .number = p->cell == GM_CELL_F32 ? 4 : 8};
+    struct job job = {
+        .program = p, .exec = exec, .number = p->compute_type == GM_COMPUTE_F32 ? 4 : 8};
 
     job.rows = p->rows;
     job.cols = p->cols;
     job.elements = gm_program_elements(p);
     set_inputs(&job);
-    job.store = gm_store_get(p->cell, p->dtype, exec->isa);
+    job.store = gm_store_get(p->compute_type, p->dtype, exec->isa);
     for (unsigned k = 0; k < p->code; k++) {
-        job.instruct[k] = gm_instruct_get(p->cell, p->instruction[k].kind, exec->isa);
+        job.instruct[k] = gm_instruct_get(p->compute_type, p->instruction[k].kind, exec->isa);
         job.narrow[k] = gm_narrow_get(p->instruction[k].narrow, exec->isa);
     }
     if (p->reduction != GM_REDUCE_NONE) {
-        job.reduce = gm_reduce_get(p->cell, p->reduction, exec->isa);
-        job.gather = gm_gather_get(p->cell, p->reduction, exec->isa);
+        job.reduce = gm_reduce_get(p->compute_type, p->reduction, exec->isa);
+        job.gather = gm_gather_get(p->compute_type, p->reduction, exec->isa);
         return reduce(&job);
     }
     job.stream = job.elements * gm_dtype_size(p->dtype) >= GM_STREAM_MIN;

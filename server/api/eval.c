@@ -63,9 +63,9 @@ static double step_seconds(const struct gm_graph_step *step, const struct gm_dev
 {
     const struct gm_program *p = &step->program;
     double bytes = (double)gm_graph_step_bytes(step);
-    enum gm_dtype dtype = p->cell == GM_CELL_I64   ? GM_I64
-                          : p->cell == GM_CELL_F64 ? GM_F64
-                                                   : GM_F32;
+    enum gm_dtype dtype = p->compute_type == GM_COMPUTE_I64   ? GM_I64
+                          : p->compute_type == GM_COMPUTE_F64 ? GM_F64
+                                                              : GM_F32;
 
     if (step->variant)
         dtype = step->op.result.dtype;

@@ -45,7 +45,7 @@ static enum gm_status add_constant(struct builder *b, struct gm_scalar number, e
 {
     struct gm_value value = gm_eval_new(GM_VALUE_CONSTANT, at);
 
-    value.dtype = value.type = dtype;
+    value.dtype = value.loop_dtype = dtype;
     value.weak = weak;
     value.number.real = number.real;
     value.number.integer = number.integer;
@@ -141,7 +141,7 @@ static enum gm_status compute(struct builder *b, unsigned instruction, enum gm_d
     int child[3];
 
     value.instruction = (uint8_t)instruction;
-    value.type = type;
+    value.loop_dtype = type;
     value.dtype = dtype;
     for (unsigned i = 0; i < n && status == GM_OK; i++)
         status = settle(b, children[i], type, &child[i]);
@@ -409,7 +409,7 @@ static enum gm_status reduce(struct builder *b, const struct gm_syntax *node, in
     value.dtype = from->dtype;
     if (!gm_eval_is_float(value.dtype) && (sums || means))
         value.dtype = sums ? GM_I64 : GM_F64;
-    value.type = value.dtype;
+    value.loop_dtype = value.dtype;
     enum gm_status status = check_size(b, &value, "result");
     if (status == GM_OK && nothing && !empty && !sums && !means)
         status = gm_eval_fail(b->err, GM_BAD_SHAPE, node->at, "%s of no elements is not defined",
@@ -563,7 +563,7 @@ static enum gm_status product(struct builder *b, int left, int right, unsigned a
         return status;
     bool row = value_of(b, left)->shape.ndim == 1, column = value_of(b, right)->shape.ndim == 1;
     enum gm_dtype type = gm_eval_common_type(value_of(b, left), value_of(b, right));
-    value.type = value.dtype = type;
+    value.loop_dtype = value.dtype = type;
     if ((status = to_matrix(b, left, false, at, &left)) != GM_OK ||
         (status = to_matrix(b, right, true, at, &right)) != GM_OK ||
         (status = product_shape(b, left, right, at, &value.shape)) != GM_OK ||
@@ -677,7 +677,7 @@ static enum gm_status name(struct builder *b, const struct gm_syntax *node, int 
                             "and bool",
                             b->tree->name[node->index], gm_dtype_name(matrix->dtype));
     value.index = node->index;
-    value.type = value.dtype = matrix->dtype;
+    value.loop_dtype = value.dtype = matrix->dtype;
     value.shape.ndim = matrix->stacked ? 3 : 2;
     value.shape.dim[0] = matrix->batch;
     value.shape.dim[value.shape.ndim - 2] = matrix->rows;

@@ -70,7 +70,7 @@ enum gm_value_kind {
     GM_VALUE_INPUT,    /* operand `index` */
     GM_VALUE_CONSTANT, /* number */
     GM_VALUE_VIEW,     /* child[0], which is no view, by strides */
-    GM_VALUE_COMPUTED, /* an instruction on children, in type `type` */
+    GM_VALUE_COMPUTED, /* an instruction on children, in loop_dtype */
     GM_VALUE_PRODUCT,  /* child[0] @ child[1], both of one type */
     GM_VALUE_REDUCED   /* child[0] as outer x along x inner */
 };
@@ -81,7 +81,7 @@ enum gm_weak { GM_WEAK_NOT, GM_WEAK_BOOL, GM_WEAK_INT, GM_WEAK_FLOAT };
 /* Dimensions are as NumPy has them: 0 to 3. */
 struct gm_value {
     uint8_t kind, instruction, reduction, weak;
-    enum gm_dtype dtype, type;
+    enum gm_dtype dtype, loop_dtype; /* of its elements; that it is computed in */
     struct gm_shape shape;
     int16_t child[3];
     uint16_t index, at;      /* at is not compared */
@@ -119,7 +119,7 @@ enum gm_status gm_eval_build(const struct gm_syntax_tree *tree,
 bool gm_eval_is_integer(enum gm_dtype dtype);
 bool gm_eval_is_float(enum gm_dtype dtype);
 /* What a type computes in. */
-enum gm_cell gm_eval_cell(enum gm_dtype type);
+enum gm_compute_type gm_eval_compute_type(enum gm_dtype type);
 
 /* The type of an operation on both: NumPy's, where Python's numbers are weak. */
 enum gm_dtype gm_eval_common_type(const struct gm_value *a, const struct gm_value *b);

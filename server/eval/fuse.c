@@ -75,7 +75,7 @@ static struct gm_scalar scaled(const struct gm_eval *e, int index, bool once, in
     const struct gm_value *x = value_of(e, index);
     struct gm_scalar factor = one;
     bool taken = x->kind == GM_VALUE_COMPUTED && (!once || e->uses[index] == 1) &&
-                 !e->forced[index] && x->type == x->dtype;
+                 !e->forced[index] && x->loop_dtype == x->dtype;
 
     *ret = index;
     if (taken && x->instruction == GM_DO_NEG && x->dtype != GM_BOOL) {
@@ -130,7 +130,7 @@ bool gm_eval_as_product(const struct gm_eval *e, int index, struct gm_product_us
         *ret = use;
         return true;
     }
-    if (x->kind != GM_VALUE_COMPUTED || x->type != x->dtype || x->type == GM_BOOL)
+    if (x->kind != GM_VALUE_COMPUTED || x->loop_dtype != x->dtype || x->loop_dtype == GM_BOOL)
         return false;
     use.has_alpha = true;
     if (x->instruction != GM_DO_ADD && x->instruction != GM_DO_SUB) {
@@ -191,7 +191,8 @@ static bool fits(const struct gm_eval *e, int index, int group, const uint8_t me
     gm_eval_sizes(&value_of(e, index)->shape, size);
     gm_eval_sizes(space_of(e, group), space);
     return members[group] < MEMBERS_MAX && memcmp(size, space, sizeof size) == 0 &&
-           gm_eval_cell(value_of(e, index)->type) == gm_eval_cell(value_of(e, group)->type);
+           gm_eval_compute_type(value_of(e, index)->loop_dtype) ==
+               gm_eval_compute_type(value_of(e, group)->loop_dtype);
 }
 
 /* Says that the step of `group` needs a value; STORED: as a matrix. */
@@ -332,7 +333,7 @@ static struct operand constant(struct writer *w, const struct gm_scalar *number)
     union gm_number value = {.real = number->real};
     unsigned i = 0;
 
-    if (p->cell == GM_CELL_I64)
+    if (p->compute_type == GM_COMPUTE_I64)
         value.integer = number->integer;
     while (i < p->constants && memcmp(&p->constant[i], &value, sizeof value) != 0)
         i++;
@@ -466,7 +467,7 @@ static unsigned reversed(unsigned kind)
  * what is computed first must not decide. */
 static bool can_reverse(const struct writer *w, unsigned kind)
 {
-    return (kind != GM_DO_MAX && kind != GM_DO_MIN) || w->p->cell == GM_CELL_I64;
+    return (kind != GM_DO_MAX && kind != GM_DO_MIN) || w->p->compute_type == GM_COMPUTE_I64;
 }
 
 /* What makes the accumulator the element that NumPy would store. */
@@ -476,7 +477,7 @@ static unsigned narrow_of(const struct gm_value *x)
     bool moves =
         kind == GM_DO_LOAD || kind == GM_DO_WHERE || kind == GM_DO_MAX || kind == GM_DO_MIN;
 
-    if (moves || x->dtype != x->type)
+    if (moves || x->dtype != x->loop_dtype)
         return GM_NARROW_NOT;
     return x->dtype == GM_F16    ? GM_NARROW_F16
            : x->dtype == GM_BF16 ? GM_NARROW_BF16
@@ -523,7 +524,7 @@ bool gm_eval_program(const struct gm_eval *e, int root, struct gm_program *ret,
 
     gm_eval_sizes(space_of(e, root), size);
     memset(ret, 0, sizeof *ret);
-    ret->cell = gm_eval_cell(x->type);
+    ret->compute_type = gm_eval_compute_type(x->loop_dtype);
     ret->dtype = x->dtype;
     ret->batch = size[0];
     ret->rows = size[1];

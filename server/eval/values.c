@@ -39,9 +39,11 @@ bool gm_eval_is_float(enum gm_dtype dtype)
     return dtype == GM_F16 || dtype == GM_BF16 || dtype == GM_F32 || dtype == GM_F64;
 }
 
-enum gm_cell gm_eval_cell(enum gm_dtype type)
+enum gm_compute_type gm_eval_compute_type(enum gm_dtype type)
 {
-    return gm_eval_is_integer(type) ? GM_CELL_I64 : type == GM_F64 ? GM_CELL_F64 : GM_CELL_F32;
+    return gm_eval_is_integer(type) ? GM_COMPUTE_I64
+           : type == GM_F64         ? GM_COMPUTE_F64
+                                    : GM_COMPUTE_F32;
 }
 
 static enum gm_dtype promote(enum gm_dtype a, enum gm_dtype b)
@@ -110,7 +112,7 @@ int gm_eval_copy(struct gm_eval *e, int index, enum gm_dtype dtype)
     struct gm_value value = gm_eval_new(GM_VALUE_COMPUTED, e->value[index].at);
 
     value.instruction = GM_DO_LOAD;
-    value.type = value.dtype = dtype;
+    value.loop_dtype = value.dtype = dtype;
     memcpy(&value.shape, &e->value[index].shape, sizeof value.shape);
     value.child[0] = (int16_t)index;
     return gm_eval_add(e, &value);
@@ -151,7 +153,7 @@ int gm_eval_view(struct gm_eval *e, const struct gm_reading *reading, const stru
     struct gm_value value = gm_eval_new(GM_VALUE_VIEW, at);
     uint64_t size[GM_DIMS_MAX];
 
-    value.type = value.dtype = base->dtype;
+    value.loop_dtype = value.dtype = base->dtype;
     value.child[0] = (int16_t)reading->base;
     value.offset = reading->offset;
     value.shape.ndim = shape->ndim;

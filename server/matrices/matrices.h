@@ -13,8 +13,8 @@
  *
  * Any thread may call any function. Those that copy block; the comments say so.
  */
-#ifndef GM_SERVER_REQUEST_MATRICES_H
-#define GM_SERVER_REQUEST_MATRICES_H
+#ifndef GM_SERVER_MATRICES_MATRICES_H
+#define GM_SERVER_MATRICES_MATRICES_H
 
 #include "proto/key.h"
 #include "server/limits.h"

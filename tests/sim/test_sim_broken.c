@@ -157,14 +157,16 @@
 
 /* Launches that no device takes: the whole of what is said. */
 #define REFUSED(X)                                                                                 \
-    X(too_many_threads, "any: a launch with 1056 threads in a block, and H200 allows 1024")        \
-    X(too_deep_block, "any: a launch with 65 threads in a block along z, and H200 allows 64")      \
-    X(no_threads, "any: a launch with 0 threads in a block, and H200 allows 1024")                 \
-    X(too_high_grid, "any: a launch with 65536 blocks along y, and H200 allows 65535")             \
+    X(too_many_threads,                                                                            \
+      "any: a launch with 1056 threads in a block, and H200 allows at most 1024")                  \
+    X(too_deep_block,                                                                              \
+      "any: a launch with 65 threads in a block along z, and H200 allows at most 64")              \
+    X(no_threads, "any: a launch with 0 threads in a block along y, and H200 allows at least 1")   \
+    X(too_high_grid, "any: a launch with 65536 blocks along y, and H200 allows at most 65535")     \
     X(too_much_dynamic,                                                                            \
-      "any: a launch with 300000 bytes of shared memory a block, and H200 allows 232448")          \
-    X(too_much_static,                                                                             \
-      "too_much_static: a launch with 49168 bytes of static shared memory, and H200 allows 49152")
+      "any: a launch with 300000 bytes of shared memory a block, and H200 allows at most 232448")  \
+    X(too_much_static, "too_much_static: a launch with 49168 bytes of static shared memory, and "  \
+                       "H200 allows at most 49152")
 
 #define X(name, ...) gm_kernel_fn gm_sim_##name;
 BROKEN(X)

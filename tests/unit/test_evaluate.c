@@ -31,14 +31,14 @@ static double number(void)
     }
 }
 
-/* A block of numbers of a cell. */
-static void fill(enum gm_cell cell, uint64_t block[COUNT])
+/* A block of numbers of a compute type. */
+static void fill(enum gm_compute_type type, uint64_t block[COUNT])
 {
     for (unsigned i = 0; i < COUNT; i++) {
         double real = number();
-        if (cell == GM_CELL_F32)
+        if (type == GM_COMPUTE_F32)
             ((float *)block)[i] = (float)real;
-        else if (cell == GM_CELL_F64)
+        else if (type == GM_COMPUTE_F64)
             ((double *)block)[i] = real;
         else
             ((int64_t *)block)[i] = (int64_t)(check_random(&seed) >> (i % 64));
@@ -46,14 +46,14 @@ static void fill(enum gm_cell cell, uint64_t block[COUNT])
 }
 
 /* Bits, but for those of NaN. */
-static bool same(enum gm_cell cell, const uint64_t *a, const uint64_t *b)
+static bool same(enum gm_compute_type type, const uint64_t *a, const uint64_t *b)
 {
     for (unsigned i = 0; i < COUNT; i++) {
-        if (cell == GM_CELL_F32) {
+        if (type == GM_COMPUTE_F32) {
             float x = ((const float *)a)[i], y = ((const float *)b)[i];
             if (memcmp(&x, &y, sizeof x) != 0 && !(isnan(x) && isnan(y)))
                 return false;
-        } else if (cell == GM_CELL_F64) {
+        } else if (type == GM_COMPUTE_F64) {
             double x = ((const double *)a)[i], y = ((const double *)b)[i];
             if (memcmp(&x, &y, sizeof x) != 0 && !(isnan(x) && isnan(y)))
                 return false;
@@ -97,28 +97,28 @@ static void test_instructions(enum gm_isa isa)
 {
     uint64_t x[COUNT], y[COUNT], z[COUNT], base[COUNT];
 
-    for (unsigned cell = 0; cell < GM_CELL_COUNT; cell++) {
+    for (unsigned type = 0; type < GM_COMPUTE_COUNT; type++) {
         for (unsigned kind = 0; kind < GM_DO_COUNT; kind++) {
-            gm_instruct_fn *fn = gm_instruct_get(cell, kind, isa);
-            gm_instruct_fn *expected = gm_instruct_get(cell, kind, GM_ISA_BASE);
+            gm_instruct_fn *fn = gm_instruct_get(type, kind, isa);
+            gm_instruct_fn *expected = gm_instruct_get(type, kind, GM_ISA_BASE);
             if (!CHECK(!fn == !expected) || !fn)
                 continue;
-            fill(cell, x);
-            fill(cell, y);
-            fill(cell, z);
+            fill(type, x);
+            fill(type, y);
+            fill(type, z);
             memcpy(base, x, sizeof x);
             fn(x, y, z, COUNT);
             expected(base, y, z, COUNT);
-            CHECK(same(cell, x, base));
+            CHECK(same(type, x, base));
         }
     }
     for (unsigned narrow = GM_NARROW_F16; narrow <= GM_NARROW_I32; narrow++) {
-        enum gm_cell cell = narrow == GM_NARROW_I32 ? GM_CELL_I64 : GM_CELL_F32;
-        fill(cell, x);
+        enum gm_compute_type type = narrow == GM_NARROW_I32 ? GM_COMPUTE_I64 : GM_COMPUTE_F32;
+        fill(type, x);
         memcpy(base, x, sizeof x);
         gm_narrow_get(narrow, isa)(x, NULL, NULL, COUNT);
         gm_narrow_get(narrow, GM_ISA_BASE)(base, NULL, NULL, COUNT);
-        CHECK(same(cell, x, base));
+        CHECK(same(type, x, base));
     }
 }
 
@@ -127,25 +127,28 @@ static void test_conversions(enum gm_isa isa)
     uint64_t x[COUNT], y[2 * COUNT], base[COUNT];
     unsigned tried = 0;
 
-    for (unsigned cell = 0; cell < GM_CELL_COUNT; cell++) {
+    for (unsigned type = 0; type < GM_COMPUTE_COUNT; type++) {
         for (unsigned dtype = 0; dtype < GM_DTYPE_COUNT; dtype++) {
-            gm_convert_fn *load = gm_load_get(cell, dtype, isa);
-            gm_convert_fn *store = gm_store_get(cell, dtype, isa);
-            fill(dtype == GM_F64 ? GM_CELL_F64 : dtype == GM_F32 ? GM_CELL_F32 : GM_CELL_I64, y);
+            gm_convert_fn *load = gm_load_get(type, dtype, isa);
+            gm_convert_fn *store = gm_store_get(type, dtype, isa);
+            fill(dtype == GM_F64   ? GM_COMPUTE_F64
+                 : dtype == GM_F32 ? GM_COMPUTE_F32
+                                   : GM_COMPUTE_I64,
+                 y);
             memcpy(y + COUNT, y, sizeof x);
             for (int64_t stride = -1; load && stride <= 2; stride++) {
                 const char *from = (const char *)(y + (stride < 0 ? COUNT : 0));
                 load(x, from, stride, COUNT);
-                gm_load_get(cell, dtype, GM_ISA_BASE)(base, from, stride, COUNT);
-                tried += CHECK(same(cell, x, base));
+                gm_load_get(type, dtype, GM_ISA_BASE)(base, from, stride, COUNT);
+                tried += CHECK(same(type, x, base));
             }
             if (!store)
                 continue;
-            fill(cell, y);
+            fill(type, y);
             memset(x, 0, sizeof x);
             memset(base, 0, sizeof base);
             store(x, y, 1, COUNT);
-            gm_store_get(cell, dtype, GM_ISA_BASE)(base, y, 1, COUNT);
+            gm_store_get(type, dtype, GM_ISA_BASE)(base, y, 1, COUNT);
             tried += CHECK(same_elements((enum gm_dtype)dtype, x, base));
         }
     }
@@ -158,13 +161,13 @@ static void test_reductions(enum gm_isa isa)
     uint64_t x[COUNT];
     union gm_number sums[COUNT];
 
-    for (unsigned cell = 0; cell < GM_CELL_COUNT; cell++) {
+    for (unsigned type = 0; type < GM_COMPUTE_COUNT; type++) {
         double sum = 0, most = -1e9, least = 1e9;
         for (unsigned i = 0; i < COUNT; i++) {
             int value = (int)(check_random(&seed) % 1000) - 500;
-            if (cell == GM_CELL_F32)
+            if (type == GM_COMPUTE_F32)
                 ((float *)x)[i] = (float)value;
-            else if (cell == GM_CELL_F64)
+            else if (type == GM_COMPUTE_F64)
                 ((double *)x)[i] = value;
             else
                 ((int64_t *)x)[i] = value;
@@ -177,16 +180,16 @@ static void test_reductions(enum gm_isa isa)
                                    [GM_REDUCE_MAX] = most,
                                    [GM_REDUCE_MIN] = least};
         for (unsigned kind = GM_REDUCE_SUM; kind < GM_REDUCTION_COUNT; kind++) {
-            union gm_number all = gm_reduce_get(cell, kind, isa)(x, COUNT);
-            CHECK((cell == GM_CELL_I64 ? (double)all.integer : all.real) == expected[kind]);
+            union gm_number all = gm_reduce_get(type, kind, isa)(x, COUNT);
+            CHECK((type == GM_COMPUTE_I64 ? (double)all.integer : all.real) == expected[kind]);
             for (unsigned i = 0; i < COUNT; i++)
-                sums[i] = gm_reduce_get(cell, kind, isa)((char *)x + i * (cell ? 8 : 4), 1);
-            gm_gather_get(cell, kind, isa)(sums, x, COUNT);
-            double first = cell == GM_CELL_F32   ? (double)((float *)x)[5]
-                           : cell == GM_CELL_F64 ? ((double *)x)[5]
-                                                 : (double)((int64_t *)x)[5];
+                sums[i] = gm_reduce_get(type, kind, isa)((char *)x + i * (type ? 8 : 4), 1);
+            gm_gather_get(type, kind, isa)(sums, x, COUNT);
+            double first = type == GM_COMPUTE_F32   ? (double)((float *)x)[5]
+                           : type == GM_COMPUTE_F64 ? ((double *)x)[5]
+                                                    : (double)((int64_t *)x)[5];
             double twice = kind <= GM_REDUCE_MEAN ? 2 * first : first;
-            CHECK((cell == GM_CELL_I64 ? (double)sums[5].integer : sums[5].real) == twice);
+            CHECK((type == GM_COMPUTE_I64 ? (double)sums[5].integer : sums[5].real) == twice);
         }
     }
 }

@@ -251,8 +251,8 @@ ALL(avx512, GM_TARGET_AVX512)
     }
 #define INSTRUCT_ROW(isa)                                                                          \
     {                                                                                              \
-        [GM_CELL_F32] = FLOAT_ROW(f32_##isa), [GM_CELL_F64] = FLOAT_ROW(f64_##isa),                \
-        [GM_CELL_I64] = {                                                                          \
+        [GM_COMPUTE_F32] = FLOAT_ROW(f32_##isa), [GM_COMPUTE_F64] = FLOAT_ROW(f64_##isa),          \
+        [GM_COMPUTE_I64] = {                                                                       \
             COMMON_ROW(i64_##isa)                                                                  \
         }                                                                                          \
     }
@@ -272,30 +272,30 @@ ALL(avx512, GM_TARGET_AVX512)
     }
 #define LOAD_ROW(isa)                                                                              \
     {                                                                                              \
-        [GM_CELL_F32] = {[GM_F16] = F16_LOAD_##isa,                                                \
-                         [GM_BF16] = convert_##isa##_f32_of_bf16,                                  \
-                         [GM_F32] = convert_##isa##_f32_of_f32,                                    \
-                         [GM_BOOL] = convert_##isa##_f32_of_bool},                                 \
-        [GM_CELL_F64] =                                                                            \
+        [GM_COMPUTE_F32] = {[GM_F16] = F16_LOAD_##isa,                                             \
+                            [GM_BF16] = convert_##isa##_f32_of_bf16,                               \
+                            [GM_F32] = convert_##isa##_f32_of_f32,                                 \
+                            [GM_BOOL] = convert_##isa##_f32_of_bool},                              \
+        [GM_COMPUTE_F64] =                                                                         \
             {[GM_F16] = convert_##isa##_f64_of_f16,  [GM_BF16] = convert_##isa##_f64_of_bf16,      \
              [GM_F32] = convert_##isa##_f64_of_f32,  [GM_F64] = convert_##isa##_f64_of_f64,        \
              [GM_I32] = convert_##isa##_f64_of_i32,  [GM_I64] = convert_##isa##_f64_of_i64,        \
              [GM_BOOL] = convert_##isa##_f64_of_bool},                                             \
-        [GM_CELL_I64] = {[GM_I32] = convert_##isa##_i64_of_i32,                                    \
-                         [GM_I64] = convert_##isa##_i64_of_i64,                                    \
-                         [GM_BOOL] = convert_##isa##_i64_of_bool},                                 \
+        [GM_COMPUTE_I64] = {[GM_I32] = convert_##isa##_i64_of_i32,                                 \
+                            [GM_I64] = convert_##isa##_i64_of_i64,                                 \
+                            [GM_BOOL] = convert_##isa##_i64_of_bool},                              \
     }
 #define STORE_ROW(isa)                                                                             \
     {                                                                                              \
-        [GM_CELL_F32] = {[GM_F16] = F16_STORE_##isa,                                               \
-                         [GM_BF16] = convert_##isa##_bf16_of_f32,                                  \
-                         [GM_F32] = convert_##isa##_f32_of_f32,                                    \
-                         [GM_BOOL] = convert_##isa##_bool_of_f32},                                 \
-        [GM_CELL_F64] =                                                                            \
+        [GM_COMPUTE_F32] = {[GM_F16] = F16_STORE_##isa,                                            \
+                            [GM_BF16] = convert_##isa##_bf16_of_f32,                               \
+                            [GM_F32] = convert_##isa##_f32_of_f32,                                 \
+                            [GM_BOOL] = convert_##isa##_bool_of_f32},                              \
+        [GM_COMPUTE_F64] =                                                                         \
             {[GM_F64] = convert_##isa##_f64_of_f64, [GM_BOOL] = convert_##isa##_bool_of_f64},      \
-        [GM_CELL_I64] = {[GM_I32] = convert_##isa##_i32_of_i64,                                    \
-                         [GM_I64] = convert_##isa##_i64_of_i64,                                    \
-                         [GM_BOOL] = convert_##isa##_bool_of_i64},                                 \
+        [GM_COMPUTE_I64] = {[GM_I32] = convert_##isa##_i32_of_i64,                                 \
+                            [GM_I64] = convert_##isa##_i64_of_i64,                                 \
+                            [GM_BOOL] = convert_##isa##_bool_of_i64},                              \
     }
 #define REDUCTIONS_OF(name, type)                                                                  \
     {                                                                                              \
@@ -304,18 +304,18 @@ ALL(avx512, GM_TARGET_AVX512)
     }
 #define REDUCTIONS_ROW(name)                                                                       \
     {                                                                                              \
-        [GM_CELL_F32] = REDUCTIONS_OF(name, f32), [GM_CELL_F64] = REDUCTIONS_OF(name, f64),        \
-        [GM_CELL_I64] = REDUCTIONS_OF(name, i64)                                                   \
+        [GM_COMPUTE_F32] = REDUCTIONS_OF(name, f32), [GM_COMPUTE_F64] = REDUCTIONS_OF(name, f64),  \
+        [GM_COMPUTE_I64] = REDUCTIONS_OF(name, i64)                                                \
     }
 #define REDUCE_ROW(isa) REDUCTIONS_ROW(reduce_##isa)
 #define GATHER_ROW(isa) REDUCTIONS_ROW(gather_##isa)
 
-gm_instruct_fn *gm_instruct_get(enum gm_cell cell, unsigned kind, enum gm_isa isa)
+gm_instruct_fn *gm_instruct_get(enum gm_compute_type type, unsigned kind, enum gm_isa isa)
 {
-    static gm_instruct_fn *const table[GM_ISA_COUNT][GM_CELL_COUNT][GM_DO_COUNT] =
+    static gm_instruct_fn *const table[GM_ISA_COUNT][GM_COMPUTE_COUNT][GM_DO_COUNT] =
         OF_ISAS(INSTRUCT_ROW);
 
-    return table[isa][cell][kind];
+    return table[isa][type][kind];
 }
 
 gm_instruct_fn *gm_narrow_get(unsigned narrow, enum gm_isa isa)
@@ -325,34 +325,34 @@ gm_instruct_fn *gm_narrow_get(unsigned narrow, enum gm_isa isa)
     return table[isa][narrow];
 }
 
-gm_convert_fn *gm_load_get(enum gm_cell cell, enum gm_dtype dtype, enum gm_isa isa)
+gm_convert_fn *gm_load_get(enum gm_compute_type type, enum gm_dtype dtype, enum gm_isa isa)
 {
-    static gm_convert_fn *const table[GM_ISA_COUNT][GM_CELL_COUNT][GM_DTYPE_COUNT] =
+    static gm_convert_fn *const table[GM_ISA_COUNT][GM_COMPUTE_COUNT][GM_DTYPE_COUNT] =
         OF_ISAS(LOAD_ROW);
 
-    return table[isa][cell][dtype];
+    return table[isa][type][dtype];
 }
 
-gm_convert_fn *gm_store_get(enum gm_cell cell, enum gm_dtype dtype, enum gm_isa isa)
+gm_convert_fn *gm_store_get(enum gm_compute_type type, enum gm_dtype dtype, enum gm_isa isa)
 {
-    static gm_convert_fn *const table[GM_ISA_COUNT][GM_CELL_COUNT][GM_DTYPE_COUNT] =
+    static gm_convert_fn *const table[GM_ISA_COUNT][GM_COMPUTE_COUNT][GM_DTYPE_COUNT] =
         OF_ISAS(STORE_ROW);
 
-    return table[isa][cell][dtype];
+    return table[isa][type][dtype];
 }
 
-gm_reduce_fn *gm_reduce_get(enum gm_cell cell, enum gm_reduction reduction, enum gm_isa isa)
+gm_reduce_fn *gm_reduce_get(enum gm_compute_type type, enum gm_reduction reduction, enum gm_isa isa)
 {
-    static gm_reduce_fn *const table[GM_ISA_COUNT][GM_CELL_COUNT][GM_REDUCTION_COUNT] =
+    static gm_reduce_fn *const table[GM_ISA_COUNT][GM_COMPUTE_COUNT][GM_REDUCTION_COUNT] =
         OF_ISAS(REDUCE_ROW);
 
-    return table[isa][cell][reduction];
+    return table[isa][type][reduction];
 }
 
-gm_gather_fn *gm_gather_get(enum gm_cell cell, enum gm_reduction reduction, enum gm_isa isa)
+gm_gather_fn *gm_gather_get(enum gm_compute_type type, enum gm_reduction reduction, enum gm_isa isa)
 {
-    static gm_gather_fn *const table[GM_ISA_COUNT][GM_CELL_COUNT][GM_REDUCTION_COUNT] =
+    static gm_gather_fn *const table[GM_ISA_COUNT][GM_COMPUTE_COUNT][GM_REDUCTION_COUNT] =
         OF_ISAS(GATHER_ROW);
 
-    return table[isa][cell][reduction];
+    return table[isa][type][reduction];
 }

@@ -92,17 +92,19 @@ typedef void gm_instruct_fn(void *x, const void *y, const void *z, uint64_t coun
 typedef void gm_convert_fn(void *to, const void *from, int64_t stride, uint64_t count);
 
 /* NULL for LOAD and STORE, which copy, and for what integers do not have. */
-gm_instruct_fn *gm_instruct_get(enum gm_cell cell, unsigned kind, enum gm_isa isa);
+gm_instruct_fn *gm_instruct_get(enum gm_compute_type type, unsigned kind, enum gm_isa isa);
 gm_instruct_fn *gm_narrow_get(unsigned narrow, enum gm_isa isa); /* y and z are not used */
 /* From elements to numbers, and back; `stride` of the latter is 1. */
-gm_convert_fn *gm_load_get(enum gm_cell cell, enum gm_dtype dtype, enum gm_isa isa);
-gm_convert_fn *gm_store_get(enum gm_cell cell, enum gm_dtype dtype, enum gm_isa isa);
+gm_convert_fn *gm_load_get(enum gm_compute_type type, enum gm_dtype dtype, enum gm_isa isa);
+gm_convert_fn *gm_store_get(enum gm_compute_type type, enum gm_dtype dtype, enum gm_isa isa);
 
 /* The reduction of a block, in an order that depends on count alone. f32 becomes f64. count > 0. */
 typedef union gm_number gm_reduce_fn(const void *x, uint64_t count);
-gm_reduce_fn *gm_reduce_get(enum gm_cell cell, enum gm_reduction reduction, enum gm_isa isa);
+gm_reduce_fn *gm_reduce_get(enum gm_compute_type type, enum gm_reduction reduction,
+                            enum gm_isa isa);
 /* sums[i] = the reduction of sums[i] and x[i]. */
 typedef void gm_gather_fn(union gm_number *sums, const void *x, uint64_t count);
-gm_gather_fn *gm_gather_get(enum gm_cell cell, enum gm_reduction reduction, enum gm_isa isa);
+gm_gather_fn *gm_gather_get(enum gm_compute_type type, enum gm_reduction reduction,
+                            enum gm_isa isa);
 
 #endif

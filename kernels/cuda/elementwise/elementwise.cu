@@ -120,7 +120,7 @@ extern "C" enum gm_status GM_ENTRY(elementwise)(const struct gm_program *p, stru
 
     if (p->reduction != GM_REDUCE_NONE)
         return GM_ENTRY(reduction)(p, exec);
-    return gm_by_cell(p->cell, [&](auto tag) {
+    return gm_by_compute_type(p->compute_type, [&](auto tag) {
         using T = typename decltype(tag)::type;
         constexpr unsigned N = numbers_of<T>;
         gm_device_program<T> program = gm_device_program_of<T>(p);

@@ -177,7 +177,7 @@ extern "C" enum gm_status GM_ENTRY(reduction)(const struct gm_program *p, struct
 {
     struct gm_division parts = gm_program_parts(p);
 
-    return gm_by_cell(p->cell, [&](auto tag) {
+    return gm_by_compute_type(p->compute_type, [&](auto tag) {
         using T = typename decltype(tag)::type;
         reduction r = {};
 

@@ -17,7 +17,7 @@
 
 /* A vector of a region: elements low to high - 1 of it are the region's, the first at (row, col).
  * Past the region's last vector it has none. */
-template <typename T> struct gm_region_vector {
+struct gm_region_vector {
     int at; /* of the vector's element 0 from the region's first, in elements */
     unsigned low, high, row, col;
 };
@@ -57,11 +57,11 @@ template <typename T> struct gm_region {
     {
         return skew == 0 && cols % V == 0;
     }
-    __device__ __forceinline__ gm_region_vector<T> vector(unsigned index) const
+    __device__ __forceinline__ gm_region_vector vector(unsigned index) const
     {
         unsigned span = gm_divide(index, by_slots), slot = index - span * slots;
         int first = (int)(span * apart), begin = (int)(slot * V);
-        gm_region_vector<T> vector;
+        gm_region_vector vector;
 
         if (skew > 0)
             begin -= (int)((uintptr_t)(data + first) / sizeof(T) % V);
@@ -74,13 +74,13 @@ template <typename T> struct gm_region {
         return vector;
     }
     /* The same, if the region has even rows, in fewer instructions. */
-    __device__ __forceinline__ gm_region_vector<T> even_vector(unsigned index) const
+    __device__ __forceinline__ gm_region_vector even_vector(unsigned index) const
     {
         unsigned row = gm_divide(index, by_row), col = (index - row * (cols / V)) * V;
 
         return {(int)(row * apart + col), 0, V, row, col};
     }
-    __device__ __forceinline__ void to_next(gm_region_vector<T> *vector) const
+    __device__ __forceinline__ void to_next(gm_region_vector *vector) const
     {
         bool last = ++vector->col == cols;
         vector->row += last;
@@ -112,7 +112,7 @@ __device__ __forceinline__ void gm_region_fetch(const gm_region<const T> &region
             __pipeline_memcpy_async(&room[i], region.data + region.even_vector(i).at, 16, 0);
 #pragma unroll 1
     for (unsigned i = thread; !even && i < region.vectors; i += threads) {
-        gm_region_vector<const T> vector = region.vector(i);
+        gm_region_vector vector = region.vector(i);
         const T *from = region.data + vector.at;
         if (vector.at + (int)V <= region.left) {
             __pipeline_memcpy_async(&room[i], from, 16, 0);
@@ -140,14 +140,14 @@ __device__ __forceinline__ void gm_region_put(const gm_region<const T> &region, 
     if (region.has_even_rows()) {
 #pragma unroll 4
         for (unsigned i = thread; i < region.vectors; i += threads) {
-            gm_region_vector<const T> vector = region.even_vector(i);
+            gm_region_vector vector = region.even_vector(i);
             put_vector(vector.row, vector.col, room[i]);
         }
         return;
     }
 #pragma unroll 1
     for (unsigned i = thread; i < region.vectors; i += threads) {
-        gm_region_vector<const T> vector = region.vector(i);
+        gm_region_vector vector = region.vector(i);
 #pragma unroll 1
         for (unsigned e = vector.low; e < vector.high; e++) {
             put(vector.row, vector.col, room[i].element[e]);
@@ -167,14 +167,14 @@ __device__ __forceinline__ void gm_region_store(const gm_region<T> &region, unsi
     if (region.has_even_rows()) {
 #pragma unroll 2
         for (unsigned i = thread; i < region.vectors; i += threads) {
-            gm_region_vector<T> vector = region.even_vector(i);
+            gm_region_vector vector = region.even_vector(i);
             gm_store_vec(region.data + vector.at, get_vector(vector.row, vector.col).vec);
         }
         return;
     }
 #pragma unroll 1
     for (unsigned i = thread; i < region.vectors; i += threads) {
-        gm_region_vector<T> vector = region.vector(i);
+        gm_region_vector vector = region.vector(i);
         unsigned low = vector.low, high = vector.high;
         T *to = region.data + vector.at;
         gm_elements<T, 16> elements;

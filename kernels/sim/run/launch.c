@@ -135,8 +135,9 @@ static enum gm_status fail_launch(struct gm_exec *exec, const struct gm_sim_laun
     struct gm_symbol_line at;
 
     gm_symbols_line((uintptr_t)launch->kernel, &at);
-    return gm_fail(exec->error, GM_KERNEL_FAULT, "%s: a launch with %llu %s, and %s allows %llu",
-                   at.function, value, what, exec->machine->gpu->name, limit);
+    return gm_fail(exec->error, GM_KERNEL_FAULT,
+                   "%s: a launch with %llu %s, and %s allows at %s %llu", at.function, value, what,
+                   exec->machine->gpu->name, value > limit ? "most" : "least", limit);
 }
 
 static enum gm_status check_launch(struct gm_exec *exec, const struct gm_sim_job *job)
@@ -161,10 +162,9 @@ static enum gm_status check_launch(struct gm_exec *exec, const struct gm_sim_job
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         if (limits[i].value > limits[i].limit)
             return fail_launch(exec, l, limits[i].what, limits[i].value, limits[i].limit);
-    if (l->block.x == 0 || l->block.y == 0 || l->block.z == 0)
-        return gm_fail(exec->error, GM_KERNEL_FAULT,
-                       "a launch of %ux%ux%u threads a block, and each number is at least 1",
-                       l->block.x, l->block.y, l->block.z);
+    for (size_t i = 0; i < 3; i++)
+        if (limits[i].value == 0)
+            return fail_launch(exec, l, limits[i].what, 0, 1);
     return GM_OK;
 }
 

@@ -52,13 +52,12 @@ struct gm_site_figures {
 struct gm_explain_figures {
     double sectors, sectors_min, sectors_ideal, sectors_ratio;
     double wavefronts, wavefronts_ideal;
-    double requests,
-        passes;            /* of all kinds; passes through the data stage that L1 and shared use */
-    double l1_hit_percent; /* of loaded sectors: those that their block had loaded before */
-    double l2_sectors;     /* sectors of loads that miss L1, and of all stores */
-    double l2_lines;       /* lines of loads that miss L1, and of all stores */
-    double l2_hit_percent; /* of the sectors of loads that miss L1 */
-    double dram_bytes;     /* loads that miss L2, and what is stored, once */
+    double requests, passes; /* of all kinds; through the data stage of L1 and shared memory */
+    double l1_hit_percent;   /* of loaded sectors: those that their block had loaded before */
+    double l2_sectors;       /* sectors of loads that miss L1, and of all stores */
+    double l2_lines;         /* lines of loads that miss L1, and of all stores */
+    double l2_hit_percent;   /* of the sectors of loads that miss L1 */
+    double dram_bytes;       /* loads that miss L2, and what is stored, once */
     double barriers_per_block, active_percent;
     double flops, bytes_min, bytes_moved;
     double bytes_used;                    /* of bytes_moved, those that lanes asked for */
@@ -88,23 +87,25 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 #define GM_EXPLAIN_WORDS_MAX 640
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
-/* places.c: the same of one place; "load", "store" or "atomic"; a technique, and the first variant
- * that is no slower, as far as that was measured, and has one of the words in its name or note. */
+/* places.c: of one place. */
 void gm_explain_place_words(const struct gm_explain *explain, const struct gm_access_site *site,
                             char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX]);
-const char *gm_explain_verb(enum gm_access_kind kind);
+const char *gm_explain_verb(enum gm_access_kind kind); /* "load", "store" or "atomic" */
+/* What a cure says before the variant that it names. */
 #define GM_EXPLAIN_CURED_BY ": see kernel="
-#define GM_EXPLAIN_FASTER                                                                          \
-    0.98 /* another kernel's time in the measured one of this, to be named                         \
-          */
+/* A variant is named as faster only if its measured time is below this part of this one's. */
+#define GM_EXPLAIN_FASTER 0.98
+/* Writes a technique, and the variant that gm_explain_variant finds for it. */
 void gm_explain_cure(const struct gm_explain *explain, const char *technique,
                      const char *const *words, char cure[GM_EXPLAIN_WORDS_MAX]);
+/* The first variant that is no slower, as far as that was measured, and has one of the words in its
+ * name or note. */
 const char *gm_explain_variant(const struct gm_explain *explain, const char *const *words);
 /* The variant that the cure names; NULL if it names none. */
 const struct gm_variant *gm_explain_cured(const struct gm_explain *explain);
-/* What was measured of the kernel on `gpu`: in words, false if nothing was; and the microseconds of
- * the very shape, negative if there are none. */
+/* The measured time on `gpu` of the very shape, in microseconds; negative: none. */
 double gm_explain_measured_us(const struct gm_explain *explain);
+/* What was measured of the kernel on `gpu`, in words; false if nothing was. */
 bool gm_explain_measured(const struct gm_explain *explain, char out[GM_EXPLAIN_WORDS_MAX]);
 /* Writes the position on the roofline: "left of the ridge: ..." */
 void gm_explain_place(const struct gm_explain *explain, const struct gm_explain_figures *figures,
@@ -162,13 +163,12 @@ void gm_explain_changed(const struct gm_explain *explain, char changed[GM_EXPLAI
                         char brought[GM_EXPLAIN_WORDS_MAX]);
 void gm_explain_side_by_side(FILE *out, const struct gm_explain *explain);
 
-/* The report, which the caller frees; NULL if memory ran out. */
+/* The report. The caller frees it; NULL: no memory. */
 char *gm_explain_json(const struct gm_explain *explain);
 char *gm_explain_text(const struct gm_explain *explain);
 char *gm_explain_svg(const struct gm_explain *explain);
 
-/* map.c: maps an example request: which lanes touch which sector of global memory, or which word of
- * which bank of shared memory. */
+/* map.c: which lanes of an example request touch which sector, or which word of which bank. */
 
 /* A lane touches at most two sectors, and up to 5 words in two rows of 128 bytes. */
 #define GM_SECTORS_MAX (2 * GM_WARP)

@@ -106,7 +106,7 @@ static struct batched_config config_with(const gm_product<typename S::type> &p, 
 {
     using T = typename S::type;
     const unsigned vec = 16 / sizeof(T), m = (unsigned)p.M, n = (unsigned)p.N, k = (unsigned)p.K;
-    const uint64_t aligned = ((uintptr_t)p.b.data | (uintptr_t)p.result) % 16 == 0;
+    const bool aligned = ((uintptr_t)p.b.data | (uintptr_t)p.result) % 16 == 0;
     struct batched_config c = {};
     unsigned all = (unsigned)gm_ceil_div(m, LANES_M * S::TM);
 
