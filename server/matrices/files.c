@@ -24,26 +24,23 @@
 #define JSON_BYTES_MAX 65536
 #define FILE_NAME_MAX (GM_MATRIX_REF_MAX + GM_ETAG_MAX + 16)
 
-static enum gm_status fail_file(const struct gm_matrices *m, const char *file, int error,
-                                struct gm_error *err)
+/* Clients are told, too: it does not say where the folder is. */
+static enum gm_status fail_file(const char *file, int error, struct gm_error *err)
 {
     bool full = error == ENOSPC || error == EDQUOT;
 
-    return gm_fail(err, full ? GM_STORAGE_FULL : GM_INTERNAL, "%s/%s (--matrix-dir): %s", m->dir,
-                   file, strerror(error));
+    return gm_fail(err, full ? GM_STORAGE_FULL : GM_INTERNAL, "%s (--matrix-dir): %s", file,
+                   strerror(error));
 }
 
-static void name_of(const struct gm_named *named, const char *end, char out[FILE_NAME_MAX])
+static void facts_name(const char *owner, const char *name, char out[FILE_NAME_MAX])
 {
-    snprintf(out, FILE_NAME_MAX, "%s.%s.%s", named->owner->name, named->name, end);
+    snprintf(out, FILE_NAME_MAX, "%s.%s.json", owner, name);
 }
 
 static void elements_name(const struct gm_named *named, char out[FILE_NAME_MAX])
 {
-    char end[GM_ETAG_MAX + 8];
-
-    snprintf(end, sizeof end, "%s.npy", named->etag);
-    name_of(named, end, out);
+    snprintf(out, FILE_NAME_MAX, "%s.%s.%s.npy", named->owner->name, named->name, named->etag);
 }
 
 /* 0, or errno. */
@@ -72,7 +69,7 @@ static enum gm_status write_file(const struct gm_matrices *m, const char *file, 
     snprintf(temporary, sizeof temporary, ".%s.new", file);
     int fd = openat(m->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
-        return fail_file(m, file, errno, err);
+        return fail_file(file, errno, err);
     int error = write_all(fd, head, head_len);
     if (error == 0)
         error = write_all(fd, bytes, len);
@@ -85,7 +82,7 @@ static enum gm_status write_file(const struct gm_matrices *m, const char *file, 
     if (error == 0)
         return GM_OK;
     unlinkat(m->dir_fd, temporary, 0);
-    return fail_file(m, file, error, err);
+    return fail_file(file, error, err);
 }
 
 enum gm_status gm_matrix_write_elements(const struct gm_matrices *m, const struct gm_named *named,
@@ -104,7 +101,7 @@ enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct g
 {
     char file[FILE_NAME_MAX], elements[FILE_NAME_MAX];
 
-    name_of(named, "json", file);
+    facts_name(named->owner->name, named->name, file);
     elements_name(named, elements);
     json_t *o =
         json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "format", FORMAT, "owner",
@@ -132,12 +129,22 @@ void gm_matrix_remove_elements(const struct gm_matrices *m, const struct gm_name
     unlinkat(m->dir_fd, file, 0);
 }
 
-void gm_matrix_remove_facts(const struct gm_matrices *m, const struct gm_named *named)
+enum gm_status gm_matrix_remove_facts(const struct gm_matrices *m, const char *owner,
+                                      const char *name, struct gm_error *err)
 {
     char file[FILE_NAME_MAX];
 
-    name_of(named, "json", file);
-    unlinkat(m->dir_fd, file, 0);
+    facts_name(owner, name, file);
+    return unlinkat(m->dir_fd, file, 0) == 0 || errno == ENOENT ? GM_OK
+                                                                : fail_file(file, errno, err);
+}
+
+bool gm_matrix_has_facts(const struct gm_matrices *m, const char *owner, const char *name)
+{
+    char file[FILE_NAME_MAX];
+
+    facts_name(owner, name, file);
+    return faccessat(m->dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 void gm_matrix_sync_files(const struct gm_matrices *m)
@@ -263,15 +270,15 @@ static enum gm_status decode(const struct gm_matrices *m, const char *file,
     ssize_t n = 1;
 
     if (!piece)
-        status = gm_fail(err, GM_MEMORY_FULL, "no memory for %s", file);
+        status = gm_fail(err, GM_MEMORY_FULL, "no memory to read it");
     else if (fd < 0)
-        status = fail_file(m, file, errno, err);
+        status = gm_fail(err, GM_INTERNAL, "%s", strerror(errno));
     while (status == GM_OK && n > 0) {
         n = read(fd, piece, size);
         if (n < 0 && errno == EINTR)
             n = 1;
         else if (n < 0)
-            status = fail_file(m, file, errno, err);
+            status = gm_fail(err, GM_INTERNAL, "%s", strerror(errno));
         else if (n > 0)
             status = gm_codec_npy.push(decoder, piece, (size_t)n, err);
     }
@@ -302,11 +309,15 @@ static enum gm_status load(struct gm_matrices *m, const struct gm_matrix_file *f
         status = decode(m, file->file, decoder, err);
     gm_codec_npy.close(decoder);
     if (status == GM_OK && !use.named)
-        status = gm_fail(err, GM_INTERNAL, "%s/%s has no matrix", m->dir, file->file);
+        status = gm_fail(err, GM_INTERNAL, "it has no matrix");
     if (status == GM_OK)
         gm_matrix_restored(&use);
     gm_matrix_leave(&use);
-    return status;
+    if (status == GM_OK)
+        return GM_OK;
+    const struct gm_error why = *err;
+    return gm_fail(err, status, "%s/%s was not loaded, and stays as it is: %s", m->dir, file->file,
+                   why.detail);
 }
 
 /* Whether a name is OWNER.NAME. */
@@ -342,11 +353,12 @@ static bool is_temporary(const char *file, size_t len)
            (len > 5 && memcmp(file + len - 5, ".json", 5) == 0 && is_full_name(file, len - 5));
 }
 
-/* Removes what a daemon left that was killed: files that are not whole, or that no .json names.
- * Files with other names are somebody else's. */
+/* Removes what a daemon left that was killed: files that are not whole, or that no .json names. The
+ * elements beside a damaged .json stay. Files with other names are somebody else's. */
 static void clean(const struct gm_matrices *m, const char *file)
 {
     char facts[FILE_NAME_MAX];
+    struct gm_matrix_file said;
     struct gm_error err;
     size_t len = strlen(file), name = elements_of(file, len);
 
@@ -356,8 +368,8 @@ static void clean(const struct gm_matrices *m, const char *file)
         return;
     snprintf(facts, sizeof facts, "%.*s.json", (int)name, file);
     json_t *o = read_facts(m, facts, &err);
-    bool named = o && strcmp(text_of(o, "file"), file) == 0;
-    if (!named && (o || faccessat(m->dir_fd, facts, F_OK, 0) != 0))
+    bool sound = o && check_facts(m, facts, o, &said, &err) == GM_OK;
+    if (sound ? strcmp(said.file, file) != 0 : faccessat(m->dir_fd, facts, F_OK, 0) != 0)
         unlinkat(m->dir_fd, file, 0);
     json_decref(o);
 }

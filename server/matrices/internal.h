@@ -62,10 +62,14 @@ enum gm_status gm_matrix_write_elements(const struct gm_matrices *matrices,
 enum gm_status gm_matrix_write_facts(const struct gm_matrices *matrices,
                                      const struct gm_named *named, struct gm_error *err);
 /* Forgets a matrix: first what says what it is, for without that the elements are nobody's; then,
- * when that is on the disk, the elements. */
-void gm_matrix_remove_facts(const struct gm_matrices *matrices, const struct gm_named *named);
+ * when that is on the disk, the elements. GM_INTERNAL: the file cannot be removed. */
+enum gm_status gm_matrix_remove_facts(const struct gm_matrices *matrices, const char *owner,
+                                      const char *name, struct gm_error *err);
 void gm_matrix_sync_files(const struct gm_matrices *matrices);
 void gm_matrix_remove_elements(const struct gm_matrices *matrices, const struct gm_named *named);
+
+/* Whether there is a file that says what the matrix of this name is. */
+bool gm_matrix_has_facts(const struct gm_matrices *matrices, const char *owner, const char *name);
 
 /* store.c: makes a matrix of a file; its elements go to *ret_data, and gm_matrix_restored gives it
  * its name. */

@@ -71,9 +71,12 @@ struct gm_matrix_terms {
     const char *share; /* "": with nobody; "*": all keys; else names of keys, with commas between */
 };
 
-/* The values of If-Match and If-None-Match; NULL: none. */
+/* The values of If-Match and If-None-Match, or NULL. still_wanted: asked before a name changes,
+ * which may have waited; NULL: it is. */
 struct gm_conditions {
     const char *if_match, *if_none_match;
+    enum gm_status (*still_wanted)(const void *cls, struct gm_error *err);
+    const void *cls;
 };
 
 /* A reference. All zero: none. */
@@ -111,8 +114,7 @@ void gm_matrices_drop_client(struct gm_matrices *matrices, uint64_t client);
 bool gm_matrix_name_ok(const char *text, size_t len);
 bool gm_matrix_ref_ok(const char *text, size_t len);
 bool gm_matrix_is_of_other(const char *ref, const char *owner);
-/* Whether it is *, or names of keys with commas between. */
-bool gm_matrix_share_ok(const char *text, size_t len);
+bool gm_matrix_share_ok(const char *text, size_t len); /* "*", or keys with commas between */
 
 /* ---- Writing: make, fill, publish; or make and leave. ---- */
 
@@ -153,8 +155,7 @@ enum gm_status gm_matrix_take(struct gm_matrices *matrices, const struct gm_matr
 void gm_matrix_leave(struct gm_matrix_use *use);
 struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use);
 const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use);
-/* Bytes that gm_matrix_data would have to copy, or wait for, for this device; NULL: for the host.
- */
+/* Bytes that gm_matrix_data would copy, or wait for, for this device; NULL: for the host. */
 uint64_t gm_matrix_to_copy(const struct gm_matrix_use *use, const struct gm_device *device);
 /*
  * *ret: where the device (NULL: the host) finds the elements; *ret_on_device: that is its own
@@ -179,9 +180,8 @@ struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *matrices,
                                        const struct gm_matrix_caller *caller, unsigned from,
                                        unsigned most, unsigned *ret_count, unsigned *ret_next);
 
-/* How many names, bytes, and bytes in memory of devices there are. */
 struct gm_matrices_usage {
-    uint64_t count, bytes, device_bytes;
+    uint64_t count, bytes, device_bytes; /* names; bytes, in all and in memory of devices */
 };
 struct gm_matrices_usage gm_matrices_usage(struct gm_matrices *matrices);
 

@@ -35,14 +35,32 @@ static bool has_expired(const struct gm_named *named, int64_t now)
     return named->expires > 0 && named->expires <= now;
 }
 
-static struct gm_named *find(const struct gm_matrices *m, const char *owner, const char *name)
+/* Also one that has expired. */
+static struct gm_named *find_any(const struct gm_matrices *m, const char *owner, const char *name)
 {
     struct gm_named *named;
 
     TAILQ_FOREACH (named, list_of(m, owner, name), link)
         if (strcmp(named->name, name) == 0 && strcmp(named->owner->name, owner) == 0)
-            return has_expired(named, unix_now()) ? NULL : named;
+            return named;
     return NULL;
+}
+
+static struct gm_named *find(const struct gm_matrices *m, const char *owner, const char *name)
+{
+    struct gm_named *named = find_any(m, owner, name);
+
+    return named && !has_expired(named, unix_now()) ? named : NULL;
+}
+
+/* Whether there is a matrix of this name in files alone, which the start did not load. `files` is
+ * held. */
+static bool is_in_files_alone(struct gm_matrices *m, const char *owner, const char *name)
+{
+    pthread_mutex_lock(&m->mutex);
+    const struct gm_named *there = find_any(m, owner, name);
+    pthread_mutex_unlock(&m->mutex);
+    return !there && gm_matrix_has_facts(m, owner, name);
 }
 
 /* Frees one that nobody refers to. */
@@ -86,13 +104,15 @@ typedef bool due_fn(const struct gm_named *, int64_t argument);
 static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument)
 {
     struct gm_named *named;
+    struct gm_error err;
     bool any = false;
 
     for (unsigned i = 0; i < GM_MATRICES_TABLE; i++) {
         TAILQ_FOREACH (named, &m->table[i], link) {
             if (!is_due(named, argument))
                 continue;
-            gm_matrix_remove_facts(m, named);
+            /* One that stays has expired at the next start, too, or has no owner then. */
+            gm_matrix_remove_facts(m, named->owner->name, named->name, &err);
             any = true;
         }
     }
@@ -272,6 +292,11 @@ static enum gm_status check_conditions(const struct gm_matrices *m,
     return gm_etag_check(conditions, there ? there->etag : NULL, err);
 }
 
+static enum gm_status check_wanted(const struct gm_conditions *conditions, struct gm_error *err)
+{
+    return conditions->still_wanted ? conditions->still_wanted(conditions->cls, err) : GM_OK;
+}
+
 /* Numbers of versions, unlike those before, also of a gemmd that ran before: SplitMix64 (Steele,
  * Lea and Flood, 2014), from where the system's random number has begun it. The mutex is held. */
 static void make_etag(struct gm_matrices *m, char etag[GM_ETAG_MAX])
@@ -404,8 +429,12 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
     if (status != GM_OK)
         return status;
     pthread_mutex_lock(&m->files);
+    status = check_wanted(conditions, err); /* it may have waited for the disk */
+    if (status == GM_OK && is_in_files_alone(m, named->owner->name, named->name))
+        status = gm_etag_check(conditions, "", err); /* it has some tag */
     pthread_mutex_lock(&m->mutex);
-    status = begin_publish(m, named, conditions, err);
+    if (status == GM_OK)
+        status = begin_publish(m, named, conditions, err);
     pthread_mutex_unlock(&m->mutex);
     if (status == GM_OK) /* nobody else changes a name meanwhile */
         status = gm_matrix_write_facts(m, named, err);
@@ -430,8 +459,11 @@ enum gm_status gm_matrix_publish(const struct gm_matrix_use *use,
 
     if (*m->dir)
         return publish_durably(use, conditions, ret_created, err);
+    enum gm_status status = check_wanted(conditions, err);
+    if (status != GM_OK)
+        return status;
     pthread_mutex_lock(&m->mutex);
-    enum gm_status status = begin_publish(m, use->named, conditions, err);
+    status = begin_publish(m, use->named, conditions, err);
     if (status == GM_OK) {
         struct gm_named *before = list(m, use->named);
         *ret_created = is_new(before);
@@ -451,12 +483,11 @@ enum gm_status gm_matrix_restore(struct gm_matrices *m, const struct gm_matrix_f
     const struct gm_matrix_terms terms = {.share = file->share};
 
     if (matrix->dtype != file->dtype)
-        return gm_fail(err, GM_INTERNAL, "%s/%s has elements of %s, not %s", m->dir, file->file,
+        return gm_fail(err, GM_INTERNAL, "it has elements of %s, not %s",
                        gm_dtype_name(matrix->dtype), gm_dtype_name(file->dtype));
     snprintf(caller.owner, sizeof caller.owner, "%s", file->owner);
     if (!m->owner_of(m->owner_cls, file->owner, &caller.client, &caller.account))
-        return gm_fail(err, GM_INTERNAL, "%s/%s: its owner %s has no key", m->dir, file->file,
-                       file->owner);
+        return gm_fail(err, GM_INTERNAL, "its owner %s has no key", file->owner);
     enum gm_status status =
         gm_matrix_make(m, &caller, file->name, &terms, &always, matrix, ret, err);
     gm_quota_unref(caller.account);
@@ -572,30 +603,63 @@ const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use)
     return &use->named->matrix;
 }
 
+/* Removes what is in files alone, if it is the caller's. */
+static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                                  const char *ref, const struct gm_conditions *conditions,
+                                  struct gm_error *err)
+{
+    size_t len = gm_matrix_owner_len(ref, strlen(ref));
+    const char *name = len == SIZE_MAX ? ref : ref + len + 1;
+    char owner[GM_KEY_NAME_MAX];
+
+    snprintf(owner, sizeof owner, "%.*s", len == SIZE_MAX ? GM_KEY_NAME_MAX : (int)len,
+             len == SIZE_MAX ? caller->owner : ref);
+    bool own = strcmp(owner, caller->owner) == 0 || caller->admin;
+    if (!gm_matrix_ref_ok(ref, strlen(ref)) || !own || !is_in_files_alone(m, owner, name))
+        return fail_unknown(ref, err);
+    enum gm_status status = gm_etag_check(conditions, "", err);
+    if (status == GM_OK) /* the next start removes the elements, whose tag is not known here */
+        status = gm_matrix_remove_facts(m, owner, name, err);
+    if (status == GM_OK)
+        gm_matrix_sync_files(m);
+    return status;
+}
+
+/* Removes the files of a matrix, whose name stays: only who holds `files` takes it away. */
+static enum gm_status delete_files(const struct gm_matrices *m, const struct gm_named *named,
+                                   struct gm_error *err)
+{
+    enum gm_status status = gm_matrix_remove_facts(m, named->owner->name, named->name, err);
+
+    if (status != GM_OK)
+        return status;
+    gm_matrix_sync_files(m);
+    gm_matrix_remove_elements(m, named);
+    return GM_OK;
+}
+
 enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_caller *caller,
                                 const char *ref, const struct gm_conditions *conditions,
                                 struct gm_error *err)
 {
-    enum gm_status status = GM_OK;
     bool own = false;
 
     lock_files(m);
+    enum gm_status status = check_wanted(conditions, err);
     pthread_mutex_lock(&m->mutex);
     struct gm_named *named = find_for(m, caller, ref, &own);
-    if (!named)
+    if (status == GM_OK && !named)
         status = fail_unknown(ref, err);
-    else if (!own)
+    else if (status == GM_OK && !own)
         status = gm_fail(err, GM_FORBIDDEN, "%.130s is shared with this key, to read", ref);
-    if (status == GM_OK)
+    else if (status == GM_OK)
         status = gm_etag_check(conditions, named->etag, err);
-    if (status == GM_OK && *m->dir) { /* its name stays: only who holds `files` takes it away */
+    if (*m->dir && (status == GM_OK || status == GM_NOT_FOUND)) {
         pthread_mutex_unlock(&m->mutex);
-        gm_matrix_remove_facts(m, named);
-        gm_matrix_sync_files(m);
-        gm_matrix_remove_elements(m, named);
+        status = named ? delete_files(m, named, err) : delete_file(m, caller, ref, conditions, err);
         pthread_mutex_lock(&m->mutex);
     }
-    if (status == GM_OK)
+    if (status == GM_OK && named)
         unlist(m, named);
     pthread_mutex_unlock(&m->mutex);
     unlock_files(m);

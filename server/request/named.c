@@ -65,10 +65,17 @@ struct gm_matrix_terms gm_request_matrix_terms(const struct gm_request *r)
                                     .share = r->parsed.params.share};
 }
 
+static enum gm_status still_wanted(const void *cls, struct gm_error *err)
+{
+    return gm_request_still_wanted(cls, err);
+}
+
 struct gm_conditions gm_request_conditions(const struct gm_request *r)
 {
     return (struct gm_conditions){.if_match = r->head.if_match,
-                                  .if_none_match = r->head.if_none_match};
+                                  .if_none_match = r->head.if_none_match,
+                                  .still_wanted = still_wanted,
+                                  .cls = r};
 }
 
 enum gm_status gm_request_publish(struct gm_request *r, bool *ret_created, struct gm_error *err)

@@ -12,7 +12,7 @@
 
 static enum gm_status check(const char *match, const char *none_match, const char *etag)
 {
-    const struct gm_conditions conditions = {match, none_match};
+    const struct gm_conditions conditions = {.if_match = match, .if_none_match = none_match};
     struct gm_error err = {0};
     enum gm_status status = gm_etag_check(&conditions, etag, &err);
 

@@ -136,6 +136,7 @@ def test_what_cannot_be_loaded(start, folder):
     def elements_of(name):
         return folder / json.loads(facts_of(name).read_text())["file"]
 
+    elements = {elements_of(name).name for name in ("whole", "short", "long", "type", "other", "text")}
     elements_of("short").write_bytes(elements_of("short").read_bytes()[:-1])
     with open(elements_of("long"), "ab") as file:
         file.write(b"x")
@@ -154,8 +155,10 @@ def test_what_cannot_be_loaded(start, folder):
     assert set(listed(daemon)) == {"whole"} and np.array_equal(load(fetch(daemon, "whole")), A)
     log = daemon.log()
     assert log.count("event=matrix_dir") == 5, log
+    assert all(f".{name}." in log for name in ("short", "long", "type", "other", "text")), log
     left = set(files(folder))
     assert left > set(others), "files of others stay"
+    assert left > elements, "and what is damaged"
     left -= set(others)
     assert not any("left" in name for name in left) and len([n for n in left if n.endswith(".json")]) == 6
     daemon.stop()
@@ -210,6 +213,65 @@ def test_quotas(start, folder):
         daemon = start(*options)
     assert daemon.request("DELETE", "/v1/matrices/q0").status == 204
     assert put(daemon, "more", np.zeros((65536,), np.float32)).status == 201
+
+
+def test_what_was_not_loaded_for_lack_of_room(start, folder):
+    """It is there: nothing "only creates" over it, and a DELETE removes it."""
+    large = np.ones((512, 1024), np.float32)
+    daemon = start("--matrix-dir", str(folder))
+    for name in ("x0", "x1", "x2", "x3"):
+        assert put(daemon, name, large).status == 201
+    daemon.stop()
+    daemon = start("--matrix-dir", str(folder), "--matrix-memory", "6M")
+    (loaded,) = listed(daemon)
+    log = daemon.log()
+    first, second, third = sorted({"x0", "x1", "x2", "x3"} - {loaded})
+    assert all(f".{name}." in log for name in (first, second, third)), log
+    problems.check(put(daemon, first, A, {"If-None-Match": "*"}), 412, "precondition_failed")
+    assert put(daemon, second, A).status == 201
+    assert daemon.request("DELETE", f"{M}/{third}").status == 204
+    problems.check(daemon.request("DELETE", f"{M}/{third}"), 404, "not_found")
+    daemon.stop()
+    daemon = start("--matrix-dir", str(folder))
+    assert set(listed(daemon)) == {loaded, first, second} and len(files(folder)) == 6
+    assert np.array_equal(load(fetch(daemon, first)), large) and np.array_equal(load(fetch(daemon, second)), A)
+
+
+def test_what_cannot_be_removed(start, folder):
+    """What would be there again after a restart is not said to be deleted."""
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "w", A)
+    (facts,) = [name for name in files(folder) if name.endswith(".json")]
+    os.rename(folder / facts, folder / "kept")
+    os.mkdir(folder / facts)
+    problems.check(daemon.request("DELETE", f"{M}/w"), 500, "internal", facts)
+    assert np.array_equal(load(fetch(daemon, "w")), A)
+    os.rmdir(folder / facts)
+    os.rename(folder / "kept", folder / facts)
+    assert daemon.request("DELETE", f"{M}/w").status == 204 and files(folder) == []
+
+
+def test_a_write_that_waits_for_the_disk_too_long(start, folder):
+    """503 at its deadline, and the matrix before is there still: else an older write could end after a newer one."""
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "w", A)
+    (facts,) = [name for name in files(folder) if name.endswith(".json")]
+    pipe = folder / f".{facts.replace('.w.', '.stuck.')}.new"
+    os.mkfifo(pipe)
+    stuck = threading.Thread(target=put, args=(daemon, "stuck", A))
+    stuck.start()
+    time.sleep(0.3 * SLOW)
+    replies = []
+    late = threading.Thread(target=lambda: replies.append(put(daemon, "w", 2 * A, timeout_ms=100)))
+    late.start()
+    time.sleep(0.3 * SLOW)
+    with open(pipe, "rb") as end:  # now the first goes on, and fails: a pipe is no disk
+        end.read()
+    late.join()
+    stuck.join()
+    problems.check(replies[0], 503, "deadline_passed")
+    assert set(listed(daemon)) == {"w"} and np.array_equal(load(fetch(daemon, "w")), A)
+    assert len(files(folder)) == 2
 
 
 def test_full_disk(start, folder):
