@@ -113,9 +113,7 @@ static enum gm_status broadcast(struct builder *b, unsigned n, const int child[]
         shape.ndim = shape.ndim > next->ndim ? shape.ndim : next->ndim;
         memcpy(shape.dim, have + GM_DIMS_MAX - shape.ndim, shape.ndim * sizeof *have);
     }
-    memset(ret, 0, sizeof *ret);
-    ret->ndim = shape.ndim;
-    memcpy(ret->dim, shape.dim, shape.ndim * sizeof *shape.dim);
+    *ret = shape;
     return GM_OK;
 }
 
@@ -172,19 +170,17 @@ static enum gm_status transpose(struct builder *b, const struct gm_syntax *node,
     struct gm_shape shape = value->shape;
 
     *ret = x;
-    if (value->shape.ndim < 2 && !node->matrix)
-        return GM_OK;
     if (value->shape.ndim < 2)
-        return gm_eval_fail(b->err, GM_BAD_SHAPE, node->at,
-                            ".mT needs a matrix, or a stack of them");
+        return !node->matrix ? GM_OK
+                             : gm_eval_fail(b->err, GM_BAD_SHAPE, node->at,
+                                            ".mT needs a matrix, or a stack of them");
     if (value->shape.ndim == 3 && !node->matrix)
         return gm_eval_fail(b->err, GM_KERNEL_UNAVAILABLE, node->at,
                             ".T of a stack reverses all three dimensions in NumPy, which has no "
                             "kernel here: .mT transposes each matrix");
-    uint64_t rows = shape.dim[shape.ndim - 2];
     int64_t row = reading.stride[1];
-    shape.dim[shape.ndim - 2] = shape.dim[shape.ndim - 1];
-    shape.dim[shape.ndim - 1] = rows;
+    shape.dim[shape.ndim - 2] = value->shape.dim[shape.ndim - 1];
+    shape.dim[shape.ndim - 1] = value->shape.dim[shape.ndim - 2];
     reading.stride[1] = reading.stride[2];
     reading.stride[2] = row;
     return add_view(b, &reading, &shape, node->at, ret);
@@ -231,7 +227,7 @@ static enum gm_status slice(struct builder *b, const struct gm_syntax *node, int
     return add_view(b, &reading, &shape, node->at, ret);
 }
 
-/* ---- Numbers. ---- */
+/* ---- Operators. ---- */
 
 static bool is_comparison(unsigned instruction)
 {
@@ -250,8 +246,6 @@ static enum gm_status fold(struct builder *b, unsigned instruction, int left, in
     return status == GM_OK ? add_number(b, number, at, ret) : status;
 }
 
-/* ---- Operators. ---- */
-
 static enum gm_status binary(struct builder *b, unsigned instruction, int left, int right,
                              unsigned at, int *ret)
 {
@@ -267,10 +261,8 @@ static enum gm_status binary(struct builder *b, unsigned instruction, int left, 
         type = GM_F64;
     if (type == GM_BOOL && instruction == GM_DO_SUB)
         return gm_eval_fail(b->err, GM_BAD_DTYPE, at, "bool has no subtraction, as in NumPy");
-    if (type == GM_BOOL) /* + is or, * is and */
-        instruction = instruction == GM_DO_ADD   ? GM_DO_MAX
-                      : instruction == GM_DO_MUL ? GM_DO_MIN
-                                                 : instruction;
+    if (type == GM_BOOL && (instruction == GM_DO_ADD || instruction == GM_DO_MUL)) /* or; and */
+        instruction = instruction == GM_DO_ADD ? GM_DO_MAX : GM_DO_MIN;
     return compute(b, instruction, type, type, 2, child, at, ret);
 }
 
@@ -279,7 +271,6 @@ static enum gm_status unary(struct builder *b, unsigned instruction, int x, unsi
     const struct gm_value *value = value_of(b, x);
     struct gm_scalar number = value->number;
     enum gm_dtype type = value->dtype;
-    enum gm_status status;
 
     if (value->weak && (instruction == GM_DO_NEG || instruction == GM_DO_ABS)) {
         if (number.is_integer && number.integer == INT64_MIN)
@@ -296,7 +287,7 @@ static enum gm_status unary(struct builder *b, unsigned instruction, int x, unsi
     *ret = x;
     if (type == GM_BOOL && instruction == GM_DO_ABS)
         return GM_OK;
-    status = strong(b, x, &x);
+    enum gm_status status = strong(b, x, &x);
     if (instruction != GM_DO_NEG && instruction != GM_DO_ABS && !gm_eval_is_float(type))
         type = type == GM_BOOL ? GM_F16 : GM_F64;
     return status == GM_OK ? compute(b, instruction, type, type, 1, &x, at, ret) : status;
@@ -319,38 +310,48 @@ static enum gm_status multiply_up(struct builder *b, int x, int64_t n, unsigned 
     return status;
 }
 
+/* x ** n of integers, by multiplications. */
+static enum gm_status integer_power(struct builder *b, int left, int right, enum gm_dtype type,
+                                    unsigned at, int *ret)
+{
+    const struct gm_value *n = value_of(b, right);
+    int child[3] = {left};
+
+    if (!n->weak)
+        return gm_eval_fail(b->err, GM_KERNEL_UNAVAILABLE, at,
+                            "powers of integers have a kernel where the exponent is a number");
+    if (n->number.integer < 0)
+        return gm_eval_fail(b->err, GM_OUT_OF_RANGE, at,
+                            "integers have no negative powers, as in NumPy");
+    enum gm_status status = settle(b, right, type, &child[1]);
+    if (status == GM_OK && n->number.integer > 0)
+        return multiply_up(b, left, n->number.integer, at, ret);
+    if (status == GM_OK) /* as many ones */
+        status = add_number(b, GM_WHOLE_NUMBER(1), at, &child[1]);
+    child[2] = child[1];
+    return status == GM_OK ? compute(b, GM_DO_WHERE, type, type, 3, child, at, ret) : status;
+}
+
 static enum gm_status power(struct builder *b, int left, int right, unsigned at, int *ret)
 {
     const struct gm_value *x = value_of(b, left), *y = value_of(b, right);
     enum gm_dtype type = gm_eval_common_type(x, y);
     const int child[2] = {left, right};
-    double n = y->number.real;
+    double n = y->weak && gm_eval_is_float(x->dtype) ? y->number.real : 0;
 
     if (x->weak && y->weak)
         return fold(b, GM_DO_POW, left, right, at, ret);
     if (type == GM_BOOL || (gm_eval_is_integer(type) && x->dtype == GM_BOOL))
         return gm_eval_fail(b->err, GM_KERNEL_UNAVAILABLE, at, "powers of bool have no kernel");
-    if (gm_eval_is_integer(type) && !y->weak)
-        return gm_eval_fail(b->err, GM_KERNEL_UNAVAILABLE, at,
-                            "powers of integers have a kernel where the exponent is a number");
-    if (gm_eval_is_integer(type) && y->number.integer < 0)
-        return gm_eval_fail(b->err, GM_OUT_OF_RANGE, at,
-                            "integers have no negative powers, as in NumPy");
-    if (gm_eval_is_integer(type) && y->number.integer > 0)
-        return multiply_up(b, left, y->number.integer, at, ret);
-    if (gm_eval_is_integer(type)) { /* x ** 0: as many ones */
-        int ones[3] = {left};
-        enum gm_status status = add_number(b, GM_WHOLE_NUMBER(1), at, &ones[1]);
-        ones[2] = ones[1];
-        return status == GM_OK ? compute(b, GM_DO_WHERE, type, type, 3, ones, at, ret) : status;
-    }
-    if (y->weak && n == 2 && gm_eval_is_float(x->dtype))
-        return binary(b, GM_DO_MUL, left, left, at, ret);
-    if (y->weak && n == 0.5 && gm_eval_is_float(x->dtype))
-        return compute(b, GM_DO_SQRT, type, type, 1, &left, at, ret);
+    if (gm_eval_is_integer(type))
+        return integer_power(b, left, right, type, at, ret);
     *ret = left;
-    if (y->weak && n == 1 && gm_eval_is_float(x->dtype))
+    if (n == 1)
         return GM_OK;
+    if (n == 2)
+        return binary(b, GM_DO_MUL, left, left, at, ret);
+    if (n == 0.5)
+        return compute(b, GM_DO_SQRT, type, type, 1, &left, at, ret);
     return compute(b, GM_DO_POW, type, type, 2, child, at, ret);
 }
 
@@ -494,12 +495,12 @@ static enum gm_status to_matrix(struct builder *b, int x, bool right, unsigned a
 {
     const struct gm_value *value = value_of(b, x);
     struct gm_reading reading = gm_eval_reading(b->e, x);
-    uint64_t n = value->shape.dim[0];
-    struct gm_shape shape = {.ndim = 2, .dim = {right ? n : 1, right ? 1 : n}};
+    struct gm_shape shape = {.ndim = 2, .dim = {1, 1}};
 
     *ret = x;
     if (value->shape.ndim != 1)
         return GM_OK;
+    shape.dim[right ? 0 : 1] = value->shape.dim[0];
     if (right)
         reading.stride[1] = reading.stride[2];
     return add_view(b, &reading, &shape, at, ret);
@@ -609,9 +610,8 @@ static bool is_free(const struct builder *b, const struct chain *chain)
 {
     for (unsigned i = 0; i < chain->n; i++) {
         const struct gm_value *x = value_of(b, chain->x[i]);
-        if (x->shape.ndim != 2 || x->dtype != value_of(b, chain->x[0])->dtype)
-            return false;
-        if (i > 0 && value_of(b, chain->x[i - 1])->shape.dim[1] != x->shape.dim[0])
+        if (x->shape.ndim != 2 || x->dtype != value_of(b, chain->x[0])->dtype ||
+            (i > 0 && value_of(b, chain->x[i - 1])->shape.dim[1] != x->shape.dim[0]))
             return false;
     }
     return chain->n > 2 && chain->n <= GM_EVAL_CHAIN_MAX;

@@ -297,8 +297,6 @@ static enum gm_status add_axis(struct parser *p, struct gm_syntax *node)
 /* The value of axis=. */
 static enum gm_status read_axes(struct parser *p, struct gm_syntax *node)
 {
-    if (node->has_axes)
-        return fail(p, p->token.at, "axis is stated twice");
     if (is_word(&p->token, "None"))
         return advance(p);
     node->has_axes = true;
@@ -321,9 +319,14 @@ static enum gm_status read_keepdims(struct parser *p, struct gm_syntax *node)
     return advance(p);
 }
 
+/* Which options of a reduction have been stated. */
+struct options {
+    bool axis, keepdims;
+};
+
 /* Whether a keyword argument, or the axis of a reduction, follows; reads it. */
 static enum gm_status read_option(struct parser *p, struct gm_syntax *node, bool first_option,
-                                  bool *ret)
+                                  struct options *options, bool *ret)
 {
     struct parser before = *p;
     enum gm_status status;
@@ -345,6 +348,11 @@ static enum gm_status read_option(struct parser *p, struct gm_syntax *node, bool
             status = advance(p);
             if (status != GM_OK)
                 return status;
+            bool *stated = axis ? &options->axis : &options->keepdims;
+            if (*stated)
+                return fail(p, p->token.at,
+                            axis ? "axis is stated twice" : "keepdims is stated twice");
+            *stated = true;
             return axis ? read_axes(p, node) : read_keepdims(p, node);
         }
         p->next = before.next;
@@ -352,7 +360,7 @@ static enum gm_status read_option(struct parser *p, struct gm_syntax *node, bool
     }
     if (node->kind != GM_SYNTAX_REDUCE || !first_option)
         return GM_OK;
-    *ret = true; /* sum(x, 0) */
+    *ret = options->axis = true; /* sum(x, 0) */
     return read_axes(p, node);
 }
 
@@ -364,7 +372,9 @@ static enum gm_status call(struct parser *p, const struct token *name,
                              .instruction = function->what,
                              .reduction = function->what,
                              .at = (uint16_t)name->at};
-    unsigned given = receiver >= 0, options = 0;
+    unsigned given = receiver >= 0;
+    struct options options = {false, false};
+    bool any_option = false;
     enum gm_status status = enter(p);
 
     node.child[0] = (int16_t)receiver;
@@ -372,11 +382,12 @@ static enum gm_status call(struct parser *p, const struct token *name,
         bool is_option = false;
         int child = 0;
         if (given == function->operands || p->token.kind == TOKEN_NAME)
-            status = read_option(p, &node, given == function->operands && options == 0, &is_option);
+            status = read_option(p, &node, given == function->operands && !any_option, &options,
+                                 &is_option);
         if (status == GM_OK && is_option) {
-            options++;
+            any_option = true;
         } else if (status == GM_OK) {
-            if (given == function->operands || options > 0)
+            if (given == function->operands || any_option)
                 return gm_eval_fail(p->err, GM_BAD_EXPRESSION, p->token.at, "%s takes %u operand%s",
                                     function->name, function->operands,
                                     function->operands > 1 ? "s" : "");

@@ -215,11 +215,37 @@ static bool fold_integers(unsigned instruction, int64_t x, int64_t y, struct gm_
     return ok;
 }
 
+/* Both kinds of numbers exactly, where long double has 64 bits or more. */
+static long double exact(struct gm_scalar x)
+{
+    return x.is_integer ? (long double)x.integer : (long double)x.real;
+}
+
+/* Python's, which fails where f64 has inf or NaN: powers, and divisions by 0. */
+static enum gm_status fold_reals(unsigned instruction, struct gm_scalar x, struct gm_scalar y,
+                                 unsigned at, double *ret, struct gm_error *err)
+{
+    bool finite = isfinite(x.real) && isfinite(y.real);
+
+    if (instruction == GM_DO_DIV && exact(y) == 0)
+        return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "a division by 0");
+    *ret = instruction == GM_DO_ADD   ? x.real + y.real
+           : instruction == GM_DO_SUB ? x.real - y.real
+           : instruction == GM_DO_MUL ? x.real * y.real
+           : instruction == GM_DO_DIV ? (double)(exact(x) / exact(y))
+                                      : pow(x.real, y.real);
+    if (instruction != GM_DO_POW || !finite || isfinite(*ret))
+        return GM_OK;
+    return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "%s",
+                        x.real == 0   ? "0 has no negative powers"
+                        : isnan(*ret) ? "such powers of a negative number are complex"
+                                      : "this power is greater than any of f64");
+}
+
 enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_scalar y,
                             unsigned at, struct gm_scalar *ret, struct gm_error *err)
 {
-    int order = x.is_integer && y.is_integer ? (x.integer > y.integer) - (x.integer < y.integer)
-                                             : (x.real > y.real) - (x.real < y.real);
+    int order = (exact(x) > exact(y)) - (exact(x) < exact(y));
     bool ordered = !isnan(x.real) && !isnan(y.real);
     const bool holds[] = {order < 0,
                           ordered && order <= 0,
@@ -229,6 +255,7 @@ enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_
                           !ordered || order != 0};
     bool integers = x.is_integer && y.is_integer && instruction != GM_DO_DIV &&
                     !(instruction == GM_DO_POW && y.integer < 0);
+    double real = 0;
 
     if (instruction >= GM_DO_LT && instruction <= GM_DO_NE) {
         *ret = GM_WHOLE_NUMBER(holds[instruction - GM_DO_LT]);
@@ -238,17 +265,10 @@ enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_
         return GM_OK;
     if (integers)
         return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "this number is greater than any of i64");
-    double real = instruction == GM_DO_ADD   ? x.real + y.real
-                  : instruction == GM_DO_SUB ? x.real - y.real
-                  : instruction == GM_DO_MUL ? x.real * y.real
-                  : instruction == GM_DO_DIV ? x.real / y.real
-                                             : pow(x.real, y.real);
-    bool finite = isfinite(x.real) && isfinite(y.real);
-    if (!isfinite(real) && (finite || (instruction == GM_DO_DIV && y.real == 0)))
-        return gm_eval_fail(err, GM_OUT_OF_RANGE, at,
-                            "the outcome is no finite number: a division by 0, or too large");
-    *ret = GM_REAL_NUMBER(real);
-    return GM_OK;
+    enum gm_status status = fold_reals(instruction, x, y, at, &real, err);
+    if (status == GM_OK)
+        *ret = GM_REAL_NUMBER(real);
+    return status;
 }
 
 /* ---- The order of products. ---- */

@@ -239,6 +239,21 @@ def test_a_number_alone_is_in_range(daemon, text):
     same(matrix, np.array([[np.inf, np.nan]], np.float32))
 
 
+@arithmetic
+@pytest.mark.parametrize("expr", ["21 / 9007199254740993", "9007199254740993 == 9007199254740992.0", "9007199254740993 > 9007199254740992.0",
+                                  "1e308 * 10", "-1e308 - 1e308", "1e308 / 1e-308", "2 ** -2", "9 ** 0.5", "1 / 3 * 3", "7 == 7.0"])
+def test_numbers_are_those_of_python(daemon, expr):
+    same(run(daemon, expr), np.array([[eval(expr)]]), expr)
+
+
+@arithmetic
+@pytest.mark.parametrize("expr, detail", [("(-8) ** 0.5", "complex"), ("0 ** -1", "0 has no negative powers"), ("1 / 0.0", "division by 0"),
+                                          ("10.0 ** 400", "greater than any of f64"), ("i ** 5000000000", "cannot hold it")])
+def test_what_python_refuses(daemon, expr, detail):
+    used = {"i": np.array([[3]], np.int32)} if "i" in expr else {}
+    problems.check(post(daemon, expr, used), 422, "out_of_range", detail)
+
+
 def test_formats_of_replies(daemon):
     for accept, read in ((wire.NPY, result), (wire.CSV, lambda r: np.loadtxt(io.StringIO(r.ok().body.decode()), delimiter=",", ndmin=2)),
                          (wire.JSON, lambda r: np.array(r.ok().json()["data"]))):

@@ -75,6 +75,8 @@ static void test_syntax(void)
         {"np.x", 4},
         {"sum()", 1},
         {"sum(x, axis=0, axis=1)", 21},
+        {"sum(x, axis=None, axis=0)", 24},
+        {"sum(x, keepdims=True, keepdims=False)", 32},
         {"x..T", 3},
         {"1_000", 1},
         {"\x01", 1},

@@ -322,7 +322,8 @@ static enum gm_status read_json(struct gm_body *b, struct gm_error *err)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for reading an expression");
     j->body = b;
     enum gm_status status = gm_json_begin(&j->json, b->text.buffer.data, b->text_len, err);
-    if (status == GM_OK && *j->json.at != '{')
+    const char first = gm_json_peek(&j->json);
+    if (first != '{' && first != '\xEF') /* a byte order mark has a sentence of its own */
         status = gm_json_fail(&j->json, j->json.at,
                               "the body is an object, as in {\"expr\": \"x @ w.T\", \"operands\": "
                               "{\"x\": [[1,2]]}}");
