@@ -64,7 +64,7 @@ has_generator() {
 }
 
 has_openblas() {
-    pkg-config --exists openblas || compiles gcc c cblas.h
+    pkg-config --exists openblas # as CMake asks: another library's cblas.h does not count
 }
 
 # has_python MODULE...: the system's Python, with these.
@@ -162,6 +162,7 @@ stop_and_list() {
     {
         echo "On $system_name these have to be there first (the names are those of Debian's packages):"
         printf %s "$missing_list"
+        has_d3 || echo "and for the console, which is left out without it: libjs-d3"
         echo "Install them and run this again. Nothing was changed."
     } >&2
     exit 1

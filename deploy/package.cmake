@@ -29,6 +29,15 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 foreach(script IN ITEMS postinst prerm postrm triggers)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})
 endforeach()
+# Without these two CPack makes no package, or one that names no libraries that it needs.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/package_tools.cmake @ONLY CONTENT [[
+find_program(FILE_TOOL file)
+find_program(SHLIBDEPS_TOOL dpkg-shlibdeps)
+if(NOT FILE_TOOL OR NOT SHLIBDEPS_TOOL)
+  message(FATAL_ERROR "a package takes the programs file and dpkg-shlibdeps: apt install file dpkg-dev")
+endif()
+]])
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package_tools.cmake)
 include(CPack)
 
 add_custom_target(uninstall

@@ -118,6 +118,7 @@ fingerprint() {
 # which the address randomisation of some kernels leaves no room for: setarch -R turns it off.
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export OPENBLAS_NUM_THREADS=1 # its threads keep LeakSanitizer from stopping the process
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$root/tests/tsan.supp
 
 # sanitizer_works PRESET: sets $launcher; false where programs built with it cannot start here.

@@ -34,7 +34,8 @@ async function go() {
   for (const link of document.querySelectorAll("#views a"))
     if (link.hash === `#/${view}`) {
       link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      // scrollIntoView would have Tab go on from the link, in some releases of Chromium.
+      link.closest("ul").scrollLeft = link.offsetLeft - link.offsetWidth;
     } else link.removeAttribute("aria-current");
   main.setAttribute("aria-label", VIEWS.find(([name]) => name === view)[1]); // said when it gets the focus
   document.title = `${VIEWS.find(([name]) => name === view)[1]} · gemmd`;

@@ -836,7 +836,7 @@ def test_compare(visit):
     expect(table).to_contain_text("(auto)")
     expect(table).to_contain_text("within the bound")
     expect(page.locator("svg.chart").first).to_contain_text(re.compile("error [0-9.]+e-[0-9]+"))  # beside its bar
-    expect(page.get_by_text("auto takes blocked: estimated at")).to_be_visible()
+    expect(page.get_by_text(re.compile("auto takes (blocked|openblas): estimated at"))).to_be_visible()
     expect(page.get_by_role("columnheader", name="Estimated")).to_have_count(1)
     expect(page.locator("svg.chart")).to_have_count(2)
     with page.expect_download() as download:
