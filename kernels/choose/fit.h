@@ -69,6 +69,33 @@ struct gm_fit_losses gm_profile_losses(const struct gm_timed *timed, size_t coun
  * rows are those of the first built-in profile, for want of times. */
 void gm_profile_write(const struct gm_profile *profile, const char *made, FILE *out);
 
+/* Measures a device whose backend is open, and which nobody else uses: one with kernel times and
+ * memory of its own (device_get). The members are gm_measure_open's. */
+struct gm_measure {
+    const struct gm_backend *backend;
+    void *context;
+    unsigned device;
+    const struct gm_device_facts *facts;
+    struct gm_buffer pattern; /* of the host: random bytes, that operands are made of */
+    double until_s;
+    const atomic_bool *stop;
+};
+
+enum gm_status gm_measure_open(const struct gm_backend *backend, void *context, unsigned device,
+                               struct gm_measure *ret, struct gm_error *err);
+void gm_measure_close(struct gm_measure *measure);
+/* No variant is begun after so many seconds, or once somebody has set *stop (NULL: nobody does). */
+void gm_measure_until(struct gm_measure *measure, double seconds, const atomic_bool *stop);
+bool gm_measure_is_stopped(const struct gm_measure *measure);
+/*
+ * Times every variant of an operation that `auto` may take, and chooses its tiles in *op, to which
+ * the times point. Each runs on as many sets of operands as caches do not hold (64 at most). One
+ * that fails is left out. *ret_count: of the times. GM_DEVICE_LOST; GM_DEVICE_MEMORY.
+ */
+enum gm_status gm_measure_op(struct gm_measure *measure, struct gm_op *op,
+                             struct gm_timed ret[GM_CANDIDATES_MAX], unsigned *ret_count,
+                             struct gm_error *err);
+
 struct gm_tune_options {
     const char *path;        /* of the profile, which is replaced once it is whole */
     unsigned shapes;         /* operations to measure */
@@ -81,11 +108,7 @@ struct gm_tune_options {
 };
 
 /*
- * Times every variant on operations that are drawn at random, each on operands in the device's
- * memory, of which there are as many as caches do not hold (64 at most), and fits a profile to the
- * times.
- *
- * backend: open, and idle; device: one of its own with kernel times and memory (device_get).
+ * Times every variant on operations that are drawn at random, and fits a profile to the times.
  * Blocks for minutes. What was measured is written also where it was stopped, the time was up, or
  * the device was lost (GM_DEVICE_LOST). GM_BAD_PARAMETER: the file cannot be written, or too little
  * was measured. *ret_losses: of the operations that were measured.

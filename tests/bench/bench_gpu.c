@@ -253,7 +253,8 @@ int main(int argc, char **argv)
     printf("%s, driver %s, SM clock %u MHz (at most %u), memory %u (%u), %s\n",
            bench.device.facts.name, bench.device.driver, clocks.sm, clocks.sm_max, clocks.memory,
            clocks.memory_max, bench.device.facts.tuned_blas ? "with cuBLAS" : "cuBLAS not found");
-    if (config.json && !(bench.json = result_file_open(config.json, &bench.device, &clocks)))
+    if (config.json &&
+        !(bench.json = result_file_open(config.json, "bench_gpu", &bench.device, &clocks)))
         die(config.json, strerror(errno));
     if (config.drawn > 0)
         bench_drawn(&bench);

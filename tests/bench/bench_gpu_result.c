@@ -109,7 +109,7 @@ static void read_commit(char *ret, size_t size)
     pclose(git);
 }
 
-FILE *result_file_open(const char *path, const struct device *device,
+FILE *result_file_open(const char *path, const char *benchmark, const struct device *device,
                        const struct baseline_clocks *clocks)
 {
     FILE *file = fopen(path, "we");
@@ -119,7 +119,7 @@ FILE *result_file_open(const char *path, const struct device *device,
 
     if (!file)
         return NULL;
-    fprintf(file, "{\n   \"benchmark\": \"bench_gpu\"");
+    fprintf(file, "{\n   \"benchmark\": \"%s\"", benchmark);
     put_string(file, "device", device->facts.name);
     put_string(file, "driver", device->driver);
     put_number(file, "compute_capability", device->gpu.capability / 10.0);
@@ -141,17 +141,32 @@ FILE *result_file_open(const char *path, const struct device *device,
     return file;
 }
 
-void result_file_add(FILE *file, const struct result *result)
+static void begin_row(FILE *file, const struct gm_op *op)
 {
-    const struct timing *timing = &result->contender->timing;
     char shape[SHAPES_TEXT_MAX];
     static bool is_first = true;
 
-    shapes_text(result->op, shape);
-    fprintf(file, "%s\n  {\n   \"op\": \"%s\"", is_first ? "" : ",", gm_op_name(result->op->kind));
+    shapes_text(op, shape);
+    fprintf(file, "%s\n  {\n   \"op\": \"%s\"", is_first ? "" : ",", gm_op_name(op->kind));
     is_first = false;
-    put_string(file, "dtype", gm_dtype_name(result->op->result.dtype));
+    put_string(file, "dtype", gm_dtype_name(op->result.dtype));
     put_string(file, "shape", shape);
+}
+
+void result_file_add_timed(FILE *file, const struct gm_timed *timed, unsigned count)
+{
+    begin_row(file, timed->op);
+    put_name(file, "us");
+    for (unsigned i = 0; i < count; i++)
+        fprintf(file, "%s\"%s\": %.4g", i == 0 ? "{" : ", ", timed[i].variant, timed[i].us);
+    fprintf(file, "}\n  }");
+}
+
+void result_file_add(FILE *file, const struct result *result)
+{
+    const struct timing *timing = &result->contender->timing;
+
+    begin_row(file, result->op);
     put_string(file, "variant", result->contender->name);
     if (result->is_auto) {
         put_name(file, "auto");

@@ -5,6 +5,7 @@
 #define GM_TESTS_BENCH_GPU_RESULT_H
 
 #include "bench_gpu_contest.h"
+#include "kernels/choose/fit.h"
 
 struct result {
     const struct gm_op *op;
@@ -17,11 +18,13 @@ struct result {
 
 void result_print(const struct result *result);
 
-/* The file: opened with the facts of the device, closed with the array of results. NULL, with
- * errno, where it cannot be. */
-FILE *result_file_open(const char *path, const struct device *device,
+/* The file: opened with the benchmark's name and the facts of the device, closed with the array of
+ * results. NULL, with errno, where it cannot be. */
+FILE *result_file_open(const char *path, const char *benchmark, const struct device *device,
                        const struct baseline_clocks *clocks);
 void result_file_add(FILE *file, const struct result *result);
+/* Times of one operation's variants, as kernels/choose measures them, in one row. */
+void result_file_add_timed(FILE *file, const struct gm_timed *timed, unsigned count);
 /* false where not all of it was written. */
 bool result_file_close(FILE *file);
 

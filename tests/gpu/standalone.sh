@@ -2,7 +2,7 @@
 # standalone.sh - builds the tests and the benchmark of the kernels for GPUs, and nothing else:
 # for machines with a GPU, nvcc and gcc, and none of the libraries that the daemon needs.
 #
-#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, test_gpu_huge, bench_gpu, bench_streams,
+#   tests/gpu/standalone.sh [FOLDER]   test_gpu_kernels, test_gpu_huge, bench_gpu, bench_choices, bench_streams,
 #                                      bench_groups, bench_accuracy, profile_gpu and broken_gpu; in FOLDER (build/gpu)
 #
 # Built for the GPU that is there, or for the compute capability that GM_ARCH names (90a, ...).
@@ -37,7 +37,7 @@ numbers=$(ls proto/number/*.cc)
 library="proto/matrix.c proto/status.c $(ls proto/number/*.c kernels/*.c kernels/choose/*.c kernels/cpu/{,*/}*.c kernels/cuda/*/*.c | grep -v openblas)"
 kernels=$(ls kernels/cuda/*/*.cu)
 helpers="tests/gpu/huge.cu tests/bench/bench_gpu_data.cu tests/bench/baseline_nothing.cu"
-programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,streams,groups,accuracy}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
+programs="$(ls tests/gpu/*.c tests/bench/bench_{gpu,choices,streams,groups,accuracy}*.c) tests/bench/shapes.c tests/unit/test_cpu_case.c tests/bench/proof.c"
 
 object() {
     echo "$out/${1//\//_}.o"
@@ -77,10 +77,12 @@ link test_gpu_kernels tests/gpu/{test_gpu_kernels,prove,device}.c tests/unit/tes
 link test_gpu_huge tests/gpu/{test_gpu_huge,device}.c tests/gpu/huge.cu
 link bench_gpu tests/bench/bench_gpu{,_contest,_result,_baseline}.c tests/bench/{shapes,proof}.c \
     tests/bench/{baseline_nothing,bench_gpu_data}.cu tests/gpu/device.c
+link bench_choices tests/bench/bench_choices.c tests/bench/bench_gpu_{result,contest,baseline}.c tests/bench/{shapes,proof}.c \
+    tests/bench/{baseline_nothing,bench_gpu_data}.cu tests/gpu/device.c
 link bench_accuracy tests/bench/bench_accuracy.c tests/gpu/device.c
 link bench_streams tests/bench/bench_streams.c
 link bench_groups tests/bench/bench_groups.c
 link profile_gpu tests/gpu/{profile_gpu,profiled,device}.c
 # shellcheck disable=SC2086
 $cu -cudart static -o "$out/broken_gpu" tests/gpu/broken_gpu.cu
-echo "built test_gpu_kernels, test_gpu_huge, bench_gpu, bench_streams, bench_groups, bench_accuracy, profile_gpu and broken_gpu in $out"
+echo "built test_gpu_kernels, test_gpu_huge, bench_gpu, bench_choices, bench_streams, bench_groups, bench_accuracy, profile_gpu and broken_gpu in $out"
