@@ -95,10 +95,10 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
     const struct gm_micro *micro = job->micro;
     enum gm_dtype dtype = x->op.result.dtype;
     size_t element = gm_dtype_size(dtype), size = gm_sum_size(job->sum);
-    uint64_t half = size / 4;
+    uint64_t words = size / 4; /* of a sum */
     char *packed_a = scratch;
-    char *packed_b = packed_a + GM_TILE_ROWS / half * GM_TILE_K * size;
-    char *sums = packed_b + GM_TILE_COLS / half * GM_TILE_K * size;
+    char *packed_b = packed_a + GM_TILE_ROWS / words * GM_TILE_K * size;
+    char *sums = packed_b + GM_TILE_COLS / words * GM_TILE_K * size;
 
     const struct gm_block a = {
         .dtype = dtype,
@@ -139,12 +139,12 @@ static void add_panel(const struct job *job, const struct gm_tile *tile, uint64_
 static void multiply_tile(const struct job *job, const struct gm_tile *tile, char *scratch)
 {
     size_t size = gm_sum_size(job->sum);
-    uint64_t half = size / 4, at = (tile->matrix * job->x.m + tile->i) * job->x.n + tile->j;
-    char *sums = scratch + (GM_TILE_ROWS + GM_TILE_COLS) / half * GM_TILE_K * size;
+    uint64_t words = size / 4, at = (tile->matrix * job->x.m + tile->i) * job->x.n + tile->j;
+    char *sums = scratch + (GM_TILE_ROWS + GM_TILE_COLS) / words * GM_TILE_K * size;
     char *result = sums_are_result(job, tile) ? (char *)job->x.op.result.data + at * size : NULL;
 
     if (job->x.k == 0)
-        memset(sums, 0, GM_TILE_ROWS / half * (GM_TILE_COLS / half) * size);
+        memset(sums, 0, GM_TILE_ROWS / words * (GM_TILE_COLS / words) * size);
     for (uint64_t p = 0; p < job->x.k; p += GM_TILE_K) {
         if (gm_exec_stopped(job->exec))
             return;

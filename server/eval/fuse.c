@@ -32,7 +32,7 @@ bool gm_eval_as_matrix(const struct gm_eval *e, int index, struct gm_factor_use 
     bool row_major = (cols <= 1 || r.stride[2] == 1) && (rows <= 1 || r.stride[1] == cols);
     bool col_major = (rows <= 1 || r.stride[1] == 1) && (cols <= 1 || r.stride[2] == rows);
 
-    /* Kernels take matrices that begin at such an address. */
+    /* Kernels take matrices that begin at such an address, as buffers do. */
     if (value_of(e, r.base)->kind == GM_VALUE_CONSTANT || r.offset * bytes % 256 != 0)
         return false;
     if (!empty && (!dense || (!row_major && !col_major)))
@@ -52,8 +52,8 @@ bool gm_eval_as_matrix(const struct gm_eval *e, int index, struct gm_factor_use 
     return true;
 }
 
-/* Whether a value is a number that may be a factor of elements of this type. 0 is none, as it would
- * leave NaN and infinity unread. */
+/* Whether a value is a number that may be a factor of elements of this type. 0 is none: a
+ * product with alpha = 0 does not read its operands, and their NaN and infinity would be lost. */
 static bool is_factor(const struct gm_eval *e, int index, enum gm_dtype dtype,
                       struct gm_scalar *ret)
 {
@@ -201,7 +201,7 @@ static void ask(const struct gm_eval *e, int asked[], int index, int group)
     const struct gm_value *x = value_of(e, index);
 
     if (x->kind == GM_VALUE_VIEW) {
-        asked[index] = STORED; /* it is reached */
+        asked[index] = STORED; /* a view has no step: this only says that it is needed */
         index = x->child[0];
         group = STORED;
     }

@@ -131,7 +131,7 @@ void gm_limiter_enter(struct gm_limiter *limiter)
         gm_connections_evict(limiter->connections, GM_END_CROWDED, NULL, NULL);
 }
 
-void gm_limiter_missed(struct gm_limiter *limiter)
+static void count_passed(struct gm_limiter *limiter)
 {
     unsigned passed = atomic_load(&limiter->passed);
 
@@ -139,6 +139,11 @@ void gm_limiter_missed(struct gm_limiter *limiter)
     while (passed != atomic_load(&limiter->entered) &&
            !atomic_compare_exchange_weak(&limiter->passed, &passed, passed + 1))
         ;
+}
+
+void gm_limiter_missed(struct gm_limiter *limiter)
+{
+    count_passed(limiter);
 }
 
 bool gm_limiter_underway(struct gm_limiter *limiter)
@@ -152,8 +157,7 @@ struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, 
     struct gm_connection *c = gm_connections_add(limiter->connections, socket, client, tls);
 
     gm_stats_add(limiter->stats, GM_COUNT_CONNECTIONS, 1);
-    gm_limiter_missed(limiter); /* after gm_connections_add, so that the connection is always
-                                   counted at least once */
+    count_passed(limiter); /* after the above: it is always counted at least once */
     return c;
 }
 
@@ -180,8 +184,8 @@ static bool holds_more(void *cls, const struct gm_connection *c)
            c->client != wish->client && gm_memory_quota_held(wish->quota, c->client) > wish->held;
 }
 
-void gm_want_memory(struct gm_connections *connections, struct gm_memory_quota *quota,
-                    uint64_t client)
+void gm_limiter_evict_for_memory(struct gm_connections *connections, struct gm_memory_quota *quota,
+                                 uint64_t client)
 {
     struct wish wish = {quota, client, gm_memory_quota_held(quota, client)};
 

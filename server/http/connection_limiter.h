@@ -56,8 +56,8 @@ struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, 
                                         struct gm_tls *tls);
 /* Call after a client was refused memory. Closes the connection furthest behind among those of
  * clients that hold more memory. Small requests are spared. */
-void gm_want_memory(struct gm_connections *connections, struct gm_memory_quota *quota,
-                    uint64_t client);
+void gm_limiter_evict_for_memory(struct gm_connections *connections, struct gm_memory_quota *quota,
+                                 uint64_t client);
 /* Closes connections of slow clients. Call it a few times a second, from one thread at a time. */
 void gm_limiter_tick(struct gm_limiter *limiter);
 

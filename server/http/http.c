@@ -111,7 +111,7 @@ static void count_reply(struct gm_request *r)
     if (!head)
         gm_stats_add(stats, GM_COUNT_RESPONSE_BODY_BYTES, r->reply.body_len);
     if (r->error.status == GM_MEMORY_FULL)
-        gm_want_memory(&r->server->connections, &r->server->memory, r->head.client);
+        gm_limiter_evict_for_memory(&r->server->connections, &r->server->memory, r->head.client);
 }
 
 static struct gm_connection *watched(struct MHD_Connection *connection)

@@ -15,8 +15,7 @@
 #define SOCKET_READ_BYTES 262144 /* maximum read from one socket before the next one is read */
 
 struct gm_linger {
-    int sockets[2]; /* a pipe that passes descriptors to the thread; its end of file ends the thread
-                     */
+    int pipe[2]; /* passes descriptors to the thread; its end of file ends the thread */
     pthread_t thread;
     bool started;
     unsigned max;
@@ -85,7 +84,7 @@ static bool receive_sockets(struct gm_linger *l)
     ssize_t n;
 
     /* A read may end within a descriptor's bytes; the next read gets the rest. */
-    while ((n = read(l->sockets[0], (char *)&l->next + l->next_bytes,
+    while ((n = read(l->pipe[0], (char *)&l->next + l->next_bytes,
                      sizeof l->next - l->next_bytes)) > 0) {
         l->next_bytes += (size_t)n;
         if (l->next_bytes < sizeof l->next)
@@ -107,7 +106,7 @@ static void *linger_main(void *cls)
 {
     struct gm_linger *l = cls;
 
-    l->set[0] = (struct pollfd){.fd = l->sockets[0], .events = POLLIN};
+    l->set[0] = (struct pollfd){.fd = l->pipe[0], .events = POLLIN};
     for (;;) {
         if (poll(l->set, 1 + l->kept, wait_ms(l)) < 0)
             continue;
@@ -130,7 +129,7 @@ enum gm_status gm_linger_open(unsigned max, struct gm_linger **ret, struct gm_er
     if (!l)
         return gm_fail(err, GM_INTERNAL, "no memory for lingering connections");
     l->max = max < GM_LINGERING_MAX ? max : GM_LINGERING_MAX;
-    if (pipe2(l->sockets, O_CLOEXEC | O_NONBLOCK) != 0) {
+    if (pipe2(l->pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
         free(l);
         return gm_fail(err, GM_INTERNAL, "no descriptors for lingering connections");
     }
@@ -147,10 +146,10 @@ void gm_linger_close(struct gm_linger *l)
 {
     if (!l)
         return;
-    close(l->sockets[1]);
+    close(l->pipe[1]);
     if (l->started)
         pthread_join(l->thread, NULL);
-    close(l->sockets[0]);
+    close(l->pipe[0]);
     free(l);
 }
 
@@ -164,7 +163,7 @@ void gm_linger_take(struct gm_linger *l, int socket)
      * is a second bound. */
     if (atomic_fetch_add(&l->count, 1) < 2 * l->max)
         kept = fcntl(socket, F_DUPFD_CLOEXEC, 0);
-    if (kept >= 0 && write(l->sockets[1], &kept, sizeof kept) == sizeof kept)
+    if (kept >= 0 && write(l->pipe[1], &kept, sizeof kept) == sizeof kept)
         return; /* all or nothing: a pipe writes up to PIPE_BUF bytes atomically */
     atomic_fetch_sub(&l->count, 1);
     if (kept >= 0)

@@ -77,7 +77,7 @@ static enum gm_status copy_to_host(struct gm_matrices *m, struct gm_named *named
     return GM_OK;
 }
 
-/* The one that was used least recently of those on a device that nobody uses. */
+/* The least recently used matrix of a device, of those that no request holds. */
 static struct gm_named *find_idle(const struct gm_matrices *m, unsigned index)
 {
     struct gm_named *named;

@@ -86,7 +86,7 @@ static void leave(struct gm_sched *s)
     if (!last || !s->bypass_closed)
         return;
     pthread_mutex_lock(&s->mutex);
-    gm_sched_call_all(s);
+    gm_sched_wake_all(s);
     pthread_mutex_unlock(&s->mutex);
 }
 

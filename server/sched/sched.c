@@ -217,16 +217,16 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
     pthread_mutex_unlock(&s->mutex);
 }
 
-void gm_sched_call(struct gm_sched *s)
+void gm_sched_wake(struct gm_sched *s)
 {
-    atomic_fetch_add_explicit(&s->calls, 1, memory_order_release);
+    atomic_fetch_add_explicit(&s->wakes, 1, memory_order_release);
     if (!s->awake)
         pthread_cond_signal(&s->work);
 }
 
-void gm_sched_call_all(struct gm_sched *s)
+void gm_sched_wake_all(struct gm_sched *s)
 {
-    atomic_fetch_add(&s->calls, 1);
+    atomic_fetch_add(&s->wakes, 1);
     pthread_cond_broadcast(&s->work);
 }
 
@@ -256,7 +256,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         gm_fair_push(&s->queue, &job->slot);
         s->exclusive_waiting += job->exclusive;
         gm_sched_set_bypass(s);
-        gm_sched_call(s);
+        gm_sched_wake(s);
         /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
          * jobs. */
         if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
@@ -406,7 +406,7 @@ void gm_sched_close(struct gm_sched *s)
     s->closing = true;
     gm_sched_set_bypass(s);
     atomic_store(&s->measure_stop, true);
-    gm_sched_call(s);
+    gm_sched_wake(s);
     pthread_cond_broadcast(&s->work);
     pthread_cond_broadcast(&s->timer);
     pthread_mutex_unlock(&s->mutex);

@@ -20,7 +20,7 @@ struct gm_sched {
 
     pthread_mutex_t mutex; /* guards all below, but where it says otherwise */
     pthread_cond_t work;   /* signals that a job may be startable, or closing */
-    pthread_cond_t timer;  /* signals that there are jobs to watch, or closing */
+    pthread_cond_t timer;  /* signals jobs to watch, closing, or that all streams are ready */
     struct gm_fair_queue queue;
     struct gm_job_list running;
     uint64_t reserved; /* reserved slots: reserved + queue.waiting <= queue_limit, except after
@@ -33,7 +33,7 @@ struct gm_sched {
     atomic_bool lost;           /* may also be read without the mutex */
     bool timer_asleep;          /* the watch thread waits without a time-out: wake it */
     bool awake;        /* a thread without a job is awake, and takes the next one unsignalled */
-    atomic_uint calls; /* counts what a thread that is awake must look at: commits, and the end */
+    atomic_uint wakes; /* counts what a thread that is awake must look at: commits, and the end */
     double service_s;  /* mean time that a job holds a stream, in seconds */
     double waiting_s;  /* expected_s of all jobs that wait */
     struct gm_forecast forecast; /* when jobs will end */
@@ -70,9 +70,9 @@ struct gm_launch {
 /* Whether a job in the queue may start now. */
 bool gm_sched_startable(const struct gm_sched *sched);
 /* Has a thread look at the queue: the one that is awake, or one that is woken. */
-void gm_sched_call(struct gm_sched *sched);
+void gm_sched_wake(struct gm_sched *sched);
 /* Has all stream threads look at it. */
-void gm_sched_call_all(struct gm_sched *sched);
+void gm_sched_wake_all(struct gm_sched *sched);
 /* Frees the slot of a job that has been taken from the queue. */
 void gm_sched_leave_queue(struct gm_sched *sched, const struct gm_job *job);
 /* Moves a waiting job to `list`, for gm_sched_end. */

@@ -12,8 +12,8 @@
 /* Weight of a new service time in the running mean. */
 #define SERVICE_WEIGHT 0.1
 
-/* With the mutex held, not thousands: jobs that are looked at for the next ones of a batch, and
- * clients for the next job to start. */
+/* Bounds of searches that hold the mutex: jobs looked at for a batch; clients looked at for the
+ * next job to start. */
 #define LOOKED_AT_MAX 64
 #define CLIENTS_LOOKED_AT_MAX 8
 
@@ -45,10 +45,16 @@ static struct gm_job *walk_on(const struct gm_sched *s, struct walk *walk)
     return gm_job_of_slot(item);
 }
 
+/* The most jobs of a launch with this one. */
+static unsigned batch_most(const struct gm_sched *s, const struct gm_job *job)
+{
+    return job->batch_most > 0 && job->batch_most < s->batch_max ? job->batch_most : s->batch_max;
+}
+
 /* How many jobs like this one a launch takes. */
 static uint64_t launch_most(const struct gm_sched *s, const struct gm_job *job)
 {
-    uint64_t most = job->batch_most < s->batch_max ? job->batch_most : s->batch_max;
+    uint64_t most = batch_most(s, job);
     uint64_t by_bytes = job->bytes > 0 ? s->facts->batch_bytes / job->bytes : most;
 
     return most < by_bytes ? most : by_bytes;
@@ -59,7 +65,7 @@ static uint64_t launch_most(const struct gm_sched *s, const struct gm_job *job)
  * launch waits: those are ready when it ends. */
 static bool waits_for_matrix(const struct gm_sched *s, const struct gm_job *job)
 {
-    const uint64_t half = job->batch_most > 0 ? launch_most(s, job) / 2 : 0;
+    const uint64_t half = job->batch_most > 0 ? launch_most(s, job) / 2 : 0; /* 0: it reads none */
     const struct gm_job *other = NULL;
     unsigned alike = 0;
 
@@ -143,9 +149,9 @@ static struct gm_job *next_like(const struct gm_sched *s, const struct gm_job *b
     return NULL;
 }
 
-static void hold_device(struct gm_sched *s, bool held)
+static void set_exclusive(struct gm_sched *s, bool running)
 {
-    s->exclusive_running = held;
+    s->exclusive_running = running;
     gm_sched_set_bypass(s);
 }
 
@@ -154,11 +160,9 @@ static unsigned take_batch(struct gm_sched *s, struct gm_job **batch)
 {
     struct gm_job *job = first_eligible(s);
     uint64_t left = s->facts->batch_bytes;
-    unsigned n = 0, most = s->batch_max;
+    unsigned n = 0, most = batch_most(s, job);
 
-    if (job->batch_most > 0 && job->batch_most < most)
-        most = job->batch_most;
-    hold_device(s, job->exclusive);
+    set_exclusive(s, job->exclusive);
     gm_sched_begins(s, gm_now_ns());
     do {
         start(s, job);
@@ -231,7 +235,7 @@ static void after_launch(struct gm_sched *s, enum gm_status status, const struct
     s->lost = s->lost || status == GM_DEVICE_LOST;
     gm_sched_set_bypass(s);
     if (s->queue.waiting > 0 || s->closing)
-        gm_sched_call_all(s);
+        gm_sched_wake_all(s);
     if (newly_lost)
         fail_waiting(s, error);
 }
@@ -266,7 +270,7 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
     }
     gm_forecast_end(&s->forecast, work_s, done_s, s->waiting_s, ended);
     end(s, &launch, batch, n, ended);
-    hold_device(s, false);
+    set_exclusive(s, false);
     s->stream_busy[stream] = false;
     s->streams_free++;
     s->service_s =
@@ -301,9 +305,9 @@ static void measure(struct gm_sched *s)
 {
     struct gm_error error = {.detail = ""};
 
-    hold_device(s, true);
+    set_exclusive(s, true);
     if (gm_sched_beside(s) > 0) { /* one has begun since measure_at looked */
-        hold_device(s, false);
+        set_exclusive(s, false);
         return;
     }
     unsigned stream = take_stream(s);
@@ -315,7 +319,7 @@ static void measure(struct gm_sched *s)
     s->measured_ns = gm_now_ns();
     if (atomic_load(&s->measure_stop)) /* stopped early: measure again soon */
         s->measured_ns -= s->options.measure_again_ns;
-    hold_device(s, false);
+    set_exclusive(s, false);
     s->stream_busy[stream] = false;
     s->streams_free++;
     after_launch(s, status, &error);
@@ -334,11 +338,11 @@ static void relax(void)
  * mutex is released meanwhile. */
 static void stay_awake(struct gm_sched *s, int64_t until)
 {
-    unsigned calls = atomic_load_explicit(&s->calls, memory_order_relaxed);
+    unsigned wakes = atomic_load_explicit(&s->wakes, memory_order_relaxed);
 
     s->awake = true;
     pthread_mutex_unlock(&s->mutex);
-    while (atomic_load_explicit(&s->calls, memory_order_acquire) == calls && gm_now_ns() < until)
+    while (atomic_load_explicit(&s->wakes, memory_order_acquire) == wakes && gm_now_ns() < until)
         relax();
     pthread_mutex_lock(&s->mutex);
     s->awake = false;
@@ -385,7 +389,7 @@ void *gm_sched_stream_main(void *cls)
         unsigned n = take_batch(s, batch);
         unsigned stream = take_stream(s);
         if (gm_sched_startable(s))
-            gm_sched_call(s);
+            gm_sched_wake(s);
         run_batch(s, stream, batch, n, tasks);
         pthread_mutex_unlock(&s->mutex);
         for (unsigned i = 0; i < n; i++)

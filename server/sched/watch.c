@@ -102,7 +102,7 @@ void *gm_sched_watch_main(void *cls)
         check_running(&check, now);
         if (!TAILQ_EMPTY(&check.late) || !TAILQ_EMPTY(&check.abandoned)) {
             if (gm_sched_startable(s))
-                gm_sched_call(s);
+                gm_sched_wake(s);
             pthread_mutex_unlock(&s->mutex);
             gm_sched_end(&check.late, GM_DEADLINE);
             gm_sched_end(&check.abandoned, GM_CANCELLED);

@@ -62,9 +62,9 @@ static uint64_t even_tile(uint64_t size, uint64_t most, uint64_t step)
 struct gm_grid gm_grid_blocked(uint64_t batch, uint64_t m, uint64_t n, uint64_t k,
                                uint64_t sum_bytes, uint64_t mr, uint64_t nr)
 {
-    uint64_t half = sum_bytes / 4;
-    uint64_t most_rows = GM_TILE_ROWS / half / mr * mr;
-    uint64_t most_cols = GM_TILE_COLS / half / nr * nr;
+    uint64_t words = sum_bytes / 4;
+    uint64_t most_rows = GM_TILE_ROWS / words / mr * mr;
+    uint64_t most_cols = GM_TILE_COLS / words / nr * nr;
     struct gm_grid grid;
 
     for (;;) {

@@ -14,11 +14,10 @@
 
 /*
  * How a thread waits for an event. The driver's own blocking wait is woken by an interrupt, which
- * takes 50 to 100 us, longer than most small jobs. So the thread asks again and again, and lets
- * other threads have the core between two questions; and once WAKE_NS, which it takes to wake from
- * any sleep, is less than a percent of the time it has waited, with sleeps of one part in
- * SLEEP_PART of that. It is late by less than two percent, and a long kernel costs a few hundred
- * polls.
+ * takes 50 to 100 us, longer than most small jobs. So the thread polls, and lets other threads have
+ * the core between two polls. To wake from a sleep takes WAKE_NS. After 100 times that it sleeps
+ * between polls, each time for one part in SLEEP_PART of the time it has waited. It is late by less
+ * than two percent, and a long kernel costs a few hundred polls.
  */
 #define WAKE_NS 50000
 #define SLEEP_PART 128

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+/* Runs between two waits of the host, where a stop is noticed: so many that a wait is little beside
+ * them, and no more than take GROUP_US. */
 #define GROUP_MAX 32u
 #define GROUP_US 5000.0
 
@@ -51,7 +53,7 @@ static int by_size(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static double median(double *values, unsigned count)
+static double sort_and_median(double *values, unsigned count)
 {
     qsort(values, count, sizeof(*values), by_size);
     return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
@@ -59,10 +61,10 @@ static double median(double *values, unsigned count)
 
 struct gm_times gm_cuda_times_of(struct gm_cuda_times *times)
 {
-    double passes = median(times->prepare, times->runs);
+    double passes = sort_and_median(times->prepare, times->runs);
     struct gm_times of = {.h2d = times->copy_in,
                           .prepare = times->rearrange,
-                          .kernel = median(times->kernel, times->runs),
+                          .kernel = sort_and_median(times->kernel, times->runs),
                           .d2h = times->copy_out};
 
     if (passes >= 0)

@@ -21,9 +21,10 @@
 #define LEFT 164   /* x of drawings; the large figures are left of them */
 #define BODY 560   /* width of drawings */
 #define MARGIN 10
-#define HEIGHT_MAX 860 /* panels that begin below are left out */
-#define WRAP 112       /* characters in a line of text */
-#define SMALL 5.6      /* width of a character of 9 pixels */
+#define HEIGHT_MAX 860
+#define PANEL_TOP_MAX 710 /* panels that would begin below are left out */
+#define WRAP 112          /* characters in a line of text */
+#define SMALL 5.6         /* width of a character of 9 pixels */
 #define SECTOR_HEIGHT 22
 #define WORD_HEIGHT 14
 #define WORDS_DRAWN 6 /* of a bank; the rest is a number */
@@ -158,7 +159,7 @@ static void lanes_of_word(uint32_t lanes, char out[8])
 static unsigned draw_bank(const struct page *p, const struct gm_banks *map, unsigned bank,
                           bool conflicts)
 {
-    const double width = BODY / 32.0;
+    const double width = BODY / (double)GM_BANKS;
     double x = LEFT + bank * width;
     unsigned words = 0;
     char text[8];
@@ -179,7 +180,7 @@ static unsigned draw_bank(const struct page *p, const struct gm_banks *map, unsi
 
 static void draw_shared(struct page *p, const struct gm_access_example *x, bool conflicts)
 {
-    const double width = BODY / 32.0;
+    const double width = BODY / (double)GM_BANKS;
     struct gm_banks map;
     unsigned most = 1;
 
@@ -299,7 +300,7 @@ static void draw_kernel(struct page *p, const struct gm_explain *e)
     paragraph(p, cure);
     if (gm_explain_measured(e, measured))
         paragraph(p, measured);
-    for (; drawn < count && p->y < HEIGHT_MAX - 150; drawn++) {
+    for (; drawn < count && p->y < PANEL_TOP_MAX; drawn++) {
         draw_site(p, e, site[drawn], more[drawn]);
         left -= 1 + more[drawn];
     }
