@@ -198,7 +198,7 @@ static struct {
     char lines[2][OUTBOX_BYTES];
     unsigned filled; /* which of the two; the other one is the writer's */
     size_t len;
-    bool has_writer;
+    bool has_writer, cut; /* cut, the writer's: the last line was not written to its end */
     uint64_t rounds;
     unsigned long dropped;
 } outbox = {.mutex = PTHREAD_MUTEX_INITIALIZER, .round_ended = PTHREAD_COND_INITIALIZER};
@@ -215,7 +215,7 @@ static size_t write_now(const char *bytes, size_t len)
     return written > 0 ? (size_t)written : 0;
 }
 
-/* The length of the whole lines that begin here and that a pipe takes at once. */
+/* How many bytes to write at once: up to the last end of a line within what a pipe takes. */
 static size_t lines_at_once(const char *bytes, size_t len)
 {
     if (len <= PIPE_BUF)
@@ -233,23 +233,37 @@ static unsigned long count_lines(const char *bytes, size_t len)
     return count;
 }
 
+/* Ends a line that was cut. Returns whether the next one can begin. */
+static bool at_line_start(void)
+{
+    if (outbox.cut)
+        outbox.cut = write_now("\n", 1) == 0;
+    return !outbox.cut;
+}
+
 /* Tells how many lines were dropped before, then writes these. Returns how many are dropped now,
  * and not told of. */
 static unsigned long write_lines(const char *bytes, size_t len, unsigned long dropped)
 {
     char line[LINE_MAX_BYTES], json[JSON_MAX_BYTES];
+    bool within = false; /* bytes are the rest of a line */
 
-    if (dropped > 0) {
+    if (dropped > 0 && at_line_start()) {
         size_t size = dropped_line(line, dropped);
         const char *note = formatted(line, &size, json);
-        if (write_now(note, size) == size)
-            dropped = 0;
+        size_t taken = write_now(note, size);
+        dropped = taken == size && size > 0 ? 0 : dropped;
+        outbox.cut = taken > 0 && taken < size;
     }
     while (len > 0) {
-        size_t now = lines_at_once(bytes, len), taken = write_now(bytes, now);
+        size_t now = lines_at_once(bytes, len);
+        size_t taken = within || at_line_start() ? write_now(bytes, now) : 0;
         if (taken == 0) {
             dropped += count_lines(bytes, now);
             taken = now;
+            within = false;
+        } else {
+            within = outbox.cut = bytes[taken - 1] != '\n';
         }
         bytes += taken;
         len -= taken;
@@ -267,11 +281,12 @@ static void empty_outbox(void)
     do {
         const char *lines = outbox.lines[outbox.filled];
         size_t len = outbox.len;
-        unsigned long dropped = outbox.dropped;
+        /* Of a socket, the note goes there. */
+        unsigned long dropped = log_socket < 0 ? outbox.dropped : 0;
 
         outbox.filled ^= 1;
         outbox.len = 0;
-        outbox.dropped = 0;
+        outbox.dropped -= dropped;
         pthread_mutex_unlock(&outbox.mutex);
         dropped = write_lines(lines, len, dropped);
         pthread_mutex_lock(&outbox.mutex);
@@ -308,7 +323,7 @@ void gm_log_flush(bool wait)
     uint64_t gone = outbox.rounds + 2;
     while (wait && outbox.has_writer && outbox.rounds < gone && late == 0)
         late = pthread_cond_timedwait(&outbox.round_ended, &outbox.mutex, &until);
-    if (!outbox.has_writer && (outbox.len > 0 || outbox.dropped > 0))
+    if (!outbox.has_writer && (outbox.len > 0 || (outbox.dropped > 0 && log_socket < 0)))
         empty_outbox();
     pthread_mutex_unlock(&outbox.mutex);
 }

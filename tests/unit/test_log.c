@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <regex.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define PIPE_BYTES 32768
@@ -205,6 +207,31 @@ static void test_closed(void)
     CHECK(matches(text, "^[^\n]* event=log dropped=2\n[^\n]* event=x n=3\n$"));
 }
 
+/* A line that a file took in part is ended before the next one, and counts as dropped. */
+static void test_taken_in_part(void)
+{
+    struct rlimit before, small;
+    FILE *file = tmpfile();
+
+    open_pipe();
+    if (!file || dup2(fileno(file), STDERR_FILENO) < 0 || getrlimit(RLIMIT_FSIZE, &before) != 0)
+        abort();
+    signal(SIGXFSZ, SIG_IGN);
+    small = (struct rlimit){70, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    for (int i = 1; i <= 3; i++) /* of 48 bytes */
+        gm_log(GM_LOG_INFO, "x", "n=%d", i);
+    setrlimit(RLIMIT_FSIZE, &before);
+    gm_log(GM_LOG_INFO, "x", "n=%d", 4);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    close_pipe();
+    CHECK(matches(
+        text,
+        STAMP "level=info event=x n=1\n[^\n]*\n[^\n]* event=log dropped=2\n[^\n]* event=x n=4\n$"));
+}
+
 static void *log_many(void *cls)
 {
     for (unsigned i = 0; i < 100; i++)
@@ -345,6 +372,7 @@ int main(void)
     test_cut();
     test_full_pipe();
     test_closed();
+    test_taken_in_part();
     test_threads();
     test_slow_reader();
     test_pairs();
