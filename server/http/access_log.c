@@ -91,9 +91,10 @@ void gm_access_log(const struct gm_request *r, bool whole)
     char path[160], method[48];
     enum gm_log_level level = GM_LOG_INFO;
     struct pairs pairs = {.len = 0};
-    const enum gm_status refused = (enum gm_status)atomic_load(&r->connection.refused);
-    const enum gm_status status = refused != GM_OK ? refused : r->error.status;
-    const int http = refused != GM_OK ? gm_status_http(refused) : (int)r->reply.http;
+    const struct gm_refusal *refusal = &r->connection.refused;
+    const bool refused = refusal->status != GM_OK;
+    const enum gm_status status = refused ? refusal->status : r->error.status;
+    const int http = refused ? gm_status_http(status) : r->reply.http;
 
     if (http == 500)
         level = GM_LOG_ERROR;
@@ -111,7 +112,7 @@ void gm_access_log(const struct gm_request *r, bool whole)
     add_number(&pairs, " status=", (uint64_t)http);
     add_text(&pairs, " code=", http == 0 ? "none" : gm_status_code(status));
     add_number(&pairs, " bytes_in=", r->body.received);
-    add_number(&pairs, " bytes_out=", r->reply.body_len);
+    add_number(&pairs, " bytes_out=", refused ? refusal->body_len : r->reply.body_len);
     if (http == 200 && r->plan.variant && r->account.us[GM_STAGE_KERNEL] >= 0) {
         add_text(&pairs, " kernel=", r->plan.variant->name);
         add_text(&pairs, " device=", r->plan.device->name);

@@ -252,6 +252,15 @@ static void answer_late(struct gm_request *r, enum gm_connection_end why)
         answer_and_close(r);
 }
 
+/* Waits for a thread that is just answering it. */
+static bool was_refused(struct gm_request *r)
+{
+    pthread_mutex_lock(&r->list->mutex);
+    bool refused = r->connection.refused.status != GM_OK;
+    pthread_mutex_unlock(&r->list->mutex);
+    return refused;
+}
+
 static void on_completed(void *cls, struct MHD_Connection *connection, void **req_cls,
                          enum MHD_RequestTerminationCode code)
 {
@@ -268,11 +277,13 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
     gm_connection_hold(c, 0);
     if (end == GM_END_SLOW || end == GM_END_CROWDED || end == GM_END_WANTED)
         answer_late(r, end);
-    enum gm_status refused = (enum gm_status)atomic_load(&r->connection.refused);
-    bool whole =
-        code == MHD_REQUEST_TERMINATED_COMPLETED_OK || r->connection.sent_raw || refused != GM_OK;
-    if (refused != GM_OK)
-        count_answer(r, gm_status_http(refused));
+    bool whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK || r->connection.sent_raw;
+    if (!whole && was_refused(r)) {
+        count_answer(r, gm_status_http(r->connection.refused.status));
+        gm_stats_add(&r->server->stats, GM_COUNT_RESPONSE_BODY_BYTES,
+                     r->connection.refused.body_len);
+        whole = true;
+    }
     if (!whole)
         gm_stats_add(&r->server->stats, GM_COUNT_ABORTED, 1);
     gm_access_log(r, whole);

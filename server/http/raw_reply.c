@@ -63,7 +63,7 @@ static void refuse(struct gm_request *r, const struct gm_error *error)
         return;
     gm_reply_error(&reply, error, r->head.path, r->id, 1);
     if (send_reply(r, &reply))
-        atomic_store(&r->connection.refused, error->status);
+        r->connection.refused = (struct gm_refusal){error->status, reply.body_len};
     atomic_fetch_add(&r->server->stats.failed[error->status], 1);
     gm_reply_clear(&reply);
 }

@@ -11,6 +11,12 @@
 
 #define GM_REPLY_HEADERS_MAX 20
 
+/* What another thread answered for a request. */
+struct gm_refusal {
+    enum gm_status status; /* GM_OK: nothing */
+    uint64_t body_len;
+};
+
 struct gm_reply {
     int http; /* HTTP status; 0: no reply yet */
     const char *media_type;

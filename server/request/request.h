@@ -62,10 +62,10 @@ struct gm_request {
         const struct gm_transport *transport;
         void *handle;
         int socket;
-        bool suspended;      /* then the caller is not the connection's event thread */
-        _Atomic int taken;   /* the thread that sets it first may answer */
-        bool sent_raw;       /* the reply was written directly to the socket */
-        _Atomic int refused; /* the gm_status that another thread answered with; GM_OK: none has */
+        bool suspended;            /* then the caller is not the connection's event thread */
+        _Atomic int taken;         /* the thread that sets it first may answer */
+        bool sent_raw;             /* the reply was written directly to the socket */
+        struct gm_refusal refused; /* what another thread answered, with the list's mutex held */
     } connection;
 
     /* Set when the headers are complete, constant from then on. The library owns the strings. */
