@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FORMAT 1
@@ -139,14 +140,6 @@ enum gm_status gm_matrix_remove_facts(const struct gm_matrices *m, const char *o
                                                                 : fail_file(file, errno, err);
 }
 
-bool gm_matrix_has_facts(const struct gm_matrices *m, const char *owner, const char *name)
-{
-    char file[FILE_NAME_MAX];
-
-    facts_name(owner, name, file);
-    return faccessat(m->dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 void gm_matrix_sync_files(const struct gm_matrices *m)
 {
     fsync(m->dir_fd);
@@ -242,6 +235,22 @@ static enum gm_status check_facts(const struct gm_matrices *m, const char *file,
     ok = ok && strcmp(expected, ret->file) == 0;
     return ok ? GM_OK
               : gm_fail(err, GM_INTERNAL, "%s/%s: it is not what gemmd writes", m->dir, file);
+}
+
+bool gm_matrix_in_files(const struct gm_matrices *m, const char *owner, const char *name,
+                        char ret_etag[GM_ETAG_MAX])
+{
+    struct gm_matrix_file said = {.expires = 0};
+    char file[FILE_NAME_MAX];
+    struct gm_error err;
+
+    facts_name(owner, name, file);
+    json_t *o = read_facts(m, file, &err);
+    bool sound = o && check_facts(m, file, o, &said, &err) == GM_OK;
+    snprintf(ret_etag, GM_ETAG_MAX, "%s", sound ? said.etag : "");
+    bool expired = sound && said.expires > 0 && said.expires <= (int64_t)time(NULL);
+    json_decref(o);
+    return !expired && (sound || faccessat(m->dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 /* What reads the elements, for the decoder's sink. */

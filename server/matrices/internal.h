@@ -68,8 +68,9 @@ enum gm_status gm_matrix_remove_facts(const struct gm_matrices *matrices, const 
 void gm_matrix_sync_files(const struct gm_matrices *matrices);
 void gm_matrix_remove_elements(const struct gm_matrices *matrices, const struct gm_named *named);
 
-/* Whether there is a file that says what the matrix of this name is. */
-bool gm_matrix_has_facts(const struct gm_matrices *matrices, const char *owner, const char *name);
+/* Whether files have a matrix of this name that has not expired, and its tag; "": it is damaged. */
+bool gm_matrix_in_files(const struct gm_matrices *matrices, const char *owner, const char *name,
+                        char ret_etag[GM_ETAG_MAX]);
 
 /* store.c: makes a matrix of a file; its elements go to *ret_data, and gm_matrix_restored gives it
  * its name. */

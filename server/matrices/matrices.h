@@ -71,8 +71,8 @@ struct gm_matrix_terms {
     const char *share; /* "": with nobody; "*": all keys; else names of keys, with commas between */
 };
 
-/* The values of If-Match and If-None-Match, or NULL. still_wanted: asked before a name changes,
- * which may have waited; NULL: it is. */
+/* The values of If-Match and If-None-Match, or NULL. still_wanted: asked just before a name
+ * changes, as the writer may have waited; NULL: it is always wanted. */
 struct gm_conditions {
     const char *if_match, *if_none_match;
     enum gm_status (*still_wanted)(const void *cls, struct gm_error *err);

@@ -2,6 +2,7 @@
 #include "server/matrices/internal.h"
 
 #include "server/clock.h"
+#include "server/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+static const struct gm_conditions always;
 
 static int64_t unix_now(void)
 {
@@ -53,14 +56,15 @@ static struct gm_named *find(const struct gm_matrices *m, const char *owner, con
     return named && !has_expired(named, unix_now()) ? named : NULL;
 }
 
-/* Whether there is a matrix of this name in files alone, which the start did not load. `files` is
- * held. */
-static bool is_in_files_alone(struct gm_matrices *m, const char *owner, const char *name)
+/* Whether there is a matrix of this name in files alone, which the start did not load; its tag.
+ * With `files` held, this stays so. */
+static bool is_in_files_alone(struct gm_matrices *m, const char *owner, const char *name,
+                              char ret_etag[GM_ETAG_MAX])
 {
     pthread_mutex_lock(&m->mutex);
     const struct gm_named *there = find_any(m, owner, name);
     pthread_mutex_unlock(&m->mutex);
-    return !there && gm_matrix_has_facts(m, owner, name);
+    return !there && gm_matrix_in_files(m, owner, name, ret_etag);
 }
 
 /* Frees one that nobody refers to. */
@@ -111,8 +115,8 @@ static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument
         TAILQ_FOREACH (named, &m->table[i], link) {
             if (!is_due(named, argument))
                 continue;
-            /* One that stays has expired at the next start, too, or has no owner then. */
-            gm_matrix_remove_facts(m, named->owner->name, named->name, &err);
+            if (gm_matrix_remove_facts(m, named->owner->name, named->name, &err) != GM_OK)
+                gm_log_detail(GM_LOG_ERROR, "matrix_dir", err.detail);
             any = true;
         }
     }
@@ -337,12 +341,19 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
                               const struct gm_matrix *matrix, struct gm_matrix_use *ret,
                               struct gm_error *err)
 {
+    char etag[GM_ETAG_MAX];
     struct gm_named *named;
-    enum gm_status status;
+    enum gm_status status = GM_OK;
 
     if (*terms->share && !caller->has_key)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "share names keys, and here are none: start gemmd with --keys");
+    if (*m->dir && is_in_files_alone(m, caller->owner, name, etag)) {
+        status = gm_etag_check(conditions, etag, err);
+        conditions = &always;
+    }
+    if (status != GM_OK)
+        return status;
     named = calloc(1, sizeof *named);
     if (!named)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a named matrix");
@@ -420,6 +431,7 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
 {
     struct gm_matrices *m = use->matrices;
     struct gm_named *named = use->named, *before = NULL;
+    char etag[GM_ETAG_MAX];
     bool on_device;
     void *data;
     enum gm_status status = gm_matrix_data(use, NULL, &data, &on_device, err);
@@ -430,8 +442,10 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
         return status;
     pthread_mutex_lock(&m->files);
     status = check_wanted(conditions, err); /* it may have waited for the disk */
-    if (status == GM_OK && is_in_files_alone(m, named->owner->name, named->name))
-        status = gm_etag_check(conditions, "", err); /* it has some tag */
+    if (status == GM_OK && is_in_files_alone(m, named->owner->name, named->name, etag)) {
+        status = gm_etag_check(conditions, etag, err);
+        conditions = &always;
+    }
     pthread_mutex_lock(&m->mutex);
     if (status == GM_OK)
         status = begin_publish(m, named, conditions, err);
@@ -478,7 +492,6 @@ enum gm_status gm_matrix_restore(struct gm_matrices *m, const struct gm_matrix_f
                                  const struct gm_matrix *matrix, struct gm_matrix_use *ret,
                                  void **ret_data, struct gm_error *err)
 {
-    static const struct gm_conditions always;
     struct gm_matrix_caller caller = {.has_key = true};
     const struct gm_matrix_terms terms = {.share = file->share};
 
@@ -610,22 +623,22 @@ static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_
 {
     size_t len = gm_matrix_owner_len(ref, strlen(ref));
     const char *name = len == SIZE_MAX ? ref : ref + len + 1;
-    char owner[GM_KEY_NAME_MAX];
+    char owner[GM_KEY_NAME_MAX], etag[GM_ETAG_MAX];
 
     snprintf(owner, sizeof owner, "%.*s", len == SIZE_MAX ? GM_KEY_NAME_MAX : (int)len,
              len == SIZE_MAX ? caller->owner : ref);
     bool own = strcmp(owner, caller->owner) == 0 || caller->admin;
-    if (!gm_matrix_ref_ok(ref, strlen(ref)) || !own || !is_in_files_alone(m, owner, name))
+    if (!gm_matrix_ref_ok(ref, strlen(ref)) || !own || !is_in_files_alone(m, owner, name, etag))
         return fail_unknown(ref, err);
-    enum gm_status status = gm_etag_check(conditions, "", err);
-    if (status == GM_OK) /* the next start removes the elements, whose tag is not known here */
+    enum gm_status status = gm_etag_check(conditions, etag, err);
+    if (status == GM_OK) /* the next start removes the elements */
         status = gm_matrix_remove_facts(m, owner, name, err);
     if (status == GM_OK)
         gm_matrix_sync_files(m);
     return status;
 }
 
-/* Removes the files of a matrix, whose name stays: only who holds `files` takes it away. */
+/* Removes the files of a matrix. The caller holds `files`, so the name cannot go meanwhile. */
 static enum gm_status delete_files(const struct gm_matrices *m, const struct gm_named *named,
                                    struct gm_error *err)
 {
