@@ -93,9 +93,10 @@ static enum gm_status strong(struct builder *b, int index, int *ret)
 static enum gm_status broadcast(struct builder *b, unsigned n, const int child[], unsigned at,
                                 struct gm_shape *ret)
 {
-    struct gm_shape shape = {0};
+    struct gm_shape shape;
     char text[2][GM_EVAL_SHAPE_TEXT];
 
+    memset(&shape, 0, sizeof shape); /* values are compared byte by byte */
     for (unsigned i = 0; i < n; i++) {
         const struct gm_shape *next = &value_of(b, child[i])->shape;
         uint64_t have[GM_DIMS_MAX], more[GM_DIMS_MAX];
@@ -113,7 +114,7 @@ static enum gm_status broadcast(struct builder *b, unsigned n, const int child[]
         shape.ndim = shape.ndim > next->ndim ? shape.ndim : next->ndim;
         memcpy(shape.dim, have + GM_DIMS_MAX - shape.ndim, shape.ndim * sizeof *have);
     }
-    *ret = shape;
+    memcpy(ret, &shape, sizeof shape);
     return GM_OK;
 }
 
@@ -721,8 +722,6 @@ static enum gm_status visit(struct builder *b, unsigned index, int *ret)
         return reduction(b, s, ret);
     case GM_SYNTAX_MATMUL:
         return in_chain(b, index) ? GM_OK : products(b, (int)index, ret);
-    default:
-        break;
     }
     enum gm_status status = strong(b, left, &left);
     if (status != GM_OK)

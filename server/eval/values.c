@@ -221,6 +221,21 @@ static long double exact(struct gm_scalar x)
     return x.is_integer ? (long double)x.integer : (long double)x.real;
 }
 
+/* Rounded once, as Python divides whole numbers. */
+static double divide_whole(int64_t a, int64_t b)
+{
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    int bits_x = x > 0 ? 64 - __builtin_clzll(x) : 0, bits_y = 64 - __builtin_clzll(y);
+    int shift = 55 + bits_y - bits_x > 0 ? 55 + bits_y - bits_x : 0;
+    wide up = (wide)x << shift;
+    uint64_t quotient =
+        (uint64_t)(up / y) | (up % y != 0); /* 55 bits or more: the last says that more follows */
+    double real = ldexp((double)quotient, -shift);
+
+    return (a < 0) != (b < 0) ? -real : real;
+}
+
 /* Python's, which fails where f64 has inf or NaN: powers, and divisions by 0. */
 static enum gm_status fold_reals(unsigned instruction, struct gm_scalar x, struct gm_scalar y,
                                  unsigned at, double *ret, struct gm_error *err)
@@ -229,10 +244,14 @@ static enum gm_status fold_reals(unsigned instruction, struct gm_scalar x, struc
 
     if (instruction == GM_DO_DIV && exact(y) == 0)
         return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "a division by 0");
+    if (instruction == GM_DO_DIV && x.is_integer && y.is_integer) {
+        *ret = divide_whole(x.integer, y.integer);
+        return GM_OK;
+    }
     *ret = instruction == GM_DO_ADD   ? x.real + y.real
            : instruction == GM_DO_SUB ? x.real - y.real
            : instruction == GM_DO_MUL ? x.real * y.real
-           : instruction == GM_DO_DIV ? (double)(exact(x) / exact(y))
+           : instruction == GM_DO_DIV ? x.real / y.real
                                       : pow(x.real, y.real);
     if (instruction != GM_DO_POW || !finite || isfinite(*ret))
         return GM_OK;
