@@ -194,7 +194,7 @@ need_root() {
     [ "$EUID" != 0 ] || return 0
     ! { has sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; } || return 0
     die "installing packages needs root: run this as root or where sudo may be used, or run
-    apt-get update && apt-get install --no-install-recommends $*
+    apt-get update && apt-get install --no-install-recommends $*$(has_d3 || echo " libjs-d3")
 as root, then this again"
 }
 

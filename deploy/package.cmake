@@ -33,7 +33,7 @@ endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/package_tools.cmake @ONLY CONTENT [[
 find_program(FILE_TOOL file)
 find_program(SHLIBDEPS_TOOL dpkg-shlibdeps)
-if(NOT FILE_TOOL OR NOT SHLIBDEPS_TOOL)
+if(CPACK_GENERATOR STREQUAL "DEB" AND (NOT FILE_TOOL OR NOT SHLIBDEPS_TOOL))
   message(FATAL_ERROR "a package takes the programs file and dpkg-shlibdeps: apt install file dpkg-dev")
 endif()
 ]])

@@ -87,6 +87,8 @@ static enum gm_status open_sets(struct gm_measure *m, const struct gm_op *op, st
         sets.at[i < op->operands ? i : GM_OPERANDS_MAX] = sets.bytes;
         sets.bytes += (gm_matrix_bytes(x) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
+    if (sets.bytes == 0)
+        return gm_fail(err, GM_BAD_SHAPE, "there are no elements");
     uint64_t cold = 2 * m->facts->cache_bytes / sets.bytes + 1;
     uint64_t fit = m->facts->memory_bytes / MEMORY_PART / sets.bytes;
     sets.count = cold < sets.count ? (unsigned)cold : sets.count;

@@ -36,6 +36,16 @@ static void die(const char *what, const char *detail)
     exit(1);
 }
 
+static unsigned long number_of(const char *text)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+
+    if (end == text || *end)
+        die(text, "it is no number");
+    return number;
+}
+
 static void parse_arguments(int argc, char **argv)
 {
     for (int i = 1; i < argc; i += 2) {
@@ -46,9 +56,9 @@ static void parse_arguments(int argc, char **argv)
         if (strcmp(argv[i], "--shapes") == 0)
             config.shapes = value;
         else if (strcmp(argv[i], "--draw") == 0)
-            config.drawn = strtoul(value, NULL, 10);
+            config.drawn = number_of(value);
         else if (strcmp(argv[i], "--seed") == 0)
-            config.seed = strtoull(value, NULL, 10);
+            config.seed = number_of(value);
         else if (strcmp(argv[i], "--limit") == 0)
             config.seconds = strtod(value, NULL);
         else if (strcmp(argv[i], "--json") == 0)
@@ -69,7 +79,7 @@ static FILE *open_file(void)
         exit(SKIPPED);
     }
     struct baseline_clocks clocks = baseline_read_clocks();
-    file = config.json ? result_file_open(config.json, "gemmd --tune", &device, &clocks) : NULL;
+    file = config.json ? result_file_open(config.json, "bench_choices", &device, &clocks) : NULL;
     if (config.json && !file)
         die(config.json, strerror(errno));
     device_close(&device);
@@ -110,8 +120,11 @@ int main(int argc, char **argv)
          i++) {
         unsigned count;
         enum gm_status status = gm_measure_op(&measure, &op, timed, &count, &err);
+        shapes_text(&op, text);
         if (status == GM_DEVICE_LOST)
             die("the GPU", err.detail);
+        if (status != GM_OK)
+            fprintf(stderr, "bench_choices: %s %s: %s\n", gm_op_name(op.kind), text, err.detail);
         if (count == 0 || gm_measure_is_stopped(&measure)) /* perhaps not all of its variants */
             continue;
         struct gm_fit_losses one = gm_profile_losses(timed, count, measure.facts->profile);
@@ -119,7 +132,6 @@ int main(int argc, char **argv)
         all.near += one.near;
         all.far += one.far;
         all.worst = fmax(all.worst, one.worst);
-        shapes_text(&op, text);
         if (one.near < one.shapes)
             printf("%-9s %-4s %s: %.3f times the best\n", gm_op_name(op.kind),
                    gm_dtype_name(op.result.dtype), text, one.worst);

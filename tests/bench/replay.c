@@ -129,7 +129,9 @@ static bool may_be_automatic(json_t *row, const char *variant)
 
 static bool is_of_tune(const struct results *results)
 {
-    return strcmp(text_of(results->document, "benchmark"), "gemmd --tune") == 0;
+    const char *benchmark = text_of(results->document, "benchmark");
+
+    return strcmp(benchmark, "gemmd --tune") == 0 || strcmp(benchmark, "bench_choices") == 0;
 }
 
 static void add_time(struct results *ret, json_t *row, const struct gm_op *op, const char *variant,

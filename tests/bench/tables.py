@@ -436,6 +436,7 @@ TABLES = {
     "bench_gpu_random": [],  # for a test of auto's choices
     "bench_streams": [("bench_streams", "BENCHMARKS.md", streams_table)],
     "gemmd --tune": [],  # for the fit of kernels/choose
+    "bench_choices": [],
     "guard": [],  # what guard compares with
     "soak": [],  # tests/README.md tells of it
     "bench_groups": [],  # for kernels/choose; kernels/EXPERIMENTS.md tells of it

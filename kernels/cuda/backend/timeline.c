@@ -15,9 +15,9 @@
 /*
  * How a thread waits for an event. The driver's own blocking wait is woken by an interrupt, which
  * takes 50 to 100 us, longer than most small jobs. So the thread polls, and lets other threads have
- * the core between two polls. To wake from a sleep takes WAKE_NS. After 100 times that it sleeps
- * between polls, each time for one part in SLEEP_PART of the time it has waited. It is late by less
- * than two percent, and a long kernel costs a few hundred polls.
+ * the core between two polls. To wake from a sleep takes WAKE_NS. Once it has waited 100 times
+ * that, it sleeps between polls, each time for one part in SLEEP_PART of the time it has waited. It
+ * is late by less than two percent, and a long kernel costs a few hundred polls.
  */
 #define WAKE_NS 50000
 #define SLEEP_PART 128

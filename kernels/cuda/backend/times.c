@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Runs between two waits of the host, where a stop is noticed: so many that a wait is little beside
- * them, and no more than take GROUP_US. */
+ * them, and at most GROUP_US of them. */
 #define GROUP_MAX 32u
 #define GROUP_US 5000.0
 
