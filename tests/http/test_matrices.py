@@ -130,6 +130,8 @@ def test_ranges(daemon, rng):
     for text in ("", "-1", "a", "1:2:3", "1-2", " 1", "0x1", "1:2,3", "9" * 19, "0:" + "9" * 30, "1\0"):
         problems.check(fetch(daemon, "w", rows=text), 400, "bad_parameter")
     problems.check(fetch(daemon, "w", kernel="naive"), 400, "bad_parameter", "does not take 'kernel'")
+    problems.check(put(daemon, "w", A, foo="v"), 400, "unknown_parameter", "PUT has no parameter 'foo'; it has dtype")
+    problems.check(put(daemon, "w", A, keep="v"), 400, "bad_parameter", "PUT has no parameter 'keep'; it has dtype")
     problems.check(fetch(daemon, "w", row="1"), 400, "unknown_parameter", "rows")
 
 

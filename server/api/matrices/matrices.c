@@ -71,11 +71,27 @@ static json_t *matrix_json(const struct gm_matrix_facts *f)
 
 /* ---- PUT. ---- */
 
+static const char *const put_takes[] = {"dtype", "shape", "header", "ttl", "share", "timeout_ms"};
+#define PUT_TAKES (sizeof put_takes / sizeof *put_takes)
+
 enum gm_status gm_handle_put_begin(struct gm_request *r, struct gm_error *err)
 {
     const char *name = ref_of(r);
+    uint64_t bit;
 
-    return gm_matrix_name_ok(name, strlen(name)) ? GM_OK : fail_name(name, err);
+    if (!gm_matrix_name_ok(name, strlen(name)))
+        return fail_name(name, err);
+    for (unsigned i = 0; i < r->head.queries && i < GM_QUERY_PARAMETERS_MAX; i++) {
+        const char *parameter = r->head.query[i].name;
+        size_t len = r->head.query[i].name_len;
+        enum gm_status status = gm_params_find(GM_OP_COPY, parameter, len, &bit, err);
+        if (status != GM_OK) /* and not what the operation copy has */
+            return gm_fail(err, status,
+                           "PUT has no parameter '%.*s'; it has dtype, shape, header, ttl, share "
+                           "and timeout_ms",
+                           (int)(len < 40 ? len : 40), parameter);
+    }
+    return GM_OK;
 }
 
 /* There is nothing to run: the operand becomes the matrix. */
@@ -90,14 +106,13 @@ enum gm_status gm_handle_put_plan(struct gm_plan *plan, const struct gm_plan_inp
 
 static enum gm_status put(struct gm_request *r, bool *ret_created, struct gm_error *err)
 {
-    static const char *const takes[] = {"dtype", "shape", "header", "ttl", "share", "timeout_ms"};
     const struct gm_matrix_caller caller = gm_request_matrix_caller(r);
     const struct gm_matrix_terms terms = gm_request_matrix_terms(r);
     const struct gm_conditions conditions = gm_request_conditions(r);
     struct gm_parsed *p = &r->parsed;
     bool on_device;
     void *data;
-    enum gm_status status = check_parameters(r, takes, sizeof takes / sizeof *takes, err);
+    enum gm_status status = check_parameters(r, put_takes, PUT_TAKES, err);
 
     if (status == GM_OK)
         status = gm_request_plan(r, GM_PLAN_ALL_OPERANDS, err);
