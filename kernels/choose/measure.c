@@ -57,10 +57,20 @@ enum gm_status gm_measure_open(const struct gm_backend *backend, void *context, 
     return GM_OK;
 }
 
+void gm_measure_close(struct gm_measure *m)
+{
+    m->backend->buffer_put(m->context, &m->pattern);
+}
+
 void gm_measure_until(struct gm_measure *m, double seconds, const atomic_bool *stop)
 {
     m->until_s = now_s() + seconds;
     m->stop = stop;
+}
+
+bool gm_measure_is_stopped(const struct gm_measure *m)
+{
+    return (m->stop && atomic_load(m->stop)) || now_s() >= m->until_s;
 }
 
 static enum gm_status fill(struct gm_measure *m, const struct sets *sets, struct gm_error *err)
@@ -154,16 +164,6 @@ static enum gm_status time_variant(struct gm_measure *m, const struct gm_op *op,
     if (status == GM_OK)
         *ret_us = least;
     return status;
-}
-
-void gm_measure_close(struct gm_measure *m)
-{
-    m->backend->buffer_put(m->context, &m->pattern);
-}
-
-bool gm_measure_is_stopped(const struct gm_measure *m)
-{
-    return (m->stop && atomic_load(m->stop)) || now_s() >= m->until_s;
 }
 
 enum gm_status gm_measure_op(struct gm_measure *m, struct gm_op *op,

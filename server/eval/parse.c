@@ -374,19 +374,16 @@ static enum gm_status call(struct parser *p, const struct token *name,
                              .at = (uint16_t)name->at};
     unsigned given = receiver >= 0;
     struct options options = {false, false};
-    bool any_option = false;
     enum gm_status status = enter(p);
 
     node.child[0] = (int16_t)receiver;
     while (status == GM_OK && !is_sign(p, ")")) {
-        bool is_option = false;
+        bool any_option = options.axis || options.keepdims, is_option = false;
         int child = 0;
         if (given == function->operands || p->token.kind == TOKEN_NAME)
             status = read_option(p, &node, given == function->operands && !any_option, &options,
                                  &is_option);
-        if (status == GM_OK && is_option) {
-            any_option = true;
-        } else if (status == GM_OK) {
+        if (status == GM_OK && !is_option) {
             if (given == function->operands || any_option)
                 return gm_eval_fail(p->err, GM_BAD_EXPRESSION, p->token.at, "%s takes %u operand%s",
                                     function->name, function->operands,

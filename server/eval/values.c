@@ -242,17 +242,14 @@ static enum gm_status fold_reals(unsigned instruction, struct gm_scalar x, struc
 {
     bool finite = isfinite(x.real) && isfinite(y.real);
 
-    if (instruction == GM_DO_DIV && exact(y) == 0)
+    if (instruction == GM_DO_DIV && y.real == 0)
         return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "a division by 0");
-    if (instruction == GM_DO_DIV && x.is_integer && y.is_integer) {
-        *ret = divide_whole(x.integer, y.integer);
-        return GM_OK;
-    }
-    *ret = instruction == GM_DO_ADD   ? x.real + y.real
-           : instruction == GM_DO_SUB ? x.real - y.real
-           : instruction == GM_DO_MUL ? x.real * y.real
-           : instruction == GM_DO_DIV ? x.real / y.real
-                                      : pow(x.real, y.real);
+    *ret = instruction == GM_DO_ADD       ? x.real + y.real
+           : instruction == GM_DO_SUB     ? x.real - y.real
+           : instruction == GM_DO_MUL     ? x.real * y.real
+           : instruction != GM_DO_DIV     ? pow(x.real, y.real)
+           : x.is_integer && y.is_integer ? divide_whole(x.integer, y.integer)
+                                          : x.real / y.real;
     if (instruction != GM_DO_POW || !finite || isfinite(*ret))
         return GM_OK;
     return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "%s",

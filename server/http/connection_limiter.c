@@ -131,7 +131,7 @@ void gm_limiter_enter(struct gm_limiter *limiter)
         gm_connections_evict(limiter->connections, GM_END_CROWDED, NULL, NULL);
 }
 
-static void count_passed(struct gm_limiter *limiter)
+void gm_limiter_missed(struct gm_limiter *limiter)
 {
     unsigned passed = atomic_load(&limiter->passed);
 
@@ -139,11 +139,6 @@ static void count_passed(struct gm_limiter *limiter)
     while (passed != atomic_load(&limiter->entered) &&
            !atomic_compare_exchange_weak(&limiter->passed, &passed, passed + 1))
         ;
-}
-
-void gm_limiter_missed(struct gm_limiter *limiter)
-{
-    count_passed(limiter);
 }
 
 bool gm_limiter_underway(struct gm_limiter *limiter)
@@ -157,7 +152,7 @@ struct gm_connection *gm_limiter_passed(struct gm_limiter *limiter, int socket, 
     struct gm_connection *c = gm_connections_add(limiter->connections, socket, client, tls);
 
     gm_stats_add(limiter->stats, GM_COUNT_CONNECTIONS, 1);
-    count_passed(limiter); /* after the above: it is always counted at least once */
+    gm_limiter_missed(limiter); /* it is counted above, and so always at least once */
     return c;
 }
 

@@ -412,6 +412,7 @@ enum gm_status gm_matrices_load(struct gm_matrices *m,
             *err = why;
             status = found;
         } else if (found != GM_OK) {
+            m->some_left = true;
             damaged(cls, &why);
         }
         json_decref(o);

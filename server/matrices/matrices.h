@@ -45,6 +45,7 @@ struct gm_matrices {
 
     pthread_mutex_t files; /* guards the files; taken before the mutex */
     int dir_fd;
+    bool some_left; /* in files alone: the start did not load all. Constant afterwards */
 
     pthread_mutex_t mutex;       /* guards all below, and what is said at struct gm_named */
     pthread_cond_t moved;        /* a copy between host and device has ended */
@@ -109,11 +110,10 @@ void gm_matrices_close(struct gm_matrices *matrices);
 void gm_matrices_tick(struct gm_matrices *matrices);
 void gm_matrices_drop_client(struct gm_matrices *matrices, uint64_t client);
 
-/* Whether it is NAME, which is [A-Za-z_][A-Za-z0-9_]{0,63}; whether it is NAME or OWNER.NAME;
- * whether it is OWNER.NAME of another owner than this one. */
+/* Whether it is NAME, which is [A-Za-z_][A-Za-z0-9_]{0,63}; whether it is that or OWNER.NAME. */
 bool gm_matrix_name_ok(const char *text, size_t len);
 bool gm_matrix_ref_ok(const char *text, size_t len);
-bool gm_matrix_is_of_other(const char *ref, const char *owner);
+bool gm_matrix_is_of_other(const char *ref, const char *owner); /* OWNER.NAME of another one */
 bool gm_matrix_share_ok(const char *text, size_t len); /* "*", or keys with commas between */
 
 /* ---- Writing: make, fill, publish; or make and leave. ---- */

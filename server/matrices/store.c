@@ -61,6 +61,8 @@ static struct gm_named *find(const struct gm_matrices *m, const char *owner, con
 static bool is_in_files_alone(struct gm_matrices *m, const char *owner, const char *name,
                               char ret_etag[GM_ETAG_MAX])
 {
+    if (!m->some_left)
+        return false;
     pthread_mutex_lock(&m->mutex);
     const struct gm_named *there = find_any(m, owner, name);
     pthread_mutex_unlock(&m->mutex);
@@ -348,7 +350,7 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
     if (*terms->share && !caller->has_key)
         return gm_fail(err, GM_BAD_PARAMETER,
                        "share names keys, and here are none: start gemmd with --keys");
-    if (*m->dir && is_in_files_alone(m, caller->owner, name, etag)) {
+    if (is_in_files_alone(m, caller->owner, name, etag)) {
         status = gm_etag_check(conditions, etag, err);
         conditions = &always;
     }

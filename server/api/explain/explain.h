@@ -87,7 +87,7 @@ const struct gm_access_site *gm_explain_worst(const struct gm_explain *explain);
 #define GM_EXPLAIN_WORDS_MAX 640
 void gm_explain_words(const struct gm_explain *explain, char problem[GM_EXPLAIN_WORDS_MAX],
                       char cure[GM_EXPLAIN_WORDS_MAX]);
-/* places.c: of one place. */
+/* places.c: the same of one place. */
 void gm_explain_place_words(const struct gm_explain *explain, const struct gm_access_site *site,
                             char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX]);
 const char *gm_explain_verb(enum gm_access_kind kind); /* "load", "store" or "atomic" */
