@@ -52,6 +52,12 @@ struct gm_kept {
     uint64_t words[GM_KEPT_BYTES / 8];
 };
 
+/* When a block of a launch began and ended, by the device's clock. end_ns is 0 until the host can
+ * read all that the block has written. */
+struct gm_block_time {
+    uint64_t begin_ns, end_ns;
+};
+
 /* Checks what a variant demands of shape and device: GM_OK, or GM_KERNEL_UNAVAILABLE with the
  * reason. */
 typedef enum gm_status gm_accepts_fn(const struct gm_op *op, const struct gm_device_facts *facts,

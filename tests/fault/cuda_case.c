@@ -96,19 +96,43 @@ enum gm_status gm_cuda_scatter_rows(const void *matrix, const struct gm_rows *ro
     return status == GM_OK ? end(exec, &kernel_b) : status;
 }
 
-static enum gm_status run_transpose(const struct gm_op *op, struct gm_exec *exec)
+static void transpose(const struct gm_op *op)
 {
     const struct gm_matrix *a = &op->operand[0];
     size_t size = gm_dtype_size(a->dtype);
-    enum gm_status status = gm_cuda_launching(exec, &kernel_a);
 
-    if (status != GM_OK)
-        return status;
     for (uint64_t b = 0; b < a->batch; b++)
         for (uint64_t i = 0; i < a->rows; i++)
             for (uint64_t j = 0; j < a->cols; j++)
                 memcpy((char *)op->result.data + ((b * a->cols + j) * a->rows + i) * size,
                        (const char *)a->data + ((b * a->rows + i) * a->cols + j) * size, size);
+}
+
+static enum gm_status run_transpose(const struct gm_op *op, struct gm_exec *exec)
+{
+    enum gm_status status = gm_cuda_launching(exec, &kernel_a);
+
+    if (status != GM_OK)
+        return status;
+    transpose(op);
+    return end(exec, &kernel_a);
+}
+
+/* Of two blocks, of which the second ends last. */
+static enum gm_status run_group(const struct gm_op *op, struct gm_exec *exec)
+{
+    struct gm_block_time *times = gm_block_times_of(exec, 2);
+    enum gm_status status = gm_cuda_launching(exec, &kernel_a);
+
+    if (status != GM_OK)
+        return status;
+    for (unsigned i = 0; i < gm_op_count(exec); i++)
+        transpose(&op[i]);
+    if (times) {
+        times[0] = (struct gm_block_time){1000000, 1002000};
+        times[1].begin_ns = 1001000;
+        fake_cuda_end_block(exec->stream, &times[1].end_ns, 1000000 + FAKE_GROUP_NS);
+    }
     return end(exec, &kernel_a);
 }
 
@@ -163,6 +187,13 @@ const struct gm_variant fake_transpose = {.op = GM_OP_TRANSPOSE,
                                           .accepts = gm_accepts_any,
                                           .scratch = gm_scratch_none,
                                           .run = {[GM_DEVICE_CUDA] = run_transpose}};
+const struct gm_variant fake_group = {.op = GM_OP_TRANSPOSE,
+                                      .name = "fake_group",
+                                      .dtypes = GM_TYPES_ALL,
+                                      .accepts = gm_accepts_any,
+                                      .scratch = gm_scratch_none,
+                                      .groups = true,
+                                      .run = {[GM_DEVICE_CUDA] = run_group}};
 const struct gm_variant fake_sum = {.op = GM_OP_ADD,
                                     .name = "fake",
                                     .dtypes = GM_DTYPE_BIT(GM_F32),

@@ -11,6 +11,8 @@
 #include "kernels/cpu/reference.h"
 #include "tests/unit/operands.h"
 
+#define FAKE_GROUP_NS 3000 /* what the blocks of fake_group tell of a launch */
+
 struct cuda_case {
     struct gm_task task;
     struct gm_buffer buffer[GM_OPERANDS_MAX + 1];
@@ -27,6 +29,7 @@ struct cuda_request {
 };
 
 extern const struct gm_variant fake_transpose; /* row-major operands only */
+extern const struct gm_variant fake_group;     /* the same, of several; its blocks say 3 us */
 extern const struct gm_variant fake_sum;       /* an add in three passes, with scratch */
 extern const struct gm_variant cublas_matmul, cublas_transpose; /* the real ones */
 

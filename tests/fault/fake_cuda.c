@@ -17,6 +17,7 @@
 struct fake_stream {
     int device;
     unsigned long copies, waited_for; /* put on it; of those, how many somebody has waited for */
+    uint64_t *end_ns, end_now_ns;     /* what fake_cuda_end_block set; or NULL */
 };
 
 struct fake_event {
@@ -417,6 +418,27 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (stream)
         wait_for(stream, stream->copies);
     return leave(stream ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+void fake_cuda_end_block(cudaStream_t stream, uint64_t *end_ns, uint64_t now_ns)
+{
+    pthread_mutex_lock(&lock);
+    if (!fake_cuda.silent) {
+        stream->end_ns = end_ns;
+        stream->end_now_ns = now_ns;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* As a device that is still at work when it is asked first, and then ends. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    bool ready = !stream->end_ns;
+    if (!ready)
+        *stream->end_ns = stream->end_now_ns;
+    stream->end_ns = NULL;
+    return leave(ready ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)

@@ -25,6 +25,7 @@ struct fake_cuda {
     cudaError_t blas_error; /* and what has broken the device then */
     atomic_int blas_batch;  /* set by them: of how many matrices the last was */
     bool no_names;          /* kernels have none */
+    bool silent;            /* a launch ends, and its last block does not say so */
     double head_start_us;   /* set by the fake: of all head starts */
     uint64_t pretend; /* copies on the device of more bytes take their time, and copy nothing */
 };
@@ -51,6 +52,9 @@ uint64_t fake_cuda_pooled(void);
 
 /* A launch that has done its work: it takes its time. Its outcome is the last error, as CUDA's. */
 cudaError_t fake_cuda_launch(void);
+/* The last block of a launch says that it has ended, when its stream is asked for the first time.
+ */
+void fake_cuda_end_block(cudaStream_t stream, uint64_t *end_ns, uint64_t now_ns);
 /* Handles of the fake cuBLAS: so many more, or fewer. */
 cudaError_t fake_cuda_handles(long change);
 

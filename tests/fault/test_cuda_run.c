@@ -238,6 +238,46 @@ static void test_batch(void)
     close_backend(context);
 }
 
+/* One launch, whose blocks say when they end. What is compared with others is timed as others are.
+ */
+static void test_group(void)
+{
+    struct cuda_case made[4];
+    struct gm_task *task[4];
+    unsigned n = 0;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    while (n < 4 && make(context, &transpose, &fake_group, &made[n])) {
+        task[n] = &made[n].task;
+        n++;
+    }
+    atomic_store(&task[1]->stop, true);
+    unsigned long launches = fake_cuda_launches();
+    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, n), GM_OK);
+    CHECK_EQ(fake_cuda_launches(), launches + 1);
+    for (unsigned i = 0; i < n; i++) {
+        CHECK_EQ(task[i]->status, i == 1 ? GM_CANCELLED : GM_OK);
+        if (i == 1)
+            continue;
+        CHECK(cuda_case_is_right(&made[i]));
+        near(task[i]->times.kernel, 1e-3 * FAKE_GROUP_NS);
+        CHECK(task[i]->times.h2d < 0 && task[i]->times.d2h < 0);
+    }
+    task[0]->repeat = 3;
+    run_one(context, 0, &made[0]);
+    near(task[0]->times.kernel, FAKE_KERNEL_US);
+    task[2]->head_start = true;
+    run_one(context, 0, &made[2]);
+    near(task[2]->times.kernel, FAKE_KERNEL_US);
+    fake_cuda.silent = true;
+    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, &task[3], 1), GM_DEVICE_LOST);
+    CHECK(strstr(task[3]->error.detail, "kernel \"fake_group\" of transpose (fake_kernel)"));
+    while (n > 0)
+        cuda_case_put(context, &made[--n]);
+    close_backend(context);
+}
+
 static void test_empty(void)
 {
     struct cuda_request request = transpose;
@@ -637,6 +677,7 @@ int main(void)
     test_times();
     test_kept();
     test_batch();
+    test_group();
     test_empty();
     test_cublas();
     test_cublas_fails();

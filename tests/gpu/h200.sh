@@ -82,7 +82,7 @@ trap '[ -z "$daemon" ] || kill -9 "$daemon" 2>/dev/null' EXIT
 
 step test_gpu_backend 200 "$bin/tests/test_gpu_backend"
 if [ $quick = no ]; then
-    step test_gpu_kernels 300 "$bin/tests/test_gpu_kernels"
+    step test_gpu_kernels 900 "$bin/tests/test_gpu_kernels"
     step test_gpu_huge 200 "$bin/tests/test_gpu_huge"
     step bench_gpu 480 "$bin/tests/bench/bench_gpu" --json "$out/bench_gpu.json"
 fi
@@ -107,7 +107,7 @@ grep '^= ' "$out/eval.log" | tee -a "$summary"
 
 # An error that no device gets over, under the load of 64 clients: all are answered, or refused, and
 # the daemon ends with status 1 and says why.
-start_daemon inject "$bin/tests/gemmd_inject" INJECT_FAULT=cudaEventSynchronize:400:719
+start_daemon inject "$bin/tests/gemmd_inject" INJECT_FAULT=cudaLaunchKernel:400:719
 if [ -n "$url" ]; then
     python3 tests/gpu/h200_requests.py lose "$url" >>"$out/inject.log" 2>&1 || failed=1
     grep '^= ' "$out/inject.log" | tee -a "$summary"

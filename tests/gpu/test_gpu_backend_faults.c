@@ -10,7 +10,7 @@
 
 #include <cuda_runtime.h>
 
-gm_kernel_fn gm_cuda_copy_vector; /* kernels of variants.def */
+gm_kernel_fn gm_cuda_transpose_grouped; /* of variants.def */
 
 static void *open_backend(void)
 {
@@ -103,30 +103,35 @@ static void test_given_up(void)
     }
 }
 
-/* A kernel that writes to where nothing is. */
+/* A kernel that writes to where nothing is, and whose blocks then never tell that they end. */
 static enum gm_status run_wild(const struct gm_op *op, struct gm_exec *exec)
 {
     struct gm_op wild = *op;
 
     wild.result.data = (void *)0x100;
-    return gm_cuda_copy_vector(&wild, exec);
+    return gm_cuda_transpose_grouped(&wild, exec);
 }
 
 static void test_wild_kernel(void)
 {
-    struct gm_variant wild = {.op = GM_OP_COPY, .name = "wild", .scratch = gm_scratch_none};
+    struct gm_variant wild = {.op = GM_OP_TRANSPOSE,
+                              .name = "wild",
+                              .accepts = gm_accepts_any,
+                              .scratch = gm_scratch_none,
+                              .groups = true};
     struct buffer_task made, other;
     void *context = open_backend();
 
     wild.run[GM_DEVICE_CUDA] = run_wild;
-    if (!context || !buffer_task_make(context, GM_OP_COPY, "vector", GM_F32, 64, 64, 1, &made) ||
+    if (!context ||
+        !buffer_task_make(context, GM_OP_TRANSPOSE, "grouped", GM_F32, 64, 64, 1, &made) ||
         !buffer_task_make(context, GM_OP_TRANSPOSE, "padded", GM_F32, 64, 64, 1, &other))
         return;
     made.task.variant = &wild;
     CHECK_EQ(buffer_task_run(context, 0, &made), GM_DEVICE_LOST);
     printf("%s\n", made.task.error.detail);
-    CHECK(strstr(made.task.error.detail, "\"wild\" of copy"));
-    CHECK(strstr(made.task.error.detail, "copy_vector")); /* the function's own name */
+    CHECK(strstr(made.task.error.detail, "\"wild\" of transpose"));
+    CHECK(strstr(made.task.error.detail, "transpose_grouped")); /* the function's own name */
     CHECK(strstr(made.task.error.detail, "cudaErrorIllegalAddress"));
     CHECK_EQ(buffer_task_run(context, 1, &other), GM_DEVICE_LOST);
     buffer_task_put(context, &made);

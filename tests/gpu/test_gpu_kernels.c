@@ -2,18 +2,21 @@
  * test_gpu_kernels.c - every variant for GPUs, on every element type, over shapes that break
  * things: each is proved against the oracle. 77 where there is no GPU.
  *
- *   test_gpu_kernels [--only VARIANT] [--small]
+ *   test_gpu_kernels [--only VARIANT] [--part PART] [--small]
  *
- * --small leaves out what is large and some of what is many: for tools that make it all slow.
+ * --part: one of the parts that main() lists; several may run at once. The oracle takes most of the
+ * time, and has one thread. --small leaves out what is large and some of what is many: for tools
+ * that make it all slow.
  */
 #include "prove.h"
 
 #include <math.h>
+#include <time.h>
 
 #define SKIPPED 77
 
 static struct device device;
-static const char *only;
+static const char *only, *part;
 static bool small;
 static uint64_t random_state;
 
@@ -523,17 +526,49 @@ static void test_special_sums(void)
     }
 }
 
+/* large: --small leaves it out. */
+static const struct part {
+    const char *name;
+    void (*test)(void);
+    bool large;
+} parts[] = {{"moves", test_moves, false},
+             {"long_moves", test_long_moves, true},
+             {"tall_moves", test_tall_moves, true},
+             {"large_moves", test_large_moves, true},
+             {"large_products", test_large_products, true},
+             {"products_of_large_tiles", test_products_of_large_tiles, true},
+             {"products", test_products, false},
+             {"products_of_vectors", test_products_of_vectors, false},
+             {"products_on_tensor_cores", test_products_on_tensor_cores, false},
+             {"repacked_products", test_repacked_products, false},
+             {"turned_products", test_turned_products, false},
+             {"specials", test_specials, false},
+             {"sums", test_sums, false},
+             {"points", test_points, false},
+             {"special_sums", test_special_sums, false}};
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: test_gpu_kernels [--only VARIANT] [--part PART] [--small]\nparts:");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        fprintf(stderr, " %s", parts[i].name);
+    fprintf(stderr, "\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
+    unsigned tested = 0;
+
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+        if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             only = argv[++i];
-        } else if (strcmp(argv[i], "--small") == 0) {
+        else if (strcmp(argv[i], "--part") == 0 && i + 1 < argc)
+            part = argv[++i];
+        else if (strcmp(argv[i], "--small") == 0)
             small = true;
-        } else {
-            fprintf(stderr, "usage: test_gpu_kernels [--only VARIANT] [--small]\n");
-            return 2;
-        }
+        else
+            return usage();
     }
     if (!device_open(&device)) {
         printf("%s: the kernels for GPUs are not tested\n", device.error);
@@ -541,25 +576,20 @@ int main(int argc, char **argv)
     }
     printf("%s, compute capability %u, driver %s\n", device.facts.name, device.gpu.capability,
            device.driver);
-    random_state = check_seed();
-    test_moves();
-    if (!small) {
-        test_long_moves();
-        test_tall_moves();
-        test_large_moves();
-        test_large_products();
-        test_products_of_large_tiles();
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if ((part && strcmp(part, parts[i].name) != 0) || (small && parts[i].large))
+            continue;
+        time_t begun = time(NULL);
+        random_state = check_seed(); /* each part has its own, whatever runs before it */
+        parts[i].test();
+        printf("%s: %ld s\n", parts[i].name, (long)(time(NULL) - begun));
+        fflush(stdout);
+        tested++;
     }
-    test_products();
-    test_products_of_vectors();
-    test_products_on_tensor_cores();
-    test_repacked_products();
-    test_turned_products();
-    test_specials();
-    test_sums();
-    test_points();
-    test_special_sums();
-    prove_ran(&device, only);
+    if (tested == 0)
+        return usage();
+    if (!part)
+        prove_ran(&device, only);
     device_close(&device);
     return check_report();
 }

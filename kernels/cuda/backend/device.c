@@ -20,8 +20,11 @@ static void close_stream(struct gm_cuda_stream *stream)
     if (stream->blas)
         (void)stream->device->blas->destroy(stream->blas);
     gm_timeline_close(&stream->timeline);
+    if (stream->block_times)
+        (void)GM_CALL_GIVE(cudaFreeHost, stream->block_times);
     if (stream->handle)
         (void)GM_CALL_GIVE(cudaStreamDestroy, stream->handle);
+    stream->block_times = NULL;
     stream->blas = NULL;
     stream->handle = NULL;
 }
@@ -30,10 +33,15 @@ static cudaError_t open_stream(struct gm_cuda_device *device, struct gm_cuda_str
 {
     /* Non-blocking: a library's work on the default stream does not delay it. */
     cudaError_t error = GM_CALL(cudaStreamCreateWithFlags, &stream->handle, cudaStreamNonBlocking);
+    void *times;
 
     stream->device = device;
     if (error != cudaSuccess)
         stream->handle = NULL;
+    if (error == cudaSuccess)
+        error = GM_CALL(cudaHostAlloc, &times, GM_BLOCK_TIMES_MAX * sizeof(struct gm_block_time),
+                        cudaHostAllocPortable);
+    stream->block_times = error == cudaSuccess ? times : NULL;
     return error == cudaSuccess ? gm_timeline_open(&stream->timeline, stream->handle) : error;
 }
 

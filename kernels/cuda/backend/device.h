@@ -45,6 +45,19 @@ cudaError_t gm_timeline_launching(struct gm_timeline *timeline);
 /* Sleeps until the stream has done all its work, then reads the times. */
 cudaError_t gm_timeline_wait(struct gm_timeline *timeline);
 
+/* For a loop that has waited for the device for so long: lets other threads have the core. */
+void gm_cuda_pause(int64_t waited_ns);
+int64_t gm_cuda_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* ---- block_times.c: launches whose blocks tell the host when they begin and end -----------------
+ */
+
+struct gm_cuda_stream;
+
+/* Waits for the last launch on the stream, of so many blocks, which fills stream->block_times. *us:
+ * its time, from the first beginning to the last end. */
+cudaError_t gm_block_times_wait(const struct gm_cuda_stream *stream, unsigned blocks, double *us);
+
 /* ---- device.c: a GPU and its streams ------------------------------------------------------- */
 
 #define GM_CUDA_STREAMS 3u /* one copies in, one computes, one copies out */
@@ -60,7 +73,8 @@ struct gm_cuda_stream {
     struct gm_cuda_device *device;
     cudaStream_t handle;
     struct gm_timeline timeline;
-    void *blas; /* a cuBLAS handle on the stream; NULL where there is none */
+    struct gm_block_time *block_times; /* GM_BLOCK_TIMES_MAX, in pinned memory */
+    void *blas;                        /* a cuBLAS handle on the stream; NULL where there is none */
     /* The last kernel launched. Its name is read at once: a lost device no longer tells it. */
     const void *kernel;
     char kernel_name[GM_CUDA_NAME_MAX];

@@ -6,9 +6,11 @@
  * time of a stage is one interval. Each task of a batch is told the times of all.
  *
  * A variant that groups needs one stage: its kernel computes all tasks in one launch, and reads and
- * writes their matrices where they are, in pinned memory of the host or in the device's. Products
- * of one row by the same matrix are run as one product (layout.h), whose rows a kernel gathers from
- * their operands, and another scatters to their results.
+ * writes their matrices where they are, in pinned memory of the host or in the device's. Its blocks
+ * tell when they end. Where kernels are compared, events time it as they time others.
+ *
+ * Products of one row by the same matrix are run as one product (layout.h), whose rows a kernel
+ * gathers from their operands, and another scatters to their results.
  *
  * Failures: a step of one task that fails (no memory, a refused launch) fails that task. A step
  * that lacks memory is tried again after the pools were trimmed. A failed event, wait or launch of
@@ -46,6 +48,7 @@ struct batch {
     struct gm_op group[GM_CUDA_BATCH_MAX]; /* for a variant that groups: the operations due */
     struct gm_cuda_times times;
     unsigned run;          /* of the repetitions */
+    unsigned blocks;       /* that tell when they end, of the one launch; 0: events do */
     enum gm_status status; /* of what fails all of them */
     struct gm_error error;
 };
@@ -185,6 +188,14 @@ static enum gm_status rearrange(struct batch *batch, struct slot *slot)
     return status;
 }
 
+/* Whether somebody wants the device's time alone, as a comparison of variants does. */
+static bool is_compared(const struct batch *batch)
+{
+    const struct gm_task *task = batch->slot[0].task;
+
+    return task->repeat > 1 || task->head_start;
+}
+
 /* Launches the variant on op[0] to op[count - 1]. */
 static enum gm_status launch(struct batch *batch, const struct gm_op *op, unsigned count,
                              void *scratch, struct gm_kept *kept, struct gm_error *err)
@@ -198,8 +209,12 @@ static enum gm_status launch(struct batch *batch, const struct gm_op *op, unsign
     launch.exec.kept = kept;
     launch.prepare_us = &batch->times.prepare[batch->run];
     launch.kernel_us = &batch->times.kernel[batch->run];
-    gm_timeline_await(&batch->stream->timeline, launch.kernel_us);
+    if (variant->groups && !is_compared(batch))
+        launch.exec.block_times = batch->stream->block_times;
+    else
+        gm_timeline_await(&batch->stream->timeline, launch.kernel_us);
     enum gm_status status = variant->run[GM_DEVICE_CUDA](op, &launch.exec);
+    batch->blocks = status == GM_OK ? launch.exec.blocks : 0;
     if (status != GM_OK && err->detail[0] == '\0')
         gm_fail(err, status, "kernel \"%s\" could not run", variant->name);
     return status;
@@ -304,8 +319,14 @@ static void describe_loss(struct batch *batch)
 
 static void wait_for(struct batch *batch)
 {
-    if (batch->status == GM_OK)
-        fail_all(batch, gm_timeline_wait(&batch->stream->timeline), "waiting for the device");
+    const struct gm_cuda_stream *stream = batch->stream;
+
+    if (batch->status != GM_OK)
+        return;
+    fail_all(batch,
+             batch->blocks > 0 ? gm_block_times_wait(stream, batch->blocks, batch->times.kernel)
+                               : gm_timeline_wait(&batch->stream->timeline),
+             "waiting for the device");
 }
 
 /* Computes all tasks that are due in one launch. The variant is asked again whether it accepts
@@ -326,16 +347,20 @@ static void compute_group(struct batch *batch)
     if (count == 0)
         return;
     batch->status = launch(batch, batch->group, count, NULL, &batch->slot[0].kept, &batch->error);
+    if (batch->status != GM_DEVICE_MEMORY)
+        return;
+    batch->status = GM_OK;
+    if (trim(batch))
+        batch->status =
+            launch(batch, batch->group, count, NULL, &batch->slot[0].kept, &batch->error);
 }
 
-/* Lets the host get ahead of the device by so many runs, where somebody wants the device's time
- * alone. */
+/* Lets the host get ahead of the device by so many runs. */
 static void head_start(struct batch *batch, unsigned runs)
 {
     const struct gm_cuda_device *device = batch->stream->device;
-    const struct gm_task *task = batch->slot[0].task;
 
-    if ((task->repeat > 1 || task->head_start) && batch->status == GM_OK)
+    if (is_compared(batch) && batch->status == GM_OK)
         fail_all(batch,
                  GM_CALL(gm_cuda_head_start, batch->stream->handle, LAUNCH_US * runs * batch->n,
                          gm_gpu_ghz(&device->gpu)),

@@ -76,7 +76,7 @@ static cudaError_t read_events(struct gm_timeline *timeline)
     return cudaSuccess;
 }
 
-static int64_t now_ns(void)
+int64_t gm_cuda_now_ns(void)
 {
     struct timespec now;
 
@@ -84,18 +84,22 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+void gm_cuda_pause(int64_t waited_ns)
+{
+    int64_t part = waited_ns / SLEEP_PART, sleep_ns = part < SLEEP_NS_MAX ? part : SLEEP_NS_MAX;
+
+    if (waited_ns >= 100 * WAKE_NS)
+        nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
+    else
+        sched_yield();
+}
+
 static cudaError_t wait_for(cudaEvent_t event)
 {
-    int64_t begun = now_ns();
+    int64_t begun_ns = gm_cuda_now_ns();
 
-    while (cudaEventQuery(event) == cudaErrorNotReady) {
-        int64_t waited = now_ns() - begun;
-        int64_t sleep_ns = waited / SLEEP_PART < SLEEP_NS_MAX ? waited / SLEEP_PART : SLEEP_NS_MAX;
-        if (waited >= 100 * WAKE_NS)
-            nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
-        else
-            sched_yield();
-    }
+    while (cudaEventQuery(event) == cudaErrorNotReady)
+        gm_cuda_pause(gm_cuda_now_ns() - begun_ns);
     (void)cudaGetLastError(); /* "not ready" is no error of a later call */
     return GM_CALL(cudaEventSynchronize, event);
 }

@@ -118,6 +118,14 @@ __device__ __forceinline__ void gm_wait_for_primary()
 #endif
 }
 
+__device__ __forceinline__ uint64_t gm_device_ns()
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
 /* Errors are ignored, because this is a hint. */
 template <typename... P> static inline void gm_shared_carveout(void (*kernel)(P...), int percent)
 {

@@ -6,6 +6,9 @@
  * crosses the link once where a block holds all that it needs of an operand (region.h). A lone
  * operation is a table of one: a tile is computed alike in any company.
  *
+ * Blocks tell the host when they begin and end, in its memory: it needs no events around the
+ * launch, which take as long as a small operation.
+ *
  * The table is a kernel parameter, so it needs no copy of its own:
  *
  *     tiles    0 1 2 3 | 4 | 5 6 | ...      begin[]   0, 4, 5, ...
@@ -22,17 +25,29 @@ constexpr unsigned GM_GROUP_MAX = 48; /* they fill the 4 KB that a kernel's para
  * with 16 lanes. More of it keeps results waiting behind loads, and the link does both at once only
  * where they alternate. */
 constexpr unsigned GM_GROUP_IN_FLIGHT = 384 << 10;
+constexpr unsigned GM_GROUP_TILE_MIN = 8 << 10; /* the least that a block has under way */
 
 template <typename P> struct gm_group {
     unsigned tiles;               /* of all problems */
     unsigned begin[GM_GROUP_MAX]; /* the first tile of each problem; past them `tiles` */
     P problem[GM_GROUP_MAX];
+    struct gm_block_time *times; /* of the blocks; NULL: nobody asks */
 };
+
+/* The host may look at any time. */
+__device__ __forceinline__ void gm_tell(uint64_t *ret_ns)
+{
+    *(volatile uint64_t *)ret_ns = gm_device_ns();
+}
 
 /* Calls compute(problem, tile) for each tile of this block; `tile` counts within the problem. */
 template <typename P, typename F>
 __device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F compute)
 {
+    struct gm_block_time *time = group.times ? &group.times[blockIdx.x] : nullptr;
+
+    if (time && threadIdx.x == 0)
+        gm_tell(&time->begin_ns);
     for (unsigned tile = blockIdx.x; tile < group.tiles; tile += gridDim.x) {
         unsigned at = 0;
 #pragma unroll
@@ -41,10 +56,17 @@ __device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F comput
         compute(group.problem[at], tile - group.begin[at]);
         __syncthreads(); /* the next tile overwrites shared memory */
     }
+    if (!time)
+        return;
+    __threadfence_system(); /* all that a thread has written, before the end */
+    __syncthreads();
+    if (threadIdx.x == 0)
+        gm_tell(&time->end_ns);
 }
 
 /* Launches `kernel` on op[0] and those after it. describe(op, &problem) returns its tiles, for each
- * of which a block has at most `tile_bytes` under way. `shared` is dynamic shared memory. */
+ * of which a block has at most `tile_bytes` under way, and GM_GROUP_TILE_MIN at least. `shared` is
+ * dynamic shared memory. */
 template <typename P, typename F>
 static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_exec *exec,
                                              void (*kernel)(gm_group<P>), unsigned threads,
@@ -52,6 +74,8 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
 {
     static_assert(GM_GROUP_MAX <= 64, "the search above takes six steps");
     static_assert(sizeof(gm_group<P>) <= 4096, "CUDA's limit for the parameters of a kernel");
+
+    static_assert(GM_GROUP_IN_FLIGHT / GM_GROUP_TILE_MIN <= GM_BLOCK_TIMES_MAX, "each has a place");
 
     return gm_launches(gm_op_count(exec), GM_GROUP_MAX, [&](uint64_t first, uint64_t count) {
         gm_group<P> group = {};
@@ -62,6 +86,7 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
         }
         unsigned blocks = GM_GROUP_IN_FLIGHT / tile_bytes;
         blocks = group.tiles < blocks ? group.tiles : blocks;
+        group.times = gm_block_times_of(exec, blocks);
         return gm_launch(exec, kernel, dim3(blocks), dim3(threads), shared, group);
     });
 }
