@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 struct fake_stream {
     int device;
@@ -139,6 +140,14 @@ cudaError_t fake_cuda_launch(void)
     launches++;
     leave(cudaSuccess);
     return cudaGetLastError();
+}
+
+void fake_cuda_load(double us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e3 * us)}, NULL);
+    pthread_mutex_lock(&lock);
+    clock_us += us;
+    pthread_mutex_unlock(&lock);
 }
 
 /* In place of head_start.cu. */

@@ -23,6 +23,7 @@ struct fake_cuda {
     bool no_blas;           /* cuBLAS is not here */
     int blas_answer;        /* what its products answer; 0, and they are made */
     cudaError_t blas_error; /* and what has broken the device then */
+    double blas_loads_us;   /* so long its next product loads code; then 0 */
     atomic_int blas_batch;  /* set by them: of how many matrices the last was */
     bool no_names;          /* kernels have none */
     bool silent;            /* a launch ends, and its last block does not say so */
@@ -55,6 +56,8 @@ cudaError_t fake_cuda_launch(void);
 /* The last block of a launch says that it has ended, when its stream is asked for the first time.
  */
 void fake_cuda_end_block(cudaStream_t stream, uint64_t *end_ns, uint64_t now_ns);
+/* A library loads code: that takes so long, of both clocks. */
+void fake_cuda_load(double us);
 /* Handles of the fake cuBLAS: so many more, or fewer. */
 cudaError_t fake_cuda_handles(long change);
 

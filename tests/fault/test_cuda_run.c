@@ -376,6 +376,30 @@ static void test_cublas_fails(void)
     close_backend(context);
 }
 
+/* What it takes to load code is not the kernel's time. */
+static void test_cublas_loads(void)
+{
+    struct cuda_request r = {.kind = GM_OP_MATMUL,
+                             .dtype = GM_F32,
+                             .operands = 3,
+                             .shape = {{0, 3, 4}, {0, 4, 5}, {0, 3, 5}},
+                             .options = {.has_beta = true, .beta = {.real = 1}}};
+    const double c_us = 3 * 5 * 4 * FAKE_US_PER_BYTE; /* it is copied to the result first */
+    struct cuda_case made;
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    for (int i = 0; i < 2 && make(context, &r, &cublas_matmul, &made); i++) {
+        unsigned long launches = fake_cuda_launches();
+        fake_cuda.blas_loads_us = i == 0 ? 20000 : 0;
+        run_one(context, 0, &made);
+        near(made.task.times.kernel, c_us + FAKE_KERNEL_US);
+        CHECK_EQ(fake_cuda_launches(), launches + (i == 0 ? 2 : 1));
+        cuda_case_put(context, &made);
+    }
+    close_backend(context);
+}
+
 static void test_geam(void)
 {
     static const enum gm_dtype types[] = {GM_F32, GM_F64};
@@ -681,6 +705,7 @@ int main(void)
     test_empty();
     test_cublas();
     test_cublas_fails();
+    test_cublas_loads();
     test_geam();
     test_memory();
     test_lost();

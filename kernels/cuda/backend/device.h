@@ -39,6 +39,8 @@ void gm_timeline_reset(struct gm_timeline *timeline);
  * microseconds. *us is negative until gm_timeline_wait has read a time. */
 cudaError_t gm_timeline_record(struct gm_timeline *timeline, double *us);
 void gm_timeline_await(struct gm_timeline *timeline, double *us);
+/* What has run so far does not count as *us. */
+void gm_timeline_discard(struct gm_timeline *timeline, const double *us);
 /* Records the event that gm_timeline_await asked for. Called before each launch. */
 cudaError_t gm_timeline_launching(struct gm_timeline *timeline);
 
@@ -132,8 +134,9 @@ enum gm_status gm_cuda_resident_copy(struct gm_cuda_device *device, void *to, co
 struct gm_cuda_launch {
     struct gm_exec exec; /* the first member: kernels hand back a pointer to it */
     struct gm_cuda_stream *stream;
-    const struct gm_variant *variant; /* NULL where none is run */
-    double *prepare_us, *kernel_us;   /* the times that count its passes */
+    const struct gm_variant *variant;     /* NULL where none is run */
+    double *prepare_us, *kernel_us;       /* the times that count its passes */
+    int64_t library_begun_ns, library_ns; /* the host's time in the calls of a library */
     struct gm_error *error;
 };
 
