@@ -10,6 +10,8 @@
 #include <math.h>
 #include <pthread.h>
 
+#define LARGE ((uint64_t)5 << 20) /* a buffer's bytes */
+
 static void test_facts(void)
 {
     fake_cuda_reset();
@@ -473,6 +475,27 @@ static void test_memory(void)
     close_backend(context);
 }
 
+/* CUDA pins what the host has allocated. What it cannot pin is given back, and tried again. */
+static void test_large_buffers(void)
+{
+    struct gm_buffer buffer = {0};
+    struct gm_error err = {.detail = ""};
+
+    fake_cuda_reset();
+    void *context = open_backend(1);
+    long pinned = fake_cuda_live().pinned;
+    inject_at("cudaHostRegister", 1, cudaErrorMemoryAllocation, fake_cuda_remember);
+    if (CHECK_STATUS(gm_backend_cuda.buffer_get(context, LARGE, &buffer, &err), GM_OK, &err)) {
+        CHECK(inject_has_fired());
+        memset(buffer.data, 1, LARGE);
+        CHECK_EQ(fake_cuda_live().registered, 1);
+        CHECK_EQ(fake_cuda_live().pinned, pinned);
+        gm_backend_cuda.buffer_put(context, &buffer);
+    }
+    inject_reset();
+    close_backend(context); /* and nothing is registered any more */
+}
+
 /* After a fault of a kernel: the sentence names it, and every later task is told. */
 static void test_lost(void)
 {
@@ -708,6 +731,7 @@ int main(void)
     test_cublas_loads();
     test_geam();
     test_memory();
+    test_large_buffers();
     test_lost();
     test_devices();
     test_streams();

@@ -5,6 +5,9 @@
  * The buffers of requests are pinned host memory: a GPU's copy engines read and write it without
  * the CPU. To pin a page costs more than to copy it, so buffers are pinned once and stay in a pool
  * that all devices share.
+ *
+ * Most of that is the system's work: to find pages, and to zero them. CUDA does it under the lock
+ * that all its calls take. So the pages of large buffers are touched before CUDA pins them.
  */
 #include "call.h"
 #include "device.h"
@@ -21,11 +24,30 @@ struct gm_cuda {
     struct gm_cuda_device device[];
 };
 
+/* Buffers of so many bytes have huge pages, which are faster to touch and to pin. */
+#define TOUCHED_BYTES ((uint64_t)2 << 20)
+#define PAGE 4096u
+
+static void *touch_and_pin(uint64_t bytes)
+{
+    char *data = gm_buffer_plain.take(NULL, bytes);
+
+    for (uint64_t at = 0; data && at < bytes; at += PAGE)
+        *(volatile char *)(data + at) = 0;
+    if (!data || GM_CALL(cudaHostRegister, data, bytes, cudaHostRegisterPortable) == cudaSuccess)
+        return data;
+    (void)GM_CALL(cudaGetLastError);
+    gm_buffer_plain.give(NULL, data, bytes);
+    return NULL;
+}
+
 static void *take_pinned(void *cls, uint64_t bytes)
 {
     void *data;
 
     (void)cls;
+    if (bytes >= TOUCHED_BYTES)
+        return touch_and_pin(bytes);
     if (GM_CALL(cudaHostAlloc, &data, bytes, cudaHostAllocPortable) == cudaSuccess)
         return data;
     (void)GM_CALL(cudaGetLastError); /* the caller tries again, or reports full memory */
@@ -35,9 +57,14 @@ static void *take_pinned(void *cls, uint64_t bytes)
 static void give_pinned(void *cls, void *data, uint64_t bytes)
 {
     (void)cls;
-    (void)bytes;
-    if (GM_CALL_GIVE(cudaFreeHost, data) != cudaSuccess)
+    bool touched = bytes >= TOUCHED_BYTES;
+    cudaError_t error =
+        touched ? GM_CALL_GIVE(cudaHostUnregister, data) : GM_CALL_GIVE(cudaFreeHost, data);
+
+    if (error != cudaSuccess)
         (void)GM_CALL(cudaGetLastError);
+    if (touched)
+        gm_buffer_plain.give(NULL, data, bytes);
 }
 
 static const struct gm_buffer_allocator pinned = {take_pinned, give_pinned, NULL};
