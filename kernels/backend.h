@@ -77,6 +77,9 @@ struct gm_buffer {
 
 struct gm_buffer_limit; /* buffer_pool.h */
 
+/* Matrices in a device's memory begin at multiples of this, as CUDA's allocations do. */
+#define GM_DEVICE_ALIGNMENT ((uint64_t)256)
+
 /* Memory that is another process's too. */
 struct gm_foreign {
     const void *handle; /* of a device's memory: 64 bytes; NULL: the host's, mapped at data */

@@ -15,7 +15,6 @@
 #define RUNS_MAX 15u
 #define RUNS_US 4e3    /* more than RUNS_MIN runs only within this time */
 #define SLOWER_MOST 30 /* times the least estimate: a variant beyond is not worth its time */
-#define ALIGNMENT 256u
 #define PATTERN_BYTES ((uint64_t)1 << 24)
 
 /* An operation's matrices, several times, in one piece of the device's memory. */
@@ -95,7 +94,7 @@ static enum gm_status open_sets(struct gm_measure *m, const struct gm_op *op, st
     for (unsigned i = 0; i <= op->operands; i++) {
         const struct gm_matrix *x = i < op->operands ? &op->operand[i] : &op->result;
         sets.at[i < op->operands ? i : GM_OPERANDS_MAX] = sets.bytes;
-        sets.bytes += (gm_matrix_bytes(x) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        sets.bytes += (gm_matrix_bytes(x) + GM_DEVICE_ALIGNMENT - 1) & ~(GM_DEVICE_ALIGNMENT - 1);
     }
     if (sets.bytes == 0)
         return gm_fail(err, GM_BAD_SHAPE, "there are no elements");

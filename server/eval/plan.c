@@ -2,12 +2,11 @@
  * plan.c - makes the graph of a fused expression: operations with their variants, programs, and
  * where each temporary value lies.
  */
+#include "kernels/backend.h"
 #include "server/eval/eval.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define ALIGNMENT ((uint64_t)256)
 
 struct planner {
     struct gm_eval *e;
@@ -176,9 +175,9 @@ static bool add_span(struct gm_graph *graph, struct span *spans, unsigned *n, ui
 {
     struct span span = {.from = from, .to = to};
 
-    if (!gm_size_add(bytes, ALIGNMENT - 1, &span.bytes))
+    if (!gm_size_add(bytes, GM_DEVICE_ALIGNMENT - 1, &span.bytes))
         return false;
-    span.bytes &= ~(ALIGNMENT - 1);
+    span.bytes &= ~(GM_DEVICE_ALIGNMENT - 1);
     if (!find_room(spans, *n, &span))
         return false;
     spans[(*n)++] = span;

@@ -9,7 +9,6 @@
 #include "call.h"
 #include "device.h"
 
-#define ALIGNMENT 256u
 /* Work after which the host waits: some tens of milliseconds of a large GPU. */
 #define WAIT_FLOPS 1e12
 #define WAIT_BYTES 1e11
@@ -41,8 +40,8 @@ static bool add_room(uint64_t *total, uint64_t bytes)
 {
     uint64_t padded;
 
-    return gm_size_add(bytes, ALIGNMENT - 1, &padded) &&
-           gm_size_add(*total, padded & ~(uint64_t)(ALIGNMENT - 1), total);
+    return gm_size_add(bytes, GM_DEVICE_ALIGNMENT - 1, &padded) &&
+           gm_size_add(*total, padded & ~(GM_DEVICE_ALIGNMENT - 1), total);
 }
 
 static bool result_is_there(const struct run *run)

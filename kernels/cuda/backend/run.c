@@ -24,7 +24,6 @@
 
 #include <string.h>
 
-#define DEVICE_ALIGNMENT 256u /* as cudaMalloc's, of each matrix */
 /* What the host takes at most to launch a run with its passes and events: a call of cuBLAS, which
  * chooses a kernel first. */
 #define LAUNCH_US 30.0
@@ -62,8 +61,8 @@ static bool add_room(uint64_t *total, uint64_t bytes, uint64_t *ret_at)
     uint64_t padded;
 
     *ret_at = *total;
-    return gm_size_add(bytes, DEVICE_ALIGNMENT - 1, &padded) &&
-           gm_size_add(*total, padded & ~(uint64_t)(DEVICE_ALIGNMENT - 1), total);
+    return gm_size_add(bytes, GM_DEVICE_ALIGNMENT - 1, &padded) &&
+           gm_size_add(*total, padded & ~(GM_DEVICE_ALIGNMENT - 1), total);
 }
 
 /* Whether an operand, or the result (GM_OPERANDS_MAX), is in the device's memory already. */
@@ -103,7 +102,7 @@ static enum gm_status take_memory(struct batch *batch, struct slot *slot)
                        "%llu bytes of device memory are needed, and the device has %llu",
                        (unsigned long long)slot->bytes, (unsigned long long)facts->memory_bytes);
     cudaError_t error =
-        GM_CALL(cudaMallocAsync, &memory, slot->bytes > 0 ? slot->bytes : DEVICE_ALIGNMENT,
+        GM_CALL(cudaMallocAsync, &memory, slot->bytes > 0 ? slot->bytes : GM_DEVICE_ALIGNMENT,
                 batch->stream->handle);
     if (error != cudaSuccess)
         return gm_cuda_check(error, "device memory for the matrices", err);
