@@ -39,8 +39,8 @@ void gm_timeline_reset(struct gm_timeline *timeline);
  * microseconds. *us is negative until gm_timeline_wait has read a time. */
 cudaError_t gm_timeline_record(struct gm_timeline *timeline, double *us);
 void gm_timeline_await(struct gm_timeline *timeline, double *us);
-/* What has run so far does not count as *us. */
-void gm_timeline_discard(struct gm_timeline *timeline, const double *us);
+/* What has run since event `from` (timeline->events at some time) does not count. */
+void gm_timeline_discard(struct gm_timeline *timeline, unsigned from);
 /* Records the event that gm_timeline_await asked for. Called before each launch. */
 cudaError_t gm_timeline_launching(struct gm_timeline *timeline);
 
@@ -143,6 +143,9 @@ struct gm_cuda_launch {
 /* Nothing is timed until prepare_us and kernel_us are set. */
 struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
                                         const struct gm_variant *variant, struct gm_error *err);
+
+/* Runs the launch's variant on op and, if it groups, on those after it. */
+enum gm_status gm_cuda_run_variant(struct gm_cuda_launch *launch, const struct gm_op *op);
 
 /* Names the last kernel launched: kernel "padded" of transpose (_Z16transpose_padded...). */
 #define GM_CUDA_KERNEL_TEXT 256

@@ -126,7 +126,7 @@ static enum gm_status launch(struct run *run, struct gm_graph_step *step)
     run->task->error.detail[0] = '\0';
     gm_timeline_await(&run->stream->timeline, launch.kernel_us);
     if (step->variant)
-        status = step->variant->run[GM_DEVICE_CUDA](&step->op, &launch.exec);
+        status = gm_cuda_run_variant(&launch, &step->op);
     else
         status = gm_cuda_elementwise(&step->program, &launch.exec);
     if (status != GM_OK && run->task->error.detail[0] == '\0')

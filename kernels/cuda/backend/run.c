@@ -27,8 +27,6 @@
 /* What the host takes at most to launch a run with its passes and events: a call of cuBLAS, which
  * chooses a kernel first. */
 #define LAUNCH_US 30.0
-/* A library's call that takes longer has loaded code, which takes at least a millisecond. */
-#define LIBRARY_LOADS_US 500.0
 
 /* A task. Its matrices on the device are one allocation. */
 struct slot {
@@ -197,20 +195,6 @@ static bool is_compared(const struct batch *batch)
     return task->repeat > 1 || task->head_start;
 }
 
-/* Whether a library has loaded code between the event from which its kernel is timed and the
- * kernel, and to run that again takes less. */
-static bool has_loaded(const struct batch *batch, double library_us)
-{
-    const struct gm_task *task = batch->slot[0].task;
-    const struct gm_device_facts *facts = &batch->stream->device->facts;
-
-    if (library_us < LIBRARY_LOADS_US || batch->times.runs > 1 || batch->n > 1)
-        return false;
-    double least_us =
-        1e-3 * gm_volume_of(task, facts).flops / gm_roof_of(task->variant, &task->op, facts).gflops;
-    return least_us < library_us;
-}
-
 /* Launches the variant on op[0] to op[count - 1]. */
 static enum gm_status launch(struct batch *batch, const struct gm_op *op, unsigned count,
                              void *scratch, struct gm_kept *kept, struct gm_error *err)
@@ -228,13 +212,7 @@ static enum gm_status launch(struct batch *batch, const struct gm_op *op, unsign
         launch.exec.block_times = batch->stream->block_times;
     else
         gm_timeline_await(&batch->stream->timeline, launch.kernel_us);
-    enum gm_status status = variant->run[GM_DEVICE_CUDA](op, &launch.exec);
-    if (status == GM_OK && has_loaded(batch, 1e-3 * (double)launch.library_ns)) {
-        gm_timeline_discard(&batch->stream->timeline, launch.prepare_us);
-        gm_timeline_discard(&batch->stream->timeline, launch.kernel_us);
-        gm_timeline_await(&batch->stream->timeline, launch.kernel_us);
-        status = variant->run[GM_DEVICE_CUDA](op, &launch.exec);
-    }
+    enum gm_status status = gm_cuda_run_variant(&launch, op);
     batch->blocks = status == GM_OK ? launch.exec.blocks : 0;
     if (status != GM_OK && err->detail[0] == '\0')
         gm_fail(err, status, "kernel \"%s\" could not run", variant->name);

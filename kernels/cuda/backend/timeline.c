@@ -131,11 +131,10 @@ void gm_timeline_await(struct gm_timeline *timeline, double *us)
     timeline->awaited = us;
 }
 
-void gm_timeline_discard(struct gm_timeline *timeline, const double *us)
+void gm_timeline_discard(struct gm_timeline *timeline, unsigned from)
 {
-    for (unsigned i = 0; i < timeline->events; i++)
-        if (timeline->event[i].us == us)
-            timeline->event[i].us = NULL;
+    for (unsigned i = from; i < timeline->events; i++)
+        timeline->event[i].us = NULL;
 }
 
 cudaError_t gm_timeline_launching(struct gm_timeline *timeline)
