@@ -47,7 +47,6 @@
 #define MAGAZINE_BUFFER_MAX ((uint64_t)128 << 10)
 
 #define PAGE ((uint64_t)4096)
-#define HUGE_PAGE ((uint64_t)2 << 20)
 
 _Static_assert(GM_TEXT_PADDING % BUFFER_ALIGNMENT == 0, "aligned_alloc takes whole multiples");
 
@@ -101,19 +100,19 @@ struct gm_buffer_pool {
 static void *plain_take(void *cls, uint64_t bytes)
 {
     (void)cls;
-    if (bytes > SIZE_MAX - HUGE_PAGE)
+    if (bytes > SIZE_MAX - GM_BUFFER_HUGE_PAGE)
         return NULL;
-    if (bytes < HUGE_PAGE)
+    if (bytes < GM_BUFFER_HUGE_PAGE)
         return aligned_alloc(BUFFER_ALIGNMENT, bytes);
 
-    char *map =
-        mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *map = mmap(NULL, bytes + GM_BUFFER_HUGE_PAGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return NULL;
-    uint64_t before = -(uintptr_t)map & (HUGE_PAGE - 1);
+    uint64_t before = -(uintptr_t)map & (GM_BUFFER_HUGE_PAGE - 1);
     if (before > 0)
         munmap(map, before);
-    munmap(map + before + bytes, HUGE_PAGE - before);
+    munmap(map + before + bytes, GM_BUFFER_HUGE_PAGE - before);
     madvise(map + before, bytes, MADV_HUGEPAGE); /* only advice: without huge pages it is slower */
     return map + before;
 }
@@ -121,7 +120,7 @@ static void *plain_take(void *cls, uint64_t bytes)
 static void plain_give(void *cls, void *data, uint64_t bytes)
 {
     (void)cls;
-    if (bytes < HUGE_PAGE)
+    if (bytes < GM_BUFFER_HUGE_PAGE)
         free(data);
     else
         munmap(data, bytes);
@@ -132,7 +131,7 @@ const struct gm_buffer_allocator gm_buffer_plain = {plain_take, plain_give, NULL
 /* Bytes beyond the size class: the padding and, for mapped memory, the rest of its page. */
 static uint64_t beyond(uint64_t class_bytes)
 {
-    return class_bytes < HUGE_PAGE ? GM_TEXT_PADDING : PAGE;
+    return class_bytes < GM_BUFFER_HUGE_PAGE ? GM_TEXT_PADDING : PAGE;
 }
 
 uint64_t gm_buffer_pool_cost(uint64_t bytes)
@@ -154,7 +153,7 @@ uint64_t gm_buffer_pool_cost(uint64_t bytes)
 /* One class for each capacity that gm_buffer_pool_cost can return. */
 static unsigned class_of(uint64_t capacity)
 {
-    uint64_t class_bytes = capacity - (capacity < HUGE_PAGE ? GM_TEXT_PADDING : PAGE);
+    uint64_t class_bytes = capacity - (capacity < GM_BUFFER_HUGE_PAGE ? GM_TEXT_PADDING : PAGE);
     unsigned octave = 63 - (unsigned)__builtin_clzll(class_bytes);
     unsigned step = (unsigned)(class_bytes >> (octave - STEPS_LOG2)) & ((1u << STEPS_LOG2) - 1);
 

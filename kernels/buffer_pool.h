@@ -19,7 +19,8 @@ struct gm_buffer_allocator {
     void *cls;
 };
 
-/* Plain memory; large buffers in huge pages where the system has them. */
+/* Plain memory; from this size on in huge pages, where the system has them. */
+#define GM_BUFFER_HUGE_PAGE ((uint64_t)2 << 20)
 extern const struct gm_buffer_allocator gm_buffer_plain;
 
 struct gm_buffer_pool;

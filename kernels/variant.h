@@ -57,6 +57,7 @@ struct gm_kept {
 struct gm_block_time {
     uint64_t begin_ns, end_ns;
 };
+#define GM_BLOCK_TIMES_MAX 64u /* blocks of such a launch */
 
 /* Checks what a variant demands of shape and device: GM_OK, or GM_KERNEL_UNAVAILABLE with the
  * reason. */

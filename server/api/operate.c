@@ -98,11 +98,10 @@ static enum gm_status check_cost(const struct gm_plan *plan, uint64_t repeat, st
                    runs < 1 ? 1 : runs);
 }
 
-/* Room for what a binary format writes before the elements. A multiple of 256, as devices like
- * addresses best. */
+/* Room for what a binary format writes before the elements. */
 static uint64_t head_bytes(const struct gm_codec *codec)
 {
-    _Static_assert((GM_HEAD_MAX | STATS_TEXT_MAX) % 256 == 0, "elements are aligned");
+    _Static_assert((GM_HEAD_MAX | STATS_TEXT_MAX) % GM_DEVICE_ALIGNMENT == 0, "so are elements");
     return codec->encode ? 0 : GM_HEAD_MAX + (codec->carries_stats ? STATS_TEXT_MAX : 0);
 }
 

@@ -5,6 +5,7 @@
  * in the same numbers. What is read as a matrix is stored: the operands of products, what views
  * look at, the result. Factors and sums around a product become its alpha, beta and c.
  */
+#include "kernels/backend.h"
 #include "server/eval/eval.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ bool gm_eval_as_matrix(const struct gm_eval *e, int index, struct gm_factor_use 
     bool col_major = (rows <= 1 || r.stride[1] == 1) && (cols <= 1 || r.stride[2] == rows);
 
     /* Kernels take matrices that begin at such an address, as buffers do. */
-    if (value_of(e, r.base)->kind == GM_VALUE_CONSTANT || r.offset * bytes % 256 != 0)
+    if (value_of(e, r.base)->kind == GM_VALUE_CONSTANT ||
+        r.offset * bytes % (int64_t)GM_DEVICE_ALIGNMENT != 0)
         return false;
     if (!empty && (!dense || (!row_major && !col_major)))
         return false;

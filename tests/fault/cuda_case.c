@@ -121,7 +121,7 @@ static enum gm_status run_transpose(const struct gm_op *op, struct gm_exec *exec
 /* Of two blocks, of which the second ends last. */
 static enum gm_status run_group(const struct gm_op *op, struct gm_exec *exec)
 {
-    struct gm_block_time *times = gm_block_times_of(exec, 2);
+    struct gm_block_time *times = gm_begin_block_times(exec, 2);
     enum gm_status status = gm_cuda_launching(exec, &kernel_a);
 
     if (status != GM_OK)
@@ -261,6 +261,25 @@ enum gm_status cuda_case_make(void *context, const struct cuda_request *request,
     }
     *ret = made;
     return GM_OK;
+}
+
+bool make(void *context, const struct cuda_request *request, const struct gm_variant *variant,
+          struct cuda_case *ret)
+{
+    struct gm_error err = {.detail = ""};
+    bool made = CHECK_STATUS(cuda_case_make(context, request, variant, check_seed(), ret, &err),
+                             GM_OK, &err);
+
+    if (made)
+        cuda_case_poison(ret);
+    return made;
+}
+
+void run_one(void *context, unsigned stream, struct cuda_case *made)
+{
+    CHECK_EQ(gm_backend_cuda.run(context, 0, stream, (struct gm_task *[]){&made->task}, 1), GM_OK);
+    CHECK_STATUS(made->task.status, GM_OK, &made->task.error);
+    CHECK(cuda_case_is_right(made));
 }
 
 void cuda_case_put(void *context, struct cuda_case *made)

@@ -42,6 +42,12 @@ void cuda_case_put(void *context, struct cuda_case *made);
 void cuda_case_poison(struct cuda_case *made);
 bool cuda_case_is_right(const struct cuda_case *made);
 
+/* The same with random operands, and poisoned. false: not made, which is checked. */
+bool make(void *context, const struct cuda_request *request, const struct gm_variant *variant,
+          struct cuda_case *ret);
+/* Runs it alone on the device 0, and checks that it is right. */
+void run_one(void *context, unsigned stream, struct cuda_case *made);
+
 /* The backend on the fake runtime, and its end, at which nothing is left. */
 void *open_backend(unsigned streams);
 void close_backend(void *context);

@@ -101,9 +101,12 @@ static int gemm(void *handle, int transa, int transb, int m, int n, int k, const
             fake_cuda_break(fake_cuda.blas_error);
         return fake_cuda.blas_answer;
     }
-    if (fake_cuda.blas_loads_us > 0)
+    if (fake_cuda.blas_loads_at > 1) {
+        fake_cuda.blas_loads_at--;
+    } else if (fake_cuda.blas_loads_us > 0) {
         fake_cuda_load(fake_cuda.blas_loads_us);
-    fake_cuda.blas_loads_us = 0;
+        fake_cuda.blas_loads_us = fake_cuda.blas_loads_at = 0;
+    }
     atomic_store(&fake_cuda.blas_batch, batch); /* by any stream's thread */
     for (long long z = 0; z < batch; z++) {
         for (long long j = 0; j < n; j++) {

@@ -142,9 +142,22 @@ cudaError_t fake_cuda_launch(void)
     return cudaGetLastError();
 }
 
+/* In place of clock.c. Each thread's clock moves on when it is read. */
+static _Thread_local int64_t host_ns;
+
+int64_t gm_cuda_now_ns(void)
+{
+    return host_ns += 1000;
+}
+
+void gm_cuda_pause(int64_t waited_ns)
+{
+    host_ns += waited_ns / 100;
+}
+
 void fake_cuda_load(double us)
 {
-    nanosleep(&(struct timespec){.tv_nsec = (long)(1e3 * us)}, NULL);
+    host_ns += (int64_t)(1e3 * us);
     pthread_mutex_lock(&lock);
     clock_us += us;
     pthread_mutex_unlock(&lock);
@@ -207,9 +220,10 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int device)
 {
     pthread_mutex_lock(&lock);
-    *value = which == cudaDevAttrClockRate         ? 1980000
-             : which == cudaDevAttrMemoryClockRate ? 3201000
-                                                   : 6016;
+    *value = which == cudaDevAttrClockRate                           ? 1980000
+             : which == cudaDevAttrMemoryClockRate                   ? 3201000
+             : which == cudaDevAttrCanUseHostPointerForRegisteredMem ? !fake_cuda.no_registering
+                                                                     : 6016;
     return leave(device < fake_cuda.devices ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
@@ -444,7 +458,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     pthread_mutex_lock(&lock);
     bool ready = !stream->end_ns;
-    if (!ready)
+    if (!ready && broken == cudaSuccess)
         *stream->end_ns = stream->end_now_ns;
     stream->end_ns = NULL;
     return leave(ready ? cudaSuccess : cudaErrorNotReady);

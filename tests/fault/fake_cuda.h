@@ -23,8 +23,10 @@ struct fake_cuda {
     bool no_blas;           /* cuBLAS is not here */
     int blas_answer;        /* what its products answer; 0, and they are made */
     cudaError_t blas_error; /* and what has broken the device then */
-    double blas_loads_us;   /* so long its next product loads code; then 0 */
+    double blas_loads_us;   /* so long its products load code, at the first one; then 0 */
+    unsigned blas_loads_at; /* or at this one of them, from 1 on; then 0 */
     atomic_int blas_batch;  /* set by them: of how many matrices the last was */
+    bool no_registering;    /* kernels cannot use memory that is registered */
     bool no_names;          /* kernels have none */
     bool silent;            /* a launch ends, and its last block does not say so */
     double head_start_us;   /* set by the fake: of all head starts */

@@ -5,7 +5,7 @@ target_link_libraries(gemmd_fake PRIVATE gemmd_server gemmd_flags)
 # The cuda backend, with calls that fail as they are told, on a runtime of CUDA that needs neither a
 # GPU nor the toolkit.
 file(GLOB backend CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*/*.c)
-list(FILTER backend EXCLUDE REGEX "/(cublas_load|address_range)\\.c$")
+list(FILTER backend EXCLUDE REGEX "/(cublas_load|address_range|clock)\\.c$")
 set(kernels ${PROJECT_SOURCE_DIR}/kernels)
 add_library(gemmd_cuda_fake OBJECT ${backend} fault/fake_cuda.c fault/fake_cublas.c fault/inject.c
   fault/cuda_case.c ${kernels}/op.c ${kernels}/op_shape.c ${kernels}/layout.c ${kernels}/buffer_pool.c ${kernels}/choose/profile.c
@@ -13,6 +13,6 @@ add_library(gemmd_cuda_fake OBJECT ${backend} fault/fake_cuda.c fault/fake_cubla
 target_link_libraries(gemmd_cuda_fake PUBLIC gemmd_flags gemmd_proto)
 target_include_directories(gemmd_cuda_fake BEFORE PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fault/cuda)
 target_compile_definitions(gemmd_cuda_fake PUBLIC GM_CUDA_INJECT=1 GM_HAVE_CUDA=1)
-foreach(name cuda_run cuda_rows cuda_faults)
+foreach(name cuda_run cuda_times cuda_rows cuda_faults)
   gm_test(test_${name} unit fault/test_${name}.c LIBRARIES gemmd_cuda_fake Threads::Threads m)
 endforeach()

@@ -6,6 +6,7 @@
  * that was a false alarm.
  */
 #include "cuda_case.h"
+#include "kernels/buffer_pool.h"
 #include "kernels/graph.h"
 
 #define CASES 7
@@ -158,6 +159,9 @@ static struct outcome live_once(void)
         CHECK(context == NULL);
         in_words(&err);
     } else {
+        struct gm_buffer large = {0}; /* of memory that is registered */
+        if (gm_backend_cuda.buffer_get(context, GM_BUFFER_HUGE_PAGE, &large, &err) == GM_OK)
+            gm_backend_cuda.buffer_put(context, &large);
         bool blas = gm_backend_cuda.describe(context, 0)->tuned_blas;
         for (unsigned i = 0; i < (blas ? GRAPH : 4); i++)
             run_case(context, i, &outcome);
@@ -168,8 +172,8 @@ static struct outcome live_once(void)
         gm_backend_cuda.close(context);
     }
     struct fake_live live = fake_cuda_live();
-    CHECK(live.streams == 0 && live.events == 0 && live.pinned == 0 && live.device_memory == 0 &&
-          live.handles == 0);
+    CHECK(live.streams == 0 && live.events == 0 && live.pinned == 0 && live.registered == 0 &&
+          live.device_memory == 0 && live.handles == 0);
     return outcome;
 }
 

@@ -1,6 +1,5 @@
 /*
- * test_cuda_run.c - the cuda backend on the fake runtime: what it finds, what tasks come to, and
- * what times it tells of them.
+ * test_cuda_run.c - the cuda backend on the fake runtime: what it finds, and what tasks come to.
  */
 #include "cuda_case.h"
 #include "kernels/choose/choose.h"
@@ -9,6 +8,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #define LARGE ((uint64_t)5 << 20) /* a buffer's bytes */
 
@@ -96,189 +96,6 @@ static const struct cuda_request stack = {.kind = GM_OP_TRANSPOSE,
                                           .operands = 1,
                                           .shape = {{5, 7, 9}},
                                           .layout = {GM_COL_MAJOR}};
-static const struct cuda_request sum = {
-    .kind = GM_OP_ADD, .dtype = GM_F32, .operands = 2, .shape = {{0, 40, 50}, {0, 40, 50}}};
-
-static bool make(void *context, const struct cuda_request *request,
-                 const struct gm_variant *variant, struct cuda_case *ret)
-{
-    struct gm_error err = {.detail = ""};
-    bool made = CHECK_STATUS(cuda_case_make(context, request, variant, check_seed(), ret, &err),
-                             GM_OK, &err);
-
-    if (made)
-        cuda_case_poison(ret);
-    return made;
-}
-
-static void run_one(void *context, unsigned stream, struct cuda_case *made)
-{
-    CHECK_EQ(gm_backend_cuda.run(context, 0, stream, (struct gm_task *[]){&made->task}, 1), GM_OK);
-    CHECK_STATUS(made->task.status, GM_OK, &made->task.error);
-    CHECK(cuda_case_is_right(made));
-}
-
-/* The fake's clock makes times exact: bytes at a nanosecond each, launches of 7 us. */
-static void test_times(void)
-{
-    struct cuda_case made;
-
-    fake_cuda_reset();
-    void *context = open_backend(1);
-    if (make(context, &transpose, &fake_transpose, &made)) {
-        run_one(context, 0, &made);
-        near(made.task.times.h2d, 33 * 65 * 4 * FAKE_US_PER_BYTE);
-        near(made.task.times.d2h, 33 * 65 * 4 * FAKE_US_PER_BYTE);
-        near(made.task.times.kernel, FAKE_KERNEL_US);
-        near(made.task.times.kernel_min, FAKE_KERNEL_US);
-        CHECK(made.task.times.prepare < 0);
-        CHECK(fake_cuda.head_start_us == 0);
-        cuda_case_put(context, &made);
-    }
-    if (make(context, &transpose, &fake_transpose, &made)) {
-        made.task.head_start = true;
-        run_one(context, 0, &made);
-        near(made.task.times.h2d, 33 * 65 * 4 * FAKE_US_PER_BYTE);
-        near(made.task.times.kernel, FAKE_KERNEL_US);
-        CHECK(fake_cuda.head_start_us > 0);
-        cuda_case_put(context, &made);
-    }
-    fake_cuda.head_start_us = 0;
-    if (make(context, &stack, &fake_transpose, &made)) {
-        run_one(context, 0, &made);
-        near(made.task.times.prepare, FAKE_KERNEL_US);
-        near(made.task.times.kernel, FAKE_KERNEL_US);
-        cuda_case_put(context, &made);
-    }
-    if (make(context, &sum, &fake_sum, &made)) {
-        made.task.repeat = 100;
-        run_one(context, 0, &made);
-        near(made.task.times.h2d, 2 * 40 * 50 * 4 * FAKE_US_PER_BYTE);
-        near(made.task.times.prepare, 2 * FAKE_KERNEL_US);
-        near(made.task.times.kernel, FAKE_KERNEL_US);
-        near(made.task.times.kernel_min, FAKE_KERNEL_US);
-        CHECK(fake_cuda.head_start_us >= 100 * (2 + 1) * FAKE_KERNEL_US); /* longer than all runs */
-        cuda_case_put(context, &made);
-    }
-    struct cuda_request columns = sum;
-    columns.layout[0] = columns.layout[1] = GM_COL_MAJOR;
-    if (make(context, &columns, &fake_sum, &made)) {
-        run_one(context, 0, &made);
-        near(made.task.times.prepare, 4 * FAKE_KERNEL_US);
-        cuda_case_put(context, &made);
-    }
-    close_backend(context);
-}
-
-/* What a host function keeps is there at the next repetition of its task, and of no other's. */
-static unsigned runs, made_anew;
-
-static enum gm_status run_keeping(const struct gm_op *op, struct gm_exec *exec)
-{
-    struct gm_kept *kept = gm_kept_of(exec);
-
-    runs++;
-    if (kept && kept->made) {
-        CHECK_EQ(kept->words[0], (uintptr_t)op->operand[0].data);
-    } else if (CHECK(kept)) {
-        made_anew++;
-        kept->made = true;
-        kept->words[0] = (uintptr_t)op->operand[0].data;
-    }
-    return fake_transpose.run[GM_DEVICE_CUDA](op, exec);
-}
-
-static void test_kept(void)
-{
-    struct gm_variant keeping = fake_transpose;
-    struct cuda_case made[3];
-    struct gm_task *task[3];
-    unsigned n = 0;
-
-    fake_cuda_reset();
-    void *context = open_backend(1);
-    keeping.run[GM_DEVICE_CUDA] = run_keeping;
-    while (n < 3 && make(context, &stack, &keeping, &made[n])) {
-        task[n] = &made[n].task;
-        made[n++].task.repeat = 40;
-    }
-    run_one(context, 0, &made[0]);
-    CHECK_EQ(runs, 40);
-    CHECK_EQ(made_anew, 1);
-    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, n), GM_OK);
-    CHECK_EQ(made_anew, 1 + n);
-    while (n > 0)
-        cuda_case_put(context, &made[--n]);
-    close_backend(context);
-}
-
-/* Each of a batch is told the times of all. */
-static void test_batch(void)
-{
-    struct cuda_case made[5];
-    struct gm_task *task[5];
-    unsigned n = 0;
-
-    fake_cuda_reset();
-    void *context = open_backend(1);
-    while (n < 5 && make(context, &stack, &fake_transpose, &made[n])) {
-        task[n] = &made[n].task;
-        n++;
-    }
-    atomic_store(&task[2]->stop, true);
-    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, n), GM_OK);
-    for (unsigned i = 0; i < n; i++) {
-        CHECK_EQ(task[i]->status, i == 2 ? GM_CANCELLED : GM_OK);
-        if (i != 2) {
-            CHECK(cuda_case_is_right(&made[i]));
-            near(task[i]->times.h2d, 4 * 5 * 7 * 9 * 8 * FAKE_US_PER_BYTE);
-            near(task[i]->times.prepare, 4 * FAKE_KERNEL_US);
-            near(task[i]->times.kernel, 4 * FAKE_KERNEL_US);
-        }
-        cuda_case_put(context, &made[i]);
-    }
-    close_backend(context);
-}
-
-/* One launch, whose blocks say when they end. What is compared with others is timed as others are.
- */
-static void test_group(void)
-{
-    struct cuda_case made[4];
-    struct gm_task *task[4];
-    unsigned n = 0;
-
-    fake_cuda_reset();
-    void *context = open_backend(1);
-    while (n < 4 && make(context, &transpose, &fake_group, &made[n])) {
-        task[n] = &made[n].task;
-        n++;
-    }
-    atomic_store(&task[1]->stop, true);
-    unsigned long launches = fake_cuda_launches();
-    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, n), GM_OK);
-    CHECK_EQ(fake_cuda_launches(), launches + 1);
-    for (unsigned i = 0; i < n; i++) {
-        CHECK_EQ(task[i]->status, i == 1 ? GM_CANCELLED : GM_OK);
-        if (i == 1)
-            continue;
-        CHECK(cuda_case_is_right(&made[i]));
-        near(task[i]->times.kernel, 1e-3 * FAKE_GROUP_NS);
-        CHECK(task[i]->times.h2d < 0 && task[i]->times.d2h < 0);
-    }
-    task[0]->repeat = 3;
-    run_one(context, 0, &made[0]);
-    near(task[0]->times.kernel, FAKE_KERNEL_US);
-    task[2]->head_start = true;
-    run_one(context, 0, &made[2]);
-    near(task[2]->times.kernel, FAKE_KERNEL_US);
-    fake_cuda.silent = true;
-    CHECK_EQ(gm_backend_cuda.run(context, 0, 0, &task[3], 1), GM_DEVICE_LOST);
-    CHECK(strstr(task[3]->error.detail, "kernel \"fake_group\" of transpose (fake_kernel)"));
-    while (n > 0)
-        cuda_case_put(context, &made[--n]);
-    close_backend(context);
-}
 
 static void test_empty(void)
 {
@@ -378,30 +195,6 @@ static void test_cublas_fails(void)
     close_backend(context);
 }
 
-/* What it takes to load code is not the kernel's time. */
-static void test_cublas_loads(void)
-{
-    struct cuda_request r = {.kind = GM_OP_MATMUL,
-                             .dtype = GM_F32,
-                             .operands = 3,
-                             .shape = {{0, 3, 4}, {0, 4, 5}, {0, 3, 5}},
-                             .options = {.has_beta = true, .beta = {.real = 1}}};
-    const double c_us = 3 * 5 * 4 * FAKE_US_PER_BYTE; /* it is copied to the result first */
-    struct cuda_case made;
-
-    fake_cuda_reset();
-    void *context = open_backend(1);
-    for (int i = 0; i < 2 && make(context, &r, &cublas_matmul, &made); i++) {
-        unsigned long launches = fake_cuda_launches();
-        fake_cuda.blas_loads_us = i == 0 ? 20000 : 0;
-        run_one(context, 0, &made);
-        near(made.task.times.kernel, c_us + FAKE_KERNEL_US);
-        CHECK_EQ(fake_cuda_launches(), launches + (i == 0 ? 2 : 1));
-        cuda_case_put(context, &made);
-    }
-    close_backend(context);
-}
-
 static void test_geam(void)
 {
     static const enum gm_dtype types[] = {GM_F32, GM_F64};
@@ -480,20 +273,28 @@ static void test_large_buffers(void)
 {
     struct gm_buffer buffer = {0};
     struct gm_error err = {.detail = ""};
+    unsigned char there[1];
 
-    fake_cuda_reset();
-    void *context = open_backend(1);
-    long pinned = fake_cuda_live().pinned;
-    inject_at("cudaHostRegister", 1, cudaErrorMemoryAllocation, fake_cuda_remember);
-    if (CHECK_STATUS(gm_backend_cuda.buffer_get(context, LARGE, &buffer, &err), GM_OK, &err)) {
-        CHECK(inject_has_fired());
-        memset(buffer.data, 1, LARGE);
-        CHECK_EQ(fake_cuda_live().registered, 1);
-        CHECK_EQ(fake_cuda_live().pinned, pinned);
-        gm_backend_cuda.buffer_put(context, &buffer);
+    for (int registers = 0; registers < 2; registers++) {
+        fake_cuda_reset();
+        fake_cuda.no_registering = registers == 0;
+        void *context = open_backend(1), *data = NULL;
+        long pinned = fake_cuda_live().pinned;
+        if (registers)
+            inject_at("cudaHostRegister", 1, cudaErrorMemoryAllocation, fake_cuda_remember);
+        if (CHECK_STATUS(gm_backend_cuda.buffer_get(context, LARGE, &buffer, &err), GM_OK, &err)) {
+            CHECK(!registers || inject_has_fired());
+            data = buffer.data;
+            memset(data, 1, LARGE);
+            CHECK_EQ(fake_cuda_live().registered, registers);
+            CHECK_EQ(fake_cuda_live().pinned, pinned + !registers);
+            gm_backend_cuda.buffer_put(context, &buffer);
+        }
+        inject_reset();
+        close_backend(context); /* and nothing is registered any more */
+        if (registers)
+            CHECK(mincore(data, 1, there) != 0); /* nor mapped */
     }
-    inject_reset();
-    close_backend(context); /* and nothing is registered any more */
 }
 
 /* After a fault of a kernel: the sentence names it, and every later task is told. */
@@ -721,14 +522,9 @@ int main(void)
     test_profile();
     test_no_device();
     test_without_blas();
-    test_times();
-    test_kept();
-    test_batch();
-    test_group();
     test_empty();
     test_cublas();
     test_cublas_fails();
-    test_cublas_loads();
     test_geam();
     test_memory();
     test_large_buffers();

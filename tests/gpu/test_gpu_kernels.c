@@ -5,8 +5,8 @@
  *   test_gpu_kernels [--only VARIANT] [--part PART] [--small]
  *
  * --part: one of the parts that main() lists; several may run at once. The oracle takes most of the
- * time, and has one thread. --small leaves out what is large and some of what is many: for tools
- * that make it all slow.
+ * time, and has one thread. That each variant has run is checked only without it. --small leaves
+ * out what is large and some of what is many: for tools that make it all slow.
  */
 #include "prove.h"
 
@@ -580,16 +580,16 @@ int main(int argc, char **argv)
         if ((part && strcmp(part, parts[i].name) != 0) || (small && parts[i].large))
             continue;
         time_t begun = time(NULL);
-        random_state = check_seed(); /* each part has its own, whatever runs before it */
+        random_state = check_seed(); /* each part begins with the seed, whatever ran before */
         parts[i].test();
         printf("%s: %ld s\n", parts[i].name, (long)(time(NULL) - begun));
         fflush(stdout);
         tested++;
     }
-    if (tested == 0)
-        return usage();
     if (!part)
         prove_ran(&device, only);
     device_close(&device);
-    return check_report();
+    if (tested == 0)
+        fprintf(stderr, "%s is no part%s\n", part, small ? ", or one that --small leaves out" : "");
+    return tested > 0 ? check_report() : usage();
 }

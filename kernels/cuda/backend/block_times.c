@@ -8,8 +8,8 @@
 
 #include "call.h"
 
-/* A kernel that has failed tells nothing. So the driver is asked after this time, which is longer
- * than most small jobs take, and again each time as long. */
+/* A kernel that has failed tells nothing. So the driver is asked each 200 us, which is longer than
+ * most small jobs take. */
 #define ASK_NS 200000
 
 cudaError_t gm_block_times_wait(const struct gm_cuda_stream *stream, unsigned blocks, double *us)
@@ -37,6 +37,7 @@ cudaError_t gm_block_times_wait(const struct gm_cuda_stream *stream, unsigned bl
         first = block->begin_ns < first ? block->begin_ns : first;
         last = end_ns > last ? end_ns : last;
     }
-    *us = last > first ? 1e-3 * (double)(last - first) : 0;
+    if (last > first) /* else the device's clock is too coarse to tell */
+        *us = 1e-3 * (double)(last - first);
     return cudaSuccess;
 }

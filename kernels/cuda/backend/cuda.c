@@ -24,30 +24,11 @@ struct gm_cuda {
     struct gm_cuda_device device[];
 };
 
-/* Buffers of so many bytes have huge pages, which are faster to touch and to pin. */
-#define TOUCHED_BYTES ((uint64_t)2 << 20)
-#define PAGE 4096u
-
-static void *touch_and_pin(uint64_t bytes)
-{
-    char *data = gm_buffer_plain.take(NULL, bytes);
-
-    for (uint64_t at = 0; data && at < bytes; at += PAGE)
-        *(volatile char *)(data + at) = 0;
-    if (!data || GM_CALL(cudaHostRegister, data, bytes, cudaHostRegisterPortable) == cudaSuccess)
-        return data;
-    (void)GM_CALL(cudaGetLastError);
-    gm_buffer_plain.give(NULL, data, bytes);
-    return NULL;
-}
-
 static void *take_pinned(void *cls, uint64_t bytes)
 {
     void *data;
 
     (void)cls;
-    if (bytes >= TOUCHED_BYTES)
-        return touch_and_pin(bytes);
     if (GM_CALL(cudaHostAlloc, &data, bytes, cudaHostAllocPortable) == cudaSuccess)
         return data;
     (void)GM_CALL(cudaGetLastError); /* the caller tries again, or reports full memory */
@@ -57,17 +38,56 @@ static void *take_pinned(void *cls, uint64_t bytes)
 static void give_pinned(void *cls, void *data, uint64_t bytes)
 {
     (void)cls;
-    bool touched = bytes >= TOUCHED_BYTES;
-    cudaError_t error =
-        touched ? GM_CALL_GIVE(cudaHostUnregister, data) : GM_CALL_GIVE(cudaFreeHost, data);
-
-    if (error != cudaSuccess)
+    (void)bytes;
+    if (GM_CALL_GIVE(cudaFreeHost, data) != cudaSuccess)
         (void)GM_CALL(cudaGetLastError);
-    if (touched)
-        gm_buffer_plain.give(NULL, data, bytes);
 }
 
 static const struct gm_buffer_allocator pinned = {take_pinned, give_pinned, NULL};
+
+/* Touches large buffers first. Smaller ones have no huge pages, and gain nothing. */
+#define PAGE 4096u
+
+static void *take_touched(void *cls, uint64_t bytes)
+{
+    if (bytes < GM_BUFFER_HUGE_PAGE)
+        return take_pinned(cls, bytes);
+    char *data = gm_buffer_plain.take(NULL, bytes);
+    for (uint64_t at = 0; data && at < bytes; at += PAGE)
+        *(volatile char *)(data + at) = 0;
+    if (!data || GM_CALL(cudaHostRegister, data, bytes, cudaHostRegisterPortable) == cudaSuccess)
+        return data;
+    (void)GM_CALL(cudaGetLastError);
+    gm_buffer_plain.give(NULL, data, bytes);
+    return NULL;
+}
+
+static void give_touched(void *cls, void *data, uint64_t bytes)
+{
+    if (bytes < GM_BUFFER_HUGE_PAGE) {
+        give_pinned(cls, data, bytes);
+        return;
+    }
+    if (GM_CALL_GIVE(cudaHostUnregister, data) != cudaSuccess)
+        (void)GM_CALL(cudaGetLastError);
+    gm_buffer_plain.give(NULL, data, bytes);
+}
+
+static const struct gm_buffer_allocator touched = {take_touched, give_touched, NULL};
+
+/* Whether kernels of all devices may use the host's addresses of registered memory: `grouped` reads
+ * and writes buffers where they are. */
+static bool may_register(const struct gm_cuda *cuda)
+{
+    bool may = true;
+    int value;
+
+    for (unsigned i = 0; i < cuda->devices && may; i++)
+        may = GM_CALL(cudaDeviceGetAttribute, &value, cudaDevAttrCanUseHostPointerForRegisteredMem,
+                      cuda->device[i].ordinal) == cudaSuccess &&
+              value != 0;
+    return may;
+}
 
 static void cuda_close(void *context)
 {
@@ -121,7 +141,8 @@ static enum gm_status cuda_open(const struct gm_backend_options *options, void *
             facts->profile = options->profile;
     }
     if (status == GM_OK)
-        status = gm_buffer_pool_open_for(options, &pinned, limit, &cuda->buffers, err);
+        status = gm_buffer_pool_open_for(options, may_register(cuda) ? &touched : &pinned, limit,
+                                         &cuda->buffers, err);
     if (status != GM_OK) {
         cuda_close(cuda);
         return status;

@@ -39,17 +39,20 @@ void gm_timeline_reset(struct gm_timeline *timeline);
  * microseconds. *us is negative until gm_timeline_wait has read a time. */
 cudaError_t gm_timeline_record(struct gm_timeline *timeline, double *us);
 void gm_timeline_await(struct gm_timeline *timeline, double *us);
-/* What has run since event `from` (timeline->events at some time) does not count. */
-void gm_timeline_discard(struct gm_timeline *timeline, unsigned from);
+/* What has run since this event does not count. */
+void gm_timeline_discard(struct gm_timeline *timeline, unsigned event);
 /* Records the event that gm_timeline_await asked for. Called before each launch. */
 cudaError_t gm_timeline_launching(struct gm_timeline *timeline);
 
 /* Sleeps until the stream has done all its work, then reads the times. */
 cudaError_t gm_timeline_wait(struct gm_timeline *timeline);
 
+/* ---- clock.c: the host's clock ----------------------------------------------------------------
+ */
+
+int64_t gm_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 /* For a loop that has waited for the device for so long: lets other threads have the core. */
 void gm_cuda_pause(int64_t waited_ns);
-int64_t gm_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* ---- block_times.c: launches whose blocks tell the host when they begin and end -----------------
  */
@@ -57,7 +60,7 @@ int64_t gm_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 struct gm_cuda_stream;
 
 /* Waits for the last launch on the stream, of so many blocks, which fills stream->block_times. *us:
- * its time, from the first beginning to the last end. */
+ * its time, from the first beginning to the last end; unchanged if that is too short to tell. */
 cudaError_t gm_block_times_wait(const struct gm_cuda_stream *stream, unsigned blocks, double *us);
 
 /* ---- device.c: a GPU and its streams ------------------------------------------------------- */
@@ -134,8 +137,9 @@ enum gm_status gm_cuda_resident_copy(struct gm_cuda_device *device, void *to, co
 struct gm_cuda_launch {
     struct gm_exec exec; /* the first member: kernels hand back a pointer to it */
     struct gm_cuda_stream *stream;
-    const struct gm_variant *variant;     /* NULL where none is run */
-    double *prepare_us, *kernel_us;       /* the times that count its passes */
+    const struct gm_variant *variant; /* NULL where none is run */
+    double *prepare_us, *kernel_us;   /* the times that count its passes */
+    int event; /* of the timeline, from which its first kernel is timed; negative: none yet */
     int64_t library_begun_ns, library_ns; /* the host's time in the calls of a library */
     struct gm_error *error;
 };

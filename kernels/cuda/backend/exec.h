@@ -15,18 +15,16 @@ extern "C" {
 
 struct gm_cublas; /* cublas.h */
 
-#define GM_BLOCK_TIMES_MAX 64u
-
 struct gm_exec {
     cudaStream_t stream;
     const struct gm_gpu *gpu;
     void *scratch;
     unsigned more;        /* operations after the first, for a variant that groups */
     struct gm_kept *kept; /* of the task; NULL if it runs once */
-    struct gm_block_time
-        *block_times; /* GM_BLOCK_TIMES_MAX in pinned memory; NULL: not asked for */
-    unsigned blocks;  /* how many of them the launch fills */
-    void *blas;       /* a cuBLAS handle on the stream, or NULL */
+    /* GM_BLOCK_TIMES_MAX, in pinned memory, and how many the launch fills; NULL: not asked for. */
+    struct gm_block_time *block_times;
+    unsigned blocks;
+    void *blas; /* a cuBLAS handle on the stream, or NULL */
     const struct gm_cublas *blas_api;
     /* Called when the pass changes, to time preparing passes separately from the kernel; may be
      * NULL. */
@@ -62,7 +60,7 @@ static inline struct gm_kept *gm_kept_of(const struct gm_exec *exec)
 {
     return exec->kept;
 }
-static inline struct gm_block_time *gm_block_times_of(struct gm_exec *exec, unsigned blocks)
+static inline struct gm_block_time *gm_begin_block_times(struct gm_exec *exec, unsigned blocks)
 {
     for (unsigned i = 0; exec->block_times && i < blocks; i++)
         exec->block_times[i].end_ns = 0;

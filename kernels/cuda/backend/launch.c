@@ -12,7 +12,8 @@
 
 #include <stdio.h>
 
-/* A library's call that takes longer has loaded code, which takes at least a millisecond. */
+/* A library's call that takes longer has loaded code, which takes at least a millisecond, or has
+ * waited for who does. */
 #define LIBRARY_LOADS_US 500.0
 
 static struct gm_cuda_launch *launch_of(struct gm_exec *exec)
@@ -69,6 +70,8 @@ static enum gm_status launch_begins(struct gm_exec *exec, const void *kernel)
         error = load(launch->stream, kernel);
     if (error == cudaSuccess)
         error = gm_timeline_launching(&launch->stream->timeline);
+    if (error == cudaSuccess && launch->event < 0)
+        launch->event = (int)launch->stream->timeline.events - 1;
     launch->library_begun_ns = kernel ? 0 : gm_cuda_now_ns();
     return check(launch, error);
 }
@@ -79,7 +82,11 @@ static enum gm_status was_launched(struct gm_exec *exec, cudaError_t error, cons
 
     if (!kernel)
         launch->library_ns += gm_cuda_now_ns() - launch->library_begun_ns;
-    return check(launch, gm_cuda_outcome("cudaLaunchKernel", error));
+    error = gm_cuda_outcome("cudaLaunchKernel", error);
+    if (error != cudaSuccess &&
+        launch->event >= 0) /* it does not count: perhaps it is tried again */
+        gm_timeline_discard(&launch->stream->timeline, (unsigned)launch->event);
+    return check(launch, error);
 }
 
 struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
@@ -94,29 +101,30 @@ struct gm_cuda_launch gm_cuda_launch_on(struct gm_cuda_stream *stream,
                                             .launched = was_launched},
                                    .stream = stream,
                                    .variant = variant,
+                                   .event = -1,
                                    .error = err};
 }
 
-/* Whether a library has loaded code, and to run its kernel again takes less. */
+/* Whether a library has loaded code, and running its kernel again takes less time than that. */
 static bool has_loaded(const struct gm_cuda_launch *launch, const struct gm_op *op)
 {
     const struct gm_device_facts *facts = &launch->stream->device->facts;
     double library_us = 1e-3 * (double)launch->library_ns;
-    double least_us = 1e-3 * gm_op_flops(op) / gm_roof_of(launch->variant, op, facts).gflops;
+    double math_us = 1e-3 * gm_op_flops(op) / gm_roof_of(launch->variant, op, facts).gflops;
+    double dram_us = 1e-3 * (double)gm_op_bytes_min(op) / gm_rate(&facts->copy_gbs);
 
-    return library_us > LIBRARY_LOADS_US && least_us < library_us;
+    return library_us > LIBRARY_LOADS_US && !(math_us > library_us) && !(dram_us > library_us);
 }
 
 enum gm_status gm_cuda_run_variant(struct gm_cuda_launch *launch, const struct gm_op *op)
 {
     struct gm_timeline *timeline = &launch->stream->timeline;
     gm_kernel_fn *run = launch->variant->run[GM_DEVICE_CUDA];
-    unsigned from = timeline->events;
     enum gm_status status = run(op, &launch->exec);
 
     if (status != GM_OK || launch->library_ns == 0 || !has_loaded(launch, op))
         return status;
-    gm_timeline_discard(timeline, from);
+    gm_timeline_discard(timeline, (unsigned)launch->event);
     gm_timeline_await(timeline, launch->kernel_us);
     return run(op, &launch->exec);
 }

@@ -14,8 +14,8 @@
  *
  * Failures: a step of one task that fails (no memory, a refused launch) fails that task. A step
  * that lacks memory is tried again after the pools were trimmed. A failed event, wait or launch of
- * a group fails all tasks. The caller's memory is on the stream, so this returns only when the
- * stream is empty; if that cannot be reached, the device is lost.
+ * a group fails all tasks. This returns only when nothing on the stream touches the caller's
+ * memory any more; if that cannot be reached, the device is lost.
  */
 #include "call.h"
 #include "device.h"
@@ -47,7 +47,7 @@ struct batch {
     struct gm_op group[GM_CUDA_BATCH_MAX]; /* for a variant that groups: the operations due */
     struct gm_cuda_times times;
     unsigned run;          /* of the repetitions */
-    unsigned blocks;       /* that tell when they end, of the one launch; 0: events do */
+    unsigned blocks;       /* of the launch, each of which tells when it ends; 0: events time it */
     enum gm_status status; /* of what fails all of them */
     struct gm_error error;
 };

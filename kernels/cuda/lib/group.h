@@ -25,7 +25,6 @@ constexpr unsigned GM_GROUP_MAX = 48; /* they fill the 4 KB that a kernel's para
  * with 16 lanes. More of it keeps results waiting behind loads, and the link does both at once only
  * where they alternate. */
 constexpr unsigned GM_GROUP_IN_FLIGHT = 384 << 10;
-constexpr unsigned GM_GROUP_TILE_MIN = 8 << 10; /* the least that a block has under way */
 
 template <typename P> struct gm_group {
     unsigned tiles;               /* of all problems */
@@ -65,8 +64,7 @@ __device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F comput
 }
 
 /* Launches `kernel` on op[0] and those after it. describe(op, &problem) returns its tiles, for each
- * of which a block has at most `tile_bytes` under way, and GM_GROUP_TILE_MIN at least. `shared` is
- * dynamic shared memory. */
+ * of which a block has at most `tile_bytes` under way. `shared` is dynamic shared memory. */
 template <typename P, typename F>
 static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_exec *exec,
                                              void (*kernel)(gm_group<P>), unsigned threads,
@@ -74,8 +72,6 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
 {
     static_assert(GM_GROUP_MAX <= 64, "the search above takes six steps");
     static_assert(sizeof(gm_group<P>) <= 4096, "CUDA's limit for the parameters of a kernel");
-
-    static_assert(GM_GROUP_IN_FLIGHT / GM_GROUP_TILE_MIN <= GM_BLOCK_TIMES_MAX, "each has a place");
 
     return gm_launches(gm_op_count(exec), GM_GROUP_MAX, [&](uint64_t first, uint64_t count) {
         gm_group<P> group = {};
@@ -86,7 +82,9 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
         }
         unsigned blocks = GM_GROUP_IN_FLIGHT / tile_bytes;
         blocks = group.tiles < blocks ? group.tiles : blocks;
-        group.times = gm_block_times_of(exec, blocks);
+        blocks = blocks < GM_BLOCK_TIMES_MAX ? blocks : GM_BLOCK_TIMES_MAX;
+        if (gm_op_count(exec) <= GM_GROUP_MAX) /* the one launch */
+            group.times = gm_begin_block_times(exec, blocks);
         return gm_launch(exec, kernel, dim3(blocks), dim3(threads), shared, group);
     });
 }

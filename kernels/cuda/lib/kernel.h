@@ -45,9 +45,10 @@
  *   gm_kept_of(exec)       what the host function keeps for the other repetitions, or NULL
  *   gm_begin_pass(exec, pass)  later launches count as GM_PASS_PREPARES (rearranging operands or
  *                          result) or GM_PASS_COMPUTES, which is the initial pass
- *   gm_block_times_of(exec, blocks)  where the blocks of the next launch are to tell the host
- *                          when they begin and end, GM_BLOCK_TIMES_MAX at most; or NULL
- *   gm_device_ns()         a clock that all blocks share, in nanoseconds
+ *   gm_begin_block_times(exec, blocks)  empties the times of the next launch's blocks, which
+ *                          are to tell the host when they begin and end; NULL: nobody asks
+ *   gm_device_ns()         a clock that all blocks share, in nanoseconds; GPUs move it on
+ *                          every 32 ns, or every microsecond
  *   gm_gpu_of(exec)        const struct gm_gpu *: the limits of the device
  *   gm_widen(x), gm_narrow<T>(x)  between gm_f16 or gm_bf16 and float, to nearest even
  *   gm_load_l2_256(at)     loads 4, 8 or 16 read-only bytes, and has the L2 cache fetch the aligned

@@ -74,8 +74,7 @@ template <typename... P> void gm_shared_carveout(void (*)(P...), int)
 }
 
 /* A launch has ended when gm_launch returns, so the host asks for no times. */
-#define GM_BLOCK_TIMES_MAX 64u
-static inline struct gm_block_time *gm_block_times_of(struct gm_exec *, unsigned)
+static inline struct gm_block_time *gm_begin_block_times(struct gm_exec *, unsigned)
 {
     return nullptr;
 }

@@ -53,7 +53,8 @@ enum cudaMemcpyKind {
 enum cudaDeviceAttr {
     cudaDevAttrClockRate = 13,
     cudaDevAttrMemoryClockRate = 36,
-    cudaDevAttrGlobalMemoryBusWidth = 37
+    cudaDevAttrGlobalMemoryBusWidth = 37,
+    cudaDevAttrCanUseHostPointerForRegisteredMem = 91
 };
 
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
