@@ -553,6 +553,27 @@ static enum gm_status check_keys(struct gm_server *server, struct gm_error *err)
     return status;
 }
 
+static enum gm_status check_profile(const struct gm_config *config, struct gm_error *err)
+{
+    struct gm_profile *profile = NULL;
+    enum gm_status status = gm_devices_read_profile(config->profile, &profile, err);
+
+    free(profile);
+    return status;
+}
+
+/* Does not lock it: a gemmd that runs may have it. */
+static enum gm_status check_matrix_dir(const struct gm_config *config, struct gm_error *err)
+{
+    int dir = open(config->matrix_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return gm_fail(err, GM_BAD_PARAMETER, "--matrix-dir: %s: %s", config->matrix_dir,
+                       strerror(errno));
+    close(dir);
+    return GM_OK;
+}
+
 /* Runs --check: what the options alone do not show. */
 static int check(struct gm_server *server)
 {
@@ -564,6 +585,10 @@ static int check(struct gm_server *server)
         status = check_tls(config, &error);
     if (status == GM_OK && *config->keys)
         status = check_keys(server, &error);
+    if (status == GM_OK && *config->profile)
+        status = check_profile(config, &error);
+    if (status == GM_OK && *config->matrix_dir)
+        status = check_matrix_dir(config, &error);
     if (status == GM_OK)
         status = gm_http_check_reach(config, &error);
     if (status != GM_OK) {

@@ -155,7 +155,10 @@ static enum gm_status advance(struct parser *p)
         if (p->end - p->next >= 2 && memcmp(p->next, two[i], 2) == 0)
             t->len = 2;
     if (t->len == 1 && !(*p->next && strchr("+-*/@<>()[],.:=", *p->next)))
-        return fail(p, t->at, "this character begins nothing that an expression has");
+        return fail(
+            p, t->at,
+            "this character has no meaning in an expression: operators are + - * / ** @, and "
+            "comparisons");
     p->next += t->len;
     return GM_OK;
 }
@@ -246,23 +249,14 @@ static const struct function *find_function(const struct token *t)
 
 static enum gm_status fail_function(struct parser *p, const struct token *t)
 {
-    const char *nearest = functions[0].name;
     char names[160] = "";
-    size_t least = SIZE_MAX, at = 0;
+    size_t at = 0;
 
-    for (size_t i = 0; i < FUNCTIONS; i++) {
-        size_t distance = gm_edit_distance(t->text, t->len, functions[i].name);
-        if (distance < least) {
-            least = distance;
-            nearest = functions[i].name;
-        }
+    for (size_t i = 0; i < FUNCTIONS; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i > 0 ? ", " : "",
                                functions[i].name);
-    }
-    bool near = gm_is_near(t->text, t->len, nearest);
-    return gm_eval_fail(p->err, GM_BAD_EXPRESSION, t->at, "there is no function %.*s; %s%s",
-                        t->len < 64 ? (int)t->len : 64, t->text,
-                        near ? "the nearest is " : "there are ", near ? nearest : names);
+    return gm_eval_fail(p->err, GM_BAD_EXPRESSION, t->at, "there is no function %.*s; there are %s",
+                        t->len < 64 ? (int)t->len : 64, t->text, names);
 }
 
 /* A whole number with its sign. */

@@ -176,10 +176,9 @@ enum gm_status gm_reservation_raise(struct gm_reservation *reservation, uint64_t
     if (!gm_size_add(reservation->used, more, &total) || total > quota->limit)
         return gm_fail(
             err, GM_TOO_LARGE,
-            "this request needs %llu bytes, in addition to its %llu, for its operands, its "
-            "result and their text, and all requests together may have %llu "
-            "(--memory-limit)",
-            (unsigned long long)more, (unsigned long long)reservation->used,
+            "this request has %llu bytes and needs %llu more, for its operands, its result and "
+            "their text, and all requests together may have %llu (--memory-limit)",
+            (unsigned long long)reservation->used, (unsigned long long)more,
             (unsigned long long)quota->limit);
     if (total <= reservation->reserved) {
         if (reservation->spare > reservation->reserved - total)

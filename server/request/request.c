@@ -188,8 +188,17 @@ void gm_request_unref(struct gm_request *r)
     free(r);
 }
 
+/* Whether the job's time went by while it ran: it would again. */
+static bool is_too_long(const struct gm_job *job)
+{
+    int64_t until = job->finished_ns > 0 ? job->finished_ns : gm_now_ns();
+
+    return job->started_ns > 0 && 2 * (until - job->started_ns) > job->deadline_ns - job->queued_ns;
+}
+
 /* Seconds for Retry-After: of a 503, when the queue will have drained at its present rate; of a
- * 429, when the quota allows it, or when other requests of the client may have ended. */
+ * 429, when the quota allows it, or when other requests of the client may have ended. 0: waiting
+ * does not help. */
 static unsigned retry_after(const struct gm_request *r, enum gm_status status)
 {
     const struct gm_devices *devices = &r->server->devices;
@@ -197,6 +206,8 @@ static unsigned retry_after(const struct gm_request *r, enum gm_status status)
 
     if (status == GM_QUOTA_EXCEEDED)
         return r->quota.wait_s > 0 ? r->quota.wait_s : 1;
+    if (status == GM_DEADLINE && is_too_long(&r->run.job))
+        return 0;
     return gm_status_http(status) == 503 ? gm_sched_retry_after(device->sched) : 0;
 }
 

@@ -64,7 +64,8 @@ static bool simulates(const struct gm_devices *d, unsigned first)
 
 #define PROFILE_BYTES_MAX 65536u /* a table has a tenth of that */
 
-static enum gm_status read_profile(const char *path, struct gm_profile **ret, struct gm_error *err)
+enum gm_status gm_devices_read_profile(const char *path, struct gm_profile **ret,
+                                       struct gm_error *err)
 {
     FILE *file = fopen(path, "re");
     char *text = calloc(1, PROFILE_BYTES_MAX + 1);
@@ -104,7 +105,7 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
     if (status != GM_OK)
         return status;
     if (options->profile && *options->profile)
-        status = read_profile(options->profile, &d.profile, err);
+        status = gm_devices_read_profile(options->profile, &d.profile, err);
     if (status != GM_OK)
         goto fail;
     for (size_t i = 0; gm_backend_at(i) && d.backends < GM_DEVICES_MAX; i++) {

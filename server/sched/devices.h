@@ -66,6 +66,9 @@ struct gm_devices_options {
  * none. */
 enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_options *options,
                                struct gm_error *err);
+/* Reads the file of --profile; free(*ret). GM_BAD_PARAMETER, with the reason. */
+enum gm_status gm_devices_read_profile(const char *path, struct gm_profile **ret,
+                                       struct gm_error *err);
 /* Closes the queues, failing waiting jobs, then the backends. All buffers must have been freed. */
 void gm_devices_close(struct gm_devices *devices);
 

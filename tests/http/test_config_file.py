@@ -1,8 +1,13 @@
 """--config FILE and --check: what is read, what is refused, and that all faults are named at once."""
 
+import pathlib
+
 import pytest
 
 from daemon import Daemon, run
+
+
+PROFILE = pathlib.Path(__file__).resolve().parents[2] / "kernels/choose/profiles/h200.inc"
 
 
 def write(folder, text):
@@ -90,3 +95,8 @@ def test_check(tmp_path):
     done = run("--check", "--listen", f"unix:{tmp_path}/sock")
     assert done.returncode == 0 and not (tmp_path / "sock").exists()
     assert run("--check", "--queue-limit", "0").returncode == 1
+    for option, value, wrong in (("--matrix-dir", tmp_path, tmp_path / "nowhere"),
+                                 ("--profile", PROFILE, write(tmp_path, GOOD))):
+        assert run("--check", option, str(value)).returncode == 0
+        done = run("--check", option, str(wrong))
+        assert done.returncode == 1 and option in done.stderr

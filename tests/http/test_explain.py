@@ -287,6 +287,11 @@ def test_against(daemon):
     page = text(daemon, "transpose", kernel="tiled", against="padded")
     assert re.search(r"wavefronts of shared memory +1.08134e\+06 +65536", page)
     assert "tiled.cu:" in page and "padded.cu:" in page
+    assert "it does not tell them apart" in text(daemon, "matmul", kernel="tiled", against="tiled")
+    page = text(daemon, "matmul", kernel="naive", against="tiled", gpu="H200")
+    assert "What changes most from naive to tiled: latency," in page and "waves of blocks: " not in page
+    page = text(daemon, "matmul", kernel="naive", shape="4096x4096", alpha="0", gpu="H200")
+    assert "blocks load nothing" in page and " -0" not in page
     reply = explain(daemon, "transpose", kernel="tiled", against="paded")
     assert reply.status == 422 and "padded" in reply.json()["detail"]
     reply = daemon.post("/v1/transpose?against=padded", b"[[1]]")

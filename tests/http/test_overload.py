@@ -180,6 +180,7 @@ def test_a_running_job_is_given_up_at_its_deadline(start_idle):
     took = time.monotonic() - began
     assert (reply.status, reply.code) == (503, "deadline_passed")
     assert 0.28 <= took <= 0.3 + 0.7 * SLOW
+    assert reply.header("Retry-After") is None  # the same would take as long again
     # The device is free again soon, not after the rest of the job.
     began = time.monotonic()
     assert daemon.post(M + "?kernel=naive", b'{"a": [[1]], "b": [[1]]}').status == 200
@@ -195,6 +196,7 @@ def test_a_queued_job_is_given_up_at_its_deadline(start_idle):
         took = time.monotonic() - began
         assert (reply.status, reply.code) == (503, "deadline_passed")
         assert 0.18 <= took <= 0.2 + 0.7 * SLOW
+        assert int(reply.header("Retry-After")) >= 1  # it waited for others
         assert gauge(daemon, "gemmd_queue_depth") == 0
     assert rejected(daemon, "deadline_passed") >= 1
 

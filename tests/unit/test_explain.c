@@ -246,7 +246,7 @@ static void test_words_of_kernels(void)
     case_add(&c, GM_GLOBAL_STORE, 8, "result", 8192 * 256, (struct lanes){.stride = 4});
     check_words(&c, "the 64 warps of a multiprocessor have 8.19 kB of loads under way",
                 "16 bytes for each lane and request");
-    check_words(&c, "asks for 10.3 kB throughout (Little's law)", "kernel=vector.");
+    check_words(&c, "takes 10.3 kB at any time", "kernel=vector.");
 
     /* 16 bytes a lane */
     case_init(&c, GM_OP_COPY, 8192, 8192);
@@ -275,7 +275,7 @@ static void test_words_of_kernels(void)
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 8192 * 512, (struct lanes){.stride = 4, .active = 0xFFFF});
     case_add(&c, GM_GLOBAL_STORE, 8, "result", 8192 * 512,
              (struct lanes){.stride = 4, .active = 0xFFFF});
-    check_words(&c, "On average 16 of a warp's 32 lanes", "same branch");
+    check_words(&c, "On average 16 of a warp's 32 lanes take part in a request", "same branch");
     c.launch[0].block[0] = 19;
     check_words(&c, "not a multiple of 32", "multiple of 32 threads");
 

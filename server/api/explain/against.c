@@ -64,6 +64,12 @@ static enum gm_bound most_changed(const struct side *a, const struct side *b)
     return most;
 }
 
+/* Smaller differences are rounded away, or chance. */
+static bool differ(double a, double b)
+{
+    return fabs(a - b) > 0.005 * fmax(fabs(a), fabs(b));
+}
+
 void gm_explain_changed(const struct gm_explain *e, char changed[GM_EXPLAIN_WORDS_MAX],
                         char brought[GM_EXPLAIN_WORDS_MAX])
 {
@@ -79,18 +85,28 @@ void gm_explain_changed(const struct gm_explain *e, char changed[GM_EXPLAIN_WORD
     } else {
         enum gm_bound part = most_changed(&a, &b);
         double from = counted(&a, part, &unit), to = counted(&b, part, &unit);
-        snprintf(
-            changed, GM_EXPLAIN_WORDS_MAX,
-            "What changes most from %s to %s: %s, %.4g us instead of %.4g (%s: %.4g instead of "
-            "%.4g).",
-            name, than, gm_bound_name(part), b.estimate.part[part], a.estimate.part[part], unit, to,
-            from);
+        double now = b.estimate.part[part], before = a.estimate.part[part];
+        char counts[128] = "";
+        if (differ(from, to))
+            snprintf(counts, sizeof counts, " (%s: %.4g instead of %.4g)", unit, to, from);
+        if (differ(now, before))
+            snprintf(changed, GM_EXPLAIN_WORDS_MAX,
+                     "What changes most from %s to %s: %s, %.4g us instead of %.4g%s.", name, than,
+                     gm_bound_name(part), now, before, counts);
+        else
+            snprintf(changed, GM_EXPLAIN_WORDS_MAX,
+                     "What is counted of %s and %s takes the same time: it does not tell them "
+                     "apart.",
+                     name, than);
     }
+    char times[64] = "as fast";
+    if (differ(us, other))
+        snprintf(times, sizeof times, "%.3g times as %s", us > other ? us / other : other / us,
+                 us > other ? "fast" : "slow");
     if (us > 0 && other > 0)
         snprintf(brought, GM_EXPLAIN_WORDS_MAX,
-                 "What it brings: %s takes %.4g us and %s %.4g (%s on %s): %.3g times as %s.", than,
-                 other, name, us, measured ? "measured" : "estimated", e->gpu->name,
-                 us > other ? us / other : other / us, us > other ? "fast" : "slow");
+                 "What it brings: %s takes %.4g us and %s %.4g (%s on %s): %s.", than, other, name,
+                 us, measured ? "measured" : "estimated", e->gpu->name, times);
     else
         snprintf(brought, GM_EXPLAIN_WORDS_MAX, "What it brings has not been measured.");
 }

@@ -40,7 +40,8 @@ static void say_head(FILE *out, const struct gm_explain *e, const struct gm_expl
         fprintf(out, "Traced: %.0f of %.0f blocks, interior and edge; figures are for all.\n",
                 f->traced, f->blocks);
     else if (f->blocks > 0)
-        fprintf(out, "Traced: all %.0f blocks.\n", f->blocks);
+        fprintf(out, "Traced: %s %.0f block%s.\n", f->blocks == 1 ? "the" : "all", f->blocks,
+                f->blocks == 1 ? "" : "s");
 }
 
 static void say_sites(FILE *out, const struct gm_explain *e)

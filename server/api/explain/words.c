@@ -46,9 +46,13 @@ static void say_idle(const struct gm_explain *e, const struct gm_explain_figures
     const uint32_t *block = f->launch->block;
     bool ragged = block[0] * block[1] * block[2] % GM_WARP != 0;
 
+    double busy = busy_percent(e, f);
+    bool idle = f->active_percent >= 0 && busy >= f->active_percent; /* else they have no address */
+
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "On average %.3g of a warp's 32 lanes are active; the idle ones cost as much%s.",
-             busy_percent(e, f) * GM_WARP / 100,
+             "On average %.3g of a warp's 32 lanes %s; the %s cost as much%s.",
+             busy * GM_WARP / 100, idle ? "are active" : "take part in a request to global memory",
+             idle ? "idle ones" : "others",
              ragged ? " (the block size is not a multiple of 32)" : "");
     gm_explain_cure(e,
                     ragged
@@ -76,6 +80,12 @@ static void say_latency(const struct gm_explain *e, const struct gm_explain_figu
     static const char *const vector[] = {"vector", "per access", NULL};
     struct gm_in_flight flight = gm_explain_in_flight(e, f);
 
+    if (flight.bytes < 0) {
+        snprintf(why, GM_EXPLAIN_WORDS_MAX,
+                 "blocks load nothing, and each wave of them takes the time to begin and to store");
+        gm_explain_cure(e, "Let each thread store more results", no_words, cure);
+        return;
+    }
     if (f->barriers_per_block > 0)
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
                  "a block waits for its loads and at %.3g barrier%s, with nothing else under way",
@@ -83,8 +93,8 @@ static void say_latency(const struct gm_explain *e, const struct gm_explain_figu
     else
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
                  "the %u warps of a multiprocessor have %.3g kB of loads under way at a time, and "
-                 "start and end with each; bandwidth times latency asks for %.3g kB throughout "
-                 "(Little's law)",
+                 "none between one block and the next; to keep memory busy takes %.3g kB at any "
+                 "time: bandwidth times latency (Little's law)",
                  f->occupancy.warps, flight.bytes * 1e-3, flight.needed * 1e-3);
     gm_explain_cure(
         e,
