@@ -230,6 +230,8 @@ def test_exit_statuses(url, server, files, tmp_path):
         started = time.monotonic()
         assert gemmctl("stats", "-m", "200ms", url=there.url)[0] == 4
         assert time.monotonic() - started < 1.5 * SLOW
+        for little in ("0.4ms", "0.0004"):  # no limit is 0 ms, and this is not
+            assert gemmctl("stats", "-m", little, url=there.url)[0] == 4
     # Every refusal has its id, which the log has too.
     errors = gemmctl("matmul", a, a, url=url)[2]
     assert re.search(r"request id ([0-9a-f]{32})", errors).group(1) in server.log()

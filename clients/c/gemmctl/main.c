@@ -112,6 +112,14 @@ static const char *variable(const char *name)
     return text && *text ? text : NULL;
 }
 
+/* Never 0 of a time that is stated: to the library that is no limit. */
+static uint64_t milliseconds(double seconds)
+{
+    uint64_t whole = (uint64_t)(seconds * 1000);
+
+    return seconds > 0 && whole == 0 ? 1 : whole;
+}
+
 static struct gemmd_client *make_client(const struct gm_options *options, enum gm_exit *ret_status)
 {
     char key[KEY_FILE_MAX];
@@ -126,8 +134,8 @@ static struct gemmd_client *make_client(const struct gm_options *options, enum g
         .key = key_file ? key : variable("GEMMD_KEY"),
         .ca_file = options->ca_file ? options->ca_file : variable("GEMMD_CA"),
         .proxy = options->proxy,
-        .connect_timeout_ms = (uint64_t)(options->connect_timeout_s * 1000),
-        .timeout_ms = (uint64_t)(options->max_time_s * 1000),
+        .connect_timeout_ms = milliseconds(options->connect_timeout_s),
+        .timeout_ms = milliseconds(options->max_time_s),
     };
 
     *ret_status = GM_EXIT_FILE;
