@@ -270,6 +270,8 @@ def test_figures(url):
     assert len(flips) > 1 and all(line.startswith("flip ") for line in flips[1:])
     names = {k["name"] for k in json.loads(good("kernels", "--json", url=url))["kernels"]}
     assert {line.split()[1] for line in kernels[1:]} == names
+    of_flip = json.loads(good("kernels", "flip", "--json", url=url))["kernels"]
+    assert [(k["op"], k["name"]) for k in of_flip] == [tuple(line.split()[:2]) for line in flips[1:]]
     devices = good("devices", url=url).decode()
     assert re.search(r"^cpu:0 +cpu +yes ", devices, re.M) and re.search(r"^sim:0 +sim ", devices, re.M)
     stats = good("stats", url=url).decode()

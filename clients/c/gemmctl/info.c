@@ -92,6 +92,27 @@ static bool has_argument(const char *name, int count)
     return count > 0;
 }
 
+/* Takes out the kernels of all other operations. */
+static void keep_operation(json_t *kernels, const char *op)
+{
+    for (size_t i = json_array_size(kernels); i-- > 0;)
+        if (strcmp(gm_json_text(json_array_get(kernels, i), "op"), op) != 0)
+            json_array_remove(kernels, i);
+}
+
+/* The document, indented as the daemon's own are. */
+static enum gm_exit print_json(const json_t *document)
+{
+    char *text = json_dumps(document, JSON_INDENT(2));
+
+    if (!text)
+        return gm_say_wrong(GM_EXIT_FILE, "out of memory");
+    gm_say_text(stdout, text, strlen(text));
+    putchar('\n');
+    free(text);
+    return GM_EXIT_OK;
+}
+
 enum gm_exit gm_command_kernels(struct gemmd_client *client, struct gm_options *options,
                                 const char *name, char **args, int count)
 {
@@ -103,17 +124,22 @@ enum gm_exit gm_command_kernels(struct gemmd_client *client, struct gm_options *
     if (count > 1 || (count == 1 && !gm_operation_takes(args[0], &dummy, &dummy) &&
                       strcmp(args[0], "copy") != 0))
         return gm_say_wrong(GM_EXIT_USAGE, "%s takes the name of one operation, or none", name);
-    if (options->json)
+    if (options->json && count == 0)
         return gm_print_document(client, options, "/v1/kernels");
     json_t *document = gm_get_json(client, options, "/v1/kernels", &status);
     if (!document)
         return status;
+    if (count == 1)
+        keep_operation(json_object_get(document, "kernels"), args[0]);
+    if (options->json) {
+        status = print_json(document);
+        json_decref(document);
+        return status;
+    }
     gm_table_add(&table, (const char *const[]){"op", "kernel", "devices", "types", "needs", ""});
     json_array_foreach (json_object_get(document, "kernels"), index, kernel) {
         const json_t *dtypes = json_object_get(kernel, "dtypes");
         char devices[256], types[256];
-        if (count == 1 && strcmp(gm_json_text(kernel, "op"), args[0]) != 0)
-            continue;
         join(json_object_get(kernel, "devices"), devices, sizeof devices);
         if (json_array_size(dtypes) == 20)
             strcpy(types, "all");
