@@ -237,6 +237,21 @@ def test_exit_statuses(url, server, files, tmp_path):
     assert re.search(r"request id ([0-9a-f]{32})", errors).group(1) in server.log()
 
 
+@pytest.mark.parametrize("arguments, option", [
+    (("kernels", "-o", "k.txt"), "--output"), (("devices", "-o", "d.json"), "--output"), (("devices", "-t", "json"), "--to"),
+    (("bench", "transpose", "a.npy", "-n", "5", "-o", "x.json"), "--output"), (("put", "w", "a.npy", "-o", "x"), "--output"),
+    (("stats", "-f", "csv"), "--from"), (("get", "w", "-f", "csv"), "--from"), (("flip", "a.npy", "-n", "5"), "--requests"),
+    (("list", "--retry", "1s"), "--retry"), (("top", "--rate", "5"), "--rate"), (("key", "list", "-t", "json"), "--to"),
+    (("transpose", "a.npy", "--quota", "jobs=4"), "--quota"),
+])
+def test_options_that_a_command_does_not_take(url, files, arguments, option, monkeypatch):
+    monkeypatch.chdir(files[2])
+    before = sorted(os.listdir())
+    status, out, errors = gemmctl(*arguments, url=url)
+    assert status == 2 and out == b"" and f"{arguments[0]} takes no {option}" in errors
+    assert sorted(os.listdir()) == before
+
+
 def test_json_errors(url, files):
     _, _, folder = files
     status, out, errors = gemmctl("matmul", folder / "a.npy", folder / "a.npy", "--json", url=url)

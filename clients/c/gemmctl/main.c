@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     if (options.arg_count == 0)
         return (int)gm_say_wrong(GM_EXIT_USAGE, "what to do? See gemmctl --help");
     gm_command *run = find_command(options.args[0]);
-    if (!run)
+    if (!run || !gm_options_suit(&options, options.args[0]))
         return GM_EXIT_USAGE;
     struct gemmd_client *client = NULL;
     /* A keys file needs no daemon, and a key that is just being made cannot be read. */

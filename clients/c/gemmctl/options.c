@@ -96,6 +96,28 @@ static const struct row rows[] = {
     {"version", 'V', NULL, SWITCH, FIELD(version), "print the version and exit"},
 };
 #define ROW_COUNT (sizeof rows / sizeof *rows)
+_Static_assert(ROW_COUNT <= 64, "gm_options.given has a bit for each");
+
+/* Options that only some commands take. All take the others, or the daemon says that it does not.
+ */
+#define THAT_SEND "transpose matmul add flip eval compare explain"
+static const struct {
+    const char *name, *commands; /* with blanks between */
+    const char *instead;         /* for the others, or "" */
+} limited[] = {
+    {"retry", THAT_SEND, ""},
+    {"output", THAT_SEND " get", "; standard output can be sent to a file"},
+    {"from", THAT_SEND " put bench", ""},
+    {"to", THAT_SEND " get", "; --json asks for JSON"},
+    {"concurrency", "bench", ""},
+    {"requests", "bench top", ""},
+    {"duration", "bench", ""},
+    {"rate", "bench", ""},
+    {"interval", "top", ""},
+    {"keys", "key", ""},
+    {"roles", "key", ""},
+    {"quota", "key", ""},
+};
 
 void gm_options_help(void)
 {
@@ -109,6 +131,37 @@ void gm_options_help(void)
         else
             printf("      %-22s %s\n", left, rows[i].help);
     }
+}
+
+static bool was_given(const struct gm_options *options, const char *name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return options->given >> i & 1;
+    return false;
+}
+
+/* Whether a list of words with blanks between them has this one. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *p = list; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (strcspn(p, " ") == len && strncmp(p, word, len) == 0)
+            return true;
+    return false;
+}
+
+bool gm_options_suit(const struct gm_options *options, const char *command)
+{
+    for (size_t i = 0; i < sizeof limited / sizeof *limited; i++) {
+        if (!was_given(options, limited[i].name) || has_word(limited[i].commands, command))
+            continue;
+        fprintf(stderr, "gemmctl: %s takes no --%s%s\n", command, limited[i].name,
+                limited[i].instead);
+        return false;
+    }
+    return true;
 }
 
 const char *gm_options_parameter(const struct gm_options *options, const char *name)
@@ -241,6 +294,7 @@ bool gm_options_read(int argc, char **argv, struct gm_options *ret)
         }
         if (!apply(ret, &rows[i], optarg))
             return false;
+        ret->given |= UINT64_C(1) << i;
     }
     ret->args = argv + optind;
     ret->arg_count = argc - optind;

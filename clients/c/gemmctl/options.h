@@ -44,12 +44,16 @@ struct gm_options {
     double rate, duration_s, interval_s;
 
     bool help, version;
-    char **args; /* command and operands */
+    uint64_t given; /* a bit for each row of the table: whether it was there */
+    char **args;    /* command and operands */
     int arg_count;
 };
 
 /* false: it has said on standard error what is wrong. */
 bool gm_options_read(int argc, char **argv, struct gm_options *ret);
+/* Whether the command takes all options that were given: one that it would ignore is a mistake.
+ * false: said which it does not take. */
+bool gm_options_suit(const struct gm_options *options, const char *command);
 void gm_options_help(void);
 
 /* The value of a parameter, or NULL. */
