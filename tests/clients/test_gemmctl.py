@@ -276,6 +276,16 @@ def test_reports(url, files):
     assert json.loads((folder / "x.json").read_text())["op"] == "copy"
     good("explain", "matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "x.svg", url=url)
     assert "<svg" in (folder / "x.svg").read_text()
+    good("compare", "transpose", folder / "a.npy", "-o", folder / "y.svg", url=url)
+    assert "<svg" in (folder / "y.svg").read_text()
+    assert b"<svg" in good("compare", "transpose", folder / "a.npy", "--to", "svg", url=url)
+    for command in (("explain", "transpose"), ("compare", "transpose", folder / "a.npy")):
+        for suffix in ("npy", "csv", "raw"):
+            status, _, errors = gemmctl(*command, "-o", folder / f"z.{suffix}", url=url)
+            assert status == 2 and f"cannot be written as {suffix}" in errors
+            assert not (folder / f"z.{suffix}").exists()
+        good(*command, "-o", folder / "z.npy", "--to", "text", url=url)  # asked for
+        (folder / "z.npy").unlink()
 
 
 def test_figures(url):

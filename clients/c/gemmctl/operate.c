@@ -376,21 +376,20 @@ enum gm_exit gm_command_eval(struct gemmd_client *client, struct gm_options *opt
     return status;
 }
 
-/* The format of a report; NULL: said what is wrong. */
+/* The format of a report; NULL: said what is wrong. A suffix that means a format of matrices is a
+ * mistake, as it is in --to; one that means nothing gets text. */
 static const char *report_format(const struct gm_options *options, const char *report)
 {
-    const char *name = options->to ? options->to : options->json ? "json" : NULL;
-    bool draws = strcmp(report, "explain") == 0;
+    const char *path = options->output ? options->output : "", *name = options->to;
+    const struct gm_format *format = gm_format_by_suffix(path, true);
+    const struct gm_format *wrong = format ? NULL : gm_format_by_suffix(path, false);
 
-    if (!name && options->output && gm_format_by_suffix(options->output, true))
-        name = gm_format_by_suffix(options->output, true)->name;
     if (!name)
-        name = "text";
-    if (strcmp(name, "text") == 0 || strcmp(name, "json") == 0 ||
-        (draws && strcmp(name, "svg") == 0))
+        name = wrong ? wrong->name : options->json ? "json" : format ? format->name : "text";
+    if (strcmp(name, "text") == 0 || strcmp(name, "json") == 0 || strcmp(name, "svg") == 0)
         return name;
-    gm_say_wrong(GM_EXIT_USAGE, "%s cannot be written as %s: it takes text%s json", report, name,
-                 draws ? ", svg and" : " and");
+    gm_say_wrong(GM_EXIT_USAGE, "%s cannot be written as %s: it takes text, svg and json", report,
+                 name);
     return NULL;
 }
 
