@@ -437,6 +437,13 @@ def test_unix_socket(server, tmp_path, files):
             assert np.array_equal(loaded(good("transpose", folder / "a.npy", url=where)), a.T)
         good("stats", "--unix-socket", path)
         assert len(there.heads) == 4
+    # The path is that of a socket nobody listens on now. The host of a URL beside it was not asked.
+    missing = tmp_path / "none.sock"
+    for arguments in (("--unix-socket", path, "-u", "127.0.0.1:1"), ("-u", f"unix:{path}")):
+        status, _, errors = gemmctl("stats", *arguments)
+        assert status == 3 and f"the socket {path}: Connection refused" in errors and "127.0.0.1" not in errors
+    status, _, errors = gemmctl("flip", folder / "a.npy", "--unix-socket", missing)
+    assert status == 3 and f"the socket {missing}: No such file or directory" in errors
 
 
 def test_environment_is_read_by_nobody_else(server, url):

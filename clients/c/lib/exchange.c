@@ -314,8 +314,19 @@ static enum gemmd_status prepare(const struct gemmd_client *client, struct excha
     return GEMMD_OK;
 }
 
+/* No connection to a socket of this machine. curl names the host of the URL, which is not asked,
+ * and no reason. */
+static enum gemmd_status no_socket(const struct gemmd_client *client, struct exchange *x)
+{
+    long error = 0;
+
+    curl_easy_getinfo(x->curl, CURLINFO_OS_ERRNO, &error);
+    return gm_client_fail(x->err, GEMMD_NO_CONNECTION, "cannot connect to the socket %s%s%s",
+                          client->socket, error ? ": " : "", error ? strerror((int)error) : "");
+}
+
 /* What a transfer came to. */
-static enum gemmd_status judge(struct exchange *x, CURLcode code)
+static enum gemmd_status judge(const struct gemmd_client *client, struct exchange *x, CURLcode code)
 {
     if (x->status != GEMMD_OK)
         return x->status;
@@ -332,6 +343,8 @@ static enum gemmd_status judge(struct exchange *x, CURLcode code)
     if (code != CURLE_OK) {
         long tunnel = 0; /* the status of a proxy that was asked to connect */
         curl_easy_getinfo(x->curl, CURLINFO_HTTP_CONNECTCODE, &tunnel);
+        if (code == CURLE_COULDNT_CONNECT && client->socket)
+            return no_socket(client, x);
         if (tunnel < 300)
             return gm_client_curl_error(x->err, code, x->said);
         gm_client_fail(x->err, GEMMD_REFUSED,
@@ -364,7 +377,7 @@ enum gemmd_status gm_client_exchange(struct gemmd_client *client,
     forget_head(&x->head);
     enum gemmd_status status = prepare(client, x);
     if (status == GEMMD_OK)
-        status = judge(x, curl_easy_perform(curl));
+        status = judge(client, x, curl_easy_perform(curl));
     if (status == GEMMD_OK)
         *head = x->head;
     else
