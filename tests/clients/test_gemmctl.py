@@ -237,6 +237,19 @@ def test_exit_statuses(url, server, files, tmp_path):
     assert re.search(r"request id ([0-9a-f]{32})", errors).group(1) in server.log()
 
 
+def test_advice_is_in_options(url, files):
+    _, _, folder = files
+    np.save(folder / "nan.npy", np.array([[1, np.nan]], "f4"))
+    np.save(folder / "complex.npy", np.ones((2, 2), "c8"))
+    for arguments, advice in ((("nan.npy", "--to", "json"), "--to npy, or --nonfinite null"),
+                              (("complex.npy", "--to", "csv"), "--to npy"), (("a.npy", "--from", "csv"), "--from FORMAT")):
+        status, _, errors = gemmctl("flip", folder / arguments[0], *arguments[1:], url=url)
+        assert status == 1 and f"in gemmctl that is {advice}" in errors, errors
+    (folder / "bad.csv").write_text("1,x\n")
+    assert "in gemmctl" not in gemmctl("flip", folder / "bad.csv", url=url)[2]
+    good("flip", folder / "nan.npy", "--to", "json", "--nonfinite", "null", url=url)
+
+
 @pytest.mark.parametrize("arguments, option", [
     (("kernels", "-o", "k.txt"), "--output"), (("devices", "-o", "d.json"), "--output"), (("devices", "-t", "json"), "--to"),
     (("bench", "transpose", "a.npy", "-n", "5", "-o", "x.json"), "--output"), (("put", "w", "a.npy", "-o", "x"), "--output"),

@@ -121,6 +121,26 @@ enum gm_exit gm_say_exit(const struct gemmd_error *err)
     return err->http < 500 ? GM_EXIT_REFUSED : GM_EXIT_DAEMON;
 }
 
+/* What the daemon advises is of HTTP; here it is an option. NULL: it advises nothing of the kind.
+ */
+static const char *hint_of_code(const struct gemmd_error *err)
+{
+    static const struct {
+        const char *code, *word, *hint; /* word: which the daemon's sentence has, or "" */
+    } table[] = {
+        {"kernel_unavailable", "", "`gemmctl kernels` lists them"},
+        {"device_unavailable", "", "`gemmctl devices` lists them"},
+        {"nonfinite_in_json", "", "in gemmctl that is --to npy, or --nonfinite null"},
+        {"cannot_encode", "Accept", "in gemmctl that is --to npy"},
+        {"bad_csv", "Content-Type", "in gemmctl that is --from FORMAT"},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(err->code, table[i].code) == 0 && strstr(err->detail, table[i].word))
+            return table[i].hint;
+    return NULL;
+}
+
 /* What may be done about it, or NULL. */
 static const char *hint(const struct gm_options *options, const struct gemmd_error *err)
 {
@@ -134,13 +154,8 @@ static const char *hint(const struct gm_options *options, const struct gemmd_err
                    ? "is that the CA that signed the daemon's certificate?"
                    : "a CA of your own is given by --ca FILE";
     case GEMMD_REFUSED:
-        if (err->http == 401)
-            return "a key is given by --key-file FILE, or in GEMMD_KEY";
-        if (strcmp(err->code, "kernel_unavailable") == 0)
-            return "`gemmctl kernels` lists them";
-        if (strcmp(err->code, "device_unavailable") == 0)
-            return "`gemmctl devices` lists them";
-        return NULL;
+        return err->http == 401 ? "a key is given by --key-file FILE, or in GEMMD_KEY"
+                                : hint_of_code(err);
     default:
         return NULL;
     }
