@@ -408,11 +408,13 @@ enum gm_exit gm_command_report(struct gemmd_client *client, struct gm_options *o
         return gm_say_wrong(GM_EXIT_USAGE, "%s wants an operation: transpose, matmul, add%s flip%s",
                             name, explain ? "," : " or", explain ? " or copy" : "");
     if ((size_t)count - 1 > most || (!explain && count < 2))
-        return gm_say_wrong(GM_EXIT_USAGE, "%s %s takes %s files%s", name, args[0],
-                            explain     ? "no"
-                            : most == 1 ? "one of"
-                                        : "its operands'",
-                            explain ? ", or its operands'" : "");
+        return gm_say_wrong(GM_EXIT_USAGE, "%s %s takes %s%s", name, args[0],
+                            !explain    ? ""
+                            : most == 0 ? "no file"
+                                        : "no file, or ",
+                            most == 0   ? ""
+                            : most == 1 ? "the file of its operand (- is standard input)"
+                                        : "the files of its operands (- is standard input)");
     const char *format = report_format(options, name);
     if (!format || !gm_options_add_parameter(options, "format", format))
         return GM_EXIT_USAGE;

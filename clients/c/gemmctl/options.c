@@ -60,8 +60,8 @@ static const struct row rows[] = {
     {"shape-c", 0, "RxC", PARAMETER, 0, "of c"},
     {"transa", 0, NULL, FLAG, 0, "multiply with the transpose of a"},
     {"transb", 0, NULL, FLAG, 0, "multiply with the transpose of b"},
-    {"alpha", 0, "NUMBER", PARAMETER, 0, "the result is alpha * a b + beta * c"},
-    {"beta", 0, "NUMBER", PARAMETER, 0, "the same"},
+    {"alpha", 0, "NUMBER", PARAMETER, 0, "factor of a b; the result is alpha * a b + beta * c"},
+    {"beta", 0, "NUMBER", PARAMETER, 0, "factor of c"},
     {"precision", 0, "NAME", PARAMETER, 0, "fp32, ieee, tf32 or bf16"},
     {"repeat", 0, "N", PARAMETER, 0, "run the kernel so often, alone, and time it"},
     {"timeout-ms", 0, "N", PARAMETER, 0, "the daemon gives up after so long"},
@@ -237,7 +237,9 @@ static bool apply(struct gm_options *options, const struct row *row, char *text)
     switch (row->kind) {
     case TEXT:
         *(const char **)field = text;
-        return *text || complain(row, "''", row->argument);
+        if (!*text)
+            fprintf(stderr, "gemmctl: --%s: '' is not a %s\n", row->name, row->argument);
+        return *text;
     case SWITCH:
         *(bool *)field = true;
         return true;
