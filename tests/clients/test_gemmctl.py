@@ -246,7 +246,8 @@ def test_advice_is_in_options(url, files):
     np.save(folder / "nan.npy", np.array([[1, np.nan]], "f4"))
     np.save(folder / "complex.npy", np.ones((2, 2), "c8"))
     for arguments, advice in ((("nan.npy", "--to", "json"), "--to npy, or --nonfinite null"),
-                              (("complex.npy", "--to", "csv"), "--to npy"), (("a.npy", "--from", "csv"), "--from FORMAT")):
+                              (("complex.npy", "--to", "csv"), "--to npy"),
+                              (("a.npy", "--from", "csv"), "--from FORMAT")):
         status, _, errors = gemmctl("flip", folder / arguments[0], *arguments[1:], url=url)
         assert status == 1 and f"in gemmctl that is {advice}" in errors, errors
     (folder / "bad.csv").write_text("1,x\n")
@@ -255,9 +256,10 @@ def test_advice_is_in_options(url, files):
 
 
 @pytest.mark.parametrize("arguments, option", [
-    (("kernels", "-o", "k.txt"), "--output"), (("devices", "-o", "d.json"), "--output"), (("devices", "-t", "json"), "--to"),
-    (("bench", "transpose", "a.npy", "-n", "5", "-o", "x.json"), "--output"), (("put", "w", "a.npy", "-o", "x"), "--output"),
-    (("stats", "-f", "csv"), "--from"), (("get", "w", "-f", "csv"), "--from"), (("flip", "a.npy", "-n", "5"), "--requests"),
+    (("kernels", "-o", "k.txt"), "--output"), (("devices", "-o", "d.json"), "--output"),
+    (("bench", "transpose", "a.npy", "-n", "5", "-o", "x.json"), "--output"), (("devices", "-t", "json"), "--to"),
+    (("put", "w", "a.npy", "-o", "x"), "--output"), (("stats", "-f", "csv"), "--from"),
+    (("get", "w", "-f", "csv"), "--from"), (("flip", "a.npy", "-n", "5"), "--requests"),
     (("list", "--retry", "1s"), "--retry"), (("top", "--rate", "5"), "--rate"), (("key", "list", "-t", "json"), "--to"),
     (("transpose", "a.npy", "--quota", "jobs=4"), "--quota"),
 ])
@@ -334,6 +336,11 @@ def test_bench(url, files, server):
     text = good("bench", "matmul", folder / "a.npy", folder / "b.npy", "-n", "20", url=url).decode()
     assert "20 answered well" in text and "p99.9" in text
     assert gemmctl("bench", "matmul", folder / "a.npy", folder / "a.npy", "-n", "20", url=url)[0] == 1
+    for flags, shape_b in (((), "3x2"), (("--transb",), "2x3"), (("--transa",), "2x3"), (("-p", "transb=0"), "3x2"),
+                           (("--transa", "--transb"), "3x2")):
+        said = json.loads(good("bench", "matmul", "-n", "2", "-s", "2x3", *flags, "--json", url=url))
+        assert said["good"] == 2 and said["operands"] == f"2x3 and {shape_b} f32", said
+    assert b"4x2x3 and 4x2x3" in good("bench", "matmul", "-n", "2", "-s", "4x2x3", "--transb", url=url)
     for dtype in ("f16", "bf16", "f64", "i32", "i64"):
         assert b"2 answered well" in good("bench", "matmul", "-n", "2", "-s", "9x5", "--dtype", dtype, url=url)
 

@@ -119,7 +119,7 @@ static enum gm_exit make_operand(struct gm_load *load, size_t i, const char *sha
     return GM_EXIT_OK;
 }
 
-/* What fits to a in a product: its shape with the last two sizes exchanged. */
+/* Its shape with the last two sizes exchanged. */
 static void swapped(const char *shape, char *out, size_t size)
 {
     uint64_t dim[3] = {0}, bytes;
@@ -132,6 +132,25 @@ static void swapped(const char *shape, char *out, size_t size)
         snprintf(out, size, "%" PRIu64 "x%" PRIu64, dim[1], dim[0]);
     else
         snprintf(out, size, "%" PRIu64 "x%" PRIu64 "x%" PRIu64, dim[0], dim[2], dim[1]);
+}
+
+/* As the daemon reads it. */
+static bool is_true(const char *value)
+{
+    return value && (strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
+}
+
+/* The shape of a b that fits to a, so that a product is square: that of a transposed. Where one of
+ * them alone is multiplied as its transpose, that is how it is stored. */
+static void fitting(const struct gm_options *options, const char *shape_a, char *out, size_t size)
+{
+    bool transa = is_true(gm_options_parameter(options, "transa"));
+    bool transb = is_true(gm_options_parameter(options, "transb"));
+
+    if (transa == transb)
+        swapped(shape_a, out, size);
+    else
+        snprintf(out, size, "%s", shape_a);
 }
 
 static enum gm_exit make_random(struct gm_load *load, struct gm_options *options, const char *op)
@@ -152,7 +171,7 @@ static enum gm_exit make_random(struct gm_load *load, struct gm_options *options
         shape_a = DEFAULT_SHAPE;
     bool stated =
         gm_options_parameter(options, "shape_a") || gm_options_parameter(options, "shape");
-    swapped(shape_a, other, sizeof other);
+    fitting(options, shape_a, other, sizeof other);
     const char *shape_b = gm_options_parameter(options, "shape_b");
     const char *shapes[GM_OPERANDS_MAX] = {shape_a,
                                            shape_b   ? shape_b
