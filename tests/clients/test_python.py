@@ -4,6 +4,7 @@ import asyncio
 import io
 import pickle
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
@@ -525,3 +526,31 @@ def test_expressions_of_two_clients(client, url):
             x + y
         client.delete(x)
         client.delete(y)
+
+
+def test_expressions_that_grow_too_long_end_at_once(client):
+    """A part that is used twice is written twice, so each step of such a loop doubles the text."""
+    x = client.put(np.eye(2), "grows")
+    grown, start = x, time.monotonic()
+    with pytest.raises(ValueError, match=r"would be 5617 characters long, and a daemon takes 4096.*keep\(\)"):
+        for _ in range(60):
+            grown = gemmd.tanh(grown @ grown)
+    assert time.monotonic() - start < 1 and len(repr(grown)) < 4200
+    for make in (gemmd.tanh, lambda e: -e, lambda e: e + 1, lambda e: 1 - e, lambda e: e.T):
+        deep = x
+        with pytest.raises(ValueError, match=r"would be 4\d\d\d characters long"):
+            for _ in range(5000):
+                deep = make(deep)
+        assert 4080 < len(deep._made_by() and repr(deep)) < 4200
+        with pytest.raises(gemmd.RequestError, match="bad_expression"):
+            deep.get()
+    # The length that is kept is that of the text.
+    for made in (x @ x * (x + 1) ** -2, -x - (-x - -1.5), gemmd.where(x > -2, x[0, 1:], (-1) ** x).sum(axis=0).mT):
+        assert made._length == len(gemmd.lazy.text_of(made, {}))
+    many = [np.full((1, 1), float(i)) for i in range(12)]
+    wide = sum(many[1:], x + many[0])  # v10 and others are longer
+    assert len(gemmd.lazy.text_of(wide, {})) == wide._length + 3 and wide.get()[0, 0] == 1 + sum(range(12))
+    x = gemmd.tanh(x @ x).keep("grows")
+    assert np.allclose(x._client.get(x), np.tanh(np.eye(2)))
+    assert client.stats()["limits"]["eval_characters_max"]["value"] == gemmd.lazy.CHARACTERS_MAX
+    client.delete(x)

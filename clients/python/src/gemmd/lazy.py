@@ -13,6 +13,8 @@ import numpy as np
 # How tightly a piece of text binds, as in Python: a comparison the least, a name the most.
 COMPARISON, SUM, TERM, SIGN, POWER, ATOM = range(6)
 
+CHARACTERS_MAX = 4096  # of the text of an expression: what a daemon takes
+
 # An index of an expression.
 Index = Union[int, slice, tuple[Union[int, slice], ...]]
 
@@ -127,6 +129,12 @@ class Expression(Lazy):
 
     It is made by the operators + - * / @ ** and comparisons, by .T, .mT, slices and the methods sum, mean, max and min of
     what `client.put` returns, and by gemmd's functions: exp, log, sqrt, tanh, abs, where, maximum, minimum, equal, ...
+
+    It is sent as text, in which a part that is used twice is written twice. A daemon takes 4096 characters: what would make
+    a longer expression is a ValueError at once. `keep` a part, and go on with the NamedMatrix that this returns:
+
+    >>> for _ in range(24):
+    ...     x = gemmd.tanh(x @ x).keep("power")
     """
 
     def __init__(self, level: int, *pieces: Any) -> None:
@@ -137,6 +145,9 @@ class Expression(Lazy):
         if len(clients) > 1:
             raise ValueError("the operands of an expression are kept by one daemon, and these by several clients")
         self._client = next(iter(clients), None)
+        self._length = _checked(
+            sum(len(piece) if isinstance(piece, str) else _length_of(*piece) for piece in pieces)
+        )
 
     def get(self, **parameters: Any) -> Any:
         """Computes it: a Result, as of an operation; of an AsyncClient it is awaited. Parameters: device, precision, ..."""
@@ -176,17 +187,42 @@ def client_of(operand: Any) -> Any:
 
 def text_of(operand: Any, names: dict[int, tuple[str, Any]], least: int = COMPARISON) -> str:
     """The text of an operand, in parentheses if it binds less tightly. names: id -> (name, operand), which grows."""
-    if isinstance(operand, Expression):
-        text = "".join(
-            piece if isinstance(piece, str) else text_of(piece[0], names, piece[1]) for piece in operand._pieces
-        )
-        return text if operand._level >= least else f"({text})"
-    number = _number(operand)
-    if number is not None:
-        return number if number[0] != "-" or least <= SIGN else f"({number})"
+    said: list[str] = []
+    left: list[Any] = [(operand, least)]  # pieces, the last of them first: Python's stack is too small for a long chain
+    while left:
+        piece = left.pop()
+        if isinstance(piece, str):
+            said.append(piece)
+        elif isinstance(piece[0], Expression):
+            part, least = piece
+            left += reversed(part._pieces if part._level >= least else ("(", *part._pieces, ")"))
+        else:
+            said.append(_number_in(*piece) or _name_of(piece[0], names))
+    text = "".join(said)
+    _checked(len(text))
+    return text
+
+
+def _name_of(operand: Any, names: dict[int, tuple[str, Any]]) -> str:
     taken = {name for name, _ in names.values()}
     free = next(name for i in itertools.count() if (name := f"v{i}") not in taken)
     return names.setdefault(id(operand), (free, operand))[0]
+
+
+def _length_of(operand: Any, least: int) -> int:
+    """How long the text of an operand is, if its names are as short as v0."""
+    if isinstance(operand, Expression):
+        return operand._length + (0 if operand._level >= least else len("()"))
+    return len(_number_in(operand, least) or "v0")
+
+
+def _checked(length: int) -> int:
+    if length > CHARACTERS_MAX:
+        raise ValueError(
+            f"this expression would be {length} characters long, and a daemon takes {CHARACTERS_MAX}: a part that is used "
+            "twice is written twice. keep() a part, as part = part.keep(), and go on with that"
+        )
+    return length
 
 
 def call(function: str, *operands: Any) -> Expression:
@@ -225,6 +261,12 @@ def _number(operand: Any) -> str | None:
     if isinstance(operand, float):
         return repr(operand) if math.isfinite(operand) else repr(operand).replace("inf", "np.inf").replace("nan", "np.nan")
     return None
+
+
+def _number_in(operand: Any, least: int) -> str | None:
+    """The same, in parentheses where a sign would bind otherwise."""
+    number = _number(operand)
+    return number if number is None or number[0] != "-" or least <= SIGN else f"({number})"
 
 
 def _index(index: int | slice) -> str:
