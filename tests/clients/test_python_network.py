@@ -164,6 +164,7 @@ def test_a_proxy_whose_daemon_restarts(flip, relay):
 
 
 @pytest.mark.parametrize("refusal, kind", [
+    (problem(503, "deadline_passed", Retry_After="1"), gemmd.UnavailableError),  # it had its time
     (problem(503, "cancelled"), gemmd.UnavailableError),  # nothing says that waiting helps
     (problem(503, "queue_full", Retry_After="61"), gemmd.UnavailableError),  # longer than anybody waits
     (problem(500, "internal"), gemmd.ServerError),
@@ -236,6 +237,17 @@ def test_the_daemons_own_limit(flip, relay):
         flip(at(one), a=np.ones((600, 600), "f4"),
              call={"kernel": "shared", "device": "sim", "timeout_ms": 1})
     assert caught.value.code == "deadline_passed" and one.connections == 1
+
+
+def test_a_job_that_used_its_time_is_not_sent_again():
+    short = Daemon("--timeout", "1s", "--threads", "1")
+    try:
+        start = time.monotonic()
+        with gemmd.Client(short.url("")) as client, pytest.raises(gemmd.UnavailableError) as caught:
+            client.matmul(np.ones((700, 700)), np.ones((700, 700)), repeat=1000)
+        assert caught.value.code == "deadline_passed" and time.monotonic() - start < 5
+    finally:
+        short.stop()
 
 
 # Errors that come before the body is sent.

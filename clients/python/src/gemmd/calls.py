@@ -179,6 +179,9 @@ class Receiver:
 # where nobody has answered yet, since the address may be wrong.
 RETRIES, FIRST_RETRIES = 8, 4
 
+# The request had its time (the daemon's --timeout, or timeout_ms), and would use as much again.
+FINAL = "deadline_passed"
+
 
 class Retries:
     """Whether, and when, a request that failed is sent again. Operations have no effects, and writing a named matrix
@@ -191,8 +194,6 @@ class Retries:
         self._unsaid, self._known, self._wait_s = attempts is None, known, wait_s
         self._left = attempts if attempts is not None else RETRIES if known else FIRST_RETRIES
         self._backoff, self._once = 0.1, call.once
-        # Who says how long it may take has no use for an answer that takes longer.
-        self._final = {"deadline_passed"} if "timeout_ms" in call.params else set()
 
     def pause(self, error: Error) -> float:
         """Seconds to wait before the next attempt; raises the error where there is none."""
@@ -203,7 +204,7 @@ class Retries:
         if self._once:
             disconnected = isinstance(error.__cause__, httpx.ConnectError)
             overloaded = overloaded and error.code is not None  # a proxy's may come after the work
-        if not (overloaded or disconnected) or error.code in self._final or self._left == 0:
+        if not (overloaded or disconnected) or error.code == FINAL or self._left == 0:
             raise error
         # Somewhat later than asked for, so that clients that were refused together do not return together.
         least = error.retry_after if error.retry_after is not None else self._backoff
