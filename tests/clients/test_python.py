@@ -554,3 +554,15 @@ def test_expressions_that_grow_too_long_end_at_once(client):
     assert np.allclose(x._client.get(x), np.tanh(np.eye(2)))
     assert client.stats()["limits"]["eval_characters_max"]["value"] == gemmd.lazy.CHARACTERS_MAX
     client.delete(x)
+
+
+def test_operands_are_not_called_as_parameters_are(client):
+    a = np.ones((2, 2))
+    for name in ("expr", "device", "ttl", "header"):
+        for call in (client.eval, client.plan, lambda text, operands: client.keep_eval(text, "reserved", operands)):
+            with pytest.raises(ValueError, match=f"cannot be called '{name}', which is a parameter"):
+                call(f"a * {name}", {"a": a, name: a})
+    said = (wheel.ROOT / "proto" / "PROTOCOL.md").read_text().split("operands and as parameters (")[1].split(")")[0]
+    assert {"expr", *re.findall(r"\w+", said)} == set(gemmd.calls.RESERVED)
+    for name in ("kernel", "repeat", "alpha", "a"):  # parameters of others
+        assert np.array_equal(client.eval(f"{name} + 1", {name: a}), a + 1)

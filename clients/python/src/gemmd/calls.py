@@ -37,6 +37,11 @@ SEND_BYTES = 1 << 20  # of the body at a time, and between two calls of a progre
 CONNECT_S = 10.0
 GRACE_S = 10.0  # beyond timeout_ms, for the reply to arrive
 
+# Parts of a request of an expression that are no operands.
+RESERVED = (
+    "expr", "device", "dtype", "precision", "keep", "return", "ttl", "share", "timeout_ms", "nonfinite", "header", "explain",
+)  # fmt: skip
+
 
 @dataclass
 class Reply:
@@ -390,6 +395,12 @@ def _expression(
     accept: str,
     read: Callable[[Reply], T],
 ) -> Call[T]:
+    for name in operands:
+        if name in RESERVED:
+            raise ValueError(
+                f"an operand cannot be called {name!r}, which is a parameter: give it another name. "
+                f"Reserved are {', '.join(RESERVED)}"
+            )
     # No id is negative: operands that the caller names keep their names, and take none of another's.
     given: dict[int, tuple[str, Any]] = {~i: item for i, item in enumerate(operands.items())}
     text = expression if isinstance(expression, str) else lazy.text_of(expression, given)

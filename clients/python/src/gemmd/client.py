@@ -252,7 +252,8 @@ class Client:
         """Computes an expression in NumPy's notation, in one round trip; the result's shape has two dimensions, or three.
 
         operands: what its names mean; those that are missing are named matrices. `NamedMatrix` has operators, and
-                  `Expression.get` does the same without text
+                  `Expression.get` does the same without text. The names of parameters are reserved: expr, device,
+                  dtype, precision, keep, return, ttl, share, timeout_ms, nonfinite, header and explain
 
         >>> client.eval("tanh(x @ x.T + k)", {"x": a, "k": 1})
         >>> client.eval("sum(x, axis=0)", {"x": a}, device="cpu")
