@@ -281,3 +281,38 @@ def test_what_replaces_its_own_operand_is_not_sent_twice(daemon):
             assert direct.get(w).tolist() == [[10.0]]
         for name in ("once_w", "once_v"):
             direct.delete(name)
+
+
+# What a caller gives.
+
+@pytest.mark.parametrize("kind, options", [
+    (ValueError, {"timeout": 0}), (ValueError, {"timeout": -1}), (ValueError, {"timeout": float("nan")}),
+    (ValueError, {"connections": 0}), (ValueError, {"retries": -1}), (ValueError, {"retry_wait": -1}),
+    (TypeError, {"timeout": "1"}), (TypeError, {"connections": 1.5}), (TypeError, {"retries": "a"}),
+    (TypeError, {"retry_wait": "x"}), (ValueError, {"call": {"timeout": 0}}), (TypeError, {"call": {"timeout": "1"}}),
+])
+def test_settings_are_checked(flip, daemon, kind, options):
+    """Before anything is sent or waited for."""
+    (name,) = options.get("call", options)
+    start = time.monotonic()
+    with pytest.raises(kind, match=f"^{name} is "):
+        flip(daemon.url(""), **options)
+    assert time.monotonic() - start < 1
+
+
+def test_settings_of_any_kind_of_number(flip, daemon):
+    assert right(flip(daemon.url(""), timeout=np.float32(5), retries=np.int64(2), retry_wait=float("inf"), connections=np.int8(1)))
+    assert right(flip(daemon.url(""), timeout=None, call={"timeout": 5}))
+
+
+def test_addresses_and_names_are_texts(daemon):
+    for wrong in (5, b"http://localhost"):
+        with pytest.raises(TypeError, match="address of a daemon is a text"):
+            gemmd.Client(wrong)
+    with pytest.raises(TypeError, match="key is a text"):
+        gemmd.Client(daemon.url(""), key=5)
+    with gemmd.Client(daemon.url("")) as client:
+        for call in (lambda: client.get(5), lambda: client.delete(5), lambda: client.put(A, 5),
+                     lambda: client.keep(5, "flip", A), lambda: client.keep_eval("1 + 1", 5)):
+            with pytest.raises(TypeError, match="named matrix is a text"):
+                call()

@@ -31,6 +31,8 @@ def resolve(
     """What a client was given, completed from the environment, and checked. ValueError if wrong."""
     if url is None:
         url = os.environ.get("GEMMD_URL") or DEFAULT_URL
+    if not isinstance(url, str):
+        raise TypeError(f"the address of a daemon is a text, as http://HOST:PORT, not {type(url).__qualname__}")
     if url.startswith(UNIX):
         base, socket = "http://localhost", _socket_path(url)
     else:
@@ -71,6 +73,8 @@ def _key(key: str | None) -> str | None:
         key = Path(file).read_text(encoding="utf-8").strip()
         if not key:
             raise ValueError(f"the key file {file} (GEMMD_KEY_FILE) is empty")
+    if key is not None and not isinstance(key, str):
+        raise TypeError(f"a key is a text, not {type(key).__qualname__}")
     key = key.strip() if key is not None else ""
     if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
         raise ValueError("a key is one line of ASCII letters, digits and signs")

@@ -66,12 +66,12 @@ class AsyncClient:
     ) -> None:
         address = resolve(url, key, ca)
         self._address = address
-        self._connections, self._shares_memory = connections, shared_memory
-        self._open()
-        CLIENTS.add(self)
-        self._timeout, self._retries, self._retry_wait = timeout, retries, retry_wait
+        self._timeout, self._retries, self._retry_wait = calls.limits(timeout, retries, retry_wait)
         self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
+        self._connections, self._shares_memory = calls.count("connections", connections, 1), shared_memory
+        self._open()
+        CLIENTS.add(self)
 
     def _open(self) -> None:
         address = self._address

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import email.utils
 import json
+import math
+import numbers
 import operator
 import random
 import re
@@ -139,6 +141,7 @@ class Call(Generic[T]):
         """The client's limit, extended where the caller gives the daemon more time than that."""
         if timeout is None:
             return httpx.Timeout(None, connect=CONNECT_S)
+        timeout = limit_of(timeout)
         asked = self.params.get("timeout_ms", "")
         allowed = int(asked) / 1000 + GRACE_S if asked.isdigit() else 0.0
         return httpx.Timeout(timeout, connect=min(timeout, CONNECT_S), read=max(timeout, allowed))
@@ -148,6 +151,42 @@ class Call(Generic[T]):
         if not 200 <= reply.status < 300:
             raise reply.problem()
         return self.read(reply)
+
+
+def seconds(name: str, value: Any) -> float:
+    """A time that a caller gave, checked."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} is a number of seconds, not {type(value).__qualname__}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} is a number of seconds, and cannot be {value}")
+    return float(value)
+
+
+def limit_of(timeout: Any) -> float:
+    """A timeout that a caller gave, checked."""
+    if seconds("timeout", timeout) == 0:
+        raise ValueError("timeout is more than 0 seconds, or None for no limit")
+    return float(timeout)
+
+
+def limits(timeout: Any, retries: Any, retry_wait: Any) -> tuple[float | None, int | None, float]:
+    """The arguments of a client that say how long it waits, checked."""
+    return (
+        None if timeout is None else limit_of(timeout),
+        None if retries is None else count("retries", retries, 0),
+        math.inf if retry_wait == math.inf else seconds("retry_wait", retry_wait),
+    )
+
+
+def count(name: str, value: Any, least: int) -> int:
+    """A whole number that a caller gave, checked."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, not {type(value).__qualname__}") from None
+    if number < least:
+        raise ValueError(f"{name} is at least {least}, and cannot be {number}")
+    return number
 
 
 class Receiver:
@@ -302,7 +341,7 @@ def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Para
 
 def kept(name: str, op: Op, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Call[NamedMatrix]:
     """POST /v1/{op}, whose result gets a name and does not come back."""
-    params = {**encode(parameters), "keep": name, "return": "account"}
+    params = {**encode(parameters), "keep": name_of(name), "return": "account"}
     shaped, _ = _as_matrices(op, arrays.as_arrays(operands, params.get("dtype")), params)
 
     def read(reply: Reply) -> NamedMatrix:
@@ -368,7 +407,7 @@ def kept_evaluation(
     name: str | None, expression: str | Lazy, operands: Mapping[str, Operand], parameters: Mapping[str, Parameter]
 ) -> Call[NamedMatrix]:
     """POST /v1/eval, whose result gets a name and does not come back."""
-    chosen = name if name is not None else f"m_{secrets.token_hex(8)}"
+    chosen = name_of(name) if name is not None else f"m_{secrets.token_hex(8)}"
     params = {**encode(parameters), "keep": chosen, "return": "account"}
 
     def read(reply: Reply) -> NamedMatrix:
@@ -434,10 +473,17 @@ def delete(matrix: str | NamedMatrix) -> Call[None]:
 
 
 def _path_of(matrix: str | NamedMatrix) -> str:
-    name = matrix if isinstance(matrix, str) else matrix.name
+    name = matrix.name if isinstance(matrix, NamedMatrix) else name_of(matrix)
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise ValueError(f"{name!r} is no name of a matrix")
     return f"/v1/matrices/{name}"
+
+
+def name_of(name: Any) -> str:
+    """The name of a matrix that a caller gave, checked."""
+    if not isinstance(name, str):
+        raise TypeError(f"a named matrix is a text or what put() and keep() return, not {type(name).__qualname__}")
+    return name
 
 
 def _named(name: str, reply: Reply) -> NamedMatrix:
