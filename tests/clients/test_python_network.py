@@ -6,6 +6,7 @@ import email.utils
 import ssl
 import time
 
+import httpx
 import numpy as np
 import pytest
 import trustme
@@ -316,3 +317,23 @@ def test_addresses_and_names_are_texts(daemon):
                      lambda: client.keep(5, "flip", A), lambda: client.keep_eval("1 + 1", 5)):
             with pytest.raises(TypeError, match="named matrix is a text"):
                 call()
+
+
+@pytest.mark.parametrize("body", [b"hello", b"[]", b"{}", b"\xff\xfe"])
+def test_any_server_that_is_none_of_ours(relay, body):
+    """It answers everything with 200: whatever is asked, that is no result."""
+    one = relay(refusals=[(200, {"Content-Type": "text/plain"}, body)] * 40)
+    x = gemmd.NamedMatrix("x", (30, 20), "f64", "1")
+    with gemmd.Client(at(one)) as client:
+        for call in (
+            lambda: client.flip(A), lambda: client.matmul(A, A.T), lambda: client.keep("x", "flip", A),
+            lambda: client.put(A), lambda: client.get("x"), lambda: client.delete("x"), lambda: client.matrices(),
+            lambda: client.eval("x", {"x": A}), lambda: client.keep_eval("x", "y"), lambda: client.plan("x", {"x": A}),
+            lambda: client.plan(x + 1), lambda: client.compare("flip", A), lambda: client.explain("flip"),
+            lambda: client.explain("flip", A, drawings=False), lambda: client.flip(np.ones((500, 500))),
+            lambda: client.kernels(), lambda: client.devices(), lambda: client.gpus(),
+        ):
+            with pytest.raises(gemmd.ReplyError, match="a reply that is not gemmd's"):
+                call()
+    with pytest.raises(gemmd.ReplyError, match="not gemmd's"):  # no drawing
+        gemmd.calls.drawing("flip", [], {}).finish(gemmd.calls.Reply(200, httpx.Headers(), np.frombuffer(body, "u1")))

@@ -223,7 +223,7 @@ class AsyncClient:
         found: list[dict[str, Any]] = []
         path: str | None = "/v1/matrices"
         while path is not None:
-            page = await self._run(calls.document(path))
+            page = await self._run(calls.page(path))
             found += page["matrices"]
             path = page.get("next")
         return found

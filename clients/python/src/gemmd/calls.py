@@ -59,6 +59,26 @@ class Reply:
         except ValueError:
             raise self.not_ours() from None
 
+    def members(self, *needed: str) -> dict[str, Any]:
+        """The JSON object that it is, with these members."""
+        said = self.json()
+        if not isinstance(said, dict) or not said.keys() >= set(needed):
+            raise self.not_ours()
+        return said
+
+    def kind(self) -> tuple[str, str]:
+        """The daemon's words for the shape and the type of the elements that it has."""
+        try:
+            return self.headers["gemmd-shape"], self.headers["gemmd-dtype"]
+        except KeyError:
+            raise self.not_ours() from None
+
+    def text(self) -> str:
+        try:
+            return self.body.tobytes().decode()
+        except ValueError:
+            raise self.not_ours() from None
+
     def account(self) -> Account:
         try:
             return Account(json.loads(self.headers.get("gemmd-stats", "{}")))
@@ -331,7 +351,7 @@ def operation(op: Op, operands: Sequence[Operand], parameters: Mapping[str, Para
         return finish(arrays.result(data, shape, dtype, given[0].dtype, account))
 
     def read(reply: Reply) -> arrays.Result:
-        shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
+        shape, dtype = reply.kind()
         return result(reply.body, shape, dtype, reply.account())
 
     call = _call("POST", f"/v1/{op}", shaped, params, "application/octet-stream", read, names)
@@ -380,7 +400,7 @@ def get(
     params = {name: _range(name, said) for name, said in (("rows", rows), ("cols", cols)) if said is not None}
 
     def read(reply: Reply) -> Array:
-        shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
+        shape, dtype = reply.kind()
         same = arrays.dtype_of(dtype) if dtype == "bf16" or dtype in arrays.DTYPES else np.dtype("V1")
         return np.asarray(arrays.result(reply.body, shape, dtype, same, Account({})))
 
@@ -396,7 +416,7 @@ def evaluation(
         params.setdefault("return", "result")
 
     def read(reply: Reply) -> arrays.Result:
-        shape, dtype = (reply.headers.get(f"gemmd-{name}", "") for name in ("shape", "dtype"))
+        shape, dtype = reply.kind()
         same = arrays.dtype_of(dtype) if dtype == "bf16" or dtype in arrays.DTYPES else np.dtype("V1")
         return arrays.result(reply.body, shape, dtype, same, reply.account())
 
@@ -422,7 +442,10 @@ def plan(
     """POST /v1/eval?explain=plan."""
 
     def read(reply: Reply) -> str:
-        return reply.body.tobytes().decode()
+        steps = reply.text()
+        if "\n\non " not in steps:  # the expression, and then the device
+            raise reply.not_ours()
+        return steps
 
     return _expression(expression, operands, {**encode(parameters), "explain": "plan"}, "text/plain", read)
 
@@ -469,7 +492,12 @@ def _expression(
 
 def delete(matrix: str | NamedMatrix) -> Call[None]:
     """DELETE /v1/matrices/{name}."""
-    return Call("DELETE", _path_of(matrix), lambda reply: None, silent=True)
+
+    def read(reply: Reply) -> None:
+        if reply.status != 204:
+            raise reply.not_ours()
+
+    return Call("DELETE", _path_of(matrix), read, silent=True)
 
 
 def _path_of(matrix: str | NamedMatrix) -> str:
@@ -487,7 +515,7 @@ def name_of(name: Any) -> str:
 
 
 def _named(name: str, reply: Reply) -> NamedMatrix:
-    said = reply.json()
+    said = reply.members()
     try:
         return NamedMatrix(name, tuple(said["shape"]), str(said["dtype"]), reply.headers["etag"].strip('"'))
     except (KeyError, TypeError):
@@ -526,7 +554,7 @@ def comparison(
         shaped,
         params,
         "application/json",
-        lambda reply: Comparison(reply.json()),
+        lambda reply: Comparison(reply.members("rows")),
         _names(operands),
     )
 
@@ -535,23 +563,31 @@ def explanation(
     op: ExplainedOp, operands: Sequence[Operand], parameters: Mapping[str, Parameter]
 ) -> Call[Explanation]:
     """GET or POST /v1/explain/{op}, as figures."""
-    return _explain(op, operands, parameters, "application/json", lambda reply: Explanation(reply.json()))
+    return _explain(op, operands, parameters, "application/json", lambda reply: Explanation(reply.members("sites")))
 
 
 def drawing(op: ExplainedOp, operands: Sequence[Operand], parameters: Mapping[str, Parameter]) -> Call[str]:
     """The same, as a drawing."""
-    return _explain(op, operands, parameters, "image/svg+xml", lambda reply: reply.body.tobytes().decode())
+
+    def read(reply: Reply) -> str:
+        drawn = reply.text()
+        if "<svg" not in drawn:
+            raise reply.not_ours()
+        return drawn
+
+    return _explain(op, operands, parameters, "image/svg+xml", read)
+
+
+def page(path: str) -> Call[dict[str, Any]]:
+    """GET of a page of the list of named matrices."""
+    return Call("GET", path, lambda reply: reply.members("matrices"), {}, {"Accept": "application/json"}, silent=True)
 
 
 def document(path: str, member: str | None = None) -> Call[Any]:
     """GET of a JSON document, or of one member of it."""
 
     def read(reply: Reply) -> Any:
-        said = reply.json()
-        try:
-            return said if member is None else said[member]
-        except (KeyError, TypeError):
-            raise reply.not_ours() from None
+        return reply.json() if member is None else reply.members(member)[member]
 
     return Call("GET", path, read, {}, {"Accept": "application/json"}, silent=True)
 

@@ -322,7 +322,7 @@ class Client:
         found: list[dict[str, Any]] = []
         path: str | None = "/v1/matrices"
         while path is not None:
-            page = self._run(calls.document(path))
+            page = self._run(calls.page(path))
             found += page["matrices"]
             path = page.get("next")
         return found

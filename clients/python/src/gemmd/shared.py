@@ -246,7 +246,7 @@ def _call(region: Region, operation: Operation) -> Call[Result]:
     params |= {"region_result": region.name, "offset_result": str(at)}
 
     def read(reply: Reply) -> Result:
-        said = reply.json()
+        said = reply.members("shape", "dtype")
         size = math.prod(said["shape"]) * operation.operands[0].itemsize
         data = region.at(at, size).copy()
         return operation.result(data, shape_text(said["shape"]), said["dtype"], reply.account())
