@@ -220,6 +220,31 @@ def test_accounts_show_themselves(client):
     assert "wavefronts" in str(counted) and counted.accesses["global_sectors"] > 0
 
 
+def documented(title):
+    """The members in the first table of a section of PROTOCOL.md, or below a line of it."""
+    table = (wheel.ROOT / "proto" / "PROTOCOL.md").read_text().split(f"\n{title}\n")[1].split("\n|---|---|\n")[1]
+    lines = table.split("\n\n")[0].splitlines()
+    return [name for line in lines for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+
+
+def test_documented_members_are_attributes(client):
+    a = np.ones((3, 4), "f4")
+    made, report = client.eval("2 * x + 1", {"x": a}).account, client.compare("flip", a, device="cpu")
+    for members, one, empty in (
+        (documented("## The account"), made, gemmd.Account({})),
+        (documented("wavefronts instead. JSON has"), report, gemmd.Comparison({})),
+        (documented("A row has"), report.rows[0], gemmd.ComparedKernel({})),
+    ):
+        assert len(members) > 9
+        for name in members:
+            # What was not said is None, "" or empty.
+            assert getattr(one, name) or not one.get(name), name
+            assert not getattr(empty, name), name
+    assert made.placed == "asked" and made.steps[0]["op"] == "elementwise" and made.percent_of_link is None
+    assert report.reference["against"] == "reference" and report.shapes["a"] == (3, 4) and report.us["total"] > 0
+    assert str(made).startswith("eval -> 3x4, f32, ") and "eval -> 3x4" in repr(made)
+
+
 def test_compare(client):
     report = client.compare("matmul", np.ones((40, 40)), np.ones((40, 40)), repeat=2)
     assert {"naive", "blocked"} <= {row.kernel for row in report.rows}

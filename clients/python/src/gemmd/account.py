@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from .document import Document, bytes_text, shape_text, time_text
 
@@ -13,8 +14,9 @@ STAGES = ("receive", "decode", "queue", "h2d", "prepare", "kernel", "d2h", "enco
 class Account(Document):
     """What the daemon says of one request: `result.account`.
 
-    It is a mapping of what the daemon said, and has the documented members as attributes. `print(account)`
-    shows it as a table; a notebook shows it with a bar for each stage.
+    It is a mapping of what the daemon said, and has the documented members as attributes. What was not said is None,
+    or "" where it is a text (but for `placed` and `doubt`). `print(account)` shows it as a table; a notebook shows it
+    with a bar for each stage.
     """
 
     @property
@@ -24,7 +26,7 @@ class Account(Document):
 
     @property
     def op(self) -> str:
-        """The operation: "transpose", "matmul", "add" or "flip"."""
+        """The operation: "transpose", "matmul", "add" or "flip"; "eval" of an expression."""
         return self._text("op")
 
     @property
@@ -36,6 +38,11 @@ class Account(Document):
     def device(self) -> str:
         """Where it ran, e.g. "cpu:0", in the name that `device=` takes."""
         return self._text("device")
+
+    @property
+    def placed(self) -> str | None:
+        """Why it ran there: "asked", "shape" or "load"."""
+        return self._members.get("placed")
 
     @property
     def dtype(self) -> str:
@@ -103,6 +110,11 @@ class Account(Document):
         return self._number("percent_of_copy")
 
     @property
+    def percent_of_link(self) -> float | None:
+        """Of a kernel that uses the host's memory itself: the least time that the link takes, as a share of the kernel's."""
+        return self._number("percent_of_link")
+
+    @property
     def doubt(self) -> str | None:
         """The ceiling that was measured too low ("copy_gbs", "roofline_gflops"), or None."""
         return self._members.get("doubt")
@@ -143,6 +155,11 @@ class Account(Document):
         return self._number("percent_of_roofline")
 
     @property
+    def steps(self) -> list[Mapping[str, Any]] | None:
+        """Of an expression: each step's "op", "kernel", "shape" and "us"."""
+        return self._members.get("steps")
+
+    @property
     def accesses(self) -> Mapping[str, int] | None:
         """On a simulated device: what the kernel did to memory, e.g. accesses["global_sectors"]."""
         return self._members.get("accesses")
@@ -150,8 +167,8 @@ class Account(Document):
     def _headline(self) -> str:
         shapes = dict(self.shapes)
         result = shapes.pop("result", ())
-        operands = ", ".join(shape_text(shape) for shape in shapes.values())
-        return f"{self.op} {operands} -> {shape_text(result)}, {self.dtype}, {self.kernel} on {self.device}"
+        operands = " " + ", ".join(shape_text(shape) for shape in shapes.values()) if shapes else ""
+        return f"{self.op}{operands} -> {shape_text(result)}, {self.dtype}, {self.kernel} on {self.device}"
 
     def _rates(self) -> list[str]:
         """Sentences on how good that was."""

@@ -19,6 +19,11 @@ class ComparedKernel(Document):
         return self._text("kernel")
 
     @property
+    def note(self) -> str:
+        """What it does, in a few words."""
+        return self._text("note")
+
+    @property
     def op(self) -> str:
         """The operation; "copy" for a baseline."""
         return self._text("op")
@@ -34,6 +39,11 @@ class ComparedKernel(Document):
         return bool(self._members.get("baseline", False))
 
     @property
+    def runs(self) -> int | None:
+        """How often it was timed."""
+        return self._integer("runs")
+
+    @property
     def kernel_us_min(self) -> float | None:
         """The shortest time, in microseconds; None where nothing is timed, or it failed."""
         return self._number("kernel_us_min")
@@ -42,6 +52,16 @@ class ComparedKernel(Document):
     def kernel_us_median(self) -> float | None:
         """The median of the times, in microseconds."""
         return self._number("kernel_us_median")
+
+    @property
+    def prepare_us(self) -> float | None:
+        """Microseconds of rearranging operands for it, which are not in its times."""
+        return self._number("prepare_us")
+
+    @property
+    def estimated_us(self) -> float | None:
+        """What the daemon estimates beforehand, in microseconds."""
+        return self._number("estimated_us")
 
     @property
     def effective_gbs(self) -> float | None:
@@ -86,7 +106,15 @@ class ComparedKernel(Document):
 
 
 class Comparison(Document):
-    """Every kernel of an operation on the same operands. `print` it, show it in a notebook, or read `rows`."""
+    """Every kernel of an operation on the same operands. `print` it, show it in a notebook, or read `rows`.
+
+    It has the documented members as attributes, and so have its rows. Those that were not said are None, texts "".
+    """
+
+    @property
+    def id(self) -> str:
+        """The request's id, which the daemon's log has too."""
+        return self._text("id")
 
     @property
     def op(self) -> str:
@@ -102,6 +130,52 @@ class Comparison(Document):
     def dtype(self) -> str:
         """The element type in the daemon's words, e.g. "f32"."""
         return self._text("dtype")
+
+    @property
+    def model(self) -> str:
+        """What the device is."""
+        return self._text("model")
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the operands and of the result: {"a": (2, 3), "result": (3, 2)}."""
+        return {name: tuple(shape) for name, shape in self._members.get("shapes", {}).items()}
+
+    @property
+    def bytes_min(self) -> int | None:
+        """Bytes that must move: each input element read once, each output element written once."""
+        return self._integer("bytes_min")
+
+    @property
+    def flops(self) -> int | None:
+        """Arithmetic operations that the definition needs."""
+        return self._integer("flops")
+
+    @property
+    def bound(self) -> str:
+        """What limits the operation on this device: "memory" or "compute"."""
+        return self._text("bound")
+
+    @property
+    def copy_gbs(self) -> float | None:
+        """What a copy reaches on this device, in 10^9 bytes per second."""
+        return self._number("copy_gbs")
+
+    @property
+    def roofline_gflops(self) -> float | None:
+        """The ceiling at this intensity, in 10^9 operations per second."""
+        return self._number("roofline_gflops")
+
+    @property
+    def reference(self) -> Mapping[str, Any] | None:
+        """What results are checked against: reference["against"], and reference["what"] in words."""
+        return self._members.get("reference")
+
+    @property
+    def us(self) -> Mapping[str, float]:
+        """Microseconds: receive, decode, queue, runs (of the kernels), check (of their results) and total."""
+        times: Mapping[str, float] = self._members.get("us", {})
+        return times
 
     @property
     def rows(self) -> list[ComparedKernel]:
@@ -153,7 +227,7 @@ class Comparison(Document):
 
 
 class Site(Document):
-    """A place in a kernel's source that accesses memory."""
+    """A place in a kernel's source that accesses memory. What has no attribute is in the mapping: site["example"]."""
 
     @property
     def kind(self) -> str:
@@ -206,6 +280,8 @@ class Site(Document):
 
 class Explanation(Document):
     """How a kernel accesses memory, what that costs, and the cure. A notebook shows it with its drawings.
+
+    What the daemon says and has no attribute here is in the mapping: explanation["launches"].
 
     `print` it for a table; write `svg` to a file for the drawings:
     `pathlib.Path("tiled.svg").write_text(explanation.svg)`.
