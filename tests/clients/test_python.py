@@ -544,6 +544,23 @@ def test_integers_of_arrays_in_lists_do_not_wrap(client):
         client.add(np.zeros((1, 1), "i4"), [np.array([2**40 + 5])])
 
 
+def test_numbers_that_do_not_fit(client):
+    a = np.zeros((1, 3), "i4")
+    for given, said in ((2**40, "1099511627776 does not fit int32"), ([[2**40, 0, 1]], "a number of the list does not fit int32")):
+        with pytest.raises(ValueError, match=said):
+            client.add(a, given)
+    for given in (10**30, [[10**30, 1]], [[-1, 2**63, 2**64]]):
+        with pytest.raises(ValueError, match="fits no type if it is beyond int64 and uint64, as 1"):
+            client.flip(given)
+        with pytest.raises(ValueError, match="fits no type"):
+            client.add(a, given)
+    assert client.flip([2**63]).dtype == np.uint64
+    assert client.add(a.astype("f4"), [[2**40, 1, 2]]).dtype == np.float32
+    for given in (1.5, [[1.0, 2, 3]]):
+        with pytest.raises(gemmd.RequestError, match="i32 and b is f64"):
+            client.add(a, given)
+
+
 def test_expressions_of_two_clients(client, url):
     with gemmd.Client(url) as other:
         x, y = client.put([1.0], "two_x"), other.put([2.0], "two_y")

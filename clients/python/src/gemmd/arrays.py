@@ -163,6 +163,8 @@ def as_array(operand: Any) -> Array:
     except (BufferError, RuntimeError) as error:  # in a GPU's memory, part of a graph, ...
         raise TypeError(f"{what} cannot be read as a NumPy array: {error}") from error
     if array.dtype.kind in "OUS" and not is_array(operand):
+        if array.size and all(isinstance(element, int) for element in array.flat):
+            raise ValueError(f"a whole number fits no type if it is beyond int64 and uint64, as {max(array.flat, key=abs)} is")
         raise TypeError(f"{what} is no array of numbers")
     if array.dtype.hasobject:
         raise TypeError(f"{what} has Python objects as elements, not numbers: convert it, a.astype('f8')")
@@ -172,8 +174,8 @@ def as_array(operand: Any) -> Array:
 def as_arrays(operands: Sequence[Any], dtype: str | None) -> list[Array]:
     """All operands of a request as arrays of, where they have none of their own, one element type.
 
-    Lists and numbers take `dtype`, or the type of the operand that is an array (where NumPy calls that the
-    same kind), or one that holds them all.
+    Lists and numbers take `dtype`, or the type of the operand that is an array (integers any type of numbers,
+    others where NumPy calls that the same kind; else they keep their own), or one that holds them all.
     """
     typed = [as_array(o) if is_array(o) else None for o in operands]
     target = _target([t.dtype for t in typed if t is not None], operands, dtype)
@@ -187,9 +189,13 @@ def as_arrays(operands: Sequence[Any], dtype: str | None) -> list[Array]:
 
 def _made(operand: Any, target: np.dtype[Any]) -> Array:
     """An array of this type. ValueError where an integer does not fit: NumPy lets those of an array in a list wrap."""
-    made, loose = np.asarray(operand, dtype=target), np.asarray(operand)
-    if made.dtype.kind in "iu" and loose.dtype.kind in "iu" and not np.array_equal(made, loose):
-        raise ValueError(f"a number of the list does not fit {target}")
+    loose = np.asarray(operand)
+    if target.kind not in "iu" or loose.dtype.kind not in "iu":
+        return np.asarray(operand, dtype=target)
+    made = loose.astype(target)
+    if not np.array_equal(made, loose):
+        what = "a number of the list" if loose.ndim > 0 else str(operand)
+        raise ValueError(f"{what} does not fit {target}, the type of the array beside it or of dtype=")
     return made
 
 

@@ -63,8 +63,9 @@ class Client:
     or DLPack: of PyTorch, JAX, pandas, ...) from the host's memory; nested lists; numbers. They are matrices,
     or stacks of matrices (three dimensions). All operands of a call have one element type: float16, float32,
     float64, int32, int64 and bfloat16 (of the package ml_dtypes) for arithmetic; any of 1, 2, 4, 8 or 16 bytes
-    for transpose and flip. A list or a number takes the type of an array beside it, or that of `dtype=`, or
-    NumPy's own (float64, int64). Column-major (Fortran) arrays are sent as they are; others that are not
+    for transpose and flip. Lists and numbers take the type of `dtype=`, or of an array beside them: whole numbers any
+    type that holds them, others a type of floating-point numbers (beside an array of integers [1.0] is an error). Without
+    either they have NumPy's own (float64, int64). Column-major (Fortran) arrays are sent as they are; others that are not
     contiguous are copied first.
 
     **Results** (`gemmd.Result`) are NumPy arrays of the operands' type, in row-major order, with the attribute
