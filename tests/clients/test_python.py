@@ -608,3 +608,24 @@ def test_operands_are_not_called_as_parameters_are(client):
     assert {"expr", *re.findall(r"\w+", said)} == set(gemmd.calls.RESERVED)
     for name in ("kernel", "repeat", "alpha", "a"):  # parameters of others
         assert np.array_equal(client.eval(f"{name} + 1", {name: a}), a + 1)
+
+
+def test_a_vector_is_kept_as_a_row(client):
+    m, v = RNG.integers(-4, 4, (3, 4)).astype("f8"), np.arange(4.0)
+    x, w, column = client.put(m, "row_m"), client.put(v, "row_v"), client.put(v[:, None], "row_c")
+    assert w.shape == (1, 4) and np.array_equal((x @ w.T).get(), (m @ v)[:, None])
+    assert np.array_equal((x @ column).get(), (m @ v)[:, None])
+    # An error points into a text that the caller has not written: that is shown.
+    for wrong in ((x @ w).get, (x @ w).keep, (x @ w).plan, (x @ v).get):
+        with pytest.raises(gemmd.RequestError, match=r"^422 bad_shape: character 4: .*; the expression is 'v0 @ v1' \(request"):
+            wrong()
+    long = x
+    for _ in range(100):
+        long = long + 1
+    with pytest.raises(gemmd.RequestError, match=r"; the expression is '(\.\.\.)?[v01 +@]{70,170}(\.\.\.)?'"):
+        (long @ w + long).get()
+    with pytest.raises(gemmd.RequestError) as caught:
+        client.eval("x @ w", {"x": x, "w": w})
+    assert "the expression is" not in str(caught.value)
+    for one in (x, w, column):
+        client.delete(one)

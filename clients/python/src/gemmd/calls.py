@@ -37,6 +37,7 @@ ExplainedOp = Literal["transpose", "matmul", "add", "flip", "copy"]
 
 SEND_BYTES = 1 << 20  # of the body at a time, and between two calls of a progress callback
 CONNECT_S = 10.0
+SHOWN = 160  # characters of an expression in an error
 GRACE_S = 10.0  # beyond timeout_ms, for the reply to arrive
 
 # Parts of a request of an expression that are no operands.
@@ -85,13 +86,18 @@ class Reply:
         except ValueError:
             return Account({})
 
-    def problem(self) -> ReplyError:
-        """The error that it says, or an error that says that it is none of gemmd's."""
+    def problem(self, expression: str | None = None) -> ReplyError:
+        """The error that it says, or an error that says that it is none of gemmd's.
+
+        expression: the text to whose characters it may point, where its caller has not seen that
+        """
         try:
             said = json.loads(self.body.tobytes())
             code, detail = str(said["code"]), str(said["detail"])
         except (ValueError, KeyError, TypeError):
             return self.not_ours()
+        if expression is not None and isinstance(said.get("at"), int):
+            detail += f"; the expression is {_around(expression, said['at'])!r}"
         return error_class(self.status)(
             detail,
             status=self.status,
@@ -124,6 +130,14 @@ class Reply:
             return None
 
 
+def _around(text: str, at: int) -> str:
+    """A text, or if it is long what is near a character, counted from 1."""
+    first, last = max(0, at - 1 - SHOWN // 2), at - 1 + SHOWN // 2
+    if len(text) <= SHOWN:
+        return text
+    return "..." * (first > 0) + text[first:last] + "..." * (last < len(text))
+
+
 @dataclass
 class Call(Generic[T]):
     """One request, and how its reply is read."""
@@ -135,6 +149,7 @@ class Call(Generic[T]):
     headers: dict[str, str] = field(default_factory=dict)
     body: tuple[Buffer, ...] = ()
     silent: bool = False  # nothing moves of which a progress callback should hear
+    expression: str | None = None  # the text of one that was made by operators
     once: bool = False  # its result takes the place of an operand: sent twice it would be applied twice
 
     def __post_init__(self) -> None:
@@ -169,7 +184,7 @@ class Call(Generic[T]):
     def finish(self, reply: Reply) -> T:
         """The result, or the error, that a reply says."""
         if not 200 <= reply.status < 300:
-            raise reply.problem()
+            raise reply.problem(self.expression)
         return self.read(reply)
 
 
@@ -487,7 +502,8 @@ def _expression(
     names = [operand.name for operand in parts.values() if isinstance(operand, NamedMatrix)]
     # The text may name matrices of the daemon too.
     once = _replaces(params, [*names, *re.findall(r"[A-Za-z_]\w*", text)])
-    return Call("POST", "/v1/eval", read, params, headers, tuple(body), once=once)
+    made = None if isinstance(expression, str) else text
+    return Call("POST", "/v1/eval", read, params, headers, tuple(body), expression=made, once=once)
 
 
 def delete(matrix: str | NamedMatrix) -> Call[None]:

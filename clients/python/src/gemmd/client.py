@@ -219,6 +219,9 @@ class Client:
         ttl:   seconds after which it is forgotten; by default with the daemon
         share: keys that may read it, as "bob,carol", or "*"
 
+        It has two dimensions, or three: a vector is kept as one row (1xN). A column is `put(v[:, None])`, and in an
+        expression `v.T`.
+
         >>> weights = client.put(a, "weights")
         >>> client.matmul(b, weights)
         >>> client.put(2 * a, "weights", etag=weights.etag, ttl=60)

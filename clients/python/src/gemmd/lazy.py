@@ -130,6 +130,8 @@ class Expression(Lazy):
     It is made by the operators + - * / @ ** and comparisons, by .T, .mT, slices and the methods sum, mean, max and min of
     what `client.put` returns, and by gemmd's functions: exp, log, sqrt, tanh, abs, where, maximum, minimum, equal, ...
 
+    Its operands are matrices: a vector, put or not, is one row (1xN), and m @ v of such is an error. m @ v.T is a column.
+
     It is sent as text, in which a part that is used twice is written twice. A daemon takes 4096 characters: what would make
     a longer expression is a ValueError at once. `keep` a part, and go on with the NamedMatrix that this returns:
 
