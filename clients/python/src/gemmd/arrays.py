@@ -164,7 +164,8 @@ def as_array(operand: Any) -> Array:
         raise TypeError(f"{what} cannot be read as a NumPy array: {error}") from error
     if array.dtype.kind in "OUS" and not is_array(operand):
         if array.size and all(isinstance(element, int) for element in array.flat):
-            raise ValueError(f"a whole number fits no type if it is beyond int64 and uint64, as {max(array.flat, key=abs)} is")
+            most = max(array.flat, key=abs)
+            raise ValueError(f"a whole number fits no type if it is beyond int64 and uint64, as {most} is")
         raise TypeError(f"{what} is no array of numbers")
     if array.dtype.hasobject:
         raise TypeError(f"{what} has Python objects as elements, not numbers: convert it, a.astype('f8')")

@@ -192,9 +192,10 @@ def seconds(name: str, value: Any) -> float:
     """A time that a caller gave, checked."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name} is a number of seconds, not {type(value).__qualname__}")
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} is a number of seconds, and cannot be {value}")
-    return float(value)
+    given = float(value)
+    if not 0 <= given < math.inf:
+        raise ValueError(f"{name} is a number of seconds, and cannot be {given}")
+    return given
 
 
 def limit_of(timeout: Any) -> float:
