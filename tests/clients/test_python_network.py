@@ -165,7 +165,7 @@ def test_a_proxy_whose_daemon_restarts(flip, relay):
 
 
 @pytest.mark.parametrize("refusal, kind", [
-    (problem(503, "deadline_passed", Retry_After="1"), gemmd.UnavailableError),  # it had its time
+    (problem(503, "deadline_passed"), gemmd.UnavailableError),  # it used its time itself
     (problem(503, "cancelled"), gemmd.UnavailableError),  # nothing says that waiting helps
     (problem(503, "queue_full", Retry_After="61"), gemmd.UnavailableError),  # longer than anybody waits
     (problem(500, "internal"), gemmd.ServerError),
@@ -238,6 +238,18 @@ def test_the_daemons_own_limit(flip, relay):
         flip(at(one), a=np.ones((600, 600), "f4"),
              call={"kernel": "shared", "device": "sim", "timeout_ms": 1})
     assert caught.value.code == "deadline_passed" and one.connections == 1
+
+
+def test_what_had_its_time_is_sent_once_more_at_most(flip, relay):
+    one = relay(refusals=[problem(503, "deadline_passed", Retry_After="0")] * 9)
+    with pytest.raises(gemmd.UnavailableError):
+        flip(at(one))
+    assert one.connections == 2
+    with pytest.raises(gemmd.UnavailableError):
+        flip(at(one), call={"timeout_ms": 1000})
+    assert one.connections == 3
+    one.refusals = one.refusals[:1]
+    assert right(flip(at(one)))
 
 
 def test_a_job_that_used_its_time_is_not_sent_again():

@@ -259,9 +259,6 @@ class Receiver:
 # where nobody has answered yet, since the address may be wrong.
 RETRIES, FIRST_RETRIES = 8, 4
 
-# The request had its time (the daemon's --timeout, or timeout_ms), and would use as much again.
-FINAL = "deadline_passed"
-
 
 class Retries:
     """Whether, and when, a request that failed is sent again. Operations have no effects, and writing a named matrix
@@ -274,17 +271,21 @@ class Retries:
         self._unsaid, self._known, self._wait_s = attempts is None, known, wait_s
         self._left = attempts if attempts is not None else RETRIES if known else FIRST_RETRIES
         self._backoff, self._once = 0.1, call.once
+        # The daemon says Retry-After where a request only waited until its time had passed. That is tried once more, as it
+        # may take as long again; and not at all for who says how long it may take.
+        self._late = 0 if "timeout_ms" in call.params else 1
 
     def pause(self, error: Error) -> float:
         """Seconds to wait before the next attempt; raises the error where there is none."""
         if error.status is not None and self._unsaid and not self._known:
             self._left, self._known = self._left + RETRIES - FIRST_RETRIES, True
+        late = error.code == "deadline_passed"
         overloaded = error.status in (429, 503) and (error.retry_after is not None or error.code is None)
         disconnected = isinstance(error, TransportError) and not isinstance(error, TimeoutError)
         if self._once:
             disconnected = isinstance(error.__cause__, httpx.ConnectError)
             overloaded = overloaded and error.code is not None  # a proxy's may come after the work
-        if not (overloaded or disconnected) or error.code == FINAL or self._left == 0:
+        if not (overloaded or disconnected) or (late and self._late == 0) or self._left == 0:
             raise error
         # Somewhat later than asked for, so that clients that were refused together do not return together.
         least = error.retry_after if error.retry_after is not None else self._backoff
@@ -292,6 +293,7 @@ class Retries:
         if wait > self._wait_s:
             raise error
         self._left -= 1
+        self._late -= late
         self._wait_s -= wait
         self._backoff *= 2
         return wait

@@ -48,9 +48,9 @@ class Client:
     timeout:     the most seconds to wait for the next bytes of a reply (connecting: 10), or None. The daemon
                  itself gives a request up after 60 s unless it was told otherwise
     retries:     how often a request is sent again: after 503 and 429, when `Retry-After` says, and after a
-                 connection that was refused or lost (no operation has effects), but not after 503
-                 `deadline_passed`: it had its time. 0 for never; default: 8, which is half a minute, but 4 until
-                 the daemon has answered once
+                 connection that was refused or lost (no operation has effects). After 503 `deadline_passed`
+                 once at most, and not with `timeout_ms`: it had its time. 0 for never; default: 8, which is half
+                 a minute, but 4 until the daemon has answered once
     retry_wait:  the most seconds that a call waits between its attempts, in all
     connections: the most connections at a time; they are kept and used again
     shared_memory: True to pass operands and results of a quarter of a megabyte and more through shared memory, where the
