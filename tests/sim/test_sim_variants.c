@@ -17,10 +17,10 @@
 
 static bool large, one; /* of the arguments */
 
-/* A fifth of what there is, which take turns; all where they have time. */
+/* An eighth of what there is, which take turns; all where they have time. */
 static bool is_due(size_t which)
 {
-    return large || one || which % 5 == 0;
+    return large || one || which % 8 == 0;
 }
 
 /* Moves know an element's size alone: for each shape one type of each size, which take turns; all
