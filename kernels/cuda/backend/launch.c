@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 /* A library's call that takes longer has loaded code, which takes at least a millisecond, or has
- * waited for who does. */
+ * waited for another call that does. */
 #define LIBRARY_LOADS_US 500.0
 
 static struct gm_cuda_launch *launch_of(struct gm_exec *exec)
