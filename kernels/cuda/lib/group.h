@@ -55,12 +55,10 @@ __device__ __forceinline__ void gm_group_each(const gm_group<P> &group, F comput
         compute(group.problem[at], tile - group.begin[at]);
         __syncthreads(); /* the next tile overwrites shared memory */
     }
-    if (!time)
-        return;
-    __threadfence_system(); /* all that a thread has written, before the end */
-    __syncthreads();
-    if (threadIdx.x == 0)
+    if (time && threadIdx.x == 0) {
+        __threadfence_system(); /* all that the block has written, before the end */
         gm_tell(&time->end_ns);
+    }
 }
 
 /* Launches `kernel` on op[0] and those after it. describe(op, &problem) returns its tiles, for each
