@@ -70,13 +70,27 @@ static void set_job(struct gm_request *r)
     gm_request_set_slot(r);
 }
 
+/* Whether an event thread may do all of the request but the job. */
+static bool brief(const struct gm_request *r)
+{
+    return !r->connection.suspended && !r->run.job.exclusive && !waits_for_disk(r) &&
+           r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX;
+}
+
 /* Whether the job takes less time than handing it to another thread would. */
 static bool tiny(const struct gm_request *r)
 {
-    return !r->connection.suspended && r->plan.device->backend->run_here && !r->run.job.exclusive &&
-           !waits_for_disk(r) && gm_cost_is_tiny(&r->run.job.task.op) &&
-           r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX &&
+    return brief(r) && r->plan.device->backend->run_here && gm_cost_is_tiny(&r->run.job.task.op) &&
            gm_params_take_auto(&r->parsed.params);
+}
+
+/* Whether a job of an idle device takes less time than another thread to start it and to hand it
+ * back, and no other request waits. The first job of other kernels waits until they are loaded. */
+static bool lone(const struct gm_request *r)
+{
+    return brief(r) && r->run.job.task.variant->groups &&
+           r->run.job.slot.cost_s * 1e6 <= GM_INLINE_US_MAX &&
+           atomic_load(&r->server->suspended) == 0;
 }
 
 /* Checks the least cost of repeated runs beforehand, because they hold the device alone. */
@@ -236,6 +250,12 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     }
     if (gm_sched_admit(r->plan.device->sched, &r->run.job, &error) != GM_OK)
         return gm_request_fail(r, &error);
+    if (lone(r) && gm_sched_run_if_idle(r->plan.device->sched, &r->run.job)) {
+        gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
+        gm_request_learn_cost(r);
+        gm_handle_op_ran(r);
+        return GM_READY;
+    }
     gm_request_suspend(r);
     r->state = GM_REQUEST_QUEUED;
     gm_sched_commit(r->plan.device->sched, &r->run.job);

@@ -30,8 +30,7 @@
       "Arithmetic operations of the jobs computed.")                                               \
     X(ABORTED, "aborted_requests", "gemmd_aborted_requests_total",                                 \
       "Requests whose connection ended before their reply was sent.")                              \
-    X(RAN_INLINE, "inline_jobs", "gemmd_inline_jobs_total",                                        \
-      "Small jobs run on an event thread, beside those of the device.")                            \
+    X(RAN_INLINE, "inline_jobs", "gemmd_inline_jobs_total", "Small jobs run on an event thread.")  \
     X(CONNECTIONS, "connections", "gemmd_connections_accepted_total", "Connections accepted.")
 
 /* X(NAME, member, reason, help): reasons why gemmd closed a connection; one metric, by reason. */

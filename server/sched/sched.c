@@ -240,6 +240,20 @@ static void expect(struct gm_sched *s, struct gm_job *job)
     s->waiting_s += job->expected_s;
 }
 
+void gm_sched_enqueue(struct gm_sched *s, struct gm_job *job)
+{
+    expect(s, job);
+    gm_fair_push(&s->queue, &job->slot);
+    s->exclusive_waiting += job->exclusive;
+    gm_sched_set_bypass(s);
+    /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
+     * jobs. */
+    if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
+        s->timer_asleep = false;
+        pthread_cond_signal(&s->timer);
+    }
+}
+
 void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
 {
     enum gm_status refused = GM_OK;
@@ -252,17 +266,8 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
         --*held(s, job->slot.client);
     } else {
         atomic_store(&s->measure_stop, true);
-        expect(s, job);
-        gm_fair_push(&s->queue, &job->slot);
-        s->exclusive_waiting += job->exclusive;
-        gm_sched_set_bypass(s);
+        gm_sched_enqueue(s, job);
         gm_sched_wake(s);
-        /* The watch thread sleeps up to WATCH_MS between checks, and without limit if there are no
-         * jobs. */
-        if (s->timer_asleep || job->deadline_ns - job->queued_ns < (int64_t)GM_WATCH_MS * 1000000) {
-            s->timer_asleep = false;
-            pthread_cond_signal(&s->timer);
-        }
     }
     pthread_mutex_unlock(&s->mutex);
     if (refused != GM_OK) {

@@ -27,7 +27,7 @@
  *   reserve    a queue slot is counted, nothing is queued yet. May be refused, never waits.
  *   commit     QUEUED: the scheduler owns the job until done() is called. Cannot fail.
  *   (start)    RUNNING on a stream, alone or in a batch of jobs with the same batch_key; or on
- *              the thread that calls gm_sched_run_here, which is all of such a job's life
+ *              the thread that calls gm_sched_run_here or gm_sched_run_if_idle
  *   done()     the caller owns the job again; the scheduler never touches it after the call.
  * Every committed job gets exactly one done(), however it ends: finished, failed, timed out,
  * abandoned by its client, drained, or its device lost.
@@ -140,6 +140,12 @@ void gm_sched_reserve_more(struct gm_sched *sched, uint64_t client);
 /* Queues the job; uses up one reserved slot of its client. */
 void gm_sched_commit(struct gm_sched *sched, struct gm_job *job);
 
+/*
+ * The same, if the device is idle and no other slot is reserved; but the calling thread runs the
+ * job, on a stream and without done(). For jobs that end sooner than another thread would notice.
+ * Else returns false, and the slot stays reserved.
+ */
+bool gm_sched_run_if_idle(struct gm_sched *sched, struct gm_job *job);
 /*
  * Runs a job on the calling thread at once, without the queue and without done(). For jobs that
  * take less time than a handover to another thread. Needs no slot; nobody checks its deadline or

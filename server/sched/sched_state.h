@@ -73,6 +73,8 @@ bool gm_sched_startable(const struct gm_sched *sched);
 void gm_sched_wake(struct gm_sched *sched);
 /* Has all stream threads look at it. */
 void gm_sched_wake_all(struct gm_sched *sched);
+/* Puts a job that was reset into the queue, and has it watched. Its slot is reserved no more. */
+void gm_sched_enqueue(struct gm_sched *sched, struct gm_job *job);
 /* Frees the slot of a job that has been taken from the queue. */
 void gm_sched_leave_queue(struct gm_sched *sched, const struct gm_job *job);
 /* Moves a waiting job to `list`, for gm_sched_end. */

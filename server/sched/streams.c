@@ -278,6 +278,25 @@ static void run_batch(struct gm_sched *s, unsigned stream, struct gm_job **batch
     after_launch(s, status, &batch[0]->task.error);
 }
 
+bool gm_sched_run_if_idle(struct gm_sched *s, struct gm_job *job)
+{
+    struct gm_job *batch[1] = {job};
+    struct gm_task *tasks[1];
+
+    gm_job_reset(job);
+    pthread_mutex_lock(&s->mutex);
+    bool idle = !s->lost && !s->closing && !s->exclusive_running && !job->exclusive &&
+                s->queue.waiting == 0 && s->running_count == 0 && s->reserved == 1;
+    if (idle) {
+        s->reserved = 0;
+        gm_sched_enqueue(s, job);
+        unsigned n = take_batch(s, batch), stream = take_stream(s);
+        run_batch(s, stream, batch, n, tasks);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return idle;
+}
+
 void gm_sched_lose(struct gm_sched *s, const struct gm_error *error)
 {
     pthread_mutex_lock(&s->mutex);

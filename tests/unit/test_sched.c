@@ -593,6 +593,72 @@ static void test_run_here_not(void)
     close_bench(&b);
 }
 
+/* On a stream of an idle device, but on the thread that brings it; and nothing is left of it. */
+static void test_run_if_idle(void)
+{
+    struct bench b;
+    struct probe p;
+    struct gm_error error;
+
+    open_bench(&b, 2, 1, QUEUE);
+    for (int i = 0; i < 3; i++) {
+        init_probe(&p);
+        CHECK_STATUS(gm_sched_admit(b.sched, &p.job, &error), GM_OK, &error);
+        CHECK(gm_sched_run_if_idle(b.sched, &p.job));
+        CHECK(p.job.task.status == GM_OK && p.job.batch == 1 && p.job.stream == 0);
+        CHECK(p.job.last && !p.job.concurrent && atomic_load(&p.done) == 0);
+        CHECK(p.job.queued_ns <= p.job.started_ns && p.job.started_ns > 0);
+        CHECK(p.job.started_ns <= p.job.finished_ns);
+        CHECK_EQ(fake_runs(&b.fake), (unsigned)i + 1);
+        CHECK(gm_sched_load(b.sched).queued == 0 && gm_sched_load(b.sched).running == 0);
+    }
+    close_bench(&b);
+}
+
+/* Nothing changes where another job runs, waits or is coming, or where the job itself would wait:
+ * it can be committed after that. */
+static void test_run_if_idle_not(void)
+{
+    struct bench b;
+    struct probe busy, next, alone;
+    struct gm_error error;
+
+    open_bench(&b, 2, 1, QUEUE);
+    init_probe(&busy);
+    init_probe(&next);
+    init_probe(&alone);
+    fake_hold(&b.fake, true);
+    CHECK(submit(&b, &busy) == GM_OK);
+    CHECK(fake_wait_running(&b.fake, 1));
+    CHECK_STATUS(gm_sched_admit(b.sched, &next.job, &error), GM_OK, &error);
+    CHECK(!gm_sched_run_if_idle(b.sched, &next.job)); /* one runs, and a stream is free */
+    CHECK_EQ(gm_sched_load(b.sched).queued, 1);
+    fake_hold(&b.fake, false);
+    CHECK(wait_done(&busy));
+    CHECK_STATUS(gm_sched_reserve(b.sched, 7, &error), GM_OK, &error);
+    CHECK(!gm_sched_run_if_idle(b.sched, &next.job)); /* one is coming */
+    gm_sched_unreserve(b.sched, 7);
+    gm_sched_commit(b.sched, &next.job);
+    CHECK(wait_done(&next));
+    CHECK(next.job.task.status == GM_OK);
+
+    alone.job.exclusive = true;
+    CHECK_STATUS(gm_sched_admit(b.sched, &alone.job, &error), GM_OK, &error);
+    CHECK(!gm_sched_run_if_idle(b.sched, &alone.job));
+    gm_sched_commit(b.sched, &alone.job);
+    CHECK(wait_done(&alone));
+    CHECK_EQ(fake_runs(&b.fake), 3);
+
+    init_probe(&next);
+    CHECK_STATUS(gm_sched_admit(b.sched, &next.job, &error), GM_OK, &error);
+    fake_next(&b.fake, GM_DEVICE_LOST);
+    CHECK(gm_sched_run_if_idle(b.sched, &next.job));
+    CHECK_EQ(next.job.task.status, GM_DEVICE_LOST);
+    CHECK_EQ(atomic_load(&b.lost_calls), 1);
+    CHECK(gm_sched_is_lost(b.sched) && gm_sched_load(b.sched).queued == 0);
+    close_bench(&b);
+}
+
 /* What jobs are expected to take counts, not what those before them took. */
 static void test_retry_after_costs(void)
 {
@@ -663,6 +729,8 @@ int main(void)
     test_busy();
     test_run_here();
     test_run_here_not();
+    test_run_if_idle();
+    test_run_if_idle_not();
     test_retry_after();
     test_retry_after_costs();
     return check_report();

@@ -399,7 +399,9 @@ static void *storm_main(void *cls)
         }
         if (dice == 6)
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-        if (dice < 8 || !gm_sched_run_here(s->bench->sched, &p->job)) {
+        if (dice < 8 && dice % 2 == 1 && gm_sched_run_if_idle(s->bench->sched, &p->job)) {
+            atomic_store(&p->done, 1);
+        } else if (dice < 8 || !gm_sched_run_here(s->bench->sched, &p->job)) {
             gm_sched_commit(s->bench->sched, &p->job);
         } else {
             gm_sched_unreserve(s->bench->sched, p->job.slot.client);
