@@ -189,7 +189,7 @@ def test_a_daemon_that_answered_is_waited_for():
     """Where the caller does not say how often: for half a minute, but not where nobody has answered yet."""
 
     def waits(attempts, known, *errors):
-        retries, waited = gemmd.calls.Retries(gemmd.calls.document("/v1/stats"), attempts, 60, known), 0
+        retries, waited = gemmd.retries.Retries(gemmd.calls.document("/v1/stats"), attempts, 60, known), 0
         for count, error in enumerate(errors):
             try:
                 waited += retries.pause(error)

@@ -22,6 +22,7 @@ from .errors import Error
 from .lazy import Lazy
 from .progress import Progress, ProgressOption, callback_of
 from .reports import Comparison, Explanation
+from .retries import Retries, checked_limits, count, transport_error
 from .shared import SharedMemory
 
 T = TypeVar("T")
@@ -66,10 +67,10 @@ class AsyncClient:
     ) -> None:
         address = resolve(url, key, ca)
         self._address = address
-        self._timeout, self._retries, self._retry_wait = calls.limits(timeout, retries, retry_wait)
+        self._timeout, self._retries, self._retry_wait = checked_limits(timeout, retries, retry_wait)
         self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
-        self._connections, self._shares_memory = calls.count("connections", connections, 1), shared_memory
+        self._connections, self._shares_memory = count("connections", connections, 1), shared_memory
         self._open()
         CLIENTS.add(self)
 
@@ -325,7 +326,7 @@ class AsyncClient:
         if call.silent:
             callback = None
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
-        retries = calls.Retries(call, self._retries, self._retry_wait, self._known)
+        retries = Retries(call, self._retries, self._retry_wait, self._known)
         while True:
             try:
                 try:
@@ -342,7 +343,7 @@ class AsyncClient:
                         async for chunk in response.aiter_raw():
                             receiver.feed(chunk)
                 except httpx.HTTPError as error:
-                    raise calls.transport_error(error, self._address.shown) from error
+                    raise transport_error(error, self._address.shown) from error
                 return call.finish(receiver.reply())
             except Error as error:
                 pause = retries.pause(error)

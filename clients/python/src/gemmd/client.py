@@ -22,6 +22,7 @@ from .errors import Error
 from .lazy import Lazy
 from .progress import ProgressOption, callback_of
 from .reports import Comparison, Explanation
+from .retries import Retries, checked_limits, count, transport_error
 from .shared import SharedMemory
 
 T = TypeVar("T")
@@ -107,10 +108,10 @@ class Client:
         shared_memory: bool = True,
     ) -> None:
         self._address = resolve(url, key, ca)
-        self._timeout, self._retries, self._retry_wait = calls.limits(timeout, retries, retry_wait)
+        self._timeout, self._retries, self._retry_wait = checked_limits(timeout, retries, retry_wait)
         self._known = False  # whether the daemon has answered
         self._progress = callback_of(progress)
-        self._connections, self._shares_memory = calls.count("connections", connections, 1), shared_memory
+        self._connections, self._shares_memory = count("connections", connections, 1), shared_memory
         self._open()
         CLIENTS.add(self)
 
@@ -368,7 +369,8 @@ class Client:
         """Says how a kernel accesses memory, line by line, what that costs, and the cure. It takes no GPU.
 
         op is "transpose", "matmul", "add", "flip" or "copy". The shapes are those of the operands, or `shape`
-        (of a), `shape_b` and `shape_c`; 1024 x 1024 by default. Nothing is computed.
+        (of a), `shape_b` and `shape_c`; each is 1024 x 1024 by default, so a product whose a has another
+        shape needs `shape_b` too. Nothing is computed.
 
         kernel:   the name of a variant that runs on the simulated GPU; "auto" by default
         gpu:      the GPU whose limits are used, e.g. "H100" or "rtx4090"; `gpus()` lists them
@@ -448,7 +450,7 @@ class Client:
         if call.silent:
             callback = None
         limit = call.timeouts(timeout if timeout is not None else self._timeout)
-        retries = calls.Retries(call, self._retries, self._retry_wait, self._known)
+        retries = Retries(call, self._retries, self._retry_wait, self._known)
         while True:
             try:
                 try:
@@ -465,7 +467,7 @@ class Client:
                         for chunk in response.iter_raw():
                             receiver.feed(chunk)
                 except httpx.HTTPError as error:
-                    raise calls.transport_error(error, self._address.shown) from error
+                    raise transport_error(error, self._address.shown) from error
                 return call.finish(receiver.reply())
             except Error as error:
                 pause = retries.pause(error)
