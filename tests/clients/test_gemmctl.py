@@ -140,6 +140,8 @@ def test_suffix_of_the_result(url, files):
     assert json.loads((folder / "t.json").read_text())["data"] == a.T.tolist()
     assert (folder / "t.raw").read_bytes() == a.T.tobytes()
     assert np.array_equal(np.load(folder / "t.NPY"), a.T)
+    status, _, errors = gemmctl("transpose", folder / "a.npy", "-o", folder / "t.svg", url=url)  # of a report alone
+    assert status == 2 and "t.svg: a matrix cannot be written as svg" in errors and not (folder / "t.svg").exists()
 
 
 def test_result_is_whole_or_absent(url, files):

@@ -55,6 +55,32 @@ const struct gm_format *gm_format_by_suffix(const char *path, bool report)
     return NULL;
 }
 
+const struct gm_format *gm_format_of_result(const struct gm_options *options,
+                                            const struct gm_format *own)
+{
+    const struct gm_format *format, *report;
+    bool to_file = options->output && strcmp(options->output, "-") != 0;
+
+    if (options->to) {
+        format = gm_format_by_name(options->to);
+        if (!format || format->report)
+            gm_say_wrong(GM_EXIT_USAGE, "--to: %s is none of npy, csv, json and raw", options->to);
+        return format && !format->report ? format : NULL;
+    }
+    if (to_file) {
+        format = gm_format_by_suffix(options->output, false);
+        report = format ? NULL : gm_format_by_suffix(options->output, true);
+        if (report && strcmp(report->name, "svg") == 0) {
+            gm_say_wrong(GM_EXIT_USAGE, "%s: a matrix cannot be written as svg", options->output);
+            return NULL;
+        }
+        return format ? format : own;
+    }
+    if (options->json)
+        return gm_format_by_name("json");
+    return own->binary && isatty(STDOUT_FILENO) ? gm_format_by_name("csv") : own;
+}
+
 /* ---- operands ---- */
 
 /* Reads the beginning of a file or pipe without losing it. -1: it cannot be read. */

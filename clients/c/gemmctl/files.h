@@ -20,6 +20,10 @@ struct gm_format {
 /* NULL if there is none. */
 const struct gm_format *gm_format_by_name(const char *name);
 const struct gm_format *gm_format_by_suffix(const char *path, bool report);
+/* The format to write a matrix in: as --to says, else by the suffix of -o, else JSON with --json,
+ * else `own`, but no bytes onto a terminal. NULL: said what is wrong. */
+const struct gm_format *gm_format_of_result(const struct gm_options *options,
+                                            const struct gm_format *own);
 
 /* An operand's file, "-" for standard input. */
 struct gm_input {

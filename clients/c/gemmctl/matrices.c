@@ -92,28 +92,6 @@ enum gm_exit gm_command_put(struct gemmd_client *client, struct gm_options *opti
     return status;
 }
 
-/* As asked for, else by the suffix of -o, else .npy, but text on a terminal. NULL: said that it is
- * none. */
-static const struct gm_format *format_of(const struct gm_options *options)
-{
-    const struct gm_format *format = NULL;
-    bool to_file = options->output && strcmp(options->output, "-") != 0;
-
-    if (options->to) {
-        format = gm_format_by_name(options->to);
-        if (!format || format->report)
-            gm_say_wrong(GM_EXIT_USAGE, "--to: %s is none of npy, csv, json and raw", options->to);
-        return format && !format->report ? format : NULL;
-    }
-    if (to_file)
-        format = gm_format_by_suffix(options->output, false);
-    if (!format)
-        format = gm_format_by_name(options->json                       ? "json"
-                                   : !to_file && isatty(STDOUT_FILENO) ? "csv"
-                                                                       : "npy");
-    return format;
-}
-
 enum gm_exit gm_command_get(struct gemmd_client *client, struct gm_options *options,
                             const char *name, char **args, int count)
 {
@@ -125,7 +103,8 @@ enum gm_exit gm_command_get(struct gemmd_client *client, struct gm_options *opti
 
     if (count != 1)
         return gm_say_wrong(GM_EXIT_USAGE, "%s takes the name of a matrix", name);
-    const struct gm_format *format = format_of(options);
+    const struct gm_format *format =
+        gm_format_of_result(options, gm_format_by_name(options->json ? "json" : "npy"));
     if (!format || !path_of(args[0], path, sizeof path))
         return GM_EXIT_USAGE;
     enum gm_exit status = gm_output_open(&output, options->output);

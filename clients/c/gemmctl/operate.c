@@ -39,28 +39,6 @@ static const struct gm_format *format_of_inputs(const struct gm_inputs *inputs)
     return inputs->count > 0 ? inputs->input[0].format : gm_format_by_name("npy");
 }
 
-/* The format of the result: as asked for, else by the suffix of -o, else `own`, the operands', but
- * no bytes onto a terminal. NULL: said what is wrong. */
-static const struct gm_format *result_format(const struct gm_options *options,
-                                             const struct gm_format *own)
-{
-    const struct gm_format *format;
-
-    if (options->to) {
-        format = gm_format_by_name(options->to);
-        if (!format || format->report)
-            gm_say_wrong(GM_EXIT_USAGE, "--to: %s is none of npy, csv, json and raw", options->to);
-        return format && !format->report ? format : NULL;
-    }
-    if (options->output && strcmp(options->output, "-") != 0) {
-        format = gm_format_by_suffix(options->output, false);
-        return format ? format : own;
-    }
-    if (options->json)
-        return gm_format_by_name("json");
-    return own->binary && isatty(STDOUT_FILENO) ? gm_format_by_name("csv") : own;
-}
-
 /* One line on standard error: what ran and how long it took. */
 static void say_summary(const char *account)
 {
@@ -237,7 +215,7 @@ enum gm_exit gm_command_operate(struct gemmd_client *client, struct gm_options *
     if (gm_options_parameter(options, "keep") && !gm_options_parameter(options, "return") &&
         !gm_options_add_parameter(options, "return", "result"))
         return GM_EXIT_USAGE;
-    const struct gm_format *format = result_format(options, format_of_inputs(&inputs));
+    const struct gm_format *format = gm_format_of_result(options, format_of_inputs(&inputs));
     status = !format || !gm_inputs_share_shape(&inputs, options)
                  ? GM_EXIT_USAGE
                  : gm_output_open(&output, options->output);
@@ -367,7 +345,7 @@ enum gm_exit gm_command_eval(struct gemmd_client *client, struct gm_options *opt
     } else if (status == GM_EXIT_OK && keeps && !options->output && !options->to) {
         status = keep(client, options, "/v1/eval", x.sources, x.count);
     } else if (status == GM_EXIT_OK) {
-        const struct gm_format *format = result_format(options, x.format);
+        const struct gm_format *format = gm_format_of_result(options, x.format);
         bool good = format && (!keeps || gm_options_parameter(options, "return") ||
                                gm_options_add_parameter(options, "return", "result"));
         status = good ? send_expression(client, options, &x, format->type) : GM_EXIT_USAGE;
