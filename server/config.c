@@ -2,6 +2,7 @@
 
 #include "kernels/backend.h"
 #include "proto/status.h"
+#include "server/access/access.h"
 #include "server/limits.h"
 #include "server/request/regions.h"
 
@@ -21,6 +22,7 @@ struct option_row {
     const char *flag, *argument, *fallback; /* argument NULL: it may stand alone */
     const char *alias;                      /* former flag, until 0.3; or NULL */
     parse_fn *parse;
+    bool (*check)(const char *text); /* of parse_text; NULL: any text will do */
     size_t offset;
     uint64_t min, max;
     const char *takes; /* describes valid values, for errors and --help */
@@ -40,7 +42,7 @@ struct source {
     bool listened; /* it has named an address */
 };
 
-static parse_fn parse_prefix, parse_flag, parse_text, parse_quota, parse_log_to;
+static parse_fn parse_flag, parse_text, parse_quota, parse_log_to;
 static parse_fn parse_listen, parse_backend, parse_size, parse_count, parse_duration, parse_word;
 
 static const char *const flag_words[] = {"no", "yes", NULL};
@@ -209,7 +211,8 @@ static const struct option_row options[] = {
      .help = "then: finish accepted requests within this time; answer the rest 503"},
     {.flag = "--allow-shared-memory",
      .argument = "PREFIX",
-     .parse = parse_prefix,
+     .parse = parse_text,
+     .check = gm_region_prefix_ok,
      .offset = FIELD(shared_memory),
      .takes = "the beginning of names of POSIX shared memory, as /gemmd-; no other slash",
      .help =
@@ -247,12 +250,14 @@ static const struct option_row options[] = {
     {.flag = "--cors",
      .argument = "ORIGINS",
      .parse = parse_text,
+     .check = gm_access_origins_ok,
      .offset = FIELD(cors),
      .takes = "origins with commas between, as https://lab.example, or *",
      .help = "web pages of these may send requests"},
     {.flag = "--allow-host",
      .argument = "NAMES",
      .parse = parse_text,
+     .check = gm_access_hosts_ok,
      .offset = FIELD(hosts),
      .takes = "names with commas between, as gemmd.example",
      .help = "on loopback, requests for these names are answered too: a proxy's"},
@@ -320,22 +325,12 @@ static bool parse_duration(const struct option_row *row, const char *text, void 
 
 static bool parse_word(const struct option_row *row, const char *text, void *field)
 {
-    for (unsigned value = 0; row->words[value]; value++) {
-        if (strcmp(text, row->words[value]) == 0) {
-            memcpy(field, &value, sizeof value); /* an enum */
-            return true;
-        }
-    }
-    return false;
-}
+    unsigned value = 0;
 
-static bool parse_prefix(const struct option_row *row, const char *text, void *field)
-{
-    (void)row;
-    if (!gm_region_prefix_ok(text) || strlen(text) >= GM_PREFIX_MAX)
-        return false;
-    snprintf(field, GM_PREFIX_MAX, "%s", text);
-    return true;
+    while (row->words[value] && strcmp(text, row->words[value]) != 0)
+        value++;
+    memcpy(field, &value, sizeof value); /* an enum */
+    return row->words[value];
 }
 
 static bool parse_flag(const struct option_row *row, const char *text, void *field)
@@ -361,8 +356,7 @@ static bool parse_log_to(const struct option_row *row, const char *text, void *f
 
 static bool parse_text(const struct option_row *row, const char *text, void *field)
 {
-    (void)row;
-    if (!*text || strlen(text) >= GM_CONFIG_TEXT_MAX)
+    if (!*text || strlen(text) >= GM_CONFIG_TEXT_MAX || (row->check && !row->check(text)))
         return false;
     snprintf(field, GM_CONFIG_TEXT_MAX, "%s", text);
     return true;

@@ -19,7 +19,6 @@
 #include <stdio.h>
 
 #define GM_BACKEND_NAME_MAX 8
-#define GM_PREFIX_MAX 64
 #define GM_CONFIG_TEXT_MAX 1024 /* of a path, or a list of names */
 
 /* A place to listen. */
@@ -48,7 +47,7 @@ struct gm_config {
     uint64_t threads; /* 0: one per core */
     uint64_t streams; /* 0: the backend's own choice */
     uint64_t timeout_ms, drain_delay_ms, drain_timeout_ms;
-    char shared_memory[GM_PREFIX_MAX]; /* of objects that clients may register; "": none */
+    char shared_memory[GM_CONFIG_TEXT_MAX]; /* of objects that clients may register; "": none */
     bool cuda_ipc;
     char profile[GM_CONFIG_TEXT_MAX]; /* path of a table of numbers for estimates; "": none */
     char tune[GM_CONFIG_TEXT_MAX];    /* path of such a table that --tune is to write; "": none */

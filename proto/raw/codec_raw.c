@@ -6,6 +6,7 @@
 #include "proto/codec.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,15 +58,21 @@ static enum gm_status plan_operands(const struct gm_decode_plan *plan,
 }
 
 /* "2x3 f32 needs 24 bytes" or "2x3 and 3x4 f32 need 72 bytes" */
-static enum gm_status bad_size(enum gm_status status, const struct gm_matrix *matrix, unsigned n,
-                               uint64_t need, uint64_t have, struct gm_error *err)
+static enum gm_status bad_size(const struct gm_decode_plan *plan, const struct gm_matrix *matrix,
+                               unsigned n, uint64_t need, struct gm_error *err)
 {
-    char text[GM_OPERANDS_MAX][GM_SHAPE_TEXT_MAX] = {""};
+    char text[GM_OPERANDS_MAX][GM_SHAPE_TEXT_MAX] = {""}, more[48] = "";
+    bool trailing = plan->body_bytes > need;
+    unsigned next = plan->operand_first + n;
+
     for (unsigned i = 0; i < n; i++)
         gm_matrix_shape_text(&matrix[i], text[i]);
-    return gm_fail(err, status, "%s%s%s%s%s %s need%s %" PRIu64 " bytes, the body has %" PRIu64,
-                   text[0], n > 1 ? " and " : "", text[1], n > 2 ? " and " : "", text[2],
-                   gm_dtype_name(matrix[0].dtype), n > 1 ? "" : "s", need, have);
+    if (trailing && next < plan->operands_max)
+        snprintf(more, sizeof more, "; shape_%c is not stated", 'a' + (int)next);
+    return gm_fail(err, trailing ? GM_BODY_TRAILING : GM_BODY_TRUNCATED,
+                   "%s%s%s%s%s %s need%s %" PRIu64 " bytes, the body has %" PRIu64 "%s", text[0],
+                   n > 1 ? " and " : "", text[1], n > 2 ? " and " : "", text[2],
+                   gm_dtype_name(matrix[0].dtype), n > 1 ? "" : "s", need, plan->body_bytes, more);
 }
 
 static enum gm_status raw_open(const struct gm_decode_plan *plan, struct gm_decoder **ret,
@@ -78,8 +85,7 @@ static enum gm_status raw_open(const struct gm_decode_plan *plan, struct gm_deco
     if (status != GM_OK)
         return status;
     if (plan->body_bytes != GM_SIZE_UNKNOWN && plan->body_bytes != need)
-        return bad_size(plan->body_bytes < need ? GM_BODY_TRUNCATED : GM_BODY_TRAILING, matrix, n,
-                        need, plan->body_bytes, err);
+        return bad_size(plan, matrix, n, need, err);
 
     struct gm_decoder *decoder = calloc(1, sizeof(*decoder));
     if (!decoder)

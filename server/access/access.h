@@ -53,6 +53,11 @@ void gm_access_close(struct gm_access *access);
 enum gm_status gm_access_reload(struct gm_access *access, unsigned *ret_count,
                                 struct gm_error *err);
 
+/* Whether these are lists for `cors` (of origins: a scheme, a name and perhaps a port, without a
+ * path) and for `hosts` (of names, without a port). */
+bool gm_access_origins_ok(const char *list);
+bool gm_access_hosts_ok(const char *list);
+
 /*
  * Checks that no web page speaks through its visitor's browser (guard.c says how). GM_UNKNOWN_HOST,
  * GM_CROSS_ORIGIN.

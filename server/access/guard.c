@@ -31,17 +31,6 @@ static bool lists(const char *list, const char *word, size_t len)
     return false;
 }
 
-/* The name in a Host header, or behind the scheme of an origin: without port and final dot. */
-static const char *host_of(const char *text, size_t *ret_len)
-{
-    size_t len = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":/");
-
-    *ret_len = len > strlen(text) ? strlen(text) : len;
-    if (*ret_len > 1 && text[*ret_len - 1] == '.')
-        --*ret_len;
-    return text;
-}
-
 static bool is_address(const char *host, size_t len)
 {
     char text[INET6_ADDRSTRLEN + 1];
@@ -57,6 +46,67 @@ static bool is_address(const char *host, size_t len)
     memcpy(text, host, len);
     text[len] = '\0';
     return inet_pton(six ? AF_INET6 : AF_INET, text, address) == 1;
+}
+
+#define DIGITS "0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* A host's name, or an IPv4 address. */
+static bool is_host_name(const char *text, size_t len)
+{
+    return len > 0 && strspn(text, LETTERS DIGITS "-_.") >= len && *text != '.' &&
+           text[len - 1] != '.' && !memmem(text, len, "..", 2);
+}
+
+/* An origin as browsers send it (RFC 6454): http://localhost:3000. */
+static bool is_origin(const char *text, size_t len)
+{
+    const char *end = text + len, *host = memmem(text, len, "://", 3);
+
+    if (!host || host == text || strspn(text, LETTERS DIGITS "+-.") < (size_t)(host - text))
+        return false;
+    host += 3;
+    size_t host_len = *host == '[' ? strcspn(host, "],") + 1 : strcspn(host, ":,");
+    const char *port = host + host_len;
+    if (port > end || !(*host == '[' ? is_address(host, host_len) : is_host_name(host, host_len)))
+        return false;
+    size_t digits = port < end ? (size_t)(end - port) - 1 : 0;
+    return port == end ||
+           (*port == ':' && digits > 0 && digits <= 5 && strspn(port + 1, DIGITS) >= digits);
+}
+
+/* Whether each part of a list with commas is one. */
+static bool all(const char *list, bool (*is_one)(const char *text, size_t len))
+{
+    for (;;) {
+        size_t part = strcspn(list, ",");
+        if (part == 0 || !is_one(list, part))
+            return false;
+        if (!list[part])
+            return true;
+        list += part + 1;
+    }
+}
+
+bool gm_access_origins_ok(const char *list)
+{
+    return strcmp(list, "*") == 0 || all(list, is_origin);
+}
+
+bool gm_access_hosts_ok(const char *list)
+{
+    return all(list, is_host_name);
+}
+
+/* The name in a Host header, or behind the scheme of an origin: without port and final dot. */
+static const char *host_of(const char *text, size_t *ret_len)
+{
+    size_t len = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":/");
+
+    *ret_len = len > strlen(text) ? strlen(text) : len;
+    if (*ret_len > 1 && text[*ret_len - 1] == '.')
+        --*ret_len;
+    return text;
 }
 
 static bool is_name_of_ours(const struct gm_access *access, const char *host, size_t len)

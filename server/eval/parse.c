@@ -275,15 +275,21 @@ static enum gm_status read_integer(struct parser *p, const char *what, int64_t *
 
 static enum gm_status add_axis(struct parser *p, struct gm_syntax *node)
 {
+    /* Who writes max(x, y) means this. */
+    const char *of_two = node->reduction == GM_REDUCE_MAX   ? "; maximum takes two matrices"
+                         : node->reduction == GM_REDUCE_MIN ? "; minimum takes two matrices"
+                                                            : "";
     int64_t axis = 0;
     unsigned at = p->token.at;
-    enum gm_status status =
-        read_integer(p, "an axis is a whole number, or several in parentheses", &axis);
+    char what[128];
 
+    snprintf(what, sizeof what, "an axis is a whole number, or several in parentheses%s", of_two);
+    enum gm_status status = read_integer(p, what, &axis);
     if (status != GM_OK)
         return status;
     if (axis < -GM_DIMS_MAX || axis >= GM_DIMS_MAX || node->axes == GM_DIMS_MAX)
-        return fail(p, at, "there is no such axis: a matrix has two, a stack has three");
+        return gm_eval_fail(p->err, GM_BAD_EXPRESSION, at,
+                            "there is no such axis: a matrix has two, a stack has three%s", of_two);
     node->axis[node->axes++] = (int8_t)axis;
     return GM_OK;
 }

@@ -196,6 +196,47 @@ static void test_browsers(void)
     CHECK_EQ(browser(&access, NULL, "http://"), GM_CROSS_ORIGIN);
 }
 
+static void test_lists(void)
+{
+    static const char *const origins[] = {"*",
+                                          "http://localhost:3000",
+                                          "https://a.example,http://10.0.0.1:80",
+                                          "http://[::1]:80",
+                                          "http://[::1]",
+                                          "chrome-extension://abcd"};
+    static const char *const no_origins[] = {"",
+                                             "foo",
+                                             "null",
+                                             "*,http://a",
+                                             "http://",
+                                             "://a",
+                                             "http://a/",
+                                             "http://a:",
+                                             "http://a:123456",
+                                             "http://a:8x",
+                                             "http://a b",
+                                             "http://a,",
+                                             ",http://a",
+                                             "http://a,,http://b",
+                                             "http://[::1",
+                                             "http://[::1]x",
+                                             "http://[]",
+                                             "http://a..b",
+                                             "http://[::1,http://b]"};
+    static const char *const hosts[] = {"a", "gemmd.example,b-2.example", "10.0.0.1"};
+    static const char *const no_hosts[] = {"",     "???", "a,", "a,,b", "http://a",
+                                           "a:80", ".a",  "a.", "a b",  "*"};
+
+    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
+        CHECK(gm_access_origins_ok(origins[i]));
+    for (size_t i = 0; i < sizeof no_origins / sizeof *no_origins; i++)
+        CHECK(!gm_access_origins_ok(no_origins[i]));
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        CHECK(gm_access_hosts_ok(hosts[i]));
+    for (size_t i = 0; i < sizeof no_hosts / sizeof *no_hosts; i++)
+        CHECK(!gm_access_hosts_ok(no_hosts[i]));
+}
+
 int main(void)
 {
     const struct gm_quota_limits limits = {{0}};
@@ -207,6 +248,7 @@ int main(void)
     test_table();
     test_credentials();
     test_browsers();
+    test_lists();
     gm_quotas_close(&quotas);
     return check_report();
 }

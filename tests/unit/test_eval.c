@@ -91,6 +91,24 @@ static void test_syntax(void)
     }
 }
 
+/* Who asks for the larger of two is told its name, and nobody else. */
+static void test_axes(void)
+{
+    static const char *const cases[][2] = {
+        {"max(x, y)", "character 8: an axis is a whole number, or several in parentheses; maximum "
+                      "takes two matrices"},
+        {"x.min(3)", "character 7: there is no such axis: a matrix has two, a stack has three; "
+                     "minimum takes two matrices"},
+        {"sum(x, y)", "character 8: an axis is a whole number, or several in parentheses"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gm_error err = {0};
+        gm_eval_parse(cases[i][0], strlen(cases[i][0]), &tree, &err);
+        CHECK_STR(err.detail, cases[i][1]);
+    }
+}
+
 /* Whatever nests is bounded: 64 levels. */
 static void test_depth(void)
 {
@@ -295,6 +313,7 @@ int main(void)
     if (!CHECK_STATUS(gm_choice_cache_open(&choices, &err), GM_OK, &err))
         return 1;
     test_syntax();
+    test_axes();
     test_depth();
     test_names();
     test_folding();
