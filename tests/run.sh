@@ -233,16 +233,27 @@ steps_total=$((1 + $(wc -w <<<"$wanted")))
 [ $all = no ] || steps_total=$((steps_total + $(extras | wc -l)))
 
 step "What gemmd and its tests are built from"
+# What waits for the network begins early where it can. Below it is waited for, and done where it could not
+# be: Python's environment by its lock, Prometheus by its process.
+mkdir -p "$logs"
 case $label in
 '' | clients | lint)
-    # It waits for the network, and so begins early where it can; below it is waited for (by its lock).
     if /usr/bin/python3 -c 'import ensurepip, venv' 2>/dev/null; then
-        mkdir -p "$logs"
         tests/clients/venv.sh /usr/bin/python3 >"$logs/clients-venv-early.log" 2>&1 </dev/null &
     fi
     ;;
 esac
+prometheus=
+if [[ "$(chosen_labels release)" =~ clients ]]; then
+    read_system
+    fetch_prometheus >"$logs/prometheus-early.log" 2>&1 </dev/null &
+    prometheus=$!
+fi
 ensure_dependencies tests
+if [ -n "$prometheus" ]; then
+    ! kill -0 "$prometheus" 2>/dev/null || note "fetching prometheus"
+    wait "$prometheus" || :
+fi
 case $label in
 '' | clients | lint)
     logged "$logs/clients-venv.log" tests/clients/venv.sh /usr/bin/python3 ||
