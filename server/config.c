@@ -329,7 +329,8 @@ static bool parse_word(const struct option_row *row, const char *text, void *fie
 
     while (row->words[value] && strcmp(text, row->words[value]) != 0)
         value++;
-    memcpy(field, &value, sizeof value); /* an enum */
+    if (row->words[value])
+        memcpy(field, &value, sizeof value); /* an enum */
     return row->words[value];
 }
 

@@ -186,8 +186,8 @@
     X(PROBE_MS, 2000, "ms",                                                                        \
       "how long gemmd --probe waits for an answer; a healthy daemon takes a millisecond")          \
     X(EVENT_THREADS_MAX, 16, "threads",                                                            \
-      "event threads move bytes and run small jobs of the CPU: one for two cores, and one more; "  \
-      "more than 30 cores were never measured")                                                    \
+      "event threads move bytes and run small jobs: one for two cores, and one more; more than "   \
+      "30 cores were never measured")                                                              \
     X(CODEC_THREADS_MAX, 4, "threads",                                                             \
       "workers that decode and encode large texts, beside the compute threads")
 

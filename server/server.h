@@ -43,7 +43,7 @@ struct gm_server {
     struct gm_recents recents;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */
-    /* Requests that a worker or device holds. The HTTP library must not be stopped before this is
+    /* Requests that a worker or a stream holds. The HTTP library must not be stopped before this is
      * 0. */
     _Atomic unsigned suspended;
 

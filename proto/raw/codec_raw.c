@@ -67,7 +67,8 @@ static enum gm_status bad_size(const struct gm_decode_plan *plan, const struct g
 
     for (unsigned i = 0; i < n; i++)
         gm_matrix_shape_text(&matrix[i], text[i]);
-    if (trailing && next < plan->operands_max)
+    bool whole = (plan->body_bytes - need) % gm_dtype_size(matrix[0].dtype) == 0;
+    if (trailing && whole && next < plan->operands_max)
         snprintf(more, sizeof more, "; shape_%c is not stated", 'a' + (int)next);
     return gm_fail(err, trailing ? GM_BODY_TRAILING : GM_BODY_TRUNCATED,
                    "%s%s%s%s%s %s need%s %" PRIu64 " bytes, the body has %" PRIu64 "%s", text[0],

@@ -54,7 +54,7 @@ enum gm_status gm_access_reload(struct gm_access *access, unsigned *ret_count,
                                 struct gm_error *err);
 
 /* Whether these are lists for `cors` (of origins: a scheme, a name and perhaps a port, without a
- * path) and for `hosts` (of names, without a port). */
+ * path; or null) and for `hosts` (of names, without a port). */
 bool gm_access_origins_ok(const char *list);
 bool gm_access_hosts_ok(const char *list);
 

@@ -58,17 +58,21 @@ static bool is_host_name(const char *text, size_t len)
            text[len - 1] != '.' && !memmem(text, len, "..", 2);
 }
 
-/* An origin as browsers send it (RFC 6454): http://localhost:3000. */
+/* An origin as browsers send it (RFC 6454): http://localhost:3000; null of a page from a file. */
 static bool is_origin(const char *text, size_t len)
 {
     const char *end = text + len, *host = memmem(text, len, "://", 3);
 
-    if (!host || host == text || strspn(text, LETTERS DIGITS "+-.") < (size_t)(host - text))
+    if (len == 4 && memcmp(text, "null", 4) == 0)
+        return true;
+    if (!host || strspn(text, LETTERS) == 0 ||
+        strspn(text, LETTERS DIGITS "+-.") < (size_t)(host - text))
         return false;
     host += 3;
     size_t host_len = *host == '[' ? strcspn(host, "],") + 1 : strcspn(host, ":,");
     const char *port = host + host_len;
-    if (port > end || !(*host == '[' ? is_address(host, host_len) : is_host_name(host, host_len)))
+    size_t name_len = host_len > 0 && host[host_len - 1] == '.' ? host_len - 1 : host_len;
+    if (port > end || !(*host == '[' ? is_address(host, host_len) : is_host_name(host, name_len)))
         return false;
     size_t digits = port < end ? (size_t)(end - port) - 1 : 0;
     return port == end ||

@@ -84,13 +84,23 @@ static bool tiny(const struct gm_request *r)
            gm_params_take_auto(&r->parsed.params);
 }
 
-/* Whether a job of an idle device takes less time than another thread to start it and to hand it
- * back, and no other request waits. The first job of other kernels waits until they are loaded. */
-static bool lone(const struct gm_request *r)
+/* Runs the job on this thread, if another would take as long to begin it and to hand it back: on
+ * an idle device, where no other request waits, by a kernel that has run before (the first run
+ * loads it). While it runs the request counts as suspended, since only its device can end it.
+ * Returns false if it is left for the queue. */
+static bool ran_alone(struct gm_request *r)
 {
-    return brief(r) && r->run.job.task.variant->groups &&
-           r->run.job.slot.cost_s * 1e6 <= GM_INLINE_US_MAX &&
-           atomic_load(&r->server->suspended) == 0;
+    const struct gm_task *task = &r->run.job.task;
+    unsigned none = 0;
+
+    if (!brief(r) || !task->variant->groups ||
+        !gm_cost_is_learnt(&r->plan.device->cost, task->variant) ||
+        r->run.job.slot.cost_s * 1e6 > GM_INLINE_US_MAX ||
+        !atomic_compare_exchange_strong(&r->server->suspended, &none, 1))
+        return false;
+    bool ran = gm_sched_run_if_idle(r->plan.device->sched, &r->run.job);
+    atomic_fetch_sub(&r->server->suspended, 1);
+    return ran;
 }
 
 /* Checks the least cost of repeated runs beforehand, because they hold the device alone. */
@@ -250,7 +260,7 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     }
     if (gm_sched_admit(r->plan.device->sched, &r->run.job, &error) != GM_OK)
         return gm_request_fail(r, &error);
-    if (lone(r) && gm_sched_run_if_idle(r->plan.device->sched, &r->run.job)) {
+    if (ran_alone(r)) {
         gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
         gm_request_learn_cost(r);
         gm_handle_op_ran(r);

@@ -112,7 +112,7 @@ struct gm_recent {
     struct gm_volume volume;
     unsigned repeat, batch;
     bool concurrent, has_accesses;
-    int stream;                       /* of the device; -1: it ran on an event thread */
+    int stream;                       /* of the device; -1: a tiny job of the CPU, on none */
     int64_t started_ns, finished_ns;  /* when its job had the device */
     struct gm_access_totals accesses; /* last, for it is seldom there */
 };

@@ -288,8 +288,7 @@ static enum gm_status add_axis(struct parser *p, struct gm_syntax *node)
     if (status != GM_OK)
         return status;
     if (axis < -GM_DIMS_MAX || axis >= GM_DIMS_MAX || node->axes == GM_DIMS_MAX)
-        return gm_eval_fail(p->err, GM_BAD_EXPRESSION, at,
-                            "there is no such axis: a matrix has two, a stack has three%s", of_two);
+        return fail(p, at, "there is no such axis: a matrix has two, a stack has three");
     node->axis[node->axes++] = (int8_t)axis;
     return GM_OK;
 }

@@ -16,7 +16,7 @@
  *                         gm_handle_op_ran  api/operate.c    encodes result and account
  *                       send_reply          http/http.c
  *
- * A tiny job runs on the event thread, in gm_handle_op.
+ * A tiny job, and a small one of an idle GPU, run on the event thread, in gm_handle_op.
  */
 #include "server/request/request.h"
 

@@ -91,6 +91,13 @@ void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
     float before = atomic_load_explicit(known, memory_order_relaxed);
     if (!stopped || now > before)
         atomic_store_explicit(known, (before + now) / 2, memory_order_relaxed);
+    if (!stopped && !atomic_load_explicit(&model->has_run[i], memory_order_relaxed))
+        atomic_store_explicit(&model->has_run[i], true, memory_order_relaxed);
+}
+
+bool gm_cost_is_learnt(const struct gm_cost_model *model, const struct gm_variant *variant)
+{
+    return atomic_load_explicit(&model->has_run[index_of(variant)], memory_order_relaxed);
 }
 
 double gm_cost_text(uint64_t bytes)

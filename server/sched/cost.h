@@ -22,6 +22,7 @@ struct gm_cost_model {
     _Atomic float log_slowness[GM_COST_VARIANTS_MAX];
     /* For traces, which have no least time: their time over the usual one, TRACE_S. */
     _Atomic float log_trace[GM_COST_VARIANTS_MAX];
+    atomic_bool has_run[GM_COST_VARIANTS_MAX];
 };
 
 /* Least time of one run, in seconds; 0 if the device's ceilings are unknown. */
@@ -42,6 +43,8 @@ double gm_cost_expected(const struct gm_cost_model *model, const struct gm_task 
 /* Updates the model with the seconds that a task took. If `stopped`, it would have taken more. */
 void gm_cost_learn(struct gm_cost_model *model, const struct gm_task *task,
                    const struct gm_device_facts *facts, double seconds, bool stopped);
+/* Whether a task by this variant has ended, and was not stopped. */
+bool gm_cost_is_learnt(const struct gm_cost_model *model, const struct gm_variant *variant);
 /* Expected time to decode or encode a text on a worker, in seconds. */
 double gm_cost_text(uint64_t bytes);
 /* Expected time to copy this many bytes, in seconds. */

@@ -1,5 +1,6 @@
 /*
- * streams.c - the threads that run jobs, one for each stream of the device.
+ * streams.c - the threads that run jobs, one for each stream of the device; and jobs that another
+ * thread runs on an idle device.
  */
 #include "server/clock.h"
 #include "server/log.h"

@@ -199,6 +199,9 @@ static void test_browsers(void)
 static void test_lists(void)
 {
     static const char *const origins[] = {"*",
+                                          "null",
+                                          "http://a.",
+                                          "http://a.:80",
                                           "http://localhost:3000",
                                           "https://a.example,http://10.0.0.1:80",
                                           "http://[::1]:80",
@@ -206,7 +209,9 @@ static void test_lists(void)
                                           "chrome-extension://abcd"};
     static const char *const no_origins[] = {"",
                                              "foo",
-                                             "null",
+                                             "1a://b",
+                                             "nulls",
+
                                              "*,http://a",
                                              "http://",
                                              "://a",

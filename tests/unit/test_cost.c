@@ -95,8 +95,11 @@ static void test_learning(void)
     struct gm_task slow = make_task(1000, 1), other = make_task(1000, 2), half = make_task(500, 1);
     struct gm_cost_model model = {0};
 
+    gm_cost_learn(&model, &slow, &facts, 4, true);
+    CHECK(!gm_cost_is_learnt(&model, slow.variant)); /* it was stopped */
     for (int i = 0; i < 8; i++)
         gm_cost_learn(&model, &slow, &facts, 4, false);
+    CHECK(gm_cost_is_learnt(&model, slow.variant) && !gm_cost_is_learnt(&model, other.variant));
     CHECK(near(gm_cost_expected(&model, &slow, &facts), 4, 0.1));
     CHECK(near(gm_cost_expected(&model, &half, &facts), 0.5, 0.1));
     CHECK(near(gm_cost_expected(&model, &other, &facts), 0.02, 0.01));

@@ -97,8 +97,9 @@ static void test_axes(void)
     static const char *const cases[][2] = {
         {"max(x, y)", "character 8: an axis is a whole number, or several in parentheses; maximum "
                       "takes two matrices"},
-        {"x.min(3)", "character 7: there is no such axis: a matrix has two, a stack has three; "
-                     "minimum takes two matrices"},
+        {"x.min(y)", "character 7: an axis is a whole number, or several in parentheses; minimum "
+                     "takes two matrices"},
+        {"x.max(3)", "character 7: there is no such axis: a matrix has two, a stack has three"},
         {"sum(x, y)", "character 8: an axis is a whole number, or several in parentheses"},
     };
 

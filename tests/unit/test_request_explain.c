@@ -302,6 +302,69 @@ static void test_run(void)
     tear_down();
 }
 
+static uint64_t ran_inline(void)
+{
+    struct gm_stats_shard sums;
+
+    gm_stats_sum(&bench_server.stats, &sums);
+    return sums.counter[GM_COUNT_RAN_INLINE];
+}
+
+static const struct ask lone = {TRANSPOSE, .type = JSON, .query = "device=sim&kernel=grouped"};
+static const char body_2x2[] = "[[1,2],[3,4]]";
+
+/* Serves it when nobody who has resumed another one counts it any more. */
+static void *serve_lone(void *cls)
+{
+    while (atomic_load(&bench_server.suspended) > 0)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    bench_serve(cls, &lone, body_2x2, strlen(body_2x2), 100);
+    return NULL;
+}
+
+/* A small job of an idle device runs on the thread that brings it, after the first one by its
+ * kernel. While it runs it counts as suspended, so that a shutdown does not wait for a device that
+ * hangs; and the next job takes the queue. */
+static void test_lone_jobs(void)
+{
+    struct exchange x, second;
+    pthread_t thread;
+
+    set_up();
+    for (unsigned jobs = 0; ran_inline() == 0 && jobs < 100; jobs++) { /* some may be slow */
+        serve_lone(&x);
+        bench_expect(&x, 200, NULL);
+        CHECK_EQ(x.suspends, ran_inline() == 0);
+        CHECK(jobs > 0 || x.suspends == 1);
+        bench_end(&x);
+    }
+    CHECK_EQ(ran_inline(), 1);
+    tracing_plan.status = GM_INTERNAL;
+    serve_lone(&x);
+    bench_expect(&x, 500, "internal");
+    CHECK(x.suspends == 0 && ran_inline() == 2);
+    bench_end(&x);
+    tracing_plan.status = GM_OK;
+
+    atomic_store(&tracing_plan.hold, true);
+    CHECK(pthread_create(&thread, NULL, serve_lone, &x) == 0);
+    while (atomic_load(&tracing_plan.running) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    CHECK_EQ(atomic_load(&bench_server.suspended), 1);
+    bench_begin(&second, &lone, strlen(body_2x2));
+    bench_push(&second, body_2x2, strlen(body_2x2), 100);
+    CHECK(!bench_advance(&second));
+    CHECK_EQ(second.suspends, 1);
+    atomic_store(&tracing_plan.hold, false);
+    bench_finish(&second);
+    pthread_join(thread, NULL);
+    CHECK(x.suspends == 0 && ran_inline() == 3);
+    CHECK(bench_expect(&x, 200, NULL) && bench_expect(&second, 200, NULL));
+    bench_end(&x);
+    bench_end(&second);
+    tear_down();
+}
+
 int main(void)
 {
     test_get();
@@ -313,5 +376,6 @@ int main(void)
     test_deadline();
     test_memory();
     test_run();
+    test_lone_jobs();
     return check_report();
 }

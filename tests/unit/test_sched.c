@@ -615,8 +615,8 @@ static void test_run_if_idle(void)
     close_bench(&b);
 }
 
-/* Nothing changes where another job runs, waits or is coming, or where the job itself would wait:
- * it can be committed after that. */
+/* Nothing changes where another job runs or is coming, or where the job wants the device for
+ * itself: it can be committed after that. */
 static void test_run_if_idle_not(void)
 {
     struct bench b;

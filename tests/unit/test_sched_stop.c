@@ -48,6 +48,7 @@ static void test_commit_after_loss(void)
     fake_next(&b.fake, GM_DEVICE_LOST);
     CHECK(submit(&b, &losing) == GM_OK);
     CHECK(wait_done(&losing));
+    CHECK(!gm_sched_run_if_idle(b.sched, &late.job));
     gm_sched_commit(b.sched, &late.job);
     CHECK(wait_done(&late));
     CHECK(late.job.task.status == GM_DEVICE_LOST);

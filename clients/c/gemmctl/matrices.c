@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The path of a name. false: said that it is none. */
 static bool path_of(const char *name, char *out, size_t size)
