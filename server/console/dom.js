@@ -24,12 +24,14 @@ export function s(tag, properties, ...children) {
 // What one calls a control: that of the same name takes its place when a part is drawn anew.
 const called = (one) => `${one.tagName} ${one.name} ${one.getAttribute("aria-label")} ${one.closest("label")?.firstChild.textContent} ${one.tagName === "BUTTON" || one.tagName === "A" ? one.textContent : ""}`;
 
+const find = (place, name) => [...place.querySelectorAll("a, button, input, select, summary, [tabindex]")].find((one) => called(one) === name);
+
 // The focus stays on the control that has it, and tables where they are scrolled to.
 export function show(place, ...children) {
   const at = document.activeElement, focused = at !== place && place.contains(at) ? called(at) : undefined;
   const scrolled = [...place.querySelectorAll(".scroll")].map((box) => [box.scrollLeft, box.scrollTop]);
   place.replaceChildren(...children.flat(Infinity).filter(Boolean));
-  if (focused) [...place.querySelectorAll("a, button, input, select, summary, [tabindex]")].find((one) => called(one) === focused)?.focus({ preventScroll: true });
+  if (focused) find(place, focused)?.focus({ preventScroll: true });
   place.querySelectorAll(".scroll").forEach((box, i) => {
     if (scrolled[i] && box.scrollWidth > 0) [box.scrollLeft, box.scrollTop] = scrolled[i]; // asked for its width it is laid out, and can be scrolled
   });
@@ -123,11 +125,14 @@ export function failure(error) {
 
 // Asks before what cannot be taken back.
 export function sure(question, yes) {
+  const at = document.activeElement;
+
   return new Promise((resolve) => {
     const dialog = h("dialog", { "aria-labelledby": "sure-title" }, h("form", { method: "dialog" }, h("h2", { id: "sure-title" }, question),
       h("div", { class: "row" }, h("button", { value: "yes", class: "main" }, yes), h("button", { value: "", autofocus: true }, "Cancel"))));
     dialog.addEventListener("close", () => {
       dialog.remove();
+      if (!at.isConnected) find(document, called(at))?.focus({ preventScroll: true }); // it was drawn anew meanwhile
       resolve(dialog.returnValue === "yes");
     });
     document.body.append(dialog);
