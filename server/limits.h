@@ -18,8 +18,8 @@
       "work of a CPU job that runs on the event thread at once, without the queue: about 20 "      \
       "microseconds, as long as handing it to another thread takes")                               \
     X(INLINE_BYTES_MAX, 131072, "bytes", "memory that such a job moves, for the same reason")      \
-    X(INLINE_US_MAX, 100, "us", /* to hand one to another thread, and back, takes a tenth */       \
-      "expected time of a job that an event thread runs on an idle GPU: its connections wait")     \
+    X(INLINE_US_MAX, 100, "us",                                                                    \
+      "expected time of a job that an event thread runs on an idle GPU; hand-overs take a tenth")  \
     X(CONNECTIONS_MAX, 3072, "connections",                                                        \
       "each connection takes a descriptor and a pool: 96 MB in all, beside the memory limit; "     \
       "requests that wait for a device count too")                                                 \

@@ -77,17 +77,21 @@ static bool brief(const struct gm_request *r)
            r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX;
 }
 
-/* Whether the job takes less time than handing it to another thread would. */
-static bool tiny(const struct gm_request *r)
+/* Runs a tiny job of the CPU on this thread: to hand it to another would take longer. Returns false
+ * if it is left for the queue. */
+static bool ran_tiny(struct gm_request *r)
 {
-    return brief(r) && r->plan.device->backend->run_here && gm_cost_is_tiny(&r->run.job.task.op) &&
-           gm_params_take_auto(&r->parsed.params);
+    if (!brief(r) || !r->plan.device->backend->run_here || !gm_cost_is_tiny(&r->run.job.task.op) ||
+        !gm_params_take_auto(&r->parsed.params) ||
+        !gm_sched_run_here(r->plan.device->sched, &r->run.job))
+        return false;
+    gm_request_charge_device(r);
+    return true;
 }
 
-/* Runs the job on this thread, if another would take as long to begin it and to hand it back: on
- * an idle device, where no other request waits, by a kernel that has run before (the first run
- * loads it). While it runs the request counts as suspended, since only its device can end it.
- * Returns false if it is left for the queue. */
+/* The same for an admitted job of an idle device, where no other request waits, by a kernel that
+ * has run before (the first run loads it). While it runs the request counts as suspended, since
+ * only its device can end it. */
 static bool ran_alone(struct gm_request *r)
 {
     const struct gm_task *task = &r->run.job.task;
@@ -100,6 +104,8 @@ static bool ran_alone(struct gm_request *r)
         return false;
     bool ran = gm_sched_run_if_idle(r->plan.device->sched, &r->run.job);
     atomic_fetch_sub(&r->server->suspended, 1);
+    if (ran)
+        gm_request_learn_cost(r);
     return ran;
 }
 
@@ -252,17 +258,14 @@ enum gm_progress gm_handle_op(struct gm_request *r)
     if (admit(r, &error) != GM_OK)
         return gm_request_fail(r, &error);
     set_job(r);
-    if (tiny(r) && gm_sched_run_here(r->plan.device->sched, &r->run.job)) {
-        gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
-        gm_request_charge_device(r);
-        gm_handle_op_ran(r);
-        return GM_READY;
+    bool ran = ran_tiny(r);
+    if (!ran) {
+        if (gm_sched_admit(r->plan.device->sched, &r->run.job, &error) != GM_OK)
+            return gm_request_fail(r, &error);
+        ran = ran_alone(r);
     }
-    if (gm_sched_admit(r->plan.device->sched, &r->run.job, &error) != GM_OK)
-        return gm_request_fail(r, &error);
-    if (ran_alone(r)) {
+    if (ran) {
         gm_stats_add(&r->server->stats, GM_COUNT_RAN_INLINE, 1);
-        gm_request_learn_cost(r);
         gm_handle_op_ran(r);
         return GM_READY;
     }

@@ -263,6 +263,14 @@ enum gm_status cuda_case_make(void *context, const struct cuda_request *request,
     return GM_OK;
 }
 
+const struct cuda_request plain_transpose = {
+    .kind = GM_OP_TRANSPOSE, .dtype = GM_F32, .operands = 1, .shape = {{0, 33, 65}}};
+const struct cuda_request stacked_transpose = {.kind = GM_OP_TRANSPOSE,
+                                               .dtype = GM_F64,
+                                               .operands = 1,
+                                               .shape = {{5, 7, 9}},
+                                               .layout = {GM_COL_MAJOR}};
+
 bool make(void *context, const struct cuda_request *request, const struct gm_variant *variant,
           struct cuda_case *ret)
 {

@@ -42,6 +42,9 @@ void cuda_case_put(void *context, struct cuda_case *made);
 void cuda_case_poison(struct cuda_case *made);
 bool cuda_case_is_right(const struct cuda_case *made);
 
+/* A matrix, and a stack in column-major order, which the backend rearranges first. */
+extern const struct cuda_request plain_transpose, stacked_transpose;
+
 /* The same with random operands, and poisoned. false: not made, which is checked. */
 bool make(void *context, const struct cuda_request *request, const struct gm_variant *variant,
           struct cuda_case *ret);

@@ -89,17 +89,9 @@ static void test_without_blas(void)
     close_backend(context);
 }
 
-static const struct cuda_request transpose = {
-    .kind = GM_OP_TRANSPOSE, .dtype = GM_F32, .operands = 1, .shape = {{0, 33, 65}}};
-static const struct cuda_request stack = {.kind = GM_OP_TRANSPOSE,
-                                          .dtype = GM_F64,
-                                          .operands = 1,
-                                          .shape = {{5, 7, 9}},
-                                          .layout = {GM_COL_MAJOR}};
-
 static void test_empty(void)
 {
-    struct cuda_request request = transpose;
+    struct cuda_request request = plain_transpose;
     struct cuda_case made;
 
     fake_cuda_reset();
@@ -204,7 +196,7 @@ static void test_geam(void)
     fake_cuda_reset();
     void *context = open_backend(1);
     for (unsigned i = 0; i < 4; i++) {
-        struct cuda_request r = transpose;
+        struct cuda_request r = plain_transpose;
         r.dtype = types[i / 2];
         r.layout[0] = i % 2 ? GM_COL_MAJOR : GM_ROW_MAJOR;
         if (!make(context, &r, &cublas_transpose, &made))
@@ -213,7 +205,7 @@ static void test_geam(void)
         run_one(context, 0, &made);
         cuda_case_put(context, &made);
     }
-    if (make(context, &stack, &cublas_transpose, &made)) {
+    if (make(context, &stacked_transpose, &cublas_transpose, &made)) {
         CHECK_STATUS(cublas_transpose.accepts(&made.task.op, NULL, &err), GM_KERNEL_UNAVAILABLE,
                      &err);
         CHECK(strstr(err.detail, "single matrices"));
@@ -226,7 +218,7 @@ static void test_geam(void)
  * what is too large for the device is so at once, and nothing else is harmed. */
 static void test_memory(void)
 {
-    struct cuda_request large = transpose;
+    struct cuda_request large = plain_transpose;
     struct cuda_case made, small;
 
     fake_cuda_reset();
@@ -235,7 +227,7 @@ static void test_memory(void)
     large.shape[0][1] = 2000;
     large.shape[0][2] = 6000;
     bool both = make(context, &large, &fake_transpose, &made) &&
-                make(context, &transpose, &fake_transpose, &small);
+                make(context, &plain_transpose, &fake_transpose, &small);
     if (!CHECK(both))
         return;
     run_one(context, 0, &made);
@@ -304,7 +296,7 @@ static void test_lost(void)
 
     fake_cuda_reset();
     void *context = open_backend(2);
-    if (make(context, &transpose, &fake_transpose, &made)) {
+    if (make(context, &plain_transpose, &fake_transpose, &made)) {
         inject_at("cudaEventSynchronize", 1, cudaErrorIllegalAddress, fake_cuda_break);
         CHECK_EQ(gm_backend_cuda.run(context, 0, 1, (struct gm_task *[]){&made.task}, 1),
                  GM_DEVICE_LOST);
@@ -334,7 +326,7 @@ static void test_devices(void)
     CHECK_STR(gm_backend_cuda.describe(context, 1)->name, "Fake GPU 2");
     CHECK_EQ(gm_backend_cuda.describe(context, 1)->index, 1);
     CHECK(gm_backend_cuda.describe(context, 2) == NULL);
-    if (make(context, &transpose, &fake_transpose, &made)) {
+    if (make(context, &plain_transpose, &fake_transpose, &made)) {
         CHECK_EQ(gm_backend_cuda.run(context, 1, 0, (struct gm_task *[]){&made.task}, 1), GM_OK);
         CHECK(cuda_case_is_right(&made));
         cuda_case_put(context, &made);
@@ -354,7 +346,7 @@ static void *work(void *cls)
     struct cuda_case made;
 
     for (unsigned i = 0; i < 50; i++) {
-        const struct cuda_request *request = i % 2 ? &stack : &transpose;
+        const struct cuda_request *request = i % 2 ? &stacked_transpose : &plain_transpose;
         if (!make(worker->context, request, &fake_transpose, &made))
             break;
         CHECK_EQ(gm_backend_cuda.run(worker->context, 0, worker->stream,
@@ -392,7 +384,7 @@ static void test_foreign(void)
 
     fake_cuda_reset();
     void *context = open_backend(1);
-    if (make(context, &transpose, &fake_transpose, &made)) {
+    if (make(context, &plain_transpose, &fake_transpose, &made)) {
         void *operand = made.task.op.operand[0].data;
         struct gm_foreign pinned = {.data = operand, .bytes = bytes};
         struct gm_foreign opened = {.handle = handle, .bytes = bytes};
@@ -439,7 +431,8 @@ static enum gm_status stay_once(void *context, struct gm_error *err)
     void *operand = NULL, *result = NULL;
     struct cuda_case made;
 
-    if (cuda_case_make(context, &transpose, &fake_transpose, check_seed(), &made, err) != GM_OK)
+    if (cuda_case_make(context, &plain_transpose, &fake_transpose, check_seed(), &made, err) !=
+        GM_OK)
         return err->status;
     void *in = made.task.op.operand[0].data, *out = made.task.op.result.data;
     cuda_case_poison(&made);

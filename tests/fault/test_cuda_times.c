@@ -6,13 +6,6 @@
 #include "kernels/cuda/backend/exec.h"
 #include "kernels/graph.h"
 
-static const struct cuda_request transpose = {
-    .kind = GM_OP_TRANSPOSE, .dtype = GM_F32, .operands = 1, .shape = {{0, 33, 65}}};
-static const struct cuda_request stack = {.kind = GM_OP_TRANSPOSE,
-                                          .dtype = GM_F64,
-                                          .operands = 1,
-                                          .shape = {{5, 7, 9}},
-                                          .layout = {GM_COL_MAJOR}};
 static const struct cuda_request sum = {
     .kind = GM_OP_ADD, .dtype = GM_F32, .operands = 2, .shape = {{0, 40, 50}, {0, 40, 50}}};
 
@@ -23,7 +16,7 @@ static void test_times(void)
 
     fake_cuda_reset();
     void *context = open_backend(1);
-    if (make(context, &transpose, &fake_transpose, &made)) {
+    if (make(context, &plain_transpose, &fake_transpose, &made)) {
         run_one(context, 0, &made);
         near(made.task.times.h2d, 33 * 65 * 4 * FAKE_US_PER_BYTE);
         near(made.task.times.d2h, 33 * 65 * 4 * FAKE_US_PER_BYTE);
@@ -33,7 +26,7 @@ static void test_times(void)
         CHECK(fake_cuda.head_start_us == 0);
         cuda_case_put(context, &made);
     }
-    if (make(context, &transpose, &fake_transpose, &made)) {
+    if (make(context, &plain_transpose, &fake_transpose, &made)) {
         made.task.head_start = true;
         run_one(context, 0, &made);
         near(made.task.times.h2d, 33 * 65 * 4 * FAKE_US_PER_BYTE);
@@ -42,7 +35,7 @@ static void test_times(void)
         cuda_case_put(context, &made);
     }
     fake_cuda.head_start_us = 0;
-    if (make(context, &stack, &fake_transpose, &made)) {
+    if (make(context, &stacked_transpose, &fake_transpose, &made)) {
         run_one(context, 0, &made);
         near(made.task.times.prepare, FAKE_KERNEL_US);
         near(made.task.times.kernel, FAKE_KERNEL_US);
@@ -96,7 +89,7 @@ static void test_kept(void)
     fake_cuda_reset();
     void *context = open_backend(1);
     keeping.run[GM_DEVICE_CUDA] = run_keeping;
-    while (n < 3 && make(context, &stack, &keeping, &made[n])) {
+    while (n < 3 && make(context, &stacked_transpose, &keeping, &made[n])) {
         task[n] = &made[n].task;
         made[n++].task.repeat = 40;
     }
@@ -119,7 +112,7 @@ static void test_batch(void)
 
     fake_cuda_reset();
     void *context = open_backend(1);
-    while (n < 5 && make(context, &stack, &fake_transpose, &made[n])) {
+    while (n < 5 && make(context, &stacked_transpose, &fake_transpose, &made[n])) {
         task[n] = &made[n].task;
         n++;
     }
@@ -148,7 +141,7 @@ static void test_group(void)
 
     fake_cuda_reset();
     void *context = open_backend(1);
-    while (n < 4 && make(context, &transpose, &fake_group, &made[n])) {
+    while (n < 4 && make(context, &plain_transpose, &fake_group, &made[n])) {
         task[n] = &made[n].task;
         n++;
     }
@@ -178,7 +171,8 @@ static void test_group(void)
     close_backend(context);
     fake_cuda_reset();
     context = open_backend(1);
-    if (make(context, &transpose, &fake_group, &made[0])) { /* its blocks never say anything */
+    /* Blocks that never say anything. */
+    if (make(context, &plain_transpose, &fake_group, &made[0])) {
         inject_at("cudaStreamQuery", 1, cudaErrorIllegalAddress, fake_cuda_break);
         CHECK_EQ(gm_backend_cuda.run(context, 0, 0, task, 1), GM_DEVICE_LOST);
         CHECK(strstr(task[0]->error.detail, "cudaErrorIllegalAddress"));
@@ -251,7 +245,7 @@ static void test_tried_again(void)
 
     fake_cuda_reset();
     void *context = open_backend(1);
-    for (int i = 0; i < 2 && make(context, &transpose, variants[i], &made); i++) {
+    for (int i = 0; i < 2 && make(context, &plain_transpose, variants[i], &made); i++) {
         made.task.head_start = true; /* timed by events */
         inject_at("cudaLaunchKernel", 1, cudaErrorMemoryAllocation, fake_cuda_remember);
         run_one(context, 0, &made);
