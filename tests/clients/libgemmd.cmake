@@ -34,7 +34,7 @@ if(TARGET gemmctl)
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
       set_tests_properties(${name} PROPERTIES LABELS clients TIMEOUT 300 COST 15
         ENVIRONMENT
-        "GEMMD_BIN=$<TARGET_FILE:gemmd>;GEMMD_FAKE_BIN=$<TARGET_FILE:gemmd_fake>;PYTHONPYCACHEPREFIX=${PROJECT_BINARY_DIR}/pycache")
+        "GEMMD_BIN=$<TARGET_FILE:gemmd>;GEMMD_FAKE_BIN=$<TARGET_FILE:gemmd_fake>;${GM_PYTHON_CACHE}")
     endif()
   endforeach()
 endif()

@@ -6,7 +6,7 @@ target_include_directories(torture PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(torture PRIVATE _GNU_SOURCE)
 target_compile_options(torture PRIVATE -Wall -Wextra -Werror -Wshadow -Wvla)
 set(under "GEMMD_BIN=$<TARGET_FILE:gemmd>" "GEMMD_TORTURE=$<TARGET_FILE:torture>"
-  "PYTHONPYCACHEPREFIX=${PROJECT_BINARY_DIR}/pycache")
+  ${GM_PYTHON_CACHE})
 if(GEMMD_SANITIZE)
   list(APPEND under GM_SLOW=1)
 endif()
