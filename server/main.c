@@ -141,7 +141,8 @@ static void key_gone(void *cls, uint64_t client)
     gm_matrices_drop_client(&server->matrices, client);
 }
 
-/* Who owns a named matrix that is in a file: a key, or "@" and the client id of an address. */
+/* Who owns a named matrix that is in a file: a key, or "@" and the client id of an address, whose
+ * matrices nobody could name where clients have keys. */
 static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
                      struct gm_quota_account **ret_account)
 {
@@ -151,7 +152,7 @@ static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
     if (*owner != '@')
         return gm_access_find_owner(&server->access, owner, ret_client, ret_account);
     *ret_client = strtoull(owner + 1, &end, 16);
-    if (*end || strlen(owner) != 17)
+    if (*end || strlen(owner) != 17 || *server->access.keys_file)
         return false;
     *ret_account = gm_quota_of_address(&server->access.quotas, *ret_client);
     return true;

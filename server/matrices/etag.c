@@ -96,8 +96,8 @@ enum gm_status gm_etag_check(const struct gm_conditions *conditions, const char 
             return fail_list("If-Match", want, err);
         if (!has)
             return gm_fail(err, GM_PRECONDITION_FAILED,
-                           "the matrix has ETag \"%s\", which If-Match does not list: somebody "
-                           "has written it",
+                           "the matrix has ETag \"%s\", which If-Match does not list (a weak "
+                           "one, W/\"...\", never matches)",
                            etag);
     }
     if (other && !is_star(other)) {

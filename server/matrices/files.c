@@ -94,7 +94,14 @@ enum gm_status gm_matrix_write_elements(const struct gm_matrices *m, const struc
     enum gm_status status = gm_codec_npy.head(&named->matrix, head, &len, err);
 
     elements_name(named, file);
-    return status == GM_OK ? write_file(m, file, head, len, data, named->bytes, err) : status;
+    if (status == GM_OK)
+        status = write_file(m, file, head, len, data, named->bytes, err);
+    if (status == GM_OK) { /* before any facts name them */
+        status = gm_matrix_sync_files(m, err);
+        if (status != GM_OK)
+            gm_matrix_remove_elements(m, named);
+    }
+    return status;
 }
 
 enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct gm_named *named,
@@ -117,8 +124,6 @@ enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct g
         return gm_fail(err, GM_MEMORY_FULL, "no memory for %s", file);
     status = write_file(m, file, "", 0, text, strlen(text), err);
     free(text);
-    if (status == GM_OK)
-        gm_matrix_sync_files(m); /* what is renamed is there; only a loss of power could undo it */
     return status;
 }
 
@@ -140,9 +145,9 @@ enum gm_status gm_matrix_remove_facts(const struct gm_matrices *m, const char *o
                                                                 : fail_file(file, errno, err);
 }
 
-void gm_matrix_sync_files(const struct gm_matrices *m)
+enum gm_status gm_matrix_sync_files(const struct gm_matrices *m, struct gm_error *err)
 {
-    fsync(m->dir_fd);
+    return fsync(m->dir_fd) == 0 ? GM_OK : fail_file("the folder", errno, err);
 }
 
 /* ---- At the start. ---- */
@@ -248,7 +253,7 @@ bool gm_matrix_in_files(const struct gm_matrices *m, const char *owner, const ch
     json_t *o = read_facts(m, file, &err);
     bool sound = o && check_facts(m, file, o, &said, &err) == GM_OK;
     snprintf(ret_etag, GM_ETAG_MAX, "%s", sound ? said.etag : "");
-    bool expired = sound && said.expires > 0 && said.expires <= (int64_t)time(NULL);
+    bool expired = sound && gm_matrix_has_expired(said.expires, (int64_t)time(NULL));
     json_decref(o);
     return !expired && (sound || faccessat(m->dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
@@ -406,7 +411,10 @@ enum gm_status gm_matrices_load(struct gm_matrices *m,
             continue;
         json_t *o = read_facts(m, name, &why);
         enum gm_status found = o ? check_facts(m, name, o, &file, &why) : why.status;
-        if (found == GM_OK)
+        if (found == GM_OK && gm_matrix_has_expired(file.expires, (int64_t)time(NULL)))
+            found =
+                gm_matrix_remove_facts(m, file.owner, file.name, &why); /* clean: the elements */
+        else if (found == GM_OK)
             found = load(m, &file, &why);
         if (!o && found == GM_BAD_PARAMETER) {
             *err = why;

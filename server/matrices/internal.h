@@ -21,10 +21,12 @@ struct gm_named {
     struct gm_matrix matrix; /* without data */
     uint64_t bytes;
     uint64_t ttl_s;           /* from when it gets its name; 0: for ever */
-    int64_t created, expires; /* Unix time; expires 0: never */
+    int64_t created, expires; /* Unix time; expires: its last second; 0: never */
+    bool durable;             /* set when it gets its name: the disk has its files */
 
     unsigned references; /* uses, and one of the table */
     bool listed, moving, is_resident;
+    bool facts_left; /* guarded by `files`: the .json could not be removed */
     int64_t used;
     TAILQ_ENTRY(gm_named) link;          /* in its list of the table */
     TAILQ_ENTRY(gm_named) resident_link; /* in its device's list */
@@ -58,15 +60,20 @@ enum gm_status gm_matrix_dir_open(struct gm_matrices *matrices, struct gm_error 
 enum gm_status gm_matrix_write_elements(const struct gm_matrices *matrices,
                                         const struct gm_named *named, const void *data,
                                         struct gm_error *err);
-/* Makes this version the one that counts. `files` is held, here and below. */
+/* Makes this version the one that counts, once the disk has it: gm_matrix_sync_files. `files` is
+ * held, here and below. */
 enum gm_status gm_matrix_write_facts(const struct gm_matrices *matrices,
                                      const struct gm_named *named, struct gm_error *err);
-/* Forgets a matrix: first what says what it is, for without that the elements are nobody's; then,
- * when that is on the disk, the elements. GM_INTERNAL: the file cannot be removed. */
+/* Forgets a matrix: without its facts the elements are nobody's. GM_INTERNAL: the file cannot be
+ * removed. */
 enum gm_status gm_matrix_remove_facts(const struct gm_matrices *matrices, const char *owner,
                                       const char *name, struct gm_error *err);
-void gm_matrix_sync_files(const struct gm_matrices *matrices);
+/* Waits until the disk has what was renamed or removed. Before that no elements may go that older
+ * facts name: after a loss of power these may be back. GM_INTERNAL: nobody knows. */
+enum gm_status gm_matrix_sync_files(const struct gm_matrices *matrices, struct gm_error *err);
 void gm_matrix_remove_elements(const struct gm_matrices *matrices, const struct gm_named *named);
+
+bool gm_matrix_has_expired(int64_t expires, int64_t now); /* Unix time; expires 0: never */
 
 /* Whether files have a matrix of this name that has not expired, and its tag; "": it is damaged. */
 bool gm_matrix_in_files(const struct gm_matrices *matrices, const char *owner, const char *name,

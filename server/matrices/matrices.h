@@ -45,7 +45,7 @@ struct gm_matrices {
 
     pthread_mutex_t files; /* guards the files; taken before the mutex */
     int dir_fd;
-    bool some_left; /* in files alone: the start did not load all. Constant afterwards */
+    atomic_bool some_left; /* a matrix is in files alone: not loaded, or not removed */
 
     pthread_mutex_t mutex;       /* guards all below, and what is said at struct gm_named */
     pthread_cond_t moved;        /* a copy between host and device has ended */
@@ -55,7 +55,7 @@ struct gm_matrices {
     uint64_t resident_bytes[GM_DEVICES_MAX];
     LIST_HEAD(, gm_matrix_owner) owners;
     uint64_t count, bytes; /* of names; and of all that exists */
-    int64_t expires;       /* no earlier does the next one expire, in Unix time */
+    int64_t expires;       /* lower bound of the next one's, in Unix time */
 };
 
 /* Who asks. */
@@ -92,7 +92,7 @@ struct gm_matrix_facts {
     struct gm_matrix matrix; /* without data */
     uint64_t bytes;
     const char *device;             /* the name of the device that has it; "host" */
-    int64_t created, used, expires; /* in Unix time; expires 0: never */
+    int64_t created, used, expires; /* in Unix time; expires: its last second; 0: never */
     bool durable;                   /* outlives the daemon */
 };
 
@@ -128,8 +128,8 @@ enum gm_status gm_matrix_make(struct gm_matrices *matrices, const struct gm_matr
                               const struct gm_conditions *conditions,
                               const struct gm_matrix *matrix, struct gm_matrix_use *ret,
                               struct gm_error *err);
-/* Takes memory of the device for the elements, which a task is to write there. Room on the host is
- * reserved as well. Others may have to give up theirs, which copies. NULL: it has none. */
+/* Takes memory of the device for the elements, which a task is to write there, and reserves room on
+ * the host. Others give up theirs if that copies at most TEXT_INLINE_BYTES_MAX. NULL: none. */
 void *gm_matrix_place(const struct gm_matrix_use *use, const struct gm_device *device);
 /*
  * Takes over a buffer that has the elements at `data`, and its part of a reservation. Where it is

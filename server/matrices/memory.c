@@ -77,13 +77,21 @@ static enum gm_status copy_to_host(struct gm_matrices *m, struct gm_named *named
     return GM_OK;
 }
 
-/* The least recently used matrix of a device, of those that no request holds. */
-static struct gm_named *find_idle(const struct gm_matrices *m, unsigned index)
+/* What spilling would copy: nothing, where the host has the elements too. */
+static uint64_t bytes_to_spill(const struct gm_named *named)
+{
+    return named->host.backend ? 0 : named->bytes;
+}
+
+/* The least recently used matrix of a device, of those that no request holds, and that take at most
+ * so many bytes to spill. */
+static struct gm_named *find_idle(const struct gm_matrices *m, unsigned index, uint64_t may_copy)
 {
     struct gm_named *named;
 
     TAILQ_FOREACH (named, &m->resident[index], resident_link)
-        if (named->listed && named->references == 1 && !named->moving)
+        if (named->listed && named->references == 1 && !named->moving &&
+            bytes_to_spill(named) <= may_copy)
             return named;
     return NULL;
 }
@@ -103,9 +111,10 @@ static bool spill(struct gm_matrices *m, struct gm_named *named)
     return status == GM_OK;
 }
 
-/* Takes memory of a device, from those that were used least recently if need be. NULL: there is
- * none. The mutex is held, but released meanwhile. */
-static void *take_device(struct gm_matrices *m, const struct gm_device *device, uint64_t bytes)
+/* Takes memory of a device, from those that were used least recently if need be, but copies at most
+ * so many bytes of theirs. NULL: there is none. The mutex is held, but released meanwhile. */
+static void *take_device(struct gm_matrices *m, const struct gm_device *device, uint64_t bytes,
+                         uint64_t may_copy)
 {
     unsigned index = (unsigned)(device - m->devices->device);
     uint64_t most = device->facts->memory_bytes / GM_MATRIX_DEVICE_PART;
@@ -126,8 +135,11 @@ static void *take_device(struct gm_matrices *m, const struct gm_device *device, 
             if (status != GM_DEVICE_MEMORY)
                 return NULL;
         }
-        struct gm_named *idle = find_idle(m, index);
-        if (!idle || !spill(m, idle))
+        struct gm_named *idle = find_idle(m, index, may_copy);
+        if (!idle)
+            return NULL;
+        may_copy -= bytes_to_spill(idle);
+        if (!spill(m, idle))
             return NULL;
     }
 }
@@ -147,8 +159,11 @@ static void set_device(struct gm_matrices *m, struct gm_named *named,
 static void copy_to_device(struct gm_matrices *m, struct gm_named *named,
                            const struct gm_device *device)
 {
+    /* Small ones may be moved by an event thread, large ones by a worker. */
+    bool small = named->bytes <= GM_TEXT_INLINE_BYTES_MAX;
     begin_move(named);
-    void *data = take_device(m, device, named->bytes);
+    void *data =
+        take_device(m, device, named->bytes, small ? GM_TEXT_INLINE_BYTES_MAX : UINT64_MAX);
     if (data) {
         pthread_mutex_unlock(&m->mutex);
         enum gm_status status =
@@ -178,7 +193,7 @@ void *gm_matrix_place(const struct gm_matrix_use *use, const struct gm_device *d
                              NULL) != GM_OK)
         return NULL;
     pthread_mutex_lock(&m->mutex);
-    data = take_device(m, device, named->bytes);
+    data = take_device(m, device, named->bytes, GM_TEXT_INLINE_BYTES_MAX);
     if (data)
         set_device(m, named, device, data);
     pthread_mutex_unlock(&m->mutex);

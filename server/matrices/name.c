@@ -22,16 +22,6 @@ bool gm_matrix_name_ok(const char *text, size_t len)
     return ok;
 }
 
-/* Whether it can be the name of a key. */
-static bool key_name_ok(const char *text, size_t len)
-{
-    bool ok = len > 0 && len < GM_KEY_NAME_MAX;
-
-    for (size_t i = 0; ok && i < len; i++)
-        ok = is_letter(text[i]) || is_digit(text[i]) || text[i] == '.' || text[i] == '-';
-    return ok;
-}
-
 /* Names have no dots, owners may. */
 size_t gm_matrix_owner_len(const char *text, size_t len)
 {
@@ -46,7 +36,7 @@ bool gm_matrix_ref_ok(const char *text, size_t len)
 
     if (owner == SIZE_MAX)
         return gm_matrix_name_ok(text, len);
-    return key_name_ok(text, owner) && gm_matrix_name_ok(text + owner + 1, len - owner - 1);
+    return gm_key_name_ok(text, owner) && gm_matrix_name_ok(text + owner + 1, len - owner - 1);
 }
 
 bool gm_matrix_is_of_other(const char *ref, const char *owner)
@@ -64,7 +54,7 @@ bool gm_matrix_share_ok(const char *text, size_t len)
         return true;
     for (;;) {
         size_t n = strcspn(text, ",");
-        if (!key_name_ok(text, n))
+        if (!gm_key_name_ok(text, n))
             return false;
         if (!text[n])
             return true;

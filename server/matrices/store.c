@@ -33,9 +33,15 @@ static struct gm_named_list *list_of(const struct gm_matrices *m, const char *ow
     return &m->table[(hash ^ hash >> 32) % GM_MATRICES_TABLE];
 }
 
+/* It is there through its last second, so that it lives no shorter than its ttl. */
+bool gm_matrix_has_expired(int64_t expires, int64_t now)
+{
+    return expires > 0 && expires < now;
+}
+
 static bool has_expired(const struct gm_named *named, int64_t now)
 {
-    return named->expires > 0 && named->expires <= now;
+    return gm_matrix_has_expired(named->expires, now);
 }
 
 /* Also one that has expired. */
@@ -105,8 +111,13 @@ static void unlist(struct gm_matrices *m, struct gm_named *named)
 
 typedef bool due_fn(const struct gm_named *, int64_t argument);
 
-/* Removes the files of those that are due. `files` is held, so no name changes, and not the mutex,
- * for which readers would wait. */
+static void log_failure(const struct gm_error *err)
+{
+    gm_log_detail(GM_LOG_ERROR, "matrix_dir", err->detail);
+}
+
+/* Removes the files of those that are due. Elements stay where their facts do. `files` is held, so
+ * no name changes, and not the mutex, for which readers would wait. */
 static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument)
 {
     struct gm_named *named;
@@ -117,17 +128,22 @@ static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument
         TAILQ_FOREACH (named, &m->table[i], link) {
             if (!is_due(named, argument))
                 continue;
-            if (gm_matrix_remove_facts(m, named->owner->name, named->name, &err) != GM_OK)
-                gm_log_detail(GM_LOG_ERROR, "matrix_dir", err.detail);
             any = true;
+            named->facts_left =
+                gm_matrix_remove_facts(m, named->owner->name, named->name, &err) != GM_OK;
+            if (named->facts_left) {
+                m->some_left = true;
+                log_failure(&err);
+            }
         }
     }
-    if (!any)
-        return;
-    gm_matrix_sync_files(m);
-    for (unsigned i = 0; i < GM_MATRICES_TABLE; i++)
+    if (any && gm_matrix_sync_files(m, &err) != GM_OK) { /* the next start removes the elements */
+        log_failure(&err);
+        any = false;
+    }
+    for (unsigned i = 0; i < GM_MATRICES_TABLE && any; i++)
         TAILQ_FOREACH (named, &m->table[i], link)
-            if (is_due(named, argument))
+            if (is_due(named, argument) && !named->facts_left)
                 gm_matrix_remove_elements(m, named);
 }
 
@@ -233,7 +249,7 @@ void gm_matrices_tick(struct gm_matrices *m)
     int64_t now = unix_now();
 
     pthread_mutex_lock(&m->mutex);
-    bool due = m->expires <= now;
+    bool due = m->expires < now;
     pthread_mutex_unlock(&m->mutex);
     if (due)
         forget(m, has_expired, now);
@@ -280,13 +296,23 @@ static enum gm_status check_room(const struct gm_matrices *m, const struct gm_ma
                        (unsigned long long)bytes, (unsigned long long)m->bytes,
                        (unsigned long long)owner->bytes, (unsigned long long)m->limit,
                        (unsigned long long)most);
-    if (m->count >= GM_MATRICES_MAX || owner->count >= GM_MATRICES_OWNER_MAX)
-        return gm_fail(err, GM_STORAGE_FULL,
-                       "there are %llu named matrices, %llu of them this owner's; the limits are "
-                       "%d and %d",
-                       (unsigned long long)m->count, (unsigned long long)owner->count,
-                       GM_MATRICES_MAX, GM_MATRICES_OWNER_MAX);
     return GM_OK;
+}
+
+/* What takes the name of another adds none. */
+static enum gm_status check_names(const struct gm_matrices *m, const struct gm_named *named,
+                                  struct gm_error *err)
+{
+    const struct gm_matrix_owner *owner = named->owner;
+
+    if ((m->count < GM_MATRICES_MAX && owner->count < GM_MATRICES_OWNER_MAX) ||
+        find_any(m, owner->name, named->name))
+        return GM_OK;
+    return gm_fail(err, GM_STORAGE_FULL,
+                   "there are %llu named matrices, %llu of them this owner's; the limits are %d "
+                   "and %d",
+                   (unsigned long long)m->count, (unsigned long long)owner->count, GM_MATRICES_MAX,
+                   GM_MATRICES_OWNER_MAX);
 }
 
 static enum gm_status check_conditions(const struct gm_matrices *m,
@@ -325,6 +351,8 @@ static enum gm_status enter(struct gm_matrices *m, struct gm_named *named, const
     if (!named->owner)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for a named matrix");
     status = check_room(m, named->owner, named->bytes, err);
+    if (status == GM_OK)
+        status = check_names(m, named, err);
     if (status != GM_OK && named->owner->matrices == 0) {
         LIST_REMOVE(named->owner, link);
         free(named->owner);
@@ -387,6 +415,8 @@ static enum gm_status begin_publish(const struct gm_matrices *m, struct gm_named
     const struct gm_quota_account *account = named->reservation.account;
     enum gm_status status = check_conditions(m, conditions, named->owner->name, named->name, err);
 
+    if (status == GM_OK)
+        status = check_names(m, named, err);
     named->created = named->used = unix_now();
     named->expires = named->ttl_s > 0 ? named->created + (int64_t)named->ttl_s : 0;
 
@@ -434,7 +464,8 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
     struct gm_matrices *m = use->matrices;
     struct gm_named *named = use->named, *before = NULL;
     char etag[GM_ETAG_MAX];
-    bool on_device;
+    struct gm_error unsynced;
+    bool on_device, synced = true;
     void *data;
     enum gm_status status = gm_matrix_data(use, NULL, &data, &on_device, err);
 
@@ -455,13 +486,19 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
     if (status == GM_OK) /* nobody else changes a name meanwhile */
         status = gm_matrix_write_facts(m, named, err);
     if (status == GM_OK) {
+        synced = gm_matrix_sync_files(m, &unsynced) == GM_OK;
+        if (!synced) /* it counts, but a loss of power may bring back the version before, whole */
+            log_failure(&unsynced);
         pthread_mutex_lock(&m->mutex);
+        named->durable = synced;
         before = list(m, named);
         pthread_mutex_unlock(&m->mutex);
         *ret_created = is_new(before);
     }
-    if (status != GM_OK || before)
-        gm_matrix_remove_elements(m, before ? before : named);
+    if (status != GM_OK)
+        gm_matrix_remove_elements(m, named);
+    else if (before && synced)
+        gm_matrix_remove_elements(m, before);
     pthread_mutex_unlock(&m->files);
     gm_matrix_leave(&(struct gm_matrix_use){before, m});
     return status;
@@ -502,7 +539,10 @@ enum gm_status gm_matrix_restore(struct gm_matrices *m, const struct gm_matrix_f
                        gm_dtype_name(matrix->dtype), gm_dtype_name(file->dtype));
     snprintf(caller.owner, sizeof caller.owner, "%s", file->owner);
     if (!m->owner_of(m->owner_cls, file->owner, &caller.client, &caller.account))
-        return gm_fail(err, GM_INTERNAL, "its owner %s has no key", file->owner);
+        return gm_fail(err, GM_INTERNAL,
+                       *file->owner == '@' ? "its owner %s is an address, and clients have keys"
+                                           : "its owner %s has no key",
+                       file->owner);
     enum gm_status status =
         gm_matrix_make(m, &caller, file->name, &terms, &always, matrix, ret, err);
     gm_quota_unref(caller.account);
@@ -510,6 +550,7 @@ enum gm_status gm_matrix_restore(struct gm_matrices *m, const struct gm_matrix_f
         return status;
     struct gm_named *named = ret->named;
     memcpy(named->etag, file->etag, strlen(file->etag) + 1);
+    named->durable = true;
     named->created = named->used = file->created;
     named->expires = file->expires;
     return gm_matrix_take_room(ret, ret_data, err);
@@ -587,32 +628,6 @@ void gm_matrix_leave(struct gm_matrix_use *use)
     *use = (struct gm_matrix_use){0};
 }
 
-static void tell(const struct gm_matrices *m, const struct gm_named *named,
-                 struct gm_matrix_facts *ret)
-{
-    *ret = (struct gm_matrix_facts){.matrix = named->matrix,
-                                    .bytes = named->bytes,
-                                    .device = named->device ? named->device->name : "host",
-                                    .created = named->created,
-                                    .used = named->used,
-                                    .expires = named->expires,
-                                    .durable = *m->dir && named->listed};
-    memcpy(ret->owner, named->owner->name, sizeof ret->owner);
-    memcpy(ret->name, named->name, sizeof ret->name);
-    memcpy(ret->share, named->share, sizeof ret->share);
-    memcpy(ret->etag, named->etag, sizeof ret->etag);
-}
-
-struct gm_matrix_facts gm_matrix_facts_of(const struct gm_matrix_use *use)
-{
-    struct gm_matrix_facts facts;
-
-    pthread_mutex_lock(&use->matrices->mutex);
-    tell(use->matrices, use->named, &facts);
-    pthread_mutex_unlock(&use->matrices->mutex);
-    return facts;
-}
-
 const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use)
 {
     return &use->named->matrix;
@@ -626,6 +641,7 @@ static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_
     size_t len = gm_matrix_owner_len(ref, strlen(ref));
     const char *name = len == SIZE_MAX ? ref : ref + len + 1;
     char owner[GM_KEY_NAME_MAX], etag[GM_ETAG_MAX];
+    struct gm_error unsynced;
 
     snprintf(owner, sizeof owner, "%.*s", len == SIZE_MAX ? GM_KEY_NAME_MAX : (int)len,
              len == SIZE_MAX ? caller->owner : ref);
@@ -635,8 +651,8 @@ static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_
     enum gm_status status = gm_etag_check(conditions, etag, err);
     if (status == GM_OK) /* the next start removes the elements */
         status = gm_matrix_remove_facts(m, owner, name, err);
-    if (status == GM_OK)
-        gm_matrix_sync_files(m);
+    if (status == GM_OK && gm_matrix_sync_files(m, &unsynced) != GM_OK)
+        log_failure(&unsynced);
     return status;
 }
 
@@ -645,11 +661,14 @@ static enum gm_status delete_files(const struct gm_matrices *m, const struct gm_
                                    struct gm_error *err)
 {
     enum gm_status status = gm_matrix_remove_facts(m, named->owner->name, named->name, err);
+    struct gm_error unsynced;
 
     if (status != GM_OK)
         return status;
-    gm_matrix_sync_files(m);
-    gm_matrix_remove_elements(m, named);
+    if (gm_matrix_sync_files(m, &unsynced) == GM_OK)
+        gm_matrix_remove_elements(m, named);
+    else /* the next start removes them */
+        log_failure(&unsynced);
     return GM_OK;
 }
 
@@ -666,7 +685,7 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
     if (status == GM_OK && !named)
         status = fail_unknown(ref, err);
     else if (status == GM_OK && !own)
-        status = gm_fail(err, GM_FORBIDDEN, "%.130s is shared with this key, to read", ref);
+        status = gm_fail(err, GM_FORBIDDEN, "%.130s is shared with this key read-only", ref);
     else if (status == GM_OK)
         status = gm_etag_check(conditions, named->etag, err);
     if (*m->dir && (status == GM_OK || status == GM_NOT_FOUND)) {
@@ -679,59 +698,4 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
     pthread_mutex_unlock(&m->mutex);
     unlock_files(m);
     return status;
-}
-
-static bool may_see(const struct gm_named *named, const struct gm_matrix_caller *caller)
-{
-    return strcmp(named->owner->name, caller->owner) == 0 || caller->admin ||
-           (caller->has_key && gm_matrix_share_has(named->share, caller->owner));
-}
-
-struct gm_matrix_facts *gm_matrix_list(struct gm_matrices *m, const struct gm_matrix_caller *caller,
-                                       unsigned from, unsigned most, unsigned *ret_count,
-                                       unsigned *ret_next)
-{
-    struct gm_matrix_facts *list = NULL, *more;
-    unsigned count = 0, room = 0;
-    const struct gm_named *named;
-    int64_t now = unix_now();
-    bool lacking = false;
-
-    pthread_mutex_lock(&m->mutex);
-    for (; from < GM_MATRICES_TABLE && count < most && !lacking; from++) {
-        TAILQ_FOREACH (named, &m->table[from], link) {
-            if (!may_see(named, caller) || has_expired(named, now))
-                continue;
-            if (count == room) {
-                room = room > 0 ? 2 * room : 16;
-                more = reallocarray(list, room, sizeof *list);
-                lacking = !more;
-                if (lacking)
-                    break;
-                list = more;
-            }
-            tell(m, named, &list[count++]);
-        }
-    }
-    pthread_mutex_unlock(&m->mutex);
-    if (lacking || (!list && !(list = malloc(sizeof *list)))) { /* an empty list is no NULL */
-        free(list);
-        return NULL;
-    }
-    *ret_count = count;
-    *ret_next = from < GM_MATRICES_TABLE ? from : 0;
-    return list;
-}
-
-struct gm_matrices_usage gm_matrices_usage(struct gm_matrices *m)
-{
-    struct gm_matrices_usage usage = {0};
-
-    pthread_mutex_lock(&m->mutex);
-    usage.count = m->count;
-    usage.bytes = m->bytes;
-    for (unsigned i = 0; i < GM_DEVICES_MAX; i++)
-        usage.device_bytes += m->resident_bytes[i];
-    pthread_mutex_unlock(&m->mutex);
-    return usage;
 }

@@ -80,6 +80,32 @@ def test_expiry(start, folder):
     assert put(daemon, "short", A, {"If-None-Match": "*"}).status == 201
 
 
+def test_a_matrix_lives_as_long_as_it_says(daemon):
+    """Also one that was made at the end of a second."""
+    while time.time() % 1 < 0.9:
+        time.sleep(0.01)
+    begun = time.monotonic()
+    put(daemon, "brief", A, ttl=1)
+    time.sleep(0.3)
+    reply = fetch(daemon, "brief")
+    assert reply.status == 200 or time.monotonic() - begun >= 1, reply
+
+
+def test_expired_while_no_daemon_ran(start, folder):
+    """Its files are removed at the start: it takes no room from those that live."""
+    daemon = start("--matrix-dir", str(folder))
+    large = np.ones((512, 1024), np.float32)
+    put(daemon, "live", large)
+    daemon.stop()
+    kept = files(folder)
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "brief", large, ttl=1)
+    daemon.stop()
+    time.sleep(2.5)
+    daemon = start("--matrix-dir", str(folder), "--matrix-memory", "5M")
+    assert set(listed(daemon)) == {"live"} and files(folder) == kept
+
+
 def test_killed_at_any_moment(folder):
     """Each name has its last answered version, or one that was under way; all of it whole."""
     rng = np.random.default_rng(int(os.environ.get("GM_SEED", "1")))
@@ -201,6 +227,21 @@ def test_keys(start, folder, tmp_path):
     assert daemon.get("/v1/stats", ring.headers("carol")).json()["matrices"]["count"] == 0
 
 
+def test_addresses_and_keys(start, folder, tmp_path):
+    """Where clients have keys nobody can name what an address has: its files wait for a start without."""
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "w", A)
+    daemon.stop()
+    kept, ring = files(folder), Keyring(str(tmp_path / "keys"))
+    ring.add("root", "use,read,admin")
+    daemon = start("--matrix-dir", str(folder), "--keys", ring.path)
+    assert "is an address, and clients have keys" in daemon.log()
+    assert daemon.get("/v1/stats", ring.headers("root")).json()["matrices"]["count"] == 0 and files(folder) == kept
+    daemon.stop()
+    daemon = start("--matrix-dir", str(folder))
+    assert np.array_equal(load(fetch(daemon, "w")), A)
+
+
 def test_quotas(start, folder):
     """What an address had before the start counts for it."""
     options = "--matrix-dir", str(folder), "--quota", "memory=1M"
@@ -252,6 +293,25 @@ def test_what_cannot_be_removed(start, folder):
     os.rmdir(folder / facts)
     os.rename(folder / "kept", folder / facts)
     assert daemon.request("DELETE", f"{M}/w").status == 204 and files(folder) == []
+
+
+def test_expired_and_cannot_be_removed(start, folder):
+    """Elements stay as long as their facts do."""
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "w", A, ttl=1)
+    facts, elements = files(folder) if files(folder)[0].endswith(".json") else files(folder)[::-1]
+    os.rename(folder / facts, folder / "kept")
+    os.mkdir(folder / facts)
+    deadline = time.monotonic() + 10 * SLOW
+    while facts not in daemon.log():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert listed(daemon) == {} and elements in files(folder)
+    daemon.stop()
+    os.rmdir(folder / facts)
+    os.rename(folder / "kept", folder / facts)
+    daemon = start("--matrix-dir", str(folder))
+    assert files(folder) == []
 
 
 def test_a_write_that_waits_for_the_disk_too_long(start, folder):

@@ -1,12 +1,17 @@
 /* Named matrices on a device with memory of its own, which is small and may fail: what lies where,
  * who gives way to whom, and that threads which write, use and delete see each matrix whole. */
+#include "server/matrices/internal.h"
 #include "tests/unit/check.h"
 #include "tests/unit/request_bench.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define SIDE 64
 #define BLOCK (SIDE * SIDE * sizeof(float))
@@ -17,6 +22,7 @@
 static struct {
     atomic_uint taken, copies_in, copies_out;
     atomic_uint refuse_at, fail_copy_at; /* this call of them from now on, counted down */
+    uint64_t room;                       /* what named matrices may have of it; 0: ROOM of them */
     struct gm_device_facts facts;
 } memory;
 
@@ -27,7 +33,8 @@ static const struct gm_device_facts *describe(void *context, unsigned index)
     if (!facts)
         return NULL;
     memory.facts = *facts;
-    memory.facts.memory_bytes = ROOM * BLOCK * GM_MATRIX_DEVICE_PART;
+    memory.facts.memory_bytes =
+        (memory.room > 0 ? memory.room : ROOM * BLOCK) * GM_MATRIX_DEVICE_PART;
     return &memory.facts;
 }
 
@@ -70,7 +77,7 @@ static enum gm_status device_copy(void *context, unsigned device, void *to, cons
 
 static struct gm_backend resident_backend;
 
-static void open_bench(void)
+static void open_bench_with(uint64_t room)
 {
     resident_backend = faulty_backend;
     resident_backend.describe = describe;
@@ -79,7 +86,13 @@ static void open_bench(void)
     resident_backend.device_copy = device_copy;
     bench_first = &resident_backend;
     memset(&memory, 0, sizeof memory);
+    memory.room = room;
     bench_open(64 << 20, 1);
+}
+
+static void open_bench(void)
+{
+    open_bench_with(0);
 }
 
 static void close_bench(void)
@@ -243,6 +256,39 @@ static void test_gives_way(void)
     for (unsigned i = 0; i <= ROOM; i++)
         check_get(path_of(i), (float)i);
     delete_all(ROOM + 1);
+    close_bench();
+}
+
+/* A small matrix, which an event thread moves, makes none give way that takes long to copy. */
+static void test_large_gives_way_to_large(void)
+{
+    const uint64_t side = 512,
+                   bytes = side * side * sizeof(float); /* 1 MB: as TEXT_INLINE_BYTES_MAX */
+    static float large[2 * 512 * 512];
+    struct exchange x;
+
+    for (unsigned i = 0; i < 2 * side * side; i++)
+        large[i] = 4;
+    open_bench_with(4 * bytes);
+    CHECK_EQ(ask_of(&x, "PUT", path_of(0), "shape=1024x512", large, 2 * bytes), 201);
+    bench_end(&x);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w0&b=ref:w0&keep=w1"), 200);
+    CHECK_EQ(act("DELETE", path_of(0), NULL), 204);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w1&b=ref:w1&keep=w2"), 200);
+    CHECK_EQ(usage().device_bytes, 4 * bytes); /* and the host has neither */
+    CHECK_EQ(put(path_of(3), 3), 201);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w2&b=ref:w2&keep=w4"), 200); /* nor does a result */
+    CHECK_EQ(last_on_device(), 3);
+    CHECK_EQ(atomic_load(&memory.copies_out), 0);
+    check_get(path_of(3), 3);
+    CHECK_EQ(act("POST", "/v1/flip", "a=ref:w4"), 200); /* when it is used, by a worker */
+    CHECK_EQ(last_on_device(), 1);
+    CHECK_EQ(atomic_load(&memory.copies_out), 1);
+    CHECK_EQ(usage().device_bytes, 4 * bytes);
+    CHECK_EQ(ask_of(&x, "GET", path_of(1), "rows=0:32&cols=0:128", NULL, 0), 200);
+    is_all(x.request->reply.body, x.request->reply.body_len, 8);
+    bench_end(&x);
+    delete_all(5);
     close_bench();
 }
 
@@ -449,10 +495,125 @@ static void test_threads(void)
     close_bench();
 }
 
+/* ---- Files. ---- */
+
+static atomic_uint fail_sync_at; /* counted down */
+
+int fsync(int fd)
+{
+    if (is_due(&fail_sync_at)) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
+                     struct gm_quota_account **ret_account)
+{
+    (void)cls;
+    (void)owner;
+    *ret_client = 1;
+    *ret_account = NULL;
+    return true;
+}
+
+static void ignore(void *cls, const struct gm_error *why)
+{
+    (void)cls;
+    (void)why;
+}
+
+static unsigned files_in(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    while (dir && (entry = readdir(dir)))
+        count += *entry->d_name != '.';
+    closedir(dir);
+    return count;
+}
+
+/* PUT of "w". *ret_durable: what a client would be told. */
+static enum gm_status write_w(struct gm_matrices *m, const struct gm_matrix_caller *caller,
+                              bool *ret_durable)
+{
+    const struct gm_conditions always = {0};
+    const struct gm_matrix_terms terms = {.share = ""};
+    struct gm_matrix matrix;
+    struct gm_matrix_use use = {0};
+    struct gm_error error;
+    bool created;
+    void *data;
+
+    const struct gm_shape shape = {.ndim = 2, .dim = {SIDE, SIDE}};
+    enum gm_status status = gm_matrix_init(&matrix, GM_F32, GM_ROW_MAJOR, &shape, &error);
+    if (status == GM_OK)
+        status = gm_matrix_make(m, caller, "w", &terms, &always, &matrix, &use, &error);
+    if (status == GM_OK)
+        status = gm_matrix_take_room(&use, &data, &error);
+    if (status == GM_OK) {
+        memcpy(data, elements(1), BLOCK);
+        status = gm_matrix_publish(&use, &always, &created, &error);
+    }
+    if (status == GM_OK)
+        *ret_durable = gm_matrix_facts_of(&use).durable;
+    gm_matrix_leave(&use);
+    return status;
+}
+
+/* Where nobody knows whether the disk has the files, the version before stays whole in them. */
+static void test_syncs_fail(void)
+{
+    const struct gm_matrix_caller caller = {.owner = "alice", .has_key = true, .client = 1};
+    const struct gm_conditions always = {0};
+    char folder[] = "/tmp/test_matrices.XXXXXX";
+    struct gm_error error;
+    bool durable = false;
+
+    open_bench();
+    CHECK(mkdtemp(folder) != NULL);
+    struct gm_matrices m = {.limit = 1 << 20,
+                            .dir = folder,
+                            .quota = &bench_server.memory,
+                            .devices = &bench_server.devices,
+                            .owner_of = owner_of};
+    CHECK_STATUS(gm_matrices_open(&m, &error), GM_OK, &error);
+    CHECK_EQ(write_w(&m, &caller, &durable), GM_OK);
+    CHECK(durable);
+    CHECK_EQ(files_in(folder), 2);
+    atomic_store(&fail_sync_at, 2); /* after the elements: no facts name them */
+    CHECK_EQ(write_w(&m, &caller, &durable), GM_INTERNAL);
+    CHECK_EQ(files_in(folder), 2);
+    atomic_store(&fail_sync_at, 4); /* after the facts: the elements before stay as well */
+    CHECK_EQ(write_w(&m, &caller, &durable), GM_OK);
+    CHECK(!durable);
+    CHECK_EQ(files_in(folder), 3);
+    CHECK_EQ(write_w(&m, &caller, &durable), GM_OK);
+    CHECK(durable);
+    CHECK_EQ(files_in(folder), 3);
+    atomic_store(&fail_sync_at, 1);
+    CHECK_STATUS(gm_matrix_delete(&m, &caller, "w", &always, &error), GM_OK, &error);
+    CHECK_EQ(files_in(folder), 2);
+    CHECK_EQ(gm_matrix_delete(&m, &caller, "w", &always, &error), GM_NOT_FOUND);
+    gm_matrices_close(&m);
+    /* What no facts name goes at the next start. */
+    CHECK_STATUS(gm_matrices_open(&m, &error), GM_OK, &error);
+    CHECK_STATUS(gm_matrices_load(&m, ignore, NULL, &error), GM_OK, &error);
+    CHECK_EQ(files_in(folder), 0);
+    gm_matrices_close(&m);
+    CHECK_EQ(rmdir(folder), 0);
+    close_bench();
+}
+
 int main(void)
 {
     test_stays();
     test_gives_way();
+    test_large_gives_way_to_large();
+    test_syncs_fail();
     test_in_use();
     test_device_fails();
     test_no_buffers();
