@@ -6,6 +6,7 @@
  */
 #include "server/eval/eval.h"
 
+#include "kernels/buffer_pool.h"
 #include "server/request/request.h"
 #include "server/sched/cost.h"
 
@@ -26,6 +27,17 @@ static void list_operands(const struct gm_expression *x,
     }
 }
 
+/* Memory for what is stored between steps. What is no GPU works in buffers of the host. */
+static uint64_t memory_between(const struct gm_plan_input *in, const struct gm_device *device)
+{
+    uint64_t bytes = device->facts->memory_bytes;
+    uint64_t limit = gm_buffer_limit_usage(in->devices->memory).limit;
+
+    if (!device->backend->device_get && limit < bytes)
+        bytes = limit;
+    return bytes / GM_EVAL_MEMORY_PART;
+}
+
 static enum gm_status make_graph(const struct gm_plan_input *in, const struct gm_device *device,
                                  struct gm_graph **ret, struct gm_error *err)
 {
@@ -42,9 +54,9 @@ static enum gm_status make_graph(const struct gm_plan_input *in, const struct gm
     if (status == GM_OK)
         status = gm_eval_fuse(eval, err);
     if (status == GM_OK)
-        status = gm_eval_plan(eval, x->tree.names, facts, device->choices,
-                              in->parsed->params.op.precision,
-                              facts->memory_bytes / GM_EVAL_MEMORY_PART, &graph, err);
+        status =
+            gm_eval_plan(eval, x->tree.names, facts, device->choices,
+                         in->parsed->params.op.precision, memory_between(in, device), &graph, err);
     free(eval);
     if (status != GM_OK)
         return status;

@@ -198,7 +198,7 @@ static enum gm_status slice(struct builder *b, const struct gm_syntax *node, int
 
     if (node->slices > ndim)
         return gm_eval_fail(b->err, GM_BAD_SHAPE, b->tree->slice[node->index + ndim].at,
-                            "there are %u indices, and %u dimension%s", node->slices, ndim,
+                            "too many indices: %u for %u dimension%s", node->slices, ndim,
                             ndim == 1 ? "" : "s");
     for (unsigned d = 0; d < ndim; d++) {
         struct gm_slice whole = {.step = 1};
@@ -275,8 +275,7 @@ static enum gm_status unary(struct builder *b, unsigned instruction, int x, unsi
 
     if (value->weak && (instruction == GM_DO_NEG || instruction == GM_DO_ABS)) {
         if (number.is_integer && number.integer == INT64_MIN)
-            return gm_eval_fail(b->err, GM_OUT_OF_RANGE, at,
-                                "this number is greater than any of i64");
+            return gm_eval_fail(b->err, GM_OUT_OF_RANGE, at, "this number does not fit in i64");
         if (instruction == GM_DO_ABS && !signbit(number.real))
             return add_number(b, number, at, ret);
         return add_number(
@@ -361,9 +360,11 @@ static enum gm_status where(struct builder *b, const struct gm_syntax *node, int
     int condition = b->value[node->child[0]], x = b->value[node->child[1]],
         y = b->value[node->child[2]];
     enum gm_status status = strong(b, condition, &condition);
-    enum gm_dtype of = value_of(b, condition)->dtype;
 
-    if (status == GM_OK && of != GM_BOOL)
+    if (status != GM_OK)
+        return status;
+    enum gm_dtype of = value_of(b, condition)->dtype;
+    if (of != GM_BOOL)
         status = compute(b, GM_DO_TRUTH, of, GM_BOOL, 1, &condition, node->at, &condition);
     if (status != GM_OK)
         return status;
@@ -458,7 +459,7 @@ static enum gm_status reduction(struct builder *b, const struct gm_syntax *node,
 {
     int x = b->value[node->child[0]];
     enum gm_status status = strong(b, x, &x);
-    unsigned ndim = value_of(b, x)->shape.ndim, first = 0, end = 0;
+    unsigned ndim = status == GM_OK ? value_of(b, x)->shape.ndim : 0, first = 0, end = 0;
     bool axis[GM_DIMS_MAX];
 
     if (status == GM_OK)

@@ -123,7 +123,7 @@ static enum gm_status read_number(struct parser *p)
         t->number.integer = strtoll(text, NULL, 10);
         t->number.is_integer = true;
         if (errno != 0)
-            return fail(p, t->at, "a whole number is greater than any of i64");
+            return fail(p, t->at, "a whole number does not fit in i64");
     }
     p->next = at;
     return GM_OK;

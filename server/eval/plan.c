@@ -207,10 +207,10 @@ static enum gm_status plan_memory(struct planner *p, uint64_t memory_bytes)
         return GM_OK;
     return gm_fail(
         p->err, GM_TOO_LARGE,
-        "between its steps the expression stores %llu bytes; %llu may be stored, which is "
-        "one part in %d of the memory for that",
+        "between its steps the expression stores %llu bytes; the limit is %llu, half of the "
+        "device's memory, or of --memory-limit if the device works in that",
         fits ? (unsigned long long)graph->temporary_bytes : UINT64_MAX,
-        (unsigned long long)memory_bytes, GM_EVAL_MEMORY_PART);
+        (unsigned long long)memory_bytes);
 }
 
 /* ---- The graph. ---- */

@@ -280,7 +280,7 @@ enum gm_status gm_eval_fold(unsigned instruction, struct gm_scalar x, struct gm_
     if (integers && fold_integers(instruction, x.integer, y.integer, ret))
         return GM_OK;
     if (integers)
-        return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "this number is greater than any of i64");
+        return gm_eval_fail(err, GM_OUT_OF_RANGE, at, "this number does not fit in i64");
     enum gm_status status = fold_reals(instruction, x, y, at, &real, err);
     if (status == GM_OK)
         *ret = GM_REAL_NUMBER(real);

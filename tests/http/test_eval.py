@@ -217,7 +217,7 @@ def test_text_parts_and_numbers(daemon):
 
 
 @arithmetic
-@pytest.mark.parametrize("text, value", [("7", 7), (" -7\r\n", -7), ("+7", 7), ("007", 7), ("2.5", 2.5), (".5", 0.5), ("5.", 5.0), ("1e3", 1e3),
+@pytest.mark.parametrize("text, value", [("7", 7), (" -7\r\n", -7), ("+7", 7), ("-0", 0), ("-0.0", -0.0), ("007", 7), ("2.5", 2.5), (".5", 0.5), ("5.", 5.0), ("1e3", 1e3),
                                          ("1e-999", 0.0), ("0." + "1" * 500, 1 / 9), ("-9223372036854775808", -2 ** 63)])
 def test_a_number_alone_has_no_type(daemon, text, value):
     """An integer stays one, and neither makes f16 wider."""
@@ -436,11 +436,13 @@ def test_work_is_bounded_before_anything_runs(daemon, expr, operands, query):
 
 
 def test_memory_is_counted(start):
-    daemon = start("--memory-limit", "64M")
+    daemon = start("--memory-limit", "100M")
     x = np.ones((1, 2048), np.float32)
     value = run(daemon, "sum(tanh(x.T @ x) @ (x.T @ x))", {"x": x})  # 16 MiB each, three of them
     np.testing.assert_allclose(value, [[2048 ** 3 * np.tanh(1)]], rtol=1e-5)
     problems.check(post(daemon, "sum(exp(y.T @ y) @ (y.T @ y))", {"y": np.ones((1, 3000), np.float32)}), 413, "too_large")
+    # By itself as large as half of the limit, which leaves the other half for operands and results.
+    problems.check(post(daemon, "sum(y.T @ y, axis=0)", {"y": np.ones((1, 4000), np.float32)}), 413, "too_large", "--memory-limit")
     wait_until(lambda: gauge(daemon, "gemmd_memory_used_bytes") == 0, "the memory back")
 
 

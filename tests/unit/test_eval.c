@@ -192,6 +192,30 @@ static void test_long_chains_are_divided(void)
     gm_graph_free(graph);
 }
 
+/* What an expression computes is counted, wherever it has too much: at a power, a sum or a where.
+ */
+static void test_too_many_values(void)
+{
+    static const char *const ends[] = {"sum(2)", "where(2, i, i)", "where(i, 2, i)", "mean(2.5)"};
+    const struct gm_eval_operand operand[] = {matrix(GM_I64, 2, 2)};
+    unsigned refused = 0;
+
+    for (unsigned n = 0; n < 8 * 63; n++) {
+        /* A power of 2^k - 1 takes 2 k - 2 values. */
+        char text[512] = "i";
+        for (unsigned i = 0; i < 5; i++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " + (i + %u) ** %lld", i + 1,
+                     i < 4 ? (long long)INT64_MAX : (long long)INT64_MAX >> n / 8);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s + %s",
+                 n % 2 == 0 ? "" : " + 7", ends[n / 2 % 4]);
+        struct gm_error err = {0};
+        if (CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err))
+            refused += gm_eval_build(&tree, operand, &eval, &err) == GM_COST_LIMIT;
+        CHECK(eval.values <= GM_EVAL_VALUES_MAX);
+    }
+    CHECK(refused > 0 && refused < 8 * 63);
+}
+
 static void test_order_of_products(void)
 {
     /* The example of Cormen, Leiserson, Rivest and Stein, section 15.2. */
@@ -320,6 +344,7 @@ int main(void)
     test_folding();
     test_memory_is_used_again();
     test_long_chains_are_divided();
+    test_too_many_values();
     test_order_of_products();
     test_slices();
     test_sizes();

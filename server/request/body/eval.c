@@ -104,7 +104,7 @@ static enum gm_status read_number(struct gm_expression_operand *operand, const c
                        "one of f64; elements that are NaN or infinity come as NPY",
                        operand->name, copy, n > 40 ? "..." : "");
     operand->number =
-        (struct gm_scalar){.real = real, .integer = whole ? integer : 0, .is_integer = whole};
+        whole ? GM_WHOLE_NUMBER(integer) : GM_REAL_NUMBER(real); /* -0 is the integer 0 */
     operand->is_number = operand->present = true;
     return GM_OK;
 }
@@ -619,10 +619,6 @@ static enum gm_status match(struct gm_body *b, unsigned name, struct gm_error *e
     while (i < x->operands && strcmp(x->operand[i].name, tree->name[name]) != 0)
         i++;
     x->by_name[name] = (uint8_t)i;
-    if (i == GM_EVAL_OPERANDS_MAX)
-        return gm_eval_fail(err, GM_MISSING_OPERAND, tree->name_at[name],
-                            "%s is no operand, and there are %d already", tree->name[name],
-                            GM_EVAL_OPERANDS_MAX);
     struct gm_expression_operand *operand = &x->operand[i];
     bool named = i == x->operands || *operand->ref;
     if (i == x->operands) {
