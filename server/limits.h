@@ -116,9 +116,9 @@
       "what an expression stores between its steps may take one part in this many of the memory "  \
       "of a GPU, or of --memory-limit; the rest is for operands, results and other requests")      \
     X(QUERY_PARAMETERS_MAX, 32, "parameters", "twice as many as any operation has")                \
-    X(PARAMETER_BYTES_MAX, 128, "bytes",                                                           \
-      "value of a parameter, in the URL or the body: no name or shape is longer, and more "        \
-      "digits make no number more exact")                                                          \
+    X(PARAMETER_BYTES_MAX, 132, "bytes",                                                           \
+      "value of a parameter, in the URL or the body: no name or shape is longer (ref:OWNER.NAME "  \
+      "is the longest), and more digits make no number more exact")                                \
     X(REPEAT_MAX, 1000, "runs", "enough for a stable median; repeated jobs hold the device alone") \
     X(REPEAT_COST_S, 30, "seconds",                                                                \
       "estimated time of all repeated runs, or of an expression, at the device's measured "        \

@@ -117,8 +117,7 @@ enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
                          const struct gm_device_facts *facts, const char *name,
                          const struct gm_variant **ret, struct gm_error *err)
 {
-    /* a graph's steps are no part of the key */
-    bool automatic = (!name || name[0] == '\0' || strcmp(name, "auto") == 0) && !op->graph;
+    bool automatic = !name || name[0] == '\0' || strcmp(name, "auto") == 0;
     struct key key = key_of(op);
     struct part *part = automatic ? own_part(cache) : NULL;
     struct slot *slot = automatic ? &part->slot[hash_of(&key) % SLOTS] : NULL;

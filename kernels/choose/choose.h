@@ -38,8 +38,8 @@ enum gm_status gm_choose(struct gm_choice_cache *cache, struct gm_op *op,
                          const struct gm_variant **ret, struct gm_error *err);
 
 /*
- * The name of what `auto` takes on a GPU of this model, which need not be here, and whose code need
- * not be in this build: by what variants for all GPUs accept. NULL if there is none. *ret_traced:
+ * The name of what `auto` takes on a GPU of this model. Neither the GPU nor its kernels' code need
+ * be here: what a variant accepts is in variants.def. NULL if there is none. *ret_traced:
  * that variant, if the simulator (facts) runs it too, else the one with the least estimate of those
  * that it runs.
  */

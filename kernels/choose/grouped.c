@@ -1,6 +1,6 @@
 /*
- * grouped.c - which small jobs go over the link with others: those that take less so, alone, than
- * with copies and another kernel.
+ * grouped.c - which small jobs take `grouped`, which reads and writes memory of the host. A job
+ * takes it where that is faster, for the job alone, than copies and another kernel.
  *
  * By the rates of the profile, and not by those that were measured when the device was opened: the
  * same request is to have the same bits.

@@ -64,7 +64,7 @@ static double far_bytes(const struct gm_asked *q)
 static double core_us(const struct gm_asked *q, const struct gm_rates *r, struct gm_work w,
                       double chunks, bool streams)
 {
-    struct gm_asked one = *q; /* what is lost in no cache of a GPU */
+    struct gm_asked one = *q; /* without what a cold cache of a GPU costs */
     double part = gm_least_of(1, gm_parts(ceil(chunks), q->sms) / chunks);
 
     one.cold = 0;

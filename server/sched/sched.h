@@ -6,10 +6,11 @@
  * Order: fair_queue.h's, small jobs before large ones and round robin between clients. Jobs of one
  * client and one size class start in the order of their commits. An exclusive job starts only on an
  * idle device, and blocks others while it is first in the queue. gm_sched_run_here bypasses the
- * queue, because its jobs hold no stream, unless an exclusive job waits. A batch is the first job
- * in the queue that may start, and jobs of its size class with its batch_key, clients taking turns.
- * Jobs that wait at the same moment are gathered so; none waits for others to come. But one that
- * reads the same matrix as a running launch waits for its end, or until half a launch waits.
+ * queue, because its jobs hold no stream, unless an exclusive job runs, or waits while no
+ * stream is busy. A batch is the first job in the queue that may start, and jobs of its size class
+ * with its batch_key, clients taking turns. Jobs that wait at the same moment are gathered so; none
+ * waits for others to come. But one that reads the same matrix as a running launch waits for its
+ * end, or until half a launch waits.
  */
 #ifndef GM_SERVER_SCHED_SCHED_H
 #define GM_SERVER_SCHED_SCHED_H
@@ -149,8 +150,8 @@ bool gm_sched_run_if_idle(struct gm_sched *sched, struct gm_job *job);
 /*
  * Runs a job on the calling thread at once, without the queue and without done(). For jobs that
  * take less time than a handover to another thread. Needs no slot; nobody checks its deadline or
- * its client meanwhile. Returns false if this device cannot, or if an exclusive job runs or
- * waits.
+ * its client meanwhile. Returns false if this device cannot, or if an exclusive job runs, or waits
+ * and no stream is busy.
  */
 bool gm_sched_run_here(struct gm_sched *sched, struct gm_job *job);
 

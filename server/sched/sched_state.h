@@ -96,7 +96,7 @@ uint64_t gm_sched_beside(const struct gm_sched *sched);
 void gm_sched_begins(struct gm_sched *sched, int64_t now_ns);
 /* Begins a launch of `own` jobs, which are counted already. */
 struct gm_launch gm_sched_launch(struct gm_sched *sched, int64_t begun_ns, uint64_t own);
-/* Whether other jobs have run since it began. */
+/* Whether other jobs ran at its beginning, or have run since. */
 bool gm_sched_was_concurrent(const struct gm_sched *sched, const struct gm_launch *launch);
 /* Counts the device as busy until then, unless that was counted already. */
 void gm_sched_count_busy(struct gm_sched *sched, int64_t until_ns);

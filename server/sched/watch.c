@@ -107,11 +107,10 @@ void *gm_sched_watch_main(void *cls)
             gm_sched_end(&check.late, GM_DEADLINE);
             gm_sched_end(&check.abandoned, GM_CANCELLED);
             pthread_mutex_lock(&s->mutex);
+            continue; /* a job may have come meanwhile whose deadline is before check.wake */
         }
-        if (!s->closing) {
-            struct timespec until = gm_timespec(check.wake);
-            pthread_cond_timedwait(&s->timer, &s->mutex, &until);
-        }
+        struct timespec until = gm_timespec(check.wake);
+        pthread_cond_timedwait(&s->timer, &s->mutex, &until);
     }
     pthread_mutex_unlock(&s->mutex);
     return NULL;

@@ -487,6 +487,20 @@ def test_keys(start, tmp_path):
     problems.check(fetch(daemon, "car.ol.all", a), 404, "not_found")
 
 
+def test_the_longest_names(start, tmp_path):
+    """ref:OWNER.NAME is as long as a parameter's value may be."""
+    owner, name = "k" * 63, "n" * 64
+    ring = Keyring(str(tmp_path / "keys"))
+    ring.add(owner)
+    daemon = start("--keys", ring.path)
+    key = ring.headers(owner)
+    assert put(daemon, name, A, key).status == 201
+    ref = f"ref:{owner}.{name}"
+    reply = daemon.post(f"/v1/add?a={ref}&b={ref}", headers={**key, "Accept": wire.NPY}).ok()
+    assert np.array_equal(load(reply), 2 * A)
+    problems.check(daemon.post(f"/v1/flip?a={ref}x", headers=key), 400, "bad_parameter", "133 bytes")
+
+
 def test_ttl_begins_with_the_matrix(start_idle):
     """And not with a request that waits for its device."""
     daemon = start_idle(*ONE_AT_A_TIME)
