@@ -84,7 +84,9 @@ function even(x) {
 
 function numberToBf16(number) {
   if (Number.isNaN(number)) return 0x7fc0;
-  const bits = floatToBits(number);
+  let bits = floatToBits(number);
+  const near = Math.fround(number);
+  if (near !== number && Number.isFinite(near)) bits = (Math.abs(near) > Math.abs(number) ? bits - 1 : bits) | 1; // cut off, and odd: it is rounded once
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
@@ -206,6 +208,7 @@ export function parseNpy(buffer) {
   if (!Kind) throw new Error(`This page cannot show elements of type ${descr ?? "unknown"}; gemmd may know them all the same.`);
   const count = shape.reduce((a, b) => a * b, 1);
   if (count > ELEMENTS_MAX) throw new Error("The file is too large for a page; send it with curl.");
+  if (buffer.byteLength < begin + count * Kind.BYTES_PER_ELEMENT) throw new Error("The file ends before its last element.");
   const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
   return new Matrix(shape, dtype, fortran ? turned(data, shape) : data);
 }

@@ -621,7 +621,7 @@ def test_matrices(visit, keyed):
     visitor.go("Matrices")
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("alert")).to_contain_text("shared with this key, to read")
+    expect(page.get_by_role("alert")).to_contain_text("shared with this key read-only")
     visitor.refused(403)
     page.evaluate("key => sessionStorage.setItem('gemmd-key', key)", keys["ann"])
     page.get_by_role("button", name="Refresh").click()

@@ -1,6 +1,7 @@
 """The Python package, from its wheel, against a real daemon: what goes in, and what comes out."""
 
 import asyncio
+import copy
 import io
 import pickle
 import re
@@ -534,9 +535,51 @@ def test_equality_is_computed(client):
     x = client.put(np.array([[0, 1, 2]], "f4"), "equal_x")
     assert gemmd.where(x == 0, 100, x).get().tolist() == [[100, 1, 2]]
     assert gemmd.where(x + 0 != 0, 100, x).get().tolist() == [[0, 100, 100]]
-    assert (x == client.put(np.array([[0, 1, 2]], "f4"), "equal_x")) is False  # another version of it
-    assert (x == x) is True and (x != x) is False and x != "x" and len({x, x}) == 1
+    y = client.put(np.array([[0, 3, 2]], "f4"), "equal_y")
+    assert gemmd.where(x == y, 100, x).get().tolist() == [[100, 1, 100]]
+    assert gemmd.where(x != y, 100, x).get().tolist() == [[0, 100, 2]]
+    # By its truth it is the question whether they are the same version.
+    newer = client.put(np.array([[0, 1, 2]], "f4"), "equal_x")
+    assert not x == newer and x != newer and x == x and not x != x and x != "x" and x in {x} and y not in [x]
+    client.delete(newer)
+    client.delete(y)
+
+
+def test_a_named_matrix_is_a_value(client):
+    x = client.put(np.eye(2), "value_x")
+    again = pickle.loads(pickle.dumps(x))
+    assert again == x and copy.deepcopy([x])[0] is x and copy.copy(x) is x
+    assert np.array_equal(client.matmul(again, again), np.eye(2))
     client.delete(x)
+    for name in (".", "..", "a.", "0"):
+        with pytest.raises(ValueError, match="no name of a matrix"):
+            client.delete(name)
+
+
+def test_python_booleans_are_booleans(client):
+    m = client.put(np.array([[True, False]]), "bool_m")
+    for expression, expected in ((m * True, [[True, False]]), (gemmd.where(m, True, False), [[True, False]])):
+        got = expression.get()
+        assert got.dtype == bool and got.tolist() == expected
+    assert client.eval("m * k", {"m": np.array([[True, False]]), "k": True}).dtype == bool
+    assert client.eval("x / k", {"x": np.ones((1, 1)), "k": -0.0}).tolist() == [[-np.inf]]
+    assert client.eval("x * k", {"x": np.ones((1, 1)), "k": float("inf")}).tolist() == [[np.inf]]
+    with pytest.raises(TypeError, match="an index is an integer or a slice"):
+        m[True]
+    client.delete(m)
+
+
+def test_a_missing_operand_moves_no_other(client):
+    with pytest.raises(TypeError, match="an operand is missing"):
+        client.compare("matmul", np.eye(2), c=np.eye(2))
+
+
+def test_a_key_in_the_address_is_not_shown():
+    client = gemmd.Client("http://:id.secret@127.0.0.1:9")
+    assert "secret" not in repr(client)
+    with pytest.raises(gemmd.TransportError) as failed:
+        client.stats()
+    assert "secret" not in str(failed.value)
 
 
 def test_integers_of_arrays_in_lists_do_not_wrap(client):
@@ -549,6 +592,9 @@ def test_numbers_that_do_not_fit(client):
     for given, said in ((2**40, "1099511627776 does not fit int32"), ([[2**40, 0, 1]], "a number of the list does not fit int32")):
         with pytest.raises(ValueError, match=said):
             client.add(a, given)
+    for given, dtype in (([[1.5]], "i32"), ([[-1.7, 1]], "i64"), ([[1e10]], "i32"), ([[float("nan")]], "i32"), ([[0.5]], "bool"), ([[2]], "bool")):
+        with pytest.raises(ValueError, match="does not fit"):
+            client.put(given, dtype=dtype)
     for given in (10**30, [[10**30, 1]], [[-1, 2**63, 2**64]]):
         with pytest.raises(ValueError, match="fits no type if it is beyond int64 and uint64, as 1"):
             client.flip(given)

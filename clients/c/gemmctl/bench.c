@@ -73,13 +73,6 @@ static bool sleep_until(uint64_t ns)
     return !gm_say_interrupted();
 }
 
-static bool go_on(void *cls, const struct gemmd_progress *progress)
-{
-    (void)cls;
-    (void)progress;
-    return !gm_say_interrupted();
-}
-
 static bool count_bytes(void *cls, const void *bytes, size_t len)
 {
     uint64_t *received = cls;
@@ -372,7 +365,7 @@ enum gm_exit gm_command_bench(struct gemmd_client *client, struct gm_options *op
     snprintf(path, sizeof path, "/v1/%s", args[0]);
     struct gemmd_call call = {.parameters = options->parameters,
                               .parameter_count = options->parameter_count,
-                              .progress = go_on};
+                              .progress = gm_say_go_on};
     /* Nothing is left to send where the daemon has all operands. */
     struct gemmd_request request = {.method = "POST",
                                     .path = path,

@@ -25,7 +25,8 @@ static enum gemmd_status get(struct gemmd_client *client, const struct gm_option
                              const char *path, struct gemmd_reply *reply, struct gemmd_error *err)
 {
     struct gemmd_call call = {.parameters = options->parameters,
-                              .parameter_count = options->parameter_count};
+                              .parameter_count = options->parameter_count,
+                              .progress = gm_say_go_on};
     struct gemmd_request request = {.path = path, .accept = "application/json", .call = &call};
 
     return gemmd_exchange(client, &request, reply, err);

@@ -55,7 +55,7 @@ static void print_help(void)
         "operand\n"
         "is also ref:NAME, a matrix that the daemon keeps.\n"
         "\nExit status: 0 done, 1 the request is wrong, 2 the command line is, 3 no connection,\n"
-        "4 busy or too slow, 5 the daemon failed, 6 a file failed, 7 no such key. "
+        "4 busy or too slow, 5 the daemon failed, 6 a file failed, 7 no key that may. "
         "See gemmctl(1).\n");
 }
 
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
         return (int)status;
     status = run(client, &options, options.args[0], options.args + 1, options.arg_count - 1);
     gemmd_client_free(client);
-    if (fflush(stdout) != 0 && status == GM_EXIT_OK)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == GM_EXIT_OK)
         status = gm_say_wrong(GM_EXIT_FILE, "standard output: %s", strerror(errno));
     return (int)status;
 }

@@ -12,9 +12,12 @@
 /* The path of a name. false: said that it is none. */
 static bool path_of(const char *name, char *out, size_t size)
 {
-    bool good = *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789_.-") == strlen(name);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    const char *dot = strrchr(name, '.'), *own = dot ? dot + 1 : name; /* NAME of OWNER.NAME */
+    bool good = *own && strchr(letters, *own);
 
+    for (const char *p = name; good && *p; p++)
+        good = strchr(letters, *p) || strchr("0123456789.-", *p);
     if (!good || (size_t)snprintf(out, size, "/v1/matrices/%s", name) >= size) {
         gm_say_wrong(GM_EXIT_USAGE, "%s is no name of a matrix", name);
         return false;
@@ -139,7 +142,8 @@ enum gm_exit gm_command_delete(struct gemmd_client *client, struct gm_options *o
     if (count < 1)
         return gm_say_wrong(GM_EXIT_USAGE, "%s takes names of matrices", name);
     for (int i = 0; i < count && status == GM_EXIT_OK; i++) {
-        const struct gemmd_request request = {.method = "DELETE", .path = path};
+        const struct gemmd_call call = {.progress = gm_say_go_on};
+        const struct gemmd_request request = {.method = "DELETE", .path = path, .call = &call};
         if (!path_of(args[i], path, sizeof path))
             return GM_EXIT_USAGE;
         if (gemmd_exchange(client, &request, &reply, &err) != GEMMD_OK)

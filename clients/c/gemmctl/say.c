@@ -30,6 +30,13 @@ bool gm_say_interrupted(void)
     return interrupted;
 }
 
+bool gm_say_go_on(void *cls, const struct gemmd_progress *progress)
+{
+    (void)cls;
+    (void)progress;
+    return !gm_say_interrupted();
+}
+
 bool gm_say_start(const struct gm_options *options)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};

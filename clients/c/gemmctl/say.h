@@ -11,6 +11,8 @@
 
 /* Set by SIGINT and SIGTERM, once gm_say_start has been called: end what is being done. */
 bool gm_say_interrupted(void);
+/* The same as the progress callback of a call: false ends it. */
+bool gm_say_go_on(void *cls, const struct gemmd_progress *progress);
 
 /* Looks at the terminal, the environment (NO_COLOR) and the options. */
 bool gm_say_start(const struct gm_options *options);

@@ -36,7 +36,7 @@ export function show(main, parameters, keep) {
 
   async function go() {
     stop?.abort();
-    stop = new AbortController();
+    const mine = stop = new AbortController();
     keep({ ...state, inner: state.op === "matmul" ? state.inner : undefined, run: 1 });
     put(place, h("div", { class: "card" }, empty("Each kernel runs alone, one after the other. This takes some seconds.", h("button", { type: "button", onclick: () => stop.abort() }, "Stop"))));
     announce("Comparing");
@@ -48,6 +48,7 @@ export function show(main, parameters, keep) {
       draw();
       announce(`${report.rows.length} kernels; the fastest is ${report.rows[0]?.kernel}`);
     } catch (error) {
+      if (mine !== stop) return; // another run has begun
       put(place, error.name === "AbortError" ? h("div", { class: "card" }, empty("Stopped.")) : failure(error));
     }
   }

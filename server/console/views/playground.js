@@ -236,8 +236,9 @@ export function show(main, parameters, keep) {
         event.preventDefault();
         const name = event.target.elements.name.value;
         try {
-          if (!(await write(name, toNpy(matrix), matrix.dtype === "bf16" ? "?dtype=bf16" : ""))) return;
-          put(kept, h("p", null, `${name} is kept: `, h("a", { href: `#/matrices?name=${name}` }, "see it in Matrices"), "."));
+          const row = await write(name, toNpy(matrix), matrix.dtype === "bf16" ? "?dtype=bf16" : "");
+          if (!row) return;
+          put(kept, h("p", null, `${name} is kept: `, h("a", { href: `#/matrices?name=${refOf(row)}` }, "see it in Matrices"), "."));
           announce(`${name} is kept`);
         } catch (error) {
           put(kept, failure(error));

@@ -35,7 +35,7 @@ const STEPS = [
     run: async () => whole(await explain("transpose", "padded", SQUARE), "shared_load") },
   { title: "Use each byte more than once",
     words: ["A product of two n × n matrices needs each element n times. The naive kernel fetches it each time.", "With tiles in shared memory a block fetches an element once for all of its threads, and the same arithmetic moves a fraction of the bytes.", "Compare how many operations each kernel does for a byte that it moves."],
-    run: async () => { const both = await Promise.all(["naive", "tiled"].map((kernel) => explain("matmul", kernel, SMALL))); return [intensities(both), ...both.map((report) => card(`matmul ${report.kernel}`, totalsOf(report), h("p", null, marked(report.problem))))]; } },
+    run: async () => { const both = await Promise.all(["naive", "tiled"].map((kernel) => explain("matmul", kernel, SQUARE))); return [intensities(both), ...both.map((report) => card(`matmul ${report.kernel}`, totalsOf(report), h("p", null, marked(report.problem))))]; } },
   { title: "Registers, and occupancy",
     words: ["Shared memory has its limit too. So each thread keeps a small square of the result in registers, and uses what it loads several times.", "A block that needs more shared memory or registers leaves room for fewer blocks on a multiprocessor: its occupancy falls.", "It may: enough work in flight in each thread hides the latency as well as many threads do."],
     run: async () => { const all = await Promise.all(["tiled", "register_tiled"].map((kernel) => explain("matmul", kernel, SMALL))); return [intensities(all), occupancies(all)]; } },
@@ -47,7 +47,7 @@ const STEPS = [
 function intensities(reports) {
   return card("Operations for each byte that moved", table("The same product by two kernels", [["Kernel"], ["Bytes moved", true], ["Times the fewest", true], ["Operations a byte", true], ["At most, GFLOP/s", true]],
     reports.map((report) => [report.kernel, figure(report.totals.bytes_moved), figure(report.totals.global_sectors_ratio), figure(report.totals.executed_intensity), figure(report.totals.roofline.attainable_gflops)])),
-  h("p", { class: "small muted" }, `"At most" is what the memory of ${reports[0].totals.roofline.gpu} allows if no cache helps.`));
+  h("p", { class: "small muted" }, `"At most" is what memory and caches of ${reports[0].totals.roofline.gpu} allow, by the bytes that each of them moves for this kernel.`));
 }
 
 function occupancies(reports) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +39,8 @@ def resolve(
     else:
         base, socket = _base_url(url), None
     tls = _tls(ca) if base.lower().startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return Address(url, base, socket, _key(key), tls)
+    shown = url if socket else re.sub(r"//[^/@]*@", "//", url)  # without a key
+    return Address(shown, base, socket, _key(key), tls)
 
 
 def _base_url(url: str) -> str:

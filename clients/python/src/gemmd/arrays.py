@@ -52,17 +52,41 @@ class NamedMatrix(Lazy):
     _client: Any = field(default=None, repr=False, compare=False)
 
     def __eq__(self, other: Any) -> Any:
-        """Of two, whether they are the same version; of a number, an array or an expression an Expression, as < is."""
-        if isinstance(other, NamedMatrix):
-            return (self.name, self.shape, self.dtype, self.etag) == (other.name, other.shape, other.dtype, other.etag)
-        return NotImplemented if other is None or isinstance(other, str) else compare(self, "==", other)
+        """An Expression, as < is. Of two named matrices its truth is whether they are the same version."""
+        if other is None or isinstance(other, str):
+            return NotImplemented
+        same = self._is_version(other)
+        return compare(self, "==", other, same) if self._shares_daemon(other) else same
 
     def __ne__(self, other: Any) -> Any:
-        same = self == other
-        return compare(self, "!=", other) if isinstance(same, Lazy) else not same
+        if other is None or isinstance(other, str):
+            return NotImplemented
+        differs = None if (same := self._is_version(other)) is None else not same
+        return compare(self, "!=", other, differs) if self._shares_daemon(other) else differs
+
+    def _shares_daemon(self, other: Any) -> bool:
+        """Whether one client can compute with both."""
+        clients = {id(one._client) for one in (self, other) if isinstance(one, NamedMatrix) and one._client is not None}
+        return len(clients) < 2
+
+    def _is_version(self, other: Any) -> bool | None:
+        """Whether another named matrix is the same version; None: it is none."""
+        if not isinstance(other, NamedMatrix):
+            return None
+        return (self.name, self.shape, self.dtype, self.etag) == (other.name, other.shape, other.dtype, other.etag)
 
     def __hash__(self) -> int:
         return hash((self.name, self.shape, self.dtype, self.etag))
+
+    def __reduce__(self) -> Any:
+        """For pickle: without the client, which is of this process."""
+        return NamedMatrix, (self.name, self.shape, self.dtype, self.etag)
+
+    def __copy__(self) -> NamedMatrix:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: Any) -> NamedMatrix:
+        return self
 
 
 # What may be an operand: a NumPy array, whatever converts itself to one (`__array__`,
@@ -189,11 +213,12 @@ def as_arrays(operands: Sequence[Any], dtype: str | None) -> list[Array]:
 
 
 def _made(operand: Any, target: np.dtype[Any]) -> Array:
-    """An array of this type. ValueError where an integer does not fit: NumPy lets those of an array in a list wrap."""
+    """An array of this type. ValueError where a number does not fit integers, or bool: NumPy would cut it off or wrap."""
     loose = np.asarray(operand)
-    if target.kind not in "iu" or loose.dtype.kind not in "iu":
+    if target.kind not in "iub" or loose.dtype.kind not in "iufb":
         return np.asarray(operand, dtype=target)
-    made = loose.astype(target)
+    with np.errstate(invalid="ignore"):
+        made = loose.astype(target)
     if not np.array_equal(made, loose):
         what = "a number of the list" if loose.ndim > 0 else str(operand)
         raise ValueError(f"{what} does not fit {target}, the type of the array beside it or of dtype=")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import math
 import operator
 import re
 import secrets
@@ -398,8 +399,8 @@ def _expression(
             body.append(text.encode())
         elif isinstance(operand, NamedMatrix):
             body.append(f"ref:{operand.name}".encode())
-        elif isinstance(operand, (bool, int, float)) and not isinstance(operand, np.generic):
-            body.append(repr(operand + 0).encode())  # a Python number, of no type; np.float64 has one
+        elif (number := _untyped(operand)) is not None:
+            body.append(number.encode())
         else:
             array = arrays.as_array(operand)
             if array.dtype.name == "bfloat16":
@@ -415,6 +416,15 @@ def _expression(
     return Call("POST", "/v1/eval", read, params, headers, tuple(body), expression=made, once=once)
 
 
+def _untyped(operand: Any) -> str | None:
+    """The text of a finite Python number, which has no type, as np.float64 and bool have; None for all else."""
+    if isinstance(operand, (np.generic, bool)):
+        return None
+    if isinstance(operand, int):
+        return str(int(operand))
+    return repr(float(operand)) if isinstance(operand, float) and math.isfinite(operand) else None
+
+
 def delete(matrix: str | NamedMatrix) -> Call[None]:
     """DELETE /v1/matrices/{name}."""
 
@@ -427,7 +437,7 @@ def delete(matrix: str | NamedMatrix) -> Call[None]:
 
 def _path_of(matrix: str | NamedMatrix) -> str:
     name = matrix.name if isinstance(matrix, NamedMatrix) else name_of(matrix)
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+    if not re.fullmatch(r"([A-Za-z0-9_.-]+\.)?[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"{name!r} is no name of a matrix")
     return f"/v1/matrices/{name}"
 

@@ -368,9 +368,8 @@ class Client:
     ) -> Explanation:
         """Says how a kernel accesses memory, line by line, what that costs, and the cure. It takes no GPU.
 
-        op is "transpose", "matmul", "add", "flip" or "copy". The shapes are those of the operands, or `shape`
-        (of a), `shape_b` and `shape_c`; each is 1024 x 1024 by default, so a product whose a has another
-        shape needs `shape_b` too. Nothing is computed.
+        op is "transpose", "matmul", "add", "flip" or "copy". The shapes are those of the operands, or `shape_a`,
+        `shape_b` and `shape_c`; each is 1024 x 1024 by default, and `shape` alone is that of all. Nothing is computed.
 
         kernel:   the name of a variant that runs on the simulated GPU; "auto" by default
         gpu:      the GPU whose limits are used, e.g. "H100" or "rtx4090"; `gpus()` lists them
@@ -475,8 +474,11 @@ class Client:
 
 
 def given(*operands: Operand | None) -> list[Operand]:
-    """Those operands that there are."""
-    return [operand for operand in operands if operand is not None]
+    """Those operands that there are. TypeError where one is missing before another."""
+    there = [operand for operand in operands if operand is not None]
+    if any(operand is None for operand in operands[: len(there)]):
+        raise TypeError("an operand is missing: b is given without a, or c without b")
+    return there
 
 
 CLIENTS: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -139,6 +139,8 @@ class Expression(Lazy):
     ...     x = gemmd.tanh(x @ x).keep("power")
     """
 
+    _truth: bool | None = None  # what bool() says before it is computed: of == and != of two named matrices
+
     def __init__(self, level: int, *pieces: Any) -> None:
         """pieces: text, and (operand, how tightly it must bind)"""
         self._level = level
@@ -177,6 +179,8 @@ class Expression(Lazy):
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
+        if self._truth is not None:
+            return self._truth
         raise TypeError("an expression is neither true nor false before it is computed: see get()")
 
     def __repr__(self) -> str:
@@ -249,16 +253,18 @@ def _binary(level: int, left: Any, sign: str, right: Any) -> Expression:
     return Expression(level, (left, level), f" {sign} ", (right, level + 1))
 
 
-def compare(left: Any, sign: str, right: Any) -> Expression:
-    """left < right and others."""
-    return Expression(COMPARISON, (left, SUM), f" {sign} ", (right, SUM))
+def compare(left: Any, sign: str, right: Any, truth: bool | None = None) -> Expression:
+    """left < right and others. truth: what bool() says of it; None: it raises"""
+    expression = Expression(COMPARISON, (left, SUM), f" {sign} ", (right, SUM))
+    expression._truth = truth
+    return expression
 
 
 def _number(operand: Any) -> str | None:
     """The text of a Python number; None for all else. NumPy's numbers are matrices: they have a type."""
-    if isinstance(operand, np.generic):
+    if isinstance(operand, (np.generic, bool)):  # NumPy's bool is Python's
         return None
-    if isinstance(operand, (bool, int)):
+    if isinstance(operand, int):
         return str(int(operand))
     if isinstance(operand, float):
         return repr(operand) if math.isfinite(operand) else repr(operand).replace("inf", "np.inf").replace("nan", "np.nan")
@@ -272,6 +278,8 @@ def _number_in(operand: Any, least: int) -> str | None:
 
 
 def _index(index: int | slice) -> str:
+    if isinstance(index, (bool, np.bool_)):
+        raise TypeError("an index is an integer or a slice: for a condition there is gemmd.where")
     if not isinstance(index, slice):
         return str(operator.index(index))
     bounds = ["" if n is None else str(operator.index(n)) for n in (index.start, index.stop, index.step)]
