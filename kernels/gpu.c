@@ -15,6 +15,7 @@
 #include "gpu.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #define REGISTER_UNIT 256u
@@ -217,6 +218,22 @@ void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz)
         gpu->tensor_tf32_gflops = times * units[i].tensor_tf32_gflops;
         gpu->tensor_fp64_gflops = times * units[i].tensor_fp64_gflops;
     }
+}
+
+double gm_gpu_l2_bytes_per_clock(const struct gm_gpu *gpu)
+{
+    double least = INFINITY;
+
+    if (gpu->l2_bytes_per_clock > 0)
+        return gpu->l2_bytes_per_clock;
+    for (size_t i = 0; i < MODELS; i++) {
+        if (!(models[i].l2_bytes_per_clock > 0))
+            continue;
+        if (models[i].threads_per_sm == gpu->threads_per_sm)
+            return models[i].l2_bytes_per_clock;
+        least = fmin(least, models[i].l2_bytes_per_clock);
+    }
+    return least;
 }
 
 double gm_gpu_l2_gbs(const struct gm_gpu *gpu)

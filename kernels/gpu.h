@@ -61,6 +61,9 @@ void gm_gpu_set_rates(struct gm_gpu *gpu, double ghz);
 /* Lanes of a multiprocessor that do fp32 arithmetic; its clock in 10^9 per second. */
 unsigned gm_gpu_fp32_lanes(const struct gm_gpu *gpu);
 double gm_gpu_ghz(const struct gm_gpu *gpu);
+/* l2_bytes_per_clock; where that is not known, that of the first model in the list that has as many
+ * threads on a multiprocessor, else the least. */
+double gm_gpu_l2_bytes_per_clock(const struct gm_gpu *gpu);
 /* What the L2 cache delivers when all multiprocessors read; 0 if not known. */
 double gm_gpu_l2_gbs(const struct gm_gpu *gpu);
 

@@ -246,7 +246,7 @@ static void test_words_of_kernels(void)
     case_add(&c, GM_GLOBAL_STORE, 8, "result", 8192 * 256, (struct lanes){.stride = 4});
     check_words(&c, "the 64 warps of a multiprocessor have 8.19 kB of loads under way",
                 "16 bytes for each lane and request");
-    check_words(&c, "takes 10.3 kB at any time", "kernel=vector.");
+    check_words(&c, "needed at any time, 10.3 kB", "kernel=vector.");
 
     /* 16 bytes a lane */
     case_init(&c, GM_OP_COPY, 8192, 8192);

@@ -123,7 +123,7 @@ static void test_text(void)
         "   4      100 %  coalesced\n",
         "used / fetched: 8.3886e+06 / 8.3886e+06, 100 %",
         "0 % of loaded sectors hit L1",
-        "4 requests of a warp; bandwidth x latency is 10.3 kB",
+        "4 requests of a warp; bandwidth x latency, the loads' share of it, is 10.3 kB",
         "us on H200, 4.15 of them launch; the longest: l1_and_shared",
         "\nkernels/cuda/mine.cu\n   23  a[i] = x < y",
         "262144 sectors of 32 bytes, 1 times the minimum of 262144",
@@ -254,7 +254,7 @@ static void test_automatic(void)
     case_transpose(&c, 33);
     c.explain.automatic = "cublas";
     char *text = gm_explain_text(&c.explain);
-    CHECK(text && strncmp(text, "On an H200 auto takes cublas, which is no plain kernel", 54) == 0);
+    CHECK(text && strncmp(text, "On an H200 auto takes cublas, which cannot be traced", 51) == 0);
     free(text);
     c.explain.automatic = "mine";
     text = gm_explain_text(&c.explain);

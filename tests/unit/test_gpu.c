@@ -177,6 +177,11 @@ static void test_models(void)
     CHECK(gm_gpu_model("NVIDIA L4") == gm_gpu_find("L4"));
     CHECK(!gm_gpu_model("NVIDIA L40S") && !gm_gpu_model("GH200") && !gm_gpu_model(""));
     CHECK(gm_gpu_l2_gbs(gm_gpu_find("B200")) == 0);
+    CHECK(gm_gpu_l2_bytes_per_clock(gm_gpu_find("B200")) ==
+          gm_gpu_find("H200")->l2_bytes_per_clock);
+    CHECK(gm_gpu_l2_bytes_per_clock(gm_gpu_find("RTX 3090")) ==
+          gm_gpu_find("RTX 4090")->l2_bytes_per_clock);
+    CHECK(gm_gpu_l2_bytes_per_clock(gm_gpu_find("T4")) == 15); /* the least */
     CHECK(fabs(gm_gpu_l2_gbs(gm_gpu_find("H200")) - 37 * 132 * 1.98) < 1);
 }
 

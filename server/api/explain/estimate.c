@@ -148,9 +148,8 @@ void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_fig
     r.waves = f->blocks / ((double)f->occupancy.blocks * gpu->sms);
     double barriers = f->barriers_per_block > 0 ? f->barriers_per_block : 0;
     part[GM_BOUND_DRAM] = fmax(f->bytes_min, f->dram_bytes) / (DRAM_SHARE * gpu->dram_gbs * 1e3);
-    if (gpu->l2_bytes_per_clock > 0)
-        part[GM_BOUND_L2] =
-            f->l2_lines * GM_LINE / (L2_SHARE * gpu->l2_bytes_per_clock * cycles(gpu));
+    part[GM_BOUND_L2] =
+        f->l2_lines * GM_LINE / (L2_SHARE * gm_gpu_l2_bytes_per_clock(gpu) * cycles(gpu));
     part[GM_BOUND_L1] = most * f->passes / (L1_SHARE * cycles(gpu));
     part[GM_BOUND_ISSUE] = most * instructions(e) / (SCHEDULERS * cycles(gpu));
     part[GM_BOUND_ARITHMETIC] = peak > 0 ? most * f->flops / (peak * 1e3) : 0;
@@ -179,10 +178,10 @@ double gm_estimate_without(const struct gm_explain *e, const struct gm_explain_f
     if (beyond > 0)
         part[GM_BOUND_L1] -= fmin(part[GM_BOUND_L1], most * beyond / (L1_SHARE * cycles(e->gpu)));
     beyond = shared ? 0 : gm_explain_beyond_lines(e, site);
-    if (beyond > 0 && e->gpu->l2_bytes_per_clock > 0)
-        part[GM_BOUND_L2] -=
-            fmin(part[GM_BOUND_L2],
-                 beyond * GM_LINE / (L2_SHARE * e->gpu->l2_bytes_per_clock * cycles(e->gpu)));
+    if (beyond > 0)
+        part[GM_BOUND_L2] -= fmin(
+            part[GM_BOUND_L2],
+            beyond * GM_LINE / (L2_SHARE * gm_gpu_l2_bytes_per_clock(e->gpu) * cycles(e->gpu)));
     return norm(f, part);
 }
 
@@ -212,7 +211,9 @@ struct gm_in_flight gm_explain_in_flight(const struct gm_explain *e,
         return r;
     double rounds = fmax(1, f->barriers_per_block / 2); /* two barriers for each tile of a loop */
     r.requests = fmin(LOADS_AHEAD_MAX, fmax(1, load->requests / warps / rounds));
-    r.bytes = f->occupancy.warps * r.requests * load->bytes_moved / load->requests;
+    /* Of a grid that does not fill the GPU, its own. */
+    double resident = fmin(f->occupancy.warps, warps / e->gpu->sms);
+    r.bytes = resident * r.requests * load->bytes_moved / load->requests;
     /* Loads have their part of the bandwidth. */
     double part = all > 0 ? load->bytes_moved / all : 1;
     r.needed = part * DRAM_SHARE * e->gpu->dram_gbs * 1e3 * LOAD_US / e->gpu->sms;

@@ -2,6 +2,7 @@
  * places.c - writes what is wrong at one place of the source, and how to fix it; finds variants
  * that have a fix.
  */
+#include "kernels/choose/choose.h"
 #include "kernels/roof.h"
 #include "server/api/explain/explain.h"
 
@@ -11,30 +12,51 @@
 
 static const char *const no_words[] = {NULL};
 
-/* Whether what was measured speaks against naming another variant: it is no faster. */
-static bool is_no_faster(const struct gm_explain *e, const struct gm_measured *measured,
-                         const char *other)
-{
-    double ours = measured ? gm_measured_us(measured, e->variant->name) : -1;
-    double theirs = measured ? gm_measured_us(measured, other) : -1;
+/* What kernels take on the GPU: as measured, and as estimated. */
+struct times {
+    const struct gm_measured *measured; /* NULL: nothing near was */
+    struct gm_candidate estimated[GM_CANDIDATES_MAX];
+    unsigned count;
+};
 
+static double estimated_us(const struct times *times, const char *name)
+{
+    for (unsigned i = 0; i < times->count; i++)
+        if (strcmp(times->estimated[i].name, name) == 0)
+            return times->estimated[i].estimate.us;
+    return -1;
+}
+
+/* Whether another variant is no faster. Estimates count where not both were measured; so advice
+ * that is followed never leads back. */
+static bool is_no_faster(const struct gm_explain *e, const struct times *times, const char *other)
+{
+    double ours = times->measured ? gm_measured_us(times->measured, e->variant->name) : -1;
+    double theirs = times->measured ? gm_measured_us(times->measured, other) : -1;
+
+    if (!(ours > 0 && theirs > 0)) {
+        ours = estimated_us(times, e->variant->name);
+        theirs = estimated_us(times, other);
+    }
     return ours > 0 && theirs > 0 && theirs > GM_EXPLAIN_FASTER * ours;
 }
 
 /* The first other variant of the operation whose name or note contains one of the words, earlier
- * words first; the variant has to be faster, as far as that was measured. */
+ * words first; the variant has to be faster, as far as that is known. */
 const char *gm_explain_variant(const struct gm_explain *e, const char *const *words)
 {
     const struct gm_variant *v;
+    struct times times;
     bool same;
-    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
 
+    times.measured = gm_measured_find(e->gpu, e->op, &same);
+    times.count = gm_candidates_for_gpu(e->op, e->gpu, &e->facts, times.estimated);
     for (; *words; words++) {
         for (size_t i = 0; (v = gm_variant_at(i)); i++) {
             bool speaks = strstr(v->name, *words) || strstr(v->note, *words);
             if (v != e->variant && v->op == e->op->kind && speaks &&
                 gm_variant_check(v, e->op, &e->facts, NULL) == GM_OK &&
-                !is_no_faster(e, measured, v->name))
+                !is_no_faster(e, &times, v->name))
                 return v->name;
         }
     }

@@ -131,11 +131,11 @@ static void say_occupancy(FILE *out, const struct gm_explain *e, const struct gm
         fprintf(out,
                 "waves           %.4g of the blocks that fit at once; in the last, %.3g %% of the "
                 "places are idle\n",
-                estimate->waves, 100 * (1 - estimate->waves / whole));
+                estimate->waves, 100 * (whole - estimate->waves));
     if (flight.bytes >= 0)
         fprintf(out,
                 "in flight       %.3g kB of loads per multiprocessor, %.3g request%s of a warp; "
-                "bandwidth x latency is %.3g kB\n",
+                "bandwidth x latency, the loads' share of it, is %.3g kB\n",
                 flight.bytes * 1e-3, flight.requests, flight.requests == 1 ? "" : "s",
                 flight.needed * 1e-3);
 }
@@ -201,8 +201,8 @@ static void say_automatic(FILE *out, const struct gm_explain *e)
 {
     if (e->automatic && strcmp(e->automatic, e->variant->name) != 0)
         fprintf(out,
-                "On an %s auto takes %s, which is no plain kernel; the fastest that can be traced "
-                "follows.\n",
+                "On an %s auto takes %s, which cannot be traced (it uses tensor cores, TMA or a "
+                "library); the fastest that can follows.\n",
                 e->gpu->name, e->automatic);
 }
 
