@@ -216,6 +216,14 @@ static void reload(struct gm_server *server, struct gm_http *http, const struct 
                       "there is nothing to read again: no --keys, no --tls-cert");
 }
 
+/* What is due now and then, and when SIGHUP has come. */
+static void keep_house(struct gm_server *server, struct gm_http *http, const struct events *events)
+{
+    reload(server, http, events);
+    gm_matrices_tick(&server->matrices);
+    trim_memory(server);
+}
+
 /* Waits for a signal (false) or the loss of a device (true). Serves the watchdog and reloads
  * meanwhile. */
 static bool wait_end(struct gm_server *server, struct gm_http *http, const struct events *events,
@@ -227,13 +235,26 @@ static bool wait_end(struct gm_server *server, struct gm_http *http, const struc
     struct gm_error error;
 
     while (poll(p, 3, wait_ms(notify)) <= 0 || !(p[0].revents || p[1].revents)) {
-        reload(server, http, events);
-        gm_matrices_tick(&server->matrices);
-        trim_memory(server);
+        keep_house(server, http, events);
         if (gm_notify_watch(notify, &error) != GM_OK)
             gm_log_detail(GM_LOG_WARN, "watchdog", error.detail);
     }
     return p[1].revents != 0;
+}
+
+/* Serves on until then. Returns whether a device was lost. */
+static bool wait_delay(struct gm_server *server, struct gm_http *http, const struct events *events,
+                       int64_t until_ns)
+{
+    struct pollfd p[2] = {{.fd = events->lost, .events = POLLIN},
+                          {.fd = events->reload, .events = POLLIN}};
+    int64_t left_ms;
+
+    while ((left_ms = (until_ns - gm_now_ns()) / 1000000) > 0 && !p[0].revents) {
+        poll(p, 2, left_ms < TRIM_MS ? (int)left_ms : TRIM_MS);
+        keep_house(server, http, events);
+    }
+    return wait_lost(events, until_ns);
 }
 
 /* Waits until no request is in progress. Returns false at until_ns or if a device is lost. */
@@ -291,7 +312,8 @@ static bool drain(struct gm_server *server, struct gm_http *http, const struct e
     const struct gm_config *config = &server->config;
 
     atomic_store(&server->phase, GM_PHASE_DELAY);
-    lost = lost || wait_lost(events, gm_now_ns() + (int64_t)config->drain_delay_ms * 1000000);
+    lost = lost || wait_delay(server, http, events,
+                              gm_now_ns() + (int64_t)config->drain_delay_ms * 1000000);
     /* Connections in the backlog are still served; later requests are refused. */
     gm_http_stop_accepting(http);
     atomic_store(&server->phase, GM_PHASE_DRAINING);

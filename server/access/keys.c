@@ -96,13 +96,15 @@ static struct gm_keys *make_keys(size_t lines)
     return NULL;
 }
 
-/* Takes the account of the id's key in `old`, or makes one. */
+/* Takes the account of the key in `old` that has this id and name, or makes one: what a name owns
+ * is not another's. */
 static struct gm_quota_account *account_of(struct gm_quotas *quotas, const struct gm_keys *old,
-                                           const char *id)
+                                           const struct gm_key_line *line)
 {
-    unsigned at = old ? find_slot(old, id, false)->index : 0;
+    unsigned at = old ? find_slot(old, line->id, false)->index : 0;
+    bool same = at && strcmp(old->key[at - 1].line.name, line->name) == 0;
 
-    return at ? gm_quota_ref(old->key[at - 1].account) : gm_quota_of_key(quotas);
+    return same ? gm_quota_ref(old->key[at - 1].account) : gm_quota_of_key(quotas);
 }
 
 static enum gm_status add_key(struct gm_keys *keys, const struct gm_key_line *line,
@@ -118,7 +120,7 @@ static enum gm_status add_key(struct gm_keys *keys, const struct gm_key_line *li
     if (keys->count == keys->room)
         return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d keys", GM_KEYS_MAX);
     key->line = *line;
-    key->account = account_of(quotas, old, line->id);
+    key->account = account_of(quotas, old, line);
     if (!key->account)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the keys");
     keys->count++;
@@ -322,6 +324,20 @@ void gm_access_close(struct gm_access *access)
     pthread_mutex_destroy(&access->mutex);
 }
 
+/* Drops what belongs to the keys of `old` that are not in `keys`, or by another name. */
+static void drop_gone(struct gm_access *access, const struct gm_keys *old,
+                      const struct gm_keys *keys)
+{
+    for (unsigned i = 0; i < old->count; i++) {
+        const struct key *key = &old->key[i];
+        unsigned at = find_slot(keys, key->line.id, false)->index;
+        if (at && strcmp(keys->key[at - 1].line.name, key->line.name) == 0)
+            continue;
+        atomic_store(&key->account->revoked, true);
+        access->gone(access->gone_cls, key->account->client);
+    }
+}
+
 enum gm_status gm_access_reload(struct gm_access *access, unsigned *ret_count, struct gm_error *err)
 {
     struct gm_keys *keys, *old = access->keys;
@@ -329,15 +345,12 @@ enum gm_status gm_access_reload(struct gm_access *access, unsigned *ret_count, s
 
     if (status != GM_OK)
         return status;
+    /* Before others come in by these names; and what came in by them meanwhile. */
+    drop_gone(access, old, keys);
     pthread_mutex_lock(&access->mutex);
     access->keys = keys;
     pthread_mutex_unlock(&access->mutex);
-    for (unsigned i = 0; i < old->count; i++) {
-        if (find_slot(keys, old->key[i].line.id, false)->index)
-            continue;
-        atomic_store(&old->key[i].account->revoked, true);
-        access->gone(access->gone_cls, old->key[i].account->client);
-    }
+    drop_gone(access, old, keys);
     *ret_count = keys->count;
     gm_keys_free(old);
     return GM_OK;

@@ -388,7 +388,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     if (status != GM_OK || (roles & GM_ROLES_UNCOUNTED))
         return status;
     uint64_t body = r->head.content_lengths > 0 ? r->head.content_length : 0;
-    bool job = r->route->plan;
+    bool job = r->route->ran || r->route->drop; /* it runs one, or several in turns */
     status = gm_quota_enter(r->caller.account, body, job, gm_now_ns(), &r->quota.wait_s, err);
     if (status != GM_OK)
         return status;

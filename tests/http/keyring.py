@@ -35,6 +35,12 @@ class Keyring:
         del self.keys[name], self.lines[name]
         self.write()
 
+    def rename(self, old, new):
+        """The key stays the same, by its id."""
+        self.keys[new] = self.keys.pop(old)
+        self.lines[new] = self.lines.pop(old).replace(f"name={old} ", f"name={new} ")
+        self.write()
+
     def text(self):
         return "# keys of a test\n\n" + "".join(line + "\n" for line in self.lines.values())
 

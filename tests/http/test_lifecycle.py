@@ -13,6 +13,7 @@ import formats
 import wire
 from daemon import BINARY, SANITIZER, SLOW, Daemon, environment
 from jobs import ONE_AT_A_TIME, SlowJob, Threads, gauge, wait_until
+from keyring import Keyring
 
 T, M = "/v1/transpose", "/v1/matmul"
 
@@ -149,6 +150,21 @@ def test_drain_delay_serves_but_is_not_ready(start):
         assert time.monotonic() - began < SLOW, "the test itself was too slow"
     assert daemon.wait() == 0
     assert time.monotonic() - began >= 0.95 * SLOW
+
+
+def test_keys_are_read_again_during_the_drain_delay(start, tmp_path):
+    ring = Keyring(str(tmp_path / "keys"))
+    ring.add("stays")
+    ring.add("leaves")
+    daemon = start("--keys", ring.path, "--drain-delay", f"{int(2000 * SLOW)}ms")
+    leaves, stays = ring.headers("leaves"), ring.headers("stays")
+    daemon.signal(signal.SIGTERM)
+    daemon.post(T, b"[[1, 2]]", leaves).ok()
+    ring.remove("leaves")
+    daemon.signal(signal.SIGHUP)
+    wait_until(lambda: daemon.post(T, b"[[1, 2]]", leaves).status == 401, "the reload", 1.5)
+    daemon.post(T, b"[[1, 2]]", stays).ok()
+    assert daemon.wait() == 0
 
 
 def test_what_the_drain_timeout_does_not_allow_is_told_so(start_idle):

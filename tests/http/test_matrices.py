@@ -4,6 +4,7 @@ owned, shared, bounded, and replaced under those who read them."""
 import io
 import json
 import re
+import signal
 import threading
 import time
 from datetime import datetime
@@ -523,3 +524,20 @@ def test_another_address(daemon):
         assert reply.status == status, path
     assert json.loads(body)["matrices"] == []
     other.close()
+
+
+def test_a_name_owns_what_its_key_wrote(start, tmp_path):
+    """A key that gets another name leaves nothing to whoever gets its old one."""
+    ring = Keyring(str(tmp_path / "keys"))
+    ring.add("alice")
+    daemon = start("--keys", ring.path)
+    assert put(daemon, "secret", A, ring.headers("alice")).status == 201
+    ring.rename("alice", "alina")
+    ring.add("alice")
+    ring.add("root", "use,read,admin")
+    daemon.signal(signal.SIGHUP)
+    wait_until(lambda: "event=reload keys=3" in daemon.log(), "the reload")
+    problems.check(fetch(daemon, "secret", ring.headers("alice")), 404, "not_found")
+    problems.check(fetch(daemon, "secret", ring.headers("alina")), 404, "not_found")
+    kept = daemon.get("/v1/stats", ring.headers("root")).json()["matrices"]
+    assert (kept["count"], kept["used_bytes"]) == (0, 0)

@@ -196,7 +196,10 @@ def test_v1(daemon):
         assert reply.json()["shape"] == [2, 4] and "data" not in reply.json()
         assert reply.json()["stats"]["op"] == "matmul" and reply.stats["op"] == "matmul"
         assert np.array_equal(one.read("<f4", (2, 4), 1024), a @ b)
-        # One operand in the body, whichever.
+        # One operand in the body, whichever, and of whatever format.
+        body = b'--x\r\nContent-Disposition: form-data; name="b"\r\n\r\n1,2,3\r\n--x--\r\n'
+        reply = daemon.post(wire.target("/v1/add", region_a="r", shape_a="2x3"), body, {"Content-Type": "multipart/form-data; boundary=x", "Accept": wire.JSON})
+        assert reply.ok().json()["data"] == (a + [1, 2, 3]).tolist()
         query = dict(region_a="r", shape_a="2x3")
         reply = daemon.post(wire.target("/v1/matmul", **query), json.dumps({"b": b.tolist()}).encode(),
                             {"Content-Type": wire.JSON}).ok()

@@ -107,8 +107,7 @@ static void test_table(void)
     struct gm_quota_account *account = caller.account;
     CHECK(!find(one, "1a.secreT", &caller) && !find(one, key_b, &caller));
     CHECK(!find(one, "zz.secret", &caller) && !caller.account);
-    /* Another table has the same account for the same id, whatever its name is now. */
-    snprintf(a.name, sizeof a.name, "new");
+    /* Another table has the same account for the same id and name, whatever its roles are now. */
     a.roles = GM_ROLE_ADMIN;
     strcat(strcpy(text, gm_key_line_write(&b, second)), "");
     gm_key_line_write(&a, second);
@@ -116,7 +115,7 @@ static void test_table(void)
     struct gm_keys *two = parse(text, one);
     gm_keys_free(one);
     CHECK(find(two, key_a, &caller) && caller.account == account);
-    CHECK_STR(account->name, "new");
+    CHECK_STR(account->name, "a");
     CHECK(caller.roles & GM_ROLE_USE & GM_ROLE_READ || caller.roles == ~0u); /* admin: all */
     gm_quota_unref(caller.account);
     /* A fault leaves the accounts as they were. */
@@ -125,8 +124,15 @@ static void test_table(void)
     strcat(text, "name=x\n");
     CHECK_EQ(gm_keys_parse(text, strlen(text), &quotas, two, &none, &error), GM_BAD_PARAMETER);
     CHECK(!none && strstr(error.detail, "line 3: id is missing"));
+    /* By another name it has another: what the old name owns is not for whoever gets that next. */
+    snprintf(a.name, sizeof a.name, "new");
+    struct gm_keys *three = parse(gm_key_line_write(&a, text), two);
+    CHECK(find(three, key_a, &caller) && caller.account != account);
+    CHECK_STR(caller.account->name, "new");
+    gm_quota_unref(caller.account);
+    gm_keys_free(three);
     gm_keys_free(two);
-    CHECK_STR(account->name, "new"); /* the first look-up still has a reference */
+    CHECK_STR(account->name, "a"); /* the first look-up still has a reference */
     gm_quota_unref(account);
     CHECK(TAILQ_EMPTY(&quotas.keys));
     struct gm_keys *empty = parse("", NULL);

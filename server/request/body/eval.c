@@ -324,9 +324,10 @@ static enum gm_status read_json(struct gm_body *b, struct gm_error *err)
     enum gm_status status = gm_json_begin(&j->json, b->text.buffer.data, b->text_len, err);
     const char first = gm_json_peek(&j->json);
     if (first != '{' && first != '\xEF') /* a byte order mark has a sentence of its own */
-        status = gm_json_fail(&j->json, j->json.at,
-                              "the body is an object, as in {\"expr\": \"x @ w.T\", \"operands\": "
-                              "{\"x\": [[1,2]]}}");
+        status =
+            gm_json_fail(&j->json, j->json.at,
+                         "the body must be an object, as in {\"expr\": \"x @ w.T\", \"operands\": "
+                         "{\"x\": [[1,2]]}}");
     object.count = 0;
     while (status == GM_OK) {
         status = gm_json_member(&j->json, &object, &name);

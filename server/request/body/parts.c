@@ -73,7 +73,7 @@ enum gm_status gm_parts_end(struct gm_body *b, struct gm_error *err)
     if (!operand[0].given && !b->parsed->present[0])
         return gm_fail(err, GM_MISSING_OPERAND, "there is no part a, which holds operand a");
     for (unsigned i = 0; i < GM_OPERANDS_MAX; i++) {
-        if (b->parsed->params.shape[i].ndim == 0 ||
+        if (b->parsed->params.shape[i].ndim == 0 || b->parsed->from[i].region ||
             (operand[i].given && operand[i].format.codec == &gm_codec_raw))
             continue;
         return operand[i].is_ref
