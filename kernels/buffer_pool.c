@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -45,8 +46,6 @@
 #define MAGAZINE_BYTES ((uint64_t)2 << 20)
 /* Of a buffer: larger ones take longer to fill. */
 #define MAGAZINE_BUFFER_MAX ((uint64_t)128 << 10)
-
-#define PAGE ((uint64_t)4096)
 
 _Static_assert(GM_TEXT_PADDING % BUFFER_ALIGNMENT == 0, "aligned_alloc takes whole multiples");
 
@@ -96,6 +95,12 @@ struct gm_buffer_pool {
     struct magazine magazine[MAGAZINES];
 };
 
+/* What is unmapped is whole pages: 4 KiB, but 64 on some machines. */
+static uint64_t page_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* Large buffers are aligned to huge pages and request them: faults by 2 MiB instead of 4 KiB. */
 static void *plain_take(void *cls, uint64_t bytes)
 {
@@ -131,7 +136,7 @@ const struct gm_buffer_allocator gm_buffer_plain = {plain_take, plain_give, NULL
 /* Bytes beyond the size class: the padding and, for mapped memory, the rest of its page. */
 static uint64_t beyond(uint64_t class_bytes)
 {
-    return class_bytes < GM_BUFFER_HUGE_PAGE ? GM_TEXT_PADDING : PAGE;
+    return class_bytes < GM_BUFFER_HUGE_PAGE ? GM_TEXT_PADDING : page_bytes();
 }
 
 uint64_t gm_buffer_pool_cost(uint64_t bytes)
@@ -153,7 +158,8 @@ uint64_t gm_buffer_pool_cost(uint64_t bytes)
 /* One class for each capacity that gm_buffer_pool_cost can return. */
 static unsigned class_of(uint64_t capacity)
 {
-    uint64_t class_bytes = capacity - (capacity < GM_BUFFER_HUGE_PAGE ? GM_TEXT_PADDING : PAGE);
+    uint64_t class_bytes =
+        capacity - (capacity < GM_BUFFER_HUGE_PAGE ? GM_TEXT_PADDING : page_bytes());
     unsigned octave = 63 - (unsigned)__builtin_clzll(class_bytes);
     unsigned step = (unsigned)(class_bytes >> (octave - STEPS_LOG2)) & ((1u << STEPS_LOG2) - 1);
 

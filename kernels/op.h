@@ -38,8 +38,9 @@ enum gm_op_kind {
         GM_OP_COUNT
 };
 
-/* ieee: plain arithmetic in the type. fp32: any method that is no less accurate. The others permit,
- * but do not demand, less accurate and faster f32 arithmetic. */
+/* ieee: plain arithmetic in the type. fp32: any method that is no less accurate, where factors are
+ * 0 or from 2^-110 on. The others permit, but do not demand, less accurate and faster f32
+ * arithmetic. */
 #define GM_PRECISION_LIST(X)                                                                       \
     X(FP32, "fp32")                                                                                \
     X(IEEE, "ieee")                                                                                \

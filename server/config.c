@@ -550,6 +550,10 @@ static void fault_unknown(struct source *source, const char *name)
             nearest = options[i].flag + 2;
         }
     }
+    if (len == strlen("config") && memcmp(name, "config", len) == 0) {
+        fault(source, "a configuration file cannot name another: config is for the command line");
+        return;
+    }
     bool near = gm_is_near(name, len, nearest);
     fault(source, "there is no option %s; %s%s", gm_log_quote(quoted, sizeof quoted, name),
           near ? "the nearest is " : "see gemmd --help", near ? nearest : "");

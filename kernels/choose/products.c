@@ -171,8 +171,8 @@ double gm_us_small_tile(const struct gm_asked *q, const struct gm_rates *r)
     return gm_work_us(q, shares ? r + 1 : r, &w);
 }
 
-/* A config of batched, as batched.h has it: whole matrices of a stack, or parts of one, by warps of
- * 4 x 8 lanes with TM x TN sums each, `vec` of them in neighbouring columns. */
+/* A config of batched, as batched/config.h has it: whole matrices of a stack, or parts of one, by
+ * warps of 4 x 8 lanes with TM x TN sums each, `vec` of them in neighbouring columns. */
 struct batched {
     double lda, steps, BK;     /* of rows of A; of K that it reads at once, and of a k-tile */
     double TM, TN, vec, warps; /* warps: at most */

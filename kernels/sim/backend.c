@@ -160,7 +160,7 @@ static uint64_t sim_scratch_bytes(void *context, const struct gm_op *op,
     return total;
 }
 
-/* Copies the operands that are read to the device, row-major if the variant needs that. */
+/* Copies the operands to the device, row-major if the variant needs that. */
 static enum gm_status copy_in(struct gm_task *task, struct gm_exec *exec, struct gm_op *op)
 {
     double begin = microseconds(), prepared = 0;

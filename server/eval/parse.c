@@ -718,8 +718,9 @@ enum gm_status gm_eval_parse(const char *text, size_t len, struct gm_syntax_tree
         status = expression(&p, &root);
     if (status == GM_OK && p.token.kind != TOKEN_END)
         status = fail(&p, p.token.at,
-                      is_sign(&p, "=") ? "this is no assignment: == compares"
-                                       : "the expression should have ended here, or an operator "
-                                         "is missing");
+                      is_sign(&p, "=")    ? "this is no assignment: == compares"
+                      : is_sign(&p, "//") ? "there is no operator //: / divides"
+                                          : "the expression should have ended here, or an operator "
+                                            "is missing");
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/buffer_pool.h"
 #include "server/limits.h"
+#include "server/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,11 @@ enum gm_status gm_devices_open(struct gm_devices *ret, const struct gm_devices_o
         /* A backend that was not named may be without a device; any other error is fatal. */
         if (status != GM_OK && (wanted || status != GM_DEVICE_UNAVAILABLE))
             goto fail;
+        if (status != GM_OK) {
+            char why[GM_ERROR_DETAIL_MAX];
+            gm_log(GM_LOG_INFO, "no_device", "backend=%s detail=%s", backend->name,
+                   gm_log_quote(why, sizeof why, err->detail));
+        }
         if (status == GM_OK && (wanted || (automatic && !d.preferred && !simulates(&d, first))))
             d.preferred = backend->name;
     }

@@ -14,8 +14,6 @@
 #include "kernels/roof.h"
 #include "pool.h"
 #include "rearrange.h"
-#if GM_HAVE_OPENBLAS
-#endif
 
 #include <stdio.h>
 #include <stdlib.h>

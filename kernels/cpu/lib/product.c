@@ -4,6 +4,8 @@
 #include "product.h"
 
 #include "proto/number/half.h"
+
+#include <math.h>
 #include <string.h>
 
 struct gm_product gm_product_make(const struct gm_op *op, bool join)
@@ -21,7 +23,7 @@ struct gm_product gm_product_make(const struct gm_op *op, bool join)
 
     if (product.adds)
         product.c = gm_op_view(op, 2);
-    if (product.k == 0) /* an empty sum is 0, even if alpha is infinite */
+    if (product.k == 0 && !isfinite(op->alpha.real)) /* an empty sum is 0 all the same */
         product.op.alpha = (struct gm_scalar){.is_integer = op->alpha.is_integer};
     uint64_t joined = join ? gm_op_joined(op) : 1;
     product.m *= joined;

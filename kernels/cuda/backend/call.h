@@ -1,9 +1,9 @@
 /*
  * call.h - wraps calls of the CUDA runtime, and classifies their errors.
  *
- * Every call of the backend goes through GM_CALL, so that a test build (GM_CUDA_INJECT) can make
- * any of them fail. Kernel files call launches themselves; the outcome of a launch goes through
- * gm_cuda_outcome.
+ * Calls of the backend go through GM_CALL, so that a test build (GM_CUDA_INJECT) can make any of
+ * them fail; those that time or describe, and whose failure changes nothing, need not. Kernel files
+ * call launches themselves; the outcome of a launch goes through gm_cuda_outcome.
  */
 #ifndef GM_KERNELS_CUDA_BACKEND_CALL_H
 #define GM_KERNELS_CUDA_BACKEND_CALL_H

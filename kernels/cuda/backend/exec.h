@@ -20,7 +20,7 @@ struct gm_exec {
     const struct gm_gpu *gpu;
     void *scratch;
     unsigned more;        /* operations after the first, for a variant that groups */
-    struct gm_kept *kept; /* of the task; NULL if it runs once */
+    struct gm_kept *kept; /* of the task, for its next run */
     /* GM_BLOCK_TIMES_MAX, in pinned memory, and how many the launch fills; NULL: not asked for. */
     struct gm_block_time *block_times;
     unsigned blocks;

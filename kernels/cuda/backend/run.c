@@ -375,7 +375,7 @@ static void compute_all(struct batch *batch)
     unsigned group = 1, left = 1;
 
     head_start(batch, 1);
-    for (batch->run = 0; batch->run < batch->times.runs; batch->run++) {
+    for (batch->run = 0; batch->run < batch->times.runs && batch->status == GM_OK; batch->run++) {
         if (groups)
             compute_group(batch);
         else

@@ -81,7 +81,8 @@
  * builds of the file, so the linker keeps one. */
 #define GM_ROW_FUNCTION extern "C" __attribute__((weak))
 
-/* Device pointers to operand `index` and to the result; each is 256-byte aligned. */
+/* Pointers to operand `index` and to the result, aligned to 256 bytes; of a variant that groups, in
+ * the host's memory and to 64. */
 template <typename T> static inline const T *gm_in(const struct gm_op *op, unsigned index)
 {
     return (const T *)op->operand[index].data;

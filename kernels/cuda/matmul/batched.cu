@@ -5,9 +5,9 @@
  * tiles follow the matrix. Matrices of a stack are contiguous. So a block's part of B, and of the
  * result, is one contiguous span, loaded by 16 bytes at any alignment. A block takes as many
  * matrices as keep its warps busy, or some rows of a larger matrix; then B comes in double-buffered
- * k-tiles. A warp has 4 x 8 lanes and a tile of any multiple of 8 columns (drawn in batched.h).
- * Rows of A that are whole 16-byte vectors are padded, so that 16-byte reads along K use different
- * banks.
+ * k-tiles. A warp has 4 x 8 lanes and a tile of any multiple of 8 columns (drawn in
+ * batched/config.h). Rows of A that are whole 16-byte vectors are padded, so that 16-byte reads
+ * along K use different banks.
  *
  * Cost: per step of K a lane reads shared memory once for each of its columns and rows (or once for
  * 2 or 4 of them). Global memory: each element once, but B once for each tile of rows.

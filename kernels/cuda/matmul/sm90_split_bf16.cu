@@ -1,12 +1,13 @@
 /*
  * sm90_split_bf16.cu - multiplies f32 matrices on Hopper's tensor cores, as six bf16 products.
  *
- * A float has 24 significant bits, a bf16 has 8: x = hi + mid + lo, exact except for the tail of
- * subnormals. Of the nine products of two such sums the six large ones are computed; the other
- * three are below 2^-25 of the whole. A first pass splits both operands into images of shared
- * memory, so the kernel needs no tensor map and takes any layout. Tensor cores truncate when they
- * accumulate. So hi * hi moves to f32 registers every 32 steps of K, and the five small products
- * have their own accumulators, whose truncation error is 2^-8 of that.
+ * A float has 24 significant bits, a bf16 has 8: x = hi + mid + lo. That is exact for magnitudes
+ * from 2^-110 on; below, bits under 2^-133, the least bf16, are lost. Of the nine products of two
+ * such sums the six large ones are computed; the other three are below 2^-25 of the whole. A first
+ * pass splits both operands into images of shared memory, so the kernel needs no tensor map and
+ * takes any layout. Tensor cores truncate when they accumulate. So hi * hi moves to f32 registers
+ * every 32 steps of K, and the five small products have their own accumulators, whose truncation
+ * error is 2^-8 of that.
  *
  * Cost: 6 tensor-core products, and a pass that reads 4 and writes 6 bytes an element.
  * When it wins: from some 10^9 operations on, at over twice the rate of any f32 arithmetic.
