@@ -688,5 +688,5 @@ def test_named_matrices(url, files):
     assert len(good("list", url=url).splitlines()) == 1
     for arguments, status in ((("get", "w"), 1), (("delete", "w"), 1), (("flip", "ref:w"), 1), (("get", "a/b"), 2),
                               (("put", "w"), 2), (("get",), 2), (("delete",), 2), (("list", "w"), 2),
-                              (("put", "9", folder / "a.npy"), 2), (("put", "w", folder / "none.npy"), 6)):
+                              (("put", "9", folder / "a.npy"), 2), (("delete", "w", "--rows", "0:1"), 2), (("put", "w", folder / "none.npy"), 6)):
         assert gemmctl(*arguments, url=url)[0] == status, arguments

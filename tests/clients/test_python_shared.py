@@ -78,6 +78,17 @@ def test_results_are_the_same(allowing, relay):
             client.matmul(A, A)
 
 
+def test_calls_that_were_given_up_leave_no_region(allowing, relay):
+    """Until the next call: the daemon may write into them as long as their requests run."""
+    large = RNG.random((1000, 1000))
+    with gemmd.Client(at(relay)) as client:
+        for _ in range(6):
+            with pytest.raises(gemmd.TimeoutError):
+                client.matmul(large, large, kernel="naive", device="cpu", timeout=0.02)
+        assert np.allclose(client.matmul(A, B), A @ B)
+        assert len(regions(allowing)) <= 2
+
+
 def test_async(allowing, relay):
     async def work():
         async with gemmd.AsyncClient(at(relay)) as client:

@@ -173,7 +173,12 @@ int main(int argc, char **argv)
         return (int)status;
     status = run(client, &options, options.args[0], options.args + 1, options.arg_count - 1);
     gemmd_client_free(client);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == GM_EXIT_OK)
-        status = gm_say_wrong(GM_EXIT_FILE, "standard output: %s", strerror(errno));
-    return (int)status;
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == GM_EXIT_OK) {
+        status = GM_EXIT_FILE;
+        if (errno != EPIPE) /* whoever reads no more, as head, wants no word of it */
+            gm_say_wrong(status, "standard output: %s",
+                         errno != 0 ? strerror(errno) : "it could not be written");
+    }
+    return (int)(status != GM_EXIT_OK && gm_say_interrupted() ? GM_EXIT_INTERRUPTED : status);
 }

@@ -161,6 +161,13 @@ bool gm_options_suit(const struct gm_options *options, const char *command)
                 limited[i].instead);
         return false;
     }
+    /* Their requests have none, so the daemon could not say that it does not take them. */
+    if (options->parameter_count > 0 &&
+        has_word("delete devices kernels list stats top", command)) {
+        fprintf(stderr, "gemmctl: %s takes no parameters, as %s is\n", command,
+                options->parameters[0].name);
+        return false;
+    }
     return true;
 }
 

@@ -69,10 +69,10 @@ def _socket_path(url: str) -> str:
 def _key(key: str | None) -> str | None:
     """key, else GEMMD_KEY, else what the file GEMMD_KEY_FILE has; "" stands for none."""
     if key is None:
-        key = os.environ.get("GEMMD_KEY")
+        key = os.environ.get("GEMMD_KEY") or None
     if key is None and os.environ.get("GEMMD_KEY_FILE"):
         file = os.environ["GEMMD_KEY_FILE"]
-        key = Path(file).read_text(encoding="utf-8").strip()
+        key = (Path(file).read_text(encoding="utf-8").splitlines() or [""])[0].strip()
         if not key:
             raise ValueError(f"the key file {file} (GEMMD_KEY_FILE) is empty")
     if key is not None and not isinstance(key, str):

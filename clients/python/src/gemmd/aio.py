@@ -23,7 +23,7 @@ from .lazy import Lazy
 from .progress import Progress, ProgressOption, callback_of
 from .reports import Comparison, Explanation
 from .retries import Retries, checked_limits, count, transport_error
-from .shared import SharedMemory
+from .shared import SharedMemory, is_here
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -83,7 +83,11 @@ class AsyncClient:
         self._shared = SharedMemory(address, self._shares_memory)
         self._give_back = weakref.finalize(self, give_back, address, self._shared)
         self._http = httpx.AsyncClient(
-            headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
+            headers=headers_of(address.key),
+            limits=limits,
+            transport=transport,
+            verify=address.tls,
+            trust_env=not is_here(address),
         )
 
     def _after_fork(self) -> None:

@@ -23,7 +23,7 @@ from .lazy import Lazy
 from .progress import ProgressOption, callback_of
 from .reports import Comparison, Explanation
 from .retries import Retries, checked_limits, count, transport_error
-from .shared import SharedMemory
+from .shared import SharedMemory, is_here
 
 T = TypeVar("T")
 
@@ -498,7 +498,11 @@ def http_of(address: Address, connections: int = 1) -> httpx.Client:
     limits, uds = limits_of(connections), address.socket
     transport = None if uds is None else httpx.HTTPTransport(uds=uds, limits=limits, verify=address.tls)
     return httpx.Client(
-        headers=headers_of(address.key), limits=limits, transport=transport, verify=address.tls
+        headers=headers_of(address.key),
+        limits=limits,
+        transport=transport,
+        verify=address.tls,
+        trust_env=not is_here(address),  # a proxy is for other machines
     )
 
 

@@ -79,7 +79,7 @@ class SharedMemory:
     """The regions of one client. Any thread may use it."""
 
     def __init__(self, address: Address, wanted: bool) -> None:
-        near = wanted and os.path.isdir(FOLDER) and _is_here(address)
+        near = wanted and os.path.isdir(FOLDER) and is_here(address)
         self._prefix: str | None = None if near else ""  # of objects' names; None: the daemon was not asked yet
         self._bytes_max = sys.maxsize  # less once a region of that size was refused
         self._kept: list[Region] = []
@@ -92,6 +92,7 @@ class SharedMemory:
         if BYTES_MIN <= size <= self._bytes_max and self._prefix != "":
             if self._prefix is None:
                 self._prefix = yield from _asked()
+            yield from self._forget_lost()
             region = (yield from self._region(self._prefix, size)) if self._prefix else None
             if region is not None:
                 try:
@@ -101,6 +102,26 @@ class SharedMemory:
                         raise
         made: Result = yield operation.call
         return made
+
+    def _forget_lost(self) -> Generator[Call[Any], Any, None]:
+        """Unregisters the regions of calls that were given up. A request that still runs keeps its own until it ends."""
+        while self._lost:
+            with self._lock:
+                region = self._lost.pop() if self._lost else None
+            if region is None:
+                return
+            done = False
+            try:
+                yield region.unregister()
+                done = True
+            except ReplyError:
+                done = True  # the daemon does not know it
+            except Error:
+                return  # another time
+            finally:
+                if not done:
+                    with self._lock:
+                        self._lost.append(region)
 
     def take_all(self) -> list[Region]:
         """All regions that the daemon still knows, to be unregistered."""
@@ -131,21 +152,26 @@ class SharedMemory:
         except ReplyError:
             self._bytes_max = size - 1
             return None
+        except BaseException:  # it was given up, and the daemon may know the region
+            with self._lock:
+                self._lost.append(region)
+            raise
         finally:
             region.unlink()
         return region
 
     def _through(self, region: Region, operation: Operation) -> Generator[Call[Any], Any, Result]:
-        home = self._lost
+        known, ended = True, False
         try:
             made: Result = yield _call(region, operation)
-            home = self._kept
+            ended = True
         except ReplyError as error:
-            home = [] if error.code in VANISHED else self._kept
+            known, ended = error.code not in VANISHED, True
             raise
         finally:
             with self._lock:
-                home.append(region)
+                if known:
+                    (self._kept if ended else self._lost).append(region)
         with self._lock:
             spare = self._kept.pop(0) if len(self._kept) > KEPT_MAX else None
         if spare is not None:
@@ -179,7 +205,7 @@ def _is_left(name: str) -> bool:
     return found is not None and not os.path.exists(f"/proc/{found[1]}")
 
 
-def _is_here(address: Address) -> bool:
+def is_here(address: Address) -> bool:
     """Whether the address is one of this machine alone. (Behind it may be a tunnel: then registering fails.)"""
     host: str = httpx.URL(address.base).host
     try:
