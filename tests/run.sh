@@ -16,7 +16,7 @@ usage: ./tests/run.sh [--quick] [--label LABEL] [--force]
                  gpu
   --force        run also what is unchanged since it last passed
 
-On two cores --quick takes up to 5 minutes to build and 3 to test; the default takes 12. What is
+On two cores --quick takes up to 5 minutes to build and 3 to test; the default takes 11. What is
 unchanged is not run again.
 Details of what it did are in build/log/.
 END

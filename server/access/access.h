@@ -22,7 +22,8 @@ struct gm_access {
     bool open_probes;
     char host_name[256]; /* the system's */
     struct gm_quotas quotas;
-    /* Called for each key that a reload took away, when nobody can come in with it any more. */
+    /* Called for each key that a reload took away or gave another name: before that counts, and
+     * again when nobody can come in with the key any more. */
     void (*gone)(void *cls, uint64_t client);
     void *gone_cls;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_t *ret_len)
 {
@@ -13,10 +14,14 @@ char *gm_reply_bytes(const struct gm_reply *reply, const char *request_id, size_
     if (reply->failed || !gm_text_stream_begin(&stream))
         return NULL;
     FILE *out = stream.out;
+    time_t now = time(NULL);
+    struct tm utc;
+    char date[40];
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &utc));
     fprintf(out,
-            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\nConnection: close\r\n"
-            "X-Request-Id: %s\r\n",
-            reply->http, MHD_get_reason_phrase_for((unsigned)reply->http), reply->media_type,
+            "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %llu\r\n"
+            "Connection: close\r\nX-Request-Id: %s\r\n",
+            reply->http, MHD_get_reason_phrase_for((unsigned)reply->http), date, reply->media_type,
             (unsigned long long)reply->body_len, request_id);
     for (unsigned i = 0; i < reply->headers; i++)
         fprintf(out, "%s: %s\r\n", reply->header[i].name, reply->header[i].value);

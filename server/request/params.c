@@ -4,6 +4,7 @@
 #include "proto/status.h"
 #include "server/matrices/matrices.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -233,11 +234,22 @@ static const struct row rows[] = {
 _Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the list says these");
 _Static_assert(ROW_COUNT <= 64, "gm_params.seen has one bit per row");
 
+/* The beginning of a name in lower case, as names of parameters are. */
+static const char *lower_case(const char *name, size_t *len, char text[64])
+{
+    *len = *len < 64 ? *len : 64;
+    for (size_t i = 0; i < *len; i++)
+        text[i] = (char)tolower((unsigned char)name[i]);
+    return text;
+}
+
 const char *gm_params_nearest(enum gm_op_kind op, const char *name, size_t len)
 {
     size_t least = SIZE_MAX;
     const char *nearest = rows[0].name;
+    char text[64];
 
+    name = lower_case(name, &len, text);
     for (size_t i = 0; i < ROW_COUNT; i++) {
         size_t distance = gm_edit_distance(name, len, rows[i].name);
         if (distance < least && (rows[i].ops & (1u << op))) {
@@ -268,13 +280,13 @@ static enum gm_status fail_unknown(enum gm_op_kind op, const char *name, size_t 
 {
     const char *nearest = gm_params_nearest(op, name, len);
     int shown = (int)(len < 64 ? len : 64);
-    char names[384] = "";
-    size_t at = 0;
+    char names[384] = "", text[64];
+    size_t at = 0, text_len = len;
 
     if (len == 0)
         return gm_fail(err, GM_UNKNOWN_PARAMETER,
                        "a parameter is NAME=VALUE, and one here has no name, or no \"=\"");
-    if (gm_is_near(name, len, nearest))
+    if (gm_is_near(lower_case(name, &text_len, text), text_len, nearest))
         return gm_fail(err, GM_UNKNOWN_PARAMETER,
                        "there is no parameter '%.*s'; the nearest is '%s'", shown, name, nearest);
     for (size_t i = 0; i < ROW_COUNT && at < sizeof names; i++)

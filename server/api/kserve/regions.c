@@ -28,6 +28,10 @@ static enum gm_status name_of(const struct gm_request *r, char ret[GM_REGION_NAM
     if (len >= GM_REGION_NAME_MAX)
         return gm_fail(err, GM_BAD_PARAMETER, "the name of a region has %d bytes at most",
                        GM_REGION_NAME_MAX - 1);
+    json_t *text = json_stringn(begin, len);
+    if (!text) /* else nothing could list it */
+        return gm_fail(err, GM_BAD_PARAMETER, "the name of a region is not UTF-8");
+    json_decref(text);
     memcpy(ret, begin, len);
     ret[len] = '\0';
     return GM_OK;
