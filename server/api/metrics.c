@@ -365,7 +365,7 @@ static void look_at_memory(struct process *process)
 
 static void look_at_descriptors(struct process *process)
 {
-    struct rlimit limit;
+    long most = sysconf(_SC_OPEN_MAX);
     DIR *folder = opendir("/proc/self/fd");
 
     process->open_fds = folder ? -3 : NAN; /* ".", "..", and the one that reads them */
@@ -373,9 +373,7 @@ static void look_at_descriptors(struct process *process)
         process->open_fds++;
     if (folder)
         closedir(folder);
-    process->max_fds = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
-                           ? (double)limit.rlim_cur
-                           : NAN;
+    process->max_fds = most > 0 ? (double)most : NAN;
 }
 
 static void look(struct view *v, FILE *out, struct gm_server *server)
