@@ -85,6 +85,28 @@ def test_padding_cures_it(daemon):
     assert document["totals"]["shared_wavefronts"] == document["totals"]["shared_wavefronts_ideal"]
 
 
+@pytest.mark.parametrize("op, kernel, parameters", [
+    ("matmul", "naive", {"shape": "4096x4096"}), ("matmul", "vector_loads", {"shape": "4096x4096"}), ("matmul", "warp_tiled", {"shape": "4096x4096"}),
+    ("matmul", "double_buffered", {"shape": "4096x4096"}), ("matmul", "multistage", {"shape_a": "128x4096", "shape_b": "4096x256"}),
+    ("matmul", "register_tiled", {"shape": "1000x1000", "dtype": "f16"}), ("matmul", "register_tiled", {"shape": "1000x1000", "dtype": "i32"}),
+    ("transpose", "naive", {"shape": "4096x4096", "dtype": "u8"}), ("transpose", "unaligned", {"shape": "4096x4096", "dtype": "u8"}),
+    ("transpose", "vectorized", {"shape": "1000x1001", "dtype": "c128"}), ("transpose", "naive", {"shape": "4096x4096", "gpu": "T4"}),
+    ("add", "float3", {"shape": "100000x3"})])
+def test_advice_does_not_lead_back(daemon, op, kernel, parameters):
+    seen = []
+    while kernel:
+        assert kernel not in seen, (*seen, kernel)
+        seen.append(kernel)
+        found = re.search(r"kernel=(\w+)", report(daemon, op, kernel=kernel, **parameters)["cure"])
+        kernel = found and found[1]
+
+
+def test_waste_is_no_less_on_a_gpu_whose_cache_nobody_measured(daemon):
+    for gpu in ("T4", "B200", "RTX 3090", "RTX 5090"):
+        naive, tiled = (report(daemon, "transpose", kernel=kernel, gpu=gpu, shape="4096x4096")["totals"]["estimate"] for kernel in ("naive", "padded"))
+        assert naive["bound"] == "l2" and naive["us"] > 2 * tiled["us"], gpu
+
+
 def test_array_of_structures(daemon):
     document = report(daemon, "add", kernel="float3", shape="100000x3", shape_b="100000x3")
     for site in sites(document, "global_load"):

@@ -205,15 +205,15 @@ struct gm_in_flight gm_explain_in_flight(const struct gm_explain *e,
 {
     const struct gm_access_sums *load = &e->report->totals.kind[GM_GLOBAL_LOAD];
     double warps = e->report->totals.warps, all = f->bytes_moved;
-    struct gm_in_flight r = {-1, -1, -1};
+    struct gm_in_flight r = {-1, -1, -1, -1};
 
     if (!f->launch || !(load->requests > 0) || !(warps > 0) || e->report->cut)
         return r;
     double rounds = fmax(1, f->barriers_per_block / 2); /* two barriers for each tile of a loop */
     r.requests = fmin(LOADS_AHEAD_MAX, fmax(1, load->requests / warps / rounds));
     /* Of a grid that does not fill the GPU, its own. */
-    double resident = fmin(f->occupancy.warps, warps / e->gpu->sms);
-    r.bytes = resident * r.requests * load->bytes_moved / load->requests;
+    r.warps = fmin(f->occupancy.warps, warps / e->gpu->sms);
+    r.bytes = r.warps * r.requests * load->bytes_moved / load->requests;
     /* Loads have their part of the bandwidth. */
     double part = all > 0 ? load->bytes_moved / all : 1;
     r.needed = part * DRAM_SHARE * e->gpu->dram_gbs * 1e3 * LOAD_US / e->gpu->sms;

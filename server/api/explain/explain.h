@@ -150,9 +150,9 @@ double gm_estimate_without(const struct gm_explain *explain,
 double gm_explain_beyond_lines(const struct gm_explain *explain, const struct gm_access_site *site);
 
 /* Loads under way on a multiprocessor, by Little's law: bytes, what its part of the memory's
- * bandwidth times its latency asks, and loads of a warp. Negative: not known. */
+ * bandwidth times its latency asks, loads of a warp, and its warps. Negative: not known. */
 struct gm_in_flight {
-    double bytes, needed, requests;
+    double bytes, needed, requests, warps;
 };
 struct gm_in_flight gm_explain_in_flight(const struct gm_explain *explain,
                                          const struct gm_explain_figures *figures);

@@ -27,9 +27,11 @@ static double estimated_us(const struct times *times, const char *name)
     return -1;
 }
 
-/* Whether another variant is no faster. Estimates count where not both were measured; so advice
- * that is followed never leads back. */
-static bool is_no_faster(const struct gm_explain *e, const struct times *times, const char *other)
+/* Whether another variant is faster: else advice that is followed could lead back. Estimates count
+ * where not both were measured, and where not both are estimated either the order of variants.def,
+ * in which each kernel improves on those before. */
+static bool is_faster(const struct gm_explain *e, const struct times *times, const char *other,
+                      bool is_later)
 {
     double ours = times->measured ? gm_measured_us(times->measured, e->variant->name) : -1;
     double theirs = times->measured ? gm_measured_us(times->measured, other) : -1;
@@ -38,7 +40,7 @@ static bool is_no_faster(const struct gm_explain *e, const struct times *times, 
         ours = estimated_us(times, e->variant->name);
         theirs = estimated_us(times, other);
     }
-    return ours > 0 && theirs > 0 && theirs > GM_EXPLAIN_FASTER * ours;
+    return ours > 0 && theirs > 0 ? theirs <= GM_EXPLAIN_FASTER * ours : is_later;
 }
 
 /* The first other variant of the operation whose name or note contains one of the words, earlier
@@ -47,16 +49,19 @@ const char *gm_explain_variant(const struct gm_explain *e, const char *const *wo
 {
     const struct gm_variant *v;
     struct times times;
+    size_t own = 0;
     bool same;
 
     times.measured = gm_measured_find(e->gpu, e->op, &same);
     times.count = gm_candidates_for_gpu(e->op, e->gpu, &e->facts, times.estimated);
+    for (size_t i = 0; (v = gm_variant_at(i)); i++)
+        own = v == e->variant ? i : own;
     for (; *words; words++) {
         for (size_t i = 0; (v = gm_variant_at(i)); i++) {
             bool speaks = strstr(v->name, *words) || strstr(v->note, *words);
             if (v != e->variant && v->op == e->op->kind && speaks &&
                 gm_variant_check(v, e->op, &e->facts, NULL) == GM_OK &&
-                !is_no_faster(e, &times, v->name))
+                is_faster(e, &times, v->name, i >= own))
                 return v->name;
         }
     }

@@ -90,11 +90,12 @@ static void say_latency(const struct gm_explain *e, const struct gm_explain_figu
         snprintf(why, GM_EXPLAIN_WORDS_MAX, "a block waits for its loads and at %.3g barrier%s",
                  f->barriers_per_block, f->barriers_per_block == 1 ? "" : "s");
     else
-        snprintf(why, GM_EXPLAIN_WORDS_MAX,
-                 "the %u warps of a multiprocessor have %.3g kB of loads under way at a time, and "
-                 "none between one block and the next; to keep memory busy the loads' share of "
-                 "bandwidth times latency is needed at any time, %.3g kB (Little's law)",
-                 f->occupancy.warps, flight.bytes * 1e-3, flight.needed * 1e-3);
+        snprintf(
+            why, GM_EXPLAIN_WORDS_MAX,
+            "the %.3g warps of a multiprocessor have %.3g kB of loads under way at a time, and "
+            "none between one block and the next; to keep memory busy the loads' share of "
+            "bandwidth times latency is needed at any time, %.3g kB (Little's law)",
+            flight.warps, flight.bytes * 1e-3, flight.needed * 1e-3);
     gm_explain_cure(
         e,
         "Have more bytes under way: 16 bytes for each lane and request, or several loads "
