@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define SECOND INT64_C(1000000000)
-#define KEY_CLIENTS (UINT64_C(0xff) << 56) /* ff00::/8 is multicast: no client's address */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -145,7 +144,7 @@ struct gm_quota_account *gm_quota_of_key(struct gm_quotas *quotas)
     if (!account)
         return NULL;
     pthread_mutex_lock(&quotas->mutex);
-    account->client = KEY_CLIENTS | ++quotas->sequence;
+    account->client = GM_CLIENT_UNIX + ++quotas->sequence;
     account->named = quotas->named < GM_QUOTA_NAMED_MAX;
     quotas->named += account->named;
     account->counts = account->named ? &account->own : &quotas->others;

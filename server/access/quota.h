@@ -17,6 +17,10 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+/* Client ids that are no address's, as ff00::/8 is multicast: that of all who come by Unix sockets,
+ * and behind it those of keys. */
+#define GM_CLIENT_UNIX (UINT64_C(0xff) << 56)
+
 /* ---- A bucket. Pure; the owner's mutex guards it. ---- */
 
 struct gm_rate {

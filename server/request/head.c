@@ -1,5 +1,7 @@
 #include "server/request/head.h"
 
+#include "server/access/quota.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netinet/in.h>
@@ -13,7 +15,7 @@ uint64_t gm_client_of(const struct sockaddr *address)
     uint64_t client = 0;
 
     if (!address || address->sa_family == AF_UNIX)
-        return UINT64_C(0xff) << 56; /* ff00::/8 is multicast: no client's address; keys follow */
+        return GM_CLIENT_UNIX;
     if (address && address->sa_family == AF_INET) {
         struct sockaddr_in v4;
         memcpy(&v4, address, sizeof v4);

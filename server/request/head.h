@@ -21,8 +21,8 @@
 
 /*
  * The client id of a peer's address: all of an IPv4 address, the first 64 bits of an IPv6 address,
- * which one subscriber has. Ports do not count, so many connections are one client. 0 if there is
- * no address. NULL is fine.
+ * which one subscriber has. Ports do not count, so many connections are one client. GM_CLIENT_UNIX
+ * if there is no address. NULL is fine.
  */
 uint64_t gm_client_of(const struct sockaddr *address);
 

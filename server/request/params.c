@@ -232,6 +232,7 @@ static const struct row rows[] = {
 };
 #define ROW_COUNT (sizeof rows / sizeof *rows)
 _Static_assert(GM_REPEAT_MAX == 1000 && GM_TIMEOUT_MS_MAX == 3600000, "the list says these");
+_Static_assert(GM_PARAMETER_BYTES_MAX == sizeof "ref:" - 1 + GM_MATRIX_REF_MAX - 1, "see limits.h");
 _Static_assert(ROW_COUNT <= 64, "gm_params.seen has one bit per row");
 
 /* The beginning of a name in lower case, as names of parameters are. */

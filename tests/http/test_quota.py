@@ -132,6 +132,9 @@ def test_device_time(daemon, ring):
     assert '"device";q=1;qu="seconds";w=60' in reply.header("ratelimit-policy")
     assert counted(daemon, ring, "key_device_seconds_total", "busy") >= 1
     daemon.get("/v1/kernels", ring.headers("busy")).ok()  # that takes no device
+    daemon.get("/v1/choose/matmul?shape=64x64", ring.headers("busy")).ok()
+    for method, body in (("PUT", BODY), ("GET", b""), ("DELETE", b"")):
+        assert daemon.request(method, "/v1/matrices/idle", body, ring.headers("busy")).status in (200, 201, 204), method
 
 
 def test_jobs_at_a_time(daemon, ring):

@@ -180,6 +180,12 @@ def test_infer(daemon, rng, n):
         assert np.array_equal(one.read("<f4", (n, n), 64), a)
 
 
+def test_a_name_that_no_list_could_show(daemon):
+    """It is refused: else the list left it out, and said whose the one before was."""
+    with Object(4096) as one:
+        refused(register(daemon, "%ff%c3", one.key, 4096), 400, "UTF-8")
+
+
 def test_v1(daemon):
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     b = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -1,4 +1,5 @@
 /* The order of service: against a model, and what is promised of it. */
+#include "server/access/quota.h"
 #include "server/request/head.h"
 #include "server/sched/fair_queue.h"
 #include "tests/unit/check.h"
@@ -416,8 +417,8 @@ static void test_who_is_a_client(void)
     CHECK(client("2001:db8:1:2::1") == client("2001:db8:1:2:ffff::9"));
     CHECK(client("2001:db8:1:2::1") != client("2001:db8:1:3::1"));
     /* All of Unix sockets are one, which is no address's. */
-    CHECK_EQ(gm_client_of(NULL), UINT64_C(0xff) << 56);
-    CHECK_EQ(gm_client_of(&(struct sockaddr){.sa_family = AF_UNIX}), UINT64_C(0xff) << 56);
+    CHECK_EQ(gm_client_of(NULL), GM_CLIENT_UNIX);
+    CHECK_EQ(gm_client_of(&(struct sockaddr){.sa_family = AF_UNIX}), GM_CLIENT_UNIX);
     CHECK_EQ(client("::1"), 0);
 }
 

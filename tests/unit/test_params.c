@@ -162,6 +162,8 @@ static void test_twice(void)
     CHECK(gm_params_set(&p, GM_OP_MATMUL, "kernel", 6, value, sizeof value - 1, &e) == GM_OK);
     CHECK(gm_params_set(&p, GM_OP_MATMUL, "beta", 4, value, sizeof value, &e) == GM_BAD_PARAMETER);
     CHECK(strstr(e.detail, "133 bytes, and 132 is the limit"));
+    CHECK(set(&p, GM_OP_MATMUL, "transB", "1", &e) == GM_UNKNOWN_PARAMETER);
+    CHECK(strstr(e.detail, "'transB'; the nearest is 'transb'"));
     /* A NUL inside a value is not the end of it. */
     CHECK(gm_params_set(&p, GM_OP_MATMUL, "kernel", 6, "au\0to", 5, &e) == GM_BAD_PARAMETER);
 }
