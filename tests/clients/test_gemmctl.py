@@ -162,6 +162,11 @@ def test_result_is_whole_or_absent(url, files):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([GEMMCTL, "stats", "-u", url], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 6 and b"No space left" in done.stderr
+    with open("/dev/full", "wb") as full:  # of more than a buffer holds
+        done = subprocess.run([GEMMCTL, "explain", "transpose", "--to", "svg", "-u", url], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 6 and b"standard output" in done.stderr
+    done = subprocess.run(["sh", "-c", f"{GEMMCTL} explain transpose --to svg -u {url} | head -c 1"], capture_output=True)
+    assert len(done.stdout) == 1 and done.stderr == b""
 
 
 def test_account(url, files):
@@ -587,6 +592,17 @@ def test_interrupt(server, files):
         process.send_signal(signal.SIGINT)
         assert process.wait(15 * SLOW) == 130
     assert not [p.name for p in folder.iterdir() if p.name.startswith("t.npy")]
+
+
+@pytest.mark.parametrize("command", [("stats",), ("list",), ("kernels",), ("devices",), ("top", "-n", "1")])
+def test_interrupt_of_a_wait(server, command):
+    with front(server, pause=20) as there:
+        process = subprocess.Popen([GEMMCTL, *command, "-u", there.url], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while not there.heads:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15 * SLOW) == 130
 
 
 def test_interrupt_of_bench(server):

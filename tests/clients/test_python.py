@@ -574,6 +574,22 @@ def test_a_missing_operand_moves_no_other(client):
         client.compare("matmul", np.eye(2), c=np.eye(2))
 
 
+def test_proxies_are_for_other_machines(url, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody is
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with gemmd.Client(url) as client:
+        assert client.transpose([[1, 2]]).tolist() == [[1], [2]]
+
+
+def test_an_empty_key_is_none(url, monkeypatch, tmp_path):
+    (tmp_path / "key").write_text("id.secret\nof the second line\n")
+    monkeypatch.setenv("GEMMD_KEY", "")
+    monkeypatch.setenv("GEMMD_KEY_FILE", str(tmp_path / "key"))
+    with gemmd.Client(url) as client:  # of a daemon without keys
+        assert client.transpose([[1, 2]]).tolist() == [[1], [2]]
+
+
 def test_a_key_in_the_address_is_not_shown():
     client = gemmd.Client("http://:id.secret@127.0.0.1:9")
     assert "secret" not in repr(client)

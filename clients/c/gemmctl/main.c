@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const struct {
     const char *name, *takes, *help;
@@ -173,10 +175,12 @@ int main(int argc, char **argv)
         return (int)status;
     status = run(client, &options, options.args[0], options.args + 1, options.arg_count - 1);
     gemmd_client_free(client);
-    errno = 0;
+    errno = 0; /* of fflush, or none where an earlier write has failed */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == GM_EXIT_OK) {
+        struct stat about;
         status = GM_EXIT_FILE;
-        if (errno != EPIPE) /* whoever reads no more, as head, wants no word of it */
+        /* Whoever closes a pipe, as head does, wants no word of it. */
+        if (fstat(STDOUT_FILENO, &about) != 0 || !S_ISFIFO(about.st_mode))
             gm_say_wrong(status, "standard output: %s",
                          errno != 0 ? strerror(errno) : "it could not be written");
     }

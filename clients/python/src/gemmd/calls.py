@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.utils
 import json
-import math
 import operator
 import re
 import secrets
@@ -399,7 +398,7 @@ def _expression(
             body.append(text.encode())
         elif isinstance(operand, NamedMatrix):
             body.append(f"ref:{operand.name}".encode())
-        elif (number := _untyped(operand)) is not None:
+        elif (number := lazy.number(operand)) is not None and "np." not in number:
             body.append(number.encode())
         else:
             array = arrays.as_array(operand)
@@ -414,15 +413,6 @@ def _expression(
     once = _replaces(params, [*names, *re.findall(r"[A-Za-z_]\w*", text)])
     made = None if isinstance(expression, str) else text
     return Call("POST", "/v1/eval", read, params, headers, tuple(body), expression=made, once=once)
-
-
-def _untyped(operand: Any) -> str | None:
-    """The text of a finite Python number, which has no type, as np.float64 and bool have; None for all else."""
-    if isinstance(operand, (np.generic, bool)):
-        return None
-    if isinstance(operand, int):
-        return str(int(operand))
-    return repr(float(operand)) if isinstance(operand, float) and math.isfinite(operand) else None
 
 
 def delete(matrix: str | NamedMatrix) -> Call[None]:

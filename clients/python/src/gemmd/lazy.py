@@ -260,7 +260,7 @@ def compare(left: Any, sign: str, right: Any, truth: bool | None = None) -> Expr
     return expression
 
 
-def _number(operand: Any) -> str | None:
+def number(operand: Any) -> str | None:
     """The text of a Python number; None for all else. NumPy's numbers are matrices: they have a type."""
     if isinstance(operand, (np.generic, bool)):  # NumPy's bool is Python's
         return None
@@ -273,8 +273,8 @@ def _number(operand: Any) -> str | None:
 
 def _number_in(operand: Any, least: int) -> str | None:
     """The same, in parentheses where a sign would bind otherwise."""
-    number = _number(operand)
-    return number if number is None or number[0] != "-" or least <= SIGN else f"({number})"
+    text = number(operand)
+    return text if text is None or text[0] != "-" or least <= SIGN else f"({text})"
 
 
 def _index(index: int | slice) -> str:
