@@ -215,6 +215,9 @@ def test_exit_statuses(url, server, files, tmp_path):
         (2, ["compare", "matmul"], url, "compare matmul takes the files of its operands"),
         (2, ["explain", "transpose", a, a], url, "takes no file, or the file of its operand"),
         (2, ["explain", "copy", a], url, "explain copy takes no file\n"),
+        (2, ["choose", "flip", a], url, "choose flip takes no file; --shape says how large"),
+        (2, ["choose", "copy"], url, "choose wants an operation"),
+        (2, ["choose", "flip", "--to", "svg"], url, "choose takes no --to; --json asks for JSON"),
         (2, ["stats", "--url", ""], url, "--url: '' is not a URL"),
         (2, ["explain", "flip", "--to", "npy"], url, "text, svg and json"),
         (2, ["stats"], "gopher://x", "http://"),
@@ -298,6 +301,8 @@ def test_reports(url, files):
     assert any(row["kernel"] == "naive" and row["error"]["verdict"] == "exact" for row in rows)
     assert b"32-way" in good("explain", "transpose", "-k", "tiled", url=url)
     assert b"<svg" in good("explain", "transpose", "-k", "tiled", "--to", "svg", url=url)
+    assert b"auto takes" in good("choose", "matmul", "-s", "64x64", "--gpu", "h200", url=url)
+    assert "kernel" in json.loads(good("choose", "flip", "--dtype", "u8", "--json", url=url))
     good("explain", "copy", "-s", "64x64", "-o", folder / "x.json", url=url)
     assert json.loads((folder / "x.json").read_text())["op"] == "copy"
     good("explain", "matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "x.svg", url=url)

@@ -277,6 +277,19 @@ def test_explain(client):
     assert plain.svg == "" and plain["shape"]["result"] == [50, 40] and "<img" not in plain._repr_html_()
 
 
+def test_choose(client):
+    choice = client.choose("matmul", shape_a=(64, 4096), shape_b=(4096, 512), gpu="H200")
+    assert choice.candidates[0].kernel == choice.kernel and choice.reason.startswith(choice.kernel)
+    estimates = [c.estimated_us for c in choice.candidates if c.estimated_us is not None]
+    assert estimates == sorted(estimates) and len(estimates) > 5 and choice.candidates[0].most in choice.candidates[0]
+    assert (choice.op, choice.device, choice.dtype, choice.profile) == ("matmul", "H200", "f32", "NVIDIA H200")
+    assert repr(choice).startswith("matmul of 64x4096, 4096x512, f32, on H200\n") and choice.reason in repr(choice)
+    assert len(list(ElementTree.fromstring(choice._repr_html_()).iter("tr"))) == 1 + len(choice.candidates)
+    assert client.choose("flip", shape=(8, 8)).device == "cpu:0"
+    with pytest.raises(gemmd.RequestError, match="shape"):
+        client.choose("matmul", shape_a=(2, 3), shape_b=(4, 5))
+
+
 def test_lists(client):
     assert {"transpose", "matmul", "add", "flip", "copy"} <= {kernel["op"] for kernel in client.kernels()}
     assert [d["name"] for d in client.devices() if d["default"]] == ["cpu:0"]
@@ -305,6 +318,7 @@ def test_async(url):
             assert np.array_equal(await client.flip(a), a[:, ::-1])
             assert (await client.compare("flip", a)).fastest.kernel
             assert (await client.explain("flip", shape=(64, 64))).svg
+            assert (await client.choose("flip", shape=(64, 64))).kernel
             assert await client.kernels() and await client.devices() and await client.stats() and await client.gpus()
             with pytest.raises(gemmd.RequestError):
                 await client.matmul(a, a)

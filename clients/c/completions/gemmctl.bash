@@ -7,7 +7,7 @@ _gemmctl_ask() {
 
 _gemmctl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i command=
-    local commands='transpose matmul add flip eval put get list delete compare explain kernels devices stats bench top key'
+    local commands='transpose matmul add flip eval put get list delete compare explain choose kernels devices stats bench top key'
     local options='--url --unix-socket --key-file --ca --proxy --connect-timeout --max-time --retry --output
         --from --to --kernel --device --dtype --shape --shape-a --shape-b --shape-c --transa --transb
         --alpha --beta --precision --repeat --timeout-ms --keep --ttl --share --rows --cols --header --nonfinite --gpu --param
@@ -28,7 +28,7 @@ _gemmctl() {
     --nonfinite) words='error null' ;;
     --color) words='auto always never' ;;
     -o | --output | --key-file | --keys | --ca | --unix-socket) ;;
-    compare | bench) words='transpose matmul add flip' ;;
+    compare | choose | bench) words='transpose matmul add flip' ;;
     --roles) words='use read admin use,read' ;;
     key) words='new list revoke' ;;
     explain | kernels) words='transpose matmul add flip copy' ;;

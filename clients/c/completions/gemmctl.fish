@@ -6,10 +6,11 @@ function __gemmctl_ask
         awk -v column=$argv[2] 'NR > 1 { print $column }' | sort -u
 end
 
-set -l commands transpose matmul add flip eval put get list delete compare explain kernels devices stats bench top key
+set -l commands transpose matmul add flip eval put get list delete compare explain choose kernels devices stats bench top key
 
 complete -c gemmctl -n "not __fish_seen_subcommand_from $commands" -f -a "$commands"
 complete -c gemmctl -n '__fish_seen_subcommand_from compare bench' -a 'transpose matmul add flip'
+complete -c gemmctl -n '__fish_seen_subcommand_from choose' -f -a 'transpose matmul add flip'
 complete -c gemmctl -n '__fish_seen_subcommand_from key' -f -a 'new list revoke'
 complete -c gemmctl -n '__fish_seen_subcommand_from explain kernels' -a 'transpose matmul add flip copy'
 
@@ -41,7 +42,7 @@ complete -c gemmctl -l repeat -x -d 'run the kernel so often'
 complete -c gemmctl -l timeout-ms -x -d 'the daemon gives up after so long'
 complete -c gemmctl -l header -x -a 'true false' -d 'the first line of CSV is a header'
 complete -c gemmctl -l nonfinite -x -a 'error null' -d 'NaN and infinity in JSON'
-complete -c gemmctl -l gpu -x -d 'whose limits explain assumes'
+complete -c gemmctl -l gpu -x -d 'whose limits explain and choose assume'
 complete -c gemmctl -s p -l param -x -d 'any other parameter'
 complete -c gemmctl -s c -l concurrency -x -d 'requests at a time'
 complete -c gemmctl -s n -l requests -x -d 'so many requests, or looks'

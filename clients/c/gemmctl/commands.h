@@ -13,7 +13,7 @@ typedef enum gm_exit gm_command(struct gemmd_client *client, struct gm_options *
 gm_command gm_command_operate; /* transpose, matmul, add, flip */
 gm_command gm_command_eval;
 gm_command gm_command_report; /* compare, explain */
-gm_command gm_command_kernels, gm_command_devices, gm_command_stats;
+gm_command gm_command_choose, gm_command_kernels, gm_command_devices, gm_command_stats;
 gm_command gm_command_bench, gm_command_top;
 gm_command gm_command_key; /* of a file, without a daemon: its client is NULL */
 gm_command gm_command_put, gm_command_get, gm_command_list, gm_command_delete; /* named matrices */

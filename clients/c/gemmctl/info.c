@@ -1,6 +1,6 @@
 /*
- * info.c - what a daemon has and does, as tables: kernels, devices, stats. With --json the
- * documents themselves.
+ * info.c - what a daemon has and does, as tables: kernels, their choice, devices, stats. With
+ * --json the documents themselves.
  */
 #include "clients/c/gemmctl/commands.h"
 #include "clients/c/gemmctl/say.h"
@@ -112,6 +112,24 @@ static enum gm_exit print_json(const json_t *document)
     putchar('\n');
     free(text);
     return GM_EXIT_OK;
+}
+
+enum gm_exit gm_command_choose(struct gemmd_client *client, struct gm_options *options,
+                               const char *name, char **args, int count)
+{
+    size_t dummy;
+    char path[64];
+
+    if (count < 1 || !gm_operation_takes(args[0], &dummy, &dummy))
+        return gm_say_wrong(GM_EXIT_USAGE, "%s wants an operation: transpose, matmul, add or flip",
+                            name);
+    if (count > 1)
+        return gm_say_wrong(GM_EXIT_USAGE, "%s %s takes no file; --shape says how large", name,
+                            args[0]);
+    if (!gm_options_add_parameter(options, "format", options->json ? "json" : "text"))
+        return GM_EXIT_USAGE;
+    snprintf(path, sizeof path, "/v1/choose/%s", args[0]);
+    return gm_print_document(client, options, path);
 }
 
 enum gm_exit gm_command_kernels(struct gemmd_client *client, struct gm_options *options,

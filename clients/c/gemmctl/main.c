@@ -31,6 +31,8 @@ static const struct {
      gm_command_report},
     {"explain", "OP [FILE...]", "where a kernel accesses memory, what that costs, and the cure",
      gm_command_report},
+    {"choose", "OP", "what each kernel is estimated to take, and which one auto takes",
+     gm_command_choose},
     {"kernels", "[OP]", "the kernels there are", gm_command_kernels},
     {"devices", "", "the devices there are", gm_command_devices},
     {"stats", "", "what the daemon has counted", gm_command_stats},

@@ -54,7 +54,8 @@ static const struct row rows[] = {
     {"kernel", 'k', "NAME", PARAMETER, 0, "a variant of `gemmctl kernels`; default auto"},
     {"device", 'd', "NAME", PARAMETER, 0, "a device of `gemmctl devices`"},
     {"dtype", 0, "TYPE", PARAMETER, 0, "how text and raw elements are read: f32, i64, ..."},
-    {"shape", 's', "RxC", PARAMETER, 0, "of raw elements; or of what explain and bench look at"},
+    {"shape", 's', "RxC", PARAMETER, 0,
+     "of raw elements; or of what explain, choose and bench look at"},
     {"shape-a", 0, "RxC", PARAMETER, 0, "of a"},
     {"shape-b", 0, "RxC", PARAMETER, 0, "of b"},
     {"shape-c", 0, "RxC", PARAMETER, 0, "of c"},
@@ -72,7 +73,7 @@ static const struct row rows[] = {
     {"cols", 0, "RANGE", PARAMETER, 0, "get: the same of columns"},
     {"header", 0, "BOOL", PARAMETER, 0, "true or false: the first line of CSV is a header, or not"},
     {"nonfinite", 0, "HOW", PARAMETER, 0, "null: NaN and infinity are null in JSON"},
-    {"gpu", 0, "NAME", PARAMETER, 0, "explain: whose limits, as H100 or rtx4090"},
+    {"gpu", 0, "NAME", PARAMETER, 0, "explain, choose: whose limits, as H100 or rtx4090"},
     {"param", 'p', "NAME=VALUE", PAIR, 0, "any other parameter of the daemon"},
 
     {"concurrency", 'c', "N", COUNT, FIELD(concurrency),

@@ -32,7 +32,7 @@ from .lazy import greatest as max  # noqa: A004
 from .lazy import least as min  # noqa: A004
 from .lazy import total as sum  # noqa: A004
 from .progress import Progress, ProgressBar
-from .reports import ComparedKernel, Comparison, Explanation, Site
+from .reports import Candidate, Choice, ComparedKernel, Comparison, Explanation, Site
 
 __version__ = VERSION
 
@@ -41,6 +41,8 @@ __all__ = [
     "Account",
     "AsyncClient",
     "AuthError",
+    "Candidate",
+    "Choice",
     "Client",
     "ComparedKernel",
     "Comparison",

@@ -21,7 +21,7 @@ from .client import CLIENTS, Client, give_back, given, headers_of, limits_of
 from .errors import Error
 from .lazy import Lazy
 from .progress import Progress, ProgressOption, callback_of
-from .reports import Comparison, Explanation
+from .reports import Choice, Comparison, Explanation
 from .retries import Retries, checked_limits, count, transport_error
 from .shared import SharedMemory, is_here
 
@@ -266,6 +266,10 @@ class AsyncClient:
             return figures
         svg = await self._run(calls.drawing(op, operands, parameters), timeout, progress)
         return Explanation(figures, svg)
+
+    @_as_in(Client.choose)
+    async def choose(self, op: Op, **parameters: Parameter) -> Choice:
+        return await self._run(calls.choice(op, parameters))
 
     @_as_in(Client.kernels)
     async def kernels(self) -> list[dict[str, Any]]:

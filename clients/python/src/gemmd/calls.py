@@ -21,7 +21,7 @@ from .arrays import Array, Buffer, NamedMatrix, Operand
 from .errors import ReplyError, error_class
 from .lazy import Lazy
 from .progress import Progress
-from .reports import Comparison, Explanation
+from .reports import Choice, Comparison, Explanation
 from .retries import limit_of
 
 T = TypeVar("T")
@@ -501,6 +501,17 @@ def drawing(op: ExplainedOp, operands: Sequence[Operand], parameters: Mapping[st
         return drawn
 
     return _explain(op, operands, parameters, "image/svg+xml", read)
+
+
+def choice(op: Op, parameters: Mapping[str, Parameter]) -> Call[Choice]:
+    """GET /v1/choose/{op}."""
+    return Call(
+        "GET",
+        f"/v1/choose/{op}",
+        lambda reply: Choice(reply.members("candidates")),
+        _report_params("choose", parameters),
+        {"Accept": "application/json"},
+    )
 
 
 def page(path: str) -> Call[dict[str, Any]]:

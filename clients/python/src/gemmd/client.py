@@ -21,7 +21,7 @@ from .calls import Call, ExplainedOp, Op, Operation, Parameter
 from .errors import Error
 from .lazy import Lazy
 from .progress import ProgressOption, callback_of
-from .reports import Comparison, Explanation
+from .reports import Choice, Comparison, Explanation
 from .retries import Retries, checked_limits, count, transport_error
 from .shared import SharedMemory, is_here
 
@@ -386,6 +386,21 @@ class Client:
             return figures
         svg = self._run(calls.drawing(op, operands, parameters), timeout, progress)
         return Explanation(figures, svg)
+
+    def choose(self, op: Op, **parameters: Parameter) -> Choice:
+        """Says what each kernel is estimated to take, and which one `auto` takes and why. Nothing runs.
+
+        op is "transpose", "matmul", "add" or "flip". The shapes are those of `shape_a`, `shape_b` and `shape_c`; each
+        is 1024 x 1024 by default, and `shape` alone is that of all.
+
+        dtype:  the element type; "f32" by default
+        device: where it would run; by default the daemon's first
+        gpu:    instead, a GPU model, e.g. "H100"; `gpus()` lists them
+
+        >>> choice = client.choose("matmul", shape_a=(64, 4096), shape_b=(4096, 4096), gpu="H200")
+        >>> choice.kernel, choice.reason, [(c.kernel, c.estimated_us) for c in choice.candidates]
+        """
+        return self._run(calls.choice(op, parameters))
 
     def kernels(self) -> list[dict[str, Any]]:
         """The variants there are: each with "op", "name", "devices", "dtypes", "needs" and "note"."""

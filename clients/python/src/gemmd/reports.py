@@ -1,4 +1,4 @@
-"""The reports: a comparison of kernels, and the explanation of one."""
+"""The reports: a comparison of kernels, the explanation of one, and the choice of `auto`."""
 
 from __future__ import annotations
 
@@ -361,3 +361,79 @@ class Explanation(Document):
             f"<div><b>{escape(self._headline())}</b><p>{escape(self.problem)}</p><p>{escape(self.cure)}</p>"
             f"{html_table(self._table(), [1, 2, 6])}{drawing}</div>"
         )
+
+
+class Candidate(Document):
+    """A kernel, and what it is estimated to take. Its parts are in the mapping: candidate["dram"]."""
+
+    @property
+    def kernel(self) -> str:
+        """The variant's name, which `kernel=` takes."""
+        return self._text("kernel")
+
+    @property
+    def estimated_us(self) -> float | None:
+        """Microseconds of the kernel alone; None where there is no estimate."""
+        return self._number("estimated_us")
+
+    @property
+    def most(self) -> str:
+        """The longest part: "launch", "math", "shared", "l2", "dram", "wait" or "passes"."""
+        return self._text("most")
+
+
+class Choice(Document):
+    """Which kernel `auto` takes for operands of some shapes, and why. `print` it, or read `candidates`."""
+
+    @property
+    def op(self) -> str:
+        """The operation."""
+        return self._text("op")
+
+    @property
+    def device(self) -> str:
+        """The device, or the GPU model that was asked for."""
+        return self._text("device")
+
+    @property
+    def dtype(self) -> str:
+        """The element type in the daemon's words, e.g. "f32"."""
+        return self._text("dtype")
+
+    @property
+    def profile(self) -> str:
+        """What the numbers of the estimates were measured on."""
+        return self._text("profile")
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that `auto` takes."""
+        return self._text("kernel")
+
+    @property
+    def reason(self) -> str:
+        """Why, in a sentence."""
+        return self._text("reason")
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """The kernels that could run: the least estimate first, then those without one."""
+        return [Candidate(candidate) for candidate in self._members.get("candidates", [])]
+
+    def _headline(self) -> str:
+        shapes = ", ".join(self._members.get("shapes", []))
+        return f"{self.op} of {shapes}, {self.dtype}, on {self.device}"
+
+    def _table(self) -> list[list[str]]:
+        table = [["kernel", "estimate", "most of it"]]
+        for candidate in self.candidates:
+            us = candidate.estimated_us
+            table.append([candidate.kernel, "" if us is None else time_text(us), candidate.most])
+        return table
+
+    def __repr__(self) -> str:
+        return f"{self._headline()}\n{self.reason}\n{text_table(self._table(), [0, 2])}"
+
+    def _repr_html_(self) -> str:
+        table = html_table(self._table(), [0, 2])
+        return f"<div><b>{escape(self._headline())}</b><p>{escape(self.reason)}</p>{table}</div>"
