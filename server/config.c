@@ -640,12 +640,12 @@ static int apply_argument(struct source *source, int argc, char **argv, int at)
         const struct option_row *row = &options[i];
         if (!is_flag(arg, row->flag, &text) && !is_flag(arg, row->alias, &text))
             continue;
-        bool alone = !text && !row->argument;
+        const char *next = at + 1 < argc ? argv[at + 1] : NULL;
+        bool said = next && (strcmp(next, flag_words[0]) == 0 || strcmp(next, flag_words[1]) == 0);
+        bool alone = !text && !row->argument && !said;
         int taken = text || alone ? 1 : 2;
-        if (alone)
-            text = "yes";
-        else if (!text && at + 1 < argc)
-            text = argv[at + 1];
+        if (!text)
+            text = alone ? "yes" : next;
         if (text)
             set_option(source, row, row->flag, text);
         else

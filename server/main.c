@@ -597,6 +597,23 @@ static enum gm_status check_matrix_dir(const struct gm_config *config, struct gm
     return GM_OK;
 }
 
+/* Whether the folders of Unix sockets are there, and may be written. */
+static enum gm_status check_sockets(const struct gm_config *config, struct gm_error *err)
+{
+    for (unsigned i = 0; i < config->listens; i++) {
+        char folder[sizeof config->listen[i].host];
+        if (*config->listen[i].port)
+            continue;
+        memcpy(folder, config->listen[i].host, sizeof folder);
+        char *slash = strrchr(folder, '/');
+        strcpy(slash ? slash + (slash == folder) : folder, slash ? "" : ".");
+        if (access(folder, W_OK | X_OK) != 0)
+            return gm_fail(err, GM_BAD_PARAMETER, "--listen unix:%s: %s: %s",
+                           config->listen[i].host, folder, strerror(errno));
+    }
+    return GM_OK;
+}
+
 /* Runs --check: what the options alone do not show. */
 static int check(struct gm_server *server)
 {
@@ -612,6 +629,8 @@ static int check(struct gm_server *server)
         status = check_profile(config, &error);
     if (status == GM_OK && *config->matrix_dir)
         status = check_matrix_dir(config, &error);
+    if (status == GM_OK)
+        status = check_sockets(config, &error);
     if (status == GM_OK)
         status = gm_http_check_reach(config, &error);
     if (status != GM_OK) {

@@ -340,6 +340,20 @@ static void test_texts(void)
     CHECK_EQ(PARSE("--listen", text), GM_CONFIG_EXIT_USAGE);
 }
 
+static void test_flags(void)
+{
+    CHECK_EQ(PARSE("--threads", "1"), GM_CONFIG_RUN);
+    CHECK(seen.config.sandbox && !seen.config.insecure);
+    CHECK_EQ(PARSE("--insecure", "--sandbox", "no", "--threads", "2"), GM_CONFIG_RUN);
+    CHECK(!seen.config.sandbox && seen.config.insecure && seen.config.threads == 2);
+    CHECK_EQ(PARSE("--sandbox=no", "--insecure=yes"), GM_CONFIG_RUN);
+    CHECK(!seen.config.sandbox && seen.config.insecure);
+    CHECK_EQ(PARSE("--sandbox", "no", "--sandbox", "yes", "--insecure", "no"), GM_CONFIG_RUN);
+    CHECK(seen.config.sandbox && !seen.config.insecure);
+    CHECK_EQ(PARSE("--sandbox=perhaps"), GM_CONFIG_EXIT_USAGE);
+    CHECK_EQ(PARSE("--sandbox", "perhaps"), GM_CONFIG_EXIT_USAGE);
+}
+
 static void test_unknown(void)
 {
     static const char *const unknown[] = {
@@ -436,6 +450,7 @@ int main(void)
     test_good_numbers();
     test_bad_values();
     test_texts();
+    test_flags();
     test_unknown();
     test_unknown_variables();
     test_probe();
