@@ -23,6 +23,7 @@
 #include "server/http/connections.h"
 #include "server/limits.h"
 
+#include <errno.h>
 #include <sys/uio.h>
 
 /* The connections of sockets, for their event threads. TLS has none: its records are no bodies. */
@@ -112,7 +113,12 @@ static ssize_t tell(struct gm_connection *c, char *buf, size_t len)
     } else if (now == len || c->events == gm_wait_events()) {
         return (ssize_t)now;
     }
-    ssize_t more = now < len ? recvfrom(c->socket, buf + now, len - now, 0, NULL, NULL) : 0;
+    ssize_t more;
+    do
+        more = now < len ? recvfrom(c->socket, buf + now, len - now, 0, NULL, NULL) : 0;
+    while (more < 0 && errno == EINTR);
+    if (more < 0 && errno != EAGAIN)
+        return more; /* or the library would take it for an empty socket */
     return (ssize_t)now + (more > 0 ? more : 0);
 }
 

@@ -253,6 +253,7 @@ STAND_IN(LOCK, int, pthread_mutex_init, (pthread_mutex_t * mutex, const pthread_
 STAND_IN(LOCK, int, pthread_cond_init, (pthread_cond_t * cond, const pthread_condattr_t *attr),
          errno, real(cond, attr))
 STAND_IN(LOCK, int, pthread_condattr_init, (pthread_condattr_t * attr), errno, real(attr))
+STAND_IN(LOCK, int, pthread_mutexattr_init, (pthread_mutexattr_t * attr), errno, real(attr))
 STAND_IN(LOCK, int, pthread_attr_init, (pthread_attr_t * attr), errno, real(attr))
 
 /* Events. */
@@ -318,15 +319,22 @@ int fcntl(int fd, int command, ...)
     return fails(TORTURE_OPTION) ? -1 : real(fd, command, argument);
 }
 
-ssize_t recv(int fd, void *out, size_t len, int flags)
+/* recv is the daemon's own (server/http/receive.c), for all libraries too. These are what it calls.
+ */
+STAND_IN(RECEIVE, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), -1,
+         real(fd, message, flags))
+
+ssize_t recvfrom(int fd, void *out, size_t len, int flags, struct sockaddr *from,
+                 socklen_t *from_len)
 {
     static void *_Atomic found;
-    ssize_t (*real)(int, void *, size_t, int) =
-        (ssize_t(*)(int, void *, size_t, int))next(&found, "recv");
+    ssize_t (*real)(int, void *, size_t, int, struct sockaddr *, socklen_t *) =
+        (ssize_t(*)(int, void *, size_t, int, struct sockaddr *, socklen_t *))next(&found,
+                                                                                   "recvfrom");
 
-    if (!fails(flags & MSG_PEEK ? TORTURE_PEEK : TORTURE_RECEIVE))
-        return real(fd, out, len, flags);
-    return is_short() ? real(fd, out, len < 1 ? len : 1, flags) : -1;
+    return fails(flags & MSG_PEEK ? TORTURE_PEEK : TORTURE_RECEIVE)
+               ? -1
+               : real(fd, out, len, flags, from, from_len);
 }
 
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
@@ -408,6 +416,17 @@ ssize_t write(int fd, const void *bytes, size_t len)
     if (event || !fails(TORTURE_WRITE))
         return real(fd, bytes, len);
     return is_short() ? real(fd, bytes, is_whole(fd, len) || len < 1 ? len : 1) : -1;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
+{
+    static void *_Atomic found;
+    ssize_t (*real)(int, const void *, size_t, off_t) =
+        (ssize_t(*)(int, const void *, size_t, off_t))next(&found, "pwrite");
+
+    if (!fails(TORTURE_STORE))
+        return real(fd, bytes, len, at);
+    return is_short() ? real(fd, bytes, len < 1 ? len : 1, at) : -1;
 }
 
 int close(int fd)

@@ -11,7 +11,7 @@
 /* X(NAME) - classes of calls. A fault is told to one class, and fails the n-th call of it. */
 #define TORTURE_CLASSES(X)                                                                         \
     X(MEMORY)    /* malloc and all that take memory like it, and so C++'s new */                   \
-    X(MAP)       /* mmap, munmap, mremap, mprotect, madvise */                                     \
+    X(MAP)       /* mmap, munmap, mprotect, madvise */                                             \
     X(THREAD)    /* pthread_create, fork */                                                        \
     X(LOCK)      /* the making of mutexes, condition variables and their attributes */             \
     X(EVENT)     /* eventfd, epoll_create1, pipe2 */                                               \
@@ -21,11 +21,12 @@
     X(ACCEPT)                                                                                      \
     X(SOCKET)  /* socket, bind, listen, getsockname, shutdown */                                   \
     X(OPTION)  /* setsockopt, getsockopt, fcntl */                                                 \
-    X(RECEIVE) /* recv; not a look at what could be received */                                    \
-    X(PEEK)    /* recv with MSG_PEEK */                                                            \
+    X(RECEIVE) /* recvfrom, recvmsg; not a look at what could be received */                       \
+    X(PEEK)    /* recvfrom with MSG_PEEK */                                                        \
     X(SEND)    /* send, sendmsg, sendto, sendfile */                                               \
     X(READ)    /* read, pread of files and eventfds */                                             \
     X(WRITE)   /* write; but to an eventfd, which takes a count of one at any time */              \
+    X(STORE)   /* pwrite, of results to regions of shared memory */                                \
     X(CLOSE)   /* which closes nevertheless, as Linux does */                                      \
     X(OPEN)    /* open, fopen, open_memstream */                                                   \
     X(NAME)    /* getaddrinfo, getnameinfo */                                                      \

@@ -78,6 +78,7 @@ FAULTS = {
     "SEND": "=EINTR ECONNRESET EPIPE ENOBUFS ENOMEM",
     "READ": "EINTR EIO SHORT",
     "WRITE": "=EINTR =EPIPE =ENOSPC =EAGAIN =SHORT",
+    "STORE": "=EINTR =SHORT",
     "CLOSE": "=EINTR =EIO",
     "OPEN": "EMFILE ENFILE ENOMEM",
     "NAME": "ENOMEM",
@@ -86,6 +87,8 @@ FAULTS = {
     "PROCESS": "EPERM",
 }
 assert list(FAULTS) == CLASSES, (list(FAULTS), CLASSES)
+# Those that requests to a daemon that is warm need not make.
+NOT_OF_REQUESTS = {"THREAD", "EVENT", "NAME", "RANDOM", "SLEEP", "PROCESS"}
 
 
 FOLDER = tempfile.TemporaryDirectory()
@@ -528,6 +531,9 @@ class Tormentor:
             return
         spans = [(name, fault, self.most(name, fault)) for name, fault in rounds]
         spans = [span for span in spans if span[2] > 0]
+        unseen = set(CLASSES) - NOT_OF_REQUESTS - {fault.name for _, fault, _ in spans}
+        if unseen and not self.options.kind and not self.options.classes:
+            self.fail("requests", "none", 0, f"no call of {sorted(unseen)} is seen: are they made by other names now?")
         self.begin()
         while spans and not self.late():
             name, fault, most = self.options.random.choice(spans)
@@ -642,6 +648,7 @@ def parse_options():
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)) # so that what is made here is removed
     options = parse_options()
     if sanitizer_of() == "thread":
         print("ThreadSanitizer stands in front of the same calls itself")
@@ -656,8 +663,7 @@ def main():
     if options.start_up:
         start_up(tormentor, wanted)
     else:
-        chosen = [kind.name for kind in kinds()
-                  if not options.kind or kind.name.startswith(options.kind)]
+        chosen = [name for name in Victim.kinds if not options.kind or name.startswith(options.kind)]
         if options.first_requests:
             tormentor.first_requests(chosen, wanted)
         else:

@@ -300,11 +300,13 @@ def parse(reply):
 
 
 def excused(kind, reply):
-    """What need not be there. Of metrics, what is read from a file, since it is not guessed. Of a
-    comparison: the kernels that could not run for want of memory. Their rows say so, and have
+    """What need not be there. Of metrics and devices, what is read from a file, since it is not guessed. Of
+    a comparison: the kernels that could not run for want of memory. Their rows say so, and have
     nothing else to say."""
     if kind.name == "get-metrics":
-        return ["process_resident_memory_bytes"]
+        return ["process_resident_memory_bytes", "process_virtual_memory_bytes", "gemmd_device_memory_used_bytes"]
+    if kind.name == "get-devices":
+        return ["memory_used_bytes"]
     if not kind.name.startswith("compare"):
         return []
     lacking = ("memory_full", "device_memory")

@@ -207,15 +207,16 @@ uint64_t gm_cpu_find_number(FILE *lines, const char *key)
     return 0;
 }
 
-/* Of the file; 0 if it, or the key, is not there. */
-static uint64_t find_number(const char *path, const char *key)
+/* Of the file; 0 if the key is not there. false: the file is not. */
+static bool find_number(const char *path, const char *key, uint64_t *ret)
 {
     FILE *file = fopen(path, "re");
-    uint64_t number = file ? gm_cpu_find_number(file, key) : 0;
 
-    if (file)
-        fclose(file);
-    return number;
+    if (!file)
+        return false;
+    *ret = gm_cpu_find_number(file, key);
+    fclose(file);
+    return true;
 }
 
 uint64_t gm_cpu_memory_used(void)
@@ -223,7 +224,7 @@ uint64_t gm_cpu_memory_used(void)
     char path[CGROUP_PATH_MAX + 88], text[64];
     struct group group;
     bool in_group;
-    uint64_t all = find_memory(&in_group, &group), used, idle;
+    uint64_t all = find_memory(&in_group, &group), used, idle = 0;
 
     if (in_group) {
         const struct files *files = group.files;
@@ -231,12 +232,13 @@ uint64_t gm_cpu_memory_used(void)
                    ? gm_cpu_parse_bytes(text)
                    : 0;
         snprintf(path, sizeof(path), "%s%s/memory.stat", files->root, group.path);
-        idle = find_number(path, files->idle);
+        if (!find_number(path, files->idle, &idle))
+            return 0;
     } else {
         used = all;
-        idle = find_number("/proc/meminfo", "MemAvailable:") << 10;
-        if (idle == 0)
+        if (!find_number("/proc/meminfo", "MemAvailable:", &idle) || idle == 0)
             return 0;
+        idle <<= 10;
     }
     return used > idle ? used - idle : 0;
 }
