@@ -44,6 +44,10 @@ while [ $# -gt 0 ]; do
     shift
 done
 
+for variable in GEMMD_KEYS GEMMD_TLS_CERT GEMMD_TLS_KEY GEMMD_TLS_CLIENT_CA; do
+    [ -z "${!variable:-}" ] || die "the demonstration takes neither keys nor TLS: unset $variable"
+done
+
 demo=build/demo
 daemon= # gemmd's process and group
 

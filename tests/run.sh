@@ -104,6 +104,8 @@ fingerprint() {
         g++ --version
         cmake --version
         pkg-config --modversion libmicrohttpd jansson libcurl
+        dpkg-query --show || :
+        uname -r
         nvcc --version || :
         nvidia-smi -L || :
         command -v clang-format || :

@@ -137,7 +137,7 @@ def test_alerts_fire_when_they_should(tmp_path):
     # One that never fires, or always, is noticed.
     moved = tmp_path / "cases.yml"
     moved.write_text(cases.replace("../../deploy/monitoring/alerts.yml", "alerts.yml"))
-    for change in ((" > 0.8", " > 80"), ("for: 30m", "for: 1m")):
+    for change in ((" > 0.05", " > 50"), ("for: 30m", "for: 1m")):
         assert change[0] in rules
         (tmp_path / "alerts.yml").write_text(rules.replace(*change))
         status, said = promtool("test", "rules", moved)
