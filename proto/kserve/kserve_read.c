@@ -264,6 +264,19 @@ static enum gm_status tensor_shape(struct reader *r)
     return gm_json_shape(r->json, &r->tensor.shape);
 }
 
+static enum gm_status fail_datatype(const struct reader *r)
+{
+    return gm_fail(r->json->err, GM_BAD_DTYPE,
+                   "input %s has datatype '%.40s'; matrices have BOOL, INT8 to INT64, UINT8 to "
+                   "UINT64, FP16, BF16, FP32 or FP64",
+                   r->tensor.name.text, r->tensor.datatype.text);
+}
+
+static bool datatype_is_known(const struct tensor *t)
+{
+    return gm_kserve_dtype(t->datatype.text, t->datatype.len) != GM_DTYPE_NONE;
+}
+
 static enum gm_status input_member(struct reader *r, const struct gm_json_string *name)
 {
     struct gm_json *json = r->json;
@@ -282,6 +295,8 @@ static enum gm_status input_member(struct reader *r, const struct gm_json_string
                             "an input has name, shape, datatype, and data or parameters; not "
                             "\"%.64s\"",
                             name->text);
+    if (tensor->datatype.len > 0 && !datatype_is_known(tensor))
+        return fail_datatype(r); /* of BYTES, say: data is texts then */
     if (!gm_json_rows_begin(gm_json_peek(json)))
         return gm_json_fail(json, json->at, "data is an array of numbers, flat or nested");
     tensor->has_data = true;
@@ -322,11 +337,8 @@ static enum gm_status input_dtype(const struct reader *r, enum gm_dtype *ret)
 
     if (t->datatype.len == 0)
         return gm_json_fail(r->json, r->json->at, "input %s has no datatype", t->name.text);
-    if (dtype == GM_DTYPE_NONE)
-        return gm_fail(r->json->err, GM_BAD_DTYPE,
-                       "input %s has datatype '%.40s'; matrices have BOOL, INT8 to INT64, UINT8 to "
-                       "UINT64, FP16, BF16, FP32 or FP64",
-                       t->name.text, t->datatype.text);
+    if (!datatype_is_known(t))
+        return fail_datatype(r);
     if (fixed != GM_DTYPE_NONE && dtype != fixed)
         return gm_fail(r->json->err, GM_BAD_DTYPE, "input %s has datatype %s, and %s takes %s",
                        t->name.text, t->datatype.text, r->plan->model, gm_kserve_datatype(fixed));

@@ -41,14 +41,14 @@
         .body = GM_BODY_INFER, .op = GM_OP_##op_kind, .begin = gm_handle_infer_begin,              \
         .plan = gm_handle_op_plan, .handle = gm_handle_op, .ran = gm_handle_op_ran                 \
     }
-#define ACT(act_path, what, act)                                                                   \
+#define ACT(act_path, lets_in, what, act)                                                          \
     {                                                                                              \
-        .method = "POST", .roles = GM_ROLE_USE, .path = act_path, .body = what, .handle = act      \
+        .method = "POST", .roles = lets_in, .path = act_path, .body = what, .handle = act          \
     }
 #define REGION(kind)                                                                               \
-    ACT("/v2/" kind "sharedmemory/region/{region}/register", GM_BODY_DOCUMENT,                     \
+    ACT("/v2/" kind "sharedmemory/region/{region}/register", GM_ROLE_USE, GM_BODY_DOCUMENT,        \
         gm_handle_region_register),                                                                \
-        ACT("/v2/" kind "sharedmemory[/region/{region}]/unregister", GM_BODY_NONE,                 \
+        ACT("/v2/" kind "sharedmemory[/region/{region}]/unregister", GM_ROLE_USE, GM_BODY_NONE,    \
             gm_handle_region_unregister)
 #define MATRIX(how, what, do_begin, do_plan, act)                                                  \
     {                                                                                              \
@@ -97,9 +97,9 @@ static const struct gm_route routes[] = {
     INFER(ADD, "add{variant}"),
     INFER(FLIP, "flip{variant}"),
     INFER(COPY, "{model}"), /* any other name: not found */
-    ACT("/v2/repository[/{repository}]/index", GM_BODY_NONE, gm_handle_v2_index),
-    ACT("/v2/repository/models/{model}/load", GM_BODY_NONE, gm_handle_v2_load),
-    ACT("/v2/repository/models/{model}/unload", GM_BODY_NONE, gm_handle_v2_load),
+    ACT("/v2/repository[/{repository}]/index", GM_ROLES_ANY, GM_BODY_NONE, gm_handle_v2_index),
+    ACT("/v2/repository/models/{model}/load", GM_ROLE_USE, GM_BODY_NONE, gm_handle_v2_load),
+    ACT("/v2/repository/models/{model}/unload", GM_ROLE_USE, GM_BODY_NONE, gm_handle_v2_load),
     REGION("system"),
     REGION("cuda"),
 };

@@ -220,10 +220,10 @@ enum gm_progress gm_request_fail(struct gm_request *r, const struct gm_error *er
     unsigned seconds = retry_after(r, error->status);
     drop_all(r);
     gm_reply_error(&r->reply, &r->error, r->head.path, r->id, seconds);
-    if (error->status == GM_UNSUPPORTED_MEDIA_TYPE && gm_path_is_v2(r->head.path))
+    if (error->status == GM_UNSUPPORTED_MEDIA_TYPE && gm_body_is_encoded(&r->head))
         gm_reply_header(&r->reply, "Accept-Encoding", "identity");
     else if (error->status == GM_UNSUPPORTED_MEDIA_TYPE)
-        gm_reply_header(&r->reply, "Accept", gm_body_media_types(types));
+        gm_reply_header(&r->reply, "Accept", gm_body_media_types(r->body.kind, types));
     if (error->status == GM_METHOD_NOT_ALLOWED)
         gm_reply_header(&r->reply, "Allow", r->allow);
     /* The end of the body is unknown, so nothing more can be read from this connection. */

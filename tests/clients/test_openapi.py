@@ -141,13 +141,42 @@ def test_examples(daemon, contract):
     assert sent > 100
 
 
+def sample(contract, schema):
+    """Some value that a schema of a parameter has, as text."""
+    schema = resolve(contract, schema)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] != "string":
+        return str(max(schema.get("minimum", 1), 1))
+    texts = ("8x8", "ref:w", "auto", "w", "0:1", *schema.get("examples", ()))
+    return next(text for text in texts if re.search(schema.get("pattern", ""), text))
+
+
+def test_every_parameter_is_taken(contract, daemon):
+    """What the document grants to a route, the route does not refuse."""
+    seen = 0
+    for path, method, operation in operations(contract):
+        for one in operation.get("parameters", []):
+            parameter = resolve(contract, one)
+            if parameter["in"] != "query" or not path.startswith("/v1/"):
+                continue
+            value = urllib.parse.quote(sample(contract, parameter["schema"]))
+            small = "&shape=8x8" if method == "GET" and path.startswith("/v1/explain/") and "shape" not in parameter["name"] else ""
+            target = f"{path.replace('{name}', 'w')}?{parameter['name']}={value}{small}"
+            reply = daemon.request(method, target, None if method == "GET" else b"[[1]]")
+            detail = "" if reply.status < 400 else reply.json()["detail"]
+            assert reply.status != 405 and "no parameter" not in detail and "does not take" not in detail, (method, target, reply)
+            seen += 1
+    assert seen > 300
+
+
 def test_examples_follow_their_schemas(contract):
     for _, _, operation in operations(contract):
         for media_type, content in resolve(contract, operation.get("requestBody", {"content": {}}))["content"].items():
             for example in content["examples"].values():
                 if "value" in example and media_type in ("application/json", "multipart/form-data"):
                     validate(contract, content["schema"], example["value"])
-        names = {p["name"]: p["schema"] for p in operation.get("parameters", [])}
+        names = {p["name"]: p["schema"] for p in (resolve(contract, one) for one in operation.get("parameters", []))}
         for query in operation.get("x-queries", []):
             for name, value in urllib.parse.parse_qsl(query):
                 assert name in names

@@ -269,6 +269,10 @@ def test_unsupported_media_type_lists_what_is(daemon):
     reply = daemon.post(T, b"1,2\n", {"Content-Type": "text/html"})
     accept = {name.strip() for name in reply.header("Accept").split(",")}
     assert accept == {wire.JSON, wire.CSV, wire.NPY, wire.RAW, "multipart/form-data"}
+    assert daemon.post("/v1/eval", b"1,2\n", {"Content-Type": wire.CSV}).header("Accept") == "application/json, multipart/form-data"
+    for path in (T, "/v2/models/transpose/infer"):
+        reply = daemon.post(path, b"[[1]]", {"Content-Type": wire.JSON, "Content-Encoding": "gzip"})
+        assert (reply.status, reply.header("Accept-Encoding"), reply.header("Accept")) == (415, "identity", None)
 
 
 def test_a_file_that_curl_damaged(daemon, tmp_path):

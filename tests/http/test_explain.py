@@ -296,7 +296,7 @@ def test_without_kernel_it_is_what_auto_takes_on_the_gpu(daemon):
     assert document["auto"] == {"gpu": "A100", "kernel": "cublas", "traced": False}
     assert document["kernel"] != "cublas" and document["sites"]
     page = text(daemon, "matmul", shape="4096x4096")
-    assert page.startswith("On an H200 auto takes split_bf16, which cannot be traced")
+    assert page.startswith("On H200 auto takes split_bf16, which cannot be traced")
     assert "auto" not in report(daemon, "transpose", kernel="naive")
 
 

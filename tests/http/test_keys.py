@@ -69,6 +69,13 @@ def reload(daemon, event="level=info event=reload"):
     wait_until(lambda: daemon.log().count(event) > before, "the reload")
 
 
+def test_who_may_list_models(daemon, ring):
+    for name in ("reader", "user"):
+        daemon.post("/v2/repository/index", b"", bearer(ring.keys[name])).ok()
+        daemon.get("/v2/models/matmul", bearer(ring.keys[name])).ok()
+    refused(daemon.get("/v1/choose/flip", bearer(ring.keys["reader"])), 403, "forbidden")
+
+
 def test_bearer_and_basic(daemon, ring):
     for headers in (bearer(ring.keys["user"]), basic(ring.keys["user"]), basic(ring.keys["user"], ""),
                     {"Authorization": f"bearer   {ring.keys['user']}  "},

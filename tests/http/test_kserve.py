@@ -229,6 +229,7 @@ def bad_requests():
     yield 422, "add", {"inputs": [DATA["inputs"][0], {**DATA["inputs"][0], "name": "B",
                                                       "datatype": "INT32"}]}, "f32"
     yield 422, "matmul", {"inputs": [{**DATA["inputs"][0], "datatype": "BYTES"}]}, "BYTES"
+    yield 422, "matmul", {"inputs": [{"name": "A", "shape": [1, 1], "datatype": "BYTES", "data": ["a"]}]}, "BYTES"
     yield 422, "transpose", {"inputs": [{**DATA["inputs"][0], "shape": [3, 3]}]}, "3x3"
     yield 400, "transpose", {"inputs": [{**DATA["inputs"][0], "parameters": {
         "binary_data_size": 24}}]}, "in one of them"

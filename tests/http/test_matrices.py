@@ -145,6 +145,7 @@ def test_names(daemon):
     for name in ("none", "9w", "x" * 300, "a.w", "@0.w"):
         problems.check(fetch(daemon, name), 404, "not_found")
         problems.check(daemon.request("DELETE", f"{M}/{name}"), 404, "not_found")
+    problems.check(daemon.request("DELETE", f"{M}/w?rows=0:1"), 400, "unknown_parameter", "no parameters")
     problems.check(daemon.post(f"{M}/w"), 405, "method_not_allowed")
     problems.check(daemon.request("PUT", M, b"[]"), 405, "method_not_allowed")
     for query, code in ((dict(kernel="naive"), "bad_parameter"), (dict(a="ref:w"), "extra_operand|bad_parameter"),
@@ -460,7 +461,7 @@ def test_keys(start, tmp_path):
         problems.check(fetch(daemon, name, b), 404, "not_found")
         problems.check(daemon.post(f"/v1/flip?a=ref:{name}", headers=b), 404, "not_found")
     problems.check(daemon.request("DELETE", f"{M}/alice.s", None, b), 403, "forbidden", "shared")
-    problems.check(put(daemon, "alice.s", A, b), 400, "bad_parameter", "no name")
+    problems.check(put(daemon, "alice.s", A, b), 403, "forbidden", "names an owner")
     put(daemon, "s", A, a) # who shares says so each time
     problems.check(fetch(daemon, "alice.s", b), 404, "not_found")
     problems.check(daemon.get(M), 401, "unauthorized")

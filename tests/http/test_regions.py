@@ -256,6 +256,7 @@ def test_bad_uses(daemon):
         v1("bad_parameter", 400, "shape_a", region="r")
         v1("bad_parameter", 400, "within", region="r", shape="4x4", offset=1000)
         v1("bad_parameter", 400, "whole number", region="r", shape="4x4", offset=-1)
+        v1("bad_parameter", 400, "none is named", b"[[1]]", offset=4)
         v1("bad_parameter", 400, "in common", region="r", shape="4x4", region_result="r")
         before = dict(region="r", shape="4x4", region_result="r", offset_result=0)
         v1("bad_parameter", 400, "in common", **before, offset=60)

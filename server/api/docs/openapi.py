@@ -11,6 +11,8 @@ import sys
 import yaml
 
 OURS = ("x-takes", "x-errors", "x-parameters")  # told to this program alone
+# Reports have no result, and read no named matrix in part; nor do they take regions of shared memory.
+NOT_OF_REPORTS = ("keep", "return", "ttl", "share", "rows", "cols", "region", "offset")
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"
 
 
@@ -31,9 +33,11 @@ class Parameters:
 
     def of(self, takes):
         op = self.tables["op"].index(takes["operation"])
+        report = "formats" in takes
         return [row for row in self.tables["parameters"]
                 if row["ops"] >> op & 1 and row["name"] not in takes.get("without", ())
-                and row["name"] in takes.get("only", (row["name"],))]
+                and row["name"] in takes.get("only", (row["name"],))
+                and not (report and row["name"].partition("_")[0] in NOT_OF_REPORTS)]
 
     def texts(self, takes, row):
         """The schema of a value that is written as text, in the query or as a part."""
@@ -122,7 +126,8 @@ def error_replies(name, rule, errors):
     for status in sorted({e["status"] for e in rows}):
         codes = [e for e in rows if e["status"] == status]
         headers = {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}}
-        for header in {405: ["Allow"], 415: ["Accept"], 429: ["Retry-After"], 503: ["Retry-After"]}.get(status, []):
+        for header in {401: ["WWW-Authenticate"], 405: ["Allow"], 415: ["Accept", "Accept-Encoding"], 429: ["Retry-After", "RateLimit", "RateLimit-Policy"],
+                       503: ["Retry-After"]}.get(status, []):
             headers[header] = {"$ref": f"#/components/headers/{header}"}
         replies[status] = {
             "description": "; ".join(f"`{e['code']}`: {e['title'][0].lower() + e['title'][1:]}"
@@ -169,7 +174,7 @@ def complete(document, tables, protocol):
                 operation["responses"][str(status)] = {"$ref": f"#/components/responses/{chosen}-{status}"}
             takes = operation.pop("x-takes", None)
             if takes:
-                operation["parameters"] = parameters.query(takes)
+                operation["parameters"] = operation.get("parameters", []) + parameters.query(takes)
             if takes and "requestBody" in operation:
                 used.add(operation["requestBody"]["$ref"].rsplit("/", 1)[1])
                 body = copy.deepcopy(bodies[operation["requestBody"]["$ref"].rsplit("/", 1)[1]])

@@ -201,7 +201,7 @@ static void say_automatic(FILE *out, const struct gm_explain *e)
 {
     if (e->automatic && strcmp(e->automatic, e->variant->name) != 0)
         fprintf(out,
-                "On an %s auto takes %s, which cannot be traced (it uses tensor cores, TMA or a "
+                "On %s auto takes %s, which cannot be traced (it uses tensor cores, TMA or a "
                 "library); the fastest that can follows.\n",
                 e->gpu->name, e->automatic);
 }

@@ -422,8 +422,8 @@ static void say_few_blocks(const struct gm_explain *e, const struct gm_explain_f
     char begin[OPENING_MAX];
 
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%sthe grid has %.0f blocks, and %s has %u multiprocessors: the others are idle.",
-             opening(e, begin), f->blocks, e->gpu->name, e->gpu->sms);
+             "%sthe grid has %.0f block%s, and %s has %u multiprocessors: the others are idle.",
+             opening(e, begin), f->blocks, f->blocks == 1 ? "" : "s", e->gpu->name, e->gpu->sms);
     gm_explain_cure(e, "Use smaller tiles, or divide the sums among blocks", smaller, cure);
 }
 

@@ -79,6 +79,11 @@ enum gm_status gm_handle_put_begin(struct gm_request *r, struct gm_error *err)
     const char *name = ref_of(r);
     uint64_t bit;
 
+    if (*r->caller.name && !gm_matrix_name_ok(name, strlen(name)) &&
+        gm_matrix_ref_ok(name, strlen(name)))
+        return gm_fail(err, GM_FORBIDDEN,
+                       "'%.130s' names an owner: a write is of the client's own, by its name alone",
+                       name);
     if (!gm_matrix_name_ok(name, strlen(name)))
         return fail_name(name, err);
     for (unsigned i = 0; i < r->head.queries && i < GM_QUERY_PARAMETERS_MAX; i++) {
@@ -364,6 +369,11 @@ static void delete_and_reply(struct gm_request *r)
     const struct gm_conditions conditions = gm_request_conditions(r);
     struct gm_error error;
 
+    if (r->head.queries > 0) { /* of rows, say, which would stay */
+        gm_fail(&error, GM_UNKNOWN_PARAMETER, "DELETE has no parameters: all of the matrix goes");
+        gm_request_fail(r, &error);
+        return;
+    }
     if (gm_matrix_delete(&r->server->matrices, &caller, ref_of(r), &conditions, &error) != GM_OK) {
         gm_request_fail(r, &error);
         return;
@@ -434,10 +444,11 @@ enum gm_progress gm_handle_matrices(struct gm_request *r)
         return gm_request_reply(r, "application/json", NULL);
     qsort(facts, count, sizeof *facts, by_name);
     json_t *list = json_array(), *o = json_object();
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         json_array_append_new(list, matrix_json(&facts[i]));
+        r->caller.acted_as_admin |= caller.admin && strcmp(facts[i].owner, caller.owner) != 0;
+    }
     free(facts);
-    r->caller.acted_as_admin = caller.admin;
     json_object_set_new(o, "matrices", list);
     json_object_set_new(o, "limit_bytes", json_integer((json_int_t)r->server->matrices.limit));
     json_object_set_new(o, "used_bytes", json_integer((json_int_t)usage.bytes));

@@ -131,12 +131,20 @@ static enum gm_status set_format(struct gm_body *b, const struct gm_codec *codec
     return codec->open ? codec->open(&b->plan, &b->decoder, err) : GM_OK;
 }
 
-const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX])
+const char *gm_body_media_types(enum gm_body_kind kind, char buf[GM_MEDIA_TYPES_MAX])
 {
-    size_t len = strlen(gm_codec_media_types(buf));
-
+    if (kind == GM_BODY_EVAL)
+        strcpy(buf, gm_codec_json.media_type);
+    else
+        gm_codec_media_types(buf);
+    size_t len = strlen(buf);
     snprintf(buf + len, GM_MEDIA_TYPES_MAX - len, ", %s", GM_MULTIPART_TYPE);
     return buf;
+}
+
+bool gm_body_is_encoded(const struct gm_request_head *head)
+{
+    return head->content_encoding && strcasecmp(head->content_encoding, "identity") != 0;
 }
 
 /* Finishes the checks of the headers if the body is not a matrix in one of our formats. */
@@ -160,7 +168,7 @@ enum gm_status gm_body_begin(struct gm_body *b, struct gm_error *err)
 {
     const struct gm_request_head *h = b->head;
 
-    if (h->content_encoding && strcasecmp(h->content_encoding, "identity") != 0)
+    if (gm_body_is_encoded(h))
         return gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
                        "Content-Encoding '%.40s' is not known; send the body as it is",
                        h->content_encoding);

@@ -127,8 +127,10 @@ struct gm_body {
     struct gm_infer *infer; /* for GM_BODY_INFER, whose JSON is in `text`; else NULL */
 };
 
-/* All media types that a body may have, as "application/json, ...". */
-const char *gm_body_media_types(char buf[GM_MEDIA_TYPES_MAX]);
+/* All media types that a body of this kind may have, as "application/json, ...". */
+const char *gm_body_media_types(enum gm_body_kind kind, char buf[GM_MEDIA_TYPES_MAX]);
+/* Whether the head says that the body is compressed, or encoded in another way. */
+bool gm_body_is_encoded(const struct gm_request_head *head);
 
 /* Call when the headers are complete: checks media types, length and limits. */
 enum gm_status gm_body_begin(struct gm_body *body, struct gm_error *err);

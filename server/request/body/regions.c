@@ -65,6 +65,10 @@ enum gm_status gm_body_take_regions(struct gm_body *b, struct gm_error *err)
     enum gm_status status = GM_OK;
     unsigned taken = 0;
 
+    for (unsigned i = 0; i <= GM_RESULT_REGION; i++)
+        if (params->offset[i] > 0 && !*params->region[i])
+            return gm_fail(err, GM_BAD_PARAMETER,
+                           "an offset is that of a region in shared memory, and none is named");
     if (*result) {
         struct gm_region_part part = {.offset = params->offset[GM_RESULT_REGION],
                                       .bytes = GM_SIZE_UNKNOWN};
