@@ -6,6 +6,7 @@ const KINDS = {
   bool: ["|b1", Uint8Array], i8: ["|i1", Int8Array], u8: ["|u1", Uint8Array], i16: ["<i2", Int16Array], u16: ["<u2", Uint16Array], u32: ["<u4", Uint32Array], u64: ["<u8", BigUint64Array],
 };
 export const DTYPES = Object.keys(KINDS).slice(0, 6); // those for arithmetic
+export const isType = (name) => Object.hasOwn(KINDS, name);
 export const isWhole = (dtype) => /^(bool|[iu]\d+)$/.test(dtype);
 
 // Above this a browser's tab has trouble, not gemmd.
@@ -92,12 +93,17 @@ function numberToBf16(number) {
 
 const STORES = { f16: numberToHalf, bf16: numberToBf16 }; // to the bits that a Matrix has of it
 
-// Throws for what a whole type cannot hold, and never rounds or wraps it.
+const BEYOND = { f16: 65520, bf16: 2 ** 128 - 2 ** 119, f32: 2 ** 128 - 2 ** 103 }; // the least number that would be rounded to infinity
+
+// Throws for what a type cannot hold, and never rounds it to infinity or wraps it.
 export function fromNumbers(shape, dtype, numbers) {
-  const [, Kind] = KINDS[dtype] ?? KINDS.f32;
+  const [, Kind] = KINDS[dtype];
   const data = new Kind(numbers.length);
   if (isWhole(dtype)) storeWhole(data, dtype, numbers);
-  else for (let i = 0; i < numbers.length; i++) data[i] = STORES[dtype] ? STORES[dtype](numbers[i]) : numbers[i];
+  else for (let i = 0; i < numbers.length; i++) {
+    if (Math.abs(numbers[i]) >= BEYOND[dtype] && Number.isFinite(numbers[i])) throw new Error(`${numbers[i]} is beyond what ${dtype} can hold.`);
+    data[i] = STORES[dtype] ? STORES[dtype](numbers[i]) : numbers[i];
+  }
   return new Matrix(shape, dtype, data);
 }
 
@@ -158,64 +164,103 @@ function ripple(y, x) {
 
 // ---- Read. ----
 
-const isNumber = (one) => typeof one === "number" && !Number.isNaN(one);
+// One dimension is a row, none a single number.
+function shapeOf(dims) {
+  if (dims.length > 3) throw new Error("This page shows matrices and stacks of them.");
+  return dims.length === 0 ? [1, 1] : dims.length === 1 ? [1, dims[0]] : dims;
+}
 
-function fromRows(rows, dtype) {
+// where(i): the place of the i-th. Of bool also true and false are numbers.
+function numbersOf(list, dtype, where) {
+  const bad = list.findIndex((one) => typeof one !== "number" && !(dtype === "bool" && typeof one === "boolean"));
+  if (bad >= 0) throw new Error(`${where(bad)} not a number.`);
+  return dtype === "bool" ? list.map(Number) : list;
+}
+
+// matrices: of how many, one under the other, these are the rows; undefined: it is no stack.
+function fromRows(rows, dtype, matrices) {
   const lists = rows.map((row) => (Array.isArray(row) ? row : [row]));
   const cols = lists[0]?.length ?? 0;
   const wrong = lists.findIndex((row) => row.length !== cols);
   if (wrong >= 0) throw new Error(`Row ${wrong + 1} has ${lists[wrong].length} numbers, and the first has ${cols}.`);
-  const numbers = lists.flat();
-  const bad = numbers.findIndex((one) => !isNumber(one));
-  if (bad >= 0) throw new Error(`Row ${Math.floor(bad / cols) + 1} has something that is not a number.`);
-  return fromNumbers([lists.length, cols], dtype, numbers);
+  const numbers = numbersOf(lists.flat(), dtype, (i) => `Row ${Math.floor(i / cols) + 1} has something that is`);
+  return fromNumbers(matrices ? [matrices, lists.length / matrices, cols] : [lists.length, cols], dtype, numbers);
+}
+
+function fromStack(stack, dtype) {
+  const wrong = stack.findIndex((rows) => rows.length !== stack[0].length);
+  if (wrong >= 0) throw new Error(`Matrix ${wrong + 1} of the stack has ${stack[wrong].length ?? 0} rows, and the first has ${stack[0].length}.`);
+  return fromRows(stack.flat(), dtype, stack.length);
+}
+
+function parseJson(text, dtype) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`This begins like JSON, but is not: ${error.message}`);
+  }
+  const rows = Array.isArray(value);
+  if (!rows && !(Array.isArray(value.data) && Array.isArray(value.shape))) throw new Error('JSON is rows, [[1, 2], [3, 4]], or {"shape": [2, 2], "data": [1, 2, 3, 4]}.');
+  const flat = (rows ? value : value.data).flat(Infinity);
+  if (flat.some((one) => Math.abs(one) === Infinity)) throw new Error("A number here is beyond what f64 can hold."); // JSON has no word for infinity, so it had digits
+  if (rows) return Array.isArray(value[0]?.[0]) ? fromStack(value, dtype) : fromRows(Array.isArray(value[0]) ? value : [value], dtype);
+  const shape = shapeOf(value.shape), type = value.dtype ?? dtype;
+  if (!isType(type)) throw new Error(`This page knows no elements of type ${type}.`);
+  if (flat.length !== shape.reduce((a, b) => a * b)) throw new Error(`The shape says ${value.shape.join(" x ") || "one number"}, and there are ${flat.length} numbers.`);
+  return fromNumbers(shape, type, numbersOf(flat, type, (i) => `Number ${i + 1} of "data" is`));
+}
+
+// What gemmd takes for a number in CSV; undefined: it is none.
+function cellNumber(cell) {
+  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(cell)) {
+    if (!Number.isFinite(Number(cell))) throw new Error(`${cell} is beyond what f64 can hold.`);
+    return Number(cell);
+  }
+  const [, sign, word] = /^([+-]?)(nan|inf|infinity)$/i.exec(cell) ?? [];
+  return word && (/^n/i.test(word) ? NaN : sign === "-" ? -Infinity : Infinity);
+}
+
+function parseCsv(text, dtype) {
+  const lines = text.split(/\r\n|\r|\n/).map((line) => line.trim());
+  const separator = lines.map((line) => /[,;\t]/.exec(line)?.[0]).findLast(Boolean) ?? /\s+/;
+  const rows = lines.map((line) => line && line.split(separator).map((cell) => cellNumber(cell.trim().replace(/^"(.*)"$/, "$1"))));
+  if (rows.length > 1 && rows[0].every((one) => one === undefined)) rows.shift(); // a line of names
+  const stack = [[]]; // an empty line begins another matrix
+  for (const row of rows)
+    if (row) stack.at(-1).push(row);
+    else if (stack.at(-1).length) stack.push([]);
+  return stack.length > 1 ? fromStack(stack, dtype) : fromRows(stack[0], dtype);
 }
 
 export function parseText(text, dtype = "f32") {
   const trimmed = text.trim();
   if (!trimmed) throw new Error("Type some numbers, such as 1, 2 on one line and 3, 4 on the next.");
-  if (trimmed.startsWith("[") || trimmed.startsWith("{")) {
-    let value;
-    try {
-      value = JSON.parse(trimmed);
-    } catch (error) {
-      throw new Error(`This begins like JSON, but is not: ${error.message}`);
-    }
-    if (Array.isArray(value)) return fromRows(Array.isArray(value[0]) ? value : [value], dtype);
-    if (!Array.isArray(value.data) || !Array.isArray(value.shape)) throw new Error('JSON is rows, [[1, 2], [3, 4]], or {"shape": [2, 2], "data": [1, 2, 3, 4]}.');
-    const flat = value.data.flat(Infinity), [rows, cols] = value.shape.length === 1 ? [1, ...value.shape] : value.shape;
-    if (value.shape.length > 2 || flat.length !== rows * cols) throw new Error(`The shape says ${value.shape.join(" x ")}, and there are ${flat.length} numbers.`);
-    const bad = flat.findIndex((one) => !isNumber(one));
-    if (bad >= 0) throw new Error(`Number ${bad + 1} of "data" is not a number.`);
-    return fromNumbers([rows, cols], KINDS[value.dtype] ? value.dtype : dtype, flat);
-  }
-  const lines = trimmed.split(/\r\n|\r|\n/).filter((line) => line.trim());
-  const separator = [...lines].reverse().map((line) => /[,;\t]/.exec(line)?.[0]).find(Boolean) ?? /\s+/;
-  const cells = lines.map((line) => line.trim().split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1")));
-  if (cells.length > 1 && cells[0].every((cell) => Number.isNaN(Number(cell)))) cells.shift(); // a line of names
-  return fromRows(cells.map((row) => row.map((cell) => (cell === "" ? NaN : Number(cell)))), dtype);
+  return /^[[{]/.test(trimmed) ? parseJson(trimmed, dtype) : parseCsv(trimmed, dtype);
 }
 
 export function parseNpy(buffer) {
   const start = new Uint8Array(buffer, 0, Math.min(12, buffer.byteLength)), about = new DataView(buffer);
   if (start.length < 12 || String.fromCharCode(...start.subarray(1, 6)) !== "NUMPY") throw new Error("This is not a .npy file.");
   const wide = start[6] >= 2, length = wide ? about.getUint32(8, true) : about.getUint16(8, true), begin = (wide ? 12 : 10) + length;
+  if (begin > buffer.byteLength) throw new Error("The file ends within its header.");
   const text = new TextDecoder("latin1").decode(new Uint8Array(buffer, wide ? 12 : 10, length));
-  const descr = /'descr':\s*'([^']+)'/.exec(text)?.[1], fortran = /'fortran_order':\s*True/.test(text);
-  const dims = (/'shape':\s*\(([^)]*)\)/.exec(text)?.[1] ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(Number);
-  const shape = dims.length === 0 ? [1, 1] : dims.length === 1 ? [1, dims[0]] : dims;
-  const [dtype, [, Kind] = []] = Object.entries(KINDS).find(([, [name]]) => name === descr) ?? [];
+  const [, order, descr] = /'descr':\s*'([<>|=]?)([^']+)'/.exec(text) ?? [], fortran = /'fortran_order':\s*True/.test(text);
+  const dims = (/'shape':\s*\(([^)]*)\)/.exec(text)?.[1] ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(Number), shape = shapeOf(dims);
+  const [dtype, [, Kind] = []] = Object.entries(KINDS).find(([, [name]]) => name.slice(1) === descr) ?? []; // of bf16 NumPy itself writes |V2
   if (!Kind) throw new Error(`This page cannot show elements of type ${descr ?? "unknown"}; gemmd may know them all the same.`);
-  const count = shape.reduce((a, b) => a * b, 1);
+  const count = shape.reduce((a, b) => a * b), size = Kind.BYTES_PER_ELEMENT, end = begin + count * size;
   if (count > ELEMENTS_MAX) throw new Error("The file is too large for a page; send it with curl.");
-  if (buffer.byteLength < begin + count * Kind.BYTES_PER_ELEMENT) throw new Error("The file ends before its last element.");
-  const data = new Kind(buffer.slice(begin, begin + count * Kind.BYTES_PER_ELEMENT));
+  if (buffer.byteLength < end) throw new Error("The file ends before its last element.");
+  if (buffer.byteLength > end) throw new Error("Something follows the last element, and a file here has one matrix.");
+  const bytes = new Uint8Array(buffer.slice(begin, end));
+  if (order === ">") for (let i = 0; i < bytes.length; i += size) bytes.subarray(i, i + size).reverse();
+  const data = new Kind(bytes.buffer);
   return new Matrix(shape, dtype, fortran ? turned(data, shape) : data);
 }
 
 // From Fortran's order, in which the first index runs fastest, to that of C.
 function turned(data, shape) {
-  if (shape.length > 3) throw new Error("This page shows matrices and stacks of them.");
   const [cols, rows, stack = 1] = [...shape].reverse(), to = new data.constructor(data.length);
   let i = 0;
   for (let k = 0; k < stack; k++) for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) to[i++] = data[k + stack * (r + rows * c)];
@@ -237,7 +282,8 @@ async function parsePicture(file) {
 
 // What gives the matrix in a file for an element type, which .npy files say themselves.
 export async function readFile(file) {
-  if (file.type.startsWith("image/") && !/svg/.test(file.type)) return parsePicture(file);
+  if (/svg/.test(file.type)) throw new Error("A drawing has no points; take a picture of another kind, such as PNG.");
+  if (file.type.startsWith("image/")) return parsePicture(file);
   const buffer = await file.arrayBuffer();
   if (/\.npy$/i.test(file.name) || new Uint8Array(buffer)[0] === 0x93) {
     const matrix = parseNpy(buffer);
@@ -249,12 +295,11 @@ export async function readFile(file) {
 
 // ---- Written. ----
 
-// As JSON, whose numbers are exact; undefined where that takes more than `most` characters, or JSON has no such number.
+// As JSON, whose numbers are exact; undefined where that takes more than `most` characters, or has numbers that are not read from it.
 export function toText(matrix, most) {
-  if (matrix.shape.length > 2 || matrix.data.length > most / 2 || matrix.data instanceof BigInt64Array || matrix.data instanceof BigUint64Array) return undefined;
-  const data = Array.from(matrix.data, (_, i) => matrix.at(0, i));
-  const text = JSON.stringify({ shape: matrix.shape, dtype: matrix.dtype, data });
-  return data.every(Number.isFinite) && text.length <= most ? text : undefined;
+  if (matrix.data.length > most / 2) return undefined;
+  const data = Array.from(matrix.data, (_, i) => matrix.at(0, i)), text = `{"shape":[${matrix.shape}],"dtype":"${matrix.dtype}","data":[${data.map(written)}]}`;
+  return data.every(isWhole(matrix.dtype) ? Number.isSafeInteger : Number.isFinite) && text.length <= most ? text : undefined;
 }
 
 export function toNpy(matrix) {
@@ -269,8 +314,8 @@ export function toNpy(matrix) {
 }
 
 export function toCsv(matrix) {
-  const lines = [];
+  const lines = [], apart = matrix.shape.at(-2);
   for (let r = 0; r < matrix.rows; r++)
-    lines.push(Array.from({ length: matrix.cols }, (_, c) => matrix.exact(r, c)).join(","));
+    lines.push(...(r > 0 && r % apart === 0 ? [""] : []), Array.from({ length: matrix.cols }, (_, c) => matrix.exact(r, c)).join(","));
   return new Blob([`${lines.join("\n")}\n`], { type: "text/csv" });
 }

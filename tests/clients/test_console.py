@@ -399,20 +399,60 @@ def test_numbers_that_a_type_does_not_have(visit):
     run.click()
     assert result(page) == [[1], [2.5]]
 
-
-MATRIX = """async ([content]) => {
-    const { parseNpy } = await import("/console/matrix.js");
-    try { return Array.from(parseNpy(new Uint8Array(content).buffer).data); } catch (error) { return error.message; }
+READ = """async (list) => {
+    const { parseText, toCsv, toText } = await import("/console/matrix.js");
+    return Promise.all(list.map(async ([text, dtype]) => {
+        try {
+            const matrix = parseText(text, dtype), linked = toText(matrix, 4000);
+            return [matrix.shape, Array.from(matrix.data, (_, i) => matrix.exact(0, i)), await toCsv(matrix).text(), linked && await toCsv(parseText(linked)).text()];
+        } catch (error) { return error.message; }
+    }));
 }"""
 
 
-def test_fortran_order(visit):
+def test_texts_are_read_as_gemmd_reads_them(visit, daemon):
+    visitor = visit()
+    visitor.open()
+
+    def kind(text):
+        return "application/json" if text[0] in "[{" else "text/csv"
+
+    good = [("inf, inf\n1, 2", "f32"), ("nan;-INF\n+.5;1.", "f64"), ("x,y\n1,2", "f32"), ("x\n\n1\n2\n\n \n3\n4", "f32"), ("1,2\n3,4\n\n5,6\n7,8\n", "i32"), ("-0,65519", "f16"), ("[[-0, 1e-400]]", "f64"),
+            ("[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]", "f32"), ("[[[1, 2]]]", "i64"), ('{"shape": [2, 1, 2], "data": [1, 2, 3, 4]}', "bf16"), ('{"shape": [1, 2], "dtype": "bool", "data": [true, false]}', "bool")]
+    for (text, dtype), (shape, elements, csv, linked) in zip(good, visitor.page.evaluate(READ, good)):
+        flipped = daemon.post(f"/v1/flip?dtype={dtype}", text.encode(), {"Content-Type": kind(text), "Accept": "application/x-npy"}).ok()
+        back = daemon.post(f"/v1/flip?dtype={dtype}", flipped.body, {"Content-Type": "application/x-npy", "Accept": "text/csv"}).ok()
+        assert "x".join(map(str, shape)) == back.header("Gemmd-Shape"), text
+        assert csv == back.body.decode().replace("-0.0", "-0"), text
+        assert elements == csv.replace("\n\n", "\n").strip().replace("\n", ",").split(","), text
+        assert linked == (None if "n" in csv else csv), text
+    bad = [("0x10,1", "f32", "not a number"), ("1,inf", "i32", "inf is no whole number"), ("70000,1", "f16", "70000 is beyond what f16"), ("3.396e38,1", "bf16", None), ("3.4e39,1", "bf16", "beyond what bf16"), ("1e39,1", "f32", "beyond what f32"),
+           ("[[1e400,1]]", "f64", "beyond what f64"), ("1e400", "f64", "1e400 is beyond what f64"), ("1,2\n\n3,4\n5,6", "f32", "Matrix 2 of the stack has 2 rows"), ('{"shape": [1, 1], "dtype": "foo", "data": [1]}', "f32", "type foo"), ('{"shape": [1, 1, 1, 1], "data": [1]}', "f32", "stacks")]
+    for (text, dtype, words), said in zip(bad, visitor.page.evaluate(READ, bad)):
+        status = daemon.post(f"/v1/transpose?dtype={dtype}", text.encode(), {"Content-Type": kind(text)}).status
+        assert (status, type(said)) == (200, list) if words is None else status >= 400 and words in said, (text, said, status)
+
+
+MATRIX = """async ([content]) => {
+    const { parseNpy } = await import("/console/matrix.js");
+    try { return Array.from(parseNpy(new Uint8Array(content).buffer).data, Number); } catch (error) { return error.message; }
+}"""
+
+
+def test_npy_files(visit):
     visitor = visit()
     visitor.open()
     for shape in ((3,), (2, 3), (2, 2, 2), (2, 3, 4)):
         array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
         assert visitor.page.evaluate(MATRIX, [list(npy(np.asfortranarray(array)))]) == array.ravel().tolist(), shape
-    assert "stacks" in visitor.page.evaluate(MATRIX, [list(npy(np.asfortranarray(np.ones((2, 2, 2, 2), np.float32))))])
+    for dtype in (">f4", ">i8", ">u2"):
+        assert visitor.page.evaluate(MATRIX, [list(npy(np.array([[1, 2, 258]], dtype)))]) == [1, 2, 258], dtype
+    one = npy(np.array([[1]], np.float32))
+    for content, words in ((npy(np.ones((2, 2, 2, 2), np.float32)), "stacks"), (one[:40], "within its header"), (one[:-1], "before its last element"), (one + one, "follows the last element"), (npy(np.ones((1, 1), np.complex64)), "type c8"),
+                           (npy(np.array([[16256]], np.uint16).view("V2")), [16256])):  # the bits of a bf16
+        said = visitor.page.evaluate(MATRIX, [list(content)])
+        assert said == words or words in said, (words, said)
+
 
 
 def test_a_table_of_any_size(visit):
