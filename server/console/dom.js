@@ -47,6 +47,7 @@ export function figure(value) {
   if (value === undefined || value === null || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size === 0) return "0";
+  if (size >= 1e15) return value.toExponential(1);
   if (size >= 1000) return group.format(Math.round(value));
   return size >= 0.001 ? String(Number(value.toPrecision(3))) : value.toExponential(1);
 }

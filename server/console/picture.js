@@ -10,10 +10,11 @@ function colour(part) {
   return VIRIDIS[i].map((low, k) => low + (VIRIDIS[i + 1][k] - low) * rest);
 }
 
-function extent(matrix, rows, cols) {
+// The least and the greatest of all that are finite.
+function extent(matrix) {
   let low = Infinity, high = -Infinity;
-  for (const r of rows) for (const c of cols) {
-    const value = matrix.at(r, c);
+  for (let i = 0; i < matrix.data.length; i++) {
+    const value = matrix.at(0, i);
     if (value < low && value > -Infinity) low = value;
     if (value > high && value < Infinity) high = value;
   }
@@ -26,13 +27,13 @@ const places = (n, most) => Array.from({ length: Math.min(n, most) }, (_, i) => 
 export function heatMap(matrix, name, height = 300) {
   const rows = places(matrix.rows, 320), cols = places(matrix.cols, 480);
   if (rows.length === 0 || cols.length === 0) return h("p", { class: "muted" }, `${name} is empty.`);
-  const [low, high] = extent(matrix, rows, cols);
+  const [low, high] = extent(matrix), span = high / 2 - low / 2; // halves, since the whole may be beyond the largest number
   const canvas = h("canvas", { class: "heat", role: "img", width: cols.length, height: rows.length,
     "aria-label": `Heat map of ${name}: ${matrix.shape.join(" by ")}, from ${figure(low)} to ${figure(high)}` });
   const context = canvas.getContext("2d"), image = context.createImageData(cols.length, rows.length);
   let at = 0;
   for (const r of rows) for (const c of cols) {
-    const value = matrix.at(r, c), [red, green, blue] = Number.isNaN(value) ? [213, 94, 0] : colour((value - low) / (high - low || 1));
+    const value = matrix.at(r, c), [red, green, blue] = Number.isNaN(value) ? [213, 94, 0] : colour((value / 2 - low / 2) / (span || 1));
     image.data[at++] = red; image.data[at++] = green; image.data[at++] = blue; image.data[at++] = 255;
   }
   context.putImageData(image, 0, 0);

@@ -454,6 +454,23 @@ def test_npy_files(visit):
         assert said == words or words in said, (words, said)
 
 
+PICTURE = """async ([rows, cols, elements]) => {
+    const { Matrix } = await import("/console/matrix.js"), { heatMap } = await import("/console/picture.js"), data = new Float64Array(rows * cols);
+    for (const [i, value] of elements) data[i] = value;
+    const canvas = heatMap(new Matrix([rows, cols], "f64", data), "m").querySelector("canvas");
+    return [canvas.getAttribute("aria-label"), [...canvas.getContext("2d").getImageData(0, 0, 2, 1).data]];
+}"""
+
+
+def test_heat_maps(visit):
+    visitor = visit()
+    visitor.open()
+    # Of all elements, though not all are drawn.
+    assert visitor.page.evaluate(PICTURE, [1000, 1000, [[1001, 5]]])[0] == "Heat map of m: 1000 by 1000, from 0 to 5"
+    words, pixels = visitor.page.evaluate(PICTURE, [1, 2, [[0, -1e308], [1, 1e308]]])
+    assert words.endswith("from -1.0e+308 to 1.0e+308")
+    assert pixels[:3] == [68, 1, 84] and pixels[4] > 250, pixels
+
 
 def test_a_table_of_any_size(visit):
     visitor = visit()
