@@ -251,7 +251,10 @@ def test_two_typed_matrices(visit):
     for name, text in (("a", "1, 2\n3, 4"), ("b", "[[5, 6], [7, 8]]")):
         page.get_by_role("group", name=f"Where {name} comes from").get_by_role("button", name="Type").click()
         page.get_by_label(f"Numbers of {name}").fill(text)
-    page.get_by_role("button", name="Run", exact=True).click()
+    page.evaluate("""() => {
+        document.querySelector("button[type=submit]").click();
+        [...document.querySelectorAll("button")].find(button => button.textContent === "aᵀ").click(); // before its answer
+    }""")
     assert result(page) == [[19, 22], [43, 50]]
     heights = page.evaluate("[...document.querySelectorAll('[aria-label^=\"Download .\"]')].map(button => button.getBoundingClientRect().top)")
     assert len(heights) == 3 and len(set(heights)) == 1  # on one line
@@ -298,7 +301,7 @@ def test_what_is_dropped_or_pasted_is_in_the_link(visit):
     visitor.open("#" + visitor.fragment())
     assert result(page) == [[13.1, 16.2], [40, 52]]
     page.evaluate(HAND, ["drop", ".operand + .operand", "b.npy", list(npy(np.ones((3, 4000), np.float32)))])
-    expect(page.get_by_text("too large for the link")).to_be_visible()
+    expect(page.get_by_text("The link to this view cannot hold it")).to_be_visible()
     assert "&b=" not in visitor.fragment()
     page.evaluate(HAND, ["paste", "body", "a.csv", list(b"1,2\n3")])  # no operand has the focus: it is the first
     expect(page.get_by_role("form").get_by_text("a.csv: Row 2 has 1 numbers")).to_be_visible()
@@ -346,6 +349,7 @@ def test_types_that_only_a_link_names_have_matrices_too(visit):
     """Of more elements than the smallest type has numbers."""
     visitor = visit()
     visitor.open("#/playground?op=flip&dtype=u8&a=image:20x20")
+    expect(visitor.page.locator("select[name=dtype]")).to_have_value("u8")
     assert all(number % 1 == 0 for number in result(visitor.page)[0])
     for dtype in ("bool", "i8", "u8", "i16", "u16", "u32", "u64"):
         for kind in ("random", "identity", "ramp", "image"):
@@ -398,6 +402,10 @@ def test_numbers_that_a_type_does_not_have(visit):
     expect(page.get_by_text("a.csv: 1 × 2, f32.")).to_be_visible()
     run.click()
     assert result(page) == [[1], [2.5]]
+    page.route("**/v1/transpose", lambda route: route.abort())
+    page.get_by_role("button", name="Download .svg").click()
+    expect(alert).to_contain_text("gemmd does not answer")
+    visitor.faults = [fault for fault in visitor.faults if "net::ERR" not in fault]
 
 READ = """async (list) => {
     const { parseText, toCsv, toText } = await import("/console/matrix.js");
@@ -596,6 +604,27 @@ def test_kept_operands(visit, busy, from_elsewhere):
     with page.expect_download() as download:
         page.get_by_role("button", name="Download .npy").click()
     assert all(np.array_equal(got, np.load(download.value.path())) for got in from_elsewhere(page, **made))
+    # What the page cannot show is computed all the same.
+    with busy.client() as client:
+        complex_one = npy(np.array([[1 + 2j, 3]], np.complex64))
+        assert client.request("PUT", "/v1/matrices/z", complex_one, {"Content-Type": "application/x-npy"}).status in (200, 201)
+    visitor.open("#/playground?op=transpose&a=ref:z")
+    expect(page.get_by_role("alert")).to_contain_text("cannot show elements of type c8")
+    expect(page.get_by_role("heading", name="Account")).to_be_visible()
+    assert "ref:z" in page.get_by_label("curl line", exact=True).inner_text()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download .npy").click()
+    assert np.array_equal(np.load(download.value.path()), [[1 + 2j], [3]])
+
+    def larger(route):
+        stats = json.loads((reply := route.fetch()).headers["gemmd-stats"])
+        stats["shapes"]["result"] = [9000, 9000]
+        route.fulfill(response=reply, headers={**reply.headers, "gemmd-stats": json.dumps(stats)})
+
+    page.route("**/v1/flip?*", larger)
+    visitor.open("#/playground?op=flip&a=ref:w")
+    expect(page.get_by_role("alert")).to_have_text("The result, 9000 × 9000, is too large for a page; ask for it with curl.")
+    expect(page.get_by_label("curl line", exact=True)).to_be_visible()
     visitor.open("#/playground?op=transpose&a=ref:gone")
     expect(page.get_by_role("alert")).to_contain_text("no named matrix 'gone'")
     visitor.refused(404)
@@ -888,7 +917,10 @@ def test_compare(visit):
     page = visitor.page
     for size in ("Rows", "Columns", "Inner"):
         page.get_by_label(size, exact=True).fill("96")
-    page.locator("form").get_by_role("button", name="Compare").click()
+    page.evaluate("""() => {
+        document.querySelector("button[type=submit]").click();
+        [...document.querySelectorAll("button")].find(button => button.textContent === "transpose").click(); // before its answer
+    }""")
     table = page.get_by_role("table")
     expect(table).to_contain_text("naive")
     expect(table).to_contain_text("(auto)")
@@ -896,21 +928,39 @@ def test_compare(visit):
     expect(page.locator("svg.chart").first).to_contain_text(re.compile("error [0-9.]+e-[0-9]+"))  # beside its bar
     expect(page.get_by_text(re.compile("auto takes (blocked|openblas): estimated at"))).to_be_visible()
     expect(page.get_by_role("columnheader", name="Estimated")).to_have_count(1)
+    expect(page.get_by_role("link", name="The choice in full")).to_have_attribute("href", re.compile("choose/matmul"))
+    expect(page.get_by_role("link", name="See them under the roofline")).to_have_attribute("href", re.compile("lesson=matmul:96x96x96:f32$"))
     expect(page.locator("svg.chart")).to_have_count(2)
     with page.expect_download() as download:
         page.get_by_role("button", name="Compare again, as SVG").click()
-    assert "naive</text>" in open(download.value.path(), encoding="utf-8").read()
+    assert download.value.suggested_filename == "matmul.svg"
+    drawn = open(download.value.path(), encoding="utf-8").read()
+    assert "naive</text>" in drawn and "matmul" in drawn
     page.get_by_role("button", name="As taught").click()
     link = visitor.fragment()
-    assert "rows=96" in link and "order=lesson" in link and "run=1" in link
+    assert "op=matmul" in link and "rows=96" in link and "order=lesson" in link and "run=1" in link
     visitor.open("#" + link)  # brings all of it back
     expect(page.get_by_label("Inner", exact=True)).to_have_value("96")
     expect(page.get_by_role("table")).to_contain_text("naive")
+
+    def compared(route):  # as of matrices for which plain loops would take too long
+        report = (reply := route.fetch()).json()
+        first, second = [row for row in report["rows"] if not row["baseline"]][:2]
+        del first["error"]
+        second["error"] = {"verdict": "compared", "different": 7, "first": 0}
+        report["reference"]["against"] = first["kernel"]
+        route.fulfill(response=reply, json=report)
+
+    page.route("**/v1/compare/transpose?*", compared, times=1)
     visitor.open("#/compare?op=transpose&rows=64&cols=64&run=1")
+    for words in ("the others are compared with it", re.compile("DIFFERS from that of [a-z_]+ in 7 elements")):
+        expect(page.get_by_role("table")).to_contain_text(words)
+    expect(page.locator("#said")).to_have_text(re.compile(r"^\d+ kernels; the fastest is (?!memcpy)"))
     page.get_by_role("link", name="Compare those for GPUs, simulated").click()  # for which there are estimates
     expect(page.get_by_label("Device")).to_have_value("sim:0")
     expect(page.get_by_role("row", name=re.compile("^naive "))).to_contain_text(re.compile(r"[0-9.]+ µs launch"))
     expect(page.get_by_text(re.compile("On a real H200, .* auto takes grouped"))).to_be_visible()
+    expect(page.locator("#said")).to_have_text(re.compile(r"^\d+ kernels$"))  # of which none is timed
     page.get_by_role("link", name="Why, of skinny").click()  # of these matrices, though few shapes suit it
     expect(page.get_by_role("heading", name="transpose skinny")).to_be_visible()
     assert "rows=128&cols=128" in visitor.fragment()

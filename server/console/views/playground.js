@@ -2,7 +2,7 @@
 import { ask, devices, kernelsOf, keyed } from "../api.js";
 import { accountCard } from "../account.js";
 import { announce, card, choice, copyable, download, empty, failure, field, h, head, select, shape, show as put } from "../dom.js";
-import { DTYPES, GENERATORS, Matrix, generate, parseNpy, parseText, readFile, toCsv, toNpy, toText } from "../matrix.js";
+import { DTYPES, ELEMENTS_MAX, GENERATORS, Matrix, generate, isType, parseNpy, parseText, readFile, toCsv, toNpy, toText } from "../matrix.js";
 import { list, nameField, refOf, write } from "../named.js";
 import { grid, heatMap } from "../picture.js";
 
@@ -113,7 +113,7 @@ class Operand {
   tell(dtype) {
     put(this.about, `${this.file}:`); // and not what it was for another type, where it is nothing for this one
     const matrix = this.read(dtype);
-    put(this.about, `${this.file}: ${shape(matrix.shape)}, ${matrix.dtype}.${this.said(dtype) ? "" : " It is too large for the link to this view; kept as a named matrix it is in it."}`);
+    put(this.about, `${this.file}: ${shape(matrix.shape)}, ${matrix.dtype}.${this.said(dtype) ? "" : " The link to this view cannot hold it; kept as a named matrix it is in it."}`);
   }
 
   // One of the named matrices. `listed` is there when they are.
@@ -121,9 +121,9 @@ class Operand {
     const place = h("div", { class: "lines" });
     this.listed = list().then(({ matrices }) => {
       this.kept ??= matrices[0] && refOf(matrices[0]);
-      this.facts = () => matrices.find((one) => refOf(one) === this.kept);
+      this.facts = (ref) => matrices.find((one) => refOf(one) === ref);
       const options = matrices.map((one) => [refOf(one), `${refOf(one)}: ${shape(one.shape)}, ${one.dtype}`]);
-      if (this.kept && !this.facts()) options.push([this.kept, this.kept]); // of another page of the list, or gone
+      if (this.kept && !this.facts(this.kept)) options.push([this.kept, this.kept]); // of another page of the list, or gone
       put(place, options.length ? field("Named matrix", select(options, this.kept, (kept) => { this.kept = kept; this.changed(); }, `${this.name}-kept`, `Named matrix for ${this.name}`))
         : h("p", { class: "small muted" }, "Nothing is kept here yet. Keep a result, or send a file in ", h("a", { href: "#/matrices" }, "Matrices"), "."));
       this.changed();
@@ -135,7 +135,8 @@ class Operand {
 export function show(main, parameters, keep) {
   const state = { op: "matmul", expr: "tanh(a @ b + 1)", kernel: "auto", device: "", dtype: "f32", precision: "fp32" };
   for (const name of Object.keys(state)) if (parameters.get(name)) state[name] = parameters.get(name);
-  if (!OPERANDS[state.op]) state.op = "matmul";
+  if (!Object.hasOwn(OPERANDS, state.op)) state.op = "matmul";
+  if (!isType(state.dtype)) state.dtype = "f32";
   const named = () => (state.op === "eval" ? OPERANDS.eval.filter((name) => namesIn(state.expr).includes(name)) : OPERANDS[state.op]);
   const changed = () => { keep({ ...state, expr: state.op === "eval" ? state.expr : undefined, ...Object.fromEntries(named().map((name) => [name, operands[name].said(state.dtype)])) }); preview(); };
   const operands = { a: new Operand("a", parameters, 1, () => changed()), b: new Operand("b", parameters, 2, () => changed()) };
@@ -167,7 +168,7 @@ export function show(main, parameters, keep) {
     put(settings,
       state.op === "eval" ? null : field("Kernel", select([["auto", "auto: gemmd chooses"], ...names], state.kernel, (value) => { state.kernel = value; changed(); }, "kernel")),
       field("Device", select([["", "chosen by gemmd"], ...places], state.device, (value) => { state.device = value; state.kernel = "auto"; changed(); drawSettings(); }, "device")),
-      field("Element type", select(DTYPES, state.dtype, (value) => { state.dtype = value; changed(); }, "dtype")),
+      field("Element type", select(DTYPES.includes(state.dtype) ? DTYPES : [...DTYPES, state.dtype], state.dtype, (value) => { state.dtype = value; changed(); }, "dtype")),
       field("Precision", select(["fp32", "ieee", "tf32", "bf16"], state.precision, (value) => { state.precision = value; changed(); }, "precision")));
   }
 
@@ -191,32 +192,42 @@ export function show(main, parameters, keep) {
     event?.preventDefault();
     run.disabled = true;
     run.textContent = "Running";
+    const asked = { ...state }, names = named(); // whatever the form says by the time of the answer
+    let raw, rest = [];
     try {
       const query = new URLSearchParams(), given = {};
-      await Promise.all(named().map((name) => operands[name].listed));
-      for (const name of named()) given[name] = operands[name].matrix(state.dtype);
+      await Promise.all(names.map((name) => operands[name].listed));
+      for (const name of names) given[name] = operands[name].matrix(asked.dtype);
       const sent = Object.values(given).filter((one) => one instanceof Matrix);
-      if (state.kernel !== "auto") query.set("kernel", state.kernel);
-      if (state.device) query.set("device", state.device);
-      if (state.precision !== "fp32") query.set("precision", state.precision);
+      if (asked.kernel !== "auto") query.set("kernel", asked.kernel);
+      if (asked.device) query.set("device", asked.device);
+      if (asked.precision !== "fp32") query.set("precision", asked.precision);
       if (sent.some((one) => one.dtype === "bf16")) query.set("dtype", "bf16");
-      const request = requestOf(state, query, given, sent);
+      const request = requestOf(asked, query, given, sent);
       const response = await ask(request.path, { ...request, headers: { Accept: "application/x-npy" } });
       const account = JSON.parse(response.headers.get("Gemmd-Stats"));
-      const matrix = parseNpy(await response.arrayBuffer());
-      drawResult(matrix, account, request, commands(state, query, request.path, given, (name) => operands[name].facts?.() ?? { shape: account.shapes[name] ?? [], dtype: account.dtype, etag: "" }));
+      rest = [accountCard(account), commands(asked, query, request.path, given, (name, ref) => operands[name].facts?.(ref) ?? { shape: account.shapes[name] ?? [], dtype: account.dtype, etag: "" })];
+      const dims = account.shapes.result;
+      if (dims.reduce((a, b) => a * b) > ELEMENTS_MAX) {
+        response.body.cancel();
+        throw new Error(`The result, ${shape(dims)}, is too large for a page; ask for it with curl.`);
+      }
+      raw = await response.arrayBuffer();
+      const matrix = parseNpy(raw);
+      drawResult(matrix, account, request, rest);
       if (result.getBoundingClientRect().top > innerHeight * 0.7) result.scrollIntoView({ behavior: "smooth" });
       announce(`Done: the result is ${shape(matrix.shape)}, by ${account.kernel} on ${account.device}`);
     } catch (error) {
       put(result, card("Result", failure(error), error.at ? h("pre", { tabindex: "0", "aria-label": "Where in the expression" },
-        state.expr, h("b", { class: "caret", "aria-hidden": "true" }, `\n${" ".repeat(error.at - 1)}^`)) : null));
+        asked.expr, h("b", { class: "caret", "aria-hidden": "true" }, `\n${" ".repeat(error.at - 1)}^`)) : null,
+      raw ? h("p", null, h("button", { type: "button", onclick: () => download("result.npy", new Blob([raw])) }, "Download .npy")) : null), rest);
     }
     run.disabled = false;
     run.textContent = "Run";
   }
 
-  function drawResult(matrix, account, request, others) {
-    const kept = h("div", { class: "maybe" }), plan = h("pre", { tabindex: "0", "aria-label": "The plan" });
+  function drawResult(matrix, account, request, rest) {
+    const kept = h("div", { class: "maybe" }), trouble = h("div", { class: "maybe" }), plan = h("pre", { tabindex: "0", "aria-label": "The plan" });
     put(result,
       card(null, h("div", { class: "between" }, h("h2", null, `Result, ${shape(matrix.shape)}`),
         h("div", { class: "row tight" },
@@ -225,10 +236,11 @@ export function show(main, parameters, keep) {
             h("button", { type: "button", class: "quiet", "aria-label": `Download ${kind}`, onclick: async () => {
               try {
                 download(`result${kind}`, await make());
+                put(trouble);
               } catch (error) {
-                announce(error.message);
+                put(trouble, failure(error));
               }
-            } }, kind)))),
+            } }, kind)))), trouble,
       heatMap(matrix, "the result"), grid(matrix, "the result"),
       account.op === "eval" ? h("details", { ontoggle: () => plan.textContent || ask(`${request.path}${request.path.includes("?") ? "&" : "?"}explain=plan`, { ...request, headers: { Accept: "text/plain" } })
         .then((response) => response.text()).then((text) => put(plan, text.trim()), (error) => put(plan, error.message)) }, h("summary", null, "The plan: which steps compute it"), plan) : null,
@@ -244,7 +256,7 @@ export function show(main, parameters, keep) {
           put(kept, failure(error));
         }
       } }, nameField("Keep it as"), h("button", null, "Keep")), kept),
-      accountCard(account), others);
+      rest);
   }
 
   put(main, head("Playground", "Operations and expressions on matrices, and where their time went."),
@@ -289,7 +301,7 @@ function commands({ op, expr }, query, path, given, facts) {
   const pythonOptions = [...query].map(([name, value]) => `, ${name}="${value}"`).join(""), ctlOptions = [...query].map(([name, value]) => ` --${name} ${value}`).join("");
   const each = Object.entries(given).map(([name, one]) => {
     if (one instanceof Matrix) return { name, file: `${name}.npy`, part: `@${name}.npy`, ctl: `${name}.npy`, python: `numpy.load("${name}.npy")` };
-    const { shape: dims, dtype, etag } = facts(name);
+    const { shape: dims, dtype, etag } = facts(name, one.slice(4));
     return { name, part: one, ctl: one, python: `gemmd.NamedMatrix("${one.slice(4)}", (${dims.join(", ")}), "${dtype}", "${etag}")` };
   });
   const files = each.filter(({ file }) => file).map(({ file }) => file), all = (text, between) => each.map(text).join(between);
