@@ -124,6 +124,8 @@ export function failure(error) {
   return h("p", { class: "error", role: "alert" }, words);
 }
 
+export const again = (act) => h("div", null, h("button", { type: "button", onclick: act }, "Try again"));
+
 // Asks before what cannot be taken back.
 export function sure(question, yes) {
   const at = document.activeElement;

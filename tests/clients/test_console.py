@@ -773,6 +773,9 @@ def test_roofline_and_waterfall(visit, start):
     page.get_by_label("Device").select_option("cpu:0")
     page.get_by_label("Join a comparison").select_option("matmul:512")
     expect(page.locator("path.lesson")).to_have_count(1)
+    visitor.open("#/roofline?lesson=matmul:64x64x64:f64")  # as Compare links to it
+    expect(page.locator("path.lesson")).to_have_count(1)
+    expect(page.get_by_label("Join a comparison").locator("option").last).to_have_text("matmul, 64 × 64 × 64, f64")
     page.locator("circle.point.o-transpose").click()
     expect(page.get_by_role("heading", name=re.compile("^transpose by"))).to_be_visible()
     expect(page.locator("rect.s-kernel").first).to_be_visible()
@@ -809,6 +812,14 @@ def test_roofline_and_waterfall(visit, start):
     page.get_by_role("button", name="Closer").click()
     assert visitor.fragment() != before and "from=" in visitor.fragment()
     accessible(page, "streams")
+    with daemon.client() as client:  # of one trace
+        for op in ("transpose", "flip"):
+            client.post(f"/v1/{op}", npy(np.ones((2, 5), np.float32)), {"Content-Type": "application/x-npy", "X-Request-Id": "trace-1"}).ok()
+    visitor.open("#/waterfall")
+    for nth, op in ((0, "flip"), (1, "transpose")):
+        page.locator("g.pick").nth(nth).click()
+        expect(page.get_by_role("heading", name=re.compile(f"^{op} by"))).to_be_visible()
+        page.go_back()
     visitor.open("#/waterfall?id=nobody")
     expect(page.get_by_text("no longer among the last 1,000")).to_be_visible()
 

@@ -9,11 +9,15 @@ const MODES = [["last", "The last 200"], ["streams", "Streams"], ["one", "One re
 const LAST = 200, ROW = 15;
 
 const words = (one) => `${one.account.op} ${one.account.kernel} on ${one.account.device}, ${shape(one.account.shapes.result)}\n${time(one.account.us.total)} in all, by ${one.client}\n${STAGES.filter((stage) => one.account.us[stage] !== undefined).map((stage) => `${stage} ${time(one.account.us[stage])}`).join(", ")}`;
-const open = (one) => { location.hash = `#/waterfall?id=${encodeURIComponent(one.account.id)}`; };
+// Requests of one trace have the same id, and after a restart numbers begin again.
+export const requestLink = (one) => `#/waterfall?id=${encodeURIComponent(one.account.id)}&number=${one.number}`;
+const open = (one) => { location.hash = requestLink(one); };
 const end = (one) => one.arrived_us + one.account.us.total;
 
 export function show(main, parameters, keep) {
-  const state = { mode: MODES.some(([mode]) => mode === parameters.get("mode")) ? parameters.get("mode") : "last", id: parameters.get("id") ?? "", client: parameters.get("client") ?? "", from: parameters.get("from"), to: parameters.get("to") };
+  const state = { mode: MODES.some(([mode]) => mode === parameters.get("mode")) ? parameters.get("mode") : "last", id: parameters.get("id") ?? "", number: Number(parameters.get("number")) || undefined, client: parameters.get("client") ?? "" };
+  const [from, to] = ["from", "to"].map((name) => parseFloat(parameters.get(name)));
+  if (from < to) Object.assign(state, { from, to });
   if (state.id) state.mode = "one";
   const place = h("div", { class: "lines" }), whose = h("div", { class: "maybe" });
   state.scale = parameters.get("scale") === "own" ? "own" : "one";
@@ -32,7 +36,7 @@ export function show(main, parameters, keep) {
   }
 
   async function draw() {
-    keep({ mode: state.mode === "last" || state.id ? undefined : state.mode, scale: state.mode === "last" && state.scale === "own" ? "own" : undefined, id: state.id, client: state.id ? undefined : state.client, from: state.from, to: state.to });
+    keep({ mode: state.mode === "last" || state.id ? undefined : state.mode, scale: state.mode === "last" && state.scale === "own" ? "own" : undefined, id: state.id, number: state.id ? state.number : undefined, client: state.id ? undefined : state.client, from: state.from, to: state.to });
     ends.forEach((stop) => stop());
     ends = [];
     try {
@@ -81,7 +85,7 @@ export function show(main, parameters, keep) {
     const rows = [...clients].map(([name, list]) => ({ name, n: list.length, total: middle(list.map((one) => one.account.us.total)), wait: middle(list.map((one) => one.account.us.queue ?? 0)), slowest: list.reduce((a, b) => (a.account.us.total > b.account.us.total ? a : b)) }));
     rows.sort((a, b) => b.total - a.total);
     return card("By client", table("Medians over the last accounts, the slowest client first", [["Client"], ["Requests", true], ["Total", true], ["Waiting", true], ["Its slowest", true]],
-      rows.map((row) => [clientLink(row.name), figure(row.n), time(row.total), time(row.wait), h("a", { href: `#/waterfall?id=${row.slowest.account.id}` }, time(row.slowest.account.us.total))])));
+      rows.map((row) => [clientLink(row.name), figure(row.n), time(row.total), time(row.wait), h("a", { href: requestLink(row.slowest) }, time(row.slowest.account.us.total))])));
   }
 
   // ---- Streams: what was on which, at one time. ----
@@ -89,10 +93,10 @@ export function show(main, parameters, keep) {
   function drawStreams(d3, all) {
     const list = all.filter((one) => one.ran).sort((a, b) => a.ran.start_us - b.ran.start_us);
     if (list.length === 0) return put(place, h("div", { class: "card" }, empty("No request has had a device yet.")));
-    const [from, to] = state.from !== null && state.from !== undefined && state.to ? [Number(state.from), Number(state.to)] : burst(list);
+    const [from, to] = state.from < state.to ? [state.from, state.to] : burst(list);
     const streams = [...new Set(list.map(streamOf))].sort(), seen = list.filter((one) => one.ran.start_us <= to && one.ran.start_us + one.ran.us >= from);
     const label = `${seen.length} job${seen.length === 1 ? "" : "s"} on ${new Set(seen.map(streamOf)).size} streams within ${time(to - from)}`;
-    const move = (a, b) => () => { state.from = Math.round(from + (to - from) * a); state.to = Math.max(state.from + 10, Math.round(from + (to - from) * b)); draw(); };
+    const move = (a, b) => () => { state.from = Math.max(0, Math.round(from + (to - from) * a)); state.to = Math.max(state.from + 10, Math.round(from + (to - from) * b)); draw(); };
     put(place, card(null, h("div", { class: "between" }, h("p", { class: "muted" }, label), h("div", { class: "row tight" },
       [["Earlier", -0.5, 0.5], ["Later", 0.5, 1.5], ["Closer", 0.25, 0.75], ["Wider", -0.5, 1.5]].map(([name, a, b]) => h("button", { type: "button", onclick: move(a, b) }, name)),
       h("button", { type: "button", onclick: () => { state.from = state.to = undefined; draw(); } }, "Busiest burst"))),
@@ -112,15 +116,15 @@ export function show(main, parameters, keep) {
       reachable(svg, marks, (i) => words(seen[i]), (i) => open(seen[i]));
       return svg;
     }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
-    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo(`v1/requests/streams.svg?limit=1000&from_us=${Math.floor(from)}&to_us=${Math.ceil(to)}`, "streams.svg", "This picture as SVG"), "."),
+    h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo(`v1/requests/streams.svg?limit=1000&from_us=${Math.max(0, Math.floor(from))}&to_us=${Math.ceil(to)}`, "streams.svg", "This picture as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
-      h("a", { href: `#/waterfall?id=${one.account.id}` }, `${one.account.op} ${one.number}`), streamOf(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
+      h("a", { href: requestLink(one) }, `${one.account.op} ${one.number}`), streamOf(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
   }
 
   // ---- One. ----
 
   function drawOne(d3, list) {
-    const one = state.id ? list.find((other) => other.account.id === state.id) : list.reduce((a, b) => (a.account.us.total > b.account.us.total ? a : b));
+    const one = state.id ? list.findLast((other) => other.account.id === state.id && (!state.number || other.number === state.number)) : list.reduce((a, b) => (a.account.us.total > b.account.us.total ? a : b));
     if (!one) return put(place, h("div", { class: "card" }, empty("That request is no longer among the last 1,000, or is another client's.", h("button", { type: "button", onclick: () => { state.id = ""; state.mode = "last"; draw(); } }, "Show the last ones"))));
     const { account } = one, spans = one.stages, total = account.us.total, label = `Stages of ${account.op} ${account.kernel}: ${spans.map((span) => `${span.stage} ${time(span.us)}`).join(", ")}`;
     const beside = list.filter((other) => other !== one && other.arrived_us < end(one) && end(other) > one.arrived_us);
@@ -139,7 +143,7 @@ export function show(main, parameters, keep) {
         return svg;
       }), h("p", { class: "small muted" }, linkTo(`v1/requests/waterfall.svg?id=${account.id}`, `${account.id}.svg`, "This picture as SVG"))), accountCard(account, false),
     beside.length ? card("At the same time", table("Requests that overlapped with it", [["Request"], ["Client"], ["Came", true], ["Total", true]], beside.slice(0, 30).map((other) => [
-      h("a", { href: `#/waterfall?id=${other.account.id}` }, `${other.account.op} ${other.account.kernel} ${shape(other.account.shapes.result)}`), other.client, `${other.arrived_us < one.arrived_us ? "−" : "+"}${time(Math.abs(other.arrived_us - one.arrived_us))}`, time(other.account.us.total)]))) : null);
+      h("a", { href: requestLink(other) }, `${other.account.op} ${other.account.kernel} ${shape(other.account.shapes.result)}`), other.client, `${other.arrived_us < one.arrived_us ? "−" : "+"}${time(Math.abs(other.arrived_us - one.arrived_us))}`, time(other.account.us.total)]))) : null);
   }
 
   draw();
