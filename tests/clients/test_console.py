@@ -904,6 +904,13 @@ def test_the_slowest_client(visit, keyed):
     page.add_init_script(f"location.protocol === 'about:' || sessionStorage.setItem('gemmd-key', '{keys['eve']}')")
     visitor.open("#/live")
     clients = page.get_by_role("table", name=re.compile("the slowest first"))
+    page.get_by_role("button", name="Make some traffic").click()
+    expect(page.get_by_role("alert")).to_contain_text("role use")
+    with page.expect_response("**/v1/stats"):
+        pass
+    page.evaluate("new Promise(requestAnimationFrame)")
+    expect(page.get_by_role("alert")).to_contain_text("role use")  # still there after a second
+    visitor.refused(403)
     expect(clients.get_by_role("rowheader").first).to_have_text("may")
     page.get_by_role("button", name="Pause").click()
     clients.get_by_role("link", name="Requests of may").click()
@@ -1064,6 +1071,17 @@ def test_a_key_is_asked_for_once(visit, keyed):
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     expect(page.get_by_text("has not the role read")).to_be_visible()
+    # Its own requests are counted, and not those of others.
+    pause = page.get_by_role("button", name="Pause")
+    pause.click()
+    with daemon.client() as client:
+        for name, n in (("bob", 300), ("ann", 1)):
+            for _ in range(n):
+                client.post("/v1/flip", npy(np.ones((2, 2), np.float32)), {"Content-Type": "application/x-npy", **bearer(keys[name])}).ok()
+    page.evaluate("[...document.querySelectorAll('button')].filter(one => one.textContent === 'Go on').forEach(one => { one.click(); one.click(); })")  # once
+    rate = page.locator("dt", has_text="Requests a second").locator("+ dd")
+    expect(rate).not_to_have_text("0")
+    assert 0 < float(rate.inner_text()) < 10
     visitor.open("#/playground?op=matmul")  # the same tab: not asked again
     expect(page.locator(".matrix")).to_be_visible()
     visitor.open("#/live")
@@ -1074,6 +1092,8 @@ def test_a_key_is_asked_for_once(visit, keyed):
     # What the browser itself says of 401 and 403 was expected here.
     visitor.faults = [fault for fault in visitor.faults if "401" not in fault and "403" not in fault]
     another = visit(f"http://127.0.0.1:{daemon.port}")
-    another.open()
+    another.open("#/live")
     expect(another.page.get_by_role("dialog")).to_contain_text("wants a key")
+    another.page.keyboard.press("Escape")
+    expect(another.page.get_by_role("button", name="Go on", pressed=True)).to_be_visible()  # it does not ask each second
     another.faults = [fault for fault in another.faults if "401" not in fault]

@@ -5,31 +5,36 @@ import { axis, fits, frame, load } from "../plot.js";
 import { traffic } from "../traffic.js";
 import { clientLink } from "./waterfall.js";
 
-const SECONDS = { 1: "a minute", 5: "five minutes" };
+const MINUTES = ["1", "5"];
 const KEPT = 300;
 
 export function show(main, parameters, keep) {
-  const state = { minutes: SECONDS[parameters.get("minutes")] ? parameters.get("minutes") : "1" };
-  const now = h("div"), charts = h("div", { class: "columns" }), tables = h("div", { class: "lines" }), trouble = h("div");
+  const state = { minutes: MINUTES.includes(parameters.get("minutes")) ? parameters.get("minutes") : "1" };
+  const now = h("div"), charts = h("div", { class: "columns" }), tables = h("div", { class: "lines" }), trouble = h("div"), failed = h("div", { class: "maybe" });
   const history = [], accounts = new Map();
   let streams = {};
   devices().then((facts) => { streams = Object.fromEntries(facts.devices.map((one) => [one.name, one.streams])); }).catch(() => {});
-  let stats, timer, over = false, since = 0, nowUs = 0, before, boxes, d3, stopped = false, ends = [];
+  let stats, timer, over = false, since = 0, nowUs = 0, before, boxes, d3, stopped = false, ends = [], seen = 0;
 
   const pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
-    stopped = !stopped;
-    pause.setAttribute("aria-pressed", String(stopped));
-    pause.textContent = stopped ? "Go on" : "Pause";
-    if (!stopped) tick();
+    hold(!stopped);
+    tick();
   } }, "Pause");
   put(main, head("Live", "What the daemon does at this moment, asked once a second."),
     h("div", { class: "row" }, choice("How far back", [["1", "1 minute"], ["5", "5 minutes"]], state.minutes, (minutes) => { state.minutes = minutes; keep(state); draw(); }), pause,
       h("button", { type: "button", onclick: async (event) => {
         event.target.disabled = true;
-        await traffic().catch((error) => put(trouble, failure(error)));
+        put(failed);
+        await traffic().catch((error) => put(failed, failure(error)));
         event.target.disabled = false;
-      } }, "Make some traffic")), trouble, now, charts, h("p", { class: "small muted" }, linkTo("v1/requests/live.svg?limit=1000", "live.svg", "The last minute as SVG"), ", by the last 1,000 accounts."), tables);
+      } }, "Make some traffic")), failed, trouble, now, charts, h("p", { class: "small muted" }, linkTo("v1/requests/live.svg?limit=1000", "live.svg", "The last minute as SVG"), ", by the last 1,000 accounts."), tables);
   keep(state);
+
+  function hold(on) {
+    stopped = on;
+    pause.setAttribute("aria-pressed", String(on));
+    pause.textContent = on ? "Go on" : "Pause";
+  }
 
   async function tick() {
     if (over || stopped) return;
@@ -44,6 +49,7 @@ export function show(main, parameters, keep) {
       for (const one of news.requests) {
         accounts.set(one.number, one);
         since = one.number;
+        seen++;
       }
       nowUs = news.now_us;
       while (accounts.size > 1000) accounts.delete(accounts.keys().next().value);
@@ -54,19 +60,21 @@ export function show(main, parameters, keep) {
       put(trouble, stats ? null : h("p", { class: "note" }, "This key has not the role read: what is shown is of its own requests alone."));
       draw();
     } catch (error) {
-      if (!over) put(trouble, failure(error));
+      if (over) return;
+      if (trouble.textContent !== error.message) put(trouble, failure(error)); // else it would be read out each second
+      if (error.status === 401) hold(true); // else it would ask for the key each second
     }
     if (!over && !stopped) timer = setTimeout(tick, Math.max(100, 1000 - (performance.now() - begun)));
   }
 
   function forget() {
-    since = nowUs = 0;
+    since = nowUs = seen = 0;
     accounts.clear();
     before = undefined;
   }
 
   function sample(news) {
-    const at = Date.now() / 1000, answered = stats ? Object.entries(stats.answered).filter(([path]) => /^\/v1\/(matmul|transpose|add|flip|eval)$|infer/.test(path)).reduce((sum, [, n]) => sum + n, 0) : since;
+    const at = Date.now() / 1000, answered = stats ? Object.entries(stats.answered).filter(([path]) => /^\/v1\/(matmul|transpose|add|flip|eval)$|infer/.test(path)).reduce((sum, [, n]) => sum + n, 0) : seen; // numbers count the requests of all
     const totals = [...accounts.values()].filter((one) => one.arrived_us > news.now_us - 10e6).map((one) => one.account.us.total).sort((a, b) => a - b);
     const busy = stats ? Object.fromEntries(Object.entries(stats.queues).map(([name, queue]) => [name, queue.busy_s])) : {};
     const gap = before ? at - before.at : 1;
