@@ -1026,6 +1026,21 @@ def test_explain(visit):
     page.get_by_role("button", name="add", exact=True).click()  # which has no complex numbers
     expect(cards.nth(2)).to_contain_text("add float3_soa")
     expect(page.get_by_label("Element type")).to_have_value("f32")
+    # What is explained is what the form says.
+    chosen = [page.locator(f"select[name=kernel{i}]") for i in range(3)]
+    for select, kernel, explained in ((0, "", ["float3_staged", "float3_soa"]), (1, "float3", ["float3", "float3_soa"])):
+        chosen[select].select_option(kernel)
+        page.locator("form").get_by_role("button", name="Explain").click()
+        expect(cards.locator("h2")).to_have_text([f"add {name}" for name in explained])
+        assert [one.input_value() for one in chosen] == ["", *(["float3_staged"] if select == 0 else ["float3"]), "float3_soa"]
+    page.get_by_label("Rows").fill("")
+    page.locator("form").get_by_role("button", name="Explain").click()
+    expect(page.locator("input:invalid")).to_have_count(1)
+    page.get_by_label("Rows").fill("8")
+    for one in chosen:
+        one.select_option("")
+    page.locator("form").get_by_role("button", name="Explain").click()
+    expect(page.get_by_text("Choose a kernel.")).to_be_visible()
 
 
 def test_tour(visit, shared_daemon):

@@ -1,6 +1,6 @@
 // explain.js - kernels side by side: what each access costs, and which lanes touch what.
 import { devices, kernels } from "../api.js";
-import { announce, card, choice, empty, failure, field, h, head, select, show as put } from "../dom.js";
+import { again, announce, card, choice, empty, failure, field, h, head, select, show as put } from "../dom.js";
 import { examplesOf, explain, kernelCard, likeSite, siteWords } from "../explanation.js";
 
 const OPS = ["transpose", "matmul", "add", "flip", "copy"].map((op) => [op, op]);
@@ -8,7 +8,7 @@ const LESSONS = { transpose: ["naive", "tiled", "padded"], matmul: ["naive", "ti
 const SHAPES = { transpose: [1024, 1024], matmul: [1024, 1024], add: [4096, 3], flip: [1024, 1024], copy: [1024, 1024] };
 
 export function show(main, parameters, keep) {
-  const op = LESSONS[parameters.get("op")] ? parameters.get("op") : "transpose", number = (name, otherwise) => Math.max(1, Math.round(Number(parameters.get(name))) || otherwise);
+  const op = Object.hasOwn(LESSONS, parameters.get("op")) ? parameters.get("op") : "transpose", number = (name, otherwise) => Math.max(1, Math.round(Number(parameters.get(name))) || otherwise);
   const state = { op, kernels: parameters.get("kernels")?.split(",").filter(Boolean) ?? LESSONS[op], rows: number("rows", SHAPES[op][0]), cols: number("cols", SHAPES[op][1]), inner: number("inner", 1024),
     dtype: parameters.get("dtype") ?? "f32", gpu: parameters.get("gpu") ?? "", warp: Math.max(0, Math.round(Number(parameters.get("warp"))) || 0), sites: parameters.get("sites")?.split(",").map(Number) ?? [] };
   const settings = h("div", { class: "row" }), beside = h("div", { class: "row" }), place = h("div", { class: "lines" });
@@ -17,9 +17,10 @@ export function show(main, parameters, keep) {
   put(main, head("Explain", "Kernels as a GPU runs them, traced by the simulator: the cost of each access, and why."),
     h("form", { class: "card", "aria-label": "What to explain", onsubmit: (event) => { event.preventDefault(); go(); } }, settings, beside), place);
 
-  const save = () => keep({ ...state, kernels: state.kernels.join(","), inner: state.op === "matmul" ? state.inner : undefined, sites: state.sites.join(","), warp: state.warp || undefined });
+  const wanted = () => state.kernels.filter(Boolean); // of three selects
+  const save = () => keep({ ...state, kernels: wanted().join(","), inner: state.op === "matmul" ? state.inner : undefined, sites: state.sites.join(","), warp: state.warp || undefined });
 
-  async function drawSettings() {
+  async function begin() {
     let gpus = [];
     try {
       const [facts, all] = await Promise.all([devices(), kernels()]);
@@ -29,34 +30,36 @@ export function show(main, parameters, keep) {
       dtypes = [...new Set(here.flatMap((one) => one.dtypes))];
       if (!dtypes.includes(state.dtype)) state.dtype = "f32";
     } catch (error) {
-      put(place, failure(error));
+      return put(place, failure(error), again(begin));
     }
     state.kernels = state.kernels.filter((name) => reachable.includes(name));
     if (state.kernels.length === 0) state.kernels = LESSONS[state.op].filter((name) => reachable.includes(name));
-    const size = (label, key) => field(label, h("input", { type: "number", min: 1, max: 100000000, value: state[key], oninput: (event) => { state[key] = Math.round(Number(event.target.value)); } }));
+    const size = (label, key) => field(label, h("input", { type: "number", min: 1, max: 100000000, required: true, value: state[key], oninput: (event) => { state[key] = Math.round(Number(event.target.value)); } }));
     put(settings, choice("Operation", OPS, state.op, (value) => {
       Object.assign(state, { op: value, kernels: LESSONS[value], rows: SHAPES[value][0], cols: SHAPES[value][1], sites: [], warp: 0 });
-      drawSettings().then(go);
+      begin();
     }), size("Rows", "rows"), size("Columns", "cols"), state.op === "matmul" ? size("Inner", "inner") : null, field("Element type", select(dtypes, state.dtype, (value) => { state.dtype = value; })),
     field("GPU", select([["", "as simulated"], ...gpus.map((name) => [name, name])], state.gpu, (value) => { state.gpu = value; })));
     put(beside, [0, 1, 2].map((i) => field(["Kernel", "beside", "beside"][i] + (i === 2 ? " (third)" : ""), select([["", "none"], ...reachable.map((name) => [name, name])], state.kernels[i] ?? "", (value) => {
       state.kernels[i] = value;
       state.sites = [];
     }, `kernel${i}`))), h("button", { type: "submit", class: "main" }, "Explain"));
+    go();
   }
 
   async function go() {
     stop?.abort();
     stop = new AbortController();
-    state.kernels = state.kernels.filter(Boolean);
     save();
+    if (wanted().length === 0) return put(place, card(null, empty("Choose a kernel.")));
     put(place, h("div", { class: "card" }, empty("Tracing. This takes a second or two.")));
     try {
-      reports = await Promise.all(state.kernels.map((kernel) => explain(state.op, kernel, state, stop.signal)));
+      reports = await Promise.all(wanted().map((kernel) => explain(state.op, kernel, state, stop.signal)));
+      if (reports.some((report) => report.sites.length === 0)) throw new Error("Nothing is accessed: the matrix has no elements.");
       reports.forEach((report, i) => { if (!report.sites[state.sites[i]]) state.sites[i] = likeSite(report, reports[i - 1]?.sites[state.sites[i - 1]].kind); });
       state.sites.length = reports.length;
       draw();
-      announce(`Explained: ${state.kernels.join(", ")}`);
+      announce(`Explained: ${wanted().join(", ")}`);
     } catch (error) {
       if (error.name !== "AbortError") put(place, failure(error));
     }
@@ -86,6 +89,6 @@ export function show(main, parameters, keep) {
     fill(focused);
   }
 
-  drawSettings().then(go);
+  begin();
   return () => stop?.abort();
 }
