@@ -1,5 +1,5 @@
 // api.js - asks the daemon. The key, where one is needed, is asked for once and kept for the tab.
-import { announce, download, h } from "./dom.js";
+import { download, failure, h, show } from "./dom.js";
 
 const KEPT = "gemmd-key";
 
@@ -15,12 +15,12 @@ function askForKey(why) {
   asking ??= new Promise((resolve) => {
     const input = h("input", { type: "password", autocomplete: "off", required: true, name: "key" });
     const dialog = h("dialog", { "aria-labelledby": "key-title" }, h("form", { method: "dialog", onsubmit: () => {
-      sessionStorage.setItem(KEPT, input.value.trim());
+      sessionStorage.setItem(KEPT, input.value.replace(/[^\x21-\x7e]/g, "")); // a header cannot have what is copied along unseen
     } },
     h("h2", { id: "key-title" }, "This gemmd wants a key"),
     h("p", { class: "muted" }, why),
     h("label", null, "Key (ID.SECRET)", input),
-    h("p", { class: "small muted" }, "It stays in this tab and is forgotten when the tab closes."),
+    h("p", { class: "small muted" }, "It is kept with this tab, for as long as the browser remembers the tab."),
     h("button", { class: "main" }, "Go on")));
     dialog.addEventListener("close", () => {
       dialog.remove();
@@ -45,6 +45,7 @@ async function problem(response) {
 }
 
 export const keyed = () => sessionStorage.getItem(KEPT) !== null;
+export const forgetKey = () => sessionStorage.removeItem(KEPT);
 
 // The response, where its status is 2xx; else throws Refused.
 export async function ask(path, { method = "GET", body, headers = {}, signal } = {}) {
@@ -74,11 +75,12 @@ export async function get(path, options) {
 
 // A link to what the API draws or writes. A link has no key to show, so where one is needed the page fetches it, and it is downloaded.
 export function linkTo(path, name, words) {
-  return h("a", { href: path, onclick: async (event) => {
+  const said = h("span");
+  return [h("a", { href: path, onclick: async (event) => {
     if (!keyed()) return;
     event.preventDefault();
-    await ask(path).then(async (response) => download(name, await response.blob())).catch((error) => announce(error.message));
-  } }, words);
+    await ask(path).then(async (response) => { download(name, await response.blob()); show(said); }).catch((error) => show(said, failure(error)));
+  } }, words), said];
 }
 
 let devicesKept, kernelsKept;

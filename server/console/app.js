@@ -1,5 +1,5 @@
 // app.js - which view is shown, and the link that brings it back: #/VIEW?NAME=VALUE&...
-import { devices } from "./api.js";
+import { devices, forgetKey, keyed } from "./api.js";
 import { failure, h, show, tell } from "./dom.js";
 
 const VIEWS = [
@@ -7,8 +7,8 @@ const VIEWS = [
   ["roofline", "Roofline"], ["waterfall", "Waterfall"], ["live", "Live"],
 ];
 
-const main = document.getElementById("main");
-let shown, leave, turn = 0;
+const main = document.getElementById("main"), forget = document.getElementById("forget");
+let shown, leave, turn = 0, later;
 
 function place() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
@@ -22,7 +22,12 @@ function keep(view, state) {
   for (const [name, value] of Object.entries(state))
     if (value !== undefined && value !== null && value !== "") query.set(name, value);
   const text = query.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
-  history.replaceState(null, "", `#/${view}${text ? `?${text}` : ""}`);
+  clearTimeout(later);
+  try {
+    history.replaceState(null, "", `#/${view}${text ? `?${text}` : ""}`);
+  } catch { // Firefox and Safari allow it only so often, as when one types fast
+    later = setTimeout(keep, 2000, view, state);
+  }
 }
 
 async function go() {
@@ -30,7 +35,10 @@ async function go() {
   const mine = ++turn;
   leave?.();
   leave = undefined;
+  clearTimeout(later);
   tell();
+  describe();
+  for (const dialog of document.querySelectorAll("dialog:not([aria-labelledby=key-title])")) dialog.close(); // that of a view that is left
   for (const link of document.querySelectorAll("#views a"))
     if (link.hash === `#/${view}`) {
       link.setAttribute("aria-current", "page");
@@ -49,8 +57,8 @@ async function go() {
   } catch (error) {
     if (mine === turn) show(main, failure(error));
   }
-  if (shown && shown !== view) main.focus({ preventScroll: true });
-  if (shown !== view) scrollTo(0, 0);
+  if (shown && (shown !== view || document.activeElement === document.body)) main.focus({ preventScroll: true });
+  scrollTo(0, 0);
   shown = view;
 }
 
@@ -65,12 +73,14 @@ async function describe() {
   } catch (error) {
     line.textContent = error.message;
   }
+  forget.hidden = !keyed();
 }
 
 show(document.getElementById("views"), VIEWS.map(([name, title]) => h("li", null, h("a", { href: `#/${name}` }, title))));
+forget.addEventListener("click", () => { forgetKey(); location.reload(); });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 // A file that is dropped beside its place does not replace the page.
 for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.target.closest?.("input, textarea") || event.preventDefault());
 addEventListener("hashchange", go);
+document.getElementById("views").addEventListener("click", (event) => { if (event.target.hash === location.hash) go(); }); // again: no hash changes
 go();
-describe();

@@ -24,7 +24,7 @@ export function s(tag, properties, ...children) {
 // What one calls a control: that of the same name takes its place when a part is drawn anew.
 const called = (one) => `${one.tagName} ${one.name} ${one.getAttribute("aria-label")} ${one.closest("label")?.firstChild.textContent} ${one.tagName === "BUTTON" || one.tagName === "A" ? one.textContent : ""}`;
 
-const find = (place, name) => [...place.querySelectorAll("a, button, input, select, summary, [tabindex]")].find((one) => called(one) === name);
+const find = (place, name) => [...place.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")].find((one) => called(one) === name);
 
 // The focus stays on the control that has it, and tables where they are scrolled to.
 export function show(place, ...children) {

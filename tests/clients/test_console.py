@@ -103,6 +103,9 @@ def visit(browser, shared_daemon):
         visitor.close()
 
 
+LONG = "n" * 64  # the longest name of a matrix
+
+
 @pytest.fixture
 def busy(daemon):
     """The daemon, with something to look at."""
@@ -111,7 +114,7 @@ def busy(daemon):
             body = npy(np.ones((n, n), np.float32))
             for op, operands in (("matmul", 2), ("transpose", 1), ("add", 2), ("flip", 1)):
                 client.post(f"/v1/{op}", body * operands, {"Content-Type": "application/x-npy"}).ok()
-        for name, array in (("w", np.arange(6, dtype=np.float32).reshape(2, 3)), ("bias", np.array([[1, -1]], np.float32))):
+        for name, array in (("w", np.arange(6, dtype=np.float32).reshape(2, 3)), ("bias", np.array([[1, -1]], np.float32)), (LONG, np.ones((2, 1), np.float32))):
             assert client.request("PUT", f"/v1/matrices/{name}", npy(array), {"Content-Type": "application/x-npy"}).status in (200, 201)
     return daemon
 
@@ -131,7 +134,7 @@ def accessible(page, where):
 
 # ---- All views. ----
 
-LINKS = {"Playground": "#/playground?op=eval&a=image:48x64", "Matrices": "#/matrices?name=w&rows=1:2", "Compare": "#/compare?op=transpose&rows=64&cols=64&run=1", "Explain": "#/explain?rows=64&cols=64", "Tour": "#/tour?step=2",
+LINKS = {"Playground": "#/playground?op=eval&a=image:48x64", "Matrices": f"#/matrices?name={LONG}&rows=1:2", "Compare": "#/compare?op=transpose&rows=64&cols=64&run=1", "Explain": "#/explain?rows=64&cols=64", "Tour": "#/tour?step=2",
          "Roofline": "#/roofline", "Waterfall": "#/waterfall", "Live": "#/live"}
 
 
@@ -233,6 +236,40 @@ def test_keyboard_alone(visit, busy):
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("Waterfall")
     assert visitor.fragment().startswith("/waterfall?id=")
+    page.get_by_role("button", name="The last 200").click()
+    expect(page.locator("g.pick").first).to_be_visible()
+    page.locator("svg.chart").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")  # within the view: the chart that had the focus is gone
+    expect(page.get_by_text(re.compile("^Request [0-9]+ by"))).to_be_visible()
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_links_that_ask_for_what_is_not_there(visit, busy):
+    """They show what there is."""
+    visitor = visit()
+    visitor.open()
+    for link, ready in (("playground?op=constructor", "Operand b"), ("playground?op=matmul&dtype=foo&a=ramp:2x2&b=ramp:2x2", "Account"), ("compare?dtype=c64", "Choose an operation"),
+                        ("explain?op=toString&kernels=naive&rows=8&cols=8", "transpose naive"), ("roofline?lesson=matmul", "Ceilings:"), ("roofline?lesson=matmul:8:foo", "Ceilings:"),
+                        ("live?minutes=constructor", "Latency, median"), ("waterfall?mode=streams&from=abc&to=5", "The jobs that are shown"), ("matrices?name=w&rows=1", "Rows 1 to 2 of w"), ("matrices?name=w&rows=1:", "Rows 1 to 2 of w")):
+        visitor.page.evaluate("link => { location.hash = link }", f"#/{link}")
+        expect(visitor.page.get_by_text(re.compile(ready)).first).to_be_visible()
+        expect(visitor.page.get_by_role("alert")).to_have_count(0)
+        assert "NaN" not in visitor.page.content() + visitor.page.url, link
+
+
+def test_a_view_that_failed_can_be_tried_again(visit, shared_daemon):
+    visitor = visit()
+    page = visitor.page
+    for view, route, there in (("explain?kernels=naive&rows=8&cols=8", "**/v1/devices", "transpose naive"), ("roofline", "**/v1/requests?*", "Ceilings:"), ("matrices", "**/v1/matrices", "What is kept")):
+        page.route(route, lambda route: route.fulfill(status=503, json={"code": "draining", "detail": "It is draining."}))
+        visitor.open(f"#/{view}")
+        expect(page.get_by_role("alert")).to_have_text("It is draining.")
+        page.unroute(route)
+        page.get_by_role("button", name="Try again").click()
+        expect(page.get_by_text(there).first).to_be_visible()
+        visitor.refused(503)
+    expect(page.locator("#device")).to_contain_text("cpu:0")
 
 
 # ---- The playground. ----
@@ -406,6 +443,10 @@ def test_numbers_that_a_type_does_not_have(visit):
     page.get_by_role("button", name="Download .svg").click()
     expect(alert).to_contain_text("gemmd does not answer")
     visitor.faults = [fault for fault in visitor.faults if "net::ERR" not in fault]
+    page.evaluate("void (history.replaceState = () => { throw new DOMException('too often', 'SecurityError') })")
+    typed(page, "a", "1,2,3")
+    expect(page.get_by_role("img", name="Heat map of a: 1 by 3, from 1 to 3")).to_be_visible()
+
 
 READ = """async (list) => {
     const { parseText, toCsv, toText } = await import("/console/matrix.js");
@@ -1041,6 +1082,12 @@ def test_explain(visit):
         one.select_option("")
     page.locator("form").get_by_role("button", name="Explain").click()
     expect(page.get_by_text("Choose a kernel.")).to_be_visible()
+    chosen[0].select_option("float3")
+    page.locator("form").get_by_role("button", name="Explain").click()
+    page.get_by_role("button", name="Larger").click()
+    page.evaluate("location.hash = '#/compare'")
+    expect(page.locator("h1")).to_have_text("Compare")
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_tour(visit, shared_daemon):
@@ -1082,7 +1129,7 @@ def test_a_key_is_asked_for_once(visit, keyed):
     dialog.get_by_label(re.compile("^Key")).fill("no.key")
     page.keyboard.press("Enter")
     expect(dialog).to_contain_text("not known here")
-    dialog.get_by_label(re.compile("^Key")).fill(keys["ann"])
+    dialog.get_by_label(re.compile("^Key")).fill(keys["ann"] + " \u200b")  # as some programs have it copied
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     expect(page.get_by_text("has not the role read")).to_be_visible()
@@ -1103,6 +1150,9 @@ def test_a_key_is_asked_for_once(visit, keyed):
     with page.expect_download() as drawn:  # a link has no key to show
         page.get_by_role("link", name="The last minute as SVG").click()
     assert "Requests a second" in open(drawn.value.path()).read()
+    page.get_by_role("button", name="Forget the key").click()
+    expect(dialog).to_contain_text("wants a key")
+    assert page.evaluate("sessionStorage.length") == 0
     assert page.evaluate("localStorage.length") == 0 and page.evaluate("document.cookie") == ""
     # What the browser itself says of 401 and 403 was expected here.
     visitor.faults = [fault for fault in visitor.faults if "401" not in fault and "403" not in fault]

@@ -1,6 +1,6 @@
 // matrices.js - the named matrices: a table of them, a look at a part of one, and a file that becomes one.
 import { ask, keyed } from "../api.js";
-import { announce, bytes, card, download, empty, failure, field, figures, h, head, select, shape, show as put, sure, table, time } from "../dom.js";
+import { again, announce, bytes, card, download, empty, failure, field, figures, h, head, select, shape, show as put, sure, table, time } from "../dom.js";
 import { DTYPES, parseNpy, readFile, toNpy } from "../matrix.js";
 import { list, nameField, pathOf, refOf, write } from "../named.js";
 import { grid, heatMap } from "../picture.js";
@@ -31,7 +31,7 @@ export function show(main, parameters, keep) {
       shared.hidden = !keyed();
       await drawChosen();
     } catch (error) {
-      put(kept, failure(error));
+      put(kept, failure(error), again(draw));
     }
   }
 
@@ -77,11 +77,13 @@ export function show(main, parameters, keep) {
     const one = page.matrices.find((other) => refOf(other) === state.name), ref = state.name;
     if (!one) return put(seen, ref ? card("Not there", h("p", null, `There is no named matrix ${ref} on this page. It may be deleted, or have expired.`)) : null);
     const [cols, rows, stack = 1] = [...one.shape].reverse(), most = Math.max(1, Math.floor(ELEMENTS / Math.max(1, stack * cols))), wide = Math.floor(ELEMENTS / stack);
-    const [from, to] = (state.rows ?? `0:${rows}`).split(":").map(Number), part = h("div", { class: "lines" });
+    // As in the API: 2:5, 2:, :5, and 2 for that one row.
+    const [, begin, range, end] = /^(\d*)(:?)(\d*)$/.exec(state.rows ?? ":") ?? [], from = Number(begin || 0), to = end ? Number(end) : range || !begin ? rows : from + 1;
+    const part = h("div", { class: "lines" }), trouble = h("div", { class: "maybe" });
     const number = (value) => h("input", { type: "number", min: 0, max: rows, value, required: true });
     const first = number(from), last = number(Math.min(to, from + most));
 
-    const save = (part) => ask(`${pathOf(ref)}?rows=${part}${cols > wide ? `&cols=0:${wide}` : ""}`, { headers: { Accept: "image/svg+xml" } }).then(async (response) => download(`${ref}.svg`, await response.blob()), (error) => announce(error.message));
+    const save = (part) => ask(`${pathOf(ref)}?rows=${part}${cols > wide ? `&cols=0:${wide}` : ""}`, { headers: { Accept: "image/svg+xml" } }).then(async (response) => { download(`${ref}.svg`, await response.blob()); put(trouble); }).catch((error) => put(trouble, failure(error)));
 
     async function fill() {
       last.value = Math.min(Number(last.value), Number(first.value) + most);
@@ -90,7 +92,7 @@ export function show(main, parameters, keep) {
         const response = await ask(`${pathOf(ref)}?rows=${first.value}:${last.value}${cols > wide ? `&cols=0:${wide}` : ""}`, { headers: { Accept: "application/x-npy" } });
         const matrix = parseNpy(await response.arrayBuffer());
         if (stack === 1) matrix.first = Number(first.value);
-        put(part, heatMap(matrix, ref), h("p", null, h("button", { type: "button", class: "quiet", onclick: () => save(`${first.value}:${last.value}`) }, "Heat map as SVG")), matrix.data.length ? grid(matrix, ref) : null, cols > wide ? h("p", { class: "small muted" }, `The first ${wide.toLocaleString("en")} columns.`) : null);
+        put(part, heatMap(matrix, ref), h("p", null, h("button", { type: "button", class: "quiet", onclick: () => save(`${first.value}:${last.value}`) }, "Heat map as SVG")), trouble, matrix.data.length ? grid(matrix, ref) : null, cols > wide ? h("p", { class: "small muted" }, `The first ${wide.toLocaleString("en")} columns.`) : null);
         announce(`Rows ${first.value} to ${last.value} of ${ref}`);
       } catch (error) {
         put(part, failure(error));
