@@ -12,7 +12,7 @@ failed=0
 check() {
     local wanted=$1 tool=$2 said
     shift 2
-    said=$(timeout 120 compute-sanitizer --tool "$tool" "$@" 2>&1 | grep 'SUMMARY' | tail -n 1)
+    said=$(timeout 600 compute-sanitizer --tool "$tool" "$@" 2>&1 | grep 'SUMMARY' | tail -n 1)
     case "$said" in
     *' 0 errors'* | *': 0 hazards'*) [ "$wanted" = clean ] ;;
     *SUMMARY*) [ "$wanted" = found ] ;;
