@@ -320,6 +320,35 @@ def test_against(daemon):
     assert reply.status == 400 and "against" in reply.json()["detail"]
 
 
+@pytest.mark.parametrize("op, kernel, parameters, said, cure", [
+    ("matmul", "naive", {"dtype": "f64", "gpu": "rtx4090"}, "arithmetic takes", ""),
+    ("matmul", "multistage", {"gpu": "A100"}, "the others are idle", "smaller tiles"),
+    ("matmul", "multistage", {"dtype": "i32", "shape": "1000x1000"}, "the others are idle", "smaller tiles"),
+    ("matmul", "warp_tiled", {"shape_a": "2176x1024", "shape_b": "1024x1024"}, "some have one block more to do", "smaller tiles"),
+    ("copy", "direct", {"shape": "1x1"}, "The launch takes most", "Give one launch more"),
+    ("transpose", "tiled", {"shape": "2x2"}, "The launch takes most", "Give one launch more"),
+    ("matmul", "naive", {"shape_a": "1x1000000", "shape_b": "1000000x1"}, "", "see kernel=split_k_dot"),
+    ("transpose", "padded", {"shape": "2000000x4"}, "", "see kernel=skinny"),
+    ("transpose", "unaligned", {"shape": "1000x1000"}, "", "Let blocks overlap"),
+    ("add", "float3", {"shape": "1000000x3"}, "", "Stage the records"),
+    ("transpose", "unaligned", {"dtype": "u8", "shape": "4096x4096"}, "", "see kernel=vectorized"),
+])
+def test_what_is_to_blame(daemon, op, kernel, parameters, said, cure):
+    document = report(daemon, op, kernel=kernel, **parameters)
+    assert said in document["problem"] and cure in document["cure"], (document["problem"], document["cure"])
+
+
+def test_times_have_no_exponents(daemon):
+    for parameters in ({"kernel": "naive", "dtype": "f64", "gpu": "rtx4090"}, {"kernel": "tiled", "gpu": "T4", "shape": "4096x4096"}):
+        assert not re.search(r"takes? [^ ]*e\+", report(daemon, "matmul", **parameters)["problem"])
+
+
+def test_passes_before_a_kernel_are_not_its_time(daemon):
+    """What was measured has them, and the figures have not."""
+    brought = report(daemon, "add", kernel="float3_soa", shape="16777216x3", shape_b="16777216x3", against="float3")["brought"]
+    assert "measured" not in brought or "estimated" in brought, brought
+
+
 def test_one_shape_is_that_of_all_operands(daemon):
     document = report(daemon, "matmul", kernel="tiled", shape="64x64")
     assert document["shape"]["b"] == [64, 64]

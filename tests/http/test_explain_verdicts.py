@@ -218,6 +218,7 @@ def evidence(daemon, row):
 
 
 VERDICTS = [
+    ("but memory takes", "memory"), ("but arithmetic takes", "arithmetic"),
     ("Memory is the limit", "memory"), ("bytes that must move take", "memory"), ("bytes that miss the caches take", "memory"),
     ("rate of cuBLAS", "arithmetic"),
     ("multiply-adds take", "arithmetic"), ("wavefronts (passes over the banks)", "wavefronts"), ("sectors of 32 bytes instead", "sectors"),

@@ -18,12 +18,10 @@ struct side {
 static struct side side_of(const struct gm_explain *e)
 {
     struct side side = {.explain = e};
-    bool same;
-    const struct gm_measured *measured = gm_measured_find(e->gpu, e->op, &same);
 
     gm_explain_figures(e, &side.f);
     gm_explain_estimate(e, &side.f, &side.estimate);
-    side.measured_us = measured && same ? gm_measured_us(measured, e->variant->name) : -1;
+    side.measured_us = gm_explain_measured_us(e);
     return side;
 }
 

@@ -121,7 +121,8 @@ static double loads_us(const struct gm_explain *e, const struct gm_explain_figur
     double loads = e->report->totals.kind[GM_GLOBAL_LOAD].requests, warps = e->report->totals.warps;
     double rounds = warps > 0 ? fmax(1, loads / warps / LOADS_AHEAD_MAX) : 1;
     double hit = fmax(0, f->l1_hit_percent) / 100;
-    double waited = loads > 0 ? 1 - e->report->totals.async / loads : 0;
+    bool copies = e->gpu->capability >= 80; /* before, an asynchronous copy is a load and a store */
+    double waited = loads > 0 ? 1 - (copies ? e->report->totals.async / loads : 0) : 0;
 
     return LOAD_US + waited * (rounds - 1) * (hit * HIT_US + (1 - hit) * LOAD_US);
 }
@@ -146,6 +147,7 @@ void gm_explain_estimate(const struct gm_explain *e, const struct gm_explain_fig
     if (!r.known)
         return;
     r.waves = f->blocks / ((double)f->occupancy.blocks * gpu->sms);
+    r.uneven = most;
     double barriers = f->barriers_per_block > 0 ? f->barriers_per_block : 0;
     part[GM_BOUND_DRAM] = fmax(f->bytes_min, f->dram_bytes) / (DRAM_SHARE * gpu->dram_gbs * 1e3);
     part[GM_BOUND_L2] =

@@ -276,7 +276,7 @@ static void set_roofline(const struct gm_explain *e, struct gm_explain_figures *
     f->intensity = f->flops > 0 && f->bytes_min > 0 ? f->flops / f->bytes_min : NONE;
     f->executed_intensity =
         f->flops > 0 && f->bytes_moved > 0 && !e->report->cut ? f->flops / f->bytes_moved : NONE;
-    double peak = gm_gpu_gflops(e->gpu, e->op->result.dtype);
+    double peak = gm_explain_peak(e);
     f->peak_gflops = peak > 0 ? peak : NONE;
     f->ridge = peak > 0 ? peak / e->gpu->dram_gbs : NONE;
     f->attainable_gflops = f->percent_of_peak = NONE;

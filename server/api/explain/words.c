@@ -19,6 +19,7 @@
 #define LIMIT_PART 0.85   /* of a kernel's time: from this on its largest part is its limit */
 #define LIMIT_COPY 0.9    /* of a copy's rate, which a kernel that moves data has at its limit */
 #define LIMIT_CUBLAS 0.95 /* of cuBLAS's rate, which a product at its limit has */
+#define UNEVEN 1.25       /* blocks of the busiest multiprocessor: above this, it gets a sentence */
 #define BEATEN 0.93 /* another kernel's time in the measured one of this, to be clearly faster */
 #define UNEXPLAINED                                                                                \
     1.3 /* times the estimate: what was measured says that something else counts                   \
@@ -40,9 +41,18 @@ static double busy_percent(const struct gm_explain *e, const struct gm_explain_f
     return f->active_percent >= 0 && f->active_percent < asking ? f->active_percent : asking;
 }
 
+/* To three digits, for %.15g: that has no exponent where %.3g has one. */
+static double three(double number)
+{
+    double unit = number > 0 ? pow(10, floor(log10(number)) - 2) : 1;
+
+    return number > 0 ? round(number / unit) * unit : number;
+}
+
 static void say_idle(const struct gm_explain *e, const struct gm_explain_figures *f,
                      char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
+    static const char *const thin[] = {"split_k", "skinny", "batched", NULL};
     const uint32_t *block = f->launch->block;
     bool ragged = block[0] * block[1] * block[2] % GM_WARP != 0;
 
@@ -59,7 +69,7 @@ static void say_idle(const struct gm_explain *e, const struct gm_explain_figures
                         ? "Make the block size a multiple of 32 threads"
                         : "Let all lanes of a warp take the same branch, and fit the blocks to the "
                           "shape, so that fewer threads lie outside of it",
-                    no_words, cure);
+                    ragged ? no_words : thin, cure);
 }
 
 /* Bytes that lanes ask for in a request to global memory, on average. */
@@ -79,6 +89,7 @@ static void say_latency(const struct gm_explain *e, const struct gm_explain_figu
 {
     static const char *const vector[] = {"vector", "per access", NULL};
     struct gm_in_flight flight = gm_explain_in_flight(e, f);
+    bool enough = flight.bytes > flight.needed;
 
     if (flight.bytes < 0) {
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
@@ -96,11 +107,12 @@ static void say_latency(const struct gm_explain *e, const struct gm_explain_figu
             "none between one block and the next; to keep memory busy the loads' share of "
             "bandwidth times latency is needed at any time, %.3g kB (Little's law)",
             flight.warps, flight.bytes * 1e-3, flight.needed * 1e-3);
-    gm_explain_cure(
-        e,
-        "Have more bytes under way: 16 bytes for each lane and request, or several loads "
-        "before the first is used",
-        vector, cure);
+    gm_explain_cure(e,
+                    enough ? "Let blocks overlap: more and smaller ones on a multiprocessor, so "
+                             "that some load while others wait or store"
+                           : "Have more bytes under way: 16 bytes for each lane and request, or "
+                             "several loads before the first is used",
+                    enough ? no_words : vector, cure);
 }
 
 static void say_issue(const struct gm_explain *e, char why[GM_EXPLAIN_WORDS_MAX],
@@ -133,7 +145,8 @@ static void cure_of_product(const struct gm_explain *e, bool tiled, char cure[GM
 static void say_reuse(const struct gm_explain *e, const struct gm_explain_figures *f, bool lines,
                       char why[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
-    static const char *const vector[] = {"vector", NULL}, *const whole[] = {"unaligned", "vector",
+    static const char *const vector[] = {"vector", NULL}, *const whole[] = {"vectorized",
+                                                                            "unaligned", "vector",
                                                                             NULL};
     bool tiled = f->wavefronts > 0, product = e->op->kind == GM_OP_MATMUL;
 
@@ -200,7 +213,8 @@ static const char *opening(const struct gm_explain *e, char out[OPENING_MAX])
     const struct gm_access_site *site = hidden(e, &f);
 
     if (site)
-        snprintf(out, OPENING_MAX, "What is wasted (%s) costs little: ", place_of(site, &f, place));
+        snprintf(out, OPENING_MAX, "What is wasted (%s) costs little, but ",
+                 place_of(site, &f, place));
     else
         snprintf(out, OPENING_MAX, "No request is wasteful, but ");
     return out;
@@ -223,7 +237,9 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
         [GM_BOUND_ISSUE] = "issuing",   [GM_BOUND_ARITHMETIC] = "arithmetic",
         [GM_BOUND_LATENCY] = "latency", [GM_BOUND_DRAM] = "memory",
     };
-    char why[GM_EXPLAIN_WORDS_MAX], begin[OPENING_MAX];
+    char why[GM_EXPLAIN_WORDS_MAX], begin[GM_EXPLAIN_WORDS_MAX];
+    const struct gm_access_site *site;
+    struct gm_site_figures wasted;
 
     if (bound == GM_BOUND_LATENCY)
         say_latency(e, f, why, cure);
@@ -231,15 +247,25 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
         say_issue(e, why, cure);
     else
         say_reuse(e, f, bound == GM_BOUND_L2, why, cure);
-    if (bound == GM_BOUND_L2 && estimate->part[GM_BOUND_DRAM] >= estimate->part[bound])
+    if (bound == GM_BOUND_L2 && e->op->kind != GM_OP_MATMUL && (site = hidden(e, &wasted)))
+        gm_explain_place_words(e, site, begin, cure); /* whose lines they are */
+    const double dram = estimate->part[GM_BOUND_DRAM];
+    const double arithmetic = estimate->part[GM_BOUND_ARITHMETIC];
+    const double most = fmax(dram, arithmetic);
+    if (bound == GM_BOUND_L2 && dram >= estimate->part[bound] && dram >= arithmetic)
         snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-                 "%s%s take memory %.3g of the estimated %.3g us: %.300s.", opening(e, begin),
-                 moved_bytes(f), estimate->part[GM_BOUND_DRAM], estimate->us, why);
+                 "%s%s take memory %.15g of the estimated %.15g us: %.300s.", opening(e, begin),
+                 moved_bytes(f), three(dram), three(estimate->us), why);
+    else if (most >= estimate->part[bound])
+        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+                 "%s%s takes %.15g of the estimated %.15g us, and beside it %s %.15g: %.300s.",
+                 opening(e, begin), arithmetic >= dram ? "arithmetic" : "memory", three(most),
+                 three(estimate->us), words[bound], three(estimate->part[bound]), why);
     else
         snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-                 "%s%s takes %.3g of the estimated %.3g us, and %s take memory %.3g: %.300s.",
-                 opening(e, begin), words[bound], estimate->part[bound], estimate->us,
-                 moved_bytes(f), estimate->part[GM_BOUND_DRAM], why);
+                 "%s%s takes %.15g of the estimated %.15g us, and %s take memory %.15g: %.300s.",
+                 opening(e, begin), words[bound], three(estimate->part[bound]), three(estimate->us),
+                 moved_bytes(f), three(dram), why);
 }
 
 static unsigned preparing(const struct gm_access_report *report)
@@ -266,12 +292,12 @@ static void say_hidden(const struct gm_explain *e, const struct gm_estimate *est
     if (shared)
         snprintf(costs, sizeof costs, ", which costs %.3g us of shared memory's time,", f->cost);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%s, and hides what is wasted (%s)%s behind %s: they take %.3g of the estimated %.3g "
-             "us, of which an empty kernel takes %.3g%s.",
+             "%s, and hides what is wasted (%s)%s behind %s: they take %.15g of the estimated "
+             "%.15g us, of which an empty kernel takes %.3g%s.",
              arithmetic ? "Arithmetic is the limit" : "Memory is the limit",
              place_of(site, f, place), costs, what,
-             estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
-             estimate->launch_us, again);
+             three(estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM]),
+             three(estimate->us), estimate->launch_us, again);
     snprintf(more, GM_EXPLAIN_WORDS_MAX,
              " Without the waste%s%s%s the kernel would hardly be faster here; %s.",
              name ? " (kernel=" : "", name ? name : "", name ? ")" : "",
@@ -293,11 +319,11 @@ static void say_fine(const struct gm_explain *e, const struct gm_explain_figures
         snprintf(again, sizeof again, "; %.3g %% of loaded sectors hit the L1 cache",
                  f->l1_hit_percent);
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "Nothing is wasted that costs time: %s take %.3g of the estimated %.3g us, of which "
+             "Nothing is wasted that costs time: %s take %.15g of the estimated %.15g us, of which "
              "an empty kernel takes %.3g%s.",
              arithmetic ? "the multiply-adds" : moved_bytes(f),
-             estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM], estimate->us,
-             estimate->launch_us, again);
+             three(estimate->part[arithmetic ? GM_BOUND_ARITHMETIC : GM_BOUND_DRAM]),
+             three(estimate->us), estimate->launch_us, again);
     if (site)
         say_hidden(e, estimate, site, &wasted, arithmetic,
                    arithmetic ? "the multiply-adds" : moved_bytes(f), again, problem, hides);
@@ -387,7 +413,9 @@ static bool is_beaten(const struct gm_explain *e)
 static bool is_at_limit(const struct gm_explain *e, const struct gm_explain_figures *f,
                         const struct gm_estimate *estimate)
 {
-    double dram = estimate->part[GM_BOUND_DRAM], most = estimate->part[GM_BOUND_ARITHMETIC];
+    /* What idle multiprocessors would do is no limit of the arithmetic. */
+    double dram = estimate->part[GM_BOUND_DRAM],
+           most = estimate->part[GM_BOUND_ARITHMETIC] / fmax(1, estimate->uneven);
 
     /* Moves fetch each line once; products rely on caches. */
     double fetched = f->dram_bytes >= 0 ? f->dram_bytes : f->l2_lines * GM_LINE;
@@ -415,6 +443,7 @@ static void say_waits(const struct gm_explain *e, const struct gm_explain_figure
              opening(e, begin), e->gpu->name, gm_explain_measured_us(e), estimate->us);
 }
 
+/* Where blocks are fewer than multiprocessors, or some of these have one more to do. */
 static void say_few_blocks(const struct gm_explain *e, const struct gm_explain_figures *f,
                            char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
@@ -422,9 +451,27 @@ static void say_few_blocks(const struct gm_explain *e, const struct gm_explain_f
     char begin[OPENING_MAX];
 
     snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-             "%sthe grid has %.0f block%s, and %s has %u multiprocessors: the others are idle.",
-             opening(e, begin), f->blocks, f->blocks == 1 ? "" : "s", e->gpu->name, e->gpu->sms);
+             "%sthe grid has %.0f block%s, and %s has %u multiprocessors: %s.", opening(e, begin),
+             f->blocks, f->blocks == 1 ? "" : "s", e->gpu->name, e->gpu->sms,
+             f->blocks < e->gpu->sms ? "the others are idle"
+                                     : "some have one block more to do, and the others wait");
     gm_explain_cure(e, "Use smaller tiles, or divide the sums among blocks", smaller, cure);
+}
+
+static bool is_launch(const struct gm_estimate *estimate)
+{
+    return estimate->us - estimate->launch_us < estimate->launch_us / 2;
+}
+
+static void say_launch(const struct gm_estimate *estimate, char problem[GM_EXPLAIN_WORDS_MAX],
+                       char cure[GM_EXPLAIN_WORDS_MAX])
+{
+    snprintf(problem, GM_EXPLAIN_WORDS_MAX,
+             "The launch takes most of the time: of the estimated %.3g us an empty kernel takes "
+             "%.3g.",
+             estimate->us, estimate->launch_us);
+    snprintf(cure, GM_EXPLAIN_WORDS_MAX,
+             "Give one launch more to do; what the kernel does matters little at this size.");
 }
 
 static void say_kernel(const struct gm_explain *e, const struct gm_explain_figures *f,
@@ -432,22 +479,21 @@ static void say_kernel(const struct gm_explain *e, const struct gm_explain_figur
                        char cure[GM_EXPLAIN_WORDS_MAX])
 {
     enum gm_bound beside = most_beside(f, estimate);
+    /* What multiprocessors do by themselves; memory and its caches serve all alike. */
+    bool own = estimate->bound == GM_BOUND_L1 || estimate->bound == GM_BOUND_ISSUE ||
+               estimate->bound == GM_BOUND_ARITHMETIC;
 
     if (is_at_limit(e, f, estimate))
         say_fine(e, f, estimate, problem, cure);
+    else if (is_launch(estimate))
+        say_launch(estimate, problem, cure);
     else if (gm_explain_measured_us(e) > UNEXPLAINED * estimate->us && f->blocks >= e->gpu->sms)
         say_waits(e, f, estimate, problem, cure);
     else if (f->blocks < e->gpu->sms && (beside != GM_BOUND_LATENCY || e->op->kind == GM_OP_MATMUL))
         say_few_blocks(e, f, problem, cure);
-    else if (estimate->us - estimate->launch_us < estimate->launch_us / 2) {
-        snprintf(
-            problem, GM_EXPLAIN_WORDS_MAX,
-            "The launch takes most of the time: of the estimated %.3g us an empty kernel takes "
-            "%.3g.",
-            estimate->us, estimate->launch_us);
-        snprintf(cure, GM_EXPLAIN_WORDS_MAX,
-                 "Give one launch more to do; what the kernel does matters little at this size.");
-    } else
+    else if (f->blocks >= e->gpu->sms && own && estimate->uneven > UNEVEN)
+        say_few_blocks(e, f, problem, cure);
+    else
         say_part(e, f, estimate, beside, problem, cure);
     if (part_of_fastest(e) >= GM_EXPLAIN_FASTER) /* then the technique has been tried */
         snprintf(cure, GM_EXPLAIN_WORDS_MAX,
@@ -520,7 +566,8 @@ void gm_explain_words(const struct gm_explain *e, char problem[GM_EXPLAIN_WORDS_
         gm_explain_place_words(e, worst, problem, cure);
     } else if (!estimate.known) {
         say_cut(e, &f, problem, cure);
-    } else if (busy_percent(e, &f) < IDLE_PERCENT && !is_at_limit(e, &f, &estimate)) {
+    } else if (busy_percent(e, &f) < IDLE_PERCENT && !is_at_limit(e, &f, &estimate) &&
+               !is_launch(&estimate)) {
         say_idle(e, &f, problem, cure);
     } else {
         say_kernel(e, &f, &estimate, problem, cure);
