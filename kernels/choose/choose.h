@@ -61,6 +61,11 @@ struct gm_kernel_time {
 struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
                                   const struct gm_device_facts *facts);
 
+/* Whether a variant has no estimate because it was not timed: it has a row in estimate.c, and the
+ * profile has no numbers for it. --tune and --fit find them. */
+bool gm_lacks_numbers(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                      const struct gm_device_facts *facts);
+
 /* A variant that can run an operation, and its estimate. variant: NULL for one that only a GPU runs
  * and that is not in this build. */
 struct gm_candidate {

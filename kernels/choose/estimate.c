@@ -83,6 +83,12 @@ static double time_of(double amount, double rate, double share)
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w)
 {
     const struct gm_profile *p = q->profile;
+
+    if (!(r->math > 0)) { /* the profile has no such row */
+        if (q->lacks)
+            *q->lacks = true;
+        return INFINITY;
+    }
     double busiest = gm_parts(w->blocks, q->sms), round = r->start + w->steps * r->step;
     double further = gm_parts(busiest, w->resident) - 1;
     double missed = q->cold * p->first_miss + (q->cleared ? p->cleared : 0);
@@ -217,8 +223,10 @@ size_t gm_rates_of(const struct gm_op *op, enum gm_op_kind kind, const char *nam
     return row ? row->rates + of_type(row, op->result.dtype) : GM_RATES_COUNT;
 }
 
-struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
-                                  const struct gm_device_facts *facts)
+/* *ret_lacks: the profile lacks numbers that it takes. */
+static struct gm_kernel_time estimate(const struct gm_op *op, enum gm_op_kind kind,
+                                      const char *name, const struct gm_device_facts *facts,
+                                      bool *ret_lacks)
 {
     const struct gm_gpu *gpu = facts->gpu ? facts->gpu : gm_gpu_at(0);
     const struct gm_profile *profile = gm_profile_for(NULL, facts);
@@ -226,6 +234,7 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
     bool on_host = facts->kind == GM_DEVICE_CPU;
     struct gm_kernel_time least = {.us = INFINITY};
 
+    *ret_lacks = false;
     if (row) {
         struct gm_asked q = on_host ? gm_asked_of_host(op, facts, profile)
                                     : gm_asked_of(op, gpu, products_of(name), profile);
@@ -233,9 +242,26 @@ struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, 
             q.cold = cold_part(q.bytes, (double)facts->cache_bytes);
         q.cleared = facts->cache_bytes == 0 && !on_host;
         q.least = &least;
+        q.lacks = ret_lacks;
         row->us(&q, &q.profile->rates[row->rates + of_type(row, op->result.dtype)]);
     }
     if (!isfinite(least.us)) /* it is not for this one */
         least = (struct gm_kernel_time){.us = -1};
     return least;
+}
+
+struct gm_kernel_time gm_estimate(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                                  const struct gm_device_facts *facts)
+{
+    bool lacks;
+
+    return estimate(op, kind, name, facts, &lacks);
+}
+
+bool gm_lacks_numbers(const struct gm_op *op, enum gm_op_kind kind, const char *name,
+                      const struct gm_device_facts *facts)
+{
+    bool lacks;
+
+    return estimate(op, kind, name, facts, &lacks).us < 0 && lacks;
 }

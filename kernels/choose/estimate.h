@@ -82,6 +82,7 @@ struct gm_sizes gm_sizes_of(const struct gm_op *op);
 struct gm_asked {
     const struct gm_op *op;
     struct gm_kernel_time *least; /* of all work that was estimated */
+    bool *lacks;                  /* set where the profile has no numbers for a work */
     const struct gm_profile *profile;
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */
@@ -124,6 +125,7 @@ size_t gm_rates_of(const struct gm_op *op, enum gm_op_kind kind, const char *nam
 
 typedef double gm_estimate_fn(const struct gm_asked *q, const struct gm_rates *r);
 
+/* Infinite where the profile has no numbers in the row. */
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w);
 
 /* One for each shape of kernel; estimate.c has the variants that each is for. */

@@ -165,6 +165,17 @@ static enum gm_status time_variant(struct gm_measure *m, const struct gm_op *op,
     return status;
 }
 
+/* Not what takes much longer than others, nor what has no estimate; but what lacks only numbers,
+ * which its times are to give. */
+static bool is_worth_timing(const struct gm_op *op, const struct gm_device_facts *facts,
+                            const struct gm_candidate *one, double least)
+{
+    if (!one->variant || one->variant->op != op->kind || !gm_may_be_automatic(one->variant))
+        return false;
+    return one->estimate.us > 0 ? one->estimate.us <= SLOWER_MOST * least
+                                : gm_lacks_numbers(op, op->kind, one->name, facts);
+}
+
 enum gm_status gm_measure_op(struct gm_measure *m, struct gm_op *op,
                              struct gm_timed ret[GM_CANDIDATES_MAX], unsigned *ret_count,
                              struct gm_error *err)
@@ -182,8 +193,7 @@ enum gm_status gm_measure_op(struct gm_measure *m, struct gm_op *op,
     for (unsigned i = 0; i < n && status != GM_DEVICE_LOST && !gm_measure_is_stopped(m); i++) {
         const struct gm_candidate *one = &candidates[i];
         double us;
-        if (!one->variant || one->variant->op != op->kind || !gm_may_be_automatic(one->variant) ||
-            !(one->estimate.us > 0) || one->estimate.us > SLOWER_MOST * least)
+        if (!is_worth_timing(op, m->facts, one, least))
             continue;
         status = time_variant(m, op, one->variant, &sets, &us);
         if (status == GM_OK && us > 0)

@@ -10,6 +10,8 @@ gm_test(test_choose unit unit/test_choose.c ${planted}
   LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON m)
 target_compile_definitions(test_choose PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
+gm_test(test_untimed unit unit/test_untimed.c ${planted}
+  LIBRARIES gemmd_kernels Threads::Threads m)
 gm_test(test_tune unit unit/test_tune.c ${planted} LIBRARIES gemmd_kernels Threads::Threads m)
 target_link_options(test_tune PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 foreach(name cpu_facts cpu_grid cpu_pool cpu_reference evaluate)

@@ -419,11 +419,22 @@ static void test_tiles(void)
     CHECK_EQ(large.config, GM_F32_CONFIGS);
 }
 
-/* Every variant for GPUs has an estimate, or is a lesson, or cannot be chosen yet. */
-static void test_all_have_one(const struct gm_device_facts *facts)
+/* Variants for GPUs without an estimate, besides lessons: `auto` takes none of them, or by another
+ * rule. Here belongs also what was not timed yet. */
+static bool is_without(const char *name)
 {
     static const char *const without[] = {"float3", "float3_staged", "float3_soa", "float3_aligned",
                                           "grouped"};
+
+    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+        if (strcmp(name, without[i]) == 0)
+            return true;
+    return is_lesson(name);
+}
+
+/* Every other variant for GPUs has an estimate; says what is missing. */
+static void test_all_have_one(const struct gm_device_facts *facts)
+{
     const struct gm_matrix operand[GM_OPERANDS_MAX] = {
         {.dtype = GM_F32, .batch = 1, .rows = 256, .cols = 256},
         {.dtype = GM_F32, .batch = 1, .rows = 256, .cols = 256}};
@@ -433,15 +444,21 @@ static void test_all_have_one(const struct gm_device_facts *facts)
         const bool present[GM_OPERANDS_MAX] = {true, gm_op_operands_min(variant->op) > 1};
         struct gm_op_options options = {0};
         struct gm_op op;
-        bool expected = !is_lesson(variant->name);
-        if (!variant->run[GM_DEVICE_CUDA] ||
+        bool expected = !is_without(variant->name);
+        if (!(variant->run[GM_DEVICE_CUDA] || variant->run[GM_DEVICE_SIM]) ||
             gm_op_init(&op, variant->op, &options, operand, present, NULL) != GM_OK)
             continue;
-        for (size_t j = 0; j < sizeof(without) / sizeof(without[0]); j++)
-            expected &= strcmp(variant->name, without[j]) != 0;
         double us = gm_estimate(&op, variant->op, variant->name, facts).us;
-        if (!CHECK_EQ(us > 0 && us < 1000, expected))
-            printf("%s of %s: %g us\n", variant->name, gm_op_name(variant->op), us);
+        if (CHECK_EQ(us > 0 && us < 1000, expected))
+            continue;
+        fprintf(stderr, "  %s %s: ", gm_op_name(variant->op), variant->name);
+        if (us > 0)
+            fprintf(stderr, "%g us\n", us);
+        else
+            fprintf(stderr, "no %s; until it was timed, its name belongs in is_without() here\n",
+                    gm_lacks_numbers(&op, variant->op, variant->name, facts)
+                        ? "numbers in kernels/choose/profiles/h200.inc"
+                        : "estimate by kernels/choose/estimate.c");
     }
 }
 

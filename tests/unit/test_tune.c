@@ -3,6 +3,7 @@
  * per cent beside it. What it writes must choose as the hidden one does, on operations that it
  * never saw.
  */
+#include "kernels/choose/estimate.h"
 #include "kernels/choose/fit.h"
 #include "tests/unit/check.h"
 #include "tests/unit/failing_alloc.h"
@@ -228,14 +229,21 @@ static double near_of(const struct gm_profile *profile, double *ret_worst)
 
 static void test_choice(const char *path)
 {
+    const enum gm_rates_row row = GM_RATES_transpose_unaligned;
+    const struct gm_rates *first = &gm_profile_at(0)->rates[row];
+    struct gm_profile untimed = *gm_profile_at(0);
     struct gm_error err = {.detail = ""};
     double worst, built_in_worst;
 
     begin();
+    untimed.rates[row] = (struct gm_rates){0}; /* it has no estimate, and gets its numbers here */
+    gpu.facts.profile = &untimed;
     CHECK_STATUS(tune(path, SHAPES, 600, &err), GM_OK, &err);
     struct gm_profile *profile = read_back(path);
+    gpu.facts.profile = NULL;
     if (!profile)
         return;
+    CHECK(memcmp(&profile->rates[row], first, sizeof(*first)) != 0);
     double built_in = near_of(gm_profile_at(0), &built_in_worst), near = near_of(profile, &worst);
     printf("within 5 %%: %.3f (worst %.2f), by the built-in profile %.3f (%.2f)\n", near, worst,
            built_in, built_in_worst);
