@@ -314,18 +314,21 @@ static void matmul_dynamic_tile(struct warp *w, const struct gm_op *op)
     matmul_tile(w, op, w->width);
 }
 
-bool model_variant(const char *name, const struct gm_op *op, unsigned tile,
-                   struct gm_access_totals *ret)
+/* A model, and the grid and the blocks of its kernel. */
+struct model {
+    const char *name;
+    warp_fn *fn;
+    uint64_t across, down;
+    unsigned width, height;
+};
+
+/* False behind the last. */
+static bool model_at(size_t i, const struct gm_op *op, unsigned tile, struct model *ret)
 {
     uint64_t rows = op->operand[0].rows, cols = op->operand[0].cols, sum_rows, sum_cols;
     uint64_t m = op->result.rows, n = op->result.cols;
     unsigned width, height;
-    struct {
-        const char *name;
-        warp_fn *fn;
-        uint64_t across, down;
-        unsigned width, height;
-    } models[] = {
+    const struct model models[] = {
         {"copy_direct", copy_direct, pieces(rows * cols, 256), 1, 256, 1},
         {"copy_vector", copy_vector, pieces(gm_matrix_bytes(&op->result), 4096), 1, 256, 1},
         {"transpose_naive", transpose_naive, pieces(cols, 32), pieces(rows, 8), 32, 8},
@@ -344,22 +347,41 @@ bool model_variant(const char *name, const struct gm_op *op, unsigned tile,
         {"matmul_dynamic_tile", matmul_dynamic_tile, pieces(n, tile), pieces(m, tile), tile, tile},
     };
 
-    sum_shape(op, &sum_rows, &sum_cols);
+    if (i >= sizeof(models) / sizeof(models[0]))
+        return false;
+    *ret = models[i];
+    if (ret->fn == flip_shared || ret->fn == add_direct) {
+        sum_shape(op, &sum_rows, &sum_cols);
+        sum_rows = ret->fn == flip_shared ? rows : sum_rows;
+        sum_cols = ret->fn == flip_shared ? cols : sum_cols;
+        block_of_rows(sum_rows, sum_cols, &width, &height);
+        ret->width = width;
+        ret->height = height;
+        ret->across = pieces(sum_cols, width);
+        ret->down = pieces(sum_rows, height);
+    }
+    return true;
+}
+
+const char *model_name(size_t i)
+{
+    const struct gm_op any = {.result = {.dtype = GM_F32, .batch = 1, .rows = 1, .cols = 1},
+                              .operand = {{.dtype = GM_F32, .batch = 1, .rows = 1, .cols = 1}}};
+    struct model model;
+
+    return model_at(i, &any, 1, &model) ? model.name : NULL;
+}
+
+bool model_variant(const char *name, const struct gm_op *op, unsigned tile,
+                   struct gm_access_totals *ret)
+{
+    struct model model;
+
     memset(ret, 0, sizeof(*ret));
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        if (strcmp(models[i].name, name) != 0)
+    for (size_t i = 0; model_at(i, op, tile, &model); i++) {
+        if (strcmp(model.name, name) != 0)
             continue;
-        if (models[i].fn == flip_shared || models[i].fn == add_direct) {
-            sum_rows = models[i].fn == flip_shared ? rows : sum_rows;
-            sum_cols = models[i].fn == flip_shared ? cols : sum_cols;
-            block_of_rows(sum_rows, sum_cols, &width, &height);
-            models[i].width = width;
-            models[i].height = height;
-            models[i].across = pieces(sum_cols, width);
-            models[i].down = pieces(sum_rows, height);
-        }
-        each_warp(ret, op, models[i].across, models[i].down, models[i].width, models[i].height,
-                  models[i].fn);
+        each_warp(ret, op, model.across, model.down, model.width, model.height, model.fn);
         return true;
     }
     return false;

@@ -26,6 +26,9 @@ unsigned model_wavefronts(const struct model_request *request, unsigned *ideal);
 /* Adds a request, if any lane is active. */
 void model_add(struct gm_access_totals *totals, const struct model_request *request);
 
+/* "transpose_naive", and so on: the variants of which there is a model; NULL behind the last. */
+const char *model_name(size_t i);
+
 /* What a variant's kernel touches in all, for an operation on row-major single matrices with alpha
  * 1 and no c; false where this has no model of it. `tile`: the width that matmul_dynamic_tile
  * chose. */
