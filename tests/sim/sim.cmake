@@ -17,6 +17,10 @@ foreach(name variants random)
   gm_test(test_sim_${name} sim sim/test_sim_${name}.c LIBRARIES cpu_case cpu_try)
   set_tests_properties(sim.test_sim_${name} PROPERTIES TIMEOUT 900)
 endforeach()
+# A name that no variant has must not pass, though nothing would be wrong.
+add_test(NAME sim.test_sim_variants_unknown COMMAND test_sim_variants --only transpose/pair)
+set_tests_properties(sim.test_sim_variants_unknown PROPERTIES LABELS sim
+  PASS_REGULAR_EXPRESSION "there is no transpose/pair here")
 # One round of the random requests: what every variant is tried with in run.sh --quick.
 add_test(NAME sim.test_sim_random_short COMMAND test_sim_random 1)
 set_tests_properties(sim.test_sim_random_short PROPERTIES LABELS sim TIMEOUT 300)

@@ -528,12 +528,12 @@ static void test_specials(void)
     }
 }
 
-/* --large, or --only OPERATION/VARIANT */
-static bool read_arguments(int argc, char **argv)
+/* --large, or --only OPERATION/VARIANT: then *ret_only is the variant. */
+static bool read_arguments(int argc, char **argv, enum gm_op_kind *ret_op, const char **ret_only)
 {
     static char name[64];
-    enum gm_op_kind op;
 
+    *ret_only = NULL;
     large = argc == 2 && strcmp(argv[1], "--large") == 0;
     if (argc == 1 || large)
         return true;
@@ -545,10 +545,8 @@ static bool read_arguments(int argc, char **argv)
         return false;
     *variant++ = '\0';
     one = true;
-    if (!gm_op_from_name(name, &op))
-        return false;
-    try_only(op, variant);
-    return true;
+    *ret_only = variant;
+    return gm_op_from_name(name, ret_op);
 }
 
 static void test_all(void)
@@ -574,11 +572,14 @@ int main(int argc, char **argv)
 {
     static const unsigned threads[] = {2, 1, 3, 0};
 
-    if (!read_arguments(argc, argv)) {
+    enum gm_op_kind op;
+    const char *only;
+
+    if (!read_arguments(argc, argv, &op, &only)) {
         fprintf(stderr, "usage: test_sim_variants [--large | --only OPERATION/VARIANT]\n");
         return 2;
     }
-    if (!try_begin(&gm_backend_sim, threads))
+    if (!try_begin(&gm_backend_sim, threads) || (only && !try_only(op, only)))
         return try_end(0);
     if (!large) {
         test_all();

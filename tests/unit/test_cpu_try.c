@@ -168,6 +168,7 @@ static void try_all(const struct kernel_case *made)
     gm_reference_free(&reference);
 }
 
+/* Whether the variants that are tried take it; counts those that do not, where none does. */
 static bool any_takes(const struct gm_op *op)
 {
     const struct gm_variant *variant;
@@ -176,6 +177,8 @@ static bool any_takes(const struct gm_op *op)
     for (size_t i = 0; (variant = gm_variant_at(i)); i++)
         if (wanted(variant) && gm_variant_check(variant, op, facts, &err) == GM_OK)
             return true;
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++)
+        refused[i] += variant->op == op->kind && wanted(variant);
     return false;
 }
 
@@ -243,10 +246,29 @@ bool try_begin(const struct gm_backend *on, const unsigned *threads)
     return true;
 }
 
-void try_only(enum gm_op_kind op, const char *variant)
+/* Says what there is instead of an operation's variant. */
+static void say_others(enum gm_op_kind op, const char *name)
 {
+    const struct gm_variant *variant;
+
+    fprintf(stderr, "there is no %s/%s here; there are:", gm_op_name(op), name);
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++)
+        if (variant->op == op && variant->run[facts->kind])
+            fprintf(stderr, " %s/%s", gm_op_name(op), variant->name);
+    fprintf(stderr, "\n");
+}
+
+bool try_only(enum gm_op_kind op, const char *name)
+{
+    const struct gm_variant *variant;
+
     only_op = op;
-    only = variant;
+    only = name;
+    for (size_t i = 0; (variant = gm_variant_at(i)); i++)
+        if (variant->run[facts->kind] && wanted(variant))
+            return true;
+    say_others(op, name);
+    return CHECK(variant != NULL);
 }
 
 int try_end(unsigned ops)

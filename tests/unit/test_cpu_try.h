@@ -30,9 +30,9 @@ extern uint64_t try_random;
  * one must give the same bits as another. */
 #define TRY_BACKENDS_MAX 4
 bool try_begin(const struct gm_backend *backend, const unsigned *threads);
-/* Of the variants of an operation tries only this one from now on, and ends the program at the
- * first failure. */
-void try_only(enum gm_op_kind op, const char *variant);
+/* After try_begin: of the variants of an operation tries only this one from now on. Fails, and says
+ * which there are, if the device has none of that name. */
+bool try_only(enum gm_op_kind op, const char *variant);
 /* Closes it and makes the report, for main to return. Each variant of the device for one of `ops`
  * (1 << enum gm_op_kind) must have run: a right answer from a test that never ran is none. */
 int try_end(unsigned ops);
