@@ -18,6 +18,7 @@
 #include "shapes.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -468,6 +469,31 @@ static void read_results(struct results *ret, const char *path, const char *mode
     read_rows(ret);
 }
 
+static int usage(FILE *out)
+{
+    fprintf(
+        out,
+        "usage: replay [--losses] [--gpu MODEL] [--profile FILE] RESULTS.json...\n"
+        "       replay --fit FILE [--rounds N] [--link GROUPS.json] RESULTS.json...\n"
+        "       replay --check [--rounds N] RESULTS.json...\n\n"
+        "Up to %u files of times of every variant (tests/bench/results). The first says how far\n"
+        "from the best the choice of auto is. --fit writes a profile that is fitted to them into\n"
+        "FILE; --link fits the link's numbers to a file of bench_groups. --check fits to one half\n"
+        "of the shapes and judges by the other. A fit takes %u rounds unless N says otherwise.\n",
+        FILES_MAX, ROUNDS);
+    return out == stdout ? 0 : 2;
+}
+
+static unsigned rounds_of(const char *text)
+{
+    char *end;
+    unsigned long rounds = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0' || rounds > UINT_MAX)
+        die("not a number of rounds", text);
+    return (unsigned)rounds;
+}
+
 int main(int argc, char **argv)
 {
     static struct results results[FILES_MAX];
@@ -477,6 +503,8 @@ int main(int argc, char **argv)
     bool checks = false;
 
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0)
+            return usage(stdout);
         if (strcmp(argv[i], "--check") == 0)
             checks = true;
         else if (strcmp(argv[i], "--losses") == 0)
@@ -488,15 +516,21 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--link") == 0 && i + 1 < argc)
             link = argv[++i];
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
-            rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+            rounds = rounds_of(argv[++i]);
         else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
             profile = read_profile(argv[++i]);
+        else if (argv[i][0] == '-')
+            return usage(stderr);
         else if (files < FILES_MAX)
             read_results(&results[files++], argv[i], model, profile);
+        else
+            die("more files than can be read", argv[i]);
     }
-    if (fit && files > 0)
+    if (files == 0 || (fit && checks) || (link && !fit))
+        return usage(stderr);
+    if (fit)
         fit_all(results, files, rounds, fit, link);
-    else if (checks && files > 0)
+    else if (checks)
         check_fit(results, files, rounds);
     for (unsigned f = 0; f < files; f++) {
         if (!fit && !checks)

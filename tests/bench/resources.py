@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Writes kernels/resources.def: what nvcc makes each kernel take that the simulator can run.
+"""Prints kernels/resources.def: what nvcc makes each kernel take that the simulator can run.
 
-    tests/bench/resources.py CHECKOUT > resources.def
+    tests/bench/resources.py . > kernels/resources.def.new && mv kernels/resources.def.new kernels/resources.def
 
-Files that are as they were when the table was made keep their rows; all together take a quarter of an hour
-of a core. tests/lint/check_resources.py remakes a part of the table.
+Files that are as they were when the table was made keep their rows, which are read from the table that
+is there: so do not write to that one. A changed file takes some seconds, and all together take a quarter of
+an hour of a core. tests/lint/check_resources.py remakes a part of the table.
 """
+import argparse
 import concurrent.futures
 import hashlib
 import os
@@ -141,11 +143,18 @@ def table(compiler, root, before=""):
 
 
 def main():
-    root = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=pathlib.Path)
+    root = parser.parse_args().checkout
+    if not kernels(root):
+        parser.error(f"{root} has no kernels in {KERNELS}")
     compiler = nvcc()
     if not compiler:
         raise SystemExit("nvcc is not here")
-    path = pathlib.Path(root) / "kernels/resources.def"
+    path = root / "kernels/resources.def"
+    if path.exists() and os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno())):
+        parser.error(f"the output is {path} itself, whose rows are now lost: write to {path}.new, and "
+                     f"get it back by `git checkout {path}`")
     sys.stdout.writelines(table(compiler, root, path.read_text(encoding="utf-8") if path.exists() else ""))
 
 
