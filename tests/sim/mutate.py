@@ -308,7 +308,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", required=True)
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--kernel", nargs="*", default=[])
+    parser.add_argument("--kernel", nargs="*", action="extend", default=[])
     parser.add_argument("--kinds", nargs="*", default=[], choices=sorted({kind for _, _, kind in FAULTS}))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verbose", action="store_true", help="how each was noticed")
