@@ -148,6 +148,13 @@ def test_a_student_sees_what_is_slow_and_why(daemon):
         assert "kernels/cuda/transpose/" in page and "out[" in page
 
 
+def test_no_place_is_marked_that_no_sentence_tells_of(daemon):
+    for op, kernel, shapes in (("matmul", "batched", {"shape_a": "4096x33x33", "shape_b": "4096x33x33"}), ("transpose", "tiled", {}), ("matmul", "naive", {})):
+        page, told = text(daemon, op, kernel=kernel, **shapes), report(daemon, op, kernel=kernel, **shapes)["problem"].startswith("kernels/")
+        assert page.count("  <--") == told, (kernel, page)
+        assert told == (kernel == "tiled")
+
+
 def test_text_names_every_line_it_tells_of(daemon):
     for op in OPS:
         for kernel, dtype in simulated_kernels(daemon, op):

@@ -135,6 +135,24 @@ static void test_text(void)
         check_that(text && strstr(text, parts[i]), __FILE__, __LINE__, "no \"%s\" in:\n%s",
                    parts[i], text);
     free(text);
+
+    c.launch[0].shared = 200 * 1024; /* one block fits */
+    text = gm_explain_text(&c.explain);
+    CHECK(text && strstr(text, ": 1 block, 8 of 64 warps"));
+    free(text);
+}
+
+/* A place is marked if the sentence tells of it: not where a measurement says that all is well. */
+static void test_no_mark_without_blame(void)
+{
+    struct explain_case c;
+
+    case_transpose(&c, 32);
+    c.variant.name = "vectorized"; /* as fast as a copy on this shape */
+    char *text = gm_explain_text(&c.explain);
+    CHECK(text && strstr(text, "Memory is the limit, and hides what is"));
+    CHECK(text && strstr(text, "32-way bank conflict\n") && !strstr(text, "<--"));
+    free(text);
 }
 
 /* Whether the elements of an XML text are closed in order; counts those of one name. */
@@ -297,6 +315,7 @@ int main(void)
 {
     test_json();
     test_text();
+    test_no_mark_without_blame();
     test_svg();
     test_against();
     test_automatic();

@@ -258,12 +258,16 @@ static void draw_site(struct page *p, const struct gm_explain *e, const struct g
     fputs("</g>\n", p->out);
 }
 
-/* The places to draw: the worst first; of those alike one. Returns their number. */
-static size_t order(const struct gm_explain *e, const struct gm_access_site **ret, unsigned *more)
+/* The places to draw: the one that `problem` tells of first; of those alike one. Returns their
+ * number. */
+static size_t order(const struct gm_explain *e, const char *problem,
+                    const struct gm_access_site **ret, unsigned *more)
 {
     const struct gm_access_site *worst = gm_explain_worst(e);
     size_t count = 0;
 
+    if (worst && strncmp(problem, worst->file, strlen(worst->file)) != 0)
+        worst = NULL;
     if (worst) {
         ret[count] = worst;
         more[count++] = 0;
@@ -290,9 +294,10 @@ static void draw_kernel(struct page *p, const struct gm_explain *e)
     char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX], measured[GM_EXPLAIN_WORDS_MAX];
     const struct gm_access_site *site[GM_EXPLAIN_DRAWN_MAX + 1];
     unsigned more[GM_EXPLAIN_DRAWN_MAX + 1];
-    size_t count = order(e, site, more), drawn = 0, left = e->report->sites;
+    size_t drawn = 0, left = e->report->sites;
 
     gm_explain_words(e, problem, cure);
+    size_t count = order(e, problem, site, more);
     p->y = 24;
     text_at(p, MARGIN, p->y, "h", "%s, kernel %s, %s", gm_op_name(e->op->kind), e->variant->name,
             gm_dtype_name(e->op->result.dtype));

@@ -44,9 +44,11 @@ static void say_head(FILE *out, const struct gm_explain *e, const struct gm_expl
                 f->blocks == 1 ? "" : "s");
 }
 
-static void say_sites(FILE *out, const struct gm_explain *e)
+/* Marks the place that `problem` tells of, if it tells of one. */
+static void say_sites(FILE *out, const struct gm_explain *e, const char *problem)
 {
     const struct gm_access_site *worst = gm_explain_worst(e);
+    bool told = worst && strncmp(problem, worst->file, strlen(worst->file)) == 0;
 
     if (e->report->sites == 0)
         return;
@@ -61,7 +63,7 @@ static void say_sites(FILE *out, const struct gm_explain *e)
         snprintf(place, sizeof place, "%s:%u", name ? name + 1 : s->file, s->line);
         fprintf(out, "%-22s  %-13s  %-10s  %12.0f  %9.4g  %8.4g  %8.4g  %7.4g %%  %s%s\n", place,
                 gm_access_name(s->kind), s->memory, s->sums.requests, f.lanes, f.units, f.ideal,
-                f.used_percent, f.verdict, s == worst ? "  <--" : "");
+                f.used_percent, f.verdict, told && s == worst ? "  <--" : "");
     }
     fprintf(out,
             "each, ideal: per request of a warp; in global memory sectors of 32 bytes,\n"
@@ -117,10 +119,10 @@ static void say_occupancy(FILE *out, const struct gm_explain *e, const struct gm
 
     fprintf(
         out,
-        "occupancy       on %s: %u blocks, %u of %u warps (%.4g %%) per multiprocessor, limited "
+        "occupancy       on %s: %u block%s, %u of %u warps (%.4g %%) per multiprocessor, limited "
         "by %s; ",
-        gpu->name, f->occupancy.blocks, f->occupancy.warps, gpu->threads_per_sm / GM_WARP,
-        f->occupancy.percent, f->occupancy.limited_by);
+        gpu->name, f->occupancy.blocks, f->occupancy.blocks == 1 ? "" : "s", f->occupancy.warps,
+        gpu->threads_per_sm / GM_WARP, f->occupancy.percent, f->occupancy.limited_by);
     if (f->registers > 0 && f->spilled > 0)
         fprintf(out, "%u registers per thread, and %u bytes spilled\n", f->registers, f->spilled);
     else if (f->registers > 0)
@@ -206,11 +208,11 @@ static void say_automatic(FILE *out, const struct gm_explain *e)
                 e->gpu->name, e->automatic);
 }
 
-static void say_verdict(FILE *out, const struct gm_explain *e)
+static void say_verdict(FILE *out, const struct gm_explain *e, const char *problem,
+                        const char *cure)
 {
-    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX], measured[GM_EXPLAIN_WORDS_MAX];
+    char measured[GM_EXPLAIN_WORDS_MAX];
 
-    gm_explain_words(e, problem, cure);
     fputc('\n', out);
     say_sentence(out, problem);
     if (*cure)
@@ -223,12 +225,14 @@ static void say_kernel(FILE *out, const struct gm_explain *e)
 {
     struct gm_explain_figures f;
     struct gm_estimate estimate;
+    char problem[GM_EXPLAIN_WORDS_MAX], cure[GM_EXPLAIN_WORDS_MAX];
 
     gm_explain_figures(e, &f);
     gm_explain_estimate(e, &f, &estimate);
+    gm_explain_words(e, problem, cure);
     say_head(out, e, &f);
-    say_verdict(out, e);
-    say_sites(out, e);
+    say_verdict(out, e, problem, cure);
+    say_sites(out, e, problem);
     say_source(out, e);
     if (f.launch) {
         say_traffic(out, e, &f);
