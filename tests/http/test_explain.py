@@ -155,6 +155,19 @@ def test_no_place_is_marked_that_no_sentence_tells_of(daemon):
         assert told == (kernel == "tiled")
 
 
+def test_words_of_places_without_waste(daemon):
+    """What is called coalesced is side by side, and one address is one."""
+    document = report(daemon, "matmul", kernel="vector_loads")
+    load, of_b = sites(document, "global_load", "a"), sites(document, "global_load", "b")
+    assert [site["verdict"] for site in load] == ["whole sectors"]  # 32 bytes of each of 16 rows
+    assert [site["verdict"] for site in of_b] == ["coalesced"]
+    assert sites(document, "shared_load", "tile_a")[0]["verdict"] == "broadcast"  # two addresses
+    for kernel, verdict in (("naive", "one address"), ("dynamic_tile", "coalesced")):
+        assert sites(report(daemon, "matmul", kernel=kernel), "global_load", "a")[0]["verdict"] == verdict
+    (both,) = sites(report(daemon, "matmul", kernel="dynamic_tile"), "shared_load")  # two loads of one line
+    assert both["verdict"] == "no conflict"
+
+
 def test_text_names_every_line_it_tells_of(daemon):
     for op in OPS:
         for kernel, dtype in simulated_kernels(daemon, op):

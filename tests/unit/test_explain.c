@@ -45,7 +45,39 @@ static void test_sites(void)
          GM_PATTERN_ROWS,
          4,
          4,
+         "whole sectors"},
+        /* Two rows that follow on one another, and rows of whole lines. */
+        {GM_GLOBAL_LOAD,
+         {.stride = 4, .width = 16, .pitch = 64},
+         GM_PATTERN_ROW,
+         4,
+         4,
          "coalesced"},
+        {GM_GLOBAL_LOAD,
+         {.stride = 16, .bytes = 16, .width = 8, .pitch = 4096},
+         GM_PATTERN_ROWS,
+         16,
+         16,
+         "coalesced"},
+        {GM_GLOBAL_LOAD,
+         {.stride = 16, .bytes = 16, .width = 2, .pitch = 4096},
+         GM_PATTERN_ROWS,
+         16,
+         16,
+         "whole sectors"},
+        /* Half a warp has one address, the other half the next. */
+        {GM_GLOBAL_LOAD,
+         {.stride = 0, .width = 16, .pitch = 4},
+         GM_PATTERN_SAME,
+         1,
+         1,
+         "broadcast"},
+        {GM_SHARED_LOAD,
+         {.stride = 0, .width = 16, .pitch = 4},
+         GM_PATTERN_SAME,
+         1,
+         1,
+         "broadcast"},
         {GM_GLOBAL_LOAD,
          {.stride = 4, .width = 4, .pitch = 4000},
          GM_PATTERN_ROWS,
@@ -230,6 +262,12 @@ static void test_wide_loads(void)
     CHECK(gm_explain_worst(&c.explain) != s);
     s->sums.passes = 4e6;
     CHECK_STR(figures_of(&c, 4).verdict, "2-way bank conflict");
+
+    /* Two loads of one line, of which the example has one address, and the other a row. */
+    s = case_add(&c, GM_SHARED_LOAD, 51, "tile", 1e6, (struct lanes){.stride = 0});
+    CHECK_STR(figures_of(&c, 5).verdict, "one address");
+    s->sums.bytes_useful = (4 + 128) / 2 * 1e6;
+    CHECK_STR(figures_of(&c, 5).verdict, "no conflict");
 }
 
 /* What counts cannot show of a single request: latency, instructions, blocks. */

@@ -87,10 +87,57 @@ static void set_pattern(const struct gm_access_example *example, struct gm_site_
         f->pattern = GM_PATTERN_SCATTERED;
 }
 
-static const char *global_verdict(const struct gm_site_figures *f)
+/* How many different addresses the lanes of a request have. */
+static unsigned addresses(const struct gm_access_example *x)
+{
+    unsigned count = 0;
+
+    for (unsigned lane = 0; lane < GM_WARP; lane++) {
+        unsigned before = 0;
+        while (before < lane &&
+               (!(x->active >> before & 1) || x->offset[before] != x->offset[lane]))
+            before++;
+        count += (x->active >> lane & 1) && before == lane;
+    }
+    return count;
+}
+
+/* Whether the sectors of a request are in several places, each shorter than a line. */
+static bool is_apart(const struct gm_access_example *x)
+{
+    struct gm_sectors map;
+    unsigned places = 1;
+
+    gm_map_sectors(x, &map);
+    for (unsigned i = 1; i < map.rows; i++)
+        places += map.row[i].index > map.row[i - 1].index + 1;
+    return places > 1 && map.rows * GM_SECTOR < places * GM_LINE;
+}
+
+/* What a place without waste is called. */
+static const char *good_verdict(const struct gm_access_site *site, const struct gm_site_figures *f)
+{
+    const struct gm_access_sums *s = &site->sums;
+    const struct gm_access_example *x = &site->example;
+    bool loads = site->kind == GM_GLOBAL_LOAD || site->kind == GM_SHARED_LOAD;
+    unsigned count = addresses(x), lanes = (unsigned)__builtin_popcount(x->active);
+    /* A line of source may have several loads, of which the example is one. */
+    bool all = per(s->bytes_useful, s->requests) <= RATIO_MIN * count * x->bytes;
+
+    if (f->pattern == GM_PATTERN_SAME && all && count <= 1)
+        return "one address";
+    if (f->pattern == GM_PATTERN_SAME && all && loads && lanes >= 2 * count)
+        return "broadcast";
+    if (gm_access_is_shared(site->kind))
+        return "no conflict";
+    return is_apart(x) ? "whole sectors" : "coalesced";
+}
+
+static const char *global_verdict(const struct gm_access_site *site,
+                                  const struct gm_site_figures *f)
 {
     if (!f->wasteful)
-        return f->pattern == GM_PATTERN_SAME ? "one address" : "coalesced";
+        return good_verdict(site, f);
     switch (f->pattern) {
     case GM_PATTERN_STRIDE:
         return llabs(f->stride) >= GM_SECTOR ? "strided" : "interleaved";
@@ -103,17 +150,16 @@ static const char *global_verdict(const struct gm_site_figures *f)
     }
 }
 
-static void set_verdict(enum gm_access_kind kind, struct gm_site_figures *f)
+static void set_verdict(const struct gm_access_site *site, struct gm_site_figures *f)
 {
-    if (!gm_access_is_shared(kind))
-        snprintf(f->verdict, sizeof f->verdict, "%s", global_verdict(f));
+    if (!gm_access_is_shared(site->kind))
+        snprintf(f->verdict, sizeof f->verdict, "%s", global_verdict(site, f));
     else if (f->wasteful)
         snprintf(f->verdict, sizeof f->verdict, "%.3g-way bank conflict", f->ratio);
     else if (f->units >= RATIO_MIN * f->ideal)
         snprintf(f->verdict, sizeof f->verdict, "no conflict as vectors");
     else
-        snprintf(f->verdict, sizeof f->verdict, "%s",
-                 f->pattern == GM_PATTERN_SAME ? "one address" : "no conflict");
+        snprintf(f->verdict, sizeof f->verdict, "%s", good_verdict(site, f));
 }
 
 double gm_explain_lines(const struct gm_access_site *site)
@@ -143,7 +189,7 @@ void gm_explain_site(const struct gm_explain *e, const struct gm_access_site *si
                                              : sectors_us(e->gpu, beyond);
     f.wasteful = f.ratio >= RATIO_MIN;
     set_pattern(&site->example, &f);
-    set_verdict(site->kind, &f);
+    set_verdict(site, &f);
     *ret = f;
 }
 
