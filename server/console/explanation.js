@@ -107,7 +107,7 @@ function sectors(site, example) {
     }
   });
   const list = [...touched.keys()].sort((a, b) => a - b), used = [...touched.values()].reduce((sum, set) => sum + set.size, 0), part = list.length ? (100 * used) / (list.length * SECTOR) : 0;
-  const words = `${figure(part)} % of what is fetched is used: ${list.length} sector${list.length === 1 ? "" : "s"} of 32 bytes for ${used} bytes.`;
+  const stores = site.kind !== "global_load", words = `${figure(part)} % of ${stores ? "its sectors is written" : "what is fetched is used"}: ${list.length} sector${list.length === 1 ? "" : "s"} of 32 bytes for ${used} bytes.`;
   const svg = base(100, words), gaps = list.filter((sector, i) => i > 0 && sector > list[i - 1] + 1).length, gap = gaps ? Math.min(10, 200 / gaps) : 0;
   const wide = (WIDE - gaps * gap) / Math.max(1, list.length), places = new Map();
   let x = 0;
@@ -125,10 +125,10 @@ function sectors(site, example) {
     for (let byte = sector * SECTOR; byte < (sector + 1) * SECTOR; byte += step)
       if (touched.get(sector).has(byte)) group.append(s("rect", { class: "used cell", x: where(byte), y: 70, width: (step / SECTOR) * wide, height: 26 }));
     group.append(s("rect", { class: "bound", x: left + 0.5, y: 70, width: Math.max(1, wide - 1), height: 26 }));
-    svg.append(tells(group, () => `sector at byte ${sector * SECTOR} of ${site.memory}: ${touched.get(sector).size} of 32 bytes are used`));
+    svg.append(tells(group, () => `sector at byte ${sector * SECTOR} of ${site.memory}: ${touched.get(sector).size} of 32 bytes are ${stores ? "written" : "used"}`));
   }
   const span = list.length ? (list[list.length - 1] - list[0] + 1) * SECTOR : 0;
-  const under = `${site.memory}, from byte ${list.length ? list[0] * SECTOR : 0}: ${list.length === 1 ? "one sector" : `${list.length} sectors within ${figure(span)} bytes`}${gaps ? ", with gaps between them" : ""}. Above: the lanes. Blue: used; grey: fetched and not used.`;
+  const under = `${site.memory}, from byte ${list.length ? list[0] * SECTOR : 0}: ${list.length === 1 ? "one sector" : `${list.length} sectors within ${figure(span)} bytes`}${gaps ? ", with gaps between them" : ""}. Above: the lanes. ${stores ? "Blue: written; grey: the rest of these sectors." : "Blue: used; grey: fetched and not used."}`;
   return { words, under, svg };
 }
 

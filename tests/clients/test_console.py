@@ -1031,7 +1031,7 @@ def test_explain(visit):
     page = visitor.page
     cards = page.locator(".beside > section")
     expect(cards).to_have_count(3)
-    for card, words in ((0, "12.5 % of what is fetched is used"), (1, "one has 32 words to give"), (2, "No bank has two words")):
+    for card, words in ((0, "12.5 % of its sectors is written"), (1, "one has 32 words to give"), (2, "No bank has two words")):
         expect(cards.nth(card)).to_contain_text(words)
     expect(cards.nth(1).locator(".source .cost2").first).to_contain_text("tile[x]")
     # The source is scrolled to the access that the picture shows.

@@ -121,7 +121,7 @@ static void test_text(void)
         "   1    3.125 %  32-way bank conflict  <--\n",
         "mine.cu:23              global_load    a                  32768         32         4      "
         "   4      100 %  coalesced\n",
-        "used / fetched: 8.3886e+06 / 8.3886e+06, 100 %",
+        "used / moved: 8.3886e+06 / 8.3886e+06, 100 %",
         "0 % of loaded sectors hit L1",
         "4 requests of a warp; bandwidth x latency, the loads' share of it, is 10.3 kB",
         "us on H200, 4.15 of them launch; the longest: l1_and_shared",

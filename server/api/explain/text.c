@@ -67,7 +67,7 @@ static void say_sites(FILE *out, const struct gm_explain *e, const char *problem
     }
     fprintf(out,
             "each, ideal: per request of a warp; in global memory sectors of 32 bytes,\n"
-            "in shared memory wavefronts (passes over its 32 banks). used: bytes used / fetched\n");
+            "in shared memory wavefronts (passes over its 32 banks). used: bytes used / moved\n");
 }
 
 static void say_source(FILE *out, const struct gm_explain *e)
@@ -91,7 +91,7 @@ static void say_traffic(FILE *out, const struct gm_explain *e, const struct gm_e
     if (f->sectors_ratio >= 0)
         fprintf(out, ", %.4g times the minimum of %.0f", f->sectors_ratio, f->sectors_min);
     if (f->bytes_moved > 0)
-        fprintf(out, "\nbytes           used / fetched: %.5g / %.5g, %.4g %%", f->bytes_used,
+        fprintf(out, "\nbytes           used / moved: %.5g / %.5g, %.4g %%", f->bytes_used,
                 f->bytes_moved, 100 * f->bytes_used / f->bytes_moved);
     fprintf(out, "\n");
     if (f->l1_hit_percent >= 0)
