@@ -145,17 +145,21 @@ function banks(site, example) {
   });
   const list = [...rows.keys()].sort((a, b) => a - b), most = Math.max(1, ...words), cell = list.length > 12 ? 13 : 20;
   const used = words.filter((n) => n > 0).length;
-  const said = most === 1 ? "no bank has two words to give: one pass" : `${used} of 32 banks ${used === 1 ? "is" : "are"} used, and one has ${most} words to give, one after the other`;
+  const conflicts = site.verdict.endsWith("bank conflict"), passes = unitsOf(site), wide = example.bytes_per_lane > WORD && passes > 1 && costOf(site) === 0;
+  const said = wide ? `${figure(passes)} passes, the least for ${example.bytes_per_lane} bytes a lane: in each a bank gives one word`
+    : most === 1 ? (conflicts ? "this warp takes one pass; others have conflicts" : "no bank has two words to give: one pass")
+      : conflicts ? `${used} of 32 banks ${used === 1 ? "is" : "are"} used, and one has ${most} words to give, one after the other`
+        : `a bank has ${most} words to give, but compilers load neighbouring words at once, as vectors, which has no conflict`;
   const height = 22 + list.length * cell, svg = base(height, `${said}. ${siteWords(site)}`);
   for (let bank = 0; bank < BANKS; bank++) svg.append(s("text", { class: "muted", x: bank * LANE + 10, y: 12 }, String(bank)));
   list.forEach((row, i) => {
     for (let bank = 0; bank < BANKS; bank++) {
       const lanes = rows.get(row).get(bank), x = bank * LANE, y = 20 + i * cell;
-      const box = s("g", null, s("rect", { class: !lanes ? "cell idle" : words[bank] > 1 ? "cell conflict" : "cell used", x, y, width: LANE - 2, height: cell - 2, rx: 2 }), lanes ? s("text", { class: "on", x: x + 10, y: y + cell / 2 + 2.5 }, lanes.length > 1 ? `${lanes[0]}+` : String(lanes[0])) : null);
+      const box = s("g", null, s("rect", { class: !lanes ? "cell idle" : conflicts && words[bank] > 1 ? "cell conflict" : "cell used", x, y, width: LANE - 2, height: cell - 2, rx: 2 }), lanes ? s("text", { class: "on", x: x + 10, y: y + cell / 2 + 2.5 }, lanes.length > 1 ? `${lanes[0]}+` : String(lanes[0])) : null);
       svg.append(lanes ? tells(box, () => `bank ${bank}, word ${row * BANKS + bank} of ${site.memory}: lane${lanes.length > 1 ? "s" : ""} ${lanes.join(", ")}${words[bank] > 1 ? `; the bank has ${words[bank]} words to give` : ""}`) : box);
     }
   });
-  const under = `The 32 banks of shared memory; in the cells the lanes that want that word, ${active.filter(Boolean).length} lanes of ${example.bytes_per_lane} bytes. Blue: alone in its bank. Orange: words of one bank, one after the other.`;
+  const under = `The 32 banks of shared memory; in the cells the lanes that want that word, ${active.filter(Boolean).length} lanes of ${example.bytes_per_lane} bytes. ${conflicts ? "Blue: alone in its bank. Orange: words of one bank, one after the other." : "Blue: no lane waits for another."}`;
   return { words: `${said[0].toUpperCase()}${said.slice(1)}.`, under, svg };
 }
 

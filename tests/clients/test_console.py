@@ -1074,6 +1074,12 @@ def test_explain(visit):
         page.locator("form").get_by_role("button", name="Explain").click()
         expect(cards.locator("h2")).to_have_text([f"add {name}" for name in explained])
         assert [one.input_value() for one in chosen] == ["", *(["float3_staged"] if select == 0 else ["float3"]), "float3_soa"]
+    # Wide accesses take several passes, and no lane waits for another.
+    wide = visit()
+    wide.open("#/explain?op=transpose&kernels=padded&rows=64&cols=64&dtype=c128")
+    wide.page.locator(".beside").get_by_role("button", name=re.compile("^shared (load|store)")).first.click()
+    expect(wide.page.locator(".beside")).to_contain_text("4 passes, the least for 16 bytes a lane")
+    expect(wide.page.locator("svg.lanes .conflict")).to_have_count(0)
     page.get_by_label("Rows").fill("")
     page.locator("form").get_by_role("button", name="Explain").click()
     expect(page.locator("input:invalid")).to_have_count(1)

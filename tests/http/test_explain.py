@@ -168,6 +168,18 @@ def test_words_of_places_without_waste(daemon):
     assert both["verdict"] == "no conflict"
 
 
+def test_drawings_say_what_a_store_moves_and_wide_accesses_take(daemon):
+    page = explain(daemon, "transpose", kernel="naive", format="svg").ok().body.decode()
+    assert ">is written</text>" in page and "fetched is used</text>" in page
+    page = explain(daemon, "transpose", kernel="padded", dtype="c128", format="svg").ok().body.decode()
+    assert ">for 16 bytes a lane</text>" in page
+    assert ">fewer as vectors</text>" in explain(daemon, "matmul", kernel="register_tiled", format="svg").ok().body.decode()
+    # Of a conflict that some warps have, one that has it is drawn.
+    page = explain(daemon, "transpose", kernel="padded", dtype="f16", format="svg").ok().body.decode()
+    drawn = re.search(r"-way bank conflict</text>.*?</g>", page, re.S)[0]
+    assert 'class="k"' in drawn
+
+
 def test_text_names_every_line_it_tells_of(daemon):
     for op in OPS:
         for kernel, dtype in simulated_kernels(daemon, op):

@@ -208,9 +208,11 @@ static void test_svg(void)
 {
     struct explain_case c, other;
 
-    /* Of each sector what is fetched and what is used; a bank, or each of its first six words. */
+    /* Of each sector the whole and what is used; a bank, or each of its first six words. */
     case_transpose(&c, 0);
     check_svg(&c, 2, FRAME_RECTS + 2 * (4 + 32), ">12.5 %</text>");
+    check_svg(&c, 2, FRAME_RECTS + 2 * (4 + 32), "of its sectors</text>");  /* the store */
+    check_svg(&c, 2, FRAME_RECTS + 2 * (4 + 32), "fetched is used</text>"); /* the load */
     case_transpose(&c, 32);
     check_svg(&c, 4, FRAME_RECTS + 2 * (4 + 4) + 32 + (31 + 6),
               "x &lt; y ? a &amp; b : &quot;29&quot;");
@@ -235,6 +237,28 @@ static void test_svg(void)
     case_transpose(&other, 33);
     c.explain.against = &other.explain;
     check_svg(&c, 8, FRAME_RECTS + 85 + 2 * (4 + 4) + 32 + 32, "viewBox=\"0 0 1480 ");
+}
+
+/* Wide accesses need several wavefronts, and the drawing says so. Of conflicts that some warps
+ * have, a warp that has one is drawn. */
+static void test_svg_of_widths(void)
+{
+    struct explain_case c;
+
+    case_init(&c, GM_OP_COPY, 64, 64);
+    struct gm_access_site *s =
+        case_add(&c, GM_SHARED_LOAD, 1, "t", 10, (struct lanes){.stride = 16, .bytes = 16});
+    s->sums.units = s->sums.units_ideal = s->sums.passes = 40;
+    check_svg(&c, 1, FRAME_RECTS + 4 * 32, "for 16 bytes a lane</text>");
+
+    case_init(&c, GM_OP_COPY, 64, 64);
+    s = case_add(&c, GM_SHARED_LOAD, 1, "t", 10, (struct lanes){.stride = 4});
+    s->warp[0] = s->example;
+    s->warp[1] = s->example;
+    for (unsigned i = 0; i < GM_WARP; i++)
+        s->warp[1].offset[i] = 8 * i;
+    s->sums.units = s->sums.passes = 15;
+    check_svg(&c, 1, FRAME_RECTS + 32 + 16, "1.5-way bank conflict");
 }
 
 static void test_against(void)
@@ -317,6 +341,7 @@ int main(void)
     test_text();
     test_no_mark_without_blame();
     test_svg();
+    test_svg_of_widths();
     test_against();
     test_automatic();
     test_maps();

@@ -1,9 +1,9 @@
 /*
  * svg.c - draws an access report as SVG: what one warp of each place in the source touches.
  *
- * Global memory is one line of sectors: bytes that lanes asked for are coloured, those that are
- * fetched beside them grey; the lanes are above. Shared memory is 32 banks side by side; the words
- * that a bank has to deliver are stacked, a wavefront each. A second kernel, or the one that cures
+ * Global memory is one line of sectors: bytes that lanes asked for are coloured, the rest of these
+ * sectors is grey; the lanes are above. Shared memory is 32 banks side by side; the words that a
+ * bank has to deliver are stacked, a wavefront each. A second kernel, or the one that cures
  * the first, is beside it. Colours can be told apart by the colour-blind, and hatching in black and
  * white. It follows the reader's dark mode. No scripts, only generic fonts. It is one screen high.
  */
@@ -204,6 +204,18 @@ static void draw_shared(struct page *p, const struct gm_access_example *x, bool 
     p->y += 16;
 }
 
+/* The most words that one bank has to deliver. */
+static unsigned most_words(const struct gm_access_example *x)
+{
+    struct gm_banks map;
+    unsigned most = 0;
+
+    gm_map_banks(x, &map);
+    for (unsigned bank = 0; bank < GM_BANKS; bank++)
+        most = map.words[bank] > most ? map.words[bank] : most;
+    return most;
+}
+
 /* ---- A place in the source ----------------------------------------------------------------- */
 
 /* Whether the drawings of two places would be the same. */
@@ -217,6 +229,51 @@ static bool alike(const struct gm_explain *e, const struct gm_access_site *a,
     return a->kind == b->kind && f.pattern == g.pattern && f.stride == g.stride &&
            f.units == g.units && f.ideal == g.ideal && a->example.bytes == b->example.bytes &&
            a->example.active == b->example.active;
+}
+
+/* The request that shows what the verdict speaks of: of a conflict, that of the warp that has most
+ * words in one bank. */
+static const struct gm_access_example *shown(const struct gm_access_site *s,
+                                             const struct gm_site_figures *f)
+{
+    const struct gm_access_example *found = &s->example;
+    unsigned most = most_words(found);
+
+    for (unsigned i = 0; gm_access_is_shared(s->kind) && f->wasteful && i < GM_WARPS_SHOWN; i++) {
+        unsigned words = s->warp[i].active ? most_words(&s->warp[i]) : 0;
+        if (words > most) {
+            most = words;
+            found = &s->warp[i];
+        }
+    }
+    return found;
+}
+
+/* Left of a drawing, below the large figure. */
+static void draw_meaning(const struct page *p, int top, const struct gm_access_site *s,
+                         const struct gm_site_figures *f)
+{
+    const char *line[2] = {"of what is", "fetched is used"};
+    char width[32];
+
+    if (gm_access_is_shared(s->kind)) {
+        bool least = !f->wasteful && f->units < 1.1 * f->ideal;
+        line[0] = f->units == 1 ? "wavefront"
+                  : f->wasteful ? "wavefronts, in turn"
+                  : least       ? "wavefronts, the least"
+                                : "wavefronts, but";
+        snprintf(width, sizeof width, "for %u bytes a lane", s->example.bytes);
+        line[1] = f->units == 1 || f->wasteful ? ""
+                  : !least                     ? "fewer as vectors"
+                  : s->example.bytes > 4       ? width
+                                               : "";
+    } else if (s->kind != GM_GLOBAL_LOAD) {
+        line[0] = "of its sectors";
+        line[1] = "is written";
+    }
+    text_at(p, MARGIN, top + 40, "c0", "%s", line[0]);
+    if (*line[1])
+        text_at(p, MARGIN, top + 52, "c0", "%s", line[1]);
 }
 
 static void draw_site(struct page *p, const struct gm_explain *e, const struct gm_access_site *s,
@@ -242,18 +299,12 @@ static void draw_site(struct page *p, const struct gm_explain *e, const struct g
     p->y += 8;
     int top = p->y;
     if (shared)
-        draw_shared(p, &s->example, f.wasteful);
+        draw_shared(p, shown(s, &f), f.wasteful);
     else
         draw_global(p, &s->example);
     text_at(p, MARGIN, top + 26, "big", "%.3g%s", shared ? f.units : f.used_percent,
             shared ? "" : " %");
-    text_at(p, MARGIN, top + 40, "c0", "%s",
-            !shared        ? "of what is"
-            : f.units == 1 ? "wavefront"
-            : f.wasteful   ? "wavefronts, in turn"
-                           : "wavefronts, the least");
-    if (!shared)
-        text_at(p, MARGIN, top + 52, "c0", "fetched is used");
+    draw_meaning(p, top, s, &f);
     p->y = p->y > top + 54 ? p->y : top + 54;
     fputs("</g>\n", p->out);
 }
@@ -322,7 +373,7 @@ static void legend(struct page *p)
     box(p, MARGIN, p->y + 4, 18, 12, "u");
     text_at(p, MARGIN + 24, p->y + 14, "t", "asked for by lanes");
     box(p, MARGIN + 150, p->y + 4, 18, 12, "e");
-    text_at(p, MARGIN + 174, p->y + 14, "t", "fetched beside it, or not touched");
+    text_at(p, MARGIN + 174, p->y + 14, "t", "rest of a sector, or not touched");
     box(p, MARGIN + 390, p->y + 4, 18, 12, "k");
     text_at(p, MARGIN + 414, p->y + 14, "t", "waits for the bank: another wavefront");
     p->y += 26;
