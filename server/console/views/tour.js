@@ -25,7 +25,7 @@ const STEPS = [
     words: ["A transpose reads rows and writes columns, so one of the two is always against the grain.", "The naive kernel writes with a stride: each lane's word is in a sector of its own, and seven of its eight words travel for nothing.", "The store takes 32 sectors in place of 4."],
     run: async () => { const report = await explain("transpose", "naive", SQUARE); return [pictured(report, "global_store"), card("In all", totalsOf(report), h("p", null, marked(report.problem)))]; } },
   { title: "Through shared memory",
-    words: ["Shared memory is on the chip, and does not mind which way it is read.", "So a block reads a tile of rows, leaves it there, and reads it back by columns: loads and stores of global memory are coalesced both.", "The sectors are now as few as there can be. Yet something else costs time."],
+    words: ["Shared memory is on the chip, and has no sectors: reading by columns fetches nothing in vain.", "So a block reads a tile of rows, leaves it there, and reads it back by columns: loads and stores of global memory are coalesced both.", "The sectors are now as few as there can be. Yet something else costs time."],
     run: async () => { const report = await explain("transpose", "tiled", SQUARE); return [pictured(report, "global_store"), card("In all", totalsOf(report))]; } },
   { title: "Bank conflicts",
     words: ["Shared memory has 32 banks, and each gives one word at a time.", "A column of a tile that is 32 wide lies in one bank: 32 lanes stand in line, and the load takes 32 passes in place of one.", "Orange cells are words that wait for another of the same bank."],
@@ -34,18 +34,18 @@ const STEPS = [
     words: ["Make each row of the tile one word longer, 33 in place of 32, and a column moves on by a bank with each row.", "Now every lane has a bank of its own: one pass.", "The change to the source is a single number; find it below."],
     run: async () => whole(await explain("transpose", "padded", SQUARE), "shared_load") },
   { title: "Use each byte more than once",
-    words: ["A product of two n × n matrices needs each element n times. The naive kernel fetches it each time.", "With tiles in shared memory a block fetches an element once for all of its threads, and the same arithmetic moves a fraction of the bytes.", "Compare how many operations each kernel does for a byte that it moves."],
+    words: ["A product of two n × n matrices needs each element n times. The naive kernel asks L1 for it each time.", "With tiles in shared memory a block asks for an element once for all of its threads, and a fraction of the bytes go through L1. The limit rises by less: each operation still loads from shared memory, which takes the same way as L1.", "Compare how many operations each kernel does for a byte that it asks for."],
     run: async () => { const both = await Promise.all(["naive", "tiled"].map((kernel) => explain("matmul", kernel, SQUARE))); return [intensities(both), ...both.map((report) => card(`matmul ${report.kernel}`, totalsOf(report), h("p", null, marked(report.problem))))]; } },
   { title: "Registers, and occupancy",
     words: ["Shared memory has its limit too. So each thread keeps a small square of the result in registers, and uses what it loads several times.", "A block that needs more shared memory or registers leaves room for fewer blocks on a multiprocessor: its occupancy falls.", "It may: enough work in flight in each thread hides the latency as well as many threads do."],
     run: async () => { const all = await Promise.all(["tiled", "register_tiled"].map((kernel) => explain("matmul", kernel, SMALL))); return [intensities(all), occupancies(all)]; } },
   { title: "The roofline",
-    words: ["Two limits remain: bytes and arithmetic. At few operations a byte memory is the roof, and it slopes; beyond the bend arithmetic is.", "Whoever is far below the roof wastes something that the earlier steps can find; whoever touches it can only move fewer bytes.", "These kernels have just been run on this machine, each a point, joined in the order in which they are taught."],
+    words: ["Two limits remain: bytes and arithmetic. At few operations a byte memory is the roof, and it slopes; beyond the bend arithmetic is.", "Whoever is far below the roof wastes something that the earlier steps can find, or has too little to do. Whoever touches it can only move fewer bytes; right of the bend, do fewer operations.", "These kernels have just been run on this machine, each a point, joined in the order in which they are taught."],
     run: async (ends) => roofs(ends) },
 ];
 
 function intensities(reports) {
-  return card("Operations for each byte that moved", table("The same product by two kernels", [["Kernel"], ["Bytes moved", true], ["Times the fewest", true], ["Operations a byte", true], ["At most, GFLOP/s", true]],
+  return card("Operations for each byte through L1", table("The same product by two kernels", [["Kernel"], ["Bytes through L1", true], ["Times the fewest", true], ["Operations a byte", true], ["At most, GFLOP/s", true]],
     reports.map((report) => [report.kernel, figure(report.totals.bytes_moved), figure(report.totals.global_sectors_ratio), figure(report.totals.executed_intensity), figure(report.totals.roofline.attainable_gflops)])),
   h("p", { class: "small muted" }, `"At most" is what memory and caches of ${reports[0].totals.roofline.gpu} allow, by the bytes that each of them moves for this kernel.`));
 }
@@ -57,11 +57,12 @@ function occupancies(reports) {
 
 async function roofs(ends) {
   const [{ devices: all }, d3] = await Promise.all([devices(), load()]), device = all.find((one) => one.default) ?? all[0];
-  const { report, rows } = await lesson("matmul", { ...SMALL, device: device.kind === "sim" ? "cpu" : device.name }), place = all.find((one) => one.name === report.device) ?? device;
+  const size = device.kind === "cuda" ? SQUARE : SMALL; // a GPU has too little to do with the small one
+  const { report, rows } = await lesson("matmul", { ...size, device: device.kind === "sim" ? "cpu" : device.name }), place = all.find((one) => one.name === report.device) ?? device;
   const points = rows.map((row) => ({ op: "matmul", name: row.kernel, x: report.flops / report.bytes_min, y: row.gflops, words: `${row.kernel}: ${figure(row.gflops)} GFLOP/s, ${time(row.kernel_us_median)}\n${row.note}` }));
   const { slopes, flats } = ceilingsOf(place), box = h("div");
   ends.push(fits(box, (width) => put(box, roofline(d3, width, { slopes, flats, points, lines: [points], label: `Kernels of matmul under the roofline of ${place.name}` }))));
-  return [card(`256 × 256 on ${place.name}, ${place.model}`, place.kind === "cpu" ? h("p", { class: "note" }, "There is no GPU here, so these are the kernels of the cpu. The roofline is drawn the same way.") : null, box),
+  return [card(`${size.rows} × ${size.cols} on ${place.name}, ${place.model}`, place.kind === "cpu" ? h("p", { class: "note" }, "There is no GPU here, so these are the kernels of the cpu. The roofline is drawn the same way.") : null, box),
     card(null, table("What was measured", [["Kernel"], ["Time", true], ["GFLOP/s", true], ["Of the roof", true]], points.map((point) => { const row = report.rows.find((one) => one.kernel === point.name); return [row.kernel, time(row.kernel_us_median), figure(row.gflops), `${figure(row.percent_of_roofline)} %`]; })),
       h("p", null, "That is the whole path. ", h("a", { href: "#/explain" }, "Explain other kernels"), ", or ", h("a", { href: "#/compare" }, "compare them on matrices of your size"), "."))];
 }
