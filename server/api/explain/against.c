@@ -139,7 +139,7 @@ void gm_explain_side_by_side(FILE *out, const struct gm_explain *e)
     say_row(out, "requests", a.f.requests, b.f.requests);
     say_row(out, "sectors of global memory", a.f.sectors, b.f.sectors);
     say_row(out, "  times the minimum", a.f.sectors_ratio, b.f.sectors_ratio);
-    say_row(out, "  bytes used / fetched, %", 100 * a.f.bytes_used / fmax(a.f.bytes_moved, 1),
+    say_row(out, "  bytes used / moved, %", 100 * a.f.bytes_used / fmax(a.f.bytes_moved, 1),
             100 * b.f.bytes_used / fmax(b.f.bytes_moved, 1));
     say_row(out, "  that hit L1, %", a.f.l1_hit_percent, b.f.l1_hit_percent);
     say_row(out, "lines asked of L2", a.f.l2_lines, b.f.l2_lines);

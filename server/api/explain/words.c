@@ -161,7 +161,7 @@ static void say_reuse(const struct gm_explain *e, const struct gm_explain_figure
     else
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
                  "%s passes %.4g wavefronts, one a clock on each multiprocessor%s",
-                 tiled ? "the data stage of shared memory and L1" : "the L1 cache", f->passes,
+                 tiled ? "the data stage of L1 and shared memory" : "the L1 cache", f->passes,
                  product
                      ? ", and instructions with them: each multiply-add takes its operands from "
                        "there"
@@ -233,7 +233,7 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
                      char problem[GM_EXPLAIN_WORDS_MAX], char cure[GM_EXPLAIN_WORDS_MAX])
 {
     static const char *const words[GM_BOUNDS] = {
-        [GM_BOUND_L2] = "the L2 cache", [GM_BOUND_L1] = "the data stage of L1",
+        [GM_BOUND_L2] = "the L2 cache", [GM_BOUND_L1] = "the data stage of L1 and shared memory",
         [GM_BOUND_ISSUE] = "issuing",   [GM_BOUND_ARITHMETIC] = "arithmetic",
         [GM_BOUND_LATENCY] = "latency", [GM_BOUND_DRAM] = "memory",
     };
