@@ -408,8 +408,9 @@ class Victim(Daemon):
 
 
 def applies(kind, fault):
-    """GnuTLS's own libraries end the process where memory lacks within a handshake: libtasn1 does not look, GMP aborts."""
-    return kind.tls != HANDSHAKE or fault.name != "MEMORY"
+    """GnuTLS's own libraries end the process where memory lacks within a handshake, or as certificates are read
+    again: libtasn1 does not look, GMP aborts."""
+    return fault.name != "MEMORY" or not (kind.tls == HANDSHAKE or (kind.reload and TLS))
 
 
 def rounds_of(chosen, chosen_faults):
