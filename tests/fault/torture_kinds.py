@@ -299,7 +299,7 @@ def parse(reply):
     return document if isinstance(document, dict) else {}
 
 
-def excused(kind, reply):
+def excused(kind, reply, cold):
     """What need not be there. Of metrics and devices, what is read from a file, since it is not guessed. Of
     a comparison: the kernels that could not run for want of memory. Their rows say so, and have
     nothing else to say."""
@@ -307,7 +307,7 @@ def excused(kind, reply):
         return ["process_resident_memory_bytes", "process_virtual_memory_bytes", "gemmd_device_memory_used_bytes"]
     if kind.name == "get-devices":
         return ["memory_used_bytes"]
-    if kind.name == "get-stats": # which has what happened, and in a daemon that has just begun little did
+    if kind.name == "get-stats" and cold: # which has what happened, and in a daemon that has just begun little did
         return [".failed.", ".answered."]
     if not kind.name.startswith("compare"):
         return []
