@@ -105,7 +105,26 @@ class ComparedKernel(Document):
         return None if failure is None else str(failure.get("detail", failure.get("code", "failed")))
 
 
-class Comparison(Document):
+class OnDevice(Document):
+    """What is said of an operation on a device."""
+
+    @property
+    def op(self) -> str:
+        """The operation."""
+        return self._text("op")
+
+    @property
+    def device(self) -> str:
+        """Where, e.g. "cpu:0"; the GPU model, where one was asked for."""
+        return self._text("device")
+
+    @property
+    def dtype(self) -> str:
+        """The element type in the daemon's words, e.g. "f32"."""
+        return self._text("dtype")
+
+
+class Comparison(OnDevice):
     """Every kernel of an operation on the same operands. `print` it, show it in a notebook, or read `rows`.
 
     It has the documented members as attributes, and so have its rows. Those that were not said are None, texts "".
@@ -115,21 +134,6 @@ class Comparison(Document):
     def id(self) -> str:
         """The request's id, which the daemon's log has too."""
         return self._text("id")
-
-    @property
-    def op(self) -> str:
-        """The operation."""
-        return self._text("op")
-
-    @property
-    def device(self) -> str:
-        """Where they ran, e.g. "cpu:0"."""
-        return self._text("device")
-
-    @property
-    def dtype(self) -> str:
-        """The element type in the daemon's words, e.g. "f32"."""
-        return self._text("dtype")
 
     @property
     def model(self) -> str:
@@ -382,23 +386,8 @@ class Candidate(Document):
         return self._text("most")
 
 
-class Choice(Document):
+class Choice(OnDevice):
     """Which kernel `auto` takes for operands of some shapes, and why. `print` it, or read `candidates`."""
-
-    @property
-    def op(self) -> str:
-        """The operation."""
-        return self._text("op")
-
-    @property
-    def device(self) -> str:
-        """The device, or the GPU model that was asked for."""
-        return self._text("device")
-
-    @property
-    def dtype(self) -> str:
-        """The element type in the daemon's words, e.g. "f32"."""
-        return self._text("dtype")
 
     @property
     def profile(self) -> str:
