@@ -26,7 +26,7 @@ struct gm_explain {
 
 /* Access pattern of an example warp: how its lanes' addresses relate. */
 enum gm_pattern {
-    GM_PATTERN_SAME,     /* all lanes use one address */
+    GM_PATTERN_SAME,     /* neighbours mostly share an address */
     GM_PATTERN_ROW,      /* contiguous, ascending or descending */
     GM_PATTERN_ROWS,     /* several contiguous spans */
     GM_PATTERN_STRIDE,   /* constant stride that is not the access width */
@@ -40,8 +40,7 @@ struct gm_site_figures {
     unsigned spans; /* number of spans; for ROWS */
     double units, ideal, lanes;
     double used_percent; /* of the bytes moved, those that lanes asked for */
-    double ratio;  /* of units to ideal, 1 is optimal; of shared loads that a compiler makes vectors
-                    * of, as vectors */
+    double ratio;  /* units / ideal; of shared loads that a compiler makes vectors, as vectors */
     bool wasteful; /* clearly beyond the ideal */
     double cost;   /* least time in microseconds on `gpu` of the units beyond the ideal */
     char verdict[40];
@@ -138,6 +137,7 @@ struct gm_estimate {
 #define GM_ESTIMATE_ERROR                                                                          \
     "on an H200, of shapes that the estimate was not fitted to, 80 % are within 25 % of the "      \
     "measured time, and 91 % of pairs of kernels in the measured order"
+
 /* GFLOP/s that the GPU does at most; 0: not known. */
 double gm_explain_peak(const struct gm_explain *explain);
 void gm_explain_estimate(const struct gm_explain *explain, const struct gm_explain_figures *figures,

@@ -237,7 +237,7 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
         [GM_BOUND_ISSUE] = "issuing",   [GM_BOUND_ARITHMETIC] = "arithmetic",
         [GM_BOUND_LATENCY] = "latency", [GM_BOUND_DRAM] = "memory",
     };
-    char why[GM_EXPLAIN_WORDS_MAX], begin[GM_EXPLAIN_WORDS_MAX];
+    char why[GM_EXPLAIN_WORDS_MAX], begin[OPENING_MAX];
     const struct gm_access_site *site;
     struct gm_site_figures wasted;
 
@@ -248,7 +248,7 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
     else
         say_reuse(e, f, bound == GM_BOUND_L2, why, cure);
     if (bound == GM_BOUND_L2 && e->op->kind != GM_OP_MATMUL && (site = hidden(e, &wasted)))
-        gm_explain_place_words(e, site, begin, cure); /* whose lines they are */
+        gm_explain_place_words(e, site, problem, cure); /* whose lines they are */
     const double dram = estimate->part[GM_BOUND_DRAM];
     const double arithmetic = estimate->part[GM_BOUND_ARITHMETIC];
     const double most = fmax(dram, arithmetic);
@@ -485,10 +485,10 @@ static void say_kernel(const struct gm_explain *e, const struct gm_explain_figur
 
     if (is_at_limit(e, f, estimate))
         say_fine(e, f, estimate, problem, cure);
-    else if (is_launch(estimate))
-        say_launch(estimate, problem, cure);
     else if (gm_explain_measured_us(e) > UNEXPLAINED * estimate->us && f->blocks >= e->gpu->sms)
         say_waits(e, f, estimate, problem, cure);
+    else if (is_launch(estimate))
+        say_launch(estimate, problem, cure);
     else if (f->blocks < e->gpu->sms && (beside != GM_BOUND_LATENCY || e->op->kind == GM_OP_MATMUL))
         say_few_blocks(e, f, problem, cure);
     else if (f->blocks >= e->gpu->sms && own && estimate->uneven > UNEVEN)
