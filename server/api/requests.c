@@ -69,7 +69,7 @@ static enum gm_status read_one(const char *name, const char *value, struct quest
 static enum gm_status read_question(const struct gm_request_head *head, struct question *ret,
                                     struct gm_error *err)
 {
-    enum gm_status status = GM_OK;
+    enum gm_status status = gm_head_check_queries(head, err);
 
     *ret = (struct question){.limit = 100};
     for (unsigned i = 0; i < head->queries && status == GM_OK; i++) {

@@ -142,6 +142,14 @@ void gm_head_query(struct gm_request_head *head, const char *name, size_t name_l
     head->query[head->queries++].value_len = value_len;
 }
 
+enum gm_status gm_head_check_queries(const struct gm_request_head *head, struct gm_error *err)
+{
+    if (head->queries <= GM_QUERY_PARAMETERS_MAX)
+        return GM_OK;
+    return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d parameters",
+                   GM_QUERY_PARAMETERS_MAX);
+}
+
 void gm_head_mend_target(char *target)
 {
     char *query = strchr(target, '?'), *last = query;

@@ -6,6 +6,7 @@
 #ifndef GM_SERVER_REQUEST_HEAD_H
 #define GM_SERVER_REQUEST_HEAD_H
 
+#include "proto/status.h"
 #include "server/limits.h"
 #include "server/request/accept.h"
 
@@ -71,6 +72,8 @@ void gm_head_header(struct gm_request_head *head, const char *name, const char *
 /* Stores a parameter of the query string, up to one more than the maximum. */
 void gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
                    const char *value, size_t value_len);
+/* GM_BAD_PARAMETER if there are more. */
+enum gm_status gm_head_check_queries(const struct gm_request_head *head, struct gm_error *err);
 /*
  * Works around a crash of libmicrohttpd 1.0.1, in place, before the library parses the target.
  *

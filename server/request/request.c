@@ -247,17 +247,13 @@ enum gm_progress gm_request_reply(struct gm_request *r, const char *media_type, 
 
 static enum gm_status read_query(struct gm_request *r, struct gm_error *err)
 {
-    if (r->head.queries > GM_QUERY_PARAMETERS_MAX)
-        return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d parameters",
-                       GM_QUERY_PARAMETERS_MAX);
-    for (unsigned i = 0; i < r->head.queries; i++) {
-        enum gm_status status = gm_params_set(
-            &r->parsed.params, r->route->op, r->head.query[i].name, r->head.query[i].name_len,
-            r->head.query[i].value, r->head.query[i].value_len, err);
-        if (status != GM_OK)
-            return status;
-    }
-    return GM_OK;
+    enum gm_status status = gm_head_check_queries(&r->head, err);
+
+    for (unsigned i = 0; i < r->head.queries && status == GM_OK; i++)
+        status = gm_params_set(&r->parsed.params, r->route->op, r->head.query[i].name,
+                               r->head.query[i].name_len, r->head.query[i].value,
+                               r->head.query[i].value_len, err);
+    return status;
 }
 
 /* Checks the size of the head. Called when the headers are complete, and again after trailers. */

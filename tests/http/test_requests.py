@@ -144,7 +144,7 @@ def test_as_they_went(fresh):
 
 @pytest.mark.parametrize("query, code", [("limit=0", "bad_parameter"), ("limit=1001", "bad_parameter"), ("limit=x", "bad_parameter"),
                                          ("since=-1", "bad_parameter"), ("since=", "bad_parameter"), ("since=" + "9" * 30, "bad_parameter"),
-                                         ("since=18446744073709551616", "bad_parameter"), ("until=3", "unknown_parameter"),
+                                         ("since=18446744073709551616", "bad_parameter"), ("limit=1&" * 32 + "limit=1", "bad_parameter"), ("until=3", "unknown_parameter"),
                                          ("limit", "unknown_parameter"), ("id=", "bad_parameter"),
                                          ("to_us=0", "bad_parameter"), ("from_us=4611686018427388", "bad_parameter")])
 def test_bad_questions(daemon, query, code):

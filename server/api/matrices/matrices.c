@@ -77,14 +77,14 @@ static const char *const put_takes[] = {"dtype", "shape", "header", "ttl", "shar
 enum gm_status gm_handle_put_begin(struct gm_request *r, struct gm_error *err)
 {
     const char *name = ref_of(r);
+    const bool is_own = gm_matrix_name_ok(name, strlen(name));
     uint64_t bit;
 
-    if (*r->caller.name && !gm_matrix_name_ok(name, strlen(name)) &&
-        gm_matrix_ref_ok(name, strlen(name)))
+    if (!is_own && *r->caller.name && gm_matrix_ref_ok(name, strlen(name)))
         return gm_fail(err, GM_FORBIDDEN,
                        "'%.130s' names an owner: a write is of the client's own, by its name alone",
                        name);
-    if (!gm_matrix_name_ok(name, strlen(name)))
+    if (!is_own)
         return fail_name(name, err);
     for (unsigned i = 0; i < r->head.queries && i < GM_QUERY_PARAMETERS_MAX; i++) {
         const char *parameter = r->head.query[i].name;
@@ -369,11 +369,6 @@ static void delete_and_reply(struct gm_request *r)
     const struct gm_conditions conditions = gm_request_conditions(r);
     struct gm_error error;
 
-    if (r->head.queries > 0) { /* of rows, say, which would stay */
-        gm_fail(&error, GM_UNKNOWN_PARAMETER, "DELETE has no parameters: all of the matrix goes");
-        gm_request_fail(r, &error);
-        return;
-    }
     if (gm_matrix_delete(&r->server->matrices, &caller, ref_of(r), &conditions, &error) != GM_OK) {
         gm_request_fail(r, &error);
         return;
@@ -394,6 +389,12 @@ static void delete_on_worker(struct gm_work *work)
 
 enum gm_progress gm_handle_delete(struct gm_request *r)
 {
+    struct gm_error error;
+
+    if (r->head.queries > 0) { /* of rows, say, as if others stayed */
+        gm_fail(&error, GM_UNKNOWN_PARAMETER, "DELETE has no parameters: all of the matrix goes");
+        return gm_request_fail(r, &error);
+    }
     if (*r->server->matrices.dir)
         return gm_request_to_worker(r, delete_on_worker, gm_cost_copy(0));
     delete_and_reply(r);
@@ -403,8 +404,10 @@ enum gm_progress gm_handle_delete(struct gm_request *r)
 /* Where the list goes on: ?after=N of the page before. */
 static enum gm_status after_of(const struct gm_request *r, unsigned *ret, struct gm_error *err)
 {
+    enum gm_status status = gm_head_check_queries(&r->head, err);
+
     *ret = 0;
-    for (unsigned i = 0; i < r->head.queries && i < GM_QUERY_PARAMETERS_MAX; i++) {
+    for (unsigned i = 0; i < r->head.queries && status == GM_OK; i++) {
         const char *value = r->head.query[i].value;
         size_t len = r->head.query[i].value_len;
         if (r->head.query[i].name_len != 5 || memcmp(r->head.query[i].name, "after", 5) != 0)
@@ -417,7 +420,7 @@ static enum gm_status after_of(const struct gm_request *r, unsigned *ret, struct
             return gm_fail(err, GM_BAD_PARAMETER, "after is %u; it is below %d", *ret,
                            GM_MATRICES_TABLE);
     }
-    return GM_OK;
+    return status;
 }
 
 static int by_name(const void *a, const void *b)
