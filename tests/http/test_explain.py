@@ -359,6 +359,7 @@ def test_against(daemon):
     ("matmul", "warp_tiled", {"shape_a": "2176x1024", "shape_b": "1024x1024"}, "some have one block more to do", "smaller tiles"),
     ("copy", "direct", {"shape": "1x1"}, "The launch takes most", "Give one launch more"),
     ("transpose", "tiled", {"shape": "2x2"}, "The launch takes most", "Give one launch more"),
+    ("matmul", "naive", {"shape_a": "1x8192", "shape_b": "8192x8192", "gpu": "H200"}, "latency takes", "bytes under way"),
     ("matmul", "naive", {"shape_a": "1x1000000", "shape_b": "1000000x1"}, "", "see kernel=split_k_dot"),
     ("transpose", "padded", {"shape": "2000000x4"}, "", "see kernel=skinny"),
     ("transpose", "unaligned", {"shape": "1000x1000"}, "", "Let blocks overlap"),

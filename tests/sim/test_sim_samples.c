@@ -134,6 +134,14 @@ static void test_sites(void)
     CHECK_EQ(report.launch[0].shared, 4096);
     CHECK(report.launch[0].block[0] == 32 && report.launch[0].block[1] == 8);
     CHECK(report.totals.barriers == 4 && report.totals.blocks == 4 && report.totals.warps == 32);
+    CHECK(report.totals.loading == 32);
+    gm_access_report_clear(&report);
+
+    /* Two blocks of 32 x 32 threads for one row: of each, one warp has something to load. */
+    struct gm_op row_by = product_of(GM_F32, 1, 32, 64, false, false);
+    if (!explain(sim, &row_by, variant_of(GM_OP_MATMUL, "naive"), &report))
+        return;
+    CHECK(report.totals.warps == 64 && report.totals.loading == 2);
     gm_access_report_clear(&report);
 }
 

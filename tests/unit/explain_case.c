@@ -27,7 +27,7 @@ void case_init(struct explain_case *c, enum gm_op_kind kind, uint64_t rows, uint
     c->report = (struct gm_access_report){
         .launches = 1, .launch = c->launch, .site = c->site, .sampled = true};
     c->report.totals.blocks = blocks;
-    c->report.totals.warps = 8 * blocks;
+    c->report.totals.warps = c->report.totals.loading = 8 * blocks;
     c->report.totals.steps = 100 * blocks;
     c->report.totals.lanes = 32 * 100 * blocks;
     c->explain = (struct gm_explain){.id = "id-1",

@@ -232,7 +232,7 @@ static void test_words_of_sites(void)
     check_words(&c, "8 separate spans", "a warp wide");
     case_init(&c, GM_OP_ADD, 10000000, 3);
     c.launch[0].blocks = c.report.totals.blocks = 40000;
-    c.report.totals.warps = 320000;
+    c.report.totals.warps = c.report.totals.loading = 320000;
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 5e6, (struct lanes){.stride = 12});
     check_words(&c, "12 sectors of 32 bytes instead of 4", "array of its own");
     /* Loads of y and z find in L1 what those of x fetched: then it costs nothing. */
@@ -279,7 +279,7 @@ static void test_words_of_kernels(void)
     case_init(&c, GM_OP_COPY, 8192, 8192);
     c.launch[0].blocks *= 4;
     c.report.totals.blocks *= 4;
-    c.report.totals.warps *= 4;
+    c.report.totals.loading = c.report.totals.warps *= 4;
     case_add(&c, GM_GLOBAL_LOAD, 8, "a", 8192 * 256, (struct lanes){.stride = 4});
     case_add(&c, GM_GLOBAL_STORE, 8, "result", 8192 * 256, (struct lanes){.stride = 4});
     check_words(&c, "the 64 warps of a multiprocessor have 8.19 kB of loads under way",

@@ -431,6 +431,7 @@ bool gm_sim_block_run(struct gm_sim_worker *w, struct gm_sim_dim block, double w
     if (given_up(w))
         return false;
     w->round++;
+    w->loading = 0;
     gm_tally_forget(&w->seen, beside);
     gm_shadow_begin_block(&w->shadow);
     if (w->repeats)

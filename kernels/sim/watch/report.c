@@ -26,6 +26,7 @@ struct gm_access_totals gm_sim_totals(const struct gm_exec *exec, enum gm_pass p
         totals.lanes += tally->step_lanes;
         totals.blocks += tally->blocks;
         totals.warps += tally->warps;
+        totals.loading += tally->loading;
     }
     return totals;
 }

@@ -413,6 +413,7 @@ void gm_tally_merge(struct gm_tally *into, struct gm_tally *from)
     into->step_lanes += from->step_lanes;
     into->blocks += from->blocks;
     into->warps += from->warps;
+    into->loading += from->loading;
     into->overflow |= from->overflow;
     into->lacking |= from->lacking;
 }
@@ -465,6 +466,7 @@ void gm_tally_multiply(struct gm_tally *tally, double factor)
     tally->step_lanes *= factor;
     tally->blocks *= factor;
     tally->warps *= factor;
+    tally->loading *= factor;
 }
 
 bool gm_tally_scale(struct gm_tally *tally)

@@ -44,7 +44,7 @@ struct gm_tally {
     struct gm_tally_site *site;
     unsigned last; /* the site that was found last */
     size_t span;   /* the site, + 1, whose span a load of another site may continue */
-    double barriers, steps, step_lanes, blocks, warps;
+    double barriers, steps, step_lanes, blocks, warps, loading;
     bool overflow; /* something did not fit: the sums are too small */
     bool lacking;  /* memory ran out: the sums are too small */
 };

@@ -20,8 +20,12 @@ static void add_request(struct gm_sim_worker *w, struct gm_tally_request *reques
     const uint32_t block[3] = {w->block.x, w->block.y, w->block.z};
 
     request->first = request->beside = request->again = 0;
-    if (request->kind == GM_GLOBAL_LOAD)
+    if (request->kind == GM_GLOBAL_LOAD) {
         gm_tally_see(&w->seen, request);
+        if (!(w->loading >> warp & 1))
+            w->tally.loading += w->warp_weight;
+        w->loading |= 1u << warp;
+    }
     struct gm_access_example *example = gm_tally_add(&w->tally, request);
 
     if (example) {

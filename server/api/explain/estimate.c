@@ -75,7 +75,7 @@ static double sum_of(const struct gm_explain *e, bool shared)
 /* Instructions of warps beside arithmetic. */
 static double instructions(const struct gm_explain *e)
 {
-    double global = sum_of(e, false), first = GLOBAL_FIRST * e->report->totals.warps;
+    double global = sum_of(e, false), first = GLOBAL_FIRST * e->report->totals.loading;
 
     first = global < first ? global : first;
     return GLOBAL_INSTRUCTIONS * first + LOOP_INSTRUCTIONS * (global - first) +
@@ -115,10 +115,12 @@ static enum gm_bound largest(const double part[GM_BOUNDS])
     return bound;
 }
 
-/* Latency of the loads of a warp, which has LOADS_AHEAD_MAX of them under way at a time. */
+/* Latency of the loads of a warp, which has LOADS_AHEAD_MAX of them under way at a time. Warps that
+ * leave at once, as those beyond the last row, wait for none. */
 static double loads_us(const struct gm_explain *e, const struct gm_explain_figures *f)
 {
-    double loads = e->report->totals.kind[GM_GLOBAL_LOAD].requests, warps = e->report->totals.warps;
+    double loads = e->report->totals.kind[GM_GLOBAL_LOAD].requests;
+    double warps = e->report->totals.loading;
     double rounds = warps > 0 ? fmax(1, loads / warps / LOADS_AHEAD_MAX) : 1;
     double hit = fmax(0, f->l1_hit_percent) / 100;
     bool copies = e->gpu->capability >= 80; /* before, an asynchronous copy is a load and a store */
@@ -206,15 +208,15 @@ struct gm_in_flight gm_explain_in_flight(const struct gm_explain *e,
                                          const struct gm_explain_figures *f)
 {
     const struct gm_access_sums *load = &e->report->totals.kind[GM_GLOBAL_LOAD];
-    double warps = e->report->totals.warps, all = f->bytes_moved;
+    double warps = e->report->totals.loading, all = f->bytes_moved;
     struct gm_in_flight r = {-1, -1, -1, -1};
 
     if (!f->launch || !(load->requests > 0) || !(warps > 0) || e->report->cut)
         return r;
     double rounds = fmax(1, f->barriers_per_block / 2); /* two barriers for each tile of a loop */
     r.requests = fmin(LOADS_AHEAD_MAX, fmax(1, load->requests / warps / rounds));
-    /* Of a grid that does not fill the GPU, its own. */
-    r.warps = fmin(f->occupancy.warps, warps / e->gpu->sms);
+    /* Of the resident warps, those that load; of a grid that does not fill the GPU, its own. */
+    r.warps = fmin(f->occupancy.warps * warps / e->report->totals.warps, warps / e->gpu->sms);
     r.bytes = r.warps * r.requests * load->bytes_moved / load->requests;
     /* Loads have their part of the bandwidth. */
     double part = all > 0 ? load->bytes_moved / all : 1;

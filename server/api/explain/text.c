@@ -174,8 +174,8 @@ static void say_estimate(FILE *out, const struct gm_explain *e, const struct gm_
     double measured = gm_explain_measured_us(e);
     if (measured > 0 && fabs(estimate->us / measured - 1) > 0.25)
         fprintf(out,
-                "                of this shape %.4g us were measured: here the estimate is %.2g of "
-                "it\n",
+                "                of this shape %.4g us were measured; the estimate is %.2g times "
+                "that\n",
                 measured, estimate->us / measured);
 }
 
