@@ -72,7 +72,7 @@ struct gm_access_totals {
     double steps, lanes; /* branchless stretches of code, per warp; active lanes in them */
     double blocks, warps;
     double loading; /* of the warps, those that load from global memory: others leave at once */
-    double async; /* of the requests that load from global memory, those of asynchronous copies */
+    double async;   /* of the requests that load from global memory, those of asynchronous copies */
 };
 
 /* The addresses of one request, as an example. */

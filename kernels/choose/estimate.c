@@ -80,6 +80,13 @@ static double time_of(double amount, double rate, double share)
     return amount > 0 && share > 0 ? amount / (rate * share) : 0;
 }
 
+/* A fit may find shares above 1, of operands that are partly in a cache. On a GPU of another
+ * balance they would promise more than its data sheet. */
+static double share_of(const struct gm_asked *q, double share)
+{
+    return q->borrowed ? gm_least_of(share, 1) : share;
+}
+
 double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const struct gm_work *w)
 {
     const struct gm_profile *p = q->profile;
@@ -94,10 +101,10 @@ double gm_work_us(const struct gm_asked *q, const struct gm_rates *r, const stru
     double missed = q->cold * p->first_miss + (q->cleared ? p->cleared : 0);
     struct gm_kernel_time e = {
         .launch = p->launch_us + (round + missed) / q->mhz,
-        .math = time_of(busiest * w->madds, q->madds, r->math),
-        .shared = time_of(busiest * w->shared, q->shared, r->shared),
+        .math = time_of(busiest * w->madds, q->madds, share_of(q, r->math)),
+        .shared = time_of(busiest * w->shared, q->shared, share_of(q, r->shared)),
         .l2 = time_of(busiest * w->l2, q->l2, r->l2),
-        .dram = time_of(w->dram, q->dram, r->dram),
+        .dram = time_of(w->dram, q->dram, share_of(q, r->dram)),
         .wait = (further * round + w->steps * q->cold * p->miss + w->queued * p->queued) / q->mhz,
         .passes = w->passes * r->pass / q->mhz + w->pass_bytes / (q->dram * p->pass_rate)};
 
@@ -168,6 +175,8 @@ struct gm_asked gm_asked_of(const struct gm_op *op, const struct gm_gpu *asked, 
 
     if (!(asked->fp32_gflops > 0 && asked->dram_gbs > 0 && asked->sms > 0))
         gpu = &like; /* of a capability that nobody knows */
+    q.borrowed =
+        profile == gm_profile_at(0) && strcmp(gm_gpu_model(profile->gpu)->name, gpu->name) != 0;
     q.sms = gpu->sms;
     q.mhz = gm_gpu_ghz(gpu) * 1e3;
     q.madds = madds_of(op, gpu, products, &q.tensor) / q.sms;

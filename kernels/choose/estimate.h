@@ -87,9 +87,10 @@ struct gm_asked {
     struct gm_sizes s; /* of a product */
     double bytes;      /* of the operation, at least */
     double sms, mhz;
-    double cold;  /* share of the operands that the L2 cache does not have */
-    bool cleared; /* it has nothing else, either */
-    bool tensor;  /* on tensor cores */
+    double cold;   /* share of the operands that the L2 cache does not have */
+    bool cleared;  /* it has nothing else, either */
+    bool tensor;   /* on tensor cores */
+    bool borrowed; /* the profile is the built-in one, of another GPU model */
     /* Of a multiprocessor, in a microsecond: multiply-adds of the type, bytes of shared memory and
      * of the L2 cache. dram: bytes of the device. */
     double madds, shared, l2, dram;

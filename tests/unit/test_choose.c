@@ -347,6 +347,21 @@ static void test_transposes(const struct gm_device_facts *facts)
     CHECK(us > 0 && 1.05 * us < transpose_us("packed_u8", GM_U8, 239, 1024, facts));
 }
 
+/* With the table of another GPU, nothing is promised that the data sheet rules out. */
+static void test_data_sheet(void)
+{
+    const struct gm_variant *variant;
+
+    for (size_t i = 1; i < 9; i++) {
+        const struct gm_device_facts facts = {.kind = GM_DEVICE_CUDA, .gpu = gm_gpu_at(i)};
+        double least = 4 * 0x1p30 / (facts.gpu->dram_gbs * 1e3);
+        for (size_t j = 0; (variant = gm_variant_at(j)); j++) {
+            double us = transpose_us(variant->name, GM_F64, 16384, 16384, &facts);
+            CHECK(us == -1 || us > least);
+        }
+    }
+}
+
 /* A table is read as it is written, and what is wrong in it is said. */
 static void test_profile(const struct gm_device_facts *facts)
 {
@@ -723,6 +738,7 @@ int main(void)
     test_any_shape();
     test_unknown();
     test_transposes(&facts);
+    test_data_sheet();
     test_cublas(&facts);
     test_tiles();
     test_tensor_cores();

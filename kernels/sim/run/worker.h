@@ -112,7 +112,7 @@ struct gm_sim_worker {
     double weight;      /* blocks that the running one stands for */
     double warp_weight; /* warps, of all blocks, that the running warp stands for */
     double warps_like[GM_SIM_THREADS_MAX / GM_WARP]; /* warps of the block that each stands for */
-    uint32_t loading; /* bit i: warp i of the running block has loaded from global memory */
+    uint32_t loading;       /* bit i: warp i of the running block has loaded from global memory */
     unsigned absent, alive; /* alive: threads that have not ended and are not absent */
 
     struct gm_fiber scheduler;
