@@ -146,14 +146,31 @@ static char *reason_of(const struct choice *c)
     return gm_text_stream_end(&stream, NULL);
 }
 
-static json_t *candidate_json(const struct gm_candidate *candidate)
+/* Why it has no estimate. */
+static const char *note_of(const struct choice *c, const struct gm_candidate *candidate)
+{
+    enum gm_op_kind kind = candidate->variant ? candidate->variant->op : c->op->kind;
+    struct gm_device_facts facts = c->facts;
+
+    if (facts.gpu)
+        facts.kind = GM_DEVICE_CUDA;
+    return strcmp(candidate->name, "grouped") == 0
+               ? "taken for small jobs alone, by what their copies take"
+           : gm_lacks_numbers(c->op, kind, candidate->name, &facts)
+               ? "the profile has no numbers for it; gemmd --tune measures them"
+               : "auto never takes it";
+}
+
+static json_t *candidate_json(const struct choice *c, const struct gm_candidate *candidate)
 {
     const struct gm_kernel_time *e = &candidate->estimate;
     json_t *o = json_object();
 
     json_object_set_new(o, "kernel", json_string(candidate->name));
-    if (!(e->us >= 0) || !isfinite(e->us))
+    if (!(e->us >= 0)) {
+        json_object_set_new(o, "note", json_string(note_of(c, candidate)));
         return o;
+    }
     json_object_set_new(o, "estimated_us", json_real(round(e->us * 1e3) * 1e-3));
     for (size_t i = 0; i < PARTS; i++)
         json_object_set_new(o, parts[i].name, json_real(round(part_of(e, &parts[i]) * 1e3) * 1e-3));
@@ -178,7 +195,7 @@ static char *choice_json(const struct choice *c, const char *reason)
         json_object_set_new(o, "kernel", json_string(c->taken));
     json_object_set_new(o, "reason", json_string(reason));
     for (unsigned i = 0; i < c->count; i++)
-        json_array_append_new(list, candidate_json(&c->candidates[i]));
+        json_array_append_new(list, candidate_json(c, &c->candidates[i]));
     json_object_set_new(o, "candidates", list);
     return gm_document_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 }
@@ -206,7 +223,7 @@ static char *choice_text(const struct choice *c, const char *reason)
         if (e->us >= 0)
             fprintf(stream.out, " %11.1f", e->us);
         else
-            fprintf(stream.out, " %11s", "none");
+            fprintf(stream.out, " %11s  %s", "none", note_of(c, &c->candidates[i]));
         for (size_t j = 0; j < PARTS && e->us >= 0; j++)
             fprintf(stream.out, " %9.1f", part_of(e, &parts[j]));
     }

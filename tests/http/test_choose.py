@@ -1,6 +1,7 @@
 """GET /v1/choose/{op}: what each kernel is estimated to take, also on a GPU that need not be here, and which one is taken."""
 
 import math
+import re
 
 import pytest
 
@@ -29,6 +30,16 @@ def test_takes_the_least_estimate(daemon, op):
     assert document["device"] == "H200" and document["profile"] == "NVIDIA H200"
     assert document["kernel"] == document["candidates"][0]["kernel"]
     assert document["reason"].startswith(document["kernel"] + ": estimated at ")
+
+
+def test_says_why_a_kernel_has_no_estimate(daemon):
+    notes = {}
+    for op, parameters in (("matmul", {"shape": "700x700"}), ("add", {"shape": "1000x3"})):
+        for candidate in report(daemon, op, gpu="H200", **parameters)["candidates"]:
+            assert ("note" in candidate) == ("estimated_us" not in candidate)
+            notes[candidate["kernel"]] = candidate.get("note")
+    assert notes["vector_loads"] == "auto never takes it" and "small jobs" in notes["grouped"]
+    assert re.search(r"\nfloat3 +none  auto never takes it\n", choose(daemon, "add", shape="1000x3", gpu="H200").ok().body.decode())
 
 
 @pytest.mark.parametrize("dtype, parameters, kernel", [

@@ -382,8 +382,13 @@ class Candidate(Document):
 
     @property
     def most(self) -> str:
-        """The longest part: "launch", "math", "shared", "l2", "dram", "wait" or "passes"."""
+        """The longest part: "launch", "math", "shared", "l2", "dram", "wait" or "passes"; "" without an estimate."""
         return self._text("most")
+
+    @property
+    def note(self) -> str:
+        """Why there is no estimate; "" where there is one."""
+        return self._text("note")
 
 
 class Choice(OnDevice):
