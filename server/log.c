@@ -393,8 +393,12 @@ static void finish_line(enum gm_log_level level, const char *event, char line[LI
 {
     if (len > LINE_MAX_BYTES - 3)
         len = LINE_MAX_BYTES - 3;
-    /* In case a value was not quoted: an event must stay one line, without control sequences. */
+    /* In case a value was not quoted: an event must stay one line, without control sequences. It is
+     * looked for first, without branches, which compilers do by vectors. */
+    unsigned controls = 0;
     for (size_t i = 0; i < len; i++)
+        controls |= ((unsigned char)line[i] < 0x20) | (line[i] == 0x7f);
+    for (size_t i = 0; controls && i < len; i++)
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = ' ';
     while (len > 0 && line[len - 1] == ' ')

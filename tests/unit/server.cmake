@@ -1,6 +1,6 @@
 # Unit tests of server/: one program a module.
 foreach(name accept access quota account body_format config connection_limiter connections cost eval fair_queue forecast json_line
-    listener log memory_quota notify params receive probe problem routes sandbox worker)
+    listener log memory_quota notify params receive probe problem routes sandbox wait worker)
   gm_test(test_${name} unit unit/test_${name}.c LIBRARIES gemmd_server)
 endforeach()
 gm_test(test_resolve unit unit/test_resolve.c LIBRARIES gemmd_server)
