@@ -221,7 +221,7 @@ static const struct option_row options[] = {
      .fallback = "no",
      .parse = parse_flag,
      .offset = FIELD(cuda_ipc),
-     .takes = "yes or no; without a value it is yes",
+     .takes = "yes or no; the flag alone is yes",
      .help = "clients may register memory of a GPU; one that frees it in use can end the daemon"},
     {.flag = "--keys",
      .argument = "FILE",
@@ -233,13 +233,13 @@ static const struct option_row options[] = {
      .fallback = "no",
      .parse = parse_flag,
      .offset = FIELD(open_probes),
-     .takes = "yes or no; without a value it is yes",
+     .takes = "yes or no; the flag alone is yes",
      .help = "with --keys: health checks take none"},
     {.flag = "--insecure",
      .fallback = "no",
      .parse = parse_flag,
      .offset = FIELD(insecure),
-     .takes = "yes or no; without a value it is yes",
+     .takes = "yes or no; the flag alone is yes",
      .help = "without --keys: listen beyond this machine all the same"},
     {.flag = "--quota",
      .argument = "LIST",
@@ -537,26 +537,28 @@ static const struct option_row *row_of(const char *name)
     return NULL;
 }
 
-static void fault_unknown(struct source *source, const char *name)
+/* said: as it stands in a file, or on the command line, perhaps with =VALUE. */
+static void fault_unknown(struct source *source, const char *said)
 {
-    const char *nearest = options[0].flag + 2;
-    size_t len = strlen(name), least = SIZE_MAX;
+    const char *name = said + (strncmp(said, "--", 2) == 0 ? 2 : 0), *nearest = options[0].flag;
+    size_t len = strcspn(name, "="), least = SIZE_MAX;
     char quoted[256];
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         size_t distance = gm_edit_distance(name, len, options[i].flag + 2);
         if (distance < least) {
             least = distance;
-            nearest = options[i].flag + 2;
+            nearest = options[i].flag;
         }
     }
-    if (len == strlen("config") && memcmp(name, "config", len) == 0) {
+    if (strcmp(said, "config") == 0 && source->kind == SOURCE_FILE) {
         fault(source, "a configuration file cannot name another: config is for the command line");
         return;
     }
-    bool near = gm_is_near(name, len, nearest);
-    fault(source, "there is no option %s; %s%s", gm_log_quote(quoted, sizeof quoted, name),
-          near ? "the nearest is " : "see gemmd --help", near ? nearest : "");
+    bool near = gm_is_near(name, len, nearest + 2);
+    fault(source, "there is no option %s; %s%s", gm_log_quote(quoted, sizeof quoted, said),
+          near ? "the nearest is " : "see gemmd --help",
+          near ? nearest + (source->kind == SOURCE_FILE ? 2 : 0) : "");
 }
 
 static void apply_line(struct source *source, char *line)
@@ -652,9 +654,7 @@ static int apply_argument(struct source *source, int argc, char **argv, int at)
             fault(source, "%s needs a value: %s", row->flag, row->takes);
         return taken;
     }
-    char quoted[256];
-    fault(source, "there is no option %s; see gemmd --help",
-          gm_log_quote(quoted, sizeof quoted, arg));
+    fault_unknown(source, arg);
     return 1;
 }
 

@@ -365,8 +365,10 @@ static void test_unknown(void)
         CHECK_EQ(PARSE(unknown[i], "1"), GM_CONFIG_EXIT_USAGE);
         CHECK_EQ(PARSE("--threads", "1", unknown[i]), GM_CONFIG_EXIT_USAGE);
         CHECK(strstr(seen.err, "there is no option") && strstr(seen.err, unknown[i]));
-        CHECK(strstr(seen.err, "--help") != NULL);
+        CHECK(strstr(seen.err, "--help") || strstr(seen.err, "the nearest is --"));
     }
+    CHECK_EQ(PARSE("--queue-limt=3"), GM_CONFIG_EXIT_USAGE);
+    CHECK(strstr(seen.err, "the nearest is --queue-limit\n") != NULL);
     CHECK_EQ(PARSE("--timeout"), GM_CONFIG_EXIT_USAGE);
     CHECK(strstr(seen.err, "--timeout needs a value") != NULL);
     /* What comes from outside cannot write to the terminal. */
