@@ -614,29 +614,33 @@ static enum gm_status check_sockets(const struct gm_config *config, struct gm_er
     return GM_OK;
 }
 
-/* Runs --check: what the options alone do not show. */
+/* Says what is wrong, if something is. */
+static bool is_right(enum gm_status status, const struct gm_error *error)
+{
+    if (status != GM_OK)
+        fprintf(stderr, "gemmd: %s\n", error->detail);
+    return status == GM_OK;
+}
+
+/* Runs --check: all that the options alone do not show, so that one run names all that is wrong. */
 static int check(struct gm_server *server)
 {
     const struct gm_config *config = &server->config;
     struct gm_error error;
-    enum gm_status status = gm_log_open(&config->log_to, &error);
+    bool right = is_right(gm_log_open(&config->log_to, &error), &error);
 
-    if (status == GM_OK && *config->tls_cert)
-        status = check_tls(config, &error);
-    if (status == GM_OK && *config->keys)
-        status = check_keys(server, &error);
-    if (status == GM_OK && *config->profile)
-        status = check_profile(config, &error);
-    if (status == GM_OK && *config->matrix_dir)
-        status = check_matrix_dir(config, &error);
-    if (status == GM_OK)
-        status = check_sockets(config, &error);
-    if (status == GM_OK)
-        status = gm_http_check_reach(config, &error);
-    if (status != GM_OK) {
-        fprintf(stderr, "gemmd: %s\n", error.detail);
+    if (*config->tls_cert)
+        right &= is_right(check_tls(config, &error), &error);
+    if (*config->keys)
+        right &= is_right(check_keys(server, &error), &error);
+    if (*config->profile)
+        right &= is_right(check_profile(config, &error), &error);
+    if (*config->matrix_dir)
+        right &= is_right(check_matrix_dir(config, &error), &error);
+    right &= is_right(check_sockets(config, &error), &error);
+    right &= is_right(gm_http_check_reach(config, &error), &error);
+    if (!right)
         return EXIT_FAILURE;
-    }
     printf("gemmd could run so\n");
     return EXIT_SUCCESS;
 }

@@ -253,7 +253,8 @@ static enum gm_status read_file(const char *path, char **ret, size_t *ret_len, s
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
 
     if (fd < 0 || fstat(fd, &about) != 0)
-        status = gm_fail(err, GM_BAD_PARAMETER, "%s: %s", path, strerror(errno));
+        status = gm_fail(err, GM_BAD_PARAMETER, "%s: %s%s", path, strerror(errno),
+                         errno == ENOENT ? ": gemmctl key new makes it" : "");
     else if (!S_ISREG(about.st_mode))
         status = gm_fail(err, GM_BAD_PARAMETER, "%s: it is no regular file", path);
     else if (about.st_mode & S_IWOTH)
