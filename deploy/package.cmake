@@ -2,8 +2,11 @@
 #
 # It installs on the Debian that it was built on and on later ones. libmicrohttpd is within the daemon
 # where the system's is too old (deploy/deps.sh); the other libraries are dependencies.
+# Documents for users and operators lie as in the checkout, so that their links to each other hold.
 install(FILES LICENSE RENAME copyright DESTINATION share/doc/gemmd COMPONENT man)
-install(FILES CHANGELOG.md README.md proto/PROTOCOL.md DESTINATION share/doc/gemmd COMPONENT man)
+install(FILES CHANGELOG.md NOTICE README.md SECURITY.md DESTINATION share/doc/gemmd COMPONENT man)
+install(FILES deploy/README.md DESTINATION share/doc/gemmd/deploy COMPONENT man)
+install(FILES proto/PROTOCOL.md DESTINATION share/doc/gemmd/proto COMPONENT man)
 if(EXISTS ${PROJECT_SOURCE_DIR}/build/deps/share/doc/libmicrohttpd/copyright)
   install(FILES build/deps/share/doc/libmicrohttpd/copyright RENAME copyright.libmicrohttpd
     DESTINATION share/doc/gemmd COMPONENT man)

@@ -31,7 +31,8 @@ cmake --install "$build" --prefix "$prefix" >"$work/log" || die "cannot be insta
 for file in bin/gemmd bin/gemmctl include/gemmd.h include/gemmd_http.h lib/systemd/system/gemmd.service \
     share/man/man1/gemmd.1 share/man/man1/gemmctl.1 share/man/man3/libgemmd.3 \
     share/bash-completion/completions/gemmctl share/zsh/vendor-completions/_gemmctl \
-    share/fish/vendor_completions.d/gemmctl.fish; do
+    share/fish/vendor_completions.d/gemmctl.fish \
+    share/doc/gemmd/{README.md,NOTICE,SECURITY.md,deploy/README.md,proto/PROTOCOL.md}; do
     [ -s "$prefix/$file" ] || die "there is no $file"
 done
 
