@@ -156,6 +156,7 @@ set_up() {
             "tls-cert = /etc/gemmd/tls.pem" "tls-key = /etc/gemmd/tls.key" "keys = /etc/gemmd/keys" \
             "open-probes = yes" >gemmd.conf
         echo GEMMD_CONFIG=/etc/gemmd/gemmd.conf >/etc/gemmd.conf
+        install -d -o gemmd /run/gemmd
         runuser -u gemmd -- gemmd --config gemmd.conf --check
         systemctl enable --now gemmd
         systemctl status gemmd' >"$logs/systemd-set-up.log" || {
@@ -253,7 +254,7 @@ check_reload() {
     note "$turn times two reloads: $(cat "$work/load")"
 }
 
-# A restart and a stop with clients at work: what was accepted is answered, and they go on by themselves.
+# A restart, an upgrade and a stop with clients at work: what was accepted is answered, and they go on by themselves.
 check_stop() {
     load --seconds 5 >"$work/load" 2>&1 &
     local clients=$!
@@ -261,6 +262,15 @@ check_stop() {
     inside systemctl restart gemmd
     wait $clients || { cat "$work/load" && die "a client did not get over a restart"; }
     note "a restart: $(cat "$work/load")"
+    local before
+    before=$(property MainPID)
+    load --seconds 5 >"$work/load" 2>&1 &
+    clients=$!
+    sleep 1
+    inside dpkg -i /root/gemmd.deb >"$logs/systemd-upgrade.log" 2>&1 || die "no upgrade: see build/log/systemd-upgrade.log"
+    wait $clients || { cat "$work/load" && die "a client did not get over an upgrade"; }
+    [ "$(property MainPID)" != "$before" ] || die "an upgrade leaves the old gemmd running"
+    note "an upgrade: $(cat "$work/load")"
     load --seconds 2 --until-refused >"$work/load" 2>&1 &
     clients=$!
     sleep 1
@@ -330,7 +340,7 @@ step "The journal"
 check_journal
 step "Reloads under load"
 check_reload
-step "A restart and a stop under load"
+step "A restart, an upgrade and a stop under load"
 check_stop
 step "Lost devices, and a daemon that hangs"
 check_lost_device
