@@ -200,13 +200,14 @@ try_package() {
         export DEBIAN_FRONTEND=noninteractive
         apt-get -q update
         apt-get -q -y install --no-install-recommends /gemmd.deb
-        gemmd >/tmp/out 2>/tmp/log &
+        gemmd --listen 127.0.0.1:0 >/tmp/out 2>/tmp/log & # the ports of this machine are shared
         daemon=$!
         while ! grep -q listening /tmp/out; do
             kill -0 $daemon || cat /tmp/log
             kill -0 $daemon
             sleep 0.1
         done
+        export GEMMD_URL=$(sed "s/^listening on //" /tmp/out)
         test "$(printf "1,2\n3,4\n" | gemmctl transpose -)" = "$(printf "1,3\n2,4")"
         gemmctl devices
         ldconfig -p | grep -F libgemmd.so
