@@ -167,6 +167,8 @@ def test_result_is_whole_or_absent(url, files):
     assert done.returncode == 6 and b"standard output" in done.stderr
     done = subprocess.run(["sh", "-c", f"{GEMMCTL} explain transpose --to svg -u {url} | head -c 1"], capture_output=True)
     assert len(done.stdout) == 1 and done.stderr == b""
+    late = f"(sleep 0.2; {GEMMCTL} flip {target} -u {url}; echo $? >&2) | true"  # it writes to nobody
+    assert subprocess.run(["sh", "-c", late], capture_output=True).stderr == b"6\n"
 
 
 def test_account(url, files):
@@ -229,6 +231,8 @@ def test_exit_statuses(url, server, files, tmp_path):
         (6, ["transpose", a, "-o", folder / "no" / "t.npy"], url, "No such file"),
         (6, ["stats", "--key-file", folder / "none"], url, "No such file"),
         (6, ["stats", "--key-file", "/dev/null"], url, "no key"),
+        (3, ["stats"], url.replace("http", "https"), "If not, the URL begins with http://"),
+        (2, ["flip", "-"], url, "- is empty"),
     ]
     for status, arguments, where, words in expected:
         got, out, errors = gemmctl(*arguments, url=where)
@@ -461,7 +465,7 @@ def test_tls(server, tmp_path, files):
         good("stats", url=there.url, env={**env, "GEMMD_CA": str(tls[0])})
         other = there.url.replace("localhost", "127.0.0.1")  # which is not the certificate's name
         assert gemmctl("stats", "--ca", tls[0], url=other, env=env)[0] == 3
-        assert gemmctl("stats", "--ca", folder / "none.pem", url=there.url, env=env)[0] == 3
+        assert gemmctl("stats", "--ca", folder / "none.pem", url=there.url, env=env)[0] == 6
 
 
 def test_unix_socket(server, tmp_path, files):

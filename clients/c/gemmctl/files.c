@@ -111,6 +111,8 @@ static const struct gm_format *format_of_bytes(const char *bytes, size_t len, bo
         return gm_format_by_name("npy");
     if (has_shape)
         return gm_format_by_name("raw");
+    if (len == 0) /* of a command that failed, and not a matrix without elements */
+        return NULL;
     while (blanks < len && strchr(" \t\r\n", bytes[blanks]) && bytes[blanks])
         blanks++;
     if (blanks < len && (bytes[blanks] == '[' || bytes[blanks] == '{'))
@@ -135,7 +137,7 @@ static bool has_shape(const struct gm_options *options, size_t operand)
 static enum gm_exit find_format(struct gm_input *input, size_t operand,
                                 const struct gm_options *options, bool seekable)
 {
-    ssize_t len;
+    ssize_t len = 1;
 
     input->format =
         options->from ? gm_format_by_name(options->from) : gm_format_by_suffix(input->path, false);
@@ -145,9 +147,15 @@ static enum gm_exit find_format(struct gm_input *input, size_t operand,
     if (!input->format) {
         len = look(input, seekable);
         if (len < 0)
-            return gm_say_wrong(GM_EXIT_FILE, "%s: %s", input->path, strerror(errno));
+            return gm_say_interrupted()
+                       ? GM_EXIT_INTERRUPTED
+                       : gm_say_wrong(GM_EXIT_FILE, "%s: %s", input->path, strerror(errno));
         input->format = format_of_bytes(input->first, (size_t)len, has_shape(options, operand));
     }
+    if (!input->format && len == 0)
+        return gm_say_wrong(GM_EXIT_USAGE,
+                            "%s is empty: a matrix without elements takes --from FORMAT",
+                            input->path);
     if (!input->format)
         return gm_say_wrong(GM_EXIT_USAGE,
                             "%s: neither its name nor its first bytes tell its format: say "
@@ -348,12 +356,12 @@ bool gm_output_write(void *cls, const void *bytes, size_t len)
 
 enum gm_exit gm_output_close(struct gm_output *output, bool good)
 {
-    enum gm_exit status = GM_EXIT_OK;
+    enum gm_exit status = output->error ? GM_EXIT_FILE : GM_EXIT_OK;
 
-    if (output->error)
-        status =
-            gm_say_wrong(GM_EXIT_FILE, "%s: %s", output->path ? output->path : "standard output",
-                         strerror(output->error));
+    /* Whoever closes a pipe, as head does, wants no word of it. */
+    if (output->error && (output->path || output->error != EPIPE))
+        gm_say_wrong(status, "%s: %s", output->path ? output->path : "standard output",
+                     strerror(output->error));
     if (output->fd > STDERR_FILENO && close(output->fd) != 0 && good)
         status = gm_say_wrong(GM_EXIT_FILE, "%s: %s", output->path, strerror(errno));
     good = good && status == GM_EXIT_OK;

@@ -163,7 +163,9 @@ int main(int argc, char **argv)
     else if (options.help)
         print_help();
     if (options.version || options.help)
-        return fflush(stdout) == 0 ? GM_EXIT_OK : GM_EXIT_FILE;
+        return fflush(stdout) == 0
+                   ? GM_EXIT_OK
+                   : (int)gm_say_wrong(GM_EXIT_FILE, "standard output: %s", strerror(errno));
     if (!gm_say_start(&options))
         return GM_EXIT_USAGE;
     if (options.arg_count == 0)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -148,15 +149,31 @@ static const char *hint_of_code(const struct gemmd_error *err)
     return NULL;
 }
 
+/* Whether the daemon is asked over TCP without TLS. */
+static bool is_plain(const struct gm_options *options)
+{
+    const char *url = options->url ? options->url : getenv("GEMMD_URL");
+
+    return !options->unix_socket &&
+           (!url || (strncasecmp(url, "https:", 6) != 0 && !strstr(url, "unix:")));
+}
+
 /* What may be done about it, or NULL. */
 static const char *hint(const struct gm_options *options, const struct gemmd_error *err)
 {
     switch (err->status) {
+    case GEMMD_BROKEN: /* in the words of libcurl, for a connection that ended before a reply began
+                        */
+        return strstr(err->detail, "Empty reply") && is_plain(options)
+                   ? "does gemmd speak TLS there? Then the URL begins with https://"
+                   : NULL;
     case GEMMD_NO_CONNECTION:
         return options->url || getenv("GEMMD_URL") || options->unix_socket
                    ? "is gemmd running there?"
                    : "is gemmd running on this machine? --url says where else it is";
     case GEMMD_BAD_TLS:
+        if (!strstr(err->detail, "certificate"))
+            return "does gemmd speak TLS there? If not, the URL begins with http://";
         return options->ca_file || getenv("GEMMD_CA")
                    ? "is that the CA that signed the daemon's certificate?"
                    : "a CA of your own is given by --ca FILE";

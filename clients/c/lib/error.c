@@ -38,11 +38,12 @@ static enum gemmd_status status_of(CURLcode code)
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
     case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CLIENTCERT:
     case CURLE_USE_SSL_FAILED:
         return GEMMD_BAD_TLS;
+    case CURLE_SSL_CACERT_BADFILE: /* ca_file */
+        return GEMMD_BAD_FILE;
     case CURLE_OPERATION_TIMEDOUT:
         return GEMMD_TIMED_OUT;
     case CURLE_WEIRD_SERVER_REPLY:
