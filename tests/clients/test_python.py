@@ -160,12 +160,13 @@ def test_lists_take_the_type_of_the_array_beside_them(client):
     assert caught.value.code == "bad_dtype" and caught.value.status == 422
 
 
-@pytest.mark.parametrize("what", [
-    np.ma.masked_array([[1.0, 2]], mask=[[True, False]]), np.array([[object()]]), "text", None, [["a"]], object(),
-    InGpuMemory(np.ones((2, 2))),
+@pytest.mark.parametrize("what, said", [
+    (np.ma.masked_array([[1.0, 2]], mask=[[True, False]]), "fill it first"), (np.array([[object()]]), "astype"),
+    ("text", "str is no array of numbers$"), (None, "NoneType"), ([["a"]], "'a' is in it"), ([[1, None]], "None is in it.*'f8'"),
+    (object(), "object"), (InGpuMemory(np.ones((2, 2))), "it is on a GPU"),
 ])
-def test_what_is_no_array_is_not_sent(client, what):
-    with pytest.raises(TypeError):
+def test_what_is_no_array_is_not_sent(client, what, said):
+    with pytest.raises(TypeError, match=said):
         client.transpose(what)
 
 
@@ -566,7 +567,7 @@ def test_a_named_matrix_is_a_value(client):
     assert np.array_equal(client.matmul(again, again), np.eye(2))
     client.delete(x)
     for name in (".", "..", "a.", "0"):
-        with pytest.raises(ValueError, match="no name of a matrix"):
+        with pytest.raises(ValueError, match="no name of a matrix: it has letters"):
             client.delete(name)
 
 
@@ -578,8 +579,14 @@ def test_python_booleans_are_booleans(client):
     assert client.eval("m * k", {"m": np.array([[True, False]]), "k": True}).dtype == bool
     assert client.eval("x / k", {"x": np.ones((1, 1)), "k": -0.0}).tolist() == [[-np.inf]]
     assert client.eval("x * k", {"x": np.ones((1, 1)), "k": float("inf")}).tolist() == [[np.inf]]
-    with pytest.raises(TypeError, match="an index is an integer or a slice"):
-        m[True]
+    for index in (True, ..., None, np.array([True])):
+        with pytest.raises(TypeError, match="an index is an integer or a slice"):
+            m[index]
+    for made in (np.asarray, np.linalg.norm, lambda x: client.flip([x])):
+        with pytest.raises(TypeError, match="are with the daemon"):
+            made(m)
+    with pytest.raises(TypeError, match=r"keep\(\) it first"):
+        client.flip(m + m)
     client.delete(m)
 
 

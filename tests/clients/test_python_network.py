@@ -77,6 +77,8 @@ def test_addresses(flip, daemon, monkeypatch):
     for wrong in ("", "http://", "ftp://host", "http://host:port", "http://host/?a=b", "unix:", "http://host:99999"):
         with pytest.raises(ValueError):
             gemmd.Client(wrong)
+    with pytest.raises(gemmd.TransportError, match="If not, its address begins with http://"):
+        flip(f"https://127.0.0.1:{daemon.port}", retries=0)
     with pytest.raises(gemmd.RequestError) as caught:  # a path before the daemon's own
         flip(daemon.url("/elsewhere"))
     assert caught.value.status == 404 and caught.value.code == "not_found"
@@ -99,7 +101,7 @@ def test_tls(flip, relay, tmp_path, monkeypatch):
     (tmp_path / "no.pem").write_text("nothing")
     with pytest.raises(ValueError, match="PEM"):
         gemmd.Client("https://localhost", ca=tmp_path / "no.pem")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="none.pem"):
         gemmd.Client("https://localhost", ca=tmp_path / "none.pem")
 
 
@@ -121,6 +123,9 @@ def test_keys(flip, relay, tmp_path, monkeypatch):
         with pytest.raises(ValueError):
             gemmd.Client(at(one), key=wrong)
     monkeypatch.delenv("GEMMD_KEY")
+    (tmp_path / "key").write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match="one line of ASCII"):
+        gemmd.Client(at(one))
     (tmp_path / "key").write_text("\n")
     with pytest.raises(ValueError, match="empty"):
         gemmd.Client(at(one))

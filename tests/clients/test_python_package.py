@@ -94,6 +94,8 @@ def waits() -> None:
         reveal_type(client.explain("copy", shape=(64, 64)).sites)
         client.add(memoryview(b"12"), 3.5, progress=lambda step: print(step.fraction))
         client.compare("transposed", made)  # WRONG: arg-type
+        x = client.put(made)
+        reveal_type(gemmd.sum(gemmd.abs(x), axis=0) + gemmd.max(x) + gemmd.min(x))
         gemmd.Client(8080)  # WRONG: arg-type
         client.flip(made, progress=other)  # WRONG: arg-type
         made.account.kernels  # WRONG: attr-defined
@@ -119,7 +121,7 @@ def test_types(tmp_path):
     revealed = [re.search('"(.*)"', line).group(1) for line in said if "Revealed" in line]
     assert revealed == [
         "gemmd.arrays.Result", "gemmd.account.Account", "float", "list[gemmd.reports.ComparedKernel]",
-        "list[gemmd.reports.Site]", "gemmd.arrays.Result",
+        "list[gemmd.reports.Site]", "gemmd.lazy.Expression", "gemmd.arrays.Result",
     ], done.stdout
     wrong = [(number, line.partition("# WRONG: ")[2]) for number, line in enumerate(TYPED.splitlines(), 1)
              if "# WRONG" in line]

@@ -60,6 +60,9 @@ def test_python(secure, files):
             assert (client.flip(MATRIX) == MATRIX[:, ::-1]).all()
         with gemmd.Client(url) as client, pytest.raises(gemmd.TransportError):
             client.transpose(MATRIX)
+        plain = gemmd.Client(url.replace("https", "http"), retries=0)
+        with plain as client, pytest.raises(gemmd.TransportError, match="Then its address begins with https://"):
+            client.transpose(MATRIX)
 
 
 def test_gemmctl(secure, files, tmp_path):
@@ -72,6 +75,8 @@ def test_gemmctl(secure, files, tmp_path):
     assert (np.load(tmp_path / "t.npy") == MATRIX.T).all()
     done = gemmctl("transpose", str(tmp_path / "m.npy"), "-o", str(tmp_path / "t.npy"), url=url)
     assert done[0] != 0 and "certificate" in done[2].lower(), done
+    done = gemmctl("stats", url=url.replace("https", "http"))
+    assert done[0] == 3 and "Then the URL begins with https://" in done[2], done
 
 
 def test_a_unix_socket(tmp_path):

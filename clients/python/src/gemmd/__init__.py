@@ -27,14 +27,19 @@ from .errors import (
     UnavailableError,
 )
 from .lazy import Expression, absolute, equal, exp, log, maximum, mean, minimum, not_equal, sqrt, tanh, where
-from .lazy import absolute as abs  # noqa: A004
-from .lazy import greatest as max  # noqa: A004
-from .lazy import least as min  # noqa: A004
-from .lazy import total as sum  # noqa: A004
+from .lazy import greatest as _greatest
+from .lazy import least as _least
+from .lazy import total as _total
 from .progress import Progress, ProgressBar
 from .reports import Candidate, Choice, ComparedKernel, Comparison, Explanation, Site
 
 __version__ = VERSION
+
+# Assigned: a type checker takes a name that is imported and not in __all__ for a private one.
+abs = absolute  # noqa: A001
+max = _greatest  # noqa: A001
+min = _least  # noqa: A001
+sum = _total  # noqa: A001
 
 # Not abs, max, min and sum: `from gemmd import *` would hide Python's.
 __all__ = [

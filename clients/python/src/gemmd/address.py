@@ -72,7 +72,7 @@ def _key(key: str | None) -> str | None:
         key = os.environ.get("GEMMD_KEY") or None
     if key is None and os.environ.get("GEMMD_KEY_FILE"):
         file = os.environ["GEMMD_KEY_FILE"]
-        key = (Path(file).read_text(encoding="utf-8").splitlines() or [""])[0].strip()
+        key = (Path(file).read_text(encoding="utf-8", errors="replace").splitlines() or [""])[0].strip()
         if not key:
             raise ValueError(f"the key file {file} (GEMMD_KEY_FILE) is empty")
     if key is not None and not isinstance(key, str):
@@ -96,3 +96,6 @@ def _tls(ca: str | os.PathLike[str] | ssl.SSLContext | None) -> ssl.SSLContext |
         return ssl.create_default_context(cafile=path)
     except ssl.SSLError as error:
         raise ValueError(f"{os.fspath(path)} has no certificate in PEM format: {error}") from None
+    except OSError as error:  # which does not name the file
+        error.filename = os.fspath(path)
+        raise

@@ -170,6 +170,8 @@ def as_array(operand: Any) -> Array:
         return np.broadcast_to(np.zeros((), dtype_of(operand.dtype)), operand.shape)
     if isinstance(operand, np.ma.MaskedArray):
         raise TypeError("a masked array has elements that are not there: fill it first, a.filled(0)")
+    if isinstance(operand, Lazy):
+        raise TypeError("an expression is no operand of this: keep() it first, or eval() what is to become of it")
     kind = type(operand)
     what = f"{kind.__module__}.{kind.__qualname__}"
     if not hasattr(operand, "__array__") and hasattr(operand, "__cuda_array_interface__"):
@@ -190,7 +192,10 @@ def as_array(operand: Any) -> Array:
         if array.size and all(isinstance(element, int) for element in array.flat):
             most = max(array.flat, key=abs)
             raise ValueError(f"a whole number fits no type if it is beyond int64 and uint64, as {most} is")
-        raise TypeError(f"{what} is no array of numbers")
+        strange = [e for e in array.astype(object).flat if not isinstance(e, (int, float, complex))]
+        inside = isinstance(operand, (list, tuple)) and strange
+        cure = f": {strange[0]!r:.40} is in it. np.array(a, 'f8') converts what is a number" if inside else ""
+        raise TypeError(f"{what} is no array of numbers{cure}")
     if array.dtype.hasobject:
         raise TypeError(f"{what} has Python objects as elements, not numbers: convert it, a.astype('f8')")
     return array

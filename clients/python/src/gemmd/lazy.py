@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -102,6 +102,12 @@ class Lazy:
         return Expression(ATOM, (self, ATOM), "[" + ", ".join(_index(i) for i in indices) + "]")
 
     __iter__ = None  # else Python would try x[0], x[1], ... for ever
+
+    if not TYPE_CHECKING:  # where it would be taken for an array
+
+        def __array__(self, dtype=None, copy=None):
+            """Raises: without it NumPy would make an array of this object as its only element."""
+            raise TypeError("the elements are with the daemon: client.get(matrix) or expression.get() fetches them")
 
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Expression:
         """Sums along an axis, several, or all."""
@@ -278,10 +284,13 @@ def _number_in(operand: Any, least: int) -> str | None:
 
 
 def _index(index: int | slice) -> str:
-    if isinstance(index, (bool, np.bool_)):
-        raise TypeError("an index is an integer or a slice: for a condition there is gemmd.where")
     if not isinstance(index, slice):
-        return str(operator.index(index))
+        try:
+            if isinstance(index, (bool, np.bool_)):
+                raise TypeError
+            return str(operator.index(index))
+        except TypeError:
+            raise TypeError("an index is an integer or a slice: for a condition there is gemmd.where") from None
     bounds = ["" if n is None else str(operator.index(n)) for n in (index.start, index.stop, index.step)]
     return ":".join(bounds if index.step is not None else bounds[:2])
 

@@ -103,6 +103,12 @@ def transport_error(error: httpx.HTTPError, where: str) -> TransportError:
     if isinstance(error, httpx.TimeoutException):
         what = {httpx.ConnectTimeout: "connection", httpx.PoolTimeout: "free connection"}
         return TimeoutError(f"no {what.get(type(error), 'reply')} from {where} in time")
+    tls = where.lower().startswith("https:")
+    cure = ""
+    if tls and "SSL" in said and "certificate" not in said.lower():
+        cure = "; does gemmd speak TLS there? If not, its address begins with http://"
+    elif not tls and "unix:" not in where and isinstance(error, httpx.RemoteProtocolError):
+        cure = "; does gemmd speak TLS there? Then its address begins with https://"
     if isinstance(error, httpx.ConnectError):
-        return TransportError(f"cannot connect to {where}: {said}")
-    return TransportError(f"the connection to {where} ended before its reply: {said}")
+        return TransportError(f"cannot connect to {where}: {said}{cure}")
+    return TransportError(f"the connection to {where} ended before its reply: {said}{cure}")
