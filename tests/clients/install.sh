@@ -58,11 +58,11 @@ check() {
 # takes a dozen libraries more); as C++ too.
 pc=$(dirname "$(find "$prefix" -name gemmd.pc)")
 flags() {
-    PKG_CONFIG_PATH=$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} pkg-config "$@"
+    PKG_CONFIG_PATH=$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} pkg-config "$@" || die "pkg-config $* fails"
 }
 example=$root/clients/c/examples
 "$compiler" -std=c99 -Wall -Wextra -Werror -pedantic "$example/matmul.c" -o "$work/shared" \
-    $(flags --cflags --libs gemmd)
+    $(PKG_CONFIG_LIBDIR=/nonexistent flags --cflags --libs gemmd) # without libcurl-dev
 LD_LIBRARY_PATH=${library%/*} check "$work/shared"
 "$compiler" $(flags --cflags gemmd) "$example/matmul.c" -o "$work/static" "${library%.so}.a" \
     $(flags --libs libcurl jansson) -pthread
