@@ -567,7 +567,7 @@ def test_a_named_matrix_is_a_value(client):
     assert np.array_equal(client.matmul(again, again), np.eye(2))
     client.delete(x)
     for name in (".", "..", "a.", "0"):
-        with pytest.raises(ValueError, match="no name of a matrix: it has letters"):
+        with pytest.raises(ValueError, match="no name of a matrix: a name has letters"):
             client.delete(name)
 
 

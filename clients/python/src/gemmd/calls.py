@@ -428,7 +428,7 @@ def delete(matrix: str | NamedMatrix) -> Call[None]:
 def _path_of(matrix: str | NamedMatrix) -> str:
     name = matrix.name if isinstance(matrix, NamedMatrix) else name_of(matrix)
     if not re.fullmatch(r"([A-Za-z0-9_.-]+\.)?[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError(f"{name!r} is no name of a matrix: it has letters, digits and _, with no digit first")
+        raise ValueError(f"{name!r} is no name of a matrix: a name has letters, digits and _, and no digit first")
     return f"/v1/matrices/{name}"
 
 
