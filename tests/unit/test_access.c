@@ -140,6 +140,17 @@ static void test_table(void)
     gm_keys_free(empty);
 }
 
+/* How much of a key is read of a Basic header of so many groups of four characters: `first`, many
+ * of "kkk", and `last`. */
+static size_t basic_length(unsigned groups, const char *first, const char *last)
+{
+    char text[1024] = "Basic ", out[GM_KEY_TEXT_MAX];
+
+    for (unsigned i = 0; i < groups; i++)
+        memcpy(text + 6 + 4 * i, i == 0 ? first : i < groups - 1 ? "a2tr" : last, 4);
+    return gm_access_credentials(text, out);
+}
+
 static void test_credentials(void)
 {
     static const struct {
@@ -170,6 +181,10 @@ static void test_credentials(void)
     CHECK_EQ(gm_access_credentials(longest, out), GM_KEY_TEXT_MAX - 1);
     memset(longest + 7, 'k', GM_KEY_TEXT_MAX);
     CHECK_EQ(gm_access_credentials(longest, out), 0);
+    CHECK_EQ(basic_length(54, "Omtr", "aw=="), GM_KEY_TEXT_MAX - 1); /* ":kk" ... "k" */
+    CHECK_EQ(basic_length(54, "Omtr", "a2s="), 0);
+    CHECK_EQ(basic_length(GM_KEY_TEXT_MAX, "a2tr", "OmFi"), 2); /* a long name, and ":ab" */
+    CHECK_EQ(basic_length(GM_KEY_TEXT_MAX + 1, "a2tr", "OmFi"), 0);
 }
 
 static enum gm_status browser(const struct gm_access *access, const char *host, const char *origin)
