@@ -72,9 +72,16 @@ def test_all_faults_at_once(tmp_path):
     assert run("--config", path, "--check").returncode == 1
 
 
+def test_the_largest_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"threads = 1\n".ljust(65536, b"\n"))
+    done = run("--config", str(path), "--check")
+    assert done.returncode == 0, done
+
+
 @pytest.mark.parametrize("content,said", [
     (b"listen = 127.0.0.1:0\0\n", "zero byte"),
-    (b"#" * 70000, "too large"),
+    (b"#" * 65537, "too large"),
     (None, "No such file"),
 ])
 def test_what_is_no_file(tmp_path, content, said):

@@ -42,7 +42,7 @@ static void restore(int fd, int saved, int file, char *text, size_t size)
 /* Parses a command line without the program's name; NULL ends it. */
 static enum gm_config_outcome parse(const char *const *arguments)
 {
-    char copy[ARGUMENTS_MAX][600], *argv[ARGUMENTS_MAX + 1] = {copy[0]};
+    char copy[ARGUMENTS_MAX][GM_CONFIG_TEXT_MAX + 64], *argv[ARGUMENTS_MAX + 1] = {copy[0]};
     int argc = 1, saved_out, saved_err;
 
     strcpy(copy[0], "gemmd");
@@ -250,6 +250,10 @@ static const struct {
     {"--drain-delay", {"", "-1", "0x1", "inf", "nan", "5sec"}},
     {"--drain-timeout", {"", "-1", "0x1", "inf", "nan", "8 s"}},
     {"--log-level", {"", "INFO", "loud", "2", "warning", "info "}},
+    {"--keys", {""}},
+    {"--cors", {"", "example.org", "https://a.example,", "https://a.example,*"}},
+    {"--allow-host", {"", "http://a.example", "a.example,"}},
+    {"--allow-shared-memory", {"", "/", "a/b", ".hidden"}},
 };
 
 /* Numbers, but too small or too large: with what would do. */
@@ -338,6 +342,13 @@ static void test_texts(void)
     memset(text, 'h', sizeof text);
     strcpy(text + sizeof seen.config.listen[0].host, ":80");
     CHECK_EQ(PARSE("--listen", text), GM_CONFIG_EXIT_USAGE);
+    /* So too a path. */
+    char path[GM_CONFIG_TEXT_MAX + 1] = "";
+    memset(path, 'p', GM_CONFIG_TEXT_MAX - 1);
+    CHECK_EQ(PARSE("--keys", path), GM_CONFIG_RUN);
+    CHECK_STR(seen.config.keys, path);
+    path[GM_CONFIG_TEXT_MAX - 1] = 'p';
+    CHECK_EQ(PARSE("--keys", path), GM_CONFIG_EXIT_USAGE);
 }
 
 static void test_flags(void)
