@@ -353,6 +353,28 @@ static void test_device_fails(void)
     close_bench();
 }
 
+/* Where what should give way cannot be copied, it stays, and what is new lies on the host. */
+static void test_cannot_give_way(void)
+{
+    open_bench();
+    CHECK_EQ(put(path_of(0), 1), 201);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w0&b=ref:w0&keep=w1"), 200);
+    CHECK_EQ(act("DELETE", path_of(0), NULL), 204);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w1&b=ref:w1&keep=w2"), 200);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w2&b=ref:w2&keep=w3"), 200);
+    CHECK_EQ(act("POST", "/v1/add", "a=ref:w3&b=ref:w3&keep=w4"), 200);
+    CHECK_EQ(usage().device_bytes, ROOM * BLOCK);
+    atomic_store(&memory.fail_copy_at, 1);
+    CHECK_EQ(put(path_of(5), 5), 201);
+    CHECK_EQ(atomic_load(&memory.copies_in), 1);
+    CHECK_EQ(atomic_load(&memory.copies_out), 0);
+    for (unsigned i = 1; i <= ROOM; i++)
+        check_get(path_of(i), (float)(1u << i));
+    check_get(path_of(5), 5);
+    delete_all(6);
+    close_bench();
+}
+
 /* Each buffer that a request takes is refused in turn. */
 static void test_no_buffers(void)
 {
@@ -616,6 +638,7 @@ int main(void)
     test_syncs_fail();
     test_in_use();
     test_device_fails();
+    test_cannot_give_way();
     test_no_buffers();
     test_threads();
     return check_report();
