@@ -195,6 +195,24 @@ static void test_refusals(void)
                  &err);
 }
 
+/* Shape and type alone, as for a result that is kept; the account follows. */
+static void test_shape(void)
+{
+    static const char want[] = "{\"shape\":[2,3],\"dtype\":\"f32\"";
+    const struct gm_encode_options options = {0};
+    struct gm_matrix m = make(GM_F32, 2, 2, 3, 0, NULL);
+    struct gm_error err = {0};
+    uint64_t bound = 0, len = 77;
+    char text[256];
+    CHECK_STATUS(gm_codec_json_shape.encode_bound(&m, &bound, &err), GM_OK, &err);
+    CHECK(bound <= sizeof(text));
+    CHECK_STATUS(gm_codec_json_shape.encode(&m, &options, text, bound - 1, &len, &err), GM_INTERNAL,
+                 &err);
+    CHECK_EQ(len, 77);
+    CHECK_STATUS(gm_codec_json_shape.encode(&m, &options, text, bound, &len, &err), GM_OK, &err);
+    CHECK(len == sizeof(want) - 1 && memcmp(text, want, len) == 0);
+}
+
 /* The bound must hold where every element is as long as its type allows. */
 static void test_bound(void)
 {
@@ -294,6 +312,7 @@ int main(void)
     test_layout();
     test_nonfinite();
     test_refusals();
+    test_shape();
     test_bound();
     test_halves();
     test_random();
