@@ -60,6 +60,8 @@ static void test_least(void)
     const struct gm_gpu gpu = {.dram_gbs = 1000};
     const struct gm_device_facts unmeasured = {.kind = GM_DEVICE_CUDA, .gpu = &gpu};
     CHECK(near(gm_cost_work(0, 5e12, GM_F32, &unmeasured), 5, 1e-6));
+    const struct gm_device_facts slow = {.kind = GM_DEVICE_CPU, .copy_gbs = 0.25};
+    CHECK(near(gm_cost_work(0, 5e9, GM_F32, &slow), 20, 1e-6));
     /* A trace for a report looks at a sample. */
     struct gm_access_report report;
     large.report = &report;
