@@ -63,6 +63,32 @@ static void test_lines(void)
     CHECK_STATUS(gm_key_line_read(text, strlen(text) - 1, &read, &error), GM_OK, &error);
 }
 
+/* Which names a key can have, and what its id is made of. */
+static void test_names(void)
+{
+    static const char *const names[] = {"a", "none.", "Other", "-", "a_b-c.9"};
+    static const char *const bad_names[] = {"", "none", "other", " a", "a ", "a,b", "\xc3\xa9"};
+    static const char *const bad_keys[] = {"",     "a",    ".",    "a.",   ".s",
+                                           "-a.s", "a-.s", " a.s", "a=b.s"};
+    char id[GM_KEY_ID_MAX], longest[GM_KEY_TEXT_MAX];
+
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(gm_key_name_ok(names[i], strlen(names[i])));
+    for (unsigned i = 0; i < sizeof bad_names / sizeof *bad_names; i++)
+        CHECK(!gm_key_name_ok(bad_names[i], strlen(bad_names[i])));
+    for (unsigned i = 0; i < sizeof bad_keys / sizeof *bad_keys; i++)
+        CHECK(!gm_key_id(bad_keys[i], strlen(bad_keys[i]), id));
+    memset(longest, 'k', sizeof longest);
+    CHECK(gm_key_name_ok(longest, GM_KEY_NAME_MAX - 1));
+    CHECK(!gm_key_name_ok(longest, GM_KEY_NAME_MAX));
+    longest[GM_KEY_ID_MAX] = '.';
+    CHECK(!gm_key_id(longest, sizeof longest - 1, id));
+    longest[GM_KEY_ID_MAX - 1] = '.';
+    CHECK(gm_key_id(longest, sizeof longest - 1, id));
+    CHECK_EQ(strlen(id), GM_KEY_ID_MAX - 1);
+    CHECK(!gm_key_id(longest, sizeof longest, id)); /* too long as a whole */
+}
+
 static void test_sizes(void)
 {
     static const struct {
@@ -270,6 +296,7 @@ int main(void)
 
     CHECK_STATUS(gm_quotas_open(&quotas, &limits, &error), GM_OK, &error);
     test_lines();
+    test_names();
     test_sizes();
     test_table();
     test_credentials();
