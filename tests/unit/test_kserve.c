@@ -285,7 +285,12 @@ static void test_write(void)
     out[head_len] = '\0';
     CHECK_STR(out, "{\"outputs\":[{\"name\":\"C\",\"datatype\":\"FP32\",\"shape\":[1,2,3],"
                    "\"parameters\":{\"binary_data_size\":24}}]");
-    CHECK_STATUS(gm_codec_kserve_region.encode(&m, &strict, out, sizeof out, &len, &error), GM_OK,
+    bound = 0;
+    CHECK_STATUS(gm_codec_kserve_region.encode_bound(&m, &bound, &error), GM_OK, &error);
+    CHECK(bound > 0 && bound <= sizeof out);
+    CHECK_STATUS(gm_codec_kserve_region.encode(&m, &strict, out, bound - 1, &len, &error),
+                 GM_INTERNAL, &error);
+    CHECK_STATUS(gm_codec_kserve_region.encode(&m, &strict, out, bound, &len, &error), GM_OK,
                  &error);
     out[len] = '\0';
     CHECK_STR(out, "{\"outputs\":[{\"name\":\"C\",\"datatype\":\"FP32\",\"shape\":[1,2,3]}]");
