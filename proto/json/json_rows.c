@@ -264,10 +264,9 @@ static enum gm_status bad_element(const struct reader *r)
                    dtype);
 }
 
+/* The text does not end here: the prescan found as many brackets that close as that open. */
 static enum gm_status bad_separator(const struct reader *r, const char *at)
 {
-    if (at == r->json->end)
-        return gm_json_fail(r->json, at, "the text ends inside an array");
     return gm_json_fail(r->json, at, "',' or ']' is expected in an array of numbers");
 }
 
@@ -336,9 +335,8 @@ static enum gm_status read_array(struct reader *r, unsigned level)
         enum gm_status status = read_array(r, level + 1);
         if (status != GM_OK)
             return status;
-        for (p = r->at; p < r->json->end && is_space(*p); p++)
-            ;
-        if (p == r->json->end || (*p != ',' && *p != ']'))
+        p = space_after(r->at);
+        if (*p != ',' && *p != ']')
             return bad_separator(r, p);
         more = *p == ',';
         p = more ? space_after(p + 1) : p;
