@@ -346,6 +346,8 @@ def test_against(daemon):
     assert "What changes most from naive to tiled: latency," in page and "waves of blocks: " not in page
     page = text(daemon, "matmul", kernel="naive", shape="4096x4096", alpha="0", gpu="H200")
     assert "blocks load nothing" in page and " -0" not in page
+    parts = report(daemon, "matmul", kernel="naive", shape="4096x4096", alpha="0", gpu="H200")["totals"]["estimate"]["parts_us"]
+    assert parts["instructions"] > 0.8 * parts["l2"], parts  # warps that only store have their first instructions too
     reply = explain(daemon, "transpose", kernel="tiled", against="paded")
     assert reply.status == 422 and "padded" in reply.json()["detail"]
     reply = daemon.post("/v1/transpose?against=padded", b"[[1]]")

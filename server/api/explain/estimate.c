@@ -75,7 +75,9 @@ static double sum_of(const struct gm_explain *e, bool shared)
 /* Instructions of warps beside arithmetic. */
 static double instructions(const struct gm_explain *e)
 {
-    double global = sum_of(e, false), first = GLOBAL_FIRST * e->report->totals.loading;
+    double global = sum_of(e, false), loading = e->report->totals.loading;
+    /* Where nothing is loaded, all warps may store. */
+    double first = GLOBAL_FIRST * (loading > 0 ? loading : e->report->totals.warps);
 
     first = global < first ? global : first;
     return GLOBAL_INSTRUCTIONS * first + LOOP_INSTRUCTIONS * (global - first) +
