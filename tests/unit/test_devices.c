@@ -123,6 +123,7 @@ static void test_names(void)
     CHECK_STATUS(open_devices(&d, "auto", &error), GM_OK, &error);
     CHECK_EQ(d.count, 6);
     CHECK(options_seen.threads == 3 && options_seen.memory_limit == 12345);
+    CHECK(options_seen.shared_limit && options_seen.shared_limit == d.memory); /* one for all */
     for (unsigned i = 0; i < 6; i++)
         check_pick(&d, all[i], all[i]);
     check_pick(&d, "", "alpha:0");
