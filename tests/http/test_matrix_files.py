@@ -35,7 +35,7 @@ def test_across_restarts(start, folder):
     put(daemon, "columns", np.asfortranarray(A))
     put(daemon, "stack", np.arange(24, dtype="i8").reshape(2, 3, 4), ttl=1000)
     put(daemon, "bits", np.arange(4, dtype="u2").view("V2").reshape(2, 2), dtype="bf16")
-    put(daemon, "gone", A)
+    gone = put(daemon, "gone", A).json()
     reply = daemon.post("/v1/add?a=ref:w&b=ref:w&keep=sum").ok()
     assert "durable=?1" in reply.header("Gemmd-Kept")
     assert daemon.request("DELETE", f"{M}/gone").status == 204
@@ -56,7 +56,10 @@ def test_across_restarts(start, folder):
     assert np.array_equal(load(fetch(daemon, "columns")), A)
     assert np.array_equal(load(fetch(daemon, "stack"))[1], np.arange(12, 24).reshape(3, 4))
     assert daemon.post("/v1/add?a=ref:bits&b=ref:bits").ok().stats["dtype"] == "bf16"
-    assert put(daemon, "w", A, {"If-Match": before["w"]["etag"].join('""')}).status == 200
+    again = put(daemon, "w", A, {"If-Match": before["w"]["etag"].join('""')})
+    assert again.status == 200
+    # No tag comes again: who has one of before the restart must not replace what is new.
+    assert again.json()["etag"] not in {one["etag"] for one in (said, gone, *before.values())}
     problems.check(put(daemon, "w", A, {"If-Match": before["w"]["etag"].join('""')}), 412, "precondition_failed")
     assert run("--listen", "127.0.0.1:0", "--matrix-dir", str(folder)).stderr.endswith("another gemmd uses it\n")
     for name in listed(daemon):
