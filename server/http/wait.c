@@ -67,12 +67,13 @@ int epoll_wait(int set, struct epoll_event *events, int max, int timeout_ms)
 {
     static _Thread_local int full = -1; /* the set whose last answer was full */
     static _Thread_local bool had_events;
+    static _Thread_local int asked = -1; /* the set that was asked last, at asked_ns */
     static _Thread_local int64_t asked_ns;
     int count = 0;
 
     if (set == full)
         timeout_ms = 0;
-    else if (timeout_ms == 0 && gm_now_ns() - asked_ns < ASKED_NS)
+    else if (timeout_ms == 0 && set == asked && gm_now_ns() - asked_ns < ASKED_NS)
         return 0;
     if (had_events && timeout_ms != 0 &&
         atomic_load_explicit(&may_stay_awake, memory_order_relaxed) &&
@@ -82,6 +83,7 @@ int epoll_wait(int set, struct epoll_event *events, int max, int timeout_ms)
     }
     if (count == 0)
         count = epoll_pwait(set, events, max, timeout_ms, NULL);
+    asked = set;
     asked_ns = gm_now_ns();
     full = count == max ? set : -1;
     had_events = count > 0;

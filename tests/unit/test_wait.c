@@ -90,10 +90,25 @@ static void test_full(void)
     end();
 }
 
+/* An answer about one set says nothing of another. */
+static void test_another_set(void)
+{
+    struct epoll_event events[2];
+    int empty = epoll_create1(0);
+
+    begin();
+    happens(0);
+    CHECK_EQ(epoll_wait(empty, events, 2, 1), 0);
+    CHECK_EQ(epoll_wait(set, events, 2, 0), 1);
+    close(empty);
+    end();
+}
+
 int main(void)
 {
     test_without_waiting();
     test_waiting();
     test_full();
+    test_another_set();
     return check_report();
 }
