@@ -115,6 +115,11 @@ struct gm_launch_report {
     bool cut;           /* some threads were stopped early, or no block was run: too long */
 };
 
+/* What one report may take, beside its own size: memory for what the traced threads touch, and time
+ * of the host's threads, all together, where counts have not ended it long before. */
+#define GM_REPORT_BYTES 67108864
+#define GM_REPORT_CPU_MS 2000
+
 /* All numbers are of the whole operation. */
 struct gm_access_report {
     struct gm_access_totals totals; /* of the kernel, without preparing passes */

@@ -14,7 +14,7 @@ extern "C" {
 struct gm_profile; /* choose/choose.h */
 
 /* Facts of one device. A rate that is unknown or not measured is 0. Rates and their times can rise
- * while the device is open, when it is measured again; read them with the functions of roof.h. */
+ * while the device is open, when it is measured again; read them with gm_rate. */
 struct gm_device_facts {
     enum gm_device_kind kind;
     unsigned index;         /* among the backend's devices */
@@ -42,6 +42,39 @@ struct gm_device_facts {
     bool tuned_blas;       /* a BLAS library is there and tuned for this processor: auto uses it */
     bool has_kernel_times; /* false if kernel times mean nothing (sim) */
 };
+
+/* Reads a rate of the facts, or its time, atomically: measure() of a backend may raise it at the
+ * same time. */
+static inline double gm_rate(const double *rate)
+{
+    double now;
+
+    __atomic_load(rate, &now, __ATOMIC_RELAXED);
+    return now;
+}
+static inline int64_t gm_rate_time(const int64_t *time)
+{
+    return __atomic_load_n(time, __ATOMIC_RELAXED);
+}
+
+/* Raises each rate to `found`, if that is higher. One thread at a time. */
+void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,
+                    int64_t unix_time);
+
+/* roof.c: the ceilings of operations. */
+struct gm_roof {
+    double gflops;    /* 10^9 operations per second; 0 if not known */
+    const char *unit; /* "fp32", "tensor bf16" */
+};
+
+/* The least time that the link to the host takes for bytes in and out, which it moves at once, in
+ * seconds: what bounds a kernel that reads and writes there (roof "link"). 0 if nothing is moved or
+ * the rates are not known. */
+double gm_link_seconds(double in, double out, const struct gm_device_facts *facts);
+
+/* The ceiling for `op` by a variant on a device; variant NULL: by plain arithmetic. */
+struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *op,
+                          const struct gm_device_facts *facts);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,6 @@
  */
 #include "layout.h"
 
-#include "backend.h"
-
 #include <string.h>
 
 struct gm_view gm_op_view(const struct gm_op *op, unsigned index)
@@ -106,6 +104,16 @@ bool gm_gather_alike(const struct gm_op *one, const struct gm_op *other)
     return memcmp(words[0], words[1], sizeof(words[0])) == 0;
 }
 
+uint64_t gm_gather_hash(const struct gm_op *op)
+{
+    uint64_t words[WORDS], hash = 14695981039346656037u;
+
+    words_of(op, words); /* FNV-1a, by words */
+    for (unsigned i = 0; i < WORDS; i++)
+        hash = (hash ^ words[i]) * 1099511628211u;
+    return hash ^ hash >> 32;
+}
+
 unsigned gm_gather_padded(unsigned rows)
 {
     return rows <= 2 ? rows : rows <= 4 ? 4 : (rows + 7) / 8 * 8;
@@ -137,46 +145,4 @@ void gm_gather_op(const struct gm_op *op, unsigned rows, struct gm_op *ret)
     ret->operand[0] = rows_like(vector, GM_COL_MAJOR, rows, gm_op_k(op));
     ret->operand[1] = op->operand[matrix];
     ret->result = rows_like(&op->result, GM_ROW_MAJOR, rows, gm_matrix_elements(&op->result));
-}
-
-unsigned gm_group_matrix(const struct gm_task *task)
-{
-    const unsigned matrix = gm_gather_matrix(&task->op);
-    bool gathers = matrix < GM_OPERANDS_MAX && task->on_device & 1u << matrix &&
-                   task->variant->folds & GM_FOLDS_ROWS && task->repeat <= 1 && !task->report;
-
-    return gathers ? matrix : GM_OPERANDS_MAX;
-}
-
-/* Keys of gathered products have this bit, and those of variants that group have not: addresses are
- * shorter. */
-#define GATHERED_KEY ((uint64_t)1 << 63)
-
-uint64_t gm_group_key(const struct gm_task *task)
-{
-    uint64_t words[WORDS], hash = 14695981039346656037u;
-
-    if (task->variant->groups && task->repeat <= 1 && !task->report)
-        return (uint64_t)(uintptr_t)task->variant * GM_DTYPE_COUNT + task->op.result.dtype;
-    if (gm_group_matrix(task) == GM_OPERANDS_MAX)
-        return 0;
-    words_of(&task->op, words); /* FNV-1a, by words; run() compares them again */
-    for (unsigned i = 0; i < WORDS; i++)
-        hash = (hash ^ words[i]) * 1099511628211u;
-    return ((hash ^ hash >> 32) + (uintptr_t)task->variant) | GATHERED_KEY;
-}
-
-unsigned gm_group_most(const struct gm_task *task)
-{
-    return gm_group_matrix(task) < GM_OPERANDS_MAX ? GM_GATHERED_MAX : 0;
-}
-
-uint64_t gm_group_bytes(const struct gm_task *task)
-{
-    const unsigned matrix = gm_group_matrix(task);
-    uint64_t bytes = gm_op_bytes_min(&task->op);
-
-    if (matrix == GM_OPERANDS_MAX || bytes == UINT64_MAX)
-        return bytes;
-    return bytes - gm_matrix_bytes(&task->op.operand[matrix]);
 }

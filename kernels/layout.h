@@ -67,6 +67,8 @@ unsigned gm_gather_matrix(const struct gm_op *op);
 
 /* Whether two such products have the same matrix, at the same address, and the same factors. */
 bool gm_gather_alike(const struct gm_op *one, const struct gm_op *other);
+/* The same for alike products; for others hardly ever. */
+uint64_t gm_gather_hash(const struct gm_op *op);
 
 /* The rows that a product of `rows` rows has in all: beyond a few, zeros make each of its columns
  * whole vectors of 16 bytes, for elements of 2 bytes and more. */

@@ -1,5 +1,5 @@
 /* measured.c - finds measured times by operation, type and shape. */
-#include "roof.h"
+#include "gpu.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -142,10 +142,8 @@ bool gm_lies_row_major(const struct gm_matrix *matrix);
  * vector, or of one column-major matrix), or a flip of rows of one element. */
 bool gm_op_is_copy(const struct gm_op *op);
 
-/*
- * op_shape.c: derives the result's dimensions from kind, operands and flags. GM_BAD_SHAPE, with the
- * shapes, if the operands do not fit together.
- */
+/* Derives the result's dimensions from kind, operands and flags. GM_BAD_SHAPE, with the shapes, if
+ * the operands do not fit together. */
 enum gm_status gm_op_shape(const struct gm_op *op, struct gm_shape *ret, struct gm_error *err);
 
 #ifdef __cplusplus

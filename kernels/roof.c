@@ -5,7 +5,7 @@
  * allow it, and mma and wgmma always: a plain ceiling would be too low for them. Kernels that split
  * f32 use them for several bf16 products.
  */
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 
 /* The ceiling of an f32 product that is computed as several bf16 products. */
 static struct gm_roof split_roof(const struct gm_variant *variant, const struct gm_gpu *gpu)
@@ -49,41 +49,6 @@ struct gm_roof gm_roof_of(const struct gm_variant *variant, const struct gm_op *
             return tensor;
     }
     return (struct gm_roof){gm_rate(&facts->peak_gflops[dtype]), facts->peak_name[dtype]};
-}
-
-struct gm_volume gm_volume_of(const struct gm_task *task, const struct gm_device_facts *facts)
-{
-    const struct gm_op *op = &task->op;
-    struct gm_volume volume = {gm_op_flops(op), (double)gm_op_bytes_min(op), 0, 0};
-
-    if (op->kind == GM_OP_EVAL || !task->variant->groups || facts->kind != GM_DEVICE_CUDA)
-        return volume;
-    for (unsigned i = 0; i < op->operands; i++)
-        if (gm_op_reads(op, i) && !(task->on_device & 1u << i))
-            volume.link_in += (double)gm_matrix_bytes(&op->operand[i]);
-    if (!(task->on_device & GM_RESULT_ON_DEVICE))
-        volume.link_out = (double)gm_matrix_bytes(&op->result);
-    return volume;
-}
-
-void gm_volume_share(struct gm_task *task[], unsigned n, const struct gm_device_facts *facts)
-{
-    const unsigned matrix = gm_group_matrix(task[0]);
-    struct gm_volume all = {0};
-
-    for (unsigned i = 0; i < n; i++) {
-        struct gm_volume one = gm_volume_of(task[i], facts);
-        if (task[i]->status != GM_OK)
-            continue;
-        if (matrix < GM_OPERANDS_MAX && all.bytes > 0) /* read once for all */
-            one.bytes -= (double)gm_matrix_bytes(&task[i]->op.operand[matrix]);
-        all.flops += one.flops;
-        all.bytes += one.bytes;
-        all.link_in += one.link_in;
-        all.link_out += one.link_out;
-    }
-    for (unsigned i = 0; i < n; i++)
-        task[i]->volume = all;
 }
 
 double gm_link_seconds(double in, double out, const struct gm_device_facts *facts)

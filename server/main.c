@@ -4,7 +4,7 @@
  * In order: options, devices, workers, HTTP, wait, drain.
  */
 #include "kernels/buffer_pool.h"
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "server/clock.h"
 #include "server/http/connection_limiter.h"
 #include "server/http/http.h"

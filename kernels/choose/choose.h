@@ -101,6 +101,9 @@ bool gm_is_small_job(const struct gm_op *op, const struct gm_device_facts *facts
  * change with the measurements. */
 double gm_job_us(const struct gm_op *op, const struct gm_device_facts *facts);
 
+/* ---- Tiles: how a variant divides a product ---------------------------------------------------
+ */
+
 /* A tile config of multistage_tuned: sizes of a block's tile, the widest load of B that is staged
  * in registers (0: none), warps of a block, and blocks that share a multiprocessor. */
 struct gm_tile_config {

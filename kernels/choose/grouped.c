@@ -6,7 +6,7 @@
  * same request is to have the same bits.
  */
 #include "kernels/choose/estimate.h"
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 
 /* As cuda/matmul/grouped.cu divides a product. */
 #define TILE 64.0        /* A and B are read once for each 64 columns and rows of the result */

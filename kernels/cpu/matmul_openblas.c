@@ -6,11 +6,11 @@
  * and so round the sums, by their number. A long k is computed in k-tiles, because a call cannot be
  * interrupted. The tiles accumulate in the result itself, so beta * c is written there first.
  */
-#include "kernels/backend.h"
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/backend/facts.h"
 #include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/product.h"
+#include "kernels/device_facts.h"
 #include "kernels/variant.h"
 
 #include <cblas.h>

@@ -9,11 +9,11 @@
  *
  * Few lanes with a long k are also split along k. The partial sums are then added in order.
  */
-#include "kernels/backend.h"
 #include "kernels/cpu/backend/exec.h"
 #include "kernels/cpu/lib/grid.h"
 #include "kernels/cpu/lib/inner_loops.h"
 #include "kernels/cpu/lib/product.h"
+#include "kernels/device_facts.h"
 #include "kernels/variant.h"
 
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "kernels/cpu/backend/rearrange.h"
 #include "kernels/graph.h"
 #include "kernels/layout.h"
-#include "kernels/roof.h"
 #include "kernels/sim/run/exec.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * info.c - describes the daemon as JSON: its kernels, devices, and counters.
  */
 #include "kernels/buffer_pool.h"
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "server/clock.h"
 #include "server/limits.h"
 #include "server/request/request.h"

@@ -4,7 +4,7 @@
  * For papers and slides: no scripts, generic fonts, a palette for the colour-blind (Okabe and Ito,
  * 2008). Each mark has a title that says what it is.
  */
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "server/api/routes.h"
 #include "server/api/stats.h"
 #include "server/request/request.h"

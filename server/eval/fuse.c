@@ -5,7 +5,7 @@
  * in the same numbers. What is read as a matrix is stored: the operands of products, what views
  * look at, the result. Factors and sums around a product become its alpha, beta and c.
  */
-#include "kernels/backend.h"
+#include "kernels/task.h"
 #include "server/eval/eval.h"
 
 #include <string.h>

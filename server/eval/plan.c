@@ -2,7 +2,7 @@
  * plan.c - makes the graph of a fused expression: operations with their variants, programs, and
  * where each temporary value lies.
  */
-#include "kernels/backend.h"
+#include "kernels/task.h"
 #include "server/eval/eval.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "server/request/account.h"
 
+#include "kernels/device_facts.h"
 #include "kernels/graph.h"
-#include "kernels/roof.h"
 #include "proto/number/number.h"
 
 #include <math.h>

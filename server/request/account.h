@@ -7,7 +7,7 @@
 #ifndef GM_SERVER_REQUEST_ACCOUNT_H
 #define GM_SERVER_REQUEST_ACCOUNT_H
 
-#include "kernels/backend.h"
+#include "kernels/task.h"
 #include "proto/json/json.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "server/sched/cost.h"
-#include "kernels/roof.h"
 
+#include "kernels/device_facts.h"
 #include "server/limits.h"
 
 #include <math.h>

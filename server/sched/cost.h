@@ -10,7 +10,7 @@
 #ifndef GM_SERVER_SCHED_COST_H
 #define GM_SERVER_SCHED_COST_H
 
-#include "kernels/backend.h"
+#include "kernels/task.h"
 
 #include <stdatomic.h>
 

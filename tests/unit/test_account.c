@@ -1,4 +1,5 @@
 /* The account: laps that add up, and rates that follow from them. */
+#include "kernels/device_facts.h"
 #include "server/request/account.h"
 #include "tests/unit/check.h"
 

@@ -1,4 +1,5 @@
 /* What an operation is expected to take: at the least, and as its kernel has been of late. */
+#include "kernels/device_facts.h"
 #include "server/sched/cost.h"
 #include "tests/unit/check.h"
 

@@ -1,5 +1,5 @@
 /* Which arithmetic ceiling a variant is held against. */
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "tests/unit/check.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "exec.h"
 #include "facts.h"
-#include "kernels/backend.h"
+#include "kernels/device_facts.h"
 
 #include <string.h>
 #include <time.h>

@@ -7,7 +7,7 @@
  */
 #include "exec.h"
 #include "facts.h"
-#include "kernels/backend.h"
+#include "kernels/device_facts.h"
 
 #include "kernels/variant.h"
 

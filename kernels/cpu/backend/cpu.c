@@ -11,7 +11,6 @@
 #include "kernels/buffer_pool.h"
 #include "kernels/graph.h"
 #include "kernels/layout.h"
-#include "kernels/roof.h"
 #include "pool.h"
 #include "rearrange.h"
 

@@ -10,7 +10,7 @@
  */
 #include "call.h"
 #include "device.h"
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "kernels/variant.h"
 
 #include <stdlib.h>

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STREAMS 3u /* one copies in, one computes, one copies out */
+
 struct gm_cuda {
     struct gm_buffer_pool *buffers;
     struct gm_cublas blas;
@@ -117,7 +119,7 @@ static void open_devices(struct gm_cuda *cuda, unsigned count, unsigned streams,
 static enum gm_status cuda_open(const struct gm_backend_options *options, void **ret_context,
                                 struct gm_error *err)
 {
-    unsigned streams = options->streams > 0 ? options->streams : GM_CUDA_STREAMS;
+    unsigned streams = options->streams > 0 ? options->streams : STREAMS;
     uint64_t limit = options->memory_limit > 0 ? options->memory_limit : gm_host_memory();
     struct gm_error reason = {.detail = "there is none"};
     int count = 0;

@@ -65,11 +65,7 @@ cudaError_t gm_block_times_wait(const struct gm_cuda_stream *stream, unsigned bl
 
 /* ---- device.c: a GPU and its streams ------------------------------------------------------- */
 
-#define GM_CUDA_STREAMS 3u /* one copies in, one computes, one copies out */
 #define GM_CUDA_STREAMS_MAX 16u
-#define GM_CUDA_BATCH_MAX 48u /* problems of a launch: GM_GROUP_MAX of kernels/cuda/lib/group.h */
-/* About 80 us of a PCIe 5.0 x16 link: a small job waits no longer than that for others. */
-#define GM_CUDA_BATCH_BYTES ((uint64_t)4 << 20)
 #define GM_CUDA_NAME_MAX 128u
 
 struct gm_cuda_device;
@@ -155,10 +151,6 @@ enum gm_status gm_cuda_run_variant(struct gm_cuda_launch *launch, const struct g
 #define GM_CUDA_KERNEL_TEXT 256
 const char *gm_cuda_kernel_text(const struct gm_cuda_stream *stream,
                                 const struct gm_variant *variant, char buf[GM_CUDA_KERNEL_TEXT]);
-
-/* transpose/rearrange.cu: writes the elements of a column-major x row-major to `data`, which has
- * room for them. Both are in device memory; x is unchanged. */
-enum gm_status gm_cuda_rearrange(const struct gm_matrix *x, void *data, struct gm_exec *exec);
 
 /* ---- foreign.c: memory of other processes: gm_backend's import and release --------------------
  */

@@ -8,7 +8,7 @@
 #include "device.h"
 
 #include "call.h"
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 
 #include <stdio.h>
 

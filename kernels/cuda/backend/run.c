@@ -20,7 +20,6 @@
 #include "call.h"
 #include "device.h"
 #include "kernels/layout.h"
-#include "kernels/roof.h"
 
 #include <string.h>
 
@@ -43,8 +42,8 @@ struct batch {
     unsigned n;
     struct gm_task **row; /* whose task each row of the one slot is, if it is gathered */
     unsigned rows;        /* 0: it is not */
-    struct slot slot[GM_CUDA_BATCH_MAX];
-    struct gm_op group[GM_CUDA_BATCH_MAX]; /* for a variant that groups: the operations due */
+    struct slot slot[GM_GROUP_MAX];
+    struct gm_op group[GM_GROUP_MAX]; /* for a variant that groups: the operations due */
     struct gm_cuda_times times;
     unsigned run;          /* of the repetitions */
     unsigned blocks;       /* of the launch, each of which tells when it ends; 0: events time it */
@@ -517,7 +516,7 @@ static void lose_all(struct gm_task *task[], unsigned n)
 static enum gm_status run_gathered(struct gm_cuda_stream *stream, struct gm_task *task[],
                                    unsigned n)
 {
-    struct gm_task *row[GM_GATHERED_MAX], *other[GM_CUDA_BATCH_MAX];
+    struct gm_task *row[GM_GATHERED_MAX], *other[GM_GROUP_MAX];
     unsigned rows = 0, others = 0;
     enum gm_status status = GM_OK;
 

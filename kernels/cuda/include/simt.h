@@ -1,5 +1,6 @@
 /*
- * simt.h - for nvcc: adds to CUDA's language what kernels/cuda/lib/kernel.h promises.
+ * simt.h - for nvcc: adds to CUDA's language what kernels/cuda/lib/kernel.h promises; and, for
+ * tensor-core kernels alone, addresses in shared memory and copies to it without registers.
  *
  * The simulator's counterpart is kernels/sim/include/simt.h.
  */

@@ -19,8 +19,6 @@
 
 #include "kernels/cuda/lib/kernel.h"
 
-constexpr unsigned GM_GROUP_MAX = 48; /* they fill the 4 KB that a kernel's parameters may have */
-
 /* What the blocks of a launch have under way to load, all together: some 8 us of a PCIe 5.0 link
  * with 16 lanes. More of it keeps results waiting behind loads, and the link does both at once only
  * where they alternate. */
@@ -87,20 +85,15 @@ static inline enum gm_status gm_group_launch(const struct gm_op *op, struct gm_e
     });
 }
 
-/* The most bytes of an operation: more than GM_CUDA_BATCH_BYTES would make others wait. `auto`
- * takes `grouped` for fewer (kernels/choose). */
-constexpr uint64_t GM_GROUPED_BYTES = 4 << 20;
-
 /* Operands are read where they are, so nothing can rearrange them before. */
 static inline enum gm_status gm_group_refuses(const struct gm_op *op, unsigned operand,
                                               struct gm_error *err)
 {
-    if (gm_op_bytes_min(op) > GM_GROUPED_BYTES)
+    if (gm_op_bytes_min(op) > GM_GROUP_BYTES)
         return gm_fail(err, GM_KERNEL_UNAVAILABLE,
                        "kernel \"grouped\" is for operands and results of at most %llu bytes in "
                        "all, and these have %llu",
-                       (unsigned long long)GM_GROUPED_BYTES,
-                       (unsigned long long)gm_op_bytes_min(op));
+                       (unsigned long long)GM_GROUP_BYTES, (unsigned long long)gm_op_bytes_min(op));
     for (unsigned i = operand; i < op->operands; i++)
         if (gm_op_reads(op, i) && !gm_lies_row_major(&op->operand[i]))
             return gm_fail(err, GM_KERNEL_UNAVAILABLE,

@@ -11,8 +11,8 @@
  * f16 and bf16 accumulate in f32.
  */
 #include "kernels/cuda/backend/cublas.h"
-#include "kernels/backend.h"
 #include "kernels/cuda/backend/call.h"
+#include "kernels/device_facts.h"
 #include "kernels/layout.h"
 #include "kernels/variant.h"
 

@@ -15,6 +15,7 @@
  * Source: PTX ISA, "Matrix multiply-accumulate operation using mma instruction" and "ldmatrix";
  * CUTLASS documentation, "Efficient GEMM in CUDA".
  */
+#include "kernels/choose/choose.h"
 #include "kernels/cuda/matmul/tensor/sm80.h"
 #include "kernels/device_facts.h"
 

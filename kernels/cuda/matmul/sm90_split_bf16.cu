@@ -14,6 +14,7 @@
  * Source: M. Fasi, N. Higham et al., "Numerical behavior of NVIDIA tensor cores"; H. Ootomo and R.
  * Yokota, "Recovering single precision accuracy from Tensor Cores"; PTX ISA, wgmma.
  */
+#include "kernels/choose/choose.h"
 #include "kernels/cuda/matmul/sm90_split_bf16_result.h"
 #include "kernels/device_facts.h"
 

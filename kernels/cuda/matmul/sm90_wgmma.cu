@@ -14,6 +14,7 @@
  * Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", "Tensors"; CUTLASS
  * documentation, "Efficient GEMM in CUDA", warp specialization and persistent kernels.
  */
+#include "kernels/choose/choose.h"
 #include "kernels/cuda/lib/sm90_tensor_map.h"
 #include "kernels/cuda/matmul/tensor/sm80.h"
 #include "kernels/device_facts.h"

@@ -7,8 +7,8 @@
  * other part, so it takes no complex numbers.
  */
 #include "kernels/cuda/backend/cublas.h"
-#include "kernels/backend.h"
 #include "kernels/cuda/backend/call.h"
+#include "kernels/device_facts.h"
 #include "kernels/variant.h"
 
 #include <limits.h>

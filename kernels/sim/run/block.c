@@ -6,7 +6,7 @@
  * after lane. Results do not depend on that order unless the kernel has a race, which is reported.
  */
 #include "job.h"
-#include "kernels/backend.h"
+#include "kernels/access.h"
 #include "kernels/sim/watch/dependent.h"
 #include "worker.h"
 

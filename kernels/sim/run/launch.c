@@ -9,7 +9,7 @@
  */
 #include "exec.h"
 #include "job.h"
-#include "kernels/backend.h"
+#include "kernels/access.h"
 #include "kernels/sim/watch/dependent.h"
 
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #ifndef GM_SERVER_API_COMPARE_COMPARE_H
 #define GM_SERVER_API_COMPARE_COMPARE_H
 
-#include "kernels/backend.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/task.h"
 #include "server/request/request.h"
 
 /* How a result compares with the reference. */

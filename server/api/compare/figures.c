@@ -4,7 +4,7 @@
 #include "server/api/compare/compare.h"
 
 #include "kernels/choose/choose.h"
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 
 #include <math.h>
 #include <stdio.h>

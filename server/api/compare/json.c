@@ -1,7 +1,7 @@
 /*
  * json.c - a comparison's report as JSON. Figures that were not measured are absent.
  */
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "server/api/compare/compare.h"
 
 #include "server/request/text.h"

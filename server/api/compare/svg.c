@@ -5,7 +5,7 @@
  * Left: the time; right: the rate that this is. Where the device measures no times, sectors of
  * global memory and wavefronts of shared memory instead.
  */
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "server/api/compare/compare.h"
 
 #include "server/request/text.h"

@@ -2,7 +2,7 @@
  * text.c - a comparison's report for people: a table, and its meaning below. Empty columns are
  * omitted.
  */
-#include "kernels/roof.h"
+#include "kernels/device_facts.h"
 #include "server/api/compare/compare.h"
 
 #include "server/request/text.h"

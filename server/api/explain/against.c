@@ -1,7 +1,6 @@
 /*
  * against.c - sets two kernels side by side: their figures, what differs, and what that brings.
  */
-#include "kernels/roof.h"
 #include "server/api/explain/explain.h"
 
 #include <math.h>

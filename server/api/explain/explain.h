@@ -7,8 +7,8 @@
 #ifndef GM_SERVER_API_EXPLAIN_EXPLAIN_H
 #define GM_SERVER_API_EXPLAIN_EXPLAIN_H
 
-#include "kernels/access.h"
-#include "kernels/backend.h"
+#include "kernels/device_facts.h"
+#include "kernels/task.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /*
  * json.c - an access report as JSON. Figures that are unknown or not applicable are absent.
  */
-#include "kernels/roof.h"
+#include "kernels/gpu.h"
 #include "server/api/explain/explain.h"
 #include "server/request/text.h"
 

@@ -3,7 +3,7 @@
  * that have a fix.
  */
 #include "kernels/choose/choose.h"
-#include "kernels/roof.h"
+#include "kernels/gpu.h"
 #include "server/api/explain/explain.h"
 
 #include <stdio.h>

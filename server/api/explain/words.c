@@ -4,7 +4,7 @@
  * The rules use the figures alone, never a kernel's name, so they also fit kernels that nobody has
  * seen. A variant that has the fix is named if its name or note in the list mentions it.
  */
-#include "kernels/roof.h"
+#include "kernels/gpu.h"
 #include "server/api/explain/explain.h"
 
 #include <math.h>

@@ -6,7 +6,6 @@
 #ifndef GM_KERNELS_CUDA_MATMUL_TENSOR_SM80_H
 #define GM_KERNELS_CUDA_MATMUL_TENSOR_SM80_H
 
-#include "kernels/choose/choose.h"
 #include "kernels/cuda/lib/vec.h"
 #include "kernels/cuda/matmul/multistage/repack.h"
 #include "kernels/cuda/matmul/split_k.h"
