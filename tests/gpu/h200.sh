@@ -8,7 +8,7 @@
 #   test_gpu_kernels,test_gpu_huge,bench/bench_gpu}, and there:
 #     OUT=results tests/gpu/h200.sh [--quick]
 #
-# Writes ten files into $OUT (build/h200 where it is not set) and prints a summary last. --quick
+# Writes eleven files into $OUT (build/h200 where it is not set) and prints a summary last. --quick
 # leaves out the kernels' own tests and the benchmark. Exits 0 if all that ran was right.
 set -uo pipefail
 
@@ -95,6 +95,9 @@ if [ -n "$url" ]; then
 else
     failed=1
 fi
+
+step random 90 python3 tests/gpu/random_requests.py "$bin/server/gemmd" 30
+grep '^= ' "$out/random.log" | tee -a "$summary"
 
 step regions 120 python3 tests/gpu/regions.py "$bin/server/gemmd"
 grep '^= ' "$out/regions.log" | tee -a "$summary"
