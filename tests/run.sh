@@ -92,7 +92,7 @@ chosen_labels() {
 
 sources() {
     find . \( -name .git -o -path ./build -o -path './build-*' -o -name __pycache__ \
-        -o -name .pytest_cache \) -prune -o -type f -print0 | sort -z
+        -o -name .pytest_cache -o -type d -exec test -e '{}/pyvenv.cfg' \; \) -prune -o -type f -print0 | sort -z
 }
 
 # A line that changes with whatever could change an outcome: sources, tools, libraries, machine.

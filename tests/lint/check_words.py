@@ -37,6 +37,7 @@ PLANTED = [
     ({"Dockerfile": "FROM nvcr" + ".io/nvidia/cuda\n"}, "names a registry"),
 ]
 CLEAN = [
+    {"a.c": "int x;\n", "venv/pyvenv.cfg": "", "venv/lib/a.py": "# FIX" + "ME\n"},
     {"a.c": "int network; /* net/work, mktemp XXXXXX */\n", "a.npy": "\x93NUMPY"},
 ]
 lint.main(globals())

@@ -31,6 +31,9 @@ class Tree:
 
     def _walk(self):
         for folder, folders, files in os.walk(self.root):
+            if "pyvenv.cfg" in files:  # a virtual environment of the reader's
+                folders.clear()
+                continue
             folders[:] = [f for f in folders if f not in NOT_OURS and not f.startswith("build-")]
             for file in set(files) - NOT_OURS:  # in a worktree .git is a file
                 yield (pathlib.Path(folder) / file).relative_to(self.root).as_posix()
