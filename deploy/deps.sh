@@ -221,20 +221,23 @@ ensure_microhttpd() {
     has_microhttpd || die "libmicrohttpd $microhttpd_needed or later is still not found"
 }
 
-# fetch_prometheus: promtool and prometheus, for tests alone. Their package is not installed, since
-# that would start a service which listens on port 9090: the two programs are unpacked into
-# build/prometheus. False where they cannot be had.
+# fetch_prometheus: promtool and prometheus, for tests alone. Their package, or from Debian 13 on two,
+# is not installed, since that would start a service which listens on port 9090: the two programs are
+# unpacked into build/prometheus. False where they cannot be had.
 fetch_prometheus() {
-    local work=$root/build/prometheus
+    local work=$root/build/prometheus package packages=prometheus
     [ -z "$(prometheus_here)" ] || return 0
     can_install && [ -n "$(candidate_of prometheus)" ] || return 1
     rm -rf "$work"
     mkdir -p "$work"
     note "fetching prometheus, to be run from build/prometheus"
-    logged "$logs/prometheus.log" env -C "$work" apt-get -q -o Acquire::Retries=3 download prometheus &&
-        dpkg-deb --fsys-tarfile "$work"/prometheus_*.deb |
-        tar -xC "$work" --strip-components=3 ./usr/bin/prometheus ./usr/bin/promtool || rm -rf "$work"/*
-    rm -f "$work"/*.deb
+    [ -z "$(candidate_of promtool)" ] || packages+=" promtool"
+    logged "$logs/prometheus.log" env -C "$work" apt-get -q -o Acquire::Retries=3 download $packages || :
+    for package in "$work"/*.deb; do
+        [ ! -f "$package" ] || dpkg-deb -x "$package" "$work/unpacked" || :
+    done
+    mv "$work"/unpacked/usr/bin/{prometheus,promtool} "$work" 2>/dev/null || :
+    rm -rf "$work"/*.deb "$work/unpacked"
     [ -n "$(prometheus_here)" ]
 }
 

@@ -45,33 +45,50 @@ asks debian 1.0.1-2 '' 'ninja-build libmicrohttpd-dev'
 asks debian '' ninja 'make libmicrohttpd-dev'
 asks fedora '' 'ninja make' libmicrohttpd-dev
 
-# fetches SYSTEM CANDIDATE HERE WANTED: whether fetch_prometheus asks apt-get for the package where that offers a
-# version, "" being none, and both programs are HERE or not; and whether it then says that they are here.
+# fetches SYSTEM CANDIDATE HERE WANTED [PROMTOOL]: whether fetch_prometheus asks apt-get for the package where that
+# offers a version, "" being none, and both programs are HERE or not; and whether both are here then. promtool is in a
+# package of its own where that has a version, PROMTOOL.
 fetches() {
-    local system=$1 offered=$2 here=$3 said
+    local system=$1 offered=$2 here=$3 split=${5:-} said
+    rm -rf "$root/build/prometheus"
     said=$(
         . "$checkout/deploy/progress.sh"
         trap - EXIT
         . "$checkout/deploy/deps.sh"
         system_id=$system
         has() { [ "$1" = apt-get ]; }
-        apt-cache() { [ -z "$offered" ] || printf "  Candidate: %s\n" "$offered"; }
-        prometheus_here() { [ "$here" = no ] || echo "$here"; }
+        apt-cache() {
+            [ "$2" = prometheus ] || local offered=$split
+            [ -z "$offered" ] || printf "  Candidate: %s\n" "$offered"
+        }
+        prometheus_here() {
+            [ "$here" = no ] || echo "$here"
+            [ ! -e "$root/build/prometheus/prometheus" ] || [ ! -e "$root/build/prometheus/promtool" ] || echo build
+        }
         note() { :; }
-        logged() { here=build && printf 'asked, '; }
-        dpkg-deb() { tar -C "$root" -c ./usr; }
-        mkdir -p "$root/usr/bin"
-        touch "$root/usr/bin/prometheus" "$root/usr/bin/promtool"
+        logged() {
+            printf 'asked, '
+            while [ "$1" != download ]; do shift; done
+            for package in "${@:2}"; do touch "$root/build/prometheus/${package}_1.deb"; done
+        }
+        dpkg-deb() {
+            local programs=${2##*/}
+            programs=${programs%_1.deb}
+            [ -n "$split" ] || programs="prometheus promtool"
+            mkdir -p "$3/usr/bin"
+            for program in $programs; do touch "$3/usr/bin/$program"; done
+        }
         fetch_prometheus && printf here || printf 'not here'
     )
     [ "$said" = "$4" ] && return
-    printf '%s with prometheus %s, %s before: "%s", not "%s"\n' "$1" "${2:-unknown}" "$3" "$said" "$4"
+    printf '%s with prometheus %s and promtool %s, %s before: "%s", not "%s"\n' "$1" "${2:-unknown}" "${split:-within}" \
+        "$3" "$said" "$4"
     failed=$((failed + 1))
 }
 
 fetches debian 2.42.0 /usr/bin here
 fetches debian 2.42.0 no 'asked, here'
-[ -e "$root/build/prometheus/promtool" ] || failed=$((failed + 1))
+fetches debian 2.53.3 no 'asked, here' 2.53.3
 fetches debian '' no 'not here'
 fetches fedora 2.42.0 no 'not here'
 
