@@ -159,6 +159,7 @@ static enum gm_status write_json(struct gm_request *r, const struct gm_recent *r
     gm_json_line_close(&line, '{');
     if (!gm_json_line_end(&line))
         return gm_fail(err, GM_INTERNAL, "the accounts are longer than they can be");
+    *line.at++ = '\n'; /* in the place of its zero */
     r->reply.http = 200;
     r->reply.media_type = "application/json";
     r->reply.body = line.begin;

@@ -61,20 +61,6 @@ void gm_reply_error(struct gm_reply *reply, const struct gm_error *error, const 
     set_retry_after(reply, retry_after_s);
 }
 
-/* Ends a text with a newline, for terminals; takes ownership. NULL if there is no memory. */
-static char *end_line(char *text)
-{
-    size_t len = text ? strlen(text) : 0;
-    char *longer = text ? realloc(text, len + 2) : NULL;
-
-    if (!longer) {
-        free(text);
-        return NULL;
-    }
-    memcpy(longer + len, "\n", 2);
-    return longer;
-}
-
 void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, const char *request_id,
                       unsigned retry_after_s)
 {
@@ -89,7 +75,6 @@ void gm_reply_problem(struct gm_reply *reply, const struct gm_error *error, cons
                                 error->detail, "request_id", request_id);
     if (error->at > 0)
         json_object_set_new(problem, "at", json_integer(error->at));
-    gm_reply_text(reply, http, "application/problem+json",
-                  end_line(gm_document_text(problem, JSON_COMPACT)));
+    gm_reply_text(reply, http, "application/problem+json", gm_document_text(problem, JSON_COMPACT));
     set_retry_after(reply, retry_after_s);
 }

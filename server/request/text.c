@@ -89,12 +89,14 @@ void gm_document_init(void)
 char *gm_document_text(json_t *document, size_t json_flags)
 {
     char *text = document ? json_dumps(document, json_flags) : NULL;
+    size_t len = text ? strlen(text) : 0;
+    char *line = text && !lacking ? realloc(text, len + 2) : NULL;
 
-    if (lacking) {
+    if (line)
+        memcpy(line + len, "\n", 2);
+    else
         free(text);
-        text = NULL;
-    }
     lacking = false;
     json_decref(document);
-    return text;
+    return line;
 }

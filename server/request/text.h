@@ -39,8 +39,9 @@ struct json_t;
 void gm_document_init(void);
 
 /*
- * The text of the document built on this thread since the last call. Frees the document, which may
- * be NULL. The caller frees the text. Returns NULL if any allocation failed.
+ * The text of the document built on this thread since the last call, with a newline for terminals.
+ * Frees the document, which may be NULL. The caller frees the text. Returns NULL if any allocation
+ * failed.
  */
 char *gm_document_text(struct json_t *document, size_t json_flags);
 

@@ -31,6 +31,12 @@ def test_get_and_head(daemon, path):
         assert client.get("/healthz").status == 200  # in step
 
 
+@pytest.mark.parametrize("path", (*PAGES, "/openapi.json", "/v1/requests", "/v1/matrices", "/v1/choose/flip", "/v2", "/v2/models/flip", "/nothing"))
+def test_texts_end_with_a_newline(daemon, path):
+    """The shell's next prompt begins a line of its own."""
+    assert daemon.get(path).body.endswith(b"\n")
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_a_query_does_no_harm(daemon, path):
     assert daemon.get(path + "?x=1").status in (200, 400)

@@ -33,7 +33,7 @@ static char *make(void)
 static void test_each_allocation(void)
 {
     static const char whole[] = "{\"name\":\"a\",\"list\":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,"
-                                "16,17,18,19],\"real\":0.5}";
+                                "16,17,18,19],\"real\":0.5}\n";
     long all;
 
     calls = 0;
