@@ -116,7 +116,8 @@ static enum gm_status check_types(enum gm_op_kind kind,
     for (unsigned i = 1; i < GM_OPERANDS_MAX; i++) {
         if (present[i] && operand[i].dtype != dtype)
             return gm_fail(err, GM_BAD_DTYPE,
-                           "a is %s and %s is %s: the operands must have one element type",
+                           "a is %s and %s is %s: the operands must have one element type; convert "
+                           "one, or use eval, which converts as NumPy does",
                            gm_dtype_name(dtype), operand_names[i], gm_dtype_name(operand[i].dtype));
     }
     if (gm_op_computes(kind) && !gm_dtype_arithmetic(dtype))
