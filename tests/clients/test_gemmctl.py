@@ -193,6 +193,7 @@ def test_exit_statuses(url, server, files, tmp_path):
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
     noise = folder / "noise"
     noise.write_bytes(bytes(range(256)))
+    np.savez(folder / "both.npz", a=np.ones(3))
     expected = [
         (1, ["matmul", a, a], url, "(bad_shape)"),
         (1, ["transpose", a, "-p", "kernle=naive"], url, "(unknown_parameter)"),
@@ -227,6 +228,9 @@ def test_exit_statuses(url, server, files, tmp_path):
         (3, ["stats"], nobody, "is gemmd running"),
         (3, ["stats"], "unix:/nonexistent.sock", "is gemmd running"),
         (6, ["transpose", folder / "none.npy"], url, "No such file"),
+        (6, ["matmul", a, "weights"], url, "weights: No such file or directory; a matrix that the daemon keeps is ref:weights\n"),
+        (2, ["put", "9", a], url, "9 is no name of a matrix: it has letters"),
+        (2, ["transpose", folder / "both.npz"], url, "both.npz is a zip archive, as .npz files are"),
         (6, ["transpose", folder], url, "is a folder"),
         (6, ["transpose", a, "-o", folder / "no" / "t.npy"], url, "No such file"),
         (6, ["stats", "--key-file", folder / "none"], url, "No such file"),

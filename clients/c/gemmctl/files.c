@@ -156,6 +156,11 @@ static enum gm_exit find_format(struct gm_input *input, size_t operand,
         return gm_say_wrong(GM_EXIT_USAGE,
                             "%s is empty: a matrix without elements takes --from FORMAT",
                             input->path);
+    if (!input->format && len >= 4 && memcmp(input->first, "PK\3\4", 4) == 0)
+        return gm_say_wrong(GM_EXIT_USAGE,
+                            "%s is a zip archive, as .npz files are: take the array out, as with "
+                            "unzip -p FILE arr_0.npy, whose output an operand - reads",
+                            input->path);
     if (!input->format)
         return gm_say_wrong(GM_EXIT_USAGE,
                             "%s: neither its name nor its first bytes tell its format: say "
@@ -197,6 +202,9 @@ static enum gm_exit open_input(struct gm_inputs *inputs, size_t index,
     struct stat about;
 
     input->fd = standard ? STDIN_FILENO : open(input->path, O_RDONLY | O_CLOEXEC);
+    if (input->fd < 0 && errno == ENOENT && !strpbrk(input->path, "./"))
+        return gm_say_wrong(GM_EXIT_FILE, "%s: %s; a matrix that the daemon keeps is ref:%s",
+                            input->path, strerror(errno), input->path);
     if (input->fd < 0 || fstat(input->fd, &about) != 0)
         return gm_say_wrong(GM_EXIT_FILE, "%s: %s", input->path, strerror(errno));
     if (S_ISDIR(about.st_mode))
