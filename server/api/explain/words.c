@@ -162,10 +162,9 @@ static void say_reuse(const struct gm_explain *e, const struct gm_explain_figure
         snprintf(why, GM_EXPLAIN_WORDS_MAX,
                  "%s passes %.4g wavefronts, one a clock on each multiprocessor%s",
                  tiled ? "the data stage of L1 and shared memory" : "the L1 cache", f->passes,
-                 product
-                     ? ", and instructions with them: each multiply-add takes its operands from "
-                       "there"
-                     : "");
+                 product ? ", because each multiply-add takes its operands from there, with "
+                           "instructions of its own"
+                         : "");
     if (!product && lines)
         gm_explain_cure(e, "Let rows, tiles and warps begin at lines of 128 bytes, without padding",
                         whole, cure);
@@ -262,10 +261,11 @@ static void say_part(const struct gm_explain *e, const struct gm_explain_figures
                  opening(e, begin), arithmetic >= dram ? "arithmetic" : "memory", three(most),
                  three(estimate->us), words[bound], three(estimate->part[bound]), why);
     else
-        snprintf(problem, GM_EXPLAIN_WORDS_MAX,
-                 "%s%s takes %.15g of the estimated %.15g us, and %s take memory %.15g: %.300s.",
-                 opening(e, begin), words[bound], three(estimate->part[bound]), three(estimate->us),
-                 moved_bytes(f), three(dram), why);
+        snprintf(
+            problem, GM_EXPLAIN_WORDS_MAX,
+            "%s%s takes %.15g of the estimated %.15g us, where memory needs %.15g for %s: %.300s.",
+            opening(e, begin), words[bound], three(estimate->part[bound]), three(estimate->us),
+            three(dram), moved_bytes(f), why);
 }
 
 static unsigned preparing(const struct gm_access_report *report)
