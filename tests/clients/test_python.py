@@ -286,6 +286,7 @@ def test_choose(client):
     assert (choice.op, choice.device, choice.dtype, choice.profile) == ("matmul", "H200", "f32", "NVIDIA H200")
     assert repr(choice).startswith("matmul of 64x4096, 4096x512, f32, on H200\n") and choice.reason in repr(choice)
     assert len(list(ElementTree.fromstring(choice._repr_html_()).iter("tr"))) == 1 + len(choice.candidates)
+    assert re.search(r"^double_buffered +auto never takes it$", str(client.choose("matmul", gpu="H200")), re.MULTILINE)
     assert client.choose("flip", shape=(8, 8)).device == "cpu:0"
     with pytest.raises(gemmd.RequestError, match="shape"):
         client.choose("matmul", shape_a=(2, 3), shape_b=(4, 5))

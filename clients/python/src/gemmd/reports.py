@@ -422,7 +422,7 @@ class Choice(OnDevice):
         table = [["kernel", "estimate", "most of it"]]
         for candidate in self.candidates:
             us = candidate.estimated_us
-            table.append([candidate.kernel, "" if us is None else time_text(us), candidate.most])
+            table.append([candidate.kernel, "" if us is None else time_text(us), candidate.most or candidate.note])
         return table
 
     def __repr__(self) -> str:
