@@ -160,7 +160,8 @@ def test_the_staircase(url, capsys):
     names, shown = run_notebook("staircase", url)
     assert [kind for kind, _ in shown] == ["Account"] + 4 * ["Explanation"] + ["Comparison"]
     assert all("data:image/svg+xml" in page for kind, page in shown if kind == "Explanation")
-    # What its words say.
+    # What its words say, the daemon says, too.
+    assert "1 of the 32 banks" in shown[2][1]
     steps = ["naive", "tiled", "padded", "vectorized"]
     sectors, conflicts, requests = ([names[n][s] for s in steps] for n in ("sectors", "conflicts", "requests"))
     assert sectors[0] > 4 and sectors[1:] == [1, 1, 1]
