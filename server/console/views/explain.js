@@ -40,7 +40,7 @@ export function show(main, parameters, keep) {
       begin();
     }), size("Rows", "rows"), size("Columns", "cols"), state.op === "matmul" ? size("Inner", "inner") : null, field("Element type", select(dtypes, state.dtype, (value) => { state.dtype = value; })),
     field("GPU", select([["", "as simulated"], ...gpus.map((name) => [name, name])], state.gpu, (value) => { state.gpu = value; })));
-    put(beside, [0, 1, 2].map((i) => field(["Kernel", "beside", "beside"][i] + (i === 2 ? " (third)" : ""), select([["", "none"], ...reachable.map((name) => [name, name])], state.kernels[i] ?? "", (value) => {
+    put(beside, [0, 1, 2].map((i) => field(["Kernel", "Second kernel", "Third kernel"][i], select([["", "none"], ...reachable.map((name) => [name, name])], state.kernels[i] ?? "", (value) => {
       state.kernels[i] = value;
       state.sites = [];
     }, `kernel${i}`))), h("button", { type: "submit", class: "main" }, "Explain"));

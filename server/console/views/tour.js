@@ -19,13 +19,13 @@ const whole = (report, kind, memory) => kernelCard(report, find(report, kind, me
 
 const STEPS = [
   { title: "A warp reads together",
-    words: ["A GPU runs threads in warps of 32 lanes, and memory is fetched in sectors of 32 bytes.", "If neighbouring lanes read neighbouring words, one request of a warp takes four sectors and uses every byte: it is coalesced.", "Here is a copy. Follow the lanes down to the memory."],
+    words: ["A GPU runs one function, the kernel, in thousands of threads, 32 together as the lanes of a warp. Memory is fetched in sectors of 32 bytes.", "If neighbouring lanes read neighbouring words, one request of a warp takes four sectors and uses every byte: it is coalesced.", "Here is a copy. Follow the lanes down to the memory."],
     run: async () => pictured(await explain("copy", "direct", SQUARE), "global_load") },
   { title: "When lanes are far apart",
     words: ["A transpose reads rows and writes columns, so one of the two is always against the grain.", "The naive kernel writes with a stride: each lane's word is in a sector of its own, and seven of its eight words travel for nothing.", "The store takes 32 sectors in place of 4."],
     run: async () => { const report = await explain("transpose", "naive", SQUARE); return [pictured(report, "global_store"), card("In all", totalsOf(report), h("p", null, marked(report.problem)))]; } },
   { title: "Through shared memory",
-    words: ["Shared memory is on the chip, and has no sectors: reading by columns fetches nothing in vain.", "So a block reads a tile of rows, leaves it there, and reads it back by columns: loads and stores of global memory are coalesced both.", "The sectors are now as few as there can be. Yet something else costs time."],
+    words: ["The threads of a block share a small memory on the chip. It has no sectors: reading by columns fetches nothing in vain.", "So a block loads a tile, a square part of the matrix, by rows into shared memory, and reads it back by columns. Now both loads and stores of global memory, the large one, are coalesced.", "The sectors are now as few as there can be. Yet something else costs time."],
     run: async () => { const report = await explain("transpose", "tiled", SQUARE); return [pictured(report, "global_store"), card("In all", totalsOf(report))]; } },
   { title: "Bank conflicts",
     words: ["Shared memory has 32 banks, and each gives one word at a time.", "A column of a tile that is 32 wide lies in one bank: 32 lanes stand in line, and the load takes 32 passes in place of one.", "Orange cells are words that wait for another of the same bank."],
@@ -37,10 +37,10 @@ const STEPS = [
     words: ["A product of two n × n matrices needs each element n times. The naive kernel asks L1 for it each time.", "With tiles in shared memory a block asks for an element once for all of its threads, and a fraction of the bytes go through L1. The limit rises by less: each operation still loads from shared memory, which takes the same way as L1.", "Compare how many operations each kernel does for a byte that it asks for."],
     run: async () => { const both = await Promise.all(["naive", "tiled"].map((kernel) => explain("matmul", kernel, SQUARE))); return [intensities(both), ...both.map((report) => card(`matmul ${report.kernel}`, totalsOf(report), h("p", null, marked(report.problem))))]; } },
   { title: "Registers, and occupancy",
-    words: ["Shared memory has its limit too. So each thread keeps a small square of the result in registers, and uses what it loads several times.", "A block that needs more shared memory or registers leaves room for fewer blocks on a multiprocessor: its occupancy falls.", "It may: enough work in flight in each thread hides the latency as well as many threads do."],
+    words: ["Shared memory has its limit too. So each thread keeps a small square of the result in registers, and uses what it loads several times.", "A block that needs more shared memory or registers leaves room for fewer blocks on a multiprocessor, one of the GPU's many processors: the occupancy falls.", "That may cost nothing: enough work in flight in each thread hides the latency as well as many threads do."],
     run: async () => { const all = await Promise.all(["tiled", "register_tiled"].map((kernel) => explain("matmul", kernel, SMALL))); return [intensities(all), occupancies(all)]; } },
   { title: "The roofline",
-    words: ["Two limits remain: bytes and arithmetic. At few operations a byte memory is the roof, and it slopes; beyond the bend arithmetic is.", "Whoever is far below the roof wastes something that the earlier steps can find, or has too little to do. Whoever touches it can only move fewer bytes; right of the bend, do fewer operations.", "These kernels have just been run on this machine, each a point, joined in the order in which they are taught."],
+    words: ["Two limits remain: bytes and arithmetic. At few operations a byte memory is the roof, and it slopes; beyond the bend arithmetic is.", "A kernel far below the roof wastes something that the earlier steps can find, or has too little to do. One that touches it can only move fewer bytes, or right of the bend do fewer operations.", "These kernels have just been run on this machine, each a point, joined in the order in which they are taught."],
     run: async (ends) => roofs(ends) },
 ];
 
