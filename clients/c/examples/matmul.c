@@ -1,6 +1,8 @@
 /*
  * matmul.c - multiplies two matrices by a gemmd daemon, and says how fast that was.
  *
+ * Where gemmd is installed (cmake --install, ldconfig):
+ *
  *   cc matmul.c $(pkg-config --cflags --libs gemmd) && ./a.out http://localhost:8080
  */
 #include <gemmd.h>
