@@ -350,6 +350,7 @@ static void test_text(void)
         "blocked",
         "of bound",
         "* marks the kernel that auto takes",
+        "speed is relative to the operation's fastest kernel",
         "skinny: no result: kernel \"skinny\" makes results of at most 8"};
     struct exchange x;
 

@@ -252,7 +252,9 @@ static void write_legend(FILE *out, const struct gm_request *r)
         fputs(" copy/ marks copies of the bytes of a: the baselines.", out);
     fprintf(out, " Results were compared with %s.\n", gm_compare_reference_words(c));
     if (facts->has_kernel_times)
-        fputs("Runs follow one another on the same matrices, which a cache may hold.\n", out);
+        fputs("speed is relative to the operation's fastest kernel. Runs follow one another on the "
+              "same matrices, which a cache may hold.\n",
+              out);
     else
         fprintf(
             out,
