@@ -7,6 +7,9 @@ export const STAGE_WORDS = {
   prepare: "rearranging operands", kernel: "the kernel", d2h: "copy from the device", encode: "elements to text",
 };
 
+// For legends: what an abbreviation stands for is said there, too.
+export const stageName = (stage) => (stage.includes("2") ? `${stage}: ${STAGE_WORDS[stage]}` : stage);
+
 export function legend(classes, names) {
   return h("ul", { class: "legend" }, names.map((name, i) => h("li", null, s("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, s("rect", { width: 10, height: 10, rx: 2, class: classes[i] })), name)));
 }

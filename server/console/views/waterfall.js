@@ -1,6 +1,6 @@
 // waterfall.js - where the time of one request went, of the last 200, and of those that shared a device's streams.
 import { linkTo, requests } from "../api.js";
-import { STAGES, STAGE_WORDS, accountCard, legend } from "../account.js";
+import { STAGES, STAGE_WORDS, accountCard, legend, stageName } from "../account.js";
 import { card, choice, empty, failure, figure, h, head, s, shape, show as put, table, time } from "../dom.js";
 import { axis, fits, frame, load, reachable } from "../plot.js";
 import { traffic } from "../traffic.js";
@@ -62,7 +62,7 @@ export function show(main, parameters, keep) {
   function drawLast(d3, all) {
     const list = all.slice(-LAST).reverse(), longest = Math.max(...list.map((one) => one.account.us.total));
     const label = `The last ${list.length} requests, the newest first; the longest took ${time(longest)}`;
-    put(place, card(null, h("div", { class: "between" }, legend(STAGES.map((stage) => `s-${stage}`), STAGES), choice("Scale", [["one", "One clock"], ["own", "Shares of each"]], state.scale, (scale) => { state.scale = scale; draw(); })),
+    put(place, card(null, h("div", { class: "between" }, legend(STAGES.map((stage) => `s-${stage}`), STAGES.map(stageName)), choice("Scale", [["one", "One clock"], ["own", "Shares of each"]], state.scale, (scale) => { state.scale = scale; draw(); })),
       chart(label, 40 + list.length * ROW, (width, height) => {
         const left = width < 560 ? 104 : 210, svg = frame(width, height, label), own = state.scale === "own", x = d3.scale.linear().domain([0, own ? 100 : longest]).range([left, width - 14]);
         axis(d3, svg, x, "top", { y: 28, size: 0, ticks: width < 560 ? 3 : 6, format: (n) => (own ? `${n} %` : n ? time(n) : "0") });
@@ -115,7 +115,7 @@ export function show(main, parameters, keep) {
       svg.append(...marks);
       reachable(svg, marks, (i) => words(seen[i]), (i) => open(seen[i]));
       return svg;
-    }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], ["h2d", "prepare", "kernel", "d2h", "on the device, in none of these"]),
+    }), legend(["s-h2d", "s-prepare", "s-kernel", "s-d2h", "job"], [...["h2d", "prepare", "kernel", "d2h"].map(stageName), "on the device, in none of these"]),
     h("p", { class: "small muted" }, "Where a copy of one stream lies above a kernel of another, they overlap. A cpu has one stream; small jobs run beside it on the event threads. ", linkTo(`v1/requests/streams.svg?limit=1000&from_us=${Math.max(0, Math.floor(from))}&to_us=${Math.ceil(to)}`, "streams.svg", "This picture as SVG"), "."),
     table("The jobs that are shown", [["Job"], ["Stream"], ["Began", true], ["On the device", true], ["Waited", true]], seen.slice(0, 60).map((one) => [
       h("a", { href: requestLink(one) }, `${one.account.op} ${one.number}`), streamOf(one), `+${time(Math.max(0, one.ran.start_us - from))}`, time(one.ran.us), time(one.account.us.queue)]))));
