@@ -2,7 +2,9 @@
 connections, slow ones."""
 
 import asyncio
+import concurrent.futures
 import email.utils
+import socket
 import ssl
 import time
 
@@ -82,6 +84,20 @@ def test_addresses(flip, daemon, monkeypatch):
     with pytest.raises(gemmd.RequestError) as caught:  # a path before the daemon's own
         flip(daemon.url("/elsewhere"))
     assert caught.value.status == 404 and caught.value.code == "not_found"
+
+
+def test_a_reset_in_place_of_a_handshake(flip):
+    """As of a gemmd without TLS that closes before it has read all of the greeting."""
+    with socket.create_server(("127.0.0.1", 0)) as server, concurrent.futures.ThreadPoolExecutor() as pool:
+        def reset():
+            connection, _ = server.accept()
+            connection.recv(1)
+            connection.close()  # with bytes that nobody has read
+
+        served = pool.submit(reset)
+        with pytest.raises(gemmd.TransportError, match="reset by peer; does gemmd speak TLS there"):
+            flip(f"https://127.0.0.1:{server.getsockname()[1]}", retries=0)
+        served.result()
 
 
 def test_tls(flip, relay, tmp_path, monkeypatch):

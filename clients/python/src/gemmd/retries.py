@@ -97,15 +97,24 @@ class Retries:
         return wait
 
 
+def words_of(error: BaseException) -> str:
+    """What it says, or where that is nothing, what the error behind it says."""
+    at: BaseException | None = error
+    while at is not None and not str(at):
+        at = at.__cause__ or at.__context__
+    return str(at) if at is not None else type(error).__name__
+
+
 def transport_error(error: httpx.HTTPError, where: str) -> TransportError:
     """Our exception for one of the HTTP library's."""
-    said = str(error) or type(error).__name__
+    said = words_of(error)
     if isinstance(error, httpx.TimeoutException):
         what = {httpx.ConnectTimeout: "connection", httpx.PoolTimeout: "free connection"}
         return TimeoutError(f"no {what.get(type(error), 'reply')} from {where} in time")
     tls = where.lower().startswith("https:")
     cure = ""
-    if tls and "SSL" in said and "certificate" not in said.lower():
+    reset = isinstance(error, httpx.ConnectError) and "reset" in said  # where the greeting was not read to its end
+    if tls and (reset or "SSL" in said) and "certificate" not in said.lower():
         cure = "; does gemmd speak TLS there? If not, its address begins with http://"
     elif not tls and "unix:" not in where and isinstance(error, httpx.RemoteProtocolError):
         cure = "; does gemmd speak TLS there? Then its address begins with https://"
