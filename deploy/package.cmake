@@ -32,15 +32,27 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 foreach(script IN ITEMS postinst prerm postrm triggers)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})
 endforeach()
-# Without these two CPack makes no package, or one that names no libraries that it needs.
+# Without these two CPack makes no package, or one that names no libraries that it needs. What it stages
+# it lists where `cmake --install` does, and `uninstall` would remove the files of a package: so the lists
+# of cmake --install are put aside until it has staged.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/package_tools.cmake @ONLY CONTENT [[
 find_program(FILE_TOOL file)
 find_program(SHLIBDEPS_TOOL dpkg-shlibdeps)
 if(CPACK_GENERATOR STREQUAL "DEB" AND (NOT FILE_TOOL OR NOT SHLIBDEPS_TOOL))
   message(FATAL_ERROR "a package takes the programs file and dpkg-shlibdeps: apt install file dpkg-dev")
 endif()
+file(GLOB lists "@CMAKE_BINARY_DIR@/install_manifest*.txt")
+file(COPY ${lists} DESTINATION "@CMAKE_BINARY_DIR@/installed")
 ]])
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package_tools.cmake)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/package_staged.cmake @ONLY CONTENT [[
+file(GLOB staged "@CMAKE_BINARY_DIR@/install_manifest*.txt")
+file(REMOVE ${staged})
+file(GLOB lists "@CMAKE_BINARY_DIR@/installed/*.txt")
+file(COPY ${lists} DESTINATION "@CMAKE_BINARY_DIR@")
+file(REMOVE_RECURSE "@CMAKE_BINARY_DIR@/installed")
+]])
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_BINARY_DIR}/package_staged.cmake)
 include(CPack)
 
 add_custom_target(uninstall

@@ -92,8 +92,11 @@ if ! command -v dpkg-shlibdeps >/dev/null || ! command -v cpack >/dev/null; then
     echo "no dpkg-shlibdeps: the package is not tried"
     exit 0
 fi
+echo /of/cmake-install >"$build/install_manifest.txt" # which uninstall goes by
 (cd "$build" && cpack -G DEB -B "$work/package" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip) >"$work/log" ||
     die "no package: $(tail -n 3 "$work/log")"
+[ "$(cat "$build"/install_manifest*.txt)" = /of/cmake-install ] || die "uninstall would remove what the package installs"
+rm "$build/install_manifest.txt"
 deb=$(echo "$work"/package/*.deb)
 dpkg-deb --raw-extract "$deb" "$work/deb"
 for name in libc6 libcurl4 libjansson4; do
