@@ -60,8 +60,26 @@ const char *gm_dtype_name(enum gm_dtype dtype)
     return dtypes[(unsigned)dtype < GM_DTYPE_COUNT ? dtype : GM_DTYPE_NONE].name;
 }
 
+/* NumPy's word before the bits of a type, as in float32, and ours. */
+static const struct {
+    const char *theirs, *ours;
+} words[] = {{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}};
+
 enum gm_dtype gm_dtype_from_name(const char *name, size_t len)
 {
+    char own[8];
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t before = strlen(words[i].theirs), ours = strlen(words[i].ours);
+        if (len <= before || len - before > sizeof own - ours ||
+            memcmp(name, words[i].theirs, before) != 0)
+            continue;
+        memcpy(own, words[i].ours, ours);
+        memcpy(own + ours, name + before, len - before);
+        len = ours + len - before;
+        name = own;
+        break;
+    }
     for (int i = GM_DTYPE_NONE + 1; i < GM_DTYPE_COUNT; i++)
         if (strlen(dtypes[i].name) == len && memcmp(dtypes[i].name, name, len) == 0)
             return (enum gm_dtype)i;

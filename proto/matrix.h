@@ -77,7 +77,7 @@ size_t gm_dtype_size(enum gm_dtype dtype);
 const char *gm_dtype_name(enum gm_dtype dtype);
 /* Element `at` of an array, of a type of numbers. Exact, but for integers beyond 2^53. */
 double gm_element_value(enum gm_dtype dtype, const void *data, uint64_t at);
-/* GM_DTYPE_NONE if there is no such name. */
+/* Takes NumPy's names too: float32. GM_DTYPE_NONE if there is no such name. */
 enum gm_dtype gm_dtype_from_name(const char *name, size_t len);
 /* "f16, bf16, ...": for messages. */
 const char *gm_dtype_names(void);

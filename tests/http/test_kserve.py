@@ -221,6 +221,7 @@ def bad_requests():
     yield 404, "nope", DATA, "there are matmul"
     yield 404, "matmul.nope", DATA, "variant 'nope'"
     yield 404, "matmul@x7", DATA, "element type"
+    yield 404, "matmul@float32", DATA, "element type"
     yield 404, "matmulx", DATA, "no model"
     yield 422, "matmul@f16", DATA, "takes FP16"
     yield 422, "matmul", {"inputs": DATA["inputs"][:1]}, "operand"

@@ -34,10 +34,25 @@ static void test_dtypes(void)
     CHECK_EQ(gm_dtype_size(GM_DTYPE_NONE), 0);
     CHECK_EQ(gm_dtype_size(GM_DTYPE_COUNT), 0);
     CHECK_STR(gm_dtype_name((enum gm_dtype)99), "none");
-    static const char *const wrong[] = {"", "F32", "f3", "f322", "float32", " f32", "none", "v3"};
+    static const char *const wrong[] = {
+        "",        "F32",      "f3",     "f322",      " f32",     "none",           "v3",
+        "Float32", "float",    "float8", "float3",    "float322", "bool_",          "int",
+        "int012",  "ufloat32", "void1",  "complex32", "bfloat32", "float1234567890"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         CHECK_EQ(gm_dtype_from_name(wrong[i], strlen(wrong[i])), GM_DTYPE_NONE);
     CHECK_EQ(gm_dtype_from_name("f32&x=y", 3), GM_F32); /* the length counts, not a NUL */
+    CHECK_EQ(gm_dtype_from_name("float32\0x", 9), GM_DTYPE_NONE);
+
+    static const struct {
+        const char *theirs;
+        enum gm_dtype dtype;
+    } numpy[] = {{"float16", GM_F16},   {"bfloat16", GM_BF16},   {"float32", GM_F32},
+                 {"float64", GM_F64},   {"int8", GM_I8},         {"int16", GM_I16},
+                 {"int32", GM_I32},     {"int64", GM_I64},       {"uint8", GM_U8},
+                 {"uint16", GM_U16},    {"uint32", GM_U32},      {"uint64", GM_U64},
+                 {"complex64", GM_C64}, {"complex128", GM_C128}, {"bool", GM_BOOL}};
+    for (size_t i = 0; i < sizeof(numpy) / sizeof(numpy[0]); i++)
+        CHECK_EQ(gm_dtype_from_name(numpy[i].theirs, strlen(numpy[i].theirs)), numpy[i].dtype);
 }
 
 static void test_sizes(void)

@@ -109,7 +109,8 @@ static enum gm_status parse_name(const struct gm_devices *devices, char *name, s
     if (variant && !model->variant)
         return fail_variant(devices, model->op, variant, err);
     model->dtype = dtype ? gm_dtype_from_name(dtype, strlen(dtype)) : GM_DTYPE_NONE;
-    if (dtype && (model->dtype == GM_DTYPE_NONE || !gm_kserve_datatype(model->dtype)))
+    if (dtype && (strcmp(dtype, gm_dtype_name(model->dtype)) != 0 || /* a model has one name */
+                  !gm_kserve_datatype(model->dtype)))
         return gm_fail(err, GM_NOT_FOUND,
                        "there is no element type '%.40s' in this protocol; there are f16, bf16, "
                        "f32, f64, i8 to i64, u8 to u64 and bool",
