@@ -693,8 +693,12 @@ static const char *take_commands(int *argc, char **argv, struct source *source,
 /* What no option says alone. */
 static void check_together(struct source *source)
 {
-    const struct gm_config *config = source->config;
+    struct gm_config *config = source->config;
 
+    if (config->matrix_memory == UINT64_MAX)
+        config->matrix_memory = config->memory_limit / 2;
+    if (config->matrix_memory > config->memory_limit)
+        fault(source, "--matrix-memory is a part of --memory-limit, and cannot be more");
     if (!*config->tls_cert != !*config->tls_key)
         fault(source, "--tls-cert and --tls-key belong together");
     if (*config->tls_client_ca && !*config->tls_cert)
@@ -740,10 +744,7 @@ enum gm_config_outcome gm_config_parse(int argc, char **argv, struct gm_config *
     }
     config->memory_limit = gm_host_memory() / 2;
     config->matrix_memory = UINT64_MAX;
-    unsigned faults = apply_all(config, argc, argv, &outcome);
-    if (config->matrix_memory == UINT64_MAX)
-        config->matrix_memory = config->memory_limit / 2;
-    if (faults == 0)
+    if (apply_all(config, argc, argv, &outcome) == 0)
         return outcome;
     return outcome == GM_CONFIG_CHECK ? GM_CONFIG_EXIT_CHECK : GM_CONFIG_EXIT_USAGE;
 }

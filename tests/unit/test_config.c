@@ -415,6 +415,19 @@ static void test_unknown_variables(void)
     clearenv();
 }
 
+/* What named matrices may have is a part of the memory limit, in whatever order they are given. */
+static void test_matrix_memory(void)
+{
+    CHECK_EQ(PARSE("--memory-limit", "64M"), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.matrix_memory, 32u << 20);
+    CHECK_EQ(PARSE("--matrix-memory", "64M", "--memory-limit", "64M"), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.matrix_memory, 64u << 20);
+    CHECK_EQ(PARSE("--matrix-memory", "0"), GM_CONFIG_RUN);
+    CHECK_EQ(seen.config.matrix_memory, 0);
+    CHECK_EQ(PARSE("--matrix-memory", "65M", "--memory-limit", "64M"), GM_CONFIG_EXIT_USAGE);
+    CHECK(strstr(seen.err, "--matrix-memory is a part of --memory-limit") != NULL);
+}
+
 /* --probe runs with the options of what it asks, in any order, and takes no value. */
 static void test_probe(void)
 {
@@ -466,6 +479,7 @@ int main(void)
     test_flags();
     test_unknown();
     test_unknown_variables();
+    test_matrix_memory();
     test_probe();
     test_help();
     return check_report();
