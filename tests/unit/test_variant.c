@@ -123,6 +123,11 @@ static void test_check(void)
     CHECK_STATUS(gm_variant_check(variant(GM_OP_TRANSPOSE, "blocked"), &transpose, &cuda, &err),
                  GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "\"blocked\"") && strstr(err.detail, "cuda"));
+    struct gm_variant elsewhere = *variant(GM_OP_TRANSPOSE, "blocked");
+    elsewhere.run[GM_DEVICE_SIM] = elsewhere.run[GM_DEVICE_CUDA] = elsewhere.run[GM_DEVICE_CPU];
+    elsewhere.run[GM_DEVICE_CPU] = NULL;
+    gm_variant_check(&elsewhere, &transpose, &cpu, &err);
+    CHECK(strstr(err.detail, "it runs on: sim, cuda"));
     CHECK_STATUS(gm_variant_check(variant(GM_OP_MATMUL, "naive"), &transpose, &cpu, &err),
                  GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "is a matmul"));
