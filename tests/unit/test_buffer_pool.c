@@ -103,6 +103,8 @@ static void test_plain_memory(void)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             struct gm_buffer buffer = get(buffers, sizes[i]);
             memset(buffer.data, 1 + (int)i, sizes[i] + GM_TEXT_PADDING);
+            if (sizes[i] >= GM_BUFFER_HUGE_PAGE)
+                CHECK((uintptr_t)buffer.data % GM_BUFFER_HUGE_PAGE == 0);
             gm_buffer_pool_put(buffers, &buffer);
             CHECK(buffer.data == NULL && buffer.bytes == 0 && buffer.capacity == 0);
             gm_buffer_pool_put(buffers, &buffer); /* an empty one is fine */
@@ -111,6 +113,7 @@ static void test_plain_memory(void)
     CHECK_EQ(gm_buffer_pool_usage(buffers).in_use, 0);
     gm_buffer_pool_close(buffers);
     gm_buffer_pool_close(NULL);
+    CHECK(gm_buffer_plain.take(gm_buffer_plain.cls, SIZE_MAX - 1) == NULL); /* with its rounding */
 }
 
 static void test_reuse(void)
