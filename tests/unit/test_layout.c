@@ -291,6 +291,16 @@ static void test_keys(void)
     CHECK_EQ(gm_group_key(&task), key);
 }
 
+/* Beyond a few rows, zeros make the columns whole vectors. */
+static void test_padded(void)
+{
+    static const unsigned padded[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 16};
+
+    for (unsigned rows = 1; rows < sizeof(padded) / sizeof(padded[0]); rows++)
+        CHECK_EQ(gm_gather_padded(rows), padded[rows]);
+    CHECK_EQ(gm_gather_padded(GM_GATHERED_MAX), GM_GATHERED_MAX);
+}
+
 /* One product of the rows, by the matrix as b: what multiplies columns is transposed. */
 static void test_gathered(void)
 {
@@ -322,6 +332,7 @@ int main(void)
     test_flips_that_are_copies();
     test_gatherable();
     test_keys();
+    test_padded();
     test_gathered();
     return check_report();
 }
