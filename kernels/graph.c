@@ -108,7 +108,6 @@ struct gm_division gm_program_parts(const struct gm_program *p)
         uint64_t by_work = ceil_div(p->along * p->inner, PART_ELEMENTS);
         uint64_t by_sums = PART_SUMS / remain > 0 ? PART_SUMS / remain : 1;
         parts = by_work < by_sums ? by_work : by_sums;
-        parts = parts < p->along ? parts : p->along;
     }
     uint64_t each = ceil_div(p->along, parts);
     return (struct gm_division){each > 0 ? ceil_div(p->along, each) : 1, each};
