@@ -317,6 +317,19 @@ static void test_reductions_of_nothing(void)
     check_failure("2 * min(x, axis=0)", &operand, GM_BAD_SHAPE, 5);
 }
 
+/* What a program keeps for later is no operation. */
+static void test_work_of_temporaries(void)
+{
+    const struct gm_eval_operand operand[] = {matrix(GM_F32, 10, 10)};
+    struct gm_graph *graph = plan("(x + 1) * (x - 1)", operand);
+
+    if (!graph)
+        return;
+    CHECK_EQ(graph->step[0].program.temporaries, 1);
+    CHECK(graph->flops == 3 * 100);
+    gm_graph_free(graph);
+}
+
 /* An input that repeats stands for as many elements as its space has, and each is an operation. */
 static void test_work_of_repeated_inputs(void)
 {
@@ -349,6 +362,7 @@ int main(void)
     test_slices();
     test_sizes();
     test_reductions_of_nothing();
+    test_work_of_temporaries();
     test_work_of_repeated_inputs();
     gm_choice_cache_close(choices);
     return check_report();
