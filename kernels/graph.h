@@ -110,7 +110,7 @@ struct gm_program {
     enum gm_compute_type compute_type;
     enum gm_dtype dtype;        /* of the result */
     uint64_t batch, rows, cols; /* the space that it runs over, row-major */
-    unsigned inputs, code, constants, temporaries;
+    unsigned inputs, code, constants;
     struct gm_program_input input[GM_PROGRAM_INPUTS_MAX];
     struct gm_instruction instruction[GM_PROGRAM_CODE_MAX];
     union gm_number constant[GM_PROGRAM_CONSTANTS_MAX];

@@ -143,7 +143,7 @@ bool gm_eval_as_product(const struct gm_eval *e, int index, struct gm_product_us
     for (unsigned side = 0; side < 2; side++) {
         int left = x->child[side], right = x->child[1 - side];
         use.alpha = scaled(e, left, true, &use.product);
-        if (!is_product(e, use.product, x->dtype) || left == right)
+        if (!is_product(e, use.product, x->dtype))
             continue;
         use.beta = scaled(e, right, false, &use.c);
         if (!is_c(e, use.c, value_of(e, use.product))) {
@@ -375,7 +375,6 @@ static struct operand input(struct writer *w, int index)
 /* Puts the accumulator into a temporary. */
 static struct operand save(struct writer *w)
 {
-    struct gm_program *p = w->p;
     unsigned i = 0;
 
     while (i < GM_PROGRAM_TEMPORARIES_MAX && w->taken[i])
@@ -385,7 +384,6 @@ static struct operand save(struct writer *w)
         return (struct operand){0};
     }
     w->taken[i] = true;
-    p->temporaries = p->temporaries > i ? p->temporaries : i + 1;
     struct operand slot = {.from = GM_FROM_TEMPORARY, .index = (uint8_t)i};
     write_instruction(w, GM_DO_STORE, GM_NARROW_NOT, slot, (struct operand){0});
     return slot;

@@ -38,12 +38,13 @@ static void check_program(const struct gm_program *p)
     unsigned saved = 0;
 
     MUST(p->code > 0 && p->code <= GM_PROGRAM_CODE_MAX && p->inputs <= GM_PROGRAM_INPUTS_MAX);
-    MUST(p->constants <= GM_PROGRAM_CONSTANTS_MAX && p->temporaries <= GM_PROGRAM_TEMPORARIES_MAX);
+    MUST(p->constants <= GM_PROGRAM_CONSTANTS_MAX);
     MUST(p->instruction[0].kind == GM_DO_LOAD);
     for (unsigned i = 0; i < p->code; i++) {
         const struct gm_instruction *in = &p->instruction[i];
         unsigned sources = in->kind == GM_DO_WHERE ? 2 : in->kind < GM_DO_WHERE;
         if (in->kind == GM_DO_STORE) {
+            MUST(in->index < GM_PROGRAM_TEMPORARIES_MAX);
             saved |= 1u << in->index;
             continue;
         }
