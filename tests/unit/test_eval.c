@@ -76,9 +76,11 @@ static void test_syntax(void)
         {"sum()", 1},
         {"sum(x, axis=0, axis=1)", 21},
         {"sum(x, axis=None, axis=0)", 24},
+        {"sum(x, 0, axis=1)", 16},
         {"sum(x, keepdims=True, keepdims=False)", 32},
         {"x..T", 3},
         {"1_000", 1},
+        {"07", 1},
         {"\x01", 1},
         {"x\\y", 2},
     };
@@ -132,6 +134,38 @@ static void test_depth(void)
             CHECK_EQ(err.at, levels == 64 ? 0 : cases[i].at);
         }
     }
+
+    /* What follows one another does not nest. */
+    char text[1024] = "x";
+    for (unsigned k = 0; k < 70; k++)
+        strcat(text, " + exp(x)");
+    struct gm_error err = {0};
+    CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err);
+}
+
+/* What is as long as it may be, and what is longer by one. */
+static void test_lengths(void)
+{
+    static const struct {
+        const char *before, *piece, *after;
+        unsigned most; /* pieces */
+    } cases[] = {{"0.", "1", "", 61},
+                 {"", "x", "", GM_EVAL_NAME_MAX - 1},
+                 {"x", "[0:1]", "", GM_EVAL_SLICES_MAX},
+                 {"", " ", "x", GM_EVAL_CHARACTERS_MAX - 1}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (unsigned more = 0; more < 2; more++) {
+            char text[GM_EVAL_CHARACTERS_MAX + 8];
+            struct gm_error err = {0};
+            size_t len = (size_t)sprintf(text, "%s", cases[i].before);
+            for (unsigned k = 0; k < cases[i].most + more; k++)
+                len += (size_t)sprintf(text + len, "%s", cases[i].piece);
+            len += (size_t)sprintf(text + len, "%s", cases[i].after);
+            enum gm_status status = gm_eval_parse(text, len, &tree, &err);
+            CHECK_STATUS(status, more ? GM_BAD_EXPRESSION : GM_OK, &err);
+        }
+    }
 }
 
 /* Each name is one, wherever it stands; its place is the first. */
@@ -160,19 +194,55 @@ static void test_folding(void)
     CHECK(!op->transa && op->transb && op->alpha.real == 0.5 && op->beta.real == -2);
     CHECK_EQ(graph->temporary_bytes, 0);
     gm_graph_free(graph);
+
+    /* A factor is what f32 makes of it, also where that is infinite. */
+    graph = plan("1e39 * (a @ b.T)", operand);
+    if (!graph)
+        return;
+    CHECK(graph->flops >= 2 * 8 * 16 * 24);
+    gm_graph_free(graph);
 }
 
 /* Values that are needed at different times share memory. */
 static void test_memory_is_used_again(void)
 {
     const struct gm_eval_operand operand[] = {matrix(GM_F64, 64, 64)};
+    struct gm_error err = {0};
     struct gm_graph *graph = plan("(((x @ x) @ x) @ (x @ x)) @ x @ x", operand);
 
     if (!graph)
         return;
     CHECK(graph->steps >= 5);
     CHECK(graph->temporary_bytes <= 3 * 64 * 64 * sizeof(double));
+    for (unsigned less = 0; less < 2; less++) { /* just enough, and not */
+        struct gm_graph *again = NULL;
+        CHECK_EQ(gm_eval_plan(&eval, tree.names, &cpu, choices, GM_PRECISION_FP32,
+                              graph->temporary_bytes - less, &again, &err),
+                 less ? GM_TOO_LARGE : GM_OK);
+        CHECK(less ? !again : again && again->temporary_bytes == graph->temporary_bytes);
+        gm_graph_free(again);
+    }
     gm_graph_free(graph);
+}
+
+/* As many steps as there may be, and one more. */
+static void test_steps(void)
+{
+    const struct gm_eval_operand operand[] = {matrix(GM_F32, 3, 3)};
+    char text[1024] = "";
+
+    for (unsigned i = 0; i < GM_EVAL_STEPS_MAX; i++)
+        strcat(text, "(");
+    strcat(text, "x");
+    for (unsigned i = 0; i < GM_EVAL_STEPS_MAX; i++)
+        strcat(text, " @ x)");
+    struct gm_graph *graph = plan(text, operand);
+    if (!graph)
+        return;
+    CHECK_EQ(graph->steps, GM_EVAL_STEPS_MAX);
+    gm_graph_free(graph);
+    strcat(text, " @ x");
+    check_failure(text, operand, GM_COST_LIMIT, (unsigned)strlen(text) - 2);
 }
 
 /* A program that would exceed its limits is divided. */
@@ -196,24 +266,27 @@ static void test_long_chains_are_divided(void)
  */
 static void test_too_many_values(void)
 {
-    static const char *const ends[] = {"sum(2)", "where(2, i, i)", "where(i, 2, i)", "mean(2.5)"};
+    static const char *const ends[] = {"sum(2))", "where(2, i, i))", "where(i, 2, i))",
+                                       "mean(2.5))", "i)[:1]"};
+    const unsigned count = 2 * 5 * 63;
     const struct gm_eval_operand operand[] = {matrix(GM_I64, 2, 2)};
     unsigned refused = 0;
 
-    for (unsigned n = 0; n < 8 * 63; n++) {
+    for (unsigned n = 0; n < count; n++) {
         /* A power of 2^k - 1 takes 2 k - 2 values. */
-        char text[512] = "i";
+        char text[512] = "(i";
         for (unsigned i = 0; i < 5; i++)
             snprintf(text + strlen(text), sizeof text - strlen(text), " + (i + %u) ** %lld", i + 1,
-                     i < 4 ? (long long)INT64_MAX : (long long)INT64_MAX >> n / 8);
+                     i < 4 ? (long long)INT64_MAX : (long long)INT64_MAX >> n / 10);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s + %s",
-                 n % 2 == 0 ? "" : " + 7", ends[n / 2 % 4]);
+                 n % 2 == 0 ? "" : " + 7", ends[n / 2 % 5]);
         struct gm_error err = {0};
         if (CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_OK, &err))
             refused += gm_eval_build(&tree, operand, &eval, &err) == GM_COST_LIMIT;
         CHECK(eval.values <= GM_EVAL_VALUES_MAX);
+        CHECK(err.status == GM_COST_LIMIT || eval.root >= 0);
     }
-    CHECK(refused > 0 && refused < 8 * 63);
+    CHECK(refused > 0 && refused < count);
 }
 
 static void test_order_of_products(void)
@@ -229,6 +302,26 @@ static void test_order_of_products(void)
     static const uint64_t same[] = {4, 4, 4, 4};
     gm_eval_order(same, 3, split);
     CHECK_EQ(split[0][2], 1); /* from left to right */
+
+    /* A longer chain is computed as it is written. */
+    const struct gm_eval_operand operand[] = {matrix(GM_F32, 2, 2)};
+    char text[256] = "x";
+    for (unsigned i = 0; i < GM_EVAL_CHAIN_MAX + 8; i++)
+        strcat(text, " @ x");
+    check_failure(text, operand, GM_COST_LIMIT, (unsigned)strlen(text) - 2);
+}
+
+/* What Python's numbers come to is one of i64, or is refused. */
+static void test_numbers(void)
+{
+    const struct gm_eval_operand operand[] = {matrix(GM_I64, 2, 2)};
+    struct gm_graph *graph = plan("x + -2 ** 62 * 2", operand);
+
+    gm_graph_free(graph);
+    /* This takes no time. */
+    graph = plan("x + 1 ** 9223372036854775807 - (-1) ** 9223372036854775806", operand);
+    gm_graph_free(graph);
+    check_failure("x + -(-2 ** 62 * 2)", operand, GM_OUT_OF_RANGE, 5);
 }
 
 static void test_slices(void)
@@ -269,6 +362,7 @@ static void test_sizes(void)
     check_failure("sum(x.T @ x)", operand, GM_TOO_LARGE, 0);
     CHECK_STATUS(gm_eval_parse(text, strlen(text), &tree, &err), GM_BAD_EXPRESSION, &err);
     check_failure("x.T @ x", larger, GM_BAD_SHAPE, 5);
+    check_failure("x.T @ x @ x.T @ x", larger, GM_BAD_SHAPE, 15); /* the first three are a column */
     check_failure("1 + (x + x.T)", larger, GM_BAD_SHAPE, 8);
     /* The elements of i32 can be counted; their sums, which are i64, cannot. */
     flat.matrix.stacked = true;
@@ -315,6 +409,8 @@ static void test_reductions_of_nothing(void)
     gm_graph_free(graph);
     check_failure("max(x)", &operand, GM_BAD_SHAPE, 1);
     check_failure("2 * min(x, axis=0)", &operand, GM_BAD_SHAPE, 5);
+    operand = matrix(GM_F32, 0, 0); /* no greatest element is asked for */
+    gm_graph_free(plan("max(x, axis=0)", &operand));
 }
 
 /* What a program keeps for later is no operation. */
@@ -325,7 +421,11 @@ static void test_work_of_temporaries(void)
 
     if (!graph)
         return;
-    CHECK_EQ(graph->step[0].program.temporaries, 1);
+    const struct gm_program *p = &graph->step[0].program;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < p->code; i++)
+        kept += p->instruction[i].kind == GM_DO_STORE;
+    CHECK_EQ(kept, 1);
     CHECK(graph->flops == 3 * 100);
     gm_graph_free(graph);
 }
@@ -353,12 +453,15 @@ int main(void)
     test_syntax();
     test_axes();
     test_depth();
+    test_lengths();
     test_names();
     test_folding();
     test_memory_is_used_again();
+    test_steps();
     test_long_chains_are_divided();
     test_too_many_values();
     test_order_of_products();
+    test_numbers();
     test_slices();
     test_sizes();
     test_reductions_of_nothing();
