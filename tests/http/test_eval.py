@@ -328,6 +328,10 @@ on .*, 2 steps, 256 bytes stored between them
  2\. result = elementwise\(t1\): load, add
     2x2 f32 by kernel "program"; 4 operations on 32 bytes
 $""", ways[0].body.decode()), ways[0].body.decode()
+    for expr, step in (("0.5 * (x @ x.T)", "matmul(x, x, transb, alpha 0.5)"),
+                       ("(x + 1) * (x - 1)", "elementwise(x): load, subtract, load, add, multiply")):  # what is kept in between is no step
+        assert f"result = {step}\n" in post(daemon, expr, {"x": A}, query={"explain": "plan"}, headers=accept).ok().body.decode()
+    assert plan(daemon, "x + 1", {"x": A[None]})["steps"][0]["shape"] == [1, 2, 3]
     problems.check(post(daemon, "x", {"x": A}, query={"explain": "no"}), 400, "bad_parameter")
 
 
