@@ -5,6 +5,7 @@
 #include "kernels/choose/choose.h"
 #include "test_cpu_case.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -369,6 +370,29 @@ static void test_here(const struct gm_op *op)
     case_free(&made);
 }
 
+/* A product is none of what the one before left in a thread's scratch: NaN. */
+static void test_nothing_is_left(void *cpu)
+{
+    const struct gm_op ops[] = {product(GM_F32, GM_ROW_MAJOR, 1, 8, 40, 1),
+                                product(GM_F32, GM_ROW_MAJOR, 1, 5, 40, 1)};
+    uint64_t random = check_seed();
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct kernel_case made = case_make(&ops[i], &random);
+        const struct gm_variant *skinny = NULL;
+        struct gm_error err = {.detail = ""};
+        for (unsigned j = 0; j < 8 && i == 0; j++)
+            ((float *)made.op.operand[0].data)[j] = NAN;
+        case_seal(&made);
+        CHECK_EQ(gm_select(&made.op, gm_backend_cpu.describe(cpu, 0), "skinny", &skinny, &err),
+                 GM_OK);
+        CHECK_EQ(case_run(cpu, &made, skinny, NULL), GM_OK);
+        for (unsigned j = 0; j < 40; j++)
+            CHECK(isnan(((const float *)made.op.result.data)[j]) == (i == 0));
+        case_free(&made);
+    }
+}
+
 int main(void)
 {
     void *cpu = open_cpu(0, 0);
@@ -379,6 +403,7 @@ int main(void)
     test_facts(cpu);
     test_buffers(cpu);
     test_repeat(cpu);
+    test_nothing_is_left(cpu);
     test_stops(cpu);
     gm_backend_cpu.close(cpu);
     test_scratch();
