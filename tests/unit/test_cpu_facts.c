@@ -46,6 +46,7 @@ static void test_keys(void)
     CHECK_EQ(number_in("active_file 5\ninactive_file 6\nfile 7\n", "file"), 7);
     CHECK_EQ(number_in("inactive_file 18446744073709551615", "inactive_file"), UINT64_MAX);
     CHECK_EQ(number_in("inactive_file_not 6\n", "inactive_file"), 0);
+    CHECK_EQ(number_in("inactive_file7 6\n", "inactive_file"), 0);
     CHECK_EQ(number_in("\n", "inactive_file"), 0);
 }
 

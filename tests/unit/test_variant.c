@@ -142,6 +142,9 @@ static void test_check(void)
     CHECK_STATUS(gm_variant_check(variant(GM_OP_MATMUL, "skinny"), &product, &cpu, &err),
                  GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "100x50") && strstr(err.detail, "8"));
+    struct gm_op thin =
+        make(GM_OP_MATMUL, matrix(GM_F32, GM_ROW_MAJOR, 1, 8, 200), product.operand[1]);
+    CHECK_EQ(gm_variant_check(variant(GM_OP_MATMUL, "skinny"), &thin, &cpu, &err), GM_OK);
     CHECK_EQ(gm_variant_check(variant(GM_OP_MATMUL, "skinny"), &product, &cpu, NULL),
              GM_KERNEL_UNAVAILABLE);
 }
@@ -195,9 +198,10 @@ static void test_openblas(void)
 {
     const struct gm_variant *row = find(GM_OP_MATMUL, "openblas");
     struct gm_matrix i32 = matrix(GM_I32, GM_ROW_MAJOR, 1, 3, 3);
+    struct gm_matrix f32 = matrix(GM_F32, GM_ROW_MAJOR, 1, 3, 3);
     struct gm_matrix wide = matrix(GM_F32, GM_ROW_MAJOR, 1, 3, (uint64_t)1 << 31);
     struct gm_op integers = make(GM_OP_MATMUL, i32, i32);
-    struct gm_op beyond = make(GM_OP_MATMUL, matrix(GM_F32, GM_ROW_MAJOR, 1, 3, 3), wide);
+    struct gm_op beyond = make(GM_OP_MATMUL, f32, wide);
     struct gm_error err = {.detail = ""};
 
     if (!row) {
@@ -208,6 +212,8 @@ static void test_openblas(void)
     CHECK(strstr(err.detail, "takes f32, f64") && strstr(err.detail, "are i32"));
     CHECK_STATUS(gm_variant_check(row, &beyond, &cpu, &err), GM_KERNEL_UNAVAILABLE, &err);
     CHECK(strstr(err.detail, "2147483647"));
+    beyond = make(GM_OP_MATMUL, matrix(GM_F32, GM_ROW_MAJOR, 1, (uint64_t)1 << 31, 3), f32);
+    CHECK_STATUS(gm_variant_check(row, &beyond, &cpu, &err), GM_KERNEL_UNAVAILABLE, &err);
 }
 
 /* The views of an operation's operands lead to the elements that the layouts define. */
