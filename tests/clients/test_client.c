@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 static bool quick; /* under valgrind */
@@ -58,6 +59,9 @@ static void test_options(void)
         if (OK(gemmd_client_new(&options, &client, &err), err))
             gemmd_client_free(client);
     }
+    struct gemmd_options both = {.url = "unix:/tmp/s", .unix_socket = "/tmp/t"};
+    if (OK(gemmd_client_new(&both, &client, &err), err))
+        gemmd_client_free(client);
     CHECK_EQ(gemmd_client_new(NULL, &client, &err), GEMMD_OK);
     gemmd_client_free(client);
     gemmd_client_free(NULL);
@@ -98,6 +102,8 @@ static void test_bad_operands(void)
     struct gemmd_client *client = client_of("http://127.0.0.1:1");
     struct gemmd_matrix mixed[2] = {two_by_three, {GEMMD_F64, 2, {3, 2}, numbers}};
     struct gemmd_matrix huge = {GEMMD_F32, 2, {UINT64_C(1) << 40, UINT64_C(1) << 40}, numbers};
+    struct gemmd_matrix large = {GEMMD_U8, 2, {UINT64_C(1) << 32, UINT64_C(1) << 31}, numbers};
+    struct gemmd_matrix deep = {GEMMD_F32, 4, {1, 1, 1}, numbers};
     struct gemmd_matrix nothing = {GEMMD_F32, 2, {1, 1}, NULL};
     struct gemmd_matrix untyped = {0, 2, {1, 1}, numbers};
     struct gemmd_result result = {.data = (void *)1, .capacity = 7};
@@ -106,6 +112,8 @@ static void test_bad_operands(void)
     CHECK_EQ(gemmd_operate(client, "add", mixed, 2, NULL, &result, &err), GEMMD_BAD_ARGUMENT);
     CHECK(strstr(err.detail, "f32") && strstr(err.detail, "f64"));
     CHECK_EQ(gemmd_transpose(client, &huge, NULL, &result, &err), GEMMD_BAD_ARGUMENT);
+    CHECK_EQ(gemmd_transpose(client, &large, NULL, &result, &err), GEMMD_BAD_ARGUMENT);
+    CHECK_EQ(gemmd_transpose(client, &deep, NULL, &result, &err), GEMMD_BAD_ARGUMENT);
     CHECK_EQ(gemmd_transpose(client, &nothing, NULL, &result, &err), GEMMD_BAD_ARGUMENT);
     CHECK_EQ(gemmd_transpose(client, &untyped, NULL, &result, NULL), GEMMD_BAD_ARGUMENT);
     CHECK_EQ(gemmd_operate(client, "a/../b", mixed, 1, NULL, &result, &err), GEMMD_BAD_ARGUMENT);
@@ -132,9 +140,13 @@ static void test_request(const char *unix_path)
         REPLY(RAW_HEAD "Gemmd-Shape: 2x2\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n" FOUR
                        "\r\n0\r\n\r\n",
               CLOSE),
-        REPLY(RAW_HEAD "Gemmd-Shape: 1x2x2\r\nContent-Length: 16\r\n\r\n" FOUR, KEEP)};
-    struct scripted *server = scripted_start(unix_path, replies, 3);
-    struct gemmd_client *client = client_of(server->url);
+        REPLY(RAW_HEAD "Gemmd-Stats: {}\r\nGemmd-Shape: 1x2x2\r\nContent-Length: 16\r\n\r\n" FOUR,
+              KEEP),
+        REPLY(RAW_HEAD "Gemmd-Shape: 2x2\r\nContent-Length: 16\r\n\r\n" FOUR, KEEP)};
+    struct scripted *server = scripted_start(unix_path, replies, 4);
+    char url[sizeof server->url + 2];
+    snprintf(url, sizeof url, "%s%s", server->url, unix_path ? "" : "//");
+    struct gemmd_client *client = client_of(url);
     struct gemmd_parameter parameters[] = {{"kernel", "na&ve"}, {"alpha", "2"}};
     struct gemmd_call call = {.parameters = parameters, .parameter_count = 2};
     float buffer[4] = {0};
@@ -155,13 +167,17 @@ static void test_request(const char *unix_path)
     /* The connection was closed meanwhile: the request goes out anew, on another. */
     OK(gemmd_transpose(client, &two_by_three, NULL, &theirs, &err), err);
     CHECK(theirs.ndim == 3 && theirs.dim[0] == 1);
+    CHECK_STR(theirs.account, "{}"); /* the last one */
+    gemmd_result_free(&theirs);
+    const struct gemmd_matrix c = {GEMMD_F32, 2, {2, 2}, numbers};
+    OK(gemmd_matmul(client, &two_by_three, &three_by_two, &c, NULL, &theirs, &err), err);
     gemmd_result_free(&theirs);
     gemmd_client_free(client);
     scripted_stop(server);
 
     const char *request = server->request[0];
     const char *body = strstr(request, "\r\n\r\n");
-    CHECK_EQ(server->requests, 3);
+    CHECK_EQ(server->requests, 4);
     CHECK_EQ(server->connections, 2);
     static const char line[] = "POST /v1/matmul?shape_a=2x3&shape_b=3x2&dtype=f32&kernel=na%26ve"
                                "&alpha=2 HTTP/1.1\r\n";
@@ -171,6 +187,9 @@ static void test_request(const char *unix_path)
     CHECK(strstr(request, "\r\nContent-Type: application/octet-stream\r\n"));
     CHECK(strstr(request, "\r\nContent-Length: 48\r\n"));
     CHECK(body && memcmp(body + 4, numbers, 24) == 0 && memcmp(body + 28, numbers, 24) == 0);
+    CHECK(
+        strstr(server->request[3], "?shape_a=2x3&shape_b=3x2&shape_c=2x2&dtype=f32 HTTP/1.1\r\n"));
+    CHECK(strstr(server->request[3], "\r\nContent-Length: 64\r\n"));
     scripted_free(server);
 }
 
@@ -197,12 +216,15 @@ static void test_sources(void)
     struct scripted *server = scripted_start(NULL, replies, 2);
     struct gemmd_client *client = client_of(server->url);
     int left = 2, fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int half = memfd_create("half", MFD_CLOEXEC); /* of which the first half was read */
+    CHECK(write(half, "abcd", 4) == 4 && lseek(half, 2, SEEK_SET) == 2);
     struct gemmd_source parts[] = {
         {.name = "a", .type = "text/csv", .data = "1,2\n", .size = 4},
         {.name = "b", .origin = GEMMD_FROM_FD, .fd = fd, .size = 4},
-        {.name = "c", .origin = GEMMD_FROM_CALLBACK, .read = count_down, .cls = &left, .size = 6}};
+        {.name = "c", .origin = GEMMD_FROM_CALLBACK, .read = count_down, .cls = &left, .size = 6},
+        {.name = "d", .origin = GEMMD_FROM_FD, .fd = half, .size = GEMMD_SIZE_UNKNOWN}};
     struct gemmd_request request = {
-        .path = "/v1/add", .accept = "text/csv", .sources = parts, .source_count = 3};
+        .path = "/v1/add", .accept = "text/csv", .sources = parts, .source_count = 4};
     struct gemmd_reply reply;
     struct gemmd_error err;
 
@@ -223,6 +245,7 @@ static void test_sources(void)
     CHECK_STR(reply.body, "");
     gemmd_reply_free(&reply);
     close(fd);
+    close(half);
     gemmd_client_free(client);
     scripted_stop(server);
     const char *first = server->request[0], *second = server->request[1];
@@ -233,6 +256,7 @@ static void test_sources(void)
                  "ELF\r\n--",
                  20));
     CHECK(memmem(first, server->request_len[0], "name=\"c\"\r\n\r\nxxxxxx\r\n--", 22));
+    CHECK(memmem(first, server->request_len[0], "name=\"d\"\r\n\r\ncd\r\n--", 18));
     CHECK(strstr(second, "\r\nTransfer-Encoding: chunked\r\n"));
     CHECK(strstr(second, "\r\n\r\n3\r\nxxx\r\n3\r\nxxx\r\n0\r\n\r\n"));
     scripted_free(server);
@@ -265,6 +289,8 @@ static void test_wrong_replies(void)
         {REPLY(RAW_HEAD "Gemmd-Shape: 2x2\r\nContent-Length: 15\r\n\r\n", CLOSE), GEMMD_BAD_REPLY,
          0, "", "no gemmd"},
         {REPLY(RAW_HEAD "Gemmd-Shape: 2x\r\nContent-Length: 16\r\n\r\n" FOUR, CLOSE),
+         GEMMD_BAD_REPLY, 0, "", "no gemmd"},
+        {REPLY(RAW_HEAD "Gemmd-Shape: +2x2\r\nContent-Length: 16\r\n\r\n" FOUR, CLOSE),
          GEMMD_BAD_REPLY, 0, "", "no gemmd"},
         {REPLY(RAW_HEAD "Gemmd-Shape: 4294967296x4294967296x4\r\n\r\n" FOUR, CLOSE),
          GEMMD_BAD_REPLY, 0, "", "no gemmd"},
