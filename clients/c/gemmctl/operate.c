@@ -6,6 +6,7 @@
 #include "clients/c/gemmctl/files.h"
 #include "clients/c/gemmctl/say.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 /* Between attempts: the first and the longest pause. */
 #define RETRY_STEP_S 0.1
 #define RETRY_STEP_MAX_S 5.0
+#define SLEEP_S 0.1 /* the longest that an interrupt waits */
 
 bool gm_operation_takes(const char *op, size_t *ret_least, size_t *ret_most)
 {
@@ -129,9 +131,15 @@ static bool wait_to_retry(const struct gm_options *options, const struct gemmd_e
         return false;
     if (!options->quiet)
         fprintf(stderr, "gemmctl: %s; once more in %.1f s\n", err->detail, wait);
-    const struct timespec span = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
     *backoff_s = 2 * *backoff_s < RETRY_STEP_MAX_S ? 2 * *backoff_s : RETRY_STEP_MAX_S;
-    return nanosleep(&span, NULL) == 0 && !gm_say_interrupted();
+    /* In short sleeps: a signal may come just before one. */
+    for (double left, end_s = now_s() + wait; (left = end_s - now_s()) > 0;) {
+        const struct timespec span = {.tv_nsec = (long)(1e9 * fmin(left, SLEEP_S))};
+        if (gm_say_interrupted())
+            return false;
+        nanosleep(&span, NULL);
+    }
+    return !gm_say_interrupted();
 }
 
 /* Sends the operands and takes what comes, to the file or the callback's. */
