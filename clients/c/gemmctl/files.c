@@ -41,8 +41,7 @@ static bool has_word(const char *list, const char *word)
 
 const struct gm_format *gm_format_by_suffix(const char *path, bool report)
 {
-    const char *slash = strrchr(path, '/');
-    const char *dot = strrchr(slash ? slash : path, '.');
+    const char *dot = strrchr(path, '.');
     char suffix[8] = "";
 
     if (!dot || strlen(dot) >= sizeof suffix)
