@@ -228,6 +228,9 @@ static void test_sources(void)
     struct gemmd_reply reply;
     struct gemmd_error err;
 
+    parts[0].name = NULL;
+    CHECK_EQ(gemmd_exchange(client, &request, &reply, &err), GEMMD_BAD_ARGUMENT);
+    parts[0].name = "a";
     OK(gemmd_exchange(client, &request, &reply, &err), err);
     CHECK_STR(reply.body, "1,2");
     CHECK_STR(reply.type, "text/csv");

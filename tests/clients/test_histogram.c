@@ -44,11 +44,14 @@ static void test_percentiles(void)
 
 static void test_edges(void)
 {
-    static struct gm_histogram none, one;
+    static struct gm_histogram none, one, some;
 
     CHECK_EQ(gm_histogram_percentile(&none, 50), 0);
     gm_histogram_merge(&none, &one);
     CHECK_EQ(none.count, 0);
+    gm_histogram_add(&some, 5);
+    gm_histogram_merge(&none, &some);
+    CHECK_EQ(none.min, 5);
     gm_histogram_add(&one, UINT64_MAX);
     CHECK(gm_histogram_percentile(&one, 50) == UINT64_MAX);
     gm_histogram_add(&one, 0);
