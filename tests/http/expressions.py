@@ -96,7 +96,7 @@ where(x > 0, y + 1, (y + 1) * 2);where(x > 0, x + y, 0.5 * (x + y));(x + y) * (x
 3;3.5;1e3;.5;1 < 2;x * (1 < 2);h + (2.0 > 3);t * (1 == 1);(1 < 2) + (2 < 3);-(1 < 2);1.5 * (1 < 2)
 where(t, x, -(1.0 * (2.0 > 3)));where(t, h, (1 == 1) * -2.5);maximum(x, (1 < 2) + 0.5);where(1 < 2, x, y);i * (1 < 2)
 x[0, 0];sum(x[1:1]);mean(x[:, 5:], axis=0);sum(x[:, 5:], axis=1);x[:, 5:] @ y.T[5:];d.T @ i;s[1].T @ x
-x[-2];s[::2] @ y.T;sum(s, axis=-3);sum(s, axis=(0, 2), keepdims=True);sum(x, 0, keepdims=True);l ** 1.0;i ** 2.0
+x[-2];x.T @ (x @ y.T) + x.T;s[::2] @ y.T;sum(s, axis=-3);sum(s, axis=(0, 2), keepdims=True);sum(x, 0, keepdims=True);l ** 1.0;i ** 2.0
 l + 9007199254740993
 """.replace("\n", ";").strip(";").split(";")
 

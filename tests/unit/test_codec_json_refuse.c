@@ -172,7 +172,7 @@ static const struct bad_case bad_cases[] = {
     {"{\"a\":[1],\"shape\":[1]}", GM_BAD_JSON, "\"shape\" stands beside"},
     {"{\"data\":[1],\"b\":[1]}", GM_BAD_JSON, "\"data\" stands beside"},
     /* Types. */
-    {"{\"data\":[1],\"dtype\":\"float32\"}", GM_BAD_DTYPE, "float32"},
+    {"{\"data\":[1],\"dtype\":\"float31\"}", GM_BAD_DTYPE, "float31"},
     {"{\"data\":[1],\"dtype\":\"c64\"}", GM_BAD_DTYPE, "NPY"},
     {"{\"data\":[1],\"dtype\":\"v4\"}", GM_BAD_DTYPE, "NPY"},
     {"{\"data\":[1],\"dtype\":32}", GM_BAD_JSON, "dtype is a string"},
