@@ -10,6 +10,7 @@ gm_test(test_choose unit unit/test_choose.c ${planted}
   LIBRARIES gemmd_kernels Threads::Threads PkgConfig::JANSSON m)
 target_compile_definitions(test_choose PRIVATE
   GM_RESULTS="${CMAKE_CURRENT_SOURCE_DIR}/bench/results/")
+gm_test(test_estimate unit unit/test_estimate.c LIBRARIES gemmd_kernels Threads::Threads m)
 gm_test(test_untimed unit unit/test_untimed.c ${planted}
   LIBRARIES gemmd_kernels Threads::Threads m)
 gm_test(test_tune unit unit/test_tune.c ${planted} LIBRARIES gemmd_kernels Threads::Threads m)
