@@ -102,7 +102,7 @@ grep '^= ' "$out/random.log" | tee -a "$summary"
 step regions 120 python3 tests/gpu/regions.py "$bin/server/gemmd"
 grep '^= ' "$out/regions.log" | tee -a "$summary"
 
-step matrices 180 python3 tests/gpu/matrices.py "$bin/server/gemmd" 5 "$bin/tests/bench/bench_bare"
+step matrices 280 python3 tests/gpu/matrices.py "$bin/server/gemmd" 5 "$bin/tests/bench/bench_bare"
 grep '^= ' "$out/matrices.log" | tee -a "$summary"
 
 step eval 240 python3 tests/gpu/eval.py "$bin/server/gemmd"

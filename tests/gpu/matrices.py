@@ -345,6 +345,66 @@ def many(daemon, total=100000, clients=32):
           f"p50 {1e3 * slow[len(slow) // 2]:.2f} ms, p99 {1e3 * slow[int(0.99 * len(slow))]:.2f} ms")
 
 
+def spills(binary, seconds, clients=8, side=16384):
+    """More matrices of 1 GB than the device may hold, read, multiplied, replaced and deleted: each value is whole, and the
+    newest of its only writer. Most are only in the device's memory, so the limits may exceed the host's."""
+    daemon = Daemon(binary, "--listen", "127.0.0.1:0", "--backend", "cuda", "--log-level", "warn",
+                    "--memory-limit", "400G", "--matrix-memory", "400G")
+    device = json.loads(ask(daemon.connect(), "GET", "/v1/devices")[1])["devices"][0]
+    count = int(device["memory_bytes"] // 2 // (side * side * 4)) + 10
+    base = ((numpy.arange(side)[:, None] * 7 + numpy.arange(side)) % 997).astype("f4")
+    outcomes, until = [], math.inf
+
+    def write(one, number, add):
+        status, body, _ = ask(one, "POST", f"/v1/eval?keep=m{number}&device=cuda", json.dumps({"expr": f"base + {add}"}),
+                              {"Content-Type": "application/json"})
+        check(status == 200, f"m{number} = base + {add}: {status} {body[:300]}")
+
+    def work(index):
+        one, random = daemon.connect(), numpy.random.default_rng(index)
+        own = {number: None for number in range(index, count, clients)}
+        for number in own:
+            own[number] = int(random.integers(1000))
+            write(one, number, own[number])
+        while time.monotonic() < until:
+            number, row, act = int(random.integers(count)), int(random.integers(side)), random.random()
+            if act < 0.1 and number in own:
+                ask(one, "DELETE", f"/v1/matrices/m{number}")
+                own[number] = int(random.integers(1000))
+                write(one, number, own[number])
+            elif act < 0.4:
+                unit = numpy.zeros(side, "f4")
+                unit[row] = 1
+                status, body, _ = ask(one, "POST", f"/v1/matmul?shape_a=1x{side}&b=ref:m{number}&device=cuda", unit.tobytes(),
+                                      {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"})
+            else:
+                status, body, _ = ask(one, "GET", f"/v1/matrices/m{number}?rows={row}", headers={"Accept": "application/octet-stream"})
+            if act >= 0.1 and (status == 200 or number in own):
+                outcomes.append("product" if act < 0.4 else "read")
+                what = f"m{number}, row {row}, {outcomes[-1]}"
+                check(status == 200, f"{what}: {status} {body[:300]}")
+                added = set(numpy.frombuffer(body, "f4") - base[row]) if status == 200 else {}
+                check(len(added) == 1 and added <= ({own[number]} if number in own else set(range(1000))), f"{what}: {added}")
+
+    put(daemon.connect(), "base", base)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
+    begin = time.monotonic()
+    until = begin + seconds + 40  # the first round takes most of it
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    held = stats(daemon)
+    check(held["count"] == count + 1 and held["used_bytes"] > held["device_bytes"] > 0, f"held: {held}")
+    for number in [*range(count), "base"]:
+        name = number if number == "base" else f"m{number}"
+        check(ask(daemon.connect(), "DELETE", f"/v1/matrices/{name}")[0] == 204, f"delete {name}")
+    check(stats(daemon)["used_bytes"] == stats(daemon)["device_bytes"] == 0, f"left: {stats(daemon)}")
+    check(daemon.end() == 0, "exit code of the daemon with more than fits")
+    print(f"= {count} matrices of 1 GB, {held['device_bytes'] / 2**30:.0f} GB of them on the device: in {time.monotonic() - begin:.0f} s"
+          f" {outcomes.count('read')} rows read, {outcomes.count('product')} products")
+
+
 def stats(daemon):
     return json.loads(ask(daemon.connect(), "GET", "/v1/stats")[1])["matrices"]
 
@@ -360,7 +420,7 @@ def main():
     bare = Daemon(sys.argv[3]) if len(sys.argv) > 3 and os.path.exists(sys.argv[3]) else None
     parts = {"same_bits": lambda: same_bits(daemon), "races": lambda: races(daemon, seconds),
              "products": lambda: products(daemon, seconds), "weights": lambda: weights(daemon, seconds, bare),
-             "many": lambda: many(daemon)}
+             "many": lambda: many(daemon), "spills": lambda: spills(sys.argv[1], seconds)}
     try:
         for name, run in parts.items():
             if part in (None, name):
