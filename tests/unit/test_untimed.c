@@ -1,11 +1,34 @@
 /*
  * test_untimed.c - a variant that has a row in estimate.c and no numbers in the profile, for it was
  * not timed: it has no estimate and is not chosen, nor where its kernel for this shape, or for this
- * type, has a row of its own.
+ * type, has a row of its own. And one that has numbers, the best of all, and is not chosen:
+ * cuBLAS's transpose, which changes the bits of a NaN.
  */
 #include "kernels/choose/estimate.h"
 #include "kernels/device_facts.h"
 #include "tests/unit/check.h"
+
+static void test_baseline(const struct gm_device_facts *facts)
+{
+    const struct gm_matrix a[GM_OPERANDS_MAX] = {
+        {.dtype = GM_F32, .batch = 1, .rows = 2048, .cols = 2048}};
+    const bool present[GM_OPERANDS_MAX] = {true};
+    struct gm_profile profile = *gm_profile_at(0);
+    struct gm_device_facts device = *facts;
+    struct gm_candidate found[GM_CANDIDATES_MAX];
+    const struct gm_variant *variant;
+    struct gm_op_options options = {0};
+    struct gm_op op;
+
+    profile.rates[GM_RATES_transpose_cublas] =
+        (struct gm_rates){.math = 9, .shared = 9, .l2 = 9, .dram = 9};
+    device.profile = &profile;
+    if (!CHECK_EQ(gm_op_init(&op, GM_OP_TRANSPOSE, &options, a, present, NULL), GM_OK))
+        return;
+    CHECK(gm_candidates(&op, &device, found) > 1 && strcmp(found[0].name, "cublas") == 0);
+    CHECK_EQ(gm_select(&op, &device, NULL, &variant, NULL), GM_OK);
+    CHECK_STR(variant->name, found[1].name);
+}
 
 int main(void)
 {
@@ -52,5 +75,6 @@ int main(void)
             if (strcmp(found[j].name, cases[i].name) == 0)
                 CHECK(found[j].estimate.us == -1 && j > 0);
     }
+    test_baseline(&facts);
     return check_report();
 }
