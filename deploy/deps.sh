@@ -221,8 +221,8 @@ ensure_microhttpd() {
     has_microhttpd || die "libmicrohttpd $microhttpd_needed or later is still not found"
 }
 
-# fetch_prometheus: promtool and prometheus, for tests alone. Their package, or from Debian 13 on two,
-# is not installed, since that would start a service which listens on port 9090: the two programs are
+# fetch_prometheus: promtool and prometheus, for tests alone. They come in one package, from Debian 13
+# on in two. These are not installed, since that would start a service on port 9090: the programs are
 # unpacked into build/prometheus. False where they cannot be had.
 fetch_prometheus() {
     local work=$root/build/prometheus package packages=prometheus

@@ -32,17 +32,20 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 foreach(script IN ITEMS postinst prerm postrm triggers)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})
 endforeach()
-# Without these two CPack makes no package, or one that names no libraries that it needs. What it stages
-# it lists where `cmake --install` does, and `uninstall` would remove the files of a package: so the lists
-# of cmake --install are put aside until it has staged.
+# Without these two CPack makes no package, or one that names no libraries that it needs. CPack lists
+# what it stages in the files by which `uninstall` goes, which would remove the files of a package: so
+# those of `cmake --install` are put aside until it has staged.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/package_tools.cmake @ONLY CONTENT [[
 find_program(FILE_TOOL file)
 find_program(SHLIBDEPS_TOOL dpkg-shlibdeps)
 if(CPACK_GENERATOR STREQUAL "DEB" AND (NOT FILE_TOOL OR NOT SHLIBDEPS_TOOL))
   message(FATAL_ERROR "a package takes the programs file and dpkg-shlibdeps: apt install file dpkg-dev")
 endif()
-file(GLOB lists "@CMAKE_BINARY_DIR@/install_manifest*.txt")
-file(COPY ${lists} DESTINATION "@CMAKE_BINARY_DIR@/installed")
+if(NOT EXISTS "@CMAKE_BINARY_DIR@/installed") # or a CPack before this one was interrupted
+  file(GLOB lists "@CMAKE_BINARY_DIR@/install_manifest*.txt")
+  file(MAKE_DIRECTORY "@CMAKE_BINARY_DIR@/installed")
+  file(COPY ${lists} DESTINATION "@CMAKE_BINARY_DIR@/installed")
+endif()
 ]])
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package_tools.cmake)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/package_staged.cmake @ONLY CONTENT [[

@@ -1,5 +1,6 @@
 /*
- * device_facts.h - holds the facts of a device: model, capacity, measured ceilings.
+ * device_facts.h - holds the facts of a device (model, capacity, measured ceilings), and tells the
+ * ceiling of an operation there.
  */
 #ifndef GM_KERNELS_DEVICE_FACTS_H
 #define GM_KERNELS_DEVICE_FACTS_H
@@ -57,11 +58,13 @@ static inline int64_t gm_rate_time(const int64_t *time)
     return __atomic_load_n(time, __ATOMIC_RELAXED);
 }
 
+/* ---- roof.c: rates that are raised, and the ceilings of operations ----------------------------
+ */
+
 /* Raises each rate to `found`, if that is higher. One thread at a time. */
 void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,
                     int64_t unix_time);
 
-/* roof.c: the ceilings of operations. */
 struct gm_roof {
     double gflops;    /* 10^9 operations per second; 0 if not known */
     const char *unit; /* "fp32", "tensor bf16" */

@@ -2,8 +2,8 @@
  * op.c - names operations, validates operands, decides which shapes fit together, and computes the
  * sizes that follow.
  *
- * Kernels check nothing: what gm_op_init accepts is
- * valid for all of them, except for limits that a variant states itself.
+ * Kernels check nothing: what gm_op_init accepts is valid for all of them, except for limits that a
+ * variant states itself.
  */
 #include "op.h"
 

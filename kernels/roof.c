@@ -1,5 +1,6 @@
 /*
- * roof.c - decides which arithmetic units a product may use.
+ * roof.c - gives the ceiling of an operation: of the arithmetic units that it may use, and of the
+ * link; and raises measured rates.
  *
  * SIMT kernels compute with plain multiply-adds. cuBLAS uses tensor cores if types and precision
  * allow it, and mma and wgmma always: a plain ceiling would be too low for them. Kernels that split

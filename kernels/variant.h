@@ -52,11 +52,11 @@ struct gm_kept {
     uint64_t words[GM_KEPT_BYTES / 8];
 };
 
-/* Of the operations that a launch computes together: as many as the 4 KB of a kernel's parameters
- * hold; and their bytes, alone or together, which take a PCIe 5.0 link with 16 lanes 80 us: a small
- * job waits no longer than that for others. `auto` takes such a kernel for fewer bytes (choose/).
- */
+/* The most operations that one launch computes together: as many as fit into the 4 KB of a kernel's
+ * parameters. */
 #define GM_GROUP_MAX 48u
+/* The most bytes of such an operation, and of all in a launch: 80 us of a PCIe 5.0 link with 16
+ * lanes, for no small job is to wait longer for others. `auto` takes such a kernel for fewer. */
 #define GM_GROUP_BYTES ((uint64_t)4 << 20)
 
 /* When a block of a launch began and ended, by the device's clock. end_ns is 0 until the host can

@@ -697,8 +697,8 @@ static void check_together(struct source *source)
 
     if (config->matrix_memory == UINT64_MAX)
         config->matrix_memory = config->memory_limit / 2;
-    if (config->matrix_memory > config->memory_limit)
-        fault(source, "--matrix-memory is a part of --memory-limit, and cannot be more");
+    if (config->matrix_memory > config->memory_limit && source->faults == 0)
+        fault(source, "--matrix-memory exceeds --memory-limit, %zu", (size_t)config->memory_limit);
     if (!*config->tls_cert != !*config->tls_key)
         fault(source, "--tls-cert and --tls-key belong together");
     if (*config->tls_client_ca && !*config->tls_cert)

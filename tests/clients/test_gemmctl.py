@@ -229,7 +229,7 @@ def test_exit_statuses(url, server, files, tmp_path):
         (3, ["stats"], "unix:/nonexistent.sock", "is gemmd running"),
         (6, ["transpose", folder / "none.npy"], url, "No such file"),
         (6, ["matmul", a, "weights"], url, "weights: No such file or directory; a matrix that the daemon keeps is ref:weights\n"),
-        (2, ["put", "9", a], url, "9 is no name of a matrix: it has letters"),
+        (2, ["put", "9", a], url, "9 is no name of a matrix: a name has letters"),
         (2, ["transpose", folder / "both.npz"], url, "both.npz is a zip archive, as .npz files are"),
         (6, ["transpose", folder], url, "is a folder"),
         (6, ["transpose", a, "-o", folder / "no" / "t.npy"], url, "No such file"),

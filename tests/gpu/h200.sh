@@ -8,8 +8,9 @@
 #   test_gpu_kernels,test_gpu_huge,bench/bench_gpu}, and there:
 #     OUT=results tests/gpu/h200.sh [--quick]
 #
-# Writes eleven files into $OUT (build/h200 where it is not set) and prints a summary last. --quick
-# leaves out the kernels' own tests and the benchmark. Exits 0 if all that ran was right.
+# Writes summary.txt, a log of each step and bench_gpu.json into $OUT (build/h200 where it is not set),
+# and prints the summary last. --quick leaves out the kernels' own tests and the benchmark. Exits 0 if
+# all that ran was right.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)

@@ -368,39 +368,51 @@ def spills(binary, seconds, clients=8, side=16384):
             write(one, number, own[number])
         while time.monotonic() < until:
             number, row, act = int(random.integers(count)), int(random.integers(side)), random.random()
-            if act < 0.1 and number in own:
-                ask(one, "DELETE", f"/v1/matrices/m{number}")
-                own[number] = int(random.integers(1000))
-                write(one, number, own[number])
-            elif act < 0.4:
+            if act < 0.1:
+                number -= (number - index) % clients  # one of its own
+                if number in own:
+                    check(ask(one, "DELETE", f"/v1/matrices/m{number}")[0] == 204, f"delete m{number}")
+                    own[number] = int(random.integers(1000))
+                    write(one, number, own[number])
+                continue
+            if act < 0.4:
                 unit = numpy.zeros(side, "f4")
                 unit[row] = 1
                 status, body, _ = ask(one, "POST", f"/v1/matmul?shape_a=1x{side}&b=ref:m{number}&device=cuda", unit.tobytes(),
                                       {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"})
             else:
                 status, body, _ = ask(one, "GET", f"/v1/matrices/m{number}?rows={row}", headers={"Accept": "application/octet-stream"})
-            if act >= 0.1 and (status == 200 or number in own):
-                outcomes.append("product" if act < 0.4 else "read")
-                what = f"m{number}, row {row}, {outcomes[-1]}"
-                check(status == 200, f"{what}: {status} {body[:300]}")
-                added = set(numpy.frombuffer(body, "f4") - base[row]) if status == 200 else {}
-                check(len(added) == 1 and added <= ({own[number]} if number in own else set(range(1000))), f"{what}: {added}")
+            if status == 404 and number not in own:  # its writer replaces it
+                continue
+            outcomes.append("product" if act < 0.4 else "read")
+            what = f"m{number}, row {row}, {outcomes[-1]}"
+            check(status == 200, f"{what}: {status} {body[:300]}")
+            added = set(numpy.frombuffer(body, "f4") - base[row]) if status == 200 else {0}
+            check(len(added) == 1 and added <= ({own[number]} if number in own else set(range(1000))), f"{what}: {added}")
 
-    put(daemon.connect(), "base", base)
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
+    def guarded(index):
+        try:
+            work(index)
+        except Exception as error:
+            check(False, f"client {index}: {error!r}")
+
     begin = time.monotonic()
     until = begin + seconds + 40  # the first round takes most of it
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    held = stats(daemon)
-    check(held["count"] == count + 1 and held["used_bytes"] > held["device_bytes"] > 0, f"held: {held}")
-    for number in [*range(count), "base"]:
-        name = number if number == "base" else f"m{number}"
-        check(ask(daemon.connect(), "DELETE", f"/v1/matrices/{name}")[0] == 204, f"delete {name}")
-    check(stats(daemon)["used_bytes"] == stats(daemon)["device_bytes"] == 0, f"left: {stats(daemon)}")
-    check(daemon.end() == 0, "exit code of the daemon with more than fits")
+    try:
+        put(daemon.connect(), "base", base)
+        threads = [threading.Thread(target=guarded, args=(i,)) for i in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        held = stats(daemon)
+        check(held["count"] == count + 1 and held["used_bytes"] > held["device_bytes"] > 0, f"held: {held}")
+        for name in ["base", *(f"m{number}" for number in range(count))]:
+            check(ask(daemon.connect(), "DELETE", f"/v1/matrices/{name}")[0] == 204, f"delete {name}")
+        check(stats(daemon)["used_bytes"] == stats(daemon)["device_bytes"] == 0, f"left: {stats(daemon)}")
+    finally:
+        code = daemon.end()
+    check(code == 0, f"exit code {code} of the daemon with more than fits")
     print(f"= {count} matrices of 1 GB, {held['device_bytes'] / 2**30:.0f} GB of them on the device: in {time.monotonic() - begin:.0f} s"
           f" {outcomes.count('read')} rows read, {outcomes.count('product')} products")
 

@@ -425,7 +425,7 @@ static void test_matrix_memory(void)
     CHECK_EQ(PARSE("--matrix-memory", "0"), GM_CONFIG_RUN);
     CHECK_EQ(seen.config.matrix_memory, 0);
     CHECK_EQ(PARSE("--matrix-memory", "65M", "--memory-limit", "64M"), GM_CONFIG_EXIT_USAGE);
-    CHECK(strstr(seen.err, "--matrix-memory is a part of --memory-limit") != NULL);
+    CHECK(strstr(seen.err, "--matrix-memory exceeds --memory-limit, 67108864") != NULL);
 }
 
 /* --probe runs with the options of what it asks, in any order, and takes no value. */

@@ -157,8 +157,8 @@ static enum gm_exit find_format(struct gm_input *input, size_t operand,
                             input->path);
     if (!input->format && len >= 4 && memcmp(input->first, "PK\3\4", 4) == 0)
         return gm_say_wrong(GM_EXIT_USAGE,
-                            "%s is a zip archive, as .npz files are: take the array out, as with "
-                            "unzip -p FILE arr_0.npy, whose output an operand - reads",
+                            "%s is a zip archive, as .npz files are: unzip -l FILE lists its "
+                            "arrays, and unzip -p FILE NAME.npy | gemmctl OP - takes one",
                             input->path);
     if (!input->format)
         return gm_say_wrong(GM_EXIT_USAGE,

@@ -20,8 +20,8 @@ static bool path_of(const char *name, char *out, size_t size)
         good = strchr(letters, *p) || strchr("0123456789.-", *p);
     if (!good || (size_t)snprintf(out, size, "/v1/matrices/%s", name) >= size) {
         gm_say_wrong(GM_EXIT_USAGE,
-                     "%s is no name of a matrix: it has letters, digits and _, "
-                     "with no digit first, 64 at most",
+                     "%s is no name of a matrix: a name has letters, digits and _, no digit "
+                     "first, 64 at most; before it OWNER. where it is another's",
                      name);
         return false;
     }

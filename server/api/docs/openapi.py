@@ -51,7 +51,7 @@ class Parameters:
             return {**name, "examples": ["auto", *dict.fromkeys(names)]}
         return {
             "text": name,
-            "dtype": {"$ref": "#/components/schemas/Dtype"},
+            "dtype": {"$ref": "#/components/schemas/RequestDtype"},
             "shape": {"type": "string", "pattern": r"^[0-9]{1,18}(x[0-9]{1,18}){0,2}$"},
             "boolean": {"type": "string", "enum": ["true", "false", "1", "0"]},
             "header": {"type": "string", "enum": ["true", "false", "1", "0"]},
@@ -152,6 +152,10 @@ def complete(document, tables, protocol):
     schemas = components["schemas"]
     document["info"]["version"] = tables["version"]
     schemas["Dtype"] = {"type": "string", "enum": tables["dtype"]}
+    words = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint", "c": "complex"}
+    own = [(name.rstrip("0123456789"), name) for name in tables["dtype"]]
+    numpy = [words[word] + name[len(word):] for word, name in own if word in words]
+    schemas["RequestDtype"]["enum"] = tables["dtype"] + numpy
     schemas["Op"] = {"type": "string", "enum": tables["op"]}
     schemas["ErrorCode"] = {"type": "string", "enum": [e["code"] for e in errors]}
     schemas["StageTimes"]["properties"] = {

@@ -419,7 +419,7 @@ class Choice(OnDevice):
         return f"{self.op} of {shapes}, {self.dtype}, on {self.device}"
 
     def _table(self) -> list[list[str]]:
-        table = [["kernel", "estimate", "most of it"]]
+        table = [["kernel", "estimate", "most of it, or why there is none"]]
         for candidate in self.candidates:
             us = candidate.estimated_us
             table.append([candidate.kernel, "" if us is None else time_text(us), candidate.most or candidate.note])

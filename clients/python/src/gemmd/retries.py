@@ -113,7 +113,7 @@ def transport_error(error: httpx.HTTPError, where: str) -> TransportError:
         return TimeoutError(f"no {what.get(type(error), 'reply')} from {where} in time")
     tls = where.lower().startswith("https:")
     cure = ""
-    reset = isinstance(error, httpx.ConnectError) and "reset" in said  # where the greeting was not read to its end
+    reset = isinstance(error, httpx.ConnectError) and "reset" in said  # closed before all of the handshake was read
     if tls and (reset or "SSL" in said) and "certificate" not in said.lower():
         cure = "; does gemmd speak TLS there? If not, its address begins with http://"
     elif not tls and "unix:" not in where and isinstance(error, httpx.RemoteProtocolError):
