@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const struct {
-    const char *name;
+    const char *name, *numpy;
     size_t bytes;
-} dtypes[GM_DTYPE_COUNT] = {[GM_DTYPE_NONE] = {"none", 0},
-#define X(name, text, bytes, kind) [GM_##name] = {text, bytes},
+} dtypes[GM_DTYPE_COUNT] = {[GM_DTYPE_NONE] = {"none", "none", 0},
+#define X(name, text, numpy, bytes, kind) [GM_##name] = {text, numpy, bytes},
                             GM_DTYPE_LIST(X)
 #undef X
 };
@@ -60,35 +60,22 @@ const char *gm_dtype_name(enum gm_dtype dtype)
     return dtypes[(unsigned)dtype < GM_DTYPE_COUNT ? dtype : GM_DTYPE_NONE].name;
 }
 
-/* NumPy's word before the bits of a type, as in float32, and ours. */
-static const struct {
-    const char *theirs, *ours;
-} words[] = {{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}};
+static bool is_word(const char *word, const char *name, size_t len)
+{
+    return strlen(word) == len && memcmp(word, name, len) == 0;
+}
 
 enum gm_dtype gm_dtype_from_name(const char *name, size_t len)
 {
-    char own[8];
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        size_t before = strlen(words[i].theirs), ours = strlen(words[i].ours);
-        if (len <= before || len - before > sizeof own - ours ||
-            memcmp(name, words[i].theirs, before) != 0)
-            continue;
-        memcpy(own, words[i].ours, ours);
-        memcpy(own + ours, name + before, len - before);
-        len = ours + len - before;
-        name = own;
-        break;
-    }
     for (int i = GM_DTYPE_NONE + 1; i < GM_DTYPE_COUNT; i++)
-        if (strlen(dtypes[i].name) == len && memcmp(dtypes[i].name, name, len) == 0)
+        if (is_word(dtypes[i].name, name, len) || is_word(dtypes[i].numpy, name, len))
             return (enum gm_dtype)i;
     return GM_DTYPE_NONE;
 }
 
 const char *gm_dtype_names(void)
 {
-#define X(name, text, bytes, kind) ", " text
+#define X(name, text, ...) ", " text
     return &GM_DTYPE_LIST(X)[2];
 #undef X
 }

@@ -18,34 +18,34 @@ extern "C" {
 #endif
 
 /*
- * X(NAME, name on the wire, bytes, NPY kind letter). The first six are for arithmetic; the others
- * are only moved, by transpose and flip. v1 to v16 are opaque elements (NPY's void types).
+ * X(NAME, name on the wire, NumPy's, bytes, NPY kind letter). The first six are for arithmetic; the
+ * others are only moved, by transpose and flip. v1 to v16 are opaque elements (NPY's void types).
  */
 #define GM_DTYPE_LIST(X)                                                                           \
-    X(F16, "f16", 2, 'f')                                                                          \
-    X(BF16, "bf16", 2, 'V')                                                                        \
-    X(F32, "f32", 4, 'f')                                                                          \
-    X(F64, "f64", 8, 'f')                                                                          \
-    X(I32, "i32", 4, 'i')                                                                          \
-    X(I64, "i64", 8, 'i')                                                                          \
-    X(BOOL, "bool", 1, 'b')                                                                        \
-    X(I8, "i8", 1, 'i')                                                                            \
-    X(U8, "u8", 1, 'u')                                                                            \
-    X(I16, "i16", 2, 'i')                                                                          \
-    X(U16, "u16", 2, 'u')                                                                          \
-    X(U32, "u32", 4, 'u')                                                                          \
-    X(U64, "u64", 8, 'u')                                                                          \
-    X(C64, "c64", 8, 'c')                                                                          \
-    X(C128, "c128", 16, 'c')                                                                       \
-    X(V1, "v1", 1, 'V')                                                                            \
-    X(V2, "v2", 2, 'V')                                                                            \
-    X(V4, "v4", 4, 'V')                                                                            \
-    X(V8, "v8", 8, 'V')                                                                            \
-    X(V16, "v16", 16, 'V')
+    X(F16, "f16", "float16", 2, 'f')                                                               \
+    X(BF16, "bf16", "bfloat16", 2, 'V')                                                            \
+    X(F32, "f32", "float32", 4, 'f')                                                               \
+    X(F64, "f64", "float64", 8, 'f')                                                               \
+    X(I32, "i32", "int32", 4, 'i')                                                                 \
+    X(I64, "i64", "int64", 8, 'i')                                                                 \
+    X(BOOL, "bool", "bool", 1, 'b')                                                                \
+    X(I8, "i8", "int8", 1, 'i')                                                                    \
+    X(U8, "u8", "uint8", 1, 'u')                                                                   \
+    X(I16, "i16", "int16", 2, 'i')                                                                 \
+    X(U16, "u16", "uint16", 2, 'u')                                                                \
+    X(U32, "u32", "uint32", 4, 'u')                                                                \
+    X(U64, "u64", "uint64", 8, 'u')                                                                \
+    X(C64, "c64", "complex64", 8, 'c')                                                             \
+    X(C128, "c128", "complex128", 16, 'c')                                                         \
+    X(V1, "v1", "v1", 1, 'V')                                                                      \
+    X(V2, "v2", "v2", 2, 'V')                                                                      \
+    X(V4, "v4", "v4", 4, 'V')                                                                      \
+    X(V8, "v8", "v8", 8, 'V')                                                                      \
+    X(V16, "v16", "v16", 16, 'V')
 
 enum gm_dtype {
     GM_DTYPE_NONE, /* not stated */
-#define X(name, text, bytes, kind) GM_##name,
+#define X(name, ...) GM_##name,
     GM_DTYPE_LIST(X)
 #undef X
         GM_DTYPE_COUNT
@@ -77,7 +77,7 @@ size_t gm_dtype_size(enum gm_dtype dtype);
 const char *gm_dtype_name(enum gm_dtype dtype);
 /* Element `at` of an array, of a type of numbers. Exact, but for integers beyond 2^53. */
 double gm_element_value(enum gm_dtype dtype, const void *data, uint64_t at);
-/* Takes NumPy's names too: float32. GM_DTYPE_NONE if there is no such name. */
+/* By either name, f32 or float32. GM_DTYPE_NONE if there is none such. */
 enum gm_dtype gm_dtype_from_name(const char *name, size_t len);
 /* "f16, bf16, ...": for messages. */
 const char *gm_dtype_names(void);

@@ -131,7 +131,7 @@ enum gm_status gm_npy_descr_read(const char *descr, size_t len, enum gm_dtype *r
         char kind;
         size_t bytes;
     } types[] = {
-#define X(name, text, bytes, kind) {GM_##name, kind, bytes},
+#define X(name, text, numpy, bytes, kind) {GM_##name, kind, bytes},
         GM_DTYPE_LIST(X)
 #undef X
     };
@@ -275,7 +275,7 @@ enum gm_status gm_npy_version(const unsigned char *prefix, unsigned *ret_major,
 size_t gm_npy_header_write(const struct gm_matrix *matrix, char out[GM_HEAD_MAX])
 {
     static const char kinds[GM_DTYPE_COUNT] = {
-#define X(name, text, bytes, kind) [GM_##name] = kind,
+#define X(name, text, numpy, bytes, kind) [GM_##name] = kind,
         GM_DTYPE_LIST(X)
 #undef X
     };

@@ -77,6 +77,7 @@ static void test_dtypes(void)
     for (int t = GEMMD_F16; t <= GEMMD_V16; t++)
         CHECK_EQ(gemmd_dtype_from_name(gemmd_dtype_name((enum gemmd_dtype)t)), t);
     CHECK_EQ(gemmd_dtype_from_name("f33"), GEMMD_DTYPE_NONE);
+    CHECK_EQ(gemmd_dtype_from_name("complex64"), GEMMD_C64);
 }
 
 static void test_account(void)

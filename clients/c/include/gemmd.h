@@ -120,9 +120,10 @@ enum gemmd_dtype {
     GEMMD_V16
 };
 
-GEMMD_API size_t gemmd_dtype_size(enum gemmd_dtype dtype);          /* bytes; 0: no type */
-GEMMD_API const char *gemmd_dtype_name(enum gemmd_dtype dtype);     /* "f32"; NULL: no type */
-GEMMD_API enum gemmd_dtype gemmd_dtype_from_name(const char *name); /* or GEMMD_DTYPE_NONE */
+GEMMD_API size_t gemmd_dtype_size(enum gemmd_dtype dtype);      /* bytes; 0: no type */
+GEMMD_API const char *gemmd_dtype_name(enum gemmd_dtype dtype); /* "f32"; NULL: no type */
+/* By our name or NumPy's, f32 or float32; GEMMD_DTYPE_NONE if there is none such. */
+GEMMD_API enum gemmd_dtype gemmd_dtype_from_name(const char *name);
 
 #define GEMMD_DIMS_MAX 3
 

@@ -20,14 +20,14 @@
 
 /* The types, in the one list's order; gemmd.h, which stands alone, repeats their names. */
 static const struct {
-    const char *name;
+    const char *name, *numpy;
     size_t size;
-} dtypes[] = {[GEMMD_DTYPE_NONE] = {NULL, 0},
-#define X(name, text, bytes, kind) [GEMMD_##name] = {text, bytes},
+} dtypes[] = {[GEMMD_DTYPE_NONE] = {NULL, NULL, 0},
+#define X(name, text, numpy, bytes, kind) [GEMMD_##name] = {text, numpy, bytes},
               GM_DTYPE_LIST(X)
 #undef X
 };
-#define X(name, text, bytes, kind)                                                                 \
+#define X(name, ...)                                                                               \
     _Static_assert((int)GEMMD_##name == (int)GM_##name, "gemmd.h has the order of the list");
 GM_DTYPE_LIST(X)
 #undef X
@@ -46,7 +46,7 @@ const char *gemmd_dtype_name(enum gemmd_dtype dtype)
 enum gemmd_dtype gemmd_dtype_from_name(const char *name)
 {
     for (size_t i = 1; i < DTYPE_COUNT; i++)
-        if (strcmp(dtypes[i].name, name) == 0)
+        if (strcmp(dtypes[i].name, name) == 0 || strcmp(dtypes[i].numpy, name) == 0)
             return (enum gemmd_dtype)i;
     return GEMMD_DTYPE_NONE;
 }

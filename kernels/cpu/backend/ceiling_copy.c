@@ -8,7 +8,6 @@
 #include "exec.h"
 #include "facts.h"
 #include "kernels/device_facts.h"
-
 #include "kernels/variant.h"
 
 #include <string.h>

@@ -152,10 +152,7 @@ def complete(document, tables, protocol):
     schemas = components["schemas"]
     document["info"]["version"] = tables["version"]
     schemas["Dtype"] = {"type": "string", "enum": tables["dtype"]}
-    words = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint", "c": "complex"}
-    own = [(name.rstrip("0123456789"), name) for name in tables["dtype"]]
-    numpy = [words[word] + name[len(word):] for word, name in own if word in words]
-    schemas["RequestDtype"]["enum"] = tables["dtype"] + numpy
+    schemas["RequestDtype"]["enum"] = list(dict.fromkeys(tables["dtype"] + tables["numpy"]))
     schemas["Op"] = {"type": "string", "enum": tables["op"]}
     schemas["ErrorCode"] = {"type": "string", "enum": [e["code"] for e in errors]}
     schemas["StageTimes"]["properties"] = {

@@ -12,6 +12,7 @@
 #define TEXT(text) "\"" text "\""
 /* The lists contain only literals without quotes and backslashes. */
 #define NAME(name, text, ...) "," TEXT(text)
+#define NUMPY(name, text, numpy, ...) "," TEXT(numpy)
 
 /* reader: a function of params.c; ops: one bit per operation, in the order of `op`. */
 #define PART(member, name, ops, reader, max, takes)                                                \
@@ -44,6 +45,7 @@ int main(void)
     LIST("errors", GM_STATUS_LIST(STATUS))
     LIST("op", fputs(GM_OP_LIST(NAME), stdout))
     LIST("dtype", fputs(GM_DTYPE_LIST(NAME), stdout))
+    LIST("numpy", fputs(GM_DTYPE_LIST(NUMPY), stdout))
     LIST("precision", fputs(GM_PRECISION_LIST(NAME), stdout))
     LIST("format", fputs(GM_REPORT_LIST(NAME), stdout))
     LIST("stage", fputs(GM_STAGE_LIST(NAME), stdout))
