@@ -240,6 +240,13 @@ def main():
     backend = sys.argv[4] if len(sys.argv) > 4 else "cuda"
     process = subprocess.Popen([sys.argv[1], "--listen", "127.0.0.1:0", "--backend", backend, "--log-level", "warn",
                                 "--matrix-memory", "8G", "--memory-limit", "48G"], stdout=subprocess.PIPE, text=True)
+    try:
+        run(process, seconds, seed, backend)
+    finally:
+        process.kill()  # nothing where it has ended
+
+
+def run(process, seconds, seed, backend):
     line = process.stdout.readline()
     if "listening" not in line:
         print("there is no GPU that gemmd can use: skipped")
