@@ -38,6 +38,8 @@ def listed(*pages):
     (("top", "-k", "naive"), "top takes no parameters"), (("bench", "flip", "-s", "5"), "5 is no shape"),
     (("frobnicate",), "there is no command frobnicate; see gemmctl --help"),
     (("get", "team.7x"), "team.7x is no name of a matrix"),
+    (("flip", "x", "--devise=cpu"), "the nearest is --device"), (("--frobnicate", "flip"), "see gemmctl --help"),
+    (("flip", "x", "-Z"), "see gemmctl --help"),
 ])
 def test_command_lines_that_are_wrong(arguments, words):
     status, out, errors = gemmctl(*arguments, url="http://127.0.0.1:1")

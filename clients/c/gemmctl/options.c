@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/status.h"
+
 enum kind {
     TEXT,      /* a const char * */
     SWITCH,    /* a bool */
@@ -276,6 +278,24 @@ static bool apply(struct gm_options *options, const struct row *row, char *text)
     return false;
 }
 
+/* After getopt has said what is wrong with this argument. */
+static void say_nearest(const char *argument)
+{
+    const char *name = argument + 2, *nearest = NULL;
+    size_t len = strcspn(name, "="), least = SIZE_MAX;
+
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        size_t distance = gm_edit_distance(name, len, rows[i].name);
+        if (distance < least) {
+            least = distance;
+            nearest = rows[i].name;
+        }
+    }
+    bool near = gm_is_near(name, len, nearest);
+    fprintf(stderr, "gemmctl: %s%s\n", near ? "the nearest is --" : "see gemmctl --help",
+            near ? nearest : "");
+}
+
 bool gm_options_read(int argc, char **argv, struct gm_options *ret)
 {
     struct option longs[ROW_COUNT + 1] = {0};
@@ -298,8 +318,11 @@ bool gm_options_read(int argc, char **argv, struct gm_options *ret)
         size_t i = 0;
         while (i < ROW_COUNT && longs[i].val != found)
             i++;
-        if (i == ROW_COUNT) { /* getopt has said what is wrong */
-            fprintf(stderr, "gemmctl: see gemmctl --help\n");
+        if (i == ROW_COUNT) {
+            if (optopt == 0) /* it knows no such long option; else a letter, or an argument */
+                say_nearest(argv[optind - 1]);
+            else
+                fprintf(stderr, "gemmctl: see gemmctl --help\n");
             return false;
         }
         if (!apply(ret, &rows[i], optarg))
