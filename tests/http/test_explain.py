@@ -426,7 +426,7 @@ def test_drawing(daemon):
 def test_accept(daemon, accept, fmt):
     headers = {"Accept": accept} if accept else {}
     for method in ("GET", "POST"):
-        assert explain(daemon, "flip", method, None, headers).ok().media_type == fmt
+        assert explain(daemon, "flip", method, None, headers, shape="64x64").ok().media_type == fmt
 
 
 def test_format_is_stronger_than_accept(daemon):
