@@ -243,10 +243,5 @@ enum gm_progress gm_handle_choose(struct gm_request *r)
     if (reason)
         text = r->plan.report == GM_REPORT_JSON ? choice_json(&c, reason) : choice_text(&c, reason);
     free(reason);
-    if (!text) {
-        gm_fail(&error, GM_MEMORY_FULL, "no memory for the report");
-        return gm_request_fail(r, &error);
-    }
-    gm_reply_text(&r->reply, 200, gm_report_media_type(r->plan.report), text);
-    return GM_READY;
+    return gm_request_reply(r, gm_report_media_type(r->plan.report), text);
 }

@@ -559,7 +559,10 @@ enum gm_progress gm_request_advance(struct gm_request *r)
 {
     switch (r->state) {
     case GM_REQUEST_BODY:
-        return complete_body(r);
+        if (complete_body(r) != GM_READY)
+            return GM_PENDING;
+        r->state = GM_REQUEST_REPLY;
+        break;
     case GM_REQUEST_RAN:
         r->route->ran(r);
         break;

@@ -302,6 +302,18 @@ static void test_beside_each_other(void)
     }
 }
 
+/* What needs no device is answered at once; bench_serve checks that the request says so. */
+static void test_choose(void)
+{
+    const struct ask ask = {.method = "GET", .path = "/v1/choose/transpose", .query = "shape=8x8"};
+    struct exchange x;
+
+    bench_serve(&x, &ask, "", 0, 1);
+    bench_expect(&x, 200, NULL);
+    CHECK_EQ(x.suspends, 0);
+    bench_end(&x);
+}
+
 int main(void)
 {
     bench_open(64 << 20, 2);
@@ -312,6 +324,7 @@ int main(void)
     test_spacious_text();
     test_ids();
     test_beside_each_other();
+    test_choose();
     bench_close();
     return check_report();
 }
