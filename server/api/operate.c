@@ -35,6 +35,21 @@ static bool waits_for_disk(const struct gm_request *r)
     return r->run.kept.named && *r->server->matrices.dir;
 }
 
+/* Bytes of the result that are copied before the reply: to its region, or where named matrices are.
+ */
+static uint64_t to_copy(const struct gm_request *r)
+{
+    bool adopts = r->run.kept.named && !r->plan.result_on_device;
+
+    return r->plan.region_bytes + (adopts ? gm_matrix_to_adopt(&r->run.kept, &r->run.result) : 0);
+}
+
+/* Whether what follows the job takes an event thread too long. */
+static bool is_long(const struct gm_request *r)
+{
+    return waits_for_disk(r) || r->plan.text_bytes + to_copy(r) > GM_TEXT_INLINE_BYTES_MAX;
+}
+
 static void job_done(struct gm_job *job)
 {
     struct gm_request *r = gm_request_of_job(job);
@@ -45,10 +60,9 @@ static void job_done(struct gm_job *job)
          * disconnected. */
         gm_request_fail(r, &job->task.error);
         gm_request_resume(r, GM_REQUEST_REPLY);
-    } else if (r->plan.text_bytes + r->plan.region_bytes > GM_TEXT_INLINE_BYTES_MAX ||
-               waits_for_disk(r)) {
+    } else if (is_long(r)) {
         gm_request_to_worker(r, encode_on_worker,
-                             gm_cost_text(r->plan.text_bytes) + gm_cost_copy(r->plan.region_bytes));
+                             gm_cost_text(r->plan.text_bytes) + gm_cost_copy(to_copy(r)));
     } else if (job->last && !gm_request_job_abandoned(job, true)) {
         /* This thread has nothing else to do, and is awake: the event thread is not. A client that
          * has left is the event thread's: nothing is kept for it. */
@@ -73,8 +87,7 @@ static void set_job(struct gm_request *r)
 /* Whether an event thread may do all of the request but the job. */
 static bool brief(const struct gm_request *r)
 {
-    return !r->connection.suspended && !r->run.job.exclusive && !waits_for_disk(r) &&
-           r->plan.text_bytes + r->plan.region_bytes <= GM_TEXT_INLINE_BYTES_MAX;
+    return !r->connection.suspended && !r->run.job.exclusive && !is_long(r);
 }
 
 /* Runs a tiny job of the CPU on this thread: to hand it to another would take longer. Returns false

@@ -131,13 +131,13 @@ enum gm_status gm_matrix_make(struct gm_matrices *matrices, const struct gm_matr
 /* Takes memory of the device for the elements, which a task is to write there, and reserves room on
  * the host. Others give up theirs if that copies at most TEXT_INLINE_BYTES_MAX. NULL: none. */
 void *gm_matrix_place(const struct gm_matrix_use *use, const struct gm_device *device);
-/*
- * Takes over a buffer that has the elements at `data`, and its part of a reservation. Where it is
- * not memory that all devices work with, its content is copied, and it stays the caller's.
- */
+/* Takes over a buffer that has the elements at `data`, and its part of a reservation. Where it is
+ * not memory that all devices work with, its content is copied, and it stays the caller's. */
 enum gm_status gm_matrix_adopt(const struct gm_matrix_use *use, struct gm_allocation *allocation,
                                struct gm_reservation *reservation, void *data,
                                struct gm_error *err);
+/* Bytes that it would copy. */
+uint64_t gm_matrix_to_adopt(const struct gm_matrix_use *use, const struct gm_allocation *from);
 /* Gives the name to it, once it is in files if there is a --matrix-dir: that blocks. Another matrix
  * of that name loses it. *ret_created: there was none. GM_PRECONDITION_FAILED, GM_UNAUTHORIZED (its
  * key was revoked), GM_STORAGE_FULL. */

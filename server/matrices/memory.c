@@ -213,13 +213,24 @@ enum gm_status gm_matrix_take_room(const struct gm_matrix_use *use, void **ret_d
     return status;
 }
 
+static bool is_of_home(const struct gm_matrices *m, const struct gm_allocation *allocation)
+{
+    struct gm_allocator home = home_of(m);
+
+    return allocation->backend == home.backend && allocation->context == home.context;
+}
+
+uint64_t gm_matrix_to_adopt(const struct gm_matrix_use *use, const struct gm_allocation *from)
+{
+    return is_of_home(use->matrices, from) ? 0 : use->named->bytes;
+}
+
 enum gm_status gm_matrix_adopt(const struct gm_matrix_use *use, struct gm_allocation *allocation,
                                struct gm_reservation *reservation, void *data, struct gm_error *err)
 {
     struct gm_named *named = use->named;
-    struct gm_allocator home = home_of(use->matrices);
 
-    if (allocation->backend == home.backend && allocation->context == home.context) {
+    if (is_of_home(use->matrices, allocation)) {
         enum gm_status status =
             gm_allocation_move(&named->host, &named->reservation, allocation, reservation, err);
         if (status == GM_OK)

@@ -292,6 +292,49 @@ static void test_large_gives_way_to_large(void)
     close_bench();
 }
 
+/* ---- A device beside it, whose buffers are not where named matrices are. ---- */
+
+static struct {
+    struct gm_backend backend;
+    pthread_t ran_on, took_on; /* who ran its last job; who took the first one's last buffer */
+} beside;
+
+static enum gm_status note_buffer(void *context, uint64_t bytes, struct gm_buffer *ret,
+                                  struct gm_error *err)
+{
+    beside.took_on = pthread_self();
+    return faulty_backend.buffer_get(context, bytes, ret, err);
+}
+
+static enum gm_status note_run(void *context, unsigned device, unsigned stream,
+                               struct gm_task *task[], unsigned n)
+{
+    beside.ran_on = pthread_self();
+    return gm_backend_cpu.run(context, device, stream, task, n);
+}
+
+/* A large result is copied to where named matrices are by a worker: neither the event thread's
+ * other connections nor the device's other jobs wait for that. */
+static void test_large_is_copied_by_a_worker(void)
+{
+    static float large[2 * 512 * 512];
+    struct exchange x;
+
+    beside.backend = gm_backend_cpu;
+    beside.backend.run = note_run;
+    bench_second = &beside.backend;
+    open_bench();
+    CHECK_EQ(ask_of(&x, "PUT", path_of(0), "shape=1024x512", large, sizeof large), 201);
+    bench_end(&x);
+    resident_backend.buffer_get = note_buffer;
+    CHECK_EQ(act("POST", "/v1/flip", "a=ref:w0&device=cpu:0&keep=w1"), 200);
+    CHECK(!pthread_equal(beside.took_on, beside.ran_on));
+    CHECK(!pthread_equal(beside.took_on, pthread_self()));
+    delete_all(2);
+    close_bench();
+    bench_second = NULL;
+}
+
 /* A matrix in use stays, whatever comes, and whoever deletes or replaces it. */
 static void test_in_use(void)
 {
@@ -635,6 +678,7 @@ int main(void)
     test_stays();
     test_gives_way();
     test_large_gives_way_to_large();
+    test_large_is_copied_by_a_worker();
     test_syncs_fail();
     test_in_use();
     test_device_fails();
