@@ -2,6 +2,7 @@
 if(TARGET gemmctl)
   gm_test(test_client clients ${CMAKE_CURRENT_LIST_DIR}/test_client.c
     ${CMAKE_CURRENT_LIST_DIR}/scripted.c LIBRARIES libgemmd_static gemmd_proto Threads::Threads)
+  target_link_options(test_client PRIVATE -Wl,--wrap=realloc)
   gm_test(test_histogram clients ${CMAKE_CURRENT_LIST_DIR}/test_histogram.c
     ${PROJECT_SOURCE_DIR}/clients/c/gemmctl/histogram.c LIBRARIES gemmd_proto m)
   set_tests_properties(clients.test_client PROPERTIES

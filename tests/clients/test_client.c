@@ -31,6 +31,18 @@ static const float numbers[] = {1, 2, 3, 4, 5, 6};
 static const struct gemmd_matrix two_by_three = {GEMMD_F32, 2, {2, 3}, numbers};
 static const struct gemmd_matrix three_by_two = {GEMMD_F32, 2, {3, 2}, numbers};
 
+/* ---- libgemmd's realloc, which the linker leads here ---- */
+
+static bool realloc_fails;
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return realloc_fails ? NULL : __real_realloc(old, size);
+}
+
 /* ---- what needs no server ---- */
 
 static void test_options(void)
@@ -338,6 +350,27 @@ static void test_wrong_replies(void)
 
 /* What a proxy says when it is asked to connect is not the reply: TLS comes next, and here the end
  * of it. A proxy that refuses is heard. */
+/* Nothing is left of a reply for which memory ran out: valgrind and the sanitizers look. */
+static void test_no_memory(void)
+{
+    static const struct scripted_reply empty =
+        REPLY("HTTP/1.1 200 OK\r\nGemmd-Stats: {\"us\":{\"total\":4}}\r\nContent-Length: 0\r\n\r\n",
+              CLOSE);
+    struct scripted *server = scripted_start(NULL, &empty, 1);
+    struct gemmd_client *client = client_of(server->url);
+    struct gemmd_request request = {.method = "GET", .path = "/v1/stats"};
+    struct gemmd_reply reply = {0};
+    struct gemmd_error err = {0};
+
+    realloc_fails = true;
+    CHECK_EQ(gemmd_exchange(client, &request, &reply, &err), GEMMD_NO_MEMORY);
+    realloc_fails = false;
+    CHECK(!reply.account && !reply.body);
+    gemmd_client_free(client);
+    scripted_stop(server);
+    scripted_free(server);
+}
+
 static void test_proxy(void)
 {
     static const struct {
@@ -545,6 +578,7 @@ int main(int argc, char **argv)
     test_request(path);
     test_sources();
     test_wrong_replies();
+    test_no_memory();
     test_proxy();
     test_ends();
     test_threads();

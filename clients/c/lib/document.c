@@ -43,13 +43,14 @@ enum gemmd_status gemmd_exchange(struct gemmd_client *client, const struct gemmd
 {
     struct collected c = {.request = request};
     struct gm_taker taker = {.write = collect, .cls = &c};
-    struct gm_reply_head head;
+    struct gm_reply_head head = {.account = NULL};
     enum gemmd_status status = gm_client_exchange(client, request, &taker, &head, err);
 
     if (status == GEMMD_OK && !c.body && !request->write) /* an empty one is one too */
         status = collect(&c, "", 0, err);
     if (status != GEMMD_OK) {
         free(c.body);
+        free(head.account);
         return status;
     }
     *reply = (struct gemmd_reply){
