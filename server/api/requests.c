@@ -300,23 +300,3 @@ enum gm_progress gm_handle_requests(struct gm_request *r)
         r, write_on_worker,
         (double)(is_selective(&question) ? GM_RECENT_ACCOUNTS_MAX : question.limit) * RECORD_S);
 }
-
-enum gm_progress gm_handle_requests_roofline(struct gm_request *r)
-{
-    return gm_handle_requests(r);
-}
-
-enum gm_progress gm_handle_requests_waterfall(struct gm_request *r)
-{
-    return gm_handle_requests(r);
-}
-
-enum gm_progress gm_handle_requests_streams(struct gm_request *r)
-{
-    return gm_handle_requests(r);
-}
-
-enum gm_progress gm_handle_requests_live(struct gm_request *r)
-{
-    return gm_handle_requests(r);
-}

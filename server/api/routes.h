@@ -125,10 +125,10 @@ enum gm_progress gm_handle_delete(struct gm_request *request);
     X("/v1/devices", gm_handle_devices, false, GM_OF_ANY)                                          \
     X("/v1/stats", gm_handle_stats, false, GM_OF_READ)                                             \
     X("/v1/requests", gm_handle_requests, false, GM_OF_ANY)                                        \
-    X("/v1/requests/roofline.svg", gm_handle_requests_roofline, false, GM_OF_ANY)                  \
-    X("/v1/requests/waterfall.svg", gm_handle_requests_waterfall, false, GM_OF_ANY)                \
-    X("/v1/requests/streams.svg", gm_handle_requests_streams, false, GM_OF_ANY)                    \
-    X("/v1/requests/live.svg", gm_handle_requests_live, false, GM_OF_ANY)                          \
+    X("/v1/requests/roofline.svg", gm_handle_requests, false, GM_OF_ANY)                           \
+    X("/v1/requests/waterfall.svg", gm_handle_requests, false, GM_OF_ANY)                          \
+    X("/v1/requests/streams.svg", gm_handle_requests, false, GM_OF_ANY)                            \
+    X("/v1/requests/live.svg", gm_handle_requests, false, GM_OF_ANY)                               \
     X("/metrics", gm_handle_metrics, true, GM_OF_READ)                                             \
     X("/healthz", gm_handle_healthz, true, GM_OF_PROBE)                                            \
     X("/readyz", gm_handle_readyz, true, GM_OF_PROBE)                                              \
@@ -174,8 +174,7 @@ char *gm_requests_live_svg(const struct gm_recent *recent, size_t n,
 enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);
 
 /* POST of the Open Inference Protocol v2; in kserve/. */
-enum gm_status gm_handle_infer_begin(struct gm_request *request,
-                                     struct gm_error *err);      /* infer.c */
+enum gm_status gm_handle_infer_begin(struct gm_request *request, struct gm_error *err);
 enum gm_progress gm_handle_v2_index(struct gm_request *request); /* models.c */
 enum gm_progress gm_handle_v2_load(struct gm_request *request);
 enum gm_progress gm_handle_region_register(struct gm_request *request); /* regions.c */
