@@ -85,7 +85,7 @@ struct gm_request {
         unsigned wait_s;       /* Retry-After, where the quota refused it */
     } quota;
 
-    /* Set while the body is read (BODY, WORK). The plan is constant from then on. */
+    /* Set while the body is read (BODY, WORK). Later its handler alone changes the plan. */
     struct gm_body body;
     uint64_t discarded; /* body bytes received after an error */
     struct gm_parsed parsed;
