@@ -20,7 +20,7 @@ class Relay:
     unix:        the path to listen on, in place of a free port
     tls:         an ssl.SSLContext of a server
     key:         what clients must send, or they get 401
-    refusals:    answers for the first requests, in order; None closes the connection without one
+    refusals:    answers for the first requests, in order; None closes the connection without one. A header that is None is not sent
     silent:      never answer
     heads:       the request heads that came, as text
     connections: how many were accepted
@@ -94,7 +94,7 @@ class Relay:
             left -= len(client.recv(min(left, 65536)))
         status, headers, text = refusal
         lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}", "Connection: close"]
-        lines += [f"{name}: {value}" for name, value in {"Content-Length": len(text), **headers}.items()]
+        lines += [f"{name}: {value}" for name, value in {"Content-Length": len(text), **headers}.items() if value is not None]
         client.sendall("\r\n".join([*lines, "", ""]).encode() + text)
 
     @staticmethod

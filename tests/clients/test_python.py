@@ -2,13 +2,17 @@
 
 import asyncio
 import copy
+import inspect
 import io
 import pickle
 import re
+import sys
 import time
+import types
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import ml_dtypes
 import numpy as np
 import pytest
@@ -60,7 +64,10 @@ def test_bfloat16(client):
     assert np.array_equal(product.astype("f4"), a.astype("f4") @ a.astype("f4").T)
     assert client.flip(a).tobytes() == a[:, ::-1].tobytes()
     # Its bits, as integers.
-    assert client.flip(a.view("u2"), dtype="bf16").dtype == ml_dtypes.bfloat16
+    assert client.flip(a.view("u2"), dtype="bf16").dtype == client.flip(a.view("i2"), dtype="bf16").dtype == ml_dtypes.bfloat16
+    assert np.array_equal(client.matmul(client.put(a, "bf"), a.T, client.put(np.ones((5, 5), a.dtype), "bf_c")).astype("f4"), a.astype("f4") @ a.astype("f4").T + 1)
+    for name in ("bf", "bf_c"):
+        client.delete(name)
     assert client.flip(a.view("u2")).dtype == np.uint16
     assert np.array_equal(client.add(a, 1).astype("f4"), a.astype("f4") + 1)
 
@@ -153,6 +160,8 @@ def test_lists_take_the_type_of_the_array_beside_them(client):
     assert client.add([[1, 2]], [[0.5, 1]]).dtype == np.float64
     assert client.add([[1, 2]], [[3, 4]], dtype=np.float32).dtype == np.float32
     assert client.transpose([[1, 2]], dtype="i32").dtype == np.int32
+    assert client.add([[1, 2]], [[0.5, 1]]).tolist() == [[1.5, 3]] and client.add(a.astype(ml_dtypes.bfloat16), [[True, False]]).tolist() == [[2, 1], [2, 1]]
+    assert gemmd.arrays.as_arrays([np.ones((1, 1), "c8"), [[1]]], None)[1].dtype == np.complex64
     with pytest.raises(gemmd.RequestError, match="type"):  # 1.5 is no int32
         client.add(np.ones((2, 2), "i4"), [[1.5, 2]])
     with pytest.raises(gemmd.RequestError) as caught:
@@ -170,6 +179,32 @@ def test_what_is_no_array_is_not_sent(client, what, said):
         client.transpose(what)
 
 
+def test_tensors_of_torch(client, monkeypatch):
+    """There is no PyTorch here: what stands for it answers as a tensor of bfloat16 does."""
+    a = RNG.integers(-4, 4, (5, 7)).astype(ml_dtypes.bfloat16)
+
+    class Tensor:
+        dtype = "torch.bfloat16"
+
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("Got unsupported ScalarType BFloat16")
+
+        def view(self, dtype):
+            return a.view(dtype)
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(int16=np.int16))
+    got = client.flip(Tensor())
+    assert got.dtype == a.dtype and np.array_equal(got, a[:, ::-1])
+    monkeypatch.setattr(gemmd.arrays, "bfloat16", lambda: None)
+    with pytest.raises(TypeError, match="only where the package ml_dtypes"):
+        client.flip(Tensor())
+    with pytest.raises(TypeError, match="lists become bf16 only where"):
+        client.flip([[1.0]], dtype="bf16")
+    on_gpu = types.SimpleNamespace(__cuda_array_interface__={})
+    with pytest.raises(TypeError, match="SimpleNamespace is in a GPU's memory: copy it to the host first"):
+        client.flip(on_gpu)
+
+
 def test_parameters(client):
     a = np.ones((8, 8), "f4")
     assert client.transpose(a, kernel="naive", device="cpu").account.kernel == "naive"
@@ -180,7 +215,9 @@ def test_parameters(client):
     assert (error.status, error.code) == (400, "unknown_parameter") and "kernel" in error.detail
     assert re.fullmatch(r"[0-9a-f]{32}", error.request_id) and error.request_id in str(error)
     assert pickle.loads(pickle.dumps(error)).code == error.code
-    for wrong in ({"alpha": 1j}, {"shape": object()}, {"dtype": np.dtype("f4,f4")}):
+    with pytest.raises(gemmd.RequestError, match="dtype"):
+        client.transpose(a, dtype="foo")
+    for wrong in ({"alpha": 1j}, {"shape": object()}, {"shape": (1, 0.5)}, {"dtype": np.dtype("f4,f4")}, {"dtype": object}):
         with pytest.raises(TypeError):
             client.matmul(a, a, **wrong)
 
@@ -245,6 +282,117 @@ def test_documented_members_are_attributes(client):
     assert made.placed == "asked" and made.steps[0]["op"] == "elementwise" and made.percent_of_link is None
     assert report.reference["against"] == "reference" and report.shapes["a"] == (3, 4) and report.us["total"] > 0
     assert str(made).startswith("eval -> 3x4, f32, ") and "eval -> 3x4" in repr(made)
+
+
+@pytest.mark.parametrize("kind", [gemmd.Account, gemmd.Comparison, gemmd.ComparedKernel, gemmd.Site, gemmd.Explanation, gemmd.Candidate, gemmd.Choice])
+def test_an_attribute_is_the_member_of_its_name(kind):
+    whole = {"shapes": {"a": (2, 3)}, "us": {"total": 1}, "totals": {"barriers": 1}, "steps": [{"op": "add"}], "accesses": {"global_sectors": 1}, "reference": {"what": "it"}, "error": {"verdict": "exact"},
+             "rows": [{"kernel": "naive"}], "sites": [{"line": 1}], "candidates": [{"kernel": "naive"}]}
+    names = {name for name, _ in inspect.getmembers(kind, lambda one: isinstance(one, property))}
+    for name in names - {"failure", "fastest", "per_request", "ideal_per_request", "svg"}:  # which are made of several, or of none
+        said = whole.get(name, 1)
+        assert getattr(kind({name: said}), name) in (said, str(said)), name
+        if kind is not gemmd.Site and name not in whole:
+            assert getattr(kind({name: 0}), name) in (0, "0"), f"{name}: 0 is not nothing"
+
+
+def test_accounts_in_full():
+    said = {
+        "id": "r1", "op": "matmul", "kernel": "blocked", "device": "cpu:0", "dtype": "f32", "shapes": {"a": [2, 3], "b": [3, 4], "result": [2, 4]}, "bytes_min": 96_000, "flops": 48,
+        "us": {"receive": 1.25, "decode": 20, "queue": 999.5, "h2d": 4, "prepare": 5, "kernel": 500, "d2h": 7, "encode": 0.5, "total": 2_500_000},
+        "effective_gbs": 1.5, "copy_gbs": 12, "percent_of_copy": 12.5, "gflops": 33.25, "bound": "memory", "roof": "dram", "percent_of_roofline": 50,
+    }
+    account, head, rate = gemmd.Account(said), "matmul 2x3, 3x4 -> 2x4, f32, blocked on cpu:0", "33.25 GFLOP/s, 50 % of the roofline (memory)"
+    assert repr(account) == f"<Account {head}; kernel 500 us, total 2.5 s; {rate}>"
+    lines = [head, "receive 1.25 us", "decode 20 us", "queue 1 ms", "h2d 4 us", "prepare 5 us", "kernel 500 us", "d2h 7 us", "encode 0.5 us", "total 2.5 s", rate, "1.5 GB/s, 12.5 % of a copy", "96 kB must move"]
+    assert [" ".join(line.split()) for line in str(account).splitlines()] == lines
+    assert len({len(line) for line in str(account).splitlines()[1:10]}) == 1  # the times end below each other
+    page = ElementTree.fromstring(account._repr_html_())
+    rows = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
+    assert [" ".join(row).strip() for row in rows] == lines[1:9] and page.find("b").text == head
+    assert [re.search(r"width:(\d+)px", bar.get("style"))[1] for bar in page.iter("div") if bar.get("style")] == ["1", "4", "200", "1", "1", "100", "1", "1"]
+    assert [p.text for p in page.iter("p")] == ["total 2.5 s", *lines[10:12]]
+    more = {"doubt": "copy_gbs", "accesses": {"global_sectors": 8, "global_sectors_min": 4, "shared_wavefronts": 6, "shared_wavefronts_ideal": 3}}
+    counted = ["8 sectors of global memory, where 4 must move", "6 wavefronts of shared memory, where 3 would do", "copy_gbs was measured too low"]
+    assert [line.strip() for line in str(gemmd.Account({**said, **more})).splitlines()[12:]] == [*counted, lines[12]]
+    assert ElementTree.fromstring(gemmd.Account({**said, "op": "<op>"})._repr_html_()).find("b").text.startswith("<op> 2x3")
+
+
+def cells_of(page):
+    """Of the only table: each row's cells, and on which side each column is aligned."""
+    rows = [list(row) for row in ElementTree.fromstring(page).iter("tr")]
+    sides = {tuple(cell.get("style").split(":")[1] for cell in row) for row in rows}
+    assert len(sides) == 1
+    return [[cell.text or "" for cell in row] for row in rows], sides.pop()
+
+
+def columns_of(text):
+    return [re.split(r"  +", line.strip()) for line in text.splitlines()]
+
+
+def test_reports_in_full():
+    rows = [
+        {"kernel": "memcpy", "op": "copy", "baseline": True, "kernel_us_median": 1.5, "kernel_us_min": 1, "speed": 2, "effective_gbs": 30, "percent_of_copy": 100},
+        {"kernel": "blocked", "op": "transpose", "auto": True, "kernel_us_median": 3, "kernel_us_min": 2, "speed": 1, "effective_gbs": 15.12345, "percent_of_copy": 50, "error": {"verdict": "exact"}},
+        {"kernel": "naive", "op": "transpose", "failure": {"code": "no_memory", "detail": "There is no room."}},
+    ]
+    report = gemmd.Comparison({"op": "transpose", "device": "cpu:0", "dtype": "f32", "model": "a <CPU>", "shapes": {"a": [2, 3], "result": [3, 2]}, "rows": rows})
+    head, foot = "transpose of 2x3, f32, on cpu:0 (a <CPU>)", "* is what the daemon takes by itself"
+    assert repr(report).splitlines() == [
+        head,
+        "kernel         time  speed   GB/s  % of copy  error",
+        "copy/memcpy  1.5 us      2     30        100",
+        "blocked *      3 us      1  15.12         50  exact",
+        "naive                                         There is no room.",
+        foot,
+    ]
+    table, sides = cells_of(report._repr_html_())
+    assert table == [["kernel", "time", "speed", "GB/s", "% of copy", "error"], ["copy/memcpy", "1.5 us", "2", "30", "100", ""], ["blocked *", "3 us", "1", "15.12", "50", "exact"], ["naive", "", "", "", "", "There is no room."]]
+    assert sides == ("left", "right", "right", "right", "right", "left")
+    page = ElementTree.fromstring(report._repr_html_())
+    assert (page.find("b").text, page.find("p").text) == (head, foot)
+    assert report.fastest.kernel == "blocked" and report.rows[2].failure == "There is no room." and report.rows[1].failure is None
+    assert gemmd.Comparison({}).fastest is None and repr(gemmd.Comparison({})).splitlines()[1] == "kernel"
+
+    sites = [
+        {"kind": "global_load", "file": "tiled.cu", "line": 7, "source": "x = a[i];", "memory": "a", "requests": 64, "sectors_per_request": 32, "ideal_sectors_per_request": 4, "verdict": "strided"},
+        {"kind": "shared_store", "file": "tiled.cu", "line": 12, "source": "tile[i] = x;", "memory": "tile", "requests": 8, "wavefronts_per_request": 2.5, "ideal_wavefronts_per_request": 1, "verdict": "2-way bank conflict"},
+    ]
+    why = gemmd.Explanation({"op": "transpose", "kernel": "tiled", "dtype": "f32", "problem": "It is <slow>.", "cure": "Pad it.", "shape": {"a": [2, 3], "result": [3, 2]}, "sites": sites}, "<svg/>")
+    assert repr(why).splitlines() == [
+        "transpose, kernel tiled, f32: 2x3 -> 3x2",
+        "It is <slow>.",
+        "Pad it.",
+        "line  what          memory  requests  each  ideal  verdict",
+        "   7  global_load   a             64    32      4  strided",
+        "  12  shared_store  tile           8   2.5      1  2-way bank conflict",
+        "each, ideal: per request of a warp; sectors of 32 bytes, or wavefronts of shared memory",
+    ]
+    page = re.sub(r"(<img [^>]*)>", r"\1/>", why._repr_html_())
+    assert [" ".join(row) for row in cells_of(page)[0]][1:] == ["7 global_load a 64 32 4 strided", "12 shared_store tile 8 2.5 1 2-way bank conflict"]
+    assert cells_of(page)[1] == ("right", "left", "left", "right", "right", "right", "left")
+    assert [p.text for p in ElementTree.fromstring(page).iter("p")] == ["It is <slow>.", "Pad it."]
+    assert len(repr(gemmd.Explanation({"op": "copy", "cure": ""})).splitlines()) == 3  # no empty lines
+
+    candidates = [{"kernel": "shared", "estimated_us": 12.5, "most": "dram"}, {"kernel": "vectorized", "note": "auto never takes it"}]
+    choice = gemmd.Choice({"op": "flip", "device": "H200", "dtype": "f32", "shapes": ["8x8", "1x8"], "reason": "shared: the <least>", "candidates": candidates})
+    assert repr(choice).splitlines() == [
+        "flip of 8x8, 1x8, f32, on H200",
+        "shared: the <least>",
+        "kernel      estimate  most of it, or why there is none",
+        "shared       12.5 us  dram",
+        "vectorized            auto never takes it",
+    ]
+    assert cells_of(choice._repr_html_()) == ([["kernel", "estimate", "most of it, or why there is none"], ["shared", "12.5 us", "dram"], ["vectorized", "", "auto never takes it"]], ("left", "right", "left"))
+    page = ElementTree.fromstring(choice._repr_html_())
+    assert (page.find("b").text, page.find("p").text) == ("flip of 8x8, 1x8, f32, on H200", "shared: the <least>")
+
+
+def test_figures_are_short():
+    times = {0: "0 us", 0.01234: "0.0123 us", 12.34: "12.3 us", 999.4: "999 us", 999.6: "1 ms", 12345: "12.3 ms", 999_600: "1 s", 1e6: "1 s", 61.5e6: "61.5 s", 3600e6: "3600 s"}
+    assert {us: gemmd.document.time_text(us) for us in times} == times
+    sizes = {0: "0 B", 999: "999 B", 999.6: "1 kB", 1000: "1 kB", 1023: "1.02 kB", 12345: "12.3 kB", 999_600: "1 MB", 2.5e9: "2.5 GB", 1e12: "1 TB"}
+    assert {count: gemmd.document.bytes_text(count) for count in sizes} == sizes
 
 
 def test_compare(client):
@@ -328,6 +476,82 @@ def test_async(url):
     asyncio.run(work())
 
 
+def answer(request):
+    """As a daemon would, in so far as a client reads it."""
+    path, accept, about = request.url.path, request.headers["accept"], {"shape": [2, 3], "dtype": "f64"}
+    if request.method == "DELETE":
+        return httpx.Response(204)
+    if accept == "application/octet-stream":
+        return httpx.Response(200, content=bytes(48), headers={"Gemmd-Shape": "2x3", "Gemmd-Dtype": "f64", "Gemmd-Stats": '{"op": "made"}'})
+    if accept != "application/json":
+        return httpx.Response(200, text={"text/plain": "x\n\non cpu:0\n", "image/svg+xml": "<svg/>"}[accept])
+    if path == "/v1/matrices":
+        return httpx.Response(200, json={"matrices": [{"name": "b"}]} if request.url.query else {"matrices": [{"name": "a"}], "next": "/v1/matrices?after=a"})
+    return httpx.Response(200, headers={"ETag": '"5"'}, json={**about, "rows": [], "sites": [], "candidates": [], "kernels": ["k"], "devices": ["d"], "gpus": ["g"]})
+
+
+M, V = np.arange(6.0).reshape(2, 3), np.ones((3, 1))
+
+
+@pytest.mark.parametrize("call, expected", [
+    (lambda c, **o: c.transpose(M, kernel="naive", **o), ["POST /v1/transpose?kernel=naive"]),
+    (lambda c, **o: c.matmul(M, V, [[1], [1]], alpha=0.1, beta=np.float32(0.5), transa=False, **o), ["POST /v1/matmul?alpha=0.1&beta=0.5&transa=false"]),
+    (lambda c, **o: c.matmul(M, V, transb=np.True_, timeout_ms=120_000, **o), ["POST /v1/matmul?transb=true&timeout_ms=120000"]),
+    (lambda c, **o: c.add(M, M, device="cpu", repeat=None, **o), ["POST /v1/add?device=cpu"]),
+    (lambda c, **o: c.flip(M, keep="y", **o), ["POST /v1/flip?keep=y&return=result"]),
+    (lambda c, **o: c.put(M, "n", etag="4", ttl=60, **o), ["PUT /v1/matrices/n?ttl=60 If-Match: \"4\""]),
+    (lambda c, **o: c.put(M, "n", etag="", share="*", **o), ["PUT /v1/matrices/n?share=%2A If-None-Match: *"]),
+    (lambda c, **o: c.keep("n", "add", M, M, ttl=5, **o), ["POST /v1/add?ttl=5&keep=n&return=account"]),
+    (lambda c, **o: c.eval("x + k", {"x": M, "k": 2}, device="cpu", **o), ["POST /v1/eval?device=cpu"]),
+    (lambda c, **o: c.eval("x", {"x": M}, keep="y", **o), ["POST /v1/eval?keep=y&return=result"]),
+    (lambda c, **o: c.keep_eval("x", "n", {"x": M}, ttl=5, **o), ["POST /v1/eval?ttl=5&keep=n&return=account"]),
+    (lambda c, **o: c.plan("x", {"x": M}, device="cpu", **o), ["POST /v1/eval?device=cpu&explain=plan"]),
+    (lambda c, **o: c.get("ann.m", rows=slice(1, None), cols=np.int64(2), **o), ["GET /v1/matrices/ann.m?rows=1%3A&cols=2"]),
+    (lambda c, **o: c.get("m", rows=slice(None, 3), **o), ["GET /v1/matrices/m?rows=%3A3"]),
+    (lambda c, **o: c.delete("m"), ["DELETE /v1/matrices/m"]),
+    (lambda c, **o: c.matrices(), ["GET /v1/matrices", "GET /v1/matrices?after=a"]),
+    (lambda c, **o: c.compare("matmul", M, V, [[1.0], [1]], repeat=3, **o), ["POST /v1/compare/matmul?repeat=3"]),
+    (lambda c, **o: c.explain("matmul", M, V, gpu="H100", **o), ["POST /v1/explain/matmul?gpu=H100", "POST /v1/explain/matmul?gpu=H100"]),
+    (lambda c, **o: c.explain("flip", shape=(2, np.int32(3)), drawings=False, **o), ["GET /v1/explain/flip?shape=2x3"]),
+    (lambda c, **o: c.choose("flip", shape=[2, 3], dtype=np.int32), ["GET /v1/choose/flip?shape=2x3&dtype=i32"]),
+    (lambda c, **o: c.kernels(), ["GET /v1/kernels"]),
+    (lambda c, **o: c.devices(), ["GET /v1/devices"]),
+    (lambda c, **o: c.gpus(), ["GET /v1/devices"]),
+    (lambda c, **o: c.stats(), ["GET /v1/stats"]),
+])
+def test_both_clients_ask_for_the_same(call, expected):
+    """And hand over the same, with the time and the progress that the caller said."""
+    asked, heard = {"waits": [], "asyncio": []}, {"waits": [], "asyncio": []}
+
+    def transport(kind):
+        def asks(request):
+            fields = [f" {name}: {request.headers[name]}" for name in ("If-Match", "If-None-Match") if name in request.headers]
+            line = f"{request.method} {request.url.raw_path.decode()}{''.join(fields)}"
+            asked[kind].append((line, request.headers["Accept"], request.headers.get("Content-Type"), request.content, request.extensions["timeout"]))
+            told = answer(request)
+            return httpx.Response(told.status_code, headers=told.headers, stream=httpx.ByteStream(told.content))
+
+        return httpx.MockTransport(asks)
+
+    def shown(made):
+        """All of what a call gives."""
+        plain = made.tolist() if isinstance(made, np.ndarray) else dict(made) if isinstance(made, gemmd.Explanation) else str(made)
+        return type(made), plain, getattr(made, "account", None), getattr(made, "svg", None)
+
+    with gemmd.Client("http://there:1") as client:
+        client._http = httpx.Client(transport=transport("waits"))
+        made = shown(call(client, timeout=7.5, progress=heard["waits"].append))
+
+    async def work():
+        async with gemmd.AsyncClient("http://there:1") as client:
+            client._http = httpx.AsyncClient(transport=transport("asyncio"))
+            return shown(await call(client, timeout=7.5, progress=heard["asyncio"].append))
+
+    assert asyncio.run(work()) == made
+    assert asked["waits"] == asked["asyncio"] and [line for line, *_ in asked["waits"]] == expected
+    assert heard["waits"] == heard["asyncio"]
+
+
 # Progress.
 
 def test_progress(client):
@@ -362,6 +586,49 @@ def test_progress_bar(client):
     quick = io.StringIO()
     client.flip(np.ones((2, 2)), progress=gemmd.ProgressBar(quick))
     assert quick.getvalue() == ""
+
+
+def test_a_progress_bar_is_drawn_now_and_then(monkeypatch):
+    clock, drawn = types.SimpleNamespace(monotonic=lambda: clock.now, now=100.0), io.StringIO()
+    monkeypatch.setattr(gemmd.progress, "time", clock)
+    bar = gemmd.ProgressBar(drawn, delay=0.5)
+
+    def after(seconds, *progress):
+        """What is written by then: the bar, or what takes it away."""
+        clock.now += seconds
+        drawn.truncate(drawn.seek(0))
+        bar(gemmd.Progress(*progress))
+        return drawn.getvalue()
+
+    assert after(0, "send", 0, 4_000_000) == after(0.25, "send", 1_000_000, 4_000_000) == ""
+    line = after(0.25, "send", 2_000_000, 4_000_000)
+    assert line == f"\rsending 4 MB [{'#' * 15}{'.' * 15}]  50 % 4 MB/s"
+    assert after(0.0625, "send", 3_000_000, 4_000_000) == ""  # so soon after the last
+    assert after(0.4375, "send", 3_000_000, 4_000_000) == f"\rsending 4 MB [{'#' * 22}{'.' * 8}]  75 % 3 MB/s"
+    ended = f"\rsending 4 MB [{'#' * 30}] 100 % 4 MB/s"
+    assert after(0, "send", 4_000_000, 4_000_000) == f"{ended}\r{' ' * (len(ended) - 1)}\r"
+    assert after(0, "receive", 10, 20) == ""  # its own time begins
+    other = after(1, "receive", 10, 20)
+    assert other.startswith("\rreceiving 20 B [")
+    assert after(1, "send", 0, 4_000_000) == f"\r{' ' * (len(other) - 1)}\r"  # another request: that of the last is taken away
+    assert after(0, "receive", 1, 123_000_000_000) == ""
+    longer = after(1, "receive", 61_500_000_000, 123_000_000_000)
+    shorter = after(60.5, "receive", 61_500_000_000, 123_000_000_000)
+    assert len(longer.rstrip()) > len(shorter.rstrip()) and len(longer) == len(shorter)  # what was longer is written over
+    assert gemmd.Progress("send", 0, 0).fraction == 1 and gemmd.Progress("send", 1, 4).fraction == 0.25
+
+
+def test_a_bar_is_for_those_who_see_it(client, monkeypatch):
+    """Not for a file that standard error goes to."""
+    for terminal in (False, True):
+        drawn = io.StringIO()
+        drawn.isatty = lambda: terminal
+        monkeypatch.setattr("sys.stderr", drawn)
+        bar = gemmd.progress.callback_of(True)
+        bar(gemmd.Progress("send", 1, 2))
+        bar._began -= 1
+        bar(gemmd.Progress("send", 2, 2))
+        assert ("sending" in drawn.getvalue()) == terminal
 
 
 # Named matrices.
@@ -439,15 +706,28 @@ def test_expressions(client):
             (gemmd.where(x > 0, x, 0), np.where(a > 0, a, 0)), (gemmd.equal(x, 2), a == 2), (x**2 - (-1) ** 2, a**2 - 1),
             (gemmd.where(x > 0, x, -np.inf), np.where(a > 0, a, -np.inf)), (float("inf") - x, np.inf - a),
             (gemmd.sum(abs(x), axis=(0, 1)), [[abs(a).sum()]]), (gemmd.maximum(x, -1.5), np.maximum(a, -1.5)),
-            (x @ (y.T @ y), a @ (b.T @ b)), (np.float32(2) * x, 2 * a), (x.T.mT, a),
+            (x @ (y.T @ y), a @ (b.T @ b)), (np.float32(2) * x, 2 * a), (x.T.mT, a), (1 - (x - 1), 1 - (a - 1)), (x / (2 * (x + 9) / 4), a / (2 * (a + 9) / 4)),
+            (2 / (abs(x) + 1), 2 / (abs(a) + 1)), (a @ y.T, a @ b.T), (+x - (+x + -x), a), ((x**2) ** 2, a**4), (2**x, 2.0**a), ((x + 1) ** 2, (a + 1) ** 2), ((-x) ** 2, a**2), (-(x**2), -(a**2)),
+            (x < 1, a < 1), (x <= 1, a <= 1), (x > 1, a > 1), (x >= 1, a >= 1), (1 < x, a > 1), ((x < 1) == (x < 2), (a < 1) == (a < 2)), (True == (x >= 1), a >= 1), (gemmd.not_equal(x, 2), a != 2),
+            (gemmd.exp(x), np.exp(a)), (gemmd.log(x + 9), np.log(a + 9)), (gemmd.sqrt(x + 9), np.sqrt(a + 9)), (gemmd.abs(x), abs(a)), (gemmd.minimum(x, -1.5), np.minimum(a, -1.5)),
+            (gemmd.mean(x, 1), a.mean(1)[None]), (gemmd.max(x, axis=0), a.max(axis=0)[None]), (gemmd.min(x, axis=1, keepdims=True), a.min(axis=1, keepdims=True)), (x.min(0), a.min(0)[None]),
+            (gemmd.where(x > 0, x, np.nan), np.where(a > 0, a, np.nan)), (x[::2, 1:6:2], a[::2, 1:6:2]), (x[-1], a[-1:]), (x[1:], a[1:]), (x[:, :3], a[:, :3]),
         ]
         for expression, expected in cases:
             got = expression.get()
             expected = np.asarray(expected)
-            assert np.allclose(got, expected) and got.shape == expected.shape, expression
+            assert np.allclose(got, expected, equal_nan=True) and got.shape == expected.shape, expression
             assert got.dtype == expected.dtype or expected.dtype.kind == "f", expression
             assert got.account.op == "eval"
         assert np.allclose(gemmd.tanh(x @ y.T).get(precision="ieee"), np.tanh(a @ b.T))
+        # Parameters go along, also where they are wrong; axis=0 and axis=1 of a stack are not the same.
+        for run in ((x + 1).get, (x + 1).plan, lambda **parameters: (x + 1).keep("never", **parameters)):
+            with pytest.raises(gemmd.RequestError, match="device"):
+                run(device="nowhere")
+        for made in (gemmd.exp(1), gemmd.where(a > 0, a, 0)):
+            with pytest.raises(TypeError, match=r"client.eval\(\) computes it"):
+                made.get()
+        assert np.allclose(client.eval(gemmd.exp(a)), np.exp(a)) and np.array_equal(client.eval(gemmd.equal(a, 1)), a == 1)
     finally:
         client.delete(x)
         client.delete(y)
@@ -564,7 +844,7 @@ def test_equality_is_computed(client):
 def test_a_named_matrix_is_a_value(client):
     x = client.put(np.eye(2), "value_x")
     again = pickle.loads(pickle.dumps(x))
-    assert again == x and copy.deepcopy([x])[0] is x and copy.copy(x) is x
+    assert again == x and hash(again) == hash(x) and {x: 1}[again] == 1 and copy.deepcopy([x])[0] is x and copy.copy(x) is x
     assert np.array_equal(client.matmul(again, again), np.eye(2))
     client.delete(x)
     for name in (".", "..", "a.", "0"):
@@ -594,22 +874,6 @@ def test_python_booleans_are_booleans(client):
 def test_a_missing_operand_moves_no_other(client):
     with pytest.raises(TypeError, match="an operand is missing"):
         client.compare("matmul", np.eye(2), c=np.eye(2))
-
-
-def test_proxies_are_for_other_machines(url, monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody is
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
-    with gemmd.Client(url) as client:
-        assert client.transpose([[1, 2]]).tolist() == [[1], [2]]
-
-
-def test_an_empty_key_is_none(url, monkeypatch, tmp_path):
-    (tmp_path / "key").write_text("id.secret\nof the second line\n")
-    monkeypatch.setenv("GEMMD_KEY", "")
-    monkeypatch.setenv("GEMMD_KEY_FILE", str(tmp_path / "key"))
-    with gemmd.Client(url) as client:  # of a daemon without keys
-        assert client.transpose([[1, 2]]).tolist() == [[1], [2]]
 
 
 def test_a_key_in_the_address_is_not_shown():

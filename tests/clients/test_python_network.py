@@ -6,6 +6,7 @@ import concurrent.futures
 import email.utils
 import socket
 import ssl
+import subprocess
 import time
 
 import httpx
@@ -75,14 +76,17 @@ def test_unix_socket(flip, relay, tmp_path, form):
 def test_addresses(flip, daemon, monkeypatch):
     monkeypatch.setenv("GEMMD_URL", daemon.url(""))
     assert right(flip(None))
+    monkeypatch.setenv("GEMMD_URL", "")
+    assert gemmd.address.resolve(None, None, None).base == "http://localhost:8080"
+    assert gemmd.address.resolve("HTTPS://localhost/", None, None).tls is True
     assert right(flip(f"127.0.0.1:{daemon.port}")) and right(flip(daemon.url("/")))
-    for wrong in ("", "http://", "ftp://host", "http://host:port", "http://host/?a=b", "unix:", "http://host:99999"):
+    for wrong in ("", "http://", "ftp://host", "http://host:port", "http://host/?a=b", "http://host/#a", "unix:", "http+unix://", "http://host:65536"):
         with pytest.raises(ValueError):
             gemmd.Client(wrong)
     with pytest.raises(gemmd.TransportError, match="If not, its address begins with http://"):
         flip(f"https://127.0.0.1:{daemon.port}", retries=0)
     with pytest.raises(gemmd.RequestError) as caught:  # a path before the daemon's own
-        flip(daemon.url("/elsewhere"))
+        flip(daemon.url("/elsewhere/"))
     assert caught.value.status == 404 and caught.value.code == "not_found"
 
 
@@ -108,8 +112,16 @@ def test_tls(flip, relay, tmp_path, monkeypatch):
     one = relay(tls=tls)
     assert right(flip(at(one, "https"), ca=tmp_path / "ca.pem"))
     assert right(flip(at(one, "https"), ca=ssl.create_default_context(cafile=tmp_path / "ca.pem")))
-    with pytest.raises(gemmd.TransportError, match="(?i)certificate"):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    name = subprocess.run(["openssl", "x509", "-hash", "-noout", "-in", tmp_path / "ca.pem"], check=True, capture_output=True, text=True).stdout.strip()
+    (folder / f"{name}.0").write_bytes((tmp_path / "ca.pem").read_bytes())
+    assert right(flip(at(one, "https"), ca=folder))
+    with pytest.raises(gemmd.TransportError, match="(?i)certificate") as caught:
         flip(at(one, "https"), retries=0)
+    assert "speak TLS" not in str(caught.value)
+    monkeypatch.setenv("GEMMD_CA", str(tmp_path / "none.pem"))
+    assert right(flip(at(one, "https"), ca=tmp_path / "ca.pem"))  # an argument goes before it
     monkeypatch.setenv("GEMMD_CA", str(tmp_path / "ca.pem"))
     assert right(flip(at(one, "https"))) and "GET" not in one.heads[0]
     large = np.random.default_rng().random((1000, 500))
@@ -126,16 +138,18 @@ def test_keys(flip, relay, tmp_path, monkeypatch):
     with pytest.raises(gemmd.AuthError) as caught:
         flip(at(one))
     assert caught.value.status == 401 and caught.value.code == "no_key" and "uthorization" not in one.heads[0]
-    assert right(flip(at(one), key="id.secret"))
-    (tmp_path / "key").write_text("id.secret\n")
+    assert right(flip(at(one), key="id.secret")) and right(flip(at(one), key=" id.secret\n"))
+    (tmp_path / "key").write_text(" id.secret \nof the second line\n")
     monkeypatch.setenv("GEMMD_KEY_FILE", str(tmp_path / "key"))
+    assert right(flip(at(one)))
+    monkeypatch.setenv("GEMMD_KEY", "")  # is none
     assert right(flip(at(one)))
     monkeypatch.setenv("GEMMD_KEY", "id.other")  # goes before the file, and an argument before both
     with pytest.raises(gemmd.AuthError):
         flip(at(one))
     assert right(flip(at(one), key="id.secret"))
     assert "secret" not in repr(gemmd.Client(at(one), key="id.secret").__dict__)
-    for wrong in ("two words", "ü", "a\nb"):
+    for wrong in ("two words", "ü", "a\nb", "a\x01b"):
         with pytest.raises(ValueError):
             gemmd.Client(at(one), key=wrong)
     monkeypatch.delenv("GEMMD_KEY")
@@ -162,6 +176,79 @@ def test_connections_are_used_again(relay):
 
     asyncio.run(work())
     assert 2 <= one.connections <= 4
+
+
+def test_nothing_is_open_after_the_end(daemon):
+    with gemmd.Client(daemon.url("")) as client:
+        pass
+
+    async def work():
+        async with gemmd.AsyncClient(daemon.url("")) as other:
+            pass
+        return other
+
+    for ended in (client, asyncio.run(work())):
+        assert ended._http.is_closed and ended not in gemmd.client.CLIENTS and repr(ended) == f"gemmd.{type(ended).__name__}('{daemon.url('')}')"
+
+
+def test_proxies_are_for_other_machines(flip, relay, daemon, monkeypatch):
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody is
+    assert right(flip(daemon.url("")))
+    proxy = relay(refusals=[problem(400, "bad_shape")])
+    monkeypatch.setenv("HTTP_PROXY", at(proxy))
+    with pytest.raises(gemmd.RequestError):
+        flip("http://there.invalid:1", retries=0)
+    assert proxy.heads[0].startswith("POST http://there.invalid:1/v1/flip ")
+
+
+def test_progress_of_every_call(flip, daemon):
+    """Of a client's own callback, unless a call has another, or wants none."""
+    of_client, of_call = [], []
+    assert right(flip(daemon.url(""), progress=of_client.append))
+    assert [step.phase for step in of_client] == ["send", "send", "receive"]
+    del of_client[:]
+    assert right(flip(daemon.url(""), progress=of_client.append, call={"progress": of_call.append}))
+    assert right(flip(daemon.url(""), progress=of_client.append, call={"progress": False}))
+    assert len(of_call) == 3 and of_client == []
+    with pytest.raises(gemmd.RequestError):  # of an error nothing is heard
+        flip(daemon.url(""), call={"progress": of_client.append, "kernel": "nobody"})
+    assert {step.phase for step in of_client} == {"send"}
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_reply_of_unsaid_length(flip, relay, chunked):
+    """As of a proxy that passes it on in chunks, or ends it with the connection."""
+    whole = np.ascontiguousarray(A[:, ::-1]).tobytes()
+    pieces = [whole[:1000], whole[1000:1001], whole[1001:]]
+    body = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""]) if chunked else whole
+    headers = {"Content-Length": None, "Gemmd-Shape": "30x20", "Gemmd-Dtype": "f64", "Gemmd-Stats": '{"op":"flip"}', **({"Transfer-Encoding": "chunked"} if chunked else {})}
+    assert right(flip(at(relay(refusals=[(200, headers, body)])), progress=lambda step: None))
+
+
+def test_what_every_request_says(flip, relay):
+    one = relay()
+    assert right(flip(at(one)))
+    head = one.heads[0].lower()
+    assert "accept-encoding: identity" in head and f"user-agent: gemmd-python/{gemmd.__version__}" in head
+    assert "authorization" not in head and head.startswith("post /v1/flip http/1.1") and f"content-length: {A.nbytes + 128}" in head
+
+
+def test_limits_of_time():
+    """Whom the caller gives more time than a reply may take, has it."""
+
+    def limits(timeout, **params):
+        found = gemmd.calls.Call("POST", "/v1/flip", lambda reply: None, gemmd.calls.encode(params)).timeouts(timeout)
+        return found.connect, found.read
+
+    assert limits(90) == (10, 90) and limits(None) == (10, None) and limits(0.5) == (0.5, 0.5)
+    assert limits(90, timeout_ms=120_000) == (10, 130) and limits(90, timeout_ms=1000) == (10, 90) and limits(5, timeout_ms=1000) == (5, 11)
+
+
+def test_this_machine_and_others():
+    here = {"http://localhost:1": True, "127.0.0.2:80": True, "http://[::1]:80": True, "unix:/run/gemmd.sock": True, "http://10.0.0.1": False, "https://example.org": False}
+    assert {url: gemmd.shared.is_here(gemmd.address.resolve(url, None, None)) for url in here} == here
 
 
 # Refusals.
@@ -224,6 +311,61 @@ def test_a_daemon_that_answered_is_waited_for():
     assert waits(None, True, *away)[0] == 8 and 25 < waits(None, True, *away)[1] < 29
     assert waits(None, False, lost, *away)[0] == 8
     assert waits(3, True, *away)[0] == waits(3, False, *away)[0] == 3 and waits(0, True, *away)[0] == 0
+
+
+def test_when_a_refusal_says_to_come_again():
+    def after(value):
+        headers = httpx.Headers({} if value is None else {"Retry-After": value})
+        body = np.frombuffer(b'{"code": "draining", "detail": "It is draining.", "request_id": "r-1"}', "u1")
+        ours, theirs = (gemmd.calls.Reply(503, headers, one).problem() for one in (body, body[:5]))
+        assert (ours.code, ours.detail, ours.request_id, theirs.code) == ("draining", "It is draining.", "r-1", None)
+        assert theirs.retry_after is ours.retry_after is None or abs(theirs.retry_after - ours.retry_after) < 5
+        return ours.retry_after
+
+    assert after(None) is None and after("soon") is None and after(" 7 ") == 7
+    assert after(email.utils.formatdate(time.time() - 100, usegmt=True)) == 0
+    assert 3000 < after(email.utils.formatdate(time.time() + 3600, usegmt=True)) <= 3600
+
+
+@pytest.mark.parametrize("status, kind", [(400, gemmd.RequestError), (401, gemmd.AuthError), (403, gemmd.AuthError), (404, gemmd.RequestError), (429, gemmd.UnavailableError), (499, gemmd.RequestError),
+                                          (500, gemmd.ServerError), (503, gemmd.UnavailableError), (504, gemmd.ServerError), (302, gemmd.ReplyError)])
+def test_a_status_has_a_class(status, kind):
+    error = gemmd.calls.Reply(status, httpx.Headers({"X-Request-Id": "r-2"}), np.frombuffer(b"<html>no</html>", "u1")).problem()
+    assert type(error) is kind and error.request_id == "r-2"
+    assert str(error) == f"{status}: a reply that is not gemmd's (no type): '<html>no</html>' (request r-2)"
+    assert str(gemmd.Error("nobody is there")) == "nobody is there"
+
+
+def test_no_longer_than_the_caller_waits(flip, relay):
+    one = relay(refusals=[problem(503, "queue_full", Retry_After="30")] * 2)
+    with pytest.raises(gemmd.UnavailableError):
+        flip(at(one), retry_wait=29)
+    assert one.connections == 1
+    retries = gemmd.retries.Retries(gemmd.calls.document("/v1/stats"), 9, 2.5, True)
+    error = gemmd.UnavailableError("full", status=429, code="quota", retry_after=1)
+    assert all(1 <= retries.pause(error) <= 1.1 for _ in range(2))
+    with pytest.raises(gemmd.UnavailableError):  # the two have taken up its time
+        retries.pause(error)
+
+
+def test_who_has_answered_is_waited_for(relay, monkeypatch):
+    """By either client."""
+    monkeypatch.setattr(gemmd.retries, "FIRST_RETRIES", 0)
+    monkeypatch.setattr(gemmd.retries, "RETRIES", 2)
+    one = relay(refusals=[None])
+    with gemmd.Client(at(one)) as client, pytest.raises(gemmd.TransportError):
+        client.flip(A)
+    closes = (200, {"Gemmd-Shape": "30x20", "Gemmd-Dtype": "f64"}, A.tobytes())
+    one.refusals = [closes, None, None]
+    with gemmd.Client(at(one)) as client:
+        assert client.flip(A).shape == A.shape and right(client.flip(A))
+
+    async def work():
+        async with gemmd.AsyncClient(at(one)) as client:
+            return (await client.flip(A)).shape == A.shape and right(await client.flip(A))
+
+    one.refusals = [closes, None, None]
+    assert asyncio.run(work()) and one.connections == 9
 
 
 def test_attempts_end(flip, relay):

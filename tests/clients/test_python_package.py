@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import venv
+import warnings
 import zipfile
 
 import numpy as np
@@ -216,7 +217,10 @@ def test_the_documentation_of_a_client(kind, url, tmp_path, monkeypatch):
                             await waiting
                         ran.append(place)
 
-    asyncio.run(work())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        asyncio.run(work())
+    assert [str(one.message) for one in said if "never awaited" in str(one.message)] == []
     assert {f"{kind.__name__}.{op}" for op in ("transpose", "matmul", "add", "flip", "compare", "explain")} <= set(ran)
     assert kind.__name__ in ran and (tmp_path / "tiled.svg").read_text().startswith("<?xml")
 

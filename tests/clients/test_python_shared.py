@@ -96,6 +96,10 @@ def test_async(allowing, relay):
             made = await asyncio.gather(*(client.add(A, n) for n in range(12)))
             assert all(np.array_equal(one, A + n) for n, one in enumerate(made))
             assert sent(allowing) - before < 4000 and len(regions(allowing)) <= 4
+        assert regions(allowing) == []
+        async with gemmd.AsyncClient(at(relay), shared_memory=False) as never:
+            before = sent(allowing)
+            assert np.array_equal(await never.flip(A), A[:, ::-1]) and sent(allowing) - before == A.nbytes + 128
 
     asyncio.run(work())
 
@@ -113,6 +117,106 @@ def test_what_is_sent_all_the_same(allowing, relay):
         with gemmd.Client(at(relay)) as other:
             assert np.array_equal(other.flip(large), large[:, ::-1])
             assert np.array_equal(other.flip(A), A[:, ::-1]) and len(regions(allowing)) == 1
+
+
+def test_other_ways_to_say_the_operands(allowing, relay):
+    bits, bf16 = RNG.integers(0, 1 << 15, (400, 500)).astype("u2"), []
+    with gemmd.Client(at(relay)) as client:
+        before = sent(allowing)
+        bf16.append(client.flip(bits, dtype="bf16"))
+        assert sent(allowing) - before < 2000 and bf16[0].account.dtype == "bf16" and bf16[0].tobytes() == bits[:, ::-1].tobytes()
+        before = sent(allowing)
+        kept = client.flip(A, keep="shared_kept")  # which no region can do
+        assert np.array_equal(kept, A[:, ::-1]) and np.array_equal(client.get("shared_kept"), kept) and sent(allowing) - before >= A.nbytes
+        client.delete("shared_kept")
+        with pytest.raises(gemmd.RequestError) as through:
+            client.matmul(A, B, 1.0)
+    with gemmd.Client(at(relay), shared_memory=False) as never, pytest.raises(gemmd.RequestError) as by_socket:
+        never.matmul(A, B, 1.0)
+    assert (through.value.code, through.value.detail) == (by_socket.value.code, by_socket.value.detail)
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """The regions that are registered, by their sizes."""
+    sizes, register = [], gemmd.shared.Region.register
+
+    def counts(region):
+        sizes.append(region.size)
+        assert os.stat(gemmd.shared.FOLDER + region._key).st_mode & 0o777 == 0o600  # nobody else reads it
+        return register(region)
+
+    monkeypatch.setattr(gemmd.shared.Region, "register", counts)
+    return sizes
+
+
+def test_a_region_is_taken_that_fits(allowing, relay, registered):
+    with gemmd.Client(at(relay)) as client:
+        for rows in (400, 300, 400, 1600, 400):
+            assert np.array_equal(client.flip(np.resize(A, (rows, 300))), np.resize(A, (rows, 300))[:, ::-1])
+        assert len(regions(allowing)) == len(registered) == 2 and registered[1] == 4 * registered[0]
+        client.flip(np.ones((10, 10)))  # too small to gain by it
+        assert len(registered) == 2
+        # The smallest that is large enough, so that the other is there for what needs it.
+        (small, large) = sorted(client._shared._kept, key=lambda region: region.size)
+        client._shared._kept[:] = [large, small]
+        client.flip(A)
+        assert client._shared._kept == [large, small]
+    assert regions(allowing) == [] and client is not None  # with its end, and not with that of the program
+
+
+def test_where_there_is_no_room_for_a_region(allowing, relay, registered, monkeypatch):
+    tried = []
+
+    def none_left(descriptor, offset, size):
+        tried.append(size)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full, gemmd.Client(at(relay)) as client:
+        full.setattr(os, "posix_fallocate", none_left)
+        for _ in range(2):
+            assert np.array_equal(client.flip(A), A[:, ::-1])
+        assert len(tried) == 1 and registered == []
+        full.undo()
+        assert np.array_equal(client.flip(A[:200]), A[:200, ::-1]) and len(registered) == 1
+    large = RNG.random((4500, 1000))  # more than half of the daemon's memory
+    with gemmd.Client(at(relay)) as client:
+        for _ in range(2):
+            assert np.array_equal(client.flip(large), large[:, ::-1])
+        assert len(registered) == 2
+
+
+def test_prefixes_that_lead_elsewhere():
+    def taken(prefix):
+        steps = gemmd.shared._asked()
+        next(steps)
+        with pytest.raises(StopIteration) as end:
+            steps.send({"shared_memory_prefix": prefix} if prefix else {})
+        return end.value.value
+
+    for prefix, expected in (("/gemmd-", "/gemmd-"), ("", ""), ("gemmd-", ""), ("/../tmp/", ""), ("/.hidden", ""), ("/a/b", "")):
+        assert taken(prefix) == expected, prefix
+
+
+def test_regions_of_lost_calls_are_given_back_when_that_is_possible():
+    memory = gemmd.shared.SharedMemory(gemmd.address.resolve("http://localhost:9", None, None), True)
+
+    class Lost:
+        def unregister(self):
+            return "unregister"
+
+    def forget(said):
+        """What is left, when this is what comes of it."""
+        memory._lost = [Lost()]
+        steps = memory._forget_lost()
+        assert next(steps) == "unregister"
+        with pytest.raises(StopIteration if said is None or isinstance(said, gemmd.Error) else type(said)):
+            steps.send(None) if said is None else steps.throw(said)
+        return len(memory._lost)
+
+    assert forget(None) == forget(gemmd.RequestError("unknown", status=404)) == 0
+    assert forget(gemmd.TransportError("refused")) == forget(KeyboardInterrupt()) == 1
+    assert memory.take_all() and memory.take_all() == []
 
 
 def test_a_daemon_that_forgets(allowing, relay):
@@ -179,6 +283,29 @@ def test_operands_of_several_types_go_by_the_socket(allowing, relay):
                     op(a, other)
         with pytest.raises(gemmd.RequestError):
             client.add(a, a, dtype="i32")
+
+
+def test_a_child_that_ends_takes_nothing_from_its_parent(allowing, relay):
+    """With what Python does at the end of a program; for either client."""
+    program = (
+        "import asyncio, gemmd, numpy, os, sys\n"
+        "ones = numpy.ones((500, 500))\n"
+        "client, other = gemmd.Client(sys.argv[1]), gemmd.AsyncClient(sys.argv[1])\n"
+        "client.flip(ones)\n"
+        "asyncio.run(other.flip(ones))\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    assert (asyncio.run(other.flip(ones)) == 1).all() and (client.flip(ones) == 1).all()\n"
+        "    sys.exit(0)\n"
+        "ended = os.waitpid(child, 0)[1]\n"
+        "import urllib.request as web\n"
+        "print(ended, web.urlopen(sys.argv[1] + '/v2/systemsharedmemory/status').read().decode())\n"
+        "client.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, at(relay)], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(wheel.SITE)})
+    assert done.returncode == 0, done.stderr
+    ended, _, left = done.stdout.partition(" ")
+    assert ended == "0" and len(json.loads(left)) == 2, done.stderr
 
 
 def test_children_have_connections_and_regions_of_their_own(allowing):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import re
 import ssl
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -33,9 +34,7 @@ def _as_in(method: Callable[..., Any]) -> Callable[[Method], Method]:
     """Gives a method the documentation of its twin."""
 
     def document(twin: Method) -> Method:
-        twin.__doc__ = (method.__doc__ or "").replace(">>> client.", ">>> await client.").replace(
-            "= client.", "= await client."
-        )
+        twin.__doc__ = re.sub(r"(>>> |= |print\()client\.", r"\1await client.", method.__doc__ or "")
         return twin
 
     return document

@@ -48,10 +48,10 @@ def shape_text(shape: Sequence[int]) -> str:
 
 def time_text(us: float) -> str:
     """Microseconds, in a unit that people read."""
-    for limit, unit in ((1e3, "us"), (1e6, "ms")):
-        if us < limit:
-            return f"{us / (limit / 1e3):.3g} {unit}"
-    return f"{us / 1e6:.3g} s"
+    for size, unit in ((1, "us"), (1e3, "ms")):
+        if us < 999.5 * size:
+            return f"{us / size:.3g} {unit}"
+    return f"{us / 1e6:.3g} s" if us < 999.5e6 else f"{us / 1e6:.0f} s"
 
 
 def bytes_text(count: float) -> str:
