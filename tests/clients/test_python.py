@@ -95,7 +95,10 @@ def test_vectors_and_numbers_as_in_numpy(client):
     assert np.allclose(client.matmul(m, v, w, beta=2), m @ v + 2 * w)
     assert np.allclose(client.matmul(w, m, v), w @ m + v)
     assert np.allclose(client.matmul(v, m.T, transa=True), v @ m.T)
-    assert np.allclose(client.matmul(m, v, transb=True), m @ v)
+    for true in (True, 1):
+        assert np.allclose(client.matmul(m, v, transb=true), m @ v) and np.allclose(client.matmul(v, m.T, transa=true), v @ m.T)
+    with pytest.raises(gemmd.RequestError, match="bad_shape"):
+        client.matmul(m, v, 2.0)
     for a, b in ((v, v), (m, v), (m, 2.5), (v, 1), (np.float64(1), 2)):
         got = client.add(a, b)
         assert got.shape == np.add(a, b).shape and np.array_equal(got, np.add(a, b))
@@ -171,7 +174,7 @@ def test_lists_take_the_type_of_the_array_beside_them(client):
 
 @pytest.mark.parametrize("what, said", [
     (np.ma.masked_array([[1.0, 2]], mask=[[True, False]]), "fill it first"), (np.array([[object()]]), "astype"),
-    ("text", "str is no array of numbers$"), (None, "NoneType"), ([["a"]], "'a' is in it"), ([[1, None]], "None is in it.*'f8'"),
+    ("text", "str is no array of numbers$"), (None, "NoneType"), ([["a"]], "'a' is in it"), ((("a",),), "'a' is in it"), ([[1, None]], "None is in it.*'f8'"),
     (object(), "object"), (InGpuMemory(np.ones((2, 2))), "it is on a GPU"),
 ])
 def test_what_is_no_array_is_not_sent(client, what, said):
@@ -203,6 +206,9 @@ def test_tensors_of_torch(client, monkeypatch):
     on_gpu = types.SimpleNamespace(__cuda_array_interface__={})
     with pytest.raises(TypeError, match="SimpleNamespace is in a GPU's memory: copy it to the host first"):
         client.flip(on_gpu)
+    both = OnlyArray(np.array([[1.0, 2]]))  # of which there is a copy here
+    both.__cuda_array_interface__ = {}
+    assert client.flip(both).tolist() == [[2, 1]]
 
 
 def test_parameters(client):
@@ -334,7 +340,7 @@ def test_reports_in_full():
     rows = [
         {"kernel": "memcpy", "op": "copy", "baseline": True, "kernel_us_median": 1.5, "kernel_us_min": 1, "speed": 2, "effective_gbs": 30, "percent_of_copy": 100},
         {"kernel": "blocked", "op": "transpose", "auto": True, "kernel_us_median": 3, "kernel_us_min": 2, "speed": 1, "effective_gbs": 15.12345, "percent_of_copy": 50, "error": {"verdict": "exact"}},
-        {"kernel": "naive", "op": "transpose", "failure": {"code": "no_memory", "detail": "There is no room."}},
+        {"kernel": "naive", "op": "transpose", "failure": {"code": "no_memory", "detail": "There is <no> room."}},
     ]
     report = gemmd.Comparison({"op": "transpose", "device": "cpu:0", "dtype": "f32", "model": "a <CPU>", "shapes": {"a": [2, 3], "result": [3, 2]}, "rows": rows})
     head, foot = "transpose of 2x3, f32, on cpu:0 (a <CPU>)", "* is what the daemon takes by itself"
@@ -343,15 +349,15 @@ def test_reports_in_full():
         "kernel         time  speed   GB/s  % of copy  error",
         "copy/memcpy  1.5 us      2     30        100",
         "blocked *      3 us      1  15.12         50  exact",
-        "naive                                         There is no room.",
+        "naive                                         There is <no> room.",
         foot,
     ]
     table, sides = cells_of(report._repr_html_())
-    assert table == [["kernel", "time", "speed", "GB/s", "% of copy", "error"], ["copy/memcpy", "1.5 us", "2", "30", "100", ""], ["blocked *", "3 us", "1", "15.12", "50", "exact"], ["naive", "", "", "", "", "There is no room."]]
+    assert table == [["kernel", "time", "speed", "GB/s", "% of copy", "error"], ["copy/memcpy", "1.5 us", "2", "30", "100", ""], ["blocked *", "3 us", "1", "15.12", "50", "exact"], ["naive", "", "", "", "", "There is <no> room."]]
     assert sides == ("left", "right", "right", "right", "right", "left")
     page = ElementTree.fromstring(report._repr_html_())
     assert (page.find("b").text, page.find("p").text) == (head, foot)
-    assert report.fastest.kernel == "blocked" and report.rows[2].failure == "There is no room." and report.rows[1].failure is None
+    assert report.fastest.kernel == "blocked" and report.rows[2].failure == "There is <no> room." and report.rows[1].failure is None
     assert gemmd.Comparison({}).fastest is None and repr(gemmd.Comparison({})).splitlines()[1] == "kernel"
 
     sites = [
@@ -495,7 +501,7 @@ M, V = np.arange(6.0).reshape(2, 3), np.ones((3, 1))
 
 @pytest.mark.parametrize("call, expected", [
     (lambda c, **o: c.transpose(M, kernel="naive", **o), ["POST /v1/transpose?kernel=naive"]),
-    (lambda c, **o: c.matmul(M, V, [[1], [1]], alpha=0.1, beta=np.float32(0.5), transa=False, **o), ["POST /v1/matmul?alpha=0.1&beta=0.5&transa=false"]),
+    (lambda c, **o: c.matmul(M, V, [[1], [1]], alpha=1 / 3, beta=np.float32(0.5), transa=False, **o), ["POST /v1/matmul?alpha=0.3333333333333333&beta=0.5&transa=false"]),
     (lambda c, **o: c.matmul(M, V, transb=np.True_, timeout_ms=120_000, **o), ["POST /v1/matmul?transb=true&timeout_ms=120000"]),
     (lambda c, **o: c.add(M, M, device="cpu", repeat=None, **o), ["POST /v1/add?device=cpu"]),
     (lambda c, **o: c.flip(M, keep="y", **o), ["POST /v1/flip?keep=y&return=result"]),
@@ -528,6 +534,7 @@ def test_both_clients_ask_for_the_same(call, expected):
             fields = [f" {name}: {request.headers[name]}" for name in ("If-Match", "If-None-Match") if name in request.headers]
             line = f"{request.method} {request.url.raw_path.decode()}{''.join(fields)}"
             asked[kind].append((line, request.headers["Accept"], request.headers.get("Content-Type"), request.content, request.extensions["timeout"]))
+            assert int(request.headers.get("Content-Length", 0)) == len(request.content)
             told = answer(request)
             return httpx.Response(told.status_code, headers=told.headers, stream=httpx.ByteStream(told.content))
 
@@ -677,6 +684,10 @@ def test_named_matrices_of_other_types(client):
     x = client.put(a)
     assert x.dtype == "bf16" and client.get(x).dtype == ml_dtypes.bfloat16 and np.array_equal(client.get(x), a)
     assert np.array_equal(client.add(x, x), a + a)
+    for code in MOVED:
+        one = np.frombuffer(bytes(range(2 * np.dtype(code).itemsize)), code).reshape(1, 2) if code != "?" else np.array([[True, False]])
+        got = client.get(client.put(one, x.name))
+        assert got.dtype == one.dtype and got.tobytes() == one.tobytes()
     assert np.array_equal(client.get(client.put(np.asfortranarray(np.ones((3, 5), "i8")), x.name)), np.ones((3, 5), "i8"))
     client.delete(x)
 
@@ -707,7 +718,7 @@ def test_expressions(client):
             (gemmd.where(x > 0, x, -np.inf), np.where(a > 0, a, -np.inf)), (float("inf") - x, np.inf - a),
             (gemmd.sum(abs(x), axis=(0, 1)), [[abs(a).sum()]]), (gemmd.maximum(x, -1.5), np.maximum(a, -1.5)),
             (x @ (y.T @ y), a @ (b.T @ b)), (np.float32(2) * x, 2 * a), (x.T.mT, a), (1 - (x - 1), 1 - (a - 1)), (x / (2 * (x + 9) / 4), a / (2 * (a + 9) / 4)),
-            (2 / (abs(x) + 1), 2 / (abs(a) + 1)), (a @ y.T, a @ b.T), (+x - (+x + -x), a), ((x**2) ** 2, a**4), (2**x, 2.0**a), ((x + 1) ** 2, (a + 1) ** 2), ((-x) ** 2, a**2), (-(x**2), -(a**2)),
+            (2 / (abs(x) + 1), 2 / (abs(a) + 1)), (a @ y.T, a @ b.T), (+x, a), ((x**2) ** 2, a**4), (2**x, 2.0**a), ((x + 1) ** 2, (a + 1) ** 2), ((-x) ** 2, a**2), (-(x**2), -(a**2)),
             (x < 1, a < 1), (x <= 1, a <= 1), (x > 1, a > 1), (x >= 1, a >= 1), (1 < x, a > 1), ((x < 1) == (x < 2), (a < 1) == (a < 2)), (True == (x >= 1), a >= 1), (gemmd.not_equal(x, 2), a != 2),
             (gemmd.exp(x), np.exp(a)), (gemmd.log(x + 9), np.log(a + 9)), (gemmd.sqrt(x + 9), np.sqrt(a + 9)), (gemmd.abs(x), abs(a)), (gemmd.minimum(x, -1.5), np.minimum(a, -1.5)),
             (gemmd.mean(x, 1), a.mean(1)[None]), (gemmd.max(x, axis=0), a.max(axis=0)[None]), (gemmd.min(x, axis=1, keepdims=True), a.min(axis=1, keepdims=True)), (x.min(0), a.min(0)[None]),
@@ -720,7 +731,9 @@ def test_expressions(client):
             assert got.dtype == expected.dtype or expected.dtype.kind == "f", expression
             assert got.account.op == "eval"
         assert np.allclose(gemmd.tanh(x @ y.T).get(precision="ieee"), np.tanh(a @ b.T))
-        # Parameters go along, also where they are wrong; axis=0 and axis=1 of a stack are not the same.
+        stack = client.put(np.stack([a, a + 1]), y.name)
+        assert np.array_equal(stack.mT.get(), np.stack([a.T, a.T + 1]))
+        # Parameters go along, also where they are wrong.
         for run in ((x + 1).get, (x + 1).plan, lambda **parameters: (x + 1).keep("never", **parameters)):
             with pytest.raises(gemmd.RequestError, match="device"):
                 run(device="nowhere")
@@ -775,7 +788,9 @@ def test_expressions_that_stay(client):
     z = client.keep_eval("doubled + 1")
     assert y.name == "doubled" and np.array_equal((y - x).get(), a * 2 - a)
     assert np.array_equal(client.get(z), a * 2 + 1)
-    for one in (x, y, z):
+    others = [client.put(a), client.put(a), client.keep_eval("doubled"), client.keep_eval("doubled")]
+    assert len({one.name for one in others}) == 4
+    for one in (x, y, z, *others):
         client.delete(one)
 
 
@@ -889,6 +904,7 @@ def test_integers_of_arrays_in_lists_do_not_wrap(client):
         client.add(np.zeros((1, 1), "i4"), [np.array([2**40 + 5])])
 
 
+@pytest.mark.filterwarnings("error")
 def test_numbers_that_do_not_fit(client):
     a = np.zeros((1, 3), "i4")
     for given, said in ((2**40, "1099511627776 does not fit int32"), ([[2**40, 0, 1]], "a number of the list does not fit int32")):
@@ -914,6 +930,7 @@ def test_expressions_of_two_clients(client, url):
         x, y = client.put([1.0], "two_x"), other.put([2.0], "two_y")
         with pytest.raises(ValueError, match="several clients"):
             x + y
+        assert (x == y) is False and (x != y) is True
         client.delete(x)
         client.delete(y)
 
@@ -972,6 +989,9 @@ def test_a_vector_is_kept_as_a_row(client):
         long = long + 1
     with pytest.raises(gemmd.RequestError, match=r"; the expression is '(\.\.\.)?[v01 +@]{70,170}(\.\.\.)?'"):
         (long @ w + long).get()
+    text, around = "".join(chr(0x100 + i) for i in range(400)), gemmd.calls._around
+    assert around(text[:160], 160) == text[:160] and around(text, 200) == f"...{text[119:279]}..."
+    assert around(text, 1) == f"{text[:80]}..." and around(text, 400) == f"...{text[319:]}"
     with pytest.raises(gemmd.RequestError) as caught:
         client.eval("x @ w", {"x": x, "w": w})
     assert "the expression is" not in str(caught.value)

@@ -212,6 +212,15 @@ def test_progress_of_every_call(flip, daemon):
     assert right(flip(daemon.url(""), progress=of_client.append, call={"progress": of_call.append}))
     assert right(flip(daemon.url(""), progress=of_client.append, call={"progress": False}))
     assert len(of_call) == 3 and of_client == []
+    with gemmd.Client(daemon.url(""), progress=of_client.append) as client:
+        assert client.kernels()
+
+    async def work():
+        async with gemmd.AsyncClient(daemon.url(""), progress=of_client.append) as client:
+            assert await client.kernels()
+
+    asyncio.run(work())
+    assert of_client == []  # nothing of the caller's moved
     with pytest.raises(gemmd.RequestError):  # of an error nothing is heard
         flip(daemon.url(""), call={"progress": of_client.append, "kernel": "nobody"})
     assert {step.phase for step in of_client} == {"send"}
@@ -281,6 +290,7 @@ def test_a_proxy_whose_daemon_restarts(flip, relay):
     (problem(403, "not_yours"), gemmd.AuthError),
     ((502, {"Content-Type": "text/html"}, b"<html>bad gateway</html>"), gemmd.ServerError),
     ((302, {"Location": "/elsewhere"}, b""), gemmd.ReplyError),
+    ((302, {"Location": "/elsewhere", "Gemmd-Shape": "30x20", "Gemmd-Dtype": "f64"}, A.tobytes()), gemmd.ReplyError),
     ((200, {"Content-Type": "text/html"}, b"<html>hello</html>"), gemmd.ReplyError),
     ((200, {"Gemmd-Shape": "2x2", "Gemmd-Dtype": "f64"}, b"12345"), gemmd.ReplyError),
 ])
@@ -334,6 +344,7 @@ def test_a_status_has_a_class(status, kind):
     assert type(error) is kind and error.request_id == "r-2"
     assert str(error) == f"{status}: a reply that is not gemmd's (no type): '<html>no</html>' (request r-2)"
     assert str(gemmd.Error("nobody is there")) == "nobody is there"
+    assert gemmd.calls.Reply(200, httpx.Headers({"Gemmd-Stats": "{"}), np.empty(0, "u1")).account() == {}
 
 
 def test_no_longer_than_the_caller_waits(flip, relay):
@@ -446,6 +457,7 @@ def test_what_replaces_its_own_operand_is_not_sent_twice(daemon):
             (lambda client: client.keep_eval("once_w - 1", "once_w"), False),
             (lambda client: client.keep_eval(w - 1, "once_w"), False),
             (lambda client: client.keep("once_w", "add", w, [[1.0]]), False),
+            (lambda client: client.add(w, [[1.0]], keep="once_w"), False),
             (lambda client: client.keep_eval("once_w - 1", "once_v"), True),
         ):
             with Relay(daemon.port, refusals=[None]) as relay, gemmd.Client(f"http://127.0.0.1:{relay.port}") as client:
@@ -457,6 +469,9 @@ def test_what_replaces_its_own_operand_is_not_sent_twice(daemon):
             assert direct.get(w).tolist() == [[10.0]]
         for name in ("once_w", "once_v"):
             direct.delete(name)
+    # By whatever name its owner, or another, calls it.
+    for params, names, replaces in (({"keep": "w"}, ["ann.w"], True), ({"keep": "w", "b": "ref:ann.w"}, [None], True), ({"keep": "w"}, ["v", None], False), ({}, ["w"], False)):
+        assert gemmd.calls._replaces(params, names) == replaces
 
 
 # What a caller gives.

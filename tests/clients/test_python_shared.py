@@ -186,6 +186,21 @@ def test_where_there_is_no_room_for_a_region(allowing, relay, registered, monkey
         assert len(registered) == 2
 
 
+def test_the_end_after_that_of_the_daemon(start):
+    daemon = start("--allow-shared-memory", "/gemmd-")
+    client, other = gemmd.Client(daemon.url("")), gemmd.AsyncClient(daemon.url(""))
+    client.flip(A)
+
+    async def work():
+        await other.flip(A)
+        assert len(regions(daemon)) == 2
+        daemon.stop()
+        await other.aclose()
+
+    asyncio.run(work())
+    client.close()
+
+
 def test_prefixes_that_lead_elsewhere():
     def taken(prefix):
         steps = gemmd.shared._asked()
