@@ -5,10 +5,9 @@ import { generate, toNpy } from "./matrix.js";
 const shapesOf = (op, { rows, cols, inner }) => ({ matmul: [[rows, inner], [inner, cols]], add: [[rows, cols], [rows, cols]] }[op] ?? [[rows, cols]]);
 
 function request(op, what, format, signal) {
-  const { dtype, device, repeat } = what, shapes = shapesOf(op, what);
+  const { dtype, device } = what, shapes = shapesOf(op, what);
   const query = new URLSearchParams({ format });
   if (device) query.set("device", device);
-  if (repeat) query.set("repeat", repeat);
   if (dtype === "bf16") query.set("dtype", "bf16");
   return [`v1/compare/${op}?${query}`, { method: "POST", signal, headers: { "Content-Type": "application/x-npy" },
     body: new Blob(shapes.map(([r, c], i) => toNpy(generate("random", r, c, dtype, i + 1)))) }];

@@ -48,7 +48,7 @@ export function figure(value) {
   const size = Math.abs(value);
   if (size === 0) return "0";
   if (size >= 1e15) return value.toExponential(1);
-  if (size >= 1000) return group.format(Math.round(value));
+  if (size >= 999.5) return group.format(Math.round(value));
   return size >= 0.001 ? String(Number(value.toPrecision(3))) : value.toExponential(1);
 }
 
@@ -56,8 +56,8 @@ export function time(us) {
   if (us === undefined || us === null || !Number.isFinite(us)) return "–";
   for (const [size, unit] of [[86400e6, "days"], [3600e6, "h"], [60e6, "min"]])
     if (us >= 2 * size) return `${figure(us / size)} ${unit}`;
-  if (us >= 1e6) return `${figure(us / 1e6)} s`;
-  return us >= 1000 ? `${figure(us / 1000)} ms` : `${figure(us)} µs`;
+  if (us >= 999.5e3) return `${figure(us / 1e6)} s`;
+  return us >= 999.5 ? `${figure(us / 1000)} ms` : `${figure(us)} µs`;
 }
 
 export function bytes(n) {

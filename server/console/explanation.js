@@ -8,7 +8,6 @@ export function explain(op, kernel, { rows, cols, inner, dtype, gpu }, signal) {
     query.set("shape_a", `${rows}x${inner}`);
     query.set("shape_b", `${inner}x${cols}`);
   } else query.set("shape", `${rows}x${cols}`);
-  if (op === "add") query.set("shape_b", `${rows}x${cols}`);
   if (dtype) query.set("dtype", dtype);
   if (gpu) query.set("gpu", gpu);
   return get(`v1/explain/${op}?${query}`, { signal }).then((report) => Object.assign(report, { link: `v1/explain/${op}?${query}`.replace("format=json", "format=svg") }));

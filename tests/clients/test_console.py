@@ -8,8 +8,10 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import urllib.parse
+import zlib
 
 import numpy as np
 import pytest
@@ -233,6 +235,11 @@ def test_keyboard_alone(visit, busy):
     page.keyboard.press("ArrowRight")
     expect(page.locator(".point.chosen")).to_have_count(1)
     expect(page.get_by_role("status")).to_contain_text("GFLOP/s")
+    all_points = chart.locator(".point")
+    for key, at in (("End", -1), ("ArrowRight", 0), ("ArrowLeft", -1), ("ArrowUp", -2), ("ArrowDown", -1), ("Home", 0)):
+        page.keyboard.press(key)
+        expect(all_points.nth(at if at >= 0 else all_points.count() + at)).to_have_class(re.compile("chosen"))
+        expect(page.locator(".point.chosen")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("Waterfall")
     assert visitor.fragment().startswith("/waterfall?id=")
@@ -261,7 +268,7 @@ def test_links_that_ask_for_what_is_not_there(visit, busy):
 def test_a_view_that_failed_can_be_tried_again(visit, shared_daemon):
     visitor = visit()
     page = visitor.page
-    for view, route, there in (("explain?kernels=naive&rows=8&cols=8", "**/v1/devices", "transpose naive"), ("roofline", "**/v1/requests?*", "Ceilings:"), ("matrices", "**/v1/matrices", "What is kept")):
+    for view, route, there in (("explain?kernels=naive&rows=8&cols=8", "**/v1/devices", "transpose naive"), ("explain?kernels=naive&rows=8&cols=8", "**/v1/kernels", "transpose naive"), ("roofline", "**/v1/requests?*", "Ceilings:"), ("matrices", "**/v1/matrices", "What is kept")):
         page.route(route, lambda route: route.fulfill(status=503, json={"code": "draining", "detail": "It is draining."}))
         visitor.open(f"#/{view}")
         expect(page.get_by_role("alert")).to_have_text("It is draining.")
@@ -270,6 +277,14 @@ def test_a_view_that_failed_can_be_tried_again(visit, shared_daemon):
         expect(page.get_by_text(there).first).to_be_visible()
         visitor.refused(503)
     expect(page.locator("#device")).to_contain_text("cpu:0")
+    fresh = visit(fresh=True)
+    fresh.page.route("**/d3.min.js", lambda route: route.abort())
+    fresh.open("#/roofline")
+    expect(fresh.page.get_by_role("alert")).to_have_text("The charts' library could not be loaded.")
+    fresh.page.unroute("**/d3.min.js")
+    fresh.page.get_by_role("button", name="Try again").click()
+    expect(fresh.page.get_by_text("Ceilings:")).to_be_visible()
+    fresh.faults = [fault for fault in fresh.faults if "net::ERR" not in fault]
 
 
 # ---- The playground. ----
@@ -312,6 +327,51 @@ def test_errors_are_said_in_words(visit):
     page.get_by_label("Numbers of a").fill("1, x")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("not a number")
+
+
+def test_what_the_form_says_is_asked(visit, daemon):
+    visitor = visit()
+    visitor.open()
+    page = visitor.page
+    expect(page.get_by_label("Rows of a")).to_have_value("64")
+    page.get_by_label("Rows of a").fill("32")  # a picture, times what is random
+    assert visitor.fragment() == "/playground?op=matmul&kernel=auto&dtype=f32&precision=fp32&a=image:32x64&b=random:64x64"
+    page.get_by_text("Kernel, device, type and precision").click()
+    page.get_by_label("Device").select_option("cpu:0")
+    page.locator("select[name=kernel]").select_option("naive")
+    page.get_by_label("Precision").select_option("ieee")
+    with page.expect_request("**/v1/matmul?*") as asked:
+        page.get_by_role("button", name="Run", exact=True).click()
+    assert urllib.parse.urlparse(asked.value.url).query == "kernel=naive&device=cpu:0&precision=ieee"
+    expect(page.get_by_role("heading", name="Result, 32 × 64")).to_be_visible()
+    page.get_by_label("Device").select_option("sim:0")  # which may not have that kernel
+    expect(page.locator("select[name=kernel]")).to_have_value("auto")
+    # While it runs it is not asked again; keeping one of a type that .npy files cannot name.
+    visitor.open("#/playground?op=flip&dtype=bf16&a=ramp:2x4")
+    assert result(page) == [[0.375, 0.25, 0.125, 0], [0.875, 0.75, 0.625, 0.5]]
+    page.get_by_label("Keep it as").fill("kept_bf16")
+    page.get_by_role("button", name="Keep", exact=True).click()
+    expect(page.get_by_role("link", name="see it in Matrices")).to_be_visible()
+    assert daemon.get("/v1/matrices/kept_bf16?rows=0:0", {"Accept": "application/x-npy"}).header("Gemmd-Dtype") == "bf16"
+    daemon.request("DELETE", "/v1/matrices/kept_bf16")
+    visitor.refused(404)
+    page.route("**/v1/flip?*", lambda route: None)  # whose answer does not come
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("button", name="Running")).to_be_disabled()
+    # The line is in the clipboard; what is pasted into another view is no operand.
+    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.unroute_all()
+    visitor.open("#/playground?op=flip&a=text:1,2")
+    page.get_by_role("button", name="Copy the curl line").click()
+    expect(page.get_by_role("button", name="Copy the curl line")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == page.get_by_label("curl line", exact=True).inner_text()
+    visitor.go("Live")
+    page.evaluate(HAND, ["paste", "main", "", "1,2"])
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert visitor.fragment() == "/live?minutes=1"
+    for one in ("paste", "drop"):  # beside an operand a file does not take the place of the page
+        assert page.evaluate("""kind => { const event = new (kind === "drop" ? DragEvent : ClipboardEvent)(kind, { bubbles: true, cancelable: true });
+            document.querySelector("main").dispatchEvent(event); return event.defaultPrevented; }""", one) == (one == "drop")
 
 
 HAND = """([kind, selector, name, content]) => {
@@ -361,6 +421,7 @@ def test_files_in_and_out(visit, name, content):
         page.get_by_role("button", name="Download .npy").click()
     got = np.load(download.value.path())
     assert np.array_equal(got, np.arange(6).reshape(2, 3).T)
+    assert open(download.value.path(), "rb").read().index(b"\n") % 64 == 63  # its elements are aligned
     with page.expect_download() as download:
         page.get_by_role("button", name="Download .csv").click()
     assert open(download.value.path()).read() == "0,3\n1,4\n2,5\n"
@@ -466,7 +527,7 @@ def test_texts_are_read_as_gemmd_reads_them(visit, daemon):
     def kind(text):
         return "application/json" if text[0] in "[{" else "text/csv"
 
-    good = [("inf, inf\n1, 2", "f32"), ("nan;-INF\n+.5;1.", "f64"), ("x,y\n1,2", "f32"), ("x\n\n1\n2\n\n \n3\n4", "f32"), ("1,2\n3,4\n\n5,6\n7,8\n", "i32"), ("-0,65519", "f16"), ("[[-0, 1e-400]]", "f64"),
+    good = [("inf, inf\n1, 2", "f32"), ('"1";"2"\n"3";4', "f32"), ("nan;-INF\n+.5;1.", "f64"), ("x,y\n1,2", "f32"), ("x\n\n1\n2\n\n \n3\n4", "f32"), ("1,2\n3,4\n\n5,6\n7,8\n", "i32"), ("-0,65519", "f16"), ("[[-0, 1e-400]]", "f64"),
             ("[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]", "f32"), ("[[[1, 2]]]", "i64"), ('{"shape": [2, 1, 2], "data": [1, 2, 3, 4]}', "bf16"), ('{"shape": [1, 2], "dtype": "bool", "data": [true, false]}', "bool")]
     for (text, dtype), (shape, elements, csv, linked) in zip(good, visitor.page.evaluate(READ, good)):
         flipped = daemon.post(f"/v1/flip?dtype={dtype}", text.encode(), {"Content-Type": kind(text), "Accept": "application/x-npy"}).ok()
@@ -488,6 +549,38 @@ MATRIX = """async ([content]) => {
 }"""
 
 
+def png(rows):
+    """A picture of these rows of (red, green, blue)."""
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    lines = b"".join(b"\0" + bytes(channel for point in row for channel in point) for row in rows)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+PRIMARIES = png([[(255, 0, 0), (0, 255, 0), (0, 0, 255)], [(0, 0, 0), (255, 255, 255), (128, 128, 128)]])
+
+
+def test_pictures_as_matrices(visit):
+    """By their brightness; and what a file is called is not what it is."""
+    visitor = visit()
+    visitor.open("#/playground?op=transpose")
+    page = visitor.page
+    page.get_by_role("group", name="Where a comes from").get_by_role("button", name="File").click()
+    file, about = page.get_by_label("File for a"), page.get_by_role("form")
+    file.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": PRIMARIES})
+    expect(about.get_by_text("a.png: 2 × 3, f32.")).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("heading", name="Result, 3 × 2")).to_be_visible()
+    assert np.allclose(result(page), np.array([[0.2126, 0.7152, 0.0722], [0, 1, 128 / 255]]).T, atol=1e-3)
+    file.set_input_files({"name": "a.svg", "mimeType": "image/svg+xml", "buffer": b"<svg xmlns='http://www.w3.org/2000/svg'/>"})
+    expect(page.get_by_text("A drawing has no points").first).to_be_visible()
+    file.set_input_files({"name": "matrix.bin", "mimeType": "", "buffer": npy(np.ones((4, 5)))})
+    expect(about.get_by_text("matrix.bin: 4 × 5, f64.")).to_be_visible()
+    file.set_input_files({"name": "large.npy", "mimeType": "", "buffer": npy(np.ones((1, 1)))[:128].replace(b"(1, 1), }         ", b"(9000, 9000), }   ")})
+    expect(page.get_by_text("too large for a page").first).to_be_visible()
+
+
 def test_npy_files(visit):
     visitor = visit()
     visitor.open()
@@ -497,7 +590,9 @@ def test_npy_files(visit):
     for dtype in (">f4", ">i8", ">u2"):
         assert visitor.page.evaluate(MATRIX, [list(npy(np.array([[1, 2, 258]], dtype)))]) == [1, 2, 258], dtype
     one = npy(np.array([[1]], np.float32))
-    for content, words in ((npy(np.ones((2, 2, 2, 2), np.float32)), "stacks"), (one[:40], "within its header"), (one[:-1], "before its last element"), (one + one, "follows the last element"), (npy(np.ones((1, 1), np.complex64)), "type c8"),
+    second = io.BytesIO()
+    np.lib.format.write_array(second, np.array([[7, 8]], np.float32), version=(2, 0))
+    for content, words in ((second.getvalue(), [7, 8]), (npy(np.ones((2, 2, 2, 2), np.float32)), "stacks"), (one[:40], "within its header"), (one[:-1], "before its last element"), (one + one, "follows the last element"), (npy(np.ones((1, 1), np.complex64)), "type c8"),
                            (npy(np.array([[16256]], np.uint16).view("V2")), [16256])):  # the bits of a bf16
         said = visitor.page.evaluate(MATRIX, [list(content)])
         assert said == words or words in said, (words, said)
@@ -736,6 +831,34 @@ def test_matrices(visit, keyed):
     expect(upload.get_by_role("alert")).to_contain_text("Content-Type")
     visitor.refused(404)
     visitor.refused(415)
+    # A picture is sent as numbers, and a name begins with no digit; all keys may read it.
+    upload.get_by_label("Name").fill("")
+    send("2nd.png", PRIMARIES, "image/png", **{"Share it": "*"})
+    second = page.get_by_role("row", name=re.compile("Show ann._2nd"))
+    for words in ("ann, shared with all keys", "2 × 3", "f32", "24 B", "never"):
+        expect(second).to_contain_text(words)
+    visitor.refused(404)
+    expect(second).to_have_class("chosen")
+    second.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(second).to_have_count(0)
+    assert visitor.fragment() == "/matrices"  # what is gone is no longer in the link
+    # What another has written meanwhile is not replaced, and without an answer nothing is.
+    page.route("**/v1/matrices/my_table?rows=0:0", lambda route: route.fulfill(status=404), times=1)
+    send("my table.npy", npy(numbers[:1]), Name="my_table")
+    expect(upload.get_by_role("alert")).to_contain_text("If-None-Match wants none")
+    visitor.refused(412)
+    visitor.refused(404)
+    page.route("**/v1/matrices/my_table?rows=0:0", lambda route: route.fulfill(headers={"ETag": '"older"'}), times=1)
+    send("my table.npy", npy(numbers[:1]), Name="my_table")
+    page.get_by_role("dialog").get_by_role("button", name="Replace").click()
+    expect(upload.get_by_role("alert")).to_contain_text("If-Match")
+    visitor.refused(412)
+    page.route("**/v1/matrices/my_table?rows=0:0", lambda route: route.fulfill(status=503), times=1)
+    send("my table.npy", npy(numbers[:1]), Name="my_table")
+    expect(upload.get_by_role("alert")).to_contain_text("503")
+    visitor.refused(503)
+    expect(row).to_contain_text("4 × 3")
     # The colleague reads it, and no more than that.
     row.get_by_role("link", name="Use as b").click()
     typed(page, "a", "1, 0, 0, 0")
@@ -868,16 +991,25 @@ def test_roofline_and_waterfall(visit, start):
 def test_the_ceilings_of_a_gpu(visit, shared_daemon):
     """As GET /v1/devices tells of one: all are named, in a picture of either width."""
     gpu = next(one for one in shared_daemon.get("/v1/devices").json()["gpus"] if one["name"] == "H200")
+    other = {"name": "cuda:1", "kind": "cuda", "default": False, "model": "another"}
     device = {"name": "cuda:0", "kind": "cuda", "default": True, "model": "NVIDIA H200", "streams": 3, "copy_gbs": 4300.0, "link_in_gbs": 51.2, "gpu": gpu,
               "peaks": {"f32": {"gflops": 66908.0, "roof": "fp32"}, "f64": {"gflops": 33454.0, "roof": "fp64"}}}
     for size in (DESK, PHONE):
         visitor = visit(viewport=size)
-        visitor.page.route("**/v1/devices", lambda route: route.fulfill(json={"devices": [device], "gpus": [gpu]}))
+        visitor.page.route("**/v1/devices", lambda route: route.fulfill(json={"devices": [other, device], "gpus": [gpu]}))
         visitor.open("#/roofline")
         chart = visitor.page.locator("svg.chart").first
         for words in ("dram 4,300", "L2 9,670", "link 51.2", "fp32 66,908", "tensor f16, bf16 1,070,531", "tensor tf32 535,265"):
             expect(chart).to_contain_text(words)
         expect(visitor.page.locator("#device")).to_have_text("cuda:0 · NVIDIA H200")
+        # Memory's roof ends where that of arithmetic begins.
+        (slope,) = chart.locator("line.roof:not(.soft)").evaluate_all("all => all.filter(one => one.getAttribute('y1') !== one.getAttribute('y2')).map(one => Number(one.getAttribute('y2')))")
+        (flat,) = chart.locator("line.roof:not(.soft)").evaluate_all("all => all.filter(one => one.getAttribute('y1') === one.getAttribute('y2')).map(one => Number(one.getAttribute('y1')))")
+        assert abs(slope - flat) < 0.01
+        ceilings = visitor.page.evaluate("async device => (await import('/console/roof.js')).ceilingsOf(device)", device)
+        assert [(one["name"], one["gbs"]) for one in ceilings["slopes"]] == [("dram", 4300), ("link", 51.2), ("L2", gpu["l2_gbs"])]
+        assert [(one["name"], one["gflops"]) for one in ceilings["flats"]] == [("fp32", 66908), ("fp64", 33454), ("tensor f16, bf16", gpu["tensor_f16_gflops"]), ("tensor tf32", gpu["tensor_tf32_gflops"]),
+                                                                            ("tensor fp64", gpu["tensor_fp64_gflops"])]
 
 
 def test_live(visit, start):
@@ -967,6 +1099,221 @@ def test_the_slowest_client(visit, keyed):
     assert visitor.fragment() == "/waterfall"
 
 
+# ---- What is shown of what gemmd says. ----
+
+
+def told(number, op="transpose", at=0.0, client="127.0.0.1", us=None, ran=None, **account):
+    """A row of GET /v1/requests: its stages one after the other from the time at which it came."""
+    us = us or {"receive": 10.0, "kernel": 80.0, "encode": 10.0}
+    begins = [at + sum(list(us.values())[:i]) for i in range(len(us))]
+    rates = {"effective_gbs": 4.0, "percent_of_copy": 40.0, "copy_gbs": 10.0, "flops": 0, "intensity": 0.0, "bound": "memory", "roof": "dram"}
+    return {"number": number, "client": client, "arrived_unix_us": 1.7e15 + at, "arrived_us": at, "stages": [{"stage": stage, "start_us": begin, "us": us[stage]} for stage, begin in zip(us, begins)],
+            "ran": ran or {"start_us": at, "us": sum(us.values()), "stream": 0},
+            "account": {"id": f"id{number}", "op": op, "kernel": "tiled", "device": "cpu:0", "dtype": "f32", "shapes": {"a": [2, 3], "result": [3, 2]}, "us": {**us, "total": sum(us.values())}, "bytes_min": 48, **rates, **account}}
+
+
+def tell(visitor, requests, now_us=1e6):
+    visitor.page.route("**/v1/requests?*", lambda route: route.fulfill(json={"now_us": now_us, "requests": requests}))
+
+
+def test_figures(visit):
+    visitor = visit()
+    visitor.open()
+    figures = visitor.page.evaluate("""async () => {
+        const { figure, time, bytes, shape } = await import("/console/dom.js"), { power, decades } = await import("/console/plot.js"), { verdict } = await import("/console/account.js");
+        const cpu = { device: "cpu:0", roof: "fp32", op: "matmul", percent_of_roofline: 12.34, intensity: 5, percent_of_copy: 40 };
+        return [
+            [0, 0.00012, 0.00123, 12.345, 999.4, 999.6, 1000, 1234567, 1e15, -2.5, NaN, undefined].map(figure),
+            [0.5, 999.4, 999.6, 1000, 12345, 999600, 1e6, 119e6, 120e6, 7199e6, 7200e6, 48 * 3600e6, undefined].map(time),
+            [0, 1023, 1024, 2 ** 20, 1.5 * 2 ** 30, 2 ** 40, NaN].map(bytes), shape([2, 3]), [0.01, 1, 1000, 1e4, 1e-5, 2].map(power), decades([3, 450]),
+            [{ ...cpu, bound: "compute" }, { ...cpu, bound: "memory" }, { op: "eval", percent_of_copy: 40 }, { op: "eval" }, { op: "flip", percent_of_copy: 40 }, { op: "flip" },
+                { accesses: { global_sectors: 8, global_sectors_min: 4, shared_wavefronts: 6, shared_wavefronts_ideal: 2 } }, { accesses: { global_sectors: 8, global_sectors_min: 4, shared_wavefronts: 0 } }].map(verdict),
+        ];
+    }""")
+    assert figures == [
+        ["0", "1.2e-4", "0.00123", "12.3", "999", "1,000", "1,000", "1,234,567", "1.0e+15", "-2.5", "–", "–"],
+        ["0.5 µs", "999 µs", "1 ms", "1 ms", "12.3 ms", "1 s", "1 s", "119 s", "2 min", "120 min", "2 h", "2 days", "–"],
+        ["0 B", "1023 B", "1 KiB", "1 MiB", "1.5 GiB", "1 TiB", "–"], "2 × 3", ["0.01", "1", "1000", "10⁴", "10⁻⁵", ""], [1, 1000],
+        ["Arithmetic is the limit: 12.3 % of what cpu:0 reaches in fp32.", "Memory is the limit at 5 operations a byte: 12.3 % of the roofline (fp32).", "Its steps together move their bytes at 40 % of the rate of a copy.", "",
+         "Only bytes are moved: 40 % of the rate of a copy.", "", "Simulated, so there is no time. Its warps touched 2 times the sectors that must move, and took 3 times the ideal passes over shared memory.",
+         "Simulated, so there is no time. Its warps touched 2 times the sectors that must move."],
+    ]
+
+
+def test_an_account_in_full(visit, daemon):
+    """Its bar has the stages end to end, each as wide as its share of the time."""
+    visitor = visit()
+    page = visitor.page
+    tell(visitor, [told(1, us={"receive": 100.0, "queue": 300.0, "kernel": 500.0, "encode": 100.0}, placed="shape", doubt="copy_gbs", gflops=2.5, steps=[{"op": "matmul", "kernel": "naive", "shape": [3, 2], "us": 1500.0}])])
+    visitor.open("#/waterfall?id=id1")
+    account = page.get_by_role("heading", name="Account").locator("xpath=ancestor::section")
+    for words in ("chosen by shape", "Faster than the ceiling (copy_gbs)", "2.5 GFLOP/s", "4 GB/s", "48 B", "In the kernel500 µs"):
+        expect(account).to_contain_text(words)
+    assert account.locator("svg.chart rect").evaluate_all("all => all.filter(one => one.classList.value.startsWith('s-') && one.hasAttribute('y')).map(one => [one.classList.value, Number(one.getAttribute('x')), Number(one.getAttribute('width'))])") == [
+        ["s-receive", 0, 100], ["s-queue", 100, 300], ["s-kernel", 400, 500], ["s-encode", 900, 100]]
+    account.get_by_text("Each step").click()
+    assert account.get_by_role("table", name="Steps of the expression").locator("tbody tr").all_inner_texts() == ["1. matmul\tnaive\t3 × 2\t1.5 ms"]
+    expect(account.get_by_role("link", name="See it as a waterfall")).to_have_count(0)  # it is one
+
+
+def test_waterfalls_of_three(visit, daemon):
+    visitor = visit()
+    page = visitor.page
+    three = [told(1, at=0.0), told(2, "flip", at=50.0, client="bob", us={"receive": 10.0, "kernel": 190.0}), told(3, "add", at=60.0, us={"receive": 40.0, "kernel": 10.0}), told(4, "flip", at=100_000.0, us={"receive": 4.0, "kernel": 4.0})]
+    tell(visitor, three)
+    visitor.open("#/waterfall?scale=own")
+    expect(page.locator("g.pick")).to_have_count(4)
+    names = page.locator("g.pick text").all_text_contents()
+    assert [name.split()[0] for name in names] == ["flip", "add", "flip", "transpose"]  # the newest first
+    ends = page.locator("g.pick").evaluate_all("all => all.map(one => Math.round(Math.max(...[...one.querySelectorAll('[class^=s-]')].map(bar => Number(bar.getAttribute('x')) + Number(bar.getAttribute('width'))))))")
+    assert len(set(ends)) == 1, ends  # each fills the width
+    clients = page.get_by_role("table", name=re.compile("^Medians"))
+    assert [row.split("\t") for row in clients.locator("tbody tr").all_inner_texts()] == [["bob", "1", "200 µs", "0 µs", "200 µs"], ["127.0.0.1", "3", "50 µs", "0 µs", "100 µs"]]
+    assert clients.get_by_role("link").evaluate_all("all => all.map(one => one.hash)") == ["#/waterfall?client=bob", "#/waterfall?id=id2&number=2", "#/waterfall?client=127.0.0.1", "#/waterfall?id=id1&number=1"]
+    visitor.open("#/waterfall?id=id2")
+    beside = page.get_by_role("table", name="Requests that overlapped with it").locator("tbody tr")
+    assert [row.split("\t")[2] for row in beside.all_inner_texts()] == ["−50 µs", "+10 µs"]  # and not what came later
+    expect(page.get_by_role("heading", name="flip by tiled, 3 × 2")).to_be_visible()
+    # A part of the time, which a link can say; a burst ends where 20 ms are without a job.
+    visitor.open("#/waterfall?mode=streams")
+    expect(page.get_by_text("3 jobs on 1 streams within")).to_be_visible()
+    visitor.open("#/waterfall?mode=streams&from=55&to=99")
+    expect(page.get_by_text("3 jobs on 1 streams within 44 µs")).to_be_visible()
+    for name, window in (("Later", "from=77&to=121"), ("Earlier", "from=55&to=99"), ("Closer", "from=66&to=88"), ("Wider", "from=55&to=99")):
+        page.get_by_role("button", name=name, exact=True).click()
+        assert visitor.fragment() == f"/waterfall?mode=streams&{window}", name
+    visitor.open("#/waterfall?client=bob")
+    expect(page.locator("g.pick")).to_have_count(1)
+    page.get_by_role("button", name="Show those of all").click()
+    expect(page.locator("g.pick")).to_have_count(4)
+    tell(visitor, [told(n) for n in range(1, 302)])
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("g.pick")).to_have_count(200)
+    page.locator("g.pick").first.click()
+    expect(page.get_by_text("Request 301 by")).to_be_visible()
+
+
+def test_rooflines_of_some(visit, daemon):
+    visitor = visit()
+    page = visitor.page
+    flat = {"flops": 100, "intensity": 2.0, "bound": "compute", "roof": "fp32", "percent_of_roofline": 75.0}
+    tell(visitor, [told(1, "matmul", gflops=2.0, **flat), told(2, "matmul", gflops=200.0, **flat), told(3, "flip")])
+    visitor.open("#/roofline?device=cpu:0")
+    circles = page.locator("circle.point.o-matmul")
+    expect(circles).to_have_count(2)
+    (low_x, low), (high_x, high) = circles.evaluate_all("all => all.map(one => [Number(one.getAttribute('cx')), Number(one.getAttribute('cy'))])")
+    assert low_x == high_x and high < low - 20  # two powers of ten apart
+    rows = page.get_by_role("table", name=re.compile("^The last requests")).locator("tbody tr")
+    assert [row.split("\t")[0] + row.split("\t")[-1] for row in rows.all_inner_texts()] == ["flip 340 %", "matmul 275 %", "matmul 175 %"]
+    page.get_by_label("Operation").select_option("matmul")
+    expect(page.locator("circle.point")).to_have_count(2)
+    assert "op=matmul" in page.get_by_role("link", name="This picture as SVG").get_attribute("href") and "op=matmul" in visitor.fragment()
+    page.get_by_label("Operation").select_option("flip")
+    expect(page.get_by_text("None of the last requests fits")).to_have_count(0)
+    expect(page.locator("circle.point.o-flip")).to_have_count(1)
+    tell(visitor, [told(n, "matmul", gflops=2.0, **flat) for n in range(1, 61)])
+    page.get_by_label("Operation").select_option("matmul")
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_contain_text("matmul 60")
+    visitor.page.set_viewport_size(PHONE)
+    expect(page.locator("svg.chart").first).to_have_attribute("width", re.compile("^3[0-9][0-9]$"))  # it is drawn anew
+    # rows x inner x columns of a comparison that it is asked to join.
+    with page.expect_request("**/v1/compare/matmul?*") as asked:
+        page.evaluate("location.hash = '#/roofline?lesson=matmul:8x24x16'")
+    assert re.findall(rb"'shape': \((\d+, \d+)\)", asked.value.post_data_buffer) == [b"8, 24", b"24, 16"]
+    expect(page.locator("path.lesson")).to_have_count(1)
+
+
+def test_live_figures(visit, daemon):
+    """Of what the last 10 seconds had."""
+    visitor = visit()
+    page = visitor.page
+    slow = [told(n, at=1e6, client="bob", us={"queue": 10.0 * n, "kernel": 90.0 * n}, ran={"start_us": 1e6, "us": 1e6, "stream": 0}) for n in range(1, 11)]
+    stats = daemon.get("/v1/stats").json()
+    stats["queues"]["cpu:0"]["queued"] = 7
+    tell(visitor, slow, 2e6)
+    page.route("**/v1/stats", lambda route: route.fulfill(json=stats))
+    visitor.open("#/live")
+    for name, figure in (("Latency, median", "600 µs"), ("Latency, 99 %", "1 ms"), ("Waiting", "7")):
+        expect(page.locator("dt", has_text=name).locator("+ dd").first).to_have_text(figure)
+    page.get_by_role("button", name="Pause").click()
+    clients = page.get_by_role("table", name=re.compile("the slowest first"))
+    expect(clients.locator("tbody tr")).to_have_count(1)
+    assert [row.split("\t") for row in clients.locator("tbody tr").all_inner_texts()] == [["bob", "10", "600 µs", "1 ms", "60 µs", "10 s"]]
+    streams = page.get_by_role("table", name="Of the last 10 seconds, by accounts").locator("tbody tr")
+    assert streams.all_inner_texts() == ["cpu:0, stream 0\t10\t10 %"]  # of one launch: together they took a second
+
+
+def test_comparisons_that_went_wrong(visit, daemon):
+    visitor = visit()
+    page = visitor.page
+
+    def compared(route):
+        report = (reply := route.fetch()).json()
+        own = [row for row in report["rows"] if not row["baseline"]]
+        own[0]["error"] = {"verdict": "wrong", "wrong": 3}
+        own[1]["error"] = {"verdict": "compared", "different": 0}
+        report["reference"]["against"] = "naive"
+        for n, row in enumerate(report["rows"], 1):
+            row.update(effective_gbs=n, percent_of_copy=100.0 + n * 2, kernel_us_median=10.0 * n)
+        route.fulfill(response=reply, json=report)
+
+    page.route("**/v1/compare/transpose?*", compared)
+    visitor.open("#/compare?op=transpose&rows=64&cols=64&dtype=bf16&run=1")
+    table = page.get_by_role("table")
+    for words in ("WRONG in 3 elements", "as that of naive"):
+        expect(table).to_contain_text(words)
+    expect(page.get_by_role("heading", name="transpose 64 × 64 bf16 on cpu:0")).to_be_visible()
+    bars = page.locator("svg.chart").first.locator("g.pick")
+    count = bars.count()
+    assert [bar.locator("text").all_text_contents()[-1] for bar in bars.all()] == [str(n) for n in range(1, count + 1)]
+    assert "WRONG" in bars.locator("text").all_text_contents() and [row.split("\t")[-3] for row in table.locator("tbody tr").all_inner_texts()] == [f"{100 + 2 * n} %" for n in range(1, count + 1)]
+    expect(page.get_by_text("Above 100 %: these matrices fit a cache")).to_be_visible()
+    assert [row.split(" ")[1].split("\t")[0] for row in table.locator("tr.chosen").all_inner_texts()] == ["(auto)"]
+    page.get_by_role("button", name="As taught").click()
+    taught = [one["name"] for one in daemon.get("/v1/kernels").json()["kernels"] if one["op"] == "transpose" and "cpu:0" in one["devices"]]
+    shown = [re.sub(r" \(.*", "", name) for name in table.get_by_role("rowheader").all_inner_texts()]
+    assert "copy" in table.get_by_role("rowheader").first.inner_text() and [name for name in shown if name in taught] == taught
+    page.unroute_all()
+    page.route("**/v1/compare/transpose?*", lambda route: None)  # whose answer does not come
+    page.locator("form").get_by_role("button", name="Compare").click()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_pictures_of_matrices(visit, busy):
+    visitor = visit()
+    page = visitor.page
+    visitor.open("#/matrices?name=w&rows=1:2")
+    page.locator("canvas.heat").hover(position={"x": 2, "y": 2})
+    expect(page.locator(".tip")).to_have_text("row 1, column 0: 3")
+    assert page.locator(".scale").inner_text().split() == ["3", "5"]
+    assert page.locator(".matrix tbody tr").first.get_attribute("aria-rowindex") == "2"
+    page.locator(".matrix").scroll_into_view_if_needed()
+    visitor.open("#/playground?op=transpose&dtype=i32&a=text:-2000000001,5")
+    expect(page.locator(".matrix td")).to_have_text(["-2000000001", "5"])
+    expect(page.locator(".matrix td[title]")).to_have_attribute("title", "-2000000001")  # whole, where it is cut off
+    assert page.evaluate("""async () => {
+        const { fromNumbers } = await import("/console/matrix.js"), { heatMap, grid } = await import("/console/picture.js");
+        const canvas = heatMap(fromNumbers([1, 4], "f64", [NaN, -Infinity, 2, Infinity]), "m").querySelector("canvas"), pixels = canvas.getContext("2d").getImageData(0, 0, 2, 1).data;
+        return [canvas.getAttribute("aria-label"), [...pixels.slice(0, 3)]];
+    }""") == ["Heat map of m: 1 by 4, from 2 to 2", [213, 94, 0]]
+    # Where several lanes want a word, it is no conflict.
+    assert page.evaluate("""async () => {
+        const { picture } = await import("/console/explanation.js"), site = { kind: "shared_load", memory: "tile", verdict: "broadcast", wavefronts_per_request: 1, ideal_wavefronts_per_request: 1 };
+        const drawn = picture(site, { addresses: [...Array(31).fill(0), 4], bytes_per_lane: 4 });
+        return [drawn.querySelector("p").textContent, [...drawn.querySelectorAll("text.on")].map(one => one.textContent), drawn.querySelectorAll(".conflict").length];
+    }""") == ["No bank has two words to give: one pass.", ["0+", "31"], 0]
+    # What is told is within the window, however low the pointer is.
+    for y in (5, 895):
+        assert page.evaluate("""async (y) => {
+            const { tell } = await import("/console/dom.js");
+            tell({ clientX: 1275, clientY: y }, "a line, and another");
+            const box = document.querySelector(".tip").getBoundingClientRect();
+            return box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth; }""", y), y
+
+
 # ---- The lessons. ----
 
 
@@ -1034,6 +1381,15 @@ def test_explain(visit):
     for card, words in ((0, "12.5 % of its sectors is written"), (1, "one has 32 words to give"), (2, "No bank has two words")):
         expect(cards.nth(card)).to_contain_text(words)
     expect(cards.nth(1).locator(".source .cost2").first).to_contain_text("tile[x]")
+    assert "format=svg" in cards.nth(1).get_by_role("link", name="All pictures of tiled as SVG").get_attribute("href")
+    with page.expect_response("**/v1/explain/transpose?format=svg*") as drawn:
+        page.evaluate("link => fetch(link)", cards.nth(1).get_by_role("link", name="All pictures of tiled as SVG").get_attribute("href"))
+    assert drawn.value.headers["content-type"].startswith("image/svg+xml")
+    page.get_by_label("Access of tiled").select_option("0")  # as its button in the source does
+    expect(cards.nth(1).locator(".site[aria-pressed=true]")).to_contain_text("global load")
+    access = page.get_by_label("Access of tiled")
+    access.select_option(access.locator("option", has_text="shared load").get_attribute("value"))
+    expect(cards.nth(1).locator(".site[aria-pressed=true]")).to_contain_text("shared load")
     # The source is scrolled to the access that the picture shows.
     assert cards.nth(1).locator(".site[aria-pressed=true]").evaluate("""one => {
         const at = one.getBoundingClientRect(), box = one.closest(".source").getBoundingClientRect();
@@ -1080,6 +1436,10 @@ def test_explain(visit):
     wide.page.locator(".beside").get_by_role("button", name=re.compile("^shared (load|store)")).first.click()
     expect(wide.page.locator(".beside")).to_contain_text("4 passes, the least for 16 bytes a lane")
     expect(wide.page.locator("svg.lanes .conflict")).to_have_count(0)
+    wide.open("#/explain?kernels=naive&rows=8&cols=8&warp=999")  # more than a block has
+    expect(wide.page.get_by_role("button", name="Larger")).to_have_count(1)
+    warps = int(wide.page.get_by_label("Warp of the block").get_attribute("max"))
+    expect(wide.page.locator("output")).to_have_text(f"warp {warps} of {warps + 1}")
     page.get_by_label("Rows").fill("")
     page.locator("form").get_by_role("button", name="Explain").click()
     expect(page.locator("input:invalid")).to_have_count(1)
@@ -1115,10 +1475,26 @@ def test_tour(visit, shared_daemon):
             page.get_by_role("button", name=re.compile("^Next: ")).click()
     assert visitor.fragment() == "/tour?step=8"
     expect(page.locator("path.lesson")).to_have_count(1)
+    expect(page.locator("h2").first).to_be_focused()
     # In the order of the lesson, which is that of GET /v1/kernels, and not of speed.
     taught = [one["name"] for one in shared_daemon.get("/v1/kernels").json()["kernels"] if one["op"] == "matmul" and "cpu:0" in one["devices"]]
     shown = page.get_by_role("table", name="What was measured").get_by_role("rowheader").all_inner_texts()
     assert len(shown) > 1 and shown == [name for name in taught if name in shown]
+    page.get_by_role("button", name="Back").click()
+    expect(page.locator("h2").first).to_have_text(re.compile(r"^7\. "))
+    blocks = page.get_by_role("table", name=re.compile("^On ")).locator("tbody tr")
+    expect(blocks.first).to_contain_text("tiled")
+    tiled = shared_daemon.get("/v1/explain/matmul?format=json&kernel=tiled&shape_a=256x256&shape_b=256x256").json()
+    assert blocks.first.inner_text().split("\t")[1:4] == [f"{np.prod(tiled['launches'][-1]['block']):,}", f"{tiled['launches'][-1]['shared_bytes']:,}", str(tiled["totals"]["occupancy"]["blocks"])]
+    for link, words in (("step=99", r"^8\. "), ("step=-1", r"^1\. ")):
+        visitor.open(f"#/tour?{link}")
+        expect(page.locator("h2").first).to_have_text(re.compile(words))
+    # What its words say is what its pictures show.
+    expect(page.get_by_role("heading", name="copy direct: global load of a")).to_be_visible()
+    expect(page.get_by_text("4 sectors, ideal 4 for each request")).to_be_visible()
+    visitor.open("#/tour?step=5")
+    expect(page.get_by_role("heading", name="transpose padded")).to_be_visible()
+    expect(page.get_by_text("No bank has two words to give: one pass.")).to_be_visible()
 
 
 # ---- Keys. ----
