@@ -62,42 +62,36 @@ static int specificity(const struct range *range, const char *media_type)
 }
 
 /* The weight that the closest matching range gives a media type; 0 if none matches. */
-static double weight_of(const char *const accept[GM_ACCEPT_LINES_MAX], const char *media_type)
+static double weight_of(const char *accept, const char *media_type)
 {
     int closest = 0;
     double q = 0;
 
-    for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && accept[i]; i++) {
-        for (const char *p = accept[i]; p;) {
-            struct range range;
-            p = next_range(p, &range);
-            int match = specificity(&range, media_type);
-            if (match > closest) {
-                closest = match;
-                q = range.q;
-            }
+    for (const char *p = accept; p;) {
+        struct range range;
+        p = next_range(p, &range);
+        int match = specificity(&range, media_type);
+        if (match > closest) {
+            closest = match;
+            q = range.q;
         }
     }
     return q;
 }
 
 /* Whether the list is empty. Empty elements do not count (RFC 9110, section 5.6.1). */
-static bool says_nothing(const char *const accept[GM_ACCEPT_LINES_MAX])
+static bool says_nothing(const char *accept)
 {
-    for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && accept[i]; i++)
-        if (accept[i][strspn(accept[i], " \t,")])
-            return false;
-    return true;
+    return !accept || !accept[strspn(accept, " \t,")];
 }
 
-double gm_accept_weight(const char *const accept[GM_ACCEPT_LINES_MAX], const char *media_type)
+double gm_accept_weight(const char *accept, const char *media_type)
 {
     return says_nothing(accept) ? 1 : weight_of(accept, media_type);
 }
 
-enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
-                                const struct gm_codec *preferred, const struct gm_codec **ret,
-                                struct gm_error *err)
+enum gm_status gm_accept_choose(const char *accept, const struct gm_codec *preferred,
+                                const struct gm_codec **ret, struct gm_error *err)
 {
     const struct gm_codec *best = preferred;
 
@@ -117,7 +111,7 @@ enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
         if (best_q <= 0) {
             char types[GM_MEDIA_TYPES_MAX];
             return gm_fail(err, GM_NOT_ACCEPTABLE,
-                           "Accept is '%.100s', and a result can be written as %s, %s", accept[0],
+                           "Accept is '%.100s', and a result can be written as %s, %s", accept,
                            gm_codec_media_types(types), gm_codec_svg.media_type);
         }
     }
@@ -161,8 +155,8 @@ static void list(unsigned formats, bool types, char out[LIST_MAX])
     }
 }
 
-enum gm_status gm_report_choose(const char *const accept[GM_ACCEPT_LINES_MAX], const char *format,
-                                unsigned formats, enum gm_report_format *ret, struct gm_error *err)
+enum gm_status gm_report_choose(const char *accept, const char *format, unsigned formats,
+                                enum gm_report_format *ret, struct gm_error *err)
 {
     char able[LIST_MAX];
     double best = 0;
@@ -180,9 +174,9 @@ enum gm_status gm_report_choose(const char *const accept[GM_ACCEPT_LINES_MAX], c
     if (best > 0)
         return GM_OK;
     list(formats, !*format, able);
-    return *format ? gm_fail(err, GM_BAD_PARAMETER, "format is '%s'; it must be one of %s", format,
-                             able)
-                   : gm_fail(err, GM_NOT_ACCEPTABLE,
-                             "Accept is '%.100s', and this report can be written as %s", accept[0],
-                             able);
+    return *format
+               ? gm_fail(err, GM_BAD_PARAMETER, "format is '%s'; it must be one of %s", format,
+                         able)
+               : gm_fail(err, GM_NOT_ACCEPTABLE,
+                         "Accept is '%.100s', and this report can be written as %s", accept, able);
 }

@@ -10,20 +10,16 @@
 
 #include "proto/codec.h"
 
-/* Accept may come in several lines, which form one list; at most this many are read. */
-#define GM_ACCEPT_LINES_MAX 4
-
 /*
- * The codec with the highest q in the Accept header's lines (NULL past the last). `preferred` (the
- * format of the request) wins ties, then the order of the table. No header, or an empty one,
- * accepts everything. The error GM_NOT_ACCEPTABLE lists the formats.
+ * The codec with the highest q in the Accept header. `preferred` (the format of the request) wins
+ * ties, then the order of the table. No header (NULL), or an empty one, accepts everything. The
+ * error GM_NOT_ACCEPTABLE lists the formats.
  */
-enum gm_status gm_accept_choose(const char *const accept[GM_ACCEPT_LINES_MAX],
-                                const struct gm_codec *preferred, const struct gm_codec **ret,
-                                struct gm_error *err);
+enum gm_status gm_accept_choose(const char *accept, const struct gm_codec *preferred,
+                                const struct gm_codec **ret, struct gm_error *err);
 
 /* The weight (q) of a media type in Accept: 0 if it is not accepted, 1 if there is no Accept. */
-double gm_accept_weight(const char *const accept[GM_ACCEPT_LINES_MAX], const char *media_type);
+double gm_accept_weight(const char *accept, const char *media_type);
 
 #define GM_REPORT_LIST(X)                                                                          \
     X(TEXT, "text", "text/plain", "; charset=utf-8")                                               \
@@ -47,7 +43,7 @@ const char *gm_report_media_type(enum gm_report_format format);
  * that is not "", else the one with the highest q in Accept, text on ties. Errors:
  * GM_BAD_PARAMETER, GM_NOT_ACCEPTABLE.
  */
-enum gm_status gm_report_choose(const char *const accept[GM_ACCEPT_LINES_MAX], const char *format,
-                                unsigned formats, enum gm_report_format *ret, struct gm_error *err);
+enum gm_status gm_report_choose(const char *accept, const char *format, unsigned formats,
+                                enum gm_report_format *ret, struct gm_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
@@ -85,10 +86,15 @@ static bool parse_length(const char *text, size_t len, uint64_t *ret)
     {                                                                                              \
         name, sizeof name - 1, offsetof(struct gm_request_head, field)                             \
     }
+#define LISTS 3 /* wanted[] begins with them */
+_Static_assert(LISTS == GM_HEAD_MADE_MAX, "made[] has one place for each");
 static const struct {
     const char *name;
     size_t len, offset;
-} wanted[] = {WANTED("Host", host),
+} wanted[] = {WANTED("Accept", accept),
+              WANTED("If-Match", if_match),
+              WANTED("If-None-Match", if_none_match),
+              WANTED("Host", host),
               WANTED("Content-Type", content_type),
               WANTED("Content-Encoding", content_encoding),
               WANTED("Expect", expect),
@@ -99,9 +105,20 @@ static const struct {
               WANTED("Origin", origin),
               WANTED("Sec-Fetch-Site", fetch_site),
               WANTED("Sec-Fetch-Mode", fetch_mode),
-              WANTED("Access-Control-Request-Method", preflight_method),
-              WANTED("If-Match", if_match),
-              WANTED("If-None-Match", if_none_match)};
+              WANTED("Access-Control-Request-Method", preflight_method)};
+
+/* Adds a further line to the list that wanted[i] is. */
+static void add_line(struct gm_request_head *head, size_t i, const char **list, const char *value)
+{
+    char *joined;
+
+    if (asprintf(&joined, "%s, %s", *list, value) < 0) {
+        head->no_memory = true;
+        return;
+    }
+    free(head->made[i]);
+    *list = head->made[i] = joined;
+}
 
 void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
                     size_t value_len)
@@ -112,6 +129,10 @@ void gm_head_header(struct gm_request_head *head, const char *name, const char *
         if (wanted[i].len != len || strcasecmp(name, wanted[i].name) != 0)
             continue;
         const char **field = (const char **)((char *)head + wanted[i].offset);
+        if (*field && i < LISTS) {
+            add_line(head, i, field, value);
+            return;
+        }
         if (*field)
             head->repeated = wanted[i].name;
         *field = value;
@@ -123,12 +144,6 @@ void gm_head_header(struct gm_request_head *head, const char *name, const char *
     }
     if (strcasecmp(name, "Transfer-Encoding") == 0)
         head->chunked++;
-    for (unsigned i = 0; i < GM_ACCEPT_LINES_MAX && strcasecmp(name, "Accept") == 0; i++) {
-        if (!head->accept[i]) {
-            head->accept[i] = value;
-            break;
-        }
-    }
 }
 
 void gm_head_query(struct gm_request_head *head, const char *name, size_t name_len,
@@ -171,6 +186,13 @@ const char *gm_head_path(const char *target)
     const char *slash = scheme > 0 ? strchr(target + scheme, '/') : target;
 
     return slash ? slash : "/";
+}
+
+void gm_head_clear(struct gm_request_head *head)
+{
+    for (unsigned i = 0; i < GM_HEAD_MADE_MAX; i++)
+        free(head->made[i]);
+    memset(head->made, 0, sizeof head->made);
 }
 
 static const char hex[] = "0123456789abcdef";

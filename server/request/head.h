@@ -1,7 +1,8 @@
 /*
  * head.h - a request's head: the parts that gemmd uses, and the client that sent it.
  *
- * The strings belong to the HTTP library and live as long as the request. NULL: no such header.
+ * The strings belong to the HTTP library, or are among `made`; they live as long as the request.
+ * NULL: no such header.
  */
 #ifndef GM_SERVER_REQUEST_HEAD_H
 #define GM_SERVER_REQUEST_HEAD_H
@@ -37,6 +38,8 @@ bool gm_client_is_loopback(const struct sockaddr *address);
 
 /* ---- The head. ---- */
 
+#define GM_HEAD_MADE_MAX 3
+
 struct gm_request_head {
     uint64_t client; /* client id: gm_client_of, or of its key: quota.h */
     bool loopback;   /* gm_client_is_loopback */
@@ -46,13 +49,15 @@ struct gm_request_head {
     const char *content_type, *content_encoding, *expect;
     const char
         *infer_header; /* Inference-Header-Content-Length: of the JSON before binary tensors */
-    const char *accept[GM_ACCEPT_LINES_MAX];
+    const char *accept;
     const char *traceparent, *request_id;
     const char *host;
     const char *authorization;
     const char *origin, *fetch_site, *fetch_mode; /* of browsers; fetch_...: Sec-Fetch-... */
     const char *preflight_method;                 /* Access-Control-Request-Method */
     const char *if_match, *if_none_match;
+    char *made[GM_HEAD_MADE_MAX]; /* lists of several lines, joined */
+    bool no_memory;               /* for one of these */
     bool http_1_0;
     const char *repeated;     /* name of a header that came twice but may not */
     uint64_t content_length;  /* GM_SIZE_UNKNOWN: not stated */
@@ -66,7 +71,8 @@ struct gm_request_head {
     } query[GM_QUERY_PARAMETERS_MAX + 1]; /* one more than the maximum, to detect too many */
 };
 
-/* Stores a header, if gemmd uses it. */
+/* Stores a header, if gemmd uses it. Several lines of a list are one list (RFC 9110, section 5.3).
+ */
 void gm_head_header(struct gm_request_head *head, const char *name, const char *value,
                     size_t value_len);
 /* Stores a parameter of the query string, up to one more than the maximum. */
@@ -85,6 +91,8 @@ enum gm_status gm_head_check_queries(const struct gm_request_head *head, struct 
 void gm_head_mend_target(char *target);
 /* The path of a target, which may be in absolute form, as clients of a proxy send it. */
 const char *gm_head_path(const char *target);
+/* Frees what the head has made. */
+void gm_head_clear(struct gm_request_head *head);
 
 #define GM_REQUEST_ID_MAX 65
 

@@ -75,14 +75,16 @@ static struct gm_request_list *own_list(struct gm_server *server)
     return &server->being_served[processor > 0 ? (unsigned)processor % GM_REQUEST_LISTS : 0];
 }
 
-struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
+struct gm_request *gm_request_new(struct gm_server *server, struct gm_request_head *head,
                                   const struct gm_transport *transport, void *connection,
                                   int socket)
 {
     struct gm_request *r = calloc(1, sizeof *r);
 
-    if (!r)
+    if (!r) {
+        gm_head_clear(head);
         return NULL;
+    }
     r->server = server;
     r->connection.transport = transport;
     r->connection.handle = connection;
@@ -180,6 +182,7 @@ void gm_request_unref(struct gm_request *r)
     gm_reply_clear(&r->reply);
     settle_quota(r);
     gm_quota_unref(r->caller.account);
+    gm_head_clear(&r->head);
 
     pthread_mutex_lock(&list->mutex);
     LIST_REMOVE(r, link);
@@ -406,6 +409,8 @@ static enum gm_status begin(struct gm_request *r, struct gm_error *err)
     if (r->head.http_1_0 && r->head.chunked > 0)
         return gm_fail(err, GM_BAD_LENGTH,
                        "HTTP/1.0 has no chunked bodies: send HTTP/1.1, or a Content-Length");
+    if (r->head.no_memory)
+        return gm_fail(err, GM_MEMORY_FULL, "no memory for the request's head");
     if (r->head.repeated)
         return gm_fail(err, GM_BAD_REQUEST, "%s is stated twice", r->head.repeated);
     status = admit(r, err);

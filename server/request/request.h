@@ -123,8 +123,8 @@ void gm_requests_close(struct gm_server *server);
 /* How many are being served. */
 uint64_t gm_requests_count(struct gm_server *server);
 
-/* Makes a request from its head; NULL if memory ran out. Copies the head, not its strings. */
-struct gm_request *gm_request_new(struct gm_server *server, const struct gm_request_head *head,
+/* Makes a request from its head, which it takes over; NULL if memory ran out. */
+struct gm_request *gm_request_new(struct gm_server *server, struct gm_request_head *head,
                                   const struct gm_transport *transport, void *connection,
                                   int socket);
 /* Drops a reference; the last one frees the request. */

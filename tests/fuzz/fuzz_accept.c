@@ -6,12 +6,13 @@
  * largest weight, and the preferred one wins a tie; nothing is acceptable exactly where all weights
  * are 0; letter case does not matter, nor whether the lines are joined by commas (RFC 9110, 5.3).
  */
-#include "server/request/accept.h"
+#include "server/request/head.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <ctype.h>
 
 #define FORMATS_MAX 16
+#define LINES_MAX 16
 
 /* What a result can be written as: the table, and then a drawing. */
 static const struct gm_codec *written(size_t i)
@@ -26,17 +27,16 @@ struct choice {
     double weight[FORMATS_MAX];
 };
 
-static struct choice choose(const char *const lines[GM_ACCEPT_LINES_MAX],
-                            const struct gm_codec *preferred)
+static struct choice choose(const char *accept, const struct gm_codec *preferred)
 {
     struct choice choice = {.chosen = NULL};
     struct gm_error err = {0};
     double largest = 0;
 
-    choice.status = gm_accept_choose(lines, preferred, &choice.chosen, &err);
+    choice.status = gm_accept_choose(accept, preferred, &choice.chosen, &err);
     for (size_t i = 0; written(i); i++) {
         MUST(i < FORMATS_MAX);
-        double weight = gm_accept_weight(lines, written(i)->media_type);
+        double weight = gm_accept_weight(accept, written(i)->media_type);
         MUST(weight >= 0 && weight <= 1);
         choice.weight[i] = weight;
         largest = weight > largest ? weight : largest;
@@ -47,8 +47,8 @@ static struct choice choose(const char *const lines[GM_ACCEPT_LINES_MAX],
         return choice;
     }
     MUST(largest > 0 && choice.chosen);
-    MUST(gm_accept_weight(lines, choice.chosen->media_type) == largest);
-    MUST(choice.chosen == preferred || gm_accept_weight(lines, preferred->media_type) < largest);
+    MUST(gm_accept_weight(accept, choice.chosen->media_type) == largest);
+    MUST(choice.chosen == preferred || gm_accept_weight(accept, preferred->media_type) < largest);
     return choice;
 }
 
@@ -83,35 +83,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct fuzz_input in = {bytes, len};
     const struct gm_codec *preferred = take_format(&in);
-    const char *lines[GM_ACCEPT_LINES_MAX] = {NULL}, *one[GM_ACCEPT_LINES_MAX] = {NULL};
-    char *text[GM_ACCEPT_LINES_MAX], *joined = fuzz_alloc(in.left + 1), *p = joined;
+    char *line[LINES_MAX], *joined = fuzz_alloc(in.left + 1), *p = joined;
+    struct gm_request_head head = {.method = "GET"};
     unsigned n = 0;
 
-    for (; in.left > 0 && n < GM_ACCEPT_LINES_MAX; n++) {
+    for (; in.left > 0 && n < LINES_MAX; n++) {
         const uint8_t *end = memchr(in.at, '\n', in.left);
-        size_t line = end ? (size_t)(end - in.at) : in.left;
+        size_t left = end ? (size_t)(end - in.at) : in.left;
         /* Header values hold no NUL: text ends there. */
-        lines[n] = text[n] = fuzz_string(in.at, line);
+        line[n] = fuzz_string(in.at, left);
+        gm_head_header(&head, "Accept", line[n], strlen(line[n]));
         if (n > 0)
             *p++ = ',';
-        p = stpcpy(p, text[n]);
-        in.at += line + (end != NULL);
-        in.left -= line + (end != NULL);
-        check_media_type(text[n]);
+        p = stpcpy(p, line[n]);
+        in.at += left + (end != NULL);
+        in.left -= left + (end != NULL);
+        check_media_type(line[n]);
     }
     *p = '\0';
-    struct choice choice = choose(lines, preferred), other;
+    struct choice choice = choose(head.accept, preferred), other = choose(joined, preferred);
 
-    one[0] = joined;
-    other = choose(one, preferred);
     must_be_alike(&choice, &other);
-    for (unsigned i = 0; i < n; i++)
-        for (p = text[i]; *p; p++)
-            *p = (char)toupper((unsigned char)*p);
-    other = choose(lines, preferred);
+    for (p = joined; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    other = choose(joined, preferred);
     must_be_alike(&choice, &other);
+    gm_head_clear(&head);
     for (unsigned i = 0; i < n; i++)
-        free(text[i]);
+        free(line[i]);
     free(joined);
     return 0;
 }

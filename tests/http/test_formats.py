@@ -142,10 +142,11 @@ def test_accept(daemon, fmt, accept, expected):
     assert formats.same_bits(formats.decode(reply, "f32"), formats.transposed(array))
 
 
-def test_an_accept_header_in_two_lines_is_one_list(daemon):
+@pytest.mark.parametrize("lines", [1, 4, 10, 100])
+def test_an_accept_header_in_several_lines_is_one_list(daemon, lines):
     with daemon.raw() as raw:
-        lines = ("Accept: text/html", "Accept: application/octet-stream", "Content-Length: 5")
-        raw.send(wire.head("POST", "/v1/transpose", *lines), b"[[1]]")
+        others = [f"Accept: x/y{n}" for n in range(lines)]
+        raw.send(wire.head("POST", "/v1/transpose", *others, "Accept: application/octet-stream", "Content-Length: 5"), b"[[1]]")
         assert raw.reply().ok().media_type == wire.RAW
 
 

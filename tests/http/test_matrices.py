@@ -302,9 +302,17 @@ def test_conditions(daemon):
     problems.check(put(daemon, "new", A, {"If-Match": "*"}), 412, "precondition_failed", "no such matrix")
     problems.check(daemon.request("DELETE", f"{M}/w", None, {"If-Match": five}), 412, "precondition_failed")
     assert daemon.request("DELETE", f"{M}/w", None, {"If-Match": listed(daemon)["w"]["etag"].join('""')}).status == 204
-    with daemon.raw() as raw:
-        raw.send(wire.head("DELETE", f"{M}/w", 'If-Match: "a"', 'If-Match: "b"'))
-        assert raw.reply().status == 400
+
+
+def test_conditions_in_several_lines_are_one_list(daemon):
+    tag = put(daemon, "w", A).header("ETag")
+    got = fetch(daemon, "w").header("ETag")
+    for head, status in ((wire.head("GET", f"{M}/w", 'If-None-Match: "a"', f"If-None-Match: {got}", "Accept: " + wire.NPY), 304),
+                         (wire.head("DELETE", f"{M}/w", 'If-Match: "a"', 'If-Match: "b"', 'If-Match: "c"'), 412),
+                         (wire.head("DELETE", f"{M}/w", 'If-Match: "a"', f"If-Match: {tag}", "If-Match:"), 204)):
+        with daemon.raw() as raw:
+            raw.send(head)
+            assert raw.reply().status == status, head
 
 
 def test_counted_updates(daemon):

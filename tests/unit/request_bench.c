@@ -160,7 +160,7 @@ void bench_begin(struct exchange *x, const struct ask *ask, uint64_t body_len)
                                    .path = ask->path,
                                    .content_type = ask->type,
                                    .content_encoding = ask->encoding,
-                                   .accept = {ask->accept},
+                                   .accept = ask->accept,
                                    .traceparent = ask->traceparent,
                                    .request_id = ask->request_id,
                                    .infer_header = ask->infer_header,
