@@ -5,7 +5,7 @@
  * nowhere, in three ways:
  *  - Host: a page whose name resolves to an address of this machine (DNS rebinding) is of "the same
  *    origin", but its requests have its name in Host. So on loopback only names of this machine are
- *    answered, and IP addresses, which no DNS resolves.
+ *    answered, and IP addresses, which no DNS resolves. A target in absolute form has its own host.
  *  - Origin: what browsers send with requests of pages from elsewhere. Only --cors lets them in.
  *  - Sec-Fetch-Site: the same for requests that have no Origin, such as for images.
  * Clients that are no browsers send neither of the last two.

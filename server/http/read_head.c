@@ -45,7 +45,6 @@ void gm_http_head(struct MHD_Connection *connection, const char *url, const char
                   const char *version, struct gm_request_head *ret)
 {
     *ret = (struct gm_request_head){.method = method,
-                                    .path = gm_head_path(url),
                                     .http_1_0 = strcmp(version, "HTTP/1.0") == 0,
                                     .content_length = GM_SIZE_UNKNOWN};
     /* The library reuses one buffer: each call overwrites the last result. */
@@ -57,6 +56,7 @@ void gm_http_head(struct MHD_Connection *connection, const char *url, const char
     int entries = MHD_get_connection_values_n(connection, MHD_HEADER_KIND, take_header, ret) +
                   MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_query, ret) +
                   MHD_get_connection_values_n(connection, MHD_COOKIE_KIND, NULL, NULL);
+    gm_head_target(ret, url);
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     ret->bytes += (info ? info->header_size : 0) + (uint64_t)entries * POOL_ENTRY_BYTES;
 }

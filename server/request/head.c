@@ -86,8 +86,9 @@ static bool parse_length(const char *text, size_t len, uint64_t *ret)
     {                                                                                              \
         name, sizeof name - 1, offsetof(struct gm_request_head, field)                             \
     }
-#define LISTS 3 /* wanted[] begins with them */
-_Static_assert(LISTS == GM_HEAD_MADE_MAX, "made[] has one place for each");
+#define LISTS 3    /* wanted[] begins with them */
+#define HOST LISTS /* in made[], behind the lists */
+_Static_assert(HOST < GM_HEAD_MADE_MAX, "there is room for all");
 static const struct {
     const char *name;
     size_t len, offset;
@@ -178,14 +179,21 @@ void gm_head_mend_target(char *target)
         last[1] = '=';
 }
 
-const char *gm_head_path(const char *target)
+void gm_head_target(struct gm_request_head *head, const char *target)
 {
     size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
                     : strncasecmp(target, "https://", 8) == 0 ? 8
                                                               : 0;
-    const char *slash = scheme > 0 ? strchr(target + scheme, '/') : target;
+    const char *host = target + scheme;
+    size_t len = strcspn(host, "/");
 
-    return slash ? slash : "/";
+    head->path = target;
+    if (scheme == 0)
+        return;
+    head->path = host[len] ? host + len : "/";
+    free(head->made[HOST]);
+    head->host = head->made[HOST] = strndup(host, len);
+    head->no_memory = head->no_memory || !head->host;
 }
 
 void gm_head_clear(struct gm_request_head *head)

@@ -38,7 +38,7 @@ bool gm_client_is_loopback(const struct sockaddr *address);
 
 /* ---- The head. ---- */
 
-#define GM_HEAD_MADE_MAX 3
+#define GM_HEAD_MADE_MAX 4
 
 struct gm_request_head {
     uint64_t client; /* client id: gm_client_of, or of its key: quota.h */
@@ -56,7 +56,7 @@ struct gm_request_head {
     const char *origin, *fetch_site, *fetch_mode; /* of browsers; fetch_...: Sec-Fetch-... */
     const char *preflight_method;                 /* Access-Control-Request-Method */
     const char *if_match, *if_none_match;
-    char *made[GM_HEAD_MADE_MAX]; /* lists of several lines, joined */
+    char *made[GM_HEAD_MADE_MAX]; /* lists of several lines, joined; the target's host */
     bool no_memory;               /* for one of these */
     bool http_1_0;
     const char *repeated;     /* name of a header that came twice but may not */
@@ -89,8 +89,9 @@ enum gm_status gm_head_check_queries(const struct gm_request_head *head, struct 
  * the end of the buffer for the end of the head, and crashes.
  */
 void gm_head_mend_target(char *target);
-/* The path of a target, which may be in absolute form, as clients of a proxy send it. */
-const char *gm_head_path(const char *target);
+/* Stores the path of a target without its query. If it is in absolute form, as clients of a proxy
+ * send it, its host replaces that of the header (RFC 9112, section 3.2.2): call it after those. */
+void gm_head_target(struct gm_request_head *head, const char *target);
 /* Frees what the head has made. */
 void gm_head_clear(struct gm_request_head *head);
 

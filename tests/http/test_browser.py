@@ -2,6 +2,8 @@
 
 import pytest
 
+import wire
+
 T = "/v1/transpose"
 BODY = b"[[1,2],[3,4]]"
 LAB = "https://lab.example"
@@ -19,6 +21,20 @@ def test_names_of_this_machine(daemon, host):
 def test_other_names(daemon, host):
     reply = daemon.get("/v1/kernels", {"Host": host})
     assert reply.status == 403 and reply.json()["code"] == "unknown_host", (host, reply)
+
+
+def test_the_target_has_the_name(daemon):
+    """In absolute form its host counts, and Host does not (RFC 9112, section 3.2.2)."""
+    for url, host, status in (("http://evil.example/healthz", "localhost", 403), ("HTTPS://evil.example", "localhost", 403),
+                              ("http://localhost@evil.example/healthz", "localhost", 403),
+                              (f"http://localhost:{daemon.port}/healthz", "evil.example", 200), ("http://[::1]/healthz", "evil.example", 200)):
+        with daemon.raw() as raw:
+            reply = raw.send(wire.head("GET", url, f"Host: {host}", host=False)).reply()
+        assert reply.status == status, (url, host, reply)
+    page = "http://evil.example"
+    with daemon.raw() as raw:
+        reply = raw.send(wire.head("GET", "http://localhost/healthz", "Host: evil.example", f"Origin: {page}", host=False)).reply()
+    assert reply.status == 403 and reply.json()["code"] == "cross_origin"
 
 
 def test_names_of_a_proxy(start):

@@ -154,9 +154,9 @@ def test_an_accept_header_in_several_lines_is_one_list(daemon, lines):
 def test_the_absolute_format_of_a_target(daemon, scheme):
     """As a client sends it that takes gemmd for a proxy; RFC 9112 3.2.2 wants it understood."""
     with daemon.raw() as raw:
-        raw.send(wire.head("POST", f"{scheme}://test/v1/transpose", "Content-Length: 5"), b"[[1]]")
+        raw.send(wire.head("POST", f"{scheme}://localhost/v1/transpose", "Content-Length: 5"), b"[[1]]")
         assert raw.reply().ok().json()["data"] == [[1]]
-        raw.send(wire.head("GET", f"{scheme}://test")) # the console, at /
+        raw.send(wire.head("GET", f"{scheme}://localhost")) # the console, at /
         assert raw.reply().ok().media_type == "text/html"
 
 
