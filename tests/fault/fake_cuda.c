@@ -262,6 +262,8 @@ cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned flags)
     (void)flags;
     if (broken != cudaSuccess)
         return leave(broken);
+    if (fake_cuda.unusable >> current_device & 1)
+        return leave(cudaErrorDevicesUnavailable);
     *data = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
     live.pinned += *data != NULL;
     return leave(*data ? cudaSuccess : cudaErrorMemoryAllocation);
@@ -279,6 +281,8 @@ cudaError_t cudaHostRegister(void *data, size_t bytes, unsigned flags)
 {
     pthread_mutex_lock(&lock);
     bool good = data && bytes > 0 && flags == cudaHostRegisterPortable;
+    if (fake_cuda.unusable >> current_device & 1)
+        return leave(cudaErrorDevicesUnavailable);
     live.registered += good && broken == cudaSuccess;
     return leave(good ? cudaSuccess : cudaErrorInvalidValue);
 }

@@ -18,6 +18,7 @@
 /* What a test sets, between runs. */
 struct fake_cuda {
     int devices;            /* how many there are, each alike */
+    unsigned unusable;      /* bit i: device i lets nobody in */
     uint64_t memory_bytes;  /* of each device */
     bool fragmented;        /* freed memory serves no new allocation until the pool is trimmed */
     bool no_blas;           /* cuBLAS is not here */

@@ -335,6 +335,37 @@ static void test_devices(void)
     inject_reset();
 }
 
+/* Takes a small and a large buffer on a thread of its own, whose device is 0 at first. */
+static void *take_buffers(void *cls)
+{
+    struct gm_error error = {.detail = ""};
+    struct gm_buffer buffer;
+
+    for (uint64_t bytes = 1 << 12; bytes <= 1 << 24; bytes <<= 12) {
+        CHECK_STATUS(gm_backend_cuda.buffer_get(cls, bytes, &buffer, &error), GM_OK, &error);
+        if (buffer.data)
+            gm_backend_cuda.buffer_put(cls, &buffer);
+    }
+    return NULL;
+}
+
+static void test_memory_is_pinned_by_a_device_that_works(void)
+{
+    pthread_t thread;
+
+    fake_cuda_reset();
+    fake_cuda.devices = 2;
+    fake_cuda.unusable = 1;
+    inject_at("cudaGetDeviceProperties", 1, cudaErrorInvalidDevice, NULL);
+    void *context = open_backend(1); /* the first cannot be used */
+    CHECK_STR(gm_backend_cuda.describe(context, 0)->name, "Fake GPU 1");
+    CHECK(pthread_create(&thread, NULL, take_buffers, context) == 0);
+    pthread_join(thread, NULL);
+    close_backend(context);
+    inject_reset();
+    fake_cuda_reset();
+}
+
 struct worker {
     void *context;
     unsigned stream;
@@ -523,6 +554,7 @@ int main(void)
     test_large_buffers();
     test_lost();
     test_devices();
+    test_memory_is_pinned_by_a_device_that_works();
     test_streams();
     test_foreign();
     test_resident();

@@ -21,17 +21,26 @@
 
 struct gm_cuda {
     struct gm_buffer_pool *buffers;
+    struct gm_buffer_allocator pinned; /* of these buffers */
     struct gm_cublas blas;
     unsigned devices;
     struct gm_cuda_device device[];
 };
 
+/* CUDA pins memory by way of the calling thread's device, which is 0 unless it has set another.
+ * That one may not work. */
+static bool enter(const struct gm_cuda *cuda)
+{
+    int ordinal = cuda->device[0].ordinal;
+
+    return ordinal == 0 || GM_CALL(cudaSetDevice, ordinal) == cudaSuccess;
+}
+
 static void *take_pinned(void *cls, uint64_t bytes)
 {
     void *data;
 
-    (void)cls;
-    if (GM_CALL(cudaHostAlloc, &data, bytes, cudaHostAllocPortable) == cudaSuccess)
+    if (enter(cls) && GM_CALL(cudaHostAlloc, &data, bytes, cudaHostAllocPortable) == cudaSuccess)
         return data;
     (void)GM_CALL(cudaGetLastError); /* the caller tries again, or reports full memory */
     return NULL;
@@ -45,8 +54,6 @@ static void give_pinned(void *cls, void *data, uint64_t bytes)
         (void)GM_CALL(cudaGetLastError);
 }
 
-static const struct gm_buffer_allocator pinned = {take_pinned, give_pinned, NULL};
-
 /* Touches large buffers first. Smaller ones have no huge pages, and gain nothing. */
 #define PAGE 4096u
 
@@ -57,7 +64,10 @@ static void *take_touched(void *cls, uint64_t bytes)
     char *data = gm_buffer_plain.take(NULL, bytes);
     for (uint64_t at = 0; data && at < bytes; at += PAGE)
         *(volatile char *)(data + at) = 0;
-    if (!data || GM_CALL(cudaHostRegister, data, bytes, cudaHostRegisterPortable) == cudaSuccess)
+    if (!data)
+        return NULL;
+    if (enter(cls) &&
+        GM_CALL(cudaHostRegister, data, bytes, cudaHostRegisterPortable) == cudaSuccess)
         return data;
     (void)GM_CALL(cudaGetLastError);
     gm_buffer_plain.give(NULL, data, bytes);
@@ -74,8 +84,6 @@ static void give_touched(void *cls, void *data, uint64_t bytes)
         (void)GM_CALL(cudaGetLastError);
     gm_buffer_plain.give(NULL, data, bytes);
 }
-
-static const struct gm_buffer_allocator touched = {take_touched, give_touched, NULL};
 
 /* Whether kernels of all devices may use the host's addresses of registered memory: `grouped` reads
  * and writes buffers where they are. */
@@ -142,9 +150,11 @@ static enum gm_status cuda_open(const struct gm_backend_options *options, void *
         if (strcmp(gm_profile_gpu(options->profile), facts->name) == 0)
             facts->profile = options->profile;
     }
+    cuda->pinned = may_register(cuda)
+                       ? (struct gm_buffer_allocator){take_touched, give_touched, cuda}
+                       : (struct gm_buffer_allocator){take_pinned, give_pinned, cuda};
     if (status == GM_OK)
-        status = gm_buffer_pool_open_for(options, may_register(cuda) ? &touched : &pinned, limit,
-                                         &cuda->buffers, err);
+        status = gm_buffer_pool_open_for(options, &cuda->pinned, limit, &cuda->buffers, err);
     if (status != GM_OK) {
         cuda_close(cuda);
         return status;
