@@ -54,6 +54,16 @@ static enum gm_isa core_isa(const char *core)
     return GM_ISA_BASE;
 }
 
+/* OpenBLAS starts threads when it is loaded, before the program can give up any right. They would
+ * keep all rights, and nobody uses them. A build on OpenMP has none of its own. */
+int blas_thread_shutdown_(void) __attribute__((weak));
+
+static void end_own_threads(void)
+{
+    if (blas_thread_shutdown_ && openblas_get_parallel() == OPENBLAS_THREAD)
+        blas_thread_shutdown_();
+}
+
 bool gm_openblas_open(enum gm_isa isa, char *text, size_t size)
 {
     const char *config = openblas_get_config(), *core = openblas_get_corename();
@@ -61,6 +71,7 @@ bool gm_openblas_open(enum gm_isa isa, char *text, size_t size)
     size_t length = strlen(config);
 
     openblas_set_num_threads(1);
+    end_own_threads();
     if (version) /* it begins "OpenBLAS 0.3.21 ..." */
         length = (size_t)(version - config) + 1 + strcspn(version + 1, " ");
     snprintf(text, size, "%.*s (%s)", (int)length, config, core);

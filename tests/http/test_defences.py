@@ -1,6 +1,7 @@
 """Attacks that once worked: each is cheap for a client and was dear for the daemon."""
 
 import json
+import pathlib
 import signal
 import time
 
@@ -21,6 +22,17 @@ def long_text(rows=400, cols=400):
     """JSON of some megabytes: decoded on a worker."""
     row = "[" + ",".join(["0.1234567890123"] * cols) + "]"
     return ("[" + ",".join([row] * rows) + "]").encode()
+
+
+def test_no_thread_keeps_a_right(start):
+    """Nor does one of a library's, which began before the program itself; the filter is in all of them."""
+    daemon = start("--threads", "2", env={"OPENBLAS_NUM_THREADS": "4"})
+    for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
+        status = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
+        rights = {name: int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")}
+        assert not any(rights.values()), (status["Name"], rights)
+        assert int(status["NoNewPrivs"]) == 1
+        assert sanitizer_of() is not None or int(status["Seccomp"]) == 2
 
 
 def test_sigterm_while_workers_decode(start):
