@@ -30,8 +30,11 @@ struct gm_foreign {
     uint64_t bytes;
 };
 
+/* OpenBLAS has buffers for some 600 calls at once, and ends the program where there are more. */
+#define GM_THREADS_MAX 512u
+
 struct gm_backend_options {
-    unsigned threads;      /* compute threads; 0: one per core */
+    unsigned threads;      /* compute threads, THREADS_MAX at most; 0: one per core */
     unsigned streams;      /* 0: the backend's own choice */
     uint64_t memory_limit; /* of buffers, in use and kept for reuse; 0: the memory there is */
     /* Numbers of estimates, for the devices that are the model they were measured on (choose/);

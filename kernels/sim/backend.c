@@ -22,6 +22,10 @@
  * short jobs need not wait for long ones, and the host's scheduler shares out its cores. */
 #define STREAMS 3u
 
+/* Host threads of a stream: each has stacks for a block of its own, and all three streams together
+ * must not reach what a service may have of threads (1024 by deploy/gemmd.service). */
+#define STREAM_THREADS_MAX 64u
+
 /* Tasks of one launch: so many as there are buffers for their matrices. And their bytes: a launch
  * hears no stop of one task, and so must take little time. */
 #define BATCH_MAX (GM_SIM_BUFFERS_MAX / (GM_OPERANDS_MAX + 1))
@@ -61,7 +65,8 @@ static enum gm_status sim_open(const struct gm_backend_options *options, void **
     struct sim *sim = calloc(1, sizeof(*sim));
     const struct gm_gpu *gpu = gm_gpu_at(0);
     unsigned cores = gm_cpu_cores();
-    unsigned threads = options->threads > 0 ? options->threads : cores;
+    unsigned wanted = options->threads > 0 ? options->threads : cores;
+    unsigned threads = wanted < STREAM_THREADS_MAX ? wanted : STREAM_THREADS_MAX;
 
     if (!sim)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the sim backend");

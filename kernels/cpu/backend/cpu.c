@@ -78,7 +78,8 @@ static enum gm_status cpu_open(const struct gm_backend_options *options, void **
 {
     struct cpu *cpu = calloc(1, sizeof(*cpu));
     unsigned cores = gm_cpu_cores();
-    unsigned threads = options->threads > 0 ? options->threads : cores;
+    unsigned wanted = options->threads > 0 ? options->threads : cores;
+    unsigned threads = wanted < GM_THREADS_MAX ? wanted : GM_THREADS_MAX;
     enum gm_status status;
 
     if (!cpu)
