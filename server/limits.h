@@ -149,7 +149,7 @@
       "elements of each operand and of the result of such a check, for the same reason")           \
     X(TIMEOUT_MS_MAX, 3600000, "ms", "an hour: longer work does not belong in one HTTP request")   \
     X(QUEUE_LIMIT_MAX, 65536, "jobs",                                                              \
-      "memory of queue entries: 2 KB each; connections and --memory-limit end a queue earlier")    \
+      "each waiting request takes 10 KB, an expression 36 KB; connections end a queue earlier")    \
     X(RETRY_AFTER_S_MAX, 60, "seconds", "an estimate beyond a minute is a guess")                  \
     X(RECENT_ACCOUNTS_MAX, 1000, "accounts",                                                       \
       "accounts of the last requests, which /v1/requests shows: 1.6 MB, and more than a screen "   \

@@ -289,6 +289,13 @@ static void fail_jobs(struct gm_server *server, enum gm_status status)
         gm_sched_fail_all(server->devices.device[i].sched, status);
 }
 
+/* Waits until no worker or stream holds a request. */
+static void wait_resumed(struct gm_server *server, int64_t until_ns)
+{
+    while (atomic_load(&server->crowd.suspended) > 0 && gm_now_ns() < until_ns)
+        sleep_ns(STEP_NS);
+}
+
 /* Answers all remaining requests with 503: queued, computed or uploading. Includes a job that does
  * not stop because its device hangs. */
 static void end_requests(struct gm_server *server, struct gm_http *http, enum gm_status status)
@@ -297,8 +304,7 @@ static void end_requests(struct gm_server *server, struct gm_http *http, enum gm
 
     atomic_store(&server->phase, GM_PHASE_ENDING);
     fail_jobs(server, status);
-    while (atomic_load(&server->suspended) > 0 && gm_now_ns() < until)
-        sleep_ns(STEP_NS);
+    wait_resumed(server, until);
     gm_http_refuse_requests(server, status);
     while (!gm_http_idle(http) && gm_now_ns() < until)
         sleep_ns(STEP_NS);
@@ -319,8 +325,11 @@ static bool drain(struct gm_server *server, struct gm_http *http, const struct e
     atomic_store(&server->phase, GM_PHASE_DRAINING);
     gm_http_refuse_connections(http);
     int64_t until = gm_now_ns() + (int64_t)config->drain_timeout_ms * 1000000;
-    if (!lost && wait_idle(http, events, until))
+    if (!lost && wait_idle(http, events, until)) {
+        /* The thread that handed the last one back may not have left it yet. */
+        wait_resumed(server, gm_now_ns() + FLUSH_NS);
         return false;
+    }
     lost = lost || wait_lost(events, 0);
     gm_log(GM_LOG_WARN, "drain", "detail=\"the remaining requests are answered 503\"");
     end_requests(server, http, lost ? GM_DEVICE_LOST : GM_DRAINING);
@@ -350,6 +359,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                             .streams = (unsigned)config->streams,
                             .memory_limit = config->memory_limit},
         .queue_limit = config->queue_limit,
+        .crowd = &server->crowd,
         .place_by_load = config->place_by_load,
         .profile = config->profile,
         .lost = device_lost,
@@ -517,7 +527,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
            (unsigned long long)server->config.drain_timeout_ms);
     lost = drain(server, http, events, lost);
     int code = lost ? EXIT_DEVICE_LOST : EXIT_DRAINED;
-    if (atomic_load(&server->suspended) > 0) {
+    if (atomic_load(&server->crowd.suspended) > 0) {
         /* The library would abort if it were stopped now, and the hanging device would block the
          * exit. */
         gm_log(GM_LOG_WARN, "exit", "status=%d detail=\"a job did not stop\"", code);

@@ -124,6 +124,11 @@ bool gm_limiter_has_room(const struct gm_limiter *limiter, unsigned lingering)
            limiter->max;
 }
 
+bool gm_limiter_crowded(struct gm_limiter *limiter)
+{
+    return excess(limiter) > 0;
+}
+
 void gm_limiter_enter(struct gm_limiter *limiter)
 {
     atomic_fetch_add(&limiter->entered, 1);

@@ -44,6 +44,8 @@ void gm_limiter_close(struct gm_limiter *limiter);
 /* Whether another connection may be accepted. lingering: connections of linger.c, which still hold
  * a socket. */
 bool gm_limiter_has_room(const struct gm_limiter *limiter, unsigned lingering);
+/* Whether fewer connections are free than should be. */
+bool gm_limiter_crowded(struct gm_limiter *limiter);
 /* Call before a connection is handed to the library. */
 void gm_limiter_enter(struct gm_limiter *limiter);
 /* Call if the library refused the connection. */

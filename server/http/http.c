@@ -209,10 +209,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
                                   const char *method, const char *version, const char *upload_data,
                                   size_t *upload_data_size, void **req_cls)
 {
+    struct gm_http *http = cls;
     struct gm_request *r = *req_cls;
 
     if (!r)
-        return on_headers(cls, connection, url, method, version, req_cls);
+        return on_headers(http, connection, url, method, version, req_cls);
     if (*upload_data_size > 0) {
         size_t len = *upload_data_size;
         *upload_data_size = 0;
@@ -227,6 +228,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         gm_http_head_trailers(connection, &r->head);
     if (gm_request_advance(r) != GM_READY)
         return MHD_YES;
+    /* One that had no place in the queue makes place for another client's connection. */
+    if (r->error.status == GM_QUEUE_FULL && gm_limiter_crowded(&http->limiter))
+        r->reply.close = true;
     return r->head.bytes > GM_HEAD_BYTES_MAX ? answer_and_close(r) : send_reply(r);
 }
 
@@ -513,6 +517,8 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         free(http);
         return status;
     }
+    /* As many connections again as are kept free: those can be closed for new ones. */
+    atomic_store(&server->crowd.most, connections_max - 2 * (connections_max / GM_SPARE_PART));
     server->connections.memory = server->memory.limit;
     const char *exposed = NULL;
     const struct gm_listener_options options = {.listen = server->config.listen,

@@ -82,6 +82,21 @@ void gm_sched_end(struct gm_job_list *list, enum gm_status status)
     }
 }
 
+/* Whether another request of a client that holds `own` slots may wait. */
+static enum gm_status check_crowd(const struct gm_sched_crowd *crowd, uint64_t own,
+                                  struct gm_error *err)
+{
+    unsigned most = crowd ? atomic_load_explicit(&crowd->most, memory_order_relaxed) : 0;
+    unsigned all = most > 0 ? atomic_load_explicit(&crowd->suspended, memory_order_relaxed) : 0;
+
+    if (most == 0 || (all < most && own < (uint64_t)GM_SCHED_SHARE * (most - all)))
+        return GM_OK;
+    return gm_fail(err, GM_QUEUE_FULL,
+                   "%u of the %u connections that may wait for an answer do, %llu of them with "
+                   "requests of this client; the rest is kept for other clients",
+                   all, most, (unsigned long long)own);
+}
+
 /* Whether this client may have a slot. The mutex is held. */
 static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm_error *err)
 {
@@ -100,7 +115,7 @@ static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm
                        "requests of this client hold %llu of the %llu queue slots (--queue-limit); "
                        "the rest is kept for other clients",
                        (unsigned long long)own, (unsigned long long)limit);
-    return GM_OK;
+    return check_crowd(s->options.crowd, own, err);
 }
 
 static double expected(const struct gm_sched *s, const struct gm_job *job)

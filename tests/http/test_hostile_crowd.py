@@ -4,9 +4,11 @@ whoever holds a connection for nothing makes room."""
 import os
 import re
 import resource
+import selectors
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -175,6 +177,74 @@ def test_few_descriptors_are_shared_out_by_their_number(start, crowd, least, mor
     for _ in range(3):
         assert daemon.post(T, b"[[1, 2]]").ok().json()["data"] == [[1], [2]]
     assert daemon.descriptors() <= least + more
+
+
+def ask_for_ever(port, count, request, stop):
+    """So many connections ask for the same again and again, at once after each answer; one that was closed comes back."""
+    waiting, selector = {}, selectors.DefaultSelector()
+
+    def come():
+        one = socket.socket()
+        one.setblocking(False)
+        one.connect_ex(("127.0.0.1", port))
+        selector.register(one, selectors.EVENT_WRITE)
+        waiting[one] = b""
+
+    for _ in range(count):
+        come()
+    while not stop.is_set():
+        for key, _ in selector.select(0.1):
+            one = key.fileobj
+            try:
+                if key.events == selectors.EVENT_WRITE:
+                    one.sendall(request)
+                    selector.modify(one, selectors.EVENT_READ)
+                    continue
+                data = one.recv(65536)
+                waiting[one] += data
+                head, end, body = waiting[one].partition(b"\r\n\r\n")
+                if data and (not end or len(body) < int(re.search(rb"Content-Length: (\d+)", head)[1])):
+                    continue
+                if data and b"Connection: close" not in head:
+                    waiting[one] = b""
+                    one.sendall(request)
+                    continue
+            except OSError:
+                pass
+            selector.unregister(one)
+            del waiting[one]
+            one.close()
+            come()
+    for one in waiting:
+        one.close()
+
+
+def test_a_crowd_at_work_keeps_nobody_out(start, least):
+    """One client has a job on each connection that there can be, and more wait to come in. Another one is served."""
+    most = 16 + 128
+    daemon = start("--threads", "1", "--streams", "1", under=limited(least + 128))
+    for name, shape in (("a", "8x200000"), ("b", "200000x8")):
+        path = wire.target(f"/v1/matrices/{name}", shape=shape, dtype="f32")
+        assert daemon.request("PUT", path, bytes(6400000), {"Content-Type": wire.RAW}).status == 201
+    request = wire.head("POST", wire.target("/v1/matmul", a="ref:a", b="ref:b", kernel="naive"), "Content-Length: 0")
+    stop = threading.Event()
+    crowd = threading.Thread(target=ask_for_ever, args=(daemon.port, most + 60, request, stop))
+    with unharmed(daemon) as seen:
+        crowd.start()
+        try:
+            job = b'{"a": [[1, 2]], "b": [[3], [4]], "kernel": "naive"}'  # with a kernel's name it queues
+            for ask in (wire.head("GET", "/healthz", "Connection: close"),
+                        wire.head("POST", "/v1/matmul", f"Content-Length: {len(job)}", "Connection: close") + job) * 3:
+                time.sleep(0.5)
+                with socket.create_connection(("127.0.0.1", daemon.port), 20 * SLOW, ("127.0.0.2", 0)) as other:
+                    other.sendall(ask)
+                    assert other.recv(4096).startswith(b"HTTP/1.1 200")
+        finally:
+            stop.set()
+            crowd.join()
+            for name in "ab":
+                assert daemon.request("DELETE", f"/v1/matrices/{name}", timeout=60 * SLOW).status == 204
+        assert seen.moved("gemmd_requests_rejected_total", reason="queue_full") > 0
 
 
 @pytest.mark.parametrize("limit", [8, 12, 20, 40, 56])

@@ -1,7 +1,36 @@
-/* The scheduler: every way in which a job ends before its time, and all of them at once. */
+/* The scheduler: every way in which a job is refused or ends before its time, and all of them at
+ * once. */
 #include "tests/unit/sched_bench.h"
 
 #include <stdlib.h>
+
+/* Connections are shared out as queue slots are, whichever device has their requests. */
+static void test_crowd(void)
+{
+    struct bench b;
+    struct gm_error error = {0};
+
+    open_bench(&b, 1, 1, 1000);
+    for (int i = 0; i < 12; i++)
+        CHECK_STATUS(gm_sched_reserve(b.sched, 1, &error), GM_OK, &error);
+    atomic_store(&b.crowd.suspended, 100); /* no limit was stated */
+    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_OK, &error);
+    atomic_store(&b.crowd.most, 104);
+    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_OK, &error);
+    atomic_store(&b.crowd.suspended, 101);
+    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_QUEUE_FULL, NULL);
+    CHECK(strstr(error.detail, "101 of the 104 connections") && strstr(error.detail, "12 of them"));
+    CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_OK, &error);
+    atomic_store(&b.crowd.suspended, 103);
+    CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_OK, &error);
+    for (unsigned all = 104; all < 106; all++) {
+        atomic_store(&b.crowd.suspended, all);
+        CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_QUEUE_FULL, NULL);
+    }
+    for (int i = 0; i < 12; i++)
+        gm_sched_unreserve(b.sched, 1);
+    close_bench(&b);
+}
 
 /* A lost device ends everything that was accepted, once, and refuses the rest. */
 static void test_lost(void)
@@ -507,6 +536,7 @@ int main(void)
 {
     test_measure(1);
     test_measure(3);
+    test_crowd();
     test_lost();
     test_commit_after_loss();
     test_deadline();
