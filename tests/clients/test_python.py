@@ -98,7 +98,7 @@ def test_vectors_and_numbers_as_in_numpy(client):
     for true in (True, 1):
         assert np.allclose(client.matmul(m, v, transb=true), m @ v) and np.allclose(client.matmul(v, m.T, transa=true), v @ m.T)
     with pytest.raises(gemmd.RequestError, match="bad_shape"):
-        client.matmul(m, v, 2.0)
+        client.matmul(m, v, np.float64(2))
     for a, b in ((v, v), (m, v), (m, 2.5), (v, 1), (np.float64(1), 2)):
         got = client.add(a, b)
         assert got.shape == np.add(a, b).shape and np.array_equal(got, np.add(a, b))
@@ -580,7 +580,7 @@ def test_progress_may_end_a_request(client):
     with pytest.raises(KeyboardInterrupt):
         client.flip(RNG.random((1000, 1000)), progress=stop)
     assert client.flip([[1, 2]]).tolist() == [[2, 1]]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="progress is a function"):
         client.flip([[1, 2]], progress=5)
 
 
@@ -954,6 +954,12 @@ def test_expressions_that_grow_too_long_end_at_once(client):
     # The length that is kept is that of the text.
     for made in (x @ x * (x + 1) ** -2, -x - (-x - -1.5), gemmd.where(x > -2, x[0, 1:], (-1) ** x).sum(axis=0).mT):
         assert made._length == len(gemmd.lazy.text_of(made, {}))
+    longest = x + 1.5
+    for _ in range(1022):
+        longest = longest + 1
+    assert longest._length == len(gemmd.lazy.text_of(longest, {})) == 4096
+    with pytest.raises(ValueError, match="would be 4100 characters long"):
+        longest + 1
     many = [np.full((1, 1), float(i)) for i in range(12)]
     wide = sum(many[1:], x + many[0])  # v10 and others are longer
     assert len(gemmd.lazy.text_of(wide, {})) == wide._length + 3 and wide.get()[0, 0] == 1 + sum(range(12))

@@ -250,7 +250,7 @@ def _same_kind(kind: np.dtype[Any], target: np.dtype[Any]) -> bool:
     """Whether numbers of a kind may become the target: by NumPy's rule, and integers any type of numbers."""
     if dtype_name(target) == "bf16":
         return kind.kind in "biuf"
-    return np.can_cast(kind, target, "same_kind") or (kind.kind in "iu" and target.kind in "iufc")
+    return np.can_cast(kind, target, "same_kind") or (kind.kind == "i" and target.kind == "u")
 
 
 def _as_bf16(array: Array) -> Array:

@@ -615,8 +615,7 @@ def _as_products(
         a = a[:, None] if params.get("transa") in ("true", "1") else a[None, :]
     if b.ndim == 1:
         b = b[None, :] if params.get("transb") in ("true", "1") else b[:, None]
-    if drop:
-        rest = [c if c.ndim == 0 else np.expand_dims(c, drop) for c in rest]
+    rest = [np.expand_dims(c, drop) for c in rest]
 
     def finish(made: arrays.Result) -> arrays.Result:
         kept = [n for i, n in enumerate(made.shape) if i - made.ndim not in drop]
