@@ -347,6 +347,22 @@ def test_a_status_has_a_class(status, kind):
     assert gemmd.calls.Reply(200, httpx.Headers({"Gemmd-Stats": "{"}), np.empty(0, "u1")).account() == {}
 
 
+def test_what_is_said_of_lost_connections():
+    of_http, of_https = ("; does gemmd speak TLS there? Then its address begins with https://", "; does gemmd speak TLS there? If not, its address begins with http://")
+    silent, behind = httpx.ReadError(""), httpx.ReadError("")
+    behind.__cause__ = OSError("a reason")
+    for error, where, said in (
+        (httpx.ConnectTimeout("x"), "http://h", "no connection from http://h in time"), (httpx.PoolTimeout("x"), "http://h", "no free connection from http://h in time"),
+        (httpx.ReadTimeout("x"), "http://h", "no reply from http://h in time"), (httpx.ConnectError("refused"), "http://h", "cannot connect to http://h: refused"),
+        (httpx.ConnectError("reset by peer"), "HTTPS://h", f"cannot connect to HTTPS://h: reset by peer{of_https}"), (httpx.ConnectError("[SSL] wrong"), "https://h", f"cannot connect to https://h: [SSL] wrong{of_https}"),
+        (httpx.ConnectError("[SSL] Certificate"), "https://h", "cannot connect to https://h: [SSL] Certificate"), (httpx.ReadError("reset"), "https://h", "the connection to https://h ended before its reply: reset"),
+        (httpx.RemoteProtocolError("odd"), "h:1", f"the connection to h:1 ended before its reply: odd{of_http}"), (httpx.RemoteProtocolError("odd"), "unix:/s", "the connection to unix:/s ended before its reply: odd"),
+        (behind, "h", "the connection to h ended before its reply: a reason"), (silent, "h", "the connection to h ended before its reply: ReadError"),
+    ):
+        made = gemmd.retries.transport_error(error, where)
+        assert str(made) == said and isinstance(made, gemmd.TimeoutError) == isinstance(error, httpx.TimeoutException)
+
+
 def test_no_longer_than_the_caller_waits(flip, relay):
     one = relay(refusals=[problem(503, "queue_full", Retry_After="30")] * 2)
     with pytest.raises(gemmd.UnavailableError):
@@ -469,6 +485,18 @@ def test_what_replaces_its_own_operand_is_not_sent_twice(daemon):
             assert direct.get(w).tolist() == [[10.0]]
         for name in ("once_w", "once_v"):
             direct.delete(name)
+    # Where it cannot have been carried out it is: nobody listened, or the daemon itself refused it.
+    call = gemmd.calls.Call("POST", "/v1/eval", lambda reply: None, once=True)
+    refused, lost = gemmd.TransportError("refused"), gemmd.TransportError("lost")
+    refused.__cause__, lost.__cause__ = httpx.ConnectError("refused"), httpx.ReadError("lost")
+    full, of_proxy = gemmd.UnavailableError("full", status=503, code="queue_full", retry_after=0), gemmd.UnavailableError("no upstream", status=503, retry_after=0)
+    for error, again in ((refused, True), (full, True), (lost, False), (of_proxy, False)):
+        retries = gemmd.retries.Retries(call, 1, 60, True)
+        if again:
+            assert retries.pause(error) < 1
+        else:
+            with pytest.raises(type(error)):
+                retries.pause(error)
     # By whatever name its owner, or another, calls it.
     for params, names, replaces in (({"keep": "w"}, ["ann.w"], True), ({"keep": "w", "b": "ref:ann.w"}, [None], True), ({"keep": "w"}, ["v", None], False), ({}, ["w"], False)):
         assert gemmd.calls._replaces(params, names) == replaces
@@ -477,7 +505,7 @@ def test_what_replaces_its_own_operand_is_not_sent_twice(daemon):
 # What a caller gives.
 
 @pytest.mark.parametrize("kind, options", [
-    (ValueError, {"timeout": 0}), (ValueError, {"timeout": -1}), (ValueError, {"timeout": float("nan")}),
+    (ValueError, {"timeout": 0}), (ValueError, {"timeout": -1}), (ValueError, {"timeout": float("nan")}), (ValueError, {"timeout": float("inf")}), (TypeError, {"timeout": True}),
     (ValueError, {"connections": 0}), (ValueError, {"retries": -1}), (ValueError, {"retry_wait": -1}),
     (TypeError, {"timeout": "1"}), (TypeError, {"connections": 1.5}), (TypeError, {"retries": "a"}),
     (TypeError, {"retry_wait": "x"}), (ValueError, {"call": {"timeout": 0}}), (TypeError, {"call": {"timeout": "1"}}),

@@ -186,6 +186,23 @@ def test_where_there_is_no_room_for_a_region(allowing, relay, registered, monkey
         assert len(registered) == 2
 
 
+def test_a_region_that_is_gone_is_not_needed():
+    """Its operands are sent; any other error of the operation is the caller's, and the region stays for the next."""
+    for code, gone in (("not_found", True), ("region_conflict", True), ("not_allowed", True), ("bad_shape", False)):
+        memory = gemmd.shared.SharedMemory(gemmd.address.resolve("http://localhost:9", None, None), True)
+        operation = gemmd.calls.operation("flip", [A], {})
+        steps = memory.steps(operation)
+        assert next(steps).path == "/v2" and steps.send({"shared_memory_prefix": "/gemmd-"}).path.endswith("/register")
+        assert steps.send(None).params["region_a"].startswith("py-")
+        error = gemmd.RequestError("it is so", status=400, code=code)
+        if gone:
+            assert steps.throw(error) is operation.call and memory.take_all() == []
+        else:
+            with pytest.raises(gemmd.RequestError):
+                steps.throw(error)
+            assert len(memory.take_all()) == 1
+
+
 def test_the_end_after_that_of_the_daemon(start):
     daemon = start("--allow-shared-memory", "/gemmd-")
     client, other = gemmd.Client(daemon.url("")), gemmd.AsyncClient(daemon.url(""))
