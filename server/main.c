@@ -11,7 +11,7 @@
 #include "server/limits.h"
 #include "server/process.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

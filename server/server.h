@@ -11,9 +11,9 @@
 #include "server/config.h"
 #include "server/http/connections.h"
 #include "server/matrices/matrices.h"
-#include "server/request/memory_quota.h"
 #include "server/request/regions.h"
 #include "server/sched/devices.h"
+#include "server/sched/memory_quota.h"
 #include "server/sched/worker.h"
 
 #include <pthread.h>

@@ -7,7 +7,7 @@
  */
 #include "kernels/choose/choose.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "server/clock.h"
 #include "server/limits.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <ctype.h>
 #include <jansson.h>

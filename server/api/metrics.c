@@ -10,7 +10,7 @@
  */
 #include "kernels/buffer_pool.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "server/clock.h"
 #include "server/limits.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

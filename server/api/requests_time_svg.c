@@ -5,7 +5,7 @@
 #include "server/api/routes.h"
 #include "server/api/stats.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <math.h>
 #include <stdio.h>

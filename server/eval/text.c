@@ -1,7 +1,7 @@
 /*
  * text.c - writes the plan of an expression, for people or as JSON.
  */
-#include "server/request/text.h"
+#include "server/text.h"
 #include "proto/json/json.h"
 #include "server/eval/eval.h"
 

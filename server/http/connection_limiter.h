@@ -11,7 +11,7 @@
 
 #include "server/api/stats.h"
 #include "server/http/connections.h"
-#include "server/request/memory_quota.h"
+#include "server/sched/memory_quota.h"
 
 /* Raises the soft limit of descriptors to the hard limit. The soft limit's default is low, for
  * programs that use select(). */

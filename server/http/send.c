@@ -1,5 +1,5 @@
 #include "server/http/internal.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <microhttpd.h>
 #include <stdio.h>

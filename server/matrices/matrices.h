@@ -18,8 +18,8 @@
 
 #include "proto/key.h"
 #include "server/limits.h"
-#include "server/request/memory_quota.h"
 #include "server/sched/devices.h"
+#include "server/sched/memory_quota.h"
 
 #include <sys/queue.h>
 

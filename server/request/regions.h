@@ -14,8 +14,8 @@
 #define GM_SERVER_REQUEST_REGIONS_H
 
 #include "proto/kserve/kserve.h"
-#include "server/request/memory_quota.h"
 #include "server/sched/devices.h"
+#include "server/sched/memory_quota.h"
 
 #include <sys/queue.h>
 

@@ -1,7 +1,7 @@
 #include "server/request/reply.h"
 
 #include "server/api/routes.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 
 #include "kernels/backend.h"
 #include "kernels/choose/choose.h"
-#include "server/request/memory_quota.h"
 #include "server/sched/cost.h"
+#include "server/sched/memory_quota.h"
 #include "server/sched/sched.h"
 
 #define GM_DEVICES_MAX 16

@@ -9,6 +9,9 @@ import re
 
 import lint
 
+# What every part of the server may use.
+BASE = ["server/clock.h", "server/limits.h", "server/log.h", "server/text.h"]
+
 # Folder -> the headers of ours that its files may include. The server sees the kernels' general
 # headers, and nothing of what is inside a backend but the oracle, which is of no device; no backend
 # sees the inside of another.
@@ -21,6 +24,12 @@ MAY_INCLUDE = {
                     "kernels/cpu/backend/pool.h", "kernels/cpu/backend/facts.h",
                     "kernels/cpu/backend/rearrange.h"],
     "kernels": ["proto/*", "kernels/*"],
+    # What serves requests of any kind knows none of them.
+    "server/sched": ["proto/*", "kernels/[!/]*.h", "kernels/variants.def", "kernels/choose/choose.h", *BASE,
+                     "server/access/quota.h", "server/sched/*"],
+    "server/matrices": ["proto/*", "kernels/[!/]*.h", *BASE, "server/access/quota.h", "server/sched/*",
+                        "server/matrices/*"],
+    "server/eval": ["proto/*", "kernels/[!/]*.h", "kernels/choose/choose.h", *BASE, "server/eval/*"],
     "server": ["proto/*", "kernels/[!/]*.h", "kernels/variants.def", "kernels/choose/choose.h",
                "kernels/choose/fit.h", "kernels/cpu/reference.h",
                "server/*"],
@@ -37,7 +46,7 @@ CONFINED = {
                   "server/api/choose.c", "server/api/explain/json.c", "server/api/info.c", "server/api/kserve/models.c",
                   "server/api/kserve/regions.c",
                   "server/api/matrices/matrices.c", "server/matrices/files.c",
-                  "server/request/reply.c", "server/request/text.c",
+                  "server/request/reply.c", "server/text.c",
                   "clients/c/lib/error.c", "clients/c/lib/operate.c", "clients/c/gemmctl/*"],
     "curl.h": ["clients/c/lib/*"],
     "cblas.h": ["kernels/cpu/*.c"],
@@ -100,6 +109,7 @@ def planted(path, line, **more):
 
 
 PLANTED = [
+    (planted("server/sched/a.c", '#include "server/s.h"'), "server/sched/ may not include server/s.h"),
     (planted("proto/a.c", '#include "kernels/backend.h"'), "may not include kernels/backend.h"),
     (planted("proto/a.c", '#include "../server/s.h"'), "may not include server/s.h"),
     (planted("kernels/a.c", '#include "server/s.h"'), "may not include server/s.h"),

@@ -1,6 +1,6 @@
 /* A document is whole or there is none, whichever of its allocations fails; the next one is whole
  * again. */
-#include "server/request/text.h"
+#include "server/text.h"
 #include "tests/unit/check.h"
 
 #include <jansson.h>

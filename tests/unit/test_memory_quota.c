@@ -1,5 +1,5 @@
 /* Admission by memory: reservations, and the allocations that are counted in them. */
-#include "server/request/memory_quota.h"
+#include "server/sched/memory_quota.h"
 #include "tests/unit/check.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* A text is whole or there is none, whichever of its allocations fails. */
-#include "server/request/text.h"
+#include "server/text.h"
 #include "tests/unit/check.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "kernels/device_facts.h"
 #include "server/api/compare/compare.h"
 
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "kernels/device_facts.h"
 #include "server/api/compare/compare.h"
 
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "kernels/device_facts.h"
 #include "server/api/compare/compare.h"
 
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

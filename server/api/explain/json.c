@@ -3,7 +3,7 @@
  */
 #include "kernels/gpu.h"
 #include "server/api/explain/explain.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <jansson.h>
 #include <math.h>

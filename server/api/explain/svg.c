@@ -10,7 +10,7 @@
 #include "server/api/explain/explain.h"
 
 #include "server/limits.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

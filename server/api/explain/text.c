@@ -3,7 +3,7 @@
  *
  * The table lists the access sites in the source, their lines, and the totals.
  */
-#include "server/request/text.h"
+#include "server/text.h"
 #include "server/api/explain/explain.h"
 
 #include <math.h>

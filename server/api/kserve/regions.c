@@ -6,7 +6,7 @@
  */
 #include "proto/kserve/kserve.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
+#include "server/text.h"
 
 #include <jansson.h>
 #include <stdlib.h>

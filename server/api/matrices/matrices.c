@@ -3,8 +3,8 @@
  */
 #include "server/clock.h"
 #include "server/request/request.h"
-#include "server/request/text.h"
 #include "server/sched/cost.h"
+#include "server/text.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 #include "server/eval/eval.h"
 #include "server/matrices/matrices.h"
 #include "server/request/head.h"
-#include "server/request/memory_quota.h"
 #include "server/request/params.h"
 #include "server/request/regions.h"
+#include "server/sched/memory_quota.h"
 
 #define GM_MODEL_NAME_MAX 96
 #define GM_INFER_ID_MAX 257

@@ -3,8 +3,8 @@
  *
  * Memory errors are reported at the end, instead of a text.
  */
-#ifndef GM_SERVER_REQUEST_TEXT_H
-#define GM_SERVER_REQUEST_TEXT_H
+#ifndef GM_SERVER_TEXT_H
+#define GM_SERVER_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

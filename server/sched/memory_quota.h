@@ -11,8 +11,8 @@
  * One part in GM_SMALL_MEMORY_PART of the limit is for small requests only, which take at most one
  * part in GM_SMALL_PART of it each. Clients share it by the same rule.
  */
-#ifndef GM_SERVER_REQUEST_MEMORY_QUOTA_H
-#define GM_SERVER_REQUEST_MEMORY_QUOTA_H
+#ifndef GM_SERVER_SCHED_MEMORY_QUOTA_H
+#define GM_SERVER_SCHED_MEMORY_QUOTA_H
 
 #include "kernels/backend.h"
 

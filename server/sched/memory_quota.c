@@ -1,4 +1,4 @@
-#include "server/request/memory_quota.h"
+#include "server/sched/memory_quota.h"
 
 enum gm_status gm_memory_quota_open(struct gm_memory_quota *quota, uint64_t limit,
                                     struct gm_error *err)
