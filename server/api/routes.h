@@ -170,6 +170,10 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
 char *gm_requests_live_svg(const struct gm_recent *recent, size_t n,
                            const struct gm_window *window);
 
+/* Replies with such bytes of the program (GM_EMBED); in docs/docs.c. */
+enum gm_progress gm_reply_embedded(struct gm_request *request, const char *media_type,
+                                   const char *begin, const char *end);
+
 /* Checks readiness: GM_OK, or why new work would be refused. */
 enum gm_status gm_check_ready(struct gm_server *server, struct gm_error *err);
 

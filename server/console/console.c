@@ -11,17 +11,8 @@
 
 #ifdef GM_CONSOLE_FILES
 
-/* Bytes of the build: from NAME to NAME_end. */
-#define EMBED(name, path)                                                                          \
-    extern const char name[], name##_end[];                                                        \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".globl " #name ", " #name "_end\n"                                                    \
-            ".hidden " #name ", " #name "_end\n" #name ":\n"                                       \
-            ".incbin \"" path "\"\n" #name "_end:\n"                                               \
-            ".popsection\n")
-
-EMBED(gm_console_page, GM_CONSOLE_PAGE);
-#define GM_FILE(n, name, path) EMBED(gm_console_file_##n, path);
+GM_EMBED(gm_console_page, GM_CONSOLE_PAGE);
+#define GM_FILE(n, name, path) GM_EMBED(gm_console_file_##n, path);
 #include GM_CONSOLE_FILES
 #undef GM_FILE
 
@@ -32,22 +23,6 @@ static const struct file {
 #include GM_CONSOLE_FILES
 #undef GM_FILE
 };
-
-/* Scripts, styles and data of this daemon only: none inline, none from elsewhere. */
-#define POLICY                                                                                     \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "        \
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-static enum gm_progress reply(struct gm_request *r, const char *media_type, const char *begin,
-                              const char *end)
-{
-    r->reply.http = 200;
-    r->reply.media_type = media_type;
-    r->reply.body = begin;
-    r->reply.body_len = (uint64_t)(end - begin);
-    r->state = GM_REQUEST_REPLY;
-    return GM_READY;
-}
 
 static const char *media_type_of(const char *name)
 {
@@ -60,9 +35,9 @@ static const char *media_type_of(const char *name)
 
 enum gm_progress gm_handle_console(struct gm_request *r)
 {
-    gm_reply_header(&r->reply, "Content-Security-Policy", POLICY);
+    gm_reply_header(&r->reply, "Content-Security-Policy", GM_PAGE_POLICY);
     gm_reply_header(&r->reply, "Cache-Control", "no-cache");
-    return reply(r, "text/html; charset=utf-8", gm_console_page, gm_console_page_end);
+    return gm_reply_embedded(r, "text/html; charset=utf-8", gm_console_page, gm_console_page_end);
 }
 
 enum gm_progress gm_handle_console_file(struct gm_request *r)
@@ -76,7 +51,7 @@ enum gm_progress gm_handle_console_file(struct gm_request *r)
         gm_reply_header(&r->reply, "Content-Encoding", "gzip");
         /* Short: after an update a page of two versions would be none. */
         gm_reply_header(&r->reply, "Cache-Control", "max-age=60");
-        return reply(r, media_type_of(name), files[i].begin, files[i].end);
+        return gm_reply_embedded(r, media_type_of(name), files[i].begin, files[i].end);
     }
     gm_fail(&error, GM_NOT_FOUND, "the console has no file %.100s", name);
     return gm_request_fail(r, &error);

@@ -43,6 +43,23 @@ void gm_reply_header(struct gm_reply *reply, const char *name, const char *value
 /* Sets `text` as the body, and takes ownership of it. NULL (no memory) sets `failed`. */
 void gm_reply_text(struct gm_reply *reply, int http, const char *media_type, char *text);
 
+/* ---- Pages, and files of pages, that are part of the program. ---- */
+
+/* Bytes of the build: from NAME to NAME_end. */
+#define GM_EMBED(name, path)                                                                       \
+    extern const char name[], name##_end[];                                                        \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".globl " #name ", " #name "_end\n"                                                    \
+            ".hidden " #name ", " #name "_end\n" #name ":\n"                                       \
+            ".incbin \"" path "\"\n" #name "_end:\n"                                               \
+            ".popsection\n")
+
+/* What a page may load: scripts, styles and data of this daemon only: none inline, none from
+ * elsewhere. */
+#define GM_PAGE_POLICY                                                                             \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "        \
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 /* Frees what the reply owns. */
 void gm_reply_clear(struct gm_reply *reply);
 

@@ -7,55 +7,41 @@
 
 #include <string.h>
 
-/* Embeds a file of the build: its bytes are from NAME to NAME_end. */
-#define EMBED(name, path)                                                                          \
-    extern const char name[], name##_end[];                                                        \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".globl " #name ", " #name "_end\n"                                                    \
-            ".hidden " #name ", " #name "_end\n" #name ":\n"                                       \
-            ".incbin \"" path "\"\n" #name "_end:\n"                                               \
-            ".popsection\n")
+GM_EMBED(gm_docs_contract, GM_DOCS_BUILD "/openapi.json");
+GM_EMBED(gm_docs_licenses, GM_DOCS_BUILD "/licenses.txt");
+GM_EMBED(gm_docs_page, GM_DOCS_SOURCE "/page.html");
+GM_EMBED(gm_docs_start, GM_DOCS_SOURCE "/start.js");
 
-EMBED(gm_docs_contract, GM_DOCS_BUILD "/openapi.json");
-EMBED(gm_docs_licenses, GM_DOCS_BUILD "/licenses.txt");
-EMBED(gm_docs_page, GM_DOCS_SOURCE "/page.html");
-EMBED(gm_docs_start, GM_DOCS_SOURCE "/start.js");
-
-/* Allows scripts and styles of this daemon only: none inline, none from elsewhere. */
-#define POLICY                                                                                     \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "              \
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-static enum gm_progress reply(struct gm_request *r, const char *media_type, const char *begin,
-                              const char *end)
+enum gm_progress gm_reply_embedded(struct gm_request *r, const char *media_type, const char *begin,
+                                   const char *end)
 {
     r->reply.http = 200;
     r->reply.media_type = media_type;
     r->reply.body = begin;
     r->reply.body_len = (uint64_t)(end - begin);
-    r->state = GM_REQUEST_REPLY;
     return GM_READY;
 }
 
 enum gm_progress gm_handle_openapi(struct gm_request *r)
 {
-    return reply(r, "application/json", gm_docs_contract, gm_docs_contract_end);
+    return gm_reply_embedded(r, "application/json", gm_docs_contract, gm_docs_contract_end);
 }
 
 enum gm_progress gm_handle_licenses(struct gm_request *r)
 {
-    return reply(r, "text/plain; charset=utf-8", gm_docs_licenses, gm_docs_licenses_end);
+    return gm_reply_embedded(r, "text/plain; charset=utf-8", gm_docs_licenses,
+                             gm_docs_licenses_end);
 }
 
 #ifdef GM_DOCS_VIEWER
 
-EMBED(gm_docs_script, GM_DOCS_VIEWER "/swagger-ui-bundle.js");
-EMBED(gm_docs_style, GM_DOCS_VIEWER "/swagger-ui.css");
+GM_EMBED(gm_docs_script, GM_DOCS_VIEWER "/swagger-ui-bundle.js");
+GM_EMBED(gm_docs_style, GM_DOCS_VIEWER "/swagger-ui.css");
 
 enum gm_progress gm_handle_docs(struct gm_request *r)
 {
-    gm_reply_header(&r->reply, "Content-Security-Policy", POLICY);
-    return reply(r, "text/html; charset=utf-8", gm_docs_page, gm_docs_page_end);
+    gm_reply_header(&r->reply, "Content-Security-Policy", GM_PAGE_POLICY);
+    return gm_reply_embedded(r, "text/html; charset=utf-8", gm_docs_page, gm_docs_page_end);
 }
 
 enum gm_progress gm_handle_docs_file(struct gm_request *r)
@@ -65,10 +51,12 @@ enum gm_progress gm_handle_docs_file(struct gm_request *r)
     /* An hour: the page requests them each time, and one is large. */
     gm_reply_header(&r->reply, "Cache-Control", "max-age=3600");
     if (strcmp(name, "swagger-ui.css") == 0)
-        return reply(r, "text/css; charset=utf-8", gm_docs_style, gm_docs_style_end);
+        return gm_reply_embedded(r, "text/css; charset=utf-8", gm_docs_style, gm_docs_style_end);
     if (strcmp(name, "start.js") == 0)
-        return reply(r, "text/javascript; charset=utf-8", gm_docs_start, gm_docs_start_end);
-    return reply(r, "text/javascript; charset=utf-8", gm_docs_script, gm_docs_script_end);
+        return gm_reply_embedded(r, "text/javascript; charset=utf-8", gm_docs_start,
+                                 gm_docs_start_end);
+    return gm_reply_embedded(r, "text/javascript; charset=utf-8", gm_docs_script,
+                             gm_docs_script_end);
 }
 
 #else
