@@ -2,7 +2,7 @@
  * console.c - GET / and /console/...: the web console, whose files are part of the program.
  *
  * They need no key, since they have nothing in them that is not public; what they show comes from
- * the API, which asks for one. All but the page itself are sent as gzip: d3 alone has 240 KB.
+ * the API, which asks for one. Whoever takes gzip gets all but the page itself so.
  */
 #include "server/request/reply.h"
 #include "server/request/request.h"
@@ -12,14 +12,18 @@
 #ifdef GM_CONSOLE_FILES
 
 GM_EMBED(gm_console_page, GM_CONSOLE_PAGE);
-#define GM_FILE(n, name, path) GM_EMBED(gm_console_file_##n, path);
+#define GM_FILE(n, name, packed, plain)                                                            \
+    GM_EMBED(gm_console_packed_##n, packed);                                                       \
+    GM_EMBED(gm_console_plain_##n, plain);
 #include GM_CONSOLE_FILES
 #undef GM_FILE
 
 static const struct file {
-    const char *name, *begin, *end;
+    const char *name, *packed, *packed_end, *plain, *plain_end;
 } files[] = {
-#define GM_FILE(n, name, path) {name, gm_console_file_##n, gm_console_file_##n##_end},
+#define GM_FILE(n, name, packed, plain)                                                            \
+    {name, gm_console_packed_##n, gm_console_packed_##n##_end, gm_console_plain_##n,               \
+     gm_console_plain_##n##_end},
 #include GM_CONSOLE_FILES
 #undef GM_FILE
 };
@@ -46,12 +50,16 @@ enum gm_progress gm_handle_console_file(struct gm_request *r)
     struct gm_error error;
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        if (strcmp(files[i].name, name) != 0)
+        const struct file *file = &files[i];
+        if (strcmp(file->name, name) != 0)
             continue;
-        gm_reply_header(&r->reply, "Content-Encoding", "gzip");
+        gm_reply_header(&r->reply, "Vary", "Accept-Encoding");
         /* Short: after an update a page of two versions would be none. */
         gm_reply_header(&r->reply, "Cache-Control", "max-age=60");
-        return gm_reply_embedded(r, media_type_of(name), files[i].begin, files[i].end);
+        if (!gm_accept_has_coding(r->head.accept_encoding, "gzip"))
+            return gm_reply_embedded(r, media_type_of(name), file->plain, file->plain_end);
+        gm_reply_header(&r->reply, "Content-Encoding", "gzip");
+        return gm_reply_embedded(r, media_type_of(name), file->packed, file->packed_end);
     }
     gm_fail(&error, GM_NOT_FOUND, "the console has no file %.100s", name);
     return gm_request_fail(r, &error);

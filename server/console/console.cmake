@@ -1,4 +1,5 @@
-# What console.c has in it: the files of this folder, the kernels' sources, and d3, compressed.
+# What console.c has in it: the files of this folder, the kernels' sources, and d3, as they are and
+# compressed.
 find_file(GEMMD_D3 d3.min.js PATHS /usr/share/javascript/d3 NO_DEFAULT_PATH
   DOC "d3 3.5, minified, which draws the console's charts")
 find_file(GEMMD_D3_LICENSE copyright PATHS /usr/share/doc/libjs-d3 NO_DEFAULT_PATH
@@ -24,7 +25,7 @@ if(GEMMD_D3 AND GEMMD_D3_LICENSE)
       set(name d3.min.js)
     endif()
     list(LENGTH console_packed n)
-    string(APPEND console_list "GM_FILE(${n}, \"${name}\", \"${console_made}/${n}.gz\")\n")
+    string(APPEND console_list "GM_FILE(${n}, \"${name}\", \"${console_made}/${n}.gz\", \"${file}\")\n")
     list(APPEND console_packed ${console_made}/${n}.gz)
   endforeach()
   file(CONFIGURE OUTPUT ${console_made}/files.inc CONTENT "${console_list}")

@@ -90,6 +90,21 @@ double gm_accept_weight(const char *accept, const char *media_type)
     return says_nothing(accept) ? 1 : weight_of(accept, media_type);
 }
 
+bool gm_accept_has_coding(const char *accept_encoding, const char *coding)
+{
+    bool named = false;
+    double q = 0;
+
+    for (const char *p = accept_encoding; p && !named;) {
+        struct range range;
+        p = next_range(p, &range);
+        named = range.len == strlen(coding) && strncasecmp(range.type, coding, range.len) == 0;
+        if (named || (range.len == 1 && *range.type == '*'))
+            q = range.q;
+    }
+    return q > 0;
+}
+
 enum gm_status gm_accept_choose(const char *accept, const struct gm_codec *preferred,
                                 const struct gm_codec **ret, struct gm_error *err)
 {

@@ -21,6 +21,10 @@ enum gm_status gm_accept_choose(const char *accept, const struct gm_codec *prefe
 /* The weight (q) of a media type in Accept: 0 if it is not accepted, 1 if there is no Accept. */
 double gm_accept_weight(const char *accept, const char *media_type);
 
+/* Whether Accept-Encoding takes this coding (RFC 9110, section 12.5.3). NULL, no such header: no.
+ */
+bool gm_accept_has_coding(const char *accept_encoding, const char *coding);
+
 #define GM_REPORT_LIST(X)                                                                          \
     X(TEXT, "text", "text/plain", "; charset=utf-8")                                               \
     X(JSON, "json", "application/json", "")                                                        \

@@ -86,13 +86,14 @@ static bool parse_length(const char *text, size_t len, uint64_t *ret)
     {                                                                                              \
         name, sizeof name - 1, offsetof(struct gm_request_head, field)                             \
     }
-#define LISTS 3    /* wanted[] begins with them */
+#define LISTS 4    /* wanted[] begins with them */
 #define HOST LISTS /* in made[], behind the lists */
 _Static_assert(HOST < GM_HEAD_MADE_MAX, "there is room for all");
 static const struct {
     const char *name;
     size_t len, offset;
 } wanted[] = {WANTED("Accept", accept),
+              WANTED("Accept-Encoding", accept_encoding),
               WANTED("If-Match", if_match),
               WANTED("If-None-Match", if_none_match),
               WANTED("Host", host),

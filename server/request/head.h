@@ -38,7 +38,7 @@ bool gm_client_is_loopback(const struct sockaddr *address);
 
 /* ---- The head. ---- */
 
-#define GM_HEAD_MADE_MAX 4
+#define GM_HEAD_MADE_MAX 5
 
 struct gm_request_head {
     uint64_t client; /* client id: gm_client_of, or of its key: quota.h */
@@ -49,7 +49,7 @@ struct gm_request_head {
     const char *content_type, *content_encoding, *expect;
     const char
         *infer_header; /* Inference-Header-Content-Length: of the JSON before binary tensors */
-    const char *accept;
+    const char *accept, *accept_encoding;
     const char *traceparent, *request_id;
     const char *host;
     const char *authorization;

@@ -1,5 +1,7 @@
 """A browser is no way in: Host, Origin, CORS, and the headers of pages."""
 
+import gzip
+
 import pytest
 
 import wire
@@ -107,3 +109,15 @@ def test_pages_have_their_headers(daemon, path):
     assert reply.header("cross-origin-resource-policy") == "same-origin"
     if path == "/docs":
         assert "default-src 'none'" in reply.header("content-security-policy")
+
+
+@pytest.mark.parametrize("takes", [[], ["identity"], ["gzip;q=0, *"], ["br", "gzip"], ["*"]])
+def test_parts_of_the_console_as_the_client_takes_them(daemon, takes):
+    with daemon.raw() as raw:
+        reply = raw.send(wire.head("GET", "/console/app.js", *(f"Accept-Encoding: {line}" for line in takes))).reply()
+    if reply.status == 404:
+        pytest.skip("built without a console")
+    packed = takes in (["br", "gzip"], ["*"])
+    assert reply.ok().header("content-encoding") == ("gzip" if packed else None)
+    assert reply.header("vary") == "Accept-Encoding" and reply.media_type == "text/javascript"
+    assert (gzip.decompress(reply.body) if packed else reply.body).startswith(b"// app.js - ")

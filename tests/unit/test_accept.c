@@ -57,5 +57,22 @@ int main(void)
         if (status != GM_OK)
             CHECK(strstr(error.detail, "application/x-npy") != NULL);
     }
+    static const struct {
+        const char *accept;
+        bool gzip;
+    } codings[] = {{NULL, false},
+                   {"", false},
+                   {"identity", false},
+                   {"gzip", true},
+                   {"deflate, GZIP;q=0.1", true},
+                   {"br, gzip;q=0", false},
+                   {"gzip;q=0, *", false},
+                   {"*, gzip;q=0", false},
+                   {"*;q=0, gzip", true},
+                   {"*", true},
+                   {"*;q=0", false},
+                   {"gzipped, xgzip, gzi", false}};
+    for (size_t i = 0; i < sizeof codings / sizeof *codings; i++)
+        CHECK(gm_accept_has_coding(codings[i].accept, "gzip") == codings[i].gzip);
     return check_report();
 }
