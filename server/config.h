@@ -107,6 +107,7 @@ char *gm_config_trim(char *text);
 struct gm_file {
     char *bytes;
     size_t len;
+    unsigned mode; /* its type and permissions, as of stat(2) */
 };
 
 /* Reads a file of at most `most` bytes. An error names it. */

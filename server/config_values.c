@@ -166,10 +166,11 @@ enum gm_status gm_file_read(const char *path, size_t most, struct gm_file *ret,
                             struct gm_error *err)
 {
     struct gm_file file = {.bytes = calloc(1, most + 1)};
+    struct stat about;
     /* Not to wait for a writer, if it is a pipe by mistake. */
     int fd = file.bytes ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 
-    if (fd < 0 || !read_all(fd, &file, most)) {
+    if (fd < 0 || fstat(fd, &about) != 0 || !read_all(fd, &file, most)) {
         int fault = file.bytes ? errno : ENOMEM;
         if (fd >= 0)
             close(fd);
@@ -178,6 +179,7 @@ enum gm_status gm_file_read(const char *path, size_t most, struct gm_file *ret,
                        fault == EFBIG ? "it is too large" : strerror(fault));
     }
     close(fd);
+    file.mode = about.st_mode;
     *ret = file;
     return GM_OK;
 }

@@ -1,10 +1,9 @@
 /* keys.c - the table of keys, made from a keys file: an array, and hash tables of ids and names. */
 #include "server/access/access.h"
 
+#include "server/config.h"
 #include "server/limits.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <nettle/base64.h>
 #include <nettle/memops.h>
 #include <stdio.h>
@@ -243,59 +242,23 @@ size_t gm_access_credentials(const char *authorization, char out[GM_KEY_TEXT_MAX
     return len;
 }
 
-/* The text of a file, which the caller frees. */
-static enum gm_status read_file(const char *path, char **ret, size_t *ret_len, struct gm_error *err)
-{
-    struct stat about;
-    enum gm_status status = GM_OK;
-    char *text = NULL;
-    size_t len = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
-
-    if (fd < 0 || fstat(fd, &about) != 0)
-        status = gm_fail(err, GM_BAD_PARAMETER, "%s: %s%s", path, strerror(errno),
-                         errno == ENOENT ? ": gemmctl key new makes it" : "");
-    else if (!S_ISREG(about.st_mode))
-        status = gm_fail(err, GM_BAD_PARAMETER, "%s: it is no regular file", path);
-    else if (about.st_mode & S_IWOTH)
-        status = gm_fail(err, GM_BAD_PARAMETER, "%s: everybody may write to it", path);
-    else if (about.st_size > GM_KEYS_FILE_BYTES_MAX)
-        status = gm_fail(err, GM_BAD_PARAMETER, "%s: it has more than %d bytes", path,
-                         GM_KEYS_FILE_BYTES_MAX);
-    else if (!(text = malloc((size_t)about.st_size + 1)))
-        status = gm_fail(err, GM_MEMORY_FULL, "no memory for %s", path);
-    while (status == GM_OK && len < (size_t)about.st_size) {
-        ssize_t got = read(fd, text + len, (size_t)about.st_size - len);
-        if (got < 0 && errno != EINTR)
-            status = gm_fail(err, GM_BAD_PARAMETER, "%s: %s", path, strerror(errno));
-        else if (got == 0)
-            break; /* it has become shorter */
-        else if (got > 0)
-            len += (size_t)got;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (status != GM_OK) {
-        free(text);
-        return status;
-    }
-    *ret = text;
-    *ret_len = len;
-    return GM_OK;
-}
-
 static enum gm_status read_keys(struct gm_access *access, struct gm_keys **ret,
                                 struct gm_error *err)
 {
     struct gm_error fault;
-    char *text;
-    size_t len;
-    enum gm_status status = read_file(access->keys_file, &text, &len, err);
+    struct gm_file file;
+    enum gm_status status = gm_file_read(access->keys_file, GM_KEYS_FILE_BYTES_MAX, &file, &fault);
 
     if (status != GM_OK)
-        return status;
-    status = gm_keys_parse(text, len, &access->quotas, access->keys, ret, &fault);
-    free(text);
+        return gm_fail(err, GM_BAD_PARAMETER, "%s (gemmctl key new makes a file of keys)",
+                       fault.detail);
+    if (!S_ISREG(file.mode))
+        status = gm_fail(&fault, GM_BAD_PARAMETER, "it is no regular file");
+    else if (file.mode & S_IWOTH)
+        status = gm_fail(&fault, GM_BAD_PARAMETER, "everybody may write to it");
+    else
+        status = gm_keys_parse(file.bytes, file.len, &access->quotas, access->keys, ret, &fault);
+    gm_file_free(&file);
     return status == GM_OK ? GM_OK
                            : gm_fail(err, status, "%s: %s", access->keys_file, fault.detail);
 }

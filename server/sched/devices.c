@@ -4,9 +4,11 @@
 #include "server/limits.h"
 #include "server/log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SECOND INT64_C(1000000000)
 
@@ -69,7 +71,9 @@ static bool simulates(const struct gm_devices *d, unsigned first)
 enum gm_status gm_devices_read_profile(const char *path, struct gm_profile **ret,
                                        struct gm_error *err)
 {
-    FILE *file = fopen(path, "re");
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it does not wait for a pipe's writer */
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     char *text = calloc(1, PROFILE_BYTES_MAX + 1);
     struct gm_error reason = {.detail = "it cannot be read"};
     enum gm_status status = GM_BAD_PARAMETER;
@@ -81,6 +85,8 @@ enum gm_status gm_devices_read_profile(const char *path, struct gm_profile **ret
         status = gm_profile_read(text, ret, &reason);
     if (file)
         fclose(file);
+    else if (fd >= 0)
+        close(fd);
     free(text);
     return status == GM_OK ? GM_OK : gm_fail(err, status, "--profile %s: %s", path, reason.detail);
 }

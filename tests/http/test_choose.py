@@ -1,6 +1,7 @@
 """GET /v1/choose/{op}: what each kernel is estimated to take, also on a GPU that need not be here, and which one is taken."""
 
 import math
+import os
 import re
 
 import pytest
@@ -139,6 +140,9 @@ def test_a_table_of_another_model_or_a_wrong_one_is_fatal(with_profile, gpu, tex
     assert said in done.stderr
 
 
-def test_a_missing_table_is_fatal():
-    done = run("--listen", "127.0.0.1:0", "--profile", "/no/such/file")
-    assert done.returncode != 0 and "/no/such/file" in done.stderr
+def test_a_table_that_is_none_is_fatal(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it
+    (tmp_path / "empty").touch()
+    for what in ("/no/such/file", tmp_path, tmp_path / "pipe", tmp_path / "empty", "/dev/zero"):
+        done = run("--listen", "127.0.0.1:0", "--profile", str(what))
+        assert done.returncode != 0 and f"{what}: " in done.stderr

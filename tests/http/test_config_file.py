@@ -101,7 +101,7 @@ def test_check(tmp_path):
     # It does not listen: a port that is taken does not matter, and nothing is left.
     done = run("--check", "--listen", f"unix:{tmp_path}/none/sock", "--keys", f"{tmp_path}/no-keys")
     assert done.returncode == 1 and f"{tmp_path}/none: No such file" in done.stderr
-    assert f"{tmp_path}/no-keys: No such file or directory: gemmctl key new makes it" in done.stderr
+    assert f"{tmp_path}/no-keys: No such file or directory (gemmctl key new makes" in done.stderr
     done = run("--check", "--listen", f"unix:{tmp_path}/sock")
     assert done.returncode == 0 and not (tmp_path / "sock").exists()
     assert run("--check", "--queue-limit", "0").returncode == 1
