@@ -1,10 +1,12 @@
 /*
  * files.c - named matrices in files, so that they outlive the daemon: --matrix-dir.
  *
- * OWNER.NAME.ETAG.npy has the elements, OWNER.NAME.json says what they are. The .json is written
- * last and renamed over the one before: that is when a version becomes the one that counts. A
- * daemon that is killed at any moment leaves the version before, or the new one, whole; and perhaps
- * files that no .json names, which the next start removes.
+ * OWNER.NAME.ETAG.npy has the elements, OWNER.NAME.json says what they are. The .json is renamed
+ * over the one before: that is when a version becomes the one that counts. Until then new elements
+ * are in .OWNER.NAME.ETAG.npy.new; and so are those that are about to go, from before the .json
+ * stops naming them. A daemon that is killed at any moment leaves the version before, or the new
+ * one, whole: a start looks for the elements that a .json names under both names, and removes what
+ * else ends in .new. It removes no other file, whatever it is called: that may be a person's.
  */
 #include "server/matrices/internal.h"
 
@@ -24,6 +26,7 @@
 #define FORMAT 1
 #define JSON_BYTES_MAX 65536
 #define FILE_NAME_MAX (GM_MATRIX_REF_MAX + GM_ETAG_MAX + 16)
+#define NEW_NAME_MAX (FILE_NAME_MAX + 8)
 
 /* Clients are told, too: it does not say where the folder is. */
 static enum gm_status fail_file(const char *file, int error, struct gm_error *err)
@@ -39,9 +42,16 @@ static void facts_name(const char *owner, const char *name, char out[FILE_NAME_M
     snprintf(out, FILE_NAME_MAX, "%s.%s.json", owner, name);
 }
 
-static void elements_name(const struct gm_named *named, char out[FILE_NAME_MAX])
+static void elements_name(const char *owner, const char *name, const char *etag,
+                          char out[FILE_NAME_MAX])
 {
-    snprintf(out, FILE_NAME_MAX, "%s.%s.%s.npy", named->owner->name, named->name, named->etag);
+    snprintf(out, FILE_NAME_MAX, "%s.%s.%s.npy", owner, name, etag);
+}
+
+/* What a file is called until it counts, and when it no longer does. */
+static void new_name(const char *file, char out[NEW_NAME_MAX])
+{
+    snprintf(out, NEW_NAME_MAX, ".%s.new", file);
 }
 
 /* 0, or errno. */
@@ -60,14 +70,14 @@ static int write_all(int fd, const char *bytes, uint64_t len)
     return 0;
 }
 
-/* Writes a file as a whole, or not at all: under another name first. */
-static enum gm_status write_file(const struct gm_matrices *m, const char *file, const char *head,
-                                 size_t head_len, const char *bytes, uint64_t len,
-                                 struct gm_error *err)
+/* Writes a file under its new name, as a whole or not at all. */
+static enum gm_status write_new(const struct gm_matrices *m, const char *file, const char *head,
+                                size_t head_len, const char *bytes, uint64_t len,
+                                struct gm_error *err)
 {
-    char temporary[FILE_NAME_MAX + 8];
+    char temporary[NEW_NAME_MAX];
 
-    snprintf(temporary, sizeof temporary, ".%s.new", file);
+    new_name(file, temporary);
     int fd = openat(m->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail_file(file, errno, err);
@@ -78,12 +88,21 @@ static enum gm_status write_file(const struct gm_matrices *m, const char *file, 
         error = errno;
     if (close(fd) != 0 && error == 0 && errno != EINTR)
         error = errno;
-    if (error == 0 && renameat(m->dir_fd, temporary, m->dir_fd, file) != 0)
-        error = errno;
     if (error == 0)
         return GM_OK;
     unlinkat(m->dir_fd, temporary, 0);
     return fail_file(file, error, err);
+}
+
+/* From its new name to its own. */
+static enum gm_status settle_file(const struct gm_matrices *m, const char *file,
+                                  struct gm_error *err)
+{
+    char temporary[NEW_NAME_MAX];
+
+    new_name(file, temporary);
+    return renameat(m->dir_fd, temporary, m->dir_fd, file) == 0 ? GM_OK
+                                                                : fail_file(file, errno, err);
 }
 
 enum gm_status gm_matrix_write_elements(const struct gm_matrices *m, const struct gm_named *named,
@@ -93,24 +112,55 @@ enum gm_status gm_matrix_write_elements(const struct gm_matrices *m, const struc
     size_t len;
     enum gm_status status = gm_codec_npy.head(&named->matrix, head, &len, err);
 
-    elements_name(named, file);
+    elements_name(named->owner->name, named->name, named->etag, file);
     if (status == GM_OK)
-        status = write_file(m, file, head, len, data, named->bytes, err);
+        status = write_new(m, file, head, len, data, named->bytes, err);
     if (status == GM_OK) { /* before any facts name them */
         status = gm_matrix_sync_files(m, err);
         if (status != GM_OK)
-            gm_matrix_remove_elements(m, named);
+            gm_matrix_remove_elements(m, named->owner->name, named->name, named->etag);
     }
     return status;
+}
+
+enum gm_status gm_matrix_settle_elements(const struct gm_matrices *m, const char *owner,
+                                         const char *name, const char *etag, struct gm_error *err)
+{
+    char file[FILE_NAME_MAX];
+
+    elements_name(owner, name, etag, file);
+    return settle_file(m, file, err);
+}
+
+void gm_matrix_retire_elements(const struct gm_matrices *m, const char *owner, const char *name,
+                               const char *etag)
+{
+    char file[FILE_NAME_MAX], temporary[NEW_NAME_MAX];
+
+    if (!*etag) /* damaged facts: nobody knows which they are */
+        return;
+    elements_name(owner, name, etag, file);
+    new_name(file, temporary);
+    renameat(m->dir_fd, file, m->dir_fd, temporary);
+}
+
+void gm_matrix_remove_elements(const struct gm_matrices *m, const char *owner, const char *name,
+                               const char *etag)
+{
+    char file[FILE_NAME_MAX], temporary[NEW_NAME_MAX];
+
+    elements_name(owner, name, etag, file);
+    new_name(file, temporary);
+    unlinkat(m->dir_fd, temporary, 0);
 }
 
 enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct gm_named *named,
                                      struct gm_error *err)
 {
-    char file[FILE_NAME_MAX], elements[FILE_NAME_MAX];
+    char file[FILE_NAME_MAX], elements[NEW_NAME_MAX];
 
     facts_name(named->owner->name, named->name, file);
-    elements_name(named, elements);
+    elements_name(named->owner->name, named->name, named->etag, elements);
     json_t *o =
         json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "format", FORMAT, "owner",
                   named->owner->name, "name", named->name, "etag", named->etag, "dtype",
@@ -122,27 +172,28 @@ enum gm_status gm_matrix_write_facts(const struct gm_matrices *m, const struct g
     json_decref(o);
     if (!text)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for %s", file);
-    status = write_file(m, file, "", 0, text, strlen(text), err);
+    status = write_new(m, file, "", 0, text, strlen(text), err);
     free(text);
+    if (status == GM_OK && (status = settle_file(m, file, err)) != GM_OK) {
+        new_name(file, elements);
+        unlinkat(m->dir_fd, elements, 0);
+    }
     return status;
 }
 
-void gm_matrix_remove_elements(const struct gm_matrices *m, const struct gm_named *named)
+enum gm_status gm_matrix_forget_files(const struct gm_matrices *m, const char *owner,
+                                      const char *name, const char *etag, struct gm_error *err)
 {
     char file[FILE_NAME_MAX];
+    struct gm_error ignored;
 
-    elements_name(named, file);
-    unlinkat(m->dir_fd, file, 0);
-}
-
-enum gm_status gm_matrix_remove_facts(const struct gm_matrices *m, const char *owner,
-                                      const char *name, struct gm_error *err)
-{
-    char file[FILE_NAME_MAX];
-
+    gm_matrix_retire_elements(m, owner, name, etag);
     facts_name(owner, name, file);
-    return unlinkat(m->dir_fd, file, 0) == 0 || errno == ENOENT ? GM_OK
-                                                                : fail_file(file, errno, err);
+    if (unlinkat(m->dir_fd, file, 0) == 0 || errno == ENOENT)
+        return GM_OK;
+    fail_file(file, errno, err);
+    gm_matrix_settle_elements(m, owner, name, etag, &ignored);
+    return err->status;
 }
 
 enum gm_status gm_matrix_sync_files(const struct gm_matrices *m, struct gm_error *err)
@@ -154,12 +205,22 @@ enum gm_status gm_matrix_sync_files(const struct gm_matrices *m, struct gm_error
 
 enum gm_status gm_matrix_dir_open(struct gm_matrices *m, struct gm_error *err)
 {
+    static const char probe[] = ".gemmd.new";
     m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (m->dir_fd < 0)
         return gm_fail(err, GM_BAD_PARAMETER, "--matrix-dir: %s: %s", m->dir, strerror(errno));
-    if (flock(m->dir_fd, LOCK_EX | LOCK_NB) == 0)
+    int error = flock(m->dir_fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    int fd = error == 0
+                 ? openat(m->dir_fd, probe, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)
+                 : -1;
+    if (error == 0 && fd < 0 && errno != ENOSPC && errno != EDQUOT) /* full: it can still be read */
+        error = errno;
+    if (fd >= 0) {
+        close(fd);
+        unlinkat(m->dir_fd, probe, 0);
+    }
+    if (error == 0)
         return GM_OK;
-    int error = errno;
     close(m->dir_fd);
     m->dir_fd = -1;
     /* Another one may be about to end: that is worth another start. */
@@ -356,36 +417,47 @@ static size_t elements_of(const char *file, size_t len)
     return ok && is_full_name(file, len - end) ? len - end : 0;
 }
 
-/* Whether it is what write_file begins with, for one of our files. */
-static bool is_temporary(const char *file, size_t len)
+/* The file that has this one as its new name: its length, from the second character on. 0: none. */
+static size_t file_of_new(const char *temporary, size_t len)
 {
-    if (*file != '.' || !ends_in(file, ".new"))
-        return false;
-    file++;
+    if (*temporary != '.' || !ends_in(temporary, ".new"))
+        return 0;
     len -= strlen("..new");
-    return elements_of(file, len) > 0 ||
-           (len > 5 && memcmp(file + len - 5, ".json", 5) == 0 && is_full_name(file, len - 5));
+    temporary++;
+    return elements_of(temporary, len) > 0 ||
+                   (len > 5 && memcmp(temporary + len - 5, ".json", 5) == 0 &&
+                    is_full_name(temporary, len - 5))
+               ? len
+               : 0;
 }
 
-/* Removes what a daemon left that was killed: files that are not whole, or that no .json names. The
- * elements beside a damaged .json stay. Files with other names are somebody else's. */
-static void clean(const struct gm_matrices *m, const char *file)
+/* Removes what a daemon left that was killed, and tells of elements that no .json names. What a
+ * .json names stays, and so does all that is beside a damaged one. */
+static enum gm_status clean(const struct gm_matrices *m, const char *found, struct gm_error *err)
 {
-    char facts[FILE_NAME_MAX];
+    char facts[FILE_NAME_MAX], file[FILE_NAME_MAX];
     struct gm_matrix_file said;
-    struct gm_error err;
-    size_t len = strlen(file), name = elements_of(file, len);
+    struct gm_error why;
+    size_t len = strlen(found), new_len = file_of_new(found, len);
 
-    if (is_temporary(file, len))
-        unlinkat(m->dir_fd, file, 0);
-    if (name == 0)
-        return;
+    if (new_len == 0 && elements_of(found, len) == 0)
+        return GM_OK;
+    snprintf(file, sizeof file, "%.*s", (int)(new_len > 0 ? new_len : len), found + (new_len > 0));
+    size_t name = elements_of(file, strlen(file));
     snprintf(facts, sizeof facts, "%.*s.json", (int)name, file);
-    json_t *o = read_facts(m, facts, &err);
-    bool sound = o && check_facts(m, facts, o, &said, &err) == GM_OK;
-    if (sound ? strcmp(said.file, file) != 0 : faccessat(m->dir_fd, facts, F_OK, 0) != 0)
-        unlinkat(m->dir_fd, file, 0);
+    json_t *o = name > 0 ? read_facts(m, facts, &why) : NULL;
+    bool sound = o && check_facts(m, facts, o, &said, &why) == GM_OK;
+    bool other = name == 0 || (sound ? strcmp(said.file, file) != 0
+                                     : faccessat(m->dir_fd, facts, F_OK, AT_SYMLINK_NOFOLLOW) != 0);
     json_decref(o);
+    if (!other)
+        return GM_OK;
+    if (new_len == 0)
+        return gm_fail(err, GM_INTERNAL,
+                       "%s/%s was not loaded, and stays as it is: no .json beside it names it",
+                       m->dir, file);
+    unlinkat(m->dir_fd, found, 0);
+    return GM_OK;
 }
 
 enum gm_status gm_matrices_load(struct gm_matrices *m,
@@ -412,10 +484,12 @@ enum gm_status gm_matrices_load(struct gm_matrices *m,
         json_t *o = read_facts(m, name, &why);
         enum gm_status found = o ? check_facts(m, name, o, &file, &why) : why.status;
         if (found == GM_OK && gm_matrix_has_expired(file.expires, (int64_t)time(NULL)))
-            found =
-                gm_matrix_remove_facts(m, file.owner, file.name, &why); /* clean: the elements */
-        else if (found == GM_OK)
+            found = gm_matrix_forget_files(m, file.owner, file.name, file.etag, &why);
+        else if (found == GM_OK) {
+            if (faccessat(m->dir_fd, file.file, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+                settle_file(m, file.file, &why); /* what load finds missing, it tells of */
             found = load(m, &file, &why);
+        }
         if (!o && found == GM_BAD_PARAMETER) {
             *err = why;
             status = found;
@@ -426,8 +500,11 @@ enum gm_status gm_matrices_load(struct gm_matrices *m,
         json_decref(o);
     }
     rewinddir(dir);
-    while (status == GM_OK && (entry = readdir(dir)))
-        clean(m, entry->d_name);
+    while (status == GM_OK && (entry = readdir(dir))) {
+        struct gm_error why;
+        if (clean(m, entry->d_name, &why) != GM_OK)
+            damaged(cls, &why);
+    }
     closedir(dir);
     return status;
 }

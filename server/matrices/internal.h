@@ -56,7 +56,7 @@ struct gm_matrix_file {
 
 /* GM_BAD_PARAMETER: it cannot be used. */
 enum gm_status gm_matrix_dir_open(struct gm_matrices *matrices, struct gm_error *err);
-/* Writes the elements, which nothing names yet. GM_STORAGE_FULL: the disk is full. */
+/* Writes the elements, as a file that does not count yet. GM_STORAGE_FULL: the disk is full. */
 enum gm_status gm_matrix_write_elements(const struct gm_matrices *matrices,
                                         const struct gm_named *named, const void *data,
                                         struct gm_error *err);
@@ -64,14 +64,20 @@ enum gm_status gm_matrix_write_elements(const struct gm_matrices *matrices,
  * held, here and below. */
 enum gm_status gm_matrix_write_facts(const struct gm_matrices *matrices,
                                      const struct gm_named *named, struct gm_error *err);
-/* Forgets a matrix: without its facts the elements are nobody's. GM_INTERNAL: the file cannot be
- * removed. */
-enum gm_status gm_matrix_remove_facts(const struct gm_matrices *matrices, const char *owner,
-                                      const char *name, struct gm_error *err);
+/* Gives the elements' file its name, once facts name it; takes that away, before they stop to;
+ * removes it where it has none. A start gives it back to what facts name. */
+enum gm_status gm_matrix_settle_elements(const struct gm_matrices *matrices, const char *owner,
+                                         const char *name, const char *etag, struct gm_error *err);
+void gm_matrix_retire_elements(const struct gm_matrices *matrices, const char *owner,
+                               const char *name, const char *etag);
+void gm_matrix_remove_elements(const struct gm_matrices *matrices, const char *owner,
+                               const char *name, const char *etag);
+/* Forgets a matrix: its elements are retired. GM_INTERNAL: the facts cannot be removed. */
+enum gm_status gm_matrix_forget_files(const struct gm_matrices *matrices, const char *owner,
+                                      const char *name, const char *etag, struct gm_error *err);
 /* Waits until the disk has what was renamed or removed. Before that no elements may go that older
  * facts name: after a loss of power these may be back. GM_INTERNAL: nobody knows. */
 enum gm_status gm_matrix_sync_files(const struct gm_matrices *matrices, struct gm_error *err);
-void gm_matrix_remove_elements(const struct gm_matrices *matrices, const struct gm_named *named);
 
 bool gm_matrix_has_expired(int64_t expires, int64_t now); /* Unix time; expires 0: never */
 

@@ -129,8 +129,8 @@ static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument
             if (!is_due(named, argument))
                 continue;
             any = true;
-            named->facts_left =
-                gm_matrix_remove_facts(m, named->owner->name, named->name, &err) != GM_OK;
+            named->facts_left = gm_matrix_forget_files(m, named->owner->name, named->name,
+                                                       named->etag, &err) != GM_OK;
             if (named->facts_left) {
                 m->some_left = true;
                 log_failure(&err);
@@ -144,7 +144,7 @@ static void remove_files(struct gm_matrices *m, due_fn *is_due, int64_t argument
     for (unsigned i = 0; i < GM_MATRICES_TABLE && any; i++)
         TAILQ_FOREACH (named, &m->table[i], link)
             if (is_due(named, argument) && !named->facts_left)
-                gm_matrix_remove_elements(m, named);
+                gm_matrix_remove_elements(m, named->owner->name, named->name, named->etag);
 }
 
 /* Takes the names of those away that are due. The mutex is held. */
@@ -463,7 +463,8 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
 {
     struct gm_matrices *m = use->matrices;
     struct gm_named *named = use->named, *before = NULL;
-    char etag[GM_ETAG_MAX];
+    const char *owner = named->owner->name, *name = named->name;
+    char old[GM_ETAG_MAX] = "";
     struct gm_error unsynced;
     bool on_device, synced = true;
     void *data;
@@ -475,18 +476,26 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
         return status;
     pthread_mutex_lock(&m->files);
     status = check_wanted(conditions, err); /* it may have waited for the disk */
-    if (status == GM_OK && is_in_files_alone(m, named->owner->name, named->name, etag)) {
-        status = gm_etag_check(conditions, etag, err);
+    if (status == GM_OK && is_in_files_alone(m, owner, name, old)) {
+        status = gm_etag_check(conditions, old, err);
         conditions = &always;
     }
     pthread_mutex_lock(&m->mutex);
+    const struct gm_named *there = find_any(m, owner, name);
+    if (there)
+        memcpy(old, there->etag, sizeof old);
     if (status == GM_OK)
         status = begin_publish(m, named, conditions, err);
     pthread_mutex_unlock(&m->mutex);
-    if (status == GM_OK) /* nobody else changes a name meanwhile */
+    if (status == GM_OK) { /* nobody else changes a name meanwhile */
+        gm_matrix_retire_elements(m, owner, name, old);
         status = gm_matrix_write_facts(m, named, err);
+        if (status != GM_OK)
+            gm_matrix_settle_elements(m, owner, name, old, &unsynced);
+    }
     if (status == GM_OK) {
-        synced = gm_matrix_sync_files(m, &unsynced) == GM_OK;
+        synced = gm_matrix_settle_elements(m, owner, name, named->etag, &unsynced) == GM_OK &&
+                 gm_matrix_sync_files(m, &unsynced) == GM_OK;
         if (!synced) /* it counts, but a loss of power may bring back the version before, whole */
             log_failure(&unsynced);
         pthread_mutex_lock(&m->mutex);
@@ -496,9 +505,9 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
         *ret_created = is_new(before);
     }
     if (status != GM_OK)
-        gm_matrix_remove_elements(m, named);
-    else if (before && synced)
-        gm_matrix_remove_elements(m, before);
+        gm_matrix_remove_elements(m, owner, name, named->etag);
+    else if (synced)
+        gm_matrix_remove_elements(m, owner, name, old);
     pthread_mutex_unlock(&m->files);
     gm_matrix_leave(&(struct gm_matrix_use){before, m});
     return status;
@@ -633,6 +642,22 @@ const struct gm_matrix *gm_matrix_of(const struct gm_matrix_use *use)
     return &use->named->matrix;
 }
 
+/* Removes the files of a matrix. The caller holds `files`, so the name cannot go meanwhile. */
+static enum gm_status forget_files(const struct gm_matrices *m, const char *owner, const char *name,
+                                   const char *etag, struct gm_error *err)
+{
+    enum gm_status status = gm_matrix_forget_files(m, owner, name, etag, err);
+    struct gm_error unsynced;
+
+    if (status != GM_OK)
+        return status;
+    if (gm_matrix_sync_files(m, &unsynced) == GM_OK)
+        gm_matrix_remove_elements(m, owner, name, etag);
+    else /* the next start removes them */
+        log_failure(&unsynced);
+    return GM_OK;
+}
+
 /* Removes what is in files alone, if it is the caller's. */
 static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_caller *caller,
                                   const char *ref, const struct gm_conditions *conditions,
@@ -641,7 +666,6 @@ static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_
     size_t len = gm_matrix_owner_len(ref, strlen(ref));
     const char *name = len == SIZE_MAX ? ref : ref + len + 1;
     char owner[GM_KEY_NAME_MAX], etag[GM_ETAG_MAX];
-    struct gm_error unsynced;
 
     snprintf(owner, sizeof owner, "%.*s", len == SIZE_MAX ? GM_KEY_NAME_MAX : (int)len,
              len == SIZE_MAX ? caller->owner : ref);
@@ -649,27 +673,9 @@ static enum gm_status delete_file(struct gm_matrices *m, const struct gm_matrix_
     if (!gm_matrix_ref_ok(ref, strlen(ref)) || !own || !is_in_files_alone(m, owner, name, etag))
         return fail_unknown(ref, err);
     enum gm_status status = gm_etag_check(conditions, etag, err);
-    if (status == GM_OK) /* the next start removes the elements */
-        status = gm_matrix_remove_facts(m, owner, name, err);
-    if (status == GM_OK && gm_matrix_sync_files(m, &unsynced) != GM_OK)
-        log_failure(&unsynced);
+    if (status == GM_OK)
+        status = forget_files(m, owner, name, etag, err);
     return status;
-}
-
-/* Removes the files of a matrix. The caller holds `files`, so the name cannot go meanwhile. */
-static enum gm_status delete_files(const struct gm_matrices *m, const struct gm_named *named,
-                                   struct gm_error *err)
-{
-    enum gm_status status = gm_matrix_remove_facts(m, named->owner->name, named->name, err);
-    struct gm_error unsynced;
-
-    if (status != GM_OK)
-        return status;
-    if (gm_matrix_sync_files(m, &unsynced) == GM_OK)
-        gm_matrix_remove_elements(m, named);
-    else /* the next start removes them */
-        log_failure(&unsynced);
-    return GM_OK;
 }
 
 enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_caller *caller,
@@ -690,7 +696,8 @@ enum gm_status gm_matrix_delete(struct gm_matrices *m, const struct gm_matrix_ca
         status = gm_etag_check(conditions, named->etag, err);
     if (*m->dir && (status == GM_OK || status == GM_NOT_FOUND)) {
         pthread_mutex_unlock(&m->mutex);
-        status = named ? delete_files(m, named, err) : delete_file(m, caller, ref, conditions, err);
+        status = named ? forget_files(m, named->owner->name, named->name, named->etag, err)
+                       : delete_file(m, caller, ref, conditions, err);
         pthread_mutex_lock(&m->mutex);
     }
     if (status == GM_OK && named)

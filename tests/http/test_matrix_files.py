@@ -173,23 +173,28 @@ def test_what_cannot_be_loaded(start, folder):
     facts_of("text").write_text("{")
     said = json.loads(facts_of("other").read_text())
     facts_of("other").write_text(json.dumps({**said, "file": "../../etc/passwd"}))
-    (folder / f"{owner}.left.0123456789abcdef.npy").write_bytes(b"of a daemon that was killed")
-    for name in ("left.0123456789abcdef.npy", "left.json"):
-        (folder / f".{owner}.{name}.new").write_bytes(b"half")
-    others = ("quarterly_report_matrix.npy", "a.b.0123456789abcdeX.npy", ".left.new", "x.0123456789abcdef.npy",
+    for name in ("left.0123456789abcdef.npy", "left.json", "whole.0123456789abcdef.npy"):
+        (folder / f".{owner}.{name}.new").write_bytes(b"half, of a daemon that was killed")
+    others = (f"{owner}.person.0123456789abcdef.npy", f"{owner}.whole.0123456789abcdef.npy",
+              "quarterly_report_matrix.npy", "a.b.0123456789abcdeX.npy", ".left.new", "x.0123456789abcdef.npy",
               ".notes.json", "1.0123456789abcdef.npy")
     for name in others:
         (folder / name).write_bytes(b"somebody else's")
     daemon = start("--matrix-dir", str(folder))
     assert set(listed(daemon)) == {"whole"} and np.array_equal(load(fetch(daemon, "whole")), A)
     log = daemon.log()
-    assert log.count("event=matrix_dir") == 5, log
+    assert log.count("event=matrix_dir") == 7, log
     assert all(f".{name}." in log for name in ("short", "long", "type", "other", "text")), log
+    assert all(f"{name} was not loaded, and stays as it is: no .json" in log for name in others[:2]), log
     left = set(files(folder))
     assert left > set(others), "files of others stay"
     assert left > elements, "and what is damaged"
     left -= set(others)
-    assert not any("left" in name for name in left) and len([n for n in left if n.endswith(".json")]) == 6
+    assert not any(name.endswith(".new") for name in left) and len([n for n in left if n.endswith(".json")]) == 6
+    # Who uses such a name does not lose what a person put there.
+    for name in ("person", "whole"):
+        assert put(daemon, name, A).status in (200, 201) and daemon.request("DELETE", f"{M}/{name}").status == 204
+    assert put(daemon, "whole", A).status == 201 and set(others) < set(files(folder))
     daemon.stop()
     # A version that it does not know is not touched: it does not start.
     facts_of("whole").write_text(json.dumps({**json.loads(facts_of("whole").read_text()), "format": 2}))
@@ -198,6 +203,28 @@ def test_what_cannot_be_loaded(start, folder):
     assert done.returncode == 2 and "has format 2" in done.stderr and files(folder) == before
     done = run("--listen", "127.0.0.1:0", "--matrix-dir", str(folder / "none"))
     assert done.returncode == 2 and "No such file" in done.stderr
+
+
+def test_elements_under_their_other_name(start, folder):
+    """A daemon that was killed just before or after the .json changed: what that names counts."""
+    daemon = start("--matrix-dir", str(folder))
+    put(daemon, "w", A)
+    daemon.stop()
+    before = files(folder)
+    (elements,) = [name for name in before if name.endswith(".npy")]
+    os.rename(folder / elements, folder / f".{elements}.new")
+    daemon = start("--matrix-dir", str(folder))
+    assert np.array_equal(load(fetch(daemon, "w")), A) and files(folder) == before
+    daemon.stop()
+    os.rename(folder / elements, folder / f".{elements}.new")
+    os.remove(folder / elements.replace(".npy", ".json").replace(elements.split(".")[-2] + ".", ""))
+    daemon = start("--matrix-dir", str(folder))
+    assert listed(daemon) == {} and files(folder) == []
+
+
+def test_a_folder_that_cannot_be_written():
+    done = run("--listen", "127.0.0.1:0", "--matrix-dir", "/proc")
+    assert done.returncode == 2 and "--matrix-dir: /proc: " in done.stderr, done
 
 
 def test_keys(start, folder, tmp_path):

@@ -596,7 +596,7 @@ static unsigned files_in(const char *folder)
     unsigned count = 0;
 
     while (dir && (entry = readdir(dir)))
-        count += *entry->d_name != '.';
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     closedir(dir);
     return count;
 }
