@@ -198,6 +198,9 @@ static void finish(const struct job *job, uint64_t index, union gm_number sum)
     const struct gm_program *p = job->program;
     char *to = (char *)p->result + index * gm_dtype_size(p->dtype);
 
+    if (p->compute_type != GM_COMPUTE_I64 &&
+        (p->reduction == GM_REDUCE_SUM || p->reduction == GM_REDUCE_MEAN))
+        sum.real += 0.0; /* NumPy's sums begin with 0: none is -0.0 */
     if (p->reduction == GM_REDUCE_MEAN)
         sum.real /= (double)p->along;
     if (p->compute_type == GM_COMPUTE_F32) {

@@ -55,10 +55,8 @@ static enum gm_status add_constant(struct builder *b, struct gm_scalar number, e
 
 static enum gm_status add_number(struct builder *b, struct gm_scalar number, unsigned at, int *ret)
 {
-    bool integer = number.is_integer;
-
-    return add_constant(b, number, integer ? GM_I64 : GM_F64, integer ? GM_WEAK_INT : GM_WEAK_FLOAT,
-                        at, ret);
+    return number.is_integer ? add_constant(b, number, GM_I64, GM_WEAK_INT, at, ret)
+                             : add_constant(b, number, GM_F64, GM_WEAK_FLOAT, at, ret);
 }
 
 /* A Python number as one of a type, rounded as NumPy rounds it. Others stay as they are. */
@@ -256,8 +254,11 @@ static enum gm_status binary(struct builder *b, unsigned instruction, int left, 
 
     if (x->weak && y->weak && (instruction <= GM_DO_DIV || is_comparison(instruction)))
         return fold(b, instruction, left, right, at, ret);
-    if (is_comparison(instruction))
-        return compute(b, instruction, type, GM_BOOL, 2, child, at, ret);
+    if (is_comparison(instruction)) {
+        int64_t n = x->weak ? x->number.integer : y->weak ? y->number.integer : 0;
+        bool fits = type != GM_I32 || n == (int32_t)n;
+        return compute(b, instruction, fits ? type : GM_I64, GM_BOOL, 2, child, at, ret);
+    }
     if (instruction == GM_DO_DIV && !gm_eval_is_float(type))
         type = GM_F64;
     if (type == GM_BOOL && instruction == GM_DO_SUB)
@@ -269,23 +270,20 @@ static enum gm_status binary(struct builder *b, unsigned instruction, int left, 
 
 static enum gm_status unary(struct builder *b, unsigned instruction, int x, unsigned at, int *ret)
 {
-    const struct gm_value *value = value_of(b, x);
-    struct gm_scalar number = value->number;
-    enum gm_dtype type = value->dtype;
+    struct gm_scalar number = value_of(b, x)->number;
+    enum gm_dtype type = value_of(b, x)->dtype;
+    bool sign = instruction == GM_DO_NEG || instruction == GM_DO_LOAD;
 
-    if (value->weak && (instruction == GM_DO_NEG || instruction == GM_DO_ABS)) {
-        if (number.is_integer && number.integer == INT64_MIN)
-            return gm_eval_fail(b->err, GM_OUT_OF_RANGE, at, "this number does not fit in i64");
-        if (instruction == GM_DO_ABS && !signbit(number.real))
-            return add_number(b, number, at, ret);
-        return add_number(
-            b, number.is_integer ? GM_WHOLE_NUMBER(-number.integer) : GM_REAL_NUMBER(-number.real),
-            at, ret);
+    if (value_of(b, x)->weak && (sign || instruction == GM_DO_ABS)) {
+        bool minus = instruction == GM_DO_NEG || (!sign && signbit(number.real));
+        enum gm_status status =
+            gm_eval_fold(GM_DO_MUL, number, GM_WHOLE_NUMBER(minus ? -1 : 1), at, &number, b->err);
+        return status == GM_OK ? add_number(b, number, at, ret) : status;
     }
-    if (type == GM_BOOL && instruction == GM_DO_NEG)
-        return gm_eval_fail(b->err, GM_BAD_DTYPE, at, "bool has no negative, as in NumPy");
+    if (type == GM_BOOL && sign)
+        return gm_eval_fail(b->err, GM_BAD_DTYPE, at, "bool has no sign, as in NumPy");
     *ret = x;
-    if (type == GM_BOOL && instruction == GM_DO_ABS)
+    if (instruction == GM_DO_LOAD || (type == GM_BOOL && instruction == GM_DO_ABS))
         return GM_OK;
     enum gm_status status = strong(b, x, &x);
     if (instruction != GM_DO_NEG && instruction != GM_DO_ABS && !gm_eval_is_float(type))
@@ -395,7 +393,7 @@ static enum gm_status reduce(struct builder *b, const struct gm_syntax *node, in
     const struct gm_value *from = value_of(b, x);
     struct gm_value value = gm_eval_new(GM_VALUE_REDUCED, node->at);
     bool sums = node->reduction == GM_REDUCE_SUM, means = node->reduction == GM_REDUCE_MEAN;
-    bool nothing = false, empty = false; /* in each place; no place */
+    bool nothing = false, empty = false; /* along it; no place */
     double fill = 0;
     int number = 0;
 
@@ -414,7 +412,7 @@ static enum gm_status reduce(struct builder *b, const struct gm_syntax *node, in
         value.dtype = sums ? GM_I64 : GM_F64;
     value.loop_dtype = value.dtype;
     enum gm_status status = check_size(b, &value, "result");
-    if (status == GM_OK && nothing && !empty && !sums && !means)
+    if (status == GM_OK && nothing && !sums && !means)
         status = gm_eval_fail(b->err, GM_BAD_SHAPE, node->at, "%s of no elements is not defined",
                               node->reduction == GM_REDUCE_MAX ? "max" : "min");
     if (status != GM_OK)
@@ -706,6 +704,8 @@ static enum gm_status visit(struct builder *b, unsigned index, int *ret)
     const struct gm_syntax *s = &b->tree->node[index];
     int left = s->kind > GM_SYNTAX_NUMBER ? b->value[s->child[0]] : 0;
 
+    if (s->method && value_of(b, left)->weak)
+        return gm_eval_fail(b->err, GM_BAD_DTYPE, s->at, "a Python number has no T and no methods");
     switch (s->kind) {
     case GM_SYNTAX_NAME:
         return name(b, s, ret);

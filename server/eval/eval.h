@@ -27,7 +27,7 @@ enum gm_status gm_eval_fail(struct gm_error *err, enum gm_status status, unsigne
 enum gm_syntax_kind {
     GM_SYNTAX_NAME,   /* index: of the name */
     GM_SYNTAX_NUMBER, /* a Python number: number */
-    GM_SYNTAX_UNARY,  /* -x: an instruction on child[0] */
+    GM_SYNTAX_UNARY,  /* an instruction on child[0]; +x: GM_DO_LOAD */
     GM_SYNTAX_BINARY, /* an instruction on child[0] and child[1] */
     GM_SYNTAX_MATMUL,
     GM_SYNTAX_POWER,
@@ -39,8 +39,8 @@ enum gm_syntax_kind {
 
 struct gm_syntax {
     uint8_t kind, instruction, reduction;
-    bool in_parentheses, keepdims, has_axes, matrix; /* matrix: .mT and not .T */
-    uint8_t axes, slices;                            /* axes: how many; slices: how many */
+    bool in_parentheses, keepdims, has_axes, matrix, method; /* .mT and not .T; behind a point */
+    uint8_t axes, slices;                                    /* axes: how many; slices: how many */
     int8_t axis[GM_DIMS_MAX];
     uint16_t at, index; /* at: its operator's or first character, from 1 */
     int16_t child[3];

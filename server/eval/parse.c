@@ -79,30 +79,34 @@ static bool is_name(char c)
     return is_name_begin(c) || isdigit((unsigned char)c);
 }
 
-/* A number as Python writes it, without underscores; strtod reads it. */
+/* Digits, with single underscores between them. */
+static const char *skip_digits(const struct parser *p, const char *at)
+{
+    for (const char *begin = at; at < p->end; at++)
+        if (!isdigit((unsigned char)*at) &&
+            !(*at == '_' && at > begin && at + 1 < p->end && isdigit((unsigned char)at[1])))
+            break;
+    return at;
+}
+
+/* A number as Python writes it; strtod reads it. */
 static enum gm_status read_number(struct parser *p)
 {
     struct token *t = &p->token;
-    const char *at = p->next;
-    char text[64], *end;
-    bool real = false;
+    const char *at = skip_digits(p, p->next);
+    char text[GM_EVAL_CHARACTERS_MAX + 1], *end = text;
+    bool real = at < p->end && *at == '.';
 
-    while (at < p->end && isdigit((unsigned char)*at))
-        at++;
     unsigned digits = (unsigned)(at - p->next);
-    if (at < p->end && *at == '.') {
-        real = true;
-        for (at++; at < p->end && isdigit((unsigned char)*at);)
-            at++;
-    }
+    if (real)
+        at = skip_digits(p, at + 1);
     const char *exponent = at;
     if (at < p->end && (*at == 'e' || *at == 'E')) {
         at++;
         at += at < p->end && (*at == '+' || *at == '-');
         if (at == p->end || !isdigit((unsigned char)*at))
             return fail(p, t->at, "a number's exponent has no digits");
-        while (at < p->end && isdigit((unsigned char)*at))
-            at++;
+        at = skip_digits(p, at);
     }
     real = real || at > exponent;
     t->kind = TOKEN_NUMBER;
@@ -111,13 +115,11 @@ static enum gm_status read_number(struct parser *p)
         return fail(p, t->at, "a number is followed by a letter");
     if (!real && digits > 1 && *p->next == '0')
         return fail(p, t->at, "a whole number begins with 0");
-    if (t->len >= sizeof text)
-        return fail(p, t->at, "a number has more than 63 characters");
-    memcpy(text, p->next, t->len);
-    text[t->len] = '\0';
-    t->number.real = strtod(text, &end);
-    if (!isfinite(t->number.real))
-        return fail(p, t->at, "a number is greater than any of f64");
+    for (const char *from = p->next; from < at; from++)
+        if (*from != '_')
+            *end++ = *from;
+    *end = '\0';
+    t->number.real = strtod(text, NULL);
     if (!real) {
         errno = 0;
         t->number.integer = strtoll(text, NULL, 10);
@@ -263,7 +265,7 @@ static enum gm_status fail_function(struct parser *p, const struct token *t)
 static enum gm_status read_integer(struct parser *p, const char *what, int64_t *ret)
 {
     bool minus = is_sign(p, "-");
-    enum gm_status status = minus ? advance(p) : GM_OK;
+    enum gm_status status = minus || is_sign(p, "+") ? advance(p) : GM_OK;
 
     if (status != GM_OK)
         return status;
@@ -370,6 +372,7 @@ static enum gm_status call(struct parser *p, const struct token *name,
     struct gm_syntax node = {.kind = function->kind,
                              .instruction = function->what,
                              .reduction = function->what,
+                             .method = receiver >= 0,
                              .at = (uint16_t)name->at};
     unsigned given = receiver >= 0;
     struct options options = {false, false};
@@ -450,6 +453,8 @@ static enum gm_status slices(struct parser *p, unsigned at, int *ret)
     do {
         if (node.slices > 0)
             status = advance(p);
+        if (status == GM_OK && node.slices > 0 && is_sign(p, "]"))
+            break; /* x[0,] */
         if (status == GM_OK && node.slices == GM_DIMS_MAX)
             return fail(p, p->token.at, "there are more than three indices");
         if (status == GM_OK && tree->slices == GM_EVAL_SLICES_MAX)
@@ -560,6 +565,7 @@ static enum gm_status attribute(struct parser *p, int *ret)
                    (struct gm_syntax){.kind = GM_SYNTAX_TRANSPOSE,
                                       .at = (uint16_t)name.at,
                                       .matrix = name.len == 2,
+                                      .method = true,
                                       .child = {(int16_t)*ret}},
                    ret);
     function = find_function(&name);
@@ -627,8 +633,9 @@ static enum gm_status unary(struct parser *p, int *ret)
     if (status == GM_OK)
         status = unary(p, ret);
     p->depth--;
-    return status == GM_OK && minus ? binary(p, GM_SYNTAX_UNARY, GM_DO_NEG, at, *ret, 0, ret)
-                                    : status;
+    return status == GM_OK
+               ? binary(p, GM_SYNTAX_UNARY, minus ? GM_DO_NEG : GM_DO_LOAD, at, *ret, 0, ret)
+               : status;
 }
 
 static enum gm_status term(struct parser *p, int *ret)

@@ -97,7 +97,9 @@ where(x > 0, y + 1, (y + 1) * 2);where(x > 0, x + y, 0.5 * (x + y));(x + y) * (x
 where(t, x, -(1.0 * (2.0 > 3)));where(t, h, (1 == 1) * -2.5);maximum(x, (1 < 2) + 0.5);where(1 < 2, x, y);i * (1 < 2)
 x[0, 0];sum(x[1:1]);mean(x[:, 5:], axis=0);sum(x[:, 5:], axis=1);x[:, 5:] @ y.T[5:];d.T @ i;s[1].T @ x
 x[-2];x.T @ (x @ y.T) + x.T;s[::2] @ y.T;sum(s, axis=-3);sum(s, axis=(0, 2), keepdims=True);sum(x, 0, keepdims=True);l ** 1.0;i ** 2.0
-l + 9007199254740993
+l + 9007199254740993;+(1 < 2);+i;+x
+x < 1e999;-1e400;x * 1_0.2_5e0_1;1_000;0.1000000000000000055511151231257827021181583404541015625000000001 * d;x[0,];x[+1];x[:, +0];x[:+1, ::+2,]
+sum(x, axis=+1);1 / sum(-abs(x * 0), axis=0);1 / (-abs(x * 0)).sum();1 / mean(-abs(h * 0), axis=1);1 / sum(-abs(d * 0), axis=());1 / sum(-abs(c[:1] * 0))
 """.replace("\n", ";").strip(";").split(";")
 
 

@@ -79,7 +79,11 @@ static void test_syntax(void)
         {"sum(x, 0, axis=1)", 16},
         {"sum(x, keepdims=True, keepdims=False)", 32},
         {"x..T", 3},
-        {"1_000", 1},
+        {"1_000.0_1e+1_0", 0},
+        {"x[0, +1,].sum(axis=+0)", 0},
+        {"1__0", 1},
+        {"1._0", 1},
+        {"x[0,,]", 5},
         {"07", 1},
         {"\x01", 1},
         {"x\\y", 2},
@@ -149,7 +153,7 @@ static void test_lengths(void)
     static const struct {
         const char *before, *piece, *after;
         unsigned most; /* pieces */
-    } cases[] = {{"0.", "1", "", 61},
+    } cases[] = {{"0.", "1", "", GM_EVAL_CHARACTERS_MAX - 2},
                  {"", "x", "", GM_EVAL_NAME_MAX - 1},
                  {"x", "[0:1]", "", GM_EVAL_SLICES_MAX},
                  {"", " ", "x", GM_EVAL_CHARACTERS_MAX - 1}};
@@ -356,7 +360,7 @@ static void test_sizes(void)
     const struct gm_eval_operand operand[] = {matrix(GM_F32, 1, (uint64_t)1 << 30)};
     const struct gm_eval_operand larger[] = {matrix(GM_F64, 1, (uint64_t)1 << 33)};
     struct gm_eval_operand flat = matrix(GM_I32, (uint64_t)1 << 30, (uint64_t)1 << 31);
-    const char *text = "(x.T @ x) + (x.T @ x)[:, :, ]";
+    const char *text = "(x.T @ x) + (x.T @ x)[:, :, ,]";
     struct gm_error err = {0};
 
     check_failure("sum(x.T @ x)", operand, GM_TOO_LARGE, 0);
@@ -409,7 +413,9 @@ static void test_reductions_of_nothing(void)
     gm_graph_free(graph);
     check_failure("max(x)", &operand, GM_BAD_SHAPE, 1);
     check_failure("2 * min(x, axis=0)", &operand, GM_BAD_SHAPE, 5);
-    operand = matrix(GM_F32, 0, 0); /* no greatest element is asked for */
+    check_failure("max(x, axis=0)", (struct gm_eval_operand[]){matrix(GM_F32, 0, 0)}, GM_BAD_SHAPE,
+                  1);
+    operand = matrix(GM_F32, 3, 0); /* no greatest element is asked for */
     gm_graph_free(plan("max(x, axis=0)", &operand));
 }
 

@@ -113,6 +113,8 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 3 : 2)
     if (!is_there || down > 0)
         return;
     sum = sums[lane];
+    if (r.last && (r.kind == GM_REDUCE_SUM || r.kind == GM_REDUCE_MEAN))
+        sum += (sum_of<T>)0; /* NumPy's sums begin with 0: none is -0.0 */
     if (r.last && r.kind == GM_REDUCE_MEAN)
         sum = (sum_of<T>)((double)sum / r.divisor);
     if (r.last)
