@@ -66,6 +66,9 @@ def before_call(context, case, kwargs):
             case.body = b"\0" + case.body  # made by the strategies above, which make only what is right
         return
     query, body = case.query or {}, case.body if isinstance(case.body, dict) else {}
+    for name in ("If-Match", "If-None-Match"):  # with keep they must be lists of tags, which no schema says
+        if "/matrices/" not in case.path and name in (case.headers or {}):
+            case.headers[name] = "*"
     if "shape_a" in query:
         query.pop("shape", None)  # another name for it
     for name in list(query):

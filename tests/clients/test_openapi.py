@@ -170,6 +170,17 @@ def test_every_parameter_is_taken(contract, daemon):
     assert seen > 300
 
 
+def test_conditions_stand_where_a_name_is_given(contract):
+    seen = 0
+    for path, method, operation in operations(contract):
+        names = {resolve(contract, one)["name"] for one in operation.get("parameters", [])}
+        if "keep" in names or path.endswith("/infer") or (method in ("PUT", "DELETE") and "/matrices/" in path):
+            assert {"If-Match", "If-None-Match"} <= names, (method, path)
+            seen += 1
+    assert seen >= 9
+    assert "500" in contract["paths"]["/v1/matrices/{name}"]["delete"]["responses"]
+
+
 def test_examples_follow_their_schemas(contract):
     for _, _, operation in operations(contract):
         for media_type, content in resolve(contract, operation.get("requestBody", {"content": {}}))["content"].items():
