@@ -58,9 +58,11 @@ bool gm_reply_send(struct gm_request *r, struct MHD_Connection *connection)
     struct MHD_Response *response = make_response(r);
     if (!response)
         return false;
-    bool ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->media_type) ==
-                  MHD_YES &&
-              MHD_add_response_header(response, "X-Request-Id", r->id) == MHD_YES;
+    bool ok = true;
+    if (reply->http != MHD_HTTP_NO_CONTENT)
+        ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->media_type) ==
+             MHD_YES;
+    ok = ok && MHD_add_response_header(response, "X-Request-Id", r->id) == MHD_YES;
     for (unsigned i = 0; ok && i < reply->headers; i++)
         ok = MHD_add_response_header(response, reply->header[i].name, reply->header[i].value) ==
              MHD_YES;

@@ -99,6 +99,7 @@ static const struct {
               WANTED("Host", host),
               WANTED("Content-Type", content_type),
               WANTED("Content-Encoding", content_encoding),
+              WANTED("Content-Range", content_range),
               WANTED("Expect", expect),
               WANTED("Inference-Header-Content-Length", infer_header),
               WANTED("traceparent", traceparent),

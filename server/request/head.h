@@ -46,7 +46,7 @@ struct gm_request_head {
     char address[GM_CLIENT_TEXT_MAX];
     uint64_t bytes; /* bytes that it takes of the connection's pool */
     const char *method, *path;
-    const char *content_type, *content_encoding, *expect;
+    const char *content_type, *content_encoding, *content_range, *expect;
     const char
         *infer_header; /* Inference-Header-Content-Length: of the JSON before binary tensors */
     const char *accept, *accept_encoding;

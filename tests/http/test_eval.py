@@ -397,7 +397,9 @@ def test_bodies_that_are_none(daemon):
     problems.check(daemon.post(EVAL, '{"expr": "x", "operands": {"x": [[1]], "y": 1}}'), 422, "extra_operand")
     problems.check(daemon.post(EVAL, '{"expr": "x", "operands": {"1x": [[1]]}}'), 400, "bad_parameter")
     problems.check(daemon.post(EVAL, '{"expr": "1", "kernel": "naive"}'), 400, "bad_parameter")
-    problems.check(daemon.post(EVAL, npy(A), {"Content-Type": wire.NPY}), 415, "unsupported_media_type")
+    for media_type in (wire.NPY, "application/x-other"):
+        problems.check(daemon.post(EVAL, npy(A), {"Content-Type": media_type}), 415, "unsupported_media_type",
+                       "/v1/eval takes application/json and multipart/form-data, which")
     problems.check(daemon.post(EVAL), 400, "bad_json")
     problems.check(daemon.get(EVAL), 405, "method_not_allowed")
     problems.check(post(daemon, "sum(x @ x)", {"x": np.ones((1000, 1000), np.float32)}, query={"device": "sim"}), 422, "cost_limit")

@@ -301,7 +301,9 @@ def test_conditions(daemon):
     write(200, If_Match=got)
     problems.check(put(daemon, "new", A, {"If-Match": "*"}), 412, "precondition_failed", "no such matrix")
     problems.check(daemon.request("DELETE", f"{M}/w", None, {"If-Match": five}), 412, "precondition_failed")
-    assert daemon.request("DELETE", f"{M}/w", None, {"If-Match": listed(daemon)["w"]["etag"].join('""')}).status == 204
+    problems.check(put(daemon, "w", A, {"Content-Range": "bytes 0-9/200"}), 400, "bad_request", "Content-Range")
+    gone = daemon.request("DELETE", f"{M}/w", None, {"If-Match": listed(daemon)["w"]["etag"].join('""')})
+    assert gone.status == 204 and gone.header("Content-Type") is None and gone.header("X-Request-Id")
 
 
 def test_conditions_in_several_lines_are_one_list(daemon):

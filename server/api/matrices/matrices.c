@@ -86,6 +86,9 @@ enum gm_status gm_handle_put_begin(struct gm_request *r, struct gm_error *err)
                        name);
     if (!is_own)
         return fail_name(name, err);
+    if (r->head.content_range) /* RFC 9110, section 14.5 */
+        return gm_fail(err, GM_BAD_REQUEST,
+                       "Content-Range: a PUT replaces the whole matrix, and no part of it");
     for (unsigned i = 0; i < r->head.queries && i < GM_QUERY_PARAMETERS_MAX; i++) {
         const char *parameter = r->head.query[i].name;
         size_t len = r->head.query[i].name_len;

@@ -578,9 +578,8 @@ enum gm_status gm_expression_open(struct gm_body *b, struct gm_error *err)
     const struct gm_codec *codec = NULL;
     enum gm_status status = GM_OK;
 
-    if (!parts)
-        status = gm_body_format_by_type(b->head->content_type, &codec, err);
-    if (status == GM_OK && codec && codec != &gm_codec_json)
+    if ((!parts && gm_body_format_by_type(b->head->content_type, &codec, err) != GM_OK) ||
+        (codec && codec != &gm_codec_json))
         status = gm_fail(err, GM_UNSUPPORTED_MEDIA_TYPE,
                          "%s takes application/json and multipart/form-data, which name their "
                          "operands: curl -F expr='x @ w.T' -F x=@x.npy",
