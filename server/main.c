@@ -144,17 +144,17 @@ static void key_gone(void *cls, uint64_t client)
 /* Who owns a named matrix that is in a file: a key, or "@" and the client id of an address, whose
  * matrices nobody could name where clients have keys. */
 static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
-                     struct gm_quota_account **ret_account)
+                     struct gm_quota **ret_quota)
 {
     struct gm_server *server = cls;
     char *end;
 
     if (*owner != '@')
-        return gm_access_find_owner(&server->access, owner, ret_client, ret_account);
+        return gm_access_find_owner(&server->access, owner, ret_client, ret_quota);
     *ret_client = strtoull(owner + 1, &end, 16);
     if (*end || strlen(owner) != 17 || *server->access.keys_file)
         return false;
-    *ret_account = gm_quota_of_address(&server->access.quotas, *ret_client);
+    *ret_quota = gm_quota_of_address(&server->access.quotas, *ret_client);
     return true;
 }
 

@@ -33,10 +33,10 @@ struct gm_access {
 
 /* Who sent a request: set once, when it comes in. */
 struct gm_caller {
-    struct gm_quota_account *account; /* with a reference; NULL: neither key nor quota */
-    char name[GM_KEY_NAME_MAX];       /* of the key; "": none was needed */
-    unsigned roles;                   /* all, where no key is needed */
-    bool acted_as_admin;              /* the request did what only an admin may */
+    struct gm_quota *quota;     /* with a reference; NULL: neither a key nor --quota */
+    char name[GM_KEY_NAME_MAX]; /* of the key; "": none was needed */
+    unsigned roles;             /* all, where no key is needed */
+    bool acted_as_admin;        /* the request did what only an admin may */
 };
 
 /* What a route lets in, beside enum gm_role: a request without a key, with --open-probes; or in any
@@ -71,7 +71,7 @@ bool gm_access_is_preflight(const struct gm_access *access, const struct gm_requ
 /*
  * Finds out who sent the request. roles: what the route lets in; GM_ROLES_ANY where there is no
  * route. GM_UNAUTHORIZED; and GM_FORBIDDEN with *ret set, so that the log can name the key. The
- * caller's account is to be dropped with gm_quota_unref().
+ * caller's quota is to be dropped with gm_quota_unref().
  */
 enum gm_status gm_access_identify(struct gm_access *access, const struct gm_request_head *head,
                                   unsigned roles, struct gm_caller *ret, struct gm_error *err);
@@ -80,10 +80,10 @@ enum gm_status gm_access_identify(struct gm_access *access, const struct gm_requ
  * is none. `out` is to be wiped. */
 size_t gm_access_credentials(const char *authorization, char out[GM_KEY_TEXT_MAX]);
 
-/* The client id and account (with a reference, perhaps NULL) of a key by its name. false: there is
+/* The client id and quota (with a reference, perhaps NULL) of a key by its name. false: there is
  * no such key. */
 bool gm_access_find_owner(struct gm_access *access, const char *name, uint64_t *ret_client,
-                          struct gm_quota_account **ret_account);
+                          struct gm_quota **ret_quota);
 
 /* Adds the headers that the checks above ask for: WWW-Authenticate, and those of CORS. page: adds
  * those that keep a page from being framed or misread. */
@@ -92,13 +92,13 @@ void gm_access_headers(const struct gm_access *access, const struct gm_request_h
 
 /* ---- keys.c ---- */
 
-/* Parses the text of a keys file, and makes accounts for keys that `old` (NULL: none) does not
+/* Parses the text of a keys file, and makes quotas for keys that `old` (NULL: none) does not
  * have. GM_BAD_PARAMETER names the line. */
 enum gm_status gm_keys_parse(const char *text, size_t len, struct gm_quotas *quotas,
                              const struct gm_keys *old, struct gm_keys **ret, struct gm_error *err);
 void gm_keys_free(struct gm_keys *keys);
-/* The account of a key by its name, with a reference; NULL: there is no such key. */
-struct gm_quota_account *gm_keys_account(const struct gm_keys *keys, const char *name);
+/* The quota of a key by its name, with a reference; NULL: there is no such key. */
+struct gm_quota *gm_keys_quota(const struct gm_keys *keys, const char *name);
 /* Sets the caller, and returns true, if the key is one of the table. Takes as long for an id that
  * is unknown as for a wrong secret. */
 bool gm_keys_find(const struct gm_keys *keys, const char *id,

@@ -206,7 +206,7 @@ enum gm_status gm_access_identify(struct gm_access *access, const struct gm_requ
     ret->roles = ~0u;
     /* Whether there are keys never changes after the start. */
     if (!*access->keys_file) {
-        ret->account =
+        ret->quota =
             roles & GM_ROLES_UNCOUNTED ? NULL : gm_quota_of_address(&access->quotas, head->client);
         return GM_OK;
     }
@@ -225,19 +225,19 @@ enum gm_status gm_access_identify(struct gm_access *access, const struct gm_requ
 }
 
 bool gm_access_find_owner(struct gm_access *access, const char *name, uint64_t *ret_client,
-                          struct gm_quota_account **ret_account)
+                          struct gm_quota **ret_quota)
 {
-    struct gm_quota_account *account = NULL;
+    struct gm_quota *quota = NULL;
 
     if (!*access->keys_file)
         return false;
     pthread_mutex_lock(&access->mutex);
-    account = gm_keys_account(access->keys, name);
+    quota = gm_keys_quota(access->keys, name);
     pthread_mutex_unlock(&access->mutex);
-    if (!account)
+    if (!quota)
         return false;
-    *ret_client = account->client;
-    *ret_account = account;
+    *ret_client = quota->client;
+    *ret_quota = quota;
     return true;
 }
 

@@ -15,7 +15,7 @@
 
 struct key {
     struct gm_key_line line;
-    struct gm_quota_account *account; /* with a reference */
+    struct gm_quota *quota; /* with a reference */
 };
 
 /* index: of a key plus 1; 0: free. tag: bits of the hash, so that other keys are seldom looked at.
@@ -67,7 +67,7 @@ void gm_keys_free(struct gm_keys *keys)
     if (!keys)
         return;
     for (unsigned i = 0; i < keys->count; i++)
-        gm_quota_unref(keys->key[i].account);
+        gm_quota_unref(keys->key[i].quota);
     free(keys->key);
     free(keys->by_id);
     free(keys->by_name);
@@ -95,15 +95,15 @@ static struct gm_keys *make_keys(size_t lines)
     return NULL;
 }
 
-/* Takes the account of the key in `old` that has this id and name, or makes one: what a name owns
+/* Takes the quota of the key in `old` that has this id and name, or makes one: what a name owns
  * is not another's. */
-static struct gm_quota_account *account_of(struct gm_quotas *quotas, const struct gm_keys *old,
-                                           const struct gm_key_line *line)
+static struct gm_quota *quota_of(struct gm_quotas *quotas, const struct gm_keys *old,
+                                 const struct gm_key_line *line)
 {
     unsigned at = old ? find_slot(old, line->id, false)->index : 0;
     bool same = at && strcmp(old->key[at - 1].line.name, line->name) == 0;
 
-    return same ? gm_quota_ref(old->key[at - 1].account) : gm_quota_of_key(quotas);
+    return same ? gm_quota_ref(old->key[at - 1].quota) : gm_quota_of_key(quotas);
 }
 
 static enum gm_status add_key(struct gm_keys *keys, const struct gm_key_line *line,
@@ -119,8 +119,8 @@ static enum gm_status add_key(struct gm_keys *keys, const struct gm_key_line *li
     if (keys->count == keys->room)
         return gm_fail(err, GM_BAD_PARAMETER, "there are more than %d keys", GM_KEYS_MAX);
     key->line = *line;
-    key->account = account_of(quotas, old, line);
-    if (!key->account)
+    key->quota = quota_of(quotas, old, line);
+    if (!key->quota)
         return gm_fail(err, GM_MEMORY_FULL, "no memory for the keys");
     keys->count++;
     fill(id, line->id, keys->count);
@@ -162,9 +162,9 @@ enum gm_status gm_keys_parse(const char *text, size_t len, struct gm_quotas *quo
         gm_keys_free(keys);
         return gm_fail(err, status, "line %u: %s", number, fault.detail);
     }
-    /* Nothing can fail any more: accounts that old keys share change only now. */
+    /* Nothing can fail any more: quotas that old keys share change only now. */
     for (unsigned i = 0; i < keys->count; i++)
-        gm_quota_set(keys->key[i].account, keys->key[i].line.name, &keys->key[i].line.quota);
+        gm_quota_set(keys->key[i].quota, keys->key[i].line.name, &keys->key[i].line.quota);
     *ret = keys;
     return GM_OK;
 }
@@ -179,17 +179,17 @@ bool gm_keys_find(const struct gm_keys *keys, const char *id,
 
     if (!same || !at)
         return false;
-    ret->account = gm_quota_ref(key->account);
+    ret->quota = gm_quota_ref(key->quota);
     ret->roles = key->line.roles & GM_ROLE_ADMIN ? ~0u : key->line.roles;
     memcpy(ret->name, key->line.name, sizeof ret->name);
     return true;
 }
 
-struct gm_quota_account *gm_keys_account(const struct gm_keys *keys, const char *name)
+struct gm_quota *gm_keys_quota(const struct gm_keys *keys, const char *name)
 {
     unsigned at = find_slot(keys, name, true)->index;
 
-    return at ? gm_quota_ref(keys->key[at - 1].account) : NULL;
+    return at ? gm_quota_ref(keys->key[at - 1].quota) : NULL;
 }
 
 /* The text behind a scheme and blanks, or NULL. */
@@ -297,8 +297,8 @@ static void drop_gone(struct gm_access *access, const struct gm_keys *old,
         unsigned at = find_slot(keys, key->line.id, false)->index;
         if (at && strcmp(keys->key[at - 1].line.name, key->line.name) == 0)
             continue;
-        atomic_store(&key->account->revoked, true);
-        access->gone(access->gone_cls, key->account->client);
+        atomic_store(&key->quota->revoked, true);
+        access->gone(access->gone_cls, key->quota->client);
     }
 }
 

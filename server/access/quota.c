@@ -53,9 +53,9 @@ uint64_t gm_bucket_left(const struct gm_bucket *bucket, const struct gm_rate *ra
 }
 
 /* The tokens of a device's time are nanoseconds. */
-static struct gm_rate rate_of(const struct gm_quota_account *account, unsigned kind)
+static struct gm_rate rate_of(const struct gm_quota *quota, unsigned kind)
 {
-    uint64_t most = account->limits.most[kind];
+    uint64_t most = quota->limits.most[kind];
 
     return kind == GM_QUOTA_DEVICE ? (struct gm_rate){most * (uint64_t)SECOND, 60 * SECOND}
                                    : (struct gm_rate){most, SECOND};
@@ -66,30 +66,30 @@ static bool is_limit(uint64_t most)
     return most != GM_QUOTA_UNSAID && most != GM_QUOTA_NONE;
 }
 
-static bool is_limited(const struct gm_quota_account *account, unsigned kind)
+static bool is_limited(const struct gm_quota *quota, unsigned kind)
 {
-    return atomic_load_explicit(&account->limited, memory_order_relaxed) & 1u << kind;
+    return atomic_load_explicit(&quota->limited, memory_order_relaxed) & 1u << kind;
 }
 
-bool gm_quota_has_rates(const struct gm_quota_account *account)
+bool gm_quota_has_rates(const struct gm_quota *quota)
 {
     const unsigned rates = (1u << GM_QUOTA_RATES) - 1;
 
-    return account && (atomic_load_explicit(&account->limited, memory_order_relaxed) & rates);
+    return quota && (atomic_load_explicit(&quota->limited, memory_order_relaxed) & rates);
 }
 
 /* Sets the limits, those unsaid to the defaults. */
-static void set_limits(struct gm_quota_account *account, const struct gm_quota_limits *limits)
+static void set_limits(struct gm_quota *quota, const struct gm_quota_limits *limits)
 {
     unsigned limited = 0;
 
     for (unsigned i = 0; i < GM_QUOTA_COUNT; i++) {
         uint64_t most =
-            limits->most[i] != GM_QUOTA_UNSAID ? limits->most[i] : account->quotas->limits.most[i];
-        account->limits.most[i] = most;
+            limits->most[i] != GM_QUOTA_UNSAID ? limits->most[i] : quota->quotas->limits.most[i];
+        quota->limits.most[i] = most;
         limited |= is_limit(most) ? 1u << i : 0;
     }
-    atomic_store(&account->limited, limited);
+    atomic_store(&quota->limited, limited);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t n)
@@ -110,59 +110,58 @@ enum gm_status gm_quotas_open(struct gm_quotas *quotas, const struct gm_quota_li
 
 void gm_quotas_close(struct gm_quotas *quotas)
 {
-    struct gm_quota_account *account;
+    struct gm_quota *quota;
 
-    while ((account = TAILQ_FIRST(&quotas->addresses))) {
-        TAILQ_REMOVE(&quotas->addresses, account, link);
-        pthread_mutex_destroy(&account->mutex);
-        free(account);
+    while ((quota = TAILQ_FIRST(&quotas->addresses))) {
+        TAILQ_REMOVE(&quotas->addresses, quota, link);
+        pthread_mutex_destroy(&quota->mutex);
+        free(quota);
     }
     pthread_mutex_destroy(&quotas->mutex);
 }
 
-/* Initializes what accounts have in common; NULL without memory. */
-static struct gm_quota_account *make_account(struct gm_quotas *quotas)
+/* Initializes what quotas have in common; NULL without memory. */
+static struct gm_quota *make_quota(struct gm_quotas *quotas)
 {
-    struct gm_quota_account *account = calloc(1, sizeof *account);
+    struct gm_quota *quota = calloc(1, sizeof *quota);
 
-    if (account && pthread_mutex_init(&account->mutex, NULL) != 0) {
-        free(account);
+    if (quota && pthread_mutex_init(&quota->mutex, NULL) != 0) {
+        free(quota);
         return NULL;
     }
-    if (!account)
+    if (!quota)
         return NULL;
-    account->quotas = quotas;
-    set_limits(account, &quotas->limits);
-    atomic_init(&account->references, 1);
-    return account;
+    quota->quotas = quotas;
+    set_limits(quota, &quotas->limits);
+    atomic_init(&quota->references, 1);
+    return quota;
 }
 
-struct gm_quota_account *gm_quota_of_key(struct gm_quotas *quotas)
+struct gm_quota *gm_quota_of_key(struct gm_quotas *quotas)
 {
-    struct gm_quota_account *account = make_account(quotas);
+    struct gm_quota *quota = make_quota(quotas);
 
-    if (!account)
+    if (!quota)
         return NULL;
     pthread_mutex_lock(&quotas->mutex);
-    account->client = GM_CLIENT_UNIX + ++quotas->sequence;
-    account->named = quotas->named < GM_QUOTA_NAMED_MAX;
-    quotas->named += account->named;
-    account->counts = account->named ? &account->own : &quotas->others;
-    TAILQ_INSERT_TAIL(&quotas->keys, account, link);
+    quota->client = GM_CLIENT_UNIX + ++quotas->sequence;
+    quota->named = quotas->named < GM_QUOTA_NAMED_MAX;
+    quotas->named += quota->named;
+    quota->counts = quota->named ? &quota->own : &quotas->others;
+    TAILQ_INSERT_TAIL(&quotas->keys, quota, link);
     pthread_mutex_unlock(&quotas->mutex);
-    return account;
+    return quota;
 }
 
-void gm_quota_set(struct gm_quota_account *account, const char *name,
-                  const struct gm_quota_limits *limits)
+void gm_quota_set(struct gm_quota *quota, const char *name, const struct gm_quota_limits *limits)
 {
-    struct gm_quotas *quotas = account->quotas;
+    struct gm_quotas *quotas = quota->quotas;
 
     pthread_mutex_lock(&quotas->mutex);
-    snprintf(account->name, sizeof account->name, "%s", name);
-    pthread_mutex_lock(&account->mutex);
-    set_limits(account, limits);
-    pthread_mutex_unlock(&account->mutex);
+    snprintf(quota->name, sizeof quota->name, "%s", name);
+    pthread_mutex_lock(&quota->mutex);
+    set_limits(quota, limits);
+    pthread_mutex_unlock(&quota->mutex);
     pthread_mutex_unlock(&quotas->mutex);
 }
 
@@ -174,73 +173,73 @@ static struct gm_quota_chain *chain_of(struct gm_quotas *quotas, uint64_t client
 /* Forgets the address that was looked up longest ago and has no request. The mutex is held. */
 static void forget_address(struct gm_quotas *quotas)
 {
-    struct gm_quota_account *account;
+    struct gm_quota *quota;
 
-    TAILQ_FOREACH (account, &quotas->addresses, link) {
-        if (atomic_load(&account->references) > 1)
+    TAILQ_FOREACH (quota, &quotas->addresses, link) {
+        if (atomic_load(&quota->references) > 1)
             continue;
-        LIST_REMOVE(account, chain);
-        TAILQ_REMOVE(&quotas->addresses, account, link);
+        LIST_REMOVE(quota, chain);
+        TAILQ_REMOVE(&quotas->addresses, quota, link);
         quotas->address_count--;
-        pthread_mutex_destroy(&account->mutex);
-        free(account);
+        pthread_mutex_destroy(&quota->mutex);
+        free(quota);
         return;
     }
 }
 
-struct gm_quota_account *gm_quota_of_address(struct gm_quotas *quotas, uint64_t client)
+struct gm_quota *gm_quota_of_address(struct gm_quotas *quotas, uint64_t client)
 {
     struct gm_quota_chain *chain = chain_of(quotas, client);
-    struct gm_quota_account *account;
+    struct gm_quota *quota;
 
     if (!quotas->by_address)
         return NULL;
     pthread_mutex_lock(&quotas->mutex);
-    LIST_FOREACH (account, chain, chain)
-        if (account->client == client)
+    LIST_FOREACH (quota, chain, chain)
+        if (quota->client == client)
             break;
-    if (account) {
-        TAILQ_REMOVE(&quotas->addresses, account, link);
+    if (quota) {
+        TAILQ_REMOVE(&quotas->addresses, quota, link);
     } else {
         if (quotas->address_count >= GM_QUOTA_ADDRESSES_MAX)
             forget_address(quotas);
-        account = make_account(quotas);
-        if (account) {
-            account->client = client;
-            account->counts = &quotas->nobody;
-            LIST_INSERT_HEAD(chain, account, chain);
+        quota = make_quota(quotas);
+        if (quota) {
+            quota->client = client;
+            quota->counts = &quotas->nobody;
+            LIST_INSERT_HEAD(chain, quota, chain);
             quotas->address_count++;
         }
     }
-    if (account) {
-        TAILQ_INSERT_TAIL(&quotas->addresses, account, link);
-        atomic_fetch_add(&account->references, 1);
+    if (quota) {
+        TAILQ_INSERT_TAIL(&quotas->addresses, quota, link);
+        atomic_fetch_add(&quota->references, 1);
     }
     pthread_mutex_unlock(&quotas->mutex);
-    return account;
+    return quota;
 }
 
-struct gm_quota_account *gm_quota_ref(struct gm_quota_account *account)
+struct gm_quota *gm_quota_ref(struct gm_quota *quota)
 {
-    if (account)
-        atomic_fetch_add(&account->references, 1);
-    return account;
+    if (quota)
+        atomic_fetch_add(&quota->references, 1);
+    return quota;
 }
 
 /* The table keeps a reference of each address, so only those of keys fall to none. */
-void gm_quota_unref(struct gm_quota_account *account)
+void gm_quota_unref(struct gm_quota *quota)
 {
-    if (!account || atomic_fetch_sub(&account->references, 1) > 1)
+    if (!quota || atomic_fetch_sub(&quota->references, 1) > 1)
         return;
-    pthread_mutex_lock(&account->quotas->mutex);
-    TAILQ_REMOVE(&account->quotas->keys, account, link);
-    account->quotas->named -= account->named;
-    pthread_mutex_unlock(&account->quotas->mutex);
-    pthread_mutex_destroy(&account->mutex);
-    free(account);
+    pthread_mutex_lock(&quota->quotas->mutex);
+    TAILQ_REMOVE(&quota->quotas->keys, quota, link);
+    quota->quotas->named -= quota->named;
+    pthread_mutex_unlock(&quota->quotas->mutex);
+    pthread_mutex_destroy(&quota->mutex);
+    free(quota);
 }
 
-static enum gm_status refuse(struct gm_quota_account *account, unsigned kind, int64_t wait_ns,
+static enum gm_status refuse(struct gm_quota *quota, unsigned kind, int64_t wait_ns,
                              unsigned *ret_wait_s, struct gm_error *err)
 {
     static const char *const counts[] = {
@@ -249,178 +248,176 @@ static enum gm_status refuse(struct gm_quota_account *account, unsigned kind, in
 #undef X
     };
 
-    add(&account->counts->refused[kind], 1);
+    add(&quota->counts->refused[kind], 1);
     *ret_wait_s = wait_ns > SECOND ? (unsigned)((wait_ns + SECOND - 1) / SECOND) : 1;
     return gm_fail(err, GM_QUOTA_EXCEEDED, "the quota of this client is used up: %llu %s",
-                   (unsigned long long)account->limits.most[kind], counts[kind]);
+                   (unsigned long long)quota->limits.most[kind], counts[kind]);
 }
 
 /* The first kind that a request does not fit into, or GM_QUOTA_COUNT. The mutex is held. */
-static unsigned find_full(const struct gm_quota_account *account,
-                          const uint64_t cost[GM_QUOTA_RATES], bool job, int64_t now_ns,
-                          int64_t *ret_wait_ns)
+static unsigned find_full(const struct gm_quota *quota, const uint64_t cost[GM_QUOTA_RATES],
+                          bool job, int64_t now_ns, int64_t *ret_wait_ns)
 {
     for (unsigned kind = 0; kind < GM_QUOTA_RATES; kind++) {
-        const struct gm_rate rate = rate_of(account, kind);
-        if (!is_limited(account, kind) || (kind == GM_QUOTA_DEVICE && !job))
+        const struct gm_rate rate = rate_of(quota, kind);
+        if (!is_limited(quota, kind) || (kind == GM_QUOTA_DEVICE && !job))
             continue;
-        *ret_wait_ns = gm_bucket_wait(&account->bucket[kind], &rate, cost[kind], now_ns);
+        *ret_wait_ns = gm_bucket_wait(&quota->bucket[kind], &rate, cost[kind], now_ns);
         if (*ret_wait_ns > 0)
             return kind;
     }
     *ret_wait_ns = 0;
-    if (job && is_limited(account, GM_QUOTA_JOBS) &&
-        account->jobs >= account->limits.most[GM_QUOTA_JOBS])
+    if (job && is_limited(quota, GM_QUOTA_JOBS) && quota->jobs >= quota->limits.most[GM_QUOTA_JOBS])
         return GM_QUOTA_JOBS;
     return GM_QUOTA_COUNT;
 }
 
-enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_bytes, bool job,
-                              int64_t now_ns, unsigned *ret_wait_s, struct gm_error *err)
+enum gm_status gm_quota_enter(struct gm_quota *quota, uint64_t body_bytes, bool job, int64_t now_ns,
+                              unsigned *ret_wait_s, struct gm_error *err)
 {
     /* A request for a body of no known length, or for a device, needs a token that is there. */
     const uint64_t cost[GM_QUOTA_RATES] = {1, body_bytes > 0 ? body_bytes : 1, 1};
     int64_t wait_ns;
 
-    if (!account)
+    if (!quota)
         return GM_OK;
-    if (!gm_quota_has_rates(account) && !is_limited(account, GM_QUOTA_JOBS)) {
-        atomic_fetch_add(&account->jobs, job);
+    if (!gm_quota_has_rates(quota) && !is_limited(quota, GM_QUOTA_JOBS)) {
+        atomic_fetch_add(&quota->jobs, job);
         return GM_OK;
     }
-    pthread_mutex_lock(&account->mutex);
-    unsigned full = find_full(account, cost, job, now_ns, &wait_ns);
+    pthread_mutex_lock(&quota->mutex);
+    unsigned full = find_full(quota, cost, job, now_ns, &wait_ns);
     enum gm_status status = GM_OK;
     if (full < GM_QUOTA_COUNT) {
-        status = refuse(account, full, wait_ns, ret_wait_s, err);
+        status = refuse(quota, full, wait_ns, ret_wait_s, err);
     } else {
-        const struct gm_rate requests = rate_of(account, GM_QUOTA_REQUESTS);
-        const struct gm_rate bytes = rate_of(account, GM_QUOTA_BYTES);
-        if (is_limited(account, GM_QUOTA_REQUESTS))
-            gm_bucket_take(&account->bucket[GM_QUOTA_REQUESTS], &requests, 1, now_ns);
-        if (is_limited(account, GM_QUOTA_BYTES))
-            gm_bucket_take(&account->bucket[GM_QUOTA_BYTES], &bytes, body_bytes, now_ns);
-        atomic_fetch_add(&account->jobs, job);
+        const struct gm_rate requests = rate_of(quota, GM_QUOTA_REQUESTS);
+        const struct gm_rate bytes = rate_of(quota, GM_QUOTA_BYTES);
+        if (is_limited(quota, GM_QUOTA_REQUESTS))
+            gm_bucket_take(&quota->bucket[GM_QUOTA_REQUESTS], &requests, 1, now_ns);
+        if (is_limited(quota, GM_QUOTA_BYTES))
+            gm_bucket_take(&quota->bucket[GM_QUOTA_BYTES], &bytes, body_bytes, now_ns);
+        atomic_fetch_add(&quota->jobs, job);
     }
-    pthread_mutex_unlock(&account->mutex);
+    pthread_mutex_unlock(&quota->mutex);
     return status;
 }
 
-void gm_quota_leave(struct gm_quota_account *account)
+void gm_quota_leave(struct gm_quota *quota)
 {
-    if (account)
-        atomic_fetch_sub(&account->jobs, 1);
+    if (quota)
+        atomic_fetch_sub(&quota->jobs, 1);
 }
 
-static void charge(struct gm_quota_account *account, unsigned kind, uint64_t tokens, int64_t now_ns)
+static void charge(struct gm_quota *quota, unsigned kind, uint64_t tokens, int64_t now_ns)
 {
-    if (!is_limited(account, kind))
+    if (!is_limited(quota, kind))
         return;
-    pthread_mutex_lock(&account->mutex);
-    if (is_limited(account, kind)) {
-        const struct gm_rate rate = rate_of(account, kind);
-        gm_bucket_take(&account->bucket[kind], &rate, tokens, now_ns);
+    pthread_mutex_lock(&quota->mutex);
+    if (is_limited(quota, kind)) {
+        const struct gm_rate rate = rate_of(quota, kind);
+        gm_bucket_take(&quota->bucket[kind], &rate, tokens, now_ns);
     }
-    pthread_mutex_unlock(&account->mutex);
+    pthread_mutex_unlock(&quota->mutex);
 }
 
-void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int64_t now_ns)
+void gm_quota_charge_bytes(struct gm_quota *quota, uint64_t bytes, int64_t now_ns)
 {
-    if (account)
-        charge(account, GM_QUOTA_BYTES, bytes, now_ns);
+    if (quota)
+        charge(quota, GM_QUOTA_BYTES, bytes, now_ns);
 }
 
-void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t device_ns)
+void gm_quota_count(struct gm_quota *quota, uint64_t bytes, int64_t device_ns)
 {
-    if (!account)
+    if (!quota)
         return;
-    add(&account->counts->requests, 1);
-    add(&account->counts->bytes, bytes);
+    add(&quota->counts->requests, 1);
+    add(&quota->counts->bytes, bytes);
     if (device_ns > 0)
-        add(&account->counts->device_ns, (uint64_t)device_ns);
+        add(&quota->counts->device_ns, (uint64_t)device_ns);
 }
 
-void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns)
+void gm_quota_charge_device(struct gm_quota *quota, int64_t device_ns, int64_t now_ns)
 {
-    if (account && device_ns > 0)
-        charge(account, GM_QUOTA_DEVICE, (uint64_t)device_ns, now_ns);
+    if (quota && device_ns > 0)
+        charge(quota, GM_QUOTA_DEVICE, (uint64_t)device_ns, now_ns);
 }
 
-void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t charged, uint64_t came)
+void gm_quota_return_bytes(struct gm_quota *quota, uint64_t charged, uint64_t came)
 {
-    if (!account)
+    if (!quota)
         return;
-    pthread_mutex_lock(&account->mutex);
-    if (is_limited(account, GM_QUOTA_BYTES)) {
-        const struct gm_rate rate = rate_of(account, GM_QUOTA_BYTES);
-        gm_bucket_give(&account->bucket[GM_QUOTA_BYTES], &rate, charged, came);
+    pthread_mutex_lock(&quota->mutex);
+    if (is_limited(quota, GM_QUOTA_BYTES)) {
+        const struct gm_rate rate = rate_of(quota, GM_QUOTA_BYTES);
+        gm_bucket_give(&quota->bucket[GM_QUOTA_BYTES], &rate, charged, came);
     }
-    pthread_mutex_unlock(&account->mutex);
+    pthread_mutex_unlock(&quota->mutex);
 }
 
-bool gm_quota_limits_memory(const struct gm_quota_account *account)
+bool gm_quota_limits_memory(const struct gm_quota *quota)
 {
-    return account && is_limited(account, GM_QUOTA_MEMORY);
+    return quota && is_limited(quota, GM_QUOTA_MEMORY);
 }
 
-enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,
+enum gm_status gm_quota_hold(struct gm_quota *quota, uint64_t had, uint64_t total,
                              struct gm_error *err)
 {
     enum gm_status status = GM_OK;
     unsigned wait_s;
 
-    if (!account)
+    if (!quota)
         return GM_OK;
-    uint64_t others = account->memory - had;
-    if (is_limited(account, GM_QUOTA_MEMORY)) {
-        pthread_mutex_lock(&account->mutex);
-        uint64_t most = account->limits.most[GM_QUOTA_MEMORY];
+    uint64_t others = quota->memory - had;
+    if (is_limited(quota, GM_QUOTA_MEMORY)) {
+        pthread_mutex_lock(&quota->mutex);
+        uint64_t most = quota->limits.most[GM_QUOTA_MEMORY];
         if (total > most)
             status = gm_fail(err, GM_TOO_LARGE,
                              "this request needs %llu bytes of memory, and the quota of this "
                              "client is %llu",
                              (unsigned long long)total, (unsigned long long)most);
         else if (others > most - total)
-            status = refuse(account, GM_QUOTA_MEMORY, 0, &wait_s, err);
-        pthread_mutex_unlock(&account->mutex);
+            status = refuse(quota, GM_QUOTA_MEMORY, 0, &wait_s, err);
+        pthread_mutex_unlock(&quota->mutex);
     }
     if (status == GM_OK)
-        gm_quota_hold_surely(account, total - had);
+        gm_quota_hold_surely(quota, total - had);
     return status;
 }
 
-void gm_quota_hold_surely(struct gm_quota_account *account, uint64_t bytes)
+void gm_quota_hold_surely(struct gm_quota *quota, uint64_t bytes)
 {
-    if (account)
-        atomic_fetch_add(&account->memory, bytes);
+    if (quota)
+        atomic_fetch_add(&quota->memory, bytes);
 }
 
-void gm_quota_release(struct gm_quota_account *account, uint64_t bytes)
+void gm_quota_release(struct gm_quota *quota, uint64_t bytes)
 {
-    if (account)
-        atomic_fetch_sub(&account->memory, bytes);
+    if (quota)
+        atomic_fetch_sub(&quota->memory, bytes);
 }
 
-void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,
-                      char policy[GM_RATE_LIMIT_MAX], char state[GM_RATE_LIMIT_MAX])
+void gm_quota_headers(struct gm_quota *quota, int64_t now_ns, char policy[GM_RATE_LIMIT_MAX],
+                      char state[GM_RATE_LIMIT_MAX])
 {
     static const char *const units[] = {"requests", "content-bytes", "seconds"};
     size_t policy_at = 0, state_at = 0;
 
     *policy = *state = '\0';
-    if (!gm_quota_has_rates(account))
+    if (!gm_quota_has_rates(quota))
         return;
-    pthread_mutex_lock(&account->mutex);
+    pthread_mutex_lock(&quota->mutex);
     for (unsigned kind = 0; kind < GM_QUOTA_RATES; kind++) {
-        if (!is_limited(account, kind))
+        if (!is_limited(quota, kind))
             continue;
-        const struct gm_rate rate = rate_of(account, kind);
-        uint64_t left = gm_bucket_left(&account->bucket[kind], &rate, now_ns);
-        int64_t wait_ns = gm_bucket_wait(&account->bucket[kind], &rate, rate.tokens, now_ns);
+        const struct gm_rate rate = rate_of(quota, kind);
+        uint64_t left = gm_bucket_left(&quota->bucket[kind], &rate, now_ns);
+        int64_t wait_ns = gm_bucket_wait(&quota->bucket[kind], &rate, rate.tokens, now_ns);
         policy_at +=
             (size_t)snprintf(policy + policy_at, GM_RATE_LIMIT_MAX - policy_at,
                              "%s\"%s\";q=%llu;qu=\"%s\";w=%lld", policy_at ? ", " : "",
-                             gm_quota_name(kind), (unsigned long long)account->limits.most[kind],
+                             gm_quota_name(kind), (unsigned long long)quota->limits.most[kind],
                              units[kind], (long long)(rate.window_ns / SECOND));
         state_at += (size_t)snprintf(
             state + state_at, GM_RATE_LIMIT_MAX - state_at, "%s\"%s\";r=%llu;t=%lld",
@@ -428,5 +425,5 @@ void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,
             (unsigned long long)(kind == GM_QUOTA_DEVICE ? left / (uint64_t)SECOND : left),
             (long long)((wait_ns + SECOND - 1) / SECOND));
     }
-    pthread_mutex_unlock(&account->mutex);
+    pthread_mutex_unlock(&quota->mutex);
 }

@@ -47,7 +47,7 @@ void gm_bucket_give(struct gm_bucket *bucket, const struct gm_rate *rate, uint64
 /* Whole tokens that are there. */
 uint64_t gm_bucket_left(const struct gm_bucket *bucket, const struct gm_rate *rate, int64_t now_ns);
 
-/* ---- A client's account. ---- */
+/* ---- A client's quota. ---- */
 
 #define GM_QUOTA_RATES GM_QUOTA_MEMORY /* the kinds before it are rates */
 
@@ -58,7 +58,7 @@ struct gm_quota_counts {
 
 struct gm_quotas;
 
-struct gm_quota_account {
+struct gm_quota {
     struct gm_quotas *quotas;
     uint64_t client;        /* client id: head.h */
     atomic_bool revoked;    /* its key is gone: it may not leave anything behind */
@@ -76,22 +76,22 @@ struct gm_quota_account {
     /* Guarded by the mutex of the quotas. */
     char name[GM_KEY_NAME_MAX]; /* of its key; "": an address */
     bool named;                 /* has counters of its own */
-    TAILQ_ENTRY(gm_quota_account) link;
-    LIST_ENTRY(gm_quota_account) chain; /* of an address: those of one hash value */
+    TAILQ_ENTRY(gm_quota) link;
+    LIST_ENTRY(gm_quota) chain; /* of an address: those of one hash value */
     struct gm_quota_counts own;
 };
 
-TAILQ_HEAD(gm_quota_account_list, gm_quota_account);
-LIST_HEAD(gm_quota_chain, gm_quota_account);
+TAILQ_HEAD(gm_quota_list, gm_quota);
+LIST_HEAD(gm_quota_chain, gm_quota);
 
 #define GM_QUOTA_TABLE 1024 /* hash values of addresses */
 
-/* All accounts. */
+/* All quotas. */
 struct gm_quotas {
-    struct gm_quota_limits limits;                /* of a client where its key says none: --quota */
-    bool by_address;                              /* whether clients without a key have accounts */
-    pthread_mutex_t mutex;                        /* guards the lists; taken before an account's */
-    struct gm_quota_account_list keys, addresses; /* addresses: least recently used first */
+    struct gm_quota_limits limits;        /* of a client where its key says none: --quota */
+    bool by_address;                      /* whether clients without a key have quotas */
+    pthread_mutex_t mutex;                /* guards the lists; taken before a quota's */
+    struct gm_quota_list keys, addresses; /* addresses: least recently used first */
     struct gm_quota_chain table[GM_QUOTA_TABLE];
     unsigned named, address_count;
     uint64_t sequence;                     /* of keys seen */
@@ -100,21 +100,20 @@ struct gm_quotas {
 
 enum gm_status gm_quotas_open(struct gm_quotas *quotas, const struct gm_quota_limits *limits,
                               struct gm_error *err);
-/* Call when nothing refers to an account any more. */
+/* Call when nothing refers to a quota any more. */
 void gm_quotas_close(struct gm_quotas *quotas);
 
-/* A new account for a key, with one reference. Its client id is unlike any address's. NULL: no
+/* A new quota for a key, with one reference. Its client id is unlike any address's. NULL: no
  * memory. */
-struct gm_quota_account *gm_quota_of_key(struct gm_quotas *quotas);
+struct gm_quota *gm_quota_of_key(struct gm_quotas *quotas);
 /* Sets the key's name and limits; those unsaid are --quota's. */
-void gm_quota_set(struct gm_quota_account *account, const char *name,
-                  const struct gm_quota_limits *limits);
-/* The account of an address, with a reference for the caller. NULL: addresses have none, or memory
+void gm_quota_set(struct gm_quota *quota, const char *name, const struct gm_quota_limits *limits);
+/* The quota of an address, with a reference for the caller. NULL: addresses have none, or memory
  * ran out. */
-struct gm_quota_account *gm_quota_of_address(struct gm_quotas *quotas, uint64_t client);
+struct gm_quota *gm_quota_of_address(struct gm_quotas *quotas, uint64_t client);
 /* NULL is fine, here and below: nothing is limited. */
-struct gm_quota_account *gm_quota_ref(struct gm_quota_account *account);
-void gm_quota_unref(struct gm_quota_account *account);
+struct gm_quota *gm_quota_ref(struct gm_quota *quota);
+void gm_quota_unref(struct gm_quota *quota);
 
 /* ---- A request. ---- */
 
@@ -122,32 +121,32 @@ void gm_quota_unref(struct gm_quota_account *account);
  * Lets a request in, and charges it: one request, the bytes of its body, and a job if it is one. Or
  * changes nothing and fails with GM_QUOTA_EXCEEDED; *ret_wait_s is for Retry-After.
  */
-enum gm_status gm_quota_enter(struct gm_quota_account *account, uint64_t body_bytes, bool job,
-                              int64_t now_ns, unsigned *ret_wait_s, struct gm_error *err);
+enum gm_status gm_quota_enter(struct gm_quota *quota, uint64_t body_bytes, bool job, int64_t now_ns,
+                              unsigned *ret_wait_s, struct gm_error *err);
 /* The job's reply is about to be sent. */
-void gm_quota_leave(struct gm_quota_account *account);
+void gm_quota_leave(struct gm_quota *quota);
 /* Charges what was not known before. */
-void gm_quota_charge_bytes(struct gm_quota_account *account, uint64_t bytes, int64_t now_ns);
-void gm_quota_charge_device(struct gm_quota_account *account, int64_t device_ns, int64_t now_ns);
+void gm_quota_charge_bytes(struct gm_quota *quota, uint64_t bytes, int64_t now_ns);
+void gm_quota_charge_device(struct gm_quota *quota, int64_t device_ns, int64_t now_ns);
 /* Counts a request for /metrics. All at once: clients may share the counters. */
-void gm_quota_count(struct gm_quota_account *account, uint64_t bytes, int64_t device_ns);
+void gm_quota_count(struct gm_quota *quota, uint64_t bytes, int64_t device_ns);
 /* Whether anything of the kinds before memory is limited. */
-bool gm_quota_has_rates(const struct gm_quota_account *account);
+bool gm_quota_has_rates(const struct gm_quota *quota);
 /* Gives back body bytes that were charged at once and did not come. */
-void gm_quota_return_bytes(struct gm_quota_account *account, uint64_t charged, uint64_t came);
-/* Whether a quota bounds the memory that the client holds. account: may be NULL. */
-bool gm_quota_limits_memory(const struct gm_quota_account *account);
+void gm_quota_return_bytes(struct gm_quota *quota, uint64_t charged, uint64_t came);
+/* Whether a quota bounds the memory that the client holds. quota: may be NULL. */
+bool gm_quota_limits_memory(const struct gm_quota *quota);
 /* Memory: GM_QUOTA_EXCEEDED if others of the client hold it, GM_TOO_LARGE if it can never be. Call
  * it with the memory quota's mutex held. */
-enum gm_status gm_quota_hold(struct gm_quota_account *account, uint64_t had, uint64_t total,
+enum gm_status gm_quota_hold(struct gm_quota *quota, uint64_t had, uint64_t total,
                              struct gm_error *err);
 /* Counts memory as held, whatever the limit: it may have been set or lowered a moment ago. */
-void gm_quota_hold_surely(struct gm_quota_account *account, uint64_t bytes);
-void gm_quota_release(struct gm_quota_account *account, uint64_t bytes);
+void gm_quota_hold_surely(struct gm_quota *quota, uint64_t bytes);
+void gm_quota_release(struct gm_quota *quota, uint64_t bytes);
 
 /* The values of RateLimit-Policy and RateLimit; "" where there is no rate. */
 #define GM_RATE_LIMIT_MAX 192
-void gm_quota_headers(struct gm_quota_account *account, int64_t now_ns,
-                      char policy[GM_RATE_LIMIT_MAX], char state[GM_RATE_LIMIT_MAX]);
+void gm_quota_headers(struct gm_quota *quota, int64_t now_ns, char policy[GM_RATE_LIMIT_MAX],
+                      char state[GM_RATE_LIMIT_MAX]);
 
 #endif

@@ -171,13 +171,13 @@ static void for_each_key(struct view *v, void (*write)(struct view *v, const cha
                                                        const struct gm_quota_counts *counts))
 {
     struct gm_quotas *quotas = &v->server->access.quotas;
-    const struct gm_quota_account *account;
+    const struct gm_quota *quota;
 
     pthread_mutex_lock(&quotas->mutex);
-    TAILQ_FOREACH (account, &quotas->keys, link)
+    TAILQ_FOREACH (quota, &quotas->keys, link)
         /* Not while a reload is about to name it, nor of a revoked key with requests left. */
-        if (account->named && *account->name && !atomic_load(&account->revoked))
-            write(v, account->name, account->counts);
+        if (quota->named && *quota->name && !atomic_load(&quota->revoked))
+            write(v, quota->name, quota->counts);
     if (!TAILQ_EMPTY(&quotas->keys))
         write(v, "other", &quotas->others);
     if (quotas->by_address)

@@ -40,7 +40,7 @@ struct gm_matrices {
     struct gm_devices *devices;
     /* Who owns what is in files: false if there is no such owner (any more). */
     bool (*owner_of)(void *cls, const char *owner, uint64_t *ret_client,
-                     struct gm_quota_account **ret_account);
+                     struct gm_quota **ret_quota);
     void *owner_cls;
 
     pthread_mutex_t files; /* guards the files; taken before the mutex */
@@ -63,7 +63,7 @@ struct gm_matrix_caller {
     char owner[GM_KEY_NAME_MAX]; /* the key's name; "@" and the client id of an address */
     bool has_key, admin;
     uint64_t client;
-    struct gm_quota_account *account; /* may be NULL */
+    struct gm_quota *quota; /* may be NULL */
 };
 
 /* What a write says of the matrix. */

@@ -83,7 +83,7 @@ static void destroy(struct gm_matrices *m, struct gm_named *named)
     gm_matrix_leave_device(m, named);
     gm_allocation_free(&named->host, &named->reservation);
     gm_reservation_trim(&named->reservation, 0);
-    gm_quota_unref(named->reservation.account);
+    gm_quota_unref(named->reservation.client_quota);
     m->bytes -= named->bytes;
     owner->bytes -= named->bytes;
     if (--owner->matrices == 0) {
@@ -403,7 +403,7 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
         return status;
     }
     named->reservation = (struct gm_reservation){
-        .quota = m->quota, .client = caller->client, .account = gm_quota_ref(caller->account)};
+        .quota = m->quota, .client = caller->client, .client_quota = gm_quota_ref(caller->quota)};
     *ret = (struct gm_matrix_use){named, m};
     return GM_OK;
 }
@@ -412,7 +412,7 @@ enum gm_status gm_matrix_make(struct gm_matrices *m, const struct gm_matrix_call
 static enum gm_status begin_publish(const struct gm_matrices *m, struct gm_named *named,
                                     const struct gm_conditions *conditions, struct gm_error *err)
 {
-    const struct gm_quota_account *account = named->reservation.account;
+    const struct gm_quota *quota = named->reservation.client_quota;
     enum gm_status status = check_conditions(m, conditions, named->owner->name, named->name, err);
 
     if (status == GM_OK)
@@ -421,7 +421,7 @@ static enum gm_status begin_publish(const struct gm_matrices *m, struct gm_named
     named->expires = named->ttl_s > 0 ? named->created + (int64_t)named->ttl_s : 0;
 
     /* One that gets into the table before its key goes is found there and dropped. */
-    if (status == GM_OK && account && atomic_load(&account->revoked))
+    if (status == GM_OK && quota && atomic_load(&quota->revoked))
         status = gm_fail(err, GM_UNAUTHORIZED, "the key was revoked meanwhile");
     return status;
 }
@@ -547,14 +547,14 @@ enum gm_status gm_matrix_restore(struct gm_matrices *m, const struct gm_matrix_f
         return gm_fail(err, GM_INTERNAL, "it has elements of %s, not %s",
                        gm_dtype_name(matrix->dtype), gm_dtype_name(file->dtype));
     snprintf(caller.owner, sizeof caller.owner, "%s", file->owner);
-    if (!m->owner_of(m->owner_cls, file->owner, &caller.client, &caller.account))
+    if (!m->owner_of(m->owner_cls, file->owner, &caller.client, &caller.quota))
         return gm_fail(err, GM_INTERNAL,
                        *file->owner == '@' ? "its owner %s is an address, and clients have keys"
                                            : "its owner %s has no key",
                        file->owner);
     enum gm_status status =
         gm_matrix_make(m, &caller, file->name, &terms, &always, matrix, ret, err);
-    gm_quota_unref(caller.account);
+    gm_quota_unref(caller.quota);
     if (status != GM_OK)
         return status;
     struct gm_named *named = ret->named;

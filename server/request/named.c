@@ -9,7 +9,7 @@
 struct gm_matrix_caller gm_request_matrix_caller(const struct gm_request *r)
 {
     struct gm_matrix_caller caller = {
-        .has_key = *r->caller.name != '\0', .client = r->head.client, .account = r->caller.account};
+        .has_key = *r->caller.name != '\0', .client = r->head.client, .quota = r->caller.quota};
 
     /* Without keys everybody has all roles, and matrices are their address's all the same. */
     caller.admin = caller.has_key && (r->caller.roles & GM_ROLE_ADMIN);

@@ -50,7 +50,7 @@ static void destroy(struct gm_region *region)
         close(region->fd);
     if (region->reservation.quota)
         gm_reservation_trim(&region->reservation, 0);
-    gm_quota_unref(region->reservation.account);
+    gm_quota_unref(region->reservation.client_quota);
     free(region);
 }
 
@@ -100,7 +100,7 @@ static enum gm_status check_room(const struct gm_regions *regions, const struct 
 
     most = regions->quota->limit / GM_REGION_MEMORY_PART;
     /* A region that got into the list before its key went is found there and dropped. */
-    if (region->reservation.account && atomic_load(&region->reservation.account->revoked))
+    if (region->reservation.client_quota && atomic_load(&region->reservation.client_quota->revoked))
         return gm_fail(err, GM_UNAUTHORIZED, "the key was revoked meanwhile");
     if (find(regions, client, region->name))
         return gm_fail(err, GM_REGION_CONFLICT,
@@ -306,9 +306,8 @@ static enum gm_status open_handle(const struct gm_regions *regions, struct gm_re
 }
 
 enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client,
-                                  struct gm_quota_account *account, const char *owner,
-                                  const char *name, const struct gm_kserve_region *what,
-                                  struct gm_error *err)
+                                  struct gm_quota *quota, const char *owner, const char *name,
+                                  const struct gm_kserve_region *what, struct gm_error *err)
 {
     struct gm_region *region = calloc(1, sizeof *region);
 
@@ -317,7 +316,7 @@ enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client,
     region->what = *what;
     region->fd = -1;
     region->reservation = (struct gm_reservation){
-        .quota = regions->quota, .client = client, .account = gm_quota_ref(account)};
+        .quota = regions->quota, .client = client, .client_quota = gm_quota_ref(quota)};
     memcpy(region->name, name, strlen(name) + 1);
     memcpy(region->owner, owner, strlen(owner) + 1);
     enum gm_status status =

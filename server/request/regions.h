@@ -58,15 +58,14 @@ bool gm_regions_pin(const struct gm_regions *regions);
 bool gm_region_prefix_ok(const char *text);
 
 /*
- * Registers a region under a name that the client does not have yet. account: the client's, or
+ * Registers a region under a name that the client does not have yet. quota: the client's, or
  * NULL; the region keeps a reference. owner: its key's name, or "". GM_NOT_ALLOWED,
  * GM_REGION_CONFLICT, GM_BAD_PARAMETER (there is no such object, or it is smaller), GM_MEMORY_FULL
  * or GM_TOO_LARGE (its bytes count as the client's), GM_COST_LIMIT (too many regions).
  */
 enum gm_status gm_region_register(struct gm_regions *regions, uint64_t client,
-                                  struct gm_quota_account *account, const char *owner,
-                                  const char *name, const struct gm_kserve_region *what,
-                                  struct gm_error *err);
+                                  struct gm_quota *quota, const char *owner, const char *name,
+                                  const struct gm_kserve_region *what, struct gm_error *err);
 /* Of one kind; name NULL: all that the client has, if any. Requests that use it may finish. */
 enum gm_status gm_region_unregister(struct gm_regions *regions, uint64_t client, bool on_device,
                                     const char *name, struct gm_error *err);

@@ -129,23 +129,23 @@ static void drop_all(struct gm_request *r)
 /* Ends the job, and corrects the charge of a body that came in another length than was said. */
 static void settle_quota(struct gm_request *r)
 {
-    struct gm_quota_account *account = r->caller.account;
+    struct gm_quota *quota = r->caller.quota;
 
     /* What was refused costs nothing: else a client that tries again stays out. */
     if (!r->quota.entered)
         return;
     if (!r->quota.counted)
-        gm_quota_count(account, r->body.received + r->quota.body_sent, r->quota.device_ns);
+        gm_quota_count(quota, r->body.received + r->quota.body_sent, r->quota.device_ns);
     r->quota.counted = true;
     if (r->quota.is_job)
-        gm_quota_leave(account);
+        gm_quota_leave(quota);
     r->quota.is_job = false;
-    if (!gm_quota_has_rates(account))
+    if (!gm_quota_has_rates(quota))
         return;
     if (r->quota.body_charged > r->body.received)
-        gm_quota_return_bytes(account, r->quota.body_charged, r->body.received);
+        gm_quota_return_bytes(quota, r->quota.body_charged, r->body.received);
     else if (r->body.received > r->quota.body_charged)
-        gm_quota_charge_bytes(account, r->body.received - r->quota.body_charged, gm_now_ns());
+        gm_quota_charge_bytes(quota, r->body.received - r->quota.body_charged, gm_now_ns());
     r->quota.body_charged = r->body.received;
 }
 
@@ -157,15 +157,15 @@ void gm_request_finish(struct gm_request *r)
         r->route && strcmp(r->route->method, "GET") == 0 && !(r->route->roles & GM_ROLE_PROBE);
 
     gm_access_headers(&r->server->access, &r->head, r->error.status, page, &r->reply);
-    if (!r->caller.account)
+    if (!r->caller.quota)
         return;
     r->quota.body_sent = head ? 0 : r->reply.body_len;
     settle_quota(r);
-    if (!gm_quota_has_rates(r->caller.account))
+    if (!gm_quota_has_rates(r->caller.quota))
         return;
     if (r->quota.entered)
-        gm_quota_charge_bytes(r->caller.account, r->quota.body_sent, gm_now_ns());
-    gm_quota_headers(r->caller.account, gm_now_ns(), policy, state);
+        gm_quota_charge_bytes(r->caller.quota, r->quota.body_sent, gm_now_ns());
+    gm_quota_headers(r->caller.quota, gm_now_ns(), policy, state);
     if (*policy) {
         gm_reply_header(&r->reply, "RateLimit-Policy", policy);
         gm_reply_header(&r->reply, "RateLimit", state);
@@ -181,7 +181,7 @@ void gm_request_unref(struct gm_request *r)
     drop_all(r);
     gm_reply_clear(&r->reply);
     settle_quota(r);
-    gm_quota_unref(r->caller.account);
+    gm_quota_unref(r->caller.quota);
     gm_head_clear(&r->head);
 
     pthread_mutex_lock(&list->mutex);
@@ -377,9 +377,9 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
     unsigned roles = found == GM_OK ? r->route->roles : GM_ROLES_ANY;
     status = gm_access_identify(access, &r->head, roles, &r->caller, err);
     if (*r->caller.name) /* the client is the key, wherever it comes from */
-        r->head.client = r->caller.account->client;
+        r->head.client = r->caller.quota->client;
     r->reservation.client = r->head.client;
-    r->reservation.account = r->caller.account;
+    r->reservation.client_quota = r->caller.quota;
     if (status == GM_OK && found != GM_OK) {
         *err = unknown;
         status = found;
@@ -388,7 +388,7 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
         return status;
     uint64_t body = r->head.content_lengths > 0 ? r->head.content_length : 0;
     bool job = r->route->ran || r->route->drop; /* it runs one, or several in turns */
-    status = gm_quota_enter(r->caller.account, body, job, gm_now_ns(), &r->quota.wait_s, err);
+    status = gm_quota_enter(r->caller.quota, body, job, gm_now_ns(), &r->quota.wait_s, err);
     if (status != GM_OK)
         return status;
     r->quota.entered = true;
@@ -673,7 +673,7 @@ void gm_request_charge_device(struct gm_request *r)
         return;
     int64_t took_ns = (job->finished_ns - job->started_ns) / (job->batch > 1 ? job->batch : 1);
     r->quota.device_ns += took_ns;
-    gm_quota_charge_device(r->caller.account, took_ns, job->finished_ns);
+    gm_quota_charge_device(r->caller.quota, took_ns, job->finished_ns);
 }
 
 void gm_request_learn_cost(struct gm_request *r)

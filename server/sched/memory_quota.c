@@ -97,7 +97,7 @@ static void lower(struct gm_reservation *reservation, uint64_t total)
     reservation->spare = reservation->reserved - total;
     if (total > 0 && gm_memory_quota_is_small(reservation->quota, reservation->reserved))
         return;
-    gm_quota_release(reservation->account, reservation->reserved - total);
+    gm_quota_release(reservation->client_quota, reservation->reserved - total);
     set_reserved(reservation, total);
 }
 
@@ -138,7 +138,7 @@ static enum gm_status raise_to(struct gm_reservation *reservation, uint64_t tota
         if (status != GM_OK)
             return status;
     } while (!atomic_compare_exchange_weak(&quota->reserved, &all, all + (total - had)));
-    status = gm_quota_hold(reservation->account, had, total, err);
+    status = gm_quota_hold(reservation->client_quota, had, total, err);
     if (status == GM_OK)
         count(reservation, total);
     else
@@ -155,13 +155,13 @@ static bool rise_by_steps(struct gm_reservation *reservation, uint64_t total)
     uint64_t more = whole - reservation->reserved, all = quota->reserved;
 
     if (!reservation->in_steps || !gm_memory_quota_is_small(quota, whole) ||
-        gm_quota_limits_memory(reservation->account))
+        gm_quota_limits_memory(reservation->client_quota))
         return false;
     do {
         if (all > quota->limit / 2 || more > quota->limit / 2 - all)
             return false;
     } while (!atomic_compare_exchange_weak(&quota->reserved, &all, all + more));
-    gm_quota_hold_surely(reservation->account, more);
+    gm_quota_hold_surely(reservation->client_quota, more);
     count(reservation, whole);
     reservation->spare = whole - total;
     return true;
@@ -253,15 +253,16 @@ enum gm_status gm_allocation_move(struct gm_allocation *to, struct gm_reservatio
     uint64_t left = from_reservation->reserved - capacity;
 
     pthread_mutex_lock(&quota->mutex);
-    gm_quota_release(from_reservation->account, capacity);
-    enum gm_status status = gm_quota_hold(to_reservation->account, had, had + capacity, err);
+    gm_quota_release(from_reservation->client_quota, capacity);
+    enum gm_status status = gm_quota_hold(to_reservation->client_quota, had, had + capacity, err);
     if (status == GM_OK) {
         uint64_t spare = from_reservation->spare < left ? from_reservation->spare : left;
         set_reserved(to_reservation, had + capacity); /* first: else others might take it */
         set_reserved(from_reservation, left);
         from_reservation->spare = spare;
     } else {
-        gm_quota_hold_surely(from_reservation->account, capacity); /* it was this one's until now */
+        gm_quota_hold_surely(from_reservation->client_quota,
+                             capacity); /* it was this one's until now */
     }
     pthread_mutex_unlock(&quota->mutex);
     if (status != GM_OK)

@@ -41,8 +41,8 @@ struct gm_memory_quota {
  * `spare` is no longer needed, but not given back yet. Used by one thread at a time. */
 struct gm_reservation {
     struct gm_memory_quota *quota;
-    uint64_t client;                  /* client id: head.h */
-    struct gm_quota_account *account; /* may limit what its client holds; NULL: it does not */
+    uint64_t client;               /* client id: head.h */
+    struct gm_quota *client_quota; /* may limit what its client holds; NULL: it does not */
     uint64_t reserved, used, spare;
     bool in_steps; /* for what ends soon: it may reserve more than it needs, see GM_SMALL_STEP */
 };
@@ -95,8 +95,8 @@ enum gm_status gm_allocation_make(struct gm_allocation *allocation,
 void gm_allocation_free(struct gm_allocation *allocation, struct gm_reservation *reservation);
 /* Frees the allocation, and keeps its part of the reservation for another one. */
 void gm_allocation_drop(struct gm_allocation *allocation, struct gm_reservation *reservation);
-/* Moves an allocation, and its part of a reservation, to another one: *to is empty. Only an account
- * of the other reservation can refuse it, with GM_QUOTA_EXCEEDED or GM_TOO_LARGE. */
+/* Moves an allocation, and its part of a reservation, to another one: *to is empty. Only the
+ * client's quota of the other reservation can refuse it, with GM_QUOTA_EXCEEDED or GM_TOO_LARGE. */
 enum gm_status gm_allocation_move(struct gm_allocation *to, struct gm_reservation *to_reservation,
                                   struct gm_allocation *from,
                                   struct gm_reservation *from_reservation, struct gm_error *err);

@@ -37,10 +37,10 @@ static unsigned check_lines(const char *text, size_t len)
 /* One for each key. */
 static unsigned accounts_of(const struct gm_quotas *quotas)
 {
-    const struct gm_quota_account *account;
+    const struct gm_quota *quota;
     unsigned count = 0;
 
-    TAILQ_FOREACH (account, &quotas->keys, link)
+    TAILQ_FOREACH (quota, &quotas->keys, link)
         count++;
     return count;
 }
@@ -49,7 +49,7 @@ static void fuzz_file(const char *text, size_t len)
 {
     static const unsigned char hash[GM_KEY_HASH_BYTES] = {1, 2, 3};
     const struct gm_quota_limits none = {{0}};
-    struct gm_caller caller = {.account = NULL};
+    struct gm_caller caller = {.quota = NULL};
     struct gm_quotas quotas = {.by_address = false};
     struct gm_keys *keys = NULL, *second = NULL;
     struct gm_error err = {0};
@@ -58,7 +58,7 @@ static void fuzz_file(const char *text, size_t len)
     enum gm_status status = gm_keys_parse(text, len, &quotas, NULL, &keys, &err);
     if (status == GM_OK) {
         MUST(accounts_of(&quotas) == check_lines(text, len));
-        MUST(!gm_keys_find(keys, "1", hash, &caller) && !caller.account);
+        MUST(!gm_keys_find(keys, "1", hash, &caller) && !caller.quota);
         MUST(gm_keys_parse(text, len, &quotas, keys, &second, &err) == GM_OK);
         MUST(accounts_of(&quotas) == check_lines(text, len)); /* the same ones */
     } else {

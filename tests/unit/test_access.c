@@ -32,7 +32,7 @@ static bool find(const struct gm_keys *keys, const char *key, struct gm_caller *
     unsigned char hash[GM_KEY_HASH_BYTES];
     char id[GM_KEY_ID_MAX];
 
-    *ret = (struct gm_caller){.account = NULL};
+    *ret = (struct gm_caller){.quota = NULL};
     if (!gm_key_id(key, strlen(key), id))
         return false;
     gm_key_hash(key, strlen(key), hash);
@@ -130,21 +130,21 @@ static void test_table(void)
     CHECK(find(one, key_a, &caller));
     CHECK_STR(caller.name, "a");
     CHECK_EQ(caller.roles, GM_ROLE_USE);
-    struct gm_quota_account *account = caller.account;
+    struct gm_quota *quota = caller.quota;
     CHECK(!find(one, "1a.secreT", &caller) && !find(one, key_b, &caller));
-    CHECK(!find(one, "zz.secret", &caller) && !caller.account);
-    /* Another table has the same account for the same id and name, whatever its roles are now. */
+    CHECK(!find(one, "zz.secret", &caller) && !caller.quota);
+    /* Another table has the same quota for the same id and name, whatever its roles are now. */
     a.roles = GM_ROLE_ADMIN;
     strcat(strcpy(text, gm_key_line_write(&b, second)), "");
     gm_key_line_write(&a, second);
     strcat(text, second);
     struct gm_keys *two = parse(text, one);
     gm_keys_free(one);
-    CHECK(find(two, key_a, &caller) && caller.account == account);
-    CHECK_STR(account->name, "a");
+    CHECK(find(two, key_a, &caller) && caller.quota == quota);
+    CHECK_STR(quota->name, "a");
     CHECK(caller.roles & GM_ROLE_USE & GM_ROLE_READ || caller.roles == ~0u); /* admin: all */
-    gm_quota_unref(caller.account);
-    /* A fault leaves the accounts as they were. */
+    gm_quota_unref(caller.quota);
+    /* A fault leaves the quotas as they were. */
     struct gm_keys *none = NULL;
     struct gm_error error;
     strcat(text, "name=x\n");
@@ -153,13 +153,13 @@ static void test_table(void)
     /* By another name it has another: what the old name owns is not for whoever gets that next. */
     snprintf(a.name, sizeof a.name, "new");
     struct gm_keys *three = parse(gm_key_line_write(&a, text), two);
-    CHECK(find(three, key_a, &caller) && caller.account != account);
-    CHECK_STR(caller.account->name, "new");
-    gm_quota_unref(caller.account);
+    CHECK(find(three, key_a, &caller) && caller.quota != quota);
+    CHECK_STR(caller.quota->name, "new");
+    gm_quota_unref(caller.quota);
     gm_keys_free(three);
     gm_keys_free(two);
-    CHECK_STR(account->name, "a"); /* the first look-up still has a reference */
-    gm_quota_unref(account);
+    CHECK_STR(quota->name, "a"); /* the first look-up still has a reference */
+    gm_quota_unref(quota);
     CHECK(TAILQ_EMPTY(&quotas.keys));
     struct gm_keys *empty = parse("", NULL);
     CHECK(!find(empty, key_a, &caller));

@@ -574,12 +574,12 @@ int fsync(int fd)
 }
 
 static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
-                     struct gm_quota_account **ret_account)
+                     struct gm_quota **ret_quota)
 {
     (void)cls;
     (void)owner;
     *ret_client = 1;
-    *ret_account = NULL;
+    *ret_quota = NULL;
     return true;
 }
 

@@ -168,7 +168,7 @@ static void test_no_steps(void)
     CHECK_STATUS(gm_quotas_open(&quotas, &limits, &error), GM_OK, &error);
     quotas.by_address = true;
     open_quota((uint64_t)1 << 30);
-    a.account = b.account = gm_quota_of_address(&quotas, 5);
+    a.client_quota = b.client_quota = gm_quota_of_address(&quotas, 5);
     CHECK_STATUS(gm_reservation_raise(&a, 50000, &error), GM_OK, &error);
     CHECK_STATUS(gm_reservation_raise(&b, 50000, &error), GM_OK, &error);
     CHECK_EQ(a.reserved + b.reserved, 100000);
@@ -179,7 +179,7 @@ static void test_no_steps(void)
     gm_reservation_trim(&b, 0);
     gm_reservation_trim(&free, 0);
     gm_reservation_trim(&large, 0);
-    gm_quota_unref(a.account);
+    gm_quota_unref(a.client_quota);
     gm_quotas_close(&quotas);
     close_quota();
 }
@@ -337,7 +337,7 @@ static void test_small_beside_large(void)
 }
 
 struct holder {
-    struct gm_quota_account *account;
+    struct gm_quota *quota;
     uint64_t bytes;
     unsigned granted;
 };
@@ -347,7 +347,7 @@ static void *hold(void *cls)
     struct holder *h = cls;
 
     for (int i = 0; i < 20000; i++) {
-        struct gm_reservation x = {.quota = &quota, .account = h->account, .in_steps = true};
+        struct gm_reservation x = {.quota = &quota, .client_quota = h->quota, .in_steps = true};
         struct gm_error error;
         h->granted += gm_reservation_raise(&x, h->bytes, &error) == GM_OK;
         gm_reservation_trim(&x, 0);
@@ -356,7 +356,7 @@ static void *hold(void *cls)
 }
 
 /* Of one key, whose limit comes and goes meanwhile: nothing is held at the end. */
-static void test_account_by_threads(void)
+static void test_client_quota_by_threads(void)
 {
     struct gm_quota_limits none, some;
     struct gm_quotas quotas = {0};
@@ -367,20 +367,20 @@ static void test_account_by_threads(void)
     CHECK_STATUS(gm_quota_read("", 0, &none, &error), GM_OK, &error);
     CHECK_STATUS(gm_quota_read("memory=1000", strlen("memory=1000"), &some, &error), GM_OK, &error);
     CHECK_STATUS(gm_quotas_open(&quotas, &none, &error), GM_OK, &error);
-    struct gm_quota_account *account = gm_quota_of_key(&quotas);
+    struct gm_quota *of_all = gm_quota_of_key(&quotas);
     open_quota((uint64_t)1 << 30);
     for (unsigned i = 0; i < 4; i++) {
-        h[i] = (struct holder){.account = account, .bytes = i < 3 ? 600 : GM_SMALL_STEP + 1};
+        h[i] = (struct holder){.quota = of_all, .bytes = i < 3 ? 600 : GM_SMALL_STEP + 1};
         CHECK(pthread_create(&thread[i], NULL, hold, &h[i]) == 0);
     }
     for (int i = 0; i < 2000; i++)
-        gm_quota_set(account, "key", i % 2 == 0 ? &some : &none);
+        gm_quota_set(of_all, "key", i % 2 == 0 ? &some : &none);
     for (int i = 0; i < 4; i++) {
         pthread_join(thread[i], NULL);
         CHECK(h[i].granted > 0);
     }
-    CHECK_EQ(account->memory, 0);
-    gm_quota_unref(account);
+    CHECK_EQ(of_all->memory, 0);
+    gm_quota_unref(of_all);
     gm_quotas_close(&quotas);
     close_quota();
 }
@@ -395,6 +395,6 @@ int main(void)
     test_blocks();
     test_threads();
     test_small_beside_large();
-    test_account_by_threads();
+    test_client_quota_by_threads();
     return check_report();
 }

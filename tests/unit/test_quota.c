@@ -1,4 +1,4 @@
-/* Token buckets and accounts, by a clock of our own. */
+/* Token buckets and quotas, by a clock of our own. */
 #include "server/access/quota.h"
 
 #include "server/limits.h"
@@ -91,13 +91,13 @@ static void test_debt(void)
     CHECK_EQ(gm_bucket_wait(&deep, &one, 1, now), 3 * 60 * SECOND);
 }
 
-static enum gm_status enter(struct gm_quota_account *account, uint64_t bytes, bool job, int64_t now,
+static enum gm_status enter(struct gm_quota *quota, uint64_t bytes, bool job, int64_t now,
                             unsigned *wait)
 {
     struct gm_error error;
 
     *wait = 0;
-    return gm_quota_enter(account, bytes, job, now, wait, &error);
+    return gm_quota_enter(quota, bytes, job, now, wait, &error);
 }
 
 /* An integer of more than 15 digits would make a structured header field as a whole invalid. */
@@ -108,69 +108,69 @@ static void test_largest(void)
     struct gm_quota_limits limits;
 
     open_quotas("bytes=999999999999999");
-    struct gm_quota_account *account = gm_quota_of_address(&quotas, 5);
-    gm_quota_headers(account, SECOND, policy, state);
+    struct gm_quota *quota = gm_quota_of_address(&quotas, 5);
+    gm_quota_headers(quota, SECOND, policy, state);
     CHECK_STR(policy, "\"bytes\";q=999999999999999;qu=\"content-bytes\";w=1");
     CHECK_STR(state, "\"bytes\";r=999999999999999;t=0");
     CHECK_EQ(gm_quota_read(beyond, strlen(beyond), &limits, NULL), GM_BAD_PARAMETER);
-    gm_quota_unref(account);
+    gm_quota_unref(quota);
     gm_quotas_close(&quotas);
 }
 
 static void test_account(void)
 {
     open_quotas("requests=4,bytes=1000,jobs=1");
-    struct gm_quota_account *account = gm_quota_of_address(&quotas, 5);
+    struct gm_quota *quota = gm_quota_of_address(&quotas, 5);
     char policy[GM_RATE_LIMIT_MAX], state[GM_RATE_LIMIT_MAX];
     int64_t now = 9 * SECOND;
     unsigned wait;
 
-    CHECK_STATUS(enter(account, 600, true, now, &wait), GM_OK, NULL);
-    gm_quota_headers(account, now, policy, state);
+    CHECK_STATUS(enter(quota, 600, true, now, &wait), GM_OK, NULL);
+    gm_quota_headers(quota, now, policy, state);
     CHECK_STR(policy, "\"requests\";q=4;qu=\"requests\";w=1, "
                       "\"bytes\";q=1000;qu=\"content-bytes\";w=1");
     CHECK_STR(state, "\"requests\";r=3;t=1, \"bytes\";r=400;t=1");
     /* What is refused takes nothing of anything: neither a request, nor bytes, nor a job. */
     for (unsigned i = 0; i < 10; i++)
-        CHECK_EQ(enter(account, 600, false, now, &wait), GM_QUOTA_EXCEEDED);
+        CHECK_EQ(enter(quota, 600, false, now, &wait), GM_QUOTA_EXCEEDED);
     CHECK_EQ(wait, 1);
     for (unsigned i = 0; i < 10; i++)
-        CHECK_EQ(enter(account, 1, true, now, &wait), GM_QUOTA_EXCEEDED);
-    CHECK_STATUS(enter(account, 400, false, now, &wait), GM_OK, NULL);
-    CHECK_EQ(enter(account, 0, false, now, &wait), GM_QUOTA_EXCEEDED); /* of no known length */
-    gm_quota_leave(account);
+        CHECK_EQ(enter(quota, 1, true, now, &wait), GM_QUOTA_EXCEEDED);
+    CHECK_STATUS(enter(quota, 400, false, now, &wait), GM_OK, NULL);
+    CHECK_EQ(enter(quota, 0, false, now, &wait), GM_QUOTA_EXCEEDED); /* of no known length */
+    gm_quota_leave(quota);
     now += SECOND;
-    CHECK_STATUS(enter(account, 0, true, now, &wait), GM_OK, NULL);
-    gm_quota_count(account, 10, 20);
-    gm_quota_count(account, 1, 0);
-    CHECK_EQ(atomic_load(&account->counts->requests), 2);
-    CHECK_EQ(atomic_load(&account->counts->bytes), 11);
-    CHECK_EQ(atomic_load(&account->counts->device_ns), 20);
-    CHECK_EQ(atomic_load(&account->counts->refused[GM_QUOTA_BYTES]), 11);
-    CHECK_EQ(atomic_load(&account->counts->refused[GM_QUOTA_JOBS]), 10);
-    gm_quota_leave(account);
-    gm_quota_unref(account);
+    CHECK_STATUS(enter(quota, 0, true, now, &wait), GM_OK, NULL);
+    gm_quota_count(quota, 10, 20);
+    gm_quota_count(quota, 1, 0);
+    CHECK_EQ(atomic_load(&quota->counts->requests), 2);
+    CHECK_EQ(atomic_load(&quota->counts->bytes), 11);
+    CHECK_EQ(atomic_load(&quota->counts->device_ns), 20);
+    CHECK_EQ(atomic_load(&quota->counts->refused[GM_QUOTA_BYTES]), 11);
+    CHECK_EQ(atomic_load(&quota->counts->refused[GM_QUOTA_JOBS]), 10);
+    gm_quota_leave(quota);
+    gm_quota_unref(quota);
     gm_quotas_close(&quotas);
 }
 
 static void test_device(void)
 {
     open_quotas("device=30");
-    struct gm_quota_account *account = gm_quota_of_address(&quotas, 5);
+    struct gm_quota *quota = gm_quota_of_address(&quotas, 5);
     int64_t now = 100 * SECOND;
     unsigned wait;
 
-    gm_quota_charge_device(account, 29 * SECOND, now);
-    CHECK_STATUS(enter(account, 0, true, now, &wait), GM_OK, NULL);
-    gm_quota_charge_device(account, 61 * SECOND, now); /* overdrawn by one minute and more */
-    CHECK_EQ(enter(account, 0, true, now, &wait), GM_QUOTA_EXCEEDED);
+    gm_quota_charge_device(quota, 29 * SECOND, now);
+    CHECK_STATUS(enter(quota, 0, true, now, &wait), GM_OK, NULL);
+    gm_quota_charge_device(quota, 61 * SECOND, now); /* overdrawn by one minute and more */
+    CHECK_EQ(enter(quota, 0, true, now, &wait), GM_QUOTA_EXCEEDED);
     CHECK_EQ(wait, 121); /* 60 s too many, of which 0.5 come in a second, and the first token */
-    CHECK_STATUS(enter(account, 0, false, now, &wait), GM_OK, NULL); /* no device is needed */
-    CHECK_EQ(enter(account, 0, true, now + 120 * SECOND, &wait), GM_QUOTA_EXCEEDED);
-    CHECK_STATUS(enter(account, 0, true, now + 121 * SECOND, &wait), GM_OK, NULL);
-    gm_quota_charge_device(account, 0, now);
-    gm_quota_charge_device(account, -5, now);
-    gm_quota_unref(account);
+    CHECK_STATUS(enter(quota, 0, false, now, &wait), GM_OK, NULL); /* no device is needed */
+    CHECK_EQ(enter(quota, 0, true, now + 120 * SECOND, &wait), GM_QUOTA_EXCEEDED);
+    CHECK_STATUS(enter(quota, 0, true, now + 121 * SECOND, &wait), GM_OK, NULL);
+    gm_quota_charge_device(quota, 0, now);
+    gm_quota_charge_device(quota, -5, now);
+    gm_quota_unref(quota);
     gm_quotas_close(&quotas);
 }
 
@@ -179,15 +179,15 @@ static void test_memory(void)
     struct gm_error error;
 
     open_quotas("memory=1000");
-    struct gm_quota_account *account = gm_quota_of_address(&quotas, 5);
-    CHECK_STATUS(gm_quota_hold(account, 0, 600, &error), GM_OK, &error);
-    CHECK_EQ(gm_quota_hold(account, 0, 401, &error), GM_QUOTA_EXCEEDED);
-    CHECK_EQ(gm_quota_hold(account, 600, 1001, &error), GM_TOO_LARGE);
-    CHECK_STATUS(gm_quota_hold(account, 600, 1000, &error), GM_OK, &error);
-    gm_quota_release(account, 1000);
-    CHECK_EQ(account->memory, 0);
+    struct gm_quota *quota = gm_quota_of_address(&quotas, 5);
+    CHECK_STATUS(gm_quota_hold(quota, 0, 600, &error), GM_OK, &error);
+    CHECK_EQ(gm_quota_hold(quota, 0, 401, &error), GM_QUOTA_EXCEEDED);
+    CHECK_EQ(gm_quota_hold(quota, 600, 1001, &error), GM_TOO_LARGE);
+    CHECK_STATUS(gm_quota_hold(quota, 600, 1000, &error), GM_OK, &error);
+    gm_quota_release(quota, 1000);
+    CHECK_EQ(quota->memory, 0);
     CHECK_STATUS(gm_quota_hold(NULL, 0, UINT64_MAX, &error), GM_OK, &error);
-    gm_quota_unref(account);
+    gm_quota_unref(quota);
     gm_quotas_close(&quotas);
 }
 
@@ -195,8 +195,8 @@ static void test_memory(void)
 static void test_addresses(void)
 {
     open_quotas("requests=1");
-    struct gm_quota_account *first = gm_quota_of_address(&quotas, 1);
-    struct gm_quota_account *second = gm_quota_of_address(&quotas, 2);
+    struct gm_quota *first = gm_quota_of_address(&quotas, 1);
+    struct gm_quota *second = gm_quota_of_address(&quotas, 2);
     unsigned wait;
 
     CHECK(first && second && first != second);
@@ -205,7 +205,7 @@ static void test_addresses(void)
     for (uint64_t client = 3; client < 3 + 2 * GM_QUOTA_ADDRESSES_MAX; client++)
         gm_quota_unref(gm_quota_of_address(&quotas, client));
     CHECK_EQ(quotas.address_count, GM_QUOTA_ADDRESSES_MAX);
-    struct gm_quota_account *again = gm_quota_of_address(&quotas, 1);
+    struct gm_quota *again = gm_quota_of_address(&quotas, 1);
     CHECK(again == first);
     CHECK_EQ(enter(again, 0, false, SECOND, &wait), GM_QUOTA_EXCEEDED);
     gm_quota_unref(again);
@@ -215,22 +215,22 @@ static void test_addresses(void)
 
 static void test_keys(void)
 {
-    struct gm_quota_account *account[GM_QUOTA_NAMED_MAX + 2];
+    struct gm_quota *quota[GM_QUOTA_NAMED_MAX + 2];
     const struct gm_quota_limits own = {.most = {[GM_QUOTA_REQUESTS] = GM_QUOTA_NONE}};
 
     open_quotas("requests=1,jobs=2");
     for (unsigned i = 0; i < GM_QUOTA_NAMED_MAX + 2; i++) {
-        account[i] = gm_quota_of_key(&quotas);
-        CHECK(account[i] && (account[i]->client >> 56) == 0xff);
-        CHECK(i == 0 || account[i]->client == account[i - 1]->client + 1);
-        CHECK_EQ(account[i]->named, i < GM_QUOTA_NAMED_MAX);
+        quota[i] = gm_quota_of_key(&quotas);
+        CHECK(quota[i] && (quota[i]->client >> 56) == 0xff);
+        CHECK(i == 0 || quota[i]->client == quota[i - 1]->client + 1);
+        CHECK_EQ(quota[i]->named, i < GM_QUOTA_NAMED_MAX);
     }
-    CHECK(account[GM_QUOTA_NAMED_MAX]->counts == account[GM_QUOTA_NAMED_MAX + 1]->counts);
-    gm_quota_set(account[0], "a", &own);
-    CHECK_EQ(account[0]->limits.most[GM_QUOTA_REQUESTS], GM_QUOTA_NONE);
-    CHECK_EQ(account[0]->limits.most[GM_QUOTA_JOBS], 2);
+    CHECK(quota[GM_QUOTA_NAMED_MAX]->counts == quota[GM_QUOTA_NAMED_MAX + 1]->counts);
+    gm_quota_set(quota[0], "a", &own);
+    CHECK_EQ(quota[0]->limits.most[GM_QUOTA_REQUESTS], GM_QUOTA_NONE);
+    CHECK_EQ(quota[0]->limits.most[GM_QUOTA_JOBS], 2);
     for (unsigned i = 0; i < GM_QUOTA_NAMED_MAX + 2; i++)
-        gm_quota_unref(account[i]);
+        gm_quota_unref(quota[i]);
     CHECK(TAILQ_EMPTY(&quotas.keys));
     CHECK_EQ(quotas.named, 0);
     gm_quotas_close(&quotas);

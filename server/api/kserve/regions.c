@@ -54,7 +54,7 @@ static enum gm_progress register_region(struct gm_request *r)
         status = gm_kserve_read_region(r->body.text.buffer.data, r->body.text_len, is_cuda(r),
                                        &what, &error);
     if (status == GM_OK)
-        status = gm_region_register(&r->server->regions, r->head.client, r->caller.account,
+        status = gm_region_register(&r->server->regions, r->head.client, r->caller.quota,
                                     r->caller.name, name, &what, &error);
     return status == GM_OK ? reply_done(r) : gm_request_fail(r, &error);
 }
