@@ -334,8 +334,8 @@ static enum gm_status power(struct builder *b, int left, int right, unsigned at,
 {
     const struct gm_value *x = value_of(b, left), *y = value_of(b, right);
     enum gm_dtype type = gm_eval_common_type(x, y);
-    const int child[2] = {left, right};
-    double n = y->weak && gm_eval_is_float(x->dtype) ? y->number.real : 0;
+    const int child[2] = {left, right}, twice[2] = {left, left};
+    double n = y->weak && gm_eval_is_float(type) ? y->number.real : 0;
 
     if (x->weak && y->weak)
         return fold(b, GM_DO_POW, left, right, at, ret);
@@ -343,11 +343,9 @@ static enum gm_status power(struct builder *b, int left, int right, unsigned at,
         return gm_eval_fail(b->err, GM_KERNEL_UNAVAILABLE, at, "powers of bool have no kernel");
     if (gm_eval_is_integer(type))
         return integer_power(b, left, right, type, at, ret);
-    *ret = left;
-    if (n == 1)
-        return GM_OK;
-    if (n == 2)
-        return binary(b, GM_DO_MUL, left, left, at, ret);
+    /* A GPU's pow() may be off in the last place, where NumPy's is exact. */
+    if (n == 1 || n == 2)
+        return compute(b, GM_DO_MUL, type, type, 2, n == 1 ? child : twice, at, ret);
     if (n == 0.5)
         return compute(b, GM_DO_SQRT, type, type, 1, &left, at, ret);
     return compute(b, GM_DO_POW, type, type, 2, child, at, ret);

@@ -206,7 +206,7 @@ def test_exit_statuses(url, server, files, tmp_path):
         (2, ["transpose", a, "--to", "xml"], url, "xml"),
         (2, ["transpose", a, "--from", "svg"], url, "svg"),
         (2, ["transpose", a, "--to", "svg"], url, "svg"),
-        (2, ["transpose", a, "--nonsense"], url, "--help"),
+        (2, ["transpose", a, "--frobnicate"], url, "--help"),
         (2, ["transpose", a, "-p", "kernel"], url, "NAME=VALUE"),
         (2, ["transpose", noise], url, "--from FORMAT"),
         (2, ["transpose", folder / "a.raw"], url, "--shape"),
@@ -241,7 +241,7 @@ def test_exit_statuses(url, server, files, tmp_path):
     for status, arguments, where, words in expected:
         got, out, errors = gemmctl(*arguments, url=where)
         assert got == status and words in errors and out == b"", (arguments, got, errors)
-        assert errors.startswith("gemmctl: ") or "--nonsense" in arguments
+        assert errors.startswith("gemmctl: ") or "--frobnicate" in arguments
     told = {"code": "queue_full", "detail": "the queue is full", "request_id": "r-5"}
     for http, status in ((503, 4), (429, 4), (500, 5), (403, 7), (418, 1)):
         with front(server, told=(http, {"Retry-After": "3"}, told)) as there:
