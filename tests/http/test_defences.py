@@ -31,8 +31,8 @@ def test_no_thread_keeps_a_right(start):
         status = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
         rights = {name: int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")}
         assert not any(rights.values()), (status["Name"], rights)
-        assert int(status["NoNewPrivs"]) == 1
-        assert sanitizer_of() is not None or int(status["Seccomp"]) == 2
+        if sanitizer_of() is None:  # there is no filter in such a build, which has all threads join in
+            assert (int(status["NoNewPrivs"]), int(status["Seccomp"])) == (1, 2), status["Name"]
 
 
 def test_sigterm_while_workers_decode(start):
