@@ -343,8 +343,10 @@ static enum gm_status power(struct builder *b, int left, int right, unsigned at,
         return gm_eval_fail(b->err, GM_KERNEL_UNAVAILABLE, at, "powers of bool have no kernel");
     if (gm_eval_is_integer(type))
         return integer_power(b, left, right, type, at, ret);
-    /* A GPU's pow() may be off in the last place, where NumPy's is exact. */
-    if (n == 1 || n == 2)
+    *ret = left;
+    if (n == 1 && type == x->dtype)
+        return GM_OK;
+    if (n == 1 || n == 2) /* exact, as NumPy's are: a GPU's pow() may be off in the last place */
         return compute(b, GM_DO_MUL, type, type, 2, n == 1 ? child : twice, at, ret);
     if (n == 0.5)
         return compute(b, GM_DO_SQRT, type, type, 1, &left, at, ret);

@@ -306,6 +306,7 @@ def test_transposes_factors_and_sums_are_folded_into_products(daemon):
 def test_common_parts_are_computed_once_and_chains_are_one_step(daemon):
     x = np.ones((20, 20), np.float32)
     assert [s["op"] for s in plan(daemon, "x @ x + (x @ x) * 2 - x @ x", {"x": x})["steps"]] == ["matmul", "elementwise"]
+    assert [s["op"] for s in plan(daemon, "(x @ x) ** 1 * 2", {"x": x})["steps"]] == ["matmul"]  # a power of 1 is no pass
     steps = plan(daemon, "exp(x) * exp(x) + sum(exp(x))", {"x": x})["steps"]
     assert [(s["op"], "exp" in s["instructions"]) for s in steps] == [("elementwise", True), ("sum", False), ("elementwise", False)]
     steps = plan(daemon, "tanh(((x + 1) * 2 - x) / 3) + sqrt(x) * x", {"x": x})["steps"]
