@@ -292,7 +292,7 @@ static void fail_jobs(struct gm_server *server, enum gm_status status)
 /* Waits until no worker or stream holds a request. */
 static void wait_resumed(struct gm_server *server, int64_t until_ns)
 {
-    while (atomic_load(&server->crowd.suspended) > 0 && gm_now_ns() < until_ns)
+    while (atomic_load(&server->suspended) > 0 && gm_now_ns() < until_ns)
         sleep_ns(STEP_NS);
 }
 
@@ -359,7 +359,7 @@ static enum gm_status open_server(struct gm_server *server, struct events *event
                             .streams = (unsigned)config->streams,
                             .memory_limit = config->memory_limit},
         .queue_limit = config->queue_limit,
-        .crowd = &server->crowd,
+        .slots = &server->slots,
         .place_by_load = config->place_by_load,
         .profile = config->profile,
         .lost = device_lost,
@@ -527,7 +527,7 @@ static int serve(struct gm_server *server, struct events *events, struct gm_noti
            (unsigned long long)server->config.drain_timeout_ms);
     lost = drain(server, http, events, lost);
     int code = lost ? EXIT_DEVICE_LOST : EXIT_DRAINED;
-    if (atomic_load(&server->crowd.suspended) > 0) {
+    if (atomic_load(&server->suspended) > 0) {
         /* The library would abort if it were stopped now, and the hanging device would block the
          * exit. */
         gm_log(GM_LOG_WARN, "exit", "status=%d detail=\"a job did not stop\"", code);

@@ -43,9 +43,10 @@ struct gm_server {
     struct gm_recents recents;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */
-    /* On a line of its own: `phase` is read for each request. The HTTP library must not be stopped
-     * before it is empty. */
-    _Alignas(64) struct gm_sched_crowd crowd;
+    struct gm_sched_slots slots;
+    /* Requests that a worker or a stream holds. The HTTP library must not be stopped before this is
+     * 0. */
+    _Atomic unsigned suspended;
 
     /* The requests being served. Each processor adds to a list of its own, so that threads which
      * serve small requests do not wait for each other. */

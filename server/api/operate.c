@@ -113,10 +113,10 @@ static bool ran_alone(struct gm_request *r)
     if (!brief(r) || !task->variant->groups ||
         !gm_cost_is_learnt(&r->plan.device->cost, task->variant) ||
         r->run.job.slot.cost_s * 1e6 > GM_INLINE_US_MAX ||
-        !atomic_compare_exchange_strong(&r->server->crowd.suspended, &none, 1))
+        !atomic_compare_exchange_strong(&r->server->suspended, &none, 1))
         return false;
     bool ran = gm_sched_run_if_idle(r->plan.device->sched, &r->run.job);
-    atomic_fetch_sub(&r->server->crowd.suspended, 1);
+    atomic_fetch_sub(&r->server->suspended, 1);
     if (ran)
         gm_request_learn_cost(r);
     return ran;

@@ -518,7 +518,7 @@ enum gm_status gm_http_open(struct gm_server *server, struct gm_http **ret, stru
         return status;
     }
     /* As many connections again as are kept free: those can be closed for new ones. */
-    atomic_store(&server->crowd.most, connections_max - 2 * (connections_max / GM_SPARE_PART));
+    atomic_store(&server->slots.most, connections_max - 2 * (connections_max / GM_SPARE_PART));
     server->connections.memory = server->memory.limit;
     const char *exposed = NULL;
     const struct gm_listener_options options = {.listen = server->config.listen,

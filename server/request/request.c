@@ -588,7 +588,7 @@ void gm_request_suspend(struct gm_request *r)
     if (r->connection.suspended)
         return;
     r->connection.suspended = true;
-    atomic_fetch_add(&r->server->crowd.suspended, 1);
+    atomic_fetch_add(&r->server->suspended, 1);
     r->connection.transport->suspend(r->connection.handle);
 }
 
@@ -612,7 +612,7 @@ void gm_request_resume(struct gm_request *r, enum gm_request_state state)
     r->connection.suspended = false;
     r->connection.transport->resume(
         r->connection.handle); /* the request may be freed from here on */
-    atomic_fetch_sub(&server->crowd.suspended, 1);
+    atomic_fetch_sub(&server->suspended, 1);
 }
 
 /* Between a request and its job. */

@@ -34,7 +34,7 @@ static enum gm_status open_backend(struct gm_devices *d, const struct gm_backend
                                          .context = context,
                                          .device = i,
                                          .queue_limit = options->queue_limit,
-                                         .crowd = options->crowd,
+                                         .slots = options->slots,
                                          .measure_idle_ns = GM_MEASURE_IDLE_S * SECOND,
                                          .measure_again_ns = GM_MEASURE_AGAIN_S * SECOND,
                                          .awake_ns =

@@ -56,7 +56,7 @@ struct gm_devices_options {
     const char *backend;
     struct gm_backend_options backend_options;
     uint64_t queue_limit;
-    const struct gm_sched_crowd *crowd; /* sched.h */
+    struct gm_sched_slots *slots; /* sched.h */
     bool place_by_load;
     const char *profile; /* path of a table of numbers for estimates; "" or NULL: none */
     void (*lost)(void *cls);

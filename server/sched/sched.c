@@ -47,14 +47,22 @@ void gm_job_fail(struct gm_job *job, enum gm_status status)
     job->finished_ns = gm_now_ns();
 }
 
-static uint64_t *held(struct gm_sched *s, uint64_t client)
+/* Counts a slot of this client more (1) or less (-1). The mutex is held. */
+static void count_slot(struct gm_sched *s, uint64_t client, int change)
 {
-    return &s->held[gm_fair_bucket(client)];
+    unsigned bucket = gm_fair_bucket(client);
+
+    s->held[bucket] += (uint64_t)change;
+    if (!s->options.slots)
+        return;
+    atomic_fetch_add_explicit(&s->options.slots->taken, (unsigned)change, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->options.slots->held[bucket], (unsigned)change,
+                              memory_order_relaxed);
 }
 
 void gm_sched_leave_queue(struct gm_sched *s, const struct gm_job *job)
 {
-    --*held(s, job->slot.client);
+    count_slot(s, job->slot.client, -1);
     s->waiting_s = s->queue.waiting > 0 ? s->waiting_s - job->expected_s : 0;
     s->exclusive_waiting -= job->exclusive;
     gm_sched_set_bypass(s);
@@ -82,19 +90,25 @@ void gm_sched_end(struct gm_job_list *list, enum gm_status status)
     }
 }
 
-/* Whether another request of a client that holds `own` slots may wait. */
-static enum gm_status check_crowd(const struct gm_sched_crowd *crowd, uint64_t own,
-                                  struct gm_error *err)
+/* Whether there is a connection for another job of this client to wait with. */
+static enum gm_status check_connections(const struct gm_sched_slots *slots, uint64_t client,
+                                        struct gm_error *err)
 {
-    unsigned most = crowd ? atomic_load_explicit(&crowd->most, memory_order_relaxed) : 0;
-    unsigned all = most > 0 ? atomic_load_explicit(&crowd->suspended, memory_order_relaxed) : 0;
-
-    if (most == 0 || (all < most && own < (uint64_t)GM_SCHED_SHARE * (most - all)))
+    unsigned most = slots ? atomic_load_explicit(&slots->most, memory_order_relaxed) : 0;
+    if (most == 0)
         return GM_OK;
-    return gm_fail(err, GM_QUEUE_FULL,
-                   "%u of the %u connections that may wait for an answer do, %llu of them with "
-                   "requests of this client; the rest is kept for other clients",
-                   all, most, (unsigned long long)own);
+    unsigned taken = atomic_load_explicit(&slots->taken, memory_order_relaxed);
+    unsigned own = atomic_load_explicit(&slots->held[gm_fair_bucket(client)], memory_order_relaxed);
+
+    if (taken >= most)
+        return gm_fail(err, GM_QUEUE_FULL,
+                       "jobs wait with all %u connections that may be used for it", most);
+    if (own >= (uint64_t)GM_SCHED_SHARE * (most - taken))
+        return gm_fail(err, GM_QUEUE_FULL,
+                       "jobs of this client wait with %u of the %u connections that may be used "
+                       "for it; the rest is kept for other clients",
+                       own, most);
+    return GM_OK;
 }
 
 /* Whether this client may have a slot. The mutex is held. */
@@ -115,7 +129,7 @@ static enum gm_status check(const struct gm_sched *s, uint64_t client, struct gm
                        "requests of this client hold %llu of the %llu queue slots (--queue-limit); "
                        "the rest is kept for other clients",
                        (unsigned long long)own, (unsigned long long)limit);
-    return check_crowd(s->options.crowd, own, err);
+    return check_connections(s->options.slots, client, err);
 }
 
 static double expected(const struct gm_sched *s, const struct gm_job *job)
@@ -192,7 +206,7 @@ static enum gm_status reserve(struct gm_sched *s, uint64_t client, const struct 
     atomic_store(&s->measure_stop, true); /* a job is coming */
     if (status == GM_OK) {
         s->reserved++;
-        ++*held(s, client);
+        count_slot(s, client, 1);
     }
     pthread_mutex_unlock(&s->mutex);
     return status;
@@ -220,7 +234,7 @@ void gm_sched_reserve_more(struct gm_sched *s, uint64_t client)
 {
     pthread_mutex_lock(&s->mutex);
     s->reserved++;
-    ++*held(s, client);
+    count_slot(s, client, 1);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -228,7 +242,7 @@ void gm_sched_unreserve(struct gm_sched *s, uint64_t client)
 {
     pthread_mutex_lock(&s->mutex);
     s->reserved--;
-    --*held(s, client);
+    count_slot(s, client, -1);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -278,7 +292,7 @@ void gm_sched_commit(struct gm_sched *s, struct gm_job *job)
     s->reserved--;
     if (s->lost || s->closing) {
         refused = s->lost ? GM_DEVICE_LOST : GM_DRAINING;
-        --*held(s, job->slot.client);
+        count_slot(s, job->slot.client, -1);
     } else {
         atomic_store(&s->measure_stop, true);
         gm_sched_enqueue(s, job);

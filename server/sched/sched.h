@@ -95,11 +95,11 @@ struct gm_sched;
  */
 #define GM_SCHED_SHARE 4
 
-/* The requests that wait for an answer, of all devices together. Each holds a connection, so they
- * are shared out as queue slots are: else the next client would find no connection. */
-struct gm_sched_crowd {
-    _Atomic unsigned suspended; /* requests that a worker or a stream holds */
-    _Atomic unsigned most;      /* 0: any number */
+/* The slots of all devices together. The request of each holds a connection, and there are fewer of
+ * these than slots. So they are shared out in the same way: else the next client finds none. */
+struct gm_sched_slots {
+    _Atomic unsigned most;                         /* 0: any number */
+    _Atomic unsigned taken, held[GM_FAIR_BUCKETS]; /* held: by client */
 };
 
 struct gm_sched_options {
@@ -107,7 +107,7 @@ struct gm_sched_options {
     void *context;
     unsigned device;
     uint64_t queue_limit;
-    const struct gm_sched_crowd *crowd; /* NULL: connections are no limit */
+    struct gm_sched_slots *slots; /* NULL: connections are no limit */
     /* The ceilings are measured again after the device has been idle for measure_idle_ns, but at
      * least measure_again_ns after the last measurement. A new job stops it. 0: never. */
     int64_t measure_idle_ns, measure_again_ns;

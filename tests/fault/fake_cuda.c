@@ -272,6 +272,8 @@ cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *data)
 {
     pthread_mutex_lock(&lock);
+    if (fake_cuda.unusable >> current_device & 1)
+        return leave(cudaErrorDevicesUnavailable);
     free(data);
     live.pinned--;
     return leave(cudaSuccess);
@@ -290,6 +292,8 @@ cudaError_t cudaHostRegister(void *data, size_t bytes, unsigned flags)
 cudaError_t cudaHostUnregister(void *data)
 {
     pthread_mutex_lock(&lock);
+    if (fake_cuda.unusable >> current_device & 1)
+        return leave(cudaErrorDevicesUnavailable);
     (void)data;
     live.registered--;
     return leave(cudaSuccess);

@@ -335,7 +335,7 @@ static void test_devices(void)
     inject_reset();
 }
 
-/* Takes a small and a large buffer on a thread of its own, whose device is 0 at first. */
+/* On a thread of their own, whose device is 0 at first. */
 static void *take_buffers(void *cls)
 {
     struct gm_error error = {.detail = ""};
@@ -346,6 +346,12 @@ static void *take_buffers(void *cls)
         if (buffer.data)
             gm_backend_cuda.buffer_put(cls, &buffer);
     }
+    return NULL;
+}
+
+static void *close_all(void *cls)
+{
+    close_backend(cls);
     return NULL;
 }
 
@@ -361,7 +367,9 @@ static void test_memory_is_pinned_by_a_device_that_works(void)
     CHECK_STR(gm_backend_cuda.describe(context, 0)->name, "Fake GPU 1");
     CHECK(pthread_create(&thread, NULL, take_buffers, context) == 0);
     pthread_join(thread, NULL);
-    close_backend(context);
+    CHECK(pthread_create(&thread, NULL, close_all, context) == 0);
+    pthread_join(thread, NULL);
+    CHECK(fake_cuda_live().pinned == 0 && fake_cuda_live().registered == 0);
     inject_reset();
     fake_cuda_reset();
 }

@@ -124,7 +124,7 @@ void bench_close(void)
     CHECK_EQ(atomic_load(&faulty_plan.imported), 0);
     gm_matrices_close(&s->matrices);
     gm_devices_close(&s->devices); /* whoever resumed a request is done after that */
-    CHECK_EQ(atomic_load(&s->crowd.suspended), 0);
+    CHECK_EQ(atomic_load(&s->suspended), 0);
     CHECK_EQ(atomic_load(&s->memory.reserved), 0);
     CHECK_EQ(gm_requests_count(s), 0);
     gm_access_close(&s->access);

@@ -15,7 +15,7 @@
 struct bench {
     struct fake fake;
     struct gm_sched *sched;
-    struct gm_sched_crowd crowd;
+    struct gm_sched_slots slots;
     atomic_int lost_calls;
 };
 
@@ -49,11 +49,11 @@ static inline void start_bench(struct bench *b, uint64_t queue_limit)
     struct gm_error error;
 
     atomic_init(&b->lost_calls, 0);
-    b->crowd = (struct gm_sched_crowd){0};
+    memset(&b->slots, 0, sizeof b->slots);
     struct gm_sched_options options = {.backend = &fake_backend,
                                        .context = &b->fake,
                                        .queue_limit = queue_limit,
-                                       .crowd = &b->crowd,
+                                       .slots = &b->slots,
                                        .lost = on_lost,
                                        .lost_cls = b};
     CHECK(gm_sched_open(&options, &b->sched, &error) == GM_OK);

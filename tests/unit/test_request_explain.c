@@ -316,7 +316,7 @@ static const char body_2x2[] = "[[1,2],[3,4]]";
 /* Serves it when nobody who has resumed another one counts it any more. */
 static void *serve_lone(void *cls)
 {
-    while (atomic_load(&bench_server.crowd.suspended) > 0)
+    while (atomic_load(&bench_server.suspended) > 0)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     bench_serve(cls, &lone, body_2x2, strlen(body_2x2), 100);
     return NULL;
@@ -352,7 +352,7 @@ static void test_lone_jobs(void)
     CHECK(pthread_create(&thread, NULL, serve_lone, &x) == 0);
     while (atomic_load(&tracing_plan.running) == 0)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    CHECK_EQ(atomic_load(&bench_server.crowd.suspended), 1);
+    CHECK_EQ(atomic_load(&bench_server.suspended), 1);
     bench_begin(&second, &lone, strlen(body_2x2));
     bench_push(&second, body_2x2, strlen(body_2x2), 100);
     CHECK(!bench_advance(&second));

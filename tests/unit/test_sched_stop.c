@@ -4,31 +4,41 @@
 
 #include <stdlib.h>
 
-/* Connections are shared out as queue slots are, whichever device has their requests. */
-static void test_crowd(void)
+/* Connections are shared out as queue slots are, whichever device has the jobs. */
+static void test_connections(void)
 {
     struct bench b;
+    struct gm_sched *other;
     struct gm_error error = {0};
 
     open_bench(&b, 1, 1, 1000);
-    for (int i = 0; i < 12; i++)
-        CHECK_STATUS(gm_sched_reserve(b.sched, 1, &error), GM_OK, &error);
-    atomic_store(&b.crowd.suspended, 100); /* no limit was stated */
+    const struct gm_sched_options options = {
+        .backend = &fake_backend, .context = &b.fake, .queue_limit = 1000, .slots = &b.slots};
+    CHECK_STATUS(gm_sched_open(&options, &other, &error), GM_OK, &error);
+    for (int i = 0; i < 20; i++) /* no limit was stated */
+        CHECK_STATUS(gm_sched_reserve(i % 2 ? other : b.sched, 1, &error), GM_OK, &error);
+    CHECK_EQ(b.slots.taken, 20);
+    atomic_store(&b.slots.most, 26);
     CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_OK, &error);
-    atomic_store(&b.crowd.most, 104);
-    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_OK, &error);
-    atomic_store(&b.crowd.suspended, 101);
-    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_QUEUE_FULL, NULL);
-    CHECK(strstr(error.detail, "101 of the 104 connections") && strstr(error.detail, "12 of them"));
-    CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_OK, &error);
-    atomic_store(&b.crowd.suspended, 103);
-    CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_OK, &error);
-    for (unsigned all = 104; all < 106; all++) {
-        atomic_store(&b.crowd.suspended, all);
-        CHECK_STATUS(gm_sched_check(b.sched, 2, &error), GM_QUEUE_FULL, NULL);
+    atomic_store(&b.slots.most, 25); /* four times what is free */
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(gm_sched_check(i ? other : b.sched, 1, &error), GM_QUEUE_FULL, NULL);
+        CHECK(strstr(error.detail, "20 of the 25 connections"));
     }
-    for (int i = 0; i < 12; i++)
-        gm_sched_unreserve(b.sched, 1);
+    for (int i = 0; i < 4; i++)
+        CHECK_STATUS(gm_sched_reserve(other, 2, &error), GM_OK, &error);
+    CHECK_STATUS(gm_sched_reserve(other, 2, &error), GM_QUEUE_FULL, NULL);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 3, &error), GM_OK, &error);
+    CHECK_STATUS(gm_sched_reserve(b.sched, 4, &error), GM_QUEUE_FULL, NULL);
+    CHECK(strstr(error.detail, "all 25 connections"));
+    for (int i = 0; i < 20; i++)
+        gm_sched_unreserve(i % 2 ? other : b.sched, 1);
+    for (int i = 0; i < 4; i++)
+        gm_sched_unreserve(other, 2);
+    CHECK_STATUS(gm_sched_check(b.sched, 1, &error), GM_OK, &error);
+    gm_sched_unreserve(b.sched, 3);
+    CHECK_EQ(b.slots.taken, 0);
+    gm_sched_close(other);
     close_bench(&b);
 }
 
@@ -536,7 +546,7 @@ int main(void)
 {
     test_measure(1);
     test_measure(3);
-    test_crowd();
+    test_connections();
     test_lost();
     test_commit_after_loss();
     test_deadline();

@@ -48,8 +48,8 @@ static void *take_pinned(void *cls, uint64_t bytes)
 
 static void give_pinned(void *cls, void *data, uint64_t bytes)
 {
-    (void)cls;
     (void)bytes;
+    (void)enter(cls);
     if (GM_CALL_GIVE(cudaFreeHost, data) != cudaSuccess)
         (void)GM_CALL(cudaGetLastError);
 }
@@ -80,6 +80,7 @@ static void give_touched(void *cls, void *data, uint64_t bytes)
         give_pinned(cls, data, bytes);
         return;
     }
+    (void)enter(cls);
     if (GM_CALL_GIVE(cudaHostUnregister, data) != cudaSuccess)
         (void)GM_CALL(cudaGetLastError);
     gm_buffer_plain.give(NULL, data, bytes);
