@@ -4,6 +4,7 @@
 #include "server/config.h"
 #include "server/limits.h"
 
+#include <fcntl.h>
 #include <nettle/base64.h>
 #include <nettle/memops.h>
 #include <stdio.h>
@@ -250,8 +251,10 @@ static enum gm_status read_keys(struct gm_access *access, struct gm_keys **ret,
     enum gm_status status = gm_file_read(access->keys_file, GM_KEYS_FILE_BYTES_MAX, &file, &fault);
 
     if (status != GM_OK)
-        return gm_fail(err, GM_BAD_PARAMETER, "%s (gemmctl key new makes a file of keys)",
-                       fault.detail);
+        return gm_fail(err, GM_BAD_PARAMETER, "%s%s", fault.detail,
+                       faccessat(AT_FDCWD, access->keys_file, F_OK, 0) == 0
+                           ? ""
+                           : " (gemmctl key new makes a file of keys)");
     if (!S_ISREG(file.mode))
         status = gm_fail(&fault, GM_BAD_PARAMETER, "it is no regular file");
     else if (file.mode & S_IWOTH)

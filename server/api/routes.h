@@ -170,7 +170,7 @@ char *gm_requests_streams_svg(const struct gm_recent *recent, size_t n,
 char *gm_requests_live_svg(const struct gm_recent *recent, size_t n,
                            const struct gm_window *window);
 
-/* Replies with such bytes of the program (GM_EMBED); in docs/docs.c. */
+/* Replies with a file of the build (GM_EMBED of reply.h); in docs/docs.c. */
 enum gm_progress gm_reply_embedded(struct gm_request *request, const char *media_type,
                                    const char *begin, const char *end);
 

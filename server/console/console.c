@@ -2,7 +2,7 @@
  * console.c - GET / and /console/...: the web console, whose files are part of the program.
  *
  * They need no key, since they have nothing in them that is not public; what they show comes from
- * the API, which asks for one. Whoever takes gzip gets all but the page itself so.
+ * the API, which asks for one. To clients that take gzip all but the page is sent compressed.
  */
 #include "server/request/reply.h"
 #include "server/request/request.h"

@@ -228,7 +228,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         gm_http_head_trailers(connection, &r->head);
     if (gm_request_advance(r) != GM_READY)
         return MHD_YES;
-    /* One that had no place in the queue makes place for another client's connection. */
+    /* What is refused so makes room for another client's connection. */
     if (r->error.status == GM_QUEUE_FULL && gm_limiter_crowded(&http->limiter))
         r->reply.close = true;
     return r->head.bytes > GM_HEAD_BYTES_MAX ? answer_and_close(r) : send_reply(r);

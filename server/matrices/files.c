@@ -8,6 +8,7 @@
  * one, whole: a start looks for the elements that a .json names under both names, and removes what
  * else ends in .new. It removes no other file, whatever it is called: that may be a person's.
  */
+#include "server/log.h"
 #include "server/matrices/internal.h"
 
 #include <dirent.h>
@@ -141,7 +142,10 @@ void gm_matrix_retire_elements(const struct gm_matrices *m, const char *owner, c
         return;
     elements_name(owner, name, etag, file);
     new_name(file, temporary);
-    renameat(m->dir_fd, file, m->dir_fd, temporary);
+    if (renameat(m->dir_fd, file, m->dir_fd, temporary) != 0 && errno != ENOENT)
+        gm_log(GM_LOG_ERROR, "matrix_dir",
+               "detail=\"%s could not be renamed, and will stay when nothing needs it: %s\"", file,
+               strerror(errno));
 }
 
 void gm_matrix_remove_elements(const struct gm_matrices *m, const char *owner, const char *name,
@@ -210,10 +214,10 @@ enum gm_status gm_matrix_dir_open(struct gm_matrices *m, struct gm_error *err)
     if (m->dir_fd < 0)
         return gm_fail(err, GM_BAD_PARAMETER, "--matrix-dir: %s: %s", m->dir, strerror(errno));
     int error = flock(m->dir_fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    int fd = error == 0
-                 ? openat(m->dir_fd, probe, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)
-                 : -1;
-    if (error == 0 && fd < 0 && errno != ENOSPC && errno != EDQUOT) /* full: it can still be read */
+    int fd =
+        error == 0 ? openat(m->dir_fd, probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    /* Full: it can still be read. One of that name is not ours, and can stay. */
+    if (error == 0 && fd < 0 && errno != ENOSPC && errno != EDQUOT && errno != EEXIST)
         error = errno;
     if (fd >= 0) {
         close(fd);

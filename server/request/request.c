@@ -132,21 +132,21 @@ static void settle_quota(struct gm_request *r)
     struct gm_quota *quota = r->caller.quota;
 
     /* What was refused costs nothing: else a client that tries again stays out. */
-    if (!r->quota.entered)
+    if (!r->charged.entered)
         return;
-    if (!r->quota.counted)
-        gm_quota_count(quota, r->body.received + r->quota.body_sent, r->quota.device_ns);
-    r->quota.counted = true;
-    if (r->quota.is_job)
+    if (!r->charged.counted)
+        gm_quota_count(quota, r->body.received + r->charged.body_sent, r->charged.device_ns);
+    r->charged.counted = true;
+    if (r->charged.is_job)
         gm_quota_leave(quota);
-    r->quota.is_job = false;
+    r->charged.is_job = false;
     if (!gm_quota_has_rates(quota))
         return;
-    if (r->quota.body_charged > r->body.received)
-        gm_quota_return_bytes(quota, r->quota.body_charged, r->body.received);
-    else if (r->body.received > r->quota.body_charged)
-        gm_quota_charge_bytes(quota, r->body.received - r->quota.body_charged, gm_now_ns());
-    r->quota.body_charged = r->body.received;
+    if (r->charged.body_charged > r->body.received)
+        gm_quota_return_bytes(quota, r->charged.body_charged, r->body.received);
+    else if (r->body.received > r->charged.body_charged)
+        gm_quota_charge_bytes(quota, r->body.received - r->charged.body_charged, gm_now_ns());
+    r->charged.body_charged = r->body.received;
 }
 
 void gm_request_finish(struct gm_request *r)
@@ -159,12 +159,12 @@ void gm_request_finish(struct gm_request *r)
     gm_access_headers(&r->server->access, &r->head, r->error.status, page, &r->reply);
     if (!r->caller.quota)
         return;
-    r->quota.body_sent = head ? 0 : r->reply.body_len;
+    r->charged.body_sent = head ? 0 : r->reply.body_len;
     settle_quota(r);
     if (!gm_quota_has_rates(r->caller.quota))
         return;
-    if (r->quota.entered)
-        gm_quota_charge_bytes(r->caller.quota, r->quota.body_sent, gm_now_ns());
+    if (r->charged.entered)
+        gm_quota_charge_bytes(r->caller.quota, r->charged.body_sent, gm_now_ns());
     gm_quota_headers(r->caller.quota, gm_now_ns(), policy, state);
     if (*policy) {
         gm_reply_header(&r->reply, "RateLimit-Policy", policy);
@@ -208,7 +208,7 @@ static unsigned retry_after(const struct gm_request *r, enum gm_status status)
     const struct gm_device *device = r->plan.device ? r->plan.device : &devices->device[0];
 
     if (status == GM_QUOTA_EXCEEDED)
-        return r->quota.wait_s > 0 ? r->quota.wait_s : 1;
+        return r->charged.wait_s > 0 ? r->charged.wait_s : 1;
     if (status == GM_DEADLINE && is_too_long(&r->run.job))
         return 0;
     return gm_status_http(status) == 503 ? gm_sched_retry_after(device->sched) : 0;
@@ -388,12 +388,12 @@ static enum gm_status admit(struct gm_request *r, struct gm_error *err)
         return status;
     uint64_t body = r->head.content_lengths > 0 ? r->head.content_length : 0;
     bool job = r->route->ran || r->route->drop; /* it runs one, or several in turns */
-    status = gm_quota_enter(r->caller.quota, body, job, gm_now_ns(), &r->quota.wait_s, err);
+    status = gm_quota_enter(r->caller.quota, body, job, gm_now_ns(), &r->charged.wait_s, err);
     if (status != GM_OK)
         return status;
-    r->quota.entered = true;
-    r->quota.is_job = job;
-    r->quota.body_charged = body;
+    r->charged.entered = true;
+    r->charged.is_job = job;
+    r->charged.body_charged = body;
     return GM_OK;
 }
 
@@ -672,7 +672,7 @@ void gm_request_charge_device(struct gm_request *r)
     if (job->started_ns == 0)
         return;
     int64_t took_ns = (job->finished_ns - job->started_ns) / (job->batch > 1 ? job->batch : 1);
-    r->quota.device_ns += took_ns;
+    r->charged.device_ns += took_ns;
     gm_quota_charge_device(r->caller.quota, took_ns, job->finished_ns);
 }
 

@@ -68,7 +68,7 @@ struct gm_request {
         struct gm_refusal refused; /* what another thread answered, with the list's mutex held */
     } connection;
 
-    /* Set when the headers are complete, constant from then on. The library owns the strings. */
+    /* Set when the headers are complete, constant from then on. */
     struct gm_request_head head;
     char id[GM_REQUEST_ID_MAX];
     const struct gm_route *route; /* NULL: no such route */
@@ -83,7 +83,7 @@ struct gm_request {
         uint64_t body_sent;    /* of the reply, once it is about to be sent */
         uint64_t body_charged; /* body bytes that were charged when it came in */
         unsigned wait_s;       /* Retry-After, where the quota refused it */
-    } quota;
+    } charged;
 
     /* Set while the body is read (BODY, WORK). Later its handler alone changes the plan. */
     struct gm_body body;

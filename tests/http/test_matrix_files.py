@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -220,6 +221,12 @@ def test_elements_under_their_other_name(start, folder):
     os.remove(folder / elements.replace(".npy", ".json").replace(elements.split(".")[-2] + ".", ""))
     daemon = start("--matrix-dir", str(folder))
     assert listed(daemon) == {} and files(folder) == []
+
+
+def test_a_file_with_the_name_that_the_start_tries_is_left_alone(start, tmp_path):
+    os.mkfifo(tmp_path / ".gemmd.new")
+    start("--matrix-dir", str(tmp_path))
+    assert stat.S_ISFIFO((tmp_path / ".gemmd.new").stat().st_mode)
 
 
 def test_a_folder_that_cannot_be_written():

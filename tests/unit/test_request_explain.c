@@ -344,7 +344,7 @@ static void test_lone_jobs(void)
     bench_expect(&x, 500, "internal");
     CHECK(x.suspends == 0 && ran_inline() == 2);
     const struct gm_job *job = &x.request->run.job;
-    CHECK_EQ(x.request->quota.device_ns, job->finished_ns - job->started_ns); /* once */
+    CHECK_EQ(x.request->charged.device_ns, job->finished_ns - job->started_ns); /* once */
     bench_end(&x);
     tracing_plan.status = GM_OK;
 
