@@ -272,7 +272,7 @@ KINDS = "^/(v1/(add|kernels|stats)|metrics|readyz|docs|licenses)$"
 
 @pytest.mark.parametrize("options", [["--phases", "coverage,fuzzing", "--max-examples", "50"]] if ALL else [
     ["--phases", "coverage", "--include-path-regex", KINDS],
-    ["--phases", "fuzzing", "--max-examples", "4"],
+    ["--phases", "fuzzing", "--max-examples", "3"],
 ], ids=lambda options: options[1])
 def test_schemathesis_finds_nothing(daemon, options, tmp_path):
     command = [str(pathlib.Path(sys.executable).parent / "st"), "--no-color", "run", daemon.url("/openapi.json"),
