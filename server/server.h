@@ -43,7 +43,8 @@ struct gm_server {
     struct gm_recents recents;
     int64_t started_ns, started_unix;
     _Atomic int phase; /* enum gm_phase; only rises */
-    struct gm_sched_slots slots;
+    /* On a line of its own: `phase` is read for each request. */
+    _Alignas(64) struct gm_sched_slots slots;
     /* Requests that a worker or a stream holds. The HTTP library must not be stopped before this is
      * 0. */
     _Atomic unsigned suspended;
