@@ -58,8 +58,7 @@ static inline int64_t gm_rate_time(const int64_t *time)
     return __atomic_load_n(time, __ATOMIC_RELAXED);
 }
 
-/* ---- roof.c: rates that are raised, and the ceilings of operations ----------------------------
- */
+/* ---- roof.c: rates that are raised, and the ceilings of operations. ---- */
 
 /* Raises each rate to `found`, if that is higher. One thread at a time. */
 void gm_facts_raise(struct gm_device_facts *facts, const struct gm_device_facts *found,

@@ -8,7 +8,6 @@
  * one, whole: a start looks for the elements that a .json names under both names, and removes what
  * else ends in .new. It removes no other file, whatever it is called: that may be a person's.
  */
-#include "server/log.h"
 #include "server/matrices/internal.h"
 
 #include <dirent.h>
@@ -133,19 +132,18 @@ enum gm_status gm_matrix_settle_elements(const struct gm_matrices *m, const char
     return settle_file(m, file, err);
 }
 
-void gm_matrix_retire_elements(const struct gm_matrices *m, const char *owner, const char *name,
-                               const char *etag)
+enum gm_status gm_matrix_retire_elements(const struct gm_matrices *m, const char *owner,
+                                         const char *name, const char *etag, struct gm_error *err)
 {
     char file[FILE_NAME_MAX], temporary[NEW_NAME_MAX];
 
-    if (!*etag) /* damaged facts: nobody knows which they are */
-        return;
+    if (!*etag) /* none; or damaged facts, and nobody knows which they are */
+        return GM_OK;
     elements_name(owner, name, etag, file);
     new_name(file, temporary);
-    if (renameat(m->dir_fd, file, m->dir_fd, temporary) != 0 && errno != ENOENT)
-        gm_log(GM_LOG_ERROR, "matrix_dir",
-               "detail=\"%s could not be renamed, and will stay when nothing needs it: %s\"", file,
-               strerror(errno));
+    return renameat(m->dir_fd, file, m->dir_fd, temporary) == 0 || errno == ENOENT
+               ? GM_OK
+               : fail_file(file, errno, err);
 }
 
 void gm_matrix_remove_elements(const struct gm_matrices *m, const char *owner, const char *name,
@@ -190,8 +188,10 @@ enum gm_status gm_matrix_forget_files(const struct gm_matrices *m, const char *o
 {
     char file[FILE_NAME_MAX];
     struct gm_error ignored;
+    enum gm_status status = gm_matrix_retire_elements(m, owner, name, etag, err);
 
-    gm_matrix_retire_elements(m, owner, name, etag);
+    if (status != GM_OK)
+        return status;
     facts_name(owner, name, file);
     if (unlinkat(m->dir_fd, file, 0) == 0 || errno == ENOENT)
         return GM_OK;

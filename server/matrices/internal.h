@@ -68,8 +68,8 @@ enum gm_status gm_matrix_write_facts(const struct gm_matrices *matrices,
  * removes it where it has none. A start gives it back to what facts name. */
 enum gm_status gm_matrix_settle_elements(const struct gm_matrices *matrices, const char *owner,
                                          const char *name, const char *etag, struct gm_error *err);
-void gm_matrix_retire_elements(const struct gm_matrices *matrices, const char *owner,
-                               const char *name, const char *etag);
+enum gm_status gm_matrix_retire_elements(const struct gm_matrices *matrices, const char *owner,
+                                         const char *name, const char *etag, struct gm_error *err);
 void gm_matrix_remove_elements(const struct gm_matrices *matrices, const char *owner,
                                const char *name, const char *etag);
 /* Forgets a matrix: its elements are retired. GM_INTERNAL: the facts cannot be removed. */

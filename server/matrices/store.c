@@ -487,8 +487,9 @@ static enum gm_status publish_durably(const struct gm_matrix_use *use,
     if (status == GM_OK)
         status = begin_publish(m, named, conditions, err);
     pthread_mutex_unlock(&m->mutex);
-    if (status == GM_OK) { /* nobody else changes a name meanwhile */
-        gm_matrix_retire_elements(m, owner, name, old);
+    if (status == GM_OK) /* nobody else changes a name meanwhile */
+        status = gm_matrix_retire_elements(m, owner, name, old, err);
+    if (status == GM_OK) {
         status = gm_matrix_write_facts(m, named, err);
         if (status != GM_OK)
             gm_matrix_settle_elements(m, owner, name, old, &unsynced);

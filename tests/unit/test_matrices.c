@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -583,6 +584,17 @@ static bool owner_of(void *cls, const char *owner, uint64_t *ret_client,
     return true;
 }
 
+static atomic_uint fail_rename_at;
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+    if (is_due(&fail_rename_at)) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
+}
+
 static void ignore(void *cls, const struct gm_error *why)
 {
     (void)cls;
@@ -673,6 +685,51 @@ static void test_syncs_fail(void)
     close_bench();
 }
 
+/* A name that cannot be changed leaves the version before, whole and under its own names. */
+static void test_renames_fail(void)
+{
+    const struct gm_matrix_caller caller = {.owner = "alice", .has_key = true, .client = 1};
+    const struct gm_conditions always = {0};
+    char folder[] = "/tmp/test_matrices.XXXXXX", pattern[sizeof folder + 8];
+    struct gm_error error;
+    bool durable = false;
+    glob_t own;
+
+    open_bench();
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(pattern, sizeof pattern, "%s/[!.]*", folder);
+    struct gm_matrices m = {.limit = 1 << 20,
+                            .dir = folder,
+                            .quota = &bench_server.memory,
+                            .devices = &bench_server.devices,
+                            .owner_of = owner_of};
+    CHECK_STATUS(gm_matrices_open(&m, &error), GM_OK, &error);
+    CHECK_EQ(write_w(&m, &caller, &durable), GM_OK);
+    for (unsigned n = 1; n <= 3; n++) { /* the elements before; the facts; a DELETE's elements */
+        atomic_store(&fail_rename_at, n < 3 ? n : 1);
+        CHECK_EQ(n < 3 ? write_w(&m, &caller, &durable)
+                       : gm_matrix_delete(&m, &caller, "w", &always, &error),
+                 GM_INTERNAL);
+        CHECK_EQ(glob(pattern, 0, NULL, &own), 0);
+        CHECK_EQ(own.gl_pathc, 2);
+        CHECK_EQ(files_in(folder), 2);
+        globfree(&own);
+    }
+    atomic_store(&fail_rename_at, 3); /* the new elements: they count, under their other name */
+    CHECK_EQ(write_w(&m, &caller, &durable), GM_OK);
+    CHECK(!durable);
+    CHECK_EQ(files_in(folder), 3);
+    CHECK_STATUS(gm_matrix_delete(&m, &caller, "w", &always, &error), GM_OK, &error);
+    CHECK_EQ(files_in(folder), 1);
+    gm_matrices_close(&m);
+    CHECK_STATUS(gm_matrices_open(&m, &error), GM_OK, &error);
+    CHECK_STATUS(gm_matrices_load(&m, ignore, NULL, &error), GM_OK, &error);
+    CHECK_EQ(files_in(folder), 0);
+    gm_matrices_close(&m);
+    CHECK_EQ(rmdir(folder), 0);
+    close_bench();
+}
+
 int main(void)
 {
     test_stays();
@@ -680,6 +737,7 @@ int main(void)
     test_large_gives_way_to_large();
     test_large_is_copied_by_a_worker();
     test_syncs_fail();
+    test_renames_fail();
     test_in_use();
     test_device_fails();
     test_cannot_give_way();
